@@ -329,7 +329,7 @@ constexpr bool isDoneOutside(OpKind kind)
 
 constexpr bool hasEveryKindItsKernel()
 {
-    return std::all_of(kOps.begin(), kOps.end(), [](const OpInfo& info) {
+    return std::all_of(kOpTable.begin(), kOpTable.end(), [](const OpInfo& info) {
         return isTileOp(info.kind) || info.kind == OpKind::RandomBits || isDoneOutside(info.kind) || isKept(info.kind)
             || kernelRow(info.kind) != nullptr;
     });

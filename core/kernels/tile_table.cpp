@@ -569,7 +569,7 @@ constexpr Steps kSteps = stepsOf<T>(std::make_index_sequence<kOpKindCount>());
 
 constexpr bool hasEveryKindItsStep()
 {
-    for (const OpInfo& info : kOps) {
+    for (const OpInfo& info : kOpTable) {
         const bool isMap = info.opClass == OpClass::Unary || info.opClass == OpClass::Binary;
         const bool isFound = isMadeOfOtherSteps(info.kind) || info.kind == OpKind::ReducePrecision
             || kSteps<float>[info.kind] != nullptr || kSteps<std::int32_t>[info.kind] != nullptr;

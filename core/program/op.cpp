@@ -8,8 +8,8 @@ namespace meshwright {
 
 std::optional<OpKind> parseOpKind(std::string_view name)
 {
-    const auto found = std::find_if(kOps.begin(), kOps.end(), [&](const OpInfo& info) { return name == info.name(); });
-    return found == kOps.end() ? std::nullopt : std::optional(found->kind);
+    const auto found = std::find_if(kOpTable.begin(), kOpTable.end(), [&](const OpInfo& info) { return name == info.name(); });
+    return found == kOpTable.end() ? std::nullopt : std::optional(found->kind);
 }
 
 const KeptAttribute* findAttribute(const KeptAttributes& attributes, std::string_view name)

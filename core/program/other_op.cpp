@@ -28,7 +28,7 @@ const std::unordered_map<std::string_view, OtherClass>& classes()
             known.emplace(name, OtherClass::Elementwise);
         for (const char* name : {"infeed", "outfeed", "recv", "send"})
             known.emplace(name, OtherClass::Effect);
-        for (const OpInfo& info : kOps) { // in another dialect than ours
+        for (const OpInfo& info : kOpTable) { // in another dialect than ours
             if (info.takes != kNoType)
                 known.emplace(info.name(), OtherClass::Elementwise);
         }
@@ -47,7 +47,7 @@ const std::unordered_map<std::string_view, OpKind>& kinds()
 {
     static const auto kKinds = [] {
         std::unordered_map<std::string_view, OpKind> kinds(std::begin(kSharedNames), std::end(kSharedNames));
-        for (const OpInfo& info : kOps) {
+        for (const OpInfo& info : kOpTable) {
             if (isKept(info.kind) && info.kind != OpKind::Other)
                 kinds.emplace(info.name(), info.kind);
         }

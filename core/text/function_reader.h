@@ -142,7 +142,8 @@ private:
     bool makeAttributes(const SyntaxOp& op, OpKind kind, const std::vector<TensorType>& types, OpAttributes& attributes);
     bool makeDot(const SyntaxOp& op, const std::vector<TensorType>& types, DotAttributes& dot);
     bool makeCompare(const SyntaxOp& op, const TensorType& type, CompareAttributes& compare);
-    bool makeNumbers(const SyntaxOp& op, OpKind kind, OpAttributes& attributes);
+    bool readLists(const SyntaxOp& op, OpAttributes& attributes);
+    bool readNumbers(const SyntaxOp& op, OpAttributes& attributes);
     bool readWholeCollective(const SyntaxOp& op, ValueId operand, OpKind& kind, OpAttributes& attributes);
     bool makeCollective(const SyntaxOp& op, OpKind kind, const TensorType& operand, CollectiveAttributes& collective);
     void readPieces(const SyntaxOp& op, const SyntaxAttribute& dims, CollectiveAttributes& collective);

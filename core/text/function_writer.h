@@ -97,6 +97,7 @@ private:
 
     /// `name = [1, 2]`, left out when the list is empty.
     static std::string dimsText(const char* name, const std::vector<std::size_t>& numbers);
+    static std::string listsText(OpAttributes attributes);
     static std::string numbersText(const OpAttributes& attributes);
     std::string typesText(const Op& op) const;
     std::string partsText(const Op& op, const std::string& name, const std::string& attributes) const;

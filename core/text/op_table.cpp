@@ -106,7 +106,7 @@ bool isReadAttribute(std::string_view name)
                 "iota_dimension", "limit_indices", "manual_axes", "out_sharding", "out_shardings", "params", "permutation",
                 "precision_config", "reduce_scatter_axes", "reduction_axes", "reduction_op", "scatter_dimension_numbers",
                 "sharding", "slice_sizes", "slicing_axes", "start_indices", "strides", "unique_indices", "value"};
-        for (const OpInfo& info : kOps)
+        for (const OpInfo& info : kOpTable)
             forEachNumber(info.attributes(), [&](const auto& number, const auto&) { names.insert(number.name); });
         return names;
     }();

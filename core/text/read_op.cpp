@@ -3,6 +3,7 @@
 #include "core/program/truth_values.h"
 #include "core/support/checked.h"
 #include "core/support/text.h"
+#include "core/text/attribute_lists.h"
 #include "core/text/function_reader.h"
 #include "core/text/notation.h"
 #include "core/text/op_table.h"
@@ -307,6 +308,7 @@ void FunctionReader::finishOne(const SyntaxOp& op, OpKind kind, ValueId result)
 bool FunctionReader::makeAttributes(
     const SyntaxOp& op, OpKind kind, const std::vector<TensorType>& types, OpAttributes& attributes)
 {
+    attributes = opInfo(kind).attributes();
     switch (kind) {
     case OpKind::Constant: {
         const SyntaxAttribute* value = op.find("value");
@@ -338,18 +340,11 @@ bool FunctionReader::makeAttributes(
         return true;
     }
     case OpKind::BroadcastInDim: {
-        auto dims = dimsOf(op, op.findEither("dims", "broadcast_dimensions"), "its dims");
         const TensorType* type = resultType(op);
-        if (!dims || type == nullptr)
+        if (type == nullptr)
             return false;
-        attributes = BroadcastAttributes{type->shape, *std::move(dims)};
-        return true;
-    }
-    case OpKind::Transpose: {
-        auto dims = dimsOf(op, op.findEither("dims", "permutation"), "its permutation");
-        if (dims)
-            attributes = TransposeAttributes{*std::move(dims)};
-        return dims.has_value();
+        std::get<BroadcastAttributes>(attributes).shape = type->shape;
+        break;
     }
     case OpKind::Compare: {
         CompareAttributes compare;
@@ -382,10 +377,10 @@ bool FunctionReader::makeAttributes(
     default:
         break;
     }
-    if (opInfo(kind).opClass == OpClass::Parts || kind == OpKind::PropagationBarrier)
+    if (kind == OpKind::Slice || kind == OpKind::Gather || kind == OpKind::Scatter || kind == OpKind::PropagationBarrier)
         return makeParts(op, kind, attributes);
     if (!isCollective(kind))
-        return makeNumbers(op, kind, attributes);
+        return readLists(op, attributes) && readNumbers(op, attributes);
     CollectiveAttributes collective;
     const bool good = makeCollective(op, kind, types.front(), collective);
     attributes = std::move(collective);
@@ -419,10 +414,33 @@ std::vector<std::int64_t> numbersIn(std::string_view text, std::string_view form
 
 } // namespace
 
-/// Attributes that are numbers, in the generic form or in the op's own one.
-bool FunctionReader::makeNumbers(const SyntaxOp& op, OpKind kind, OpAttributes& attributes)
+/// Attributes that are lists, in the op's own form or in the generic one.
+bool FunctionReader::readLists(const SyntaxOp& op, OpAttributes& attributes)
 {
-    attributes = opInfo(kind).attributes();
+    return forEachList(attributes, [&](const char* own, const char* generic, auto& into) {
+        const SyntaxAttribute* attribute = op.findEither(own, generic);
+        if constexpr (std::is_same_v<decltype(into), Shape&>) {
+            return (attribute != nullptr && appendIntegers(*attribute, into))
+                || m_problems.report("MW1326", attribute == nullptr ? op.offset : attribute->offset,
+                    fmt::format("{} needs {}, a list of integers", op.name, generic));
+        } else {
+            auto dims = dimsOf(op, attribute, fmt::format("its {}", generic));
+            if (!dims)
+                return false;
+            if constexpr (!std::is_same_v<decltype(into), std::size_t&>)
+                into = *std::move(dims);
+            else if (dims->size() == 1)
+                into = dims->front();
+            else
+                return m_problems.report("MW1326", op.offset, fmt::format("{} needs one {}", op.name, generic));
+            return true;
+        }
+    });
+}
+
+/// Attributes that are numbers, in the generic form or in the op's own one.
+bool FunctionReader::readNumbers(const SyntaxOp& op, OpAttributes& attributes)
+{
     std::vector<std::int64_t> own;
     const auto readOwn = [&](const auto& made) {
         if constexpr (requires { made.kForm; }) {

@@ -2,6 +2,7 @@
 #include "core/program/other_op.h"
 #include "core/program/shape_rules.h"
 #include "core/support/text.h"
+#include "core/text/attribute_lists.h"
 #include "core/text/function_reader.h"
 #include "core/text/line_tree.h"
 #include "core/text/notation.h"
@@ -16,13 +17,9 @@
 
 namespace meshwright {
 
-namespace {
-
-using Kind = SyntaxAttribute::Kind;
-
-/// Appends the integers of an attribute: of lists of any depth, of the elements of a dense constant. False when it has something else.
 bool appendIntegers(const SyntaxAttribute& attribute, std::vector<std::int64_t>& integers)
 {
+    using Kind = SyntaxAttribute::Kind;
     constexpr std::int64_t kMost = std::int64_t{1} << 20;
     if (attribute.kind == Kind::Integer || attribute.kind == Kind::Bool) {
         integers.push_back(attribute.integer);
@@ -51,6 +48,10 @@ bool appendIntegers(const SyntaxAttribute& attribute, std::vector<std::int64_t>&
     }
     return true;
 }
+
+namespace {
+
+using Kind = SyntaxAttribute::Kind;
 
 void fillParts(const SyntaxAttribute& attribute, KeptAttribute& kept)
 {
@@ -220,18 +221,12 @@ std::shared_ptr<const KeptText> FunctionReader::keptText(const SyntaxOp& op, OpK
 
 bool FunctionReader::makeParts(const SyntaxOp& op, OpKind kind, OpAttributes& attributes)
 {
-    const auto integers = [&](std::string_view own, std::string_view generic, Shape& into) {
-        const SyntaxAttribute* attribute = op.find(own) != nullptr ? op.find(own) : op.find(generic);
+    const auto integers = [&](std::string_view generic, Shape& into) {
+        const SyntaxAttribute* attribute = op.find(generic);
         if (attribute == nullptr || !appendIntegers(*attribute, into))
             return m_problems.report("MW1326", attribute == nullptr ? op.offset : attribute->offset,
                 fmt::format("{} needs {}, a list of integers", op.name, generic));
         return true;
-    };
-    const auto dims = [&](std::string_view own, std::string_view generic, std::vector<std::size_t>& into) {
-        const auto found = dimsOf(op, op.find(own) != nullptr ? op.find(own) : op.find(generic), generic);
-        if (found)
-            into = *found;
-        return found.has_value();
     };
     const auto isSet = [&](std::string_view name) {
         const SyntaxAttribute* attribute = op.find(name);
@@ -248,37 +243,9 @@ bool FunctionReader::makeParts(const SyntaxOp& op, OpKind kind, OpAttributes& at
                 slice.strides.push_back(range.items[2].integer);
             }
         } else {
-            good = integers("start_indices", "start_indices", slice.starts)
-                && integers("limit_indices", "limit_indices", slice.limits) && integers("strides", "strides", slice.strides);
+            good = integers("start_indices", slice.starts) && integers("limit_indices", slice.limits)
+                && integers("strides", slice.strides);
         }
-        attributes = std::move(slice);
-        return good;
-    }
-    case OpKind::Pad: {
-        PadAttributes pad;
-        const bool good = integers("low", "edge_padding_low", pad.low) && integers("high", "edge_padding_high", pad.high)
-            && integers("interior", "interior_padding", pad.interior);
-        attributes = std::move(pad);
-        return good;
-    }
-    case OpKind::Concatenate: {
-        std::vector<std::size_t> along;
-        if (!dims("dim", "dimension", along))
-            return false;
-        if (along.size() != 1)
-            return m_problems.report("MW1326", op.offset, "concatenate needs one dimension");
-        attributes = ConcatenateAttributes{along.front()};
-        return true;
-    }
-    case OpKind::Reverse: {
-        ReverseAttributes reverse;
-        const bool good = dims("dims", "dimensions", reverse.dims);
-        attributes = std::move(reverse);
-        return good;
-    }
-    case OpKind::DynamicSlice: {
-        DynamicSliceAttributes slice;
-        const bool good = integers("sizes", "slice_sizes", slice.sizes);
         attributes = std::move(slice);
         return good;
     }
@@ -287,7 +254,7 @@ bool FunctionReader::makeParts(const SyntaxOp& op, OpKind kind, OpAttributes& at
         if (!numbers)
             return m_problems.report("MW1326", op.offset, "the dimension numbers of stablehlo.gather are not of their form");
         GatherAttributes gather{*numbers, {}, isSet("indices_are_sorted")};
-        const bool good = integers("slice_sizes", "slice_sizes", gather.sliceSizes);
+        const bool good = integers("slice_sizes", gather.sliceSizes);
         attributes = std::move(gather);
         return good;
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/text/function_writer.h"
 
+#include "core/text/attribute_lists.h"
+
 #include <fmt/args.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,9 +21,6 @@ std::string FunctionWriter::opText(const Op& op, const std::string& attributes) 
         list.add("mw.partitionable", op.as<RandomBitsAttributes>().partitionable ? "true" : "false");
         return fmt::format("stablehlo.custom_call @meshwright.random_bits({}){} : {}", kUse, list.optionalText(), functional(op));
     }
-    case OpKind::BitcastConvert:
-    case OpKind::Reshape:
-        return fmt::format("{} {}{} : {}", name, kUse, attributes, functional(op));
     case OpKind::Compare: {
         const DType dtype = type(op.operands.front()).dtype;
         const char* how = op.as<CompareAttributes>().isTotalOrder ? "TOTALORDER"
@@ -34,12 +33,6 @@ std::string FunctionWriter::opText(const Op& op, const std::string& attributes) 
     case OpKind::Select:
         return fmt::format("{} {}, {}, {}{} : {}, {}", name, kUse, kUse, kUse, attributes, tensorText(type(op.operands.front())),
             tensorText(type(op.results.front())));
-    case OpKind::BroadcastInDim:
-        return fmt::format("{} {}, dims = [{}]{} : {}", name, kUse, fmt::join(op.as<BroadcastAttributes>().dims, ", "),
-            attributes, functional(op));
-    case OpKind::Transpose:
-        return fmt::format("{} {}, dims = [{}]{} : {}", name, kUse, fmt::join(op.as<TransposeAttributes>().permutation, ", "),
-            attributes, functional(op));
     case OpKind::Reduce: {
         const auto& reduce = op.as<ReduceAttributes>();
         const TensorType& operand = type(op.operands.front());
@@ -67,10 +60,13 @@ std::string FunctionWriter::opText(const Op& op, const std::string& attributes) 
         return op.results.empty() ? fmt::format("\"{}\"(){} : () -> ()", name, attributes)
                                   : fmt::format("{} {}{} : {}", name, uses(op.operands.size()), attributes, typeList(types));
     }
+    case OpKind::Slice:
+    case OpKind::Gather:
+    case OpKind::Scatter:
+        return partsText(op, name, attributes);
     default:
-        return opInfo(op.kind).opClass == OpClass::Parts ? partsText(op, name, attributes)
-                                                         : fmt::format("{} {}{}{} : {}", name, uses(op.operands.size()),
-                                                             numbersText(op.attributes), attributes, typesText(op));
+        return fmt::format("{} {}{}{}{} : {}", name, uses(op.operands.size()), listsText(op.attributes),
+            numbersText(op.attributes), attributes, typesText(op));
     }
 }
 
@@ -80,12 +76,28 @@ std::string FunctionWriter::typesText(const Op& op) const
     const std::string_view name = opInfo(op.kind).text;
     if (opInfo(op.kind).makes == ElementResult::Complex)
         return tensorText(type(op.results.front()));
+    const bool isMoved = opInfo(op.kind).opClass == OpClass::Shaping || opInfo(op.kind).opClass == OpClass::Parts;
     if (!name.starts_with("chlo."))
-        return sameOrFunctional(op);
+        return (isMoved && op.kind != OpKind::Reverse) || op.kind == OpKind::BitcastConvert ? functional(op)
+                                                                                            : sameOrFunctional(op);
     std::vector<std::string> operands;
     for (const ValueId operand : op.operands)
         operands.push_back(tensorText(type(operand)));
     return fmt::format("{} -> {}", fmt::join(operands, ", "), tensorText(type(op.results.front())));
+}
+
+/// The lists of the attributes in the op's own form: `, low = [0], high = [1], interior = [0]`.
+std::string FunctionWriter::listsText(OpAttributes attributes)
+{
+    std::string text;
+    forEachList(attributes, [&](const char* own, const char*, const auto& list) {
+        if constexpr (std::is_same_v<decltype(list), const std::size_t&>)
+            text += fmt::format(", {} = {}", own, list);
+        else
+            text += fmt::format(", {} = [{}]", own, fmt::join(list, ", "));
+        return true;
+    });
+    return text;
 }
 
 /// The numbers of the attributes in the op's own form: `, format = e5m10`.
@@ -118,20 +130,6 @@ std::string FunctionWriter::partsText(const Op& op, const std::string& name, con
                                                    : fmt::format("{}:{}:{}", slice.starts[i], slice.limits[i], slice.strides[i]));
         return fmt::format("{} {} [{}]{} : {}", name, kUse, fmt::join(ranges, ", "), attributes, functional(op));
     }
-    case OpKind::Pad: {
-        const auto& pad = op.as<PadAttributes>();
-        return fmt::format("{} {}, low = [{}], high = [{}], interior = [{}]{} : {}", name, uses(2), fmt::join(pad.low, ", "),
-            fmt::join(pad.high, ", "), fmt::join(pad.interior, ", "), attributes, functional(op));
-    }
-    case OpKind::Concatenate:
-        return fmt::format("{} {}, dim = {}{} : {}", name, uses(op.operands.size()), op.as<ConcatenateAttributes>().dim,
-            attributes, functional(op));
-    case OpKind::Reverse:
-        return fmt::format("{} {}, dims = [{}]{} : {}", name, kUse, fmt::join(op.as<ReverseAttributes>().dims, ", "), attributes,
-            tensorText(type(op.results.front())));
-    case OpKind::DynamicSlice:
-        return fmt::format("{} {}, sizes = [{}]{} : {}", name, uses(op.operands.size()),
-            fmt::join(op.as<DynamicSliceAttributes>().sizes, ", "), attributes, functional(op));
     case OpKind::Gather: {
         const auto& gather = op.as<GatherAttributes>();
         const IndexingDims& dims = gather.dims;
@@ -152,8 +150,8 @@ std::string FunctionWriter::partsText(const Op& op, const std::string& name, con
             dimsText("scatter_indices_batching_dims", dims.indicesBatch), dimsText("scatter_dims_to_operand_dims", dims.indexMap),
             dims.indexVectorDim, scatter.unique, kLabelled, attributes, functional(op));
     }
-    default: // DynamicUpdateSlice
-        return fmt::format("{} {}{} : {}", name, uses(op.operands.size()), attributes, functional(op));
+    default:
+        return {};
     }
 }
 
