@@ -434,7 +434,7 @@ namespace {
 /// A collective of one array that moves, sums, or takes the largest or smallest.
 bool isSmoothCollective(const Function& function, const Op& op)
 {
-    if (op.operands.size() != 1)
+    if (!isBodyCollective(op) || op.operands.size() != 1)
         return false;
     const auto combiner = op.bodies.empty() ? ReduceKind::Sum : combinerIn(function, op.bodies.front());
     const bool isExtreme = combiner == ReduceKind::Max || combiner == ReduceKind::Min;
@@ -449,9 +449,10 @@ using Known = Differentiability;
 struct DerivativeRow {
     OpKind kind;
     Known known = Known::Smooth;
-    ValueId (*one)(D& d) = nullptr;
+    ValueId (*one)(D& d, ValueId of) = nullptr;
     void (*all)(D& d) = nullptr;
     Known (*depends)(const Function& function, const Op& op) = nullptr; ///< what is known of this very op
+    enum class Of : std::uint8_t { Nothing, Operand, Result } of = Of::Nothing; ///< what `one` is called with
 };
 
 constexpr DerivativeRow flat(OpKind kind)
@@ -462,9 +463,17 @@ constexpr DerivativeRow unknown(OpKind kind)
 {
     return {kind, Known::Unknown};
 }
-constexpr DerivativeRow one(OpKind kind, ValueId (*write)(D& d))
+constexpr DerivativeRow one(OpKind kind, ValueId (*write)(D& d, ValueId))
 {
     return {kind, Known::Smooth, write};
+}
+constexpr DerivativeRow ofX(OpKind kind, ValueId (*write)(D& d, ValueId x))
+{
+    return {kind, Known::Smooth, write, nullptr, nullptr, DerivativeRow::Of::Operand};
+}
+constexpr DerivativeRow ofY(OpKind kind, ValueId (*write)(D& d, ValueId y))
+{
+    return {kind, Known::Smooth, write, nullptr, nullptr, DerivativeRow::Of::Result};
 }
 constexpr DerivativeRow all(OpKind kind, void (*write)(D& d))
 {
@@ -475,16 +484,6 @@ constexpr DerivativeRow parts(OpKind kind)
     return {kind, Known::Smooth, nullptr, [](D& d) { d.made = partsCotangents(d.context, d.ct); },
         [](const Function&, const Op& op) { return hasPartsDerivative(op) ? Known::Smooth : Known::Unknown; }};
 }
-/// Of a block, which `differentiate` goes into.
-constexpr DerivativeRow block(OpKind kind)
-{
-    return {kind, Known::Smooth};
-}
-constexpr DerivativeRow ownCollective(OpKind kind)
-{
-    return {kind, Known::Smooth, [](D& d) { return d.exchanged(); }, nullptr,
-        [](const Function& function, const Op& op) { return isSmoothCollective(function, op) ? Known::Smooth : Known::Unknown; }};
-}
 bool takesFloats(const Function& function, const Op& op)
 {
     return isFloating(function[op.operands.front()].type.dtype);
@@ -492,78 +491,36 @@ bool takesFloats(const Function& function, const Op& op)
 
 constexpr double kTwoOverRootPi = 2.0 * std::numbers::inv_sqrtpi;
 
-constexpr std::array<DerivativeRow, kOpKindCount> kDerivatives = {{
+/// Of all kinds up to PropagationBarrier; the others have theirs by class.
+constexpr std::array<DerivativeRow, static_cast<std::size_t>(OpKind::PropagationBarrier) + 1> kDerivatives = {{
     flat(OpKind::Constant),
     flat(OpKind::Iota),
     flat(OpKind::RandomBits),
-    one(OpKind::Negate, [](D& d) { return d.negated(d.ct); }),
-    one(OpKind::Abs, [](D& d) { return d.times(d.ct, d.unary(OpKind::Sign, d.primal(0))); }),
+    one(OpKind::Negate, [](D& d, ValueId) { return d.negated(d.ct); }),
+    ofX(OpKind::Abs, [](D& d, ValueId x) { return d.times(d.ct, d.unary(OpKind::Sign, x)); }),
     flat(OpKind::Sign),
-    one(OpKind::Exp, [](D& d) { return d.times(d.ct, d.result()); }),
-    one(OpKind::Log, [](D& d) { return d.over(d.ct, d.primal(0)); }),
-    one(OpKind::Log1p,
-        [](D& d) {
-            const ValueId x = d.primal(0);
-            return d.over(d.ct, d.plus(x, d.splat(x, 1.0)));
-        }),
-    one(OpKind::Tanh,
-        [](D& d) {
-            const ValueId y = d.result();
-            return d.times(d.ct, d.minus(d.splat(y, 1.0), d.times(y, y)));
-        }),
-    one(OpKind::Logistic,
-        [](D& d) {
-            const ValueId y = d.result();
-            return d.times(d.ct, d.times(y, d.minus(d.splat(y, 1.0), y)));
-        }),
-    one(OpKind::Sqrt,
-        [](D& d) {
-            const ValueId y = d.result();
-            return d.over(d.ct, d.plus(y, y));
-        }),
-    one(OpKind::Rsqrt,
-        [](D& d) { // d(x^-1/2) = -1/2 x^-3/2 = -1/2 y^3
-            const ValueId y = d.result();
-            return d.times(d.ct, d.times(d.splat(y, -0.5), d.times(y, d.times(y, y))));
-        }),
-    one(OpKind::Sine, [](D& d) { return d.times(d.ct, d.unary(OpKind::Cosine, d.primal(0))); }),
-    one(OpKind::Cosine, [](D& d) { return d.negated(d.times(d.ct, d.unary(OpKind::Sine, d.primal(0)))); }),
-    one(OpKind::Tan,
-        [](D& d) {
-            const ValueId y = d.result();
-            return d.times(d.ct, d.plus(d.splat(y, 1.0), d.times(y, y)));
-        }),
-    one(OpKind::Asin, [](D& d) { return d.times(d.ct, d.unary(OpKind::Rsqrt, d.between(d.primal(0), 1.0, 1.0))); }),
-    one(OpKind::Acos, [](D& d) { return d.times(d.ct, d.negated(d.unary(OpKind::Rsqrt, d.between(d.primal(0), 1.0, 1.0)))); }),
-    one(OpKind::Atan,
-        [](D& d) {
-            const ValueId x = d.primal(0);
-            return d.times(d.ct, d.over(d.splat(x, 1.0), d.onePlusSquare(x)));
-        }),
-    one(OpKind::Sinh, [](D& d) { return d.times(d.ct, d.half(d.primal(0), OpKind::Exp, OpKind::Add)); }),
-    one(OpKind::Cosh, [](D& d) { return d.times(d.ct, d.half(d.primal(0), OpKind::Expm1, OpKind::Subtract)); }),
-    one(OpKind::Asinh, [](D& d) { return d.times(d.ct, d.unary(OpKind::Rsqrt, d.onePlusSquare(d.primal(0)))); }),
-    one(OpKind::Acosh, [](D& d) { return d.times(d.ct, d.unary(OpKind::Rsqrt, d.negated(d.between(d.primal(0), 1.0, 1.0)))); }),
-    one(OpKind::Atanh,
-        [](D& d) {
-            const ValueId x = d.primal(0);
-            return d.times(d.ct, d.over(d.splat(x, 1.0), d.between(x, 1.0, 1.0)));
-        }),
-    one(OpKind::Cbrt,
-        [](D& d) {
-            const ValueId y = d.result();
-            return d.over(d.ct, d.times(d.splat(y, 3.0), d.times(y, y)));
-        }),
-    one(OpKind::Expm1,
-        [](D& d) {
-            const ValueId y = d.result();
-            return d.times(d.ct, d.plus(y, d.splat(y, 1.0)));
-        }),
-    one(OpKind::Square,
-        [](D& d) {
-            const ValueId x = d.primal(0);
-            return d.times(d.ct, d.plus(x, x));
-        }),
+    ofY(OpKind::Exp, [](D& d, ValueId y) { return d.times(d.ct, y); }),
+    ofX(OpKind::Log, [](D& d, ValueId x) { return d.over(d.ct, x); }),
+    ofX(OpKind::Log1p, [](D& d, ValueId x) { return d.over(d.ct, d.plus(x, d.splat(x, 1.0))); }),
+    ofY(OpKind::Tanh, [](D& d, ValueId y) { return d.times(d.ct, d.minus(d.splat(y, 1.0), d.times(y, y))); }),
+    ofY(OpKind::Logistic, [](D& d, ValueId y) { return d.times(d.ct, d.times(y, d.minus(d.splat(y, 1.0), y))); }),
+    ofY(OpKind::Sqrt, [](D& d, ValueId y) { return d.over(d.ct, d.plus(y, y)); }),
+    // d(x^-1/2) = -1/2 x^-3/2 = -1/2 y^3
+    ofY(OpKind::Rsqrt, [](D& d, ValueId y) { return d.times(d.ct, d.times(d.splat(y, -0.5), d.times(y, d.times(y, y)))); }),
+    ofX(OpKind::Sine, [](D& d, ValueId x) { return d.times(d.ct, d.unary(OpKind::Cosine, x)); }),
+    ofX(OpKind::Cosine, [](D& d, ValueId x) { return d.negated(d.times(d.ct, d.unary(OpKind::Sine, x))); }),
+    ofY(OpKind::Tan, [](D& d, ValueId y) { return d.times(d.ct, d.plus(d.splat(y, 1.0), d.times(y, y))); }),
+    ofX(OpKind::Asin, [](D& d, ValueId x) { return d.times(d.ct, d.unary(OpKind::Rsqrt, d.between(x, 1.0, 1.0))); }),
+    ofX(OpKind::Acos, [](D& d, ValueId x) { return d.times(d.ct, d.negated(d.unary(OpKind::Rsqrt, d.between(x, 1.0, 1.0)))); }),
+    ofX(OpKind::Atan, [](D& d, ValueId x) { return d.times(d.ct, d.over(d.splat(x, 1.0), d.onePlusSquare(x))); }),
+    ofX(OpKind::Sinh, [](D& d, ValueId x) { return d.times(d.ct, d.half(x, OpKind::Exp, OpKind::Add)); }),
+    ofX(OpKind::Cosh, [](D& d, ValueId x) { return d.times(d.ct, d.half(x, OpKind::Expm1, OpKind::Subtract)); }),
+    ofX(OpKind::Asinh, [](D& d, ValueId x) { return d.times(d.ct, d.unary(OpKind::Rsqrt, d.onePlusSquare(x))); }),
+    ofX(OpKind::Acosh, [](D& d, ValueId x) { return d.times(d.ct, d.unary(OpKind::Rsqrt, d.negated(d.between(x, 1.0, 1.0)))); }),
+    ofX(OpKind::Atanh, [](D& d, ValueId x) { return d.times(d.ct, d.over(d.splat(x, 1.0), d.between(x, 1.0, 1.0))); }),
+    ofY(OpKind::Cbrt, [](D& d, ValueId y) { return d.over(d.ct, d.times(d.splat(y, 3.0), d.times(y, y))); }),
+    ofY(OpKind::Expm1, [](D& d, ValueId y) { return d.times(d.ct, d.plus(y, d.splat(y, 1.0))); }),
+    ofX(OpKind::Square, [](D& d, ValueId x) { return d.times(d.ct, d.plus(x, x)); }),
     flat(OpKind::Floor),
     flat(OpKind::Ceil),
     flat(OpKind::RoundNearestEven),
@@ -575,20 +532,17 @@ constexpr std::array<DerivativeRow, kOpKindCount> kDerivatives = {{
     flat(OpKind::Not),
     flat(OpKind::PopulationCount),
     flat(OpKind::CountLeadingZeros),
-    one(OpKind::Erf, [](D& d) { return d.times(d.ct, d.bell(d.primal(0), kTwoOverRootPi)); }), // 2/sqrt(pi) exp(-x^2)
-    one(OpKind::Erfc, [](D& d) { return d.times(d.ct, d.bell(d.primal(0), -kTwoOverRootPi)); }),
-    one(OpKind::ErfInv,
-        [](D& d) { // erf'(y) = 2/sqrt(pi) exp(-y^2)
-            const ValueId y = d.result();
-            return d.times(d.ct, d.times(d.splat(y, std::sqrt(std::numbers::pi) / 2.0), d.unary(OpKind::Exp, d.times(y, y))));
-        }),
-    one(OpKind::LogGamma, [](D& d) { return d.times(d.ct, d.unary(OpKind::Digamma, d.primal(0))); }),
+    ofX(OpKind::Erf, [](D& d, ValueId x) { return d.times(d.ct, d.bell(x, kTwoOverRootPi)); }), // 2/sqrt(pi) exp(-x^2)
+    ofX(OpKind::Erfc, [](D& d, ValueId x) { return d.times(d.ct, d.bell(x, -kTwoOverRootPi)); }),
+    // erf'(y) = 2/sqrt(pi) exp(-y^2)
+    ofY(OpKind::ErfInv, [](D& d, ValueId y) { return d.times(d.ct, d.times(d.splat(y, std::sqrt(std::numbers::pi) / 2.0), d.unary(OpKind::Exp, d.times(y, y)))); }),
+    ofX(OpKind::LogGamma, [](D& d, ValueId x) { return d.times(d.ct, d.unary(OpKind::Digamma, x)); }),
     unknown(OpKind::Digamma),
-    one(OpKind::Real, [](D& d) { return d.ct; }), // of real numbers, as all here
+    one(OpKind::Real, [](D& d, ValueId) { return d.ct; }), // of real numbers, as all here
     flat(OpKind::Imag),
-    one(OpKind::Conjugate, [](D& d) { return d.ct; }),
-    one(OpKind::ReducePrecision, [](D& d) { return d.b.add(OpKind::ReducePrecision, {d.ct}, d.op.attributes); }),
-    {OpKind::Convert, Known::Smooth, [](D& d) { return d.b.convert(d.ct, d.operandType(0).dtype); }, nullptr,
+    one(OpKind::Conjugate, [](D& d, ValueId) { return d.ct; }),
+    one(OpKind::ReducePrecision, [](D& d, ValueId) { return d.b.add(OpKind::ReducePrecision, {d.ct}, d.op.attributes); }),
+    {OpKind::Convert, Known::Smooth, [](D& d, ValueId) { return d.b.convert(d.ct, d.operandType(0).dtype); }, nullptr,
         [](const Function& function, const Op& op) { return takesFloats(function, op) ? Known::Smooth : Known::Flat; }},
     {OpKind::BitcastConvert, Known::Unknown, nullptr, nullptr,
         [](const Function& function, const Op& op) { return takesFloats(function, op) ? Known::Unknown : Known::Flat; }},
@@ -642,9 +596,9 @@ constexpr std::array<DerivativeRow, kOpKindCount> kDerivatives = {{
     flat(OpKind::Compare),
     all(OpKind::Select, [](D& d) { d.select(); }),
     all(OpKind::Clamp, [](D& d) { d.clamp(); }),
-    one(OpKind::BroadcastInDim, [](D& d) { return d.unbroadcast(); }),
-    one(OpKind::Reshape, [](D& d) { return d.b.reshape(d.ct, d.operandType(0).shape); }),
-    one(OpKind::Transpose, [](D& d) { return d.untransposed(); }),
+    one(OpKind::BroadcastInDim, [](D& d, ValueId) { return d.unbroadcast(); }),
+    one(OpKind::Reshape, [](D& d, ValueId) { return d.b.reshape(d.ct, d.operandType(0).shape); }),
+    one(OpKind::Transpose, [](D& d, ValueId) { return d.untransposed(); }),
     parts(OpKind::Slice),
     parts(OpKind::Pad),
     parts(OpKind::Concatenate),
@@ -653,65 +607,21 @@ constexpr std::array<DerivativeRow, kOpKindCount> kDerivatives = {{
     parts(OpKind::DynamicUpdateSlice),
     parts(OpKind::Gather),
     parts(OpKind::Scatter),
-    one(OpKind::Reduce, [](D& d) { return d.reduction(); }),
+    one(OpKind::Reduce, [](D& d, ValueId) { return d.reduction(); }),
     all(OpKind::DotGeneral, [](D& d) { d.product(); }),
     one(OpKind::ShardingConstraint,
-        [](D& d) {
+        [](D& d, ValueId) {
             const auto& constraint = d.op.as<ConstraintAttributes>();
             return d.b.constrain(d.ct, constraint.sharding, constraint.origin);
         }),
-    one(OpKind::PropagationBarrier, [](D& d) { return d.ct; }),
-    unknown(OpKind::OptimizationBarrier),
-    block(OpKind::Repeat),
-    unknown(OpKind::While),
-    unknown(OpKind::Case),
-    block(OpKind::Computation),
-    unknown(OpKind::AllReduce),
-    unknown(OpKind::AllGather),
-    unknown(OpKind::AllSlice),
-    unknown(OpKind::ReduceScatter),
-    unknown(OpKind::AllToAll),
-    unknown(OpKind::CollectivePermute),
-    unknown(OpKind::Reshard),
-    unknown(OpKind::Send),
-    unknown(OpKind::Receive),
-    unknown(OpKind::Sort),
-    unknown(OpKind::VariadicReduce),
-    unknown(OpKind::VariadicScatter),
-    unknown(OpKind::ReduceWindow),
-    unknown(OpKind::SelectAndScatter),
-    unknown(OpKind::Convolution),
-    unknown(OpKind::TopK),
-    unknown(OpKind::Cholesky),
-    unknown(OpKind::TriangularSolve),
-    unknown(OpKind::Fft),
-    unknown(OpKind::FftOfPairs),
-    unknown(OpKind::RngBitGenerator),
-    unknown(OpKind::Rng),
-    unknown(OpKind::BatchNormTraining),
-    unknown(OpKind::BatchNormInference),
-    unknown(OpKind::BatchNormGrad),
-    unknown(OpKind::BitcastRegroup),
-    ownCollective(OpKind::OwnAllReduce),
-    ownCollective(OpKind::OwnAllGather),
-    ownCollective(OpKind::OwnReduceScatter),
-    ownCollective(OpKind::OwnAllToAll),
-    ownCollective(OpKind::OwnPermute),
-    unknown(OpKind::OwnBroadcast),
-    unknown(OpKind::CrossReplicaSum),
-    unknown(OpKind::PartitionId),
-    unknown(OpKind::ReplicaId),
-    unknown(OpKind::CustomCall),
-    {OpKind::Other, Known::Unknown,
-        [](D& d) { return d.summed(deviceGroups(variedAxes(d.op, *d.context.mesh), *d.context.mesh)); }, nullptr,
-        [](const Function&, const Op& op) { return isVaried(op) ? Known::Smooth : Known::Unknown; }},
+    one(OpKind::PropagationBarrier, [](D& d, ValueId) { return d.ct; }),
 }};
 
 constexpr bool areDerivativesInOrder()
 {
-    for (std::size_t i = 0; i < kOpKindCount; ++i) {
+    for (std::size_t i = 0; i < kDerivatives.size(); ++i) {
         const DerivativeRow& row = kDerivatives[i];
-        const bool isWritten = row.one != nullptr || row.all != nullptr || opInfo(row.kind).opClass == OpClass::Control;
+        const bool isWritten = row.one != nullptr || row.all != nullptr;
         if (row.kind != static_cast<OpKind>(i) || (row.known == Known::Smooth && !isWritten))
             return false;
     }
@@ -719,9 +629,27 @@ constexpr bool areDerivativesInOrder()
 }
 static_assert(areDerivativesInOrder(), "every OpKind has its derivative or says that it has none, in the order of the kinds");
 
+/// Kept ops: marks of values that vary over devices, and the collectives of manual computations.
+constexpr DerivativeRow kKeptDerivative{OpKind::Other, Known::Smooth,
+    [](D& d, ValueId) {
+        const Mesh& mesh = *d.context.mesh;
+        return isVaried(d.op) ? d.summed(deviceGroups(variedAxes(d.op, mesh), mesh)) : d.exchanged();
+    },
+    nullptr,
+    [](const Function& function, const Op& op) {
+        return isVaried(op) || isSmoothCollective(function, op) ? Known::Smooth : Known::Unknown;
+    }};
+
 const DerivativeRow& rowOf(const Op& op)
 {
-    return kDerivatives[static_cast<std::size_t>(op.kind)];
+    static constexpr DerivativeRow kUnknown = unknown(OpKind::Other);
+    static constexpr DerivativeRow kOfBlock{OpKind::Repeat}; // `differentiate` goes into it
+    const auto at = static_cast<std::size_t>(op.kind);
+    if (at < kDerivatives.size())
+        return kDerivatives[at];
+    if (op.kind == OpKind::Repeat || op.kind == OpKind::Computation)
+        return kOfBlock;
+    return isKept(op.kind) ? kKeptDerivative : kUnknown;
 }
 
 } // namespace
@@ -749,7 +677,10 @@ std::vector<ValueId> operandCotangents(const DerivativeContext& context, ValueId
     Derivative derivative(context, cotangent);
     const DerivativeRow& row = rowOf(context.op);
     if (row.one != nullptr)
-        derivative.made[0] = row.one(derivative);
+        derivative.made[0] = row.one(derivative,
+            row.of == DerivativeRow::Of::Operand      ? derivative.primal(0)
+                : row.of == DerivativeRow::Of::Result ? derivative.result()
+                                                      : ValueId());
     else
         row.all(derivative);
     for (std::size_t i = 0; i < derivative.made.size(); ++i) {

@@ -20,41 +20,7 @@ public:
     {
     }
 
-    std::vector<ValueId> run()
-    {
-        switch (m_op.kind) {
-        case OpKind::Slice:
-            slice();
-            break;
-        case OpKind::Pad:
-            pad();
-            break;
-        case OpKind::Concatenate:
-            concatenate();
-            break;
-        case OpKind::Reverse:
-            m_result[0] = m_b.add(OpKind::Reverse, {m_ct}, m_op.attributes);
-            break;
-        case OpKind::DynamicSlice:
-            m_result[0] = m_b.add(OpKind::DynamicUpdateSlice, withStarts({zeros(0), m_ct}, 1));
-            break;
-        case OpKind::DynamicUpdateSlice:
-            if (wants(0))
-                m_result[0] = m_b.add(OpKind::DynamicUpdateSlice, withStarts({m_ct, zeros(1)}, 2));
-            if (wants(1))
-                m_result[1] = m_b.add(OpKind::DynamicSlice, withStarts({m_ct}, 2), DynamicSliceAttributes{operandType(1).shape});
-            break;
-        case OpKind::Gather:
-            gather();
-            break;
-        case OpKind::Scatter:
-            scatter();
-            break;
-        default:
-            assert(!"no derivative");
-        }
-        return m_result;
-    }
+    std::vector<ValueId> take() { return std::move(m_result); }
 
 private:
     bool wants(std::size_t operand) const { return m_context.wanted[operand]; }
@@ -70,6 +36,18 @@ private:
         for (std::size_t i = first; i < m_op.operands.size(); ++i)
             operands.push_back(primal(i));
         return operands;
+    }
+
+public:
+    void reverse() { m_result[0] = m_b.add(OpKind::Reverse, {m_ct}, m_op.attributes); }
+    void dynamicSlice() { m_result[0] = m_b.add(OpKind::DynamicUpdateSlice, withStarts({zeros(0), m_ct}, 1)); }
+
+    void dynamicUpdateSlice()
+    {
+        if (wants(0))
+            m_result[0] = m_b.add(OpKind::DynamicUpdateSlice, withStarts({m_ct, zeros(1)}, 2));
+        if (wants(1))
+            m_result[1] = m_b.add(OpKind::DynamicSlice, withStarts({m_ct}, 2), DynamicSliceAttributes{operandType(1).shape});
     }
 
     /// Zeros before, behind and between the elements of the slice.
@@ -147,6 +125,7 @@ private:
             ScatterAttributes{attributes.dims, ReduceKind::Sum, attributes.sorted, false});
     }
 
+private:
     /// One constant for each entry of an index vector, at every index.
     ValueId spread(const IndexingDims& dims, const TensorType& indices, const std::vector<std::int64_t>& entries)
     {
@@ -228,6 +207,7 @@ private:
         return where(m_b.broadcast(inside, operandType(2).shape, std::move(along)), taken);
     }
 
+public:
     void scatter()
     {
         if (!m_op.as<ScatterAttributes>().combiner)
@@ -237,6 +217,7 @@ private:
             m_result[2] = takenBack(m_ct);
     }
 
+private:
     /// Of several updates of one element the last one counts. Who that is, the numbers of the updates tell when they are scattered alike.
     /// Source: jax-ml/jax, jax/_src/lax/slicing.py (`_scatter_jvp`).
     void replaced()
@@ -261,6 +242,20 @@ private:
     std::vector<ValueId> m_result;
 };
 
+constexpr std::pair<OpKind, void (PartsDerivative::*)()> kParts[] = {{OpKind::Slice, &PartsDerivative::slice},
+    {OpKind::Pad, &PartsDerivative::pad}, {OpKind::Concatenate, &PartsDerivative::concatenate},
+    {OpKind::Reverse, &PartsDerivative::reverse}, {OpKind::DynamicSlice, &PartsDerivative::dynamicSlice},
+    {OpKind::DynamicUpdateSlice, &PartsDerivative::dynamicUpdateSlice}, {OpKind::Gather, &PartsDerivative::gather},
+    {OpKind::Scatter, &PartsDerivative::scatter}};
+
+constexpr auto partsRow(OpKind kind)
+{
+    return std::find_if(std::begin(kParts), std::end(kParts), [&](const auto& row) { return row.first == kind; });
+}
+static_assert(std::all_of(kOpTable.begin(), kOpTable.end(),
+                  [](const OpInfo& info) { return info.opClass != OpClass::Parts || partsRow(info.kind) != std::end(kParts); }),
+    "every kind of parts of arrays has its derivative");
+
 } // namespace
 
 bool hasPartsDerivative(const Op& op)
@@ -273,7 +268,9 @@ bool hasPartsDerivative(const Op& op)
 
 std::vector<ValueId> partsCotangents(const DerivativeContext& context, ValueId cotangent)
 {
-    return PartsDerivative(context, cotangent).run();
+    PartsDerivative derivative(context, cotangent);
+    (derivative.*partsRow(context.op.kind)->second)();
+    return derivative.take();
 }
 
 } // namespace meshwright

@@ -138,7 +138,13 @@ public:
         return {whereZero(size, size, divide(z.real, size)), whereZero(size, size, divide(z.imaginary, size))};
     }
 
+    /// A value of its own, which may have another name and sharding.
+    ValueId same(ValueId value)
+    {
+        return m_builder.add(OpKind::Reshape, {value}, ReshapeAttributes{Shape(m_builder.type(value).shape)});
+    }
     Parts inverse(Parts z) { return divide(complete({constant(z.real, 1.0), {}}), z); }
+    Parts minusOne(Parts z) { return {subtract(z.real, constant(z.real, 1.0)), z.imaginary}; }
     Parts plusOne(Parts z) { return {add(z.real, constant(z.real, 1.0)), z.imaginary}; }
 
 private:
@@ -148,6 +154,48 @@ private:
     ValueId halfOf(ValueId a) { return multiply(a, constant(a, 0.5)); }
 
     Builder& m_builder;
+};
+
+/// Element-wise ops of complex numbers; all others are refused.
+struct ElementwiseRow {
+    OpKind kind;
+    Parts (*write)(PairMath& m, Parts a, Parts b);
+};
+constexpr ElementwiseRow kElementwise[] = {
+    {OpKind::Multiply, [](PairMath& m, Parts a, Parts b) { return m.multiply(a, b); }},
+    {OpKind::Square, [](PairMath& m, Parts a, Parts) { return m.multiply(a, a); }},
+    {OpKind::Divide, [](PairMath& m, Parts a, Parts b) { return m.divide(a, b); }},
+    {OpKind::Power, [](PairMath& m, Parts a, Parts b) { return m.power(a, b); }},
+    {OpKind::Abs,
+        [](PairMath& m, Parts a, Parts) {
+            return Parts{m.magnitude(a), {}};
+        }},
+    {OpKind::Exp, [](PairMath& m, Parts a, Parts) { return m.exponential(a); }},
+    {OpKind::Expm1, [](PairMath& m, Parts a, Parts) { return m.minusOne(m.exponential(a)); }},
+    {OpKind::Log, [](PairMath& m, Parts a, Parts) { return m.logarithm(a); }},
+    {OpKind::Log1p, [](PairMath& m, Parts a, Parts) { return m.logarithm(m.plusOne(a)); }},
+    {OpKind::Sqrt, [](PairMath& m, Parts a, Parts) { return m.root(a); }},
+    {OpKind::Rsqrt, [](PairMath& m, Parts a, Parts) { return m.inverse(m.root(a)); }},
+    {OpKind::Sine, [](PairMath& m, Parts a, Parts) { return m.sine(a); }},
+    {OpKind::Cosine, [](PairMath& m, Parts a, Parts) { return m.cosine(a); }},
+    {OpKind::Tanh, [](PairMath& m, Parts a, Parts) { return m.hyperbolicTangent(a); }},
+    {OpKind::Logistic,
+        [](PairMath& m, Parts a, Parts) {
+            return m.inverse(m.plusOne(m.exponential({m.negate(a.real), m.negate(a.imaginary)})));
+        }},
+    {OpKind::Sign, [](PairMath& m, Parts a, Parts) { return m.sign(a); }},
+    {OpKind::Real,
+        [](PairMath& m, Parts a, Parts) {
+            return Parts{m.same(a.real), {}};
+        }},
+    {OpKind::Imag,
+        [](PairMath& m, Parts a, Parts) {
+            return Parts{m.same(a.imaginary), {}};
+        }},
+    {OpKind::Conjugate,
+        [](PairMath& m, Parts a, Parts) {
+            return Parts{m.same(a.real), m.negate(a.imaginary)};
+        }},
 };
 
 /// True for ops that do with each part what they do with the whole.
@@ -330,7 +378,7 @@ private:
         if (op.kind == OpKind::Compare)
             return writeCompare(op);
         if (op.kind == OpKind::Complex)
-            return keep(op.results.front(), {same(parts(op.operands[0]).real), same(parts(op.operands[1]).real)});
+            return keep(op.results.front(), {m_math.same(parts(op.operands[0]).real), m_math.same(parts(op.operands[1]).real)});
         if (isElementwise(op.kind))
             return writeElementwise(op);
         refuse(op);
@@ -398,13 +446,6 @@ private:
         return number;
     }
 
-    /// A value of its own, which may have another name and sharding.
-    ValueId same(ValueId value)
-    {
-        const Shape shape = m_builder.type(value).shape;
-        return m_builder.add(OpKind::Reshape, {value}, ReshapeAttributes{shape});
-    }
-
     void writeFft(const Op& op)
     {
         const ValueId result = op.results.front();
@@ -456,70 +497,10 @@ private:
     {
         const Parts a = m_math.complete(parts(op.operands.front()));
         const Parts b = op.operands.size() > 1 ? m_math.complete(parts(op.operands[1])) : Parts();
-        Parts made;
-        switch (op.kind) {
-        case OpKind::Multiply:
-            made = m_math.multiply(a, b);
-            break;
-        case OpKind::Square:
-            made = m_math.multiply(a, a);
-            break;
-        case OpKind::Divide:
-            made = m_math.divide(a, b);
-            break;
-        case OpKind::Power:
-            made = m_math.power(a, b);
-            break;
-        case OpKind::Abs:
-            made = {m_math.magnitude(a), {}};
-            break;
-        case OpKind::Exp:
-            made = m_math.exponential(a);
-            break;
-        case OpKind::Expm1:
-            made = m_math.exponential(a);
-            made.real = m_math.subtract(made.real, m_math.constant(made.real, 1.0));
-            break;
-        case OpKind::Log:
-            made = m_math.logarithm(a);
-            break;
-        case OpKind::Log1p:
-            made = m_math.logarithm(m_math.plusOne(a));
-            break;
-        case OpKind::Sqrt:
-            made = m_math.root(a);
-            break;
-        case OpKind::Rsqrt:
-            made = m_math.inverse(m_math.root(a));
-            break;
-        case OpKind::Sine:
-            made = m_math.sine(a);
-            break;
-        case OpKind::Cosine:
-            made = m_math.cosine(a);
-            break;
-        case OpKind::Tanh:
-            made = m_math.hyperbolicTangent(a);
-            break;
-        case OpKind::Logistic:
-            made = m_math.inverse(m_math.plusOne(m_math.exponential({m_math.negate(a.real), m_math.negate(a.imaginary)})));
-            break;
-        case OpKind::Sign:
-            made = m_math.sign(a);
-            break;
-        case OpKind::Real:
-            made = {same(a.real), {}};
-            break;
-        case OpKind::Imag:
-            made = {same(a.imaginary), {}};
-            break;
-        case OpKind::Conjugate:
-            made = {same(a.real), m_math.negate(a.imaginary)};
-            break;
-        default:
+        const auto row = std::ranges::find(kElementwise, op.kind, &ElementwiseRow::kind);
+        if (row == std::end(kElementwise))
             return refuse(op);
-        }
-        keep(op.results.front(), made);
+        keep(op.results.front(), row->write(m_math, a, b));
     }
 
     void writeWithBodies(const Op& op)

@@ -393,23 +393,15 @@ namespace {
 std::vector<std::int64_t> numbersIn(std::string_view text, std::string_view form)
 {
     std::vector<std::int64_t> numbers;
-    while (!form.empty()) {
-        if (form.starts_with("{}")) {
-            const std::size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
-            const auto number = parseInteger(text.substr(0, end));
-            if (!number)
-                return {};
+    std::string found;
+    while (!text.empty()) {
+        const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+        if (const auto number = parseInteger(text.substr(0, digits)); number && digits > 0)
             numbers.push_back(*number);
-            text.remove_prefix(end);
-            form.remove_prefix(2);
-        } else if (text.starts_with(form.front())) {
-            text.remove_prefix(1);
-            form.remove_prefix(1);
-        } else {
-            return {};
-        }
+        found += digits > 0 ? std::string_view("{}") : text.substr(0, 1);
+        text.remove_prefix(std::max<std::size_t>(digits, 1));
     }
-    return text.empty() ? numbers : std::vector<std::int64_t>();
+    return found == form ? numbers : std::vector<std::int64_t>();
 }
 
 } // namespace

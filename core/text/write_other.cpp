@@ -63,7 +63,6 @@ std::string FunctionWriter::genericText(const Op& op, const OtherAttributes& oth
 std::optional<std::string> FunctionWriter::otherText(const Op& op, const OtherAttributes& other, Line& line) const
 {
     const std::size_t own = op.operands.size() - other.captures;
-    const std::string_view name = baseName(other.name);
     const bool isStableHlo = other.name.starts_with("stablehlo.");
     const OtherClass known = otherClass(other);
     std::vector<std::string_view> shown; // attributes that the form itself has
@@ -80,27 +79,27 @@ std::optional<std::string> FunctionWriter::otherText(const Op& op, const OtherAt
         return std::all_of(
             keys.begin(), keys.end(), [&](const char* key) { return findAttribute(other.attributes, key) != nullptr; });
     };
-    if (name == "reduce" && isStableHlo && op.bodies.size() == 1 && has({"dimensions"})) {
+    if (op.kind == OpKind::VariadicReduce && isStableHlo && op.bodies.size() == 1 && has({"dimensions"})) {
         reduceText(op, other, line, text);
         return fmt::format("{}{} : {}{}", text, restOf(op, other, shown), types, reducerText(op, line));
     }
     if (!op.bodies.empty() || op.results.empty() || (known != OtherClass::Elementwise && !isStableHlo))
         return std::nullopt;
-    if (name == "custom_call" && has({"call_target_name"})) {
+    if (op.kind == OpKind::CustomCall && has({"call_target_name"})) {
         text = fmt::format("{} {}({})", other.name, symbolText(callTarget(other)), uses(own));
-    } else if (name == "fft" && has({"fft_type", "fft_length"})) {
+    } else if (op.kind == OpKind::Fft && has({"fft_type", "fft_length"})) {
         text = fmt::format(
             "{} {}, type = {}, length = {}", other.name, kUse, wordOf(other.attributes, "fft_type"), integers("fft_length"));
-    } else if (name == "cholesky" && has({"lower"})) {
+    } else if (op.kind == OpKind::Cholesky && has({"lower"})) {
         text = fmt::format("{} {}, lower = {}", other.name, kUse, textOf("lower"));
         types = tensorText(type(op.results.front()));
-    } else if (name == "rng_bit_generator" && has({"rng_algorithm"})) {
+    } else if (op.kind == OpKind::RngBitGenerator && has({"rng_algorithm"})) {
         text = fmt::format("{} {}, algorithm = {}", other.name, kUse, wordOf(other.attributes, "rng_algorithm"));
-    } else if (name == "rng" && has({"rng_distribution"})) {
+    } else if (op.kind == OpKind::Rng && has({"rng_distribution"})) {
         text = fmt::format("{} {}, distribution = {}", other.name, uses(own), wordOf(other.attributes, "rng_distribution"));
-    } else if (name == "convolution" && has({"dimension_numbers"})) {
+    } else if (op.kind == OpKind::Convolution && has({"dimension_numbers"})) {
         text = convolutionText(other, shown);
-    } else if (name == "bitcast_convert") {
+    } else if (op.kind == OpKind::BitcastRegroup) {
         text = fmt::format("{} {}", other.name, kUse);
     } else if (known == OtherClass::Elementwise && other.attributes.empty() && own > 0 && own < 4) {
         text = fmt::format("{} {}", other.name, uses(own));

@@ -188,6 +188,12 @@ void TestDifferentiate::ops_data()
         row(opName(kind), unary(kind), {ramp({2, 3}, 0.3, 0.6)});
     row("lgamma", unary(OpKind::LogGamma), {positive});
     row("acosh", unary(OpKind::Acosh), {ramp({2, 3}, 0.3, 0.6, 2.0)});
+    row("reduce_precision to all that there is",
+        [](Builder& b, const Values& v) {
+            return Values{b.add(OpKind::ReducePrecision, {v[0]}, ReducePrecisionAttributes{8, 23})};
+        },
+        {any});
+    row("real part of a real number", unary(OpKind::Real), {any});
     row("atan2", binary(OpKind::Atan2), {any, positive});
     row("erf_inv", unary(OpKind::ErfInv), {ramp({2, 3}, 0.1, 0.9)});
     row("convert", [](Builder& b, const Values& v) { return Values{b.convert(b.convert(v[0], DType::F64), DType::F32)}; }, {any});

@@ -182,6 +182,26 @@ void TestOtherKernels::values_data()
             "  %0 = stablehlo.popcnt %a : tensor<3xi32>\n  %1 = stablehlo.count_leading_zeros %a : tensor<3xi32>\n  return %0, "
             "%1 : tensor<3xi32>, tensor<3xi32>"),
         {{0, 7, -1}}, {{0, 3, 32}, {32, 29, 0}});
+    row("bits of narrow numbers",
+        functionText("%a: tensor<3xi8>, %b: tensor<2xui16>", "tensor<3xi8>, tensor<3xi8>, tensor<2xui16>",
+            "  %0 = stablehlo.popcnt %a : tensor<3xi8>\n  %1 = stablehlo.count_leading_zeros %a : tensor<3xi8>\n"
+            "  %2 = stablehlo.count_leading_zeros %b : tensor<2xui16>\n"
+            "  return %0, %1, %2 : tensor<3xi8>, tensor<3xi8>, tensor<2xui16>"),
+        {{0, 7, -1}, {1, 65535}}, {{0, 3, 8}, {8, 5, 0}, {15, 0}});
+    // Denormal numbers of f16 stay, its format has them; of four bits of mantissa, 2^-14 (1 + 1/32) is half way and goes to the even one.
+    row("fewer bits of a narrow type",
+        functionText("%a: tensor<3xf16>", "tensor<3xf16>",
+            "  %0 = stablehlo.reduce_precision %a, format = e5m4 : tensor<3xf16>\n"
+            "  %c = stablehlo.constant dense<16384.0> : tensor<3xf16>\n"
+            "  %1 = stablehlo.multiply %0, %c : tensor<3xf16>\n  return %1 : tensor<3xf16>"),
+        {{0x1p-15, 0x1p-14 * (1.0 + 0x1p-5), 0x1p-14 * (1.0 + 0x3p-5)}}, {{0.5, 1.0, 1.125}});
+    // -NaN, -infinity .. -0, +0 .. infinity, NaN.
+    row("total order",
+        functionText("%a: tensor<4xf32>, %b: tensor<4xf32>", "tensor<4xi1>, tensor<4xi1>",
+            "  %0 = stablehlo.compare LT, %a, %b, TOTALORDER : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>\n"
+            "  %1 = stablehlo.compare NE, %a, %b, TOTALORDER : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>\n"
+            "  return %0, %1 : tensor<4xi1>, tensor<4xi1>"),
+        {{-0.0, 1, std::nan(""), -std::nan("")}, {0.0, -1, std::nan(""), -5}}, {{1, 0, 0, 1}, {1, 1, 0, 1}});
     row("functions",
         functionText("%a: tensor<2xf32>", "tensor<2xf32>, tensor<2xf32>",
             "  %0 = chlo.sinh %a : tensor<2xf32> -> tensor<2xf32>\n  %1 = chlo.atan %a : tensor<2xf32> -> tensor<2xf32>\n  "

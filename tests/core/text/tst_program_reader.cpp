@@ -683,6 +683,12 @@ void TestProgramReader::errors_data()
         "stablehlo.transpose needs its permutation");
     op("negative dim", "%0 = stablehlo.transpose %x, dims = [-1] : (tensor<4xf32>) -> tensor<4xf32>", "MW1326", 39,
         "is not a list of dimensions");
+    op("a number that is too small", "%0 = stablehlo.reduce_precision %x, format = e0m3 : tensor<4xf32>", "MW1326", 8,
+        "needs exponent_bits, an integer of at least 1");
+    op("no numbers", "%0 = stablehlo.reduce_precision %x, format = 5.10 : tensor<4xf32>", "MW1326", 8,
+        "needs exponent_bits, an integer of at least 1");
+    op("a type that the op does not take", "%0 = stablehlo.popcnt %x : tensor<4xf32>", "MW1303", 8,
+        "popcnt: not for elements of type f32");
     op("direction", "%0 = stablehlo.compare LIKE, %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>", "MW1326", 8,
         "'LIKE' is not a direction of a comparison");
     op("dimension out of range", "%0 = stablehlo.transpose %x, dims = [1] : (tensor<4xf32>) -> tensor<4xf32>", "MW1304", 8,

@@ -92,6 +92,24 @@ void TestProgramWriter::op_data()
         "erfc", [](Builder& b) { return b.unary(OpKind::Erfc, argument(b, 0)); },
         "%0 = chlo.erfc %arg0 : tensor<8x4xf32> -> tensor<8x4xf32>");
     row(
+        "two operands of CHLO", [](Builder& b) { return b.binary(OpKind::NextAfter, argument(b, 0), argument(b, 1)); },
+        "%0 = chlo.next_after %arg0, %arg1 : tensor<8x4xf32>, tensor<8x4xf32> -> tensor<8x4xf32>");
+    row(
+        "complex", [](Builder& b) { return b.binary(OpKind::Complex, argument(b, 0), argument(b, 1)); },
+        "%0 = stablehlo.complex %arg0, %arg1 : tensor<8x4xcomplex<f32>>");
+    row(
+        "numbers among the attributes",
+        [](Builder& b) {
+            return b.add(OpKind::ReducePrecision, {argument(b, 0)}, ReducePrecisionAttributes{5, 10});
+        },
+        "%0 = stablehlo.reduce_precision %arg0, format = e5m10 : tensor<8x4xf32>");
+    row(
+        "total order",
+        [](Builder& b) {
+            return b.add(OpKind::Compare, {argument(b, 0), argument(b, 1)}, CompareAttributes{CompareDirection::Less, true});
+        },
+        "%0 = stablehlo.compare LT, %arg0, %arg1, TOTALORDER : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xi1>");
+    row(
         "is_finite", [](Builder& b) { return b.unary(OpKind::IsFinite, argument(b, 0)); },
         "%0 = stablehlo.is_finite %arg0 : (tensor<8x4xf32>) -> tensor<8x4xi1>");
     row(
