@@ -725,7 +725,7 @@ bool FunctionReader::foldIndex(const SyntaxOp& op, OpKind kind, Bindings& bindin
         return false;
     } else if (kind == OpKind::Compare) {
         CompareAttributes compare;
-        if (!makeCompare(op, compare))
+        if (!makeCompare(op, operands.front().type, compare))
             return true;
         const auto truth = compareAlways(compare.direction, terms[0], terms[1]);
         if (!truth)
