@@ -144,7 +144,11 @@ public:
         explanation.kind = kind.kind;
         explanation.source = kind.source;
         explanation.title = kind.title;
-        if (!kind.explain(part, hit.at - begin, m_context, explanation))
+        explanation.meaning = kind.meaning;
+        explanation.remedies = kind.remedies;
+        if (kind.says > 0)
+            explanation.fact("says", clause(part, hit.at - begin, hit.at - begin + kind.says));
+        if (kind.explain != nullptr && !kind.explain(part, hit.at - begin, m_context, explanation))
             return false;
         explanation.quote = quoteOf(part, hit);
         explanation.lines = {m_log.lineAt(hit.at)};

@@ -17,9 +17,12 @@ struct MessageKind {
     const char* title;
     /// Any of these, without white space and in small letters.
     std::vector<const char*> words;
-    /// Fills in the meaning and what follows. `at` is where the words are in `part`. False: it is no such message after all.
-    bool (*explain)(const MessagePart& part, std::size_t at, const ExplainContext& context, Explanation& out);
+    /// Adds what the message itself says. `at` is where the words are in `part`. False: it is no such message after all. Null: nothing to add.
+    bool (*explain)(const MessagePart& part, std::size_t at, const ExplainContext& context, Explanation& out) = nullptr;
     std::size_t reach = 0; ///< how far behind its words, at most, the message goes on with words of its own or of a like kind
+    std::size_t says = 0; ///< so much of the message, from its words on, is the fact "says"
+    const char* meaning = ""; ///< where it is the same for all messages of the kind, as are the ways out
+    std::vector<Remedy> remedies = {};
     bool wholeLine = false; ///< the words are all there is in the line
 };
 

@@ -226,11 +226,6 @@ bool explainAssembly(const MessagePart& part, std::size_t at, const ExplainConte
 bool explainMeshSize(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
 {
     out.fact("says", clause(part, part.find("numberofdevices").value_or(at), at + 120));
-    out.meaning = "The sizes of the mesh's axes multiply to another number than there are devices.";
-    out.remedy("Check how many devices there are; on CPUs for tests, ask for more before JAX starts:",
-        "export XLA_FLAGS=--xla_force_host_platform_device_count=8\n");
-    out.remedies.push_back(
-        {"Or let one axis take what is left:", "n = jax.device_count()\nmesh = jax.make_mesh((n // 2, 2), ('data', 'model'))\n"});
     return true;
 }
 
@@ -244,11 +239,6 @@ bool explainReshapeOfDevices(const MessagePart& part, std::size_t at, const Expl
         fmt::format("{} into {}", *size,
             clause(part, static_cast<std::size_t>(shape->data() - part.text().data()),
                 static_cast<std::size_t>(shape->data() - part.text().data()) + shape->size())));
-    out.meaning = "A reshape must keep the number of elements. Where the array is the list of devices "
-                  "(np.array(jax.devices()).reshape(..)), the mesh "
-                  "asks for another number of devices than there are.";
-    out.remedy("Let the sizes multiply to the number of devices:",
-        "n = jax.device_count()\nmesh = jax.make_mesh((n // 2, 2), ('data', 'model'))\n");
     return true;
 }
 
@@ -275,25 +265,6 @@ bool explainMappedSizes(const MessagePart& part, std::size_t at, const ExplainCo
     const auto lines = part.after("tobemapped:", at);
     if (lines)
         out.fact("says", clause(part, *lines, *lines + 240));
-    out.meaning
-        = "pmap and vmap run a function once for each row of their arguments, so every argument that is mapped must have as "
-          "many rows. One has another number: often parameters that were not copied to every device beside a batch that was "
-          "cut for them.";
-    out.remedy("Do not map what is the same for all:", "f = jax.pmap(f, in_axes=(None, 0))\n");
-    out.remedy("Or leave pmap: under jit arrays keep their whole shapes, and shardings say how they are placed:",
-        "x = jax.device_put(x, NamedSharding(mesh, P('data')))\ny = jax.jit(f)(params, x)\n");
-    return true;
-}
-
-/// "device_put's second argument must be a Device or a Sharding which represents addressable devices, but got .."
-bool explainAddressablePut(const MessagePart&, std::size_t, const ExplainContext&, Explanation& out)
-{
-    out.meaning = "With several processes device_put can place an array only on the devices of this process. The given sharding "
-                  "also uses other processes' devices.";
-    out.remedy("Let every process give its own part of the global array:",
-        "x = jax.make_array_from_process_local_data(sharding, local)\n");
-    out.remedy("Or let a jitted function make it, which runs on all of them:",
-        "x = jax.jit(lambda: jnp.zeros(shape), out_shardings=sharding)()\n");
     return true;
 }
 
@@ -302,13 +273,6 @@ bool explainBufferSize(const MessagePart& part, std::size_t at, const ExplainCon
 {
     const auto wanted = part.find("expected", at > 200 ? at - 200 : 0);
     out.fact("says", clause(part, wanted.value_or(at), at + 160));
-    out.meaning
-        = "A compiled program got a buffer of another size than it was compiled for: an argument of another shape, or a piece "
-          "of another layout than the one of the call that was compiled.";
-    out.remedy(
-        "Compile again for the new shapes (jit does so by itself; an exported or ahead-of-time compiled function does not), or "
-        "bring the argument into the layout that it was compiled for:",
-        "x = jax.device_put(x, NamedSharding(mesh, P('data')))\n");
     return true;
 }
 
@@ -316,22 +280,6 @@ bool explainBufferSize(const MessagePart& part, std::size_t at, const ExplainCon
 bool explainTiles(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
 {
     out.fact("says", clause(part, at > 60 ? part.log().lineBegin(part.begin() + at) - part.begin() : 0, at + 160));
-    out.meaning
-        = "A tile string `{devices=[4,2]<=[8]}` has one number for each dimension of its array (and one more for replicas with "
-          "last_tile_dim_replicate), and their product is the number of devices that the program runs on. This one does not fit "
-          "the array, or the program was made for another number of devices.";
-    out.remedy("See what the string says, and what it would be for your mesh:",
-        "meshwright convert \"P('data', None)\" --mesh data=4,model=2 --to hlo\n");
-    return true;
-}
-
-bool explainNonAddressable(const MessagePart&, std::size_t, const ExplainContext&, Explanation& out)
-{
-    out.meaning = "With several processes each can read only the pieces on its own devices. Printing, np.asarray or .item() of "
-                  "an array that is also on "
-                  "other processes' devices would need all of it here.";
-    out.remedy("Read what is here, or gather it everywhere first:",
-        "local = [s.data for s in x.addressable_shards]\nfull = multihost_utils.process_allgather(x, tiled=True)\n");
     return true;
 }
 
@@ -341,25 +289,6 @@ bool explainRendezvous(const MessagePart& part, std::size_t at, const ExplainCon
     const auto arrived = part.integer("butonly", at);
     if (expected && arrived)
         out.fact("arrived", fmt::format("{} of {} devices", *arrived, *expected));
-    out.meaning = "All devices of a collective must come to it. Some did not within the time allowed: they are still computing "
-                  "(a crowded or paused host, a long "
-                  "compilation on one of them), or they run another program and wait at another collective.";
-    out.remedy("See what the missing devices do: an exception, a print of a global array or an if on "
-               "jax.process_index() around a jitted call lets some of "
-               "them run a different program.");
-    out.remedy("On CPUs with many virtual devices, use fewer, or allow more time:",
-        "F=--xla_cpu_collective_call_terminate_timeout_seconds=300\nXLA_FLAGS=$F python train.py\n");
-    return true;
-}
-
-bool explainBarrier(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
-{
-    out.fact("says", clause(part, at, at + 200));
-    out.meaning = "The processes of the job wait for one another at the start, before each compilation and at checkpoints. One "
-                  "of them did not come: it has "
-                  "crashed, has not started, or cannot be reached.";
-    out.remedy("Look at the end of every process' log: the first that stopped has the reason. The others only "
-               "report that it is missing.");
     return true;
 }
 
@@ -383,17 +312,6 @@ bool explainNcclTimeout(const MessagePart& part, std::size_t at, const ExplainCo
         out.fact("waited", formatSeconds(static_cast<double>(*limit) / 1000.0));
     if (!ranks.empty())
         out.fact("said by", fmt::format("rank {}", *ranks.begin()));
-    out.meaning = "The watchdog of NCCL waited this long for a collective that not all ranks of the group joined. The ranks that "
-                  "say so are "
-                  "those that did join: look for the one that says nothing, or another number.";
-    out.remedies.push_back(
-        {"Compare SeqNum and OpType over all ranks. Different numbers: a rank skipped or added a collective (an if on the "
-         "rank, an uneven number of batches, a parameter without gradient). Same number: a rank is slow or dead."});
-    out.remedy("Let the next run say which rank waits where:",
-        "export TORCH_NCCL_TRACE_BUFFER_SIZE=20000\nexport TORCH_NCCL_DUMP_ON_TIMEOUT=1\nexport "
-        "TORCH_DISTRIBUTED_DEBUG=DETAIL\n");
-    out.remedy("Only when a rank really needs so long (loading, evaluation on rank 0):",
-        "dist.init_process_group('nccl', timeout=timedelta(hours=1))\n");
     return true;
 }
 
@@ -426,12 +344,6 @@ bool explainNcclMismatch(const MessagePart& part, std::size_t at, const ExplainC
                 fmt::format("{}{}{}", op, shape.empty() ? "" : " of " + shape, number.empty() ? "" : ", number " + number));
         }
     }
-    out.meaning = "The ranks of one group call different collectives, or the same one with different sizes. They would wait for "
-                  "ever, or mix their data up.";
-    out.remedy("Every rank must run the same collectives in the same order with the same shapes. Look for code that "
-               "depends on the rank or on the data: an early "
-               "exit, a last batch of another size (drop_last=True), experts or parameters without gradients, a "
-               "print of a sharded tensor.");
     return true;
 }
 
@@ -468,28 +380,88 @@ std::span<const MessageKind> deviceMessageKinds()
                 "shardingcontainsdevices"},
             explainAssembly, 600},
         {"mesh-and-devices-differ", "JAX", "the mesh asks for another number of devices",
-            {"mustequaltheproductofmesh_shape", "mustbe>=theproductofmesh_shape"}, explainMeshSize},
+            {"mustequaltheproductofmesh_shape", "mustbe>=theproductofmesh_shape"}, explainMeshSize, 0, 0,
+            "The sizes of the mesh's axes multiply to another number than there are devices.",
+            {{"Check how many devices there are; on CPUs for tests, ask for more before JAX starts:",
+                 "export XLA_FLAGS=--xla_force_host_platform_device_count=8\n"},
+                {"Or let one axis take what is left:",
+                    "n = jax.device_count()\nmesh = jax.make_mesh((n // 2, 2), ('data', 'model'))\n"}}},
         {"mesh-and-devices-differ", "NumPy", "a list of another length than the mesh", {"cannotreshapearrayofsize"},
-            explainReshapeOfDevices},
+            explainReshapeOfDevices, 0, 0,
+            "A reshape must keep the number of elements. Where the array is the list of devices "
+            "(np.array(jax.devices()).reshape(..)), the mesh asks for another number of devices than there are.",
+            {{"Let the sizes multiply to the number of devices:",
+                "n = jax.device_count()\nmesh = jax.make_mesh((n // 2, 2), ('data', 'model'))\n"}}},
         {"too-few-devices", "JAX", "more devices are asked for than there are", {"xladevicesareavailable"}, explainTooFewDevices},
         {"mapped-sizes-differ", "JAX", "mapped arguments of different sizes", {"gotinconsistentsizesforarrayaxestobemapped"},
-            explainMappedSizes, 400},
+            explainMappedSizes, 400, 0,
+            "pmap and vmap run a function once for each row of their arguments, so every argument that is mapped must have as "
+            "many rows. One has another number: often parameters that were not copied to every device beside a batch that was "
+            "cut for them.",
+            {{"Do not map what is the same for all:", "f = jax.pmap(f, in_axes=(None, 0))\n"},
+                {"Or leave pmap: under jit arrays keep their whole shapes, and shardings say how they are placed:",
+                    "x = jax.device_put(x, NamedSharding(mesh, P('data')))\ny = jax.jit(f)(params, x)\n"}}},
         {"not-addressable", "JAX", "device_put onto other processes' devices", {"ashardingwhichrepresentsaddressabledevices"},
-            explainAddressablePut},
+            nullptr, 0, 0,
+            "With several processes device_put can place an array only on the devices of this process. The given sharding also "
+            "uses other processes' devices.",
+            {{"Let every process give its own part of the global array:",
+                 "x = jax.make_array_from_process_local_data(sharding, local)\n"},
+                {"Or let a jitted function make it, which runs on all of them:",
+                    "x = jax.jit(lambda: jnp.zeros(shape), out_shardings=sharding)()\n"}}},
         {"buffer-size", "XLA", "an argument of another size than the program was compiled for",
-            {"butgotbufferwithincompatiblesize", "butgotincompatibleshape"}, explainBufferSize},
+            {"butgotbufferwithincompatiblesize", "butgotincompatibleshape"}, explainBufferSize, 0, 0,
+            "A compiled program got a buffer of another size than it was compiled for: an argument of another shape, or a piece "
+            "of another layout than the one of the call that was compiled.",
+            {{"Compile again for the new shapes (jit does so by itself; an exported or ahead-of-time compiled function does "
+              "not), or bring the argument into the layout that it was compiled for:",
+                "x = jax.device_put(x, NamedSharding(mesh, P('data')))\n"}}},
         {"tiles-and-devices-differ", "XLA", "a tile string that does not fit",
-            {"intileassignment", "numberoftileassignmentdimensions"}, explainTiles, 200},
-        {"not-addressable", "JAX", "an array that is on other processes too", {"spansnon-addressable"}, explainNonAddressable},
+            {"intileassignment", "numberoftileassignmentdimensions"}, explainTiles, 200, 0,
+            "A tile string `{devices=[4,2]<=[8]}` has one number for each dimension of its array (and one more for replicas with "
+            "last_tile_dim_replicate), and their product is the number of devices that the program runs on. This one does not "
+            "fit the array, or the program was made for another number of devices.",
+            {{"See what the string says, and what it would be for your mesh:",
+                "meshwright convert \"P('data', None)\" --mesh data=4,model=2 --to hlo\n"}}},
+        {"not-addressable", "JAX", "an array that is on other processes too", {"spansnon-addressable"}, nullptr, 0, 0,
+            "With several processes each can read only the pieces on its own devices. Printing, np.asarray or .item() of an "
+            "array that is also on other processes' devices would need all of it here.",
+            {{"Read what is here, or gather it everywhere first:",
+                "local = [s.data for s in x.addressable_shards]\nfull = multihost_utils.process_allgather(x, tiled=True)\n"}}},
         {"collective-mismatch", "PyTorch", "ranks call different collectives", {"detectedmismatchbetweencollectivesonranks"},
-            explainNcclMismatch},
+            explainNcclMismatch, 0, 0,
+            "The ranks of one group call different collectives, or the same one with different sizes. They would wait for ever, "
+            "or mix their data up.",
+            {{"Every rank must run the same collectives in the same order with the same shapes. Look for code that depends on "
+              "the rank or on the data: an early exit, a last batch of another size (drop_last=True), experts or parameters "
+              "without gradients, a print of a sharded tensor."}}},
         {"collective-timeout", "NCCL", "a collective that not all ranks joined", {"watchdogcaughtcollectiveoperationtimeout"},
-            explainNcclTimeout},
+            explainNcclTimeout, 0, 0,
+            "The watchdog of NCCL waited this long for a collective that not all ranks of the group joined. The ranks that say "
+            "so are those that did join: look for the one that says nothing, or another number.",
+            {{"Compare SeqNum and OpType over all ranks. Different numbers: a rank skipped or added a collective (an if on the "
+              "rank, an uneven number of batches, a parameter without gradient). Same number: a rank is slow or dead."},
+                {"Let the next run say which rank waits where:",
+                    "export TORCH_NCCL_TRACE_BUFFER_SIZE=20000\nexport TORCH_NCCL_DUMP_ON_TIMEOUT=1\nexport "
+                    "TORCH_DISTRIBUTED_DEBUG=DETAIL\n"},
+                {"Only when a rank really needs so long (loading, evaluation on rank 0):",
+                    "dist.init_process_group('nccl', timeout=timedelta(hours=1))\n"}}},
         {"collective-timeout", "XLA", "a collective that not all devices joined",
             {"threadstojointherendezvous", "participantthreadswillbeterminated", "terminationtimeoutforrendezvous"},
-            explainRendezvous, 600},
+            explainRendezvous, 600, 0,
+            "All devices of a collective must come to it. Some did not within the time allowed: they are still computing (a "
+            "crowded or paused host, a long compilation on one of them), or they run another program and wait at another "
+            "collective.",
+            {{"See what the missing devices do: an exception, a print of a global array or an if on jax.process_index() around a "
+              "jitted call lets some of them run a different program."},
+                {"On CPUs with many virtual devices, use fewer, or allow more time:",
+                    "F=--xla_cpu_collective_call_terminate_timeout_seconds=300\nXLA_FLAGS=$F python train.py\n"}}},
         {"process-missing", "JAX", "a process of the job is missing",
-            {"barriertimedout", "deadline_exceeded:barrier", "taskshaveunexpectedlydisconnected"}, explainBarrier, 600},
+            {"barriertimedout", "deadline_exceeded:barrier", "taskshaveunexpectedlydisconnected"}, nullptr, 600, 200,
+            "The processes of the job wait for one another at the start, before each compilation and at checkpoints. One of them "
+            "did not come: it has crashed, has not started, or cannot be reached.",
+            {{"Look at the end of every process' log: the first that stopped has the reason. The others only report that it is "
+              "missing."}}},
         {"nccl-error", "NCCL", "a link or a peer failed",
             {"ncclsystemerror:", "ncclunhandledcudaerror", "ncclremoteerror:", "ncclinternalerror:", "ncclerrorin:",
                 "ncclerror1:", "ncclerror2:", "ncclerror3:", "ncclerror6:"},

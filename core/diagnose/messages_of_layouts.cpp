@@ -461,15 +461,6 @@ bool explainUnknownAxis(const MessagePart& part, std::size_t at, const ExplainCo
     return true;
 }
 
-bool explainOverlap(const MessagePart&, std::size_t, const ExplainContext&, Explanation& out)
-{
-    out.meaning = "An axis is both in the entries of the spec, where it splits a dimension, and in its unreduced (or reduced) "
-                  "axes, where every "
-                  "device holds a full-size partial sum. It cannot do both.";
-    out.remedy("Take the axis out of one of them: P('x', unreduced={'y'}) is a sum over y of arrays split by x.");
-    return true;
-}
-
 // ---- shard_map and explicit mode ----------------------------------------------------------------------------------------------
 
 bool explainReplication(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
@@ -504,57 +495,12 @@ bool explainReplication(const MessagePart& part, std::size_t at, const ExplainCo
     return true;
 }
 
-bool explainCarry(const MessagePart&, std::size_t, const ExplainContext&, Explanation& out)
-{
-    out.meaning = "Inside shard_map the type of a value says over which mesh axes it differs. A loop's carry must keep its type, "
-                  "and here it "
-                  "begins equal on all devices (zeros, a constant) and differs after the first round.";
-    out.remedy("Mark the first value as differing too:",
-        "init = jax.lax.pcast(init, 'x', to='varying')\n# before JAX 0.8: jax.lax.pvary(init, 'x')\n");
-    return true;
-}
-
-bool explainAmbiguous(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
-{
-    out.meaning
-        = "In explicit mode a value's sharding is part of its type, and JAX does not guess. Here the operands allow more "
-          "than one sharding of the result (a contracted dimension is sharded: the result is a sum over devices), so it asks.";
-    out.fact("says", clause(part, at, at + 220));
-    out.remedy("Give the sharding of the result:", "y = jnp.einsum('ij,jk->ik', x, w, out_sharding=P('data'))\n");
-    out.remedy("Or bring an operand into another layout first:", "w = jax.sharding.reshard(w, P(None, 'model'))\n");
-    return true;
-}
-
-bool explainNoMesh(const MessagePart&, std::size_t, const ExplainContext&, Explanation& out)
-{
-    out.meaning = "A bare PartitionSpec names mesh axes, but no mesh is in use at this place, so the names mean nothing.";
-    out.remedy("Use a mesh for the whole program:", "jax.set_mesh(jax.make_mesh((4, 2), ('data', 'model')))\n");
-    out.remedy("Or give the mesh with the spec:", "x = jax.device_put(x, NamedSharding(mesh, P('data')))\n");
-    return true;
-}
-
 bool explainDonation(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
 {
     if (const auto list = part.between("notusable:", ".see", at, 600)) {
         const std::size_t start = static_cast<std::size_t>(list->data() - part.text().data());
         out.fact("buffers", clause(part, start, start + list->size()));
     }
-    out.meaning = "You allowed the memory of an argument to be reused for a result (donate_argnums), but no result has the same "
-                  "shape, type and "
-                  "layout per device. The program is right; it needs the memory twice. Often an updated parameter comes out in "
-                  "another layout than it went in.";
-    out.remedy("Give the results the layouts of the arguments that they replace:",
-        "step = jax.jit(step, donate_argnums=0,\n               out_shardings=(state_shardings, None))\n");
-    return true;
-}
-
-bool explainUnsharded(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
-{
-    out.fact("says", clause(part, at, at + 200));
-    out.meaning = "Large parameters are whole on every device although the mesh has axes that could split them: their logical "
-                  "axes lead to no mesh axis, "
-                  "or to one that does not divide them.";
-    out.remedy("See which rule caught which parameter, and what stays whole:", "meshwright check study.yaml\n");
     return true;
 }
 
@@ -579,17 +525,40 @@ std::span<const MessageKind> layoutMessageKinds()
         {"unknown-axis", "Shardy", "unknown mesh axis", {"unknownaxisname:"}, explainUnknownAxis},
         {"unbound-axis", "JAX", "a collective over an axis that is not there", {"unboundaxisname:"}, explainUnknownAxis},
         {"axis-both-sharded-and-unreduced", "JAX", "an axis both splits and is left unreduced",
-            {"partitionscannotoverlapwithunreduced", "partitionscannotoverlapwithreduced"}, explainOverlap},
+            {"partitionscannotoverlapwithunreduced", "partitionscannotoverlapwithreduced"}, nullptr, 0, 0,
+            "An axis is both in the entries of the spec, where it splits a dimension, and in its unreduced (or reduced) axes, "
+            "where every device holds a full-size partial sum. It cannot do both.",
+            {{"Take the axis out of one of them: P('x', unreduced={'y'}) is a sum over y of arrays split by x."}}},
         {"replication-not-inferred", "JAX", "shard_map cannot see that a result is replicated",
             {"whichrequirereplicationwhichcan'tbestatically", "couldnotinferreplicationoverany"}, explainReplication, 1500},
         {"carry-varies", "JAX", "a loop's carry starts to differ between devices",
-            {"varyingmanualaxesdonotmatch", "mismatchedvaryingmanualaxes", "differencesinvaryingmanualaxes"}, explainCarry},
+            {"varyingmanualaxesdonotmatch", "mismatchedvaryingmanualaxes", "differencesinvaryingmanualaxes"}, nullptr, 0, 0,
+            "Inside shard_map the type of a value says over which mesh axes it differs. A loop's carry must keep its type, and "
+            "here it begins equal on all devices (zeros, a constant) and differs after the first round.",
+            {{"Mark the first value as differing too:",
+                "init = jax.lax.pcast(init, 'x', to='varying')\n# before JAX 0.8: jax.lax.pvary(init, 'x')\n"}}},
         {"ambiguous-sharding", "JAX", "the result's sharding is ambiguous",
-            {"contractingdimensionsaresharded", "ambiguoushowtheoutputshouldbesharded"}, explainAmbiguous, 300},
-        {"no-mesh", "JAX", "no mesh is in use", {"requiresanon-emptymesh", "pleasesetameshvia"}, explainNoMesh},
-        {"donation-not-usable", "JAX", "donated memory was not reused", {"somedonatedbufferswerenotusable"}, explainDonation},
+            {"contractingdimensionsaresharded", "ambiguoushowtheoutputshouldbesharded"}, nullptr, 300, 220,
+            "In explicit mode a value's sharding is part of its type, and JAX does not guess. Here the operands allow more than "
+            "one sharding of the result (a contracted dimension is sharded: the result is a sum over devices), so it asks.",
+            {{"Give the sharding of the result:", "y = jnp.einsum('ij,jk->ik', x, w, out_sharding=P('data'))\n"},
+                {"Or bring an operand into another layout first:", "w = jax.sharding.reshard(w, P(None, 'model'))\n"}}},
+        {"no-mesh", "JAX", "no mesh is in use", {"requiresanon-emptymesh", "pleasesetameshvia"}, nullptr, 0, 0,
+            "A bare PartitionSpec names mesh axes, but no mesh is in use at this place, so the names mean nothing.",
+            {{"Use a mesh for the whole program:", "jax.set_mesh(jax.make_mesh((4, 2), ('data', 'model')))\n"},
+                {"Or give the mesh with the spec:", "x = jax.device_put(x, NamedSharding(mesh, P('data')))\n"}}},
+        {"donation-not-usable", "JAX", "donated memory was not reused", {"somedonatedbufferswerenotusable"}, explainDonation, 0,
+            0,
+            "You allowed the memory of an argument to be reused for a result (donate_argnums), but no result has the same shape, "
+            "type and layout per device. The program is right; it needs the memory twice. Often an updated parameter comes out "
+            "in another layout than it went in.",
+            {{"Give the results the layouts of the arguments that they replace:",
+                "step = jax.jit(step, donate_argnums=0,\n               out_shardings=(state_shardings, None))\n"}}},
         {"unsharded-parameters", "MaxText", "parameters are not sharded",
-            {"unshardedparameterpercentage", "unshardedparamperc", "parameterswerenotsharded"}, explainUnsharded},
+            {"unshardedparameterpercentage", "unshardedparamperc", "parameterswerenotsharded"}, nullptr, 0, 200,
+            "Large parameters are whole on every device although the mesh has axes that could split them: their logical axes "
+            "lead to no mesh axis, or to one that does not divide them.",
+            {{"See which rule caught which parameter, and what stays whole:", "meshwright check study.yaml\n"}}},
     };
     return kKinds;
 }

@@ -96,13 +96,7 @@ bool explainXlaAllocation(const MessagePart& part, std::size_t at, const Explain
     const auto free = part.bytes("thereare", at);
     addSize("asked for", wanted, out);
     addSize("free", free, out);
-    out.meaning = "A device has no room for one more buffer. A single very large buffer is often an array that should be sharded "
-                  "and is whole on every device: logits of a large "
-                  "vocabulary, an array gathered by a constraint, a batch that was not split.";
     addSavings(wanted.value_or(0), free.value_or(0), out);
-    out.remedy("If another process or an earlier run still holds the memory (nvidia-smi shows it), end that one. "
-               "JAX takes 75 % of a GPU when it starts:",
-        "export XLA_PYTHON_CLIENT_MEM_FRACTION=0.9\n");
     return true;
 }
 
@@ -193,8 +187,6 @@ bool explainPythonMemory(const MessagePart& part, std::size_t at, const ExplainC
 {
     addSize("asked for", part.bytes("unabletoallocate", at), out);
     explainHostMemory(part, at, context, out);
-    out.meaning = "An array was to be made in the computer's own memory, and there is not that much. Often a whole global array "
-                  "is made on every process before it is sharded.";
     return true;
 }
 
@@ -210,17 +202,26 @@ std::span<const MessageKind> memoryMessageKinds()
         {"out-of-memory", "XLA", "a device's memory is used up",
             {"outofmemorywhiletryingtoallocate", "outofmemoryallocating",
                 "resource_exhausted:", "resourceexhausted:", "resourceexhaustederror"},
-            explainXlaAllocation, 400},
+            explainXlaAllocation, 400, 0,
+            "A device has no room for one more buffer. A single very large buffer is often an array that should be sharded and "
+            "is whole on every device: logits of a large vocabulary, an array gathered by a constraint, a batch that was not "
+            "split.",
+            {{"If another process or an earlier run still holds the memory (nvidia-smi shows it), end that one. JAX takes 75 % "
+              "of a GPU when it starts:",
+                "export XLA_PYTHON_CLIENT_MEM_FRACTION=0.9\n"}}},
         {"host-out-of-memory", "the system", "the host's memory is used up",
             {"outofmemory:killedprocess", "memorycgroupoutofmemory", "oom-killevent", "oom_killevent", "oom-kill:constraint",
                 "invokedoom-killer", "oomkilled"},
             explainHostMemory, 200},
         {"host-out-of-memory", "Python", "the host's memory is used up",
-            {"memoryerror:unabletoallocate", "cannotallocatememory", "_arraymemoryerror:"}, explainPythonMemory, 200},
+            {"memoryerror:unabletoallocate", "cannotallocatememory", "_arraymemoryerror:"}, explainPythonMemory, 200, 0,
+            "An array was to be made in the computer's own memory, and there is not that much. Often a whole global array is "
+            "made on every process before it is sharded.",
+            {}},
         {"killed", "the system", "a process was killed",
             {"exitcode:-9", "signal9(sigkill)", "sigkillreceived", "exitedwithexitcode137", "diedwith<signals.sigkill"},
             explainKilled},
-        {"killed", "the system", "a process was killed", {"killed"}, explainKilled, 0, true},
+        {"killed", "the system", "a process was killed", {"killed"}, explainKilled, 0, 0, "", {}, true},
     };
     return kKinds;
 }

@@ -232,24 +232,6 @@ bool explainOldArgument(const MessagePart& part, std::size_t at, const ExplainCo
     return false;
 }
 
-bool explainAxisTypesDefault(const MessagePart&, std::size_t, const ExplainContext&, Explanation& out)
-{
-    out.meaning
-        = "Without axis_types, jax.make_mesh makes Auto axes up to JAX 0.8 and Explicit ones from 0.9.0 on. On Auto axes "
-          "the compiler "
-          "chooses how values inside jit are sharded, and constraints guide it; on Explicit axes a value's sharding is part of "
-          "its type, and JAX "
-          "asks where it would have to guess.";
-    out.remedy("To keep the program as it is, say Auto:",
-        "auto = (jax.sharding.AxisType.Auto,) * 2\n"
-        "mesh = jax.make_mesh((4, 2), ('data', 'model'), axis_types=auto)\n");
-    out.remedy("To move to explicit mode, say Explicit, and see beforehand which ops will ask:",
-        "explicit = (jax.sharding.AxisType.Explicit,) * 2\n"
-        "mesh = jax.make_mesh((4, 2), ('data', 'model'), axis_types=explicit)\n"
-        "meshwright propagate program.mlir --mode explicit\n");
-    return true;
-}
-
 } // namespace
 
 std::span<const MessageKind> nameMessageKinds()
@@ -271,7 +253,16 @@ std::span<const MessageKind> nameMessageKinds()
             {"old-name", "JAX", "a name that JAX has removed or moved", kept(std::move(names)), explainOldName},
             {"old-argument", "JAX", "an argument that has another name now", kept(std::move(arguments)), explainOldArgument},
             {"axis-types-default", "JAX", "the default type of mesh axes changes",
-                {"thedefaultaxis_typeswillchange", "thedefaultaxistypeswillchange"}, explainAxisTypesDefault},
+                {"thedefaultaxis_typeswillchange", "thedefaultaxistypeswillchange"}, nullptr, 0, 0,
+                "Without axis_types, jax.make_mesh makes Auto axes up to JAX 0.8 and Explicit ones from 0.9.0 on. On Auto axes "
+                "the compiler chooses how values inside jit are sharded, and constraints guide it; on Explicit axes a value's "
+                "sharding is part of its type, and JAX asks where it would have to guess.",
+                {{"To keep the program as it is, say Auto:",
+                     "auto = (jax.sharding.AxisType.Auto,) * 2\nmesh = jax.make_mesh((4, 2), ('data', 'model'), "
+                     "axis_types=auto)\n"},
+                    {"To move to explicit mode, say Explicit, and see beforehand which ops will ask:",
+                        "explicit = (jax.sharding.AxisType.Explicit,) * 2\nmesh = jax.make_mesh((4, 2), ('data', 'model'), "
+                        "axis_types=explicit)\nmeshwright propagate program.mlir --mode explicit\n"}}},
         };
     }();
     return kKinds;

@@ -76,14 +76,6 @@ bool explainProduct(const MessagePart& part, std::size_t at, const ExplainContex
 bool explainMixed(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
 {
     out.fact("op", opBefore(part, at));
-    out.meaning = "An op got a DTensor, which is sharded over a mesh, and a plain tensor, of which nobody knows whether it is a "
-                  "piece or a whole. DTensor does not guess.";
-    out.remedies.push_back(
-        {"If the plain tensor is equal on all ranks, say so:", "t = DTensor.from_local(t, mesh, [Replicate()] * mesh.ndim)\n"});
-    out.remedies.push_back(
-        {"If it is each rank's piece, say of which dimension:", "t = DTensor.from_local(t, mesh, [Shard(0)])\n"});
-    out.remedy("If the DTensor's own piece is meant (in a kernel that knows no DTensor):",
-        "local = d.to_local()  # full_tensor() gathers all of it\n");
     return true;
 }
 
@@ -94,13 +86,6 @@ bool explainCrossMesh(const MessagePart& part, std::size_t at, const ExplainCont
         const auto end = part.find(").", *meshes);
         out.fact("meshes", clause(part, *meshes + 10, end ? *end + 1 : *meshes + 240));
     }
-    out.meaning = "The DTensors of one op are on different device meshes, for example parameters that are sharded by FSDP only "
-                  "beside others that are sharded by FSDP and tensor parallelism.";
-    out.remedy("Bring them onto one mesh, replicated over the dimension that they lack:",
-        "placements = [Shard(0), Replicate()]\nd = DTensor.from_local(d.to_local(), mesh, placements)\n");
-    out.remedies.push_back(
-        {"In clip_grad_norm_ and foreach optimisers: handle the two kinds of parameters apart, or switch foreach off.",
-            "torch.nn.utils.clip_grad_norm_(params, 1.0, foreach=False)\n"});
     return true;
 }
 
@@ -112,13 +97,6 @@ bool explainPlacementCount(const MessagePart& part, std::size_t at, const Explai
         out.fact("placements", fmt::format("{}", *found));
         out.fact("mesh dimensions", fmt::format("{}", *needed));
     }
-    out.meaning = "DTensor has one placement for each dimension of the mesh, not of the tensor: [Shard(0), Replicate()] on a "
-                  "mesh (dp, tp) splits tensor dimension 0 over dp and copies over tp. JAX's "
-                  "PartitionSpec is the other way round, one entry for each dimension of the array.";
-    out.remedies.push_back(
-        {"Write one placement for each mesh dimension:", "distribute_tensor(t, mesh, [Shard(0), Replicate()])\n"});
-    out.remedies.push_back(
-        {"Or convert from a PartitionSpec:", "meshwright convert \"P('dp')\" --mesh dp=4,tp=2 --to dtensor\n"});
     return true;
 }
 
@@ -127,21 +105,6 @@ bool explainNoStrategy(const MessagePart& part, std::size_t at, const ExplainCon
     const std::string_view op = part.name("operator", at);
     if (!op.empty())
         out.fact("op", std::string(op.substr(0, op.find("doesnot"))));
-    out.meaning = "DTensor has a rule for each op that gives the sharding of its result; this op has no rule.";
-    out.remedies.push_back(
-        {"Run the op on each rank's piece where that is right (element by element, or along dimensions that are whole):",
-            "y = op(x.to_local())\ny = DTensor.from_local(y, x.device_mesh, x.placements)\n"});
-    out.remedy("Or register a rule: torch.distributed.tensor.experimental.register_sharding.");
-    return true;
-}
-
-bool explainFlatten(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
-{
-    out.fact("says", clause(part, at, at + 200));
-    out.meaning = "A reshape puts dimensions together of which one that is not the first is sharded: the result's pieces would "
-                  "be strided, which no placement can say.";
-    out.remedy("Gather that dimension first, or move the sharding to the first of the dimensions:",
-        "x = x.redistribute(placements=[Shard(0)])\n");
     return true;
 }
 
@@ -153,14 +116,6 @@ bool explainPropagation(const MessagePart& part, std::size_t at, const ExplainCo
         out.fact("op", said.substr(0, said.find_first_of("( ")));
         out.fact("on", said.find('(') == std::string::npos ? std::string() : said.substr(said.find('(')));
     }
-    out.meaning
-        = "DTensor derives the placements of a result from those of the op's operands. For these it cannot: a view over a "
-          "dimension that is split, sizes that do not divide, or operands on different meshes. S(1) in the message means "
-          "Shard(1), R Replicate and P a partial sum.";
-    out.remedy("Bring the operand into a layout in which the op's dimensions are whole:",
-        "x = x.redistribute(placements=[Replicate()])\n");
-    out.remedy("Or run the op on each rank's piece where that is right:",
-        "y = DTensor.from_local(op(x.to_local()), x.device_mesh, x.placements)\n");
     return true;
 }
 
@@ -212,11 +167,6 @@ bool explainTwoDevices(const MessagePart& part, std::size_t at, const ExplainCon
 {
     if (const auto devices = part.after("atleasttwodevices,", at))
         out.fact("devices", clause(part, *devices, part.find("!", *devices).value_or(*devices + 60)));
-    out.meaning = "The tensors of one op are on different devices, and PyTorch moves none by itself. A tensor made inside "
-                  "forward (a mask, positions) without a device, or a rank that "
-                  "did not call torch.cuda.set_device, is the usual reason.";
-    out.remedy("Make it where the other one is:", "mask = torch.ones(n, n, device=x.device)\n");
-    out.remedy("Once at the start of every rank:", "torch.cuda.set_device(int(os.environ['LOCAL_RANK']))\n");
     return true;
 }
 
@@ -262,22 +212,59 @@ std::span<const MessageKind> torchMessageKinds()
     static const std::vector<MessageKind> kKinds = {
         {"product-sizes-differ", "PyTorch", "the sizes of a matrix product do not fit", {"mat1andmat2shapescannotbemultiplied"},
             explainProduct},
-        {"mixed-tensors", "PyTorch", "DTensor beside plain tensors", {"gotmixedtorch.tensoranddtensor"}, explainMixed},
+        {"mixed-tensors", "PyTorch", "DTensor beside plain tensors", {"gotmixedtorch.tensoranddtensor"}, explainMixed, 0, 0,
+            "An op got a DTensor, which is sharded over a mesh, and a plain tensor, of which nobody knows whether it is a piece "
+            "or a whole. DTensor does not guess.",
+            {{"If the plain tensor is equal on all ranks, say so:",
+                 "t = DTensor.from_local(t, mesh, [Replicate()] * mesh.ndim)\n"},
+                {"If it is each rank's piece, say of which dimension:", "t = DTensor.from_local(t, mesh, [Shard(0)])\n"},
+                {"If the DTensor's own piece is meant (in a kernel that knows no DTensor):",
+                    "local = d.to_local()  # full_tensor() gathers all of it\n"}}},
         {"meshes-differ", "PyTorch", "DTensors on different meshes", {"dtensordoesnotsupportcross-meshoperation"},
-            explainCrossMesh},
+            explainCrossMesh, 0, 0,
+            "The DTensors of one op are on different device meshes, for example parameters that are sharded by FSDP only beside "
+            "others that are sharded by FSDP and tensor parallelism.",
+            {{"Bring them onto one mesh, replicated over the dimension that they lack:",
+                 "placements = [Shard(0), Replicate()]\nd = DTensor.from_local(d.to_local(), mesh, placements)\n"},
+                {"In clip_grad_norm_ and foreach optimisers: handle the two kinds of parameters apart, or switch foreach off.",
+                    "torch.nn.utils.clip_grad_norm_(params, 1.0, foreach=False)\n"}}},
         {"placements-and-mesh-differ", "PyTorch", "not one placement for each mesh dimension",
-            {"musthavethesamelengthas`device_mesh.ndim`", "foundplacementslength:"}, explainPlacementCount, 200},
+            {"musthavethesamelengthas`device_mesh.ndim`", "foundplacementslength:"}, explainPlacementCount, 200, 0,
+            "DTensor has one placement for each dimension of the mesh, not of the tensor: [Shard(0), Replicate()] on a mesh (dp, "
+            "tp) splits tensor dimension 0 over dp and copies over tp. JAX's PartitionSpec is the other way round, one entry for "
+            "each dimension of the array.",
+            {{"Write one placement for each mesh dimension:", "distribute_tensor(t, mesh, [Shard(0), Replicate()])\n"},
+                {"Or convert from a PartitionSpec:", "meshwright convert \"P('dp')\" --mesh dp=4,tp=2 --to dtensor\n"}}},
         {"no-sharding-rule", "PyTorch", "an op without a rule for DTensor", {"doesnothaveashardingstrategyregistered"},
-            explainNoStrategy},
+            explainNoStrategy, 0, 0, "DTensor has a rule for each op that gives the sharding of its result; this op has no rule.",
+            {{"Run the op on each rank's piece where that is right (element by element, or along dimensions that are whole):",
+                 "y = op(x.to_local())\ny = DTensor.from_local(y, x.device_mesh, x.placements)\n"},
+                {"Or register a rule: torch.distributed.tensor.experimental.register_sharding."}}},
         {"flattened-shard", "PyTorch", "a reshape over a sharded dimension",
             {"attemptedtoflattenshardeddimension", "attemptedtoflattenmultipledimensions",
                 "cannotunflattenunevenlyshardedtensor"},
-            explainFlatten},
+            nullptr, 0, 200,
+            "A reshape puts dimensions together of which one that is not the first is sharded: the result's pieces would be "
+            "strided, which no placement can say.",
+            {{"Gather that dimension first, or move the sharding to the first of the dimensions:",
+                "x = x.redistribute(placements=[Shard(0)])\n"}}},
         {"placement-not-inferred", "PyTorch", "DTensor cannot derive the placements of a result",
-            {"shardingpropagationfailedfor"}, explainPropagation, 400},
+            {"shardingpropagationfailedfor"}, explainPropagation, 400, 0,
+            "DTensor derives the placements of a result from those of the op's operands. For these it cannot: a view over a "
+            "dimension that is split, sizes that do not divide, or operands on different meshes. S(1) in the message means "
+            "Shard(1), R Replicate and P a partial sum.",
+            {{"Bring the operand into a layout in which the op's dimensions are whole:",
+                 "x = x.redistribute(placements=[Replicate()])\n"},
+                {"Or run the op on each rank's piece where that is right:",
+                    "y = DTensor.from_local(op(x.to_local()), x.device_mesh, x.placements)\n"}}},
         {"heads-and-ranks-differ", "Megatron, vLLM", "a size that tensor parallelism does not divide",
             {"divisiblebytensor", "divisiblebytheworldsize", "divisiblebytp_size", "divisiblebytpsize"}, explainParallelSize},
-        {"two-devices", "PyTorch", "tensors on different devices", {"expectedalltensorstobeonthesamedevice"}, explainTwoDevices},
+        {"two-devices", "PyTorch", "tensors on different devices", {"expectedalltensorstobeonthesamedevice"}, explainTwoDevices,
+            0, 0,
+            "The tensors of one op are on different devices, and PyTorch moves none by itself. A tensor made inside forward (a "
+            "mask, positions) without a device, or a rank that did not call torch.cuda.set_device, is the usual reason.",
+            {{"Make it where the other one is:", "mask = torch.ones(n, n, device=x.device)\n"},
+                {"Once at the start of every rank:", "torch.cuda.set_device(int(os.environ['LOCAL_RANK']))\n"}}},
         {"mesh-and-ranks-differ", "PyTorch", "the mesh has more ranks than were started",
             {"meshshouldnotbebiggerthandefaultworldsize"}, explainWorldSize},
         {"sizes-differ", "PyTorch", "the sizes of two tensors do not fit", {"thesizeoftensora("}, explainSizes},

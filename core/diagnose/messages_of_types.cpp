@@ -118,15 +118,6 @@ bool explainReshape(const MessagePart& part, std::size_t at, const ExplainContex
     };
     out.fact("operand", brackets("operandshape:"));
     out.fact("new sizes", brackets("newsizes:"));
-    out.meaning = std::string(kExplicit)
-        + "a reshape puts dimensions together, or cuts them, so that the pieces of the operand are not pieces of the result. "
-          "Only "
-          "a "
-          "split of the first of the dimensions that become one, and axes whose sizes divide the new dimensions in turn, go "
-          "through by themselves.";
-    out.remedy(
-        "Give the sharding of the result; JAX moves the data:", "y = jnp.reshape(x, sizes, out_sharding=P('data', None))\n");
-    out.remedy("Or make the dimensions whole before the reshape:", "x = jax.sharding.reshard(x, P('data', None, None))\n");
     return true;
 }
 
@@ -168,55 +159,12 @@ bool explainResized(const MessagePart& part, std::size_t at, const ExplainContex
     return true;
 }
 
-bool explainMeshes(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
-{
-    out.fact("says", clause(part, at, at + 240));
-    out.meaning
-        = "The arrays of one computation, the mesh in use (jax.set_mesh) and that of a shard_map must be one and the same "
-          "mesh: the same axes with the same sizes in the same order. Two meshes over the same devices with other names "
-          "or another order are different ones.";
-    out.remedy("Make one mesh and use it everywhere:", "mesh = jax.make_mesh((4, 2), ('data', 'model'))\njax.set_mesh(mesh)\n");
-    out.remedy("Or move the array over first:", "x = jax.device_put(x, NamedSharding(mesh, P('data')))\n");
-    return true;
-}
-
-bool explainAxisType(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
-{
-    out.fact("says", clause(part, at, at + 200));
-    out.meaning
-        = "Each axis of a mesh has a type: Auto axes are the compiler's (with_sharding_constraint hints at them), Explicit "
-          "ones are part of every value's type (reshard, out_sharding), Manual ones are shard_map's. The call and the "
-          "types of the axes that its spec names do not fit.";
-    out.remedy("For Auto axes:", "x = jax.lax.with_sharding_constraint(x, NamedSharding(mesh, P('data')))\n");
-    out.remedy("For Explicit axes:", "x = jax.sharding.reshard(x, P('data'))\n");
-    out.remedy("Or make the mesh with the types that the code wants:",
-        "t = (jax.sharding.AxisType.Auto,) * 2\nmesh = jax.make_mesh((4, 2), ('data', 'model'), axis_types=t)\n");
-    return true;
-}
-
-bool explainGivenShardings(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
-{
-    out.fact("says", clause(part, at, at + 260));
-    out.meaning = "The function was compiled for arguments in certain layouts (in_shardings, or those of the first call of a "
-                  "compiled object), and an argument has another one. JAX moves no committed array by itself.";
-    out.remedy(
-        "Move the argument to the layout that the function has:", "x = jax.device_put(x, NamedSharding(mesh, P('data')))\n");
-    out.remedy("Or leave in_shardings out: jit then takes the layouts that its arguments have. An argument that drifts is often "
-               "a state whose new layout differs from its old one; give it out_shardings.");
-    return true;
-}
-
 bool explainTreePrefix(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
 {
     const auto given = part.integer("tupleorlistoflength", at);
     const auto wanted = part.integer("argstupleoflength", at);
     if (given && wanted)
         out.fact("entries", fmt::format("{} for {} arguments", *given, *wanted));
-    out.meaning = "in_shardings and out_shardings are one sharding for everything, or a tuple with one entry for each positional "
-                  "argument (result), where an entry is a sharding for all arrays of that argument or a tree of its form.";
-    out.remedy("Write one entry for each argument:", "f = jax.jit(f, in_shardings=(state_shardings, batch_sharding))\n");
-    out.remedy("Build trees of shardings from the values themselves:",
-        "shardings = jax.tree.map(lambda x: NamedSharding(mesh, P()), state)\n");
     return true;
 }
 
@@ -228,9 +176,6 @@ bool explainNoRule(const MessagePart& part, std::size_t at, const ExplainContext
     if (!end || !name || *end > *name + kMostName)
         return false;
     out.fact("op", clause(part, *name, *end));
-    out.meaning = std::string(kExplicit) + "for this op it has no rule that derives the result's sharding from the operands'.";
-    out.remedy("Let the compiler choose inside, and give the sharding of the result:",
-        "f = jax.sharding.auto_axes(f)\ny = f(x, out_sharding=P('data', None))\n");
     return true;
 }
 
@@ -247,7 +192,14 @@ std::span<const MessageKind> typeMessageKinds()
         {"operand-shapes-differ", "JAX", "the shapes of two arrays do not fit",
             {"gotincompatibleshapesforbroadcasting", "requirescontractingdimensionstohavethesameshape"}, explainShapes},
         {"reshape-of-shards", "JAX", "a reshape across shards", {"thisreshapeisnotsupported.pleasespecifythesharding"},
-            explainReshape, 300},
+            explainReshape, 300, 0,
+            "In explicit mode a value's sharding is part of its type, and JAX does not guess: a reshape puts dimensions "
+            "together, or cuts them, so that the pieces of the operand are not pieces of the result. Only a split of the first "
+            "of the dimensions that become one, and axes whose sizes divide the new dimensions in turn, go through by "
+            "themselves.",
+            {{"Give the sharding of the result; JAX moves the data:",
+                 "y = jnp.reshape(x, sizes, out_sharding=P('data', None))\n"},
+                {"Or make the dimensions whole before the reshape:", "x = jax.sharding.reshard(x, P('data', None, None))\n"}}},
         {"indexing-of-shards", "JAX", "indexing whose result has several possible shardings",
             {"toprovideoutputpartitionspecforthe", "outshardingcouldnotberesolvedunambiguously"}, explainIndexing, 300},
         {"sharded-dimension-resized", "JAX", "a split dimension changes its size", {"onshardeddimswhereoutdim"}, explainResized,
@@ -255,14 +207,40 @@ std::span<const MessageKind> typeMessageKinds()
         {"jax-meshes-differ", "JAX", "two meshes in one computation",
             {"meshforallinputsshouldbeequal", "shouldmatchtheavalmesh", "shouldmatchthemeshpassedto",
                 "shouldmatchthemeshofsharding"},
-            explainMeshes, 300},
-        {"axis-type", "JAX", "a mesh axis of another type than the call wants", {"axisnamesthatareoftype"}, explainAxisType, 300},
+            nullptr, 300, 240,
+            "The arrays of one computation, the mesh in use (jax.set_mesh) and that of a shard_map must be one and the same "
+            "mesh: the same axes with the same sizes in the same order. Two meshes over the same devices with other names or "
+            "another order are different ones.",
+            {{"Make one mesh and use it everywhere:", "mesh = jax.make_mesh((4, 2), ('data', 'model'))\njax.set_mesh(mesh)\n"},
+                {"Or move the array over first:", "x = jax.device_put(x, NamedSharding(mesh, P('data')))\n"}}},
+        {"axis-type", "JAX", "a mesh axis of another type than the call wants", {"axisnamesthatareoftype"}, nullptr, 300, 200,
+            "Each axis of a mesh has a type: Auto axes are the compiler's (with_sharding_constraint hints at them), Explicit "
+            "ones are part of every value's type (reshard, out_sharding), Manual ones are shard_map's. The call and the types of "
+            "the axes that its spec names do not fit.",
+            {{"For Auto axes:", "x = jax.lax.with_sharding_constraint(x, NamedSharding(mesh, P('data')))\n"},
+                {"For Explicit axes:", "x = jax.sharding.reshard(x, P('data'))\n"},
+                {"Or make the mesh with the types that the code wants:",
+                    "t = (jax.sharding.AxisType.Auto,) * 2\nmesh = jax.make_mesh((4, 2), ('data', 'model'), axis_types=t)\n"}}},
         {"argument-in-other-layout", "JAX", "an argument is not sharded as the function was compiled for",
-            {"doesnotmatchtheshardingontherespectivearg", "thesharding(s)thecomputationwascompiledwith"}, explainGivenShardings,
-            600},
+            {"doesnotmatchtheshardingontherespectivearg", "thesharding(s)thecomputationwascompiledwith"}, nullptr, 600, 260,
+            "The function was compiled for arguments in certain layouts (in_shardings, or those of the first call of a compiled "
+            "object), and an argument has another one. JAX moves no committed array by itself.",
+            {{"Move the argument to the layout that the function has:",
+                 "x = jax.device_put(x, NamedSharding(mesh, P('data')))\n"},
+                {"Or leave in_shardings out: jit then takes the layouts that its arguments have. An argument that drifts is "
+                 "often a state whose new layout differs from its old one; give it out_shardings."}}},
         {"shardings-tree", "JAX", "not one sharding for each argument", {"specificationmustbeatreeprefix"}, explainTreePrefix,
-            600},
-        {"no-type-rule", "JAX", "an op without a rule in explicit mode", {"shardingrulefor"}, explainNoRule},
+            600, 0,
+            "in_shardings and out_shardings are one sharding for everything, or a tuple with one entry for each positional "
+            "argument (result), where an entry is a sharding for all arrays of that argument or a tree of its form.",
+            {{"Write one entry for each argument:", "f = jax.jit(f, in_shardings=(state_shardings, batch_sharding))\n"},
+                {"Build trees of shardings from the values themselves:",
+                    "shardings = jax.tree.map(lambda x: NamedSharding(mesh, P()), state)\n"}}},
+        {"no-type-rule", "JAX", "an op without a rule in explicit mode", {"shardingrulefor"}, explainNoRule, 0, 0,
+            "In explicit mode a value's sharding is part of its type, and JAX does not guess: for this op it has no rule that "
+            "derives the result's sharding from the operands'.",
+            {{"Let the compiler choose inside, and give the sharding of the result:",
+                "f = jax.sharding.auto_axes(f)\ny = f(x, out_sharding=P('data', None))\n"}}},
     };
     return kKinds;
 }
