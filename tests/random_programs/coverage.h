@@ -27,8 +27,9 @@ public:
         std::array<std::int64_t, kDims> split{}; ///< in which that is split
     };
 
-    /// As lines that `add` reads. `whole`: how many of the ops every device computes whole.
-    static std::string textOf(const Function& propagated, std::size_t whole)
+    /// As lines that `add` reads. Ops of the drawn program that others stand for in the propagated one, such as batch norms, count without
+    /// dimensions. `whole`: how many of the ops every device computes whole.
+    static std::string textOf(const Function& drawn, const Function& propagated, std::size_t whole)
     {
         std::map<std::string, std::array<int, kDims>> found;
         std::size_t ops = 0;
@@ -49,6 +50,7 @@ public:
                 }
             }
         });
+        forEachOp(drawn, [&](OpId id) { found.try_emplace(std::string(opName(drawn[id]))); });
         std::string text = fmt::format("{} {}", ops, whole);
         for (const auto& [name, dims] : found)
             text += fmt::format(" {} {} {} {} {}", name, dims[0], dims[1], dims[2], dims[3]);

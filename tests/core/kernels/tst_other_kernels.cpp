@@ -49,6 +49,18 @@ void TestOtherKernels::values_data()
         = [](const char* name, const std::string& text, std::vector<Numbers> arguments, std::vector<Numbers> expected) {
               QTest::newRow(name) << QString::fromStdString(text) << std::move(arguments) << std::move(expected);
           };
+    // Two updates of one place, in their order, and one of a place that is not there.
+    row("scatter to two arrays",
+        functionText("%a: tensor<4xf32>, %b: tensor<4xi32>, %i: tensor<3x1xi32>, %u: tensor<3xf32>, %w: tensor<3xi32>",
+            "tensor<4xf32>, tensor<4xi32>",
+            "  %r:2 = \"stablehlo.scatter\"(%a, %b, %i, %u, %w) <{indices_are_sorted = false, scatter_dimension_numbers = "
+            "#stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, "
+            "unique_indices = false}> ({\n  ^bb0(%p: tensor<f32>, %q: tensor<i32>, %x: tensor<f32>, %y: tensor<i32>):\n"
+            "    %0 = stablehlo.subtract %p, %x : tensor<f32>\n    %1 = stablehlo.maximum %q, %y : tensor<i32>\n"
+            "    stablehlo.return %0, %1 : tensor<f32>, tensor<i32>\n  }) : (tensor<4xf32>, tensor<4xi32>, tensor<3x1xi32>, "
+            "tensor<3xf32>, tensor<3xi32>) -> (tensor<4xf32>, tensor<4xi32>)\n  return %r#0, %r#1 : tensor<4xf32>, "
+            "tensor<4xi32>"),
+        {{10, 20, 30, 40}, {1, 2, 3, 4}, {1, 1, 9}, {1, 2, 3}, {7, 5, 9}}, {{10, 17, 30, 40}, {1, 7, 3, 4}});
     // As jnp.argmax: pairs of a value and its place; the larger value, of equal ones the first.
     row("argmax",
         functionText("%a: tensor<2x4xf32>", "tensor<2xf32>, tensor<2xi32>",

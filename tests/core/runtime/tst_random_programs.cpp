@@ -35,7 +35,9 @@ std::string judgedText(std::uint64_t seed)
         return "F" + wrong + kEnd;
     const OnShards on = partitioned(judged);
     const auto& propagated = on.partitioned.propagated.functions;
-    const std::string covered = propagated.empty() ? "" : Coverage::textOf(propagated.front(), on.function().warnings.size());
+    const std::string covered = propagated.empty()
+        ? ""
+        : Coverage::textOf(judged.program.functions.front(), propagated.front(), on.function().warnings.size());
     const Verdict verdict
         = on.verdict.kind != Verdict::Kind::Right ? on.verdict : run(judged, on.stage(), on.function(), *devicesFor(on.stage()));
     const char letter = verdict.kind == Verdict::Kind::Right ? 'R' : verdict.isFault() ? 'F' : 'N';
