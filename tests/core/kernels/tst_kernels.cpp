@@ -901,11 +901,11 @@ void TestKernels::tablesAgree()
         const HostArray x = randomArray({DType::F32, {1000}}, 17);
         HostArray a(x.type());
         HostArray b(x.type());
-        fast.op(kind, Lane::F32)(a.data(), x.data(), nullptr, nullptr, 1000);
-        plain.op(kind, Lane::F32)(b.data(), x.data(), nullptr, nullptr, 1000);
+        fast.op(kind, DType::F32)(a.data(), x.data(), nullptr, nullptr, 1000);
+        plain.op(kind, DType::F32)(b.data(), x.data(), nullptr, nullptr, 1000);
         QVERIFY(a == b);
         for (std::int64_t at = 0; at < 1000; ++at)
-            fast.op(kind, Lane::F32)(b.data() + at * 4, x.data() + at * 4, nullptr, nullptr, 1);
+            fast.op(kind, DType::F32)(b.data() + at * 4, x.data() + at * 4, nullptr, nullptr, 1);
         QVERIFY(a == b);
     }
     const HostArray x = randomArray({DType::F32, {5001}}, 18);
