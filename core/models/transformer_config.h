@@ -74,6 +74,9 @@ struct TransformerConfig {
     friend bool operator==(const TransformerConfig&, const TransformerConfig&) = default;
 };
 
+/// Of a size of a transformer, except where its own rule has a smaller limit.
+inline constexpr std::int64_t kLargestTransformerSize = std::int64_t{1} << 40;
+
 /// Numbers of elements.
 struct ParameterCounts {
     std::int64_t embedding = 0; ///< token table, and position table where learned

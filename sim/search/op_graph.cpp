@@ -22,33 +22,11 @@ namespace meshwright::sim {
 
 namespace {
 
-constexpr double kMostChoices = 256.0; ///< of one op, before scattered sums are left out
-
 GridLayout withWholeFirst(const GridLayout& layout)
 {
     GridLayout longer(1, 0U);
     longer.insert(longer.end(), layout.begin(), layout.end());
     return longer;
-}
-
-/// Calls `use` with the number of every axis in a set, ascending.
-template <typename Use>
-void forEachAxis(std::uint32_t axes, const Use& use)
-{
-    for (; axes != 0; axes &= axes - 1)
-        use(static_cast<std::size_t>(std::countr_zero(axes)));
-}
-
-/// What is written for one mesh cannot be laid out on others.
-bool isForOneMesh(const Function& function)
-{
-    bool found = false;
-    forEachOp(function, [&](OpId id) {
-        const Op& op = function[id];
-        found = found || isCollective(op.kind) || op.kind == OpKind::Send || op.kind == OpKind::Receive
-            || (op.kind == OpKind::Computation && op.as<ComputationAttributes>().name.empty());
-    });
-    return found;
 }
 
 /// Distinct layouts, and which of them each choice has.
@@ -70,28 +48,6 @@ Distinct distinct(const std::vector<GridLayout>& layouts)
     return result;
 }
 
-/// A factor that cannot be split as it is, because of how a tensor's dimensions are made of factors.
-std::optional<std::size_t> misfit(
-    const DimFactors& dims, const OpShardingRule& rule, const std::vector<std::uint32_t>& factors, const auto& pieces)
-{
-    for (const auto& dim : dims) {
-        bool full = true;
-        std::uint32_t before = 0;
-        for (const std::size_t factor : dim) {
-            const std::uint32_t axes = factors[factor];
-            const std::int64_t size = rule.factors[factor].size;
-            if (axes != 0) {
-                const bool ordered = before == 0 || before < (axes & (~axes + 1));
-                if (!full || !ordered || size % pieces(axes) != 0)
-                    return factor;
-                before = axes;
-            }
-            full = full && pieces(axes) == size;
-        }
-    }
-    return std::nullopt;
-}
-
 } // namespace
 
 const char* opPartName(OpPart part)
@@ -99,30 +55,6 @@ const char* opPartName(OpPart part)
     static constexpr std::array<const char*, kOpPartCount> kNames{
         "products", "memory bandwidth", "reductions of partial sums", "reshards"};
     return kNames[static_cast<std::size_t>(part)];
-}
-
-Result<Function> withoutLayouts(const Function& function)
-{
-    if (isForOneMesh(function))
-        return Problem{"MW1782",
-            fmt::format("\"{}\" is written for one mesh: it has manual computations or collectives", function.name),
-            "search a program on whole arrays, as jax.jit(f).lower(..).as_text() prints it"};
-    Function free = function;
-    free.shardingGroups.clear();
-    free.resultShardings.clear();
-    for (Value& value : free.values) {
-        value.sharding.reset();
-        value.annotation.clear();
-    }
-    std::vector<OpId> constraints;
-    forEachOp(free, [&](OpId op) {
-        if (free[op].kind == OpKind::ShardingConstraint || free[op].kind == OpKind::PropagationBarrier)
-            constraints.push_back(op);
-    });
-    for (const OpId op : constraints)
-        replaceUses(free, free[op].results.front(), free[op].operands.front());
-    eraseDeadOps(free);
-    return compacted(std::move(free));
 }
 
 OpGraph::OpGraph(const Function& function, const Mesh& mesh, const DeviceCost& device, const CollectiveCost& network,
@@ -308,148 +240,6 @@ void OpGraph::need(Need wanted, double runs)
     }
     if (direct)
         m_needs.push_back(std::move(wanted));
-}
-
-/// The layout of a tensor under a split; nothing where it cannot have one.
-std::optional<GridLayout> OpGraph::laidOut(const DimFactors& dims, const OpShardingRule& rule, const Split& split) const
-{
-    if (misfit(dims, rule, split.factors, [&](std::uint32_t axes) { return pieces(axes); }))
-        return std::nullopt;
-    GridLayout layout(dims.size(), 0U);
-    for (std::size_t dim = 0; dim < dims.size(); ++dim) {
-        for (const std::size_t factor : dims[dim])
-            layout[dim] |= split.factors[factor];
-    }
-    return layout;
-}
-
-bool OpGraph::lays(const OpShardingRule& rule, Split& split) const
-{
-    split.operands.clear();
-    split.results.clear();
-    for (const DimFactors& dims : rule.operands) {
-        auto layout = laidOut(dims, rule, split);
-        if (!layout)
-            return false;
-        split.operands.push_back(*std::move(layout));
-    }
-    for (const DimFactors& dims : rule.results) {
-        auto layout = laidOut(dims, rule, split);
-        if (!layout)
-            return false;
-        split.results.push_back(*std::move(layout));
-    }
-    split.partial = 0;
-    for (std::size_t factor = 0; factor < rule.factors.size(); ++factor) {
-        if (rule.factors[factor].kind == FactorKind::Reduction)
-            split.partial |= split.factors[factor];
-    }
-    return true;
-}
-
-/// Every way to split an op: each axis on one factor or on none, and where sums over it go.
-std::vector<OpGraph::Split> OpGraph::splitsOf(const OpShardingRule& rule, const Shape& result, bool reduces) const
-{
-    struct Option {
-        std::size_t factor;
-        std::optional<std::size_t> landing;
-    };
-    const std::size_t axes = m_mesh.axes().size();
-    const std::size_t largest = static_cast<std::size_t>(std::max_element(result.begin(), result.end()) - result.begin());
-    std::vector<Option> options;
-    for (const int landings : {2, 1, 0}) {
-        options.clear();
-        for (std::size_t factor = 0; factor < rule.factors.size(); ++factor) {
-            const Factor& one = rule.factors[factor];
-            const bool sums = one.kind == FactorKind::Reduction;
-            if (one.size <= 1 || (one.kind != FactorKind::PassThrough && !(sums && reduces)))
-                continue;
-            options.push_back({factor, std::nullopt});
-            for (std::size_t dim = 0; sums && landings > 0 && dim < result.size(); ++dim) {
-                if (landings == 2 || dim == largest)
-                    options.push_back({factor, dim});
-            }
-        }
-        if (std::pow(static_cast<double>(options.size() + 1), static_cast<double>(axes)) <= kMostChoices)
-            break;
-    }
-    std::vector<Split> splits;
-    std::vector<std::size_t> picks(axes, 0); // 0: none
-    while (true) {
-        Split split;
-        split.factors.assign(rule.factors.size(), 0U);
-        GridLayout landing(result.size(), 0U);
-        for (std::size_t axis = 0; axis < axes; ++axis) {
-            if (picks[axis] == 0)
-                continue;
-            const Option& option = options[picks[axis] - 1];
-            split.factors[option.factor] |= 1U << axis;
-            if (option.landing)
-                landing[*option.landing] |= 1U << axis;
-        }
-        if (lays(rule, split)) {
-            split.landing = split.results.front();
-            bool divides = true;
-            for (std::size_t dim = 0; dim < result.size(); ++dim) {
-                split.landing[dim] |= landing[dim];
-                divides = divides && result[dim] % pieces(split.landing[dim]) == 0;
-            }
-            if (divides)
-                splits.push_back(std::move(split));
-        }
-        std::size_t at = 0;
-        while (at < axes && ++picks[at] > (m_mesh.axes()[at].size > 1 ? options.size() : 0))
-            picks[at++] = 0;
-        if (at == axes)
-            return splits;
-    }
-}
-
-/// How an op is split when one of its operands lies as it does; axes that it cannot be split over go.
-OpGraph::Split OpGraph::splitBy(const OpShardingRule& rule, std::size_t leader, const GridLayout& layout, bool reduces) const
-{
-    Split split;
-    split.factors.assign(rule.factors.size(), 0U);
-    const DimFactors& dims = rule.operands[leader];
-    for (std::size_t dim = 0; dim < dims.size(); ++dim) {
-        std::size_t at = 0;
-        std::int64_t left = rule.factors[dims[dim].front()].size;
-        bool fits = true;
-        forEachAxis(layout[dim], [&](std::size_t axis) {
-            while (left == 1 && at + 1 < dims[dim].size())
-                left = rule.factors[dims[dim][++at]].size;
-            const std::int64_t size = m_mesh.axes()[axis].size;
-            fits = fits && left % size == 0;
-            if (!fits)
-                return;
-            split.factors[dims[dim][at]] |= 1U << axis;
-            left /= size;
-        });
-    }
-    for (std::size_t factor = 0; factor < rule.factors.size(); ++factor) {
-        const FactorKind kind = rule.factors[factor].kind;
-        if (kind == FactorKind::NeedReplication || kind == FactorKind::Permutation || (kind == FactorKind::Reduction && !reduces))
-            split.factors[factor] = 0;
-    }
-    const auto count = [&](std::uint32_t axes) { return pieces(axes); };
-    for (const auto* tensors : {&rule.operands, &rule.results}) {
-        for (const DimFactors& tensor : *tensors) {
-            while (const auto factor = misfit(tensor, rule, split.factors, count))
-                split.factors[*factor] = 0;
-        }
-    }
-    while (!lays(rule, split)) {
-        // What one tensor gave up may have been what another built upon.
-        for (const auto* tensors : {&rule.operands, &rule.results}) {
-            for (const DimFactors& tensor : *tensors) {
-                if (const auto factor = misfit(tensor, rule, split.factors, count))
-                    split.factors[*factor] = 0;
-            }
-        }
-    }
-    if (!split.results.empty())
-        split.landing = split.results.front();
-    return split;
 }
 
 bool OpGraph::isKept(ValueId value) const
@@ -783,117 +573,6 @@ std::string OpGraph::specOf(ValueId argument, const std::vector<std::uint32_t>& 
 {
     const Source& source = m_sources[argument.at()];
     return source.isFree() ? "P()" : textOf(source.layouts[choices[source.variable]]);
-}
-
-namespace {
-
-/// Writes constraints into a function's blocks, one for each array and layout.
-class ConstraintWriter {
-public:
-    ConstraintWriter(Function& function, std::vector<OpId>& ops, BlockId block)
-        : m_function(function)
-        , m_ops(ops)
-        , m_block(block)
-    {
-    }
-
-    ValueId constrained(ValueId value, const GridLayout& layout, TensorSharding sharding, Phase phase)
-    {
-        const auto [known, isNew] = m_known.try_emplace({value, layout}, ValueId());
-        if (!isNew)
-            return known->second;
-        const ValueId made(m_function.values.size());
-        const OpId op(m_function.ops.size());
-        Value result;
-        result.type = m_function[value].type;
-        result.role = m_function[value].role;
-        result.sharding = sharding;
-        result.block = m_block;
-        result.producer = op;
-        m_function.values.push_back(std::move(result));
-        Op constraint;
-        constraint.kind = OpKind::ShardingConstraint;
-        constraint.phase = phase;
-        constraint.operands = {value};
-        constraint.results = {made};
-        constraint.attributes = ConstraintAttributes{std::move(sharding), {}};
-        constraint.block = m_block;
-        m_function.ops.push_back(std::move(constraint));
-        m_ops.push_back(op);
-        known->second = made;
-        return made;
-    }
-
-private:
-    Function& m_function;
-    std::vector<OpId>& m_ops;
-    BlockId m_block;
-    std::map<std::pair<ValueId, GridLayout>, ValueId> m_known;
-};
-
-} // namespace
-
-Function OpGraph::annotated(const std::vector<std::uint32_t>& choices, std::int32_t mesh) const
-{
-    Function result = m_function;
-    const auto lies = [&](ValueId value) -> const GridLayout& {
-        const Source& source = m_sources[value.at()];
-        return source.layouts[choices[source.variable]];
-    };
-    for (std::size_t i = 0; i < m_function.values.size(); ++i) {
-        // Broadcasts find their layout from their users.
-        if (!m_sources[i].isFree() && m_aliases[i] == ValueId(i))
-            result.values[i].sharding = shardingOf(lies(ValueId(i)), mesh);
-    }
-    std::map<OpId, const GridLayout*> landings;
-    for (const auto& [op, whole] : m_landings) {
-        const ValueId made = m_function[op].results.front();
-        const GridLayout& layout = whole[choices[m_sources[made.at()].variable]];
-        if (layout == lies(made))
-            continue;
-        landings[op] = &lies(made);
-        result[made].sharding = shardingOf(layout, mesh);
-    }
-    std::map<OpId, std::vector<const Need*>> ofOps;
-    std::map<BlockId, std::vector<const Need*>> ofBlocks;
-    for (const Need& wanted : m_needs)
-        (wanted.op.valid() ? ofOps[wanted.op] : ofBlocks[wanted.block]).push_back(&wanted);
-    std::vector<ValueId> standsFor; // of each value: its scattered sum
-    for (std::size_t i = 0; i < m_function.values.size(); ++i)
-        standsFor.emplace_back(i);
-    for (std::size_t b = 0; b < m_function.blocks.size(); ++b) {
-        const BlockId block(b);
-        std::vector<OpId> ops;
-        ConstraintWriter writer(result, ops, block);
-        const auto satisfy = [&](const Need& wanted, ValueId value, Phase phase) {
-            const GridLayout& layout = wanted.layouts[choices[wanted.variable]];
-            const bool there = m_sources[wanted.value.at()].isFree() || layout == lies(wanted.value);
-            return there ? value : writer.constrained(value, layout, shardingOf(layout, mesh), phase);
-        };
-        for (const OpId op : m_function.blocks[b].ops) {
-            for (ValueId& operand : result[op].operands)
-                operand = standsFor[operand.at()];
-            for (const Need* wanted : ofOps[op])
-                result[op].operands[wanted->index] = satisfy(*wanted, result[op].operands[wanted->index], m_function[op].phase);
-            ops.push_back(op);
-            if (const auto landing = landings.find(op); landing != landings.end()) {
-                const ValueId made = m_function[op].results.front();
-                const ValueId scattered
-                    = writer.constrained(made, *landing->second, shardingOf(*landing->second, mesh), m_function[op].phase);
-                standsFor[made.at()] = scattered;
-                result[scattered].name = std::exchange(result[made].name, {});
-            }
-        }
-        for (ValueId& value : result.blocks[b].results)
-            value = standsFor[value.at()];
-        for (const Need* wanted : ofBlocks[block])
-            result.blocks[b].results[wanted->index] = satisfy(*wanted, result.blocks[b].results[wanted->index], Phase::Update);
-        result.blocks[b].ops = std::move(ops);
-    }
-    result.resultShardings.assign(result.results().size(), std::nullopt);
-    for (std::size_t i = 0; i < result.results().size(); ++i)
-        result.resultShardings[i] = result[result.results()[i]].sharding;
-    return result;
 }
 
 } // namespace meshwright::sim

@@ -9,6 +9,7 @@
 #include "sim/search/elimination.h"
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -32,6 +33,14 @@ using OpParts = std::array<double, kOpPartCount>; ///< seconds
 /// One function without any layout: constraints are gone and no value has a sharding, so that a search is free.
 /// Problems: MW1782 the program is written for one mesh: it has a manual computation, collectives or stages.
 Result<Function> withoutLayouts(const Function& function);
+
+/// Calls `use` with the number of every axis in a set, ascending.
+template <typename Use>
+void forEachAxis(std::uint32_t axes, const Use& use)
+{
+    for (; axes != 0; axes &= axes - 1)
+        use(static_cast<std::size_t>(std::countr_zero(axes)));
+}
 
 /// The layouts of a whole program on one mesh as a choice graph.
 ///

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/models/transformer_config.h"
+
+#include "core/support/text.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <vector>
+
+namespace meshwright {
+
+namespace {
+
+using Json = nlohmann::json;
+
+/// Takes fields out of one JSON object and notes all that is wrong.
+class FieldReader {
+public:
+    FieldReader(const Json& json, Problems& problems)
+        : m_json(json)
+        , m_problems(problems)
+    {
+    }
+
+    bool has(const std::string& name) const { return m_json.contains(name); }
+
+    /// The field, if it is there and not null.
+    const Json* find(const std::string& name) const
+    {
+        const auto found = m_json.find(name);
+        return found == m_json.end() || found->is_null() ? nullptr : &*found;
+    }
+
+    std::int64_t size(const std::string& name, std::int64_t absent, std::int64_t least = 1)
+    {
+        const Json* field = find(name);
+        if (!field)
+            return absent;
+        if (field->is_number_unsigned() || field->is_number_integer()) {
+            const bool tooLarge = field->is_number_unsigned()
+                && field->get<std::uint64_t>() > static_cast<std::uint64_t>(kLargestTransformerSize);
+            if (!tooLarge && field->get<std::int64_t>() >= least && field->get<std::int64_t>() <= kLargestTransformerSize)
+                return field->get<std::int64_t>();
+        }
+        complain(name, fmt::format("a whole number from {} to 2^40", least), *field);
+        return absent;
+    }
+
+    double number(const std::string& name, double absent)
+    {
+        const Json* field = find(name);
+        if (!field)
+            return absent;
+        if (field->is_number() && std::isfinite(field->get<double>()))
+            return field->get<double>();
+        complain(name, "a number", *field);
+        return absent;
+    }
+
+    bool flag(const std::string& name, bool absent)
+    {
+        const Json* field = find(name);
+        if (!field)
+            return absent;
+        if (field->is_boolean())
+            return field->get<bool>();
+        complain(name, "true or false", *field);
+        return absent;
+    }
+
+    std::string word(const std::string& name, const std::string& absent)
+    {
+        const Json* field = find(name);
+        if (!field)
+            return absent;
+        if (field->is_string())
+            return field->get<std::string>();
+        complain(name, "a text", *field);
+        return absent;
+    }
+
+    void complain(const std::string& name, const std::string& wanted, const Json& field)
+    {
+        std::string got = field.dump(-1, ' ', true, Json::error_handler_t::replace);
+        constexpr std::size_t kShown = 40;
+        if (got.size() > kShown)
+            got = got.substr(0, kShown) + "…";
+        m_problems.push_back({"MW1352", fmt::format("\"{}\" must be {}, got: {}", name, wanted, got), {}, {.path = name}});
+    }
+
+private:
+    const Json& m_json;
+    Problems& m_problems;
+};
+
+TransformerActivation activationOf(FieldReader& reader, const std::string& field, const std::string& absent)
+{
+    const std::string name = reader.word(field, absent);
+    if (name == "gelu")
+        return TransformerActivation::Gelu;
+    if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast")
+        return TransformerActivation::GeluTanh;
+    if (name == "silu" || name == "swish")
+        return TransformerActivation::Silu;
+    if (name == "relu")
+        return TransformerActivation::Relu;
+    reader.complain(field, "gelu, gelu_new, gelu_pytorch_tanh, silu or relu", name);
+    return TransformerActivation::Gelu;
+}
+
+/// hidden / heads where the library insists that it divides.
+std::int64_t evenHeadDim(Problems& problems, const TransformerConfig& c)
+{
+    if (c.hidden % c.heads != 0)
+        problems.push_back(
+            {"MW1353", fmt::format("hidden size {} is not divisible by {} heads", c.hidden, c.heads), {}, {.path = "hidden"}});
+    return c.hidden / c.heads;
+}
+
+/// A number that older files have at the top and newer ones in "rope_parameters".
+double rotaryNumber(
+    FieldReader& reader, Problems& problems, const std::string& topName, const std::string& innerName, double absent)
+{
+    const double top = reader.number(topName, absent);
+    const Json* inner = reader.find("rope_parameters");
+    return inner && inner->is_object() ? FieldReader(*inner, problems).number(innerName, top) : top;
+}
+
+void readGpt2(FieldReader& reader, Problems& problems, TransformerConfig& c)
+{
+    c.layers = reader.size("n_layer", 12);
+    c.hidden = reader.size("n_embd", 768);
+    c.heads = c.keyValueHeads = reader.size("n_head", 12);
+    c.headDim = evenHeadDim(problems, c);
+    c.ffn = reader.size("n_inner", std::min(4 * c.hidden, kLargestTransformerSize));
+    c.vocabulary = reader.size("vocab_size", 50257);
+    c.maxPositions = reader.size("n_positions", 1024);
+    c.tiedEmbeddings = reader.flag("tie_word_embeddings", true);
+    c.norm = NormKind::LayerNorm;
+    c.normEpsilon = reader.number("layer_norm_epsilon", 1e-5);
+    c.position = PositionKind::Learned;
+    c.activation = activationOf(reader, "activation_function", "gelu_new");
+    c.attentionBias = c.outputBias = c.ffnBias = true;
+}
+
+void readNeoX(FieldReader& reader, Problems& problems, TransformerConfig& c)
+{
+    c.layers = reader.size("num_hidden_layers", 44);
+    c.hidden = reader.size("hidden_size", 6144);
+    c.heads = c.keyValueHeads = reader.size("num_attention_heads", 64);
+    c.headDim = evenHeadDim(problems, c);
+    c.ffn = reader.size("intermediate_size", 24576);
+    c.vocabulary = reader.size("vocab_size", 50432);
+    c.maxPositions = reader.size("max_position_embeddings", 2048);
+    c.tiedEmbeddings = reader.flag("tie_word_embeddings", false);
+    c.norm = NormKind::LayerNorm;
+    c.normEpsilon = reader.number("layer_norm_eps", 1e-5);
+    c.position = PositionKind::Rotary;
+    c.rotaryFraction = rotaryNumber(reader, problems, "rotary_pct", "partial_rotary_factor", 0.25);
+    c.rotaryBase = rotaryNumber(reader, problems, "rotary_emb_base", "rope_theta", 10000.0);
+    c.activation = activationOf(reader, "hidden_act", "gelu");
+    c.parallelBlock = reader.flag("use_parallel_residual", true);
+    c.attentionBias = c.outputBias = reader.flag("attention_bias", true);
+    c.ffnBias = true;
+}
+
+/// The defaults in which the models of LLaMA's form differ.
+struct LlamaForm {
+    std::int64_t layers = 32;
+    std::int64_t hidden = 4096;
+    std::int64_t heads = 32;
+    std::int64_t keyValueHeads = 0; ///< 0: as heads
+    std::int64_t headDim = 0; ///< 0: hidden / heads
+    std::int64_t ffn = 11008;
+    std::int64_t vocabulary = 32000;
+    std::int64_t maxPositions = 2048;
+    double epsilon = 1e-6;
+    double rotaryBase = 10000.0;
+    const char* activation = "silu";
+    bool tied = false;
+};
+
+void readLlamaForm(FieldReader& reader, Problems& problems, const LlamaForm& form, TransformerConfig& c)
+{
+    c.layers = reader.size("num_hidden_layers", form.layers);
+    c.hidden = reader.size("hidden_size", form.hidden);
+    c.heads = reader.size("num_attention_heads", form.heads);
+    c.keyValueHeads = reader.size("num_key_value_heads", form.keyValueHeads > 0 ? form.keyValueHeads : c.heads);
+    const bool saysHeadDim = form.headDim > 0 || reader.find("head_dim") != nullptr;
+    c.headDim = reader.size("head_dim", form.headDim > 0 ? form.headDim : c.hidden / c.heads);
+    if (!saysHeadDim)
+        c.headDim = evenHeadDim(problems, c);
+    c.ffn = reader.size("intermediate_size", form.ffn);
+    c.gatedFfn = true;
+    c.vocabulary = reader.size("vocab_size", form.vocabulary);
+    c.maxPositions = reader.size("max_position_embeddings", form.maxPositions);
+    c.tiedEmbeddings = reader.flag("tie_word_embeddings", form.tied);
+    c.norm = NormKind::RmsNorm;
+    c.normEpsilon = reader.number("rms_norm_eps", form.epsilon);
+    c.position = PositionKind::Rotary;
+    c.rotaryBase = rotaryNumber(reader, problems, "rope_theta", "rope_theta", form.rotaryBase);
+    const char* activationField = reader.find("hidden_activation") ? "hidden_activation" : "hidden_act";
+    c.activation = activationOf(reader, activationField, form.activation);
+}
+
+void readLlama(FieldReader& reader, Problems& problems, TransformerConfig& c)
+{
+    readLlamaForm(reader, problems, {}, c);
+    c.attentionBias = c.outputBias = reader.flag("attention_bias", false);
+    c.ffnBias = reader.flag("mlp_bias", false);
+}
+
+void readMistral(FieldReader& reader, Problems& problems, TransformerConfig& c)
+{
+    readLlamaForm(reader, problems, {.keyValueHeads = 8, .ffn = 14336, .maxPositions = 131072}, c);
+    // A null here is a choice (no window), not a field that is left out.
+    c.slidingWindow = reader.has("sliding_window") ? reader.size("sliding_window", 0) : 4096;
+}
+
+void readMixtral(FieldReader& reader, Problems& problems, TransformerConfig& c)
+{
+    readLlamaForm(
+        reader, problems, {.keyValueHeads = 8, .ffn = 14336, .maxPositions = 131072, .epsilon = 1e-5, .rotaryBase = 1e6}, c);
+    c.slidingWindow = reader.size("sliding_window", 0);
+    c.experts = reader.size("num_local_experts", 8);
+    c.expertsPerToken = reader.size("num_experts_per_tok", 2);
+    c.expertFfn = c.ffn;
+}
+
+/// Qwen's windows start after max_window_layers layers, and only where use_sliding_window says so.
+void readQwenWindow(FieldReader& reader, TransformerConfig& c)
+{
+    const bool used = reader.flag("use_sliding_window", false);
+    const std::int64_t window = reader.has("sliding_window") ? reader.size("sliding_window", 0) : 4096;
+    const std::int64_t whole = reader.size("max_window_layers", 28, 0);
+    if (!used || whole >= c.layers)
+        return;
+    c.slidingWindow = window;
+    c.slidingWindowLayers = window > 0 ? c.layers - whole : 0;
+}
+
+void readQwen2(FieldReader& reader, Problems& problems, TransformerConfig& c)
+{
+    readLlamaForm(reader, problems, {.ffn = 22016, .vocabulary = 151936, .maxPositions = 32768}, c);
+    readQwenWindow(reader, c);
+    c.attentionBias = true;
+}
+
+void readQwen3(FieldReader& reader, Problems& problems, TransformerConfig& c)
+{
+    readLlamaForm(reader, problems, {.headDim = 128, .ffn = 22016, .vocabulary = 151936, .maxPositions = 32768}, c);
+    readQwenWindow(reader, c);
+    c.attentionBias = c.outputBias = reader.flag("attention_bias", false);
+    c.queryKeyNorm = true;
+}
+
+void readGemmaForm(FieldReader& reader, Problems& problems, const LlamaForm& defaults, TransformerConfig& c)
+{
+    readLlamaForm(reader, problems, defaults, c);
+    // The library takes hidden_activation, and where that is missing the tanh form, whatever the older hidden_act says.
+    if (!reader.find("hidden_activation"))
+        c.activation = TransformerActivation::GeluTanh;
+    c.attentionBias = c.outputBias = reader.flag("attention_bias", false);
+    c.embeddingScale = true;
+}
+
+void readGemma(FieldReader& reader, Problems& problems, TransformerConfig& c)
+{
+    readGemmaForm(reader, problems,
+        {.layers = 28,
+            .hidden = 3072,
+            .heads = 16,
+            .keyValueHeads = 16,
+            .headDim = 256,
+            .ffn = 24576,
+            .vocabulary = 256000,
+            .maxPositions = 8192,
+            .activation = "gelu_pytorch_tanh",
+            .tied = true},
+        c);
+}
+
+void readGemma2(FieldReader& reader, Problems& problems, TransformerConfig& c)
+{
+    readGemmaForm(reader, problems,
+        {.layers = 26,
+            .hidden = 2304,
+            .heads = 8,
+            .keyValueHeads = 4,
+            .headDim = 256,
+            .ffn = 9216,
+            .vocabulary = 256000,
+            .maxPositions = 8192,
+            .activation = "gelu_pytorch_tanh",
+            .tied = true},
+        c);
+    c.postNorms = true;
+    c.slidingWindow = reader.has("sliding_window") ? reader.size("sliding_window", 0) : 4096;
+    c.slidingWindowLayers = c.slidingWindow > 0 ? (c.layers + 1) / 2 : 0; // every other layer, from the first
+    c.queryScale = reader.number("query_pre_attn_scalar", 256.0);
+    c.attentionSoftcap = reader.has("attn_logit_softcapping") ? reader.number("attn_logit_softcapping", 0.0) : 50.0;
+    c.logitSoftcap = reader.has("final_logit_softcapping") ? reader.number("final_logit_softcapping", 0.0) : 30.0;
+}
+
+/// Latent attention, and experts in all layers but the first ones. `form` and `experts` have the defaults in which the versions differ.
+void readDeepSeek(
+    FieldReader& reader, Problems& problems, const LlamaForm& form, const TransformerConfig& experts, TransformerConfig& c)
+{
+    readLlamaForm(reader, problems, form, c);
+    // Null is a choice: queries straight from the residual.
+    c.queryRank = reader.has("q_lora_rank") ? reader.size("q_lora_rank", 0) : 1536;
+    c.keyValueRank = reader.size("kv_lora_rank", 512);
+    c.headDim = reader.size("qk_nope_head_dim", 128);
+    c.latentRotaryDim = reader.size("qk_rope_head_dim", 64);
+    c.valueHeadDim = reader.size("v_head_dim", 128);
+    c.experts = reader.size("n_routed_experts", experts.experts);
+    c.expertsPerToken = reader.size("num_experts_per_tok", experts.expertsPerToken);
+    c.sharedExperts = reader.size("n_shared_experts", experts.sharedExperts, 0);
+    c.expertFfn = reader.size("moe_intermediate_size", experts.expertFfn);
+    c.denseLayers = reader.size("first_k_dense_replace", experts.denseLayers, 0);
+    if (reader.size("moe_layer_freq", 1) != 1)
+        problems.push_back({"MW1353", "moe_layer_freq must be 1: experts in only some of the later layers are not supported", {},
+            {.path = "moe_layer_freq"}});
+    if (reader.flag("attention_bias", false))
+        problems.push_back({"MW1353", "attention_bias must be false: biases of latent attention are not supported", {},
+            {.path = "attention_bias"}});
+}
+
+void readDeepSeekV2(FieldReader& reader, Problems& problems, TransformerConfig& c)
+{
+    TransformerConfig experts;
+    experts.experts = 64;
+    experts.expertsPerToken = 6;
+    experts.sharedExperts = 2;
+    experts.expertFfn = 1407;
+    readDeepSeek(reader, problems, {.vocabulary = 102400}, experts, c);
+}
+
+void readDeepSeekV3(FieldReader& reader, Problems& problems, TransformerConfig& c)
+{
+    TransformerConfig experts;
+    experts.experts = 256;
+    experts.expertsPerToken = 8;
+    experts.sharedExperts = 1;
+    experts.expertFfn = 2048;
+    experts.denseLayers = 3;
+    readDeepSeek(reader, problems,
+        {.layers = 61, .hidden = 7168, .heads = 128, .ffn = 18432, .vocabulary = 129280, .maxPositions = 4096}, experts, c);
+}
+
+struct Family {
+    const char* modelType;
+    void (*read)(FieldReader&, Problems&, TransformerConfig&);
+};
+constexpr std::array<Family, 11> kFamilies{{{"gpt2", readGpt2}, {"gpt_neox", readNeoX}, {"llama", readLlama},
+    {"mistral", readMistral}, {"mixtral", readMixtral}, {"qwen2", readQwen2}, {"qwen3", readQwen3}, {"gemma", readGemma},
+    {"gemma2", readGemma2}, {"deepseek_v2", readDeepSeekV2}, {"deepseek_v3", readDeepSeekV3}}};
+
+Place placeOfByte(std::string_view text, std::size_t byte)
+{
+    Place place{.line = 1, .column = 1};
+    for (std::size_t i = 0; i < std::min(byte, text.size()); ++i) {
+        ++place.column;
+        if (text[i] == '\n') {
+            ++place.line;
+            place.column = 1;
+        }
+    }
+    return place;
+}
+
+Result<Json> parsed(std::string_view text)
+{
+    try {
+        return Json::parse(text);
+    } catch (const Json::parse_error& error) {
+        const std::size_t byte = error.byte > 0 ? error.byte - 1 : 0;
+        return Problem{"MW1350", byte >= text.size() ? "the text ends in the middle of JSON" : "this is not JSON", {},
+            placeOfByte(text, byte)};
+    } catch (const Json::exception&) {
+        return Problem{"MW1350", "this is not JSON"};
+    }
+}
+
+Result<const Family*> familyOf(const std::string& modelType)
+{
+    std::vector<std::string> names;
+    for (const Family& family : kFamilies) {
+        if (family.modelType == modelType)
+            return &family;
+        names.emplace_back(family.modelType);
+    }
+    return Problem{
+        "MW1351", fmt::format("unknown model_type: \"{}\"", modelType), suggestion(modelType, names), {.path = "model_type"}};
+}
+
+Result<TransformerConfig> configOf(const Json& json)
+{
+    if (!json.is_object())
+        return Problem{"MW1350", "a model's configuration is a JSON object"};
+    Problems problems;
+    FieldReader reader(json, problems);
+    const std::string modelType = reader.word("model_type", "");
+    if (!problems.empty())
+        return problems;
+    if (modelType.empty())
+        return Problem{"MW1352", "\"model_type\" is missing", "Name the kind of model, such as llama.", {.path = "model_type"}};
+    const auto family = familyOf(modelType);
+    if (!family)
+        return family.error();
+    TransformerConfig config;
+    config.name = reader.word("name", reader.word("_name_or_path", modelType));
+    (*family)->read(reader, problems, config);
+    if (problems.empty())
+        append(problems, transformerProblems(config));
+    if (!problems.empty())
+        return problems;
+    return config;
+}
+
+} // namespace
+
+Result<TransformerConfig> readTransformerConfig(std::string_view json, std::string_view file)
+{
+    const auto document = parsed(json);
+    if (!document)
+        return inFile(document.error(), std::string(file));
+    auto config = configOf(*document);
+    if (!config)
+        return inFile(config.error(), std::string(file));
+    return config;
+}
+
+} // namespace meshwright

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/models/training_program.h"
+
+#include "core/models/optimizer_update.h"
+#include "core/program/builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <numeric>
+
+namespace meshwright {
+
+std::vector<ValueId> parameterArguments(Builder& builder, std::span<const ModelParameter> parameters)
+{
+    std::vector<ValueId> arguments;
+    for (const ModelParameter& parameter : parameters)
+        arguments.push_back(builder.argument(parameter.type, parameter.name, Role::Parameter));
+    return arguments;
+}
+
+std::pair<ValueId, ValueId> batchArguments(Builder& builder, const TensorType& x, const TensorType& y)
+{
+    const ValueId first = builder.argument(x, "x", Role::Input);
+    return {first, builder.argument(y, "y", Role::Input)};
+}
+
+Masks maskArguments(Builder& builder, MaskRows rows, std::int64_t masks)
+{
+    if (rows == MaskRows::None)
+        return {};
+    Masks made;
+    made.keys = builder.argument({DType::U32, {masks, 2}}, "dropout.keys", Role::Input);
+    if (rows == MaskRows::Part) {
+        made.part = builder.argument({DType::S32, {}}, "dropout.part", Role::Input);
+        made.isOn = builder.argument({DType::U32, {}}, "dropout.on", Role::Input);
+    }
+    return made;
+}
+
+ValueId dropped(Builder& builder, ValueId value, const Masks& masks, std::int64_t mask, const TrainingOptions& options)
+{
+    constexpr double kFractions = 8388608.0; // numbers that jax.random.uniform draws: multiples of 2^-23 below 1
+    constexpr double kShift = 32 - 23;
+    const TensorType type = builder.type(value);
+    const TensorType words{DType::U32, type.shape};
+    const double kept = 1.0 - options.dropout;
+    const SliceAttributes row{{mask, 0}, {mask + 1, 2}, {1, 1}};
+    const ValueId key = builder.reshape(builder.add(OpKind::Slice, {masks.keys}, row), {2});
+    const Stretch stretch{masks.part.valid() ? options.pipelineMicrobatches : 0, masks.part};
+    const ValueId bits = randomWords(builder, key, type.shape, options.partitionableRandom, stretch);
+    const ValueId drawn = builder.binary(OpKind::ShiftRightLogical, bits, builder.splat(words, kShift));
+    const ValueId isOn = masks.isOn.valid()
+        ? builder.compare(CompareDirection::NotEqual, masks.isOn, builder.splat({DType::U32, {}}, 0.0))
+        : ValueId{};
+    /// A number where something is left out, another one where it is not.
+    const auto chosen = [&](const TensorType& like, double on, double off) {
+        if (!isOn.valid())
+            return builder.splat(like, on);
+        const TensorType scalar{like.dtype, {}};
+        return builder.broadcastScalar(builder.select(isOn, builder.splat(scalar, on), builder.splat(scalar, off)), like.shape);
+    };
+    const double below = std::ceil(static_cast<double>(static_cast<float>(kept)) * kFractions);
+    const ValueId stays = builder.compare(CompareDirection::Less, drawn, chosen(words, below, kFractions));
+    const ValueId scaled = builder.binary(OpKind::Multiply, value, chosen(type, 1.0 / kept, 1.0));
+    return builder.select(stays, scaled, builder.splat(type, 0.0));
+}
+
+std::vector<std::string> optimizerStateNames(std::span<const std::string> parameters, const Optimizer& optimizer)
+{
+    constexpr std::array kPrefixes = {"opt.m.", "opt.v."};
+    std::vector<std::string> names;
+    for (std::size_t moment = 0; moment < momentsOf(optimizer); ++moment) {
+        for (const std::string& name : parameters)
+            names.push_back(kPrefixes[moment] + name);
+    }
+    for (std::string& name : scalarStates(optimizer))
+        names.push_back(std::move(name));
+    return names;
+}
+
+TrainingOptions microbatchOptions(TrainingOptions options)
+{
+    assert(options.microbatches >= 1 && options.batch % options.microbatches == 0);
+    options.batch /= options.microbatches;
+    return options;
+}
+
+ValueId sumOfSquares(Builder& builder, std::vector<ValueId> values, DType type)
+{
+    std::stable_sort(values.begin(), values.end(),
+        [&](ValueId a, ValueId b) { return builder.type(a).shape.size() > builder.type(b).shape.size(); });
+    ValueId sum;
+    for (const ValueId value : values) {
+        const ValueId wide = builder.convert(value, type);
+        std::vector<std::size_t> dims(builder.type(wide).shape.size());
+        std::iota(dims.begin(), dims.end(), std::size_t{0});
+        ValueId squares = builder.binary(OpKind::Multiply, wide, wide);
+        if (!dims.empty())
+            squares = builder.reduce(ReduceKind::Sum, squares, dims);
+        sum = sum.valid() ? builder.binary(OpKind::Add, sum, squares) : squares;
+    }
+    return sum;
+}
+
+ValueId logSoftmax(Builder& builder, ValueId values)
+{
+    const Shape shape = builder.type(values).shape;
+    const std::size_t last = shape.size() - 1;
+    std::vector<std::size_t> rows(last);
+    std::iota(rows.begin(), rows.end(), std::size_t{0});
+    const ValueId shift = builder.unary(OpKind::Floor, builder.reduce(ReduceKind::Max, values, {last}));
+    const ValueId shifted = builder.binary(OpKind::Subtract, values, builder.broadcast(shift, shape, rows));
+    const ValueId sum = builder.reduce(ReduceKind::Sum, builder.unary(OpKind::Exp, shifted), {last});
+    return builder.binary(OpKind::Subtract, shifted, builder.broadcast(builder.unary(OpKind::Log, sum), shape, rows));
+}
+
+} // namespace meshwright
