@@ -80,6 +80,10 @@ std::optional<Standing> exchangedPieces(Site& site)
     } else if (!collective.groups.empty()) {
         axes = axesOfGroups(collective.groups, site.walk.mesh());
     }
+    if (site.op.kind == OpKind::CollectivePermute
+        && (collective.sources.size() != static_cast<std::size_t>(site.walk.mesh().deviceCount())
+            || !sendsWithinGroups(attributes, site.walk.mesh())))
+        return site.refuse("a device receives from one that is not in its group");
     return meshwright::exchangedPieces(site, collective, axes, 0);
 }
 
@@ -215,6 +219,18 @@ std::optional<Standing> allToAllLemma(Site& site, std::size_t)
     return made;
 }
 
+bool sendsWithinGroups(const CollectiveAttributes& permute, const Mesh& mesh)
+{
+    const AxisRefs others = permute.axes.empty() ? AxisRefs() : unusedAxes(permute.axes, mesh);
+    for (std::size_t receiver = 0; receiver < permute.sources.size(); ++receiver) {
+        const std::int64_t sender = permute.sources[receiver];
+        if (sender >= mesh.deviceCount()
+            || (sender >= 0 && shardIndex(sender, others, mesh) != shardIndex(static_cast<std::int64_t>(receiver), others, mesh)))
+            return false;
+    }
+    return true;
+}
+
 /// Devices take what other devices have: the standing is that of the sender, at the receiver's place.
 std::optional<Standing> permuteLemma(Site& site, std::size_t)
 {
@@ -231,6 +247,8 @@ std::optional<Standing> permuteLemma(Site& site, std::size_t)
         return site.refuse("its operand or its result has no layout on the mesh of its table");
     if (site.local(0) != site.localResult())
         return site.refuse("its pieces are of different sizes");
+    if (!sendsWithinGroups(attributes, mesh))
+        return site.refuse("a device receives from one that is not in its group");
     Standing made = operand;
     made.mesh = claimed->mesh;
     made.partial = canonicalSet(claimed->unreduced);

@@ -345,7 +345,8 @@ Standings permutedWindows(const Walk& walk, const Op& op)
     const auto& layout = walk.function[op.operands[0]].sharding;
     const Mesh& mesh = walk.mesh();
     const auto& sources = attributes.sources;
-    if (!attributes.pieces || !layout || layout->mesh != 0 || sources.size() != static_cast<std::size_t>(mesh.deviceCount()))
+    if (!attributes.pieces || !layout || layout->mesh != 0 || sources.size() != static_cast<std::size_t>(mesh.deviceCount())
+        || !sendsWithinGroups(attributes, mesh))
         return {};
     const Shape& local = walk.local(op.operands[0]);
     Standings made;

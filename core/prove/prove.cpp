@@ -2,6 +2,7 @@
 #include "core/prove/prove.h"
 
 #include "core/program/transform.h"
+#include "core/prove/known_numbers.h"
 #include "core/prove/lemmas.h"
 #include "core/prove/source_walk.h"
 
@@ -210,6 +211,9 @@ private:
             if (!producer.valid())
                 continue;
             const bool isKnown = !m_walk.standings[at.at()].empty();
+            // Where pieces begin, and masks, are used as what they are.
+            if (!isKnown && knownNumbers(m_walk, at))
+                continue;
             if (!isKnown && !m_reasons[producer.at()].empty() && (!unknown.valid() || producer.at() < unknown.at()))
                 unknown = producer;
             const auto& operands = function()[producer].operands;

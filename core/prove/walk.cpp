@@ -212,4 +212,12 @@ std::string attributesText(const Walk& walk, const Op& op)
     return text;
 }
 
+std::string attributesTextWithout(const Walk& walk, const Op& op, const std::set<std::string_view>& left)
+{
+    Op rest = op;
+    std::erase_if(
+        rest.as<OtherAttributes>().attributes, [&](const KeptAttribute& attribute) { return left.contains(attribute.name); });
+    return attributesText(walk, rest);
+}
+
 } // namespace meshwright

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace meshwright {
@@ -96,5 +98,8 @@ bool canBePartial(const Walk& walk, const Standing& standing, ReduceKind kind);
 
 /// The attributes of an op, but for those that only say shapes; and what its blocks compute.
 std::string attributesText(const Walk& walk, const Op& op);
+
+/// The same of a kept op, but for some of its attributes.
+std::string attributesTextWithout(const Walk& walk, const Op& op, const std::set<std::string_view>& left);
 
 } // namespace meshwright

@@ -14,7 +14,8 @@ using namespace meshwright;
 using namespace meshwright::tests;
 
 /// Random programs over the whole op set, as they are partitioned: most are proved, and none that is made wrong is.
-/// In the environment: MESHWRIGHT_PROVE_PROGRAMS=10000 for a long run, MESHWRIGHT_RANDOM_FIRST the first seed (else a fresh one).
+/// In the environment: MESHWRIGHT_PROVE_PROGRAMS=10000 for a long run, MESHWRIGHT_RANDOM_FIRST the first seed (else a fresh one), MESHWRIGHT_PROVE_SHOW
+/// prints what is not proved.
 class TestProveRandom : public QObject {
     Q_OBJECT
 
@@ -96,6 +97,13 @@ void TestProveRandom::programsAreProved()
         if (proof.isProved())
             return time;
         const ProofObstacle& first = proof.obstacles.front();
+        if (qEnvironmentVariableIsSet("MESHWRIGHT_PROVE_SHOW")) {
+            Program device{
+                made->device.stages.front().meshes, {made->device.stages.front().functions.front().function}, {}, {}, {}, {}, {}};
+            std::printf("%s\n%s%s %s: %s\n", writeProgram(made->propagated).c_str(), writeProgram(device).c_str(),
+                first.opName.c_str(), first.value.c_str(), first.reason.c_str());
+            std::fflush(stdout);
+        }
         return time + fmt::format("{}: {}", first.opName, first.reason);
     };
     Workers::run(firstSeed(), count, kProcesses, work, [&](std::uint64_t seed, const std::string& answer) {
