@@ -50,6 +50,13 @@ public:
     /// The value of this description. `varies` is a property of the description.
     GlobalId number(std::string description, Shape shape, DType dtype, std::uint64_t varies);
 
+    /// The number of a description that has one.
+    GlobalId find(const std::string& description) const
+    {
+        const auto found = m_numbers.find(description);
+        return found == m_numbers.end() ? kNoGlobal : found->second;
+    }
+
     /// A value that equals no other one.
     GlobalId fresh(std::string_view what, Shape shape, DType dtype, std::uint64_t varies);
 

@@ -154,7 +154,7 @@ bool areNumbers(const std::optional<std::vector<KnownNumbers>>& entries, const s
 /// Which dimensions of an operand are counted from where the device's piece begins, when `begins` is what is subtracted from the indices;
 /// nothing when it is anything else.
 std::optional<std::vector<std::size_t>> countedByPiece(
-    const Walk& walk, Making begins, const IndexingDims& dims, const Standing& operand, const Shape& local, AxisRefs* axes)
+    const Walk& walk, Making begins, const IndexingDims& dims, const Framed& operand, AxisRefs* axes)
 {
     const auto entries = entriesOf(walk, begins, dims);
     if (!entries)
@@ -166,10 +166,10 @@ std::optional<std::vector<std::size_t>> countedByPiece(
         const StandingDim& along = operand.dims[dim];
         if (begin.pieces() == 1 && begin(0, 0) == 0 && (along.from < 0 || along.axes.empty()))
             continue;
-        if (along.from < 0 || along.window || along.axes != begin.axes || operand.mesh != 0 || !disjoint(*axes, along.axes))
+        if (along.window || along.axes != begin.axes || operand.mesh != 0 || !disjoint(*axes, along.axes))
             return std::nullopt;
         for (std::int64_t piece = 0; piece < begin.pieces(); ++piece) {
-            if (begin(piece, 0) != piece * local[dim])
+            if (begin(piece, 0) != piece * operand.local[dim])
                 return std::nullopt;
         }
         axes->insert(axes->end(), along.axes.begin(), along.axes.end());
@@ -233,14 +233,15 @@ Standings maskedLookUp(const Walk& walk, const Op& select)
     Standings result;
     for (const Standing& operand : walk.standings[array.at()]) {
         AxisRefs axes;
-        const auto counted = countedByPiece(walk, own.operand(1), dims, operand, piece, &axes);
+        const Framed whole = framed(walk, array, operand);
+        const auto counted = countedByPiece(walk, own.operand(1), dims, whole, &axes);
         if (!counted || counted->empty() || !operand.isWhole())
             continue;
         std::vector<std::int64_t> last;
         bool fits = true;
         for (const std::size_t dim : dims.indexMap) {
             const bool isCounted = std::find(counted->begin(), counted->end(), dim) != counted->end();
-            const std::int64_t size = operand.dims[dim].from >= 0 ? extent(walk, operand, dim) : piece[dim];
+            const std::int64_t size = whole.isCopy(dim) && !isCounted ? piece[dim] : whole.shape[dim];
             // Of slices of several elements, parts could lie in two pieces.
             fits = fits && (!isCounted || gather.sliceSizes[dim] == 1) && (isCounted || size == piece[dim]);
             last.push_back(size - gather.sliceSizes[dim]);
@@ -249,9 +250,9 @@ Standings maskedLookUp(const Walk& walk, const Op& select)
             continue;
         const Making indices = clamped.operand(1).withoutWidening();
         for (const Standing& index : walk.standings[indices.value().at()]) {
-            Op whole = *found.op();
-            whole.results = select.results;
-            Site site{walk, whole, {&operand, &index}, {}};
+            Op lookUp = *found.op();
+            lookUp.results = select.results;
+            Site site{walk, lookUp, {&operand, &index}, {}};
             auto standing = gathered(site, index, indices.value(), gather, *counted);
             if (!standing || !disjoint(axes, placeAxes(*standing)))
                 continue;
@@ -275,8 +276,7 @@ Standings splitScatter(const Walk& walk, const Op& scatter)
     Standings result;
     for (const Standing& operand : walk.standings[scatter.operands[0].at()]) {
         AxisRefs axes;
-        const Shape& piece = walk.local(scatter.operands[0]);
-        const auto counted = countedByPiece(walk, own.operand(1), dims, operand, piece, &axes);
+        const auto counted = countedByPiece(walk, own.operand(1), dims, framed(walk, scatter.operands[0], operand), &axes);
         if (!counted || counted->empty())
             continue;
         const bool areSingle = std::all_of(counted->begin(), counted->end(), [&](std::size_t dim) {

@@ -392,12 +392,9 @@ std::optional<Standing> keptLemma(Site& site, std::size_t result)
         return alongSome(site, result, site.operands.size(),
             {static_cast<std::size_t>(dim < 0 ? dim + static_cast<std::int64_t>(rank) : dim)});
     }
-    if (name == "fft_of_pairs") // real and imaginary parts come last
-        return alongSome(
-            site, result, 1, lastDims(rank, 1 + std::max<std::size_t>(1, integersAt(other.attributes, "fft_length").size())));
-    if (name == "fft")
-        return alongSome(
-            site, result, 1, lastDims(rank, std::max<std::size_t>(1, integersAt(other.attributes, "fft_length").size())));
+    if (name == "fft" || name == "fft_of_pairs")
+        return alongSome(site, result, site.operands.size(),
+            lastDims(rank, std::max<std::size_t>(1, integersAt(other.attributes, "fft_length").size())));
     if (name == "cholesky")
         return alongSome(site, result, 1, lastDims(rank, 2));
     if (name == "triangular_solve")

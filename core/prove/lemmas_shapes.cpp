@@ -317,47 +317,48 @@ std::optional<Standing> padLemma(Site& site, std::size_t)
         return site.refuse("what it pads with is a partial result");
     if (!operand.partial.empty() && !(operand.kind == ReduceKind::Sum && site.walk.globals.isZero(filler.global)))
         return site.refuse("a partial result is padded with what is no identity of its reduction");
-    std::vector<Step> steps;
-    bool padsCopies = false;
     for (std::size_t dim = 0; dim < operand.dims.size(); ++dim) {
+        if (!isPadded(pad, dim) || !operand.isCopy(dim))
+            continue;
+        operand.shape[dim] = operand.local[dim];
+        operand.dims[dim].axes.clear();
+    }
+    // A dimension of one element may be one of the value's own.
+    const Shape& own = site.walk.globals[operand.global].shape;
+    const auto isOwn = [&](std::size_t dim) {
+        return operand.shape[dim] == 1 && own.size() == operand.dims.size() && own[dim] == 1
+            && std::none_of(operand.dims.begin(), operand.dims.end(),
+                [&](const StandingDim& along) { return along.from == static_cast<int>(dim); });
+    };
+    bool padsCopies = false;
+    for (std::size_t dim = 0; dim < operand.dims.size(); ++dim)
+        padsCopies = padsCopies || (isPadded(pad, dim) && operand.isCopy(dim) && !isOwn(dim));
+    if (padsCopies)
+        operand = filled(site.walk, operand, true);
+    Standing made = *site.operands[0];
+    made.global = operand.global;
+    std::vector<Step> steps;
+    for (std::size_t dim = 0; dim < operand.dims.size(); ++dim) {
+        if (padsCopies)
+            made.dims[dim] = operand.dims[dim];
         if (!isPadded(pad, dim))
             continue;
-        if (operand.isCopy(dim)) {
-            operand.shape[dim] = operand.local[dim];
-            operand.dims[dim].axes.clear();
-            padsCopies = true;
-        } else if (!operand.isWhole(dim)) {
+        if (!operand.isWhole(dim))
             return site.refuse(fmt::format("dimension {} is split or ends in padding", dim));
-        }
-        const bool keepsAll = pad.interior[dim] == 0 && pad.low[dim] >= 0 && pad.high[dim] >= 0;
-        steps.push_back({{dim, padText(pad.low[dim], pad.high[dim], pad.interior[dim]), site.localResult()[dim]},
-            {kNoGlobal, dim, 0, 1, keepsAll ? operand.shape[dim] : 0, pad.low[dim], filler.global}});
+        StandingDim& along = made.dims[dim];
+        along.fill = kNoGlobal;
+        if (along.from < 0)
+            along.from = static_cast<int>(dim);
+        const auto from = static_cast<std::size_t>(along.from);
+        const std::int64_t size = site.localResult()[dim];
+        const std::int64_t first = std::max<std::int64_t>(0, -pad.low[dim]); // that is not cut off
+        const std::int64_t end = std::min(operand.shape[dim], size - pad.low[dim]);
+        steps.push_back({{from, padText(pad.low[dim], pad.high[dim], pad.interior[dim]), size},
+            {kNoGlobal, from, first, 1, pad.interior[dim] == 0 ? std::max<std::int64_t>(0, end - first) : 0, first + pad.low[dim],
+                filler.global}});
     }
-    const std::uint64_t varies = site.walk.globals[filler.global].varies;
-    const std::string name = fmt::format("pad with {} of", filler.global);
-    if (!padsCopies) {
-        Standing made = *site.operands[0];
-        for (Step& step : steps) {
-            StandingDim& along = made.dims[step.change.dim];
-            along.fill = kNoGlobal;
-            step.change.dim = step.embedding.dim = static_cast<std::size_t>(along.from);
-        }
-        made.global = changedBy(site, made.global, name, steps, varies);
-        return made;
-    }
-    Shape shape = operand.shape;
-    std::vector<StandingDim> dims = operand.dims;
-    std::string text = fmt::format("{} {}", name, operand.text());
-    for (const Step& step : steps) {
-        shape[step.change.dim] = step.change.size;
-        dims[step.change.dim] = {};
-        text += fmt::format(" {}: {}", step.change.dim, step.change.text);
-    }
-    const GlobalId global
-        = site.walk.globals.number(std::move(text), shape, site.dtype(), site.walk.globals[operand.global].varies | varies);
-    Standing made = standingOf(global, shape, dims, site.localResult(), operand.mesh);
-    made.partial = operand.partial;
-    made.kind = operand.kind;
+    made.global = changedBy(
+        site, made.global, fmt::format("pad with {} of", filler.global), steps, site.walk.globals[filler.global].varies);
     return made;
 }
 
@@ -396,6 +397,7 @@ std::optional<Standing> concatenateLemma(Site& site, std::size_t)
         }
         if (!part.isWhole(dim))
             return site.refuse(fmt::format("operand {} is split along dimension {}", i, dim));
+        part = filled(site.walk, part);
         if (part.partial != parts.front().partial || (!part.partial.empty() && part.kind != parts.front().kind))
             return site.refuse("its operands are partial over different axes");
         shape[dim] += part.shape[dim];

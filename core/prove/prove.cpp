@@ -217,7 +217,7 @@ private:
             if (!isKnown && !m_reasons[producer.at()].empty() && (!unknown.valid() || producer.at() < unknown.at()))
                 unknown = producer;
             const auto& operands = function()[producer].operands;
-            if (isKnown && !standsInSource(at)
+            if (isKnown && !standsInSource(at) && !operands.empty()
                 && std::all_of(operands.begin(), operands.end(), [&](ValueId operand) { return standsInSource(operand); })
                 && (!strange.valid() || producer.at() < strange.at()))
                 strange = producer;
@@ -250,7 +250,7 @@ private:
     {
         Standings& known = m_walk.standings[value.at()];
         for (std::size_t i = 0; i < standings.size(); ++i) { // grows by what borders make of them
-            const Standing standing = standings[i];
+            const Standing standing = tidied(standings[i], value);
             if (std::find(known.begin(), known.end(), standing) != known.end())
                 continue;
             known.push_back(standing);
@@ -262,8 +262,28 @@ private:
             known.resize(kMostStandings);
     }
 
+    /// The only element of a dimension is the same as a copy.
+    Standing tidied(Standing standing, ValueId value) const
+    {
+        for (std::size_t dim = 0; dim < standing.dims.size(); ++dim) {
+            StandingDim& along = standing.dims[dim];
+            if (along.from >= 0 && along.axes.empty() && !along.window && function()[value].type.shape[dim] == 1
+                && m_globals[standing.global].shape[static_cast<std::size_t>(along.from)] == 1)
+                along = {};
+        }
+        return standing;
+    }
+
+    /// What the value is to others that the source makes of it: arrays of its copies, and what is on the other side of a border.
     void cross(ValueId value, const Standing& standing, Standings& made) const
     {
+        const bool hasCopies
+            = std::any_of(standing.dims.begin(), standing.dims.end(), [](const StandingDim& dim) { return dim.from < 0; });
+        const Framed array = framed(m_walk, value, standing);
+        if (hasCopies && standing.isWhole() && m_globals.find(filledText(array)) != kNoGlobal) {
+            const Framed all = filled(m_walk, array, true);
+            made.push_back(standingOf(all.global, all.shape, all.dims, all.local, all.mesh));
+        }
         const auto borders = m_source.borders.find(standing.global);
         if (borders == m_source.borders.end())
             return;

@@ -18,9 +18,29 @@ std::string Framed::text() const
     return text + "]";
 }
 
+std::string filledText(const Framed& array)
+{
+    return "filled " + array.text();
+}
+
+Framed filled(const Walk& walk, Framed array, bool isNeeded)
+{
+    bool hasCopies = isNeeded;
+    for (std::size_t dim = 0; dim < array.dims.size(); ++dim)
+        hasCopies = hasCopies || (array.isCopy(dim) && array.shape[dim] != 1);
+    if (!hasCopies)
+        return array;
+    const DType dtype = walk.globals[array.global].dtype;
+    array.global = walk.globals.number(filledText(array), array.shape, dtype, walk.globals[array.global].varies);
+    for (std::size_t dim = 0; dim < array.dims.size(); ++dim)
+        array.dims[dim].from = array.shape[dim] == 1 ? -1 : static_cast<int>(dim);
+    return array;
+}
+
 Framed framed(const Walk& walk, ValueId value, const Standing& standing)
 {
     Framed array{standing.global, {}, standing.dims, walk.local(value), standing.partial, standing.kind, standing.mesh};
+    const bool hasMesh = !standing.isWhole() || !placeAxes(standing).empty();
     for (std::size_t dim = 0; dim < array.dims.size(); ++dim) {
         StandingDim& along = array.dims[dim];
         if (along.from >= 0) {
@@ -30,12 +50,13 @@ Framed framed(const Walk& walk, ValueId value, const Standing& standing)
         array.shape.push_back(array.local[dim]);
         along.axes.clear();
         const auto& claimed = walk.function[value].sharding;
-        if (walk.isSource() || !claimed || dim >= claimed->dims.size())
+        if (walk.isSource() || !claimed || dim >= claimed->dims.size() || (hasMesh && claimed->mesh != standing.mesh))
             continue;
         const AxisRefs axes = canonical(claimed->dims[dim].axes);
         const Shape& whole = (*walk.wholes)[value.at()];
         if (dim < whole.size() && shardCount(axes) * array.local[dim] == whole[dim]) {
             array.shape[dim] = whole[dim];
+            array.mesh = claimed->mesh;
             along.axes = axes;
         }
     }

@@ -72,6 +72,13 @@ struct Framed {
     std::string text() const; ///< which elements of which global value
 };
 
+/// The description of an array with copies as a value of its own (`GlobalValues::number`).
+std::string filledText(const Framed& array);
+
+/// The same elements as those of a value that has all dimensions, so that it can be padded and joined with others.
+/// Without copies of several elements the array itself, unless this `isNeeded`.
+Framed filled(const Walk& walk, Framed array, bool isNeeded = false);
+
 Framed framed(const Site& site, std::size_t operand);
 Framed framed(const Walk& walk, ValueId value, const Standing& standing);
 
