@@ -50,6 +50,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>> kMayUse = {
     {"core/propagate", {"core/program"}},
     {"core/reshard", {"core/propagate"}},
     {"core/partition", {"core/reshard"}},
+    {"core/prove", {"core/partition"}},
     {"core/schedule", {"core/partition", "core/timeline"}},
     {"core/kernels", {"core/program"}},
     {"core/devices", {"core/kernels", "core/partition", "core/ranks"}},

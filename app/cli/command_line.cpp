@@ -66,8 +66,8 @@ public:
         m_app.set_help_flag("-h,--help", "Print this help and exit");
         m_app.allow_extras(); // unknown arguments are ours to report, with the nearest name
         for (const auto add : {addShow, addMesh, addTrain, addSimulate, addSearch, addSweep, addDiff, addReport, addGui, addRun,
-                 addCheck, addConvert, addReshard, addPropagate, addPartition, addExplain, addList, addTour, addCalibrate,
-                 addValidate, addDoctor})
+                 addCheck, addConvert, addReshard, addPropagate, addPartition, addProve, addExplain, addList, addTour,
+                 addCalibrate, addValidate, addDoctor})
             add(m_verbs);
     }
 

@@ -28,6 +28,10 @@ constexpr const char* kPartitionExamples = R"help(  meshwright partition program
   meshwright partition program.mlir --shardy --format json
   meshwright propagate program.mlir | meshwright partition - --only insert-reshards)help";
 
+constexpr const char* kProveExamples = R"help(  meshwright prove program.mlir
+  meshwright prove study.yaml --set mesh.data=64
+  meshwright prove program.mlir --format json)help";
+
 } // namespace
 
 void addRun(VerbTable& table)
@@ -94,6 +98,18 @@ void addPartition(VerbTable& table)
             "--only", options->only, "One pass, without propagation: insert-reshards, reshard-to-collectives or global-to-local")
         ->type_name("PASS");
     verb.app->add_flag("--shardy", options->shardy, "Place collectives as Shardy does, instead of moving the fewest bytes");
+    verb.addFile("-o,--output", options->result, "File to write instead of standard output", WrittenFile::Kind::Result);
+}
+
+void addProve(VerbTable& table)
+{
+    const auto options = std::make_shared<ProveOptions>();
+    Verb& verb = table.add("prove", "Prove that the partitioned program computes the program, for every input.", kProveExamples,
+        {Format::Text, Format::Json}, [options](Output& output) { return runProve(*options, output); });
+    verb.needed.push_back(
+        verb.app->add_option("FILE", options->file, "A study, or StableHLO text with Shardy's shardings; - is standard input")
+            ->type_name(""));
+    addSettings(*verb.app, options->settings);
     verb.addFile("-o,--output", options->result, "File to write instead of standard output", WrittenFile::Kind::Result);
 }
 

@@ -102,6 +102,7 @@ void addConvert(VerbTable& table);
 void addReshard(VerbTable& table);
 void addPropagate(VerbTable& table);
 void addPartition(VerbTable& table);
+void addProve(VerbTable& table);
 void addExplain(VerbTable& table);
 void addList(VerbTable& table);
 void addTour(VerbTable& table);

@@ -311,6 +311,15 @@ struct PartitionVerbOptions {
 /// Problems: MW1903 no such pass, MW1222 the program has no mesh; those of `readProgram`, `propagate` and `partition`.
 int runPartition(const PartitionVerbOptions& options, Output& output);
 
+struct ProveOptions {
+    std::string file; ///< StableHLO text or a study
+    std::vector<std::string> settings; ///< of a study
+    std::string result; ///< where the result goes; empty or `-`: standard output
+};
+/// Whether the program that partitioning makes is shown to compute the program, and if not, at which op (`meshwright.proof/1`). Exit code 5
+/// where it is not. Problems: MW1222 the program has no mesh; those of `readProgram`, `loadStudy`, `propagate` and `partition`.
+int runProve(const ProveOptions& options, Output& output);
+
 /// The main job on the built-in examples: trains, verifies, simulates, and sums it up.
 int runTour(const TourOptions& options, Output& output);
 

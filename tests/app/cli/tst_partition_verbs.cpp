@@ -79,6 +79,7 @@ private Q_SLOTS:
     void tiles();
     void partitionNarrates();
     void partitionJson();
+    void proves();
     void passByPass();
     void writesFiles();
     void reportsUnknownOps_data();
@@ -137,6 +138,9 @@ void TestPartitionVerbs::exitCodes_data()
     QTest::newRow("partition") << QStringList{"partition", example("mlp.mlir"), "-q"} << 0 << "";
     QTest::newRow("shardy") << QStringList{"partition", example("mlp.mlir"), "-q", "--shardy"} << 0 << "";
     QTest::newRow("no such pass") << QStringList{"partition", example("mlp.mlir"), "--only", "everything"} << 2 << "MW1903";
+    QTest::newRow("prove") << QStringList{"prove", example("mlp.mlir"), "-q"} << 0 << "";
+    QTest::newRow("prove a study") << QStringList{"prove", example("two_d.yaml"), "-q"} << 0 << "";
+    QTest::newRow("prove without a mesh") << QStringList{"prove", example("copy.mlir")} << 3 << "MW1222";
     QTest::newRow("no mesh in the program") << QStringList{"partition", example("copy.mlir")} << 3 << "MW1222";
     QTest::newRow("needs reshards") << QStringList{"partition", "-", "--only", "global-to-local"} << 3 << "MW1221";
     QTest::newRow("partition a directory") << QStringList{"partition", "/"} << 3 << "MW1002";
@@ -162,7 +166,7 @@ void TestPartitionVerbs::exitCodes()
 
 void TestPartitionVerbs::helpBeginsWithExamples()
 {
-    for (const char* verb : {"reshard", "propagate", "partition"}) {
+    for (const char* verb : {"reshard", "propagate", "partition", "prove"}) {
         const Outcome outcome = run({verb, "--help"});
         QCOMPARE(outcome.code, 0);
         QVERIFY(outcome.out.indexOf("Examples:") < outcome.out.indexOf("Usage:"));
@@ -421,6 +425,29 @@ void TestPartitionVerbs::partitionJson()
     QCOMPARE(collectives[0]["axes"].toString(), QString("model"));
     QCOMPARE(collectives[0]["bytes_per_device"].toInt(), 64 * 16 * 4);
     QCOMPARE(collectives[0]["cause"]["annotation"].toString(), QString("sdy.sharding of %arg0"));
+}
+
+void TestPartitionVerbs::proves()
+{
+    const Outcome text = run({"prove", "-"}, kProduct);
+    QVERIFY2(text.code == 0, text.err);
+    QVERIFY2(text.out.startsWith("proved: 2 ops on 8 devices, 1 function"), text.out);
+    QVERIFY2(text.err.contains("proved in"), text.err);
+    const Outcome json = run({"prove", "-", "--format", "json"}, kProduct);
+    QCOMPARE(errorsAgainst("proof-1.json", json.out), QStringList());
+    QVERIFY(jsonOf(json)["proved"].toBool());
+
+    // Nothing is known of what the call computes.
+    QByteArray unknown = kProduct;
+    unknown.replace(
+        "    return %0", "    %1 = stablehlo.custom_call @mystery(%0) : (tensor<8x16xf32>) -> tensor<8x16xf32>\n    return %1");
+    const Outcome unproved = run({"prove", "-"}, unknown);
+    QCOMPARE(unproved.code, 5);
+    QVERIFY2(unproved.out.startsWith("not proved: "), unproved.out);
+    QVERIFY2(unproved.out.contains("custom_call"), unproved.out);
+    const Outcome unknownJson = run({"prove", "-", "--format", "json"}, unknown);
+    QCOMPARE(errorsAgainst("proof-1.json", unknownJson.out), QStringList());
+    QVERIFY(!jsonOf(unknownJson)["proved"].toBool());
 }
 
 /// The passes one after the other, each reading what the one before wrote, are what --shardy does in one go.

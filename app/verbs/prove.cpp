@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/terminal/files.h"
+#include "app/verbs/verbs.h"
+
+#include "core/partition/complex_pairs.h"
+#include "core/partition/partition.h"
+#include "core/prove/prove.h"
+#include "core/support/file.h"
+#include "core/support/text.h"
+#include "core/support/version.h"
+#include "core/text/program_text.h"
+#include "sim/session/engine.h"
+#include "sim/session/verdict.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+
+namespace meshwright::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct TimedProof {
+    Proof proof;
+    double partitionSeconds = 0.0;
+    double seconds = 0.0;
+};
+
+double secondsSince(std::chrono::steady_clock::time_point start)
+{
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void addProof(const PartitionedProgram& partitioned, TimedProof& timed)
+{
+    const auto start = std::chrono::steady_clock::now();
+    Proof proof = prove(partitioned.propagated, partitioned.device);
+    timed.seconds += secondsSince(start);
+    timed.proof.devices = proof.devices;
+    for (FunctionProof& function : proof.functions)
+        timed.proof.functions.push_back(std::move(function));
+}
+
+/// Ops on complex numbers are partitioned, and proved, on pairs of real ones.
+Result<TimedProof> proofOfProgram(Program program)
+{
+    for (Function& function : program.functions) {
+        if (!hasComplexValues(function))
+            continue;
+        auto pairs = withComplexPairs(function);
+        if (!pairs)
+            return pairs.error();
+        function = *std::move(pairs);
+    }
+    TimedProof timed;
+    const auto start = std::chrono::steady_clock::now();
+    const auto partitioned = propagateAndPartition(std::move(program));
+    if (!partitioned)
+        return partitioned.error();
+    timed.partitionSeconds = secondsSince(start);
+    addProof(*partitioned, timed);
+    return timed;
+}
+
+Result<TimedProof> proofOfStudy(const Study& study)
+{
+    TimedProof timed;
+    const std::size_t phases = std::max<std::size_t>(1, study.phases.size());
+    for (std::size_t phase = 0; phase < phases; ++phase) {
+        const auto start = std::chrono::steady_clock::now();
+        const auto built = sim::buildPhase(study, phase);
+        if (!built)
+            return built.error();
+        timed.partitionSeconds += secondsSince(start);
+        addProof(built->partitioned, timed);
+    }
+    return timed;
+}
+
+std::string proofText(const TimedProof& timed)
+{
+    const Proof& proof = timed.proof;
+    const auto count = [](std::size_t number, const char* one, const char* many) {
+        return fmt::format("{} {}", formatCount(static_cast<double>(number)), number == 1 ? one : many);
+    };
+    const std::string scale = fmt::format("{} on {}, {}", count(proof.ops(), "op", "ops"),
+        count(static_cast<std::size_t>(proof.devices), "device", "devices"),
+        count(proof.functions.size(), "function", "functions"));
+    if (proof.isProved())
+        return fmt::format("proved: {}, equal up to the order of sums\n", scale);
+    std::string text = fmt::format("not proved: {}\n", scale);
+    for (const FunctionProof& function : proof.functions) {
+        for (const ProofObstacle& obstacle : function.obstacles) {
+            text += fmt::format("  {}", function.name);
+            if (!obstacle.opName.empty())
+                text += fmt::format(", {} {}", obstacle.opName, obstacle.value);
+            if (!obstacle.place.empty())
+                text += fmt::format(" at {}", obstacle.place);
+            text += fmt::format(": {}\n", obstacle.reason);
+        }
+    }
+    return text + "  A program that is not proved may be right: run it with --verify.\n";
+}
+
+std::string proofJson(const TimedProof& timed)
+{
+    Json functions = Json::array();
+    for (const FunctionProof& function : timed.proof.functions) {
+        Json obstacles = Json::array();
+        for (const ProofObstacle& obstacle : function.obstacles)
+            obstacles.push_back(
+                {{"op", obstacle.opName}, {"value", obstacle.value}, {"place", obstacle.place}, {"reason", obstacle.reason}});
+        functions.push_back({{"name", function.name}, {"proved", function.isProved()}, {"ops", function.ops},
+            {"obstacles", std::move(obstacles)}});
+    }
+    const Json document = {{"schema", "meshwright.proof/1"}, {"meshwright", kVersion}, {"proved", timed.proof.isProved()},
+        {"ops", timed.proof.ops()}, {"devices", timed.proof.devices}, {"partition_s", timed.partitionSeconds},
+        {"prove_s", timed.seconds}, {"functions", std::move(functions)}};
+    return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+} // namespace
+
+int runProve(const ProveOptions& options, Output& output)
+{
+    const auto text = readFile(options.file);
+    if (!text)
+        return fail(text.error(), output);
+    const std::string name = options.file == "-" ? "standard input" : options.file;
+    Result<TimedProof> timed = TimedProof();
+    if (isProgramText(options.file, *text)) {
+        auto program = readProgram(*text, name);
+        if (!program)
+            return fail(program.error(), output);
+        if (program->meshes.empty())
+            return fail({sim::noMesh(name)}, output);
+        timed = proofOfProgram(*std::move(program));
+    } else {
+        const auto study = loadStudy(options.file, options.settings);
+        if (!study)
+            return fail(study.error(), output);
+        timed = proofOfStudy(*study);
+    }
+    if (!timed)
+        return fail(inFile(timed.error(), options.file), output);
+    output.narrate(
+        fmt::format("partitioned in {}, proved in {}", formatSeconds(timed->partitionSeconds), formatSeconds(timed->seconds)));
+    const int written
+        = writeResult(output.format == Format::Json ? proofJson(*timed) : proofText(*timed), options.result, output);
+    return written != 0 ? written : timed->proof.isProved() ? 0 : 5;
+}
+
+} // namespace meshwright::cli

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/prove/global_values.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace meshwright {
+
+GlobalId GlobalValues::number(std::string description, Shape shape, DType dtype, std::uint64_t varies)
+{
+    const auto [entry, isNew] = m_numbers.try_emplace(std::move(description), static_cast<GlobalId>(m_values.size()));
+    if (isNew) {
+        GlobalValue& value = m_values.emplace_back();
+        value.shape = std::move(shape);
+        value.dtype = dtype;
+        value.varies = varies;
+        value.isInSource = m_isInSource;
+    }
+    return entry->second;
+}
+
+GlobalId GlobalValues::fresh(std::string_view what, Shape shape, DType dtype, std::uint64_t varies)
+{
+    return number(fmt::format("fresh {} {}", m_values.size(), what), std::move(shape), dtype, varies);
+}
+
+GlobalId GlobalValues::changed(GlobalId of, const std::string& change, const DimChange& along, std::uint64_t varies)
+{
+    const GlobalValue before = (*this)[of]; // a copy: the table grows
+    const bool continues = before.base != kNoGlobal && before.change == change && !before.changes.contains(along.dim);
+    const GlobalId base = continues ? before.base : of;
+    std::map<std::size_t, std::string> changes = continues ? before.changes : std::map<std::size_t, std::string>();
+    changes[along.dim] = along.text;
+    std::string text = fmt::format("{} {}", change, base);
+    for (const auto& [dim, what] : changes)
+        text += fmt::format(" {}: {}", dim, what);
+    Shape shape = before.shape;
+    shape[along.dim] = along.size;
+    const GlobalId id = number(std::move(text), std::move(shape), before.dtype, before.varies | varies);
+    GlobalValue& made = (*this)[id];
+    made.base = base;
+    made.change = change;
+    made.changes = std::move(changes);
+    return id;
+}
+
+void GlobalValues::embed(GlobalId of, const Embedding& embedding)
+{
+    auto& embeddings = (*this)[of].embeddings;
+    const auto same = [&](const Embedding& other) {
+        return other.whole == embedding.whole && other.dim == embedding.dim && other.at == embedding.at
+            && other.start == embedding.start;
+    };
+    if (std::none_of(embeddings.begin(), embeddings.end(), same))
+        embeddings.push_back(embedding);
+}
+
+std::string GlobalValues::blobText(const std::shared_ptr<const std::string>& blob)
+{
+    if (blob == nullptr) // elements that the text leaves out may be any
+        return fmt::format("elided {}", m_values.size());
+    std::size_t i = 0;
+    while (i < m_blobs.size() && m_blobs[i] != blob && *m_blobs[i] != *blob)
+        ++i;
+    if (i == m_blobs.size())
+        m_blobs.push_back(blob);
+    return fmt::format("blob {}", i);
+}
+
+GlobalId GlobalValues::scalar(DType dtype, const ConstantData& data)
+{
+    std::string value;
+    if (const auto* number = std::get_if<double>(&data.value))
+        value = isFloating(dtype) ? fmt::format("{:x}", std::bit_cast<std::uint64_t>(*number))
+                                  : fmt::format("{}", static_cast<std::int64_t>(*number));
+    else if (const auto* integer = std::get_if<std::int64_t>(&data.value))
+        value = isFloating(dtype) ? fmt::format("{:x}", std::bit_cast<std::uint64_t>(static_cast<double>(*integer)))
+                                  : fmt::format("{}", *integer);
+    else
+        value = blobText(std::get<2>(data.value));
+    const GlobalId id = number(fmt::format("constant {} {}", dtypeName(dtype), value), {}, dtype, 0);
+    (*this)[id].constant = data;
+    return id;
+}
+
+bool GlobalValues::isIdentity(GlobalId scalar, ReduceKind kind) const
+{
+    if (scalar == kNoGlobal || !(*this)[scalar].constant || !(*this)[scalar].constant->isSplat())
+        return false;
+    const DType dtype = (*this)[scalar].dtype;
+    const auto& data = (*this)[scalar].constant->value;
+    const double value = data.index() == 0 ? std::get<0>(data) : static_cast<double>(std::get<1>(data));
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    const auto bits = static_cast<int>(8 * byteSize(dtype));
+    const bool isTruth = dtype == DType::Pred;
+    const bool isPlain = isInteger(dtype) && dtype != DType::S4 && dtype != DType::U4;
+    switch (kind) {
+    case ReduceKind::Sum:
+        return value == 0.0;
+    case ReduceKind::Product:
+        return value == 1.0;
+    case ReduceKind::Max:
+        if (isFloating(dtype))
+            return value == -kInfinity;
+        return ((isTruth || isUnsigned(dtype)) && value == 0.0)
+            || (isPlain && !isUnsigned(dtype) && value == -std::ldexp(1.0, bits - 1));
+    case ReduceKind::Min:
+        if (isFloating(dtype))
+            return value == kInfinity;
+        if (isTruth)
+            return value == 1.0;
+        if (!isPlain || bits > 32) // beyond the precision of a double
+            return data.index() == 1 && isPlain && !isUnsigned(dtype)
+                && std::get<1>(data) == std::numeric_limits<std::int64_t>::max();
+        return value == std::ldexp(1.0, isUnsigned(dtype) ? bits : bits - 1) - 1.0;
+    case ReduceKind::And:
+        if (isTruth)
+            return value == 1.0;
+        return isPlain && (isUnsigned(dtype) ? bits <= 32 && value == std::ldexp(1.0, bits) - 1.0 : value == -1.0);
+    case ReduceKind::Or:
+        return value == 0.0 && (isTruth || isInteger(dtype));
+    }
+    return false;
+}
+
+} // namespace meshwright

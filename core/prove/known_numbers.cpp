@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/prove/known_numbers.h"
+
+#include "core/support/checked.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+namespace meshwright {
+
+namespace {
+
+constexpr std::int64_t kMostNumbers = std::int64_t{1} << 21;
+constexpr int kMostDepth = 24;
+
+bool isCounted(DType dtype)
+{
+    return dtype == DType::Pred || dtype == DType::S32 || dtype == DType::S64 || dtype == DType::U32;
+}
+
+std::optional<std::int64_t> inRange(std::int64_t number, DType dtype)
+{
+    if (dtype == DType::Pred)
+        return number != 0 ? 1 : 0;
+    const bool fits = dtype == DType::U32
+        ? number >= 0 && number <= std::numeric_limits<std::uint32_t>::max()
+        : number >= std::numeric_limits<std::int32_t>::min() && number <= std::numeric_limits<std::int32_t>::max();
+    return fits ? std::optional(number) : std::nullopt;
+}
+
+class Evaluation {
+public:
+    explicit Evaluation(const Walk& walk)
+        : m_walk(walk)
+    {
+    }
+
+    std::optional<KnownNumbers> of(ValueId value, int depth)
+    {
+        const OpId producer = m_walk.function[value].producer;
+        if (!producer.valid() || depth > kMostDepth || !isCounted(m_walk.dtype(value)))
+            return std::nullopt;
+        const Op& op = m_walk.function[producer];
+        switch (op.kind) {
+        case OpKind::Constant:
+            return constant(op.as<ConstantAttributes>());
+        case OpKind::Iota:
+            return iota(op);
+        case OpKind::AllSlice:
+            return ownPart(op, depth);
+        case OpKind::Reshape: {
+            auto from = of(op.operands[0], depth + 1);
+            if (!from || m_walk.function[op.operands[0]].type.elements() != 1)
+                return std::nullopt;
+            from->dim = -1;
+            return from;
+        }
+        case OpKind::BroadcastInDim: {
+            auto from = of(op.operands[0], depth + 1);
+            if (from && from->dim >= 0) {
+                const std::size_t to = op.as<BroadcastAttributes>().dims[static_cast<std::size_t>(from->dim)];
+                if (m_walk.local(value)[to] != m_walk.local(op.operands[0])[static_cast<std::size_t>(from->dim)])
+                    return std::nullopt;
+                from->dim = static_cast<int>(to);
+            }
+            return from;
+        }
+        default:
+            return pointwise(op, value, depth);
+        }
+    }
+
+private:
+    static std::optional<KnownNumbers> constant(const ConstantAttributes& constant)
+    {
+        if (const auto* integer = std::get_if<std::int64_t>(&constant.data.value))
+            return KnownNumbers{{}, -1, {{*integer}}};
+        if (const auto* number = std::get_if<double>(&constant.data.value))
+            return *number == static_cast<double>(static_cast<std::int64_t>(*number))
+                ? std::optional(KnownNumbers{{}, -1, {{static_cast<std::int64_t>(*number)}}})
+                : std::nullopt;
+        const auto& blob = std::get<2>(constant.data.value);
+        const auto count = constant.type.elements();
+        if (blob == nullptr || constant.type.shape.size() != 1 || count > kMostNumbers
+            || (constant.type.dtype != DType::S32 && constant.type.dtype != DType::U32)
+            || blob->size() != static_cast<std::size_t>(4 * count))
+            return std::nullopt;
+        KnownNumbers known{{}, 0, {{}}};
+        for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+            std::uint32_t bits = 0;
+            std::memcpy(&bits, blob->data() + 4 * i, 4);
+            known.at[0].push_back(constant.type.dtype == DType::U32 ? std::int64_t{bits} : static_cast<std::int32_t>(bits));
+        }
+        return known;
+    }
+
+    /// Devices count from where their pieces begin in the whole array, which is no further than its end.
+    std::optional<KnownNumbers> iota(const Op& op) const
+    {
+        const ValueId value = op.results[0];
+        const std::size_t dim = op.as<IotaAttributes>().dim;
+        const auto& sharding = m_walk.function[value].sharding;
+        const std::int64_t local = m_walk.local(value)[dim];
+        KnownNumbers known{{}, static_cast<int>(dim), {}};
+        std::int64_t whole = local;
+        if (sharding && !m_walk.isSource()) {
+            if (sharding->mesh != 0 || sharding->dims.size() <= dim)
+                return std::nullopt;
+            known.axes = canonical(sharding->dims[dim].axes);
+            whole = (*m_walk.wholes)[value.at()][dim];
+            if (local != ceilDiv(whole, shardCount(known.axes)))
+                return std::nullopt;
+        }
+        if (shardCount(known.axes) * local > kMostNumbers)
+            return std::nullopt;
+        for (std::int64_t piece = 0; piece < shardCount(known.axes); ++piece) {
+            auto& numbers = known.at.emplace_back();
+            for (std::int64_t i = 0; i < local; ++i)
+                numbers.push_back(std::min(whole, piece * local) + i);
+        }
+        return known;
+    }
+
+    std::optional<KnownNumbers> ownPart(const Op& op, int depth)
+    {
+        const auto all = of(op.operands[0], depth + 1);
+        const auto& attributes = op.as<CollectiveAttributes>();
+        if (!all || !all->axes.empty() || all->dim != 0 || attributes.perDim.size() != 1 || attributes.pieces
+            || !isExchangeAsClaimed(m_walk, op))
+            return std::nullopt;
+        KnownNumbers known{canonical(attributes.perDim[0]), 0, {}};
+        const std::int64_t local = m_walk.local(op.results[0])[0];
+        if (local * shardCount(known.axes) != m_walk.local(op.operands[0])[0])
+            return std::nullopt;
+        for (std::int64_t piece = 0; piece < shardCount(known.axes); ++piece) {
+            auto& numbers = known.at.emplace_back();
+            for (std::int64_t i = 0; i < local; ++i)
+                numbers.push_back((*all)(0, piece * local + i));
+        }
+        return known;
+    }
+
+    std::optional<KnownNumbers> pointwise(const Op& op, ValueId value, int depth)
+    {
+        std::vector<KnownNumbers> operands;
+        KnownNumbers made;
+        std::int64_t length = 1;
+        for (const ValueId operand : op.operands) {
+            auto known = of(operand, depth + 1);
+            if (!known)
+                return std::nullopt;
+            if (!known->axes.empty() && !made.axes.empty() && known->axes != made.axes)
+                return std::nullopt;
+            if (known->dim >= 0 && made.dim >= 0 && known->dim != made.dim)
+                return std::nullopt;
+            if (!known->axes.empty())
+                made.axes = known->axes;
+            if (known->dim >= 0) {
+                made.dim = known->dim;
+                length = static_cast<std::int64_t>(known->at.front().size());
+            }
+            operands.push_back(*std::move(known));
+        }
+        if (operands.empty() || shardCount(made.axes) * length > kMostNumbers)
+            return std::nullopt;
+        for (std::int64_t piece = 0; piece < shardCount(made.axes); ++piece) {
+            auto& numbers = made.at.emplace_back();
+            for (std::int64_t i = 0; i < length; ++i) {
+                const auto at = [&](std::size_t operand) { return operands[operand](piece, i); };
+                const auto number = compute(op, at);
+                const auto held = number ? inRange(*number, m_walk.dtype(value)) : std::nullopt;
+                if (!held)
+                    return std::nullopt;
+                numbers.push_back(*held);
+            }
+        }
+        return made;
+    }
+
+    template <typename At>
+    static std::optional<std::int64_t> compute(const Op& op, const At& at)
+    {
+        switch (op.kind) {
+        case OpKind::Add:
+            return at(0) + at(1);
+        case OpKind::Subtract:
+            return at(0) - at(1);
+        case OpKind::Multiply:
+            return at(0) * at(1);
+        case OpKind::Maximum:
+            return std::max(at(0), at(1));
+        case OpKind::Minimum:
+            return std::min(at(0), at(1));
+        case OpKind::Convert:
+            return at(0);
+        case OpKind::And: // of truth values
+            return (at(0) | at(1)) > 1 || at(0) < 0 || at(1) < 0 ? std::nullopt : std::optional(at(0) & at(1));
+        case OpKind::Or:
+            return (at(0) | at(1)) > 1 || at(0) < 0 || at(1) < 0 ? std::nullopt : std::optional(at(0) | at(1));
+        case OpKind::Select:
+            return at(0) != 0 ? at(1) : at(2);
+        case OpKind::Clamp:
+            return std::min(std::max(at(0), at(1)), at(2));
+        case OpKind::Compare:
+            switch (op.as<CompareAttributes>().direction) {
+            case CompareDirection::Equal:
+                return at(0) == at(1);
+            case CompareDirection::NotEqual:
+                return at(0) != at(1);
+            case CompareDirection::Less:
+                return at(0) < at(1);
+            case CompareDirection::LessEqual:
+                return at(0) <= at(1);
+            case CompareDirection::Greater:
+                return at(0) > at(1);
+            case CompareDirection::GreaterEqual:
+                return at(0) >= at(1);
+            }
+            return std::nullopt;
+        default:
+            return std::nullopt;
+        }
+    }
+
+    const Walk& m_walk;
+};
+
+} // namespace
+
+std::optional<KnownNumbers> knownNumbers(const Walk& walk, ValueId value)
+{
+    return Evaluation(walk).of(value, 0);
+}
+
+bool isExchangeAsClaimed(const Walk& walk, const Op& op)
+{
+    const Value& in = walk.function[op.operands[0]];
+    const Value& out = walk.function[op.results[0]];
+    if (!in.sharding || !out.sharding || in.sharding->mesh != out.sharding->mesh)
+        return false;
+    const Shape& whole = (*walk.wholes)[op.operands[0].at()];
+    const auto& attributes = op.as<CollectiveAttributes>();
+    if (in.sharding->dims.size() != whole.size() || out.sharding->dims.size() != whole.size()
+        || in.type.shape.size() != whole.size() || out.type.shape.size() != whole.size())
+        return false;
+    std::vector<AxisRefs> axes;
+    for (const DimSharding& dim : in.sharding->dims)
+        axes.push_back(canonical(dim.axes));
+    const auto leave = [&](std::size_t dim, const AxisRefs& removed) {
+        auto left = dim < axes.size() ? withoutEnd(axes[dim], removed) : std::nullopt;
+        if (left)
+            axes[dim] = *std::move(left);
+        return left.has_value();
+    };
+    if (op.kind == OpKind::AllToAll) {
+        for (const AxisMove& move : attributes.moves) {
+            if (!leave(move.from, move.axes) || move.to >= axes.size())
+                return false;
+            axes[move.to] = followedBy(axes[move.to], move.axes);
+        }
+    } else {
+        if (attributes.perDim.size() != axes.size())
+            return false;
+        for (std::size_t dim = 0; dim < axes.size(); ++dim) {
+            if (op.kind == OpKind::AllGather) {
+                if (!leave(dim, attributes.perDim[dim]))
+                    return false;
+            } else {
+                axes[dim] = followedBy(axes[dim], attributes.perDim[dim]);
+            }
+        }
+    }
+    for (std::size_t dim = 0; dim < axes.size(); ++dim) {
+        if (axes[dim] != canonical(out.sharding->dims[dim].axes)
+            || in.type.shape[dim] * shardCount(in.sharding->dims[dim].axes) != whole[dim]
+            || out.type.shape[dim] * shardCount(out.sharding->dims[dim].axes) != whole[dim])
+            return false;
+    }
+    return true;
+}
+
+} // namespace meshwright

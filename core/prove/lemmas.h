@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/prove/walk.h"
+
+#include <array>
+#include <optional>
+
+namespace meshwright {
+
+/// From the standings of an op's operands to that of a result, or why there is none (`Site::refusal`).
+using LemmaFunction = std::optional<Standing> (*)(Site&, std::size_t result);
+
+/// What is known of one kind of op. An op is added here by one row; those that compute element by element need no lemma of their own.
+struct Lemma {
+    OpKind kind;
+    LemmaFunction standing; ///< none: the op has blocks, or is no op of device programs
+};
+
+/// One row for each kind, in the order of OpKind.
+const std::array<Lemma, kOpKindCount>& lemmas();
+
+/// Every device computes the op as a whole, on whole operands. The last resort for every op.
+std::optional<Standing> wholeOp(Site& site, std::size_t result);
+
+// lemmas_elements.cpp: element by element, and what has no operands
+std::optional<Standing> constantLemma(Site& site, std::size_t result);
+std::optional<Standing> iotaLemma(Site& site, std::size_t result);
+std::optional<Standing> randomBitsLemma(Site& site, std::size_t result);
+std::optional<Standing> elementwiseLemma(Site& site, std::size_t result);
+std::optional<Standing> identityLemma(Site& site, std::size_t result);
+
+// lemmas_shapes.cpp: other shapes, and parts at places that the program says
+std::optional<Standing> broadcastLemma(Site& site, std::size_t result);
+std::optional<Standing> reshapeLemma(Site& site, std::size_t result);
+std::optional<Standing> transposeLemma(Site& site, std::size_t result);
+std::optional<Standing> sliceLemma(Site& site, std::size_t result);
+std::optional<Standing> padLemma(Site& site, std::size_t result);
+std::optional<Standing> concatenateLemma(Site& site, std::size_t result);
+std::optional<Standing> reverseLemma(Site& site, std::size_t result);
+
+// lemmas_combining.cpp: products and reductions
+std::optional<Standing> reduceLemma(Site& site, std::size_t result);
+std::optional<Standing> dotLemma(Site& site, std::size_t result);
+
+// lemmas_indexing.cpp: parts at places that are computed
+std::optional<Standing> dynamicSliceLemma(Site& site, std::size_t result);
+std::optional<Standing> dynamicUpdateLemma(Site& site, std::size_t result);
+std::optional<Standing> gatherLemma(Site& site, std::size_t result);
+std::optional<Standing> scatterLemma(Site& site, std::size_t result);
+
+// lemmas_collectives.cpp
+std::optional<Standing> allReduceLemma(Site& site, std::size_t result);
+std::optional<Standing> allGatherLemma(Site& site, std::size_t result);
+std::optional<Standing> allSliceLemma(Site& site, std::size_t result);
+std::optional<Standing> reduceScatterLemma(Site& site, std::size_t result);
+std::optional<Standing> allToAllLemma(Site& site, std::size_t result);
+std::optional<Standing> permuteLemma(Site& site, std::size_t result);
+
+/// Every device receives from one of its group over the axes, or from none.
+bool sendsWithinGroups(const CollectiveAttributes& permute, const Mesh& mesh);
+
+// lemmas_kept.cpp: ops that are kept as they are, by their names
+std::optional<Standing> keptLemma(Site& site, std::size_t result);
+
+// lemmas_compound.cpp: what several ops do together. Each gives every further standing of the first result that it knows.
+Standings compoundStandings(const Walk& walk, const Op& op);
+
+/// lemmas_windows.cpp: the same of windows of split dimensions.
+Standings windowStandings(const Walk& walk, const Op& op);
+
+std::string sliceText(std::int64_t start, std::int64_t count, std::int64_t stride);
+std::string padText(std::int64_t low, std::int64_t high, std::int64_t interior);
+
+/// pad: more room behind the last element of a dimension (lemmas_shapes.cpp).
+std::optional<Standing> withMoreRoom(const Site& site);
+
+} // namespace meshwright

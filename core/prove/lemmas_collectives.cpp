@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/prove/known_numbers.h"
+#include "core/prove/lemmas.h"
+
+#include "core/program/body_collective.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+namespace meshwright {
+
+std::string axesKey(const AxisRefs& axes)
+{
+    std::string text;
+    for (const AxisRef& axis : canonical(axes))
+        text += fmt::format("{}:{}:{} ", axis.axis, axis.pre, axis.size);
+    return text;
+}
+
+/// An exchange of pieces that a manual computation says: the value of each device is another one than before, and varies with the device.
+std::optional<Standing> exchangedPieces(
+    Site& site, const BodyCollective& collective, const std::optional<AxisRefs>& axes, std::size_t operandIndex)
+{
+    const Framed operand = framed(site, operandIndex);
+    const Mesh& mesh = site.walk.mesh();
+    if (!operand.partial.empty())
+        return site.refuse("it exchanges pieces of a partial result");
+    const std::vector<std::int32_t> touched = axesTouched(collective, mesh);
+    for (const AxisRef& axis : placeAxes(*site.operands[operandIndex])) {
+        if (std::find(touched.begin(), touched.end(), axis.axis) != touched.end())
+            return site.refuse("it exchanges pieces along an axis that splits its operand");
+    }
+    Shape shape = operand.shape;
+    std::vector<StandingDim> dims = operand.dims;
+    for (StandingDim& dim : dims)
+        dim.fill = kNoGlobal;
+    const auto resize = [&](std::size_t dim, bool grows) {
+        if (!operand.isWhole(dim) && !operand.isCopy(dim))
+            return false;
+        dims[dim].axes.clear();
+        shape[dim] = grows ? shape[dim] * collective.groupSize() : shape[dim] / collective.groupSize();
+        return true;
+    };
+    const bool joins = collective.kind == OpKind::AllGather || collective.kind == OpKind::AllToAll;
+    const bool splits = collective.kind == OpKind::ReduceScatter || collective.kind == OpKind::AllToAll;
+    if ((joins && !resize(collective.join, true)) || (splits && !resize(collective.split, false)))
+        return site.refuse("a dimension along which it exchanges pieces is split");
+    std::uint64_t varies = site.walk.globals[operand.global].varies;
+    const bool levels = axes && (collective.kind == OpKind::AllReduce || collective.kind == OpKind::AllGather);
+    for (const std::int32_t axis : touched) {
+        const std::uint64_t bit = std::uint64_t{1} << std::min(axis, 63);
+        const bool isAll = levels && std::any_of(axes->begin(), axes->end(), [&](const AxisRef& ref) {
+            return ref.axis == axis && ref.pre == 1 && ref.size == mesh.axes()[static_cast<std::size_t>(axis)].size;
+        });
+        varies = isAll ? varies & ~bit : varies | bit;
+    }
+    const bool reduces = collective.kind == OpKind::AllReduce || collective.kind == OpKind::ReduceScatter;
+    const GlobalId global = site.walk.globals.number(
+        fmt::format("exchange {} {} {} {} {} {} {}", opName(collective.kind), reduces ? reduceKindName(collective.reduction) : "",
+            splits ? collective.split : 0, joins ? collective.join : 0,
+            axes ? axesKey(*axes) : fmt::format("{}", collective.groups), collective.sources, operand.text()),
+        shape, site.dtype(), varies);
+    return standingOf(global, shape, dims, site.localResult(operandIndex), operand.mesh);
+}
+
+namespace {
+
+std::optional<Standing> exchangedPieces(Site& site)
+{
+    const auto& attributes = site.op.as<CollectiveAttributes>();
+    BodyCollective collective{site.op.kind, attributes.kind, attributes.pieces->split, attributes.pieces->join,
+        attributes.pieces->groups, attributes.sources};
+    std::optional<AxisRefs> axes;
+    if (collective.groups.empty() && site.op.kind != OpKind::CollectivePermute) {
+        axes = attributes.axes;
+        collective.groups = deviceGroups(attributes.axes, site.walk.mesh());
+    } else if (!collective.groups.empty()) {
+        axes = axesOfGroups(collective.groups, site.walk.mesh());
+    }
+    if (site.op.kind == OpKind::CollectivePermute
+        && (collective.sources.size() != static_cast<std::size_t>(site.walk.mesh().deviceCount())
+            || !sendsWithinGroups(attributes, site.walk.mesh())))
+        return site.refuse("a device receives from one that is not in its group");
+    return meshwright::exchangedPieces(site, collective, axes, 0);
+}
+
+/// The layouts that the partitioner claims must say the same as the standing: devices exchange by them.
+bool isAsClaimed(Site& site)
+{
+    const Standing& operand = *site.operands[0];
+    const auto& layout = site.walk.function[site.value(0)].sharding;
+    if (!layout || layout->mesh != operand.mesh || operand.mesh != 0 || !isExchangeAsClaimed(site.walk, site.op)) {
+        site.refuse("the layouts of its operand and its result do not fit its axes");
+        return false;
+    }
+    for (std::size_t dim = 0; dim < operand.dims.size(); ++dim) {
+        const StandingDim& along = operand.dims[dim];
+        if (along.from >= 0 && (along.window || along.axes != canonical(layout->dims[dim].axes))) {
+            site.refuse(fmt::format("its operand is split differently along dimension {} than its layout says", dim));
+            return false;
+        }
+    }
+    return true;
+}
+
+} // namespace
+
+std::optional<Standing> allReduceLemma(Site& site, std::size_t)
+{
+    const auto& attributes = site.op.as<CollectiveAttributes>();
+    if (attributes.pieces)
+        return exchangedPieces(site);
+    Standing made = *site.operands[0];
+    const bool hasPlaces = !placeAxes(made).empty() || !made.partial.empty();
+    if (hasPlaces && made.mesh != 0)
+        return site.refuse("its operand is on another mesh");
+    for (StandingDim& dim : made.dims)
+        dim.fill = kNoGlobal;
+    if (made.partial.empty() && site.walk.globals.isIdentity(made.global, attributes.kind) && made.isUniform())
+        return made;
+    const bool isSameKind = made.kind == attributes.kind && !made.partial.empty();
+    const auto left = isSameKind ? setWithout(made.partial, attributes.axes) : std::nullopt;
+    if (left) {
+        made.partial = *left;
+        return made;
+    }
+    if (made.partial.empty() && isIdempotent(attributes.kind) && disjoint(attributes.axes, placeAxes(made)))
+        return made; // the same from all
+    return site.refuse(made.partial.empty() ? "its operand is no partial result: it would be counted several times"
+                                            : "its operand is partial over other axes, or by another reduction");
+}
+
+std::optional<Standing> allGatherLemma(Site& site, std::size_t)
+{
+    const auto& attributes = site.op.as<CollectiveAttributes>();
+    if (attributes.pieces)
+        return exchangedPieces(site);
+    if (!isAsClaimed(site))
+        return std::nullopt;
+    Standing made = *site.operands[0];
+    for (std::size_t dim = 0; dim < made.dims.size(); ++dim) {
+        if (made.dims[dim].from >= 0)
+            made.dims[dim].axes = *withoutEnd(made.dims[dim].axes, attributes.perDim[dim]);
+        if (!disjoint(attributes.perDim[dim], made.partial))
+            return site.refuse("it gathers along an axis over which its operand is partial");
+    }
+    for (const AxisRefs& axes : attributes.perDim) {
+        if (!disjoint(axes, placeAxes(made)))
+            return site.refuse("it gathers along an axis that splits another dimension too");
+    }
+    return made;
+}
+
+std::optional<Standing> allSliceLemma(Site& site, std::size_t)
+{
+    const auto& attributes = site.op.as<CollectiveAttributes>();
+    if (attributes.pieces || !isAsClaimed(site))
+        return site.refuse(site.refusal.empty() ? "it slices pieces" : site.refusal);
+    Standing made = *site.operands[0];
+    for (std::size_t dim = 0; dim < made.dims.size(); ++dim) {
+        if (!attributes.perDim[dim].empty() && !disjoint(attributes.perDim[dim], made.partial))
+            return site.refuse("it slices along an axis over which its operand is partial");
+        if (made.dims[dim].from >= 0)
+            made.dims[dim].axes = followedBy(made.dims[dim].axes, attributes.perDim[dim]);
+    }
+    return made;
+}
+
+std::optional<Standing> reduceScatterLemma(Site& site, std::size_t)
+{
+    const auto& attributes = site.op.as<CollectiveAttributes>();
+    if (attributes.pieces)
+        return exchangedPieces(site);
+    if (!isAsClaimed(site))
+        return std::nullopt;
+    Standing made = *site.operands[0];
+    AxisRefs scattered;
+    for (std::size_t dim = 0; dim < made.dims.size(); ++dim) {
+        scattered.insert(scattered.end(), attributes.perDim[dim].begin(), attributes.perDim[dim].end());
+        if (made.dims[dim].from >= 0)
+            made.dims[dim].axes = followedBy(made.dims[dim].axes, attributes.perDim[dim]);
+        made.dims[dim].fill = kNoGlobal;
+    }
+    const bool isSameKind = made.kind == attributes.kind && !made.partial.empty();
+    const auto left = isSameKind ? setWithout(made.partial, scattered) : std::nullopt;
+    if (!left)
+        return site.refuse("its operand is not partial over its axes by its reduction");
+    made.partial = *left;
+    return made;
+}
+
+std::optional<Standing> allToAllLemma(Site& site, std::size_t)
+{
+    const auto& attributes = site.op.as<CollectiveAttributes>();
+    if (attributes.pieces)
+        return exchangedPieces(site);
+    if (!isAsClaimed(site))
+        return std::nullopt;
+    Standing made = *site.operands[0];
+    for (const AxisMove& move : attributes.moves) {
+        if (!disjoint(move.axes, made.partial))
+            return site.refuse("it moves pieces along an axis over which its operand is partial");
+        StandingDim& from = made.dims[move.from];
+        StandingDim& to = made.dims[move.to];
+        if (from.from >= 0) {
+            const auto left = withoutEnd(from.axes, move.axes);
+            if (!left)
+                return site.refuse(fmt::format("its axes do not split dimension {}", move.from));
+            from.axes = *left;
+        }
+        if (!disjoint(move.axes, placeAxes(made)))
+            return site.refuse("it moves an axis that splits another dimension too");
+        if (to.from >= 0)
+            to.axes = followedBy(to.axes, move.axes);
+    }
+    return made;
+}
+
+bool sendsWithinGroups(const CollectiveAttributes& permute, const Mesh& mesh)
+{
+    const AxisRefs others = permute.axes.empty() ? AxisRefs() : unusedAxes(permute.axes, mesh);
+    for (std::size_t receiver = 0; receiver < permute.sources.size(); ++receiver) {
+        const std::int64_t sender = permute.sources[receiver];
+        if (sender >= mesh.deviceCount()
+            || (sender >= 0 && shardIndex(sender, others, mesh) != shardIndex(static_cast<std::int64_t>(receiver), others, mesh)))
+            return false;
+    }
+    return true;
+}
+
+/// Devices take what other devices have: the standing is that of the sender, at the receiver's place.
+std::optional<Standing> permuteLemma(Site& site, std::size_t)
+{
+    const auto& attributes = site.op.as<CollectiveAttributes>();
+    const Standing& operand = *site.operands[0];
+    const Mesh& mesh = site.walk.mesh(operand.mesh);
+    const auto& claimedIn = site.walk.function[site.value(0)].sharding;
+    const auto& claimed = site.walk.function[site.op.results[0]].sharding;
+    const auto& sources = attributes.sources;
+    if (attributes.pieces)
+        return exchangedPieces(site);
+    if (!claimed || !claimedIn || claimed->dims.size() != operand.dims.size() || claimedIn->mesh != operand.mesh
+        || sources.size() != static_cast<std::size_t>(mesh.deviceCount()))
+        return site.refuse("its operand or its result has no layout on the mesh of its table");
+    if (site.local(0) != site.localResult())
+        return site.refuse("its pieces are of different sizes");
+    if (!sendsWithinGroups(attributes, mesh))
+        return site.refuse("a device receives from one that is not in its group");
+    Standing made = operand;
+    made.mesh = claimed->mesh;
+    made.partial = canonicalSet(claimed->unreduced);
+    if (made.partial.empty() != operand.partial.empty())
+        return site.refuse("partial results become whole, or the other way round");
+    const Mesh& to = site.walk.mesh(claimed->mesh);
+    const AxisRefs places = placeAxes(operand);
+    for (std::size_t dim = 0; dim < made.dims.size(); ++dim) {
+        if (made.dims[dim].from < 0)
+            continue;
+        made.dims[dim].axes = canonical(claimed->dims[dim].axes);
+        if (made.dims[dim].window || shardCount(made.dims[dim].axes) != shardCount(operand.dims[dim].axes))
+            return site.refuse(fmt::format("dimension {} has another number of pieces than its layout says", dim));
+    }
+    if (!disjoint(made.partial, placeAxes(made)))
+        return site.refuse("it is claimed to be partial over an axis that splits it");
+    std::map<DeviceId, std::int64_t> positionOf;
+    for (std::int64_t position = 0; position < to.deviceCount(); ++position)
+        positionOf[to.deviceAt(position)] = position;
+    const AxisRefs rest = unusedAxes(operand.partial, mesh);
+    const AxisRefs restAfter = unusedAxes(made.partial, to);
+    std::map<std::int64_t, std::int64_t> groupFrom; // with partial results: which group of senders each group of receivers has
+    std::set<std::pair<std::int64_t, std::int64_t>> parts;
+    for (std::int64_t receiver = 0; receiver < mesh.deviceCount(); ++receiver) {
+        const std::int64_t sender = sources[static_cast<std::size_t>(receiver)];
+        const auto position = positionOf.find(mesh.deviceAt(receiver));
+        if (sender < 0 || sender >= mesh.deviceCount() || position == positionOf.end())
+            return site.refuse("a device receives nothing");
+        for (std::size_t dim = 0; dim < made.dims.size(); ++dim) {
+            if (made.dims[dim].from >= 0
+                && shardIndex(sender, operand.dims[dim].axes, mesh) != shardIndex(position->second, made.dims[dim].axes, to))
+                return site.refuse(fmt::format("device {} receives another piece than its own from device {}",
+                    mesh.deviceAt(receiver), mesh.deviceAt(sender)));
+        }
+        if (made.partial.empty())
+            continue;
+        const std::int64_t group = shardIndex(position->second, restAfter, to);
+        const auto known = groupFrom.emplace(group, shardIndex(sender, rest, mesh)).first;
+        if (known->second != shardIndex(sender, rest, mesh)
+            || !parts.emplace(group, shardIndex(sender, operand.partial, mesh)).second)
+            return site.refuse("the parts of one result go to different groups of devices");
+    }
+    if (shardCount(made.partial) != shardCount(operand.partial))
+        return site.refuse("the parts of one result go to groups of other sizes");
+    return made;
+}
+
+} // namespace meshwright

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/prove/lemmas.h"
+#include "core/support/checked.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace meshwright {
+
+namespace {
+
+/// The layout that the partitioner claims of a result. Devices count by it (`Iota`, `RandomBits`).
+const TensorSharding* claimedLayout(const Site& site, std::size_t result)
+{
+    const auto& sharding = site.walk.function[site.op.results[result]].sharding;
+    return site.walk.isSource() || !sharding || sharding->dims.size() != site.localResult(result).size() ? nullptr : &*sharding;
+}
+
+} // namespace
+
+std::optional<Standing> constantLemma(Site& site, std::size_t)
+{
+    const auto& constant = site.op.as<ConstantAttributes>();
+    GlobalValues& globals = site.walk.globals;
+    const Shape& shape = constant.type.shape;
+    const auto* blob = std::get_if<2>(&constant.data.value);
+    if (blob == nullptr || (*blob != nullptr && (*blob)->size() == static_cast<std::size_t>(byteSize(constant.type.dtype)))) {
+        Standing standing;
+        standing.global = globals.scalar(constant.type.dtype, constant.data);
+        standing.dims.resize(shape.size());
+        return standing;
+    }
+    if (*blob == nullptr && !site.walk.isSource())
+        return site.refuse("the text leaves the elements out");
+    const GlobalId global = globals.number(
+        fmt::format("constant {} {}", typeText(constant.type), globals.blobText(*blob)), shape, constant.type.dtype, 0);
+    return standingOf(global, shape, std::vector<StandingDim>(shape.size()), shape, 0);
+}
+
+std::optional<Standing> iotaLemma(Site& site, std::size_t)
+{
+    const auto& iota = site.op.as<IotaAttributes>();
+    const std::size_t dim = iota.dim;
+    StandingDim along;
+    std::int64_t size = iota.type.shape[dim];
+    std::int32_t mesh = 0;
+    if (!site.walk.isSource()) {
+        const TensorSharding* layout = claimedLayout(site, 0);
+        const Shape& whole = (*site.walk.wholes)[site.op.results[0].at()];
+        if (layout == nullptr || whole.size() != iota.type.shape.size())
+            return site.refuse("it has no layout to count by");
+        along.axes = canonical(layout->dims[dim].axes);
+        size = whole[dim];
+        mesh = layout->mesh;
+        if (iota.type.shape[dim] != ceilDiv(size, shardCount(along.axes)))
+            return site.refuse("its size is not that of a piece of its layout");
+    }
+    const GlobalId global
+        = site.walk.globals.number(fmt::format("iota {} {}", dtypeName(iota.type.dtype), size), {size}, iota.type.dtype, 0);
+    const Standing counted = standingOf(global, {size}, {along}, {iota.type.shape[dim]}, mesh);
+    Standing standing = counted;
+    standing.dims.assign(iota.type.shape.size(), {});
+    standing.dims[dim] = counted.dims[0];
+    return standing;
+}
+
+std::optional<Standing> randomBitsLemma(Site& site, std::size_t)
+{
+    const auto& bits = site.op.as<RandomBitsAttributes>();
+    const Framed key = framed(site, 0);
+    if (!key.partial.empty() || !key.isWhole(0))
+        return site.refuse("the key differs between devices");
+    Shape whole = bits.type.shape;
+    std::vector<StandingDim> dims(whole.size());
+    std::int32_t mesh = 0;
+    if (!site.walk.isSource()) {
+        const TensorSharding* layout = claimedLayout(site, 0);
+        if (layout == nullptr)
+            return site.refuse("it has no layout to count by");
+        whole = (*site.walk.wholes)[site.op.results[0].at()];
+        mesh = layout->mesh;
+        for (std::size_t dim = 0; dim < dims.size(); ++dim) {
+            dims[dim].axes = canonical(layout->dims[dim].axes);
+            if (dim >= whole.size() || bits.type.shape[dim] * shardCount(dims[dim].axes) != whole[dim])
+                return site.refuse("its pieces are of different sizes");
+        }
+    }
+    const GlobalId global = site.walk.globals.number(
+        fmt::format("random bits {} {} {}", bits.partitionable, typeText({bits.type.dtype, whole}), key.text()), whole,
+        bits.type.dtype, site.walk.globals[key.global].varies);
+    return standingOf(global, whole, dims, bits.type.shape, mesh);
+}
+
+namespace {
+
+/// Which operands of an op that is linear (in the sense of a reduction) must be partial, which may not be.
+bool passesPartial(const Site& site, const std::vector<bool>& isPartial, ReduceKind kind)
+{
+    const auto all = [&](std::size_t from) {
+        return std::all_of(isPartial.begin() + static_cast<std::ptrdiff_t>(from), isPartial.end(), [](bool is) { return is; });
+    };
+    const DType dtype = site.dtype();
+    const auto operandType = [&](std::size_t i) { return site.walk.dtype(site.value(i)); };
+    if (site.op.kind == OpKind::Select)
+        return !isPartial[0] && all(1);
+    if (kind == ReduceKind::Sum) {
+        switch (site.op.kind) {
+        case OpKind::Negate:
+        case OpKind::Add:
+        case OpKind::Subtract:
+            return all(0);
+        case OpKind::Convert:
+            return isFloating(dtype) && isFloating(operandType(0));
+        case OpKind::Multiply:
+            return dtype != DType::Pred && isPartial[0] != isPartial[1];
+        case OpKind::Divide:
+            return isFloating(dtype) && isPartial[0] && !isPartial[1];
+        default:
+            return false;
+        }
+    }
+    const bool isTruth = dtype == DType::Pred;
+    switch (site.op.kind) {
+    case OpKind::Maximum:
+        return kind == ReduceKind::Max && all(0);
+    case OpKind::Minimum:
+        return kind == ReduceKind::Min && all(0);
+    case OpKind::And:
+        return (kind == ReduceKind::And || (isTruth && kind == ReduceKind::Min)) && all(0);
+    case OpKind::Or:
+        return (kind == ReduceKind::Or || (isTruth && kind == ReduceKind::Max)) && all(0);
+    case OpKind::Multiply:
+        return kind == ReduceKind::Product && all(0);
+    default:
+        return false;
+    }
+}
+
+} // namespace
+
+std::optional<Standing> elementwiseLemma(Site& site, std::size_t result)
+{
+    const std::size_t rank = site.localResult(result).size();
+    const GlobalValues& globals = site.walk.globals;
+    Standing made;
+    made.dims.resize(rank);
+    Shape shape;
+    std::vector<int> places(rank, -1); // of local dimensions among those of the new value
+    bool hasMesh = false;
+    for (std::size_t dim = 0; dim < rank; ++dim) {
+        std::int64_t size = -1;
+        for (const Standing* operand : site.operands) {
+            if (operand->dims.size() != rank)
+                return site.refuse("its operands are of different ranks");
+            const StandingDim& along = operand->dims[dim];
+            if (along.from < 0)
+                continue;
+            const std::int64_t own = globals[operand->global].shape[static_cast<std::size_t>(along.from)];
+            const bool hasPlace = !along.axes.empty();
+            if (hasPlace && hasMesh && operand->mesh != made.mesh)
+                return site.refuse("its operands are on different meshes");
+            if (hasPlace) {
+                hasMesh = true;
+                made.mesh = operand->mesh;
+            }
+            if (size < 0) {
+                size = own;
+                made.dims[dim] = along;
+            } else if (size != own || made.dims[dim].axes != along.axes
+                || (made.dims[dim].window == nullptr) != (along.window == nullptr)
+                || (along.window && *made.dims[dim].window != *along.window)) {
+                return site.refuse(fmt::format("its operands are split differently along dimension {}", dim));
+            }
+        }
+        made.dims[dim].fill = kNoGlobal;
+        if (size >= 0) {
+            places[dim] = static_cast<int>(shape.size());
+            made.dims[dim].from = places[dim];
+            shape.push_back(size);
+        }
+    }
+    std::vector<bool> isPartial;
+    for (const Standing* operand : site.operands) {
+        if (operand->isWhole())
+            continue;
+        if (!made.partial.empty() && (made.partial != operand->partial || made.kind != operand->kind))
+            return site.refuse("its operands are partial over different axes");
+        made.partial = operand->partial;
+        made.kind = operand->kind;
+        if (hasMesh && operand->mesh != made.mesh)
+            return site.refuse("its operands are on different meshes");
+        made.mesh = operand->mesh;
+    }
+    if (!made.partial.empty()) {
+        for (const Standing* operand : site.operands)
+            isPartial.push_back(!operand->isWhole());
+        bool passes = passesPartial(site, isPartial, made.kind);
+        // What is whole may stand for a part where equal parts combine to the whole.
+        for (std::size_t i = 0; i < isPartial.size() && !passes; ++i) {
+            if (!isPartial[i] && canBePartial(site.walk, *site.operands[i], made.kind)) {
+                isPartial[i] = true;
+                passes = passesPartial(site, isPartial, made.kind);
+            }
+        }
+        if (!passes)
+            return site.refuse(fmt::format("a partial {} does not pass through it", reduceKindName(made.kind)));
+        if (!disjoint(made.partial, placeAxes(made)))
+            return site.refuse("an operand is partial over an axis that splits another one");
+    }
+    std::string text = fmt::format("{} {}", opName(site.op), attributesText(site.walk, site.op));
+    if (result > 0)
+        text += fmt::format(" result {}", result);
+    std::uint64_t varies = 0;
+    for (const Standing* operand : site.operands) {
+        text += fmt::format(" {}[", operand->global);
+        for (std::size_t dim = 0; dim < rank; ++dim) {
+            if (places[dim] >= 0)
+                text += fmt::format("{} ", operand->dims[dim].from);
+        }
+        text += "]";
+        varies |= globals[operand->global].varies;
+    }
+    made.global = site.walk.globals.number(std::move(text), std::move(shape), site.dtype(result), varies);
+    return made;
+}
+
+std::optional<Standing> identityLemma(Site& site, std::size_t result)
+{
+    return *site.operands[result];
+}
+
+} // namespace meshwright

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/prove/lemmas.h"
+
+#include "core/program/body_collective.h"
+#include "core/program/other_op.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+namespace meshwright {
+
+std::optional<Standing> exchangedPieces(
+    Site& site, const BodyCollective& collective, const std::optional<AxisRefs>& axes, std::size_t operandIndex);
+
+namespace {
+
+/// An op that works on arrays of one shape, apart for each index along all but some of their dimensions.
+std::optional<Standing> alongSome(Site& site, std::size_t result, std::size_t arrays, const std::vector<std::size_t>& along)
+{
+    std::vector<Framed> operands;
+    for (std::size_t i = 0; i < site.operands.size(); ++i)
+        operands.push_back(framed(site, i));
+    Framed first = operands.front();
+    const auto isAlong = [&](std::size_t dim) { return std::find(along.begin(), along.end(), dim) != along.end(); };
+    std::string text = fmt::format("kept {} {} ", result, attributesText(site.walk, site.op));
+    std::uint64_t varies = 0;
+    for (std::size_t dim = 0; dim < first.dims.size(); ++dim) {
+        for (std::size_t i = 1; i < arrays; ++i) {
+            if (first.isCopy(dim) && !operands[i].isCopy(dim))
+                adopt(first, dim, operands[i], dim);
+        }
+    }
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+        Framed& operand = operands[i];
+        if (!operand.partial.empty())
+            return site.refuse(fmt::format("operand {} is a partial result", i));
+        for (std::size_t dim = 0; dim < operand.dims.size(); ++dim) {
+            if (i < arrays && !isAlong(dim)) {
+                adopt(operand, dim, first, dim);
+                if (!sameAlong(operand, dim, first, dim))
+                    return site.refuse(fmt::format("its operands are split differently along dimension {}", dim));
+                continue;
+            }
+            if (operand.isCopy(dim)) {
+                operand.shape[dim] = operand.local[dim];
+                operand.dims[dim].axes.clear();
+            }
+            if (!operand.isWhole(dim))
+                return site.refuse(fmt::format("operand {} is split along dimension {}, which it needs whole", i, dim));
+        }
+        text += operand.text();
+        varies |= site.walk.globals[operand.global].varies;
+    }
+    const Shape& local = site.localResult(result);
+    if (local.size() != first.dims.size())
+        return site.refuse("its result has other dimensions");
+    Shape shape = local;
+    std::vector<StandingDim> dims(local.size());
+    std::int32_t mesh = first.mesh;
+    for (std::size_t dim = 0; dim < local.size(); ++dim) {
+        if (isAlong(dim))
+            continue;
+        shape[dim] = first.shape[dim];
+        dims[dim] = first.dims[dim];
+        dims[dim].fill = kNoGlobal;
+    }
+    for (std::size_t i = 0; i < arrays; ++i) {
+        if (!placeAxes(*site.operands[i]).empty())
+            mesh = operands[i].mesh;
+    }
+    const GlobalId global = site.walk.globals.number(std::move(text), shape, site.dtype(result), varies);
+    return standingOf(global, shape, dims, local, mesh);
+}
+
+std::vector<std::size_t> lastDims(std::size_t rank, std::size_t count)
+{
+    std::vector<std::size_t> dims;
+    for (std::size_t dim = rank - std::min(rank, count); dim < rank; ++dim)
+        dims.push_back(dim);
+    return dims;
+}
+
+/// Reductions of several arrays, or by a block of their own: `op.operands` are the arrays, then an initial value for each.
+std::optional<Standing> keptReduction(Site& site, std::size_t result, const std::vector<std::size_t>& reduced)
+{
+    const std::size_t arrays = site.op.results.size();
+    if (site.operands.size() != 2 * arrays)
+        return site.refuse("it has other operands than arrays and initial values");
+    const auto& other = site.op.as<OtherAttributes>();
+    std::vector<Framed> operands;
+    for (std::size_t i = 0; i < site.operands.size(); ++i)
+        operands.push_back(framed(site, i));
+    std::string text = fmt::format("kept {} {} ", result, attributesText(site.walk, site.op));
+    std::uint64_t varies = 0;
+    Framed first = operands.front();
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+        Framed& operand = operands[i];
+        if (!operand.partial.empty() || other.captures > 0)
+            return site.refuse(fmt::format("operand {} is a partial result", i));
+        for (std::size_t dim = 0; dim < operand.dims.size(); ++dim) {
+            const bool isReduced = std::find(reduced.begin(), reduced.end(), dim) != reduced.end();
+            adopt(operand, dim, first, dim);
+            if (isReduced && operand.isCopy(dim) && i == 0) {
+                operand.shape[dim] = operand.local[dim];
+                operand.dims[dim].axes.clear();
+                first = operand;
+            }
+            if (isReduced && !operand.isWhole(dim))
+                return site.refuse(fmt::format("operand {} is split along dimension {}", i, dim));
+            if (!sameAlong(operand, dim, first, dim))
+                return site.refuse(fmt::format("its operands are split differently along dimension {}", dim));
+        }
+        text += operand.text();
+        varies |= site.walk.globals[operand.global].varies;
+    }
+    Shape shape;
+    std::vector<StandingDim> dims;
+    for (std::size_t dim = 0; dim < first.dims.size(); ++dim) {
+        if (std::find(reduced.begin(), reduced.end(), dim) != reduced.end())
+            continue;
+        shape.push_back(first.shape[dim]);
+        dims.push_back(first.dims[dim]);
+        dims.back().fill = kNoGlobal;
+    }
+    const GlobalId global = site.walk.globals.number(std::move(text), shape, site.dtype(result), varies);
+    return standingOf(global, shape, dims, site.localResult(result), first.mesh);
+}
+
+/// How windows slide along one dimension: the window of result element j begins at element j * stride - low.
+struct Sliding {
+    std::int64_t low = 0;
+    std::int64_t high = 0;
+    std::int64_t stride = 1;
+    std::int64_t span = 1; ///< from the first to the last element of a window
+    bool isDilated = false; ///< the array itself is
+
+    bool isTrivial() const { return low == 0 && stride == 1 && span == 1 && !isDilated; }
+};
+
+/// Along a dimension, the piece of the result that a device makes of what it has of the array. Whole dimensions slide as they are. Of split ones
+/// a device has the window of elements that its piece of the result needs, with the filler where the array has none.
+/// `text` is told where the windows of the whole array lie.
+bool slides(Site& site, const Framed& array, std::size_t dim, const Sliding& sliding, GlobalId filler, std::int64_t local,
+    std::size_t resultDim, StandingDim& along, std::int64_t& size, std::string& text)
+{
+    const auto fail = [&](const char* why) {
+        site.refuse(fmt::format("dimension {}: {}", dim, why));
+        return false;
+    };
+    along.fill = kNoGlobal;
+    const auto tell = [&](std::int64_t low) {
+        // What of the padding no window reaches makes no difference.
+        text += fmt::format(" {}: {} from {} by {} over {} {}", dim, size, low, sliding.stride, sliding.span, sliding.isDilated);
+    };
+    if (array.isWhole(dim) || (array.isCopy(dim) && array.dims[dim].axes.empty())) {
+        size = local;
+        tell(sliding.low);
+        return true;
+    }
+    const AxisRefs& axes = array.dims[dim].axes;
+    along.axes = axes;
+    if (sliding.isTrivial() && sliding.high == 0) {
+        along = array.dims[dim];
+        along.fill = kNoGlobal;
+        size = array.shape[dim];
+        tell(0);
+        return true;
+    }
+    const std::int64_t whole = array.shape[dim];
+    if (sliding.isDilated || sliding.low != 0 || sliding.high != 0 || array.mesh != 0 || array.isCopy(dim)
+        || site.walk.isSource())
+        return fail("its windows reach into other pieces");
+    const auto& claimed = site.walk.function[site.op.results[0]].sharding;
+    const Shape& shape = (*site.walk.wholes)[site.op.results[0].at()];
+    if (!claimed || claimed->dims.size() <= resultDim || canonical(claimed->dims[resultDim].axes) != axes
+        || shape.size() <= resultDim)
+        return fail("its result is split differently than its windows");
+    size = shape[resultDim];
+    const std::int64_t pieces = shardCount(axes);
+    if (local * pieces < size || array.local[dim] < (local - 1) * sliding.stride + sliding.span
+        || pieces * array.local[dim] > (1 << 21))
+        return fail("its pieces do not cover the result");
+    std::optional<std::int64_t> low;
+    for (std::int64_t piece = 0; piece < pieces; ++piece) {
+        std::vector<std::int64_t> at(static_cast<std::size_t>(array.local[dim]), -1); // the element of the whole array
+        if (array.dims[dim].window) {
+            for (const Run& run : (*array.dims[dim].window)[static_cast<std::size_t>(piece)]) {
+                for (std::int64_t i = 0; i < run.length; ++i)
+                    at[static_cast<std::size_t>(run.at + i)] = run.start + i;
+            }
+        } else {
+            for (std::int64_t i = 0; i < array.local[dim] && piece * array.local[dim] + i < whole; ++i)
+                at[static_cast<std::size_t>(i)] = piece * array.local[dim] + i;
+        }
+        const std::int64_t results = std::min(local, size - piece * local);
+        const std::int64_t needed = (results - 1) * sliding.stride + sliding.span;
+        for (std::int64_t i = 0; i < needed && !low; ++i) {
+            if (at[static_cast<std::size_t>(i)] >= 0)
+                low = piece * local * sliding.stride + i - at[static_cast<std::size_t>(i)];
+        }
+        for (std::int64_t i = 0; i < needed; ++i) {
+            const std::int64_t element = low ? piece * local * sliding.stride + i - *low : -1;
+            const bool exists = element >= 0 && element < whole;
+            if (at[static_cast<std::size_t>(i)] != (exists ? element : -1))
+                return fail("a device lacks an element that its windows need");
+            if (!exists && (filler == kNoGlobal || array.dims[dim].fill != filler))
+                return fail("a device has something else than the padding outside of the array");
+        }
+    }
+    if (!low)
+        return fail("no device has any element");
+    tell(*low);
+    return true;
+}
+
+/// Batch and features of a convolution may be split; over split features that it sums the result is partial.
+std::optional<Standing> convolutionLemma(Site& site)
+{
+    const auto& other = site.op.as<OtherAttributes>();
+    const auto numbers = convolutionDims(other.attributes);
+    if (!numbers)
+        return site.refuse("its dimensions are not followed");
+    Framed input = framed(site, 0);
+    Framed kernel = framed(site, 1);
+    if (!input.partial.empty() || !kernel.partial.empty())
+        return site.refuse("an operand is a partial result");
+    const std::size_t rank = input.dims.size();
+    std::vector<StandingDim> dims(rank);
+    Shape shape = site.localResult();
+    const std::size_t features = numbers->input.inner;
+    std::int64_t featureGroups = numbers->featureGroups;
+    std::int64_t batchGroups = numbers->batchGroups;
+    AxisRefs summed;
+    const auto pass = [&](const Framed& from, std::size_t dim, std::size_t to) {
+        shape[to] = from.shape[dim];
+        dims[to] = from.dims[dim];
+        dims[to].fill = kNoGlobal;
+    };
+    const auto isUnsplit = [](const Framed& array, std::size_t dim) {
+        return array.isWhole(dim) || (array.isCopy(dim) && array.dims[dim].axes.empty());
+    };
+    const auto sameGroups = [&](std::size_t ofInput) { // each device has some of the groups, whole
+        const bool same = input.dims[ofInput].axes == kernel.dims[numbers->kernel.inner].axes;
+        return same && input.isEven(ofInput) && kernel.isEven(numbers->kernel.inner);
+    };
+    pass(input, numbers->input.outer, numbers->result.outer);
+    pass(kernel, numbers->kernel.inner, numbers->result.inner);
+    if (!isUnsplit(input, features) && input.shape[features] != kernel.shape[numbers->kernel.outer]) {
+        const std::int64_t pieces = shardCount(input.dims[features].axes);
+        if (!sameGroups(features) || !isUnsplit(kernel, numbers->kernel.outer)
+            || featureGroups * pieces * kernel.shape[numbers->kernel.outer] != input.shape[features])
+            return site.refuse("its groups of features are split differently");
+        featureGroups *= pieces;
+    } else {
+        if (input.isCopy(features))
+            adopt(input, features, kernel, numbers->kernel.outer);
+        else
+            adopt(kernel, numbers->kernel.outer, input, features);
+        const bool isGrouped = featureGroups > 1;
+        if (isGrouped ? !isUnsplit(input, features) || !isUnsplit(kernel, numbers->kernel.outer)
+                    || !isUnsplit(kernel, numbers->kernel.inner)
+                      : !sameAlong(input, features, kernel, numbers->kernel.outer) || !input.isEven(features))
+            return site.refuse("its operands are split differently along the features that it sums over");
+        summed = input.dims[features].axes;
+    }
+    if (batchGroups > 1
+        || shape[numbers->result.outer]
+            != (*(site.walk.isSource() ? &site.localResult()
+                                       : &(*site.walk.wholes)[site.op.results[0].at()]))[numbers->result.outer]) {
+        const std::int64_t pieces = shardCount(input.dims[numbers->input.outer].axes);
+        if (!sameGroups(numbers->input.outer))
+            return site.refuse("its groups of the batch are split differently");
+        batchGroups *= pieces;
+        shape[numbers->result.outer] = site.localResult()[numbers->result.outer];
+        dims[numbers->result.outer] = {};
+    }
+    std::string text = fmt::format("convolution {} {} groups {} {}", typeText({site.dtype(), {}}),
+        attributesTextWithout(site.walk, site.op, {"padding", "feature_group_count", "batch_group_count"}), featureGroups,
+        batchGroups);
+    const auto at = [&](const char* attribute, std::size_t index, std::int64_t otherwise) {
+        const auto integers = integersAt(other.attributes, attribute);
+        return index < integers.size() ? integers[index] : otherwise;
+    };
+    const GlobalId zero = site.walk.globals.scalar(site.walk.dtype(site.value(0)), {0.0});
+    for (std::size_t i = 0; i < numbers->input.spatial.size(); ++i) {
+        const std::size_t dim = numbers->input.spatial[i];
+        const std::size_t window = numbers->kernel.spatial[i];
+        const std::size_t to = numbers->result.spatial[i];
+        if (!isUnsplit(kernel, window))
+            return site.refuse("its windows are split");
+        const Sliding sliding{at("padding", 2 * i, 0), at("padding", 2 * i + 1, 0), at("window_strides", i, 1),
+            (kernel.local[window] - 1) * at("rhs_dilation", i, 1) + 1, at("lhs_dilation", i, 1) != 1};
+        if (!slides(site, input, dim, sliding, zero, site.localResult()[to], to, dims[to], shape[to], text))
+            return std::nullopt;
+    }
+    const GlobalId global = site.walk.globals.number(fmt::format("{} {} {}", text, input.text(), kernel.text()), shape,
+        site.dtype(), site.walk.globals[input.global].varies | site.walk.globals[kernel.global].varies);
+    const bool ownsMesh = !placeAxes(*site.operands[0]).empty();
+    Standing made = standingOf(global, shape, dims, site.localResult(), ownsMesh ? input.mesh : kernel.mesh);
+    made.partial = canonicalSet(summed);
+    if (!disjoint(made.partial, placeAxes(made)))
+        return site.refuse("an axis that splits the summed features splits another dimension too");
+    return made;
+}
+
+/// Reductions of windows: `op.operands` are arrays of one shape, then an initial value for each.
+std::optional<Standing> windowReductionLemma(Site& site, std::size_t result)
+{
+    const auto& other = site.op.as<OtherAttributes>();
+    const std::size_t arrays = site.op.results.size();
+    const std::size_t rank = site.local(0).size();
+    const auto windows = windowDims(other.attributes, rank);
+    if (!windows || site.operands.size() != 2 * arrays || other.captures > 0)
+        return site.refuse("its windows are not followed");
+    std::vector<Framed> operands;
+    for (std::size_t i = 0; i < site.operands.size(); ++i)
+        operands.push_back(framed(site, i));
+    std::string text = fmt::format("windows {} {}", result, attributesTextWithout(site.walk, site.op, {"padding"}));
+    Shape shape = site.localResult(result);
+    std::vector<StandingDim> dims(rank);
+    std::uint64_t varies = 0;
+    Framed first = operands.front();
+    for (std::size_t dim = 0; dim < rank; ++dim) {
+        for (std::size_t i = 1; i < arrays; ++i)
+            adopt(first, dim, operands[i], dim);
+    }
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+        if (!operands[i].partial.empty())
+            return site.refuse(fmt::format("operand {} is a partial result", i));
+        for (std::size_t dim = 0; dim < rank && i < arrays; ++dim) {
+            adopt(operands[i], dim, first, dim);
+            if (!sameAlong(operands[i], dim, first, dim))
+                return site.refuse(fmt::format("its operands are split differently along dimension {}", dim));
+            const WindowDim& window = (*windows)[dim];
+            const Sliding sliding{
+                window.low, window.high, window.stride, (window.size - 1) * window.windowDilation + 1, window.baseDilation != 1};
+            if (!slides(site, operands[i], dim, sliding, site.operands[arrays + i]->global, site.localResult(result)[dim], dim,
+                    dims[dim], shape[dim], text))
+                return std::nullopt;
+        }
+        text += operands[i].text();
+        varies |= site.walk.globals[operands[i].global].varies;
+    }
+    const GlobalId global = site.walk.globals.number(std::move(text), shape, site.dtype(result), varies);
+    return standingOf(global, shape, dims, site.localResult(result), first.mesh);
+}
+
+/// Dimensions along which windows are more than the elements themselves.
+std::vector<std::size_t> windowedDims(const KeptAttributes& attributes, std::size_t rank)
+{
+    std::vector<std::size_t> dims;
+    const auto windows = windowDims(attributes, rank);
+    for (std::size_t dim = 0; dim < rank; ++dim) {
+        if (!windows || !(*windows)[dim].isTrivial())
+            dims.push_back(dim);
+    }
+    return dims;
+}
+
+} // namespace
+
+std::optional<Standing> keptLemma(Site& site, std::size_t result)
+{
+    const auto& other = site.op.as<OtherAttributes>();
+    const std::string_view name = baseName(other.name);
+    if (isElementwise(site.op))
+        return elementwiseLemma(site, result);
+    if (isBodyCollective(site.op) || isPartitionId(site.op)) {
+        if (!site.walk.isSource())
+            return site.refuse("it is no collective over axes");
+        const Mesh& mesh = site.walk.mesh();
+        if (isPartitionId(site.op)) {
+            Standing made;
+            made.global = site.walk.globals.number("partition id", {}, DType::U32, ~std::uint64_t{0});
+            return made;
+        }
+        const auto collective = bodyCollective(site.walk.function, site.op, mesh);
+        if (!collective)
+            return site.refuse(collective.error().front().message);
+        const auto axes = collective->sources.empty() ? axesOfGroups(collective->groups, mesh) : std::nullopt;
+        return exchangedPieces(site, *collective, axes, result);
+    }
+    static const std::set<std::string_view> kRandom = {"rng", "rng_bit_generator"};
+    if (hasEffect(other) || otherClass(other) == OtherClass::Unknown || kRandom.contains(name))
+        return site.refuse("nothing is known of what it computes");
+    const std::size_t rank = site.operands.empty() ? 0 : site.local(0).size();
+    if (name == "sort" && other.captures == 0) {
+        const auto dim = integerAt(other.attributes, "dimension").value_or(static_cast<std::int64_t>(rank) - 1);
+        return alongSome(site, result, site.operands.size(),
+            {static_cast<std::size_t>(dim < 0 ? dim + static_cast<std::int64_t>(rank) : dim)});
+    }
+    if (name == "fft" || name == "fft_of_pairs")
+        return alongSome(site, result, site.operands.size(),
+            lastDims(rank, std::max<std::size_t>(1, integersAt(other.attributes, "fft_length").size())));
+    if (name == "cholesky")
+        return alongSome(site, result, 1, lastDims(rank, 2));
+    if (name == "triangular_solve")
+        return alongSome(site, result, 2, lastDims(rank, 2));
+    if (name == "top_k")
+        return alongSome(site, result, 1, lastDims(rank, 1));
+    if (name == "reduce") {
+        const auto dims = dimsAt(other.attributes, "dimensions", rank);
+        if (dims)
+            return keptReduction(site, result, *dims);
+    }
+    if (name == "reduce_window")
+        return windowReductionLemma(site, result);
+    if (name == "select_and_scatter" && other.captures == 0)
+        return alongSome(site, result, 2, windowedDims(other.attributes, rank));
+    if (name == "convolution")
+        return convolutionLemma(site);
+    return wholeOp(site, result);
+}
+
+} // namespace meshwright

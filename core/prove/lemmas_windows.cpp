@@ -1,0 +1,585 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/prove/known_numbers.h"
+#include "core/prove/lemmas.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+// Devices exchange the elements along a split dimension that an op needs of other pieces: what each has is then a window of the dimension.
+namespace meshwright {
+
+namespace {
+
+constexpr std::int64_t kMostPlaces = std::int64_t{1} << 21; ///< pieces times elements that are looked at one by one
+
+std::int64_t sizeOf(const Walk& walk, const Standing& standing, std::size_t dim)
+{
+    return walk.globals[standing.global].shape[static_cast<std::size_t>(standing.dims[dim].from)];
+}
+
+/// What a device's dimension has, as a window.
+Window windowOf(const Walk& walk, const Standing& standing, std::size_t dim, std::int64_t local)
+{
+    const StandingDim& along = standing.dims[dim];
+    if (along.window)
+        return *along.window;
+    const std::int64_t size = sizeOf(walk, standing, dim);
+    Window window;
+    for (std::int64_t piece = 0; piece < shardCount(along.axes); ++piece) {
+        auto& runs = window.emplace_back();
+        const std::int64_t length = std::min(local, size - piece * local);
+        if (length > 0)
+            runs.push_back({0, length, piece * local});
+    }
+    return window;
+}
+
+/// Runs in order, neighbours that continue each other as one.
+void tidy(Window& window)
+{
+    for (std::vector<Run>& runs : window) {
+        std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.at < b.at; });
+        std::vector<Run> merged;
+        for (const Run& run : runs) {
+            if (run.length <= 0)
+                continue;
+            if (!merged.empty() && merged.back().at + merged.back().length == run.at
+                && merged.back().start + merged.back().length == run.start)
+                merged.back().length += run.length;
+            else
+                merged.push_back(run);
+        }
+        runs = std::move(merged);
+    }
+}
+
+/// The standing with this window along a dimension; without one where the devices have their pieces.
+Standing withWindow(
+    const Walk& walk, Standing standing, std::size_t dim, AxisRefs axes, Window window, std::int64_t local, GlobalId fill)
+{
+    tidy(window);
+    StandingDim& along = standing.dims[dim];
+    const std::int64_t size = sizeOf(walk, standing, dim);
+    bool isPlain = local * static_cast<std::int64_t>(window.size()) >= size;
+    for (std::size_t piece = 0; piece < window.size() && isPlain; ++piece) {
+        const std::int64_t begin = static_cast<std::int64_t>(piece) * local;
+        const std::int64_t wanted = std::min(local, size - begin);
+        isPlain = wanted <= 0 || std::any_of(window[piece].begin(), window[piece].end(), [&](const Run& run) {
+            return run.at <= 0 && run.at + run.length >= wanted && run.start - run.at == begin;
+        });
+    }
+    along.axes = std::move(axes);
+    along.fill = isPlain ? kNoGlobal : fill;
+    along.window = isPlain ? nullptr : std::make_shared<const Window>(std::move(window));
+    if (isPlain)
+        standing.mesh = 0;
+    return standing;
+}
+
+bool isSplit(const StandingDim& along)
+{
+    return along.from >= 0 && (!along.axes.empty() || along.window);
+}
+
+bool hasPlace(const Walk& walk, const Standing& standing, std::size_t dim, std::int64_t local)
+{
+    const StandingDim& along = standing.dims[dim];
+    return standing.isWhole() && standing.mesh == 0 && along.from >= 0 && shardCount(along.axes) * local <= kMostPlaces
+        && sizeOf(walk, standing, dim) > 0;
+}
+
+/// The parts of local elements [first, first + length) of runs, which lie at `to` afterwards.
+Window movedRuns(const Window& window, std::int64_t first, std::int64_t length, std::int64_t to)
+{
+    Window moved;
+    for (const std::vector<Run>& runs : window) {
+        auto& kept = moved.emplace_back();
+        for (const Run& run : runs) {
+            const std::int64_t begin = std::max(run.at, first);
+            const std::int64_t end = std::min(run.at + run.length, first + length);
+            if (begin < end)
+                kept.push_back({begin - first + to, end - begin, run.start + begin - run.at});
+        }
+    }
+    return moved;
+}
+
+/// The value as one that is made of its elements. `local` is the size of the device's dimension.
+std::optional<Standing> embedded(
+    const Walk& walk, const Standing& standing, std::size_t dim, const Embedding& embedding, std::int64_t local)
+{
+    const StandingDim& along = standing.dims[dim];
+    if (static_cast<std::size_t>(along.from) != embedding.dim || embedding.stride != 1)
+        return std::nullopt;
+    Standing made = standing;
+    made.global = embedding.whole;
+    if (embedding.isOfSeveral) {
+        for (std::size_t d = 0; d < made.dims.size(); ++d) {
+            if (made.dims[d].from >= 0 && made.dims[d].from != static_cast<int>(d))
+                return std::nullopt;
+            if (made.dims[d].from < 0 && walk.globals[embedding.whole].shape[d] != 1)
+                return std::nullopt;
+        }
+    }
+    Window window;
+    std::int64_t piece = 0;
+    const std::int64_t size = walk.globals[embedding.whole].shape[embedding.dim];
+    for (const std::vector<Run>& runs : windowOf(walk, standing, dim, local)) {
+        auto& kept = window.emplace_back();
+        std::vector<bool> has(static_cast<std::size_t>(local), false);
+        for (const Run& run : runs) {
+            for (std::int64_t i = run.at; i < run.at + run.length; ++i)
+                has[static_cast<std::size_t>(i)] = true;
+            const std::int64_t begin = std::max(run.start, embedding.start);
+            const std::int64_t end = std::min(run.start + run.length, embedding.start + embedding.count);
+            if (begin < end)
+                kept.push_back({run.at + begin - run.start, end - begin, begin - embedding.start + embedding.at});
+        }
+        // Behind the window lies what the value is padded with.
+        for (std::int64_t i = 0; i < local && embedding.filler != kNoGlobal && along.fill == embedding.filler; ++i) {
+            const std::int64_t index = piece * local + i;
+            const bool isFiller = index < size && (index < embedding.at || index >= embedding.at + embedding.count);
+            if (!has[static_cast<std::size_t>(i)] && isFiller)
+                kept.push_back({i, 1, index});
+        }
+        ++piece;
+    }
+    return withWindow(walk, std::move(made), dim, along.axes, std::move(window), local, kNoGlobal);
+}
+
+/// The standing itself, and as values that are made of its elements along a dimension.
+Standings views(const Walk& walk, const Standing& standing, std::size_t dim, std::int64_t local)
+{
+    Standings all{standing};
+    if (!hasPlace(walk, standing, dim, local))
+        return all;
+    for (const Embedding& embedding : walk.globals[standing.global].embeddings) {
+        if (auto made = embedded(walk, standing, dim, embedding, local))
+            all.push_back(*std::move(made));
+    }
+    return all;
+}
+
+/// What has become a piece of something that the source has.
+void addViews(const Walk& walk, const Op& op, std::size_t dim, Standings& standings)
+{
+    const std::int64_t local = walk.local(op.results[0])[dim];
+    const std::size_t count = standings.size();
+    for (std::size_t i = 0; i < count; ++i) {
+        if (!isSplit(standings[i].dims[dim]))
+            continue;
+        for (Standing& view : views(walk, Standing(standings[i]), dim, local)) {
+            if (!view.dims[dim].window && view.global != standings[i].global)
+                standings.push_back(std::move(view));
+        }
+    }
+}
+
+/// slice: every stride-th element of [start, limit) along one dimension.
+Standings sliced(const Walk& walk, const Standings& operands, std::size_t dim, std::int64_t local, std::int64_t start,
+    std::int64_t stride, std::int64_t count)
+{
+    Standings made;
+    for (const Standing& operand : operands) {
+        const StandingDim& along = operand.dims[dim];
+        if (along.from < 0) {
+            made.push_back(operand);
+            continue;
+        }
+        if (!isSplit(along) || !hasPlace(walk, operand, dim, local)) {
+            const std::int64_t size = along.from >= 0 ? sizeOf(walk, operand, dim) : 0;
+            if (isSplit(along) || local != size)
+                continue;
+            Standing cut = operand;
+            cut.global = walk.globals.changed(
+                operand.global, "slice", {static_cast<std::size_t>(along.from), sliceText(start, count, stride), count});
+            cut.dims[dim] = count == 1 ? StandingDim() : along;
+            made.push_back(std::move(cut));
+            continue;
+        }
+        const Window window = windowOf(walk, operand, dim, local);
+        if (stride == 1) {
+            made.push_back(withWindow(walk, operand, dim, along.axes, movedRuns(window, start, count, 0), count,
+                along.window ? along.fill : kNoGlobal));
+            continue;
+        }
+        for (const Embedding& embedding : walk.globals[operand.global].embeddings) {
+            if (embedding.stride != stride || embedding.dim != static_cast<std::size_t>(along.from))
+                continue;
+            Window taken;
+            for (const std::vector<Run>& runs : window) {
+                auto& kept = taken.emplace_back();
+                for (const Run& run : runs) {
+                    for (std::int64_t j = 0; j < count; ++j) {
+                        const std::int64_t i = start + j * stride;
+                        const std::int64_t element = run.start + i - run.at - embedding.start;
+                        if (i >= run.at && i < run.at + run.length && element >= 0 && element % stride == 0
+                            && element / stride < embedding.count)
+                            kept.push_back({j, 1, element / stride + embedding.at});
+                    }
+                }
+            }
+            Standing cut = operand;
+            cut.global = embedding.whole;
+            made.push_back(withWindow(walk, std::move(cut), dim, along.axes, std::move(taken), count, kNoGlobal));
+        }
+    }
+    return made;
+}
+
+Standings slicedWindows(const Walk& walk, const Op& op)
+{
+    const auto& slice = op.as<SliceAttributes>();
+    Standings made = walk.standings[op.operands[0].at()];
+    if (std::none_of(made.begin(), made.end(),
+            [](const Standing& standing) { return std::any_of(standing.dims.begin(), standing.dims.end(), isSplit); }))
+        return {};
+    const Shape& local = walk.local(op.operands[0]);
+    for (std::size_t dim = 0; dim < local.size(); ++dim) {
+        if (slice.starts[dim] == 0 && slice.strides[dim] == 1 && slice.limits[dim] == local[dim])
+            continue;
+        made = sliced(walk, made, dim, local[dim], slice.starts[dim], slice.strides[dim], walk.local(op.results[0])[dim]);
+        addViews(walk, op, dim, made);
+    }
+    return made;
+}
+
+Standings paddedWindows(const Walk& walk, const Op& op)
+{
+    const auto& pad = op.as<PadAttributes>();
+    const Shape& local = walk.local(op.operands[0]);
+    const Shape& after = walk.local(op.results[0]);
+    GlobalId filler = kNoGlobal;
+    for (const Standing& standing : walk.standings[op.operands[1].at()])
+        filler = standing.isUniform() ? standing.global : filler;
+    Standings made;
+    for (Standing standing : walk.standings[op.operands[0].at()]) {
+        bool fits = filler != kNoGlobal && standing.isWhole();
+        for (std::size_t dim = 0; dim < local.size() && fits; ++dim) {
+            const StandingDim along = standing.dims[dim];
+            if (pad.low[dim] == 0 && pad.high[dim] == 0 && pad.interior[dim] == 0)
+                continue;
+            if (!isSplit(along)) {
+                fits = along.from >= 0 && sizeOf(walk, standing, dim) == local[dim];
+                if (fits) {
+                    standing.global = walk.globals.changed(standing.global, fmt::format("pad with {} of", filler),
+                        {static_cast<std::size_t>(along.from), padText(pad.low[dim], pad.high[dim], pad.interior[dim]),
+                            after[dim]},
+                        walk.globals[filler].varies);
+                    standing.dims[dim].fill = kNoGlobal;
+                }
+                continue;
+            }
+            fits = pad.interior[dim] == 0 && hasPlace(walk, standing, dim, local[dim])
+                && after[dim] * shardCount(along.axes) <= kMostPlaces;
+            if (!fits)
+                continue;
+            const Window window = windowOf(walk, standing, dim, local[dim]);
+            const std::int64_t first = std::max<std::int64_t>(0, -pad.low[dim]);
+            const bool isFull = std::all_of(window.begin(), window.end(), [&](const std::vector<Run>& runs) {
+                std::int64_t length = 0;
+                for (const Run& run : runs)
+                    length += run.length;
+                return length == local[dim];
+            });
+            Window moved = movedRuns(window, first, after[dim], std::max<std::int64_t>(0, pad.low[dim]));
+            moved = movedRuns(moved, 0, after[dim], 0);
+            standing = withWindow(walk, standing, dim, along.axes, std::move(moved), after[dim],
+                isFull || along.fill == filler ? filler : kNoGlobal);
+        }
+        if (fits)
+            made.push_back(std::move(standing));
+    }
+    for (std::size_t dim = 0; dim < local.size(); ++dim) {
+        if (local[dim] != after[dim])
+            addViews(walk, op, dim, made);
+    }
+    return made;
+}
+
+/// Each device takes a part of its dimension that begins at a known place.
+Standings ownWindows(const Walk& walk, const Op& op)
+{
+    const Shape& local = walk.local(op.operands[0]);
+    const Shape& after = walk.local(op.results[0]);
+    std::optional<std::size_t> cut;
+    for (std::size_t dim = 0; dim < local.size(); ++dim) {
+        if (local[dim] == after[dim])
+            continue;
+        if (cut)
+            return {};
+        cut = dim;
+    }
+    const auto begins = cut ? knownNumbers(walk, op.operands[1 + *cut]) : std::nullopt;
+    if (!begins || (begins->dim >= 0 && begins->at[0].size() != 1))
+        return {};
+    Standings made;
+    for (const Standing& standing : walk.standings[op.operands[0].at()]) {
+        const StandingDim& along = standing.dims[*cut];
+        if (!hasPlace(walk, standing, *cut, local[*cut])
+            || (!along.axes.empty() && !begins->axes.empty() && along.axes != begins->axes))
+            continue;
+        const AxisRefs axes = along.axes.empty() ? begins->axes : along.axes;
+        if (along.axes.empty() && !disjoint(axes, placeAxes(standing)))
+            continue;
+        const Window window = windowOf(walk, standing, *cut, local[*cut]);
+        Window taken;
+        for (std::int64_t piece = 0; piece < shardCount(axes); ++piece) {
+            const std::int64_t begin = std::clamp<std::int64_t>((*begins)(piece, 0), 0, local[*cut] - after[*cut]);
+            taken.push_back(
+                movedRuns({window[window.size() == 1 ? 0 : static_cast<std::size_t>(piece)]}, begin, after[*cut], 0)[0]);
+        }
+        made.push_back(
+            withWindow(walk, standing, *cut, axes, std::move(taken), after[*cut], along.window ? along.fill : kNoGlobal));
+    }
+    if (cut)
+        addViews(walk, op, *cut, made);
+    return made;
+}
+
+/// Devices take the pieces of others along one split dimension, by a table that is the same for all other places.
+Standings permutedWindows(const Walk& walk, const Op& op)
+{
+    const auto& attributes = op.as<CollectiveAttributes>();
+    const auto& layout = walk.function[op.operands[0]].sharding;
+    const Mesh& mesh = walk.mesh();
+    const auto& sources = attributes.sources;
+    if (!attributes.pieces || !layout || layout->mesh != 0 || sources.size() != static_cast<std::size_t>(mesh.deviceCount())
+        || !sendsWithinGroups(attributes, mesh))
+        return {};
+    const Shape& local = walk.local(op.operands[0]);
+    Standings made;
+    for (const Standing& standing : walk.standings[op.operands[0].at()]) {
+        for (std::size_t dim = 0; dim < standing.dims.size(); ++dim) {
+            const StandingDim& along = standing.dims[dim];
+            if (!isSplit(along) || along.axes.empty() || !hasPlace(walk, standing, dim, local[dim]))
+                continue;
+            std::vector<std::int64_t> from(static_cast<std::size_t>(shardCount(along.axes)), -2);
+            bool fits = true;
+            for (std::int64_t receiver = 0; receiver < mesh.deviceCount() && fits; ++receiver) {
+                const std::int64_t sender = sources[static_cast<std::size_t>(receiver)];
+                auto& known = from[static_cast<std::size_t>(shardIndex(receiver, along.axes, mesh))];
+                const std::int64_t piece = sender < 0 ? -1 : shardIndex(sender, along.axes, mesh);
+                fits = sender < mesh.deviceCount() && (known == -2 || known == piece);
+                known = piece;
+                for (std::size_t other = 0; other < standing.dims.size() && sender >= 0 && fits; ++other) {
+                    const StandingDim& beside = standing.dims[other];
+                    fits = other == dim || beside.from < 0
+                        || shardIndex(sender, beside.axes, mesh) == shardIndex(receiver, beside.axes, mesh);
+                }
+            }
+            if (!fits)
+                continue;
+            const Window window = windowOf(walk, standing, dim, local[dim]);
+            Window taken;
+            for (const std::int64_t piece : from)
+                taken.push_back(piece < 0 ? std::vector<Run>() : window[static_cast<std::size_t>(piece)]);
+            made.push_back(withWindow(walk, standing, dim, along.axes, std::move(taken), local[dim], kNoGlobal));
+        }
+    }
+    for (std::size_t dim = 0; dim < local.size(); ++dim)
+        addViews(walk, op, dim, made);
+    return made;
+}
+
+/// True when two standings differ along one dimension only.
+bool differAlong(const Standing& a, const Standing& b, std::size_t dim)
+{
+    if (a.global != b.global || a.mesh != b.mesh || !a.isWhole() || !b.isWhole())
+        return false;
+    for (std::size_t other = 0; other < a.dims.size(); ++other) {
+        const StandingDim& x = a.dims[other];
+        const StandingDim& y = b.dims[other];
+        if (x.from != y.from || (other != dim && x.from >= 0 && (x.axes != y.axes || x.window != y.window)))
+            return false;
+    }
+    return true;
+}
+
+Standings viewsOf(const Walk& walk, ValueId value, std::size_t dim)
+{
+    Standings all;
+    for (const Standing& standing : walk.standings[value.at()]) {
+        if (standing.dims[dim].from < 0)
+            continue;
+        for (Standing& view : views(walk, standing, dim, walk.local(value)[dim]))
+            all.push_back(std::move(view));
+    }
+    return all;
+}
+
+/// select(mask, a, b): of two windows of one value.
+Standings selectedWindows(const Walk& walk, const Op& op)
+{
+    const auto mask = knownNumbers(walk, op.operands[0]);
+    if (!mask)
+        return {};
+    Standings made;
+    const Shape& local = walk.local(op.results[0]);
+    for (std::size_t dim = 0; dim < local.size(); ++dim) {
+        if (mask->dim >= 0 && static_cast<std::size_t>(mask->dim) != dim)
+            continue;
+        for (const Standing& a : viewsOf(walk, op.operands[1], dim)) {
+            const StandingDim& along = a.dims[dim];
+            const bool fits = hasPlace(walk, a, dim, local[dim]) && (mask->axes.empty() || mask->axes == along.axes);
+            if (!fits)
+                continue;
+            const Window ofA = windowOf(walk, a, dim, local[dim]);
+            const auto chosen = [&](const Window& window, bool value) {
+                Window kept;
+                for (std::size_t piece = 0; piece < window.size(); ++piece) {
+                    auto& runs = kept.emplace_back();
+                    for (const Run& run : window[piece]) {
+                        for (std::int64_t i = 0; i < run.length; ++i) {
+                            if (((*mask)(static_cast<std::int64_t>(piece), run.at + i) != 0) == value)
+                                runs.push_back({run.at + i, 1, run.start + i});
+                        }
+                    }
+                }
+                tidy(kept);
+                return kept;
+            };
+            for (const Standing& filler : walk.standings[op.operands[2].at()]) {
+                if (!filler.isUniform())
+                    continue;
+                // Outside of the window there is the filler where the mask is true for no other element.
+                const Window kept = chosen(ofA, true);
+                bool isFilled = true;
+                for (std::size_t piece = 0; piece < kept.size(); ++piece) {
+                    std::int64_t ones = 0;
+                    std::int64_t covered = 0;
+                    for (std::int64_t i = 0; i < local[dim]; ++i)
+                        ones += (*mask)(static_cast<std::int64_t>(piece), i) != 0 ? 1 : 0;
+                    for (const Run& run : kept[piece])
+                        covered += run.length;
+                    isFilled = isFilled && ones == covered;
+                }
+                Standings one{withWindow(walk, a, dim, along.axes, kept, local[dim], isFilled ? filler.global : kNoGlobal)};
+                addViews(walk, op, dim, one);
+                for (Standing& standing : one)
+                    made.push_back(std::move(standing));
+            }
+            for (const Standing& b : viewsOf(walk, op.operands[2], dim)) {
+                if (!differAlong(a, b, dim) || b.dims[dim].axes != along.axes || !hasPlace(walk, b, dim, local[dim]))
+                    continue;
+                Window both = chosen(ofA, true);
+                const Window rest = chosen(windowOf(walk, b, dim, local[dim]), false);
+                for (std::size_t piece = 0; piece < both.size(); ++piece)
+                    both[piece].insert(both[piece].end(), rest[piece].begin(), rest[piece].end());
+                made.push_back(withWindow(walk, a, dim, along.axes, std::move(both), local[dim], kNoGlobal));
+            }
+        }
+    }
+    return made;
+}
+
+/// Windows of one value, one behind the other.
+Standings joinedWindows(const Walk& walk, const Op& op)
+{
+    const std::size_t dim = op.as<ConcatenateAttributes>().dim;
+    Standings made;
+    const std::int64_t local = walk.local(op.results[0])[dim];
+    for (const Standing& first : viewsOf(walk, op.operands[0], dim)) {
+        if (!isSplit(first.dims[dim]) || !hasPlace(walk, first, dim, local))
+            continue;
+        Window joined = windowOf(walk, first, dim, walk.local(op.operands[0])[dim]);
+        std::int64_t at = walk.local(op.operands[0])[dim];
+        bool fits = true;
+        for (std::size_t i = 1; i < op.operands.size() && fits; ++i) {
+            const Standings parts = viewsOf(walk, op.operands[i], dim);
+            const std::int64_t size = walk.local(op.operands[i])[dim];
+            const auto part = std::find_if(parts.begin(), parts.end(), [&](const Standing& other) {
+                return differAlong(first, other, dim) && other.dims[dim].axes == first.dims[dim].axes;
+            });
+            fits = part != parts.end();
+            if (!fits)
+                break;
+            const Window more = movedRuns(windowOf(walk, *part, dim, size), 0, size, at);
+            for (std::size_t piece = 0; piece < joined.size(); ++piece)
+                joined[piece].insert(joined[piece].end(), more[piece].begin(), more[piece].end());
+            at += size;
+        }
+        if (fits)
+            made.push_back(withWindow(walk, first, dim, first.dims[dim].axes, std::move(joined), local, kNoGlobal));
+    }
+    addViews(walk, op, dim, made);
+    return made;
+}
+
+Standings reversedWindows(const Walk& walk, const Op& op)
+{
+    Standings made = walk.standings[op.operands[0].at()];
+    const Shape& local = walk.local(op.operands[0]);
+    for (const std::size_t dim : op.as<ReverseAttributes>().dims) {
+        Standings reversed;
+        for (const Standing& standing : made) {
+            const StandingDim& along = standing.dims[dim];
+            if (along.from < 0) {
+                reversed.push_back(standing);
+                continue;
+            }
+            const auto from = static_cast<std::size_t>(along.from);
+            if (!isSplit(along)) {
+                Standing whole = standing;
+                if (sizeOf(walk, standing, dim) == local[dim]) {
+                    whole.global = walk.globals.changed(standing.global, "reverse", {from, "all", local[dim]});
+                    reversed.push_back(std::move(whole));
+                }
+                continue;
+            }
+            if (!hasPlace(walk, standing, dim, local[dim]))
+                continue;
+            Window window = windowOf(walk, standing, dim, local[dim]);
+            const std::int64_t size = sizeOf(walk, standing, dim);
+            for (std::vector<Run>& runs : window) {
+                for (Run& run : runs)
+                    run = {local[dim] - run.at - run.length, run.length, size - run.start - run.length};
+            }
+            Standing turned = standing;
+            turned.global = walk.globals.changed(standing.global, "reverse", {from, "all", size});
+            reversed.push_back(withWindow(walk, std::move(turned), dim, along.axes, std::move(window), local[dim], kNoGlobal));
+        }
+        made = std::move(reversed);
+    }
+    return made;
+}
+
+} // namespace
+
+Standings windowStandings(const Walk& walk, const Op& op)
+{
+    switch (op.kind) {
+    case OpKind::Slice:
+        return slicedWindows(walk, op);
+    case OpKind::Pad:
+        return paddedWindows(walk, op);
+    case OpKind::DynamicSlice:
+        return ownWindows(walk, op);
+    case OpKind::CollectivePermute:
+        return permutedWindows(walk, op);
+    case OpKind::Select:
+        return selectedWindows(walk, op);
+    case OpKind::Concatenate:
+        return joinedWindows(walk, op);
+    case OpKind::Reverse:
+        return reversedWindows(walk, op);
+    case OpKind::Reshape: { // a copy
+        Standings made;
+        if (walk.local(op.operands[0]) != walk.local(op.results[0]))
+            return made;
+        for (const Standing& standing : walk.standings[op.operands[0].at()]) {
+            for (std::size_t dim = 0; dim < standing.dims.size(); ++dim) {
+                Standings one{standing};
+                addViews(walk, op, dim, one);
+                made.insert(made.end(), one.begin() + 1, one.end());
+            }
+        }
+        return made;
+    }
+    default:
+        return {};
+    }
+}
+
+} // namespace meshwright

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/partition/device_program.h"
+#include "core/program/program.h"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace meshwright {
+
+/// Why a device function could not be shown to compute its source.
+struct ProofObstacle {
+    OpId op; ///< of the device function; invalid: an argument or a result
+    std::string opName;
+    std::string value; ///< the op's result, as the program names it
+    std::string place; ///< of the op in the user's program; often empty
+    std::string reason;
+};
+
+struct FunctionProof {
+    std::string name;
+    std::size_t ops = 0; ///< of the device function
+    std::vector<ProofObstacle> obstacles; ///< empty: proved
+
+    bool isProved() const { return obstacles.empty(); }
+};
+
+struct Proof {
+    std::vector<FunctionProof> functions;
+    std::int64_t devices = 1;
+
+    bool isProved() const;
+    std::size_t ops() const;
+};
+
+/// Shows that a device function computes a source function, for every input: that each result, laid out as its sharding says, is the source's
+/// result. Equal up to the order of sums, and up to rounding where a sum moves past an op that is linear in it. Never claims more than it has
+/// shown: a function that is not proved may be right.
+///
+/// Every value of the device function gets its standing to the values of the source by one lemma for each op (lemmas.h). What the partitioner notes
+/// of layouts is checked, not trusted. `source` has a sharding for every argument; the device function's meshes are `meshes`.
+/// Source of the method: translation validation by value numbering; manual page "proving".
+FunctionProof prove(const Function& source, const DeviceFunction& device, const std::vector<NamedMesh>& meshes);
+
+/// The same for all functions of a program after propagation.
+Proof prove(const Program& source, const DeviceProgram& device);
+
+} // namespace meshwright

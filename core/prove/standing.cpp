@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/prove/standing.h"
+
+#include <algorithm>
+
+namespace meshwright {
+
+bool Standing::isUniform() const
+{
+    return partial.empty() && std::all_of(dims.begin(), dims.end(), [](const StandingDim& dim) { return dim.from < 0; });
+}
+
+AxisRefs canonical(const AxisRefs& axes)
+{
+    AxisRefs merged;
+    for (const AxisRef& axis : axes) {
+        if (axis.size > 1)
+            appendMerging(merged, axis);
+    }
+    return merged;
+}
+
+AxisRefs canonicalSet(AxisRefs axes)
+{
+    std::sort(axes.begin(), axes.end());
+    return canonical(axes);
+}
+
+bool disjoint(const AxisRefs& a, const AxisRefs& b)
+{
+    return areIndependent(canonical(a), canonical(b));
+}
+
+AxisRefs placeAxes(const Standing& standing)
+{
+    AxisRefs axes;
+    for (const StandingDim& dim : standing.dims) {
+        if (dim.from >= 0)
+            axes.insert(axes.end(), dim.axes.begin(), dim.axes.end());
+    }
+    return axes;
+}
+
+std::optional<AxisRefs> withoutEnd(const AxisRefs& axes, const AxisRefs& removed)
+{
+    AxisRefs left = axes;
+    AxisRefs right = removed;
+    while (!right.empty()) {
+        AxisRef& minor = right.back();
+        if (minor.size == 1) {
+            right.pop_back();
+            continue;
+        }
+        while (!left.empty() && left.back().size == 1)
+            left.pop_back();
+        if (left.empty())
+            return std::nullopt;
+        AxisRef& own = left.back();
+        const std::int64_t size = std::min(own.size, minor.size);
+        if (own.axis != minor.axis || own.pre * own.size != minor.pre * minor.size || own.size % size != 0
+            || minor.size % size != 0)
+            return std::nullopt;
+        own.size /= size;
+        minor.size /= size;
+    }
+    return canonical(left);
+}
+
+AxisRefs followedBy(AxisRefs axes, const AxisRefs& more)
+{
+    axes.insert(axes.end(), more.begin(), more.end());
+    return canonical(axes);
+}
+
+std::optional<AxisRefs> setWithout(const AxisRefs& all, const AxisRefs& removed)
+{
+    AxisRefs left;
+    const AxisRefs taken = canonical(removed);
+    for (const AxisRef& axis : all) {
+        // The parts of this axis that are taken, major to minor, and what is between them.
+        AxisRefs own;
+        for (const AxisRef& part : taken) {
+            if (part.axis == axis.axis && part.pre >= axis.pre && part.pre * part.size <= axis.pre * axis.size)
+                own.push_back(part);
+        }
+        std::sort(own.begin(), own.end());
+        std::int64_t pre = axis.pre;
+        for (const AxisRef& part : own) {
+            if (part.pre % pre != 0)
+                return std::nullopt;
+            left.push_back({axis.axis, pre, part.pre / pre});
+            pre = part.pre * part.size;
+        }
+        if (axis.pre * axis.size % pre != 0)
+            return std::nullopt;
+        left.push_back({axis.axis, pre, axis.pre * axis.size / pre});
+    }
+    left = canonicalSet(left);
+    if (shardCount(left) * shardCount(taken) != shardCount(all))
+        return std::nullopt;
+    return left;
+}
+
+bool isIdempotent(ReduceKind kind)
+{
+    return kind != ReduceKind::Sum && kind != ReduceKind::Product;
+}
+
+} // namespace meshwright

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/prove/global_values.h"
+#include "core/prove/standing.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace meshwright {
+
+/// A function whose values are given their standings, op by op. The source program is walked as a function on one device, which numbers its
+/// values; then the device function.
+struct Walk {
+    Walk(GlobalValues& values, const Function& walked, const std::vector<NamedMesh>& of, const std::vector<Shape>* wholeShapes)
+        : globals(values)
+        , function(walked)
+        , meshes(of)
+        , wholes(wholeShapes)
+        , standings(walked.values.size())
+    {
+    }
+
+    bool isSource() const { return wholes == nullptr; }
+    const Mesh& mesh(std::int32_t i = 0) const { return meshes[static_cast<std::size_t>(i)].mesh; }
+    const Shape& local(ValueId value) const { return function[value].type.shape; }
+    DType dtype(ValueId value) const { return function[value].type.dtype; }
+
+    GlobalValues& globals;
+    const Function& function;
+    const std::vector<NamedMesh>& meshes;
+    const std::vector<Shape>* wholes; ///< of the whole arrays, as the partitioner claims, by value; none: the source
+    std::vector<Standings> standings; ///< by value; empty: none is known
+};
+
+/// An op whose operands have been given one standing each.
+struct Site {
+    const Walk& walk;
+    const Op& op;
+    std::vector<const Standing*> operands;
+    std::string refusal; ///< why the lemma does not give a standing
+
+    ValueId value(std::size_t operand) const { return op.operands[operand]; }
+    const Shape& local(std::size_t operand) const { return walk.local(op.operands[operand]); }
+    const Shape& localResult(std::size_t result = 0) const { return walk.local(op.results[result]); }
+    DType dtype(std::size_t result = 0) const { return walk.dtype(op.results[result]); }
+    std::nullopt_t refuse(std::string why)
+    {
+        refusal = std::move(why);
+        return std::nullopt;
+    }
+};
+
+/// A standing with all dimensions of an array: copies are elements of a dimension that is as large as the partitioner claims, or whole.
+struct Framed {
+    GlobalId global = kNoGlobal;
+    Shape shape; ///< of the whole array
+    std::vector<StandingDim> dims; ///< `axes` have a meaning for copies too
+    Shape local;
+    AxisRefs partial;
+    ReduceKind kind = ReduceKind::Sum;
+    std::int32_t mesh = 0;
+
+    bool isCopy(std::size_t dim) const { return dims[dim].from < 0; }
+    bool isEven(std::size_t dim) const { return !dims[dim].window && local[dim] * shardCount(dims[dim].axes) == shape[dim]; }
+    bool isWhole(std::size_t dim) const { return dims[dim].axes.empty() && isEven(dim); }
+    std::string text() const; ///< which elements of which global value
+};
+
+/// The description of an array with copies as a value of its own (`GlobalValues::number`).
+std::string filledText(const Framed& array);
+
+/// The same elements as those of a value that has all dimensions, so that it can be padded and joined with others.
+/// Without copies of several elements the array itself, unless this `isNeeded`.
+Framed filled(const Walk& walk, Framed array, bool isNeeded = false);
+
+Framed framed(const Site& site, std::size_t operand);
+Framed framed(const Walk& walk, ValueId value, const Standing& standing);
+
+/// The piece numbers of copies may be chosen: as those of another array along a dimension.
+void adopt(Framed& array, std::size_t dim, const Framed& other, std::size_t otherDim);
+/// Same size, axes and windows.
+bool sameAlong(const Framed& a, std::size_t dimA, const Framed& b, std::size_t dimB);
+
+inline bool contains(const std::vector<std::size_t>& dims, std::size_t dim)
+{
+    return std::find(dims.begin(), dims.end(), dim) != dims.end();
+}
+
+/// The value itself, laid out by these dimensions (axes, fill, windows are taken from them).
+Standing standingOf(
+    GlobalId global, const Shape& shape, const std::vector<StandingDim>& dims, const Shape& local, std::int32_t mesh);
+
+/// True when a standing of a device's value says that it is `wanted` (of the source), laid out by `layout` without padding: each of its
+/// dimensions that is a dimension of the global value is split by these axes; copies may be split by any.
+bool standsAs(const Walk& walk, ValueId value, const Standing& standing, const Standing& wanted, const TensorSharding& layout);
+
+/// True when any value of these elements may be taken as partial over any axes: the reduction of equal parts is the part.
+bool canBePartial(const Walk& walk, const Standing& standing, ReduceKind kind);
+
+/// The attributes of an op, but for those that only say shapes; and what its blocks compute.
+std::string attributesText(const Walk& walk, const Op& op);
+
+/// The same of a kept op, but for some of its attributes.
+std::string attributesTextWithout(const Walk& walk, const Op& op, const std::set<std::string_view>& left);
+
+} // namespace meshwright
