@@ -139,14 +139,43 @@ std::optional<Standing> withOtherUnits(const Site& site, const Shape* whole)
 
 } // namespace
 
+namespace {
+
+/// True when the partitioner takes the dimensions for what they are in a standing.
+bool hasClaimedSizes(const Site& site, const Standing& standing, const Shape& claimed)
+{
+    for (std::size_t dim = 0; dim < standing.dims.size(); ++dim) {
+        const int from = standing.dims[dim].from;
+        const std::int64_t size
+            = from >= 0 ? site.walk.globals[standing.global].shape[static_cast<std::size_t>(from)] : std::int64_t{1};
+        if (claimed[dim] != size && (from >= 0 || site.localResult()[dim] == 1))
+            return false;
+    }
+    return true;
+}
+
+std::optional<Standing> regrouped(Site& site, const Shape* claimed);
+
+} // namespace
+
 std::optional<Standing> reshapeLemma(Site& site, std::size_t)
 {
     const ValueId result = site.op.results[0];
     const Shape* claimed = site.walk.isSource() ? nullptr : &(*site.walk.wholes)[result.at()];
     if (claimed != nullptr && claimed->size() != site.localResult().size())
         claimed = nullptr;
-    if (auto made = withOtherUnits(site, claimed))
+    auto made = withOtherUnits(site, claimed);
+    if (made && (claimed == nullptr || hasClaimedSizes(site, *made, *claimed)))
         return made;
+    auto other = regrouped(site, claimed);
+    return other ? other : made;
+}
+
+namespace {
+
+std::optional<Standing> regrouped(Site& site, const Shape* claimed)
+{
+    const ValueId result = site.op.results[0];
     Framed operand = framed(site, 0);
     const Shape& local = site.localResult();
     const Shape shape = claimed != nullptr ? *claimed : local;
@@ -181,6 +210,8 @@ std::optional<Standing> reshapeLemma(Site& site, std::size_t)
     made.kind = operand.kind;
     return made;
 }
+
+} // namespace
 
 std::string sliceText(std::int64_t start, std::int64_t count, std::int64_t stride)
 {

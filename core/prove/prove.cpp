@@ -77,6 +77,9 @@ private:
 
     void obstacle(OpId op, std::string reason)
     {
+        const auto& known = m_proof.obstacles;
+        if (op.valid() && std::any_of(known.begin(), known.end(), [&](const ProofObstacle& other) { return other.op == op; }))
+            return; // once is enough
         ProofObstacle made{op, {}, {}, {}, std::move(reason)};
         if (op.valid()) {
             made.opName = opName(function()[op]);
@@ -235,12 +238,34 @@ private:
             }
         }
         if (unknown.valid())
-            obstacle(unknown, fmt::format("{}: {}", what, m_reasons[unknown.at()]));
+            obstacle(unknown, fmt::format("{}: {}{}", what, m_reasons[unknown.at()], operandsText(unknown)));
         else if (strange.valid())
-            obstacle(strange, fmt::format("{}: the source computes no such value", what));
+            obstacle(strange, fmt::format("{}: the source computes no such value{}", what, operandsText(strange)));
         else
             obstacle(
                 function()[value].producer, fmt::format("{} is another value of the source, or is laid out otherwise", what));
+    }
+
+    /// How the operands of an op are laid out, as far as is shown.
+    std::string operandsText(OpId id) const
+    {
+        std::string text;
+        const auto& operands = function()[id].operands;
+        for (std::size_t i = 0; i < std::min<std::size_t>(operands.size(), 4); ++i) {
+            const Standings& known = m_walk.standings[operands[i].at()];
+            if (known.empty())
+                continue;
+            const Standing& standing = known.front();
+            const Mesh& mesh = m_walk.mesh(standing.mesh);
+            TensorSharding layout = TensorSharding::replicatedOf(standing.dims.size());
+            for (std::size_t dim = 0; dim < standing.dims.size(); ++dim)
+                layout.dims[dim].axes = standing.dims[dim].from >= 0 ? standing.dims[dim].axes : AxisRefs();
+            layout.unreduced = standing.partial;
+            layout.unreducedKind = standing.kind;
+            text += fmt::format("{}{} of {} devices' {}", text.empty() ? "; its operands are " : ", ", layoutText(layout, mesh),
+                mesh.deviceCount(), typeText(function()[operands[i]].type));
+        }
+        return text;
     }
 
     // ---- the ops
@@ -434,11 +459,11 @@ private:
 
     std::string whyYield(ValueId value, std::size_t i)
     {
-        const std::size_t before = m_proof.obstacles.size();
+        std::vector<ProofObstacle> others;
+        std::swap(others, m_proof.obstacles);
         explain(value, fmt::format("what its block gives as result {}", i));
-        const ProofObstacle why = m_proof.obstacles[before];
-        m_proof.obstacles.resize(before);
-        return fmt::format("{} ({} of {})", why.reason, why.opName, why.value);
+        std::swap(others, m_proof.obstacles);
+        return fmt::format("{} ({} of {})", others.front().reason, others.front().opName, others.front().value);
     }
 
     std::string walkWhile(const Op& op, const Control& control)
