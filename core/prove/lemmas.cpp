@@ -7,55 +7,15 @@ namespace meshwright {
 
 namespace {
 
-constexpr std::array<Lemma, kOpKindCount> kLemmas = {{
+struct OwnLemma {
+    OpKind kind;
+    LemmaFunction standing;
+};
+
+constexpr OwnLemma kOwnLemmas[] = {
     {OpKind::Constant, constantLemma},
     {OpKind::Iota, iotaLemma},
     {OpKind::RandomBits, randomBitsLemma},
-    {OpKind::Negate, elementwiseLemma},
-    {OpKind::Abs, elementwiseLemma},
-    {OpKind::Sign, elementwiseLemma},
-    {OpKind::Exp, elementwiseLemma},
-    {OpKind::Log, elementwiseLemma},
-    {OpKind::Log1p, elementwiseLemma},
-    {OpKind::Tanh, elementwiseLemma},
-    {OpKind::Logistic, elementwiseLemma},
-    {OpKind::Sqrt, elementwiseLemma},
-    {OpKind::Rsqrt, elementwiseLemma},
-    {OpKind::Sine, elementwiseLemma},
-    {OpKind::Cosine, elementwiseLemma},
-    {OpKind::Tan, elementwiseLemma},
-    {OpKind::Cbrt, elementwiseLemma},
-    {OpKind::Expm1, elementwiseLemma},
-    {OpKind::Square, elementwiseLemma},
-    {OpKind::Floor, elementwiseLemma},
-    {OpKind::Ceil, elementwiseLemma},
-    {OpKind::RoundNearestEven, elementwiseLemma},
-    {OpKind::RoundNearestAway, elementwiseLemma},
-    {OpKind::IsFinite, elementwiseLemma},
-    {OpKind::Not, elementwiseLemma},
-    {OpKind::Erf, elementwiseLemma},
-    {OpKind::Erfc, elementwiseLemma},
-    {OpKind::ErfInv, elementwiseLemma},
-    {OpKind::Convert, elementwiseLemma},
-    {OpKind::BitcastConvert, elementwiseLemma},
-    {OpKind::Add, elementwiseLemma},
-    {OpKind::Subtract, elementwiseLemma},
-    {OpKind::Multiply, elementwiseLemma},
-    {OpKind::Divide, elementwiseLemma},
-    {OpKind::Remainder, elementwiseLemma},
-    {OpKind::Maximum, elementwiseLemma},
-    {OpKind::Minimum, elementwiseLemma},
-    {OpKind::Power, elementwiseLemma},
-    {OpKind::Atan2, elementwiseLemma},
-    {OpKind::And, elementwiseLemma},
-    {OpKind::Or, elementwiseLemma},
-    {OpKind::Xor, elementwiseLemma},
-    {OpKind::ShiftLeft, elementwiseLemma},
-    {OpKind::ShiftRightLogical, elementwiseLemma},
-    {OpKind::ShiftRightArithmetic, elementwiseLemma},
-    {OpKind::Compare, elementwiseLemma},
-    {OpKind::Select, elementwiseLemma},
-    {OpKind::Clamp, elementwiseLemma},
     {OpKind::BroadcastInDim, broadcastLemma},
     {OpKind::Reshape, reshapeLemma},
     {OpKind::Transpose, transposeLemma},
@@ -72,10 +32,6 @@ constexpr std::array<Lemma, kOpKindCount> kLemmas = {{
     {OpKind::ShardingConstraint, identityLemma},
     {OpKind::PropagationBarrier, identityLemma},
     {OpKind::OptimizationBarrier, identityLemma},
-    {OpKind::Repeat, nullptr}, // control: prove.cpp
-    {OpKind::While, nullptr},
-    {OpKind::Case, nullptr},
-    {OpKind::Computation, nullptr},
     {OpKind::AllReduce, allReduceLemma},
     {OpKind::AllGather, allGatherLemma},
     {OpKind::AllSlice, allSliceLemma},
@@ -83,26 +39,42 @@ constexpr std::array<Lemma, kOpKindCount> kLemmas = {{
     {OpKind::AllToAll, allToAllLemma},
     {OpKind::CollectivePermute, permuteLemma},
     {OpKind::Reshard, identityLemma},
-    {OpKind::Send, nullptr},
-    {OpKind::Receive, nullptr},
-    {OpKind::Other, keptLemma},
-}};
+};
 
-constexpr bool isComplete()
+constexpr std::array<LemmaFunction, kOpKindCount> madeLemmas()
 {
-    for (std::size_t i = 0; i < kLemmas.size(); ++i) {
-        if (static_cast<std::size_t>(kLemmas[i].kind) != i)
+    std::array<LemmaFunction, kOpKindCount> lemmas{};
+    for (const OpInfo& op : kOpTable) {
+        LemmaFunction& lemma = lemmas[static_cast<std::size_t>(op.kind)];
+        if (op.opClass == OpClass::Unary || op.opClass == OpClass::Binary || op.opClass == OpClass::Ternary)
+            lemma = elementwiseLemma;
+        else if (isKept(op.kind))
+            lemma = keptLemma;
+    }
+    for (const OwnLemma& own : kOwnLemmas)
+        lemmas[static_cast<std::size_t>(own.kind)] = own.standing;
+    return lemmas;
+}
+
+constexpr std::array<LemmaFunction, kOpKindCount> kLemmas = madeLemmas();
+
+/// Ops with blocks are walked by prove.cpp, and transfers join stages.
+constexpr bool areComplete()
+{
+    for (const OpInfo& op : kOpTable) {
+        const bool needsNone = op.opClass == OpClass::Control || op.opClass == OpClass::Transfer;
+        if ((kLemmas[static_cast<std::size_t>(op.kind)] == nullptr) != needsNone)
             return false;
     }
     return true;
 }
-static_assert(isComplete(), "one row for each OpKind, in its order");
+static_assert(areComplete(), "every op of device programs has a lemma: that of its class, or a row of its own");
 
 } // namespace
 
-const std::array<Lemma, kOpKindCount>& lemmas()
+LemmaFunction lemmaOf(OpKind kind)
 {
-    return kLemmas;
+    return kLemmas[static_cast<std::size_t>(kind)];
 }
 
 std::optional<Standing> wholeOp(Site& site, std::size_t result)

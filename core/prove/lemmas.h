@@ -11,14 +11,9 @@ namespace meshwright {
 /// From the standings of an op's operands to that of a result, or why there is none (`Site::refusal`).
 using LemmaFunction = std::optional<Standing> (*)(Site&, std::size_t result);
 
-/// What is known of one kind of op. An op is added here by one row; those that compute element by element need no lemma of their own.
-struct Lemma {
-    OpKind kind;
-    LemmaFunction standing; ///< none: the op has blocks, or is no op of device programs
-};
-
-/// One row for each kind, in the order of OpKind.
-const std::array<Lemma, kOpKindCount>& lemmas();
+/// The lemma of a kind: its class's (element by element, kept) or that of its row in lemmas.cpp. None: the op has blocks, or is no op of device
+/// programs.
+LemmaFunction lemmaOf(OpKind kind);
 
 /// Every device computes the op as a whole, on whole operands. The last resort for every op.
 std::optional<Standing> wholeOp(Site& site, std::size_t result);

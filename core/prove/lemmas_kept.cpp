@@ -8,7 +8,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
 
 namespace meshwright {
 
@@ -365,7 +364,7 @@ std::vector<std::size_t> windowedDims(const KeptAttributes& attributes, std::siz
 std::optional<Standing> keptLemma(Site& site, std::size_t result)
 {
     const auto& other = site.op.as<OtherAttributes>();
-    const std::string_view name = baseName(other.name);
+    const OpKind kind = site.op.kind;
     if (isElementwise(site.op))
         return elementwiseLemma(site, result);
     if (isBodyCollective(site.op) || isPartitionId(site.op)) {
@@ -383,34 +382,33 @@ std::optional<Standing> keptLemma(Site& site, std::size_t result)
         const auto axes = collective->sources.empty() ? axesOfGroups(collective->groups, mesh) : std::nullopt;
         return exchangedPieces(site, *collective, axes, result);
     }
-    static const std::set<std::string_view> kRandom = {"rng", "rng_bit_generator"};
-    if (hasEffect(other) || otherClass(other) == OtherClass::Unknown || kRandom.contains(name))
+    if (hasEffect(other) || otherClass(other) == OtherClass::Unknown || kind == OpKind::Rng || kind == OpKind::RngBitGenerator)
         return site.refuse("nothing is known of what it computes");
     const std::size_t rank = site.operands.empty() ? 0 : site.local(0).size();
-    if (name == "sort" && other.captures == 0) {
+    if (kind == OpKind::Sort && other.captures == 0) {
         const auto dim = integerAt(other.attributes, "dimension").value_or(static_cast<std::int64_t>(rank) - 1);
         return alongSome(site, result, site.operands.size(),
             {static_cast<std::size_t>(dim < 0 ? dim + static_cast<std::int64_t>(rank) : dim)});
     }
-    if (name == "fft" || name == "fft_of_pairs")
+    if (kind == OpKind::Fft || kind == OpKind::FftOfPairs)
         return alongSome(site, result, site.operands.size(),
             lastDims(rank, std::max<std::size_t>(1, integersAt(other.attributes, "fft_length").size())));
-    if (name == "cholesky")
+    if (kind == OpKind::Cholesky)
         return alongSome(site, result, 1, lastDims(rank, 2));
-    if (name == "triangular_solve")
+    if (kind == OpKind::TriangularSolve)
         return alongSome(site, result, 2, lastDims(rank, 2));
-    if (name == "top_k")
+    if (kind == OpKind::TopK)
         return alongSome(site, result, 1, lastDims(rank, 1));
-    if (name == "reduce") {
+    if (kind == OpKind::VariadicReduce) {
         const auto dims = dimsAt(other.attributes, "dimensions", rank);
         if (dims)
             return keptReduction(site, result, *dims);
     }
-    if (name == "reduce_window")
+    if (kind == OpKind::ReduceWindow)
         return windowReductionLemma(site, result);
-    if (name == "select_and_scatter" && other.captures == 0)
+    if (kind == OpKind::SelectAndScatter && other.captures == 0)
         return alongSome(site, result, 2, windowedDims(other.attributes, rank));
-    if (name == "convolution")
+    if (kind == OpKind::Convolution)
         return convolutionLemma(site);
     return wholeOp(site, result);
 }

@@ -343,7 +343,7 @@ private:
                 for (Standing& standing : windowStandings(m_walk, op))
                     made.push_back(std::move(standing));
             }
-            if (const LemmaFunction lemma = lemmas()[static_cast<std::size_t>(op.kind)].standing)
+            if (const LemmaFunction lemma = lemmaOf(op.kind))
                 applyLemma(id, lemma, result, made);
             else
                 m_reasons[id.at()] = "there is no lemma of it";

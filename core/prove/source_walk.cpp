@@ -79,10 +79,10 @@ void SourceWalk::walkOther(const Op& op)
         for (const ValueId operand : op.operands)
             site.operands.push_back(&(*this)[operand]);
         std::optional<Standing> standing;
-        const LemmaFunction lemma = isIdentity ? identityLemma : lemmas()[static_cast<std::size_t>(op.kind)].standing;
+        const LemmaFunction lemma = isIdentity ? identityLemma : lemmaOf(op.kind);
         if (lemma != nullptr)
             standing = lemma(site, i);
-        if (!standing && op.kind != OpKind::Other && lemma != nullptr && !isCollective(op.kind))
+        if (!standing && !isKept(op.kind) && lemma != nullptr && !isCollective(op.kind))
             standing = wholeOp(site, i);
         define(op.results[i], standing ? *std::move(standing) : fresh(op.results[i], opName(op), ~std::uint64_t{0}));
     }

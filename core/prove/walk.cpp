@@ -162,7 +162,14 @@ struct AttributesText {
         return fmt::format("{} {}", typeText(a.type), a.partitionable);
     }
     std::string operator()(const ConvertAttributes& a) const { return dtypeName(a.dtype); }
-    std::string operator()(const CompareAttributes& a) const { return compareDirectionName(a.direction); }
+    std::string operator()(const CompareAttributes& a) const
+    {
+        return fmt::format("{} {}", compareDirectionName(a.direction), a.isTotalOrder);
+    }
+    std::string operator()(const ReducePrecisionAttributes& a) const
+    {
+        return fmt::format("{} {}", a.exponentBits, a.mantissaBits);
+    }
     std::string operator()(const BroadcastAttributes& a) const { return fmt::format("{} {}", a.shape, a.dims); }
     std::string operator()(const ReshapeAttributes& a) const { return fmt::format("{}", a.shape); }
     std::string operator()(const TransposeAttributes& a) const { return fmt::format("{}", a.permutation); }
@@ -191,11 +198,12 @@ struct AttributesText {
     {
         return fmt::format("{} {} {}", a.name, keptText(a.attributes), a.captures);
     }
-    template <typename T>
-    std::string operator()(const T&) const // of layouts and of communication: they compute nothing
-    {
-        return {};
-    }
+    // Of layouts and of communication: they compute nothing. There is no row for all: what a new type says may count.
+    std::string operator()(const ConstraintAttributes&) const { return {}; }
+    std::string operator()(const BarrierAttributes&) const { return {}; }
+    std::string operator()(const ComputationAttributes&) const { return {}; }
+    std::string operator()(const CollectiveAttributes&) const { return {}; }
+    std::string operator()(const TransferAttributes&) const { return {}; }
 };
 
 std::string blockText(const Walk& walk, BlockId id)
