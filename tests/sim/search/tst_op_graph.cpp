@@ -363,7 +363,8 @@ void TestOpGraph::search()
     for (const unsigned threads : {1U, 3U}) {
         SearchOptions options;
         options.threads = threads;
-        results.push_back(valueOf(searchProgram({"random", program, "main"}, where, options)));
+        results.push_back(
+            valueOf(searchProgram({"random", program, "main", valueOf(costOptionsOf(where.chip))}, where, options)));
     }
     const SearchResult& result = results.front();
     QVERIFY(result.complete);
@@ -386,7 +387,8 @@ void TestOpGraph::search()
     stop.request_stop();
     SearchOptions stopped;
     stopped.stop = stop.get_token();
-    const SearchResult none = valueOf(searchProgram({"random", program, "main"}, where, stopped));
+    const SearchResult none
+        = valueOf(searchProgram({"random", program, "main", valueOf(costOptionsOf(where.chip))}, where, stopped));
     QVERIFY(!none.complete && none.plans.empty());
     QCOMPARE(orderedFactors(8, 2), (std::vector<std::vector<std::int64_t>>{{8}, {2, 4}, {4, 2}}));
     QCOMPARE(orderedFactors(1, 3), (std::vector<std::vector<std::int64_t>>{{1}}));
