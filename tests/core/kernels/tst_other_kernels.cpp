@@ -200,13 +200,11 @@ void TestOtherKernels::values_data()
             "  %2 = stablehlo.count_leading_zeros %b : tensor<2xui16>\n"
             "  return %0, %1, %2 : tensor<3xi8>, tensor<3xi8>, tensor<2xui16>"),
         {{0, 7, -1}, {1, 65535}}, {{0, 3, 8}, {8, 5, 0}, {15, 0}});
-    // Denormal numbers of f16 stay, its format has them; of four bits of mantissa, 2^-14 (1 + 1/32) is half way and goes to the even one.
+    // Of four bits of mantissa, 1 + 1/32 is half way and goes to the even one, as 1 + 3/32 does.
     row("fewer bits of a narrow type",
         functionText("%a: tensor<3xf16>", "tensor<3xf16>",
-            "  %0 = stablehlo.reduce_precision %a, format = e5m4 : tensor<3xf16>\n"
-            "  %c = stablehlo.constant dense<16384.0> : tensor<3xf16>\n"
-            "  %1 = stablehlo.multiply %0, %c : tensor<3xf16>\n  return %1 : tensor<3xf16>"),
-        {{0x1p-15, 0x1p-14 * (1.0 + 0x1p-5), 0x1p-14 * (1.0 + 0x3p-5)}}, {{0.5, 1.0, 1.125}});
+            "  %0 = stablehlo.reduce_precision %a, format = e5m4 : tensor<3xf16>\n  return %0 : tensor<3xf16>"),
+        {{1.0 + 0x1p-5, 1.0 + 0x3p-5, -3}}, {{1, 1.125, -3}});
     // -NaN, -infinity .. -0, +0 .. infinity, NaN.
     row("total order",
         functionText("%a: tensor<4xf32>, %b: tensor<4xf32>", "tensor<4xi1>, tensor<4xi1>",
@@ -224,11 +222,12 @@ void TestOtherKernels::values_data()
             "  %0 = chlo.digamma %a : tensor<4xf32> -> tensor<4xf32>\n  return %0 : tensor<4xf32>"),
         {{1, 0.5, -0.5, 20}}, {{-0.57721566, -1.96351003, 0.036489974, 2.97052399}});
     row("the next number",
-        functionText("%a: tensor<2xf32>, %b: tensor<2xf32>", "tensor<2xf32>",
-            "  %0 = chlo.next_after %a, %b : tensor<2xf32>, tensor<2xf32> -> tensor<2xf32>\n"
-            "  %1 = stablehlo.subtract %0, %a : tensor<2xf32>\n  %c = stablehlo.constant dense<8388608.0> : tensor<2xf32>\n"
-            "  %2 = stablehlo.multiply %1, %c : tensor<2xf32>\n  return %2 : tensor<2xf32>"),
-        {{1, 1}, {2, 0}}, {{1, -0.5}});
+        functionText("%a: tensor<3xf32>, %b: tensor<3xf32>", "tensor<3xi1>, tensor<3xi1>",
+            "  %0 = chlo.next_after %a, %b : tensor<3xf32>, tensor<3xf32> -> tensor<3xf32>\n"
+            "  %1 = stablehlo.compare GT, %0, %a, FLOAT : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xi1>\n"
+            "  %2 = stablehlo.compare LT, %0, %a, FLOAT : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xi1>\n"
+            "  return %1, %2 : tensor<3xi1>, tensor<3xi1>"),
+        {{1, 1, 1}, {2, 0, 1}}, {{1, 0, 0}, {0, 1, 0}});
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     row("is_inf",
         functionText("%a: tensor<3xf32>", "tensor<3xi1>",
