@@ -86,7 +86,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>> kMayUse = {
     {"ui/report", {"ui/widgets", "ui/jobs"}},
     {"ui/window", {"ui/study", "ui/mesh", "ui/layout", "ui/collectives", "ui/timeline", "ui/memory", "ui/training", "ui/report"}},
     {"app/terminal", {"core/diagnose", "core/text", "sim/report"}},
-    {"app/verbs", {"app/terminal", "sim/session", "sim/validate", "sim/calibrate"}},
+    {"app/verbs", {"core/prove", "app/terminal", "sim/session", "sim/validate", "sim/calibrate"}},
     {"app/cli", {"app/verbs"}},
     {"app/gui", {"ui/window"}},
 };

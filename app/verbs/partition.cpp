@@ -5,6 +5,7 @@
 #include "core/partition/explicit_reshards.h"
 #include "core/partition/partition.h"
 #include "core/partition/reshard_passes.h"
+#include "core/prove/prove.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -14,7 +15,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 
 namespace meshwright::cli {
 
@@ -30,15 +33,32 @@ constexpr std::array kPassNames = {"all", "insert-reshards", "reshard-to-collect
 struct Partitioned {
     Program program;
     std::vector<std::vector<CollectiveUse>> collectives; ///< of each function
+    std::string proof = {}; ///< whether it is shown to compute the program; empty: not asked
 };
 
-Result<Partitioned> onShards(Program program, const PartitionOptions& options)
+/// What the proof says, in one line.
+std::string proofNote(const PartitionedProgram& partitioned)
+{
+    const auto start = std::chrono::steady_clock::now();
+    const Proof proof = prove(partitioned.propagated, partitioned.device);
+    const std::string seconds = formatSeconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    if (proof.isProved())
+        return fmt::format("proved in {}: it computes the program, up to the order of sums", seconds);
+    const auto open
+        = std::find_if(proof.functions.begin(), proof.functions.end(), [](const auto& function) { return !function.isProved(); });
+    const ProofObstacle& first = open->obstacles.front();
+    return fmt::format("not proved ({}): {}: {} {}; `meshwright prove` says why", seconds, open->name, first.opName, first.value);
+}
+
+Result<Partitioned> onShards(Program program, const PartitionOptions& options, bool proves)
 {
     auto partitioned = propagateAndPartition(std::move(program), options);
     if (!partitioned)
         return partitioned.error();
-    DeviceStage& stage = partitioned->device.stages.front();
     Partitioned result;
+    if (proves)
+        result.proof = proofNote(*partitioned);
+    DeviceStage& stage = partitioned->device.stages.front();
     for (DeviceFunction& device : stage.functions) {
         result.collectives.push_back(collectivesOf(device, stage.mesh()));
         result.program.functions.push_back(std::move(device.function));
@@ -47,11 +67,11 @@ Result<Partitioned> onShards(Program program, const PartitionOptions& options)
     return result;
 }
 
-Result<Partitioned> runPass(Program program, Pass pass, bool shardy)
+Result<Partitioned> runPass(Program program, Pass pass, bool shardy, bool proves)
 {
     if (pass == Pass::All || pass == Pass::GlobalToLocal) {
         return onShards(std::move(program),
-            {.style = shardy ? ReshardStyle::Shardy : ReshardStyle::Cheapest, .localOnly = pass == Pass::GlobalToLocal});
+            {.style = shardy ? ReshardStyle::Shardy : ReshardStyle::Cheapest, .localOnly = pass == Pass::GlobalToLocal}, proves);
     }
     Partitioned result;
     for (Function& function : program.functions) {
@@ -128,13 +148,16 @@ int runPartition(const PartitionVerbOptions& options, Output& output)
         return fail(program.error(), output);
     if (program->meshes.empty())
         return fail({sim::noMesh(options.file == "-" ? "standard input" : options.file)}, output);
-    const auto partitioned = runPass(*std::move(program), static_cast<Pass>(pass), options.shardy);
+    const auto partitioned
+        = runPass(*std::move(program), static_cast<Pass>(pass), options.shardy, options.proves && output.format == Format::Text);
     if (!partitioned)
         return fail(inFile(partitioned.error(), options.file), output);
     if (output.format == Format::Json)
         return writeResult(partitionJson(*partitioned, static_cast<Pass>(pass), options.shardy), options.result, output);
     const std::string narration = collectivesText(*partitioned);
     output.narrate(narration.substr(0, narration.size() - 1));
+    if (!partitioned->proof.empty())
+        output.narrate(partitioned->proof);
     return writeResult(writeProgram(partitioned->program), options.result, output);
 }
 

@@ -30,7 +30,8 @@ constexpr const char* kPartitionExamples = R"help(  meshwright partition program
 
 constexpr const char* kProveExamples = R"help(  meshwright prove program.mlir
   meshwright prove study.yaml --set mesh.data=64
-  meshwright prove program.mlir --format json)help";
+  meshwright prove program.mlir --format json
+  meshwright prove device.mlir --against program.mlir)help";
 
 } // namespace
 
@@ -98,6 +99,7 @@ void addPartition(VerbTable& table)
             "--only", options->only, "One pass, without propagation: insert-reshards, reshard-to-collectives or global-to-local")
         ->type_name("PASS");
     verb.app->add_flag("--shardy", options->shardy, "Place collectives as Shardy does, instead of moving the fewest bytes");
+    verb.app->add_flag("!--no-prove", options->proves, "Do not prove that the result computes the program");
     verb.addFile("-o,--output", options->result, "File to write instead of standard output", WrittenFile::Kind::Result);
 }
 
@@ -109,6 +111,8 @@ void addProve(VerbTable& table)
     verb.needed.push_back(
         verb.app->add_option("FILE", options->file, "A study, or StableHLO text with Shardy's shardings; - is standard input")
             ->type_name(""));
+    verb.app->add_option("--against", options->against, "The program that FILE, the program of one device, is to compute")
+        ->type_name("SOURCE");
     addSettings(*verb.app, options->settings);
     verb.addFile("-o,--output", options->result, "File to write instead of standard output", WrittenFile::Kind::Result);
 }

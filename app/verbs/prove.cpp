@@ -80,6 +80,16 @@ Result<TimedProof> proofOfStudy(const Study& study)
     return timed;
 }
 
+/// Of a device program that is read from a text, as it stands there.
+Result<TimedProof> proofAgainst(Program device, const ProveOptions& options, Output& output)
+{
+    const auto source = readProgramFile(options.against, output);
+    if (!source)
+        return source.error();
+    const auto start = std::chrono::steady_clock::now();
+    return TimedProof{prove(*source, deviceProgramOf(std::move(device))), 0.0, secondsSince(start)};
+}
+
 std::string proofText(const TimedProof& timed)
 {
     const Proof& proof = timed.proof;
@@ -137,7 +147,8 @@ int runProve(const ProveOptions& options, Output& output)
             return fail(program.error(), output);
         if (program->meshes.empty())
             return fail({sim::noMesh(name)}, output);
-        timed = proofOfProgram(*std::move(program));
+        timed
+            = options.against.empty() ? proofOfProgram(*std::move(program)) : proofAgainst(*std::move(program), options, output);
     } else {
         const auto study = loadStudy(options.file, options.settings);
         if (!study)

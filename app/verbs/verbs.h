@@ -305,6 +305,7 @@ struct PartitionVerbOptions {
     std::string file; ///< StableHLO text
     std::string only; ///< one pass; empty: propagation and all passes
     bool shardy = false; ///< placed as Shardy does instead of by the least bytes
+    bool proves = true; ///< says whether the result is proved
     std::string result; ///< where the result goes; empty or `-`: standard output
 };
 /// A program on shards with its collectives, which are narrated with their causes or listed (`meshwright.partition/1`).
@@ -312,7 +313,8 @@ struct PartitionVerbOptions {
 int runPartition(const PartitionVerbOptions& options, Output& output);
 
 struct ProveOptions {
-    std::string file; ///< StableHLO text or a study
+    std::string file; ///< StableHLO text or a study; with `against` the text of a device program
+    std::string against; ///< StableHLO text: the program that `file` is to compute; empty: `file` is partitioned
     std::vector<std::string> settings; ///< of a study
     std::string result; ///< where the result goes; empty or `-`: standard output
 };

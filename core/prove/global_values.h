@@ -70,6 +70,10 @@ public:
     /// Notes that `whole` is made of elements of a value of the source program.
     void embed(GlobalId of, const Embedding& embedding);
 
+    /// Whether arrays of copies have been numbered (`filled`).
+    void noteFilled() { m_hasFilled = true; }
+    bool hasFilled() const { return m_hasFilled; }
+
     /// What is numbered from now on belongs to the source program, or not.
     void setInSource(bool isInSource) { m_isInSource = isInSource; }
     std::size_t count() const { return m_values.size(); }
@@ -87,6 +91,7 @@ private:
     std::unordered_map<std::string, GlobalId> m_numbers;
     std::vector<std::shared_ptr<const std::string>> m_blobs;
     bool m_isInSource = true;
+    bool m_hasFilled = false;
 };
 
 } // namespace meshwright

@@ -147,7 +147,12 @@ private:
         if (layout.dims.size() != even.dims.size())
             return false;
         for (std::size_t dim = 0; dim < even.dims.size(); ++dim) {
-            if (canonical(layout.dims[dim].axes) != canonical(even.dims[dim].axes))
+            const AxisRefs wanted = canonical(even.dims[dim].axes);
+            const AxisRefs axes = canonical(layout.dims[dim].axes);
+            const bool mayBeMore = even.dims[dim].open
+                && std::equal(wanted.begin(), wanted.end(), axes.begin(),
+                    axes.begin() + static_cast<std::ptrdiff_t>(std::min(wanted.size(), axes.size())));
+            if (axes != wanted && !mayBeMore)
                 return false;
         }
         return canonicalSet(layout.unreduced) == canonicalSet(even.unreduced)
@@ -304,10 +309,12 @@ private:
     {
         const bool hasCopies
             = std::any_of(standing.dims.begin(), standing.dims.end(), [](const StandingDim& dim) { return dim.from < 0; });
-        const Framed array = framed(m_walk, value, standing);
-        if (hasCopies && standing.isWhole() && m_globals.find(filledText(array)) != kNoGlobal) {
-            const Framed all = filled(m_walk, array, true);
-            made.push_back(standingOf(all.global, all.shape, all.dims, all.local, all.mesh));
+        if (hasCopies && standing.isWhole() && m_globals.hasFilled()) {
+            const Framed array = framed(m_walk, value, standing);
+            if (m_globals.find(filledText(array)) != kNoGlobal) {
+                const Framed all = filled(m_walk, array, true);
+                made.push_back(standingOf(all.global, all.shape, all.dims, all.local, all.mesh));
+            }
         }
         const auto borders = m_source.borders.find(standing.global);
         if (borders == m_source.borders.end())
@@ -555,6 +562,26 @@ Proof prove(const Program& source, const DeviceProgram& device)
         }
     }
     return proof;
+}
+
+DeviceProgram deviceProgramOf(Program program)
+{
+    DeviceProgram made;
+    DeviceStage& stage = made.stages.emplace_back();
+    stage.meshes = std::move(program.meshes);
+    for (Function& function : program.functions) {
+        DeviceFunction& device = stage.functions.emplace_back();
+        for (Value& value : function.values) {
+            Shape shape = value.type.shape;
+            if (!value.sharding)
+                value.sharding = TensorSharding::replicatedOf(shape.size());
+            for (std::size_t dim = 0; dim < std::min(shape.size(), value.sharding->dims.size()); ++dim)
+                shape[dim] *= shardCount(value.sharding->dims[dim].axes);
+            device.globalShapes.push_back(std::move(shape));
+        }
+        device.function = std::move(function);
+    }
+    return made;
 }
 
 } // namespace meshwright

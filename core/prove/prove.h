@@ -47,4 +47,7 @@ FunctionProof prove(const Function& source, const DeviceFunction& device, const 
 /// The same for all functions of a program after propagation.
 Proof prove(const Program& source, const DeviceProgram& device);
 
+/// A program of one device that was read from a text, as one stage: values lie as their shardings say (whole without one), in pieces of one size.
+DeviceProgram deviceProgramOf(Program program);
+
 } // namespace meshwright

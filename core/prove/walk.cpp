@@ -30,6 +30,7 @@ Framed filled(const Walk& walk, Framed array, bool isNeeded)
         hasCopies = hasCopies || (array.isCopy(dim) && array.shape[dim] != 1);
     if (!hasCopies)
         return array;
+    walk.globals.noteFilled();
     const DType dtype = walk.globals[array.global].dtype;
     array.global = walk.globals.number(filledText(array), array.shape, dtype, walk.globals[array.global].varies);
     for (std::size_t dim = 0; dim < array.dims.size(); ++dim)

@@ -408,7 +408,9 @@ void TestPartitionVerbs::partitionNarrates()
     QVERIFY2(outcome.err.contains("reduce_scatter  y         1         512 B"), outcome.err);
     QVERIFY2(outcome.out.contains("sdy.reduce_scatter [{\"y\"}, {}] %0 out_sharding=<@mesh, [{\"y\"}, {}]>"), outcome.out);
     QVERIFY2(outcome.out.contains("tensor<4x16xf32>"), outcome.out);
+    QVERIFY2(outcome.err.contains("proved in "), outcome.err);
     QVERIFY(run({"partition", "-", "-q"}, kProduct).err.isEmpty());
+    QVERIFY(!run({"partition", "-", "--no-prove"}, kProduct).err.contains("proved"));
 }
 
 void TestPartitionVerbs::partitionJson()
@@ -437,14 +439,16 @@ void TestPartitionVerbs::proves()
     QCOMPARE(errorsAgainst("proof-1.json", json.out), QStringList());
     QVERIFY(jsonOf(json)["proved"].toBool());
 
-    // Nothing is known of what the call computes.
+    // Nobody knows what numbers it draws.
     QByteArray unknown = kProduct;
-    unknown.replace(
-        "    return %0", "    %1 = stablehlo.custom_call @mystery(%0) : (tensor<8x16xf32>) -> tensor<8x16xf32>\n    return %1");
+    unknown.replace("    return %0", R"(    %a = stablehlo.constant dense<0.0> : tensor<f32>
+    %s = stablehlo.constant dense<[8, 16]> : tensor<2xi64>
+    %1 = "stablehlo.rng"(%a, %a, %s) {rng_distribution = #stablehlo<rng_distribution UNIFORM>} : (tensor<f32>, tensor<f32>, tensor<2xi64>) -> tensor<8x16xf32>
+    return %1)");
     const Outcome unproved = run({"prove", "-"}, unknown);
     QCOMPARE(unproved.code, 5);
     QVERIFY2(unproved.out.startsWith("not proved: "), unproved.out);
-    QVERIFY2(unproved.out.contains("custom_call"), unproved.out);
+    QVERIFY2(unproved.out.contains("main, stablehlo.rng"), unproved.out);
     const Outcome unknownJson = run({"prove", "-", "--format", "json"}, unknown);
     QCOMPARE(errorsAgainst("proof-1.json", unknownJson.out), QStringList());
     QVERIFY(!jsonOf(unknownJson)["proved"].toBool());
