@@ -473,14 +473,6 @@ std::vector<std::string> Checker::axisNames() const
     return names;
 }
 
-std::int64_t devicesIn(const std::vector<MeshAxis>& axes)
-{
-    std::int64_t count = 1;
-    for (const MeshAxis& axis : axes)
-        count *= axis.size;
-    return count;
-}
-
 } // namespace
 
 Problems checkStudyParts(const Study& study, const ReadGaps& gaps)

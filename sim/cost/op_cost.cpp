@@ -12,6 +12,13 @@
 
 namespace meshwright::sim {
 
+std::string flopText(double count, const char* unit)
+{
+    const std::string number = formatCount(count);
+    const bool prefixed = number.back() < '0' || number.back() > '9';
+    return fmt::format("{}{}{}", number, prefixed ? "" : " ", unit);
+}
+
 namespace {
 
 constexpr std::int64_t kOldMatrixUnitSide = 128; ///< of TPU v2 to v5p; later ones are listed in the catalogue
@@ -25,14 +32,6 @@ constexpr std::int64_t kGpuSplitDepth = 512;
 double filled(std::int64_t size, std::int64_t unit)
 {
     return static_cast<double>(size) / static_cast<double>(ceilDiv(size, unit) * unit);
-}
-
-/// `1.10 TFLOP`, `950 FLOP/s`.
-std::string flopText(double count, const char* unit)
-{
-    const std::string number = formatCount(count);
-    const bool prefixed = number.back() < '0' || number.back() > '9';
-    return fmt::format("{}{}{}", number, prefixed ? "" : " ", unit);
 }
 
 double gpuTileEfficiency(const MatmulDims& dims, std::optional<std::int64_t> multiprocessors)
