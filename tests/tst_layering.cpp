@@ -65,7 +65,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>> kMayUse = {
     {"sim/simulate", {"sim/network", "sim/cost", "core/schedule"}},
     {"sim/chakra", {"sim/simulate"}},
     {"sim/calibrate", {"sim/simulate", "core/runtime", "core/text"}},
-    {"sim/transformer", {"sim/collective", "core/schedule"}},
+    {"sim/transformer", {"sim/collective", "sim/cost", "core/schedule"}},
     {"sim/validate", {"sim/transformer"}},
     {"sim/search", {"sim/transformer", "sim/simulate"}},
     {"sim/sweep", {"core/ranks", "core/study"}},

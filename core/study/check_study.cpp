@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/arrays.h"
 #include "core/study/check_pipeline.h"
+#include "core/study/check_sharding.h"
 #include "core/study/legal_sizes.h"
-#include "core/study/spec_findings.h"
 #include "core/study/study_parts.h"
 #include "core/study/transformer_keys.h"
-#include "core/study/yaml_text.h"
 #include "core/support/checked.h"
 #include "core/support/text.h"
 
@@ -13,7 +12,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 
 namespace meshwright {
 
@@ -22,7 +20,6 @@ namespace {
 /// The digits that come with Meshwright: 8 x 8 pixels, ten classes.
 constexpr std::int64_t kDigitsInputs = 64;
 constexpr std::int64_t kDigitsClasses = 10;
-constexpr std::int64_t kDigitsTrainingRows = 1500;
 constexpr std::int64_t kDigitsTokens = 27; // 17 shades and 10 classes
 
 /// Of a step: each is a task of every stage, or a turn of a loop.
@@ -55,7 +52,7 @@ public:
         checkPipeline();
         checkFaults();
         checkNetwork();
-        checkSharding();
+        append(m_problems, checkSharding(m_study, {m_gaps, m_axisNames, arrays(), canAssign() ? &assigned() : nullptr}));
         return std::move(m_problems);
     }
 
@@ -114,15 +111,7 @@ private:
     void checkFaults();
     void checkNetwork();
     void checkWord(const std::string& word, const std::vector<std::string>& words, const std::string& path);
-    void checkSharding();
-    void checkNames(const std::vector<StudyArray>& arrays);
-    void checkRuleUse(const std::vector<AssignedSpec>& assigned);
-    bool checkAxes(const PartitionSpec& spec, const std::string& path);
-    void checkAssigned(const AssignedSpec& assigned);
-    std::vector<std::string> fixOf(const Problem& problem, const SpecFinding& finding, const AssignedSpec& assigned);
-    std::optional<std::int64_t> fittingBatch();
     std::vector<std::string> axisNames() const;
-    std::vector<std::vector<MeshAxis>> meshes() const;
 
     const std::vector<StudyArray>& arrays()
     {
@@ -131,7 +120,9 @@ private:
         return *m_arrays;
     }
 
-    /// Precondition: m_sizesGood.
+    bool canAssign() const { return m_sizesGood && !m_gaps.sizes && !m_gaps.axes; }
+
+    /// Precondition: canAssign().
     const std::vector<AssignedSpec>& assigned()
     {
         if (!m_assigned)
@@ -146,7 +137,6 @@ private:
     std::optional<std::vector<AssignedSpec>> m_assigned;
     Problems m_problems;
     bool m_sizesGood = true; ///< of the model, the batch and all meshes
-    int m_fixes = 0; ///< of specs, that were worked out
 };
 
 void Checker::checkHardware()
@@ -445,7 +435,7 @@ void Checker::checkDigitsBatch()
         Problem& problem = report("MW1436",
             fmt::format("a batch of {} is more than the {} digits that are for training", m_study.batch, kDigitsTrainingRows),
             fmt::format("use a batch of at most {}", kDigitsTrainingRows), "batch");
-        if (const auto batch = fittingBatch())
+        if (const auto batch = canAssign() ? fittingBatch(m_study, assigned()) : std::nullopt)
             problem.fixSettings = {fmt::format("batch={}", *batch)};
     }
 }
@@ -481,215 +471,6 @@ std::vector<std::string> Checker::axisNames() const
     for (const StudyPhase& phase : m_study.phases)
         add(phase.mesh);
     return names;
-}
-
-std::vector<std::vector<MeshAxis>> Checker::meshes() const
-{
-    std::vector<std::vector<MeshAxis>> all = {m_study.mesh};
-    for (const StudyPhase& phase : m_study.phases)
-        all.push_back(phase.mesh);
-    return all;
-}
-
-/// True when the axes of a spec are known, each used once. What a logical axis stands for is a list, anything else a spec.
-bool Checker::checkAxes(const PartitionSpec& spec, const std::string& path)
-{
-    if (m_gaps.axes)
-        return false;
-    const std::vector<SpecFinding> findings = axisFindings(spec, m_axisNames);
-    if (findings.empty())
-        return true;
-    std::vector<std::string> fix;
-    if (const PartitionSpec known = withKnownAxes(spec, m_axisNames); axisFindings(known, m_axisNames).empty()) {
-        const bool isLogical = path.starts_with("sharding.rules");
-        fix.push_back(isLogical ? fmt::format("{}[1]={}", path, namesText(known.dims.front()))
-                                : fmt::format("{}={}", path, specText(known)));
-    }
-    for (const SpecFinding& finding : findings) {
-        m_problems.push_back(finding.problem);
-        m_problems.back().place = m_study.placeOf(path);
-        m_problems.back().fixSettings = fix;
-    }
-    return false;
-}
-
-/// The first entry of a rule's spec that says something, as a setting.
-std::vector<std::string> oneEntry(const PartitionSpec& spec, const std::string& path)
-{
-    const auto entry = std::find_if(spec.dims.begin(), spec.dims.end(), [](const auto& axes) { return !axes.empty(); });
-    if (entry == spec.dims.end())
-        return {};
-    return {fmt::format("{}.spec={}", path, specText(PartitionSpec{{*entry}}))};
-}
-
-void Checker::checkSharding()
-{
-    std::set<std::string> badSpecs; // paths of specs whose axes are wrong: nothing more is said of them
-    for (const ShardingEntry& entry : m_study.sharding.entries) {
-        if (!checkAxes(entry.spec, entry.path))
-            badSpecs.insert(entry.path);
-    }
-    for (std::size_t i = 0; i < m_study.sharding.match.size(); ++i) {
-        const std::string path = fmt::format("sharding.match[{}]", i);
-        const MatchRule& rule = m_study.sharding.match[i];
-        if (rule.minElements < 0)
-            checkSize(rule.minElements, 0, "min_elements", path + ".min_elements");
-        if (rule.largestDivisibleDim && rule.spec.dims.size() != 1)
-            report("MW1427",
-                fmt::format("{} has {} entries, but \"divisible: largest_dim\" puts one entry on one dimension",
-                    specText(rule.spec), rule.spec.dims.size()),
-                "give one entry: spec: [data]", path + ".spec")
-                .fixSettings
-                = oneEntry(rule.spec, path);
-        else if (checkAxes(rule.spec, path + ".spec"))
-            continue;
-        badSpecs.insert(path);
-    }
-    for (std::size_t i = 0; m_study.sharding.ruleList.empty() && i < m_study.sharding.rules.size(); ++i) {
-        const LogicalRule& rule = m_study.sharding.rules[i];
-        if (!checkAxes(PartitionSpec{{rule.target.axes}}, fmt::format("sharding.rules[{}]", i)))
-            badSpecs.insert("sharding.rules");
-    }
-
-    if (arrays().empty())
-        return;
-    checkNames(arrays());
-    if (!m_sizesGood || m_gaps.sizes || m_gaps.axes)
-        return;
-    for (const AssignedSpec& one : assigned()) {
-        if (!badSpecs.contains(one.path))
-            checkAssigned(one);
-    }
-    checkRuleUse(assigned());
-}
-
-std::string withoutDigits(std::string name)
-{
-    std::erase_if(name, [](char c) { return c >= '0' && c <= '9'; });
-    return name;
-}
-
-void Checker::checkNames(const std::vector<StudyArray>& arrays)
-{
-    std::vector<std::string> names;
-    for (const StudyArray& array : arrays)
-        names.push_back(array.name);
-    const std::set<std::string> known(names.begin(), names.end());
-    const std::size_t layers = m_study.mlp() != nullptr ? m_study.mlp()->layers.size() - 1
-                                                        : static_cast<std::size_t>(m_study.transformer()->config.layers);
-    const std::string examples = m_study.mlp() != nullptr
-        ? fmt::format("names are x, y, layers.0.w to layers.{}.w, opt.m.NAME, grad.NAME, act.layers.N", layers - 1)
-        : std::string("names are x, y, embedding.w, layers.attention.q.w and such, opt.m.NAME, grad.NAME, act.layers");
-    int searched = 0; // comparing with all names takes its time: the first wrong names say enough
-    for (const ShardingEntry& entry : m_study.sharding.entries) {
-        const bool isGlob = entry.name.find_first_of("*?") != std::string::npos;
-        if (known.contains(entry.name) || (isGlob && std::any_of(arrays.begin(), arrays.end(), [&](const StudyArray& array) {
-                return globCatches(entry.name, array);
-            })))
-            continue;
-        constexpr int kMostSearched = 20;
-        const auto near = searched++ < kMostSearched ? nearestName(entry.name, names) : std::nullopt;
-        const bool otherLayer = near && withoutDigits(*near) == withoutDigits(entry.name);
-        Problem& problem = report("MW1429", fmt::format("no array has the name \"{}\"", entry.name),
-            otherLayer ? fmt::format("the model has the layers 0 to {}: remove the spec", layers - 1)
-                : near ? fmt::format("did you mean \"{}\"?", *near)
-                       : examples,
-            entry.path);
-        const auto& entries = m_study.sharding.entries;
-        const bool isFree
-            = near && std::none_of(entries.begin(), entries.end(), [&](const ShardingEntry& e) { return e.name == *near; });
-        if (otherLayer)
-            problem.fixSettings = {entry.path + "="};
-        else if (isFree && entry.path == "sharding." + entry.name)
-            problem.fixSettings
-                = {entry.path + "=", fmt::format("sharding.{}={}", *near, specText(entry.spec))}; // the old name goes
-    }
-}
-
-void Checker::checkRuleUse(const std::vector<AssignedSpec>& assigned)
-{
-    for (std::size_t i = 0; i < m_study.sharding.match.size(); ++i) {
-        if (std::any_of(assigned.begin(), assigned.end(), [&](const AssignedSpec& one) { return one.rule == i; }))
-            continue;
-        const std::string& glob = m_study.sharding.match[i].glob;
-        report("MW1431", fmt::format("the rule for \"{}\" matches no array", glob),
-            "remove it, or put it before the rule that matches its arrays", fmt::format("sharding.match[{}]", i),
-            "the first rule that matches an array decides; specs by name come before all rules", Severity::Warning);
-    }
-    for (std::size_t i = 0; m_study.sharding.ruleList.empty() && i < m_study.sharding.rules.size(); ++i) {
-        const bool applied = std::any_of(assigned.begin(), assigned.end(), [&](const AssignedSpec& one) {
-            return std::any_of(one.trace.begin(), one.trace.end(),
-                [&](const LogicalStep& step) { return step.rule == i && step.verdict == LogicalVerdict::Applied; });
-        });
-        if (!applied)
-            report("MW1431", fmt::format("the rule for the logical axis {} applies to nothing", m_study.sharding.rules[i].name),
-                "remove it, or put it before the rule that takes its dimension or its axes", fmt::format("sharding.rules[{}]", i),
-                "logical axis rules apply in order, each dimension and each mesh axis once, to arrays that nothing above matched",
-                Severity::Warning);
-    }
-}
-
-void Checker::checkAssigned(const AssignedSpec& assigned)
-{
-    const auto check = [&](const std::vector<MeshAxis>& mesh, const std::string& where) {
-        for (const SpecFinding& finding : fitFindings(assigned.spec, assigned.array, mesh, where)) {
-            m_problems.push_back(finding.problem);
-            m_problems.back().place = m_study.placeOf(assigned.path);
-            m_problems.back().fixSettings = fixOf(finding.problem, finding, assigned);
-            if (finding.problem.id == "MW1101")
-                return false; // on every mesh
-        }
-        return true;
-    };
-    bool goesOn = check(m_study.mesh, "");
-    for (std::size_t i = 0; goesOn && i < m_study.phases.size(); ++i)
-        goesOn = check(m_study.phases[i].mesh, fmt::format(" in phases[{}]", i));
-}
-
-/// Another batch where the batch does not divide; else a spec of the array's own, which leaves dimensions whole.
-std::vector<std::string> Checker::fixOf(const Problem& problem, const SpecFinding& finding, const AssignedSpec& assigned)
-{
-    constexpr int kMostFixes = 100; // of an endless list of problems nobody needs more
-    if (++m_fixes > kMostFixes)
-        return {};
-    if (problem.id == "MW1104" && assigned.array.meaning[finding.dim] == "batch") {
-        if (const auto batch = fittingBatch())
-            return {fmt::format("batch={}", *batch)};
-    }
-    const PartitionSpec fitting = withFittingAxes(assigned.spec, assigned.array.shape, meshes());
-    return {fmt::format("{}={}", ownSpecPath(m_study, assigned.array.name), specText(fitting))};
-}
-
-/// The batch next to the study's, if possible not larger, that divides wherever it is split and that the data can fill.
-std::optional<std::int64_t> Checker::fittingBatch()
-{
-    if (!m_sizesGood || m_gaps.sizes || m_gaps.axes)
-        return std::nullopt;
-    std::int64_t multiple = 1;
-    for (const AssignedSpec& one : assigned()) {
-        if (one.array.meaning.empty() || one.array.meaning.front() != "batch" || one.spec.dims.empty())
-            continue;
-        for (const auto& mesh : meshes()) {
-            const std::int64_t pieces = piecesOf(one.spec.dims.front(), mesh);
-            const auto common = checkedMultiply(multiple / std::gcd(multiple, pieces), pieces);
-            if (!common || *common > kLargestDimension)
-                return std::nullopt;
-            multiple = *common;
-        }
-    }
-    const bool digits = m_study.train.data.kind == TrainingData::Kind::Digits;
-    const std::int64_t most = digits ? kDigitsTrainingRows : kLargestDimension;
-    if (multiple > most)
-        return std::nullopt;
-    return std::max(multiple, std::min(m_study.batch, most) / multiple * multiple);
-}
-
-std::int64_t devicesIn(const std::vector<MeshAxis>& axes)
-{
-    std::int64_t count = 1;
-    for (const MeshAxis& axis : axes)
-        count *= axis.size;
-    return count;
 }
 
 } // namespace

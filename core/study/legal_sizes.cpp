@@ -132,6 +132,14 @@ void factorise(Cuts& cuts, std::vector<MeshAxis>& mesh, std::size_t axis, std::i
 
 } // namespace
 
+std::int64_t devicesIn(const std::vector<MeshAxis>& axes)
+{
+    std::int64_t count = 1;
+    for (const MeshAxis& axis : axes)
+        count *= axis.size;
+    return count;
+}
+
 std::vector<std::int64_t> legalAxisSizes(const Study& study, const std::string& axis, std::int64_t devices)
 {
     const std::int64_t others = productOf(withSize(study.mesh, axis, 1));

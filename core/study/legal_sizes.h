@@ -15,6 +15,9 @@ inline constexpr std::int64_t kLargestOfferedSize = 1024;
 /// The most meshes that `meshFactorisations` lists.
 inline constexpr std::size_t kMostFactorisations = 512;
 
+/// The sizes of the axes, multiplied. Precondition: the mesh is sound (`Mesh::create`).
+std::int64_t devicesIn(const std::vector<MeshAxis>& axes);
+
 /// The sizes that an axis may take while the others stay as they are, ascending: those that divide what the other axes leave of `devices`, with
 /// which every array that the study splits is cut evenly. `devices` counts those of the hardware; 0: not known, then any number up to
 /// kLargestOfferedSize that cuts evenly. Never empty: 1 is always among them. Phases do not count, nor do arrays of program files.

@@ -10,6 +10,7 @@
 #include "core/train/function_slice.h"
 #include "core/train/gradient_sums.h"
 #include "core/train/split_backward.h"
+#include "core/train/training_function.h"
 
 #include <fmt/format.h>
 
@@ -33,13 +34,6 @@ std::string nameOf(Kind kind, std::string name = {}, std::size_t number = 0)
 std::string gradientOf(const std::string& parameter)
 {
     return nameOf(Kind::Gradient, parameter);
-}
-
-std::size_t resultIndex(const Function& function, const std::string& name)
-{
-    const auto found = std::find(function.resultNames.begin(), function.resultNames.end(), name);
-    assert(found != function.resultNames.end());
-    return static_cast<std::size_t>(found - function.resultNames.begin());
 }
 
 std::vector<std::string> argumentNames(const Function& function)
@@ -173,7 +167,7 @@ private:
         if (m_cut.again.empty())
             return;
         const std::vector<OpId>& ops = m_model.body().ops;
-        const OpId last = m_model[m_model.results()[resultIndex(m_model, "loss")]].producer;
+        const OpId last = m_model[m_model.results()[resultIndexOf(m_model, "loss")]].producer;
         const auto end = std::find(ops.begin(), ops.end(), last) + 1;
         assert(end - ops.begin() >= static_cast<std::ptrdiff_t>(m_cut.again.size()));
         const auto begin = end - static_cast<std::ptrdiff_t>(m_cut.again.size());
@@ -198,7 +192,7 @@ private:
         if (isLast(piece)) {
             names = {"loss", "accuracy", "predictions"};
             for (const std::string& name : names)
-                to.push_back(m_model.results()[resultIndex(m_model, name)]);
+                to.push_back(m_model.results()[resultIndexOf(m_model, name)]);
         } else {
             const auto value = cutValue(piece);
             if (!value)
@@ -600,7 +594,7 @@ private:
         const Function& whole = *m_program.find("init");
         std::vector<ValueId> results;
         for (const std::string& array : arrays)
-            results.push_back(whole.results()[resultIndex(whole, array)]);
+            results.push_back(whole.results()[resultIndexOf(whole, array)]);
         Function init = sliced(whole, {}, results).function;
         init.name = "init";
         init.resultNames = arrays;
@@ -635,43 +629,6 @@ Result<ScheduledProgram> pipelineOf(const Program& microbatch, const PipelineCut
 {
     assert(static_cast<std::int64_t>(cut.after.size()) + 1 == cut.shape.pieces());
     return PipelineBuilder(microbatch, cut).build();
-}
-
-namespace {
-
-/// What a device of each stage needs.
-std::vector<std::int64_t> bytesOfStages(const ScheduledProgram& scheduled)
-{
-    const SlotPlan slots = slotPlan(scheduled.pipeline, scheduled.tasks);
-    std::vector<std::int64_t> all;
-    for (std::size_t stage = 0; stage < scheduled.stages.size(); ++stage) {
-        std::int64_t bytes = 0;
-        std::size_t chunk = 0;
-        for (const ScheduledFunction& function : scheduled.stages[stage].functions) {
-            const bool isForward = function.device.function.name == functionOf(TaskKind::Forward, chunk);
-            const std::int64_t kept = isForward ? slots.slots[chunk++ * scheduled.stages.size() + stage] : 0;
-            bytes += function.buffers.arenaBytes * (1 + kept);
-        }
-        all.push_back(bytes);
-    }
-    return all;
-}
-
-} // namespace
-
-std::int64_t plannedPipelineBytes(const ScheduledProgram& scheduled)
-{
-    const std::vector<std::int64_t> stages = bytesOfStages(scheduled);
-    std::int64_t bytes = 0;
-    for (std::size_t stage = 0; stage < stages.size(); ++stage)
-        bytes += scheduled.stages[stage].mesh().deviceCount() * stages[stage];
-    return bytes;
-}
-
-std::int64_t plannedStageBytes(const ScheduledProgram& scheduled)
-{
-    const std::vector<std::int64_t> stages = bytesOfStages(scheduled);
-    return *std::max_element(stages.begin(), stages.end());
 }
 
 bool isPipelined(const ScheduledProgram& scheduled)

@@ -31,13 +31,6 @@ struct PipelineCut {
 /// more of another than the value between them, or the update of one stage needs arrays of another, MW1545 the training has no optimizer.
 Result<ScheduledProgram> pipelineOf(const Program& microbatch, const PipelineCut& cut);
 
-/// The memory that all devices together need for a step: the arenas of all functions, and what passes between them for every microbatch that
-/// is under way, taken as large as the forward arena.
-std::int64_t plannedPipelineBytes(const ScheduledProgram& scheduled);
-
-/// The same of one device of the stage that needs the most.
-std::int64_t plannedStageBytes(const ScheduledProgram& scheduled);
-
 /// True for what `pipelineOf` makes.
 bool isPipelined(const ScheduledProgram& scheduled);
 

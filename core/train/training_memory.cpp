@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/train/training_memory.h"
 
+#include "core/schedule/pipeline_tasks.h"
 #include "core/train/pipeline_program.h"
 
 #include <algorithm>
@@ -9,6 +10,42 @@
 namespace meshwright {
 
 namespace {
+
+/// What a device of each stage needs.
+std::vector<std::int64_t> bytesOfStages(const ScheduledProgram& scheduled)
+{
+    const SlotPlan slots = slotPlan(scheduled.pipeline, scheduled.tasks);
+    std::vector<std::int64_t> all;
+    for (std::size_t stage = 0; stage < scheduled.stages.size(); ++stage) {
+        std::int64_t bytes = 0;
+        std::size_t chunk = 0;
+        for (const ScheduledFunction& function : scheduled.stages[stage].functions) {
+            const bool isForward = function.device.function.name == functionOf(TaskKind::Forward, chunk);
+            const std::int64_t kept = isForward ? slots.slots[chunk++ * scheduled.stages.size() + stage] : 0;
+            bytes += function.buffers.arenaBytes * (1 + kept);
+        }
+        all.push_back(bytes);
+    }
+    return all;
+}
+
+/// The memory that all devices together need for a step of a pipeline: the arenas of all functions, and what passes between them for every
+/// microbatch that is under way, taken as large as the forward arena.
+std::int64_t plannedPipelineBytes(const ScheduledProgram& scheduled)
+{
+    const std::vector<std::int64_t> stages = bytesOfStages(scheduled);
+    std::int64_t bytes = 0;
+    for (std::size_t stage = 0; stage < stages.size(); ++stage)
+        bytes += scheduled.stages[stage].mesh().deviceCount() * stages[stage];
+    return bytes;
+}
+
+/// The same of one device of the stage that needs the most.
+std::int64_t plannedStageBytes(const ScheduledProgram& scheduled)
+{
+    const std::vector<std::int64_t> stages = bytesOfStages(scheduled);
+    return *std::max_element(stages.begin(), stages.end());
+}
 
 /// The most that phases need, where two functions' arenas are there at a time. `bytesOf` gives what a function of a phase needs.
 template <typename BytesOf>

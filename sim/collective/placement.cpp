@@ -20,14 +20,6 @@ namespace {
 
 using Sizes = std::vector<std::int64_t>;
 
-std::string sizesText(const Sizes& sizes)
-{
-    std::vector<std::string> texts;
-    for (const std::int64_t size : sizes)
-        texts.push_back(std::to_string(size));
-    return join(texts, "x");
-}
-
 /// True for the axis whose devices are closest: it is filled first.
 bool isInner(const PhysicalAxis& axis)
 {

@@ -47,15 +47,14 @@ bool isNarrow(MathFormat format)
     return format == MathFormat::Fp8 || format == MathFormat::Int8 || format == MathFormat::Fp4;
 }
 
-/// `1.10 TFLOP`, `950 FLOP/s`.
+} // namespace
+
 std::string flopText(double count, const char* unit)
 {
     const std::string number = formatCount(count);
     const bool prefixed = number.back() < '0' || number.back() > '9';
     return fmt::format("{}{}{}", number, prefixed ? "" : " ", unit);
 }
-
-} // namespace
 
 Result<CostOptions> costOptionsOf(const Chip& chip, MatmulPrecision unstated)
 {

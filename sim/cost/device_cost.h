@@ -31,6 +31,9 @@ struct OpWork {
     MatmulPrecision precision = MatmulPrecision::Default;
 };
 
+/// `27.2 TFLOP`, `950 FLOP/s`: a count with a decimal prefix and its unit.
+std::string flopText(double count, const char* unit);
+
 /// What an op waits for.
 enum class OpBound : std::uint8_t { Compute, Memory, Overhead };
 

@@ -12,8 +12,6 @@
 
 namespace meshwright::sim {
 
-namespace {
-
 std::string sizesText(const std::vector<std::int64_t>& sizes)
 {
     std::vector<std::string> texts;
@@ -21,6 +19,8 @@ std::string sizesText(const std::vector<std::int64_t>& sizes)
         texts.push_back(std::to_string(size));
     return join(texts, "x");
 }
+
+namespace {
 
 Problem missingFigure(const Chip& chip, const std::string& what)
 {

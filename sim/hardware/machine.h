@@ -12,6 +12,9 @@
 
 namespace meshwright::sim {
 
+/// "4x2": how the sizes of a topology are written.
+std::string sizesText(const std::vector<std::int64_t>& sizes);
+
 /// The hardware that a study asks for. A torus (TPU) needs `topology`; GPUs take `hosts` and `perHost`.
 struct HardwareChoice {
     std::string chip; ///< a key or alias of the catalogue

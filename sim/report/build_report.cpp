@@ -238,13 +238,6 @@ std::string groupedDigits(std::int64_t number)
     return digits;
 }
 
-std::string prefixedText(double count, const char* unit)
-{
-    const std::string number = formatCount(count);
-    const bool prefixed = number.back() < '0' || number.back() > '9';
-    return fmt::format("{}{}{}", number, prefixed ? "" : " ", unit);
-}
-
 std::string percentText(double share)
 {
     const double percent = 100.0 * share;

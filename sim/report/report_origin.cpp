@@ -54,7 +54,7 @@ std::vector<Constant> constantsOf(const Machine& machine, const StackConstants& 
     for (const MathFormat format : {MathFormat::Bf16, MathFormat::Fp16, MathFormat::Tf32, MathFormat::Fp32}) {
         if (const auto peak = chip.peakFlopsPerSecond.find(format); peak != chip.peakFlopsPerSecond.end())
             constants.push_back({fmt::format("Peak of {} products{}", mathFormatName(format), ofChip),
-                {prefixedText(peak->second.value, "FLOP/s"), peak->second.value, "FLOP/s"}, sourceText(peak->second), false});
+                {flopText(peak->second.value, "FLOP/s"), peak->second.value, "FLOP/s"}, sourceText(peak->second), false});
     }
     if (const auto cost = DeviceCost::create(machine, software))
         constants.push_back({"Large products reach of the peak", fractionValue(cost->matmulFraction()),

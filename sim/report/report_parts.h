@@ -20,9 +20,6 @@ ReportValue rateValue(double perSecond, const std::string& what); ///< `805 k sa
 /// `1,630,191,808`.
 std::string groupedDigits(std::int64_t number);
 
-/// `27.2 TFLOP`, `950 FLOP`: a count with a decimal prefix and its unit.
-std::string prefixedText(double count, const char* unit);
-
 /// `42 %`; small shares with a decimal, and `< 0.1 %`.
 std::string percentText(double share);
 

@@ -318,11 +318,11 @@ ReportFigures breakdownFigures(const ReportInputs& inputs, const KernelSums& sum
     ReportFigure mfu{"Model FLOPs utilisation", shareValue(s.mfu), {}};
     mfu.value.text = mfuText(s.mfu);
     mfu.opening.formula = "MFU = F / (t × D × P)";
-    mfu.opening.inputs = {{"F", prefixedText(s.modelFlops, "FLOP"), "products of the unsharded step; a multiply-add is two"},
+    mfu.opening.inputs = {{"F", flopText(s.modelFlops, "FLOP"), "products of the unsharded step; a multiply-add is two"},
         {"t", formatSeconds(s.stepSeconds), "step"}, {"D", groupedDigits(devices), "mesh"},
-        {"P", prefixedText(s.peakFlopsPerSecond, "FLOP/s"), s.peakHow + " of one device"}};
+        {"P", flopText(s.peakFlopsPerSecond, "FLOP/s"), s.peakHow + " of one device"}};
     figures.figures.push_back(std::move(mfu));
-    figures.figures.push_back({"Work of the model", {prefixedText(s.modelFlops, "FLOP"), s.modelFlops, "FLOP"},
+    figures.figures.push_back({"Work of the model", {flopText(s.modelFlops, "FLOP"), s.modelFlops, "FLOP"},
         {"Products of the unsharded step, so that work done twice does not count.", "F = Σ 2 × m × n × k", {}}});
     return figures;
 }
@@ -342,8 +342,7 @@ ReportParagraph rooflineText(const ReportInputs& inputs, const KernelSums& sums,
         "{} in {} that are over before the next can start. A kernel needs {:.0f} FLOP for each byte of memory to be limited "
         "by the multipliers ({} / {:.4g} GB/s, both as far as kernels reach them).",
         share(OpBound::Compute), calls(OpBound::Compute), share(OpBound::Memory), calls(OpBound::Memory),
-        share(OpBound::Overhead), calls(OpBound::Overhead), ridge, prefixedText(rate, "FLOP/s"),
-        cost.memoryBytesPerSecond() / 1e9)};
+        share(OpBound::Overhead), calls(OpBound::Overhead), ridge, flopText(rate, "FLOP/s"), cost.memoryBytesPerSecond() / 1e9)};
 }
 
 const char* limitText(OpBound bound)

@@ -12,14 +12,6 @@ namespace meshwright::sim {
 
 namespace {
 
-std::int64_t devicesIn(const std::vector<MeshAxis>& axes)
-{
-    std::int64_t count = 1;
-    for (const MeshAxis& axis : axes)
-        count *= axis.size;
-    return count;
-}
-
 /// Devices that no phase uses.
 void lintIdleDevices(const Analysis& analysis, Problems& problems)
 {

@@ -8,7 +8,6 @@
 
 namespace meshwright::sim {
 
-
 Result<Done> checkFormat(const Chip& chip, MathFormat format)
 {
     const auto own = chip.peakFlopsPerSecond.find(format);

@@ -126,6 +126,9 @@ void TestCatalogue::figures()
     QCOMPARE(h100.achievableMatmulFraction->value, 0.8);
     QVERIFY(h100.interconnect.reducesInSwitch);
     QVERIFY(!chip("a100").interconnect.reducesInSwitch);
+    QCOMPARE(*h100.kernels.fillDepth, 144.0);
+    QCOMPARE(chip("a100").kernels.attention.at("flash2").forward, 0.62);
+    QVERIFY(!chip("v100").kernels.fillDepth);
     QVERIFY(chip("v100").unsupported.contains(MathFormat::Bf16));
 }
 
@@ -213,6 +216,14 @@ void TestCatalogue::badFiles_data()
     QTest::newRow("slice") << head + R"("peak_flops_per_s": {}, "max_slice": {"use": [4, 0]}, )" + net
                            << "\"max_slice\" must list whole numbers above 0, got: 0"
                            << "chips.c.max_slice";
+    QTest::newRow("kernels") << head + R"("peak_flops_per_s": {}, "kernel_generation": {"use": "new"}, )" + net
+                             << "\"kernel_generations\" has no \"new\""
+                             << "chips.c.kernel_generation";
+    QTest::newRow("attention")
+        << R"({"kernel_generations": {"g": {"attention_share": {"flash1": {"forward": {"use": 1.5}, "backward": {"use": 0.5}}}}}, )"
+            + head.mid(1) + R"("peak_flops_per_s": {}, )" + net
+        << "\"forward\" must be a share of the peak, above 0 and at most 1"
+        << "kernel_generations.g.attention_share.flash1.forward";
     QTest::newRow("alias") << R"({"aliases": {"a": {"chip": "b"}}, "chips": {"c": {"class": "gpu", "peak_flops_per_s": {}, )"
             + net << "alias \"a\" names no chip of the catalogue: \"b\""
                            << "aliases.a";

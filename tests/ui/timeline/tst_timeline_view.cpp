@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/session.h"
+#include "tests/bench/timeline_benchmark.h"
 #include "tests/test_class.h"
 #include "tests/ui/timeline/timelines.h"
 #include "ui/timeline/details_pane.h"
 #include "ui/timeline/legend.h"
-#include "tests/bench/timeline_benchmark.h"
 #include "ui/timeline/timeline_view.h"
 #include "ui/timeline/totals_model.h"
 
