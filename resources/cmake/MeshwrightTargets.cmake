@@ -48,7 +48,8 @@ target_compile_options(meshwright_warnings INTERFACE
   $<$<BOOL:${MESHWRIGHT_WERROR}>:-Werror>)
 
 # Two precompiled headers for all: one for the libraries, one for the tests (which add Qt Test).
-file(WRITE ${CMAKE_BINARY_DIR}/precompiled.cpp "// Carries the precompiled header that all targets share.\n")
+# A file that stays as it is keeps its time: else each change of a CMakeLists.txt would compile everything anew.
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/precompiled.cpp CONTENT "// Carries the precompiled header that all targets share.\n")
 set(MESHWRIGHT_PRECOMPILED
   <algorithm> <array> <cassert> <cstdint> <functional> <map> <memory> <numeric> <optional> <set> <span> <string>
   <string_view> <unordered_map> <utility> <variant> <vector> <fmt/format.h>)

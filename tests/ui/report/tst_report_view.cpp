@@ -65,7 +65,7 @@ void TestReportView::waitsUntilItIsSeen()
     QCOMPARE(view.pageCount(), 0);
     QVERIFY(waitForReport(view));
     QVERIFY(view.pageCount() > 3);
-    QVERIFY(pageText(view.picture()).contains("35.4 ms"));
+    QVERIFY(pageText(view.picture()).contains("35.6 ms"));
 }
 
 void TestReportView::followsEdits()
