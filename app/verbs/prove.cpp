@@ -5,6 +5,7 @@
 #include "core/partition/complex_pairs.h"
 #include "core/partition/partition.h"
 #include "core/prove/prove.h"
+#include "core/study/pipeline_choice.h"
 #include "core/support/file.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -86,6 +87,8 @@ Result<TimedProof> proofAgainst(Program device, const ProveOptions& options, Out
     const auto source = readProgramFile(options.against, output);
     if (!source)
         return source.error();
+    if (source->meshes.empty())
+        return sim::noMesh(options.against);
     const auto start = std::chrono::steady_clock::now();
     return TimedProof{prove(*source, deviceProgramOf(std::move(device))), 0.0, secondsSince(start)};
 }
@@ -153,7 +156,13 @@ int runProve(const ProveOptions& options, Output& output)
         const auto study = loadStudy(options.file, options.settings);
         if (!study)
             return fail(study.error(), output);
+        if (!options.against.empty())
+            return fail(
+                {Problem{"MW1903", "--against compares two programs; FILE is a study", "give the device program's text as FILE"}},
+                output);
         timed = proofOfStudy(*study);
+        if (isPipelined(study->pipeline))
+            output.narrate("of the step as a whole: the functions of its stages, and the order of their tasks, are not proved");
     }
     if (!timed)
         return fail(inFile(timed.error(), options.file), output);

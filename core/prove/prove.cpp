@@ -15,7 +15,8 @@ namespace meshwright {
 
 bool Proof::isProved() const
 {
-    return std::all_of(functions.begin(), functions.end(), [](const FunctionProof& function) { return function.isProved(); });
+    return !functions.empty()
+        && std::all_of(functions.begin(), functions.end(), [](const FunctionProof& function) { return function.isProved(); });
 }
 
 std::size_t Proof::ops() const
@@ -132,6 +133,10 @@ private:
             const auto& declared = m_live[given[i]].sharding;
             const auto standing = layout ? laidOut(m_source[given[i]], *layout, arguments[i]) : std::nullopt;
             const bool isAsDeclared = !declared || !layout || liesAs(*layout, *declared, m_live[given[i]].type.shape);
+            if (function()[arguments[i]].type.dtype != m_live[given[i]].type.dtype) {
+                obstacle({}, fmt::format("argument {} ({}) has another element type", i, valueText(m_live, given[i])));
+                continue;
+            }
             if (!standing || !isAsDeclared || m_device.globalShapes[arguments[i].at()] != m_live[given[i]].type.shape) {
                 obstacle({}, fmt::format("argument {} ({}) is not laid out as it is declared", i, valueText(m_live, given[i])));
                 continue;
@@ -551,15 +556,25 @@ Proof prove(const Program& source, const DeviceProgram& device)
 {
     Proof proof;
     proof.devices = 0;
+    const auto refuse = [&](const Function& function, const char* why) {
+        proof.functions.push_back({function.name, function.ops.size(), {{{}, {}, {}, {}, why}}});
+    };
     for (const DeviceStage& stage : device.stages) {
         proof.devices += stage.mesh().deviceCount();
         for (const DeviceFunction& function : stage.functions) {
-            if (const Function* of = source.find(function.function.name))
-                proof.functions.push_back(prove(*of, function, stage.meshes));
+            const Function* of = source.find(function.function.name);
+            if (of == nullptr)
+                refuse(function.function, "the source has no such function");
+            else if (!(source.meshes.front().mesh == stage.mesh()))
+                refuse(function.function, "its mesh has other axes, or another order of devices, than the source's");
             else
-                proof.functions.push_back({function.function.name, function.function.ops.size(),
-                    {{{}, {}, {}, {}, "the source has no such function"}}});
+                proof.functions.push_back(prove(*of, function, stage.meshes));
         }
+    }
+    for (const Function& function : source.functions) {
+        if (std::none_of(device.stages.begin(), device.stages.end(),
+                [&](const DeviceStage& stage) { return stage.find(function.name) != nullptr; }))
+            refuse(function, "the device program has no such function");
     }
     return proof;
 }

@@ -31,7 +31,7 @@ struct Proof {
     std::vector<FunctionProof> functions;
     std::int64_t devices = 1;
 
-    bool isProved() const;
+    bool isProved() const; ///< all functions are, and there is one
     std::size_t ops() const;
 };
 
@@ -44,7 +44,8 @@ struct Proof {
 /// Source of the method: translation validation by value numbering; manual page "proving".
 FunctionProof prove(const Function& source, const DeviceFunction& device, const std::vector<NamedMesh>& meshes);
 
-/// The same for all functions of a program after propagation.
+/// The same for all functions of a program after propagation. A function that only one of both has, and one whose mesh is another, is not proved.
+/// Precondition: both have a mesh.
 Proof prove(const Program& source, const DeviceProgram& device);
 
 /// A program of one device that was read from a text, as one stage: values lie as their shardings say (whole without one), in pieces of one size.

@@ -452,6 +452,11 @@ void TestPartitionVerbs::proves()
     const Outcome unknownJson = run({"prove", "-", "--format", "json"}, unknown);
     QCOMPARE(errorsAgainst("proof-1.json", unknownJson.out), QStringList());
     QVERIFY(!jsonOf(unknownJson)["proved"].toBool());
+    const Outcome study = run({"prove", example("fsdp.yaml"), "--against", example("mlp.mlir")});
+    QCOMPARE(study.code, 2);
+    QVERIFY2(study.err.contains("MW1903"), study.err);
+    QVERIFY2(
+        run({"prove", example("pipeline_1f1b.yaml")}).err.contains("the functions of its stages"), "it says what is not proved");
 }
 
 /// The passes one after the other, each reading what the one before wrote, are what --shardy does in one go.

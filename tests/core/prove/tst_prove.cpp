@@ -22,6 +22,7 @@ private Q_SLOTS:
     void examplesAreProved();
     void faultsAreRejected_data();
     void faultsAreRejected();
+    void programsOfOthersAreRejected();
 };
 
 namespace {
@@ -259,9 +260,9 @@ void TestProve::faultsAreRejected()
     QFETCH(int, index);
     const FaultyPair& pair = kPairs[index];
     const Program source = programOf(pair.signature, pair.source);
-    QCOMPARE(source.functions.size(), 1);
+    QCOMPARE(source.functions.size(), std::size_t{1});
     const Program right = programOf(pair.localSignature, pair.device);
-    QCOMPARE(right.functions.size(), 1);
+    QCOMPARE(right.functions.size(), std::size_t{1});
     const Proof proof = prove(source, deviceProgramOf(right));
     QVERIFY2(proof.isProved(), whyNot(proof).c_str());
 
@@ -270,11 +271,39 @@ void TestProve::faultsAreRejected()
     QVERIFY(place != std::string::npos);
     changed.replace(place, std::string_view(pair.right).size(), pair.wrong);
     const Program wrong = programOf(pair.localSignature, changed);
-    QCOMPARE(wrong.functions.size(), 1);
+    QCOMPARE(wrong.functions.size(), std::size_t{1});
     const Proof refuted = prove(source, deviceProgramOf(wrong));
     QVERIFY(!refuted.isProved());
     const std::string& named = refuted.functions.front().obstacles.front().opName;
     QVERIFY2(*pair.op == '\0' || named == pair.op, whyNot(refuted).c_str());
+}
+
+/// A device program of another mesh, of other arguments or of other functions is not the source's.
+void TestProve::programsOfOthersAreRejected()
+{
+    const FaultyPair& pair = kPairs[0];
+    const Program source = programOf(pair.signature, pair.source);
+    const Program device = programOf(pair.localSignature, pair.device);
+    QVERIFY(prove(source, deviceProgramOf(device)).isProved());
+
+    const auto saysOf = [&](const Program& other) {
+        const Proof proof = prove(source, deviceProgramOf(other));
+        return proof.isProved() ? QString("proved") : QString::fromStdString(whyNot(proof));
+    };
+    Program renamed = device;
+    renamed.functions.front().name = "other";
+    QVERIFY2(saysOf(renamed).contains("the source has no such function"), qPrintable(saysOf(renamed)));
+    QVERIFY2(saysOf(renamed).contains("the device program has no such function"), qPrintable(saysOf(renamed)));
+    Program empty = device;
+    empty.functions.clear();
+    QVERIFY2(saysOf(empty).contains("the device program has no such function"), qPrintable(saysOf(empty)));
+    Program wider = device;
+    Function& function = wider.functions.front();
+    function[function.arguments().front()].type.dtype = DType::F64;
+    QVERIFY2(saysOf(wider).contains("another element type"), qPrintable(saysOf(wider)));
+    Program turned = device;
+    turned.meshes.front().mesh = valueOf(parseMesh("t=2,d=2"));
+    QVERIFY2(saysOf(turned).contains("its mesh has other axes"), qPrintable(saysOf(turned)));
 }
 
 MESHWRIGHT_TEST(TestProve)
