@@ -338,11 +338,35 @@ private:
             ++m_proof.ops;
             const Op& op = function()[id];
             const bool isControl = op.kind == OpKind::Repeat || op.kind == OpKind::While || op.kind == OpKind::Case;
-            if (isControl)
-                walkControl(id, cursor);
-            else
+            if (!isControl) {
                 walkOp(id);
+                continue;
+            }
+            walkControl(id, cursor);
+            // Though nothing that is asked for depends on it, devices that take other ways wait for each other for ever.
+            if (!m_reasons[id.at()].empty() && mayStall(op))
+                obstacle(id, m_reasons[id.at()]);
         }
+    }
+
+    template <typename Predicate>
+    bool anyInside(const Op& op, const Predicate& is) const
+    {
+        return std::any_of(op.bodies.begin(), op.bodies.end(), [&](BlockId body) {
+            const std::vector<OpId>& ops = function()[body].ops;
+            return std::any_of(
+                ops.begin(), ops.end(), [&](OpId inside) { return is(function()[inside]) || anyInside(function()[inside], is); });
+        });
+    }
+
+    /// Whether devices meet in it only where they take the same branches and turns.
+    bool mayStall(const Op& op) const
+    {
+        const auto decides = [&](const Op& inside) {
+            return (inside.kind == OpKind::While || inside.kind == OpKind::Case)
+                && anyInside(inside, [](const Op& met) { return isCollective(met.kind); });
+        };
+        return decides(op) || anyInside(op, decides);
     }
 
     void walkOp(OpId id)
