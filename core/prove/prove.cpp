@@ -209,6 +209,14 @@ private:
             known.begin(), known.end(), [&](const Standing& standing) { return m_globals[standing.global].isInSource; });
     }
 
+    /// What an op is given may be right: it is of the source, or a constant.
+    bool isGivenRightly(ValueId operand) const
+    {
+        const Standings& known = m_walk.standings[operand.at()];
+        return standsInSource(operand)
+            || std::any_of(known.begin(), known.end(), [](const Standing& standing) { return standing.isUniform(); });
+    }
+
     /// The first op on the way to a value that stands to nothing, or to nothing that the source has.
     void explain(ValueId value, const std::string& what)
     {
@@ -231,7 +239,7 @@ private:
                 unknown = producer;
             const auto& operands = function()[producer].operands;
             if (isKnown && !standsInSource(at) && !operands.empty()
-                && std::all_of(operands.begin(), operands.end(), [&](ValueId operand) { return standsInSource(operand); })
+                && std::all_of(operands.begin(), operands.end(), [&](ValueId operand) { return isGivenRightly(operand); })
                 && (!strange.valid() || producer.at() < strange.at()))
                 strange = producer;
             for (const ValueId operand : operands) {
