@@ -13,6 +13,7 @@
 #include <QCommandLineParser>
 #include <QFileInfo>
 #include <QFontMetrics>
+#include <QProcess>
 #include <QTimer>
 
 #include <algorithm>
@@ -45,7 +46,7 @@ bool needsNoDisplay(int argc, char** argv)
 {
     for (int i = 1; i < argc; ++i) {
         const QByteArray argument(argv[i]);
-        for (const char* option : {"--print", "--picture", "--help", "--version", "-h", "-v"}) {
+        for (const char* option : {"--print", "--benchmark-", "--picture", "--help", "--version", "-h", "-v"}) {
             if (argument.startsWith(option))
                 return true;
         }
@@ -68,6 +69,7 @@ struct Options {
     QString view;
     QString size;
     QString theme;
+    QStringList benchmark; ///< a program of tests/bench and its arguments; empty: none
 };
 
 Options optionsOf(const QApplication& application)
@@ -82,7 +84,9 @@ Options optionsOf(const QApplication& application)
             {{"o", "output"}, "The file that --print writes.", "report.pdf"},
             {"picture", "Opens the file, saves a picture of the window and exits.", "window.png"},
             {"view", "The view that --picture shows: layout, mesh, collectives, memory, report, timeline, training.", "view"},
-            {"size", "The window's size for --picture, such as 1024x700.", "size"}});
+            {"size", "The window's size for --picture, such as 1024x700.", "size"},
+            {"benchmark-timeline", "Draws a timeline of this many slices and prints the time per frame.", "slices"},
+            {"benchmark-edit", "Makes 200 edits and prints how long they take to reach every view."}});
     parser.process(application);
     Options options;
     options.file = parser.positionalArguments().value(0);
@@ -92,6 +96,10 @@ Options optionsOf(const QApplication& application)
     options.view = parser.value("view");
     options.size = parser.value("size");
     options.theme = parser.value("theme");
+    if (parser.isSet("benchmark-timeline"))
+        options.benchmark = {"bench_timeline", parser.value("benchmark-timeline")};
+    else if (parser.isSet("benchmark-edit"))
+        options.benchmark = {"bench_edits"};
     return options;
 }
 
@@ -102,6 +110,16 @@ ui::ThemeChoice themeChoice(const QString& name, const QString& settings)
     if (name == QLatin1String("dark"))
         return ui::ThemeChoice::Dark;
     return static_cast<ui::ThemeChoice>(QSettings(settings, QSettings::IniFormat).value("theme", 0).toInt());
+}
+
+/// Benchmarks of the window are programs of their own, beside this one.
+int runBenchmark(const QStringList& benchmark)
+{
+    const QString program = QApplication::applicationDirPath() + QLatin1Char('/') + benchmark.front();
+    const int code = QFileInfo::exists(program) ? QProcess::execute(program, benchmark.mid(1)) : -2;
+    if (code < 0)
+        std::fprintf(stderr, "%s cannot be started: build the target `benchmarks`\n", qPrintable(program));
+    return code < 0 ? kFailed : code;
 }
 
 int savePicture(QWidget& window, const QString& path)
@@ -149,6 +167,8 @@ int main(int argc, char** argv)
     if (!hasLetters())
         std::fprintf(stderr, "no usable font is installed: install one, such as the package fonts-dejavu-core\n");
 
+    if (!options.benchmark.isEmpty())
+        return runBenchmark(options.benchmark);
     if (!options.print.isEmpty()) {
         const auto printed
             = ui::printReport(options.print, options.output.isEmpty() ? QStringLiteral("report.pdf") : options.output);

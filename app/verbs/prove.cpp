@@ -166,8 +166,9 @@ int runProve(const ProveOptions& options, Output& output)
     }
     if (!timed)
         return fail(inFile(timed.error(), options.file), output);
-    output.narrate(
-        fmt::format("partitioned in {}, proved in {}", formatSeconds(timed->partitionSeconds), formatSeconds(timed->seconds)));
+    const std::string partitioned
+        = options.against.empty() ? fmt::format("partitioned in {}, ", formatSeconds(timed->partitionSeconds)) : "";
+    output.narrate(fmt::format("{}proved in {}", partitioned, formatSeconds(timed->seconds)));
     const int written
         = writeResult(output.format == Format::Json ? proofJson(*timed) : proofText(*timed), options.result, output);
     return written != 0 ? written : timed->proof.isProved() ? 0 : 5;
