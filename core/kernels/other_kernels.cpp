@@ -406,7 +406,7 @@ private:
     std::vector<bool> m_reversed;
 };
 
-/// Several arrays, or one by a block that is no reduction: the updates in their order, each combined with the element that it is for. Those for
+/// Several arrays, or one array whose block is not a reduction: the updates in their order, each combined with the element that it is for. Those for
 /// elements that are not there are left out.
 class ScatterManyKernel final : public OtherKernel {
 public:

@@ -221,13 +221,13 @@ private:
     void explain(ValueId value, const std::string& what)
     {
         std::vector<bool> seen(function().values.size(), false);
-        std::vector<ValueId> todo{value};
+        std::vector<ValueId> pending{value};
         OpId unknown;
         OpId strange;
         seen[value.at()] = true;
-        while (!todo.empty()) {
-            const ValueId at = todo.back();
-            todo.pop_back();
+        while (!pending.empty()) {
+            const ValueId at = pending.back();
+            pending.pop_back();
             const OpId producer = function()[at].producer;
             if (!producer.valid())
                 continue;
@@ -244,13 +244,13 @@ private:
                 strange = producer;
             for (const ValueId operand : operands) {
                 if (!seen[operand.at()])
-                    todo.push_back(operand);
+                    pending.push_back(operand);
                 seen[operand.at()] = true;
             }
             for (const BlockId body : function()[producer].bodies) {
                 for (const ValueId result : function()[body].results) {
                     if (!seen[result.at()])
-                        todo.push_back(result);
+                        pending.push_back(result);
                     seen[result.at()] = true;
                 }
             }

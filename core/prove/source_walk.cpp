@@ -113,14 +113,20 @@ std::uint64_t SourceWalk::variesIn(const Op& op) const
     return varies;
 }
 
+std::shared_ptr<Control> SourceWalk::begin(const Op& op, Controls& inside) const
+{
+    auto control = std::make_shared<Control>();
+    control->op = &op;
+    control->operands = standingsOf(op.operands);
+    control->inside.resize(op.bodies.size());
+    inside.push_back(control);
+    return control;
+}
+
 void SourceWalk::walkRepeat(const Op& op, Controls& inside)
 {
     const auto& repeat = op.as<RepeatAttributes>();
-    auto control = std::make_shared<Control>();
-    inside.push_back(control);
-    control->op = &op;
-    control->operands = standingsOf(op.operands);
-    control->inside.resize(1);
+    const std::shared_ptr<Control> control = begin(op, inside);
     const Block& body = walk.function[op.bodies[0]];
     const std::uint64_t varies = variesIn(op);
     for (std::size_t i = 0; i < body.arguments.size(); ++i) {
@@ -137,11 +143,7 @@ void SourceWalk::walkRepeat(const Op& op, Controls& inside)
 
 void SourceWalk::walkWhile(const Op& op, Controls& inside)
 {
-    auto control = std::make_shared<Control>();
-    inside.push_back(control);
-    control->op = &op;
-    control->operands = standingsOf(op.operands);
-    control->inside.resize(2);
+    const std::shared_ptr<Control> control = begin(op, inside);
     const std::uint64_t varies = variesIn(op);
     std::vector<Standing> carries;
     for (std::size_t block = 0; block < 2; ++block) {
@@ -163,11 +165,7 @@ void SourceWalk::walkWhile(const Op& op, Controls& inside)
 
 void SourceWalk::walkCase(const Op& op, Controls& inside)
 {
-    auto control = std::make_shared<Control>();
-    inside.push_back(control);
-    control->op = &op;
-    control->operands = standingsOf(op.operands);
-    control->inside.resize(op.bodies.size());
+    const std::shared_ptr<Control> control = begin(op, inside);
     const std::uint64_t varies = variesIn(op);
     for (std::size_t block = 0; block < op.bodies.size(); ++block) {
         const Block& body = walk.function[op.bodies[block]];

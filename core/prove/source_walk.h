@@ -46,6 +46,8 @@ struct SourceWalk {
 
 private:
     void walkBlock(BlockId block, Controls& inside);
+    /// The record of a loop or branch, with its operands and room for its blocks, at the end of `inside`.
+    std::shared_ptr<Control> begin(const Op& op, Controls& inside) const;
     void walkRepeat(const Op& op, Controls& inside);
     void walkWhile(const Op& op, Controls& inside);
     void walkCase(const Op& op, Controls& inside);

@@ -130,7 +130,7 @@ std::vector<OpGraph::Split> OpGraph::splitsOf(const OpShardingRule& rule, const 
     }
 }
 
-/// How an op is split when one of its operands lies as it does; axes that it cannot be split over go.
+/// How an op is split when one of its operands keeps its layout. Axes over which the op cannot be split are dropped.
 OpGraph::Split OpGraph::splitBy(const OpShardingRule& rule, std::size_t leader, const GridLayout& layout, bool reduces) const
 {
     Split split;
