@@ -86,21 +86,22 @@ protected:
     {
         const auto members = static_cast<std::int64_t>(group.members.size());
         const std::int64_t width = byteSize(m_type.dtype);
-        const auto [first, count] = sliceOf(members, member);
+        const Slice slice = sliceOf(members, member);
         const bool isLarge = members * m_type.elements() * width >= kStreamedBytes;
         std::vector<std::byte*> streamed;
         for (const std::size_t to : group.here) {
             const Rendezvous::Member& other = group.members[to];
             if (isLarge && other.out != other.in) // in place it has just been read
-                streamed.push_back(other.out + first * width);
+                streamed.push_back(other.out + slice.first * width);
         }
         m_combiner.run(
-            group.members.size(), count, m_devices.stopFlag(), [&](std::size_t m) { return group.members[m].in + first * width; },
+            group.members.size(), slice.count, m_devices.stopFlag(),
+            [&](std::size_t m) { return group.members[m].in + slice.first * width; },
             [&](const std::byte* tile, std::int64_t offset, std::int64_t bytes) {
                 streamToAll(streamed, offset, tile, bytes);
                 for (const std::size_t to : group.here) {
                     const Rendezvous::Member& other = group.members[to];
-                    std::byte* target = other.out + first * width + offset;
+                    std::byte* target = other.out + slice.first * width + offset;
                     if (target != tile && !(isLarge && other.out != other.in))
                         std::memcpy(target, tile, static_cast<std::size_t>(bytes));
                 }
