@@ -218,7 +218,8 @@ std::map<std::string, std::string> problemTitles()
     return titles;
 }
 
-std::string problemsJson(const Problems& problems, const Problems& fixed, const Problems& notFor)
+std::string problemsJson(
+    const Problems& problems, const Problems& fixed, const Problems& notFor, const std::map<std::string, std::string>& proofs)
 {
     const auto listOf = [](const Problems& some) {
         Json list = Json::array();
@@ -235,6 +236,11 @@ std::string problemsJson(const Problems& problems, const Problems& fixed, const 
         document["fixed"] = listOf(fixed);
     if (!notFor.empty())
         document["not_for"] = listOf(notFor);
+    for (const auto& [file, proof] : proofs) {
+        Json object = {{"file", file}};
+        object.update(Json::parse(proof));
+        document["proofs"].push_back(std::move(object));
+    }
     return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

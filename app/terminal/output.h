@@ -77,7 +77,9 @@ int failAfterResult(const Problems& problems, const Output& output);
 /// What each problem id is in a few words, from the table of problems; empty when there is no table.
 std::map<std::string, std::string> problemTitles();
 
-/// `meshwright.problems/1`, with a newline at the end; `fixed` are those that were fixed and are no more, `notFor` what verbs for other documents say.
-std::string problemsJson(const Problems& problems, const Problems& fixed = {}, const Problems& notFor = {});
+/// `meshwright.problems/1`, with a newline at the end; `fixed` are those that were fixed and are no more, `notFor` what verbs for other documents say,
+/// `proofs` those of the files' device programs as JSON, by file.
+std::string problemsJson(const Problems& problems, const Problems& fixed = {}, const Problems& notFor = {},
+    const std::map<std::string, std::string>& proofs = {});
 
 } // namespace meshwright::cli

@@ -13,6 +13,7 @@
 #include "core/support/text.h"
 #include "core/text/program_text.h"
 #include "sim/report/finding_files.h"
+#include "sim/report/results.h"
 #include "sim/session/verdict.h"
 
 #include <fmt/format.h>
@@ -29,6 +30,7 @@ struct CheckedFile {
     Problems problems;
     Problems notFor; ///< see sim::Verdict: for whoever reads JSON; a person hears it from the verb
     std::shared_ptr<const Study> study; ///< null: there is none, or its text is in error
+    std::optional<Proof> proof; ///< absent: nobody asked, or there is nothing to prove
     Problems fixed; ///< what was fixed
     bool rewritten = false; ///< for that the file had to be written anew
 };
@@ -36,7 +38,7 @@ struct CheckedFile {
 // ---- programs
 
 /// What is wrong with a program: its text, then what verbs refuse of it and what its layouts waste.
-sim::Verdict verdictOnProgram(const std::string& text, const std::string& name)
+sim::Verdict verdictOnProgram(const std::string& text, const std::string& name, bool proves)
 {
     sim::Verdict verdict;
     Problems read;
@@ -46,7 +48,7 @@ sim::Verdict verdictOnProgram(const std::string& text, const std::string& name)
     else if (program->functions.empty())
         read.push_back(noFunction(name));
     else
-        verdict = sim::verdictOf(*program, name);
+        verdict = sim::verdictOf(*program, name, proves);
     append(read, std::move(verdict.problems));
     verdict.problems = std::move(read);
     return verdict;
@@ -69,7 +71,7 @@ std::string fixOne(const std::string& path, std::string text, bool isProgram, co
     CheckedFile& checked, Output& output)
 {
     auto fixed = isProgram ? fixedProgramText(text, checked.name) : fixedText(text, checked.name, [&](std::string_view edited) {
-        return sim::verdictOf({std::string(edited), checked.name, {}}, catalogue).problems;
+        return sim::verdictOf({std::string(edited), checked.name, {}}, catalogue, false).problems;
     });
     if (!fixed) // unreadable: the check says why
         return text;
@@ -102,11 +104,12 @@ CheckedFile checkOne(const std::string& path, const CheckOptions& options, const
     const bool isProgram = isProgramText(path, *text);
     if (options.fix)
         *text = fixOne(path, *std::move(text), isProgram, catalogue, checked, output);
-    sim::Verdict verdict
-        = isProgram ? verdictOnProgram(*text, checked.name) : sim::verdictOf({*text, checked.name, options.settings}, catalogue);
+    sim::Verdict verdict = isProgram ? verdictOnProgram(*text, checked.name, options.proves)
+                                     : sim::verdictOf({*text, checked.name, options.settings}, catalogue, options.proves);
     append(checked.problems, std::move(verdict.problems));
     checked.notFor = std::move(verdict.notFor);
     checked.study = std::move(verdict.study);
+    checked.proof = std::move(verdict.proof);
     return checked;
 }
 
@@ -276,18 +279,23 @@ int runCheck(const CheckOptions& options, Output& output)
     Problems fixed;
     std::string summary;
     std::vector<sim::FindingCase> cases;
+    std::map<std::string, std::string> proofs;
     for (const std::string& path : options.files) {
         CheckedFile checked = checkOne(path, options, *catalogue, output);
         cases.push_back({checked.name, checked.problems, path});
         summary += fixesText(checked) + countText(checked);
+        if (checked.proof)
+            summary += fmt::format("  {}\n", sim::proofText(*checked.proof));
         append(fixed, std::move(checked.fixed));
         if (checked.study)
             summary += rulesText(*checked.study);
         append(all, std::move(checked.problems));
         append(notFor, std::move(checked.notFor));
+        if (checked.proof)
+            proofs[checked.name] = sim::proofJson(*checked.proof);
     }
     if (output.format == Format::Json)
-        output.result(problemsJson(all, fixed, notFor));
+        output.result(problemsJson(all, fixed, notFor, proofs));
     else if (output.format != Format::Text)
         output.result(findingsText(cases, options.failOn, output.format));
     else if (!all.empty())

@@ -72,6 +72,7 @@ void addCheck(VerbTable& table)
     verb.app->add_option("--mesh", options->mesh, "The mesh of the spec: x=4,y=2")->type_name("AXES");
     verb.app->add_option("--shape", options->shape, "The shape of the spec's array: 8192x8192, or scalar")->type_name("SHAPE");
     verb.app->add_flag("--explicit", options->explicitTypes, "Check the types of StableHLO programs as JAX's explicit mode does");
+    addNoProve(*verb.app, options->proves);
     verb.app->add_flag("--fix", options->fix, "Apply the fixes that have only one answer, in place (for -, to standard output)");
     verb.app->add_option("--fail-on", *failOn, "Lowest severity that gives exit code 1: note, warning or error (default)")
         ->type_name("SEVERITY");

@@ -5,11 +5,12 @@
 #include "core/partition/explicit_reshards.h"
 #include "core/partition/partition.h"
 #include "core/partition/reshard_passes.h"
-#include "core/prove/prove.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
 #include "core/text/program_text.h"
+#include "sim/report/results.h"
+#include "sim/session/engine.h"
 #include "sim/session/verdict.h"
 
 #include <fmt/format.h>
@@ -17,7 +18,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 
 namespace meshwright::cli {
 
@@ -36,20 +36,6 @@ struct Partitioned {
     std::string proof = {}; ///< whether it is shown to compute the program; empty: not asked
 };
 
-/// What the proof says, in one line.
-std::string proofNote(const PartitionedProgram& partitioned)
-{
-    const auto start = std::chrono::steady_clock::now();
-    const Proof proof = prove(partitioned.propagated, partitioned.device);
-    const std::string seconds = formatSeconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    if (proof.isProved())
-        return fmt::format("proved in {}: it computes the program, up to the order of sums", seconds);
-    const auto open
-        = std::find_if(proof.functions.begin(), proof.functions.end(), [](const auto& function) { return !function.isProved(); });
-    const ProofObstacle& first = open->obstacles.front();
-    return fmt::format("not proved ({}): {}: {} {}; `meshwright prove` says why", seconds, open->name, first.opName, first.value);
-}
-
 Result<Partitioned> onShards(Program program, const PartitionOptions& options, bool proves)
 {
     auto partitioned = propagateAndPartition(std::move(program), options);
@@ -57,7 +43,7 @@ Result<Partitioned> onShards(Program program, const PartitionOptions& options, b
         return partitioned.error();
     Partitioned result;
     if (proves)
-        result.proof = proofNote(*partitioned);
+        result.proof = sim::proofText(sim::proofOf(*partitioned));
     DeviceStage& stage = partitioned->device.stages.front();
     for (DeviceFunction& device : stage.functions) {
         result.collectives.push_back(collectivesOf(device, stage.mesh()));

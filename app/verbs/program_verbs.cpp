@@ -56,6 +56,7 @@ void addRun(VerbTable& table)
     verb.app->add_flag(
         "--grad", options->gradient, "Also compute the gradient of the summed results with respect to each argument");
     verb.app->add_flag("--verify", options->verify, "Check the results against one device; exit code 5 on a difference");
+    addNoProve(*verb.app, options->proves);
     verb.app->add_option("--time", options->time, "Time repetitions x runs, sharded and unsharded")->type_name("5x5");
     verb.app->add_option("--permits", options->permits, "Devices that compute at once (default: one per core)")
         ->type_name("N")
@@ -99,7 +100,7 @@ void addPartition(VerbTable& table)
             "--only", options->only, "One pass, without propagation: insert-reshards, reshard-to-collectives or global-to-local")
         ->type_name("PASS");
     verb.app->add_flag("--shardy", options->shardy, "Place collectives as Shardy does, instead of moving the fewest bytes");
-    verb.app->add_flag("!--no-prove", options->proves, "Do not prove that the result computes the program");
+    addNoProve(*verb.app, options->proves);
     verb.addFile("-o,--output", options->result, "File to write instead of standard output", WrittenFile::Kind::Result);
 }
 

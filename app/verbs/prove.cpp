@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include <chrono>
+#include <optional>
 
 namespace meshwright::cli {
 
@@ -26,23 +27,12 @@ using Json = nlohmann::ordered_json;
 
 struct TimedProof {
     Proof proof;
-    double partitionSeconds = 0.0;
-    double seconds = 0.0;
+    std::optional<double> partitionSeconds; ///< absent: the device program was given
 };
 
 double secondsSince(std::chrono::steady_clock::time_point start)
 {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-void addProof(const PartitionedProgram& partitioned, TimedProof& timed)
-{
-    const auto start = std::chrono::steady_clock::now();
-    Proof proof = prove(partitioned.propagated, partitioned.device);
-    timed.seconds += secondsSince(start);
-    timed.proof.devices = proof.devices;
-    for (FunctionProof& function : proof.functions)
-        timed.proof.functions.push_back(std::move(function));
 }
 
 /// Ops on complex numbers are partitioned, and proved, on pairs of real ones.
@@ -56,27 +46,34 @@ Result<TimedProof> proofOfProgram(Program program)
             return pairs.error();
         function = *std::move(pairs);
     }
-    TimedProof timed;
     const auto start = std::chrono::steady_clock::now();
     const auto partitioned = propagateAndPartition(std::move(program));
     if (!partitioned)
         return partitioned.error();
-    timed.partitionSeconds = secondsSince(start);
-    addProof(*partitioned, timed);
-    return timed;
+    const double seconds = secondsSince(start);
+    return TimedProof{sim::proofOf(*partitioned), seconds};
 }
 
 Result<TimedProof> proofOfStudy(const Study& study)
 {
     TimedProof timed;
+    auto start = std::chrono::steady_clock::now();
+    if (isPipelined(study.pipeline)) { // as it trains
+        const auto phases = sim::trainingPhases(study);
+        if (!phases)
+            return phases.error();
+        timed.partitionSeconds = secondsSince(start);
+        timed.proof = sim::proofOf(*phases);
+        return timed;
+    }
     const std::size_t phases = std::max<std::size_t>(1, study.phases.size());
     for (std::size_t phase = 0; phase < phases; ++phase) {
-        const auto start = std::chrono::steady_clock::now();
+        start = std::chrono::steady_clock::now();
         const auto built = sim::buildPhase(study, phase);
         if (!built)
             return built.error();
-        timed.partitionSeconds += secondsSince(start);
-        addProof(built->partitioned, timed);
+        timed.partitionSeconds = timed.partitionSeconds.value_or(0.0) + secondsSince(start);
+        add(timed.proof, sim::proofOf(*built));
     }
     return timed;
 }
@@ -90,21 +87,17 @@ Result<TimedProof> proofAgainst(Program device, const ProveOptions& options, Out
     if (source->meshes.empty())
         return sim::noMesh(options.against);
     const auto start = std::chrono::steady_clock::now();
-    return TimedProof{prove(*source, deviceProgramOf(std::move(device))), 0.0, secondsSince(start)};
+    Proof proof = prove(*source, deviceProgramOf(std::move(device)));
+    proof.seconds = secondsSince(start);
+    return TimedProof{std::move(proof), {}};
 }
 
 std::string proofText(const TimedProof& timed)
 {
     const Proof& proof = timed.proof;
-    const auto count = [](std::size_t number, const char* one, const char* many) {
-        return fmt::format("{} {}", formatCount(static_cast<double>(number)), number == 1 ? one : many);
-    };
-    const std::string scale = fmt::format("{} on {}, {}", count(proof.ops(), "op", "ops"),
-        count(static_cast<std::size_t>(proof.devices), "device", "devices"),
-        count(proof.functions.size(), "function", "functions"));
+    std::string text = headline(proof) + "\n";
     if (proof.isProved())
-        return fmt::format("proved: {}, equal up to the order of sums\n", scale);
-    std::string text = fmt::format("not proved: {}\n", scale);
+        return text;
     for (const FunctionProof& function : proof.functions) {
         for (const ProofObstacle& obstacle : function.obstacles) {
             text += fmt::format("  {}", function.name);
@@ -130,8 +123,8 @@ std::string proofJson(const TimedProof& timed)
             {"obstacles", std::move(obstacles)}});
     }
     const Json document = {{"schema", "meshwright.proof/1"}, {"meshwright", kVersion}, {"proved", timed.proof.isProved()},
-        {"ops", timed.proof.ops()}, {"devices", timed.proof.devices}, {"partition_s", timed.partitionSeconds},
-        {"prove_s", timed.seconds}, {"functions", std::move(functions)}};
+        {"ops", timed.proof.ops()}, {"devices", timed.proof.devices}, {"partition_s", timed.partitionSeconds.value_or(0.0)},
+        {"prove_s", timed.proof.seconds}, {"functions", std::move(functions)}};
     return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -161,14 +154,12 @@ int runProve(const ProveOptions& options, Output& output)
                 {Problem{"MW1903", "--against compares two programs; FILE is a study", "give the device program's text as FILE"}},
                 output);
         timed = proofOfStudy(*study);
-        if (isPipelined(study->pipeline))
-            output.narrate("of the step as a whole: the functions of its stages, and the order of their tasks, are not proved");
     }
     if (!timed)
         return fail(inFile(timed.error(), options.file), output);
     const std::string partitioned
-        = options.against.empty() ? fmt::format("partitioned in {}, ", formatSeconds(timed->partitionSeconds)) : "";
-    output.narrate(fmt::format("{}proved in {}", partitioned, formatSeconds(timed->seconds)));
+        = timed->partitionSeconds ? fmt::format("partitioned in {}, ", formatSeconds(*timed->partitionSeconds)) : "";
+    output.narrate(fmt::format("{}proved in {}", partitioned, formatSeconds(timed->proof.seconds)));
     const int written
         = writeResult(output.format == Format::Json ? proofJson(*timed) : proofText(*timed), options.result, output);
     return written != 0 ? written : timed->proof.isProved() ? 0 : 5;

@@ -9,6 +9,7 @@
 #include "core/support/file.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
+#include "sim/report/results.h"
 #include "sim/session/engine.h"
 
 #include <fmt/format.h>
@@ -45,6 +46,8 @@ std::string runText(const sim::RunResult& run)
     else if (run.verification)
         text += fmt::format("verified against one device: {} (largest error {:.2e} of the tensor's scale)\n",
             run.verification->passed ? "equal" : "DIFFERENT", run.verification->maxRelError());
+    if (run.proof)
+        text += sim::proofText(*run.proof) + "\n";
     if (run.times)
         text += timesText(*run.times);
     return text;
@@ -128,6 +131,7 @@ int runAs(const std::shared_ptr<Ranks>& ranks, const RunOptions& options, Output
     sim::RunChoices choices{
         .seed = static_cast<std::uint64_t>(options.seed), .verify = options.verify, .permits = options.permits};
     choices.gradient = options.gradient;
+    choices.prove = options.proves;
     choices.ranks = ranks;
     auto faults = faultOptions(options.faults);
     if (!faults)

@@ -108,7 +108,7 @@ int runSimulate(const SimulateOptions& options, Output& output)
             continue;
         }
         applyNetwork(options, *study);
-        auto simulated = sim::simulateStudy(*study, *catalogue, options.chakra.empty() ? nullptr : &graph);
+        auto simulated = sim::simulateStudy(*study, *catalogue, options.chakra.empty() ? nullptr : &graph, options.proves);
         if (!simulated)
             append(problems, simulated.error());
         else

@@ -65,6 +65,7 @@ void addTrain(VerbTable& table)
     verb.needed.push_back(verb.app->add_option("STUDY", options->study, "Study file; - is standard input")->type_name(""));
     addSettings(*verb.app, options->settings);
     verb.app->add_flag("--verify", options->verify, "Check steps against one device; exit code 5 on a difference");
+    addNoProve(*verb.app, options->proves);
     verb.app->add_option("--permits", options->permits, "Devices that compute at once (default: one per core)")
         ->type_name("N")
         ->check(wholeNumber(1, 1024));
@@ -118,6 +119,7 @@ void addSimulate(VerbTable& table)
         ->type_name("closed|fluid|message");
     verb.app->add_option("--algorithm", options->algorithm, "Algorithm of collectives: ring, tree ...; or all_reduce=ring,...")
         ->type_name("NAME");
+    addNoProve(*verb.app, options->proves);
 }
 
 void addSearch(VerbTable& table)

@@ -27,8 +27,11 @@ namespace {
 
 sim::TrainChoices choicesOf(const TrainOptions& options, FaultOptions faults, EngineKind engine)
 {
-    sim::TrainChoices choices{
-        .verify = options.verify, .record = !options.trace.empty(), .typical = options.predict, .permits = options.permits};
+    sim::TrainChoices choices{.verify = options.verify,
+        .prove = options.proves,
+        .record = !options.trace.empty(),
+        .typical = options.predict,
+        .permits = options.permits};
     choices.engine = engine;
     choices.faults = std::move(faults);
     choices.stallSeconds = options.faults.stallTimeout;

@@ -101,6 +101,11 @@ void addSettings(CLI::App& app, std::vector<std::string>& settings)
         ->allow_extra_args(false);
 }
 
+void addNoProve(CLI::App& app, bool& proves)
+{
+    app.add_flag("!--no-prove", proves, "Do not prove that the device program computes the program");
+}
+
 void addDeviceMemory(CLI::App& app, std::int64_t& bytes)
 {
     app.add_option("--device-memory", bytes, "Memory limit of each device; what does not fit is refused before it runs")

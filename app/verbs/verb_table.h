@@ -112,6 +112,9 @@ void addDoctor(VerbTable& table);
 
 // Flags that several verbs have.
 
+/// --no-prove.
+void addNoProve(CLI::App& app, bool& proves);
+
 /// `--set path=value`, any number of times.
 void addSettings(CLI::App& app, std::vector<std::string>& settings);
 void addDeviceMemory(CLI::App& app, std::int64_t& bytes);

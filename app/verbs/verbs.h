@@ -82,6 +82,7 @@ struct CheckOptions {
     std::string spec; ///< "P('x', None)", checked instead of files, on ..
     std::string mesh; ///< "x=4,y=2" and ..
     std::string shape; ///< "8192x8192"
+    bool proves = true; ///< says whether the device program is proved
 };
 /// Every mistake in studies and programs, or in one spec. With `fix` what was changed comes first, and the problems are those that are left;
 /// settings are only looked at. Problems: those of studies, programs and `lintStudy`; MW1005 a file cannot be written, MW1904 --mesh or
@@ -132,6 +133,7 @@ struct SimulateOptions {
     std::string hardware; ///< for `chakraIn`: a chip and how many, "h100x64"
     std::string fidelity; ///< closed, fluid or message; empty: fluid
     std::string algorithm; ///< as `parseAlgorithms` takes it; empty: none is forced
+    bool proves = true; ///< says whether the device program is proved
 };
 /// Step time, breakdown, collectives and memory on hardware; a row each for several studies. Infeasible when one does not fit.
 /// With `chakraIn` the traces are replayed (`meshwright.replay/1`).
@@ -199,6 +201,7 @@ struct TrainOptions {
     std::int64_t keep = 0; ///< newest that stay; 0: all
     std::string resume; ///< checkpoint or folder of checkpoints to go on from; empty: from the first step
     FaultFlags faults;
+    bool proves = true; ///< says whether the device program is proved
 };
 /// Trains on virtual devices; with `verify` beside one device. Problems: MW1526; those of studies and `trainStudy`.
 int runTrain(const TrainOptions& options, Output& output);
@@ -216,6 +219,7 @@ struct RunOptions {
     std::string engine = "auto"; ///< as `parseEngine` takes it
     FaultFlags faults;
     std::int64_t deviceMemory = 0; ///< bytes that each device may use; 0: any amount
+    bool proves = true; ///< says whether the device program is proved
 };
 /// Executes a program, sharded as its text says.
 /// Problems: MW1526; MW1732 no such function, MW1903 --time has another form, MW1005 a result cannot be written; those of `readNpy` and `runProgram`.

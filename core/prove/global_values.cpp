@@ -2,6 +2,7 @@
 #include "core/prove/global_values.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
@@ -59,6 +60,44 @@ void GlobalValues::embed(GlobalId of, const Embedding& embedding)
         embeddings.push_back(embedding);
 }
 
+GlobalId GlobalValues::scaled(GlobalId of, double factor)
+{
+    const GlobalValue before = (*this)[of]; // a copy: the table grows
+    const GlobalId base = before.unscaled == kNoGlobal ? of : before.unscaled;
+    const double all = before.factor * factor;
+    if (static_cast<float>(all) == 1.0F)
+        return base;
+    const GlobalId id
+        = number(fmt::format("scaled {} by {}", base, static_cast<float>(all)), before.shape, before.dtype, before.varies);
+    (*this)[id].unscaled = base;
+    (*this)[id].factor = all;
+    return id;
+}
+
+GlobalId GlobalValues::sum(GlobalId a, GlobalId b)
+{
+    std::vector<GlobalId> terms;
+    for (const GlobalId operand : {a, b}) {
+        const auto& own = (*this)[operand].terms;
+        own.empty() ? terms.push_back(operand) : static_cast<void>(terms.insert(terms.end(), own.begin(), own.end()));
+    }
+    std::sort(terms.begin(), terms.end());
+    const Shape shape = (*this)[a].shape;
+    const DType dtype = (*this)[a].dtype;
+    const std::uint64_t varies = (*this)[a].varies | (*this)[b].varies;
+    const GlobalId id = number(fmt::format("sum {}", fmt::join(terms, " ")), shape, dtype, varies);
+    (*this)[id].terms = std::move(terms);
+    return id;
+}
+
+std::optional<double> GlobalValues::numberOf(GlobalId scalar) const
+{
+    const auto& constant = (*this)[scalar].constant;
+    if (!constant || !constant->isSplat())
+        return std::nullopt;
+    return constant->value.index() == 0 ? std::get<0>(constant->value) : static_cast<double>(std::get<1>(constant->value));
+}
+
 std::string GlobalValues::blobText(const std::shared_ptr<const std::string>& blob)
 {
     if (blob == nullptr) // elements that the text leaves out may be any
@@ -73,13 +112,15 @@ std::string GlobalValues::blobText(const std::shared_ptr<const std::string>& blo
 
 GlobalId GlobalValues::scalar(DType dtype, const ConstantData& data)
 {
+    const auto bitsText = [&](double number) {
+        return dtype == DType::F64 ? fmt::format("{:x}", std::bit_cast<std::uint64_t>(number))
+                                   : fmt::format("{:x}", std::bit_cast<std::uint32_t>(static_cast<float>(number)));
+    };
     std::string value;
     if (const auto* number = std::get_if<double>(&data.value))
-        value = isFloating(dtype) ? fmt::format("{:x}", std::bit_cast<std::uint64_t>(*number))
-                                  : fmt::format("{}", static_cast<std::int64_t>(*number));
+        value = isFloating(dtype) ? bitsText(*number) : fmt::format("{}", static_cast<std::int64_t>(*number));
     else if (const auto* integer = std::get_if<std::int64_t>(&data.value))
-        value = isFloating(dtype) ? fmt::format("{:x}", std::bit_cast<std::uint64_t>(static_cast<double>(*integer)))
-                                  : fmt::format("{}", *integer);
+        value = isFloating(dtype) ? bitsText(static_cast<double>(*integer)) : fmt::format("{}", *integer);
     else
         value = blobText(std::get<2>(data.value));
     const GlobalId id = number(fmt::format("constant {} {}", dtypeName(dtype), value), {}, dtype, 0);

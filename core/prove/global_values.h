@@ -30,6 +30,9 @@ struct GlobalValue {
     std::uint64_t varies = 0; ///< mesh axes along which the value inside a manual computation may differ, as bits
     bool isInSource = false; ///< the source program has it
     std::optional<ConstantData> constant; ///< of a scalar
+    GlobalId unscaled = kNoGlobal; ///< of a value that is a constant times another one: that one
+    double factor = 1.0; ///< the constant
+    std::vector<GlobalId> terms; ///< of a sum: what is added up, in the order of their numbers
     std::vector<Embedding> embeddings; ///< what of the source program is made of its elements
     GlobalId base = kNoGlobal; ///< of a value that `changed` made
     std::string change; ///< what all its changes do
@@ -81,6 +84,15 @@ public:
     /// A constant as a scalar: one number for each element type and value. The elements of others are known by their bytes.
     GlobalId scalar(DType dtype, const ConstantData& data);
     std::string blobText(const std::shared_ptr<const std::string>& blob);
+
+    /// A value times a constant. Constants that follow each other are one.
+    GlobalId scaled(GlobalId of, double factor);
+
+    /// A sum of two values of one shape: of all their terms, in whatever order they were added.
+    GlobalId sum(GlobalId a, GlobalId b);
+
+    /// A constant that is a number; nothing for other values.
+    std::optional<double> numberOf(GlobalId scalar) const;
 
     /// True for constants that change nothing when they are combined with another value.
     bool isIdentity(GlobalId scalar, ReduceKind kind) const;

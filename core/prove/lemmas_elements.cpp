@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace meshwright {
 
@@ -139,6 +140,85 @@ bool passesPartial(const Site& site, const std::vector<bool>& isPartial, ReduceK
 
 } // namespace
 
+namespace {
+
+/// What constants make of each other; nothing for other ops.
+std::optional<double> folded(OpKind kind, const std::vector<double>& of)
+{
+    switch (kind) {
+    case OpKind::Convert:
+        return of[0];
+    case OpKind::Negate:
+        return -of[0];
+    case OpKind::Add:
+        return of[0] + of[1];
+    case OpKind::Subtract:
+        return of[0] - of[1];
+    case OpKind::Multiply:
+        return of[0] * of[1];
+    case OpKind::Divide:
+        return of[0] / of[1];
+    default:
+        return std::nullopt;
+    }
+}
+
+/// What arithmetic with constants, and sums of sums, are by their meaning and not by the ops that they are written with. `made` is the standing as
+/// far as it is known: without its value. Nothing: the op is itself.
+std::optional<Standing> simplified(const Site& site, const Standing& made)
+{
+    GlobalValues& globals = site.walk.globals;
+    if (!isFloating(site.dtype()) || site.operands.size() > 2)
+        return std::nullopt;
+    std::vector<double> constants;
+    std::vector<std::size_t> others;
+    for (std::size_t i = 0; i < site.operands.size(); ++i) {
+        const auto number = site.operands[i]->isUniform() ? globals.numberOf(site.operands[i]->global) : std::nullopt;
+        number&& isFloating(site.walk.dtype(site.value(i))) ? constants.push_back(*number) : others.push_back(i);
+    }
+    Standing simple = made;
+    if (others.empty()) {
+        const auto number = folded(site.op.kind, constants);
+        if (!number)
+            return std::nullopt;
+        simple.global = globals.scalar(site.dtype(), {*number});
+        return simple;
+    }
+    const Standing& first = *site.operands[others.front()];
+    const OpKind kind = site.op.kind;
+    if (others.size() == 1 && constants.size() == 1) {
+        const double constant = constants.front();
+        const bool scales = (kind == OpKind::Multiply || (kind == OpKind::Divide && others.front() == 0))
+            && std::isnormal(static_cast<float>(constant));
+        const bool adds = kind == OpKind::Add && constant == 0.0;
+        if (!scales && !adds)
+            return std::nullopt;
+        simple.dims = first.dims;
+        for (StandingDim& dim : simple.dims)
+            dim.fill = kNoGlobal;
+        simple.global = adds ? first.global : globals.scaled(first.global, kind == OpKind::Divide ? 1.0 / constant : constant);
+        return simple;
+    }
+    if (others.size() < 2 || kind != OpKind::Add)
+        return std::nullopt;
+    const Standing& second = *site.operands[others.back()];
+    const auto places = [](const Standing& standing) {
+        std::vector<int> from;
+        for (const StandingDim& dim : standing.dims)
+            from.push_back(dim.from);
+        return from;
+    };
+    if (places(first) != places(second) || globals[first.global].shape != globals[second.global].shape)
+        return std::nullopt;
+    simple.dims = first.dims;
+    for (StandingDim& dim : simple.dims)
+        dim.fill = kNoGlobal;
+    simple.global = globals.sum(first.global, second.global);
+    return simple;
+}
+
+} // namespace
+
 std::optional<Standing> elementwiseLemma(Site& site, std::size_t result)
 {
     const std::size_t rank = site.localResult(result).size();
@@ -208,6 +288,8 @@ std::optional<Standing> elementwiseLemma(Site& site, std::size_t result)
         if (!disjoint(made.partial, placeAxes(made)))
             return site.refuse("an operand is partial over an axis that splits another one");
     }
+    if (auto simple = simplified(site, made))
+        return simple;
     std::string text = fmt::format("{} {}", opName(site.op), attributesText(site.walk, site.op));
     if (result > 0)
         text += fmt::format(" result {}", result);

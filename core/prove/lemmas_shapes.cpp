@@ -154,7 +154,7 @@ bool hasClaimedSizes(const Site& site, const Standing& standing, const Shape& cl
     return true;
 }
 
-std::optional<Standing> regrouped(Site& site, const Shape* claimed);
+std::optional<Standing> regrouped(Site& site, const Shape* claimed, std::optional<std::size_t> longer = {});
 
 } // namespace
 
@@ -164,16 +164,43 @@ std::optional<Standing> reshapeLemma(Site& site, std::size_t)
     const Shape* claimed = site.walk.isSource() ? nullptr : &(*site.walk.wholes)[result.at()];
     if (claimed != nullptr && claimed->size() != site.localResult().size())
         claimed = nullptr;
-    auto made = withOtherUnits(site, claimed);
-    if (made && (claimed == nullptr || hasClaimedSizes(site, *made, *claimed)))
+    const auto as = [&](const Shape* claim, std::optional<std::size_t> longer = {}) -> std::optional<Standing> {
+        auto made = withOtherUnits(site, claim);
+        return made && (claim == nullptr || hasClaimedSizes(site, *made, *claim)) ? made : regrouped(site, claim, longer);
+    };
+    if (auto made = as(claimed))
         return made;
-    auto other = regrouped(site, claimed);
-    return other ? other : made;
+    const std::string refusal = site.refusal;
+    // What one microbatch claims is said of all: one dimension is so many times as long.
+    const std::int64_t all = elementCount(framed(site, 0).shape);
+    const std::int64_t own = claimed != nullptr ? elementCount(*claimed) : 0;
+    for (std::size_t dim = 0; own > 0 && all > own && all % own == 0 && dim < claimed->size(); ++dim) {
+        Shape longer = *claimed;
+        longer[dim] *= all / own;
+        if (auto made = as(&longer, dim))
+            return made;
+    }
+    site.refuse(refusal);
+    return withOtherUnits(site, claimed);
 }
 
 namespace {
 
-std::optional<Standing> regrouped(Site& site, const Shape* claimed)
+/// Adds to a dimension, as its major ones, the axes that split the operand and no dimension of the result.
+void addMissingAxes(const Framed& operand, std::vector<StandingDim>& dims, std::size_t longer)
+{
+    AxisRefs missing;
+    for (const StandingDim& along : operand.dims) {
+        for (const AxisRef& axis : along.axes) {
+            if (std::all_of(dims.begin(), dims.end(), [&](const StandingDim& dim) { return disjoint(dim.axes, {axis}); }))
+                missing.push_back(axis);
+        }
+    }
+    dims[longer].axes = canonical(followedBy(missing, dims[longer].axes));
+}
+
+/// `longer`: the dimension that is longer than claimed.
+std::optional<Standing> regrouped(Site& site, const Shape* claimed, std::optional<std::size_t> longer)
 {
     const ValueId result = site.op.results[0];
     Framed operand = framed(site, 0);
@@ -183,6 +210,8 @@ std::optional<Standing> regrouped(Site& site, const Shape* claimed)
     const auto& layout = site.walk.function[result].sharding;
     for (std::size_t dim = 0; dim < dims.size() && !site.walk.isSource() && layout && layout->dims.size() == dims.size(); ++dim)
         dims[dim].axes = canonical(layout->dims[dim].axes);
+    if (longer)
+        addMissingAxes(operand, dims, *longer);
     const auto groups = regroupings(operand.shape, operand.local, shape, local);
     if (!groups)
         return site.refuse(fmt::format("the claimed shape {} has other elements than {}", shape, operand.shape));

@@ -4,7 +4,9 @@
 #include "core/program/transform.h"
 #include "core/prove/known_numbers.h"
 #include "core/prove/lemmas.h"
+#include "core/prove/pipeline_proof.h"
 #include "core/prove/source_walk.h"
+#include "core/support/text.h"
 
 #include <fmt/format.h>
 
@@ -584,31 +586,109 @@ FunctionProof prove(const Function& source, const DeviceFunction& device, const 
     return Prover(source, device, meshes).run();
 }
 
-Proof prove(const Program& source, const DeviceProgram& device)
+namespace {
+
+FunctionProof refused(const Function& function, std::string why)
+{
+    return {function.name, function.ops.size(), {{{}, {}, {}, {}, std::move(why)}}};
+}
+
+const DeviceFunction& deviceOf(const DeviceFunction& function)
+{
+    return function;
+}
+
+const DeviceFunction& deviceOf(const ScheduledFunction& function)
+{
+    return function.device;
+}
+
+/// Of stages that each run all of a function.
+template <typename Stage>
+Proof proveByName(const Program& source, const std::vector<Stage>& stages)
 {
     Proof proof;
     proof.devices = 0;
-    const auto refuse = [&](const Function& function, const char* why) {
-        proof.functions.push_back({function.name, function.ops.size(), {{{}, {}, {}, {}, why}}});
-    };
-    for (const DeviceStage& stage : device.stages) {
+    for (const Stage& stage : stages) {
         proof.devices += stage.mesh().deviceCount();
-        for (const DeviceFunction& function : stage.functions) {
-            const Function* of = source.find(function.function.name);
+        for (const auto& function : stage.functions) {
+            const DeviceFunction& device = deviceOf(function);
+            const Function* of = source.find(device.function.name);
             if (of == nullptr)
-                refuse(function.function, "the source has no such function");
+                proof.functions.push_back(refused(device.function, "the source has no such function"));
             else if (!(source.meshes.front().mesh == stage.mesh()))
-                refuse(function.function, "its mesh has other axes, or another order of devices, than the source's");
+                proof.functions.push_back(
+                    refused(device.function, "its mesh has other axes, or another order of devices, than the source's"));
             else
-                proof.functions.push_back(prove(*of, function, stage.meshes));
+                proof.functions.push_back(prove(*of, device, stage.meshes));
         }
     }
     for (const Function& function : source.functions) {
-        if (std::none_of(device.stages.begin(), device.stages.end(),
-                [&](const DeviceStage& stage) { return stage.find(function.name) != nullptr; }))
-            refuse(function, "the device program has no such function");
+        if (std::none_of(stages.begin(), stages.end(), [&](const Stage& stage) { return stage.find(function.name) != nullptr; }))
+            proof.functions.push_back(refused(function, "the device program has no such function"));
     }
     return proof;
+}
+
+Proof provePipeline(const Program& source, const ScheduledProgram& pipeline)
+{
+    Proof proof;
+    proof.devices = 0;
+    for (const ScheduledStage& stage : pipeline.stages)
+        proof.devices += stage.mesh().deviceCount();
+    const std::string fault = taskFault(pipeline);
+    for (const Function& function : source.functions) {
+        if (function.name != "init" && function.name != "evaluate" && function.name != "step")
+            continue; // others are what these are made of
+        const auto joined = joinedPipeline(source, function, pipeline);
+        FunctionProof& made = proof.functions.emplace_back(
+            joined ? prove(joined->source, joined->device, joined->meshes) : refused(function, joined.error().front().message));
+        if (function.name == "step" && !fault.empty())
+            made.obstacles.push_back({{}, {}, {}, {}, fault});
+    }
+    return proof;
+}
+
+} // namespace
+
+Proof prove(const Program& source, const DeviceProgram& device)
+{
+    return proveByName(source, device.stages);
+}
+
+Proof prove(const Program& source, const ScheduledProgram& scheduled)
+{
+    return isPipelined(scheduled) ? provePipeline(source, scheduled) : proveByName(source, scheduled.stages);
+}
+
+void add(Proof& proof, Proof more)
+{
+    proof.devices = more.devices;
+    proof.seconds += more.seconds;
+    std::move(more.functions.begin(), more.functions.end(), std::back_inserter(proof.functions));
+}
+
+std::string headline(const Proof& proof)
+{
+    const auto count = [](std::size_t number, const char* one) {
+        return fmt::format("{} {}{}", formatCount(static_cast<double>(number)), one, number == 1 ? "" : "s");
+    };
+    const std::string scale = fmt::format("{} on {}, {}", count(proof.ops(), "op"),
+        count(static_cast<std::size_t>(proof.devices), "device"), count(proof.functions.size(), "function"));
+    return proof.isProved() ? fmt::format("proved: {}, equal up to the order of sums", scale) : "not proved: " + scale;
+}
+
+std::string firstObstacle(const Proof& proof)
+{
+    for (const FunctionProof& function : proof.functions) {
+        if (function.isProved())
+            continue;
+        const ProofObstacle& first = function.obstacles.front();
+        return fmt::format("{}{}{}: {}", function.name,
+            first.opName.empty() ? "" : fmt::format(", {} {}", first.opName, first.value),
+            first.place.empty() ? "" : " at " + first.place, first.reason);
+    }
+    return {};
 }
 
 DeviceProgram deviceProgramOf(Program program)

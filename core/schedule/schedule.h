@@ -151,6 +151,12 @@ struct ScheduledProgram {
     std::string collectiveCost;
 };
 
+/// True for a training that is cut into a pipeline.
+inline bool isPipelined(const ScheduledProgram& scheduled)
+{
+    return !scheduled.tasks.empty() && scheduled.tasks.front().kind != TaskKind::Whole;
+}
+
 /// Orders, fuses and places one function.
 ScheduledFunction schedule(const DeviceFunction& function, SchedulePolicy policy);
 ScheduledProgram schedule(const DeviceProgram& program, SchedulePolicy policy);

@@ -631,9 +631,4 @@ Result<ScheduledProgram> pipelineOf(const Program& microbatch, const PipelineCut
     return PipelineBuilder(microbatch, cut).build();
 }
 
-bool isPipelined(const ScheduledProgram& scheduled)
-{
-    return !scheduled.tasks.empty() && scheduled.tasks.front().kind != TaskKind::Whole;
-}
-
 } // namespace meshwright

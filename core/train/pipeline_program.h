@@ -31,7 +31,4 @@ struct PipelineCut {
 /// more of another than the value between them, or the update of one stage needs arrays of another, MW1545 the training has no optimizer.
 Result<ScheduledProgram> pipelineOf(const Program& microbatch, const PipelineCut& cut);
 
-/// True for what `pipelineOf` makes.
-bool isPipelined(const ScheduledProgram& scheduled);
-
 } // namespace meshwright

@@ -4,7 +4,6 @@
 #include "core/devices/virtual_devices.h"
 #include "core/runtime/pipeline.h"
 #include "core/train/held_out.h"
-#include "core/train/pipeline_program.h"
 #include "core/train/training_batches.h"
 #include "core/train/training_checkpoint.h"
 #include "core/train/training_function.h"

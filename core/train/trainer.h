@@ -4,6 +4,7 @@
 #include "core/checkpoint/checkpoint_reader.h"
 #include "core/devices/device_engine.h"
 #include "core/models/training.h"
+#include "core/prove/prove.h"
 #include "core/ranks/ranks.h"
 #include "core/runtime/faults.h"
 #include "core/support/result.h"
@@ -97,6 +98,7 @@ struct TrainingResult {
     std::vector<HeldOutMeasure> heldOut; ///< as often as it was measured, in order; the last one is heldOutAccuracy
     std::int64_t skippedSteps = 0; ///< of this run, whose gradients a dynamic loss scale left out
     std::optional<Verification> verification;
+    std::optional<Proof> proof; ///< of the device programs; from whoever trains
     std::int64_t firstStep = 0; ///< steps that a resumed run found done; losses and accuracies have them too
     std::optional<std::filesystem::path> checkpoint; ///< the last one that was written
     Problems warnings; ///< checkpoints that a resumed run passed over

@@ -4,7 +4,6 @@
 #include "core/runtime/pipeline.h"
 #include "core/schedule/pipeline_tasks.h"
 #include "core/sharding/shardy_text.h"
-#include "core/train/pipeline_program.h"
 
 #include <algorithm>
 

@@ -2,7 +2,6 @@
 #include "core/train/training_memory.h"
 
 #include "core/schedule/pipeline_tasks.h"
-#include "core/train/pipeline_program.h"
 
 #include <algorithm>
 #include <string_view>

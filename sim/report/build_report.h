@@ -59,6 +59,7 @@ struct ReportInputs {
     const MeshPlacement* placement = nullptr;
     const PartitionedProgram* partitioned = nullptr;
     std::string mainFunction;
+    const Proof* proof = nullptr; ///< of the device program, or of the pipeline that it is cut into
     const ScheduledFunction* scheduled = nullptr; ///< null exactly when `partitioned` is
     const SimulatedStudy* simulated = nullptr; ///< only with `machine` and `placement`; without `scheduled` formulas predicted it
     std::vector<ReportedArray> arrays;

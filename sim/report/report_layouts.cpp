@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/draw/draw_layout.h"
 #include "core/draw/draw_topology.h"
+#include "core/prove/prove.h"
 #include "core/support/text.h"
 #include "sim/report/machine_picture.h"
 #include "sim/report/report_parts.h"
@@ -232,10 +233,28 @@ ReportTable axesTable(const TopologyDrawing& drawing)
 
 } // namespace
 
+namespace {
+
+/// Without the time that it took: reports of the same study are the same.
+ReportParagraph proofParagraph(const Proof& proof)
+{
+    if (proof.isProved())
+        return {
+            fmt::format("The device program is {}: it computes the program for every input.", headline(proof)), ReportTone::Good};
+    return {fmt::format("The device program is {} ({}). It may be right: `meshwright train --verify` runs it beside one device.",
+        headline(proof), firstObstacle(proof))};
+}
+
+} // namespace
+
 ReportSection layoutsSection(const ReportInputs& inputs)
 {
-    if (inputs.partitioned != nullptr)
-        return LayoutReporter(inputs).section();
+    if (inputs.partitioned != nullptr) {
+        ReportSection section = LayoutReporter(inputs).section();
+        if (inputs.proof != nullptr)
+            section.blocks.insert(section.blocks.begin(), proofParagraph(*inputs.proof));
+        return section;
+    }
     if (isByFormulas(inputs))
         return {"layouts", "Layouts",
             {ReportParagraph{"The step of this study is predicted by formulas: its program is not built, and arrays have no "

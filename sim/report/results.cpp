@@ -61,6 +61,12 @@ Json memoryJson(const std::vector<std::int64_t>& bytesByKind)
     return json;
 }
 
+Json proofObject(const Proof& proof)
+{
+    return Json{{"proved", proof.isProved()}, {"ops", proof.ops()}, {"devices", proof.devices},
+        {"functions", proof.functions.size()}, {"obstacle", firstObstacle(proof)}};
+}
+
 Json simulationObject(const SimulatedStudy& study)
 {
     const Simulation& s = study.simulation;
@@ -112,6 +118,8 @@ Json simulationObject(const SimulatedStudy& study)
         json["memory"].push_back(std::move(entry));
     }
     json["assumptions"] = s.assumptions;
+    if (study.proof)
+        json["proof"] = proofObject(*study.proof);
     json["simulator"] = {{"wall_s", study.wallSeconds}, {"events", s.events}, {"classes", s.classes}};
     return json;
 }
@@ -141,6 +149,17 @@ std::string collectiveTable(const Simulation& simulation)
 
 } // namespace
 
+std::string proofText(const Proof& proof)
+{
+    const std::string line = fmt::format("{} ({})", meshwright::headline(proof), formatSeconds(proof.seconds));
+    return proof.isProved() ? line : fmt::format("{}: {}; `meshwright prove` shows it", line, firstObstacle(proof));
+}
+
+std::string proofJson(const Proof& proof)
+{
+    return dumped(proofObject(proof));
+}
+
 std::string simulationJson(const std::vector<SimulatedStudy>& studies)
 {
     if (studies.size() == 1)
@@ -169,6 +188,8 @@ std::string simulationText(const SimulatedStudy& study)
     text += fmt::format("  memory {} of {} a device ({} kept for the runtime): {}\n",
         formatBytes(static_cast<double>(s.peakBytes)), formatBytes(static_cast<double>(s.capacityBytes)),
         formatBytes(static_cast<double>(s.reserveBytes)), s.fits ? "fits" : "DOES NOT FIT");
+    if (study.proof)
+        text += fmt::format("  {}\n", proofText(*study.proof));
     if (!s.fits)
         text += "  `meshwright search` finds layouts that fit; `meshwright report` tries changes to this one\n";
     if (s.collectives.empty()) {
@@ -259,6 +280,8 @@ std::string trainingJson(const TrainingResult& result)
             json["collectives"].push_back(std::move(entry));
         }
     }
+    if (result.proof)
+        json["proof"] = proofObject(*result.proof);
     if (result.verification && !result.verification->checkedSteps.empty()) {
         const Verification& v = *result.verification;
         Json tensors = Json::array();
@@ -328,6 +351,8 @@ std::string trainingText(const TrainingResult& result)
                 counted.use.cause.value, counted.use.cause.reason});
         text += table.rowCount() == 0 ? "  no collectives\n" : table.text(2);
     }
+    if (result.proof)
+        text += fmt::format("\n{}\n", proofText(*result.proof));
     if (result.verification) {
         const Verification& v = *result.verification;
         if (v.checkedSteps.empty())

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/prove/prove.h"
 #include "core/support/result.h"
 #include "core/train/trainer.h"
 #include "sim/compare/comparable.h"
 #include "sim/simulate/simulation.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,7 +24,14 @@ struct SimulatedStudy {
     std::vector<LiveValue> liveAtPeak;
     std::vector<ComparedArray> arrays = {}; ///< as they lie on the mesh; empty where nobody asked for them
     double wallSeconds = 0.0; ///< that simulating took; measured
+    std::shared_ptr<const Proof> proof = {}; ///< of its device program; null: nobody asked, or formulas predicted the step
 };
+
+/// What results say of a proof: its headline with the time it took, and where there is none, what stands in the way.
+std::string proofText(const Proof& proof);
+
+/// The same as a JSON object: {"proved", "ops", "devices", "functions", "obstacle"}. Without the time, so that equal input gives equal bytes.
+std::string proofJson(const Proof& proof);
 
 /// `meshwright.simulation/1`: an object for one study, an array of them for several. Bytes in wall-clock fields apart, equal for equal input.
 std::string simulationJson(const std::vector<SimulatedStudy>& studies);

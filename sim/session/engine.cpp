@@ -274,8 +274,18 @@ Result<MeshPlacement> placementOf(const Study& study, const Mesh& mesh, const Ma
     return placement;
 }
 
-Result<SimulatedStudy> simulateStep(
-    const BuiltPhase& built, const ScheduledFunction& scheduled, const Machine& machine, StepGraph* graph)
+Result<std::shared_ptr<const TrainingPhase>> pipelineOfPhase(const BuiltPhase& built)
+{
+    if (!isPipelined(built.study.pipeline))
+        return std::shared_ptr<const TrainingPhase>();
+    auto phase = pipelinedPhase(built.study);
+    if (!phase)
+        return phase.error();
+    return std::make_shared<const TrainingPhase>(*std::move(phase));
+}
+
+Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunction& scheduled, const TrainingPhase* pipeline,
+    const Machine& machine, StepGraph* graph)
 {
     const Mesh& mesh = built.partitioned.device.stages.front().mesh();
     const Function& unsharded = *built.program.find(built.mainFunction);
@@ -288,22 +298,13 @@ Result<SimulatedStudy> simulateStep(
     result.file = built.study.places.file;
     result.mesh = mesh;
     result.collectiveCost = built.partitioned.device.collectiveCost;
-    if (isPipelined(built.study.pipeline)) {
-        const auto phase = pipelinedPhase(built.study);
-        if (!phase)
-            return phase.error();
-        auto simulation = simulate(phase->scheduled, mesh, built.study.pipeline.axis, unsharded, machine, *cost, network, graph);
-        if (!simulation)
-            return placedOnMachine(built.study, simulation.error());
-        result.simulation = *std::move(simulation);
-        result.liveAtPeak = liveAtPeak(phase->scheduled);
-        return result;
-    }
-    auto simulation = simulate(scheduled, mesh, unsharded, machine, *cost, network, graph);
+    auto simulation = pipeline != nullptr
+        ? simulate(pipeline->scheduled, mesh, built.study.pipeline.axis, unsharded, machine, *cost, network, graph)
+        : simulate(scheduled, mesh, unsharded, machine, *cost, network, graph);
     if (!simulation)
         return placedOnMachine(built.study, simulation.error());
     result.simulation = *std::move(simulation);
-    result.liveAtPeak = liveAtPeak(scheduled);
+    result.liveAtPeak = pipeline != nullptr ? liveAtPeak(pipeline->scheduled) : liveAtPeak(scheduled);
     return result;
 }
 
@@ -331,6 +332,40 @@ std::optional<T> valueKept(Result<T> result, Problems& problems)
 }
 
 } // namespace
+
+namespace {
+
+double secondsSince(std::chrono::steady_clock::time_point start)
+{
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+} // namespace
+
+Proof proofOf(const PartitionedProgram& partitioned)
+{
+    const auto start = std::chrono::steady_clock::now();
+    Proof proof = prove(partitioned.propagated, partitioned.device);
+    proof.seconds = secondsSince(start);
+    return proof;
+}
+
+Proof proofOf(const BuiltPhase& built, const TrainingPhase* pipeline)
+{
+    return pipeline != nullptr ? proofOf(std::span(pipeline, 1)) : proofOf(built.partitioned);
+}
+
+Proof proofOf(std::span<const TrainingPhase> phases)
+{
+    Proof all;
+    for (const TrainingPhase& phase : phases) {
+        const auto start = std::chrono::steady_clock::now();
+        Proof proof = prove(phase.program, phase.scheduled);
+        proof.seconds = secondsSince(start);
+        add(all, std::move(proof));
+    }
+    return all;
+}
 
 void findMachine(StepParts& parts, const Study& study, const Catalogue& catalogue)
 {
@@ -362,12 +397,22 @@ std::optional<SimulatedStudy> predictStep(
         return std::nullopt;
     append(parts.problems, parts.built->warnings);
     parts.scheduled = std::make_shared<const ScheduledFunction>(scheduleStep(*parts.built));
+    auto pipeline = valueKept(pipelineOfPhase(*parts.built), parts.problems);
+    if (!pipeline)
+        return std::nullopt;
+    parts.pipeline = *std::move(pipeline);
     if (stop.stop_requested() || !place(parts.built->partitioned.device.stages.front().mesh()))
         return std::nullopt;
-    return valueKept(simulateStep(*parts.built, *parts.scheduled, *parts.machine, graph), parts.problems);
+    return valueKept(simulateStep(*parts.built, *parts.scheduled, parts.pipeline.get(), *parts.machine, graph), parts.problems);
 }
 
-Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalogue, StepGraph* graph)
+void proveStep(StepParts& parts)
+{
+    if (parts.built)
+        parts.proof = std::make_shared<const Proof>(proofOf(*parts.built, parts.pipeline.get()));
+}
+
+Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalogue, StepGraph* graph, bool proves)
 {
     const auto start = std::chrono::steady_clock::now();
     StepParts parts;
@@ -382,7 +427,11 @@ Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalo
     if (const auto& built = parts.built)
         simulated->arrays = comparedArrays(
             *built->partitioned.propagated.find(built->mainFunction), built->partitioned.device.stages.front().meshes);
-    simulated->wallSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    simulated->wallSeconds = secondsSince(start);
+    if (proves) {
+        proveStep(parts);
+        simulated->proof = parts.proof;
+    }
     return *std::move(simulated);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/partition/partition.h"
+#include "core/prove/prove.h"
 #include "core/study/arrays.h"
 #include "core/train/trainer.h"
 #include "sim/collective/placement.h"
@@ -59,10 +60,22 @@ Result<MeshPlacement> placementOf(const Study& study, const Mesh& mesh, const Ma
 /// The step of a built phase in the order in which an accelerator runs it.
 ScheduledFunction scheduleStep(const BuiltPhase& built);
 
-/// Simulates a scheduled step; of a study with a pipeline, its stages and tasks. Problems: those of `simulate` and `pipelineOf`.
+/// The stages and tasks of a built phase whose study has a pipeline; null of others. Problems: those of `pipelineOf`.
+Result<std::shared_ptr<const TrainingPhase>> pipelineOfPhase(const BuiltPhase& built);
+
+/// Simulates a scheduled step; of a study with a pipeline, its stages and tasks. Problems: those of `simulate`.
 /// `graph`, if any, gets the step written out.
-Result<SimulatedStudy> simulateStep(
-    const BuiltPhase& built, const ScheduledFunction& scheduled, const Machine& machine, StepGraph* graph = nullptr);
+Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunction& scheduled, const TrainingPhase* pipeline,
+    const Machine& machine, StepGraph* graph = nullptr);
+
+/// Whether a device program computes its program (`prove`), with the measured time.
+Proof proofOf(const PartitionedProgram& partitioned);
+
+/// The same of a phase: of its pipeline, where it has one.
+Proof proofOf(const BuiltPhase& built, const TrainingPhase* pipeline = nullptr);
+
+/// The same of what a training really runs, all phases together.
+Proof proofOf(std::span<const TrainingPhase> phases);
 
 /// What leads from a study to the simulation of its step. What problems prevent is null, the rest is there.
 struct StepParts {
@@ -70,6 +83,8 @@ struct StepParts {
     bool machineIsLargeEnough = false; ///< for all meshes of the study
     std::shared_ptr<const BuiltPhase> built; ///< of the first phase
     std::shared_ptr<const ScheduledFunction> scheduled; ///< the step as an accelerator would run it
+    std::shared_ptr<const TrainingPhase> pipeline; ///< its stages and tasks; null: the study has no pipeline
+    std::shared_ptr<const Proof> proof; ///< of what was built; null: nobody asked
     std::shared_ptr<const MeshPlacement> placement; ///< null without a machine that is large enough
     Problems problems; ///< warnings included
 };
@@ -85,13 +100,18 @@ void findMachine(StepParts& parts, const Study& study, const Catalogue& catalogu
 std::optional<SimulatedStudy> predictStep(StepParts& parts, const Study& study, const Catalogue& catalogue,
     StepGraph* graph = nullptr, const std::stop_token& stop = {});
 
+/// Finds what `predictStep` built to compute its program, or not; nothing where nothing was built.
+void proveStep(StepParts& parts);
+
 /// Simulates one step of a study (of its first phase).
 /// Problems: those of `findMachine` and `predictStep`.
-/// `graph`, if any, gets the step written out; it stays as it is where formulas predict the step.
-Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalogue, StepGraph* graph = nullptr);
+/// `graph`, if any, gets the step written out; it stays as it is where formulas predict the step. `proves`: the result's proof.
+Result<SimulatedStudy> simulateStudy(
+    const Study& study, const Catalogue& catalogue, StepGraph* graph = nullptr, bool proves = false);
 
 struct TrainChoices {
     bool verify = false;
+    bool prove = false; ///< result.proof
     bool record = false;
     bool typical = false; ///< result.typicalTime
     std::function<void()> besides = {}; ///< called now and then between the steps that are repeated for it
@@ -153,6 +173,7 @@ struct TimingChoices {
 struct RunChoices {
     std::uint64_t seed = 0; ///< arguments are standard normal (integers: 0 to 9), drawn from it
     bool verify = false;
+    bool prove = false; ///< result.proof
     int permits = 0;
     std::optional<std::int64_t> deviceMemoryBytes = {}; ///< that each device may use; nothing: any amount
     std::optional<std::vector<HostArray>> arguments = {}; ///< whole arrays; absent: drawn
@@ -183,6 +204,7 @@ struct RunResult {
     double seconds = 0.0; ///< measured
     std::int64_t arenaBytes = 0;
     std::optional<Verification> verification;
+    std::optional<Proof> proof;
     std::optional<RunTimes> times;
     Problems warnings; ///< MW1270 a mesh axis that nothing uses, MW1536 devices differ in what should be equal
 };

@@ -87,7 +87,10 @@ private:
         const auto built = buildPhase(*study);
         if (!built)
             return fail(built.error());
-        const auto result = simulateStep(*built, scheduleStep(*built), *m_analysis.machine);
+        const auto pipeline = pipelineOfPhase(*built);
+        if (!pipeline)
+            return fail(pipeline.error());
+        const auto result = simulateStep(*built, scheduleStep(*built), pipeline->get(), *m_analysis.machine);
         if (!result)
             return fail(result.error());
         trial.batch = built->study.batch;
@@ -293,6 +296,7 @@ Report reportOf(const Analysis& analysis, const ReportChoices& choices, const st
     inputs.scheduled = analysis.scheduled.get();
     inputs.simulated = analysis.simulated.get();
     inputs.arrays = reportedArrays(analysis.arrays);
+    inputs.proof = analysis.proof.get();
     inputs.trials = trialsOf(analysis, choices.mostTrials, stop);
     inputs.training = choices.training;
     return buildReport(inputs);

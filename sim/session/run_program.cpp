@@ -380,6 +380,8 @@ Result<RunResult> runProgram(const Program& program, const std::string& name, co
             (*outcome)[differing].passed = false;
         result.verification.emplace().add(0, *outcome);
     }
+    if (choices.prove && isFirst)
+        result.proof = proofOf(partitioned);
     if (choices.timing.repetitions > 0 && choices.timing.runs > 0) {
         auto times = timesOf(one, *arguments, *on->loaded, choices, stop);
         if (!times)

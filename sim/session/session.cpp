@@ -85,7 +85,8 @@ std::shared_ptr<const Analysis> Session::analyse(const StudySource& source, cons
     return analysis;
 }
 
-std::shared_ptr<const Analysis> analysed(const StudySource& source, const Catalogue& catalogue, const std::stop_token& stop)
+std::shared_ptr<const Analysis> analysed(
+    const StudySource& source, const Catalogue& catalogue, const std::stop_token& stop, bool proves)
 {
     auto analysis = std::make_shared<Analysis>();
     analysis->source = source;
@@ -108,6 +109,8 @@ std::shared_ptr<const Analysis> analysed(const StudySource& source, const Catalo
         analysis->simulated = std::make_shared<const SimulatedStudy>(*std::move(simulated));
     if (stop.stop_requested())
         return nullptr;
+    if (proves)
+        proveStep(*analysis);
     // Behind what explains why something is missing.
     if (analysis->built) {
         analysis->arrays = arraysOf(*analysis->built);

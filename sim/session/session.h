@@ -53,7 +53,9 @@ struct Analysis : StepParts {
 
 /// Reads, checks, builds, propagates, partitions, schedules and simulates, as far as the study allows. Null when `stop` was asked for before it was
 /// done.
-std::shared_ptr<const Analysis> analysed(const StudySource& source, const Catalogue& catalogue, const std::stop_token& stop = {});
+/// `proves`: the proof of what was built too.
+std::shared_ptr<const Analysis> analysed(
+    const StudySource& source, const Catalogue& catalogue, const std::stop_token& stop = {}, bool proves = true);
 
 /// The engine as windows use it: analyses by content, remembered.
 ///

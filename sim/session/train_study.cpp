@@ -137,7 +137,10 @@ Result<TrainingResult> trainStudy(const Study& study, const TrainChoices& choice
     const auto data = datasetOf(study, stop);
     if (!data)
         return data.error();
-    return train(*phases, *data, *options, progress, stop);
+    auto result = train(*phases, *data, *options, progress, stop);
+    if (result && choices.prove && (choices.ranks == nullptr || choices.ranks->isFirst()))
+        result->proof = proofOf(*phases);
+    return result;
 }
 
 } // namespace meshwright::sim

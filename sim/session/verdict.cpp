@@ -72,16 +72,20 @@ Problems searchProblems(const Study& study, const Catalogue& catalogue)
 
 } // namespace
 
-Verdict verdictOf(const StudySource& source, const Catalogue& catalogue)
+Verdict verdictOf(const StudySource& source, const Catalogue& catalogue, bool proves)
 {
-    const auto analysis = analysed(source, catalogue);
-    Verdict verdict{analysis->problems, {}, analysis->study};
+    const auto analysis = analysed(source, catalogue, {}, proves);
+    Verdict verdict{analysis->problems, {}, analysis->study, {}};
+    if (analysis->proof)
+        verdict.proof = *analysis->proof;
     if (!analysis->study || hasErrors(checkFiles(*analysis->study)))
         return verdict;
     const Study& study = *analysis->study;
     std::vector<std::shared_ptr<const BuiltPhase>> phases;
     if (analysis->built)
         phases = phasesOf(*analysis, verdict.problems);
+    for (std::size_t i = 1; verdict.proof && i < phases.size(); ++i)
+        add(*verdict.proof, proofOf(*phases[i]));
     if (!study.trains())
         addNew(verdict.notFor, withSeverity(untrainable(study, phases), Severity::Note));
     else if (analysis->built || isOnlySimulated(study))
@@ -94,14 +98,19 @@ Verdict verdictOf(const StudySource& source, const Catalogue& catalogue)
     return verdict;
 }
 
-Verdict verdictOf(const Program& program, const std::string& file)
+Verdict verdictOf(const Program& program, const std::string& file, bool proves)
 {
     Verdict verdict;
+    Proof proof;
     for (const Function& function : program.functions) {
         const auto prepared = prepareRun(program, function.name);
         if (!prepared)
             addNew(verdict.problems, inFile(prepared.error(), file));
+        else if (proves)
+            add(proof, proofOf(prepared->partitioned));
     }
+    if (!proof.functions.empty())
+        verdict.proof = std::move(proof);
     if (program.meshes.empty()) {
         verdict.notFor = withSeverity({noMesh(file)}, Severity::Note);
         return verdict;

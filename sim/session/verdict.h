@@ -5,6 +5,7 @@
 #include "sim/session/session.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace meshwright::sim {
@@ -21,12 +22,13 @@ struct Verdict {
     /// a program for one mesh is not searched, MW1222 a program without a mesh is not partitioned. All are notes.
     Problems notFor;
     std::shared_ptr<const Study> study; ///< null: the text is not a study
+    std::optional<Proof> proof; ///< of all that the verbs would run; absent: nobody asked, or nothing was built
 };
 
-Verdict verdictOf(const StudySource& source, const Catalogue& catalogue);
+Verdict verdictOf(const StudySource& source, const Catalogue& catalogue, bool proves = true);
 
 /// The same of a program in StableHLO text that was read. Precondition: it has a function.
-Verdict verdictOf(const Program& program, const std::string& file);
+Verdict verdictOf(const Program& program, const std::string& file, bool proves = true);
 
 /// MW1222.
 Problem noMesh(const std::string& file);

@@ -3,6 +3,7 @@
 
 #include "core/support/text.h"
 #include "sim/compare/step_change.h"
+#include "sim/report/results.h"
 #include "ui/theme/theme.h"
 
 #include <QBoxLayout>
@@ -41,6 +42,7 @@ void colourText(QLabel* label, ColourRole role)
 Headline::Headline(QWidget* parent)
     : QWidget(parent)
     , m_change(new QLabel(this))
+    , m_proof(new QLabel(this))
     , m_problems(new QLabel(this))
 {
     auto* figures = new QHBoxLayout;
@@ -52,6 +54,7 @@ Headline::Headline(QWidget* parent)
     auto* sentences = new QHBoxLayout;
     sentences->setSpacing(14);
     sentences->addWidget(m_change, 1);
+    sentences->addWidget(m_proof);
     sentences->addWidget(m_problems);
     all->addLayout(sentences);
 
@@ -65,6 +68,8 @@ Headline::Headline(QWidget* parent)
     m_change->setAccessibleName(tr("Why the step time changed"));
     m_change->setMinimumWidth(1);
     m_change->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+    m_proof->setTextFormat(Qt::PlainText);
+    m_proof->setAccessibleName(tr("Whether the device program is proved"));
     m_problems->setTextFormat(Qt::RichText);
     m_problems->setAccessibleName(tr("Problems of the study"));
     connect(m_problems, &QLabel::linkActivated, this, &Headline::problemsRequested);
@@ -117,6 +122,7 @@ void Headline::setAnalysis(const std::shared_ptr<const sim::Analysis>& analysis)
     m_problems->setText(
         found.isEmpty() ? QString() : QStringLiteral("<a href=\"problems\">%1</a>").arg(found.join(QStringLiteral(", "))));
 
+    showProof(*analysis);
     for (const Figure& figure : {m_step, m_compute, m_waiting, m_memory}) {
         figure.value->setEnabled(analysis->simulated != nullptr);
         figure.note->setEnabled(analysis->simulated != nullptr);
@@ -138,8 +144,10 @@ void Headline::setAnalysis(const std::shared_ptr<const sim::Analysis>& analysis)
 void Headline::changeEvent(QEvent* event)
 {
     QWidget::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange && m_last)
+    if (event->type() == QEvent::PaletteChange && m_last) {
         showSimulation(m_last->simulated->simulation);
+        showProof(*m_last);
+    }
 }
 
 void Headline::resizeEvent(QResizeEvent* event)
@@ -180,6 +188,18 @@ void Headline::showSimulation(const sim::Simulation& simulation)
     m_memory.note->setText(
         simulation.fits ? tr("fits: %1 usable").arg(bytes(usable)) : tr("does not fit: only %1 usable").arg(bytes(usable)));
     colourText(m_memory.note, simulation.fits ? ColourRole::MutedText : ColourRole::Error);
+}
+
+void Headline::showProof(const sim::Analysis& analysis)
+{
+    m_proof->setVisible(analysis.proof != nullptr);
+    if (!analysis.proof)
+        return;
+    const QString text = QString::fromStdString(sim::proofText(*analysis.proof));
+    m_proof->setText(analysis.proof->isProved() ? tr("\u2713 proved") : tr("not proved"));
+    m_proof->setToolTip(text);
+    m_proof->setAccessibleDescription(text);
+    colourText(m_proof, analysis.proof->isProved() ? ColourRole::MutedText : ColourRole::Warning);
 }
 
 void Headline::showChange(const sim::Analysis& analysis)

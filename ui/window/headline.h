@@ -43,6 +43,7 @@ private:
 
     Figure addFigure(const QString& caption);
     void showSimulation(const sim::Simulation& simulation);
+    void showProof(const sim::Analysis& analysis);
     void showChange(const sim::Analysis& analysis);
     void setChange(const QString& sentence);
     void fitChange();
@@ -54,6 +55,7 @@ private:
     Figure m_memory;
     QLabel* m_change;
     QString m_sentence; ///< m_change shows as much of it as fits in a line, its tool tip all
+    QLabel* m_proof; ///< whether the device program was shown to compute its program
     QLabel* m_problems;
 };
 

@@ -640,7 +640,15 @@ void TestCommandLine::checkLints()
     QVERIFY(fixed.err.contains("fixed MW1270"));
     const Outcome program = run({"check", example("mlp.mlir")});
     QCOMPARE(program.code, 0);
-    QVERIFY(program.out.endsWith("mlp.mlir: no problems\n"));
+    QVERIFY(program.out.contains("mlp.mlir: no problems\n  proved: 15 ops on 8 devices, 1 function"));
+    const Outcome unproved = run({"check", example("mlp.mlir"), "--no-prove"});
+    QVERIFY(unproved.out.endsWith("mlp.mlir: no problems\n"));
+    const Outcome proofs = run({"check", example("mlp.mlir"), example("pipeline_1f1b.yaml"), "--format", "json"});
+    QCOMPARE(tests::resultErrors(proofs.out), QString());
+    const QJsonArray proved = QJsonDocument::fromJson(proofs.out)["proofs"].toArray();
+    QCOMPARE(proved.size(), 2);
+    for (const QJsonValue proof : proved)
+        QVERIFY2(proof["proved"].toBool(), qPrintable(proof["obstacle"].toString()));
     const Outcome fixedProgram = run({"check", "-", "--fix"},
         "sdy.mesh @m = <[\"a\"=2]>\nfunc.func @main(%w: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{\"a\"}, {}]>, "
         "tf.aliasing_output = 0 : i32}) -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"a\"}]>}) {\n  %0 = "

@@ -136,6 +136,11 @@ void TestEngineVerbs::simulationJson()
     for (const QJsonValue collective : result["collectives"].toArray())
         exposed += collective["exposed_s"].toDouble();
     QVERIFY(qAbs(exposed - result["exposed_communication_s"].toDouble()) < 1e-9);
+    QVERIFY2(result["proof"]["proved"].toBool(), qPrintable(result["proof"]["obstacle"].toString()));
+    QCOMPARE(result["proof"]["devices"].toInt(), 8);
+    const Outcome text = run({"simulate", example("digits.yaml")});
+    QVERIFY2(text.out.contains("\n  proved: "), text.out);
+    QVERIFY(!run({"simulate", example("digits.yaml"), "--no-prove"}).out.contains("proved"));
 }
 
 /// Equal bytes but for the field that the schema calls measured.

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/prove/prove.h"
+#include "core/study/study.h"
+#include "sim/session/engine.h"
+#include "tests/test_class.h"
+
+#include <functional>
+
+namespace tst_pipeline_proof {
+
+using namespace meshwright;
+using namespace meshwright::sim;
+
+namespace {
+
+using Settings = std::vector<std::string>;
+
+constexpr const char* kTransformer = R"yaml(meshwright: 1
+mesh: {pipe: 2, data: 2, model: 2}
+model: {transformer: {layers: 4, hidden: 32, heads: 4, kv_heads: 2, ffn: 64, vocabulary: 64, unroll: true}}
+sequence: 16
+batch: 24
+sharding:
+  x: P('data')
+  y: P('data')
+  embedding.w: P('model', None)
+  layers.*.attention: {q.w: "P(None, 'model', None)", k.w: "P(None, 'model', None)", v.w: "P(None, 'model', None)", o.w: "P('model', None, None)"}
+  layers.*.ffn: {up.w: "P(None, 'model')", down.w: "P('model', None)"}
+optimizer: {adam: {learning_rate: 0.001}}
+train: {steps: 1, seed: 0, data: random}
+pipeline: {axis: pipe, stages: 2, microbatches: 4}
+)yaml";
+
+constexpr const char* kMlp = R"yaml(meshwright: 1
+mesh: {pipe: 2, data: 2}
+model: {mlp: {layers: [16, 32, 32, 32, 8], activation: tanh, loss: mse}}
+batch: 24
+sharding: {x: [data], y: [data], match: [{path: '*', spec: []}]}
+optimizer: {sgd: {learning_rate: 0.1, momentum: 0.9}}
+train: {steps: 4, seed: 0, data: random}
+pipeline: {axis: pipe, stages: 2, microbatches: 4}
+)yaml";
+
+TrainingPhase phaseOf(const char* text, const Settings& settings)
+{
+    const auto study = readStudy(text, "study", settings);
+    if (!study)
+        qFatal("%s", describe(study.error()).c_str());
+    auto phases = trainingPhases(*study);
+    if (!phases)
+        qFatal("%s", describe(phases.error()).c_str());
+    return phases->front();
+}
+
+DeviceFunction& functionOf(ScheduledProgram& pipeline, std::size_t stage, const char* name)
+{
+    for (ScheduledFunction& function : pipeline.stages[stage].functions) {
+        if (function.device.function.name == name)
+            return function.device;
+    }
+    qFatal("stage %zu has no function %s", stage, name);
+}
+
+/// The tasks of one stage, in its order.
+std::vector<Task*> tasksOf(ScheduledProgram& pipeline, std::size_t stage)
+{
+    std::vector<Task*> tasks;
+    for (Task& task : pipeline.tasks) {
+        if (task.stage == stage)
+            tasks.push_back(&task);
+    }
+    return tasks;
+}
+
+Op& lastOp(Function& function, OpKind kind)
+{
+    for (std::size_t i = function.body().ops.size(); i-- > 0;) {
+        Op& op = function[function.body().ops[i]];
+        if (op.kind == kind)
+            return op;
+    }
+    qFatal("no such op");
+}
+
+using Fault = std::function<void(ScheduledProgram&)>;
+
+} // namespace
+
+class TestPipelineProof : public QObject {
+    Q_OBJECT
+
+private slots:
+    void pipelinesAreProved_data()
+    {
+        QTest::addColumn<const char*>("study");
+        QTest::addColumn<Settings>("settings");
+        for (const char* schedule : {"gpipe", "1f1b", "zb_h1", "zb_h2"}) {
+            const std::string set = std::string("pipeline.schedule=") + schedule;
+            QTest::addRow("transformer, %s", schedule) << kTransformer << Settings{set};
+            QTest::addRow("mlp, %s", schedule) << kMlp << Settings{set};
+        }
+        const Settings interleaved = {"pipeline.schedule=interleaved", "pipeline.chunks=2"};
+        QTest::newRow("interleaved") << kTransformer << interleaved;
+        QTest::newRow("one microbatch") << kTransformer << Settings{"pipeline.microbatches=1"};
+        QTest::newRow("three microbatches") << kTransformer << Settings{"pipeline.microbatches=3"};
+        QTest::newRow("one stage") << kTransformer
+                                   << Settings{"pipeline={stages: 1, microbatches: 4}", "mesh={data: 2, model: 2}"};
+        QTest::newRow("clipped gradients") << kTransformer
+                                           << Settings{"optimizer={adam: {learning_rate: 0.001, clip_norm: 1.0}}"};
+        QTest::newRow("tied embedding, clipped")
+            << kTransformer
+            << Settings{"model.transformer.tied=true", "optimizer={adam: {learning_rate: 0.001, clip_norm: 1.0}}"};
+        QTest::newRow("dynamic loss scale") << kTransformer
+                                            << Settings{"optimizer={adam: {learning_rate: 0.001, loss_scale: dynamic}}"};
+        QTest::newRow("experts") << kTransformer
+                                 << Settings{"model.transformer.experts=4", "model.transformer.experts_per_token=2"};
+        QTest::newRow("recomputed") << kTransformer << Settings{"recompute=full"};
+        QTest::newRow("bf16") << kTransformer << Settings{"dtype={parameters: f32, matmul: bf16, activations: bf16}"};
+    }
+
+    void pipelinesAreProved()
+    {
+        QFETCH(const char*, study);
+        QFETCH(Settings, settings);
+        const TrainingPhase phase = phaseOf(study, settings);
+        const Proof proof = prove(phase.program, phase.scheduled);
+        QVERIFY2(proof.isProved(), firstObstacle(proof).c_str());
+        QCOMPARE(proof.functions.size(), std::size_t{3});
+        QCOMPARE(proof.devices, std::string(study) == kMlp ? 4 : phase.scheduled.stages.size() == 1 ? 4 : 8);
+    }
+
+    /// Right in every function and wrong as a whole, or wrong in one function of one stage.
+    void faultsAreRejected_data()
+    {
+        QTest::addColumn<const char*>("study");
+        QTest::addColumn<Settings>("settings");
+        QTest::addColumn<Fault>("fault");
+        QTest::addColumn<QString>("words");
+        const Settings none;
+        const Settings clipped = {"optimizer={adam: {learning_rate: 0.001, clip_norm: 1.0}}"};
+        const auto add = [](const char* name, const char* study, const Settings& settings, const char* words, Fault fault) {
+            QTest::newRow(name) << study << settings << fault << QString(words);
+        };
+        add("a microbatch that is never taken backward", kMlp, none, "has no backward.0 task", [](ScheduledProgram& pipeline) {
+            std::erase_if(pipeline.tasks,
+                [](const Task& task) { return task.stage == 0 && task.kind == TaskKind::Backward && task.microbatch == 3; });
+        });
+        add("a microbatch that is counted twice", kMlp, none, "twice",
+            [](ScheduledProgram& pipeline) { tasksOf(pipeline, 1)[3]->microbatch = 0; });
+        add("backward before forward", kMlp, none, "before the forward task", [](ScheduledProgram& pipeline) {
+            const auto tasks = tasksOf(pipeline, 1);
+            std::swap(*tasks[0], *tasks[1]);
+        });
+        add("stages that wait for each other", kMlp, none, "waits for ever", [](ScheduledProgram& pipeline) {
+            const auto tasks = tasksOf(pipeline, 0); // the last microbatch goes forward when it has come back
+            std::vector<Task> order;
+            for (const Task* task : tasks)
+                order.push_back(*task);
+            std::stable_sort(order.begin(), order.end(), [](const Task& a, const Task& b) {
+                const auto place = [](const Task& task) {
+                    return task.kind == TaskKind::Update ? 2 : task.kind == TaskKind::Forward && task.microbatch == 3 ? 1 : 0;
+                };
+                return place(a) < place(b);
+            });
+            for (std::size_t i = 0; i < order.size(); ++i)
+                *tasks[i] = order[i];
+        });
+        add("an update before the last gradient", kMlp, none, "after its update", [](ScheduledProgram& pipeline) {
+            const auto tasks = tasksOf(pipeline, 0);
+            std::swap(*tasks[tasks.size() - 1], *tasks[tasks.size() - 2]);
+        });
+        add("a norm that one stage does not share", kTransformer, clipped, "", [](ScheduledProgram& pipeline) {
+            std::erase_if(pipeline.tasks, [](const Task& task) { return task.stage == 0 && task.kind == TaskKind::ShareNorm; });
+        });
+        add("a loss that is not divided by the microbatches", kMlp, none, "the source computes no such value",
+            [](ScheduledProgram& pipeline) {
+                for (Op& op : functionOf(pipeline, 1, "backward.0").function.ops) {
+                    if (op.kind != OpKind::Constant)
+                        continue;
+                    auto& constant = op.as<ConstantAttributes>();
+                    if (constant.data == ConstantData{0.25})
+                        constant.data.value = 1.0;
+                }
+            });
+        add("gradients that are not reduced", kMlp, none, "partial", [](ScheduledProgram& pipeline) {
+            Op& op = lastOp(functionOf(pipeline, 0, "update").function, OpKind::AllReduce);
+            op.kind = OpKind::OptimizationBarrier;
+            op.attributes = {};
+        });
+        add("a sum that forgets the microbatches before", kMlp, none, "does not add to acc.", [](ScheduledProgram& pipeline) {
+            Function& backward = functionOf(pipeline, 0, "backward.0").function;
+            ValueId& sum = backward.body().results.front();
+            sum = backward[backward[sum].producer].operands.back();
+        });
+        add("an update by the wrong sign", kMlp, none, "the source computes no such value", [](ScheduledProgram& pipeline) {
+            lastOp(functionOf(pipeline, 0, "update").function, OpKind::Subtract).kind = OpKind::Add;
+        });
+        add("layers in the wrong order", kTransformer, none, "", [](ScheduledProgram& pipeline) {
+            Function& forward = functionOf(pipeline, 1, "forward.0").function;
+            std::swap(
+                forward[*forward.findValue("layers.2.ffn.up.w")].name, forward[*forward.findValue("layers.3.ffn.up.w")].name);
+        });
+        add("a tied gradient that one stage keeps to itself", kTransformer, {"model.transformer.tied=true"}, "",
+            [](ScheduledProgram& pipeline) {
+                Op& op = lastOp(functionOf(pipeline, 0, "total").function, OpKind::Add);
+                op.operands[1] = op.operands[0];
+            });
+    }
+
+    void faultsAreRejected()
+    {
+        QFETCH(const char*, study);
+        QFETCH(Settings, settings);
+        QFETCH(Fault, fault);
+        QFETCH(QString, words);
+        TrainingPhase phase = phaseOf(study, settings);
+        fault(phase.scheduled);
+        const Proof proof = prove(phase.program, phase.scheduled);
+        QVERIFY(!proof.isProved());
+        QString all;
+        for (const FunctionProof& function : proof.functions) {
+            for (const ProofObstacle& obstacle : function.obstacles)
+                all += QString::fromStdString(obstacle.reason) + "\n";
+        }
+        QVERIFY2(all.contains(words), qPrintable(all));
+    }
+};
+
+MESHWRIGHT_TEST(TestPipelineProof)
+
+} // namespace tst_pipeline_proof
+
+#include "tst_pipeline_proof.moc"
