@@ -97,7 +97,10 @@ std::filesystem::path programBeside(const std::string& file)
 Result<Answer> searchedStudy(const SearchVerbOptions& options, const std::vector<sim::FixedChoice>& fixed,
     const sim::Catalogue& catalogue, const sim::Calibration& calibration, const sim::SearchOptions& search)
 {
-    const auto study = loadStudy(options.study, options.settings);
+    std::vector<std::string> settings = options.settings;
+    if (!options.words.stack.empty())
+        settings.push_back("stack=" + options.words.stack);
+    const auto study = loadStudy(options.study, settings);
     if (!study)
         return study.error();
     auto result = options.perOp ? sim::searchProgramOf(*study, catalogue, search)

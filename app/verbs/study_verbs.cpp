@@ -104,6 +104,7 @@ void addSimulate(VerbTable& table)
         [options](Output& output) { return runSimulate(*options, output); });
     verb.app->add_option("STUDY", options->studies, "Study files; - is standard input")->type_name("");
     addSettings(*verb.app, options->settings);
+    addStack(*verb.app, options->settings);
     verb.addFile("--trace", options->trace, "File for the timeline, for Perfetto", WrittenFile::Kind::Beside);
     verb.addFile("--chakra", options->chakra,
         "Folder for the step as Chakra execution traces, a file for each rank, for ASTRA-sim", WrittenFile::Kind::Folder,
@@ -146,6 +147,9 @@ void addSearch(VerbTable& table)
     app.add_option("--dtype", options->words.format, "Number format of products (default bf16)")->type_name("bf16|fp16|fp8|fp32");
     app.add_option("--fp8", options->words.recipe, "Multiply in 8 bits; the recipe chooses which values share a scale")
         ->type_name("delayed|current|rowwise|blockwise");
+    app.add_option("--stack", options->words.stack,
+           "Software to search for: " + join(stackWords(), ", ") + " (default: the usual one on each chip)")
+        ->type_name("NAME");
     app.add_option("--price", options->words.prices, "Dollars per hour and chip: one for all, or one for each --hw")
         ->type_name("USD")
         ->delimiter(',')
@@ -189,6 +193,7 @@ void addSweep(VerbTable& table)
         ->type_name("PATH=VALUES")
         ->allow_extra_args(false);
     addSettings(*verb.app, options->settings);
+    addStack(*verb.app, options->settings);
     verb.app->add_option("--db", options->database, "SQLite file that keeps finished points; the same command resumes from it")
         ->type_name("FILE");
     verb.app->add_option("-j,--jobs", options->jobs, "Points simulated at once (default: one per core)")
@@ -246,6 +251,7 @@ void addReport(VerbTable& table)
     verb.app->add_option("--sweep", options->sweep, "Instead of a study: the last sweep in a database of `meshwright sweep --db`")
         ->type_name("RUNS.sqlite");
     addSettings(*verb.app, options->settings);
+    addStack(*verb.app, options->settings);
     verb.app->add_flag("--train", options->train, "Also train, verified against one device, and add the measurements");
     verb.app->add_option("--result", options->result, "Add the measurements of an earlier training (train -o RESULT.json)")
         ->type_name("RESULT.json");

@@ -2,6 +2,7 @@
 #include "app/verbs/verb_table.h"
 
 #include "app/verbs/verbs.h"
+#include "core/study/study.h"
 #include "core/support/quantity.h"
 #include "core/support/text.h"
 
@@ -99,6 +100,14 @@ void addSettings(CLI::App& app, std::vector<std::string>& settings)
     app.add_option("--set", settings, "Override a value of the study: train.steps=0, mesh.data=8")
         ->type_name("PATH=VALUE")
         ->allow_extra_args(false);
+}
+
+void addStack(CLI::App& app, std::vector<std::string>& settings)
+{
+    app.add_option_function<std::string>(
+           "--stack", [&settings](const std::string& stack) { settings.push_back("stack=" + stack); },
+           "Software to predict for: " + join(stackWords(), ", ") + " (default: the usual one on the chip)")
+        ->type_name("NAME");
 }
 
 void addNoProve(CLI::App& app, bool& proves)

@@ -112,6 +112,9 @@ void addDoctor(VerbTable& table);
 
 // Flags that several verbs have.
 
+/// --stack: a setting of the study.
+void addStack(CLI::App& app, std::vector<std::string>& settings);
+
 /// --no-prove.
 void addNoProve(CLI::App& app, bool& proves);
 

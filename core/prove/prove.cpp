@@ -671,7 +671,7 @@ void add(Proof& proof, Proof more)
 std::string headline(const Proof& proof)
 {
     const auto count = [](std::size_t number, const char* one) {
-        return fmt::format("{} {}{}", formatCount(static_cast<double>(number)), one, number == 1 ? "" : "s");
+        return fmt::format("{} {}{}", formatWhole(static_cast<std::int64_t>(number)), one, number == 1 ? "" : "s");
     };
     const std::string scale = fmt::format("{} on {}, {}", count(proof.ops(), "op"),
         count(static_cast<std::size_t>(proof.devices), "device"), count(proof.functions.size(), "function"));

@@ -193,6 +193,8 @@ void Checker::checkWord(const std::string& word, const std::vector<std::string>&
 void Checker::checkNetwork()
 {
     const NetworkChoice& network = m_study.network;
+    if (!m_study.stack.empty())
+        checkWord(m_study.stack, stackWords(), "stack");
     if (!network.fidelity.empty())
         checkWord(network.fidelity, fidelityWords(), "network.fidelity");
     for (const auto& [kind, algorithm] : network.algorithms) {

@@ -9,6 +9,13 @@ const std::vector<std::string>& fidelityWords()
     return kWords;
 }
 
+const std::vector<std::string>& stackWords()
+{
+    static const std::vector<std::string> kWords
+        = {"jax", "maxtext", "megatron", "torchtitan", "deepspeed", "nemo", "oneflow", "plain"};
+    return kWords;
+}
+
 const std::vector<std::string>& collectiveWords()
 {
     static const std::vector<std::string> kWords

@@ -64,6 +64,7 @@ void StudyReader::read(const DocNode& root)
         readFaults(*node);
     if (const DocNode* node = fields.take("network"))
         readNetwork(*node);
+    setText(fields.take("stack"), "stack", study.stack);
     fields.close();
 }
 

@@ -203,6 +203,7 @@ struct Study {
     PipelineChoice pipeline = {};
     FaultsChoice faults = {};
     NetworkChoice network = {};
+    std::string stack = {}; ///< the software that predictions are for, one of stackWords; empty: the usual one on the chip
     StudyPlaces places = {};
 
     const MlpModel* mlp() const { return std::get_if<MlpModel>(&model); }
@@ -275,6 +276,7 @@ Result<Mesh> meshOf(const Study& study);
 
 /// Words that `network` takes; what they mean is sim/network's business.
 const std::vector<std::string>& fidelityWords(); ///< "closed", "fluid", "message"
+const std::vector<std::string>& stackWords(); ///< "jax", "maxtext", "megatron" .., "plain": no stack's own constants
 const std::vector<std::string>& collectiveWords(); ///< "all_reduce" and so on
 const std::vector<std::string>& algorithmWords(); ///< "auto", "ring" and so on
 

@@ -221,6 +221,8 @@ std::string writeStudy(const Study& study)
         text += faultsText(study.faults);
     if (study.network != NetworkChoice{})
         text += networkText(study.network);
+    if (!study.stack.empty())
+        text += fmt::format("stack: {}\n", inQuotes(study.stack));
     return text;
 }
 

@@ -166,6 +166,15 @@ std::string formatCount(double count)
     return unit == 0 ? fmt::format("{:.0f}", count) : threeFigures(count) + kUnits[unit];
 }
 
+std::string formatWhole(std::int64_t count)
+{
+    std::string text = fmt::format("{}", count);
+    const std::ptrdiff_t digits = count < 0 ? 1 : 0;
+    for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > digits; at -= 3)
+        text.insert(static_cast<std::size_t>(at), ",");
+    return text;
+}
+
 std::string shellQuoted(std::string_view word)
 {
     constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";

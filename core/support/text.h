@@ -40,6 +40,9 @@ std::string formatSeconds(double seconds);
 /// A count with a decimal unit: `950`, `12.3 k`, `4.56 M`, `1.23 T`.
 std::string formatCount(double count);
 
+/// Whole: "16,384".
+std::string formatWhole(std::int64_t count);
+
 /// `word` as a POSIX shell reads it: plain where it can be, in double quotes where it holds single ones, else in single quotes.
 std::string shellQuoted(std::string_view word);
 

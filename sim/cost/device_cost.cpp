@@ -56,12 +56,12 @@ std::string flopText(double count, const char* unit)
     return fmt::format("{}{}{}", number, prefixed ? "" : " ", unit);
 }
 
-Result<CostOptions> costOptionsOf(const Chip& chip, MatmulPrecision unstated)
+Result<CostOptions> costOptionsOf(const Chip& chip, MatmulPrecision unstated, std::string_view stack)
 {
     const Result<Calibration>& calibration = defaultCalibration();
     if (!calibration)
         return calibration.error();
-    return CostOptions{calibration->constants(calibration->usualStack(chip), chip), unstated};
+    return CostOptions{calibration->constants(calibration->stackFor(stack, chip), chip), unstated};
 }
 
 Result<DeviceCost> DeviceCost::create(const Machine& machine, const StackConstants& constants)

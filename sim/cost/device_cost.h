@@ -51,8 +51,9 @@ struct CostOptions {
     MatmulPrecision unstated = MatmulPrecision::Highest; ///< of products of f32 operands whose op says nothing, or DEFAULT
 };
 
-/// The constants of the stack that is usual on a chip. Problems: those of `defaultCalibration`.
-Result<CostOptions> costOptionsOf(const Chip& chip, MatmulPrecision unstated = MatmulPrecision::Highest);
+/// The constants of a stack on a chip: of the one that a study calls so, or the usual one there. Problems: those of `defaultCalibration`.
+Result<CostOptions> costOptionsOf(
+    const Chip& chip, MatmulPrecision unstated = MatmulPrecision::Highest, std::string_view stack = {});
 
 /// The time of kernels on one device, from their sizes: the only model of what computing costs. Nothing is allocated by the times; one object
 /// for many threads.

@@ -206,6 +206,13 @@ Result<Calibration> Calibration::parse(std::string_view text, const std::string&
         else
             reader.complain("usual_stacks." + chipClass, "it is not one of the stacks");
     }
+    const Json words = json.contains("stack_words") ? json["stack_words"] : Json::object();
+    for (const auto& [word, stack] : words.items()) {
+        if (stack.is_string() && (stack == "" || calibration.m_stacks.contains(stack.get<std::string>())))
+            calibration.m_words[word] = stack.get<std::string>();
+        else
+            reader.complain("stack_words." + word, "it is not one of the stacks");
+    }
     std::sort(calibration.m_fittedIds.begin(), calibration.m_fittedIds.end());
     if (!reader.problems.empty())
         return reader.problems;
@@ -216,6 +223,17 @@ std::string_view Calibration::usualStack(const Chip& chip) const
 {
     const auto found = m_usual.find(chipClassName(chip.chipClass));
     return found == m_usual.end() ? std::string_view{} : found->second;
+}
+
+std::optional<std::string_view> Calibration::stackNamed(std::string_view word) const
+{
+    const auto found = m_words.find(word);
+    return found == m_words.end() ? std::nullopt : std::optional<std::string_view>(found->second);
+}
+
+std::string_view Calibration::stackFor(std::string_view word, const Chip& chip) const
+{
+    return word.empty() ? usualStack(chip) : stackNamed(word).value_or(std::string_view());
 }
 
 const StackConstants& Calibration::constants(std::string_view stack, const Chip& chip) const

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -107,6 +108,12 @@ public:
     /// The stack that is taken on a chip where nobody says which: by its class; empty: none, the class's own constants.
     std::string_view usualStack(const Chip& chip) const;
 
+    /// The stack that a study calls so ("nemo"; "plain": none); nothing for other words.
+    std::optional<std::string_view> stackNamed(std::string_view word) const;
+
+    /// The stack that a study asks for on a chip: by its word, or the usual one. Precondition: `word` is empty or names one.
+    std::string_view stackFor(std::string_view word, const Chip& chip) const;
+
     /// Constants of a stack on a chip; those of the chip's class where the pair has none of its own. An empty stack: the class's.
     const StackConstants& constants(std::string_view stack, const Chip& chip) const;
     const StackTraits& traits(std::string_view stack) const;
@@ -129,6 +136,7 @@ private:
     std::map<std::string, StackConstants, std::less<>> m_classes;
     std::map<std::string, Stack, std::less<>> m_stacks;
     std::map<std::string, std::string, std::less<>> m_usual; ///< stack, by class
+    std::map<std::string, std::string, std::less<>> m_words; ///< stack, by what studies call it
     std::vector<std::string> m_fittedIds;
 };
 

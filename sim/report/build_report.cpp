@@ -77,7 +77,7 @@ std::vector<ReportInput> factsOf(const ReportInputs& inputs)
         if (std::string model = modelText(*inputs.study); !model.empty())
             facts.push_back({"Model", std::move(model)});
         if (inputs.study->trains()) {
-            facts.push_back({"Batch", groupedDigits(inputs.study->batch)});
+            facts.push_back({"Batch", formatWhole(inputs.study->batch)});
             facts.push_back({"Types",
                 fmt::format(
                     "{} parameters, {} products", dtypeName(inputs.study->parameterType), dtypeName(inputs.study->matmulType))});
@@ -214,7 +214,7 @@ ReportValue bytesValue(double bytes)
 
 ReportValue countValue(std::int64_t count)
 {
-    return numberValue(groupedDigits(count), static_cast<double>(count), {});
+    return numberValue(formatWhole(count), static_cast<double>(count), {});
 }
 
 ReportValue shareValue(double share)
@@ -225,17 +225,6 @@ ReportValue shareValue(double share)
 ReportValue rateValue(double perSecond, const std::string& what)
 {
     return numberValue(fmt::format("{} {}/s", formatCount(perSecond), what), perSecond, what + "/s");
-}
-
-std::string groupedDigits(std::int64_t number)
-{
-    std::string digits = std::to_string(number);
-    const std::size_t first = digits.front() == '-' ? 1 : 0;
-    for (std::size_t at = digits.size(); at > first + 3;) {
-        at -= 3;
-        digits.insert(at, ",");
-    }
-    return digits;
 }
 
 std::string percentText(double share)

@@ -123,7 +123,7 @@ ReportAnswer answer(std::string id, std::string question, ReportTone tone, std::
 
 std::string devicesText(std::int64_t count)
 {
-    return count == 1 ? std::string("one device") : fmt::format("{} devices", groupedDigits(count));
+    return count == 1 ? std::string("one device") : fmt::format("{} devices", formatWhole(count));
 }
 
 ReportAnswer fitsAnswer(const ReportInputs& inputs)
@@ -156,10 +156,10 @@ ReportAnswer fitsAnswer(const ReportInputs& inputs)
             formatBytes(static_cast<double>(dominant.largest->bytes)));
     result.opening.formula = "fits = peak ≤ capacity − reserve";
     result.opening.inputs = {
-        {"peak", groupedDigits(s.peakBytes) + " B",
+        {"peak", formatWhole(s.peakBytes) + " B",
             isByFormulas(inputs) ? "formulas for the fullest stage" : "buffer plan of the scheduled step"},
-        {"capacity", groupedDigits(s.capacityBytes) + " B", sourceText(inputs.machine->chip.hbmBytes)},
-        {"reserve", groupedDigits(s.reserveBytes) + " B",
+        {"capacity", formatWhole(s.capacityBytes) + " B", sourceText(inputs.machine->chip.hbmBytes)},
+        {"reserve", formatWhole(s.reserveBytes) + " B",
             "assumed: 4 % of the memory and 1 GiB for the runtime and fragmentation, at most a tenth"},
     };
     return result;
@@ -187,7 +187,7 @@ ReportAnswer speedAnswer(const ReportInputs& inputs)
         {"bubble", formatSeconds(s.bubbleSeconds), "simulated: waiting for other pipeline stages"},
     };
     if (trains)
-        result.opening.inputs.push_back({"batch", groupedDigits(inputs.study->batch), "study: batch"});
+        result.opening.inputs.push_back({"batch", formatWhole(inputs.study->batch), "study: batch"});
     return result;
 }
 

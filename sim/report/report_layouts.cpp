@@ -89,7 +89,7 @@ public:
         section.blocks.push_back(ReportParagraph{fmt::format(
             "The step has {} named arrays on {} in the mesh {}. The study places {} of them; the layouts of the others follow, "
             "and each row opens to the reason. Arrays with one type and one sharding share a row.",
-            m_inputs.arrays.size(), m_mesh.deviceCount() == 1 ? "one device" : groupedDigits(m_mesh.deviceCount()) + " devices",
+            m_inputs.arrays.size(), m_mesh.deviceCount() == 1 ? "one device" : formatWhole(m_mesh.deviceCount()) + " devices",
             m_mesh.text(), asked)});
         if (m_mesh.deviceCount() <= kMostDrawnDevices)
             section.blocks.push_back(pictures(groups));
@@ -151,7 +151,7 @@ private:
         std::string caption = fmt::format("{} ({}) on each device", typeText({array.type.dtype, group.piece}),
             formatBytes(static_cast<double>(group.pieceBytes)));
         if (group.copies > 1)
-            caption += fmt::format(", {} copies of each piece", groupedDigits(group.copies));
+            caption += fmt::format(", {} copies of each piece", formatWhole(group.copies));
         std::string reason = reasonOf(array);
         if (reason.starts_with("dim"))
             reason.front() = 'D';

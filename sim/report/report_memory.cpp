@@ -36,8 +36,8 @@ ReportFigure plannedPeak(const ReportInputs& inputs)
     return {"Peak of a device", bytesValue(static_cast<double>(s.peakBytes)),
         {"What the buffer plan needs: every buffer has a place in one arena, and places are used again.",
             "peak = end of the highest buffer",
-            {{"live at the peak", groupedDigits(plan.peakLiveBytes) + " B", "largest sum of buffers in use at one instruction"},
-                {"gaps between buffers", groupedDigits(s.peakBytes - plan.peakLiveBytes) + " B", "peak − live"}}}};
+            {{"live at the peak", formatWhole(plan.peakLiveBytes) + " B", "largest sum of buffers in use at one instruction"},
+                {"gaps between buffers", formatWhole(s.peakBytes - plan.peakLiveBytes) + " B", "peak − live"}}}};
 }
 
 ReportFigures figures(const ReportInputs& inputs)
@@ -48,8 +48,8 @@ ReportFigures figures(const ReportInputs& inputs)
     figures.figures.push_back(plannedPeak(inputs));
     figures.figures.push_back({"Usable by programs", bytesValue(static_cast<double>(usableBytes(s))),
         {{}, "usable = capacity − reserve",
-            {{"capacity", groupedDigits(s.capacityBytes) + " B", sourceText(inputs.machine->chip.hbmBytes)},
-                {"reserve", groupedDigits(s.reserveBytes) + " B", "assumed: 4 % and 1 GiB, at most a tenth"}}}});
+            {{"capacity", formatWhole(s.capacityBytes) + " B", sourceText(inputs.machine->chip.hbmBytes)},
+                {"reserve", formatWhole(s.reserveBytes) + " B", "assumed: 4 % and 1 GiB, at most a tenth"}}}});
     std::map<MemoryKind, std::int64_t> byKind;
     for (const LiveValue& value : inputs.simulated->liveAtPeak)
         byKind[value.kind] += value.bytes;
@@ -88,8 +88,8 @@ ReportTable liveTable(const ReportInputs& inputs)
             shareValue(
                 static_cast<double>(value.bytes) / static_cast<double>(std::max<std::int64_t>(1, study.simulation.peakBytes)))};
         if (piece != pieces.end())
-            row.opening.formula = fmt::format("{} elements × {} B = {} B", groupedDigits(piece->second.elements()),
-                byteSize(piece->second.dtype), groupedDigits(piece->second.bytes()));
+            row.opening.formula = fmt::format("{} elements × {} B = {} B", formatWhole(piece->second.elements()),
+                byteSize(piece->second.dtype), formatWhole(piece->second.bytes()));
         table.rows.push_back(std::move(row));
     }
     if (!isByFormulas(inputs))

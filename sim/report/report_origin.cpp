@@ -94,7 +94,8 @@ void addPrediction(ReportSection& section, const ReportInputs& inputs)
     StackConstants software;
     if (inputs.simulated != nullptr)
         software = inputs.simulated->simulation.cost.constants;
-    else if (const auto usual = costOptionsOf(inputs.machine->chip))
+    else if (const auto usual
+        = costOptionsOf(inputs.machine->chip, MatmulPrecision::Highest, inputs.study != nullptr ? inputs.study->stack : ""))
         software = usual->constants;
     const std::vector<Constant> constants = constantsOf(*inputs.machine, software);
     const std::vector<std::string>& assumptions = inputs.machine->assumptions;

@@ -17,9 +17,6 @@ ReportValue countValue(std::int64_t count); ///< `1,048,576`
 ReportValue shareValue(double share); ///< `42.5 %`; the number is the fraction
 ReportValue rateValue(double perSecond, const std::string& what); ///< `805 k samples/s`
 
-/// `1,630,191,808`.
-std::string groupedDigits(std::int64_t number);
-
 /// `42 %`; small shares with a decimal, and `< 0.1 %`.
 std::string percentText(double share);
 

@@ -178,9 +178,9 @@ private:
         row.opening.text = use.cause.reason + ".";
         if (!use.cause.annotation.empty())
             row.opening.text += fmt::format(" It comes from {}.", use.cause.annotation);
-        row.opening.inputs = {{"B", groupedDigits(use.payloadBytes) + " B", "payload of a call"},
+        row.opening.inputs = {{"B", formatWhole(use.payloadBytes) + " B", "payload of a call"},
             {"group", fmt::format("{} devices", use.groupSize), fmt::format("mesh axes {} of {}", use.axes, m_mesh.text())},
-            {"calls", groupedDigits(use.count), "schedule: turns of the loops around it"}};
+            {"calls", formatWhole(use.count), "schedule: turns of the loops around it"}};
         if (timed) {
             row.opening.formula = collective.algorithm + ": " + collective.formula;
             addLinks(row.opening, use);
@@ -307,7 +307,7 @@ ReportFigures breakdownFigures(const ReportInputs& inputs, const KernelSums& sum
         figures.figures.push_back({"Compute", secondsValue(s.computeSeconds),
             {"The kernels one after the other; element-wise ops are fused.",
                 "compute = Σ start + max(FLOP / rate, bytes / bandwidth)",
-                {{"kernels", groupedDigits(sums.callsBoundBy[0] + sums.callsBoundBy[1] + sums.callsBoundBy[2]), "schedule"}}}});
+                {{"kernels", formatWhole(sums.callsBoundBy[0] + sums.callsBoundBy[1] + sums.callsBoundBy[2]), "schedule"}}}});
     figures.figures.push_back({"Exposed communication", secondsValue(s.exposedSeconds),
         {"Computing waits until a collective is done.", "exposed = step − compute − bubble", {}}});
     figures.figures.push_back({"Hidden communication", secondsValue(std::max(0.0, s.collectiveSeconds - s.exposedSeconds)),
@@ -319,7 +319,7 @@ ReportFigures breakdownFigures(const ReportInputs& inputs, const KernelSums& sum
     mfu.value.text = mfuText(s.mfu);
     mfu.opening.formula = "MFU = F / (t × D × P)";
     mfu.opening.inputs = {{"F", flopText(s.modelFlops, "FLOP"), "products of the unsharded step; a multiply-add is two"},
-        {"t", formatSeconds(s.stepSeconds), "step"}, {"D", groupedDigits(devices), "mesh"},
+        {"t", formatSeconds(s.stepSeconds), "step"}, {"D", formatWhole(devices), "mesh"},
         {"P", flopText(s.peakFlopsPerSecond, "FLOP/s"), s.peakHow + " of one device"}};
     figures.figures.push_back(std::move(mfu));
     figures.figures.push_back({"Work of the model", {flopText(s.modelFlops, "FLOP"), s.modelFlops, "FLOP"},
@@ -422,7 +422,7 @@ ReportSection timelineSection(const ReportInputs& inputs)
         fmt::format("Simulated: {} instructions of one device{}. Computing and collectives are separate streams; a gap in "
                     "computing is a "
                     "wait. Hover over a slice for its formula.",
-            groupedDigits(s.events), s.classes == 1 ? ", which represents them all" : ""))}});
+            formatWhole(s.events), s.classes == 1 ? ", which represents them all" : ""))}});
     return section;
 }
 

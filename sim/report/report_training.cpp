@@ -108,7 +108,7 @@ ReportFigures figures(const MeasuredTraining& training)
     }
     if (training.heldOutAccuracy)
         add("Held-out accuracy", shareValue(*training.heldOutAccuracy),
-            {{}, "right / examples", {{"examples", groupedDigits(training.heldOutExamples), "held out from training"}}});
+            {{}, "right / examples", {{"examples", formatWhole(training.heldOutExamples), "held out from training"}}});
     add("Step on this computer", secondsValue(training.stepSecondsMedian),
         {"Measured; the devices share the cores of one computer.", "median over steps",
             {{"fastest", formatSeconds(training.stepSecondsMin), "measured"},

@@ -236,7 +236,8 @@ Result<SearchWork> workOf(const SearchWords& words)
     return work;
 }
 
-Result<SearchMachine> machineOf(const Chip& chip, std::int64_t chips, std::int64_t slices, const Calibration& calibration)
+Result<SearchMachine> machineOf(
+    const Chip& chip, std::int64_t chips, std::int64_t slices, const Calibration& calibration, std::string_view stack)
 {
     Problems problems;
     if (chips > kMostChips / std::max<std::int64_t>(1, slices) || chips < 1)
@@ -264,8 +265,9 @@ Result<SearchMachine> machineOf(const Chip& chip, std::int64_t chips, std::int64
         = slices > 1 ? fmt::format("{} slices of {} {}", slices, chips, chip.name) : fmt::format("{} {}", chips, chip.name);
     machine.cluster.devices = machine.chips * chip.devicesPerChip;
     machine.cluster.slices = slices;
-    machine.constants = calibration.constants("", chip);
-    machine.traits = calibration.traits("");
+    machine.stack = std::string(stack);
+    machine.constants = calibration.constants(calibration.stackFor(stack, chip), chip);
+    machine.traits = calibration.traits(calibration.stackFor(stack, chip));
     if (chip.dollarsPerHour)
         machine.dollarsPerChipHour = chip.dollarsPerHour->value;
     return machine;
@@ -279,6 +281,9 @@ Result<std::vector<SearchMachine>> machinesOf(
     const std::vector<std::int64_t> counts
         = words.chips.empty() ? std::vector<std::int64_t>{} : chipCounts(words.chips, problems);
     const std::vector<double> prices = pricesOf(words, problems);
+    if (!words.stack.empty() && !calibration.stackNamed(words.stack))
+        problems.push_back(
+            {"MW1903", fmt::format("--stack: unknown name \"{}\"", words.stack), suggestion(words.stack, stackWords())});
     for (std::size_t i = 0; i < words.hardware.size(); ++i) {
         const std::string& name = words.hardware[i];
         const auto named = readName(name, catalogue);
@@ -298,7 +303,7 @@ Result<std::vector<SearchMachine>> machinesOf(
         if (words.chips.empty() && named->count && named->cores)
             notes.push_back(fmt::format("{} is {} chips: the name counts cores", name, *named->count / 2));
         for (const std::int64_t count : own) {
-            auto machine = machineOf(*named->chip, count, named->slices, calibration);
+            auto machine = machineOf(*named->chip, count, named->slices, calibration, words.stack);
             if (!machine) {
                 append(problems, machine.error());
                 continue;
@@ -337,7 +342,7 @@ std::vector<SearchMachine> largerMachines(
     for (const Chip& chip : catalogue.chips()) {
         if (chip.chipClass != machine.chip.chipClass || deviceBytes(chip) <= deviceBytes(machine.chip))
             continue;
-        if (auto other = machineOf(chip, machine.chips, 1, calibration))
+        if (auto other = machineOf(chip, machine.chips, 1, calibration, machine.stack))
             larger.push_back(*std::move(other));
     }
     std::stable_sort(larger.begin(), larger.end(),

@@ -24,6 +24,7 @@ struct SearchWords {
     std::string globalBatch; ///< sequences of a step; empty: by the tokens
     std::string format = "bf16"; ///< of the products
     std::string recipe = {}; ///< of 8-bit products: "delayed" and so on, which makes `format` fp8
+    std::string stack = {}; ///< as a study's; empty: the usual one on each chip
     std::vector<std::string> prices; ///< dollars an hour for each chip: one for all machines, or one each
 };
 
@@ -43,8 +44,9 @@ Result<SearchWork> workOf(const SearchWords& words);
 Result<std::vector<SearchMachine>> machinesOf(
     const SearchWords& words, const Catalogue& catalogue, const Calibration& calibration, std::vector<std::string>& notes);
 
-/// A machine of so many chips. Problems: MW1747, MW1709 as above.
-Result<SearchMachine> machineOf(const Chip& chip, std::int64_t chips, std::int64_t slices, const Calibration& calibration);
+/// A machine of so many chips, with what a stack makes of them (as `Calibration::stackFor` takes it). Problems: MW1747, MW1709 as above.
+Result<SearchMachine> machineOf(
+    const Chip& chip, std::int64_t chips, std::int64_t slices, const Calibration& calibration, std::string_view stack = {});
 
 /// Chips along each axis of a slice: the most compact of so many.
 std::vector<std::int64_t> compactTopology(std::int64_t chips, std::int64_t rank);

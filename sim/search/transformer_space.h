@@ -34,6 +34,7 @@ struct SearchMachine {
     Chip chip;
     std::int64_t chips = 0;
     ClusterChoice cluster;
+    std::string stack = {}; ///< as a study calls it; empty: the usual one on the chip
     StackConstants constants;
     StackTraits traits;
     std::optional<double> dollarsPerChipHour = {};

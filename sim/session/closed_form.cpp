@@ -265,6 +265,7 @@ Result<SimulatedStudy> closedFormStep(const Study& study, const Catalogue& catal
                      "are simulated, collectives are formulas, and there is no timeline",
         fmt::format("{:.0f} microbatches of {:.0f} sequences, {} stages of {} chunks, ZeRO stage {}", plan->microbatches(),
             plan->work.microbatch, plan->layout.pp, plan->layout.virtualStages, plan->layout.zeroStage)};
+    s.assumptions.push_back(stackAssumption(study, used.chip));
     if (study.faults != FaultsChoice{} || study.network != NetworkChoice{})
         s.assumptions.push_back("the closed form ignores faults and the study's network choices: every link and device works");
     MemoryPoint peak;

@@ -290,7 +290,7 @@ Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunc
     const Mesh& mesh = built.partitioned.device.stages.front().mesh();
     const Function& unsharded = *built.program.find(built.mainFunction);
     const NetworkOptions network = networkOf(built.study);
-    const auto cost = costOptionsOf(machine.chip, unstatedPrecision(built.study));
+    const auto cost = costOptionsOf(machine.chip, unstatedPrecision(built.study), built.study.stack);
     if (!cost)
         return cost.error();
     SimulatedStudy result;
@@ -304,6 +304,7 @@ Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunc
     if (!simulation)
         return placedOnMachine(built.study, simulation.error());
     result.simulation = *std::move(simulation);
+    result.simulation.assumptions.push_back(stackAssumption(built.study, machine.chip));
     result.liveAtPeak = pipeline != nullptr ? liveAtPeak(pipeline->scheduled) : liveAtPeak(scheduled);
     return result;
 }

@@ -129,7 +129,8 @@ Result<SearchMachine> searchMachineOf(const Study& study, const Catalogue& catal
     if (!machine)
         return machine.error();
     const std::int64_t devices = machine->deviceCount();
-    auto found = machineOf(machine->chip, std::max<std::int64_t>(1, devices / machine->chip.devicesPerChip), 1, calibration);
+    auto found = machineOf(
+        machine->chip, std::max<std::int64_t>(1, devices / machine->chip.devicesPerChip), 1, calibration, study.stack);
     if (!found)
         return found.error();
     found->name = machine->text();
@@ -181,7 +182,7 @@ Result<ProgramSearchInput> programInputOf(const Study& study, const Catalogue& c
     auto plain = plainProgramOf(whole);
     if (!plain)
         return plain.error();
-    const auto cost = costOptionsOf(machine->chip, plain->unstated);
+    const auto cost = costOptionsOf(machine->chip, plain->unstated, study.stack);
     if (!cost)
         return cost.error();
     ProgramWork work{study.name, std::move(plain->program), plain->mainFunction, *cost};
@@ -288,6 +289,7 @@ Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, con
         hardware.chipsPerHost = perHost;
     }
     study.hardware = hardware;
+    study.stack = machine.stack;
     study.mesh = plan.mesh;
     TransformerModel model;
     model.config = work.model;

@@ -4,6 +4,7 @@
 #include "core/study/resolve.h"
 #include "core/support/resources.h"
 #include "core/support/text.h"
+#include "sim/cost/stack.h"
 #include "sim/hardware/fitting_choice.h"
 #include "sim/hardware/hardware_file.h"
 
@@ -138,6 +139,20 @@ Result<Machine> machineOf(const Study& study, const Catalogue& catalogue)
     if (!problems.empty())
         return problems;
     return machine;
+}
+
+std::string stackAssumption(const Study& study, const Chip& chip)
+{
+    const Result<Calibration>& calibration = defaultCalibration();
+    const char* chipClass = chipClassName(chip.chipClass);
+    if (!study.stack.empty())
+        return study.stack == "plain"
+            ? fmt::format("the software reaches what any does on a {}, the defaults of its class", chipClass)
+            : fmt::format("the software is {}", study.stack);
+    const std::string usual(calibration ? calibration->usualStack(chip) : std::string_view());
+    return usual.empty()
+        ? fmt::format("the software reaches what any does on a {}, the defaults of its class; --stack names one", chipClass)
+        : fmt::format("the software is {}, as usual on a {}; --stack names another", usual, chipClass);
 }
 
 NetworkOptions networkOf(const Study& study)

@@ -6,6 +6,8 @@
 #include "sim/hardware/catalogue.h"
 #include "sim/simulate/network_sites.h"
 
+#include <string>
+
 namespace meshwright::sim {
 
 /// The catalogue in the resources. Problems: MW1702.
@@ -16,6 +18,9 @@ Result<Catalogue> defaultCatalogue();
 /// Problems: those of `buildMachine` or `readHardware`; MW1731 the study names no hardware, MW1746 a fault of a device that the machine lacks,
 /// MW1748 of an axis that it lacks, MW1749 of a link that is not there, MW1750 leaf switches of a machine without a network between hosts.
 Result<Machine> machineOf(const Study& study, const Catalogue& catalogue);
+
+/// Whose constants a study's kernels are timed by on a chip, in words.
+std::string stackAssumption(const Study& study, const Chip& chip);
 
 /// How the study wants its collectives timed. Precondition: no problems of `checkStudy`.
 NetworkOptions networkOf(const Study& study);

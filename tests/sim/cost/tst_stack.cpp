@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/cost/stack.h"
 
+#include "core/study/study.h"
 #include "core/support/resources.h"
 #include "sim/hardware/catalogue.h"
 #include "tests/test_class.h"
@@ -47,6 +48,12 @@ void TestStack::shippedFileIsWhole()
     QCOMPARE(calibration->stackOf("x.json", "something else"), std::string());
     QCOMPARE(calibration->usualStack(chipNamed("v", ChipClass::Tpu)), std::string_view("jax"));
     QCOMPARE(calibration->usualStack(chipNamed("g", ChipClass::Gpu)), std::string_view());
+    for (const std::string& word : stackWords())
+        QVERIFY2(calibration->stackNamed(word), word.c_str());
+    QVERIFY(!calibration->stackNamed("nvcc"));
+    QCOMPARE(calibration->stackFor("nemo", chipNamed("g", ChipClass::Gpu)), std::string_view("megatron-bridge"));
+    QCOMPARE(calibration->stackFor("plain", chipNamed("v", ChipClass::Tpu)), std::string_view());
+    QCOMPARE(calibration->stackFor("", chipNamed("v", ChipClass::Tpu)), std::string_view("jax"));
 }
 
 void TestStack::ownBeforeClass()
