@@ -10,7 +10,7 @@ namespace meshwright {
 
 namespace {
 
-/// The layout that the partitioner claims of a result. Devices count by it (`Iota`, `RandomBits`).
+/// The layout that the partitioner claims of a result. Devices count by it (`Iota`, `RandomBits`, `RngBitGenerator`).
 const TensorSharding* claimedLayout(const Site& site, std::size_t result)
 {
     const auto& sharding = site.walk.function[site.op.results[result]].sharding;
