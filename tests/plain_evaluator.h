@@ -4,6 +4,7 @@
 #include "core/program/body_collective.h"
 #include "core/program/other_op.h"
 #include "core/program/program.h"
+#include "core/support/philox.h"
 #include "core/support/threefry.h"
 
 #include <algorithm>
@@ -659,6 +660,7 @@ private:
     Array selectAndScatter(const Op& op);
     Array convolution(const Op& op) const;
     std::vector<Array> top(const Op& op) const;
+    std::vector<Array> randomBits(const Op& op) const;
     std::vector<Array> scatterMany(const Op& op);
     Array cholesky(const Op& op) const;
     Array triangularSolve(const Op& op) const;

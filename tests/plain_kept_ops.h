@@ -19,6 +19,8 @@ inline std::vector<Array> PlainEvaluator::kept(const Op& op)
         return scatterMany(op);
     if (name == "top_k")
         return top(op);
+    if (name == "rng_bit_generator")
+        return randomBits(op);
     if (name == "select_and_scatter")
         return {selectAndScatter(op)};
     if (name == "convolution")
@@ -305,6 +307,50 @@ inline std::vector<Array> PlainEvaluator::scatterMany(const Op& op)
         ++at;
     });
     return results;
+}
+
+/// All blocks in their order, then their words as they lie in the array. Counters stay below 2^53.
+inline std::vector<Array> PlainEvaluator::randomBits(const Op& op) const
+{
+    const auto halves = [](double number) {
+        const auto wide = static_cast<std::uint64_t>(number);
+        return RandomKey{static_cast<std::uint32_t>(wide), static_cast<std::uint32_t>(wide >> 32)};
+    };
+    const bool isThreefry
+        = findAttribute(op.as<OtherAttributes>().attributes, "rng_algorithm")->text.find("THREE_FRY") != std::string::npos;
+    Array state = operand(op, 0);
+    Array result = emptyResult(op, 1);
+    const RandomKey key = halves(state.data[0]);
+    std::vector<std::uint32_t> words;
+    if (isThreefry) { // 32 bits: the array in two halves, which lie side by side along a new dimension behind the one that is cut
+        Shape half = result.shape;
+        std::size_t cut = 0;
+        while (cut < half.size() && half[cut] % 2 != 0)
+            ++cut;
+        if (cut == half.size() && !half.empty())
+            cut = static_cast<std::size_t>(std::max_element(half.begin(), half.end()) - half.begin());
+        if (!half.empty())
+            half[cut] = (half[cut] + 1) / 2;
+        std::vector<RandomKey> blocks;
+        for (std::int64_t i = 0; i < elementCount(half); ++i)
+            blocks.push_back(threefry2x32(key, halves(state.data[1]++)));
+        forEach(result.shape, [&](Index index) {
+            const std::size_t word = index.empty() ? 0 : static_cast<std::size_t>(index[cut] % 2);
+            if (!index.empty())
+                index[cut] /= 2;
+            words.push_back(blocks[offset(half, index)][word]);
+        });
+    } else {
+        const bool isLong = state.data.size() == 3;
+        while (words.size() < result.data.size()) {
+            const RandomKey low = halves(state.data[1]++);
+            const RandomKey high = halves(state.data[isLong ? 2 : 0]);
+            const auto block = philox4x32(key, {low[0], low[1], high[0], high[1]});
+            words.insert(words.end(), block.begin(), block.end());
+        }
+    }
+    std::copy_n(words.begin(), result.data.size(), result.data.begin());
+    return {state, result};
 }
 
 /// Matrices in the last two dimensions: l l^T = a, or u^T u = a.

@@ -92,6 +92,7 @@ public:
         lintStates();
         lintParameters();
         lintReducedGathers();
+        lintReshapes();
         lintWholeBatch();
         return std::move(m_lints);
     }
@@ -569,6 +570,28 @@ private:
             ++number;
         });
         return edits;
+    }
+
+    // ---- reshapes: MW1278
+
+    void lintReshapes()
+    {
+        forEachOp(m_device, [&](OpId id) {
+            const Op& op = m_device[id];
+            const bool isLoss = op.kind == OpKind::AllGather && op.phase == Phase::Forward;
+            if (!isLoss || op.as<CollectiveAttributes>().cause.op != opName(OpKind::Reshape))
+                return;
+            const auto& gather = op.as<CollectiveAttributes>();
+            ValueId from = op.operands[0]; // through the shape of the reshape's factors
+            while (m_device[from].producer.valid() && m_device[m_device[from].producer].kind == OpKind::Reshape)
+                from = m_device[m_device[from].producer].operands[0];
+            const std::string& name = m_device[from].name.empty() ? gather.cause.value : m_device[from].name;
+            warn("MW1278", fmt::format("{} is gathered over {} only to be reshaped", name, axesText(gather.axes, m_mesh)),
+                fmt::format("the gather makes {} on each device; the reshaped dimensions have no pieces in the same places",
+                    bytesText(static_cast<double>(payloadBytes(m_device, id)))),
+                "leave the dimension unsharded, or split one that begins in the same place on both sides of the reshape",
+                gather.cause.annotation.empty() ? name : gather.cause.annotation, {}, "another sharding is a choice");
+        });
     }
 
     // ---- the batch: MW1277

@@ -40,7 +40,8 @@ struct Lint {
 /// Problems: MW1270 a mesh axis that nothing uses, MW1271 products that devices compute alike, MW1272 a constraint that gathers what the next op
 /// shards again, MW1273 an array whose layout changes from step to step, MW1274 an optimiser state that is pinned whole beside its sharded
 /// parameter, MW1275 a large parameter whole on every device beside sharded ones, MW1276 an array gathered only to be reduced (logits),
-/// MW1277 a batch that is whole on every device while all parameters are split over all of them, where that moves more; and DeviceFunction::warnings.
+/// MW1277 a batch that is whole on every device while all parameters are split over all of them, where that moves more, MW1278 an array gathered
+/// for a reshape; and DeviceFunction::warnings.
 Problems lintFunction(const LintedFunction& linted);
 
 /// The same, with what fixes each.

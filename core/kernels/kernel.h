@@ -24,7 +24,7 @@ struct PieceOfWhole {
 /// The function that kernels are made for. Types of values are those of the pieces that the kernels work on.
 struct KernelSite {
     const Function& function;
-    std::function<PieceOfWhole(ValueId)> pieceOf; ///< asked when a kernel is made, for results of Iota and RandomBits
+    std::function<PieceOfWhole(ValueId)> pieceOf; ///< asked when a kernel is made, for results of Iota, RandomBits and RngBitGenerator
 };
 
 /// What carries out one instruction on one device. Made once, run often. Threads may share a kernel, each with its own memory.
@@ -94,11 +94,13 @@ Problems checkRunnable(const Function& function, bool hasDevices = false);
 // The makers behind makeKernel, one for each kind of loop.
 std::unique_ptr<const Kernel> makeTileKernel(const KernelSite& site, std::span<const OpId> ops, std::span<const ValueId> writes,
     const std::function<bool(ValueId)>& isInMemory);
+std::unique_ptr<const Kernel> makeCopyKernel(const Function& function, OpId op); ///< Reshape, BitcastRegroup: the same bytes
 std::unique_ptr<const Kernel> makeDotKernel(const Function& function, OpId op);
 std::unique_ptr<const Kernel> makeReduceKernel(const Function& function, OpId op);
 std::unique_ptr<const Kernel> makeTransposeKernel(const Function& function, OpId op);
 std::unique_ptr<const Kernel> makePartsKernel(const Function& function, OpId op); ///< Slice .. Scatter, OptimizationBarrier
 std::unique_ptr<const Kernel> makeRandomBitsKernel(const KernelSite& site, std::span<const OpId> ops);
-std::unique_ptr<const Kernel> makeOtherKernel(const Function& function, OpId op); ///< of a kept op; null when it cannot be run
+std::unique_ptr<const Kernel> makeOtherKernel(const KernelSite& site, OpId op); ///< of a kept op; null when it cannot be run
+std::unique_ptr<const Kernel> makeBitGeneratorKernel(const KernelSite& site, OpId op); ///< the same of RngBitGenerator
 
 } // namespace meshwright

@@ -292,13 +292,13 @@ std::unique_ptr<const Kernel> makeRandomBitsKernel(const KernelSite& site, std::
         site, site.function[ops.front()], ops.size() > 1 ? &site.function[ops[1]] : nullptr);
 }
 
-namespace {
-
 std::unique_ptr<const Kernel> makeCopyKernel(const Function& function, OpId id)
 {
     const Op& op = function[id];
     return std::make_unique<CopyKernel>(op.operands[0], op.results[0], function[op.results[0]].type.bytes());
 }
+
+namespace {
 
 /// The kernels of ops that are none of a pass; random bits come with a slice of them.
 struct KernelRow {
@@ -348,10 +348,17 @@ std::unique_ptr<const Kernel> makeKernel(const KernelSite& site, std::span<const
     if (op.kind == OpKind::RandomBits)
         return makeRandomBitsKernel(site, ops);
     assert(ops.size() == 1 && !isDoneOutside(op.kind));
-    return isKept(op.kind) ? makeOtherKernel(site.function, ops.front()) : kernelRow(op.kind)->make(site.function, ops.front());
+    return isKept(op.kind) ? makeOtherKernel(site, ops.front()) : kernelRow(op.kind)->make(site.function, ops.front());
 }
 
 namespace {
+
+/// True for a kept op that the runtime can run.
+bool hasKernel(const Function& function, OpId id)
+{
+    const KernelSite site{function, [&](ValueId value) { return wholePiece(function[value].type.shape); }};
+    return makeOtherKernel(site, id) != nullptr;
+}
 
 /// Why an op cannot be run, and what to do about it; empty when it can.
 struct Obstacle {
@@ -380,9 +387,13 @@ Obstacle obstacle(const Function& function, OpId id, bool hasDevices)
             return {fmt::format("products of operands rounded to {}", dtypeName(type)), kOtherType};
         break;
     default:
-        if (isKept(op.kind) && !isOfDevices && makeOtherKernel(function, id) == nullptr)
-            return {std::string(opName(op))};
-        break;
+        if (!isKept(op.kind) || isOfDevices || hasKernel(function, id))
+            break;
+        if (op.kind == OpKind::RngBitGenerator)
+            return {fmt::format("{} with the state {} and the bits {}", opName(op), typeText(function[op.operands[0]].type),
+                        typeText(function[op.results[1]].type)),
+                "use a state of type ui64 with 2 elements, or 3 for PHILOX, and bits that are integers"};
+        return {std::string(opName(op))};
     }
     const auto onType = [&](DType type) {
         return Obstacle{fmt::format("{} on elements of type {}", opName(op), dtypeName(type)), kOtherType};
@@ -410,7 +421,7 @@ Problems checkRunnable(const Function& function, bool hasDevices)
     std::set<OpId> within; // of blocks that kernels run themselves
     forEachOp(function, [&](OpId id) {
         for (const BlockId body : function[id].bodies) {
-            if (isKept(function[id].kind) && makeOtherKernel(function, id) != nullptr)
+            if (isKept(function[id].kind) && hasKernel(function, id))
                 within.insert(function[body].ops.begin(), function[body].ops.end());
         }
     });

@@ -530,8 +530,9 @@ bool hasWindows(const OtherAttributes& other, const TensorType& type, bool scatt
 
 } // namespace
 
-std::unique_ptr<const Kernel> makeOtherKernel(const Function& function, OpId id)
+std::unique_ptr<const Kernel> makeOtherKernel(const KernelSite& site, OpId id)
 {
+    const Function& function = site.function;
     const Op& op = function[id];
     const auto& other = op.as<OtherAttributes>();
     if (op.operands.empty() || other.captures > 0)
@@ -544,6 +545,12 @@ std::unique_ptr<const Kernel> makeOtherKernel(const Function& function, OpId id)
         blocks.push_back(*std::move(block));
     }
     const TensorType& first = function[op.operands.front()].type;
+    if (op.kind == OpKind::RngBitGenerator)
+        return makeBitGeneratorKernel(site, id);
+    if (op.kind == OpKind::BitcastRegroup) { // evaluated in double, floating numbers would have other bits
+        const bool areIntegers = isInteger(first.dtype) && isInteger(function[op.results.front()].type.dtype);
+        return areIntegers ? makeCopyKernel(function, id) : nullptr;
+    }
     if (op.kind == OpKind::FftOfPairs)
         return makeFftKernel(function, id);
     if (op.kind == OpKind::Sort && blocks.size() == 1 && integerAt(other.attributes, "dimension"))

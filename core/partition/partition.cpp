@@ -7,6 +7,7 @@
 #include "core/partition/explicit_reshards.h"
 #include "core/partition/one_mesh.h"
 #include "core/partition/partitioner.h"
+#include "core/partition/regrouping.h"
 #include "core/partition/reshard_passes.h"
 #include "core/program/verify.h"
 #include "core/sharding/partition_spec.h"
@@ -22,7 +23,10 @@ namespace {
 Result<DeviceFunction> partitionedWith(
     const Function& function, const std::vector<NamedMesh>& meshes, const PartitionOptions& options)
 {
-    auto device = Partitioner(function, meshes, options).run();
+    std::optional<Function> split;
+    if (options.style == ReshardStyle::Cheapest && !options.localOnly)
+        split = withSplitRegroupings(function);
+    auto device = Partitioner(split ? *split : function, meshes, options).run();
     if (device) {
         if (Problems faults = faultsAfter("partition", device->function, meshes); !faults.empty())
             return faults;

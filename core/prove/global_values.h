@@ -34,6 +34,7 @@ struct GlobalValue {
     double factor = 1.0; ///< the constant
     std::vector<GlobalId> terms; ///< of a sum: what is added up, in the order of their numbers
     std::vector<Embedding> embeddings; ///< what of the source program is made of its elements
+    std::string reshaped; ///< of a reshape: what has the same elements in the same order, and is none itself
     GlobalId base = kNoGlobal; ///< of a value that `changed` made
     std::string change; ///< what all its changes do
     std::map<std::size_t, std::string> changes; ///< by dimension

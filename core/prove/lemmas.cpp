@@ -16,6 +16,7 @@ constexpr OwnLemma kOwnLemmas[] = {
     {OpKind::Constant, constantLemma},
     {OpKind::Iota, iotaLemma},
     {OpKind::RandomBits, randomBitsLemma},
+    {OpKind::RngBitGenerator, bitGeneratorLemma},
     {OpKind::BroadcastInDim, broadcastLemma},
     {OpKind::Reshape, reshapeLemma},
     {OpKind::Transpose, transposeLemma},

@@ -22,6 +22,7 @@ std::optional<Standing> wholeOp(Site& site, std::size_t result);
 std::optional<Standing> constantLemma(Site& site, std::size_t result);
 std::optional<Standing> iotaLemma(Site& site, std::size_t result);
 std::optional<Standing> randomBitsLemma(Site& site, std::size_t result);
+std::optional<Standing> bitGeneratorLemma(Site& site, std::size_t result);
 std::optional<Standing> elementwiseLemma(Site& site, std::size_t result);
 std::optional<Standing> identityLemma(Site& site, std::size_t result);
 

@@ -11,7 +11,7 @@ namespace meshwright {
 
 namespace {
 
-/// The layout that the partitioner claims of a result. Devices count by it (`Iota`, `RandomBits`).
+/// The layout that the partitioner claims of a result. Devices count by it (`Iota`, `RandomBits`, `RngBitGenerator`).
 const TensorSharding* claimedLayout(const Site& site, std::size_t result)
 {
     const auto& sharding = site.walk.function[site.op.results[result]].sharding;
@@ -66,31 +66,71 @@ std::optional<Standing> iotaLemma(Site& site, std::size_t)
     return standing;
 }
 
+namespace {
+
+/// What devices make by an element's place in the whole array: its shape, and where the pieces lie.
+struct Counted {
+    Shape whole;
+    std::vector<StandingDim> dims;
+    std::int32_t mesh = 0;
+};
+
+std::optional<Counted> counted(Site& site, std::size_t result)
+{
+    const Shape& local = site.localResult(result);
+    Counted made{local, std::vector<StandingDim>(local.size())};
+    if (site.walk.isSource())
+        return made;
+    const TensorSharding* layout = claimedLayout(site, result);
+    made.whole = (*site.walk.wholes)[site.op.results[result].at()];
+    if (layout == nullptr || made.whole.size() != local.size())
+        return site.refuse("it has no layout to count by");
+    made.mesh = layout->mesh;
+    for (std::size_t dim = 0; dim < local.size(); ++dim) {
+        made.dims[dim].axes = canonical(layout->dims[dim].axes);
+        if (local[dim] != ceilDiv(made.whole[dim], shardCount(made.dims[dim].axes)))
+            return site.refuse("its size is not that of a piece of its layout");
+    }
+    return made;
+}
+
+} // namespace
+
 std::optional<Standing> randomBitsLemma(Site& site, std::size_t)
 {
     const auto& bits = site.op.as<RandomBitsAttributes>();
     const Framed key = framed(site, 0);
     if (!key.partial.empty() || !key.isWhole(0))
         return site.refuse("the key differs between devices");
-    Shape whole = bits.type.shape;
-    std::vector<StandingDim> dims(whole.size());
-    std::int32_t mesh = 0;
-    if (!site.walk.isSource()) {
-        const TensorSharding* layout = claimedLayout(site, 0);
-        if (layout == nullptr)
-            return site.refuse("it has no layout to count by");
-        whole = (*site.walk.wholes)[site.op.results[0].at()];
-        mesh = layout->mesh;
-        for (std::size_t dim = 0; dim < dims.size(); ++dim) {
-            dims[dim].axes = canonical(layout->dims[dim].axes);
-            if (dim >= whole.size() || bits.type.shape[dim] * shardCount(dims[dim].axes) != whole[dim])
-                return site.refuse("its pieces are of different sizes");
-        }
+    const auto made = counted(site, 0);
+    if (!made)
+        return std::nullopt;
+    for (std::size_t dim = 0; dim < made->dims.size(); ++dim) {
+        if (bits.type.shape[dim] * shardCount(made->dims[dim].axes) != made->whole[dim])
+            return site.refuse("its pieces are of different sizes");
     }
     const GlobalId global = site.walk.globals.number(
-        fmt::format("random bits {} {} {}", bits.partitionable, typeText({bits.type.dtype, whole}), key.text()), whole,
-        bits.type.dtype, site.walk.globals[key.global].varies);
-    return standingOf(global, whole, dims, bits.type.shape, mesh);
+        fmt::format("random bits {} {} {}", bits.partitionable, typeText({bits.type.dtype, made->whole}), key.text()),
+        made->whole, bits.type.dtype, site.walk.globals[key.global].varies);
+    return standingOf(global, made->whole, made->dims, bits.type.shape, made->mesh);
+}
+
+std::optional<Standing> bitGeneratorLemma(Site& site, std::size_t result)
+{
+    Framed state = framed(site, 0);
+    if (!state.partial.empty() || state.dims.size() != 1 || (!state.isCopy(0) && !state.isWhole(0)))
+        return site.refuse("the state differs between devices");
+    if (state.isCopy(0))
+        state.shape = state.local;
+    const auto bits = counted(site, 1);
+    if (!bits)
+        return std::nullopt;
+    const Counted made = result == 1 ? *bits : Counted{site.localResult(0), std::vector<StandingDim>(1)};
+    const GlobalId global
+        = site.walk.globals.number(fmt::format("{} {} {} {} result {}", opName(site.op), attributesText(site.walk, site.op),
+                                       typeText({site.dtype(1), bits->whole}), state.text(), result),
+            made.whole, site.dtype(result), site.walk.globals[state.global].varies);
+    return standingOf(global, made.whole, made.dims, site.localResult(result), made.mesh);
 }
 
 namespace {

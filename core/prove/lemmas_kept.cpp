@@ -54,12 +54,10 @@ std::optional<Standing> alongSome(Site& site, std::size_t result, std::size_t ar
         varies |= site.walk.globals[operand.global].varies;
     }
     const Shape& local = site.localResult(result);
-    if (local.size() != first.dims.size())
-        return site.refuse("its result has other dimensions");
     Shape shape = local;
     std::vector<StandingDim> dims(local.size());
     std::int32_t mesh = first.mesh;
-    for (std::size_t dim = 0; dim < local.size(); ++dim) {
+    for (std::size_t dim = 0; dim < std::min(local.size(), first.dims.size()); ++dim) {
         if (isAlong(dim))
             continue;
         shape[dim] = first.shape[dim];
@@ -382,7 +380,7 @@ std::optional<Standing> keptLemma(Site& site, std::size_t result)
         const auto axes = collective->sources.empty() ? axesOfGroups(collective->groups, mesh) : std::nullopt;
         return exchangedPieces(site, *collective, axes, result);
     }
-    if (hasEffect(other) || otherClass(other) == OtherClass::Unknown || kind == OpKind::Rng || kind == OpKind::RngBitGenerator)
+    if (hasEffect(other) || otherClass(other) == OtherClass::Unknown || kind == OpKind::Rng)
         return site.refuse("nothing is known of what it computes");
     const std::size_t rank = site.operands.empty() ? 0 : site.local(0).size();
     if (kind == OpKind::Sort && other.captures == 0) {
@@ -397,6 +395,8 @@ std::optional<Standing> keptLemma(Site& site, std::size_t result)
         return alongSome(site, result, 1, lastDims(rank, 2));
     if (kind == OpKind::TriangularSolve)
         return alongSome(site, result, 2, lastDims(rank, 2));
+    if (kind == OpKind::BitcastRegroup) // the last dimension comes or goes
+        return alongSome(site, result, 1, lastDims(rank, rank > site.localResult().size() ? 1 : 0));
     if (kind == OpKind::TopK)
         return alongSome(site, result, 1, lastDims(rank, 1));
     if (kind == OpKind::VariadicReduce) {

@@ -186,6 +186,22 @@ std::optional<Standing> reshapeLemma(Site& site, std::size_t)
 
 namespace {
 
+/// The elements of an array in their order, as `Framed::text` says it. Of a reshape: those of what it is made of.
+std::string elementsText(const GlobalValues& globals, const Framed& array)
+{
+    const GlobalValue& value = globals[array.global];
+    std::size_t next = 0; // of the value's dimensions; those of size 1 may be missing
+    for (const StandingDim& dim : array.dims) {
+        while (next < value.shape.size() && dim.from > static_cast<int>(next) && value.shape[next] == 1)
+            ++next;
+        if (dim.from != static_cast<int>(next++))
+            return array.text();
+    }
+    const bool isAll = std::all_of(value.shape.begin() + static_cast<std::ptrdiff_t>(std::min(next, value.shape.size())),
+        value.shape.end(), [](std::int64_t size) { return size == 1; });
+    return value.reshaped.empty() || !isAll ? array.text() : value.reshaped;
+}
+
 /// Adds to a dimension, as its major ones, the axes that split the operand and no dimension of the result.
 void addMissingAxes(const Framed& operand, std::vector<StandingDim>& dims, std::size_t longer)
 {
@@ -232,8 +248,11 @@ std::optional<Standing> regrouped(Site& site, const Shape* claimed, std::optiona
         if (digitsOf(operand.dims, operand.local, group.from, group.fromEnd) != digitsOf(dims, local, group.to, group.toEnd))
             return site.refuse(fmt::format("the pieces of {} are no pieces of {}", operand.shape, shape));
     }
-    const GlobalId global = site.walk.globals.number(
-        fmt::format("reshape {} {}", shape, operand.text()), shape, site.dtype(), site.walk.globals[operand.global].varies);
+    GlobalValues& globals = site.walk.globals;
+    const std::string elements = elementsText(globals, operand);
+    const GlobalId global
+        = globals.number(fmt::format("reshape {} {}", shape, elements), shape, site.dtype(), globals[operand.global].varies);
+    globals[global].reshaped = elements;
     Standing made = standingOf(global, shape, dims, local, operand.mesh);
     made.partial = operand.partial;
     made.kind = operand.kind;

@@ -235,8 +235,8 @@ KernelFigures EntryReader::readKernels()
         return kernels;
     for (const auto& [name, json] : shares->items()) {
         const std::string path = m_path + ".attention_share." + name;
-        const auto share = [&](const char* field) {
-            const auto found = figure(json, field, path);
+        const auto share = [&, &of = json](const char* field) {
+            const auto found = figure(of, field, path);
             if (!found || found->value > 1.0)
                 complain(path + "." + field, fmt::format("\"{}\" must be a share of the peak, above 0 and at most 1", field));
             return found ? found->value : 1.0;

@@ -152,11 +152,28 @@ inline void randomBits(ProgramGenerator& generator, Random& random)
     const Shape shape = generator.shape(random, 1);
     if (generator.isManual || elementCount(shape) == 0)
         return;
-    const ValueId key = generator.listed(random, {DType::U32, {2}}, 0, 1000);
     const TensorType type{DType::U32, shape};
-    const ValueId bits = generator.builder.add(OpKind::RandomBits, {key}, RandomBitsAttributes{type, chance(random, 70)});
-    const ValueId few = generator.note(generator.builder.binary(OpKind::ShiftRightLogical, bits, generator.splat(type, 28)), 15);
-    generator.keep(generator.converted(few, DType::S32), 15);
+    const auto keepFew = [&](ValueId bits) {
+        const ValueId few
+            = generator.note(generator.builder.binary(OpKind::ShiftRightLogical, bits, generator.splat(type, 28)), 15);
+        generator.keep(generator.converted(few, DType::S32), 15);
+    };
+    if (chance(random, 50)) {
+        const ValueId key = generator.listed(random, {DType::U32, {2}}, 0, 1000);
+        keepFew(generator.builder.add(OpKind::RandomBits, {key}, RandomBitsAttributes{type, chance(random, 70)}));
+        return;
+    }
+    const bool isThreefry = chance(random, 50);
+    const bool isLong = !isThreefry && chance(random, 50);
+    const char* const algorithm = isThreefry ? "THREE_FRY" : chance(random, 50) ? "PHILOX" : "DEFAULT";
+    const ValueId state = generator.listed(random, {DType::U64, {isLong ? 3 : 2}}, 0, 1000);
+    const std::vector<ValueId> made = generator.builder.addMany(OpKind::Other, {state},
+        OtherAttributes{"stablehlo.rng_bit_generator",
+            {keptAttribute("rng_algorithm", fmt::format("#stablehlo<rng_algorithm {}>", algorithm), {})},
+            {generator.type(state), type}, 0});
+    keepFew(made[1]);
+    if (chance(random, 50))
+        generator.keep(generator.builder.convert(made[0], DType::S32), 1000 + static_cast<double>(elementCount(shape)));
 }
 
 inline void constant(ProgramGenerator& generator, Random& random)

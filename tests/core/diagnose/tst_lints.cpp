@@ -231,6 +231,14 @@ void TestLints::programs_data()
                                   "<@mesh, [{\"a\"}, {}]> : tensor<8x8xf32>\n    %2 = stablehlo.add %1, %y : tensor<8x8xf32>\n   "
                                   " return %2 : tensor<8x8xf32>\n  }\n}\n";
     QTest::newRow("gathered and split again") << mesh + constraint << "MW1272";
+    const auto reshape = [&](const QByteArray& layout, const QByteArray& from, const QByteArray& to) {
+        const QByteArray types = "(tensor<" + from + "xf32>) -> tensor<" + to + "xf32>";
+        return mesh + "  func.func public @main(%x: tensor<" + from + "xf32> {sdy.sharding = #sdy.sharding<@mesh, " + layout
+            + ">}) -> tensor<" + to + "xf32> {\n    %0 = stablehlo.reshape %x : " + types + "\n    return %0 : tensor<" + to
+            + "xf32>\n  }\n}\n";
+    };
+    QTest::newRow("gathered to be reshaped") << reshape("[{}, {\"a\", \"b\"}]", "2x24", "4x12") << "MW1278";
+    QTest::newRow("a dimension that a reshape takes apart") << reshape("[{}, {\"a\", \"b\"}]", "2x24", "2x8x3") << "";
     QByteArray needed = constraint;
     needed.replace(") -> tensor<8x8xf32> {", ") -> (tensor<8x8xf32>, tensor<8x8xf32>) {");
     needed.replace("return %2 : tensor<8x8xf32>",

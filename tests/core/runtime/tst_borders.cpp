@@ -147,6 +147,13 @@ void TestBorders::values_data()
     row("two caches, each by a reduction of its own", scatter("@mesh, [{\"a\"}, {}]", "@mesh, [{\"b\"}, {}]", mixed),
         "all_gather b 24; all_gather b 96; all_gather b 96", "P('a',); P('a',)");
 
+    // Factors 2, 2 and 6: a splits the second, which the result cannot have, b the third.
+    row("a reshape gathers what its result cannot have",
+        kMesh + ("func.func @main(%x: " + placed("tensor<2x12xf32>", "@mesh, [{}, {\"a\", \"b\"}]")) + ") -> ("
+            + placed("tensor<4x6xf32>", "@mesh, [{}, {\"b\"}]")
+            + ") {\n  %0 = stablehlo.reshape %x : (tensor<2x12xf32>) -> tensor<4x6xf32>\n  return %0 : tensor<4x6xf32>\n}\n",
+        "all_gather a 48", "P(None, 'b')");
+
     const auto product = [](const std::string& to) {
         return kMesh + ("func.func @main(%x: " + placed("tensor<8x4xf32>", "@mesh, [{}, {\"a\"}]"))
             + ", %w: " + placed("tensor<4x6xf32>", "@mesh, [{\"a\"}, {}]") + ") -> (" + placed("tensor<8x6xf32>", to)

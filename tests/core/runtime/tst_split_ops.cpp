@@ -467,6 +467,22 @@ void TestSplitOps::ops_data()
             + "    %o = stablehlo.constant dense<1> : tensor<5x6xi32>\n    %r0 = stablehlo.add %w, %o : tensor<5x6xi32>");
     row("sort, whose places nobody reads", {"5x6xf32"}, {"5x6xf32"},
         "%i = stablehlo.iota dim = 1 : tensor<5x6xi32>\n    " + sort + "    %r0 = stablehlo.negate %v : tensor<5x6xf32>");
+    const auto bits = [&](const char* name, const char* algorithm, const QString& type) {
+        row(name, {}, {type, "2xi64"},
+            QString(
+                "%s = stablehlo.constant dense<[5, 18446744073709551615]> : tensor<2xui64>\n"
+                "    %n, %b = stablehlo.rng_bit_generator %s, algorithm = %1 : (tensor<2xui64>) -> (tensor<2xui64>, tensor<%2>)\n"
+                "    %r0 = stablehlo.reshape %b : (tensor<%2>) -> tensor<%2>\n"
+                "    %r1 = stablehlo.convert %n : (tensor<2xui64>) -> tensor<2xi64>")
+                .arg(algorithm, type));
+    };
+    bits("bits of Threefry", "THREE_FRY", "5x3xi32");
+    bits("bits of Threefry in pairs", "THREE_FRY", "5x6xi32");
+    bits("bits of Philox", "PHILOX", "5x6xi32");
+    row("bitcast to two of each", {"5x4xi32"}, {"5x4x2xi16"},
+        "%r0 = stablehlo.bitcast_convert %in0 : (tensor<5x4xi32>) -> tensor<5x4x2xi16>");
+    row("bitcast of pairs", {"5x4x2xi16"}, {"5x4xi32"},
+        "%r0 = stablehlo.bitcast_convert %in0 : (tensor<5x4x2xi16>) -> tensor<5x4xi32>");
     row("top_k of all", {"5x4xf32"}, {"5x4xf32", "5x4xi32"},
         "%r0, %r1 = chlo.top_k(%in0, k = 4) : tensor<5x4xf32> -> (tensor<5x4xf32>, tensor<5x4xi32>)");
     row("top_k", {"5x8xf32"}, {"5x3xf32", "5x3xi32"},
