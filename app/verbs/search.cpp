@@ -126,7 +126,7 @@ Result<Answer> searchedWords(const SearchVerbOptions& options, const std::vector
 {
     Problems problems;
     std::vector<std::string> notes;
-    const auto work = sim::workOf(options.words);
+    const auto work = sim::workOf(options.words, &notes);
     if (!work)
         append(problems, work.error());
     const auto machines = sim::machinesOf(options.words, catalogue, calibration, notes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/models/transformer_config.h"
+#include "core/models/config_fields.h"
 
 #include "core/support/text.h"
 
@@ -17,119 +17,6 @@ namespace meshwright {
 namespace {
 
 using Json = nlohmann::json;
-
-/// Takes fields out of one JSON object and notes all that is wrong.
-class FieldReader {
-public:
-    FieldReader(const Json& json, Problems& problems)
-        : m_json(json)
-        , m_problems(problems)
-    {
-    }
-
-    bool has(const std::string& name) const { return m_json.contains(name); }
-
-    /// The field, if it is there and not null.
-    const Json* find(const std::string& name) const
-    {
-        const auto found = m_json.find(name);
-        return found == m_json.end() || found->is_null() ? nullptr : &*found;
-    }
-
-    std::int64_t size(const std::string& name, std::int64_t absent, std::int64_t least = 1)
-    {
-        const Json* field = find(name);
-        if (!field)
-            return absent;
-        if (field->is_number_unsigned() || field->is_number_integer()) {
-            const bool tooLarge = field->is_number_unsigned()
-                && field->get<std::uint64_t>() > static_cast<std::uint64_t>(kLargestTransformerSize);
-            if (!tooLarge && field->get<std::int64_t>() >= least && field->get<std::int64_t>() <= kLargestTransformerSize)
-                return field->get<std::int64_t>();
-        }
-        complain(name, fmt::format("a whole number from {} to 2^40", least), *field);
-        return absent;
-    }
-
-    double number(const std::string& name, double absent)
-    {
-        const Json* field = find(name);
-        if (!field)
-            return absent;
-        if (field->is_number() && std::isfinite(field->get<double>()))
-            return field->get<double>();
-        complain(name, "a number", *field);
-        return absent;
-    }
-
-    bool flag(const std::string& name, bool absent)
-    {
-        const Json* field = find(name);
-        if (!field)
-            return absent;
-        if (field->is_boolean())
-            return field->get<bool>();
-        complain(name, "true or false", *field);
-        return absent;
-    }
-
-    std::string word(const std::string& name, const std::string& absent)
-    {
-        const Json* field = find(name);
-        if (!field)
-            return absent;
-        if (field->is_string())
-            return field->get<std::string>();
-        complain(name, "a text", *field);
-        return absent;
-    }
-
-    void complain(const std::string& name, const std::string& wanted, const Json& field)
-    {
-        std::string got = field.dump(-1, ' ', true, Json::error_handler_t::replace);
-        constexpr std::size_t kShown = 40;
-        if (got.size() > kShown)
-            got = got.substr(0, kShown) + "…";
-        m_problems.push_back({"MW1352", fmt::format("\"{}\" must be {}, got: {}", name, wanted, got), {}, {.path = name}});
-    }
-
-private:
-    const Json& m_json;
-    Problems& m_problems;
-};
-
-TransformerActivation activationOf(FieldReader& reader, const std::string& field, const std::string& absent)
-{
-    const std::string name = reader.word(field, absent);
-    if (name == "gelu")
-        return TransformerActivation::Gelu;
-    if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast")
-        return TransformerActivation::GeluTanh;
-    if (name == "silu" || name == "swish")
-        return TransformerActivation::Silu;
-    if (name == "relu")
-        return TransformerActivation::Relu;
-    reader.complain(field, "gelu, gelu_new, gelu_pytorch_tanh, silu or relu", name);
-    return TransformerActivation::Gelu;
-}
-
-/// hidden / heads where the library insists that it divides.
-std::int64_t evenHeadDim(Problems& problems, const TransformerConfig& c)
-{
-    if (c.hidden % c.heads != 0)
-        problems.push_back(
-            {"MW1353", fmt::format("hidden size {} is not divisible by {} heads", c.hidden, c.heads), {}, {.path = "hidden"}});
-    return c.hidden / c.heads;
-}
-
-/// A number that older files have at the top and newer ones in "rope_parameters".
-double rotaryNumber(
-    FieldReader& reader, Problems& problems, const std::string& topName, const std::string& innerName, double absent)
-{
-    const double top = reader.number(topName, absent);
-    const Json* inner = reader.find("rope_parameters");
-    return inner && inner->is_object() ? FieldReader(*inner, problems).number(innerName, top) : top;
-}
 
 void readGpt2(FieldReader& reader, Problems& problems, TransformerConfig& c)
 {
@@ -361,6 +248,8 @@ constexpr std::array<Family, 11> kFamilies{{{"gpt2", readGpt2}, {"gpt_neox", rea
     {"mistral", readMistral}, {"mixtral", readMixtral}, {"qwen2", readQwen2}, {"qwen3", readQwen3}, {"gemma", readGemma},
     {"gemma2", readGemma2}, {"deepseek_v2", readDeepSeekV2}, {"deepseek_v3", readDeepSeekV3}}};
 
+constexpr std::array<std::string_view, 3> kInfinities = {"NaN", "Infinity", "-Infinity"};
+
 Place placeOfByte(std::string_view text, std::size_t byte)
 {
     Place place{.line = 1, .column = 1};
@@ -374,10 +263,35 @@ Place placeOfByte(std::string_view text, std::size_t byte)
     return place;
 }
 
+/// Python writes numbers that JSON does not have; as fields of a configuration they mean that there is no limit.
+std::string withoutInfinities(std::string_view text)
+{
+    std::string plain;
+    bool isQuoted = false;
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        if (!isQuoted) {
+            const std::string_view rest = text.substr(at);
+            const auto word
+                = std::find_if(kInfinities.begin(), kInfinities.end(), [&](auto name) { return rest.starts_with(name); });
+            if (word != kInfinities.end()) {
+                plain += "null";
+                at += word->size() - 1;
+                continue;
+            }
+        }
+        if (text[at] == '"')
+            isQuoted = !isQuoted;
+        plain += text[at];
+        if (isQuoted && text[at] == '\\' && at + 1 < text.size())
+            plain += text[++at];
+    }
+    return plain;
+}
+
 Result<Json> parsed(std::string_view text)
 {
     try {
-        return Json::parse(text);
+        return Json::parse(withoutInfinities(text));
     } catch (const Json::parse_error& error) {
         const std::size_t byte = error.byte > 0 ? error.byte - 1 : 0;
         return Problem{"MW1350", byte >= text.size() ? "the text ends in the middle of JSON" : "this is not JSON", {},
@@ -387,35 +301,45 @@ Result<Json> parsed(std::string_view text)
     }
 }
 
-Result<const Family*> familyOf(const std::string& modelType)
+/// The part of a configuration that describes the language model; with what the whole says of it where it is silent itself.
+Json languagePart(const Json& whole, std::vector<std::string>& notes)
 {
-    std::vector<std::string> names;
-    for (const Family& family : kFamilies) {
-        if (family.modelType == modelType)
-            return &family;
-        names.emplace_back(family.modelType);
+    for (const char* name : {"text_config", "language_config", "llm_config"}) {
+        const auto part = whole.find(name);
+        if (part == whole.end() || !part->is_object())
+            continue;
+        Json language = *part;
+        for (const char* field : {"tie_word_embeddings", "model_type"}) {
+            if (!language.contains(field) && whole.contains(field))
+                language[field] = whole[field];
+        }
+        notes.push_back(fmt::format("the language model alone is read (\"{}\"): other towers are left out", name));
+        return language;
     }
-    return Problem{
-        "MW1351", fmt::format("unknown model_type: \"{}\"", modelType), suggestion(modelType, names), {.path = "model_type"}};
+    return whole;
 }
 
-Result<TransformerConfig> configOf(const Json& json)
+Result<TransformerConfig> configOf(const Json& whole, std::vector<std::string>& notes)
 {
-    if (!json.is_object())
+    if (!whole.is_object())
         return Problem{"MW1350", "a model's configuration is a JSON object"};
+    const Json json = languagePart(whole, notes);
     Problems problems;
     FieldReader reader(json, problems);
     const std::string modelType = reader.word("model_type", "");
     if (!problems.empty())
         return problems;
-    if (modelType.empty())
-        return Problem{"MW1352", "\"model_type\" is missing", "Name the kind of model, such as llama.", {.path = "model_type"}};
-    const auto family = familyOf(modelType);
-    if (!family)
-        return family.error();
+    if (modelType.empty() && reader.find(reader.nameOf({"hidden_size", "n_embd", "d_model", "dim"})) == nullptr)
+        return Problem{"MW1352", "\"model_type\" is missing", "Name the kind of model, such as llama, or give its sizes.",
+            {.path = "model_type"}};
     TransformerConfig config;
     config.name = reader.word("name", reader.word("_name_or_path", modelType));
-    (*family)->read(reader, problems, config);
+    const auto family
+        = std::find_if(kFamilies.begin(), kFamilies.end(), [&](const Family& known) { return known.modelType == modelType; });
+    if (family != kFamilies.end())
+        family->read(reader, problems, config);
+    else
+        readByFields(reader, problems, config, notes);
     if (problems.empty())
         append(problems, transformerProblems(config));
     if (!problems.empty())
@@ -425,12 +349,15 @@ Result<TransformerConfig> configOf(const Json& json)
 
 } // namespace
 
-Result<TransformerConfig> readTransformerConfig(std::string_view json, std::string_view file)
+Result<TransformerConfig> readTransformerConfig(std::string_view json, std::string_view file, std::vector<std::string>* notes)
 {
     const auto document = parsed(json);
     if (!document)
         return inFile(document.error(), std::string(file));
-    auto config = configOf(*document);
+    std::vector<std::string> found;
+    auto config = configOf(*document, found);
+    if (notes != nullptr)
+        *notes = std::move(found);
     if (!config)
         return inFile(config.error(), std::string(file));
     return config;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace meshwright {
 
@@ -115,11 +116,13 @@ enum class AttentionCount : std::uint8_t {
 /// Precondition: sequence >= 1.
 double modelFlopsPerToken(const TransformerConfig& config, std::int64_t sequence, AttentionCount count);
 
-/// The `config.json` of a Hugging Face model: model_type gpt2, gpt_neox, llama, mistral, qwen2, qwen3, gemma, gemma2, mixtral, deepseek_v2,
-/// deepseek_v3 (without the layers that predict further tokens). Fields that it
-/// leaves out (or that are null) have that library's defaults. Sizes only: scaled rotary positions, dropout and initialisers are not
-/// read. All problems are reported. Problems: MW1350 no JSON, MW1351 a model_type that is not known, MW1352 a field missing, of the wrong
+/// The `config.json` of a Hugging Face model. Of the families gpt2, gpt_neox, llama, mistral, qwen2, qwen3, gemma, gemma2, mixtral, deepseek_v2 and
+/// deepseek_v3 (without the layers that predict further tokens), fields that it leaves out (or that are null) have that library's defaults. Any
+/// other family is read by its fields: see `readByFields`. Of models with several towers the language model is read. Sizes only: scaled rotary
+/// positions, dropout and initialisers are not read. `notes`, if any, gets what is left out. All problems are reported.
+/// Problems: MW1350 no JSON (NaN and Infinity are taken as null), MW1351 layers of kinds that are not built, MW1352 a field missing, of the wrong
 /// type or out of range, MW1353 sizes that do not go together.
-Result<TransformerConfig> readTransformerConfig(std::string_view json, std::string_view file);
+Result<TransformerConfig> readTransformerConfig(
+    std::string_view json, std::string_view file, std::vector<std::string>* notes = nullptr);
 
 } // namespace meshwright

@@ -224,9 +224,15 @@ bool StudyReader::readConfig(const DocNode& node, TransformerConfig& config)
             file = *shipped;
     }
     const auto content = readFile(file);
-    auto read = content ? readTransformerConfig(*content, file.string()) : Result<TransformerConfig>(content.error());
+    std::vector<std::string> notes;
+    auto read = content ? readTransformerConfig(*content, file.string(), &notes) : Result<TransformerConfig>(content.error());
     if (read) {
         config = *std::move(read);
+        for (const std::string& note : notes) {
+            Problem& said = problems.emplace_back(
+                Problem{"MW1357", fmt::format("{}: {}", file.filename().string(), note), {}, node.place(path)});
+            said.severity = Severity::Note;
+        }
         return true;
     }
     for (Problem problem : read.error()) {

@@ -122,7 +122,7 @@ std::vector<std::string> shippedModels()
     return names;
 }
 
-Result<TransformerConfig> modelOf(const std::string& name)
+Result<TransformerConfig> modelOf(const std::string& name, std::vector<std::string>* notes)
 {
     std::filesystem::path file = name;
     std::error_code error;
@@ -138,7 +138,7 @@ Result<TransformerConfig> modelOf(const std::string& name)
     }
     if (!text)
         return text.error();
-    auto config = readTransformerConfig(*text, file.string());
+    auto config = readTransformerConfig(*text, file.string(), notes);
     if (!config)
         return config.error();
     if (Problems problems = transformerProblems(*config); hasErrors(problems))
@@ -174,11 +174,11 @@ Result<std::int64_t> parseCount(std::string_view text, std::string_view what)
     return *all;
 }
 
-Result<SearchWork> workOf(const SearchWords& words)
+Result<SearchWork> workOf(const SearchWords& words, std::vector<std::string>* notes)
 {
     Problems problems;
     SearchWork work;
-    if (auto model = modelOf(words.model))
+    if (auto model = modelOf(words.model, notes))
         work.model = *std::move(model);
     else
         append(problems, model.error());

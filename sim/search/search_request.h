@@ -32,9 +32,10 @@ struct SearchWords {
 /// Problems: MW1935 it is no such number, or outside of 1 to 2^40.
 Result<std::int64_t> parseCount(std::string_view text, std::string_view what);
 
+/// `notes`, if any, gets what of the model's file is left out.
 /// Problems: those of `readFile` and `readTransformerConfig`, `transformerProblems`; MW1935 sizes; MW1936 tokens that are not a whole number of sequences, or
 /// not exactly one of tokens and batch; MW1903 an unknown number format.
-Result<SearchWork> workOf(const SearchWords& words);
+Result<SearchWork> workOf(const SearchWords& words, std::vector<std::string>* notes = nullptr);
 
 /// The machines, in the order given; with a range of chips each of them at every count.
 /// A name ends with its number of chips: after `x` as they are, after `-` as clouds count: cores (two a chip) for TPU v2, v3, v4 and v5p, chips

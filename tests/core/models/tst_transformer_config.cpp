@@ -83,6 +83,9 @@ private Q_SLOTS:
     void flops_data();
     void flops();
     void records();
+    void byFields_data();
+    void byFields();
+    void numbersCount();
     void defaults_data();
     void defaults();
     void problems_data();
@@ -251,6 +254,89 @@ void TestTransformerConfig::records()
     QVERIFY(judged > 0);
 }
 
+// Families that are not known, by their fields alone: totals of the models' own cards, in units of 10^9.
+void TestTransformerConfig::byFields_data()
+{
+    QTest::addColumn<QByteArray>("json");
+    QTest::addColumn<double>("billions");
+    QTest::addColumn<double>("active");
+    QTest::addColumn<QString>("note");
+    const auto row = [](const char* name, const char* json, double billions, double active, const char* note) {
+        QTest::newRow(name) << QByteArray(json) << billions << active << QString(note);
+    };
+    row("qwen3 30B-A3B", R"({"model_type": "qwen3_moe", "num_hidden_layers": 48, "hidden_size": 2048, "num_attention_heads": 32,
+        "num_key_value_heads": 4, "head_dim": 128, "intermediate_size": 6144, "moe_intermediate_size": 768, "num_experts": 128,
+        "num_experts_per_tok": 8, "decoder_sparse_step": 1, "mlp_only_layers": [], "vocab_size": 151936, "rms_norm_eps": 1e-6})",
+        30.5, 3.3, "");
+    row("qwen3 235B-A22B, in a part of its own",
+        R"({"model_type": "qwen3_vl_moe", "vision_config": {"depth": 27}, "text_config": {
+        "model_type": "qwen3_vl_moe_text", "num_hidden_layers": 94, "hidden_size": 4096, "num_attention_heads": 64,
+        "num_key_value_heads": 4, "head_dim": 128, "moe_intermediate_size": 1536, "num_experts": 128, "num_experts_per_tok": 8,
+        "vocab_size": 151936}})",
+        235.0, 22.0, "the language model alone is read");
+    row("gpt-oss-120b", R"({"model_type": "gpt_oss", "num_hidden_layers": 36, "hidden_size": 2880, "num_attention_heads": 64,
+        "num_key_value_heads": 8, "head_dim": 64, "intermediate_size": 2880, "num_local_experts": 128, "num_experts_per_tok": 4,
+        "attention_bias": true, "sliding_window": 128, "layer_types": ["sliding_attention", "full_attention"], "vocab_size": 201088,
+        "something_new": 7})",
+        116.8, 5.1, "ignored: something_new");
+    row("minimax m2", R"({"model_type": "minimax_m2", "num_hidden_layers": 62, "hidden_size": 3072, "num_attention_heads": 48,
+        "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 1536, "num_local_experts": 256, "num_experts_per_tok": 8,
+        "use_qk_norm": true, "rotary_dim": 64, "vocab_size": 200064})",
+        230.0, 10.0, "");
+    row("kimi k2", R"({"model_type": "kimi_k2", "num_hidden_layers": 61, "hidden_size": 7168, "num_attention_heads": 64,
+        "num_key_value_heads": 64, "intermediate_size": 18432, "moe_intermediate_size": 2048, "n_routed_experts": 384,
+        "n_shared_experts": 1, "num_experts_per_tok": 8, "first_k_dense_replace": 1, "kv_lora_rank": 512, "q_lora_rank": 1536,
+        "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "vocab_size": 163840, "rope_scaling": {"factor": 32.0}})",
+        1026.0, 32.9, "");
+    row("llama 4 scout", R"({"model_type": "llama4", "text_config": {"model_type": "llama4_text", "num_hidden_layers": 48,
+        "hidden_size": 5120, "num_attention_heads": 40, "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 8192,
+        "intermediate_size_mlp": 16384, "num_local_experts": 16, "num_experts_per_tok": 1, "interleave_moe_layer_step": 1,
+        "use_qk_norm": true, "vocab_size": 202048}})",
+        107.8, 17.2, "the language model alone is read");
+    row("limits that are infinite", R"({"model_type": "plain", "num_hidden_layers": 2, "hidden_size": 8, "num_attention_heads": 2,
+        "intermediate_size": 16, "vocab_size": 10, "time_limits": [0.0, Infinity], "nothing": NaN, "word": "Infinity"})",
+        1.480e-6, 1.480e-6, "");
+}
+
+void TestTransformerConfig::byFields()
+{
+    QFETCH(QByteArray, json);
+    QFETCH(double, billions);
+    QFETCH(double, active);
+    QFETCH(QString, note);
+    std::vector<std::string> notes;
+    const TransformerConfig config = valueOf(readTransformerConfig(json.toStdString(), "config.json", &notes));
+    const ParameterCounts counts = parameterCounts(config);
+    const double total = static_cast<double>(counts.total) / 1e9;
+    QVERIFY2(std::fabs(total / billions - 1.0) < 0.01, qPrintable(QString::number(total)));
+    const double used = static_cast<double>(counts.active) / 1e9;
+    QVERIFY2(std::fabs(used / active - 1.0) < 0.05, qPrintable(QString::number(used)));
+    const bool isNoted = note.isEmpty()
+        ? notes.empty() || notes.front().starts_with("ignored: time_limits")
+        : std::any_of(notes.begin(), notes.end(), [&](const std::string& said) { return said.starts_with(note.toStdString()); });
+    QVERIFY2(isNoted, notes.empty() ? "nothing" : notes.front().c_str());
+}
+
+// Any number of a file changes what is read, or is noted as ignored, or is known to change nothing.
+void TestTransformerConfig::numbersCount()
+{
+    const Json whole = Json::parse(R"({"model_type": "new", "num_hidden_layers": 4, "hidden_size": 64, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "head_dim": 32, "intermediate_size": 96, "moe_intermediate_size": 48, "n_routed_experts": 8,
+        "n_shared_experts": 1, "num_experts_per_tok": 2, "first_k_dense_replace": 1, "sliding_window": 16, "vocab_size": 100,
+        "rope_theta": 5000.0, "rotary_dim": 16, "max_position_embeddings": 128, "rms_norm_eps": 1e-6, "stranger": 3})");
+    const TransformerConfig before = valueOf(readTransformerConfig(whole.dump(), "config.json"));
+    for (const auto& [name, value] : whole.items()) {
+        if (!value.is_number())
+            continue;
+        Json changed = whole;
+        changed[name] = value.is_number_integer() ? Json(2 * value.get<std::int64_t>()) : Json(2.0 * value.get<double>());
+        std::vector<std::string> notes;
+        const auto after = readTransformerConfig(changed.dump(), "config.json", &notes);
+        const bool isIgnored = !notes.empty() && notes.back() == "ignored: stranger" && name == "stranger";
+        QVERIFY2(!after || !(*after == before) || isIgnored, name.c_str());
+    }
+}
+
 // What that library's configuration classes have where the file says nothing: the total tells most of them.
 void TestTransformerConfig::defaults_data()
 {
@@ -312,8 +398,17 @@ void TestTransformerConfig::problems_data()
     row("a list", "[1]", "config.json: error MW1350: a model's configuration is a JSON object");
     row("no kind", "{}", "config.json: error MW1352: \"model_type\" is missing");
     row("kind is a number", R"({"model_type": 3})", "\"model_type\" must be a text, got: 3");
-    row("unknown kind", R"({"model_type": "lama"})", "MW1351: unknown model_type: \"lama\"");
-    row("near kind", R"({"model_type": "lama"})", "did you mean \"llama\"?");
+    row("unknown kind", R"({"model_type": "lama"})", "MW1352: \"num_hidden_layers\" is missing");
+    row("state spaces", R"({"model_type": "n", "hybrid_override_pattern": "MEM*E", "hidden_size": 64})",
+        "MW1351: \"hybrid_override_pattern\" has layers of the kind \"M\"");
+    row("linear attention", R"({"model_type": "q", "layer_types": ["linear_attention", "full_attention"]})",
+        "MW1351: \"layer_types\" has layers of the kind \"linear_attention\"");
+    row("experts in every other layer",
+        R"({"num_hidden_layers": 4, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100, "num_experts": 4, "decoder_sparse_step": 2})",
+        "MW1353: decoder_sparse_step must be 1");
+    row("dense behind experts",
+        R"({"num_hidden_layers": 3, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100, "num_experts": 4, "moe_layer_freq": [1, 0, 1]})",
+        "MW1353: \"moe_layer_freq\" has layers without experts behind layers with some");
     row("wrong type", R"({"model_type": "gpt2", "n_layer": "twelve"})",
         "MW1352: \"n_layer\" must be a whole number from 1 to 2^40, got: \"twelve\"");
     row("fraction", R"({"model_type": "gpt2", "n_layer": 1.5})", "got: 1.5");

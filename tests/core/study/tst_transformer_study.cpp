@@ -127,7 +127,7 @@ void TestTransformerStudy::configProblems_data()
     QTest::addColumn<QString>("expected");
     QTest::newRow("no JSON") << QByteArray("{\n?") << "config.json:2:1: error MW1350";
     QTest::newRow("unknown") << QByteArray("{\"model_type\": \"rwkv\"}")
-                             << "s.yaml:2:31: error MW1351: config.json: unknown model_type";
+                             << "s.yaml:2:31: error MW1352: config.json: \"num_hidden_layers\" is missing";
     QTest::newRow("field") << QByteArray("{\"model_type\": \"gpt2\", \"n_head\": 0}")
                            << "s.yaml:2:31: error MW1352: config.json: \"n_head\"";
 }

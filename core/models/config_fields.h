@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/models/transformer_config.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <initializer_list>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace meshwright {
+
+/// Takes fields out of the JSON object of a model's configuration, and notes all that is wrong and what was asked for. Not for others than the
+/// readers of such files.
+class FieldReader {
+public:
+    using Json = nlohmann::json;
+    /// Names of one field in the files of different families; the first one that is there counts.
+    using Names = std::initializer_list<const char*>;
+
+    FieldReader(const Json& json, Problems& problems)
+        : m_json(json)
+        , m_problems(problems)
+    {
+    }
+
+    bool has(const std::string& name)
+    {
+        m_asked.insert(name);
+        return m_json.contains(name);
+    }
+
+    /// The field, if it is there and not null.
+    const Json* find(const std::string& name);
+
+    /// The first of these names whose field is there and not null; else the first one.
+    std::string nameOf(Names names);
+
+    std::int64_t size(const std::string& name, std::int64_t absent, std::int64_t least = 1);
+    std::int64_t size(Names names, std::int64_t absent, std::int64_t least = 1) { return size(nameOf(names), absent, least); }
+    std::int64_t neededSize(Names names); ///< a problem where it is missing
+    double number(const std::string& name, double absent);
+    bool flag(const std::string& name, bool absent);
+    bool flag(Names names, bool absent) { return flag(nameOf(names), absent); }
+    std::string word(const std::string& name, const std::string& absent);
+
+    /// The words of a list, or the letters of a text; empty where there is none.
+    std::vector<std::string> words(const std::string& name);
+
+    void complain(const std::string& name, const std::string& wanted, const Json& field);
+    void refuse(const char* id, const std::string& name, std::string message);
+
+    /// Numbers, and lists of numbers, that nobody asked for.
+    std::vector<std::string> ignoredNumbers() const;
+
+private:
+    const Json& m_json;
+    Problems& m_problems;
+    std::set<std::string> m_asked;
+};
+
+TransformerActivation activationOf(FieldReader& reader, const std::string& field, const std::string& absent);
+
+/// hidden / heads where the library insists that it divides.
+std::int64_t evenHeadDim(Problems& problems, const TransformerConfig& config);
+
+/// A number that older files have at the top and newer ones in "rope_parameters".
+double rotaryNumber(
+    FieldReader& reader, Problems& problems, const std::string& topName, const std::string& innerName, double absent);
+
+/// A configuration of a family that is not known, by its fields: grouped and latent attention, windows, experts behind dense layers, shared
+/// experts. `notes` gets what of it is left out. Problems: MW1351 layers of kinds that are not built (state spaces, linear attention), MW1352, MW1353.
+void readByFields(FieldReader& reader, Problems& problems, TransformerConfig& config, std::vector<std::string>& notes);
+
+} // namespace meshwright
