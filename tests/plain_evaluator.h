@@ -666,6 +666,7 @@ private:
     Array triangularSolve(const Op& op) const;
     Array fourier(const Op& op) const;
     std::vector<Array> batchNorm(const Op& op) const;
+    std::vector<Array> attention(const Op& op) const;
     Array elementwise(const Op& op, const std::function<double(double)>& function) const;
 
     const Function& m_function;

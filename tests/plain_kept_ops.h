@@ -33,6 +33,8 @@ inline std::vector<Array> PlainEvaluator::kept(const Op& op)
         return {fourier(op)};
     if (name.starts_with("batch_norm_"))
         return batchNorm(op);
+    if (name == "attention" || name == "attention_grad")
+        return attention(op);
     if (name == "partition_id")
         return {{{}, {static_cast<double>(m_position)}}};
     assert(!"this evaluator does not know the op");
@@ -502,6 +504,100 @@ inline std::vector<Array> PlainEvaluator::batchNorm(const Op& op) const
                 * (count * gradient.data[i] - ofOffset - centered(i) * product / (variance + epsilon));
         results[1].data[feature] = product / deviation;
         results[2].data[feature] = ofOffset;
+    }
+    return results;
+}
+
+/// Fused attention and its derivative, from whole rows of scores. The derivative needs neither the result nor the statistics that it is given.
+inline std::vector<Array> PlainEvaluator::attention(const Op& op) const
+{
+    const KeptAttributes& attributes = op.as<OtherAttributes>().attributes;
+    const auto number = [&](const char* name) { return std::stod(findAttribute(attributes, name)->text); };
+    const bool causal = integerAt(attributes, "causal") == 1;
+    const bool windowed = integerAt(attributes, "windowed") == 1;
+    const bool segmented = integerAt(attributes, "segmented") == 1;
+    const double scale = number("scale");
+    const double cap = number("softcap");
+    const bool isGradient = baseName(op.as<OtherAttributes>().name) == "attention_grad";
+    std::size_t next = 3;
+    const auto take = [&](bool has, std::size_t count) { return std::exchange(next, next + (has ? count : 0)); };
+    const std::size_t positions = take(causal, 2);
+    const std::size_t window = take(windowed, 1);
+    const std::size_t segments = take(segmented, 2);
+    const Array& q = operand(op, 0);
+    const Array& k = operand(op, 1);
+    const Array& v = operand(op, 2);
+    const auto last
+        = [](const Array& array, std::size_t i) { return static_cast<std::size_t>(array.shape[array.shape.size() - i]); };
+    const std::size_t queries = last(q, 4);
+    const std::size_t groups = last(q, 3);
+    const std::size_t shares = last(q, 2);
+    const std::size_t dims = last(q, 1);
+    const std::size_t keys = last(k, 3);
+    const std::size_t width = last(v, 1);
+    const std::size_t rows = q.data.size() / std::max<std::size_t>(1, dims); // all rows of scores
+    std::vector<Array> results;
+    for (std::size_t i = 0; i < op.results.size(); ++i)
+        results.push_back(emptyResult(op, i));
+    for (std::size_t row = 0; row < rows; ++row) { // [batch, queries, groups, shares]
+        const std::size_t group = row / shares % groups;
+        const std::size_t query = row / (shares * groups) % queries;
+        const std::size_t batch = row / (shares * groups * queries);
+        const auto keyRow = [&](std::size_t key) { return (batch * keys + key) * groups + group; };
+        const auto sees = [&](std::size_t key) {
+            if (segmented
+                && operand(op, segments).data[batch * queries + query] != operand(op, segments + 1).data[batch * keys + key])
+                return false;
+            if (!causal)
+                return true;
+            const double distance = operand(op, positions).data[query] - operand(op, positions + 1).data[key];
+            return distance >= 0.0 && (!windowed || distance < operand(op, window).scalar());
+        };
+        std::vector<double> scores(keys, -std::numeric_limits<double>::infinity());
+        for (std::size_t key = 0; key < keys; ++key) {
+            double product = 0.0;
+            for (std::size_t i = 0; i < dims; ++i)
+                product += q.data[row * dims + i] * k.data[keyRow(key) * dims + i];
+            if (sees(key))
+                scores[key] = cap > 0.0 ? cap * std::tanh(scale * product / cap) : scale * product;
+        }
+        const double largest = keys == 0 ? 0.0 : *std::max_element(scores.begin(), scores.end());
+        std::vector<double> weights(keys);
+        double sum = 0.0;
+        for (std::size_t key = 0; key < keys; ++key) {
+            weights[key] = std::isinf(scores[key]) ? 0.0 : std::exp(scores[key] - largest);
+            sum += weights[key];
+        }
+        for (double& weight : weights)
+            weight = sum > 0.0 ? weight / sum : 0.0;
+        if (!isGradient) {
+            for (std::size_t key = 0; key < keys; ++key) {
+                for (std::size_t i = 0; i < width; ++i)
+                    results[0].data[row * width + i] += weights[key] * v.data[keyRow(key) * width + i];
+            }
+            results[1].data[row] = sum > 0.0 ? largest + std::log(sum) : -std::numeric_limits<double>::infinity();
+            continue;
+        }
+        const Array& given = operand(op, next + 2);
+        std::vector<double> changes(keys); // of the loss, by weight
+        double mean = 0.0;
+        for (std::size_t key = 0; key < keys; ++key) {
+            for (std::size_t i = 0; i < width; ++i) {
+                changes[key] += given.data[row * width + i] * v.data[keyRow(key) * width + i];
+                results[2].data[keyRow(key) * width + i] += weights[key] * given.data[row * width + i];
+            }
+            mean += weights[key] * changes[key];
+        }
+        for (std::size_t key = 0; key < keys; ++key) {
+            if (weights[key] == 0.0)
+                continue;
+            const double flat = cap > 0.0 ? 1.0 - scores[key] / cap * scores[key] / cap : 1.0;
+            const double change = weights[key] * (changes[key] - mean) * flat * scale;
+            for (std::size_t i = 0; i < dims; ++i) {
+                results[0].data[row * dims + i] += change * k.data[keyRow(key) * dims + i];
+                results[1].data[keyRow(key) * dims + i] += change * q.data[row * dims + i];
+            }
+        }
     }
     return results;
 }

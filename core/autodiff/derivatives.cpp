@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/autodiff/derivatives.h"
 
+#include "core/autodiff/attention_derivative.h"
 #include "core/autodiff/parts_derivatives.h"
 #include "core/autodiff/varying.h"
 #include "core/program/other_op.h"
@@ -640,6 +641,9 @@ constexpr DerivativeRow kKeptDerivative{OpKind::Other, Known::Smooth,
         return isVaried(op) || isSmoothCollective(function, op) ? Known::Smooth : Known::Unknown;
     }};
 
+constexpr DerivativeRow kAttentionDerivative
+    = all(OpKind::Attention, [](D& d) { d.made = attentionCotangents(d.context, d.ct); });
+
 const DerivativeRow& rowOf(const Op& op)
 {
     static constexpr DerivativeRow kUnknown = unknown(OpKind::Other);
@@ -649,6 +653,8 @@ const DerivativeRow& rowOf(const Op& op)
         return kDerivatives[at];
     if (op.kind == OpKind::Repeat || op.kind == OpKind::Computation)
         return kOfBlock;
+    if (op.kind == OpKind::Attention)
+        return kAttentionDerivative;
     return isKept(op.kind) ? kKeptDerivative : kUnknown;
 }
 
@@ -673,7 +679,7 @@ Differentiability differentiability(const Function& function, const Op& op)
 
 std::vector<ValueId> operandCotangents(const DerivativeContext& context, ValueId cotangent)
 {
-    assert(context.op.results.size() == 1 && context.op.kind != OpKind::Repeat);
+    assert((context.op.results.size() == 1 || context.op.kind == OpKind::Attention) && context.op.kind != OpKind::Repeat);
     Derivative derivative(context, cotangent);
     const DerivativeRow& row = rowOf(context.op);
     if (row.one != nullptr)

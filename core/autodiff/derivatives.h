@@ -27,7 +27,7 @@ enum class Differentiability : std::uint8_t {
 };
 Differentiability differentiability(const Function& function, const Op& op);
 
-/// The cotangents of the operands of an op with one result, from that of its result; invalid where none was wanted or where the
+/// The cotangents of the operands of an op with one result (of fused attention, the first), from that of its result; invalid where none was wanted or where the
 /// operand is not floating. Ops are added at the end of the backward block. An operand that occurs twice has two entries, to be added.
 ///
 /// At ties, maximum and minimum give half to each side and a max or min reduction divides evenly, as in JAX.

@@ -262,7 +262,7 @@ private:
     {
         const OpId producer = m_forward[value].producer;
         return m_surroundings.again && producer.valid() && producer.at() < m_surroundings.ops
-            && m_forward[producer].results.size() == 1 && m_forward[producer].bodies.empty() && m_surroundings.again(producer);
+            && m_forward[producer].bodies.empty() && m_surroundings.again(producer);
     }
 
     ValueId primal(ValueId value)
@@ -277,7 +277,10 @@ private:
             std::vector<ValueId> operands;
             for (const ValueId operand : op.operands)
                 operands.push_back(primal(operand));
-            here = m_builder.add(op.kind, std::move(operands), op.attributes);
+            const std::vector<ValueId> made = m_builder.addMany(op.kind, std::move(operands), op.attributes);
+            for (std::size_t i = 0; i < made.size(); ++i)
+                m_primals[op.results[i]] = made[i];
+            here = m_primals[value];
         } else {
             const Value& original = m_forward[value];
             const bool isNew = !original.name.empty() && m_names.insert(original.name).second;
@@ -635,7 +638,8 @@ private:
     {
         for (const OpId id : m_function[block].ops) {
             const Op& op = m_function[id];
-            const bool isUnknown = differentiability(m_function, op) == Differentiability::Unknown
+            const bool isOfStatistics = op.kind == OpKind::Attention && m_active(op.results[1]);
+            const bool isUnknown = isOfStatistics || differentiability(m_function, op) == Differentiability::Unknown
                 || (isBodyCollective(op) && manual == nullptr) || (isManual(op) && m_meshes.empty());
             if (isUnknown && isOnTheWay(op))
                 report(op);

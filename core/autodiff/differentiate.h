@@ -34,7 +34,7 @@ struct Differentiated {
 /// those of programs on shards (collectives outside of manual computations, Send, Receive).
 ///
 /// Ops of which `again` says so are carried out a second time in the backward run, from their operands, so that their results are no
-/// residuals (recomputation; constraints on them are repeated too). It is asked about ops of `function` with one result and no blocks.
+/// residuals (recomputation; constraints on them are repeated too). It is asked about ops of `function` without blocks.
 ///
 /// Problems: MW1310 no derivative is known for an op on the way (named), MW1311 an argument or result is not floating; MW1260, MW1261 as
 /// `bodyCollective`.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/kernels/attention_kernel.h"
 #include "core/kernels/fft_kernel.h"
 #include "core/kernels/host_array.h"
 #include "core/kernels/kernel.h"
@@ -553,6 +554,8 @@ std::unique_ptr<const Kernel> makeOtherKernel(const KernelSite& site, OpId id)
     }
     if (op.kind == OpKind::FftOfPairs)
         return makeFftKernel(function, id);
+    if (op.kind == OpKind::Attention || op.kind == OpKind::AttentionGrad)
+        return isComputable(first.dtype) ? makeAttentionKernel(function, id) : nullptr;
     if (op.kind == OpKind::Sort && blocks.size() == 1 && integerAt(other.attributes, "dimension"))
         return std::make_unique<SortKernel>(function, op, std::move(blocks.front()));
     if (op.kind == OpKind::VariadicReduce && blocks.size() == 1 && dimsAt(other.attributes, "dimensions", first.shape.size()))

@@ -153,7 +153,7 @@ struct TrainingOptions {
 
 /// The functions of a training program, all in one Program without shardings except the constraints:
 /// - "init": (one key ui32[2] for each random tensor, named "key.NAME") -> parameters.., optimiser states.. (phase Init)
-/// - "loss": (parameters.., x, y) -> loss, predictions (phase Forward); "loss.fwd", "loss.bwd" its derivative by the parameters
+/// - "loss": (parameters.., x, y) -> loss, predictions (phase Forward), and the accuracy where the loss is taken in chunks; "loss.fwd", "loss.bwd" its derivative by the parameters
 /// - "step": (parameters.., optimiser states.., x, y) -> new parameters.., new optimiser states.., loss, accuracy
 ///   (phases Forward, Backward, Update, Metrics), each new parameter and state donated into its old one
 /// - "evaluate": (parameters.., x, y) -> loss, accuracy, predictions

@@ -191,7 +191,8 @@ TrainingFunctions::Outcome TrainingFunctions::derived(
         operands.push_back(rows.keys);
     const std::vector<ValueId> forward = inlineCall(builder, derivative.forward, operands);
     builder.setPhase(Phase::Backward);
-    std::vector<ValueId> backwardOperands(forward.begin() + 2, forward.end());
+    std::vector<ValueId> backwardOperands(
+        forward.begin() + static_cast<std::ptrdiff_t>(m_model.loss.results().size()), forward.end());
     const ValueId share = builder.splat({m_model.lossType, {}}, 1.0 / static_cast<double>(m_options.microbatches));
     backwardOperands.push_back(rows.lossScale.valid()
             ? builder.binary(OpKind::Multiply, share, builder.convert(rows.lossScale, m_model.lossType))
@@ -200,7 +201,9 @@ TrainingFunctions::Outcome TrainingFunctions::derived(
     outcome.gradients = inlineCall(builder, derivative.backward, backwardOperands);
     outcome.loss = forward[0];
     outcome.predictions = forward[1];
-    if (m_options.microbatches > 1) {
+    if (!m_model.accuracy) {
+        outcome.accuracy = forward[2];
+    } else if (m_options.microbatches > 1) {
         builder.setPhase(Phase::Metrics);
         outcome.accuracy = m_model.accuracy(builder, forward[1], rows.y);
     }
@@ -215,7 +218,7 @@ TrainingFunctions::Outcome TrainingFunctions::evaluated(
     builder.setPhase(Phase::Metrics);
     Outcome outcome;
     outcome.loss = forward[0];
-    outcome.accuracy = m_model.accuracy(builder, forward[1], y);
+    outcome.accuracy = m_model.accuracy ? m_model.accuracy(builder, forward[1], y) : forward[2];
     outcome.shown = m_model.shown ? m_model.shown(builder, forward[1]) : forward[1];
     return outcome;
 }
@@ -400,6 +403,7 @@ Function TrainingFunctions::stepFunction(const Differentiated& derivative) const
         names.push_back(name);
     }
     builder.setResults(std::move(results), std::move(names));
+    eraseDeadOps(step); // predictions that nobody reads
     return step;
 }
 

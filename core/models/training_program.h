@@ -27,9 +27,11 @@ struct TrainedModel {
     std::vector<ModelParameter> parameters;
     TensorType x; ///< of a microbatch
     TensorType y;
-    Function loss; ///< "loss": (parameters.., x, y) -> loss, predictions; the loss is a mean over the microbatch
+    /// "loss": (parameters.., x, y) -> loss, predictions and, where there is no `accuracy`, the accuracy; the loss is a mean over the microbatch.
+    Function loss;
     DType lossType = DType::F32;
-    std::function<ValueId(Builder&, ValueId predictions, ValueId y)> accuracy; ///< a scalar of the loss' type
+    std::function<ValueId(Builder&, ValueId predictions, ValueId y)>
+        accuracy; ///< a scalar of the loss' type; none: "loss" gives it
     std::function<ValueId(Builder&, ValueId predictions)> shown; ///< what "evaluate" gives of the predictions; none: all
     std::function<bool(OpId)> again; ///< ops of "loss" that the backward run carries out again; none: no op
     Function evaluated; ///< with masks: "loss" without them

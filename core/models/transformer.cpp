@@ -73,8 +73,8 @@ std::vector<ModelArray> transformerActivations(const TransformerModel& model, st
                 add(act + ".attention." + name, {batch, model.sequence, heads, size},
                     {"batch", "sequence", heads == c.heads ? "heads" : "key and value heads", "head size"});
             add(act + ".attention.mixed",
-                {batch, c.keyValueHeads, model.sequence, c.heads / c.keyValueHeads, std::get<2>(projectionsOf(c).back())},
-                {"batch", "key and value heads", "sequence", "heads of each", "head size"});
+                {batch, model.sequence, c.keyValueHeads, c.heads / c.keyValueHeads, std::get<2>(projectionsOf(c).back())},
+                {"batch", "sequence", "key and value heads", "heads of each", "head size"});
             add(act + ".attention", stream, words);
             add(act + ".ffn.input", stream, words);
             if (!run.hasExperts)
@@ -84,7 +84,7 @@ std::vector<ModelArray> transformerActivations(const TransformerModel& model, st
         }
     }
     if (model.predict == Prediction::EveryToken)
-        add("act.logits", {batch, model.sequence, c.vocabulary}, {"batch", "sequence", "vocabulary"});
+        add("act.logits", {batch, model.sequence / model.lossChunks, c.vocabulary}, {"batch", "sequence", "vocabulary"});
     else
         add("act.logits", {batch, c.vocabulary}, {"batch", "vocabulary"});
     return arrays;
@@ -116,6 +116,14 @@ Problems sizeProblems(const TransformerModel& model)
         problems.push_back(
             {"MW1355", fmt::format("a sequence of {} tokens, but only {} positions are learned", model.sequence, c.maxPositions),
                 fmt::format("use a sequence of at most {}", c.maxPositions), {.path = "sequence"}});
+    const bool isWhole = model.lossChunks >= 1 && (model.sequence < 1 || model.sequence % model.lossChunks == 0);
+    if (!isWhole || (model.lossChunks > 1 && model.predict == Prediction::LastToken))
+        problems.push_back({"MW1352",
+            model.predict == Prediction::LastToken
+                ? fmt::format("lossChunks must be 1 where only the last token is predicted, got: {}", model.lossChunks)
+                : fmt::format(
+                    "lossChunks must be a number that divides the sequence of {}, got: {}", model.sequence, model.lossChunks),
+            {}, {.path = "lossChunks"}});
     if (!std::isfinite(model.capacityFactor) || model.capacityFactor < 0.0)
         problems.push_back({"MW1352", fmt::format("capacityFactor must be at least 0, got: {}", model.capacityFactor), {},
             {.path = "capacityFactor"}});

@@ -13,7 +13,8 @@ namespace meshwright {
 /// Which values of a layer the backward run makes again, so that they are not kept (the layer's input always is).
 enum class Recompute : std::uint8_t {
     None, ///< all that the backward run reads is kept (JAX: everything_saveable)
-    Selective, ///< scores and probabilities of attention are made again (Korthikanti et al. 2022, arXiv:2205.05198, section 5)
+    /// Scores and probabilities of plain attention are made again (Korthikanti et al. 2022, arXiv:2205.05198, section 5); fused, it does so always.
+    Selective,
     Full, ///< the whole layer, from its input (JAX: nothing_saveable)
     Dots, ///< all but products of matrices (JAX: dots_saveable)
     DotsWithoutBatch, ///< all but products without batch dimensions, so attention's too (JAX: dots_with_no_batch_dims_saveable)
@@ -22,6 +23,11 @@ enum class Recompute : std::uint8_t {
 enum class TokenLookup : std::uint8_t {
     Gather, ///< rows of the table; the gradient adds rows up
     Product, ///< a one-hot matrix times the table, which may be split over the vocabulary (MaxText: use_iota_embed)
+};
+
+enum class AttentionOp : std::uint8_t {
+    Fused, ///< one op, which keeps no scores (attention.h), as training programs have it
+    Plain, ///< products, a mask and a softmax
 };
 
 enum class Prediction : std::uint8_t {
@@ -36,6 +42,9 @@ struct TransformerModel {
     Prediction predict = Prediction::EveryToken;
     TokenLookup lookup = TokenLookup::Gather;
     Recompute recompute = Recompute::None;
+    AttentionOp attention = AttentionOp::Fused;
+    std::int64_t lossChunks
+        = 1; ///< parts of the sequence whose logits are made, and made again, one after the other; they divide it
     bool unrolled = false; ///< a copy of the ops for each layer in place of one loop
     bool beginsAsLoop
         = false; ///< unrolled: parameters begin with the numbers and from the keys that they have in a loop's stacked arrays
@@ -72,15 +81,15 @@ std::vector<ModelArray> transformerParameters(const TransformerModel& model);
 /// The values inside the program that a constraint may name, of one layer where layers are a loop: "act.embedding" [batch, sequence,
 /// hidden], "act.layers" (a layer's output), "act.layers.attention.input" (normalised), "act.layers.attention.q" [batch, sequence, heads,
 /// head size], "..k", "..v" (before they are normalised or turned; keys made from latents, whole), "..mixed" (what heads make of the values;
-/// [batch, key and value heads, sequence, heads of each, head size]), "act.layers.attention", "act.layers.ffn.input",
-/// "act.layers.ffn.hidden", "act.layers.ffn" (a block's output), "act.logits".
+/// [batch, sequence, key and value heads, heads of each, head size]), "act.layers.attention", "act.layers.ffn.input",
+/// "act.layers.ffn.hidden", "act.layers.ffn" (a block's output), "act.logits" (with chunks of the loss, of one).
 std::vector<ModelArray> transformerActivations(const TransformerModel& model, std::int64_t batch);
 
 /// The name of a layer's output, "act.layers.3", of the model's layer 0, 1, ..; of a loop, that of all.
 std::string layerOutput(const TransformerModel& model, std::int64_t layer);
 
 /// What is wrong with a model's sizes. Places have the paths of the members.
-/// Problems: those of transformerProblems; MW1355 a sequence longer than maxPositions where positions are learned; MW1352 sequence or
+/// Problems: those of transformerProblems; MW1352 lossChunks that do not divide the sequence, or are several with Prediction::LastToken; MW1355 a sequence longer than maxPositions where positions are learned; MW1352 sequence or
 /// capacityFactor out of range, or more than 512 unrolled layers.
 Problems sizeProblems(const TransformerModel& model);
 
@@ -98,7 +107,7 @@ Problems sizeProblems(const TransformerModel& model);
 Result<Program> buildTransformerTraining(const TransformerModel& model, const TrainingOptions& options);
 
 /// For each op of the loss, in the order in which "evaluate" (with dropout "microbatch") has them: whether the backward run carries it out
-/// again. Empty: none. Precondition: as above.
+/// again, or of one with blocks, what is in them. Empty: none. Precondition: as above.
 std::vector<bool> recomputedOps(const TransformerModel& model, const TrainingOptions& options);
 
 /// As of the MLP (training.h): one key for each random parameter, `_, *keys = split(key, parameters + 1)`.

@@ -2,6 +2,7 @@
 #include "core/models/transformer_blocks.h"
 
 #include "core/models/training_program.h"
+#include "core/program/attention.h"
 
 #include <algorithm>
 #include <cmath>
@@ -61,6 +62,11 @@ ValueId TransformerBlocks::named(ValueId value, const std::string& name)
     return m_builder.named(value, name);
 }
 
+DType TransformerBlocks::productType() const
+{
+    return byteSize(m_activation) < byteSize(m_options.matmulType) ? m_activation : m_options.matmulType;
+}
+
 ValueId TransformerBlocks::wideDot(
     ValueId lhs, ValueId rhs, Dims lhsContracting, Dims rhsContracting, Dims lhsBatch, Dims rhsBatch)
 {
@@ -70,7 +76,7 @@ ValueId TransformerBlocks::wideDot(
     attributes.lhsContracting = std::move(lhsContracting);
     attributes.rhsContracting = std::move(rhsContracting);
     attributes.resultType = m_wide;
-    attributes.operandType = byteSize(m_activation) < byteSize(m_options.matmulType) ? m_activation : m_options.matmulType;
+    attributes.operandType = productType();
     return m_builder.dot(m_builder.convert(lhs, m_activation), m_builder.convert(rhs, m_activation), std::move(attributes));
 }
 
@@ -238,13 +244,37 @@ ValueId TransformerBlocks::attention(ValueId x, const Parameters& p, const Share
     const std::int64_t groups = shape(made.keys)[2];
     const std::int64_t shares = m_c.heads / groups;
     const std::int64_t dims = shape(made.queries)[3];
-    const double scale = m_c.queryScale > 0.0 ? m_c.queryScale : static_cast<double>(dims);
-    const ValueId q = m_builder.reshape(
-        scaled(made.queries, 1.0 / std::sqrt(scale)), {m_options.batch, m_model.sequence, groups, shares, dims});
+    const double scale = 1.0 / std::sqrt(m_c.queryScale > 0.0 ? m_c.queryScale : static_cast<double>(dims));
+    const Shape grouped = {m_options.batch, m_model.sequence, groups, shares, dims};
+    const bool isFused = m_model.attention == AttentionOp::Fused;
+    const ValueId mixed
+        = named(isFused ? fusedAttention(m_builder.reshape(made.queries, grouped), made.keys, made.values, window, scale)
+                        : plainAttention(m_builder.reshape(scaled(made.queries, scale), grouped), made.keys, made.values, window),
+            act + ".attention.mixed"); // [b, s, groups, shares, d]
+    const ValueId out = m_builder.reshape(p.at("attention.o.w"), {groups, shares, shape(mixed)[4], m_c.hidden});
+    return biased(dot(mixed, out, {2, 3, 4}, {0, 1, 2}), p, "attention.o.b");
+}
 
+ValueId TransformerBlocks::fusedAttention(ValueId q, ValueId keys, ValueId values, ValueId window, double scale)
+{
+    const TensorType positions{DType::S32, {m_model.sequence}};
+    std::vector<ValueId> operands;
+    for (const ValueId operand : {q, keys, values})
+        operands.push_back(m_builder.convert(operand, m_activation));
+    operands.insert(operands.end(), {m_builder.iota(positions, 0), m_builder.iota(positions, 0)});
+    if (window.valid())
+        operands.push_back(window);
+    const AttentionForm form{scale, m_c.attentionSoftcap, true, window.valid(), false, productType()};
+    std::vector<TensorType> types;
+    for (const ValueId operand : operands)
+        types.push_back(m_builder.type(operand));
+    return m_builder.addMany(OpKind::Attention, std::move(operands), attentionAttributes(OpKind::Attention, form, types)).front();
+}
+
+ValueId TransformerBlocks::plainAttention(ValueId q, ValueId keys, ValueId values, ValueId window)
+{
     enter(Region::AttentionCore);
-    ValueId scores
-        = softcapped(wideDot(q, made.keys, {4}, {3}, {0, 2}, {0, 2}), m_c.attentionSoftcap); // [b, groups, s, shares, t]
+    ValueId scores = softcapped(wideDot(q, keys, {4}, {3}, {0, 2}, {0, 2}), m_c.attentionSoftcap); // [b, groups, s, shares, t]
     const ValueId hidden = m_builder.splat(TensorType(m_builder.type(scores)), -std::numeric_limits<double>::infinity());
     scores = m_builder.select(along(visible(window), scores, {2, 4}), scores, hidden);
     const ValueId shift = m_builder.unary(OpKind::Floor, m_builder.reduce(ReduceKind::Max, scores, {4}));
@@ -255,11 +285,7 @@ ValueId TransformerBlocks::attention(ValueId x, const Parameters& p, const Share
         = m_builder.convert(m_builder.binary(OpKind::Divide, weights, along(sum, weights, {0, 1, 2, 3})), m_activation);
     enter(Region::Layer);
 
-    const ValueId mixed = named(dot(probabilities, made.values, {4}, {1}, {0, 1}, {0, 2}),
-        act + ".attention.mixed"); // [b, groups, s, shares, d]
-    const std::int64_t valueDim = shape(mixed)[4];
-    const ValueId out = m_builder.reshape(p.at("attention.o.w"), {groups, shares, valueDim, m_c.hidden});
-    return biased(dot(mixed, out, {1, 3, 4}, {0, 1, 2}), p, "attention.o.b");
+    return m_builder.transpose(dot(probabilities, values, {4}, {1}, {0, 1}, {0, 2}), {0, 2, 1, 3, 4});
 }
 
 ValueId TransformerBlocks::ffn(ValueId x, const Parameters& p, const std::string& block, const std::string& hiddenName)

@@ -21,7 +21,7 @@ public:
     using Parameters = std::unordered_map<std::string, ValueId>; ///< of one layer, by name without its prefix
 
     /// Where an op stands, for recomputation.
-    enum class Region : std::uint8_t { Outside, Layer, AttentionCore };
+    enum class Region : std::uint8_t { Outside, Layer, AttentionCore, LossChunk };
 
     /// What all layers read.
     struct Shared {
@@ -58,6 +58,8 @@ public:
         const std::string& name);
 
     Region regionOf(OpId op) const;
+    /// Ops added from now on stand there.
+    void enter(Region region);
 
 private:
     /// Queries [batch, sequence, heads, dims], ready for the product with keys [.., key and value heads, dims], and values.
@@ -67,7 +69,6 @@ private:
         ValueId values;
     };
 
-    void enter(Region region);
     Heads heads(ValueId x, const Parameters& p, const Shared& shared, const std::string& act);
     /// Made from latents (DeepSeek-V2, arXiv:2405.04434, sections 2.1.2 and 2.1.3): a part of each head's query and key, and behind it one that
     /// carries positions, which is the same of all heads' keys.
@@ -81,6 +82,10 @@ private:
     /// Which keys each query sees: [sequence, sequence].
     ValueId visible(ValueId window);
     ValueId attention(ValueId x, const Parameters& p, const Shared& shared, ValueId window, const std::string& act);
+    /// What heads make of the values: [batch, sequence, key and value heads, heads of each, head size], of queries of this form.
+    ValueId fusedAttention(ValueId q, ValueId keys, ValueId values, ValueId window, double scale);
+    ValueId plainAttention(ValueId q, ValueId keys, ValueId values, ValueId window); ///< of scaled queries
+    DType productType() const; ///< to which operands of products are rounded
     ValueId ffn(ValueId x, const Parameters& p, const std::string& block, const std::string& hiddenName);
     /// What part of each token's result comes from each expert: [batch, sequence, experts], zero for those that it does not pass.
     ValueId gates(ValueId x, const Parameters& p, ValueId& chosen);

@@ -26,6 +26,11 @@ bool isWindowed(std::int64_t layer, std::int64_t windowed, std::int64_t layers)
     return ((layer + 1) * windowed + layers - 1) / layers > (layer * windowed + layers - 1) / layers;
 }
 
+bool hasRecomputation(const TransformerModel& model)
+{
+    return model.recompute != Recompute::None || model.lossChunks > 1;
+}
+
 class TransformerTraining {
 public:
     TransformerTraining(const TransformerModel& model, const TrainingOptions& options)
@@ -48,10 +53,13 @@ public:
             trained.evaluated = TransformerTraining(m_model, m_options).lossWith(trained, MaskRows::None);
         if (trained.masks > 0 && m_options.pipelineMicrobatches > 0)
             trained.part = TransformerTraining(m_model, m_options).lossWith(trained, MaskRows::Part);
-        trained.accuracy = [this](Builder& builder, ValueId logits, ValueId y) { return accuracy(builder, logits, y); };
-        if (everyToken())
+        if (m_model.lossChunks == 1)
+            trained.accuracy = [this](Builder& builder, ValueId logits, ValueId y) {
+                return accuracyOf(builder, builder.named(rightCount(builder, logits, y), "accuracy.count"));
+            };
+        if (everyToken() && m_model.lossChunks == 1)
             trained.shown = [this](Builder& builder, ValueId logits) { return m_blocks.lastPosition(builder, logits); };
-        if (m_model.recompute != Recompute::None)
+        if (hasRecomputation(m_model))
             trained.again = [this, &trained](OpId op) { return isAgain(trained.loss, op); };
         return trainingProgram(trained, m_options);
     }
@@ -152,6 +160,8 @@ private:
         const TransformerBlocks::Region region = m_blocks.regionOf(id);
         if (region == TransformerBlocks::Region::Outside)
             return false;
+        if (region == TransformerBlocks::Region::LossChunk)
+            return true;
         switch (m_model.recompute) {
         case Recompute::None:
             return false;
@@ -301,14 +311,51 @@ private:
         x = m_blocks.norm(x, m_c.norm, scale, m_c.norm == NormKind::LayerNorm ? parameters[next++] : ValueId{});
         if (!everyToken())
             x = m_blocks.lastPosition(m_builder, x);
-        const std::size_t hidden = m_blocks.shape(x).size() - 1;
-        ValueId logits = m_c.tiedEmbeddings ? m_blocks.wideDot(x, table, {hidden}, {1})
-                                            : m_blocks.wideDot(x, parameters[next++], {hidden}, {0});
-        logits = m_blocks.named(m_blocks.softcapped(logits, m_c.logitSoftcap), "act.logits");
-        const ValueId loss = crossEntropy(logits, y);
-        m_builder.named(loss, "loss");
-        m_loss[loss].role = Role::Metric;
+        const ValueId head = m_c.tiedEmbeddings ? table : parameters[next++];
+        if (m_model.lossChunks > 1)
+            return addLossInChunks(x, head, y);
+        const ValueId logits = m_blocks.named(logitsOf(x, head), "act.logits");
+        const ValueId loss = lossOf(m_builder.named(likelihoodSum(logits, y), "loss.sum"));
         m_builder.setResults({loss, logits}, {"loss", "predictions"});
+    }
+
+    ValueId logitsOf(ValueId x, ValueId head)
+    {
+        const std::size_t hidden = m_blocks.shape(x).size() - 1;
+        return m_blocks.softcapped(
+            m_blocks.wideDot(x, head, {hidden}, {m_c.tiedEmbeddings ? std::size_t{1} : std::size_t{0}}), m_c.logitSoftcap);
+    }
+
+    /// [batch, sequence, ..] -> [chunks, batch, sequence / chunks, ..], where chunk i has the tokens i, i + chunks, ..: a split sequence stays split.
+    ValueId inChunks(ValueId value)
+    {
+        Shape shape = m_blocks.shape(value);
+        shape[1] /= m_model.lossChunks;
+        shape.insert(shape.begin() + 2, m_model.lossChunks);
+        Dims order(shape.size());
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        std::rotate(order.begin(), order.begin() + 2, order.begin() + 3);
+        return m_builder.transpose(m_builder.reshape(value, std::move(shape)), std::move(order));
+    }
+
+    /// A loop over parts of the sequence: the logits of one take the place of those of the last, forward and, made again, backward. Accuracy is counted
+    /// beside the loss.
+    void addLossInChunks(ValueId x, ValueId head, ValueId y)
+    {
+        const ValueId zero = m_builder.splat({m_blocks.wide(), {}}, 0.0);
+        const ValueId last = logitsOf(m_blocks.lastPosition(m_builder, x), head);
+        m_blocks.enter(TransformerBlocks::Region::LossChunk);
+        const OpId repeat
+            = m_builder.beginRepeat({m_model.lossChunks, 2, 2, false}, {zero, zero, inChunks(x), inChunks(y), head});
+        const std::vector<ValueId> inside = m_loss[m_builder.block()].arguments;
+        const ValueId logits = m_blocks.named(logitsOf(inside[2], inside[4]), "act.logits");
+        m_builder.setResults({m_blocks.plus(inside[0], m_builder.named(likelihoodSum(logits, inside[3]), "loss.chunk")),
+            m_blocks.plus(inside[1], m_builder.named(rightCount(m_builder, logits, inside[3]), "accuracy.chunk"))});
+        const std::vector<ValueId> sums = m_builder.endRepeat(repeat);
+        m_blocks.enter(TransformerBlocks::Region::Outside);
+        m_builder.setResults({lossOf(m_builder.named(sums[0], "loss.sum")), last,
+                                 accuracyOf(m_builder, m_builder.named(sums[1], "accuracy.count"))},
+            {"loss", "predictions", "accuracy"});
     }
 
     /// True at the token that is right: as large as the logits.
@@ -326,19 +373,26 @@ private:
         return static_cast<double>(m_options.batch) * (everyToken() ? static_cast<double>(m_model.sequence) : 1.0);
     }
 
-    ValueId crossEntropy(ValueId logits, ValueId y)
+    /// Of the right tokens, all added up.
+    ValueId likelihoodSum(ValueId logits, ValueId y)
     {
         const ValueId likelihood = logSoftmax(m_builder, logits);
         const ValueId none = m_builder.splat(TensorType(m_builder.type(likelihood)), 0.0);
         const ValueId terms = m_builder.select(atLabel(m_builder, logits, y), likelihood, none);
         Dims all(m_blocks.shape(terms).size());
         std::iota(all.begin(), all.end(), std::size_t{0});
-        const ValueId total = m_builder.named(m_builder.reduce(ReduceKind::Sum, terms, all), "loss.sum");
-        return m_builder.binary(OpKind::Divide, total, m_builder.splat({m_blocks.wide(), {}}, -predictedTokens()));
+        return m_builder.reduce(ReduceKind::Sum, terms, all);
     }
 
-    /// The part of predicted tokens whose logit is the largest of its row; a tie for the largest counts as right.
-    ValueId accuracy(Builder& builder, ValueId logits, ValueId y) const
+    ValueId lossOf(ValueId sum)
+    {
+        const ValueId loss = m_builder.binary(OpKind::Divide, sum, m_builder.splat({m_blocks.wide(), {}}, -predictedTokens()));
+        m_loss[loss].role = Role::Metric;
+        return m_builder.named(loss, "loss");
+    }
+
+    /// How many predicted tokens have the largest logit of their row; a tie for the largest counts as right.
+    ValueId rightCount(Builder& builder, ValueId logits, ValueId y) const
     {
         const TensorType type = builder.type(logits);
         const std::size_t last = type.shape.size() - 1;
@@ -348,8 +402,11 @@ private:
         const ValueId isRight = builder.compare(CompareDirection::Equal, right, builder.reduce(ReduceKind::Max, logits, {last}));
         Dims all(last);
         std::iota(all.begin(), all.end(), std::size_t{0});
-        const ValueId count
-            = builder.named(builder.reduce(ReduceKind::Sum, builder.convert(isRight, m_blocks.wide()), all), "accuracy.count");
+        return builder.reduce(ReduceKind::Sum, builder.convert(isRight, m_blocks.wide()), all);
+    }
+
+    ValueId accuracyOf(Builder& builder, ValueId count) const
+    {
         const ValueId fraction = builder.binary(OpKind::Divide, count, builder.splat({m_blocks.wide(), {}}, predictedTokens()));
         builder.function()[fraction].role = Role::Metric;
         return builder.named(fraction, "accuracy");
@@ -375,7 +432,7 @@ Result<Program> buildTransformerTraining(const TransformerModel& model, const Tr
 
 std::vector<bool> recomputedOps(const TransformerModel& model, const TrainingOptions& options)
 {
-    if (model.recompute == Recompute::None)
+    if (!hasRecomputation(model))
         return {};
     const TrainingOptions ofMicrobatch = microbatchOptions(options);
     return TransformerTraining(model, ofMicrobatch).recomputed();

@@ -366,9 +366,12 @@ ValueId ReshardInserter::finishResult(const Op& op, std::size_t index, ValueId r
     if (moves)
         m_target[result].sharding = placed.results[index];
     ValueId value = result;
-    if (!placed.reduced.empty()) {
+    AxisRefs splitting; // along these the result is made apart
+    for (const DimSharding& dim : shardingOf(result).value_or(whole).dims)
+        splitting.insert(splitting.end(), dim.axes.begin(), dim.axes.end());
+    if (const AxisRefs reduced = withoutAxes(placed.reduced, splitting); !reduced.empty()) {
         CollectiveAttributes attributes;
-        attributes.axes = placed.reduced;
+        attributes.axes = reduced;
         attributes.kind = reductionOf(m_source, op).value_or(ReduceKind::Sum);
         value = emit(OpKind::AllReduce, value, std::move(attributes), shardingOf(result).value_or(whole), {name, true});
     }

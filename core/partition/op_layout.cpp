@@ -148,6 +148,7 @@ std::optional<ReduceKind> combinationIn(const Function& function, const Op& op)
 {
     switch (op.kind) {
     case OpKind::DotGeneral:
+    case OpKind::AttentionGrad: // of keys and values, over queries and heads
     case OpKind::Gather: // of the rows that a device has
     case OpKind::DynamicSlice:
     case OpKind::Convolution:

@@ -38,6 +38,7 @@ bool isCombined(const Function& function, const Op& op, const OpShardingRule& ru
 {
     switch (op.kind) {
     case OpKind::DotGeneral:
+    case OpKind::AttentionGrad:
     case OpKind::Reduce:
     case OpKind::DynamicSlice: // what of the slice lies in a piece
     case OpKind::Convolution:

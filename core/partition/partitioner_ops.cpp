@@ -144,7 +144,10 @@ void Partitioner::partitionByRule(OpId id)
     std::vector<TensorSharding> layouts;
     for (std::size_t i = 0; i < op.results.size(); ++i) {
         TensorSharding result = layoutUnder(layout, rule->results[i], *rule, m_source[op.results[i]].sharding->mesh);
-        for (const AxisRef& axis : layout.reduced)
+        AxisRefs splitting;
+        for (const DimSharding& dim : result.dims)
+            splitting.insert(splitting.end(), dim.axes.begin(), dim.axes.end());
+        for (const AxisRef& axis : withoutAxes(layout.reduced, splitting)) // along the others it is made apart
             result.unreduced.push_back(axis);
         std::sort(result.unreduced.begin(), result.unreduced.end());
         result.unreducedKind = reductionOf(m_source, op).value_or(ReduceKind::Sum);

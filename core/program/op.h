@@ -143,6 +143,8 @@ enum class OpKind : std::uint8_t {
     BatchNormTraining,
     BatchNormInference,
     BatchNormGrad,
+    Attention, ///< fused: see attention.h
+    AttentionGrad,
     BitcastRegroup, ///< a bitcast to a type of another size
     OwnAllReduce, ///< collectives of a program's own, in its manual computations
     OwnAllGather,
@@ -653,6 +655,8 @@ inline constexpr std::array<OpInfo, kOpKindCount> kOpTable = {{
     opRow<OtherAttributes>(OpKind::BatchNormTraining, "batch_norm_training", OpClass::Other),
     opRow<OtherAttributes>(OpKind::BatchNormInference, "batch_norm_inference", OpClass::Other),
     opRow<OtherAttributes>(OpKind::BatchNormGrad, "batch_norm_grad", OpClass::Other),
+    opRow<OtherAttributes>(OpKind::Attention, "attention", OpClass::Other),
+    opRow<OtherAttributes>(OpKind::AttentionGrad, "attention_grad", OpClass::Other),
     opRow<OtherAttributes>(OpKind::BitcastRegroup, "bitcast_regroup", OpClass::Other),
     opRow<OtherAttributes>(OpKind::OwnAllReduce, "own_all_reduce", OpClass::Other),
     opRow<OtherAttributes>(OpKind::OwnAllGather, "own_all_gather", OpClass::Other),

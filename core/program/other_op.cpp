@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/other_op.h"
 
+#include "core/program/attention.h"
 #include "core/program/shape_problems.h"
 #include "core/support/checked.h"
 #include "core/support/text.h"
@@ -620,18 +621,18 @@ Found drawProblem(const OtherAttributes& other, OperandTypes operands)
 }
 
 /// By kind; nullptr: nothing but the results' types is known.
-constexpr std::pair<OpKind, Check> kChecks[]
-    = {{OpKind::Sort, sortProblem}, {OpKind::VariadicReduce, reduceProblem}, {OpKind::VariadicScatter, scatterProblem},
-        {OpKind::ReduceWindow, reduceWindowProblem}, {OpKind::SelectAndScatter, selectAndScatterProblem},
-        {OpKind::Convolution, convolutionProblem}, {OpKind::TopK, topProblem}, {OpKind::Cholesky, choleskyProblem},
-        {OpKind::TriangularSolve, triangularProblem}, {OpKind::Fft, fftProblem}, {OpKind::FftOfPairs, nullptr},
-        {OpKind::RngBitGenerator, randomProblem}, {OpKind::Rng, drawProblem}, {OpKind::BatchNormTraining, batchNormProblem},
-        {OpKind::BatchNormInference, batchNormProblem}, {OpKind::BatchNormGrad, batchNormProblem},
-        {OpKind::BitcastRegroup, bitcastProblem}, {OpKind::OwnAllReduce, elementwiseProblem},
-        {OpKind::OwnAllGather, allGatherProblem}, {OpKind::OwnReduceScatter, reduceScatterProblem},
-        {OpKind::OwnAllToAll, allToAllProblem}, {OpKind::OwnPermute, elementwiseProblem},
-        {OpKind::OwnBroadcast, elementwiseProblem}, {OpKind::CrossReplicaSum, elementwiseProblem}, {OpKind::PartitionId, nullptr},
-        {OpKind::ReplicaId, nullptr}, {OpKind::CustomCall, nullptr}, {OpKind::Other, nullptr}};
+constexpr std::pair<OpKind, Check> kChecks[] = {{OpKind::Sort, sortProblem}, {OpKind::VariadicReduce, reduceProblem},
+    {OpKind::VariadicScatter, scatterProblem}, {OpKind::ReduceWindow, reduceWindowProblem},
+    {OpKind::SelectAndScatter, selectAndScatterProblem}, {OpKind::Convolution, convolutionProblem}, {OpKind::TopK, topProblem},
+    {OpKind::Cholesky, choleskyProblem}, {OpKind::TriangularSolve, triangularProblem}, {OpKind::Fft, fftProblem},
+    {OpKind::FftOfPairs, nullptr}, {OpKind::RngBitGenerator, randomProblem}, {OpKind::Rng, drawProblem},
+    {OpKind::BatchNormTraining, batchNormProblem}, {OpKind::BatchNormInference, batchNormProblem},
+    {OpKind::BatchNormGrad, batchNormProblem}, {OpKind::Attention, attentionProblem}, {OpKind::AttentionGrad, attentionProblem},
+    {OpKind::BitcastRegroup, bitcastProblem}, {OpKind::OwnAllReduce, elementwiseProblem},
+    {OpKind::OwnAllGather, allGatherProblem}, {OpKind::OwnReduceScatter, reduceScatterProblem},
+    {OpKind::OwnAllToAll, allToAllProblem}, {OpKind::OwnPermute, elementwiseProblem}, {OpKind::OwnBroadcast, elementwiseProblem},
+    {OpKind::CrossReplicaSum, elementwiseProblem}, {OpKind::PartitionId, nullptr}, {OpKind::ReplicaId, nullptr},
+    {OpKind::CustomCall, nullptr}, {OpKind::Other, nullptr}};
 static_assert(isTableOfKept(kChecks), "every kept kind has its check, in the order of the kinds");
 
 } // namespace

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/program/attention.h"
 #include "core/program/other_op.h"
 #include "core/propagate/rule_builder.h"
 
@@ -327,6 +328,68 @@ Rule topRule(const Kept& op)
     return builder.finish();
 }
 
+/// Batch, heads and queries may be split; keys are needed whole. Of a split of queries, or of heads that share a key's, each part makes a part of
+/// the sums that are the keys' and values' cotangents.
+Rule attentionRule(const Kept& op)
+{
+    const AttentionForm form = *attentionForm(op.other);
+    const AttentionPlaces places(form);
+    const bool isGradient = op.kind == OpKind::AttentionGrad;
+    const AttentionSizes sizes(op.operands);
+    RuleBuilder builder(op.operands, op.results);
+    const FactorKind summed = isGradient ? FactorKind::Reduction : FactorKind::PassThrough;
+    Dims batch;
+    for (std::size_t dim = 0; dim < sizes.batch.size(); ++dim)
+        batch.push_back(builder.factor(sizes.batch[dim]));
+    const std::size_t queries = builder.factor(sizes.queries, summed);
+    const std::size_t keys = builder.factor(sizes.keys, FactorKind::NeedReplication);
+    const std::size_t groups = builder.factor(sizes.groups);
+    const std::size_t shares = builder.factor(sizes.shares, summed);
+    const std::size_t dims = builder.factor(sizes.dims, FactorKind::NeedReplication);
+    const std::size_t valueDims = builder.factor(sizes.valueDims, FactorKind::NeedReplication);
+    const auto laid = [&](Dims rest) {
+        rest.insert(rest.begin(), batch.begin(), batch.end());
+        return rest;
+    };
+    const auto addTo = [](const Dims& factors, const auto& add) {
+        for (std::size_t dim = 0; dim < factors.size(); ++dim)
+            add(dim, factors[dim]);
+    };
+    const auto operand = [&](std::size_t i, const Dims& factors) {
+        addTo(factors, [&](std::size_t dim, std::size_t factor) { builder.addToOperand(i, dim, factor); });
+    };
+    const auto result = [&](std::size_t i, const Dims& factors) {
+        addTo(factors, [&](std::size_t dim, std::size_t factor) { builder.addToResult(i, dim, factor); });
+    };
+    const Dims ofQueries = laid({queries, groups, shares, dims});
+    const Dims ofKeys = laid({keys, groups, dims});
+    const Dims ofValues = laid({keys, groups, valueDims});
+    const Dims made = laid({queries, groups, shares, valueDims});
+    operand(0, ofQueries);
+    operand(1, ofKeys);
+    operand(2, ofValues);
+    if (form.causal) {
+        operand(places.positions, {queries});
+        operand(places.positions + 1, {keys});
+    }
+    if (form.segmented) {
+        operand(places.segments, laid({queries}));
+        operand(places.segments + 1, laid({keys}));
+    }
+    if (!isGradient) {
+        result(0, made);
+        result(1, laid({queries, groups, shares}));
+        return builder.finish();
+    }
+    operand(places.end, made);
+    operand(places.end + 1, laid({queries, groups, shares}));
+    operand(places.end + 2, made);
+    result(0, ofQueries);
+    result(1, ofKeys);
+    result(2, ofValues);
+    return builder.finish();
+}
+
 // Custom calls -----------------------------------------------------------------------------------------------------------------
 
 bool sameRanks(Types types, std::size_t rank)
@@ -429,10 +492,11 @@ constexpr std::pair<OpKind, MakeRule> kRules[] = {{OpKind::Sort, sortRule}, {OpK
     {OpKind::Cholesky, choleskyRule}, {OpKind::TriangularSolve, triangularRule}, {OpKind::Fft, fftRule},
     {OpKind::FftOfPairs, fftRule}, {OpKind::RngBitGenerator, randomRule}, {OpKind::Rng, drawRule},
     {OpKind::BatchNormTraining, batchNormRule}, {OpKind::BatchNormInference, batchNormRule},
-    {OpKind::BatchNormGrad, batchNormRule}, {OpKind::BitcastRegroup, bitcastRule}, {OpKind::OwnAllReduce, wholeRule},
-    {OpKind::OwnAllGather, exchangeRule}, {OpKind::OwnReduceScatter, exchangeRule}, {OpKind::OwnAllToAll, exchangeRule},
-    {OpKind::OwnPermute, wholeRule}, {OpKind::OwnBroadcast, wholeRule}, {OpKind::CrossReplicaSum, wholeRule},
-    {OpKind::PartitionId, nullptr}, {OpKind::ReplicaId, nullptr}, {OpKind::CustomCall, customCallRule}, {OpKind::Other, nullptr}};
+    {OpKind::BatchNormGrad, batchNormRule}, {OpKind::Attention, attentionRule}, {OpKind::AttentionGrad, attentionRule},
+    {OpKind::BitcastRegroup, bitcastRule}, {OpKind::OwnAllReduce, wholeRule}, {OpKind::OwnAllGather, exchangeRule},
+    {OpKind::OwnReduceScatter, exchangeRule}, {OpKind::OwnAllToAll, exchangeRule}, {OpKind::OwnPermute, wholeRule},
+    {OpKind::OwnBroadcast, wholeRule}, {OpKind::CrossReplicaSum, wholeRule}, {OpKind::PartitionId, nullptr},
+    {OpKind::ReplicaId, nullptr}, {OpKind::CustomCall, customCallRule}, {OpKind::Other, nullptr}};
 static_assert(isTableOfKept(kRules), "every kept kind has its rule, in the order of the kinds");
 
 } // namespace

@@ -59,6 +59,8 @@ bool sendsWithinGroups(const CollectiveAttributes& permute, const Mesh& mesh);
 // lemmas_kept.cpp: ops that are kept as they are, by their names
 std::optional<Standing> keptLemma(Site& site, std::size_t result);
 
+std::optional<Standing> attentionLemma(Site& site, std::size_t result); ///< lemmas_attention.cpp
+
 // lemmas_compound.cpp: what several ops do together. Each gives every further standing of the first result that it knows.
 Standings compoundStandings(const Walk& walk, const Op& op);
 

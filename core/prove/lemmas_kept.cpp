@@ -410,6 +410,8 @@ std::optional<Standing> keptLemma(Site& site, std::size_t result)
         return alongSome(site, result, 2, windowedDims(other.attributes, rank));
     if (kind == OpKind::Convolution)
         return convolutionLemma(site);
+    if (kind == OpKind::Attention || kind == OpKind::AttentionGrad)
+        return attentionLemma(site, result);
     return wholeOp(site, result);
 }
 

@@ -46,6 +46,8 @@ bool canBePadded(const Op& op)
     case OpKind::VariadicReduce:
     case OpKind::ReduceWindow:
     case OpKind::Convolution:
+    case OpKind::Attention:
+    case OpKind::AttentionGrad:
         return true;
     default:
         return isElementwise(op);

@@ -4,6 +4,7 @@
 #include "core/devices/virtual_devices.h"
 #include "core/kernels/kernel.h"
 #include "core/partition/body_lowering.h"
+#include "core/program/attention.h"
 #include "core/program/transform.h"
 #include "core/runtime/group_exchange.h"
 
@@ -37,6 +38,17 @@ void promoteConstant(ConstantAttributes& constant)
     constant.type.dtype = DType::F64;
 }
 
+/// Precondition: its operands are promoted.
+void promoteAttention(const Function& function, Op& op)
+{
+    AttentionForm form = *attentionForm(op.as<OtherAttributes>());
+    form.operandType = DType::F64;
+    std::vector<TensorType> operands;
+    for (const ValueId operand : op.operands)
+        operands.push_back(function[operand].type);
+    op.attributes = attentionAttributes(op.kind, form, operands);
+}
+
 /// The same function with f64 in the place of every floating type. A BitcastConvert keeps the type that it names: its kernel converts.
 Function promoted(Function function)
 {
@@ -49,7 +61,9 @@ Function promoted(Function function)
             promote(op.as<IotaAttributes>().type.dtype);
         else if (op.kind == OpKind::Convert)
             promote(op.as<ConvertAttributes>().dtype);
-        else if (isKept(op.kind)) {
+        else if (op.kind == OpKind::Attention || op.kind == OpKind::AttentionGrad) {
+            promoteAttention(function, op);
+        } else if (isKept(op.kind)) {
             for (TensorType& type : op.as<OtherAttributes>().results)
                 promote(type.dtype);
         } else if (op.kind == OpKind::DotGeneral) {

@@ -306,6 +306,19 @@ void StudyReader::completeSizes(Fields& fields, TransformerConfig& config)
         config.expertFfn = config.ffn > 0 ? config.ffn : usual;
 }
 
+/// `{cross_entropy: {chunks: 8}}`
+void StudyReader::readLossChunks(const DocNode& node, const std::string& path, std::int64_t& chunks)
+{
+    Fields fields(*this, node, path);
+    if (const DocNode* choices = fields.require("cross_entropy", "write {cross_entropy: {chunks: 8}}")) {
+        Fields inner(*this, *choices, path + ".cross_entropy");
+        if (const DocNode* given = inner.take("chunks"))
+            chunks = integer(*given, path + ".cross_entropy.chunks").value_or(chunks);
+        inner.close();
+    }
+    fields.close();
+}
+
 void StudyReader::readTransformer(const DocNode& node)
 {
     const std::string path = "model.transformer";
@@ -329,6 +342,9 @@ void StudyReader::readTransformer(const DocNode& node)
     word(fields.take("activation"), path + ".activation", transformerActivationWords(), model.config.activation);
     word(fields.take("predict"), path + ".predict", predictionWords(), model.predict);
     word(fields.take("lookup"), path + ".lookup", lookupWords(), model.lookup);
+    word(fields.take("attention"), path + ".attention", attentionWords(), model.attention);
+    if (const DocNode* loss = fields.take("loss"))
+        readLossChunks(*loss, path + ".loss", model.lossChunks);
     if (const DocNode* unroll = fields.take("unroll"))
         model.unrolled = truth(*unroll, path + ".unroll").value_or(false);
     setNumber(fields.take("capacity_factor"), path + ".capacity_factor", model.capacityFactor);

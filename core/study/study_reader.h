@@ -187,6 +187,7 @@ private:
     void readOrder(const DocNode* node, const std::string& path, std::vector<DeviceId>& order);
     void readModel(const DocNode& node);
     void readMlp(const DocNode& node);
+    void readLossChunks(const DocNode& node, const std::string& path, std::int64_t& chunks);
     void readTransformer(const DocNode& node);
     bool readConfig(const DocNode& node, TransformerConfig& config);
     bool readSizes(Fields& fields, TransformerConfig& config);

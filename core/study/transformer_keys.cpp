@@ -92,6 +92,12 @@ const Words<TokenLookup>& lookupWords()
     return words;
 }
 
+const Words<AttentionOp>& attentionWords()
+{
+    static const Words<AttentionOp> words = {{"fused", AttentionOp::Fused}, {"plain", AttentionOp::Plain}};
+    return words;
+}
+
 const Words<Recompute>& recomputeWords()
 {
     static const Words<Recompute> words
@@ -107,6 +113,8 @@ Problem inStudyWords(Problem problem)
     key = key != nullptr ? key : keyOf<double>(kNumbers, name);
     if (name == "capacityFactor")
         key = "capacity_factor";
+    if (name == "lossChunks")
+        key = "loss.cross_entropy.chunks";
     if (key == nullptr)
         return problem;
     if (problem.message.starts_with(name + " "))
@@ -141,6 +149,10 @@ std::string transformerText(const TransformerModel& model)
     add("predict", wordOf(predictionWords(), model.predict));
     if (model.lookup != TokenLookup::Gather)
         add("lookup", wordOf(lookupWords(), model.lookup));
+    if (model.attention != AttentionOp::Fused)
+        add("attention", wordOf(attentionWords(), model.attention));
+    if (model.lossChunks != 1)
+        add("loss", fmt::format("{{cross_entropy: {{chunks: {}}}}}", model.lossChunks));
     if (model.unrolled)
         add("unroll", true);
     if (model.capacityFactor != TransformerModel{}.capacityFactor)

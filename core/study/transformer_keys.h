@@ -26,6 +26,7 @@ const Words<PositionKind>& positionWords();
 const Words<TransformerActivation>& transformerActivationWords();
 const Words<Prediction>& predictionWords();
 const Words<TokenLookup>& lookupWords();
+const Words<AttentionOp>& attentionWords();
 const Words<Recompute>& recomputeWords();
 
 /// The word of a value. Precondition: the words have it.

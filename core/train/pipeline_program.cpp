@@ -229,8 +229,11 @@ private:
         const std::vector<OpId> ops = whole.body().ops;
         std::set<OpId> again;
         for (std::size_t i = 0; i < ops.size(); ++i) {
-            if (m_again.contains(slice.ops[i]))
-                again.insert(ops[i]);
+            if (!m_again.contains(slice.ops[i]))
+                continue;
+            again.insert(ops[i]);
+            for (const BlockId body : whole[ops[i]].bodies)
+                again.insert(whole[body].ops.begin(), whole[body].ops.end());
         }
         auto derivative = differentiate(whole, wrt, {0}, [&again](OpId op) { return again.contains(op); });
         if (!derivative)

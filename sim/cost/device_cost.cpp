@@ -61,10 +61,11 @@ Result<CostOptions> costOptionsOf(const Chip& chip, MatmulPrecision unstated, st
     const Result<Calibration>& calibration = defaultCalibration();
     if (!calibration)
         return calibration.error();
-    return CostOptions{calibration->constants(calibration->stackFor(stack, chip), chip), unstated};
+    const std::string_view known = calibration->stackFor(stack, chip);
+    return CostOptions{calibration->constants(known, chip), unstated, calibration->traits(known).attention};
 }
 
-Result<DeviceCost> DeviceCost::create(const Machine& machine, const StackConstants& constants)
+Result<DeviceCost> DeviceCost::create(const Machine& machine, const StackConstants& constants, AttentionKernel attention)
 {
     for (const MathFormat format : kFormats) {
         if (!matmulRate(machine.chip, format))
@@ -73,11 +74,12 @@ Result<DeviceCost> DeviceCost::create(const Machine& machine, const StackConstan
                     "the catalogue has no figure for the rate of {} products of {}", mathFormatName(format), machine.chip.key),
                 "choose another chip, or add the figure to the catalogue"};
     }
-    return DeviceCost(machine.chip, constants);
+    return DeviceCost(machine.chip, constants, attention);
 }
 
-DeviceCost::DeviceCost(const Chip& chip, const StackConstants& constants)
-    : m_class(chip.chipClass)
+DeviceCost::DeviceCost(const Chip& chip, const StackConstants& constants, AttentionKernel attention)
+    : m_attention(attention)
+    , m_class(chip.chipClass)
 {
     for (const MathFormat format : kFormats) {
         const auto rate = matmulRate(chip, format).value_or(MatmulRate{});
@@ -88,12 +90,12 @@ DeviceCost::DeviceCost(const Chip& chip, const StackConstants& constants)
         m_singleRates[static_cast<std::size_t>(precision)] = matmulRate(chip, MathFormat::Fp32, precision).value_or(MatmulRate{});
     const bool tpu = m_class == ChipClass::Tpu;
     m_fillDepth = chip.kernels.fillDepth.value_or(kGpuFillDepth);
-    const auto attention = [&](const char* kernel, const KernelFigures::AttentionShare& usual) {
+    const auto shareOf = [&](const char* kernel, const KernelFigures::AttentionShare& usual) {
         const auto known = chip.kernels.attention.find(kernel);
         return known == chip.kernels.attention.end() ? usual : known->second;
     };
-    m_flash1 = attention("flash1", kGpuFlash1);
-    m_flash2 = attention("flash2", tpu ? kTpuSplash : kGpuFlash2);
+    m_flash1 = shareOf("flash1", kGpuFlash1);
+    m_flash2 = shareOf("flash2", tpu ? kTpuSplash : kGpuFlash2);
     const auto devices = static_cast<double>(chip.devicesPerChip);
     m_efficiency = constants.matmulEfficiency > 0.0 ? constants.matmulEfficiency
                                                     : constants.matmulResidual
@@ -199,22 +201,32 @@ double DeviceCost::fusedAttentionSeconds(double flops, double headDim, double ke
     return flops / (peak(MathFormat::Bf16) * share * headShare * keyShare);
 }
 
+double DeviceCost::computeSeconds(const OpWork& work) const
+{
+    double seconds = 0.0;
+    if (work.matmul)
+        seconds = computeSeconds(*work.matmul, work.format);
+    else if (work.attention && work.attention->flops > 0.0)
+        seconds = fusedAttentionSeconds(work.attention->flops, work.attention->headDim, work.attention->keys, m_attention,
+                      work.attention->isBackward)
+            * peak(MathFormat::Bf16) / peak(work.format);
+    if (work.format == MathFormat::Fp32)
+        seconds *= peak(MathFormat::Fp32) / m_singleRates[static_cast<std::size_t>(work.precision)].flopsPerSecond;
+    return seconds;
+}
+
 OpTime DeviceCost::time(const OpWork& work) const
 {
     assert(work.bytesRead >= 0 && work.bytesWritten >= 0);
     OpTime time;
-    const double flops = work.matmul ? work.matmul->flops() : 0.0;
+    const double flops = work.flops();
     const double bytes = static_cast<double>(work.bytesRead) + static_cast<double>(work.bytesWritten);
     if (flops == 0.0 && bytes == 0.0)
         return time;
-    if (flops > 0.0) {
-        time.computeSeconds = computeSeconds(*work.matmul, work.format);
-        if (work.format == MathFormat::Fp32)
-            time.computeSeconds
-                *= peak(MathFormat::Fp32) / m_singleRates[static_cast<std::size_t>(work.precision)].flopsPerSecond;
-    }
+    time.computeSeconds = flops > 0.0 ? computeSeconds(work) : 0.0;
     time.memorySeconds = streamSeconds(bytes);
-    time.overheadSeconds = m_kernelSeconds;
+    constexpr double kBackwardKernels = 3.0; // sums of rows, the gradients, their sums in the result's type
+    time.overheadSeconds = m_kernelSeconds * (work.attention && work.attention->isBackward ? kBackwardKernels : 1.0);
     const double busy = std::max(time.computeSeconds, time.memorySeconds);
     time.seconds = time.overheadSeconds + busy;
     if (busy < time.overheadSeconds)
@@ -229,9 +241,17 @@ std::string DeviceCost::formula(const OpWork& work) const
     const OpTime result = time(work);
     const double bytes = static_cast<double>(work.bytesRead) + static_cast<double>(work.bytesWritten);
     std::string text;
+    const bool isSingle = work.format == MathFormat::Fp32;
+    const MatmulRate& single = m_singleRates[static_cast<std::size_t>(work.precision)];
+    if (work.attention)
+        text = fmt::format("max({} of fused attention over {:.5g} keys / ({} ({}) x {:.3g} for the kernel, the size of a head "
+                           "and its rows) = {}, ",
+            flopText(work.flops(), "FLOP"), work.attention->keys,
+            flopText(isSingle ? single.flopsPerSecond : peak(work.format), "FLOP/s"),
+            isSingle ? single.how : m_how[static_cast<std::size_t>(work.format)],
+            work.flops() / ((isSingle ? single.flopsPerSecond : peak(work.format)) * result.computeSeconds),
+            formatSeconds(result.computeSeconds));
     if (work.matmul) {
-        const bool isSingle = work.format == MathFormat::Fp32;
-        const MatmulRate& single = m_singleRates[static_cast<std::size_t>(work.precision)];
         text = fmt::format("max({} / ({} ({}) x {:.3g} achievable x {:.3g} for its shape) = {}, ",
             flopText(work.matmul->flops(), "FLOP"), flopText(isSingle ? single.flopsPerSecond : peak(work.format), "FLOP/s"),
             isSingle ? single.how : m_how[static_cast<std::size_t>(work.format)], efficiency(work.format),
@@ -239,7 +259,7 @@ std::string DeviceCost::formula(const OpWork& work) const
     }
     text += fmt::format(
         "{} / {:.4g} GB/s of HBM = {}", formatBytes(bytes), m_memoryBytesPerSecond / 1e9, formatSeconds(result.memorySeconds));
-    if (work.matmul)
+    if (work.matmul || work.attention)
         text += ")";
     return fmt::format("{} + {} to start = {}", text, formatSeconds(result.overheadSeconds), formatSeconds(result.seconds));
 }

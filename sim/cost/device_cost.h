@@ -22,6 +22,15 @@ struct MatmulDims {
     double flops() const { return 2.0 * batch * m * n * k; } ///< a multiply-add is two
 };
 
+/// Fused attention on one device.
+struct AttentionWork {
+    double flops
+        = 0.0; ///< of its products that masks leave, a multiply-add is two; backward with the scores that are computed again
+    double headDim = 0.0; ///< of queries and keys
+    double keys = 0.0; ///< that a query sees, on average
+    bool isBackward = false;
+};
+
 /// What one kernel does on one device.
 struct OpWork {
     std::optional<MatmulDims> matmul = {}; ///< nothing: element-wise work, a reduction, a copy; its time is that of its bytes
@@ -29,6 +38,9 @@ struct OpWork {
     std::int64_t bytesWritten = 0; ///< to HBM, >= 0
     MathFormat format = MathFormat::Fp32; ///< of the operands of the product
     MatmulPrecision precision = MatmulPrecision::Default;
+    std::optional<AttentionWork> attention = {}; ///< in place of a product
+
+    double flops() const { return matmul ? matmul->flops() : attention ? attention->flops : 0.0; }
 };
 
 /// `27.2 TFLOP`, `950 FLOP/s`: a count with a decimal prefix and its unit.
@@ -49,6 +61,7 @@ struct OpTime {
 struct CostOptions {
     StackConstants constants = {}; ///< of the software stack on the chip
     MatmulPrecision unstated = MatmulPrecision::Highest; ///< of products of f32 operands whose op says nothing, or DEFAULT
+    AttentionKernel attention = AttentionKernel::Flash2; ///< that fused attention is computed by
 };
 
 /// The constants of a stack on a chip: of the one that a study calls so, or the usual one there. Problems: those of `defaultCalibration`.
@@ -65,10 +78,11 @@ Result<CostOptions> costOptionsOf(
 class DeviceCost {
 public:
     /// Problems: MW1709 the chip has no figure from which the rate of a product could be taken.
-    static Result<DeviceCost> create(const Machine& machine, const StackConstants& constants);
+    static Result<DeviceCost> create(
+        const Machine& machine, const StackConstants& constants, AttentionKernel attention = AttentionKernel::Flash2);
 
     /// Precondition: the chip has rates of products and HBM bandwidth.
-    DeviceCost(const Chip& chip, const StackConstants& constants);
+    DeviceCost(const Chip& chip, const StackConstants& constants, AttentionKernel attention = AttentionKernel::Flash2);
 
     /// Preconditions: the dimensions and bytes are >= 0. Work of zero FLOPs and bytes takes no time at all.
     OpTime time(const OpWork& work) const;
@@ -116,7 +130,9 @@ private:
     double gpuSeconds(const MatmulDims& product, MathFormat format) const;
     double tpuSeconds(const MatmulDims& product, MathFormat format) const;
     double efficiency(MathFormat format) const;
+    double computeSeconds(const OpWork& work) const;
 
+    AttentionKernel m_attention = AttentionKernel::Flash2;
     ChipClass m_class = ChipClass::Gpu;
     double m_fillDepth = 0.0; ///< of k, that a tile loses
     KernelFigures::AttentionShare m_flash1; ///< of the bf16 peak

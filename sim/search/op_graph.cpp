@@ -2,6 +2,7 @@
 #include "sim/search/op_graph.h"
 
 #include "core/partition/op_layout.h"
+#include "core/program/attention.h"
 #include "core/program/transform.h"
 #include "core/reshard/reshard.h"
 #include "core/support/text.h"
@@ -260,6 +261,15 @@ OpWork OpGraph::workOf(const Op& op, const Split& split) const
         else if (isKept(op.results[i]))
             work.bytesWritten += 2 * bytes; // and read again
     }
+    if (op.kind == OpKind::Attention || op.kind == OpKind::AttentionGrad) {
+        std::vector<TensorType> operands;
+        for (std::size_t i = 0; i < op.operands.size(); ++i)
+            operands.push_back(localType(m_function[op.operands[i]].type, split.operands[i]));
+        const DType type = attentionForm(op.as<OtherAttributes>())->operandType;
+        work.attention = attentionWork(m_function, op, operands);
+        work.format = mathFormatOf(type).value_or(MathFormat::Fp32);
+        work.precision = precisionOf(op, type, m_unstated);
+    }
     if (op.kind != OpKind::DotGeneral)
         return work;
     const auto& attributes = op.as<DotAttributes>();
@@ -383,7 +393,11 @@ void OpGraph::addFollower(OpId id, const OpShardingRule& rule, std::size_t leade
     std::vector<std::vector<GridLayout>> results(op.results.size());
     for (std::size_t choice = 0; choice < lead.layouts.size(); ++choice) {
         const Split split = splitBy(rule, leader, lead.layouts[choice], reduces);
-        addParts(lead.variable, choice, OpPart::Memory, runs * m_device.time(workOf(op, split)).memorySeconds);
+        const OpTime time = m_device.time(workOf(op, split));
+        if (op.kind == OpKind::Attention || op.kind == OpKind::AttentionGrad)
+            addParts(lead.variable, choice, OpPart::Products, runs * time.seconds);
+        else
+            addParts(lead.variable, choice, OpPart::Memory, runs * time.memorySeconds);
         if (split.partial != 0) {
             m_variables[lead.variable].partial[choice] = true;
             addParts(lead.variable, choice, OpPart::PartialSums,

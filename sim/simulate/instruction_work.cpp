@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/simulate/instruction_work.h"
 
+#include "core/kernels/host_array.h"
+#include "core/program/attention.h"
+#include "core/program/transform.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -29,6 +32,72 @@ MatmulDims productDims(const DotAttributes& attributes, const TensorType& lhs, c
             dims.n *= static_cast<double>(rhs.shape[dim]);
     }
     return dims;
+}
+
+namespace {
+
+/// The sum over the last `queries` of as many positions as there are keys of how many keys each sees.
+double keysSeen(std::int64_t queries, std::int64_t keys, std::int64_t window)
+{
+    const auto sumTo = [](std::int64_t n) { return static_cast<double>(n) * static_cast<double>(n + 1) / 2.0; };
+    const std::int64_t before = std::max<std::int64_t>(0, keys - queries); // positions without a query here
+    const std::int64_t near = std::clamp(window, before, keys); // positions that see all before them
+    return sumTo(near) - sumTo(before) + static_cast<double>(window) * static_cast<double>(keys - near);
+}
+
+/// The numbers that a scalar is: one, or in a loop one for each round. Empty: they are not known.
+std::vector<double> knownScalars(const Function& function, ValueId scalar)
+{
+    OpId producer = function[scalar].producer;
+    if (!producer.valid()) { // of a loop's body
+        forEachOp(function, [&](OpId id) {
+            const Op& op = function[id];
+            if (op.kind != OpKind::Repeat || op.bodies.front() != function[scalar].block)
+                return;
+            const ValueId whole = op.operands[function[scalar].index];
+            producer = function[whole].producer;
+        });
+    }
+    if (!producer.valid() || function[producer].kind != OpKind::Constant)
+        return {};
+    const auto& constant = function[producer].as<ConstantAttributes>();
+    if (const auto* number = std::get_if<std::int64_t>(&constant.data.value))
+        return {static_cast<double>(*number)};
+    if (const auto* number = std::get_if<double>(&constant.data.value))
+        return {*number};
+    if (constant.data.isElided())
+        return {};
+    const auto& bytes = *std::get<std::shared_ptr<const std::string>>(constant.data.value);
+    return HostArray::fromBytes(constant.type, std::as_bytes(std::span(bytes))).values();
+}
+
+} // namespace
+
+AttentionWork attentionWork(const Function& function, const Op& op, std::span<const TensorType> operands)
+{
+    const AttentionForm form = *attentionForm(op.as<OtherAttributes>());
+    const AttentionSizes sizes(operands);
+    const auto queries = static_cast<double>(std::max<std::int64_t>(1, sizes.queries));
+    AttentionWork work;
+    work.headDim = static_cast<double>(sizes.dims);
+    work.isBackward = op.kind == OpKind::AttentionGrad;
+    work.keys = static_cast<double>(sizes.keys);
+    if (form.causal) {
+        std::vector<double> windows;
+        if (form.windowed)
+            windows = knownScalars(function, op.operands[AttentionPlaces(form).window]);
+        if (windows.empty())
+            windows = {work.keys};
+        double seen = 0.0;
+        for (const double window : windows)
+            seen += keysSeen(sizes.queries, sizes.keys, static_cast<std::int64_t>(window));
+        work.keys = seen / static_cast<double>(windows.size()) / queries;
+    }
+    const auto rows = static_cast<double>(sizes.batches() * sizes.groups * sizes.shares) * queries;
+    const auto dims = static_cast<double>(sizes.dims);
+    const auto valueDims = static_cast<double>(sizes.valueDims);
+    work.flops = 2.0 * rows * work.keys * (work.isBackward ? 3.0 * dims + 2.0 * valueDims : dims + valueDims);
+    return work;
 }
 
 std::optional<MathFormat> mathFormatOf(DType dtype)
@@ -69,6 +138,15 @@ OpWork workOf(const Function& function, const Instruction& instruction, MatmulPr
         work.bytesWritten += function[value].type.bytes();
     for (const OpId id : instruction.ops) {
         const Op& op = function[id];
+        if (op.kind == OpKind::Attention || op.kind == OpKind::AttentionGrad) {
+            std::vector<TensorType> operands;
+            for (const ValueId operand : op.operands)
+                operands.push_back(function[operand].type);
+            const DType type = attentionForm(op.as<OtherAttributes>())->operandType;
+            work.attention = attentionWork(function, op, operands);
+            work.format = mathFormatOf(type).value_or(MathFormat::Fp32);
+            work.precision = precisionOf(op, type, unstated);
+        }
         if (op.kind != OpKind::DotGeneral)
             continue;
         const auto& attributes = op.as<DotAttributes>();

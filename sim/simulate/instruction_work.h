@@ -6,6 +6,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 
 namespace meshwright::sim {
@@ -49,6 +50,10 @@ private:
 
 /// The plain form of a dot_general with these operand types.
 MatmulDims productDims(const DotAttributes& attributes, const TensorType& lhs, const TensorType& rhs);
+
+/// Fused attention, or its derivative, of `function` on operands of these types. Where queries are fewer than keys they are the last ones, which see
+/// most: a step waits for the device that has them.
+AttentionWork attentionWork(const Function& function, const Op& op, std::span<const TensorType> operands);
 
 /// The number format in which a product of operands of this type runs; nothing for types that chips do not multiply fast.
 std::optional<MathFormat> mathFormatOf(DType dtype);

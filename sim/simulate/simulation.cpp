@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/simulate/simulation.h"
 
+#include "core/program/attention.h"
 #include "core/program/transform.h"
 #include "sim/simulate/instruction_work.h"
 #include "sim/simulate/pipeline_memory.h"
@@ -53,13 +54,28 @@ std::string nameOf(const Function& function, const Buffer& buffer)
     return value.producer.valid() ? opName(function[value.producer].kind) : "an argument";
 }
 
+/// Of fused attention on whole arrays, without the scores that its derivative computes again.
+double attentionFlops(const Function& function, const Op& op)
+{
+    std::vector<TensorType> operands;
+    for (const ValueId operand : op.operands)
+        operands.push_back(function[operand].type);
+    const AttentionSizes sizes(operands);
+    const auto dims = static_cast<double>(sizes.dims);
+    const auto both = static_cast<double>(sizes.dims + sizes.valueDims);
+    const double flops = attentionWork(function, op, operands).flops;
+    return op.kind == OpKind::AttentionGrad ? flops * 2.0 * both / (2.0 * both + dims) : flops;
+}
+
 /// The type in which most of the program's product FLOPs are multiplied.
 DType mainProductType(const Function& function)
 {
     std::map<DType, double> flops;
     forEachOp(function, [&](OpId id) {
         const Op& op = function[id];
-        if (op.kind == OpKind::DotGeneral) {
+        if (op.kind == OpKind::Attention) {
+            flops[attentionForm(op.as<OtherAttributes>())->operandType] += attentionFlops(function, op);
+        } else if (op.kind == OpKind::DotGeneral) {
             const auto& attributes = op.as<DotAttributes>();
             flops[attributes.operandType]
                 += productDims(attributes, function[op.operands[0]].type, function[op.operands[1]].type).flops();
@@ -75,7 +91,7 @@ Result<Ground> groundOf(const Mesh& mesh, const Function& unsharded, const Machi
     auto placement = placeMesh(mesh, machine);
     if (!placement)
         return placement.error();
-    auto cost = DeviceCost::create(machine, options.constants);
+    auto cost = DeviceCost::create(machine, options.constants, options.attention);
     if (!cost)
         return cost.error();
     const DType type = mainProductType(unsharded);
@@ -114,6 +130,8 @@ double productFlops(const Function& function)
     const auto visitBlock = [&](const auto& self, BlockId block, double times) -> void {
         for (const OpId id : function[block].ops) {
             const Op& op = function[id];
+            if (op.kind == OpKind::Attention || op.kind == OpKind::AttentionGrad)
+                flops += times * attentionFlops(function, op);
             if (op.kind == OpKind::DotGeneral)
                 flops += times
                     * productDims(op.as<DotAttributes>(), function[op.operands[0]].type, function[op.operands[1]].type).flops();

@@ -70,7 +70,8 @@ struct Simulation {
     std::int64_t classes = 1; ///< groups of devices that do the same, as far as the simulation had to look
 };
 
-/// FLOPs of all products of a function on whole arrays, a multiply-add counting two; loops count as often as they run.
+/// FLOPs of all products of a function on whole arrays, a multiply-add counting two; loops count as often as they run. Of fused attention those that
+/// masks leave, without the scores that its derivative computes again.
 double productFlops(const Function& function);
 
 /// Runs the schedule of one function on the machine: a stream that computes in order, and for the axes of each collective a stream that carries

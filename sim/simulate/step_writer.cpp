@@ -75,8 +75,8 @@ std::uint32_t StepWriter::workOfInstruction(const Function& function, const Inst
     written.formula = std::move(formula);
     written.time = time;
     written.bytes = work.bytesRead + work.bytesWritten;
-    written.isProduct = work.matmul.has_value();
-    written.flops = work.matmul ? work.matmul->flops() : 0.0;
+    written.isProduct = work.matmul || work.attention;
+    written.flops = work.flops();
     m_works.push_back(std::move(written));
     return found->second;
 }

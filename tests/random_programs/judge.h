@@ -59,7 +59,8 @@ inline std::vector<bool> exactResults(const Function& function)
         static const std::set<OpKind> kRounding = {OpKind::Exp, OpKind::Log, OpKind::Log1p, OpKind::Tanh, OpKind::Logistic,
             OpKind::Sqrt, OpKind::Rsqrt, OpKind::Sine, OpKind::Cosine, OpKind::Cbrt, OpKind::Expm1, OpKind::Erf, OpKind::Power,
             OpKind::Atan2, OpKind::Sinh, OpKind::Cosh, OpKind::Asinh, OpKind::Fft, OpKind::FftOfPairs, OpKind::Cholesky,
-            OpKind::TriangularSolve, OpKind::BatchNormTraining, OpKind::BatchNormInference, OpKind::BatchNormGrad};
+            OpKind::TriangularSolve, OpKind::BatchNormTraining, OpKind::BatchNormInference, OpKind::BatchNormGrad,
+            OpKind::Attention, OpKind::AttentionGrad};
         return kRounding.contains(op.kind);
     };
     for (const Op& op : function.ops) { // in the order in which they were made: operands come first

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/program/attention.h"
 #include "tests/random_programs/program_generator.h"
 
 /// Fourier transforms, matrix decompositions and batch norms, whose numbers are not exact.
@@ -117,6 +118,63 @@ inline void batchNorm(ProgramGenerator& generator, Random& random)
     }
 }
 
-inline constexpr DrawOp kMatrixOps[] = {fourier, decomposition, batchNorm, batchNorm};
+/// Fused attention of few heads, or its gradients.
+inline void attention(ProgramGenerator& generator, Random& random)
+{
+    Builder& builder = generator.builder;
+    Shape batch;
+    if (chance(random, 50))
+        batch.push_back(generator.size(random));
+    const auto shape = [&](std::initializer_list<std::int64_t> rest) {
+        Shape whole = batch;
+        whole.insert(whole.end(), rest);
+        return whole;
+    };
+    const std::int64_t queries = generator.size(random);
+    const std::int64_t keys = chance(random, 60) ? queries : generator.size(random);
+    const std::int64_t groups = generator.size(random);
+    const std::int64_t shares = chance(random, 50) ? 1 : generator.size(random);
+    const std::int64_t dims = pick(random, 1, 3);
+    const std::int64_t valueDims = chance(random, 60) ? dims : pick(random, 1, 3);
+    const TensorType query{DType::F32, shape({queries, groups, shares, dims})};
+    const TensorType made{DType::F32, shape({queries, groups, shares, valueDims})};
+    if (std::max(elementCount(query.shape), elementCount(made.shape)) > ProgramGenerator::kMostElements || keys == 0)
+        return;
+    const auto given = [&](const TensorType& of, double most) { return generator.within(generator.shaped(random, of), most); };
+    std::vector<ValueId> operands{given(query, 3), given({DType::F32, shape({keys, groups, dims})}, 2),
+        given({DType::F32, shape({keys, groups, valueDims})}, 9)};
+    AttentionForm form{0.5, chance(random, 30) ? 2.0 : 0.0, chance(random, 60), false, chance(random, 20), DType::F32};
+    form.windowed = form.causal && chance(random, 40);
+    if (form.causal) {
+        operands.push_back(builder.iota({DType::S32, {queries}}, 0));
+        operands.push_back(builder.iota({DType::S32, {keys}}, 0));
+    }
+    if (form.windowed)
+        operands.push_back(generator.index(pick(random, 1, keys)));
+    if (form.segmented) {
+        operands.push_back(generator.within(generator.like(random, {DType::S32, shape({queries})}), 1));
+        operands.push_back(generator.within(generator.like(random, {DType::S32, shape({keys})}), 1));
+    }
+    const auto add = [&](OpKind kind) {
+        std::vector<TensorType> types;
+        for (const ValueId operand : operands)
+            types.push_back(generator.type(operand));
+        return builder.addMany(OpKind::Other, operands, attentionAttributes(kind, form, types));
+    };
+    const std::vector<ValueId> forward = add(OpKind::Attention);
+    if (chance(random, 50)) {
+        generator.keep(forward[0], 9, false);
+        if (!form.segmented && chance(random, 50)) // of a row that sees nothing it is infinite
+            generator.keep(forward[1], 1e3, false);
+        return;
+    }
+    operands.insert(operands.end(), {forward[0], forward[1], given(made, 5)});
+    for (const ValueId result : add(OpKind::AttentionGrad)) {
+        if (chance(random, 70))
+            generator.keep(result, 1e6, false);
+    }
+}
+
+inline constexpr DrawOp kMatrixOps[] = {fourier, decomposition, batchNorm, batchNorm, attention, attention};
 
 } // namespace meshwright::tests::draw

@@ -84,6 +84,21 @@ const std::vector<Case>& cases()
                 m.config.position = PositionKind::None;
                 m.config.keyValueRank = 4;
             }},
+        {"plain attention",
+            [](TransformerModel& m) {
+                m.attention = AttentionOp::Plain;
+                m.config.keyValueHeads = 1;
+            }},
+        {"a loss in chunks",
+            [](TransformerModel& m) {
+                m.lossChunks = 5;
+                m.config.logitSoftcap = 3.0;
+            }},
+        {"chunks of tied embeddings",
+            [](TransformerModel& m) {
+                m.lossChunks = 5;
+                m.config.tiedEmbeddings = true;
+            }},
         {"last token", [](TransformerModel& m) { m.predict = Prediction::LastToken; }},
         {"experts",
             [](TransformerModel& m) {
@@ -167,7 +182,7 @@ std::vector<HostArray> evaluated(const Function& f, const std::vector<HostArray>
 std::vector<HostArray> gradientsOf(const Program& program, const std::vector<HostArray>& arguments)
 {
     std::vector<HostArray> inputs = evaluated(*program.find("loss.fwd"), arguments);
-    inputs.erase(inputs.begin(), inputs.begin() + 2);
+    inputs.erase(inputs.begin(), inputs.begin() + std::ssize(program.find("loss")->results()));
     inputs.push_back(HostArray::filled({DType::F32, {}}, 1.0));
     return evaluated(*program.find("loss.bwd"), inputs);
 }
@@ -189,7 +204,7 @@ std::int64_t residualBytes(const Program& program)
 {
     const Function& forward = *program.find("loss.fwd");
     std::int64_t bytes = 0;
-    for (std::size_t i = 2; i < forward.results().size(); ++i) {
+    for (std::size_t i = program.find("loss")->results().size(); i < forward.results().size(); ++i) {
         const ValueId result = forward.results()[i];
         if (forward[result].producer.valid())
             bytes += forward[result].type.bytes();
@@ -197,11 +212,16 @@ std::int64_t residualBytes(const Program& program)
     return bytes;
 }
 
-int dotsOf(const Function& f)
+int countOf(const Function& f, OpKind kind)
 {
     int count = 0;
-    forEachOp(f, [&](OpId id) { count += f[id].kind == OpKind::DotGeneral ? 1 : 0; });
+    forEachOp(f, [&](OpId id) { count += f[id].kind == kind ? 1 : 0; });
     return count;
+}
+
+int dotsOf(const Function& f)
+{
+    return countOf(f, OpKind::DotGeneral);
 }
 
 } // namespace
@@ -216,6 +236,10 @@ private Q_SLOTS:
     void parameters();
     void gradients_data();
     void gradients();
+    void fusedEqualsPlain_data();
+    void fusedEqualsPlain();
+    void chunksEqualTheWhole();
+    void trainsAlike();
     void unrolledEqualsLoop_data();
     void unrolledEqualsLoop();
     void recomputation_data();
@@ -331,6 +355,92 @@ void TestTransformer::gradients()
     }
 }
 
+void TestTransformer::fusedEqualsPlain_data()
+{
+    gradients_data();
+}
+
+// Loss, logits and gradients; no program but the plain one has scores of a whole row.
+void TestTransformer::fusedEqualsPlain()
+{
+    QFETCH(QString, name);
+    TransformerModel model = modelOf(qPrintable(name));
+    model.attention = AttentionOp::Plain;
+    const Program plain = programOf(model);
+    model.attention = AttentionOp::Fused;
+    const Program fused = programOf(model);
+    const std::vector<HostArray> arguments = argumentsOf(*plain.find("loss"), model.config.vocabulary);
+    const std::vector<HostArray> expected = evaluated(*plain.find("loss"), arguments);
+    const std::vector<HostArray> found = evaluated(*fused.find("loss"), arguments);
+    for (std::size_t i = 0; i < expected.size(); ++i)
+        QVERIFY(difference(expected[i], found[i]) < 1e-12);
+    const std::vector<HostArray> gradients = gradientsOf(plain, arguments);
+    const std::vector<HostArray> fusedGradients = gradientsOf(fused, arguments);
+    for (std::size_t i = 0; i < gradients.size(); ++i)
+        QVERIFY(difference(gradients[i], fusedGradients[i]) < 1e-11);
+    QCOMPARE(countOf(*plain.find("step"), OpKind::Attention), 0);
+    QVERIFY(countOf(*fused.find("step"), OpKind::AttentionGrad) > 0);
+    QVERIFY(residualBytes(fused) < residualBytes(plain));
+}
+
+// The same loss, accuracy and gradients, and no value is as large as the logits are.
+void TestTransformer::chunksEqualTheWhole()
+{
+    for (const char* name : {"a loss in chunks", "chunks of tied embeddings"}) {
+        TransformerModel model = modelOf(name);
+        model.config.vocabulary = 100; // more than anything else is large
+        const Program parts = programOf(model);
+        model.lossChunks = 1;
+        const Program whole = programOf(model);
+        const std::vector<HostArray> arguments = argumentsOf(*whole.find("loss"), 100);
+        QVERIFY(std::abs(lossOf(parts, arguments) - lossOf(whole, arguments)) < 1e-12);
+        const std::vector<HostArray> expected = gradientsOf(whole, arguments);
+        const std::vector<HostArray> found = gradientsOf(parts, arguments);
+        for (std::size_t i = 0; i < expected.size(); ++i)
+            QVERIFY(difference(expected[i], found[i]) < 1e-12);
+        const auto evaluation = [&](const Program& program) { return evaluated(*program.find("evaluate"), arguments); };
+        for (std::size_t i = 0; i < 3; ++i) // loss, accuracy, logits behind the last token
+            QVERIFY(difference(evaluation(parts)[i], evaluation(whole)[i]) < 1e-12);
+        const auto largest = [](const Function& f) {
+            std::int64_t most = 0;
+            for (const Value& value : f.values) {
+                const bool isOfTokens = value.role != Role::Parameter && value.type.shape.size() >= 3;
+                most = std::max(most, isOfTokens ? value.type.elements() : 0);
+            }
+            return most;
+        };
+        QCOMPARE(largest(*whole.find("step")), std::int64_t{3 * 5 * 100});
+        QVERIFY2(largest(*parts.find("step")) < 3 * 5 * 100, qPrintable(QString::number(largest(*parts.find("step")))));
+    }
+}
+
+// A few steps in f32: losses of fused and plain attention, and of a loss in chunks, part by no more than rounding.
+void TestTransformer::trainsAlike()
+{
+    const auto losses = [](AttentionOp attention, std::int64_t chunks) {
+        TransformerModel model = modelOf("gemma2");
+        model.attention = attention;
+        model.lossChunks = chunks;
+        const Program program = programOf(model, optionsOf(AdamOptimizer{0.01, 0.9, 0.999, 1e-8}));
+        const Function& step = *program.find("step");
+        std::vector<HostArray> arguments = argumentsOf(step, 7);
+        std::vector<double> curve;
+        for (int i = 0; i < 20; ++i) {
+            const std::vector<HostArray> results = valueOf(evaluate(step, arguments));
+            curve.push_back(results[results.size() - 2].at(0));
+            std::copy(results.begin(), results.end() - 2, arguments.begin());
+        }
+        return curve;
+    };
+    const std::vector<double> plain = losses(AttentionOp::Plain, 1);
+    QVERIFY(plain.back() < 0.8 * plain.front());
+    for (const std::vector<double>& other : {losses(AttentionOp::Fused, 1), losses(AttentionOp::Fused, 5)}) {
+        for (std::size_t i = 0; i < plain.size(); ++i)
+            QVERIFY2(std::abs(other[i] - plain[i]) < 2e-4 * plain[i],
+                qPrintable(QString("step %1: %2 and %3").arg(i).arg(other[i]).arg(plain[i])));
+    }
+}
+
 void TestTransformer::unrolledEqualsLoop_data()
 {
     gradients_data();
@@ -374,12 +484,16 @@ void TestTransformer::recomputation_data()
 {
     QTest::addColumn<Recompute>("recompute");
     QTest::addColumn<bool>("unrolled");
+    QTest::addColumn<AttentionOp>("attention");
+    constexpr AttentionOp kPlain = AttentionOp::Plain;
     for (const bool unrolled : {false, true}) {
         const char* form = unrolled ? ", unrolled" : "";
-        QTest::newRow(qPrintable(QString("selective%1").arg(form))) << Recompute::Selective << unrolled;
-        QTest::newRow(qPrintable(QString("full%1").arg(form))) << Recompute::Full << unrolled;
-        QTest::newRow(qPrintable(QString("dots%1").arg(form))) << Recompute::Dots << unrolled;
-        QTest::newRow(qPrintable(QString("dots without batch%1").arg(form))) << Recompute::DotsWithoutBatch << unrolled;
+        QTest::newRow(qPrintable(QString("selective%1").arg(form))) << Recompute::Selective << unrolled << kPlain;
+        QTest::newRow(qPrintable(QString("full%1").arg(form))) << Recompute::Full << unrolled << kPlain;
+        QTest::newRow(qPrintable(QString("dots%1").arg(form))) << Recompute::Dots << unrolled << kPlain;
+        QTest::newRow(qPrintable(QString("dots without batch%1").arg(form))) << Recompute::DotsWithoutBatch << unrolled << kPlain;
+        QTest::newRow(qPrintable(QString("full, fused%1").arg(form))) << Recompute::Full << unrolled << AttentionOp::Fused;
+        QTest::newRow(qPrintable(QString("dots, fused%1").arg(form))) << Recompute::Dots << unrolled << AttentionOp::Fused;
     }
 }
 
@@ -388,8 +502,10 @@ void TestTransformer::recomputation()
 {
     QFETCH(Recompute, recompute);
     QFETCH(bool, unrolled);
+    QFETCH(AttentionOp, attention);
     TransformerModel model = modelOf("llama");
     model.unrolled = unrolled;
+    model.attention = attention;
     const Program all = programOf(model);
     model.recompute = recompute;
     const Program program = programOf(model);
@@ -405,6 +521,8 @@ void TestTransformer::recomputation()
         QCOMPARE(dots, without);
     else
         QVERIFY(dots > without);
+    const bool isFused = attention == AttentionOp::Fused;
+    QCOMPARE(countOf(*program.find("loss.bwd"), OpKind::Attention), !isFused ? 0 : unrolled ? 2 : 1);
     if (recompute != Recompute::Full)
         return;
     // Of a layer only its input is left.
@@ -687,6 +805,16 @@ void TestTransformer::problems_data()
         "MW1355: a sequence of 7 tokens, but only 6 positions are learned");
     row(
         "capacity", [](TransformerModel& m) { m.capacityFactor = -1.0; }, "MW1352: capacityFactor must be at least 0");
+    row(
+        "chunks", [](TransformerModel& m) { m.lossChunks = 2; },
+        "MW1352: lossChunks must be a number that divides the sequence of 5, got: 2");
+    row(
+        "chunks of one token",
+        [](TransformerModel& m) {
+            m.lossChunks = 5;
+            m.predict = Prediction::LastToken;
+        },
+        "MW1352: lossChunks must be 1 where only the last token is predicted, got: 5");
     row(
         "latents of shared keys",
         [](TransformerModel& m) {

@@ -156,6 +156,9 @@ void TestTransformerStudy::writtenAndRead_data()
         "dtype: {parameters: f32, matmul: bf16, activations: bf16}\n");
     QTest::newRow("gemma") << QString("meshwright: 1\nmodel: {transformer: {config: gemma_7b, window: 8, window_layers: 3}}\n"
                                       "sequence: 128\nbatch: 4\nrecompute: selective\n");
+    QTest::newRow("choices") << QString(
+        "meshwright: 1\nmodel: {transformer: {config: gpt2, attention: plain, loss: {cross_entropy: "
+        "{chunks: 8}}}}\nsequence: 1024\nbatch: 4\n");
     QTest::newRow("gpt2") << QString("meshwright: 1\nmodel: {transformer: {config: gpt2}}\nsequence: 1024\nbatch: 4\n");
 }
 
@@ -222,6 +225,9 @@ void TestTransformerStudy::problems_data()
     QTest::newRow("uneven heads") << changed("heads: 4", "heads: 4, kv_heads: 3") << "MW1353 4:66";
     QTest::newRow("experts") << changed("heads: 4", "heads: 4, experts: 2, experts_per_token: 3") << "MW1353 4:87";
     QTest::newRow("capacity") << changed("heads: 4", "heads: 4, capacity_factor: -1") << "MW1352 4:73";
+    QTest::newRow("attention") << changed("heads: 4", "heads: 4, attention: flash") << "MW1423 4:67";
+    QTest::newRow("chunks") << changed("heads: 4", "heads: 4, loss: {cross_entropy: {chunks: 5}}") << "MW1352 4:86";
+    QTest::newRow("chunks of what") << changed("heads: 4", "heads: 4, loss: {chunks: 5}") << "MW1421 4:62 MW1420 4:63";
     QTest::newRow("latent attention") << changed("heads: 4", "heads: 4, kv_rank: 3, latent_rotary_dim: 2") << "";
     QTest::newRow("8-bit products") << kGood + "dtype: {parameters: f32, matmul: bf16, fp8: blockwise}\n"
                                     << "";

@@ -63,6 +63,7 @@ private Q_SLOTS:
     void tiles_data();
     void tiles();
     void tilesOfABatch();
+    void attention();
     void nothingTakesNoTime();
     void formula();
     void everyChip();
@@ -84,6 +85,27 @@ void TestDeviceCost::products()
     OpWork batch = product(512, 512, 512);
     batch.matmul->batch = 64;
     QVERIFY(near(v3().time(batch).computeSeconds, 64.0 * v3().time(product(512, 512, 512)).computeSeconds));
+}
+
+// FlashAttention 2 on an A100 in the catalogue's shares of 312 TFLOP/s, heads of 128, 2,048 keys: 2048 / (2048 + 192) of the share.
+void TestDeviceCost::attention()
+{
+    OpWork work;
+    work.format = MathFormat::Bf16;
+    work.attention = AttentionWork{1e12, 128.0, 2048.0, false};
+    const double forward = a100().time(work).computeSeconds;
+    QVERIFY(near(forward, a100().fusedAttentionSeconds(1e12, 128.0, 2048.0, AttentionKernel::Flash2, false)));
+    QVERIFY(forward > 1e12 / 312e12 && forward < 3e12 / 312e12);
+    work.attention->headDim = 64.0; // the softmax of more rows for the same products
+    QVERIFY(a100().time(work).computeSeconds > forward);
+    work.attention->headDim = 128.0;
+    work.attention->isBackward = true;
+    QVERIFY(a100().time(work).computeSeconds > forward);
+    QCOMPARE(a100().time(work).overheadSeconds, 3.0 * a100().kernelSeconds());
+    work.format = MathFormat::Fp32;
+    QVERIFY(a100().time(work).computeSeconds > 2.0 * forward);
+    const std::string formula = a100().formula(work);
+    QVERIFY2(formula.find("1 TFLOP of fused attention over 2048 keys") != std::string::npos, formula.c_str());
 }
 
 void TestDeviceCost::precision()

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/program/attention.h"
+
+#include "core/program/shape_problems.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <numeric>
+
+namespace meshwright {
+
+namespace {
+
+constexpr const char* kFlags[] = {"causal", "windowed", "segmented"};
+constexpr bool AttentionForm::*kFlagMembers[] = {&AttentionForm::causal, &AttentionForm::windowed, &AttentionForm::segmented};
+
+KeptAttribute textAttribute(const char* name, std::string text)
+{
+    return {name, std::move(text), false, {}, {}};
+}
+
+KeptAttribute number(const char* name, double value)
+{
+    return textAttribute(name, fmt::format("{:.17e} : f64", value));
+}
+
+std::optional<double> numberIn(const OtherAttributes& other, const char* name)
+{
+    const KeptAttribute* attribute = findAttribute(other.attributes, name);
+    if (attribute == nullptr)
+        return std::nullopt;
+    char* end = nullptr;
+    const double value = std::strtod(attribute->text.c_str(), &end);
+    return end != attribute->text.c_str() && std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+Shape joined(Shape shape, std::initializer_list<std::int64_t> rest)
+{
+    shape.insert(shape.end(), rest);
+    return shape;
+}
+
+/// The types of all operands, by those of the first three.
+std::vector<TensorType> operandTypes(OpKind kind, const AttentionForm& form, std::span<const TensorType> given)
+{
+    const AttentionSizes sizes(given);
+    const DType type = given[0].dtype;
+    std::vector<TensorType> types{{type, joined(sizes.batch, {sizes.queries, sizes.groups, sizes.shares, sizes.dims})},
+        {type, joined(sizes.batch, {sizes.keys, sizes.groups, sizes.dims})},
+        {type, joined(sizes.batch, {sizes.keys, sizes.groups, sizes.valueDims})}};
+    if (form.causal)
+        types.insert(types.end(), {{DType::S32, {sizes.queries}}, {DType::S32, {sizes.keys}}});
+    if (form.windowed)
+        types.push_back({DType::S32, {}});
+    if (form.segmented)
+        types.insert(
+            types.end(), {{DType::S32, joined(sizes.batch, {sizes.queries})}, {DType::S32, joined(sizes.batch, {sizes.keys})}});
+    if (kind == OpKind::AttentionGrad) {
+        const std::vector<TensorType> made = attentionResults(OpKind::Attention, given);
+        types.insert(types.end(), {made[0], made[1], made[0]});
+    }
+    return types;
+}
+
+} // namespace
+
+AttentionSizes::AttentionSizes(std::span<const TensorType> operands)
+{
+    const Shape& query = operands[0].shape;
+    const std::size_t rank = query.size();
+    batch.assign(query.begin(), query.end() - 4);
+    queries = query[rank - 4];
+    groups = query[rank - 3];
+    shares = query[rank - 2];
+    dims = query[rank - 1];
+    keys = operands[1].shape[rank - 4];
+    valueDims = operands[2].shape.back();
+}
+
+std::int64_t AttentionSizes::batches() const
+{
+    return std::accumulate(batch.begin(), batch.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+std::optional<AttentionForm> attentionForm(const OtherAttributes& other)
+{
+    AttentionForm form;
+    const auto scale = numberIn(other, "scale");
+    const auto softcap = numberIn(other, "softcap");
+    const KeptAttribute* type = findAttribute(other.attributes, "operand_type");
+    form.operandType = (type == nullptr ? std::nullopt : parseDType(type->text)).value_or(DType::Token);
+    if (!scale || !softcap || *softcap < 0.0 || !isFloating(form.operandType))
+        return std::nullopt;
+    form.scale = *scale;
+    form.softcap = *softcap;
+    for (std::size_t i = 0; i < std::size(kFlags); ++i) {
+        const auto flag = integerAt(other.attributes, kFlags[i]);
+        if (!flag)
+            return std::nullopt;
+        form.*kFlagMembers[i] = *flag != 0;
+    }
+    return !form.windowed || form.causal ? std::optional(form) : std::nullopt;
+}
+
+OtherAttributes attentionAttributes(OpKind kind, const AttentionForm& form, std::span<const TensorType> operands)
+{
+    OtherAttributes other{fmt::format("mw.{}", opName(kind)), {}, attentionResults(kind, operands), 0};
+    for (std::size_t i = 0; i < std::size(kFlags); ++i) {
+        const bool isSet = form.*kFlagMembers[i];
+        other.attributes.push_back({kFlags[i], isSet ? "true" : "false", false, {isSet ? 1 : 0}, {}});
+    }
+    other.attributes.push_back(textAttribute("operand_type", dtypeName(form.operandType)));
+    other.attributes.push_back(number("scale", form.scale));
+    other.attributes.push_back(number("softcap", form.softcap));
+    return other;
+}
+
+std::vector<TensorType> attentionResults(OpKind kind, std::span<const TensorType> operands)
+{
+    if (kind == OpKind::AttentionGrad)
+        return {operands[0], operands[1], operands[2]};
+    const AttentionSizes sizes(operands);
+    const Shape rows = joined(sizes.batch, {sizes.queries, sizes.groups, sizes.shares});
+    const DType type = operands[0].dtype;
+    return {{type, joined(rows, {sizes.valueDims})}, {type == DType::F64 ? DType::F64 : DType::F32, rows}};
+}
+
+std::optional<Problem> attentionProblem(const OtherAttributes& other, std::span<const TensorType> operands)
+{
+    const auto form = attentionForm(other);
+    if (!form)
+        return wrongAttribute(other.name,
+            "needs causal, windowed (with causal) and segmented (truth values), operand_type (a floating type), scale and "
+            "softcap (numbers, softcap at least 0)");
+    const OpKind kind = keptKind(other);
+    const std::size_t count = AttentionPlaces(*form).end + (kind == OpKind::AttentionGrad ? 3 : 0);
+    if (operands.size() != count)
+        return wrongCount(other.name, fmt::format("{} operands", count), operands.size());
+    if (!isFloating(operands[0].dtype))
+        return wrongType(other.name, fmt::format("queries are {}, not floating", typeText(operands[0])));
+    if (operands[0].shape.size() < 4 || operands[1].shape.size() + 1 != operands[0].shape.size()
+        || operands[2].shape.size() != operands[1].shape.size())
+        return wrongShape(other.name,
+            fmt::format("queries {}, keys {} and values {} are not [batch.., queries, groups, shares, size], [batch.., keys, "
+                        "groups, size] and [batch.., keys, groups, value size]",
+                typeText(operands[0]), typeText(operands[1]), typeText(operands[2])));
+    const std::vector<TensorType> wanted = operandTypes(kind, *form, operands);
+    for (std::size_t i = 0; i < count; ++i) {
+        if (operands[i].dtype != wanted[i].dtype)
+            return wrongType(
+                other.name, fmt::format("operand {} is {}, needed is {}", i, typeText(operands[i]), typeText(wanted[i])));
+        if (operands[i].shape != wanted[i].shape)
+            return wrongShape(
+                other.name, fmt::format("operand {} is {}, needed is {}", i, typeText(operands[i]), typeText(wanted[i])));
+    }
+    if (const auto made = attentionResults(kind, operands); other.results != made)
+        return wrongShape(other.name, fmt::format("makes {} results of other types than its operands say", other.results.size()));
+    return std::nullopt;
+}
+
+} // namespace meshwright
