@@ -376,6 +376,8 @@ private:
             return storedAs<std::uint32_t>(bytes, i);
         case DType::S64:
             return storedAs<std::int64_t>(bytes, i);
+        case DType::U64:
+            return storedAs<std::uint64_t>(bytes, i);
         case DType::F32:
             return storedAs<float>(bytes, i);
         case DType::F64:
