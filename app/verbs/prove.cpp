@@ -26,6 +26,7 @@ using Json = nlohmann::ordered_json;
 
 struct TimedProof {
     Proof proof;
+    std::vector<NamedMesh> meshes; ///< of the device program
     double partitionSeconds = 0.0;
     double seconds = 0.0;
 };
@@ -41,6 +42,7 @@ void addProof(const PartitionedProgram& partitioned, TimedProof& timed)
     Proof proof = prove(partitioned.propagated, partitioned.device);
     timed.seconds += secondsSince(start);
     timed.proof.devices = proof.devices;
+    timed.meshes = partitioned.device.stages.front().meshes;
     for (FunctionProof& function : proof.functions)
         timed.proof.functions.push_back(std::move(function));
 }
@@ -90,7 +92,33 @@ Result<TimedProof> proofAgainst(Program device, const ProveOptions& options, Out
     if (source->meshes.empty())
         return sim::noMesh(options.against);
     const auto start = std::chrono::steady_clock::now();
-    return TimedProof{prove(*source, deviceProgramOf(std::move(device))), 0.0, secondsSince(start)};
+    const DeviceProgram program = deviceProgramOf(std::move(device));
+    Proof proof = prove(*source, program);
+    return TimedProof{std::move(proof), program.stages.front().meshes, 0.0, secondsSince(start)};
+}
+
+/// A program that shows an obstacle; empty when there is none.
+std::string cutText(const Function& function, const std::vector<NamedMesh>& meshes)
+{
+    return function.blocks.empty() ? std::string() : writeProgram({meshes, {function}, {}, {}, {}, {}, {}});
+}
+
+std::string obstacleText(const FunctionProof& function, const ProofObstacle& obstacle, const std::vector<NamedMesh>& meshes)
+{
+    std::string text = "  " + function.name;
+    if (!obstacle.opName.empty())
+        text += fmt::format(", {} {}", obstacle.opName, obstacle.value);
+    if (!obstacle.place.empty())
+        text += fmt::format(" at {}", obstacle.place);
+    text += fmt::format(": {}\n", obstacle.reason);
+    for (const ProofValue& value : obstacle.has)
+        text += fmt::format("    has    {}: {}, {}\n", value.name, value.type, value.pieces);
+    if (!obstacle.needs.empty())
+        text += fmt::format("    needs  {}\n", obstacle.needs);
+    if (const std::string device = cutText(obstacle.device, meshes); !device.empty())
+        text += fmt::format("  The shortest program that shows it, of the source:\n{}  .. and of the devices:\n{}",
+            cutText(obstacle.source, meshes), device);
+    return text;
 }
 
 std::string proofText(const TimedProof& timed)
@@ -106,14 +134,8 @@ std::string proofText(const TimedProof& timed)
         return fmt::format("proved: {}, equal up to the order of sums\n", scale);
     std::string text = fmt::format("not proved: {}\n", scale);
     for (const FunctionProof& function : proof.functions) {
-        for (const ProofObstacle& obstacle : function.obstacles) {
-            text += fmt::format("  {}", function.name);
-            if (!obstacle.opName.empty())
-                text += fmt::format(", {} {}", obstacle.opName, obstacle.value);
-            if (!obstacle.place.empty())
-                text += fmt::format(" at {}", obstacle.place);
-            text += fmt::format(": {}\n", obstacle.reason);
-        }
+        for (const ProofObstacle& obstacle : function.obstacles)
+            text += obstacleText(function, obstacle, timed.meshes);
     }
     return text + "  A program that is not proved may be right: run it with --verify.\n";
 }
@@ -123,9 +145,14 @@ std::string proofJson(const TimedProof& timed)
     Json functions = Json::array();
     for (const FunctionProof& function : timed.proof.functions) {
         Json obstacles = Json::array();
-        for (const ProofObstacle& obstacle : function.obstacles)
-            obstacles.push_back(
-                {{"op", obstacle.opName}, {"value", obstacle.value}, {"place", obstacle.place}, {"reason", obstacle.reason}});
+        for (const ProofObstacle& obstacle : function.obstacles) {
+            Json has = Json::array();
+            for (const ProofValue& value : obstacle.has)
+                has.push_back({{"value", value.name}, {"type", value.type}, {"pieces", value.pieces}});
+            obstacles.push_back({{"op", obstacle.opName}, {"value", obstacle.value}, {"place", obstacle.place},
+                {"reason", obstacle.reason}, {"has", std::move(has)}, {"needs", obstacle.needs},
+                {"source", cutText(obstacle.source, timed.meshes)}, {"device", cutText(obstacle.device, timed.meshes)}});
+        }
         functions.push_back({{"name", function.name}, {"proved", function.isProved()}, {"ops", function.ops},
             {"obstacles", std::move(obstacles)}});
     }
