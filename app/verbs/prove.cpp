@@ -92,6 +92,30 @@ Result<TimedProof> proofAgainst(Program device, const ProveOptions& options, Out
     return TimedProof{std::move(proof), {}};
 }
 
+/// A program that shows an obstacle; empty when there is none.
+std::string cutText(const Function& function, const std::vector<NamedMesh>& meshes)
+{
+    return function.blocks.empty() ? std::string() : writeProgram({meshes, {function}, {}, {}, {}, {}, {}});
+}
+
+std::string obstacleText(const FunctionProof& function, const ProofObstacle& obstacle)
+{
+    std::string text = "  " + function.name;
+    if (!obstacle.opName.empty())
+        text += fmt::format(", {} {}", obstacle.opName, obstacle.value);
+    if (!obstacle.place.empty())
+        text += fmt::format(" at {}", obstacle.place);
+    text += fmt::format(": {}\n", obstacle.reason);
+    for (const ProofValue& value : obstacle.has)
+        text += fmt::format("    has    {}: {}, {}\n", value.name, value.type, value.pieces);
+    if (!obstacle.needs.empty())
+        text += fmt::format("    needs  {}\n", obstacle.needs);
+    if (const std::string device = cutText(obstacle.device, function.meshes); !device.empty())
+        text += fmt::format("  The shortest program that shows it, of the source:\n{}  .. and of the devices:\n{}",
+            cutText(obstacle.source, function.meshes), device);
+    return text;
+}
+
 std::string proofText(const TimedProof& timed)
 {
     const Proof& proof = timed.proof;
@@ -99,14 +123,8 @@ std::string proofText(const TimedProof& timed)
     if (proof.isProved())
         return text;
     for (const FunctionProof& function : proof.functions) {
-        for (const ProofObstacle& obstacle : function.obstacles) {
-            text += fmt::format("  {}", function.name);
-            if (!obstacle.opName.empty())
-                text += fmt::format(", {} {}", obstacle.opName, obstacle.value);
-            if (!obstacle.place.empty())
-                text += fmt::format(" at {}", obstacle.place);
-            text += fmt::format(": {}\n", obstacle.reason);
-        }
+        for (const ProofObstacle& obstacle : function.obstacles)
+            text += obstacleText(function, obstacle);
     }
     return text + "  A program that is not proved may be right: run it with --verify.\n";
 }
@@ -116,9 +134,14 @@ std::string proofJson(const TimedProof& timed)
     Json functions = Json::array();
     for (const FunctionProof& function : timed.proof.functions) {
         Json obstacles = Json::array();
-        for (const ProofObstacle& obstacle : function.obstacles)
-            obstacles.push_back(
-                {{"op", obstacle.opName}, {"value", obstacle.value}, {"place", obstacle.place}, {"reason", obstacle.reason}});
+        for (const ProofObstacle& obstacle : function.obstacles) {
+            Json has = Json::array();
+            for (const ProofValue& value : obstacle.has)
+                has.push_back({{"value", value.name}, {"type", value.type}, {"pieces", value.pieces}});
+            obstacles.push_back({{"op", obstacle.opName}, {"value", obstacle.value}, {"place", obstacle.place},
+                {"reason", obstacle.reason}, {"has", std::move(has)}, {"needs", obstacle.needs},
+                {"source", cutText(obstacle.source, function.meshes)}, {"device", cutText(obstacle.device, function.meshes)}});
+        }
         functions.push_back({{"name", function.name}, {"proved", function.isProved()}, {"ops", function.ops},
             {"obstacles", std::move(obstacles)}});
     }

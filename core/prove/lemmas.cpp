@@ -2,6 +2,7 @@
 #include "core/prove/lemmas.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace meshwright {
 
@@ -78,29 +79,77 @@ LemmaFunction lemmaOf(OpKind kind)
     return kLemmas[static_cast<std::size_t>(kind)];
 }
 
-std::optional<Standing> wholeOp(Site& site, std::size_t result)
+std::optional<Standing> apart(Site& site, std::size_t result, const Passing& passing, std::string text)
 {
-    std::string text = fmt::format("whole {} {} result {}", opName(site.op), attributesText(site.walk, site.op), result);
-    std::uint64_t varies = 0;
-    for (std::size_t i = 0; i < site.operands.size(); ++i) {
-        const Framed operand = framed(site, i);
-        for (std::size_t dim = 0; dim < operand.dims.size(); ++dim) {
-            if (!operand.isCopy(dim) && !operand.isWhole(dim))
-                return site.refuse(fmt::format("operand {} is split along dimension {}", i, dim));
-        }
-        if (!operand.partial.empty())
+    std::vector<Framed> operands;
+    for (std::size_t i = 0; i < site.operands.size(); ++i)
+        operands.push_back(framed(site, i));
+    std::map<int, std::pair<std::size_t, std::size_t>> layoutOf; // of each index: the operand and dimension that has it
+    std::int32_t mesh = 0;
+    bool hasMesh = false;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+        if (!operands[i].partial.empty())
             return site.refuse(fmt::format("operand {} is a partial result", i));
-        Framed whole = operand;
-        for (std::size_t dim = 0; dim < whole.dims.size(); ++dim) {
-            if (whole.isCopy(dim))
-                whole.shape[dim] = whole.local[dim];
+        if (!placeAxes(*site.operands[i]).empty()) {
+            if (hasMesh && operands[i].mesh != mesh)
+                return site.refuse("its operands are on different meshes");
+            mesh = operands[i].mesh;
+            hasMesh = true;
         }
-        text += whole.text();
+        for (std::size_t dim = 0; dim < operands[i].dims.size(); ++dim) {
+            const auto found = layoutOf.try_emplace(passing.operands[i][dim], i, dim).first;
+            if (operands[found->second.first].isCopy(found->second.second) && !operands[i].isCopy(dim))
+                found->second = {i, dim};
+        }
+    }
+    text += fmt::format(" result {} along {} of", result, passing.operands);
+    std::uint64_t varies = 0;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+        Framed& operand = operands[i];
+        for (std::size_t dim = 0; dim < operand.dims.size(); ++dim) {
+            const int index = passing.operands[i][dim];
+            if (index >= 0) {
+                const auto& [first, along] = layoutOf[index];
+                adopt(operand, dim, operands[first], along);
+                if (!sameAlong(operand, dim, operands[first], along))
+                    return site.refuse(fmt::format("operand {} is split differently along dimension {}", i, dim));
+                continue;
+            }
+            if (operand.isCopy(dim))
+                operand.unclaim(dim);
+            if (!operand.isWhole(dim))
+                return site.refuse(fmt::format("operand {} is split along dimension {}, which it needs whole", i, dim));
+        }
+        text += " " + operand.text();
         varies |= site.walk.globals[operand.global].varies;
     }
-    const Shape& shape = site.localResult(result);
+    Shape shape = site.localResult(result);
+    std::vector<StandingDim> dims(shape.size());
+    for (std::size_t dim = 0; dim < shape.size(); ++dim) {
+        if (const int index = passing.results[result][dim]; index >= 0) {
+            const auto& [first, along] = layoutOf[index];
+            shape[dim] = operands[first].shape[along];
+            dims[dim] = operands[first].dims[along];
+            dims[dim].fill = kNoGlobal;
+        }
+    }
     const GlobalId global = site.walk.globals.number(std::move(text), shape, site.dtype(result), varies);
-    return standingOf(global, shape, std::vector<StandingDim>(shape.size()), shape, 0);
+    return standingOf(global, shape, dims, site.localResult(result), mesh);
+}
+
+Passing wholePassing(const Site& site)
+{
+    Passing passing;
+    for (const ValueId operand : site.op.operands)
+        passing.operands.emplace_back(site.walk.local(operand).size(), -1);
+    for (const ValueId result : site.op.results)
+        passing.results.emplace_back(site.walk.local(result).size(), -1);
+    return passing;
+}
+
+std::optional<Standing> wholeOp(Site& site, std::size_t result)
+{
+    return apart(site, result, wholePassing(site), fmt::format("{} {}", opName(site.op), attributesText(site.walk, site.op)));
 }
 
 } // namespace meshwright

@@ -15,6 +15,19 @@ using LemmaFunction = std::optional<Standing> (*)(Site&, std::size_t result);
 /// programs.
 LemmaFunction lemmaOf(OpKind kind);
 
+/// Which index each dimension of an op's operands and results runs along, where the op computes the same for each index by itself; -1: the op
+/// needs, or makes, the dimension whole.
+struct Passing {
+    std::vector<std::vector<int>> operands;
+    std::vector<std::vector<int>> results;
+};
+
+/// Every dimension is needed whole.
+Passing wholePassing(const Site& site);
+
+/// An op that computes the same for each index by itself. `text`: what it computes.
+std::optional<Standing> apart(Site& site, std::size_t result, const Passing& passing, std::string text);
+
 /// Every device computes the op as a whole, on whole operands. The last resort for every op.
 std::optional<Standing> wholeOp(Site& site, std::size_t result);
 

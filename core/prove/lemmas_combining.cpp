@@ -13,7 +13,8 @@ namespace {
 /// Behind the last element there is what changes nothing.
 bool isMasked(const Site& site, const Framed& array, std::size_t dim, ReduceKind kind)
 {
-    return array.isEven(dim) || site.walk.globals.isIdentity(array.dims[dim].fill, kind);
+    return array.isEven(dim)
+        || (array.isCopy(dim) ? isIdempotent(kind) : site.walk.globals.isIdentity(array.dims[dim].fill, kind));
 }
 
 } // namespace

@@ -13,8 +13,8 @@ namespace meshwright {
 
 std::optional<Standing> gathered(Site& site, const Standing& indicesStanding, ValueId indicesValue,
     const GatherAttributes& gather, const std::vector<std::size_t>& lookedUp);
-std::optional<Standing> scattered(
-    Site& site, const Standing& indicesStanding, ValueId indicesValue, const std::vector<std::size_t>& lookedUp);
+std::optional<Standing> scattered(Site& site, std::size_t result, const Standing& indicesStanding, ValueId indicesValue,
+    const std::vector<std::size_t>& lookedUp);
 
 namespace {
 
@@ -288,7 +288,7 @@ Standings splitScatter(const Walk& walk, const Op& scatter)
         for (const Standing& index : walk.standings[indices.value().at()]) {
             for (const Standing& updates : walk.standings[scatter.operands[2].at()]) {
                 Site site{walk, scatter, {&operand, &index, &updates}, {}};
-                if (auto standing = scattered(site, index, indices.value(), *counted))
+                if (auto standing = scattered(site, 0, index, indices.value(), *counted))
                     result.push_back(*std::move(standing));
             }
         }
@@ -445,8 +445,7 @@ Standings splitDynamicUpdate(const Walk& walk, const Op& slice)
                     continue;
                 }
                 if (part.isCopy(dim)) {
-                    part.shape[dim] = part.local[dim];
-                    part.dims[dim].axes.clear();
+                    part.unclaim(dim);
                 }
                 fits = part.isWhole(dim);
             }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/prove/lemmas.h"
 
+#include "core/program/other_op.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -84,8 +86,7 @@ std::optional<Standing> dynamicUpdateLemma(Site& site, std::size_t)
         }
         for (Framed* array : {&operand, &update}) {
             if (array->isCopy(dim)) {
-                array->shape[dim] = array->local[dim];
-                array->dims[dim].axes.clear();
+                array->unclaim(dim);
             }
             if (!array->isWhole(dim))
                 return site.refuse(fmt::format("dimension {} is split, and it changes a part of each piece", dim));
@@ -173,8 +174,7 @@ bool fitsIndexing(Site& site, Framed& operand, Framed& indices, const IndexingDi
         const bool isOnlyOne = contains(dims.collapsed, dim) && !operand.dims[dim].axes.empty();
         if ((!isAll || isOnlyOne) && !operand.isWhole(dim)) {
             if (operand.isCopy(dim)) {
-                operand.shape[dim] = operand.local[dim];
-                operand.dims[dim].axes.clear();
+                operand.unclaim(dim);
                 continue;
             }
             return fail(fmt::format("dimension {} is split, and it takes a part of each piece", dim));
@@ -234,14 +234,80 @@ std::optional<Standing> gatherLemma(Site& site, std::size_t)
     return gathered(site, *site.operands[1], site.value(1), site.op.as<GatherAttributes>(), {});
 }
 
-std::optional<Standing> scattered(
-    Site& site, const Standing& indicesStanding, ValueId indicesValue, const std::vector<std::size_t>& lookedUp)
+namespace {
+
+/// What a scatter does: of one array by a known reduction, or of several by a block.
+struct Scattering {
+    IndexingDims dims;
+    std::optional<ReduceKind> combiner;
+    bool isPut = false; ///< an update takes the place of what was there
+    std::size_t arrays = 1;
+    std::string text;
+};
+
+std::optional<Scattering> scatteringOf(const Site& site)
 {
-    const auto& scatter = site.op.as<ScatterAttributes>();
-    const IndexingDims& dims = scatter.dims;
-    Framed operand = framed(site, 0);
+    if (site.op.kind == OpKind::Scatter) {
+        const auto& scatter = site.op.as<ScatterAttributes>();
+        return Scattering{
+            scatter.dims, scatter.combiner, !scatter.combiner, 1, scatter.combiner ? reduceKindName(*scatter.combiner) : "put"};
+    }
+    const auto dims = indexingDims(site.op.as<OtherAttributes>().attributes, true);
+    if (!dims || site.op.as<OtherAttributes>().captures > 0)
+        return std::nullopt;
+    return Scattering{*dims, std::nullopt, false, site.op.results.size(), attributesText(site.walk, site.op)};
+}
+
+/// Arrays that lie alike: the first one's layout, copies following the others. False when they differ.
+bool joined(const Site& site, std::size_t first, std::size_t count, std::vector<Framed>& arrays)
+{
+    for (std::size_t i = 0; i < count; ++i)
+        arrays.push_back(framed(site, first + i));
+    Framed& front = arrays.front();
+    for (std::size_t dim = 0; dim < front.dims.size(); ++dim) {
+        for (const Framed& array : arrays) {
+            if (!array.isCopy(dim))
+                adopt(front, dim, array, dim);
+        }
+        for (const Framed& array : arrays) {
+            if (!array.isCopy(dim) && !sameAlong(front, dim, array, dim))
+                return false;
+        }
+    }
+    return true;
+}
+
+/// The elements of all arrays, laid out like the first one.
+bool addTexts(std::vector<Framed>& arrays, std::string& text)
+{
+    for (Framed& array : arrays) {
+        for (std::size_t dim = 0; dim < array.dims.size(); ++dim) {
+            adopt(array, dim, arrays.front(), dim);
+            if (!sameAlong(array, dim, arrays.front(), dim))
+                return false;
+        }
+        text += " " + array.text();
+    }
+    return true;
+}
+
+} // namespace
+
+std::optional<Standing> scattered(Site& site, std::size_t result, const Standing& indicesStanding, ValueId indicesValue,
+    const std::vector<std::size_t>& lookedUp)
+{
+    const auto scatter = scatteringOf(site);
+    if (!scatter)
+        return site.refuse("its dimensions are not followed");
+    const IndexingDims& dims = scatter->dims;
+    const std::size_t arrays = scatter->arrays;
+    std::vector<Framed> allOperands;
+    std::vector<Framed> allUpdates;
+    if (!joined(site, 0, arrays, allOperands) || !joined(site, arrays + 1, arrays, allUpdates))
+        return site.refuse("its arrays are split differently");
+    Framed& operand = allOperands.front();
+    Framed& updates = allUpdates.front();
     Framed indices = framed(site.walk, indicesValue, indicesStanding);
-    Framed updates = framed(site, 2);
     Shape sizes(operand.dims.size(), 1);
     for (const auto& [from, to] : windowDims(dims, operand.dims.size()))
         sizes[to] = updates.local[from];
@@ -249,10 +315,8 @@ std::optional<Standing> scattered(
         return std::nullopt;
     for (const auto& [from, to] : windowDims(dims, operand.dims.size())) {
         if (sizes[to] != operand.local[to] || contains(lookedUp, to)) {
-            if (updates.isCopy(from)) {
-                updates.shape[from] = updates.local[from];
-                updates.dims[from].axes.clear();
-            }
+            if (updates.isCopy(from))
+                updates.unclaim(from);
             if (!updates.isWhole(from))
                 return site.refuse(fmt::format("its updates are split along dimension {}", from));
             continue;
@@ -277,19 +341,27 @@ std::optional<Standing> scattered(
         spread.insert(spread.end(), updates.dims[to].axes.begin(), updates.dims[to].axes.end());
     }
     spread = canonicalSet(spread);
-    if (!updates.partial.empty())
-        return site.refuse("its updates are a partial result");
-    if (!spread.empty() && !scatter.combiner)
-        return site.refuse("the last update counts, and its updates are split");
-    const bool isPartial = operand.partial == spread && (spread.empty() || operand.kind == *scatter.combiner);
-    if (!isPartial && !(operand.partial.empty() && canBePartial(site.walk, *site.operands[0], *scatter.combiner)))
-        return site.refuse("its operand is not partial over the axes that split its updates: it would be counted several times");
-    const GlobalId global = site.walk.globals.number(
-        fmt::format("scatter {} {} {} {} {}", indexingKey(dims), scatter.combiner ? reduceKindName(*scatter.combiner) : "put",
-            operand.text(), indices.text(), updates.text()),
-        operand.shape, site.dtype(),
-        site.walk.globals[operand.global].varies | site.walk.globals[indices.global].varies
-            | site.walk.globals[updates.global].varies);
+    std::uint64_t varies = site.walk.globals[indices.global].varies;
+    for (std::size_t i = 0; i < arrays; ++i) {
+        if (!allUpdates[i].partial.empty() || (arrays > 1 && !allOperands[i].partial.empty()))
+            return site.refuse("its updates, or one of several operands, are a partial result");
+        varies |= site.walk.globals[allOperands[i].global].varies | site.walk.globals[allUpdates[i].global].varies;
+    }
+    if (!spread.empty() && !scatter->combiner)
+        return site.refuse(scatter->isPut ? "the last update counts, and its updates are split"
+                                          : "no reduction of its is known, and its updates are split");
+    if (scatter->combiner) {
+        const bool isPartial = operand.partial == spread && (spread.empty() || operand.kind == *scatter->combiner);
+        if (!isPartial && !(operand.partial.empty() && canBePartial(site.walk, *site.operands[0], *scatter->combiner)))
+            return site.refuse(
+                "its operand is not partial over the axes that split its updates: it would be counted several times");
+    } else if (!operand.partial.empty()) {
+        return site.refuse("its operand is a partial result");
+    }
+    std::string text = fmt::format("scatter {} {} {} {}", result, indexingKey(dims), scatter->text, indices.text());
+    if (!addTexts(allOperands, text) || !addTexts(allUpdates, text))
+        return site.refuse("its arrays are split differently");
+    const GlobalId global = site.walk.globals.number(std::move(text), operand.shape, site.dtype(result), varies);
     for (StandingDim& dim : operand.dims)
         dim.fill = kNoGlobal;
     const bool ownsMesh = !placeAxes(*site.operands[0]).empty();
@@ -297,13 +369,14 @@ std::optional<Standing> scattered(
     if (!disjoint(spread, placeAxes(made)))
         return site.refuse("an axis splits its updates and its result");
     made.partial = spread;
-    made.kind = scatter.combiner.value_or(ReduceKind::Sum);
+    made.kind = scatter->combiner.value_or(ReduceKind::Sum);
     return made;
 }
 
-std::optional<Standing> scatterLemma(Site& site, std::size_t)
+std::optional<Standing> scatterLemma(Site& site, std::size_t result)
 {
-    return scattered(site, *site.operands[1], site.value(1), {});
+    const std::size_t indices = site.op.results.size();
+    return scattered(site, result, *site.operands[indices], site.value(indices), {});
 }
 
 } // namespace meshwright

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 namespace meshwright {
 
@@ -16,114 +17,75 @@ std::optional<Standing> exchangedPieces(
 
 namespace {
 
-/// An op that works on arrays of one shape, apart for each index along all but some of their dimensions.
-std::optional<Standing> alongSome(Site& site, std::size_t result, std::size_t arrays, const std::vector<std::size_t>& along)
+using Dims = std::vector<std::size_t>;
+
+/// The first `count` operands have one shape, or nearly, and the op needs some of their dimensions whole; results that have the same rank keep
+/// the others.
+Passing alongSome(const Site& site, std::size_t count, const Dims& whole)
 {
-    std::vector<Framed> operands;
-    for (std::size_t i = 0; i < site.operands.size(); ++i)
-        operands.push_back(framed(site, i));
-    Framed first = operands.front();
-    const auto isAlong = [&](std::size_t dim) { return std::find(along.begin(), along.end(), dim) != along.end(); };
-    std::string text = fmt::format("kept {} {} ", result, attributesText(site.walk, site.op));
-    std::uint64_t varies = 0;
-    for (std::size_t dim = 0; dim < first.dims.size(); ++dim) {
-        for (std::size_t i = 1; i < arrays; ++i) {
-            if (first.isCopy(dim) && !operands[i].isCopy(dim))
-                adopt(first, dim, operands[i], dim);
-        }
-    }
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-        Framed& operand = operands[i];
-        if (!operand.partial.empty())
-            return site.refuse(fmt::format("operand {} is a partial result", i));
-        for (std::size_t dim = 0; dim < operand.dims.size(); ++dim) {
-            if (i < arrays && !isAlong(dim)) {
-                adopt(operand, dim, first, dim);
-                if (!sameAlong(operand, dim, first, dim))
-                    return site.refuse(fmt::format("its operands are split differently along dimension {}", dim));
-                continue;
-            }
-            if (operand.isCopy(dim)) {
-                operand.shape[dim] = operand.local[dim];
-                operand.dims[dim].axes.clear();
-            }
-            if (!operand.isWhole(dim))
-                return site.refuse(fmt::format("operand {} is split along dimension {}, which it needs whole", i, dim));
-        }
-        text += operand.text();
-        varies |= site.walk.globals[operand.global].varies;
-    }
-    const Shape& local = site.localResult(result);
-    Shape shape = local;
-    std::vector<StandingDim> dims(local.size());
-    std::int32_t mesh = first.mesh;
-    for (std::size_t dim = 0; dim < std::min(local.size(), first.dims.size()); ++dim) {
-        if (isAlong(dim))
-            continue;
-        shape[dim] = first.shape[dim];
-        dims[dim] = first.dims[dim];
-        dims[dim].fill = kNoGlobal;
-    }
-    for (std::size_t i = 0; i < arrays; ++i) {
-        if (!placeAxes(*site.operands[i]).empty())
-            mesh = operands[i].mesh;
-    }
-    const GlobalId global = site.walk.globals.number(std::move(text), shape, site.dtype(result), varies);
-    return standingOf(global, shape, dims, local, mesh);
+    Passing passing = wholePassing(site);
+    const std::size_t rank = site.local(0).size();
+    const auto pass = [&](std::vector<int>& dims) {
+        for (std::size_t dim = 0; dims.size() == rank && dim < rank; ++dim)
+            dims[dim] = contains(whole, dim) ? -1 : static_cast<int>(dim);
+    };
+    for (std::size_t i = 0; i < std::min(count, passing.operands.size()); ++i)
+        pass(passing.operands[i]);
+    std::for_each(passing.results.begin(), passing.results.end(), pass);
+    return passing;
 }
 
-std::vector<std::size_t> lastDims(std::size_t rank, std::size_t count)
+/// Matrices and vectors in batches: dimension i of each array is a batch's, but for the last ones.
+Passing inBatches(const Site& site)
 {
-    std::vector<std::size_t> dims;
+    Passing passing = wholePassing(site);
+    const std::size_t batches = site.local(0).size() - std::min<std::size_t>(2, site.local(0).size());
+    for (auto* arrays : {&passing.operands, &passing.results}) {
+        for (std::vector<int>& dims : *arrays) {
+            for (std::size_t dim = 0; dim < std::min(batches, dims.size()); ++dim)
+                dims[dim] = static_cast<int>(dim);
+        }
+    }
+    return passing;
+}
+
+Dims lastDims(std::size_t rank, std::size_t count)
+{
+    Dims dims;
     for (std::size_t dim = rank - std::min(rank, count); dim < rank; ++dim)
         dims.push_back(dim);
     return dims;
 }
 
-/// Reductions of several arrays, or by a block of their own: `op.operands` are the arrays, then an initial value for each.
-std::optional<Standing> keptReduction(Site& site, std::size_t result, const std::vector<std::size_t>& reduced)
+/// Reductions of several arrays, or by a block of their own: the arrays, then an initial value for each.
+Passing reducing(const Site& site, const Dims& reduced)
 {
-    const std::size_t arrays = site.op.results.size();
-    if (site.operands.size() != 2 * arrays)
-        return site.refuse("it has other operands than arrays and initial values");
-    const auto& other = site.op.as<OtherAttributes>();
-    std::vector<Framed> operands;
-    for (std::size_t i = 0; i < site.operands.size(); ++i)
-        operands.push_back(framed(site, i));
-    std::string text = fmt::format("kept {} {} ", result, attributesText(site.walk, site.op));
-    std::uint64_t varies = 0;
-    Framed first = operands.front();
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-        Framed& operand = operands[i];
-        if (!operand.partial.empty() || other.captures > 0)
-            return site.refuse(fmt::format("operand {} is a partial result", i));
-        for (std::size_t dim = 0; dim < operand.dims.size(); ++dim) {
-            const bool isReduced = std::find(reduced.begin(), reduced.end(), dim) != reduced.end();
-            adopt(operand, dim, first, dim);
-            if (isReduced && operand.isCopy(dim) && i == 0) {
-                operand.shape[dim] = operand.local[dim];
-                operand.dims[dim].axes.clear();
-                first = operand;
-            }
-            if (isReduced && !operand.isWhole(dim))
-                return site.refuse(fmt::format("operand {} is split along dimension {}", i, dim));
-            if (!sameAlong(operand, dim, first, dim))
-                return site.refuse(fmt::format("its operands are split differently along dimension {}", dim));
+    Passing passing = alongSome(site, site.op.results.size(), reduced);
+    for (std::vector<int>& result : passing.results) {
+        result.clear();
+        for (std::size_t dim = 0; dim < site.local(0).size(); ++dim) {
+            if (!contains(reduced, dim))
+                result.push_back(static_cast<int>(dim));
         }
-        text += operand.text();
-        varies |= site.walk.globals[operand.global].varies;
     }
-    Shape shape;
-    std::vector<StandingDim> dims;
-    for (std::size_t dim = 0; dim < first.dims.size(); ++dim) {
-        if (std::find(reduced.begin(), reduced.end(), dim) != reduced.end())
-            continue;
-        shape.push_back(first.shape[dim]);
-        dims.push_back(first.dims[dim]);
-        dims.back().fill = kNoGlobal;
+    return passing;
+}
+
+/// Operands and results that differ in the size of some dimensions, or in their number, pass along those that are equal.
+Passing alongEqual(const Site& site)
+{
+    const Shape& from = site.local(0);
+    const Shape& to = site.localResult();
+    Passing passing = wholePassing(site);
+    if (from == to)
+        return passing;
+    for (auto* arrays : {&passing.operands, &passing.results}) {
+        for (std::vector<int>& dims : *arrays) {
+            for (std::size_t dim = 0; dim < std::min({dims.size(), from.size(), to.size()}); ++dim)
+                dims[dim] = from[dim] == to[dim] ? static_cast<int>(dim) : -1;
+        }
     }
-    const GlobalId global = site.walk.globals.number(std::move(text), shape, site.dtype(result), varies);
-    return standingOf(global, shape, dims, site.localResult(result), first.mesh);
+    return passing;
 }
 
 /// How windows slide along one dimension: the window of result element j begins at element j * stride - low.
@@ -357,6 +319,66 @@ std::vector<std::size_t> windowedDims(const KeptAttributes& attributes, std::siz
     return dims;
 }
 
+/// Of a custom call. All others need everything whole.
+Passing passingOfCall(const Site& site, std::string_view target)
+{
+    constexpr std::array kByElement = {"annotate_device_placement", "InspectSharding", "LayoutConstraint", "mhlo.erf",
+        "MoveToDevice", "MoveToHost", "X64Combine", "X64SplitHigh", "X64SplitLow", "xla.megascale.provide_metadata"};
+    constexpr std::array kOfMatrices = {"Cholesky", "CompactWyHelper", "Eigh", "InvertDiagBlocksLowerTriangular",
+        "InvertDiagBlocksUpperTriangular", "ProductOfElementaryHouseholderReflectors", "Qr", "QrDecompositionBlock"};
+    if (std::find(kByElement.begin(), kByElement.end(), target) != kByElement.end())
+        return alongSome(site, site.operands.size(), {});
+    if (std::find(kOfMatrices.begin(), kOfMatrices.end(), target) != kOfMatrices.end())
+        return inBatches(site);
+    if (target == "mhlo.topk")
+        return alongSome(site, 1, lastDims(site.local(0).size(), 1));
+    if (target == "ApproxTopK" || target == "PartialReduce")
+        return alongEqual(site);
+    return wholePassing(site);
+}
+
+/// Along which dimensions a kept op computes the same for each index by itself.
+Passing passingOf(const Site& site)
+{
+    const KeptAttributes& attributes = site.op.as<OtherAttributes>().attributes;
+    const std::size_t rank = site.operands.empty() ? 0 : site.local(0).size();
+    switch (site.op.kind) {
+    case OpKind::Sort: {
+        const auto dim = integerAt(attributes, "dimension").value_or(-1);
+        return alongSome(
+            site, site.operands.size(), {static_cast<std::size_t>(dim < 0 ? dim + static_cast<std::int64_t>(rank) : dim)});
+    }
+    case OpKind::Fft:
+    case OpKind::FftOfPairs:
+        return alongSome(
+            site, site.operands.size(), lastDims(rank, std::max<std::size_t>(1, integersAt(attributes, "fft_length").size())));
+    case OpKind::Cholesky:
+    case OpKind::TriangularSolve:
+        return inBatches(site);
+    case OpKind::TopK:
+        return alongSome(site, 1, lastDims(rank, 1));
+    case OpKind::VariadicReduce: {
+        const auto dims = dimsAt(attributes, "dimensions", rank);
+        return dims ? reducing(site, *dims) : wholePassing(site);
+    }
+    case OpKind::SelectAndScatter:
+        return alongSome(site, 2, windowedDims(attributes, rank));
+    case OpKind::BitcastRegroup:
+        return alongEqual(site);
+    case OpKind::CustomCall:
+        return passingOfCall(site, callTarget(site.op.as<OtherAttributes>()));
+    default:
+        return wholePassing(site);
+    }
+}
+
+/// What an op does besides is known to be nothing to its results.
+bool isFunctionOfOperands(const OtherAttributes& other, OpKind kind)
+{
+    return kind != OpKind::Rng && otherClass(other) != OtherClass::Unknown
+        && (!hasEffect(other) || callTarget(other) == "annotate_device_placement");
+}
+
 } // namespace
 
 std::optional<Standing> keptLemma(Site& site, std::size_t result)
@@ -380,39 +402,18 @@ std::optional<Standing> keptLemma(Site& site, std::size_t result)
         const auto axes = collective->sources.empty() ? axesOfGroups(collective->groups, mesh) : std::nullopt;
         return exchangedPieces(site, *collective, axes, result);
     }
-    if (hasEffect(other) || otherClass(other) == OtherClass::Unknown || kind == OpKind::Rng)
+    if (!isFunctionOfOperands(other, kind))
         return site.refuse("nothing is known of what it computes");
-    const std::size_t rank = site.operands.empty() ? 0 : site.local(0).size();
-    if (kind == OpKind::Sort && other.captures == 0) {
-        const auto dim = integerAt(other.attributes, "dimension").value_or(static_cast<std::int64_t>(rank) - 1);
-        return alongSome(site, result, site.operands.size(),
-            {static_cast<std::size_t>(dim < 0 ? dim + static_cast<std::int64_t>(rank) : dim)});
-    }
-    if (kind == OpKind::Fft || kind == OpKind::FftOfPairs)
-        return alongSome(site, result, site.operands.size(),
-            lastDims(rank, std::max<std::size_t>(1, integersAt(other.attributes, "fft_length").size())));
-    if (kind == OpKind::Cholesky)
-        return alongSome(site, result, 1, lastDims(rank, 2));
-    if (kind == OpKind::TriangularSolve)
-        return alongSome(site, result, 2, lastDims(rank, 2));
-    if (kind == OpKind::BitcastRegroup) // the last dimension comes or goes
-        return alongSome(site, result, 1, lastDims(rank, rank > site.localResult().size() ? 1 : 0));
-    if (kind == OpKind::TopK)
-        return alongSome(site, result, 1, lastDims(rank, 1));
-    if (kind == OpKind::VariadicReduce) {
-        const auto dims = dimsAt(other.attributes, "dimensions", rank);
-        if (dims)
-            return keptReduction(site, result, *dims);
-    }
     if (kind == OpKind::ReduceWindow)
         return windowReductionLemma(site, result);
-    if (kind == OpKind::SelectAndScatter && other.captures == 0)
-        return alongSome(site, result, 2, windowedDims(other.attributes, rank));
     if (kind == OpKind::Convolution)
         return convolutionLemma(site);
+    if (kind == OpKind::VariadicScatter)
+        return scatterLemma(site, result);
     if (kind == OpKind::Attention || kind == OpKind::AttentionGrad)
         return attentionLemma(site, result);
-    return wholeOp(site, result);
+    return apart(site, result, other.captures == 0 ? passingOf(site) : wholePassing(site),
+        fmt::format("{} {}", opName(site.op), attributesText(site.walk, site.op)));
 }
 
 } // namespace meshwright

@@ -399,8 +399,7 @@ std::optional<Standing> padLemma(Site& site, std::size_t)
     for (std::size_t dim = 0; dim < operand.dims.size(); ++dim) {
         if (!isPadded(pad, dim) || !operand.isCopy(dim))
             continue;
-        operand.shape[dim] = operand.local[dim];
-        operand.dims[dim].axes.clear();
+        operand.unclaim(dim);
     }
     // A dimension of one element may be one of the value's own.
     const Shape& own = site.walk.globals[operand.global].shape;
@@ -471,8 +470,7 @@ std::optional<Standing> concatenateLemma(Site& site, std::size_t)
                 mesh = part.mesh;
         }
         if (part.isCopy(dim)) {
-            part.shape[dim] = part.local[dim];
-            part.dims[dim].axes.clear();
+            part.unclaim(dim);
         }
         if (!part.isWhole(dim))
             return site.refuse(fmt::format("operand {} is split along dimension {}", i, dim));

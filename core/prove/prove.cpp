@@ -4,6 +4,7 @@
 #include "core/program/transform.h"
 #include "core/prove/known_numbers.h"
 #include "core/prove/lemmas.h"
+#include "core/prove/obstacle.h"
 #include "core/prove/pipeline_proof.h"
 #include "core/prove/source_walk.h"
 #include "core/support/text.h"
@@ -39,7 +40,7 @@ public:
         , m_source(m_globals, m_live, meshes)
         , m_device(device)
         , m_walk(m_globals, device.function, meshes, &device.globalShapes)
-        , m_reasons(device.function.ops.size())
+        , m_obstacles(m_source.walk, m_walk)
     {
     }
 
@@ -47,7 +48,7 @@ public:
     {
         m_proof.name = m_device.function.name;
         if (m_device.globalShapes.size() < m_device.function.values.size()) {
-            obstacle({}, "the layouts of its values are not known");
+            fault("the layouts of its values are not known");
             return m_proof;
         }
         m_source.run();
@@ -57,8 +58,8 @@ public:
         walkBlock(BlockId(std::int32_t{0}), cursor);
         checkResults();
         if (!m_proof.obstacles.empty()) {
-            for (const std::string& fault : m_source.faults)
-                obstacle({}, fault);
+            for (const std::string& why : m_source.faults)
+                fault(why);
         }
         return m_proof;
     }
@@ -78,20 +79,16 @@ private:
 
     const Function& function() const { return m_device.function; }
 
-    void obstacle(OpId op, std::string reason)
+    void obstacle(ProofObstacle made)
     {
         const auto& known = m_proof.obstacles;
-        if (op.valid() && std::any_of(known.begin(), known.end(), [&](const ProofObstacle& other) { return other.op == op; }))
-            return; // once is enough
-        ProofObstacle made{op, {}, {}, {}, std::move(reason)};
-        if (op.valid()) {
-            made.opName = opName(function()[op]);
-            if (!function()[op].results.empty())
-                made.value = valueText(function(), function()[op].results.front());
-            made.place = function()[op].kept ? function()[op].kept->location : std::string();
-        }
-        m_proof.obstacles.push_back(std::move(made));
+        const bool isKnown = made.op.valid()
+            && std::any_of(known.begin(), known.end(), [&](const ProofObstacle& other) { return other.op == made.op; });
+        if (!isKnown) // once is enough
+            m_proof.obstacles.push_back(std::move(made));
     }
+
+    void fault(std::string reason) { obstacle(m_obstacles.at({}, std::move(reason))); }
 
     /// What a value of the source is to the devices that hold it by a layout.
     std::optional<Standing> laidOut(const Standing& wanted, const TensorSharding& layout, ValueId value) const
@@ -127,7 +124,7 @@ private:
         const std::vector<ValueId>& arguments = function().arguments();
         const std::vector<ValueId>& given = m_live.arguments();
         if (arguments.size() != given.size()) {
-            obstacle({}, fmt::format("it has {} arguments, and its source {}", arguments.size(), given.size()));
+            fault(fmt::format("it has {} arguments, and its source {}", arguments.size(), given.size()));
             return;
         }
         for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -136,11 +133,11 @@ private:
             const auto standing = layout ? laidOut(m_source[given[i]], *layout, arguments[i]) : std::nullopt;
             const bool isAsDeclared = !declared || !layout || liesAs(*layout, *declared, m_live[given[i]].type.shape);
             if (function()[arguments[i]].type.dtype != m_live[given[i]].type.dtype) {
-                obstacle({}, fmt::format("argument {} ({}) has another element type", i, valueText(m_live, given[i])));
+                fault(fmt::format("argument {} ({}) has another element type", i, valueText(m_live, given[i])));
                 continue;
             }
             if (!standing || !isAsDeclared || m_device.globalShapes[arguments[i].at()] != m_live[given[i]].type.shape) {
-                obstacle({}, fmt::format("argument {} ({}) is not laid out as it is declared", i, valueText(m_live, given[i])));
+                fault(fmt::format("argument {} ({}) is not laid out as it is declared", i, valueText(m_live, given[i])));
                 continue;
             }
             give(arguments[i], {*standing});
@@ -171,7 +168,7 @@ private:
         const std::vector<ValueId>& results = function().results();
         const std::vector<ValueId>& wanted = m_live.results();
         if (results.size() != wanted.size()) {
-            obstacle({}, fmt::format("it has {} results, and its source {}", results.size(), wanted.size()));
+            fault(fmt::format("it has {} results, and its source {}", results.size(), wanted.size()));
             return;
         }
         for (std::size_t i = 0; i < results.size(); ++i) {
@@ -183,17 +180,16 @@ private:
                 = i < m_live.resultShardings.size() && m_live.resultShardings[i] ? &*m_live.resultShardings[i] : nullptr;
             if (!layout || m_device.globalShapes[results[i].at()] != shape
                 || (declared != nullptr && !liesAs(*layout, *declared, shape))) {
-                obstacle({}, fmt::format("result {} is not laid out as it is declared", i));
+                fault(fmt::format("result {} is not laid out as it is declared", i));
                 continue;
             }
             if (!stands(results[i], m_source[wanted[i]], *layout))
-                explain(results[i], fmt::format("result {}", i));
+                obstacle(m_obstacles.before(results[i], fmt::format("result {}", i), m_source[wanted[i]], &*layout));
         }
         for (const Donation& donation : function().donations) {
             if (function()[function().arguments()[donation.argument]].type != function()[results[donation.result]].type)
-                obstacle({},
-                    fmt::format("result {} takes the place of argument {}, which is of another type", donation.result,
-                        donation.argument));
+                fault(fmt::format(
+                    "result {} takes the place of argument {}, which is of another type", donation.result, donation.argument));
         }
     }
 
@@ -202,90 +198,6 @@ private:
         const Standings& known = m_walk.standings[value.at()];
         return std::any_of(known.begin(), known.end(),
             [&](const Standing& standing) { return standsAs(m_walk, value, standing, wanted, layout); });
-    }
-
-    bool standsInSource(ValueId value) const
-    {
-        const Standings& known = m_walk.standings[value.at()];
-        return std::any_of(
-            known.begin(), known.end(), [&](const Standing& standing) { return m_globals[standing.global].isInSource; });
-    }
-
-    /// What an op is given may be right: it is of the source, or a constant.
-    bool isGivenRightly(ValueId operand) const
-    {
-        const Standings& known = m_walk.standings[operand.at()];
-        return standsInSource(operand)
-            || std::any_of(known.begin(), known.end(), [](const Standing& standing) { return standing.isUniform(); });
-    }
-
-    /// The first op on the way to a value that stands to nothing, or to nothing that the source has.
-    void explain(ValueId value, const std::string& what)
-    {
-        std::vector<bool> seen(function().values.size(), false);
-        std::vector<ValueId> pending{value};
-        OpId unknown;
-        OpId strange;
-        seen[value.at()] = true;
-        while (!pending.empty()) {
-            const ValueId at = pending.back();
-            pending.pop_back();
-            const OpId producer = function()[at].producer;
-            if (!producer.valid())
-                continue;
-            const bool isKnown = !m_walk.standings[at.at()].empty();
-            // Where pieces begin, and masks, are used as what they are.
-            if (!isKnown && knownNumbers(m_walk, at))
-                continue;
-            if (!isKnown && !m_reasons[producer.at()].empty() && (!unknown.valid() || producer.at() < unknown.at()))
-                unknown = producer;
-            const auto& operands = function()[producer].operands;
-            if (isKnown && !standsInSource(at) && !operands.empty()
-                && std::all_of(operands.begin(), operands.end(), [&](ValueId operand) { return isGivenRightly(operand); })
-                && (!strange.valid() || producer.at() < strange.at()))
-                strange = producer;
-            for (const ValueId operand : operands) {
-                if (!seen[operand.at()])
-                    pending.push_back(operand);
-                seen[operand.at()] = true;
-            }
-            for (const BlockId body : function()[producer].bodies) {
-                for (const ValueId result : function()[body].results) {
-                    if (!seen[result.at()])
-                        pending.push_back(result);
-                    seen[result.at()] = true;
-                }
-            }
-        }
-        if (unknown.valid())
-            obstacle(unknown, fmt::format("{}: {}{}", what, m_reasons[unknown.at()], operandsText(unknown)));
-        else if (strange.valid())
-            obstacle(strange, fmt::format("{}: the source computes no such value{}", what, operandsText(strange)));
-        else
-            obstacle(
-                function()[value].producer, fmt::format("{} is another value of the source, or is laid out otherwise", what));
-    }
-
-    /// How the operands of an op are laid out, as far as is shown.
-    std::string operandsText(OpId id) const
-    {
-        std::string text;
-        const auto& operands = function()[id].operands;
-        for (std::size_t i = 0; i < std::min<std::size_t>(operands.size(), 4); ++i) {
-            const Standings& known = m_walk.standings[operands[i].at()];
-            if (known.empty())
-                continue;
-            const Standing& standing = known.front();
-            const Mesh& mesh = m_walk.mesh(standing.mesh);
-            TensorSharding layout = TensorSharding::replicatedOf(standing.dims.size());
-            for (std::size_t dim = 0; dim < standing.dims.size(); ++dim)
-                layout.dims[dim].axes = standing.dims[dim].from >= 0 ? standing.dims[dim].axes : AxisRefs();
-            layout.unreduced = standing.partial;
-            layout.unreducedKind = standing.kind;
-            text += fmt::format("{}{} of {} devices' {}", text.empty() ? "; its operands are " : ", ", layoutText(layout, mesh),
-                mesh.deviceCount(), typeText(function()[operands[i]].type));
-        }
-        return text;
     }
 
     // ---- the ops
@@ -354,8 +266,8 @@ private:
             }
             walkControl(id, cursor);
             // Though nothing that is asked for depends on it, devices that take other ways wait for each other for ever.
-            if (!m_reasons[id.at()].empty() && mayStall(op))
-                obstacle(id, m_reasons[id.at()]);
+            if (m_obstacles.isNoted(id) && mayStall(op))
+                obstacle(m_obstacles.at(id, m_obstacles.reason(id)));
         }
     }
 
@@ -392,7 +304,7 @@ private:
             if (const LemmaFunction lemma = lemmaOf(op.kind))
                 applyLemma(id, lemma, result, made);
             else
-                m_reasons[id.at()] = "there is no lemma of it";
+                m_obstacles.note(id, "there is no lemma of it");
             give(op.results[result], std::move(made));
         }
     }
@@ -418,8 +330,8 @@ private:
             }
             if (auto standing = lemma(site, result))
                 made.push_back(*std::move(standing));
-            else if (m_reasons[id.at()].empty())
-                m_reasons[id.at()] = site.refusal.empty() ? "its lemma gives nothing" : site.refusal;
+            else
+                m_obstacles.note(id, site.refusal.empty() ? "its lemma gives nothing" : site.refusal);
         }
     }
 
@@ -437,14 +349,16 @@ private:
         while (at < cursor.controls->size() && !fits(*(*cursor.controls)[at]))
             ++at;
         if (at == cursor.controls->size()) {
-            m_reasons[id.at()] = "the source has no such loop or branch";
+            m_obstacles.note(id, "the source has no such loop or branch");
             return;
         }
         cursor.next = at + 1;
         const Control& control = *(*cursor.controls)[at];
-        m_reasons[id.at()] = op.kind == OpKind::Repeat ? walkRepeat(op, control)
-            : op.kind == OpKind::While                 ? walkWhile(op, control)
-                                                       : walkCase(op, control);
+        const std::string why = op.kind == OpKind::Repeat ? walkRepeat(id, control)
+            : op.kind == OpKind::While                    ? walkWhile(id, control)
+                                                          : walkCase(id, control);
+        if (!why.empty())
+            m_obstacles.note(id, why);
     }
 
     static TensorSharding stacked(TensorSharding slice)
@@ -474,8 +388,9 @@ private:
         return {};
     }
 
-    std::string walkRepeat(const Op& op, const Control& control)
+    std::string walkRepeat(OpId id, const Control& control)
     {
+        const Op& op = function()[id];
         const auto& repeat = op.as<RepeatAttributes>();
         const Block& body = function()[op.bodies[0]];
         for (std::size_t i = 0; i < op.operands.size(); ++i) {
@@ -496,24 +411,24 @@ private:
             if (!layout || (!isCarry && layout->dims.empty()) || (!isCarry && !canonical(layout->dims.front().axes).empty()))
                 return "a result has no layout";
             if (!stands(body.results[i], control.yields[0][i], isCarry ? *layout : sliceOf(*layout)))
-                return whyYield(body.results[i], i);
+                return whyYield(id, body.results[i], i, control.yields[0][i], &*layout);
             if (auto standing = laidOut(control.results[i], *layout, op.results[i]))
                 give(op.results[i], {*std::move(standing)});
         }
         return {};
     }
 
-    std::string whyYield(ValueId value, std::size_t i)
+    /// What a block gives is not what it must be.
+    std::string whyYield(OpId control, ValueId value, std::size_t i, const Standing& wanted, const TensorSharding* layout)
     {
-        std::vector<ProofObstacle> others;
-        std::swap(others, m_proof.obstacles);
-        explain(value, fmt::format("what its block gives as result {}", i));
-        std::swap(others, m_proof.obstacles);
-        return fmt::format("{} ({} of {})", others.front().reason, others.front().opName, others.front().value);
+        m_obstacles.noteInside(
+            control, m_obstacles.before(value, fmt::format("what its block gives as result {}", i), wanted, layout));
+        return fmt::format("what its block gives as result {} is not shown", i);
     }
 
-    std::string walkWhile(const Op& op, const Control& control)
+    std::string walkWhile(OpId id, const Control& control)
     {
+        const Op& op = function()[id];
         const std::size_t carries = op.as<WhileAttributes>().carries;
         for (std::size_t block = 0; block < 2; ++block) {
             const Block& body = function()[op.bodies[block]];
@@ -536,19 +451,20 @@ private:
         const Block& condition = function()[op.bodies[0]];
         const Block& body = function()[op.bodies[1]];
         if (!stands(condition.results[0], control.yields[0][0], TensorSharding::replicatedOf(0)))
-            return whyYield(condition.results[0], 0);
+            return whyYield(id, condition.results[0], 0, control.yields[0][0], nullptr);
         for (std::size_t i = 0; i < carries; ++i) {
             const TensorSharding& layout = *function()[body.arguments[i]].sharding;
             if (!stands(body.results[i], control.yields[1][i], layout))
-                return whyYield(body.results[i], i);
+                return whyYield(id, body.results[i], i, control.yields[1][i], &layout);
             if (auto standing = laidOut(control.results[i], layout, op.results[i]))
                 give(op.results[i], {*std::move(standing)});
         }
         return {};
     }
 
-    std::string walkCase(const Op& op, const Control& control)
+    std::string walkCase(OpId id, const Control& control)
     {
+        const Op& op = function()[id];
         if (!stands(op.operands[0], control.operands[0], TensorSharding::replicatedOf(0)))
             return "devices may take different branches";
         for (std::size_t block = 0; block < op.bodies.size(); ++block) {
@@ -560,7 +476,7 @@ private:
             for (std::size_t i = 0; i < body.results.size(); ++i) {
                 const auto& layout = function()[op.results[i]].sharding;
                 if (!layout || !stands(body.results[i], control.yields[block][i], *layout))
-                    return whyYield(body.results[i], i);
+                    return whyYield(id, body.results[i], i, control.yields[block][i], layout ? &*layout : nullptr);
             }
         }
         for (std::size_t i = 0; i < op.results.size(); ++i) {
@@ -575,7 +491,7 @@ private:
     SourceWalk m_source;
     const DeviceFunction& m_device;
     Walk m_walk;
-    std::vector<std::string> m_reasons; ///< by op of the device function: why it has no standing
+    Obstacles m_obstacles;
     FunctionProof m_proof;
 };
 
@@ -583,14 +499,20 @@ private:
 
 FunctionProof prove(const Function& source, const DeviceFunction& device, const std::vector<NamedMesh>& meshes)
 {
-    return Prover(source, device, meshes).run();
+    FunctionProof proof = Prover(source, device, meshes).run();
+    proof.meshes = meshes;
+    return proof;
 }
 
 namespace {
 
 FunctionProof refused(const Function& function, std::string why)
 {
-    return {function.name, function.ops.size(), {{{}, {}, {}, {}, std::move(why)}}};
+    FunctionProof made;
+    made.name = function.name;
+    made.ops = function.ops.size();
+    made.obstacles.emplace_back().reason = std::move(why);
+    return made;
 }
 
 const DeviceFunction& deviceOf(const DeviceFunction& function)
@@ -644,7 +566,7 @@ Proof provePipeline(const Program& source, const ScheduledProgram& pipeline)
         FunctionProof& made = proof.functions.emplace_back(
             joined ? prove(joined->source, joined->device, joined->meshes) : refused(function, joined.error().front().message));
         if (function.name == "step" && !fault.empty())
-            made.obstacles.push_back({{}, {}, {}, {}, fault});
+            made.obstacles.emplace_back().reason = fault;
     }
     return proof;
 }

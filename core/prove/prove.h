@@ -11,6 +11,14 @@
 
 namespace meshwright {
 
+/// What is known of a value of the device function. Its elements are written by dimension, major to minor: `[x:2][y:3][4]` are pieces of 4
+/// whose number counts x, then y; `[4 equal]` are copies of one element.
+struct ProofValue {
+    std::string name; ///< as the program has it
+    std::string type; ///< of one device's piece
+    std::string pieces; ///< "[x:2][4] x [8] of %3 (dot_general), partial over y by sum"
+};
+
 /// Why a device function could not be shown to compute its source.
 struct ProofObstacle {
     OpId op; ///< of the device function; invalid: an argument or a result
@@ -18,12 +26,20 @@ struct ProofObstacle {
     std::string value; ///< the op's result, as the program names it
     std::string place; ///< of the op in the user's program; often empty
     std::string reason;
+    std::vector<ProofValue>
+        has; ///< the op's operands, at most 6; of a result that lies otherwise than it is declared, the result
+    std::string needs; ///< what that result is declared to be, as ProofValue::pieces; else empty
+    /// The shortest programs that show it: the ops from values that stand to the source's up to this one, and what the source does with
+    /// those values. Without ops: the source leaves the values as they are. Without blocks: there is no op.
+    Function source;
+    Function device;
 };
 
 struct FunctionProof {
     std::string name;
     std::size_t ops = 0; ///< of the device function
     std::vector<ProofObstacle> obstacles; ///< empty: proved
+    std::vector<NamedMesh> meshes = {}; ///< of the device function; of a pipeline one stage's, with the microbatches as an axis
 
     bool isProved() const { return obstacles.empty(); }
 };

@@ -2,6 +2,7 @@
 #include "core/prove/walk.h"
 
 #include "core/program/other_op.h"
+#include "core/support/checked.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -55,7 +56,7 @@ Framed framed(const Walk& walk, ValueId value, const Standing& standing)
             continue;
         const AxisRefs axes = canonical(claimed->dims[dim].axes);
         const Shape& whole = (*walk.wholes)[value.at()];
-        if (dim < whole.size() && shardCount(axes) * array.local[dim] == whole[dim]) {
+        if (dim < whole.size() && array.local[dim] == ceilDiv(whole[dim], shardCount(axes))) {
             array.shape[dim] = whole[dim];
             array.mesh = claimed->mesh;
             along.axes = axes;

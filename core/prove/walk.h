@@ -70,6 +70,12 @@ struct Framed {
     bool isEven(std::size_t dim) const { return !dims[dim].window && local[dim] * shardCount(dims[dim].axes) == shape[dim]; }
     bool isWhole(std::size_t dim) const { return dims[dim].axes.empty() && isEven(dim); }
     std::string text() const; ///< which elements of which global value
+    /// Copies along a dimension are as many as the device has.
+    void unclaim(std::size_t dim)
+    {
+        shape[dim] = local[dim];
+        dims[dim].axes.clear();
+    }
 };
 
 /// The description of an array with copies as a value of its own (`GlobalValues::number`).

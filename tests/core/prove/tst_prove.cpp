@@ -3,6 +3,7 @@
 
 #include "core/partition/partition.h"
 #include "core/text/program_text.h"
+#include "tests/core/prove/why_not.h"
 #include "tests/test_class.h"
 #include "tests/values.h"
 
@@ -12,6 +13,7 @@
 namespace tst_prove {
 
 using namespace meshwright;
+using namespace meshwright::tests;
 
 /// Programs that are proved, and what is said of those that are wrong.
 class TestProve : public QObject {
@@ -31,16 +33,6 @@ std::string textOf(const QString& path)
 {
     QFile file(path);
     return file.open(QIODevice::ReadOnly) ? file.readAll().toStdString() : std::string();
-}
-
-std::string whyNot(const Proof& proof)
-{
-    std::string text;
-    for (const FunctionProof& function : proof.functions) {
-        for (const ProofObstacle& obstacle : function.obstacles)
-            text += fmt::format("{} {} {}: {}\n", function.name, obstacle.opName, obstacle.value, obstacle.reason);
-    }
-    return text;
 }
 
 } // namespace

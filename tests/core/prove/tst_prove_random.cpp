@@ -15,7 +15,7 @@ using namespace meshwright::tests;
 
 /// Random programs over the whole op set, as they are partitioned: most are proved, and none that is made wrong is.
 /// In the environment: MESHWRIGHT_PROVE_PROGRAMS=10000 for a long run, MESHWRIGHT_RANDOM_FIRST the first seed (else a fresh one), MESHWRIGHT_PROVE_SHOW
-/// prints what is not proved.
+/// prints why a program is not proved, and as "all" the programs.
 class TestProveRandom : public QObject {
     Q_OBJECT
 
@@ -66,7 +66,7 @@ FunctionProof proofOf(const PartitionedProgram& made, const DeviceFunction& devi
     return prove(made.propagated.functions.front(), device, made.device.stages.front().meshes);
 }
 
-/// The words of a text, without its numbers.
+/// The words of a reason, without its numbers.
 std::string withoutNumbers(const std::string& text)
 {
     std::string kept;
@@ -98,10 +98,19 @@ void TestProveRandom::programsAreProved()
             return time;
         const ProofObstacle& first = proof.obstacles.front();
         if (qEnvironmentVariableIsSet("MESHWRIGHT_PROVE_SHOW")) {
-            Program device{
-                made->device.stages.front().meshes, {made->device.stages.front().functions.front().function}, {}, {}, {}, {}, {}};
-            std::printf("%s\n%s%s %s: %s\n", writeProgram(made->propagated).c_str(), writeProgram(device).c_str(),
-                first.opName.c_str(), first.value.c_str(), first.reason.c_str());
+            const auto textOf = [&](const Function& function) {
+                return writeProgram({made->device.stages.front().meshes, {function}, {}, {}, {}, {}, {}});
+            };
+            if (qEnvironmentVariable("MESHWRIGHT_PROVE_SHOW") == "all")
+                std::printf("%s\n%s\n", writeProgram(made->propagated).c_str(),
+                    textOf(made->device.stages.front().functions.front().function).c_str());
+            std::printf("%s %s: %s\n", first.opName.c_str(), first.value.c_str(), first.reason.c_str());
+            for (const ProofValue& value : first.has)
+                std::printf("  has %s %s: %s\n", value.name.c_str(), value.type.c_str(), value.pieces.c_str());
+            if (!first.needs.empty())
+                std::printf("  needs %s\n", first.needs.c_str());
+            if (!first.device.blocks.empty())
+                std::printf("%s%s", textOf(first.source).c_str(), textOf(first.device).c_str());
             std::fflush(stdout);
         }
         return time + fmt::format("{}: {}", first.opName, first.reason);
