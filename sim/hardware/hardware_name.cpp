@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <regex>
 
 namespace meshwright::sim {
 
@@ -77,11 +78,24 @@ Result<HardwareChoice> hostsOf(const Chip& chip, const std::string& name, std::i
 
 } // namespace
 
+std::string catalogueOrder(const std::string& name)
+{
+    static const std::regex kSlices(R"(\s*(\d+)\s+slices\s+of\s+(\S+)\s*)", std::regex::icase);
+    static const std::regex kCountFirst(R"(\s*(\d+)\s*x\s*(\S*[a-z]\S*)\s*)", std::regex::icase);
+    static const std::regex kCountLast(R"(\s*(\S*[a-z]\S*)\s+x\s*(\d+)\s*)", std::regex::icase);
+    std::smatch parts;
+    if (std::regex_match(name, parts, kSlices) || std::regex_match(name, parts, kCountFirst))
+        return fmt::format("{}x{}", parts.str(2), parts.str(1));
+    if (std::regex_match(name, parts, kCountLast))
+        return fmt::format("{}x{}", parts.str(1), parts.str(2));
+    return name;
+}
+
 Result<HardwareChoice> namedChoice(const Catalogue& catalogue, const HardwareChoice& choice)
 {
     if (catalogue.find(choice.chip))
         return choice;
-    const auto parts = countedName(catalogue, choice.chip);
+    const auto parts = countedName(catalogue, catalogueOrder(choice.chip));
     const auto match = parts ? catalogue.find(parts->chip) : catalogue.find(choice.chip);
     if (!match)
         return unknownChip(catalogue, choice.chip, parts);

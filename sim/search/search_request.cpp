@@ -285,7 +285,7 @@ Result<std::vector<SearchMachine>> machinesOf(
         problems.push_back(
             {"MW1903", fmt::format("--stack: unknown name \"{}\"", words.stack), suggestion(words.stack, stackWords())});
     for (std::size_t i = 0; i < words.hardware.size(); ++i) {
-        const std::string& name = words.hardware[i];
+        const std::string name = catalogueOrder(words.hardware[i]);
         const auto named = readName(name, catalogue);
         if (!named) {
             append(problems, named.error());

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/hardware/hardware_name.h"
 #include "sim/hardware/machine.h"
 #include "tests/test_class.h"
 
@@ -34,7 +35,43 @@ private Q_SLOTS:
     void badChoices();
     void allProblems();
     void missingFigure();
+    void names_data();
+    void names();
 };
+
+void TestMachine::names_data()
+{
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<QString>("inOrder");
+    QTest::addColumn<qint64>("devices"); // 0: no machine of one slice
+    QTest::newRow("as the catalogue has it") << "h100x64"
+                                             << "h100x64" << qint64{64};
+    QTest::newRow("count first") << "512xH100"
+                                 << "H100x512" << qint64{512};
+    QTest::newRow("with spaces") << " 64 x A100-40GB "
+                                 << "A100-40GBx64" << qint64{64};
+    QTest::newRow("count last, with spaces") << "h100 x 16"
+                                             << "h100x16" << qint64{16};
+    QTest::newRow("cores") << "v4-16"
+                           << "v4-16" << qint64{8};
+    QTest::newRow("slices") << "2 slices of v5e-256"
+                            << "v5e-256x2" << qint64{0};
+    QTest::newRow("a topology is no name") << "4x4"
+                                           << "4x4" << qint64{0};
+    QTest::newRow("none") << ""
+                          << "" << qint64{0};
+}
+
+void TestMachine::names()
+{
+    QFETCH(QString, name);
+    QFETCH(QString, inOrder);
+    QFETCH(qint64, devices);
+    QCOMPARE(QString::fromStdString(catalogueOrder(name.toStdString())), inOrder);
+    const auto choice = namedChoice(catalogue(), {name.toStdString(), {}, 0, 0});
+    const auto machine = choice ? buildMachine(catalogue(), *choice) : Result<Machine>(choice.error());
+    QCOMPARE(machine ? qint64{machine->deviceCount()} : qint64{0}, devices);
+}
 
 void TestMachine::wrapRules_data()
 {
