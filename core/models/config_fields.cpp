@@ -4,6 +4,7 @@
 #include "core/support/text.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +12,12 @@
 #include <map>
 
 namespace meshwright {
+
+bool FieldReader::has(const std::string& name)
+{
+    m_asked.insert(name);
+    return m_json.contains(name);
+}
 
 const FieldReader::Json* FieldReader::find(const std::string& name)
 {
@@ -48,8 +55,18 @@ std::int64_t FieldReader::neededSize(Names names)
 {
     const std::string name = nameOf(names);
     if (!find(name))
-        refuse("MW1352", name, fmt::format("\"{}\" is missing", name));
+        m_missing.push_back(name);
     return size(name, 1);
+}
+
+void FieldReader::refuseMissing()
+{
+    if (m_missing.empty())
+        return;
+    std::vector<std::string> quoted;
+    for (const std::string& name : m_missing)
+        quoted.push_back("\"" + name + "\"");
+    refuse("MW1352", m_missing.front(), fmt::format("{} {} missing", join(quoted, ", "), quoted.size() == 1 ? "is" : "are"));
 }
 
 double FieldReader::number(const std::string& name, double absent)
@@ -353,6 +370,7 @@ void readByFields(FieldReader& reader, Problems& problems, TransformerConfig& c,
         c.sharedExperts = std::max<std::int64_t>(c.sharedExperts, 1); // the library's layer always has one, of an expert's width
     noteOthers(reader, notes);
 
+    reader.refuseMissing();
     for (const char* field : {"name", "_name_or_path", "rope_scaling"})
         static_cast<void>(reader.find(field));
     std::vector<std::string> ignored = reader.ignoredNumbers();

@@ -3,7 +3,7 @@
 
 #include "core/models/transformer_config.h"
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
 #include <initializer_list>
@@ -27,11 +27,7 @@ public:
     {
     }
 
-    bool has(const std::string& name)
-    {
-        m_asked.insert(name);
-        return m_json.contains(name);
-    }
+    bool has(const std::string& name);
 
     /// The field, if it is there and not null.
     const Json* find(const std::string& name);
@@ -41,7 +37,7 @@ public:
 
     std::int64_t size(const std::string& name, std::int64_t absent, std::int64_t least = 1);
     std::int64_t size(Names names, std::int64_t absent, std::int64_t least = 1) { return size(nameOf(names), absent, least); }
-    std::int64_t neededSize(Names names); ///< a problem where it is missing
+    std::int64_t neededSize(Names names); ///< noted where it is missing, see `refuseMissing`
     double number(const std::string& name, double absent);
     bool flag(const std::string& name, bool absent);
     bool flag(Names names, bool absent) { return flag(nameOf(names), absent); }
@@ -52,6 +48,7 @@ public:
 
     void complain(const std::string& name, const std::string& wanted, const Json& field);
     void refuse(const char* id, const std::string& name, std::string message);
+    void refuseMissing(); ///< one problem for all sizes that were needed and are not there
 
     /// Numbers, and lists of numbers, that nobody asked for.
     std::vector<std::string> ignoredNumbers() const;
@@ -60,6 +57,7 @@ private:
     const Json& m_json;
     Problems& m_problems;
     std::set<std::string> m_asked;
+    std::vector<std::string> m_missing;
 };
 
 TransformerActivation activationOf(FieldReader& reader, const std::string& field, const std::string& absent);

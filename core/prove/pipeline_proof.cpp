@@ -43,7 +43,7 @@ class JoinedPipeline {
 public:
     JoinedPipeline(const Program& source, const Function& function, const ScheduledProgram& pipeline)
         : m_pipeline(pipeline)
-        , m_joined{function, {}, {}}
+        , m_joined{function, {}, {}, {}}
         , m_builder(m_joined.device.function)
     {
         const ScheduledStage& first = pipeline.stages.front();
@@ -58,7 +58,7 @@ public:
         m_joined.meshes.push_back({first.meshes.front().name, *std::move(mesh)});
         m_joined.device.function.name = function.name;
         if (source.meshes.size() != 1 || first.meshes.size() != 1)
-            m_refusal = "the program has several meshes";
+            m_joined.obstacle = "the program has several meshes";
         for (Value& value : m_joined.source.values) {
             if (stageArrayOf(value.name).kind == Kind::Batch)
                 value.sharding.reset(); // each microbatch lies as the study says
@@ -66,8 +66,8 @@ public:
         takeArguments();
     }
 
-    /// "init", "evaluate" or "step". Problems: why the parts do not fit together.
-    Result<JoinedFunction> joined()
+    /// "init", "evaluate" or "step".
+    JoinedFunction joined()
     {
         const std::string& name = m_joined.source.name;
         if (name == "init") {
@@ -79,8 +79,6 @@ public:
                 callUpdates();
         }
         takeResults();
-        if (!m_refusal.empty())
-            return Problem{"MW1290", m_refusal, ""};
         m_joined.device.globalShapes.resize(m_joined.device.function.values.size());
         return std::move(m_joined);
     }
@@ -98,8 +96,8 @@ private:
 
     void refuse(std::string why)
     {
-        if (m_refusal.empty())
-            m_refusal = std::move(why);
+        if (m_joined.obstacle.empty())
+            m_joined.obstacle = std::move(why);
     }
 
     Function& function() { return m_joined.device.function; }
@@ -410,7 +408,6 @@ private:
     std::map<std::string, ValueId> m_arguments;
     std::map<Place, ValueId> m_known; ///< the latest value of each array
     std::optional<ValueId> m_normSquared;
-    std::string m_refusal;
 };
 
 // ---- the tasks
@@ -558,7 +555,7 @@ private:
 
 } // namespace
 
-Result<JoinedFunction> joinedPipeline(const Program& source, const Function& function, const ScheduledProgram& pipeline)
+JoinedFunction joinedPipeline(const Program& source, const Function& function, const ScheduledProgram& pipeline)
 {
     return JoinedPipeline(source, function, pipeline).joined();
 }

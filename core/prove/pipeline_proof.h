@@ -13,14 +13,14 @@ struct JoinedFunction {
     Function source; ///< its results once for each stage that gives them
     DeviceFunction device;
     std::vector<NamedMesh> meshes; ///< one stage's, with one more axis: the microbatches
+    std::string obstacle = {}; ///< why the parts do not fit together; empty: they do
 };
 
 /// Joins the functions of a pipeline's stages: "init", "evaluate" or "step". Each function of a piece is there once and stands for its calls on all
 /// microbatches, which lie along an axis of the mesh: each is given its rows of the batch, the sums of gradients and the means of metrics are
 /// reductions over the axis. That every call is made, once and in time, is `taskFault`'s to say.
-/// Problems: parts that do not fit together.
 /// Precondition: `function` is one of `source`, the program for the whole batch.
-Result<JoinedFunction> joinedPipeline(const Program& source, const Function& function, const ScheduledProgram& pipeline);
+JoinedFunction joinedPipeline(const Program& source, const Function& function, const ScheduledProgram& pipeline);
 
 /// What is wrong with the tasks of one step; empty where every piece takes every microbatch forward and then backward once, nothing waits for ever,
 /// nothing is overwritten while it is needed, and each stage adds up and updates once, at its end.

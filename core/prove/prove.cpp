@@ -562,9 +562,9 @@ Proof provePipeline(const Program& source, const ScheduledProgram& pipeline)
     for (const Function& function : source.functions) {
         if (function.name != "init" && function.name != "evaluate" && function.name != "step")
             continue; // others are what these are made of
-        const auto joined = joinedPipeline(source, function, pipeline);
+        const JoinedFunction joined = joinedPipeline(source, function, pipeline);
         FunctionProof& made = proof.functions.emplace_back(
-            joined ? prove(joined->source, joined->device, joined->meshes) : refused(function, joined.error().front().message));
+            joined.obstacle.empty() ? prove(joined.source, joined.device, joined.meshes) : refused(function, joined.obstacle));
         if (function.name == "step" && !fault.empty())
             made.obstacles.emplace_back().reason = fault;
     }

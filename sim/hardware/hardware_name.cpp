@@ -29,9 +29,10 @@ std::optional<CountedName> countedName(const Catalogue& catalogue, const std::st
         if (at == std::string::npos || at == 0 || at + 1 == name.size())
             continue;
         CountedName parts{name.substr(0, at), separator, name.substr(at + 1)};
-        if (catalogue.find(parts.chip))
+        const bool isCounted = parseInteger(parts.count).has_value();
+        if (catalogue.find(parts.chip) && (isCounted || name.find('x', at) == std::string::npos))
             return parts;
-        if (parseInteger(parts.count))
+        if (isCounted)
             likely = std::move(parts);
     }
     return likely;

@@ -49,6 +49,8 @@ Result<NamedMachine> readName(const std::string& name, const Catalogue& catalogu
         if (!chip)
             continue;
         const auto count = parseInteger(rest);
+        if (!count && separator == '-' && name.find('x', at) != std::string::npos) // a100-40gbx64
+            continue;
         if (!count || *count < 1 || slices < 1)
             return Problem{"MW1937", fmt::format("\"{}\" is not a number of chips in \"{}\"", name.substr(at + 1), name),
                 "write it as h100x64 or v5e-64; slices as v5e-256x2"};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/simulate/instruction_work.h"
 
-#include "core/kernels/host_array.h"
 #include "core/program/attention.h"
 #include "core/program/transform.h"
 #include "core/support/text.h"
@@ -9,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace meshwright::sim {
 
@@ -65,10 +65,16 @@ std::vector<double> knownScalars(const Function& function, ValueId scalar)
         return {static_cast<double>(*number)};
     if (const auto* number = std::get_if<double>(&constant.data.value))
         return {*number};
-    if (constant.data.isElided())
+    if (constant.data.isElided() || constant.type.dtype != DType::S32)
         return {};
     const auto& bytes = *std::get<std::shared_ptr<const std::string>>(constant.data.value);
-    return HostArray::fromBytes(constant.type, std::as_bytes(std::span(bytes))).values();
+    std::vector<double> numbers;
+    for (std::size_t at = 0; at + sizeof(std::int32_t) <= bytes.size(); at += sizeof(std::int32_t)) {
+        std::int32_t number = 0;
+        std::memcpy(&number, bytes.data() + at, sizeof number);
+        numbers.push_back(number);
+    }
+    return numbers;
 }
 
 } // namespace

@@ -64,6 +64,7 @@ private Q_SLOTS:
     void configFile();
     void configProblems_data();
     void configProblems();
+    void readInPart();
     void writtenAndRead_data();
     void writtenAndRead();
     void arrays();
@@ -127,7 +128,7 @@ void TestTransformerStudy::configProblems_data()
     QTest::addColumn<QString>("expected");
     QTest::newRow("no JSON") << QByteArray("{\n?") << "config.json:2:1: error MW1350";
     QTest::newRow("unknown") << QByteArray("{\"model_type\": \"rwkv\"}")
-                             << "s.yaml:2:31: error MW1352: config.json: \"num_hidden_layers\" is missing";
+                             << "s.yaml:2:31: error MW1352: config.json: \"num_hidden_layers\", \"hidden_size\"";
     QTest::newRow("field") << QByteArray("{\"model_type\": \"gpt2\", \"n_head\": 0}")
                            << "s.yaml:2:31: error MW1352: config.json: \"n_head\"";
 }
@@ -144,6 +145,24 @@ void TestTransformerStudy::configProblems()
     QVERIFY(!study);
     QVERIFY2(described(study).contains(expected), qPrintable(described(study)));
     QCOMPARE(study.error().size(), std::size_t{1});
+}
+
+/// A configuration of several towers is read, and the study says what of it is left out.
+void TestTransformerStudy::readInPart()
+{
+    const QTemporaryDir folder;
+    const std::filesystem::path path = folder.path().toStdString();
+    QVERIFY(writeFileAtomically(path / "config.json",
+        R"({"model_type": "sees", "vision_config": {}, "text_config": {"num_hidden_layers": 2, "hidden_size": 8,
+            "num_attention_heads": 2, "vocab_size": 16, "strange": 5}})"));
+    const Problems found = examineStudy(
+        "meshwright: 1\nmodel: {transformer: {config: config.json}}\nsequence: 8\nbatch: 4\n", (path / "s.yaml").string());
+    QCOMPARE(found.size(), std::size_t{2});
+    for (const Problem& problem : found) {
+        QCOMPARE(problem.id, std::string("MW1357"));
+        QCOMPARE(problem.severity, Severity::Note);
+    }
+    QVERIFY(found.back().message.ends_with("ignored: strange"));
 }
 
 void TestTransformerStudy::writtenAndRead_data()
@@ -226,7 +245,7 @@ void TestTransformerStudy::problems_data()
     QTest::newRow("experts") << changed("heads: 4", "heads: 4, experts: 2, experts_per_token: 3") << "MW1353 4:87";
     QTest::newRow("capacity") << changed("heads: 4", "heads: 4, capacity_factor: -1") << "MW1352 4:73";
     QTest::newRow("attention") << changed("heads: 4", "heads: 4, attention: flash") << "MW1423 4:67";
-    QTest::newRow("chunks") << changed("heads: 4", "heads: 4, loss: {cross_entropy: {chunks: 5}}") << "MW1352 4:86";
+    QTest::newRow("chunks") << changed("heads: 4", "heads: 4, loss: {cross_entropy: {chunks: 5}}") << "MW1352 4:87";
     QTest::newRow("chunks of what") << changed("heads: 4", "heads: 4, loss: {chunks: 5}") << "MW1421 4:62 MW1420 4:63";
     QTest::newRow("latent attention") << changed("heads: 4", "heads: 4, kv_rank: 3, latent_rotary_dim: 2") << "";
     QTest::newRow("8-bit products") << kGood + "dtype: {parameters: f32, matmul: bf16, fp8: blockwise}\n"
