@@ -31,6 +31,7 @@ struct GlobalValue {
     bool isInSource = false; ///< the source program has it
     std::optional<ConstantData> constant; ///< of a scalar
     std::vector<Embedding> embeddings; ///< what of the source program is made of its elements
+    std::string copies; ///< of an array of copies: the text of what is copied (`Framed`); else empty
     GlobalId base = kNoGlobal; ///< of a value that `changed` made
     std::string change; ///< what all its changes do
     std::map<std::size_t, std::string> changes; ///< by dimension
