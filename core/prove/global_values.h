@@ -35,6 +35,7 @@ struct GlobalValue {
     std::vector<GlobalId> terms; ///< of a sum: what is added up, in the order of their numbers
     std::vector<Embedding> embeddings; ///< what of the source program is made of its elements
     std::string reshaped; ///< of a reshape: what has the same elements in the same order, and is none itself
+    std::string copies; ///< of an array of copies: the text of what is copied (`Framed`); else empty
     GlobalId base = kNoGlobal; ///< of a value that `changed` made
     std::string change; ///< what all its changes do
     std::map<std::size_t, std::string> changes; ///< by dimension

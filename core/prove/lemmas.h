@@ -74,10 +74,20 @@ std::optional<Standing> keptLemma(Site& site, std::size_t result);
 
 std::optional<Standing> attentionLemma(Site& site, std::size_t result); ///< lemmas_attention.cpp
 
-// lemmas_compound.cpp: what several ops do together. Each gives every further standing of the first result that it knows.
-Standings compoundStandings(const Walk& walk, const Op& op);
+/// A gather or scatter by other indices than the op's own. `lookedUp`: split dimensions of which each device takes the slices that it has, and
+/// zeros otherwise, or leaves them out.
+std::optional<Standing> gathered(Site& site, const Standing& indicesStanding, ValueId indicesValue,
+    const GatherAttributes& gather, const std::vector<std::size_t>& lookedUp);
+std::optional<Standing> scattered(Site& site, std::size_t result, const Standing& indicesStanding, ValueId indicesValue,
+    const std::vector<std::size_t>& lookedUp);
 
-/// lemmas_windows.cpp: the same of windows of split dimensions.
+/// How a scatter's dimensions are numbered; nothing when they cannot be followed.
+std::optional<IndexingDims> numbersOfScatter(const Op& scatter);
+
+// lemmas_compound.cpp: what several ops do together, every further standing of a result that is known.
+Standings compoundStandings(const Walk& walk, const Op& op, std::size_t result);
+
+/// lemmas_windows.cpp: the same of the first result by windows of split dimensions.
 Standings windowStandings(const Walk& walk, const Op& op);
 
 std::string sliceText(std::int64_t start, std::int64_t count, std::int64_t stride);

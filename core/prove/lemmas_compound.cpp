@@ -11,11 +11,6 @@
 
 namespace meshwright {
 
-std::optional<Standing> gathered(Site& site, const Standing& indicesStanding, ValueId indicesValue,
-    const GatherAttributes& gather, const std::vector<std::size_t>& lookedUp);
-std::optional<Standing> scattered(Site& site, std::size_t result, const Standing& indicesStanding, ValueId indicesValue,
-    const std::vector<std::size_t>& lookedUp);
-
 namespace {
 
 /// Finds how a device's value is made.
@@ -178,6 +173,12 @@ std::optional<std::vector<std::size_t>> countedByPiece(
     return counted;
 }
 
+/// What makes a whole of parts of which one has the element, and the others zero.
+ReduceKind joining(DType dtype)
+{
+    return dtype == DType::Pred ? ReduceKind::Or : ReduceKind::Sum;
+}
+
 /// select(own, gather(piece, clamp(indices) - begin), 0) with own = begin <= clamp(indices) < end: of the slices, each device has those that are in
 /// its piece, and zeros; a sum over the devices has them all.
 Standings maskedLookUp(const Walk& walk, const Op& select)
@@ -257,7 +258,7 @@ Standings maskedLookUp(const Walk& walk, const Op& select)
             if (!standing || !disjoint(axes, placeAxes(*standing)))
                 continue;
             standing->partial = canonicalSet(axes);
-            standing->kind = ReduceKind::Sum;
+            standing->kind = joining(walk.dtype(select.results[0]));
             standing->mesh = operand.mesh;
             result.push_back(*std::move(standing));
         }
@@ -266,12 +267,21 @@ Standings maskedLookUp(const Walk& walk, const Op& select)
 }
 
 /// scatter(piece, indices - begin, updates): what is not in the piece lies outside of it and is left out.
-Standings splitScatter(const Walk& walk, const Op& scatter)
+Standings splitScatter(const Walk& walk, const Op& scatter, std::size_t made)
 {
-    const Making own(walk, scatter.operands[1]);
-    if (!own.is(OpKind::Subtract))
+    const std::size_t arrays = scatter.results.size();
+    const Making own(walk, scatter.operands[arrays]);
+    const auto numbered = numbersOfScatter(scatter);
+    if (!own.is(OpKind::Subtract) || !numbered)
         return {};
-    const IndexingDims& dims = scatter.as<ScatterAttributes>().dims;
+    const IndexingDims& dims = *numbered;
+    Site site{walk, scatter, {}, {}};
+    for (const ValueId operand : scatter.operands) {
+        const Standings& known = walk.standings[operand.at()];
+        if (known.empty() && operand != scatter.operands[arrays])
+            return {};
+        site.operands.push_back(known.empty() ? nullptr : &known.front());
+    }
     const Making indices = own.operand(0).withoutWidening();
     Standings result;
     for (const Standing& operand : walk.standings[scatter.operands[0].at()]) {
@@ -285,10 +295,12 @@ Standings splitScatter(const Walk& walk, const Op& scatter)
         const DType type = walk.dtype(own.value());
         if (!areSingle || (byteSize(type) < 4))
             continue;
+        site.operands.front() = &operand;
         for (const Standing& index : walk.standings[indices.value().at()]) {
-            for (const Standing& updates : walk.standings[scatter.operands[2].at()]) {
-                Site site{walk, scatter, {&operand, &index, &updates}, {}};
-                if (auto standing = scattered(site, 0, index, indices.value(), *counted))
+            for (const Standing& updates : walk.standings[scatter.operands[arrays + 1].at()]) {
+                site.operands[arrays] = &index;
+                site.operands[arrays + 1] = &updates;
+                if (auto standing = scattered(site, made, index, indices.value(), *counted))
                     result.push_back(*std::move(standing));
             }
         }
@@ -403,6 +415,7 @@ Standings splitDynamicSlice(const Walk& walk, const Op& slice)
         if (!disjoint(margin->axes, placeAxes(made)))
             continue;
         made.partial = canonicalSet(margin->axes);
+        made.kind = joining(walk.dtype(slice.results[0]));
         result.push_back(std::move(made));
     }
     return result;
@@ -502,7 +515,7 @@ Standings ofSelect(const Walk& walk, const Op& op)
 
 } // namespace
 
-Standings compoundStandings(const Walk& walk, const Op& op)
+Standings compoundStandings(const Walk& walk, const Op& op, std::size_t result)
 {
     if (walk.isSource())
         return {};
@@ -510,7 +523,8 @@ Standings compoundStandings(const Walk& walk, const Op& op)
     case OpKind::Select:
         return ofSelect(walk, op);
     case OpKind::Scatter:
-        return splitScatter(walk, op);
+    case OpKind::VariadicScatter:
+        return splitScatter(walk, op, result);
     case OpKind::DynamicSlice:
         return splitDynamicSlice(walk, op);
     case OpKind::Slice:

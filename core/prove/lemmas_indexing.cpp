@@ -185,7 +185,6 @@ bool fitsIndexing(Site& site, Framed& operand, Framed& indices, const IndexingDi
 
 } // namespace
 
-/// `lookedUp`: split dimensions of which each device takes the slices that it has, and zeros otherwise.
 std::optional<Standing> gathered(Site& site, const Standing& indicesStanding, ValueId indicesValue,
     const GatherAttributes& gather, const std::vector<std::size_t>& lookedUp)
 {
@@ -252,7 +251,7 @@ std::optional<Scattering> scatteringOf(const Site& site)
         return Scattering{
             scatter.dims, scatter.combiner, !scatter.combiner, 1, scatter.combiner ? reduceKindName(*scatter.combiner) : "put"};
     }
-    const auto dims = indexingDims(site.op.as<OtherAttributes>().attributes, true);
+    const auto dims = numbersOfScatter(site.op);
     if (!dims || site.op.as<OtherAttributes>().captures > 0)
         return std::nullopt;
     return Scattering{*dims, std::nullopt, false, site.op.results.size(), attributesText(site.walk, site.op)};
@@ -292,6 +291,12 @@ bool addTexts(std::vector<Framed>& arrays, std::string& text)
 }
 
 } // namespace
+
+std::optional<IndexingDims> numbersOfScatter(const Op& scatter)
+{
+    return scatter.kind == OpKind::Scatter ? std::optional(scatter.as<ScatterAttributes>().dims)
+                                           : indexingDims(scatter.as<OtherAttributes>().attributes, true);
+}
 
 std::optional<Standing> scattered(Site& site, std::size_t result, const Standing& indicesStanding, ValueId indicesValue,
     const std::vector<std::size_t>& lookedUp)

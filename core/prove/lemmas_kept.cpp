@@ -121,7 +121,11 @@ bool slides(Site& site, const Framed& array, std::size_t dim, const Sliding& sli
     }
     const AxisRefs& axes = array.dims[dim].axes;
     along.axes = axes;
-    if (sliding.isTrivial() && sliding.high == 0) {
+    const auto& claimed = site.walk.function[site.op.results[0]].sharding;
+    const bool hasSameSize = site.walk.isSource() || (*site.walk.wholes)[site.op.results[0].at()][resultDim] == array.shape[dim];
+    const bool passes = sliding.isTrivial() && sliding.high == 0;
+    site.walk.hasUsedClaims = site.walk.hasUsedClaims || passes;
+    if (passes && (array.isCopy(dim) || !site.walk.usesClaims || (hasSameSize && !array.dims[dim].window))) {
         along = array.dims[dim];
         along.fill = kNoGlobal;
         size = array.shape[dim];
@@ -132,7 +136,6 @@ bool slides(Site& site, const Framed& array, std::size_t dim, const Sliding& sli
     if (sliding.isDilated || sliding.low != 0 || sliding.high != 0 || array.mesh != 0 || array.isCopy(dim)
         || site.walk.isSource())
         return fail("its windows reach into other pieces");
-    const auto& claimed = site.walk.function[site.op.results[0]].sharding;
     const Shape& shape = (*site.walk.wholes)[site.op.results[0].at()];
     if (!claimed || claimed->dims.size() <= resultDim || canonical(claimed->dims[resultDim].axes) != axes
         || shape.size() <= resultDim)
@@ -201,15 +204,19 @@ std::optional<Standing> convolutionLemma(Site& site)
     const auto isUnsplit = [](const Framed& array, std::size_t dim) {
         return array.isWhole(dim) || (array.isCopy(dim) && array.dims[dim].axes.empty());
     };
-    const auto sameGroups = [&](std::size_t ofInput) { // each device has some of the groups, whole
-        const bool same = input.dims[ofInput].axes == kernel.dims[numbers->kernel.inner].axes;
-        return same && input.isEven(ofInput) && kernel.isEven(numbers->kernel.inner);
+    // Each device has some of the groups, whole, or a part of what one group makes.
+    const auto sameGroups = [&](std::size_t ofInput, std::int64_t ownGroups) {
+        const AxisRefs& ofGroups = input.dims[ofInput].axes;
+        AxisRefs ofKernel = kernel.dims[numbers->kernel.inner].axes;
+        if (ownGroups == 1 && ofKernel.size() > ofGroups.size())
+            ofKernel.resize(ofGroups.size());
+        return ofKernel == ofGroups && input.isEven(ofInput) && kernel.isEven(numbers->kernel.inner);
     };
     pass(input, numbers->input.outer, numbers->result.outer);
     pass(kernel, numbers->kernel.inner, numbers->result.inner);
     if (!isUnsplit(input, features) && input.shape[features] != kernel.shape[numbers->kernel.outer]) {
         const std::int64_t pieces = shardCount(input.dims[features].axes);
-        if (!sameGroups(features) || !isUnsplit(kernel, numbers->kernel.outer)
+        if (!sameGroups(features, featureGroups) || !isUnsplit(kernel, numbers->kernel.outer)
             || featureGroups * pieces * kernel.shape[numbers->kernel.outer] != input.shape[features])
             return site.refuse("its groups of features are split differently");
         featureGroups *= pieces;
@@ -227,10 +234,10 @@ std::optional<Standing> convolutionLemma(Site& site)
     }
     if (batchGroups > 1
         || shape[numbers->result.outer]
-            != (*(site.walk.isSource() ? &site.localResult()
-                                       : &(*site.walk.wholes)[site.op.results[0].at()]))[numbers->result.outer]) {
+            > (*(site.walk.isSource() ? &site.localResult()
+                                      : &(*site.walk.wholes)[site.op.results[0].at()]))[numbers->result.outer]) {
         const std::int64_t pieces = shardCount(input.dims[numbers->input.outer].axes);
-        if (!sameGroups(numbers->input.outer))
+        if (!sameGroups(numbers->input.outer, batchGroups))
             return site.refuse("its groups of the batch are split differently");
         batchGroups *= pieces;
         shape[numbers->result.outer] = site.localResult()[numbers->result.outer];

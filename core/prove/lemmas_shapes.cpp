@@ -263,7 +263,7 @@ std::optional<Standing> regrouped(Site& site, const Shape* claimed, std::optiona
 
 std::string sliceText(std::int64_t start, std::int64_t count, std::int64_t stride)
 {
-    return fmt::format("{}+{}*{}", start, count, stride);
+    return fmt::format("{}+{}*{}", start, count, count > 1 ? stride : 1);
 }
 
 std::string padText(std::int64_t low, std::int64_t high, std::int64_t interior)
@@ -315,7 +315,7 @@ std::optional<Standing> sliceLemma(Site& site, std::size_t)
     for (std::size_t dim = 0; dim < made.dims.size(); ++dim) {
         StandingDim& along = made.dims[dim];
         const std::int64_t local = site.local(0)[dim];
-        if (along.from < 0 || (slice.starts[dim] == 0 && slice.limits[dim] == local && slice.strides[dim] == 1))
+        if (along.from < 0 || site.localResult()[dim] == local)
             continue;
         const auto from = static_cast<std::size_t>(along.from);
         const std::int64_t size = site.walk.globals[made.global].shape[from];
@@ -402,11 +402,8 @@ std::optional<Standing> padLemma(Site& site, std::size_t)
         operand.unclaim(dim);
     }
     // A dimension of one element may be one of the value's own.
-    const Shape& own = site.walk.globals[operand.global].shape;
     const auto isOwn = [&](std::size_t dim) {
-        return operand.shape[dim] == 1 && own.size() == operand.dims.size() && own[dim] == 1
-            && std::none_of(operand.dims.begin(), operand.dims.end(),
-                [&](const StandingDim& along) { return along.from == static_cast<int>(dim); });
+        return operand.shape[dim] == 1 && ownsUnit(site.walk.globals, operand.global, operand.dims, dim);
     };
     bool padsCopies = false;
     for (std::size_t dim = 0; dim < operand.dims.size(); ++dim)
@@ -500,7 +497,7 @@ std::optional<Standing> concatenateLemma(Site& site, std::size_t)
         for (std::size_t other = 0; other < part.dims.size(); ++other)
             isInOrder = isInOrder
                 && (part.dims[other].from == static_cast<int>(other) || (part.isCopy(other) && part.shape[other] == 1));
-        if (isInOrder && !part.isCopy(dim))
+        if (isInOrder && (!part.isCopy(dim) || ownsUnit(site.walk.globals, part.global, part.dims, dim)))
             site.walk.globals.embed(part.global, {global, dim, 0, 1, part.shape[dim], at, kNoGlobal, true});
         at += part.shape[dim];
     }

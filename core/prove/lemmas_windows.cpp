@@ -54,6 +54,25 @@ void tidy(Window& window)
     }
 }
 
+/// The devices have their pieces, and with `isExact` nothing else.
+bool covers(const Window& window, std::int64_t local, std::int64_t size, bool isExact)
+{
+    bool covered = local * static_cast<std::int64_t>(window.size()) >= size;
+    for (std::size_t piece = 0; piece < window.size() && covered; ++piece) {
+        const std::int64_t begin = static_cast<std::int64_t>(piece) * local;
+        const std::int64_t wanted = std::min(local, size - begin);
+        if (wanted <= 0) {
+            covered = !isExact || window[piece].empty();
+            continue;
+        }
+        covered = std::any_of(window[piece].begin(), window[piece].end(), [&](const Run& run) {
+            return run.at <= 0 && run.start - run.at == begin
+                && (isExact ? run.length == wanted && window[piece].size() == 1 : run.at + run.length >= wanted);
+        });
+    }
+    return covered;
+}
+
 /// The standing with this window along a dimension; without one where the devices have their pieces.
 Standing withWindow(
     const Walk& walk, Standing standing, std::size_t dim, AxisRefs axes, Window window, std::int64_t local, GlobalId fill)
@@ -61,14 +80,7 @@ Standing withWindow(
     tidy(window);
     StandingDim& along = standing.dims[dim];
     const std::int64_t size = sizeOf(walk, standing, dim);
-    bool isPlain = local * static_cast<std::int64_t>(window.size()) >= size;
-    for (std::size_t piece = 0; piece < window.size() && isPlain; ++piece) {
-        const std::int64_t begin = static_cast<std::int64_t>(piece) * local;
-        const std::int64_t wanted = std::min(local, size - begin);
-        isPlain = wanted <= 0 || std::any_of(window[piece].begin(), window[piece].end(), [&](const Run& run) {
-            return run.at <= 0 && run.at + run.length >= wanted && run.start - run.at == begin;
-        });
-    }
+    const bool isPlain = covers(window, local, size, true);
     along.axes = std::move(axes);
     along.fill = isPlain ? kNoGlobal : fill;
     along.window = isPlain ? nullptr : std::make_shared<const Window>(std::move(window));
@@ -148,6 +160,22 @@ std::optional<Standing> embedded(
     return withWindow(walk, std::move(made), dim, along.axes, std::move(window), local, kNoGlobal);
 }
 
+/// What a dimension of copies is to be a part of something: pieces of an array of as many copies as is claimed, or the value's own only element.
+Standing placed(const Walk& walk, ValueId value, Standing standing, std::size_t dim)
+{
+    if (standing.dims[dim].from >= 0 || !standing.isWhole())
+        return standing;
+    if (walk.local(value)[dim] == 1 && ownsUnit(walk.globals, standing.global, standing.dims, dim)) {
+        standing.dims[dim].from = static_cast<int>(dim);
+        return standing;
+    }
+    const Framed array = framed(walk, value, standing);
+    if (array.dims[dim].axes.empty() || array.mesh != 0)
+        return standing;
+    const Framed all = filled(walk, array, true);
+    return standingOf(all.global, all.shape, all.dims, all.local, all.mesh);
+}
+
 /// The standing itself, and as values that are made of its elements along a dimension.
 Standings views(const Walk& walk, const Standing& standing, std::size_t dim, std::int64_t local)
 {
@@ -161,7 +189,7 @@ Standings views(const Walk& walk, const Standing& standing, std::size_t dim, std
     return all;
 }
 
-/// What has become a piece of something that the source has.
+/// What has become pieces of something that the source has, or of the value itself with more besides.
 void addViews(const Walk& walk, const Op& op, std::size_t dim, Standings& standings)
 {
     const std::int64_t local = walk.local(op.results[0])[dim];
@@ -169,11 +197,23 @@ void addViews(const Walk& walk, const Op& op, std::size_t dim, Standings& standi
     for (std::size_t i = 0; i < count; ++i) {
         if (!isSplit(standings[i].dims[dim]))
             continue;
+        const StandingDim& along = standings[i].dims[dim];
+        if (along.window && covers(*along.window, local, sizeOf(walk, standings[i], dim), false)) {
+            Standing& plain = standings.emplace_back(Standing(standings[i]));
+            plain.dims[dim].window = nullptr;
+            plain.dims[dim].fill = kNoGlobal;
+            plain.mesh = 0;
+        }
         for (Standing& view : views(walk, Standing(standings[i]), dim, local)) {
             if (!view.dims[dim].window && view.global != standings[i].global)
                 standings.push_back(std::move(view));
         }
     }
+}
+
+const std::vector<Run>& runsOf(const Window& window, std::int64_t piece)
+{
+    return window[window.size() == 1 ? 0 : static_cast<std::size_t>(piece)];
 }
 
 /// slice: every stride-th element of [start, limit) along one dimension.
@@ -240,9 +280,29 @@ Standings slicedWindows(const Walk& walk, const Op& op)
         if (slice.starts[dim] == 0 && slice.strides[dim] == 1 && slice.limits[dim] == local[dim])
             continue;
         made = sliced(walk, made, dim, local[dim], slice.starts[dim], slice.strides[dim], walk.local(op.results[0])[dim]);
-        addViews(walk, op, dim, made);
     }
     return made;
+}
+
+/// pad along a dimension of which each device has a window, or the whole: what is padded is left open, or is the filler.
+std::optional<Standing> paddedWindow(const Walk& walk, const Standing& standing, std::size_t dim, std::int64_t local,
+    std::int64_t after, std::int64_t low, GlobalId filler)
+{
+    const StandingDim& along = standing.dims[dim];
+    if (!hasPlace(walk, standing, dim, local) || after * shardCount(along.axes) > kMostPlaces)
+        return std::nullopt;
+    const Window window = windowOf(walk, standing, dim, local);
+    const std::int64_t first = std::max<std::int64_t>(0, -low);
+    const bool isFull = std::all_of(window.begin(), window.end(), [&](const std::vector<Run>& runs) {
+        std::int64_t length = 0;
+        for (const Run& run : runs)
+            length += run.length;
+        return length == local;
+    });
+    Window moved = movedRuns(window, first, after, std::max<std::int64_t>(0, low));
+    moved = movedRuns(moved, 0, after, 0);
+    return withWindow(
+        walk, standing, dim, along.axes, std::move(moved), after, isFull || along.fill == filler ? filler : kNoGlobal);
 }
 
 Standings paddedWindows(const Walk& walk, const Op& op)
@@ -253,47 +313,32 @@ Standings paddedWindows(const Walk& walk, const Op& op)
     GlobalId filler = kNoGlobal;
     for (const Standing& standing : walk.standings[op.operands[1].at()])
         filler = standing.isUniform() ? standing.global : filler;
-    Standings made;
-    for (Standing standing : walk.standings[op.operands[0].at()]) {
-        bool fits = filler != kNoGlobal && standing.isWhole();
-        for (std::size_t dim = 0; dim < local.size() && fits; ++dim) {
-            const StandingDim along = standing.dims[dim];
-            if (pad.low[dim] == 0 && pad.high[dim] == 0 && pad.interior[dim] == 0)
-                continue;
-            if (!isSplit(along)) {
-                fits = along.from >= 0 && sizeOf(walk, standing, dim) == local[dim];
-                if (fits) {
-                    standing.global = walk.globals.changed(standing.global, fmt::format("pad with {} of", filler),
-                        {static_cast<std::size_t>(along.from), padText(pad.low[dim], pad.high[dim], pad.interior[dim]),
-                            after[dim]},
-                        walk.globals[filler].varies);
-                    standing.dims[dim].fill = kNoGlobal;
-                }
-                continue;
-            }
-            fits = pad.interior[dim] == 0 && hasPlace(walk, standing, dim, local[dim])
-                && after[dim] * shardCount(along.axes) <= kMostPlaces;
-            if (!fits)
-                continue;
-            const Window window = windowOf(walk, standing, dim, local[dim]);
-            const std::int64_t first = std::max<std::int64_t>(0, -pad.low[dim]);
-            const bool isFull = std::all_of(window.begin(), window.end(), [&](const std::vector<Run>& runs) {
-                std::int64_t length = 0;
-                for (const Run& run : runs)
-                    length += run.length;
-                return length == local[dim];
-            });
-            Window moved = movedRuns(window, first, after[dim], std::max<std::int64_t>(0, pad.low[dim]));
-            moved = movedRuns(moved, 0, after[dim], 0);
-            standing = withWindow(walk, standing, dim, along.axes, std::move(moved), after[dim],
-                isFull || along.fill == filler ? filler : kNoGlobal);
-        }
-        if (fits)
-            made.push_back(std::move(standing));
-    }
+    if (filler == kNoGlobal)
+        return {};
+    Standings made = walk.standings[op.operands[0].at()];
+    std::erase_if(made, [](const Standing& standing) { return !standing.isWhole(); });
     for (std::size_t dim = 0; dim < local.size(); ++dim) {
-        if (local[dim] != after[dim])
-            addViews(walk, op, dim, made);
+        if (pad.low[dim] == 0 && pad.high[dim] == 0 && pad.interior[dim] == 0)
+            continue;
+        Standings padded;
+        for (const Standing& before : made) {
+            const Standing standing = placed(walk, op.operands[0], before, dim);
+            const StandingDim& along = standing.dims[dim];
+            const bool isAll = along.from >= 0 && !isSplit(along) && sizeOf(walk, standing, dim) == local[dim];
+            if (isAll) {
+                Standing& larger = padded.emplace_back(standing);
+                larger.global = walk.globals.changed(standing.global, fmt::format("pad with {} of", filler),
+                    {static_cast<std::size_t>(along.from), padText(pad.low[dim], pad.high[dim], pad.interior[dim]), after[dim]},
+                    walk.globals[filler].varies);
+                larger.dims[dim].fill = kNoGlobal;
+            }
+            const bool mayBePart = isSplit(along) || (isAll && !walk.globals[standing.global].embeddings.empty());
+            if (pad.interior[dim] == 0 && mayBePart) {
+                if (auto window = paddedWindow(walk, standing, dim, local[dim], after[dim], pad.low[dim], filler))
+                    padded.push_back(*std::move(window));
+            }
+        }
+        made = std::move(padded);
     }
     return made;
 }
@@ -327,14 +372,11 @@ Standings ownWindows(const Walk& walk, const Op& op)
         Window taken;
         for (std::int64_t piece = 0; piece < shardCount(axes); ++piece) {
             const std::int64_t begin = std::clamp<std::int64_t>((*begins)(piece, 0), 0, local[*cut] - after[*cut]);
-            taken.push_back(
-                movedRuns({window[window.size() == 1 ? 0 : static_cast<std::size_t>(piece)]}, begin, after[*cut], 0)[0]);
+            taken.push_back(movedRuns({runsOf(window, piece)}, begin, after[*cut], 0)[0]);
         }
         made.push_back(
             withWindow(walk, standing, *cut, axes, std::move(taken), after[*cut], along.window ? along.fill : kNoGlobal));
     }
-    if (cut)
-        addViews(walk, op, *cut, made);
     return made;
 }
 
@@ -350,8 +392,9 @@ Standings permutedWindows(const Walk& walk, const Op& op)
         return {};
     const Shape& local = walk.local(op.operands[0]);
     Standings made;
-    for (const Standing& standing : walk.standings[op.operands[0].at()]) {
-        for (std::size_t dim = 0; dim < standing.dims.size(); ++dim) {
+    for (const Standing& whole : walk.standings[op.operands[0].at()]) {
+        for (std::size_t dim = 0; dim < whole.dims.size(); ++dim) {
+            const Standing standing = placed(walk, op.operands[0], whole, dim);
             const StandingDim& along = standing.dims[dim];
             if (!isSplit(along) || along.axes.empty() || !hasPlace(walk, standing, dim, local[dim]))
                 continue;
@@ -378,8 +421,6 @@ Standings permutedWindows(const Walk& walk, const Op& op)
             made.push_back(withWindow(walk, standing, dim, along.axes, std::move(taken), local[dim], kNoGlobal));
         }
     }
-    for (std::size_t dim = 0; dim < local.size(); ++dim)
-        addViews(walk, op, dim, made);
     return made;
 }
 
@@ -401,9 +442,10 @@ Standings viewsOf(const Walk& walk, ValueId value, std::size_t dim)
 {
     Standings all;
     for (const Standing& standing : walk.standings[value.at()]) {
-        if (standing.dims[dim].from < 0)
+        const Standing own = placed(walk, value, standing, dim);
+        if (own.dims[dim].from < 0)
             continue;
-        for (Standing& view : views(walk, standing, dim, walk.local(value)[dim]))
+        for (Standing& view : views(walk, own, dim, walk.local(value)[dim]))
             all.push_back(std::move(view));
     }
     return all;
@@ -422,17 +464,20 @@ Standings selectedWindows(const Walk& walk, const Op& op)
             continue;
         for (const Standing& a : viewsOf(walk, op.operands[1], dim)) {
             const StandingDim& along = a.dims[dim];
-            const bool fits = hasPlace(walk, a, dim, local[dim]) && (mask->axes.empty() || mask->axes == along.axes);
-            if (!fits)
+            const bool isNew = along.axes.empty() && !mask->axes.empty(); // each device takes its own of what all have
+            const bool fits = hasPlace(walk, a, dim, local[dim])
+                && (isNew ? disjoint(mask->axes, placeAxes(a)) : mask->axes.empty() || mask->axes == along.axes);
+            if (!fits || shardCount(mask->axes) * local[dim] > kMostPlaces)
                 continue;
+            const AxisRefs& axes = isNew ? mask->axes : along.axes;
             const Window ofA = windowOf(walk, a, dim, local[dim]);
             const auto chosen = [&](const Window& window, bool value) {
                 Window kept;
-                for (std::size_t piece = 0; piece < window.size(); ++piece) {
+                for (std::int64_t piece = 0; piece < shardCount(axes); ++piece) {
                     auto& runs = kept.emplace_back();
-                    for (const Run& run : window[piece]) {
+                    for (const Run& run : runsOf(window, piece)) {
                         for (std::int64_t i = 0; i < run.length; ++i) {
-                            if (((*mask)(static_cast<std::int64_t>(piece), run.at + i) != 0) == value)
+                            if (((*mask)(piece, run.at + i) != 0) == value)
                                 runs.push_back({run.at + i, 1, run.start + i});
                         }
                     }
@@ -455,19 +500,17 @@ Standings selectedWindows(const Walk& walk, const Op& op)
                         covered += run.length;
                     isFilled = isFilled && ones == covered;
                 }
-                Standings one{withWindow(walk, a, dim, along.axes, kept, local[dim], isFilled ? filler.global : kNoGlobal)};
-                addViews(walk, op, dim, one);
-                for (Standing& standing : one)
-                    made.push_back(std::move(standing));
+                made.push_back(withWindow(walk, a, dim, axes, kept, local[dim], isFilled ? filler.global : kNoGlobal));
             }
             for (const Standing& b : viewsOf(walk, op.operands[2], dim)) {
-                if (!differAlong(a, b, dim) || b.dims[dim].axes != along.axes || !hasPlace(walk, b, dim, local[dim]))
+                if (!differAlong(a, b, dim) || (b.dims[dim].axes != axes && !(isNew && b.dims[dim].axes.empty()))
+                    || !hasPlace(walk, b, dim, local[dim]))
                     continue;
                 Window both = chosen(ofA, true);
                 const Window rest = chosen(windowOf(walk, b, dim, local[dim]), false);
                 for (std::size_t piece = 0; piece < both.size(); ++piece)
                     both[piece].insert(both[piece].end(), rest[piece].begin(), rest[piece].end());
-                made.push_back(withWindow(walk, a, dim, along.axes, std::move(both), local[dim], kNoGlobal));
+                made.push_back(withWindow(walk, a, dim, axes, std::move(both), local[dim], kNoGlobal));
             }
         }
     }
@@ -503,7 +546,6 @@ Standings joinedWindows(const Walk& walk, const Op& op)
         if (fits)
             made.push_back(withWindow(walk, first, dim, first.dims[dim].axes, std::move(joined), local, kNoGlobal));
     }
-    addViews(walk, op, dim, made);
     return made;
 }
 
@@ -545,9 +587,7 @@ Standings reversedWindows(const Walk& walk, const Op& op)
     return made;
 }
 
-} // namespace
-
-Standings windowStandings(const Walk& walk, const Op& op)
+Standings madeWindows(const Walk& walk, const Op& op)
 {
     switch (op.kind) {
     case OpKind::Slice:
@@ -564,22 +604,21 @@ Standings windowStandings(const Walk& walk, const Op& op)
         return joinedWindows(walk, op);
     case OpKind::Reverse:
         return reversedWindows(walk, op);
-    case OpKind::Reshape: { // a copy
-        Standings made;
-        if (walk.local(op.operands[0]) != walk.local(op.results[0]))
-            return made;
-        for (const Standing& standing : walk.standings[op.operands[0].at()]) {
-            for (std::size_t dim = 0; dim < standing.dims.size(); ++dim) {
-                Standings one{standing};
-                addViews(walk, op, dim, one);
-                made.insert(made.end(), one.begin() + 1, one.end());
-            }
-        }
-        return made;
-    }
+    case OpKind::Reshape: // a copy
+        return walk.local(op.operands[0]) == walk.local(op.results[0]) ? walk.standings[op.operands[0].at()] : Standings();
     default:
         return {};
     }
+}
+
+} // namespace
+
+Standings windowStandings(const Walk& walk, const Op& op)
+{
+    Standings made = madeWindows(walk, op);
+    for (std::size_t dim = 0; !made.empty() && dim < made.front().dims.size(); ++dim)
+        addViews(walk, op, dim, made);
+    return made;
 }
 
 } // namespace meshwright

@@ -25,30 +25,35 @@ OpId producerOf(const Function& function, ValueId value)
 }
 
 /// A function of ops of another one: what they need of other ops are its arguments.
-Function cut(const Function& whole, const std::vector<OpId>& ops, const std::vector<ValueId>& arguments,
-    const std::vector<ValueId>& results)
+Function cut(
+    Function made, const std::vector<OpId>& ops, const std::vector<ValueId>& arguments, const std::vector<ValueId>& results)
 {
-    Function made;
+    const BlockId body(std::int32_t{0});
     made.name = "main";
-    Builder builder(made);
-    std::vector<ValueId> mapping(whole.values.size());
-    for (const ValueId argument : arguments) {
-        mapping[argument.at()] = builder.argument(whole[argument].type);
-        made[mapping[argument.at()]].sharding = whole[argument].sharding;
+    made.body() = {arguments, ops, results};
+    made.resultNames.clear();
+    made.resultShardings.clear();
+    made.resultsKept.clear();
+    made.shardingGroups.clear();
+    made.donations.clear();
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        Value& argument = made[arguments[i]];
+        argument.producer = {};
+        argument.block = body;
+        argument.index = i;
     }
-    for (const OpId op : ops)
-        copyOp(builder, whole, op, mapping);
-    std::vector<ValueId> given;
-    for (const ValueId result : results) {
-        given.push_back(mapping[result.at()]);
-        made.resultShardings.push_back(whole[result].sharding);
+    for (const OpId op : ops) {
+        made[op].block = body;
+        for (const ValueId result : made[op].results)
+            made[result].block = body;
     }
-    builder.setResults(std::move(given));
+    for (const ValueId result : results)
+        made.resultShardings.push_back(made[result].sharding);
     for (Value& value : made.values) {
         value.name.clear();
         value.annotation.clear();
     }
-    return made;
+    return compacted(std::move(made));
 }
 
 /// What the blocks of an op use of what is outside of it.
@@ -172,6 +177,16 @@ ProofObstacle Obstacles::at(OpId op, std::string reason) const
     return made;
 }
 
+ProofObstacle Obstacles::noted(OpId op) const
+{
+    const auto inside = m_inside.find(op.at());
+    if (inside == m_inside.end())
+        return at(op, m_reasons.at(op.at()));
+    ProofObstacle made = inside->second;
+    made.reason = fmt::format("in {}: {}", opName(m_device.function[op]), made.reason);
+    return made;
+}
+
 ProofObstacle Obstacles::before(
     ValueId value, const std::string& what, const Standing& wanted, const TensorSharding* layout) const
 {
@@ -194,12 +209,12 @@ ProofObstacle Obstacles::before(
             continue;
         const bool isKnown = !m_device.standings[at.at()].empty();
         // Where pieces begin, and masks, are used as what they are.
-        if (!isKnown && knownNumbers(m_device, at))
+        if (!standsInSource(at) && knownNumbers(m_device, at))
             continue;
         if (!isKnown && isNoted(producer) && (!unknown.valid() || producer.at() < unknown.at()))
             unknown = producer;
         const auto& operands = function[producer].operands;
-        if (isKnown && !standsInSource(at) && !operands.empty()
+        if (isKnown && !isGivenRightly(at) && !operands.empty()
             && std::all_of(operands.begin(), operands.end(), [&](ValueId operand) { return isGivenRightly(operand); })
             && (!strange.valid() || producer.at() < strange.at()))
             strange = producer;
@@ -208,12 +223,9 @@ ProofObstacle Obstacles::before(
             std::for_each(function[body].results.begin(), function[body].results.end(), visit);
     }
     if (unknown.valid()) {
-        if (const auto inside = m_inside.find(unknown.at()); inside != m_inside.end()) {
-            ProofObstacle made = inside->second;
-            made.reason = fmt::format("{}: in {}: {}", what, opName(function[unknown]), made.reason);
-            return made;
-        }
-        return at(unknown, fmt::format("{}: {}", what, reason(unknown)));
+        ProofObstacle made = noted(unknown);
+        made.reason = fmt::format("{}: {}", what, made.reason);
+        return made;
     }
     if (strange.valid())
         return at(strange, fmt::format("{}: the source computes no such value", what));

@@ -22,7 +22,9 @@ public:
     void note(OpId op, const std::string& reason) { m_reasons.emplace(op.at(), reason); }
     void noteInside(OpId op, ProofObstacle inside) { m_inside.emplace(op.at(), std::move(inside)); }
     bool isNoted(OpId op) const { return m_reasons.contains(op.at()); }
-    const std::string& reason(OpId op) const { return m_reasons.at(op.at()); }
+
+    /// What has been noted of an op.
+    ProofObstacle noted(OpId op) const;
 
     /// The first op on the way to a value that stands to nothing, or to nothing that the source has; else the one that makes the value, which is
     /// another one than `wanted`, or lies otherwise than `layout` says. `what` the value is: "result 0".

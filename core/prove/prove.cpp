@@ -38,8 +38,9 @@ public:
     Prover(const Function& source, const DeviceFunction& device, const std::vector<NamedMesh>& meshes)
         : m_live(withoutDeadOps(source))
         , m_source(m_globals, m_live, meshes)
-        , m_device(device)
-        , m_walk(m_globals, device.function, meshes, &device.globalShapes)
+        , m_simpler(withoutBarriers(device))
+        , m_device(m_simpler ? *m_simpler : device)
+        , m_walk(m_globals, m_device.function, meshes, &m_device.globalShapes)
         , m_obstacles(m_source.walk, m_walk)
     {
     }
@@ -71,10 +72,37 @@ private:
         std::size_t next = 0;
     };
 
+    /// Barriers compute nothing. Without them, loops of both functions have only the carries that are needed.
     static Function withoutDeadOps(Function function)
     {
+        std::vector<ValueId> stands(function.values.size()); // of a barrier's result: what it is
+        const auto replace = [&](std::vector<ValueId>& values) {
+            for (ValueId& value : values)
+                value = stands[value.at()].valid() ? stands[value.at()] : value;
+        };
+        forEachOp(function, [&](OpId id) {
+            Op& op = function[id];
+            replace(op.operands);
+            for (std::size_t i = 0; op.kind == OpKind::OptimizationBarrier && i < op.results.size(); ++i)
+                stands[op.results[i].at()] = op.operands[i];
+        });
+        for (Block& block : function.blocks)
+            replace(block.results);
         eraseDeadOps(function);
         return function;
+    }
+
+    static bool hasBarriers(const Function& function)
+    {
+        return std::any_of(
+            function.ops.begin(), function.ops.end(), [](const Op& op) { return op.kind == OpKind::OptimizationBarrier; });
+    }
+
+    static std::optional<DeviceFunction> withoutBarriers(const DeviceFunction& device)
+    {
+        if (!hasBarriers(device.function))
+            return std::nullopt;
+        return DeviceFunction{withoutDeadOps(device.function), device.globalShapes, {}};
     }
 
     const Function& function() const { return m_device.function; }
@@ -267,7 +295,7 @@ private:
             walkControl(id, cursor);
             // Though nothing that is asked for depends on it, devices that take other ways wait for each other for ever.
             if (m_obstacles.isNoted(id) && mayStall(op))
-                obstacle(m_obstacles.at(id, m_obstacles.reason(id)));
+                obstacle(m_obstacles.noted(id));
         }
     }
 
@@ -296,8 +324,8 @@ private:
         const Op& op = function()[id];
         for (std::size_t result = 0; result < op.results.size(); ++result) {
             Standings made;
+            made = compoundStandings(m_walk, op, result);
             if (result == 0) {
-                made = compoundStandings(m_walk, op);
                 for (Standing& standing : windowStandings(m_walk, op))
                     made.push_back(std::move(standing));
             }
@@ -328,10 +356,20 @@ private:
                 site.operands.push_back(&known[rest % known.size()]);
                 rest /= known.size();
             }
-            if (auto standing = lemma(site, result))
-                made.push_back(*std::move(standing));
-            else
-                m_obstacles.note(id, site.refusal.empty() ? "its lemma gives nothing" : site.refusal);
+            // Copies may be as many as is claimed, or as many as there are.
+            for (const bool usesClaims : {true, false}) {
+                m_walk.usesClaims = usesClaims;
+                m_walk.hasUsedClaims = false;
+                auto standing = lemma(site, result);
+                m_walk.usesClaims = true;
+                const bool isDone = !m_walk.hasUsedClaims || (standing && m_globals[standing->global].isInSource);
+                if (standing)
+                    made.push_back(*std::move(standing));
+                else
+                    m_obstacles.note(id, site.refusal.empty() ? "its lemma gives nothing" : site.refusal);
+                if (isDone)
+                    break;
+            }
         }
     }
 
@@ -489,6 +527,7 @@ private:
     GlobalValues m_globals;
     Function m_live; ///< the source without dead ops
     SourceWalk m_source;
+    std::optional<DeviceFunction> m_simpler; ///< the device function without barriers, if it has some
     const DeviceFunction& m_device;
     Walk m_walk;
     Obstacles m_obstacles;

@@ -13,6 +13,13 @@ namespace meshwright {
 
 std::string Framed::text() const
 {
+    if (!copies.empty()) {
+        std::size_t own = 0;
+        while (own < dims.size() && (dims[own].from == static_cast<int>(own) || (dims[own].from < 0 && shape[own] == 1)))
+            ++own;
+        if (own == dims.size())
+            return copies;
+    }
     std::string text = fmt::format("{}[", global);
     for (std::size_t dim = 0; dim < dims.size(); ++dim)
         text += fmt::format("{}:{} ", shape[dim], dims[dim].from);
@@ -33,7 +40,9 @@ Framed filled(const Walk& walk, Framed array, bool isNeeded)
         return array;
     walk.globals.noteFilled();
     const DType dtype = walk.globals[array.global].dtype;
+    array.copies = array.text();
     array.global = walk.globals.number(filledText(array), array.shape, dtype, walk.globals[array.global].varies);
+    walk.globals[array.global].copies = array.copies;
     for (std::size_t dim = 0; dim < array.dims.size(); ++dim)
         array.dims[dim].from = array.shape[dim] == 1 ? -1 : static_cast<int>(dim);
     return array;
@@ -41,7 +50,8 @@ Framed filled(const Walk& walk, Framed array, bool isNeeded)
 
 Framed framed(const Walk& walk, ValueId value, const Standing& standing)
 {
-    Framed array{standing.global, {}, standing.dims, walk.local(value), standing.partial, standing.kind, standing.mesh};
+    Framed array{standing.global, {}, standing.dims, walk.local(value), standing.partial, standing.kind, standing.mesh,
+        walk.globals[standing.global].copies};
     const bool hasMesh = !standing.isWhole() || !placeAxes(standing).empty();
     for (std::size_t dim = 0; dim < array.dims.size(); ++dim) {
         StandingDim& along = array.dims[dim];
@@ -52,7 +62,8 @@ Framed framed(const Walk& walk, ValueId value, const Standing& standing)
         array.shape.push_back(array.local[dim]);
         along.axes.clear();
         const auto& claimed = walk.function[value].sharding;
-        if (walk.isSource() || !claimed || dim >= claimed->dims.size() || (hasMesh && claimed->mesh != standing.mesh))
+        if (walk.isSource() || !walk.usesClaims || !claimed || dim >= claimed->dims.size()
+            || (hasMesh && claimed->mesh != standing.mesh))
             continue;
         const AxisRefs axes = canonical(claimed->dims[dim].axes);
         const Shape& whole = (*walk.wholes)[value.at()];
@@ -60,6 +71,7 @@ Framed framed(const Walk& walk, ValueId value, const Standing& standing)
             array.shape[dim] = whole[dim];
             array.mesh = claimed->mesh;
             along.axes = axes;
+            walk.hasUsedClaims = walk.hasUsedClaims || !axes.empty();
         }
     }
     return array;
@@ -68,6 +80,13 @@ Framed framed(const Walk& walk, ValueId value, const Standing& standing)
 Framed framed(const Site& site, std::size_t operand)
 {
     return framed(site.walk, site.value(operand), *site.operands[operand]);
+}
+
+bool ownsUnit(const GlobalValues& globals, GlobalId global, const std::vector<StandingDim>& dims, std::size_t dim)
+{
+    const Shape& own = globals[global].shape;
+    return own.size() == dims.size() && own[dim] == 1 && dims[dim].from < 0
+        && std::none_of(dims.begin(), dims.end(), [&](const StandingDim& along) { return along.from == static_cast<int>(dim); });
 }
 
 void adopt(Framed& array, std::size_t dim, const Framed& other, std::size_t otherDim)

@@ -36,6 +36,9 @@ struct Walk {
     const std::vector<NamedMesh>& meshes;
     const std::vector<Shape>* wholes; ///< of the whole arrays, as the partitioner claims, by value; none: the source
     std::vector<Standings> standings; ///< by value; empty: none is known
+    /// Whether `framed` takes copies for as many as the partitioner claims, and whether it has done so where pieces are fewer.
+    mutable bool usesClaims = true;
+    mutable bool hasUsedClaims = false;
 };
 
 /// An op whose operands have been given one standing each.
@@ -65,11 +68,13 @@ struct Framed {
     AxisRefs partial;
     ReduceKind kind = ReduceKind::Sum;
     std::int32_t mesh = 0;
+    std::string copies; ///< of an array of copies (`filled`): the text of what is copied
 
     bool isCopy(std::size_t dim) const { return dims[dim].from < 0; }
     bool isEven(std::size_t dim) const { return !dims[dim].window && local[dim] * shardCount(dims[dim].axes) == shape[dim]; }
     bool isWhole(std::size_t dim) const { return dims[dim].axes.empty() && isEven(dim); }
-    std::string text() const; ///< which elements of which global value
+    std::string
+    text() const; ///< which elements of which global value; the same for an array of copies and for the copies themselves
     /// Copies along a dimension are as many as the device has.
     void unclaim(std::size_t dim)
     {
@@ -87,6 +92,9 @@ Framed filled(const Walk& walk, Framed array, bool isNeeded = false);
 
 Framed framed(const Site& site, std::size_t operand);
 Framed framed(const Walk& walk, ValueId value, const Standing& standing);
+
+/// A local dimension of one element that is a dimension of the global value, though it is not said to be.
+bool ownsUnit(const GlobalValues& globals, GlobalId global, const std::vector<StandingDim>& dims, std::size_t dim);
 
 /// The piece numbers of copies may be chosen: as those of another array along a dimension.
 void adopt(Framed& array, std::size_t dim, const Framed& other, std::size_t otherDim);

@@ -71,7 +71,7 @@ std::vector<Way> ways()
                          "  act.layers: P('data', 'tensor', None)\n"
                          "  act.layers.attention.q: P('data', None, 'tensor', None)\n"
                          "  act.layers.attention: P('data', 'tensor', None)\n";
-    // gpt2's vocabulary is odd: "embedding.w" has an entry of its own.
+    // gpt2's vocabulary is odd: what has it as a dimension has an entry of its own.
     return {{"data", "{data: 8}", entries("'data', None") + rest},
         {"fully sharded", "{fsdp: 8}",
             entries("'fsdp', None") + "    - {path: \"*\", divisible: largest_dim, spec: [fsdp]}\n" + rest},
@@ -79,7 +79,8 @@ std::vector<Way> ways()
         {"data and tensor", "{data: 2, tensor: 4}", entries("'data', None") + tensor + rest},
         {"sequence", "{data: 2, tensor: 4}", entries("'data', None", stream) + tensor + rest},
         {"context", "{data: 2, context: 4}", entries("'data', 'context'") + rest},
-        {"logical axes", "{data: 2, fsdp: 2, tensor: 2}", "  embedding.w: P(None, 'fsdp')\n  rules: maxtext\n"},
+        {"logical axes", "{data: 2, fsdp: 2, tensor: 2}",
+            "  embedding.w: P(None, 'fsdp')\n  act.logits: P(('data', 'fsdp'), None, None)\n  rules: maxtext\n"},
         {"experts", "{data: 2, expert: 4}",
             entries("'data', None") + "    - {path: \"*experts.up.w\", spec: [null, expert, null, null]}\n"
                 + "    - {path: \"*experts.gate.w\", spec: [null, expert, null, null]}\n"
@@ -87,8 +88,25 @@ std::vector<Way> ways()
             true}};
 }
 
-/// Programs of the goldens that are not proved, by their ids: none may be missing here, and none of them proved.
-const std::map<std::string, std::string> kUnproved = {};
+/// Programs of the goldens that are not proved, and why. One that is proved must not be here.
+const std::map<std::string, std::string> kUnproved = {
+    {"propagation-b21449fb", "only a rule of propagation says what its custom call does"},
+    {"propagation-83eecfaf", "only a rule of propagation says what its custom call does"},
+    {"propagation-4e4c7175", "only a rule of propagation says what its custom call does"},
+    {"propagation-d5d4ae38", "nothing is known of its opaque op"},
+    {"propagation-8f3c86ee", "nothing is known of its opaque op"},
+    {"propagation-db847871", "each device draws its own piece of an unknown generator's numbers"},
+    {"insert_reshards-5db430ec", "its collective takes several arrays"},
+    {"insert_reshards-14881e93", "its collective takes several arrays"},
+    {"insert_reshards-f76db52a", "its collective_broadcast takes pieces"},
+    {"insert_reshards-69e35323", "its matrices are split"},
+    {"insert_reshards-87f0ad26", "its matrices are split"},
+    {"insert_reshards-f619217e", "it looks for the largest elements of pieces"},
+    {"insert_reshards-faea4bc9", "it looks for the largest elements of pieces"},
+    {"insert_reshards-fd563eb2", "it joins three overlapping parts of one array along a split dimension"},
+    {"insert_reshards-c7abee30", "its groups of the batch are split over more axes than there are groups"},
+    {"insert_reshards-8ed6759e", "it looks for the largest elements of pieces"},
+};
 
 Result<PartitionedProgram> partitioned(Program program)
 {
@@ -203,6 +221,11 @@ void TestProveModels::goldens()
     const auto made = partitioned(std::move(program));
     if (!made)
         QSKIP(describe(made.error()).c_str());
+    if (const auto known = kUnproved.find(QTest::currentDataTag()); known != kUnproved.end()) {
+        addOps(made->device, m_met);
+        QVERIFY2(!prove(made->propagated, made->device).isProved(), "it is proved: take it out of the list");
+        QSKIP(known->second.c_str());
+    }
     judge(*made);
 }
 
