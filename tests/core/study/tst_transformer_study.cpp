@@ -159,6 +159,8 @@ void TestTransformerStudy::writtenAndRead_data()
     QTest::newRow("choices") << QString(
         "meshwright: 1\nmodel: {transformer: {config: gpt2, attention: plain, loss: {cross_entropy: "
         "{chunks: 8}}}}\nsequence: 1024\nbatch: 4\n");
+    QTest::newRow("kept by name") << QString("meshwright: 1\nmodel: {transformer: {config: gpt2}}\nsequence: 1024\nbatch: 4\n"
+                                             "recompute: {keep: [attention.mixed, ffn.hidden]}\n");
     QTest::newRow("gpt2") << QString("meshwright: 1\nmodel: {transformer: {config: gpt2}}\nsequence: 1024\nbatch: 4\n");
 }
 
@@ -226,7 +228,7 @@ void TestTransformerStudy::problems_data()
     QTest::newRow("experts") << changed("heads: 4", "heads: 4, experts: 2, experts_per_token: 3") << "MW1353 4:87";
     QTest::newRow("capacity") << changed("heads: 4", "heads: 4, capacity_factor: -1") << "MW1352 4:73";
     QTest::newRow("attention") << changed("heads: 4", "heads: 4, attention: flash") << "MW1423 4:67";
-    QTest::newRow("chunks") << changed("heads: 4", "heads: 4, loss: {cross_entropy: {chunks: 5}}") << "MW1352 4:86";
+    QTest::newRow("chunks") << changed("heads: 4", "heads: 4, loss: {cross_entropy: {chunks: 5}}") << "MW1352 4:87";
     QTest::newRow("chunks of what") << changed("heads: 4", "heads: 4, loss: {chunks: 5}") << "MW1421 4:62 MW1420 4:63";
     QTest::newRow("latent attention") << changed("heads: 4", "heads: 4, kv_rank: 3, latent_rotary_dim: 2") << "";
     QTest::newRow("8-bit products") << kGood + "dtype: {parameters: f32, matmul: bf16, fp8: blockwise}\n"
@@ -244,6 +246,9 @@ void TestTransformerStudy::problems_data()
                                       .replace("hidden: 32", "hidden: 1024")
                                << "MW1435 6:8";
     QTest::newRow("recompute") << changed("sequence: 64", "sequence: 64\nrecompute: all") << "MW1423 6:12";
+    QTest::newRow("nothing to keep") << changed("sequence: 64", "sequence: 64\nrecompute: {keep: attention.q}") << "MW1422 6:19";
+    QTest::newRow("a value that is not there")
+        << changed("sequence: 64", "sequence: 64\nrecompute: {keep: [attention.q, attention.w]}") << "MW1423 6:33";
     QTest::newRow("unknown array") << changed("layers.attention: {q.w", "layers.attention: {qq.w") << "MW1429 9:28";
     QTest::newRow("indivisible heads") << changed("heads: 4", "heads: 1") << "MW1104 9:27";
     QTest::newRow("rank") << changed("P(None, None, 'model', None)", "P(None, None, 'model', None, None)") << "MW1101 9:27";

@@ -105,7 +105,7 @@ void TestDeviceCost::attention()
     work.format = MathFormat::Fp32;
     QVERIFY(a100().time(work).computeSeconds > 2.0 * forward);
     const std::string formula = a100().formula(work);
-    QVERIFY2(formula.find("1 TFLOP of fused attention over 2048 keys") != std::string::npos, formula.c_str());
+    QVERIFY2(formula.find("1.00 TFLOP of fused attention over 2048 keys") != std::string::npos, formula.c_str());
 }
 
 void TestDeviceCost::precision()
