@@ -90,6 +90,13 @@ std::vector<ModelArray> transformerActivations(const TransformerModel& model, st
     return arrays;
 }
 
+const std::vector<std::string>& keepableNames()
+{
+    static const std::vector<std::string> kNames = {"attention.input", "attention.q", "attention.k", "attention.v",
+        "attention.mixed", "attention", "ffn.input", "ffn.hidden", "ffn"};
+    return kNames;
+}
+
 std::string layerOutput(const TransformerModel& model, std::int64_t layer)
 {
     const std::vector<LayerRun> runs = layerRuns(model.config);

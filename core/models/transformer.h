@@ -18,6 +18,8 @@ enum class Recompute : std::uint8_t {
     Full, ///< the whole layer, from its input (JAX: nothing_saveable)
     Dots, ///< all but products of matrices (JAX: dots_saveable)
     DotsWithoutBatch, ///< all but products without batch dimensions, so attention's too (JAX: dots_with_no_batch_dims_saveable)
+    DotsAndAttention, ///< all but products of matrices and fused attention (MaxText: minimal_with_context)
+    Named, ///< all but what TransformerModel::kept names (JAX: save_only_these_names)
 };
 
 enum class TokenLookup : std::uint8_t {
@@ -42,6 +44,7 @@ struct TransformerModel {
     Prediction predict = Prediction::EveryToken;
     TokenLookup lookup = TokenLookup::Gather;
     Recompute recompute = Recompute::None;
+    std::vector<std::string> kept = {}; ///< with Recompute::Named: some of keepableNames
     AttentionOp attention = AttentionOp::Fused;
     std::int64_t lossChunks
         = 1; ///< parts of the sequence whose logits are made, and made again, one after the other; they divide it
@@ -77,6 +80,9 @@ struct ModelArray {
 /// - "norm.scale", "norm.bias": before the head
 /// Precondition: no sizeProblems.
 std::vector<ModelArray> transformerParameters(const TransformerModel& model);
+
+/// The values of a layer that may be kept by name: "attention.q", "ffn.hidden", as in transformerActivations behind "act.layers.".
+const std::vector<std::string>& keepableNames();
 
 /// The values inside the program that a constraint may name, of one layer where layers are a loop: "act.embedding" [batch, sequence,
 /// hidden], "act.layers" (a layer's output), "act.layers.attention.input" (normalised), "act.layers.attention.q" [batch, sequence, heads,

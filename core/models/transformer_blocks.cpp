@@ -59,6 +59,10 @@ ValueId TransformerBlocks::named(ValueId value, const std::string& name)
 {
     if (const auto found = m_options.constraints.find(name); found != m_options.constraints.end())
         value = m_builder.constrain(value, found->second.sharding, found->second.origin);
+    const bool isKept = std::any_of(
+        m_model.kept.begin(), m_model.kept.end(), [&](const std::string& kept) { return name.ends_with("." + kept); });
+    if (isKept && m_builder.function()[value].producer.valid())
+        m_kept.insert(m_builder.function()[value].producer);
     return m_builder.named(value, name);
 }
 

@@ -6,6 +6,7 @@
 #include "core/program/builder.h"
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -58,6 +59,8 @@ public:
         const std::string& name);
 
     Region regionOf(OpId op) const;
+    /// True for the op that makes a value which the model keeps by name.
+    bool isKept(OpId op) const { return m_kept.contains(op); }
     /// Ops added from now on stand there.
     void enter(Region region);
 
@@ -106,6 +109,7 @@ private:
     DType m_activation;
     DType m_wide; ///< of products, norms, softmax and loss
     std::vector<std::pair<std::size_t, Region>> m_regions; ///< the first op of each
+    std::set<OpId> m_kept;
 };
 
 } // namespace meshwright

@@ -154,6 +154,15 @@ private:
         return problems;
     }
 
+    /// The product that an op is, or rounds to the activations' type: then that is kept, and the wide sums are not.
+    static const DotAttributes* productOf(const Function& loss, const Op& op)
+    {
+        if (op.kind == OpKind::DotGeneral)
+            return &op.as<DotAttributes>();
+        const OpId rounded = op.kind == OpKind::Convert ? loss[op.operands.front()].producer : OpId();
+        return rounded.valid() && loss[rounded].kind == OpKind::DotGeneral ? &loss[rounded].as<DotAttributes>() : nullptr;
+    }
+
     bool isAgain(const Function& loss, OpId id) const
     {
         const Op& op = loss[id];
@@ -170,9 +179,13 @@ private:
         case Recompute::Full:
             return true;
         case Recompute::Dots:
-            return op.kind != OpKind::DotGeneral;
+            return productOf(loss, op) == nullptr;
         case Recompute::DotsWithoutBatch:
-            return op.kind != OpKind::DotGeneral || !op.as<DotAttributes>().lhsBatch.empty();
+            return productOf(loss, op) == nullptr || !productOf(loss, op)->lhsBatch.empty();
+        case Recompute::DotsAndAttention:
+            return productOf(loss, op) == nullptr && op.kind != OpKind::Attention;
+        case Recompute::Named:
+            return !m_blocks.isKept(id);
         }
         return false;
     }

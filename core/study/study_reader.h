@@ -193,6 +193,7 @@ private:
     bool readSizes(Fields& fields, TransformerConfig& config);
     void completeSizes(Fields& fields, TransformerConfig& config);
     void readTransformerChoices(Fields& fields);
+    void readRecompute(const DocNode& node, TransformerModel& model);
     void readInit(const DocNode& node);
     void readDtype(const DocNode& node);
     void readSharding(const DocNode& node);

@@ -100,9 +100,9 @@ const Words<AttentionOp>& attentionWords()
 
 const Words<Recompute>& recomputeWords()
 {
-    static const Words<Recompute> words
-        = {{"none", Recompute::None}, {"selective", Recompute::Selective}, {"full", Recompute::Full},
-            {"dots_saveable", Recompute::Dots}, {"dots_with_no_batch_dims_saveable", Recompute::DotsWithoutBatch}};
+    static const Words<Recompute> words = {{"none", Recompute::None}, {"selective", Recompute::Selective},
+        {"full", Recompute::Full}, {"dots_saveable", Recompute::Dots},
+        {"dots_with_no_batch_dims_saveable", Recompute::DotsWithoutBatch}, {"minimal_with_context", Recompute::DotsAndAttention}};
     return words;
 }
 
@@ -121,6 +121,12 @@ Problem inStudyWords(Problem problem)
         problem.message = key + problem.message.substr(name.size());
     problem.place.path = name == "sequence" ? name : fmt::format("model.transformer.{}", key);
     return problem;
+}
+
+std::string recomputeText(const TransformerModel& model)
+{
+    return model.recompute == Recompute::Named ? fmt::format("{{keep: [{}]}}", fmt::join(model.kept, ", "))
+                                               : wordOf(recomputeWords(), model.recompute);
 }
 
 std::string transformerText(const TransformerModel& model)

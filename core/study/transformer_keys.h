@@ -41,6 +41,9 @@ std::string wordOf(const Words<T>& words, T value)
 /// the study's words.
 Problem inStudyWords(Problem problem);
 
+/// `selective`, or `{keep: [attention.q, ffn.hidden]}`.
+std::string recomputeText(const TransformerModel& model);
+
 /// `transformer: {..}` with every key that does not have its default, and the keys that must be there. Reading it gives an equal model.
 std::string transformerText(const TransformerModel& model);
 

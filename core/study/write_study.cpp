@@ -47,7 +47,7 @@ std::string modelText(const StudyModel& model)
     }
     if (const auto* transformer = std::get_if<TransformerModel>(&model))
         return fmt::format("model:\n  {}\nsequence: {}\nrecompute: {}\n", transformerText(*transformer), transformer->sequence,
-            wordOf(recomputeWords(), transformer->recompute));
+            recomputeText(*transformer));
     const auto* mlp = std::get_if<MlpModel>(&model);
     assert(mlp != nullptr);
     return fmt::format("model:\n  mlp: {{layers: [{}], activation: {}, bias: {}, loss: {}}}\n", fmt::join(mlp->layers, ", "),

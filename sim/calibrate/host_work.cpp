@@ -2,6 +2,7 @@
 #include "sim/calibrate/host_work.h"
 
 #include "core/kernels/kernel.h"
+#include "core/program/attention.h"
 #include "core/support/checked.h"
 #include "sim/simulate/instruction_work.h"
 
@@ -16,6 +17,8 @@
 namespace meshwright::sim {
 
 namespace {
+
+constexpr double kDepth = 512.0; ///< terms of a product between two visits of its result
 
 /// Bytes by how far they are: in reach of a core's own cache, beyond it, in memory.
 using Bytes = std::array<double, 3>;
@@ -188,6 +191,8 @@ private:
         const bool isPass = isTileOp(op.kind);
         if (op.kind == OpKind::DotGeneral) {
             product(work, op, bytes);
+        } else if (isAttention(op)) {
+            attention(work, op, bytes);
         } else if (op.kind == OpKind::Reduce) {
             reduction(work, op);
             add(work, HostCost::ReduceByte, bytes);
@@ -268,11 +273,67 @@ private:
         return lines - rest + (rest == 0.0 ? 0.0 : rest <= small ? small : tile);
     }
 
-    /// As the products of the runtime go about it (core/kernels/panel_product.cpp); others differ in what each thing costs.
+    /// In single precision, as the products of the runtime go about it (core/kernels/panel_product.cpp); others differ in what each thing costs. An operand
+    /// is packed as it lies, or turned across its rows.
+    static void wideProducts(HostWork& work, const MatmulDims& dims, bool turnsLeft, bool turnsRight)
+    {
+        constexpr double kWhole = 1536.0;
+        const auto [batch, m, n, k] = dims;
+        const double results = batch * m * n * std::ceil(k / kDepth);
+        add(work, HostCost::ProductStart, 1.0);
+        add(work, HostCost::ProductPart, batch - 1.0);
+        add(work, HostCost::ProductFlop, 2.0 * batch * inTiles(m, 12.0, 4.0) * inTiles(n, 32.0, 16.0) * k);
+        // The side with fewer lines is packed as a whole, in pieces, and for each of them the other one once more.
+        const double again = std::ceil(std::min(m, n) / kWhole);
+        const auto cost = [](bool isTurned) { return isTurned ? HostCost::ProductTurned : HostCost::ProductCopied; };
+        add(work, cost(turnsLeft), batch * m * k * (m > n ? again : 1.0));
+        add(work, cost(turnsRight), batch * n * k * (m > n ? 1.0 : again));
+        add(work, HostCost::ProductResult, results);
+        add(work, HostCost::ProductEdge, results - results / (m * n) * std::floor(m / 12.0) * 12.0 * std::floor(n / 32.0) * 32.0);
+    }
+
+    static bool isAttention(const Op& op) { return op.kind == OpKind::Attention || op.kind == OpKind::AttentionGrad; }
+
+    /// Products, exponentials and passes over the scores of the blocks that masks leave (core/kernels/attention_kernel.cpp), whatever the type.
+    void attention(HostWork& work, const Op& op, const Bytes& bytes) const
+    {
+        constexpr double kQueries = 256.0;
+        constexpr double kKeys = 512.0;
+        std::vector<TensorType> operands;
+        for (const ValueId operand : op.operands)
+            operands.push_back(typeOf(operand));
+        const AttentionSizes sizes(operands);
+        const double queries = std::min(kQueries, static_cast<double>(sizes.queries));
+        const double keys = std::min(kKeys, static_cast<double>(sizes.keys));
+        if (queries <= 0.0 || keys <= 0.0)
+            return;
+        const AttentionWork known = attentionWork(m_function, op, operands);
+        const double seen = std::min(static_cast<double>(sizes.keys), known.keys + keys / 2.0); // blocks are skipped as a whole
+        const double blocks = static_cast<double>(sizes.batches() * sizes.groups * sizes.shares)
+            * std::ceil(static_cast<double>(sizes.queries) / queries) * std::ceil(seen / keys);
+        const double scores = blocks * queries * keys;
+        const auto dims = static_cast<double>(sizes.dims);
+        const auto valueDims = static_cast<double>(sizes.valueDims);
+        wideProducts(work, {blocks, queries, keys, dims}, true, true);
+        add(work, HostCost::PassExp, scores);
+        if (!known.isBackward) {
+            wideProducts(work, {blocks, queries, valueDims, keys}, true, false);
+            add(work, HostCost::ReduceRowOther, scores);
+            add(work, HostCost::ReduceRowElement, scores);
+            add(work, HostCost::PassSimple, 3.0 * scores); // scaled, masked, shifted
+        } else {
+            wideProducts(work, {blocks, queries, keys, valueDims}, true, true);
+            wideProducts(work, {blocks, keys, valueDims, queries}, false, false);
+            wideProducts(work, {blocks, keys, dims, queries}, false, false);
+            wideProducts(work, {blocks, queries, dims, keys}, true, false);
+            add(work, HostCost::PassSimple, 6.0 * scores);
+        }
+        add(work, HostCost::ProductFar, bytes[1] + bytes[2]);
+        add(work, HostCost::ProductMemory, bytes[2]);
+    }
+
     void product(HostWork& work, const Op& op, const Bytes& bytes)
     {
-        constexpr double kDepth = 512.0;
-        constexpr double kWhole = 1536.0;
         const auto& attributes = op.as<DotAttributes>();
         const TensorType& lhs = typeOf(op.operands[0]);
         const TensorType& rhs = typeOf(op.operands[1]);
@@ -289,20 +350,10 @@ private:
             add(work, HostCost::NarrowElement, batch * (m + n) * k);
             add(work, HostCost::NarrowResult, results);
         } else {
-            add(work, HostCost::ProductStart, 1.0);
-            add(work, HostCost::ProductPart, batch - 1.0);
-            add(work, HostCost::ProductFlop, 2.0 * batch * inTiles(m, 12.0, 4.0) * inTiles(n, 32.0, 16.0) * k);
-            // The side with fewer lines is packed as a whole, in pieces, and for each of them the other one once more.
-            const double again = std::ceil(std::min(m, n) / kWhole);
-            const auto cost = [](const std::vector<std::size_t>& contracting, const TensorType& type) {
-                return !contracting.empty() && contracting.back() + 1 == type.shape.size() ? HostCost::ProductTurned
-                                                                                           : HostCost::ProductCopied;
+            const auto isTurned = [](const std::vector<std::size_t>& contracting, const TensorType& type) {
+                return !contracting.empty() && contracting.back() + 1 == type.shape.size();
             };
-            add(work, cost(attributes.lhsContracting, lhs), batch * m * k * (m > n ? again : 1.0));
-            add(work, cost(attributes.rhsContracting, rhs), batch * n * k * (m > n ? 1.0 : again));
-            add(work, HostCost::ProductResult, results);
-            add(work, HostCost::ProductEdge,
-                results - results / (m * n) * std::floor(m / 12.0) * 12.0 * std::floor(n / 32.0) * 32.0);
+            wideProducts(work, dims, isTurned(attributes.lhsContracting, lhs), isTurned(attributes.rhsContracting, rhs));
         }
         const HostCost far = isNarrow ? HostCost::NarrowFar : HostCost::ProductFar;
         add(work, far, bytes[1] + bytes[2]);
@@ -441,7 +492,7 @@ HostClass hostClassOf(const Function& function, const Instruction& instruction)
     const Op& op = function[instruction.ops.back()];
     if (isCollective(op.kind))
         return HostClass::Collectives;
-    if (op.kind == OpKind::DotGeneral)
+    if (op.kind == OpKind::DotGeneral || op.kind == OpKind::Attention || op.kind == OpKind::AttentionGrad)
         return HostClass::Products;
     if (op.phase == Phase::Update)
         return HostClass::Optimizer;

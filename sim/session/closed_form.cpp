@@ -20,21 +20,32 @@ namespace {
 
 using Axes = std::set<std::string>;
 
-const char* policyOf(Recompute recompute)
+Recomputation againOf(const TransformerModel& model)
 {
-    switch (recompute) {
+    switch (model.recompute) {
     case Recompute::None:
-        return "none";
+        return {};
     case Recompute::Selective:
-        return "selective";
+        return *recomputationOf("selective");
     case Recompute::Full:
-        return "full";
+        return *recomputationOf("full");
     case Recompute::Dots:
-        return "minimal_with_context";
+    case Recompute::DotsAndAttention:
+        return *recomputationOf("minimal_with_context");
     case Recompute::DotsWithoutBatch:
-        return "minimal";
+        return *recomputationOf("minimal");
+    case Recompute::Named:
+        break;
     }
-    return "none";
+    const auto again
+        = [&](const char* name) { return std::find(model.kept.begin(), model.kept.end(), name) == model.kept.end() ? 1.0 : 0.0; };
+    Recomputation named = *recomputationOf("full");
+    named.qkv = (again("attention.q") + again("attention.k") + again("attention.v")) / 3.0;
+    named.attention = again("attention.mixed");
+    named.attentionOut = again("attention");
+    named.ffnOut = again("ffn");
+    named.layerInputOnly = model.kept.empty();
+    return named;
 }
 
 /// What a study's specs do with the axes of its mesh.
@@ -191,7 +202,7 @@ Result<TrainingPlan> planOf(const Study& study)
     plan.work.activationFormat = bytesPerElement(work.format) >= 2.0 ? work.format : MathFormat::Bf16;
     plan.work.recipe = work.recipe;
     plan.work.microbatch = static_cast<double>(study.batch / (layout.dp * study.pipeline.microbatches));
-    plan.work.recompute = *recomputationOf(policyOf(model.recompute));
+    plan.work.recompute = againOf(model);
     return plan;
 }
 

@@ -494,6 +494,10 @@ void TestTransformer::recomputation_data()
         QTest::newRow(qPrintable(QString("dots without batch%1").arg(form))) << Recompute::DotsWithoutBatch << unrolled << kPlain;
         QTest::newRow(qPrintable(QString("full, fused%1").arg(form))) << Recompute::Full << unrolled << AttentionOp::Fused;
         QTest::newRow(qPrintable(QString("dots, fused%1").arg(form))) << Recompute::Dots << unrolled << AttentionOp::Fused;
+        QTest::newRow(qPrintable(QString("all but dots and attention%1").arg(form)))
+            << Recompute::DotsAndAttention << unrolled << AttentionOp::Fused;
+        QTest::newRow(qPrintable(QString("all but what is named%1").arg(form)))
+            << Recompute::Named << unrolled << AttentionOp::Fused;
     }
 }
 
@@ -508,6 +512,8 @@ void TestTransformer::recomputation()
     model.attention = attention;
     const Program all = programOf(model);
     model.recompute = recompute;
+    if (recompute == Recompute::Named)
+        model.kept = {"attention.mixed", "ffn.hidden"};
     const Program program = programOf(model);
     const std::vector<HostArray> arguments = argumentsOf(*all.find("loss"), model.config.vocabulary);
     const std::vector<HostArray> expected = gradientsOf(all, arguments);
@@ -517,12 +523,18 @@ void TestTransformer::recomputation()
     QVERIFY(residualBytes(program) < residualBytes(all));
     const int dots = dotsOf(*program.find("loss.bwd"));
     const int without = dotsOf(*all.find("loss.bwd"));
-    if (recompute == Recompute::Dots)
+    if (recompute == Recompute::Dots || recompute == Recompute::DotsAndAttention)
         QCOMPARE(dots, without);
     else
         QVERIFY(dots > without);
-    const bool isFused = attention == AttentionOp::Fused;
-    QCOMPARE(countOf(*program.find("loss.bwd"), OpKind::Attention), !isFused ? 0 : unrolled ? 2 : 1);
+    const bool isAgain = attention == AttentionOp::Fused && (recompute == Recompute::Dots || recompute == Recompute::Full);
+    QCOMPARE(countOf(*program.find("loss.bwd"), OpKind::Attention), !isAgain ? 0 : unrolled ? 2 : 1);
+    if (recompute == Recompute::Named) { // what attention makes of the values, its sums, and the width of the other block
+        std::int64_t kept = 3 * 5 * (8 + 2 + 12) * 4 * 2;
+        model.kept = {};
+        kept += residualBytes(programOf(model));
+        QCOMPARE(residualBytes(program), kept);
+    }
     if (recompute != Recompute::Full)
         return;
     // Of a layer only its input is left.

@@ -178,6 +178,8 @@ void TestTransformerStudy::writtenAndRead_data()
     QTest::newRow("choices") << QString(
         "meshwright: 1\nmodel: {transformer: {config: gpt2, attention: plain, loss: {cross_entropy: "
         "{chunks: 8}}}}\nsequence: 1024\nbatch: 4\n");
+    QTest::newRow("kept by name") << QString("meshwright: 1\nmodel: {transformer: {config: gpt2}}\nsequence: 1024\nbatch: 4\n"
+                                             "recompute: {keep: [attention.mixed, ffn.hidden]}\n");
     QTest::newRow("gpt2") << QString("meshwright: 1\nmodel: {transformer: {config: gpt2}}\nsequence: 1024\nbatch: 4\n");
 }
 
@@ -263,6 +265,9 @@ void TestTransformerStudy::problems_data()
                                       .replace("hidden: 32", "hidden: 1024")
                                << "MW1435 6:8";
     QTest::newRow("recompute") << changed("sequence: 64", "sequence: 64\nrecompute: all") << "MW1423 6:12";
+    QTest::newRow("nothing to keep") << changed("sequence: 64", "sequence: 64\nrecompute: {keep: attention.q}") << "MW1422 6:19";
+    QTest::newRow("a value that is not there")
+        << changed("sequence: 64", "sequence: 64\nrecompute: {keep: [attention.q, attention.w]}") << "MW1423 6:33";
     QTest::newRow("unknown array") << changed("layers.attention: {q.w", "layers.attention: {qq.w") << "MW1429 9:28";
     QTest::newRow("indivisible heads") << changed("heads: 4", "heads: 1") << "MW1104 9:27";
     QTest::newRow("rank") << changed("P(None, None, 'model', None)", "P(None, None, 'model', None, None)") << "MW1101 9:27";

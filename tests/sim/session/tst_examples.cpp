@@ -202,6 +202,19 @@ void TestExamples::transformerTrainsAsOneDevice_data()
     row("dropout, accumulated, recomputed, sequence parallel",
         "dropout=0.2;train.accumulate=2;recompute=full;sharding={x: [data], y: [data], act.layers: [data, model]}");
     row("every token, recomputed", "model.transformer.predict=every_token;sharding.y=[data];recompute=full");
+    row("plain attention", "model.transformer.attention=plain");
+    row("queries split along the sequence", "sharding={x: [data], y: [data], act.layers.attention.q: [data, model]}");
+    row("heads of one key and value split",
+        "model.transformer={layers: 2, hidden: 16, heads: 4, kv_heads: 1, ffn: 32, vocabulary: 32, predict: last_token, window: "
+        "5, "
+        "window_layers: 1, attention_softcap: 4.0};sharding={x: [data], y: [data], act.layers.attention.q: [data, null, model]}");
+    row("a loss in chunks, vocabulary split",
+        "model.transformer.predict=every_token;model.transformer.loss={cross_entropy: {chunks: 4}};sharding={x: [data], y: "
+        "[data], head.w: [null, model]}");
+    row("a loss in chunks, sequence and accumulated batches split",
+        "model.transformer.predict=every_token;model.transformer.loss={cross_entropy: {chunks: 8}};train.accumulate=2;"
+        "sharding={x: [data], y: [data], act.layers: [data, model]}");
+    row("kept by name", "recompute={keep: [attention.mixed, ffn.hidden]}");
     row("unrolled, grouped queries, rotary",
         "model.transformer={layers: 2, hidden: 16, heads: 4, kv_heads: 2, ffn: 32, gated: true, vocabulary: 32, unroll: true, "
         "predict: last_token};"

@@ -125,6 +125,8 @@ void TestPipelineSettings::asOneDevice_data()
     transformer("recompute: selective, ZB-H1", {"recompute=selective", "pipeline.schedule=zb_h1"});
     transformer(
         "recompute: dots, interleaved", {"recompute=dots_saveable", "pipeline.schedule=interleaved", "pipeline.chunks=2"});
+    transformer(
+        "a loss in chunks", {"model.transformer.predict=every_token", "model.transformer.loss={cross_entropy: {chunks: 4}}"});
     transformer("recompute and dropout", {"recompute=full", "dropout=0.25"});
     transformer(
         "tied, clipped, Adam", {"model.transformer.tied=true", "optimizer={adam: {learning_rate: 0.003, clip_norm: 0.5}}"});
@@ -186,12 +188,16 @@ void TestPipelineSettings::masksDifferBySteps()
 void TestPipelineSettings::recomputedKeepsLess()
 {
     for (const char* dropout : {"dropout=0", "dropout=0.25"}) {
-        const auto bytesOf = [&](const char* recompute) {
-            const Study study = transformerOf(
-                {std::string("recompute=") + recompute, "sequence=32", "model.transformer.attention=plain", dropout});
+        const auto bytesOf = [&](const char* attention, const char* recompute) {
+            const Study study = transformerOf({std::string("recompute=") + recompute, "sequence=32", dropout,
+                std::string("model.transformer.attention=") + attention});
             return plannedDevicePeak(valueOf(trainingPhases(study))).bytes;
         };
-        QVERIFY2(bytesOf("full") < bytesOf("selective") && bytesOf("selective") < bytesOf("none"), dropout);
+        QVERIFY2(bytesOf("plain", "full") < bytesOf("plain", "selective"), dropout);
+        QVERIFY2(bytesOf("plain", "selective") < bytesOf("plain", "none"), dropout);
+        QVERIFY2(bytesOf("fused", "full") < bytesOf("fused", "minimal_with_context"), dropout);
+        QVERIFY2(bytesOf("fused", "minimal_with_context") < bytesOf("fused", "none"), dropout);
+        QVERIFY2(bytesOf("fused", "none") < bytesOf("plain", "none"), dropout);
     }
 }
 

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/study/study_reader.h"
+#include "core/study/transformer_keys.h"
+#include "core/support/file.h"
+#include "core/support/resources.h"
+
+#include <algorithm>
+
+namespace meshwright {
+
+/// The configuration file, relative to the study; a plain name may also be that of a model that comes with Meshwright.
+bool StudyReader::readConfig(const DocNode& node, TransformerConfig& config)
+{
+    const std::string path = "model.transformer.config";
+    const auto name = text(node, path, "the name of a file");
+    if (!name)
+        return false;
+    std::filesystem::path file = study.resolved(*name);
+    if (file == "-")
+        file = "./-"; // a study never waits for the standard input
+    std::error_code error;
+    if (!std::filesystem::exists(file, error) && name->find_first_of("./\\") == std::string::npos) {
+        if (const auto shipped = findResource(fmt::format("models/{}.json", *name)))
+            file = *shipped;
+    }
+    const auto content = readFile(file);
+    std::vector<std::string> notes;
+    auto read = content ? readTransformerConfig(*content, file.string(), &notes) : Result<TransformerConfig>(content.error());
+    if (read) {
+        config = *std::move(read);
+        for (const std::string& note : notes) {
+            Problem& said = problems.emplace_back(
+                Problem{"MW1357", fmt::format("{}: {}", file.filename().string(), note), {}, node.place(path)});
+            said.severity = Severity::Note;
+        }
+        return true;
+    }
+    for (Problem problem : read.error()) {
+        if (problem.place.line == 0) { // the field, if there is one, is in the message
+            problem.message = fmt::format("{}: {}", file.filename().string(), problem.message);
+            problem.place = node.place(path);
+        }
+        problems.push_back(std::move(problem));
+    }
+    return false;
+}
+
+/// False when a value could not be read.
+bool StudyReader::readSizes(Fields& fields, TransformerConfig& config)
+{
+    bool good = true;
+    const auto set = [&](auto value, auto& target) {
+        good = good && value.has_value();
+        target = value.value_or(target);
+    };
+    for (const auto& key : transformerSizes()) {
+        if (const DocNode* node = fields.take(key.key))
+            set(integer(*node, fields.pathOf(key.key)), config.*key.member);
+    }
+    for (const auto& key : transformerNumbers()) {
+        if (const DocNode* node = fields.take(key.key))
+            set(number(*node, fields.pathOf(key.key)), config.*key.member);
+    }
+    for (const auto& key : transformerFlags()) {
+        if (const DocNode* node = fields.take(key.key))
+            set(truth(*node, fields.pathOf(key.key)), config.*key.member);
+    }
+    return good;
+}
+
+namespace {
+
+/// The largest number up to `most` that divides `number`. Preconditions: both >= 1.
+std::int64_t largestDivisor(std::int64_t number, std::int64_t most)
+{
+    constexpr std::int64_t kTried = 1 << 20; // of heads nobody has more
+    std::int64_t divisor = std::min({number, most, kTried});
+    while (number % divisor != 0)
+        --divisor;
+    return divisor;
+}
+
+} // namespace
+
+/// What follows from other sizes where it is not given.
+void StudyReader::completeSizes(Fields& fields, TransformerConfig& config)
+{
+    const auto absent = [&](const char* key) { return fields.take(key) == nullptr; };
+    if (absent("kv_heads"))
+        config.keyValueHeads = config.heads;
+    if (const DocNode* heads = fields.take("heads"); absent("head_dim") && config.heads > 0) {
+        config.headDim = config.hidden / config.heads;
+        if (config.hidden % config.heads != 0 && config.hidden > 0 && heads != nullptr)
+            report("MW1353", fmt::format("a hidden size of {} is not divisible by {} heads", config.hidden, config.heads),
+                fmt::format("use {} heads, or give the size of a head: head_dim: {}", largestDivisor(config.hidden, config.heads),
+                    std::max<std::int64_t>(1, config.headDim)),
+                heads->place(fields.pathOf("heads")), "without head_dim a head has hidden / heads elements")
+                .fixSettings
+                = {fmt::format("{}={}", fields.pathOf("heads"), largestDivisor(config.hidden, config.heads))};
+    }
+    const bool hasDense = config.experts == 0 || config.denseLayers > 0;
+    const std::int64_t usual = config.hidden <= kLargestDimension / 4 ? 4 * config.hidden : config.hidden;
+    if (absent("ffn") && hasDense)
+        config.ffn = usual;
+    if (absent("expert_ffn") && config.experts > 0)
+        config.expertFfn = config.ffn > 0 ? config.ffn : usual;
+}
+
+/// `{cross_entropy: {chunks: 8}}`
+void StudyReader::readLossChunks(const DocNode& node, const std::string& path, std::int64_t& chunks)
+{
+    Fields fields(*this, node, path);
+    if (const DocNode* choices = fields.require("cross_entropy", "write {cross_entropy: {chunks: 8}}")) {
+        Fields inner(*this, *choices, path + ".cross_entropy");
+        if (const DocNode* given = inner.take("chunks"))
+            chunks = integer(*given, path + ".cross_entropy.chunks").value_or(chunks);
+        inner.close();
+    }
+    fields.close();
+}
+
+void StudyReader::readTransformer(const DocNode& node)
+{
+    const std::string path = "model.transformer";
+    Fields fields(*this, node, path);
+    TransformerModel model;
+    std::string name;
+    setText(fields.take("name"), path + ".name", name);
+    bool good = true;
+    if (const DocNode* config = fields.take("config")) {
+        good = readConfig(*config, model.config) && readSizes(fields, model.config);
+    } else {
+        for (const char* key : {"layers", "hidden", "heads", "vocabulary"})
+            good = fields.require(key, "give it, or name a file: transformer: {config: config.json}") != nullptr && good;
+        good = readSizes(fields, model.config) && good;
+        completeSizes(fields, model.config);
+    }
+    if (!name.empty())
+        model.config.name = name;
+    word(fields.take("norm"), path + ".norm", normWords(), model.config.norm);
+    word(fields.take("position"), path + ".position", positionWords(), model.config.position);
+    word(fields.take("activation"), path + ".activation", transformerActivationWords(), model.config.activation);
+    word(fields.take("predict"), path + ".predict", predictionWords(), model.predict);
+    word(fields.take("lookup"), path + ".lookup", lookupWords(), model.lookup);
+    word(fields.take("attention"), path + ".attention", attentionWords(), model.attention);
+    if (const DocNode* loss = fields.take("loss"))
+        readLossChunks(*loss, path + ".loss", model.lossChunks);
+    if (const DocNode* unroll = fields.take("unroll"))
+        model.unrolled = truth(*unroll, path + ".unroll").value_or(false);
+    setNumber(fields.take("capacity_factor"), path + ".capacity_factor", model.capacityFactor);
+    fields.close();
+    if (good)
+        study.model = std::move(model);
+}
+
+/// `full`, or `{keep: [attention.q, ffn.hidden]}`
+void StudyReader::readRecompute(const DocNode& node, TransformerModel& model)
+{
+    if (node.kind != DocNode::Kind::Map)
+        return word(&node, "recompute", recomputeWords(), model.recompute);
+    Fields fields(*this, node, "recompute");
+    const DocNode* names = fields.require("keep", "name values of a layer: {keep: [attention.q, ffn.hidden]}");
+    fields.close();
+    if (names == nullptr)
+        return;
+    if (names->kind != DocNode::Kind::List)
+        return wrongKind(*names, "recompute.keep", "a list of names of values");
+    model.recompute = Recompute::Named;
+    for (const DocEntry& entry : names->entries) {
+        const auto name = text(entry.value, "recompute.keep", "the name of a value of a layer");
+        if (!name)
+            continue;
+        if (std::find(keepableNames().begin(), keepableNames().end(), *name) == keepableNames().end())
+            unknownName(entry.value, "recompute.keep", keepableNames());
+        else
+            model.kept.push_back(*name);
+    }
+}
+
+/// The keys of the study that are for transformers.
+void StudyReader::readTransformerChoices(Fields& fields)
+{
+    const DocNode* sequence = fields.take("sequence");
+    const DocNode* recompute = fields.take("recompute");
+    auto* model = std::get_if<TransformerModel>(&study.model);
+    if (model == nullptr) {
+        for (const auto& [key, given] : {std::pair{"sequence", sequence}, std::pair{"recompute", recompute}}) {
+            if (given != nullptr && study.trains())
+                report(
+                    "MW1490", fmt::format("\"{}\" is for transformers, the model is an MLP", key), "remove it", given->place(key))
+                    .fixSettings
+                    = {std::string(key) + "="};
+        }
+        return;
+    }
+    std::optional<std::int64_t> tokens;
+    if (sequence != nullptr)
+        tokens = integer(*sequence, "sequence");
+    else
+        fields.require("sequence", "add the number of tokens in a row: sequence: 1024");
+    if (recompute != nullptr)
+        readRecompute(*recompute, *model);
+    model->sequence = tokens.value_or(1);
+    if (model->config.position == PositionKind::Learned && model->config.maxPositions == 0)
+        model->config.maxPositions = model->sequence;
+    gaps.sizes = gaps.sizes || !tokens;
+}
+
+} // namespace meshwright
