@@ -366,9 +366,9 @@ private:
             m_blocks.plus(inside[1], m_builder.named(rightCount(m_builder, logits, inside[3]), "accuracy.chunk"))});
         const std::vector<ValueId> sums = m_builder.endRepeat(repeat);
         m_blocks.enter(TransformerBlocks::Region::Outside);
-        m_builder.setResults({lossOf(m_builder.named(sums[0], "loss.sum")), last,
-                                 accuracyOf(m_builder, m_builder.named(sums[1], "accuracy.count"))},
-            {"loss", "predictions", "accuracy"});
+        const ValueId accuracy = accuracyOf(m_builder, m_builder.named(sums[1], "accuracy.count"));
+        const ValueId loss = lossOf(m_builder.named(sums[0], "loss.sum")); // the last op, see recomputedOps
+        m_builder.setResults({loss, last, accuracy}, {"loss", "predictions", "accuracy"});
     }
 
     /// True at the token that is right: as large as the logits.

@@ -29,7 +29,8 @@ Recomputation againOf(const TransformerModel& model)
         return *recomputationOf("selective");
     case Recompute::Full:
         return *recomputationOf("full");
-    case Recompute::Dots:
+    case Recompute::Dots: // fused attention is none of them
+        return *recomputationOf(model.attention == AttentionOp::Fused ? "minimal" : "minimal_with_context");
     case Recompute::DotsAndAttention:
         return *recomputationOf("minimal_with_context");
     case Recompute::DotsWithoutBatch:

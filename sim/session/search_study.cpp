@@ -29,15 +29,23 @@ MathFormat formatOf(DType type)
     }
 }
 
-/// The study's word for a policy; nothing where it has none.
-std::optional<Recompute> recomputeOf(const std::string& policy)
+/// What a study says for a policy.
+struct StudyRecompute {
+    const char* policy;
+    Recompute recompute;
+    std::vector<std::string> kept = {};
+};
+
+/// Nothing where a study has no words for it.
+std::optional<StudyRecompute> recomputeOf(const std::string& policy)
 {
-    for (const auto& [name, value] : {std::pair<const char*, Recompute>{"none", Recompute::None},
-             {"selective", Recompute::Selective}, {"full", Recompute::Full}, {"minimal", Recompute::DotsWithoutBatch}}) {
-        if (policy == name)
-            return value;
-    }
-    return std::nullopt;
+    const StudyRecompute known[] = {{"none", Recompute::None}, {"selective", Recompute::Selective}, {"full", Recompute::Full},
+        {"minimal", Recompute::DotsWithoutBatch}, {"minimal_with_context", Recompute::DotsAndAttention},
+        {"save_dot_except_mlp", Recompute::Named, {"attention.q", "attention.k", "attention.v", "attention"}},
+        {"save_qkv_proj", Recompute::Named, {"attention.q", "attention.k", "attention.v"}},
+        {"save_out_proj", Recompute::Named, {"attention"}}};
+    const auto found = std::find_if(std::begin(known), std::end(known), [&](const auto& one) { return one.policy == policy; });
+    return found == std::end(known) ? std::nullopt : std::optional(*found);
 }
 
 constexpr std::size_t kSimulatedPlans = 8;
@@ -271,7 +279,8 @@ Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, con
     const auto recompute = recomputeOf(plan.recompute);
     if (!recompute)
         return Problem{"MW1754", fmt::format("a study cannot express recompute={}", plan.recompute),
-            "search with --fix recompute=full, none, selective or minimal"};
+            "search with --fix recompute=full, none, selective, minimal, minimal_with_context, save_dot_except_mlp, "
+            "save_qkv_proj or save_out_proj"};
     if (machine.cluster.slices > 1)
         return Problem{"MW1754", "a study cannot express several slices", "search on one slice, or read the plan as JSON"};
     Study study;
@@ -294,7 +303,8 @@ Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, con
     TransformerModel model;
     model.config = work.model;
     model.sequence = work.sequence;
-    model.recompute = *recompute;
+    model.recompute = recompute->recompute;
+    model.kept = recompute->kept;
     study.model = model;
     study.batch = work.globalBatch;
     study.parameterType = DType::F32;

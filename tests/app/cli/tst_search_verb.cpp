@@ -177,7 +177,7 @@ void TestSearchVerb::faults_data()
                                 << QByteArray("MW1903");
     QTest::newRow("slice too large") << model + QStringList{"--hw", "v5e-1024", "--tokens", "1M"} << 3 << QByteArray("MW1747");
     QTest::newRow("offloaded plan as a study") << model
-            + QStringList{"--hw", "v5e-64", "--tokens", "1M", "--fix", "recompute=save_qkv_proj", "-o",
+            + QStringList{"--hw", "v5e-64", "--tokens", "1M", "--fix", "recompute=qkv_proj_offloaded", "-o",
                 QDir::tempPath() + "/a plan that is not written.yaml"}
                                                << 3 << QByteArray("MW1754");
     QTest::newRow("impossible mesh") << model + QStringList{"--hw", "h100x8", "--tokens", "1M", "--fix", "tensor=7"} << 4
