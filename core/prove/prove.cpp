@@ -436,7 +436,7 @@ private:
                 give(body.arguments[i], m_walk.standings[op.operands[i].at()]);
                 continue;
             }
-            const std::string why
+            std::string why
                 = assume(body.arguments[i], control.arguments[0][i], op.operands[i], control.operands[i], i >= repeat.carries);
             if (!why.empty())
                 return why;
@@ -475,7 +475,7 @@ private:
                     give(body.arguments[i], m_walk.standings[op.operands[i].at()]);
                     continue;
                 }
-                const std::string why
+                std::string why
                     = assume(body.arguments[i], control.arguments[block][i], op.operands[i], control.operands[i], false);
                 if (!why.empty())
                     return why;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/diagnose/explain_message.h"
+#include "core/diagnose/layout_change.h"
 #include "core/diagnose/log_text.h"
 #include "core/support/text.h"
 #include "tests/test_class.h"
@@ -36,6 +37,7 @@ private Q_SLOTS:
     void hostile();
     void fitsTheTerminal();
     void lines();
+    void slicesMoveNothing();
 
 private:
     std::set<std::string> m_seen;
@@ -668,6 +670,18 @@ void TestExplainMessage::lines()
     const MessagePart part(log, 2, 6);
     QCOMPARE(part.find("de").value(), std::size_t{1});
     QVERIFY(!part.has("ab"));
+}
+
+/// A whole array becomes split: each device keeps a part of what it has.
+void TestExplainMessage::slicesMoveNothing()
+{
+    const Mesh mesh = tests::meshOf("x=4");
+    const auto change
+        = planChange({mesh, false, TensorSharding::replicatedOf(2), tests::shardingOf("P('x', None)", 2, mesh)}, std::nullopt);
+    QVERIFY(change);
+    QCOMPARE(change->cheapest.steps.size(), std::size_t{1});
+    QCOMPARE(movedBytes(change->cheapest), std::int64_t{0});
+    QCOMPARE(tests::text(amountText(movedBytes(change->cheapest), *change)), "nothing");
 }
 
 MESHWRIGHT_TEST(TestExplainMessage)

@@ -24,6 +24,7 @@ private Q_SLOTS:
     void programs();
     void fixedPrograms_data();
     void fixedPrograms();
+    void noFixBringsAnotherFinding();
     void manualComputations_data();
     void manualComputations();
     void examples_data();
@@ -390,6 +391,24 @@ void TestLints::examples()
     const Problems problems = lintsOf(*study);
     const QString expected = path.endsWith("replicated.yaml") ? "MW1270" : "";
     QVERIFY2(idsOf(problems) == expected, qPrintable(tests::text(describe(problems))));
+}
+
+/// Over both axes the batch would have to be gathered for the reshape: the axis that nothing uses stays as it is.
+void TestLints::noFixBringsAnotherFinding()
+{
+    const QByteArray text
+        = "module @m {\n  sdy.mesh @mesh = <[\"a\"=4, \"b\"=2]>\n  func.func public @main(%x: tensor<8x6xf32> {sdy.sharding = "
+          "#sdy.sharding<@mesh, [{\"a\"}, {}]>}) -> tensor<3x4x4xf32> {\n    %0 = stablehlo.reshape %x : (tensor<8x6xf32>) -> "
+          "tensor<4x3x4xf32>\n    %1 = stablehlo.transpose %0, dims = [1, 0, 2] : (tensor<4x3x4xf32>) -> tensor<3x4x4xf32>\n    "
+          "return %1 : tensor<3x4x4xf32>\n  }\n}\n";
+    for (const auto& [batch, ids] : {std::pair("{\"a\"}", "MW1270"), std::pair("{\"a\", \"b\"}", "MW1278")}) {
+        const auto program = readProgram(QByteArray(text).replace("{\"a\"}", batch).toStdString(), "program.mlir");
+        QVERIFY2(program, qPrintable(tests::described(program)));
+        const auto partitioned = propagateAndPartition(*program);
+        QVERIFY2(partitioned, qPrintable(tests::described(partitioned)));
+        QCOMPARE(idsOf(lintProgram(*partitioned)), ids);
+        QVERIFY(fixedProgram(*program).fixed.empty());
+    }
 }
 
 MESHWRIGHT_TEST(TestLints)

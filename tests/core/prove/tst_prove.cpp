@@ -167,6 +167,20 @@ constexpr FaultyPair kPairs[] = {
         "%1 = stablehlo.cosine %0 " S("{\"t\"}, {}") " : tensor<4x4xf32>\nreturn %1 : tensor<4x4xf32>",
         "sdy.all_slice [{\"t\"}, {}] %table out_sharding=<@mesh, [{\"t\"}, {}]> : (tensor<8x4xf32>) -> tensor<4x4xf32>",
         "stablehlo.slice %table [0:4, 0:4] " S("{\"t\"}, {}") " : (tensor<8x4xf32>) -> tensor<4x4xf32>", "slice"},
+    {"random bits of a piece of the state", "(%k: tensor<2xui64> " A("{\"t\"}") ") -> (tensor<4xui32> " A("{}") ")",
+        "%n, %b = stablehlo.rng_bit_generator %k, algorithm = THREE_FRY : (tensor<2xui64>) -> (tensor<2xui64>, tensor<4xui32>)\n"
+        "return %b : tensor<4xui32>",
+        "(%k: tensor<1xui64> " A("{\"t\"}") ") -> (tensor<4xui32> " A("{}") ")",
+        "%0 = sdy.all_gather [{\"t\"}] %k out_sharding=<@mesh, [{}]> : (tensor<1xui64>) -> tensor<2xui64>\n"
+        "%n, %b = stablehlo.rng_bit_generator %0, algorithm = THREE_FRY {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>, "
+        "<@mesh, [{}]>]>} : (tensor<2xui64>) -> (tensor<2xui64>, tensor<4xui32>)\nreturn %b : tensor<4xui32>",
+        "%0, algorithm = THREE_FRY {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>, <@mesh, [{}]>]>} : (tensor<2xui64>) "
+        "-> "
+        "(tensor<2xui64>,",
+        "%k, algorithm = THREE_FRY {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{\"t\"}]>, <@mesh, [{}]>]>} : "
+        "(tensor<1xui64>) "
+        "-> (tensor<1xui64>,",
+        "stablehlo.rng_bit_generator"},
     {"loss of a microbatch that is averaged twice", "(%l: tensor<8xf32> " A("{\"d\"}") ") -> (tensor<f32> " A("") ")",
         "%z = stablehlo.constant dense<0.0> : tensor<f32>\n%n = stablehlo.constant dense<8.0> : tensor<f32>\n"
         "%0 = stablehlo.reduce(%l init: %z) applies stablehlo.add across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> "

@@ -462,7 +462,9 @@ void TestExecutor::countsAndTimelines()
         // All devices do the same, so they need the same memory, and no more than was planned.
         std::map<std::int64_t, std::vector<std::int64_t>> used;
         for (const MemoryUse& point : timeline.memory()) {
-            QVERIFY(point.seconds >= 0.0 && point.seconds <= timeline.endSeconds() + 1e-3);
+            QVERIFY(point.seconds >= 0.0);
+            if (timeline.clock() == Clock::Virtual) // others may make a device wait behind its last slice
+                QVERIFY(point.seconds <= timeline.endSeconds() + 1e-9);
             used[point.device].push_back(point.bytes);
         }
         QCOMPARE(used.size(), std::size_t{8});

@@ -312,6 +312,13 @@ void TestChakraReplay::collectivesTakeTheNetwork()
     const auto all = [&](std::int64_t type) { return secondsOf(std::vector<Rank>(8, Rank().collective(type, kBytes))); };
     QVERIFY(near(all(0), alone(CollectiveKind::AllReduce, kBytes)));
     QVERIFY(near(all(2), alone(CollectiveKind::AllGather, 8 * kBytes)));
+    // A trace says what a rank puts in, a report what it has in the end.
+    const auto bytes = [&](std::int64_t type) {
+        const ReplayedStep step = valueOf(replayed(std::vector<Rank>(8, Rank().collective(type, kBytes)), {}, nullptr));
+        return step.simulation.collectives.front().use.payloadBytes;
+    };
+    QCOMPARE(bytes(2), 8 * kBytes);
+    QCOMPARE(bytes(0), kBytes);
     QVERIFY(near(all(5), alone(CollectiveKind::Broadcast, kBytes)));
     QVERIFY(near(all(1), all(5)));
     QVERIFY(near(all(6), alone(CollectiveKind::AllToAll, kBytes)));
