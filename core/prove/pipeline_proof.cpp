@@ -351,7 +351,7 @@ private:
     {
         if (!whole.empty()) {
             const TensorSharding layout = overMicrobatches(*function()[value].sharding);
-            const ValueId rows = m_builder.add(OpKind::OptimizationBarrier, {value});
+            const ValueId rows = m_builder.add(OpKind::Reshape, {value}, ReshapeAttributes{function()[value].type.shape});
             function()[rows].sharding = layout;
             note(rows, whole);
             return rows;

@@ -95,7 +95,6 @@ const std::map<std::string, std::string> kUnproved = {
     {"propagation-4e4c7175", "only a rule of propagation says what its custom call does"},
     {"propagation-d5d4ae38", "nothing is known of its opaque op"},
     {"propagation-8f3c86ee", "nothing is known of its opaque op"},
-    {"propagation-db847871", "each device draws its own piece of an unknown generator's numbers"},
     {"insert_reshards-5db430ec", "its collective takes several arrays"},
     {"insert_reshards-14881e93", "its collective takes several arrays"},
     {"insert_reshards-f76db52a", "its collective_broadcast takes pieces"},
