@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/simulate/instruction_work.h"
 
-#include "core/kernels/host_array.h"
 #include "core/program/attention.h"
 #include "core/program/transform.h"
 #include "core/support/text.h"
@@ -9,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace meshwright::sim {
 
@@ -45,7 +45,7 @@ double keysSeen(std::int64_t queries, std::int64_t keys, std::int64_t window)
     return sumTo(near) - sumTo(before) + static_cast<double>(window) * static_cast<double>(keys - near);
 }
 
-/// The numbers that a scalar is: one, or in a loop one for each round. Empty: they are not known.
+/// The numbers that a scalar, an i32, is: one, or in a loop one for each round. Empty: they are not known.
 std::vector<double> knownScalars(const Function& function, ValueId scalar)
 {
     OpId producer = function[scalar].producer;
@@ -68,7 +68,13 @@ std::vector<double> knownScalars(const Function& function, ValueId scalar)
     if (constant.data.isElided())
         return {};
     const auto& bytes = *std::get<std::shared_ptr<const std::string>>(constant.data.value);
-    return HostArray::fromBytes(constant.type, std::as_bytes(std::span(bytes))).values();
+    std::vector<double> numbers;
+    for (std::size_t at = 0; at + sizeof(std::int32_t) <= bytes.size(); at += sizeof(std::int32_t)) {
+        std::int32_t number = 0;
+        std::memcpy(&number, bytes.data() + at, sizeof number);
+        numbers.push_back(number);
+    }
+    return numbers;
 }
 
 } // namespace
