@@ -45,7 +45,7 @@ double keysSeen(std::int64_t queries, std::int64_t keys, std::int64_t window)
     return sumTo(near) - sumTo(before) + static_cast<double>(window) * static_cast<double>(keys - near);
 }
 
-/// The numbers that a scalar is: one, or in a loop one for each round. Empty: they are not known.
+/// The numbers that a scalar, an i32, is: one, or in a loop one for each round. Empty: they are not known.
 std::vector<double> knownScalars(const Function& function, ValueId scalar)
 {
     OpId producer = function[scalar].producer;
