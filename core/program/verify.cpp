@@ -65,13 +65,6 @@ private:
         }
         for (const ValueId result : m_function[block].results)
             verifyUse(result, "the end of the block");
-        // Bodies see nothing but their arguments, and nothing outside sees into them.
-        for (const ValueId argument : m_function[block].arguments)
-            m_defined[argument.at()] = false;
-        for (const OpId op : m_function[block].ops) {
-            for (const ValueId result : m_function[op].results)
-                m_defined[result.at()] = false;
-        }
     }
 
     void verifyUse(ValueId value, const std::string& where)

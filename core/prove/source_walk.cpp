@@ -69,9 +69,6 @@ void SourceWalk::walkBlock(BlockId block, Controls& inside)
 
 void SourceWalk::walkOther(const Op& op)
 {
-    std::uint64_t varies = 0;
-    for (const ValueId operand : op.operands)
-        varies |= walk.globals[(*this)[operand].global].varies;
     // On whole arrays a collective is a change of layout.
     const bool isIdentity = isCollective(op.kind) && !op.as<CollectiveAttributes>().pieces;
     for (std::size_t i = 0; i < op.results.size(); ++i) {

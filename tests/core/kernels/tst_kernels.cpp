@@ -675,6 +675,8 @@ void TestKernels::products_data()
     QTest::newRow("batch last") << Shape{7, 9, 3} << Shape{9, 5, 3} << Dims{{2}, {2}, {1}, {0}};
     QTest::newRow("two contracted") << Shape{5, 3, 4} << Shape{3, 4, 6} << Dims{{}, {}, {1, 2}, {0, 1}};
     QTest::newRow("two contracted, orders differ") << Shape{5, 3, 4} << Shape{4, 3, 6} << Dims{{}, {}, {1, 2}, {1, 0}};
+    QTest::newRow("two contracted, the left one's second first")
+        << Shape{5, 3, 4} << Shape{4, 3, 6} << Dims{{}, {}, {2, 1}, {0, 1}};
     QTest::newRow("contracted around a free one") << Shape{3, 5, 4} << Shape{3, 4, 6} << Dims{{}, {}, {0, 2}, {0, 1}};
     QTest::newRow("free ones around") << Shape{2, 4, 3, 5} << Shape{4, 3} << Dims{{}, {}, {1, 2}, {0, 1}};
     QTest::newRow("larger") << Shape{17, 40} << Shape{40, 13} << Dims{{}, {}, {1}, {0}};

@@ -105,6 +105,9 @@ void TestVerify::problems_data()
         "result undefined", [](Function& f) { f.body().results = {ValueId(std::size_t{5})}; }, "MW1305",
         "the end of the block uses %5 before it is defined");
     row(
+        "argument of a body outside", [](Function& f) { f.body().results = {ValueId(std::size_t{3})}; }, "MW1305",
+        "the end of the block uses %3 before it is defined");
+    row(
         "body sees out", [](Function& f) { f.ops[3].operands[1] = ValueId(std::size_t{0}); }, "MW1305",
         "add uses x before it is defined");
     row(

@@ -69,6 +69,8 @@ void TestRule::rule_data()
         "([i, j, k])->([i, k]) {i=2, j=64, k=13} reduction={j}");
     row("transpose", {OpKind::Transpose, TransposeAttributes{{1, 0}}, {f32({2, 3})}, {f32({3, 2})}},
         "([j, i])->([i, j]) {i=3, j=2}");
+    row("transpose that turns", {OpKind::Transpose, TransposeAttributes{{2, 0, 1}}, {f32({2, 3, 4})}, {f32({4, 2, 3})}},
+        "([j, k, i])->([i, j, k]) {i=4, j=2, k=3}");
     row("broadcast", {OpKind::BroadcastInDim, BroadcastAttributes{{2, 64, 13}, {0, 2}}, {f32({1, 13})}, {f32({2, 64, 13})}},
         "([i, l])->([j, k, l]) {i=1, j=2, k=64, l=13}");
     row("iota", {OpKind::Iota, IotaAttributes{f32({4, 6}), 1}, {}, {f32({4, 6})}}, "()->([i, j]) {i=4, j=6}");

@@ -181,6 +181,15 @@ constexpr FaultyPair kPairs[] = {
         "(tensor<1xui64>) "
         "-> (tensor<1xui64>,",
         "stablehlo.rng_bit_generator"},
+    {"result that is split over another axis than it is declared",
+        "(%x: tensor<8xf32> " A("{}") ") -> (tensor<8xf32> " A("{\"t\"}") ")",
+        "%0 = stablehlo.cosine %x : tensor<8xf32>\nreturn %0 : tensor<8xf32>",
+        "(%x: tensor<8xf32> " A("{}") ") -> (tensor<4xf32> " A("{\"t\"}") ")",
+        "%0 = sdy.all_slice [{\"t\"}] %x out_sharding=<@mesh, [{\"t\"}]> : (tensor<8xf32>) -> tensor<4xf32>\n"
+        "%1 = stablehlo.cosine %0 " S("{\"t\"}") " : tensor<4xf32>\nreturn %1 : tensor<4xf32>",
+        "[{\"t\"}] %x out_sharding=<@mesh, [{\"t\"}]> : (tensor<8xf32>) -> tensor<4xf32>\n%1 = stablehlo.cosine %0 " S("{\"t\"}"),
+        "[{\"d\"}] %x out_sharding=<@mesh, [{\"d\"}]> : (tensor<8xf32>) -> tensor<4xf32>\n%1 = stablehlo.cosine %0 " S("{\"d\"}"),
+        ""},
     {"loss of a microbatch that is averaged twice", "(%l: tensor<8xf32> " A("{\"d\"}") ") -> (tensor<f32> " A("") ")",
         "%z = stablehlo.constant dense<0.0> : tensor<f32>\n%n = stablehlo.constant dense<8.0> : tensor<f32>\n"
         "%0 = stablehlo.reduce(%l init: %z) applies stablehlo.add across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> "
