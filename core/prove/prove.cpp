@@ -487,6 +487,10 @@ private:
             const Standing& yield = control.yields[0][resultOf(i)];
             if (!stands(body.results[i], yield, isCarry ? *layout : sliceOf(*layout)))
                 return whyYield(id, body.results[i], i, yield, &*layout);
+        }
+        // Each carry may depend on all: none is shown before all are.
+        for (std::size_t i = 0; i < body.results.size(); ++i) {
+            const auto& layout = function()[i < repeat.carries ? body.arguments[i] : op.results[i]].sharding;
             if (auto standing = laidOut(control.results[resultOf(i)], *layout, op.results[i]))
                 give(op.results[i], {*std::move(standing)});
         }
@@ -531,7 +535,10 @@ private:
             const TensorSharding& layout = *function()[body.arguments[i]].sharding;
             if (!stands(body.results[i], control.yields[1][i], layout))
                 return whyYield(id, body.results[i], i, control.yields[1][i], &layout);
-            if (auto standing = laidOut(control.results[i], layout, op.results[i]))
+        }
+        // Each carry may depend on all: none is shown before all are.
+        for (std::size_t i = 0; i < carries; ++i) {
+            if (auto standing = laidOut(control.results[i], *function()[body.arguments[i]].sharding, op.results[i]))
                 give(op.results[i], {*std::move(standing)});
         }
         return {};

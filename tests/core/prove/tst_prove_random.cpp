@@ -183,6 +183,13 @@ void TestProveRandom::mutantsAreRejected()
             }
             if (verdict.text.starts_with("cannot be loaded")) // the runtime has no such op
                 continue;
+            if (qEnvironmentVariableIsSet("MESHWRIGHT_PROVE_SHOW")) {
+                const std::vector<const Function*> programs{
+                    &on.partitioned.propagated.functions.front(), &on.function().function, &wrong.function};
+                for (const Function* shown : programs)
+                    std::printf("%s\n", writeProgram({on.stage().meshes, {*shown}, {}, {}, {}, {}, {}}).c_str());
+                std::fflush(stdout);
+            }
             return fmt::format("WRONG {} by {}: {}", seed, planted[i].name, verdict.text);
         }
         return answer;
