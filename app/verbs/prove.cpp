@@ -111,7 +111,7 @@ std::string obstacleText(const FunctionProof& function, const ProofObstacle& obs
     if (!obstacle.needs.empty())
         text += fmt::format("    needs  {}\n", obstacle.needs);
     if (const std::string device = cutText(obstacle.device, function.meshes); !device.empty())
-        text += fmt::format("  The shortest program that shows it, of the source:\n{}  .. and of the devices:\n{}",
+        text += fmt::format("  The shortest programs that show it. The source's:\n{}  The devices':\n{}",
             cutText(obstacle.source, function.meshes), device);
     return text;
 }

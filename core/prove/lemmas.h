@@ -87,8 +87,8 @@ std::optional<IndexingDims> numbersOfScatter(const Op& scatter);
 // lemmas_compound.cpp: what several ops do together, every further standing of a result that is known.
 Standings compoundStandings(const Walk& walk, const Op& op, std::size_t result);
 
-/// lemmas_windows.cpp: the same of the first result by windows of split dimensions.
-Standings windowStandings(const Walk& walk, const Op& op);
+/// lemmas_windows.cpp: the same of the first result by windows of split dimensions, and what those that were `made` are pieces of.
+Standings windowStandings(const Walk& walk, const Op& op, Standings made);
 
 std::string sliceText(std::int64_t start, std::int64_t count, std::int64_t stride);
 std::string padText(std::int64_t low, std::int64_t high, std::int64_t interior);

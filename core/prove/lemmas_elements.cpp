@@ -330,17 +330,23 @@ std::optional<Standing> elementwiseLemma(Site& site, std::size_t result)
     }
     if (auto simple = simplified(site, made))
         return simple;
-    std::string text = fmt::format("{} {}", opName(site.op), attributesText(site.walk, site.op));
+    std::string text(opName(site.op));
+    text += ' ';
+    text += attributesText(site.walk, site.op);
     if (result > 0)
         text += fmt::format(" result {}", result);
     std::uint64_t varies = 0;
     for (const Standing* operand : site.operands) {
-        text += fmt::format(" {}[", operand->global);
+        text += ' ';
+        addNumber(text, operand->global);
+        text += '[';
         for (std::size_t dim = 0; dim < rank; ++dim) {
-            if (places[dim] >= 0)
-                text += fmt::format("{} ", operand->dims[dim].from);
+            if (places[dim] >= 0) {
+                addNumber(text, operand->dims[dim].from);
+                text += ' ';
+            }
         }
-        text += "]";
+        text += ']';
         varies |= globals[operand->global].varies;
     }
     made.global = site.walk.globals.number(std::move(text), std::move(shape), site.dtype(result), varies);

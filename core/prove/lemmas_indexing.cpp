@@ -198,7 +198,8 @@ std::optional<Standing> gathered(Site& site, const Standing& indicesStanding, Va
     Shape sizes = gather.sliceSizes;
     std::int32_t mesh = operand.mesh;
     for (std::size_t dim = 0; dim < sizes.size(); ++dim) {
-        if (sizes[dim] == operand.local[dim] && !contains(gather.dims.collapsed, dim) && !contains(gather.dims.operandBatch, dim))
+        if (sizes[dim] == operand.local[dim] && !contains(gather.dims.collapsed, dim) && !contains(gather.dims.operandBatch, dim)
+            && !contains(lookedUp, dim))
             sizes[dim] = operand.shape[dim];
     }
     for (const auto& [to, from] : windowDims(gather.dims, operand.dims.size())) {

@@ -117,41 +117,47 @@ Window movedRuns(const Window& window, std::int64_t first, std::int64_t length, 
     return moved;
 }
 
-/// The value as one that is made of its elements. `local` is the size of the device's dimension.
-std::optional<Standing> embedded(
-    const Walk& walk, const Standing& standing, std::size_t dim, const Embedding& embedding, std::int64_t local)
+/// The value as one that is made of its elements, once or several times: each is where the pieces of that one have it, if they do.
+/// `embeddings` are into one value; `local` is the size of the device's dimension.
+std::optional<Standing> embedded(const Walk& walk, const Standing& standing, std::size_t dim,
+    const std::vector<const Embedding*>& embeddings, std::int64_t local)
 {
     const StandingDim& along = standing.dims[dim];
-    if (static_cast<std::size_t>(along.from) != embedding.dim || embedding.stride != 1)
+    const Embedding& first = *embeddings.front();
+    if (static_cast<std::size_t>(along.from) != first.dim || first.stride != 1)
         return std::nullopt;
     Standing made = standing;
-    made.global = embedding.whole;
-    if (embedding.isOfSeveral) {
-        for (std::size_t d = 0; d < made.dims.size(); ++d) {
-            if (made.dims[d].from >= 0 && made.dims[d].from != static_cast<int>(d))
-                return std::nullopt;
-            if (made.dims[d].from < 0 && walk.globals[embedding.whole].shape[d] != 1)
-                return std::nullopt;
-        }
+    made.global = first.whole;
+    for (std::size_t d = 0; d < made.dims.size() && first.isOfSeveral; ++d) {
+        if (made.dims[d].from >= 0 && made.dims[d].from != static_cast<int>(d))
+            return std::nullopt;
+        if (made.dims[d].from < 0 && walk.globals[first.whole].shape[d] != 1)
+            return std::nullopt;
     }
     Window window;
     std::int64_t piece = 0;
-    const std::int64_t size = walk.globals[embedding.whole].shape[embedding.dim];
+    const std::int64_t size = walk.globals[first.whole].shape[first.dim];
     for (const std::vector<Run>& runs : windowOf(walk, standing, dim, local)) {
         auto& kept = window.emplace_back();
         std::vector<bool> has(static_cast<std::size_t>(local), false);
         for (const Run& run : runs) {
-            for (std::int64_t i = run.at; i < run.at + run.length; ++i)
+            for (std::int64_t i = run.at; i < run.at + run.length; ++i) {
                 has[static_cast<std::size_t>(i)] = true;
-            const std::int64_t begin = std::max(run.start, embedding.start);
-            const std::int64_t end = std::min(run.start + run.length, embedding.start + embedding.count);
-            if (begin < end)
-                kept.push_back({run.at + begin - run.start, end - begin, begin - embedding.start + embedding.at});
+                std::optional<std::int64_t> place;
+                for (const Embedding* embedding : embeddings) {
+                    const std::int64_t element = run.start + i - run.at - embedding->start;
+                    const bool isIn = element >= 0 && element < embedding->count;
+                    if (isIn && (!place || element + embedding->at == piece * local + i))
+                        place = element + embedding->at;
+                }
+                if (place)
+                    kept.push_back({i, 1, *place});
+            }
         }
         // Behind the window lies what the value is padded with.
-        for (std::int64_t i = 0; i < local && embedding.filler != kNoGlobal && along.fill == embedding.filler; ++i) {
+        for (std::int64_t i = 0; i < local && first.filler != kNoGlobal && along.fill == first.filler; ++i) {
             const std::int64_t index = piece * local + i;
-            const bool isFiller = index < size && (index < embedding.at || index >= embedding.at + embedding.count);
+            const bool isFiller = index < size && (index < first.at || index >= first.at + first.count);
             if (!has[static_cast<std::size_t>(i)] && isFiller)
                 kept.push_back({i, 1, index});
         }
@@ -182,8 +188,16 @@ Standings views(const Walk& walk, const Standing& standing, std::size_t dim, std
     Standings all{standing};
     if (!hasPlace(walk, standing, dim, local))
         return all;
-    for (const Embedding& embedding : walk.globals[standing.global].embeddings) {
-        if (auto made = embedded(walk, standing, dim, embedding, local))
+    const std::vector<Embedding>& embeddings = walk.globals[standing.global].embeddings;
+    for (std::size_t i = 0; i < embeddings.size(); ++i) {
+        std::vector<const Embedding*> into{&embeddings[i]};
+        for (std::size_t other = 0; other < embeddings.size(); ++other) {
+            const bool isAlike = other != i && embeddings[other].whole == embeddings[i].whole
+                && embeddings[other].dim == embeddings[i].dim && embeddings[other].stride == embeddings[i].stride;
+            if (isAlike)
+                into.push_back(&embeddings[other]);
+        }
+        if (auto made = embedded(walk, standing, dim, into, local))
             all.push_back(*std::move(made));
     }
     return all;
@@ -613,9 +627,10 @@ Standings madeWindows(const Walk& walk, const Op& op)
 
 } // namespace
 
-Standings windowStandings(const Walk& walk, const Op& op)
+Standings windowStandings(const Walk& walk, const Op& op, Standings made)
 {
-    Standings made = madeWindows(walk, op);
+    for (Standing& standing : madeWindows(walk, op))
+        made.push_back(std::move(standing));
     for (std::size_t dim = 0; !made.empty() && dim < made.front().dims.size(); ++dim)
         addViews(walk, op, dim, made);
     return made;

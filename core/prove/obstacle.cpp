@@ -18,6 +18,18 @@ namespace {
 constexpr std::size_t kMostOps = 12; ///< of a program that shows an obstacle
 constexpr std::size_t kMostOperands = 6; ///< that are described
 
+/// How the pieces lie, as far as a layout can say.
+TensorSharding layoutOf(const Standing& standing)
+{
+    TensorSharding layout = TensorSharding::replicatedOf(standing.dims.size());
+    for (std::size_t dim = 0; dim < standing.dims.size(); ++dim)
+        layout.dims[dim].axes = standing.dims[dim].from >= 0 ? standing.dims[dim].axes : AxisRefs();
+    layout.unreduced = standing.partial;
+    layout.unreducedKind = standing.kind;
+    layout.mesh = standing.mesh;
+    return layout;
+}
+
 /// The op that gives a value, or no op.
 OpId producerOf(const Function& function, ValueId value)
 {
@@ -270,7 +282,6 @@ std::vector<OpId> Obstacles::opsBefore(OpId op, std::vector<ValueId>& leaves) co
     std::erase_if(leaves, [&](ValueId leaf) {
         return producerOf(function, leaf).valid() && std::find(ops.begin(), ops.end(), producerOf(function, leaf)) != ops.end();
     });
-    std::sort(leaves.begin(), leaves.end(), [](ValueId a, ValueId b) { return a.at() < b.at(); });
     return ops;
 }
 
@@ -279,7 +290,12 @@ Function Obstacles::deviceCut(OpId op, std::vector<ValueId>& leaves) const
     if (!op.valid())
         return {};
     const std::vector<OpId> ops = opsBefore(op, leaves);
-    return cut(m_device.function, ops, leaves, m_device.function[op].results);
+    Function whole = m_device.function;
+    for (const ValueId leaf : leaves) {
+        if (!m_device.standings[leaf.at()].empty())
+            whole[leaf].sharding = layoutOf(m_device.standings[leaf.at()].front());
+    }
+    return cut(std::move(whole), ops, leaves, m_device.function[op].results);
 }
 
 /// The op of the source that makes `wanted`, or else the one that does the same to what the leaves stand to; or those values themselves.

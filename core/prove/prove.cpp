@@ -230,7 +230,7 @@ private:
 
     // ---- the ops
 
-    /// Notes what a value stands to; those to values of the source come first.
+    /// Notes what a value stands to: first to values of the source, and in pieces rather than windows.
     void give(ValueId value, Standings standings)
     {
         Standings& known = m_walk.standings[value.at()];
@@ -241,8 +241,13 @@ private:
             known.push_back(standing);
             cross(value, standing, standings);
         }
-        std::stable_partition(
-            known.begin(), known.end(), [&](const Standing& standing) { return m_globals[standing.global].isInSource; });
+        const auto rank = [&](const Standing& standing) {
+            const bool hasWindow = std::any_of(
+                standing.dims.begin(), standing.dims.end(), [](const StandingDim& dim) { return dim.window != nullptr; });
+            return (m_globals[standing.global].isInSource ? 0 : 2) + (hasWindow ? 1 : 0);
+        };
+        if (known.size() > 1)
+            std::stable_sort(known.begin(), known.end(), [&](const Standing& a, const Standing& b) { return rank(a) < rank(b); });
         if (known.size() > kMostStandings)
             known.resize(kMostStandings);
     }
@@ -325,10 +330,8 @@ private:
         for (std::size_t result = 0; result < op.results.size(); ++result) {
             Standings made;
             made = compoundStandings(m_walk, op, result);
-            if (result == 0) {
-                for (Standing& standing : windowStandings(m_walk, op))
-                    made.push_back(std::move(standing));
-            }
+            if (result == 0)
+                made = windowStandings(m_walk, op, std::move(made));
             if (const LemmaFunction lemma = lemmaOf(op.kind))
                 applyLemma(id, lemma, result, made);
             else
@@ -380,8 +383,9 @@ private:
         const Op& op = function()[id];
         const auto fits = [&](const Control& control) {
             return control.op->kind == op.kind && control.op->bodies.size() == op.bodies.size()
-                && control.operands.size() == op.operands.size() && control.results.size() == op.results.size()
-                && control.op->attributes == op.attributes;
+                && (op.kind == OpKind::Repeat ? carriesOf(op, control).has_value()
+                                              : control.operands.size() == op.operands.size()
+                            && control.results.size() == op.results.size() && control.op->attributes == op.attributes);
         };
         std::size_t at = cursor.next;
         while (at < cursor.controls->size() && !fits(*(*cursor.controls)[at]))
@@ -426,18 +430,52 @@ private:
         return {};
     }
 
+    /// Which operand of a loop of the source each operand of a loop is: the devices' may have fewer carries and stacked arrays. Nothing when the loops
+    /// differ otherwise.
+    std::optional<std::vector<std::size_t>> carriesOf(const Op& op, const Control& control) const
+    {
+        const auto& own = op.as<RepeatAttributes>();
+        const auto& whole = control.op->as<RepeatAttributes>();
+        if (own.count != whole.count || own.reversed != whole.reversed
+            || op.results.size() - own.carries != control.results.size() - whole.carries)
+            return std::nullopt;
+        std::vector<std::size_t> found;
+        if (own == whole && op.operands.size() == control.operands.size()) {
+            for (std::size_t i = 0; i < op.operands.size(); ++i)
+                found.push_back(i);
+            return found;
+        }
+        std::size_t next = 0;
+        for (std::size_t i = 0; i < own.carries + own.stacked; ++i) {
+            const auto& layout = function()[function()[op.bodies[0]].arguments[i]].sharding;
+            const bool isStacked = i >= own.carries;
+            next = isStacked ? std::max(next, whole.carries) : next;
+            const std::size_t end = whole.carries + (isStacked ? whole.stacked : 0);
+            while (
+                next < end && layout && !stands(op.operands[i], control.operands[next], isStacked ? stacked(*layout) : *layout))
+                ++next;
+            if (next >= end || !layout)
+                return std::nullopt;
+            found.push_back(next++);
+        }
+        return found;
+    }
+
     std::string walkRepeat(OpId id, const Control& control)
     {
         const Op& op = function()[id];
         const auto& repeat = op.as<RepeatAttributes>();
         const Block& body = function()[op.bodies[0]];
+        const std::vector<std::size_t> carries = *carriesOf(op, control);
+        const std::size_t dropped = control.results.size() - op.results.size();
+        const auto resultOf = [&](std::size_t i) { return i < repeat.carries ? carries[i] : i + dropped; };
         for (std::size_t i = 0; i < op.operands.size(); ++i) {
             if (i >= repeat.carries + repeat.stacked) {
                 give(body.arguments[i], m_walk.standings[op.operands[i].at()]);
                 continue;
             }
-            std::string why
-                = assume(body.arguments[i], control.arguments[0][i], op.operands[i], control.operands[i], i >= repeat.carries);
+            std::string why = assume(body.arguments[i], control.arguments[0][carries[i]], op.operands[i],
+                control.operands[carries[i]], i >= repeat.carries);
             if (!why.empty())
                 return why;
         }
@@ -448,9 +486,14 @@ private:
             const auto& layout = function()[isCarry ? body.arguments[i] : op.results[i]].sharding;
             if (!layout || (!isCarry && layout->dims.empty()) || (!isCarry && !canonical(layout->dims.front().axes).empty()))
                 return "a result has no layout";
-            if (!stands(body.results[i], control.yields[0][i], isCarry ? *layout : sliceOf(*layout)))
-                return whyYield(id, body.results[i], i, control.yields[0][i], &*layout);
-            if (auto standing = laidOut(control.results[i], *layout, op.results[i]))
+            const Standing& yield = control.yields[0][resultOf(i)];
+            if (!stands(body.results[i], yield, isCarry ? *layout : sliceOf(*layout)))
+                return whyYield(id, body.results[i], i, yield, &*layout);
+        }
+        // Each carry may depend on all: none is shown before all are.
+        for (std::size_t i = 0; i < body.results.size(); ++i) {
+            const auto& layout = function()[i < repeat.carries ? body.arguments[i] : op.results[i]].sharding;
+            if (auto standing = laidOut(control.results[resultOf(i)], *layout, op.results[i]))
                 give(op.results[i], {*std::move(standing)});
         }
         return {};
@@ -494,7 +537,10 @@ private:
             const TensorSharding& layout = *function()[body.arguments[i]].sharding;
             if (!stands(body.results[i], control.yields[1][i], layout))
                 return whyYield(id, body.results[i], i, control.yields[1][i], &layout);
-            if (auto standing = laidOut(control.results[i], layout, op.results[i]))
+        }
+        // Each carry may depend on all: none is shown before all are.
+        for (std::size_t i = 0; i < carries; ++i) {
+            if (auto standing = laidOut(control.results[i], *function()[body.arguments[i]].sharding, op.results[i]))
                 give(op.results[i], {*std::move(standing)});
         }
         return {};

@@ -126,15 +126,16 @@ void SourceWalk::walkRepeat(const Op& op, Controls& inside)
     const std::shared_ptr<Control> control = begin(op, inside);
     const Block& body = walk.function[op.bodies[0]];
     const std::uint64_t varies = variesIn(op);
+    const auto isUnchanged = [&](std::size_t i) { return i < repeat.carries && body.results[i] == body.arguments[i]; };
     for (std::size_t i = 0; i < body.arguments.size(); ++i) {
-        const bool isSame = i >= repeat.carries + repeat.stacked; // what stays the same is what it is outside
+        const bool isSame = i >= repeat.carries + repeat.stacked || isUnchanged(i); // what stays the same is what it is outside
         define(body.arguments[i], isSame ? control->operands[i] : fresh(body.arguments[i], "of an iteration", varies));
     }
     walkBlock(op.bodies[0], control->inside[0]);
     control->arguments = {standingsOf(body.arguments)};
     control->yields = {standingsOf(body.results)};
-    for (const ValueId result : op.results)
-        define(result, fresh(result, "of a loop", varies));
+    for (std::size_t i = 0; i < op.results.size(); ++i)
+        define(op.results[i], isUnchanged(i) ? control->operands[i] : fresh(op.results[i], "of a loop", varies));
     control->results = standingsOf(op.results);
 }
 

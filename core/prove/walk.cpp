@@ -20,10 +20,17 @@ std::string Framed::text() const
         if (own == dims.size())
             return copies;
     }
-    std::string text = fmt::format("{}[", global);
-    for (std::size_t dim = 0; dim < dims.size(); ++dim)
-        text += fmt::format("{}:{} ", shape[dim], dims[dim].from);
-    return text + "]";
+    std::string text;
+    addNumber(text, global);
+    text += '[';
+    for (std::size_t dim = 0; dim < dims.size(); ++dim) {
+        addNumber(text, shape[dim]);
+        text += ':';
+        addNumber(text, dims[dim].from);
+        text += ' ';
+    }
+    text += ']';
+    return text;
 }
 
 std::string filledText(const Framed& array)

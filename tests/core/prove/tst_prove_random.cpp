@@ -143,7 +143,7 @@ void TestProveRandom::programsAreProved()
         text += fmt::format("\n{:>6}  {}", times, why);
     qInfo("%d of %d proved, in %.2f ms each; not proved:%s", proved, judged, 1e3 * seconds / std::max(1, proved), text.c_str());
     QVERIFY(!crashed);
-    QVERIFY2(proved >= 0.7 * judged, fmt::format("{} of {}", proved, judged).c_str());
+    QVERIFY2(proved >= 0.9 * judged, fmt::format("{} of {}", proved, judged).c_str());
 }
 
 /// Every mutant of a proved program that gives another result on some input is not proved. Those that are proved are run.
@@ -183,6 +183,13 @@ void TestProveRandom::mutantsAreRejected()
             }
             if (verdict.text.starts_with("cannot be loaded")) // the runtime has no such op
                 continue;
+            if (qEnvironmentVariableIsSet("MESHWRIGHT_PROVE_SHOW")) {
+                const std::vector<const Function*> programs{
+                    &on.partitioned.propagated.functions.front(), &on.function().function, &wrong.function};
+                for (const Function* shown : programs)
+                    std::printf("%s\n", writeProgram({on.stage().meshes, {*shown}, {}, {}, {}, {}, {}}).c_str());
+                std::fflush(stdout);
+            }
             return fmt::format("WRONG {} by {}: {}", seed, planted[i].name, verdict.text);
         }
         return answer;
