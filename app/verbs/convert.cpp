@@ -12,6 +12,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <utility>
+
 namespace meshwright::cli {
 
 namespace {
@@ -36,9 +38,13 @@ Conversion convertTo(const ParsedSharding& sharding, Notation notation)
 std::string conversionsText(const std::vector<Conversion>& conversions)
 {
     TextTable table({{"--to"}, {"written"}});
-    for (const Conversion& conversion : conversions)
-        table.addRow({notationName(conversion.notation),
-            conversion.spelling ? conversion.spelling->text : fmt::format("(not there: {})", conversion.whyNot)});
+    for (const Conversion& conversion : conversions) {
+        std::string name = notationName(conversion.notation);
+        const std::string written
+            = conversion.spelling ? conversion.spelling->text : fmt::format("(not there: {})", conversion.whyNot);
+        for (std::string& line : split(written, '\n'))
+            table.addRow({std::exchange(name, std::string()), std::move(line)});
+    }
     return table.text();
 }
 
