@@ -488,6 +488,25 @@ constexpr FaultyPair kPairs[] = {
         "%1 = stablehlo.add %x, %0 " S("{\"d\"}") " : tensor<2xf32>\nreturn %1 : tensor<2xf32>",
         "%0 = sdy.all_slice [{\"d\"}] %c out_sharding=<@mesh, [{\"d\"}]> : (tensor<4xf32>) -> tensor<2xf32>\n",
         "%0 = stablehlo.slice %c [0:2] " S("{\"d\"}") " : (tensor<4xf32>) -> tensor<2xf32>\n", "add"},
+    {"carry of a loop that is right only if another carry is", "(%x: tensor<8xf32> " A("{}") ") -> (tensor<8xf32> " A("{}") ")",
+        "%c = stablehlo.constant dense<0> : tensor<i32>\n"
+        "%r:3 = stablehlo.while(%i = %c, %a = %x, %b = %x) : tensor<i32>, tensor<8xf32>, tensor<8xf32>\n"
+        "cond {\n%n = stablehlo.constant dense<3> : tensor<i32>\n"
+        "%p = stablehlo.compare LT, %i, %n, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+        "stablehlo.return %p : tensor<i1>\n} do {\n%k = stablehlo.constant dense<1> : tensor<i32>\n"
+        "%j = stablehlo.add %i, %k : tensor<i32>\n%s = stablehlo.sine %b : tensor<8xf32>\n"
+        "%e = stablehlo.cosine %b : tensor<8xf32>\nstablehlo.return %j, %s, %e : tensor<i32>, tensor<8xf32>, tensor<8xf32>\n}\n"
+        "return %r#1 : tensor<8xf32>",
+        "(%x: tensor<8xf32> " A("{}") ") -> (tensor<8xf32> " A("{}") ")",
+        "%c = stablehlo.constant dense<0> : tensor<i32>\n"
+        "%r:3 = stablehlo.while(%i = %c, %a = %x, %b = %x) : tensor<i32>, tensor<8xf32>, tensor<8xf32>\n"
+        "cond {\n%n = stablehlo.constant dense<3> : tensor<i32>\n"
+        "%p = stablehlo.compare LT, %i, %n, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+        "stablehlo.return %p : tensor<i1>\n} do {\n%k = stablehlo.constant dense<1> : tensor<i32>\n"
+        "%j = stablehlo.add %i, %k : tensor<i32>\n%s = stablehlo.sine %b : tensor<8xf32>\n"
+        "%e = stablehlo.cosine %b : tensor<8xf32>\nstablehlo.return %j, %s, %e : tensor<i32>, tensor<8xf32>, tensor<8xf32>\n}\n"
+        "return %r#1 : tensor<8xf32>",
+        "stablehlo.cosine", "stablehlo.tanh", ""},
 };
 
 #undef S
