@@ -24,8 +24,7 @@ struct PieceOfWhole {
 /// The function that kernels are made for. Types of values are those of the pieces that the kernels work on.
 struct KernelSite {
     const Function& function;
-    std::function<PieceOfWhole(ValueId)>
-        pieceOf; ///< asked when a kernel is made, for results of Iota, RandomBits and RngBitGenerator
+    std::function<PieceOfWhole(ValueId)> pieceOf; ///< asked when a kernel is made, for Iota, RandomBits, RngBitGenerator
 };
 
 /// What carries out one instruction on one device. Made once, run often. Threads may share a kernel, each with its own memory.

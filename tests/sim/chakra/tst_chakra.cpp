@@ -23,6 +23,7 @@ class TestChakra : public QObject {
 
 private Q_SLOTS:
     void bytesAreProtobuf();
+    void numbersEndAt64Bits();
     void whatIsWrittenIsRead_data();
     void whatIsWrittenIsRead();
     void otherWritersAreRead();
@@ -89,6 +90,15 @@ void TestChakra::bytesAreProtobuf()
     std::string exact = expected;
     exact[11] = static_cast<char>(exact.size() - 12); // the length of the second node
     QCOMPARE(QByteArray::fromStdString(writeChakra(trace)).toHex(), QByteArray::fromStdString(exact).toHex());
+}
+
+/// Ten bytes of seven bits each have room for 70: the last may only be 1.
+void TestChakra::numbersEndAt64Bits()
+{
+    const std::string full(9, '\xff');
+    QCOMPARE(WireReader(full + "\x01").varint().value_or(0), ~std::uint64_t{0});
+    QVERIFY(!WireReader(full + "\x02").varint());
+    QVERIFY(!WireReader(full + "\x81\x01").varint());
 }
 
 void TestChakra::whatIsWrittenIsRead_data()
