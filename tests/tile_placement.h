@@ -10,7 +10,8 @@
 /// What tiles mean, device by device: a second way to the layouts that specs have.
 namespace meshwright::tests {
 
-/// True when both put the same tile on every device, and its devices play the same part. All that replicate are equal.
+/// True when both put the same tile on every device, and its devices play the same part. All that replicate are equal, and so are the parts of a
+/// sum.
 inline bool samePlacement(const TileSharding& first, const TileSharding& second)
 {
     const TileSharding a = normalized(first);
@@ -19,13 +20,22 @@ inline bool samePlacement(const TileSharding& first, const TileSharding& second)
         return a.kind == b.kind && (a.kind != TileKind::Maximal || a.device == b.device);
     if (a.tiles.dims() != b.tiles.dims() || a.subgroups != b.subgroups)
         return false;
-    // Which of the replicas a device is makes no difference.
-    const std::int64_t replicas = !a.subgroups.empty() && a.subgroups.back() == Subgroup::Replicated ? a.tiles.dims().back() : 1;
+    // Which of the replicas a device is makes no difference, nor which part of a sum the replicas have.
+    const bool replicates = !a.subgroups.empty() && a.subgroups.back() == Subgroup::Replicated;
+    const std::int64_t replicas = replicates ? a.tiles.dims().back() : 1;
+    const std::size_t behind = replicates ? 1 : 0;
+    const bool sums = a.subgroups.size() > behind && a.subgroups[a.subgroups.size() - 1 - behind] == Subgroup::Unreduced;
+    const std::int64_t parts = sums ? a.tiles.dims()[a.tiles.dims().size() - 1 - behind] : 1;
     const auto placed = [&](const TileSharding& sharding) {
-        std::vector<DeviceId> devices = sharding.tiles.devices();
-        for (auto group = devices.begin(); group != devices.end(); group += replicas)
-            std::sort(group, group + replicas);
-        return devices;
+        const std::vector<DeviceId> devices = sharding.tiles.devices();
+        std::vector<std::vector<DeviceId>> groups;
+        for (auto group = devices.begin(); group != devices.end(); group += replicas) {
+            groups.emplace_back(group, group + replicas);
+            std::sort(groups.back().begin(), groups.back().end());
+        }
+        for (auto sum = groups.begin(); sum != groups.end(); sum += parts)
+            std::sort(sum, sum + parts);
+        return groups;
     };
     return placed(a) == placed(b);
 }
