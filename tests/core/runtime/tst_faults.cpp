@@ -111,6 +111,7 @@ private Q_SLOTS:
     void injected();
     void strikesInItsStepOnly();
     void infinityIsFoundWhereItIsMade();
+    void nanIsFoundWhereInfinityIsMeant();
     void argumentsAreChecked();
     void stalls();
     void slowDeviceShows();
@@ -277,6 +278,30 @@ void TestFaults::infinityIsFoundWhereItIsMade()
     QCOMPARE(result.error().front().id, std::string("MW1523"));
     QCOMPARE(result.error().front().message,
         std::string("device 3 in dot_general h: h is infinite at [7, 2], which is [1, 2] of the device's shard"));
+}
+
+void TestFaults::nanIsFoundWhereInfinityIsMeant()
+{
+    Function function;
+    function.name = "f";
+    Builder b(function);
+    const ValueId x = b.argument({DType::F32, {4}}, "x");
+    b.setResults(
+        {b.named(b.binary(OpKind::Multiply, x, b.splat({DType::F32, {4}}, -std::numeric_limits<double>::infinity())), "scaled")});
+    Program program;
+    program.meshes = {{"mesh", Mesh()}};
+    program.functions = {function};
+    const PartitionedProgram partitioned = valueOf(propagateAndPartition(std::move(program)));
+    const ScheduledProgram scheduled = schedule(partitioned.device, SchedulePolicy::Host);
+    const auto devices = devicesOf(1, 0.0);
+    const auto loaded = valueOf(LoadedFunction::load(scheduled.stages[0].functions[0], scheduled.stages[0].meshes, *devices));
+    const FaultOptions options = optionsOf({}, true);
+    QVERIFY(loaded->writeArgument(0, HostArray::of({DType::F32, {4}}, std::vector<double>{1, 2, 3, 4})));
+    QVERIFY(loaded->run({.faults = &options}));
+    QVERIFY(loaded->writeArgument(0, HostArray::of({DType::F32, {4}}, std::vector<double>{1, 2, 0, 4})));
+    const auto result = loaded->run({.faults = &options});
+    QVERIFY(!result);
+    QVERIFY2(result.error().front().message.ends_with("scaled is NaN at [2]"), result.error().front().message.c_str());
 }
 
 void TestFaults::argumentsAreChecked()

@@ -19,6 +19,7 @@ private Q_SLOTS:
     void statesLeaveTheirGroup();
     void gradients();
     void constraints();
+    void otherPrograms_data();
     void otherPrograms();
     void programsWithAMesh();
     void problems();
@@ -136,11 +137,20 @@ void TestResolve::constraints()
     QCOMPARE(tests::text(describe(verify(program))), QString());
 }
 
+void TestResolve::otherPrograms_data()
+{
+    QTest::addColumn<QString>("entries");
+    QTest::newRow("the name first") << "arg0: \"P('a')\", arg*: \"P(None, 'b')\"";
+    QTest::newRow("the pattern first") << "arg*: \"P(None, 'b')\", arg0: \"P('a')\"";
+}
+
 void TestResolve::otherPrograms()
 {
-    auto study = readStudy("meshwright: 1\nmesh: {a: 2, b: 2}\nmodel: {program: p.mlir}\nsharding: {arg0: \"P('a')\", arg*: "
-                           "\"P(None, 'b')\", other: P()}\n",
-        "s.yaml");
+    QFETCH(QString, entries);
+    auto study
+        = readStudy(fmt::format("meshwright: 1\nmesh: {{a: 2, b: 2}}\nmodel: {{program: p.mlir}}\nsharding: {{{}, other: P()}}\n",
+                        entries.toStdString()),
+            "s.yaml");
     QVERIFY2(study, qPrintable(tests::described(study)));
     Program program;
     program.functions.push_back(Function{});
