@@ -578,7 +578,9 @@ constexpr bool hasEveryKindItsStep()
     }
     return true;
 }
+#ifndef __SANITIZE_ADDRESS__ // under which g++ takes no address of a function for a constant
 static_assert(hasEveryKindItsStep(), "every element-wise op of one or two operands has its function on some lane");
+#endif
 
 TileStep truthOp(OpKind kind)
 {

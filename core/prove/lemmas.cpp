@@ -70,7 +70,9 @@ constexpr bool areComplete()
     }
     return true;
 }
+#ifndef __SANITIZE_ADDRESS__ // under which g++ takes no address of a function for a constant
 static_assert(areComplete(), "every op of device programs has a lemma: that of its class, or a row of its own");
+#endif
 
 } // namespace
 
