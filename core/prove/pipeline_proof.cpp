@@ -53,15 +53,18 @@ public:
             name += "_";
         axes.push_back({name, pipeline.pipeline.microbatches});
         auto mesh = Mesh::create(std::move(axes));
-        assert(mesh); // more devices than a mesh has are refused when a study is read
+        if (source.meshes.size() != 1 || first.meshes.size() != 1)
+            refuse("the program has several meshes");
+        if (!mesh)
+            refuse("a stage's devices and the microbatches are more than one mesh has");
+        if (!m_joined.obstacle.empty())
+            return;
         m_microbatches = wholeAxis(*mesh, mesh->axes().size() - 1);
         m_joined.meshes.push_back({first.meshes.front().name, *std::move(mesh)});
         m_joined.device.function.name = function.name;
-        if (source.meshes.size() != 1 || first.meshes.size() != 1)
-            m_joined.obstacle = "the program has several meshes";
         for (Value& value : m_joined.source.values) {
             if (stageArrayOf(value.name).kind == Kind::Batch)
-                value.sharding.reset(); // each microbatch lies as the study says
+                value.sharding.reset(); // the study's layout is that of one microbatch
         }
         takeArguments();
     }
@@ -69,6 +72,8 @@ public:
     /// "init", "evaluate" or "step".
     JoinedFunction joined()
     {
+        if (!m_joined.obstacle.empty())
+            return std::move(m_joined);
         const std::string& name = m_joined.source.name;
         if (name == "init") {
             for (std::size_t stage = 0; stage < m_pipeline.stages.size(); ++stage)
