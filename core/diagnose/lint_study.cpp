@@ -121,9 +121,11 @@ private:
 
 Problems lintStudy(const Study& study, const StudyArrays& arrays, const LintedFunction& step)
 {
-    if (isPipelined(study.pipeline))
-        return {}; // what is said of a step in one piece does not hold for one in stages
     Problems problems = lintFunction(step);
+    if (isPipelined(study.pipeline)) // of a step in one piece only what its axes are for holds for one in stages
+        std::erase_if(problems, [&](const Problem& problem) {
+            return problem.id != "MW1270" || problem.place.path == "mesh." + study.pipeline.axis;
+        });
     const StudyFixes fixes(study, arrays, step.propagated);
     for (Problem& problem : problems) {
         problem.fixSettings = fixes.settingsFor(problem);

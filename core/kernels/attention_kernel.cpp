@@ -443,8 +443,10 @@ private:
             = std::any_of(m_results.begin(), m_results.end(), [&](ValueId result) { return addresses[result.at()] == data; });
         if (!isShared)
             return data;
+        const auto bytes = static_cast<std::size_t>(m_types[operand].bytes());
         std::byte* copy = scratch.allocate(m_types[operand].bytes());
-        std::memcpy(copy, data, static_cast<std::size_t>(m_types[operand].bytes()));
+        if (bytes > 0)
+            std::memcpy(copy, data, bytes);
         return copy;
     }
 

@@ -12,8 +12,10 @@ namespace meshwright {
 
 /// Which values of a layer the backward run makes again, so that they are not kept (the layer's input always is).
 enum class Recompute : std::uint8_t {
-    None, ///< all that the backward run reads is kept (JAX: everything_saveable)
-    /// Scores and probabilities of plain attention are made again (Korthikanti et al. 2022, arXiv:2205.05198, section 5); fused, it does so always.
+    /// What products, attention and reductions make and read is kept; what a kernel makes element by element on its way is made again by the
+    /// kernel that reads it, as fused kernels do
+    None,
+    /// Scores and probabilities of plain attention are made again too (Korthikanti et al. 2022, arXiv:2205.05198, section 5); fused, it does so always.
     Selective,
     Full, ///< the whole layer, from its input (JAX: nothing_saveable)
     Dots, ///< all but products of matrices (JAX: dots_saveable)
@@ -113,7 +115,7 @@ Problems sizeProblems(const TransformerModel& model);
 Result<Program> buildTransformerTraining(const TransformerModel& model, const TrainingOptions& options);
 
 /// For each op of the loss, in the order in which "evaluate" (with dropout "microbatch") has them: whether the backward run carries it out
-/// again, or of one with blocks, what is in them. Empty: none. Precondition: as above.
+/// again, or of one with blocks, what is in them. Precondition: as above.
 std::vector<bool> recomputedOps(const TransformerModel& model, const TrainingOptions& options);
 
 /// As of the MLP (training.h): one key for each random parameter, `_, *keys = split(key, parameters + 1)`.

@@ -26,9 +26,10 @@ bool isWindowed(std::int64_t layer, std::int64_t windowed, std::int64_t layers)
     return ((layer + 1) * windowed + layers - 1) / layers > (layer * windowed + layers - 1) / layers;
 }
 
-bool hasRecomputation(const TransformerModel& model)
+/// True for what is a kernel of its own, whose operands lie in memory. Reductions read what element-wise work makes on the way.
+bool isKernel(OpKind kind)
 {
-    return model.recompute != Recompute::None || model.lossChunks > 1;
+    return kind == OpKind::DotGeneral || opInfo(kind).opClass == OpClass::Other;
 }
 
 class TransformerTraining {
@@ -59,8 +60,7 @@ public:
             };
         if (everyToken() && m_model.lossChunks == 1)
             trained.shown = [this](Builder& builder, ValueId logits) { return m_blocks.lastPosition(builder, logits); };
-        if (hasRecomputation(m_model))
-            trained.again = [this, &trained](OpId op) { return isAgain(trained.loss, op); };
+        trained.again = [again = againOps(trained.loss)](OpId op) { return again[op.at()]; };
         return trainingProgram(trained, m_options);
     }
 
@@ -69,9 +69,10 @@ public:
     {
         const TrainedModel trained = described();
         addLoss(trained, trained.masks > 0 ? MaskRows::Part : MaskRows::None);
+        const std::vector<bool> all = againOps(m_loss);
         std::vector<bool> again;
         for (const OpId op : m_loss.body().ops)
-            again.push_back(isAgain(m_loss, op));
+            again.push_back(all[op.at()]);
         return again;
     }
 
@@ -163,7 +164,59 @@ private:
         return rounded.valid() && loss[rounded].kind == OpKind::DotGeneral ? &loss[rounded].as<DotAttributes>() : nullptr;
     }
 
-    bool isAgain(const Function& loss, OpId id) const
+    /// Of each value whether a kernel reads it from memory, and whether it is made of parameters alone.
+    struct ValueUses {
+        std::vector<bool> inMemory;
+        std::vector<bool> ofParameters;
+    };
+
+    static ValueUses usesOf(const Function& loss)
+    {
+        ValueUses uses{std::vector<bool>(loss.values.size()), std::vector<bool>(loss.values.size())};
+        for (const ValueId argument : loss.arguments())
+            uses.ofParameters[argument.at()] = loss[argument].role == Role::Parameter;
+        for (const Op& op : loss.ops) {
+            for (const ValueId operand : op.operands)
+                uses.inMemory[operand.at()] = uses.inMemory[operand.at()] || isKernel(op.kind);
+            const auto isOfParameters = [&](ValueId operand) { return bool(uses.ofParameters[operand.at()]); };
+            if (op.kind == OpKind::Repeat) {
+                const std::vector<ValueId>& inside = loss[op.bodies.front()].arguments;
+                for (std::size_t i = op.as<RepeatAttributes>().carries; i < inside.size(); ++i)
+                    uses.ofParameters[inside[i].at()] = isOfParameters(op.operands[i]);
+            } else if (isCheap(op.kind) && !op.operands.empty()) {
+                uses.ofParameters[op.results.front().at()] = std::all_of(op.operands.begin(), op.operands.end(), isOfParameters);
+            }
+        }
+        return uses;
+    }
+
+    /// By op, also of blocks: whether the backward run carries it out again.
+    std::vector<bool> againOps(const Function& loss) const
+    {
+        const ValueUses uses = usesOf(loss);
+        std::vector<bool> again(loss.ops.size());
+        for (std::size_t i = 0; i < again.size(); ++i)
+            again[i] = isAgain(loss, OpId{i}, uses);
+        return again;
+    }
+
+    static bool isCheap(OpKind kind)
+    {
+        const OpClass opClass = opInfo(kind).opClass;
+        return (isElementwise(kind) && opClass != OpClass::Constraint) || opClass == OpClass::Shaping;
+    }
+
+    /// True for what a kernel makes on its way from operands to result: element by element, and nothing else reads it from memory; and for what is
+    /// made of parameters, which are there anyway.
+    static bool isInsideKernel(const Function& loss, const Op& op, const ValueUses& uses)
+    {
+        if (!isCheap(op.kind))
+            return false;
+        const std::size_t result = op.results.front().at();
+        return uses.ofParameters[result] || (productOf(loss, op) == nullptr && !uses.inMemory[result]);
+    }
+
+    bool isAgain(const Function& loss, OpId id, const ValueUses& uses) const
     {
         const Op& op = loss[id];
         const TransformerBlocks::Region region = m_blocks.regionOf(id);
@@ -173,9 +226,9 @@ private:
             return true;
         switch (m_model.recompute) {
         case Recompute::None:
-            return false;
+            return isInsideKernel(loss, op, uses);
         case Recompute::Selective:
-            return region == TransformerBlocks::Region::AttentionCore;
+            return region == TransformerBlocks::Region::AttentionCore || isInsideKernel(loss, op, uses);
         case Recompute::Full:
             return true;
         case Recompute::Dots:
@@ -445,8 +498,6 @@ Result<Program> buildTransformerTraining(const TransformerModel& model, const Tr
 
 std::vector<bool> recomputedOps(const TransformerModel& model, const TrainingOptions& options)
 {
-    if (!hasRecomputation(model))
-        return {};
     const TrainingOptions ofMicrobatch = microbatchOptions(options);
     return TransformerTraining(model, ofMicrobatch).recomputed();
 }

@@ -96,9 +96,12 @@ bool isAsClaimed(Site& site)
         site.refuse("the layouts of its operand and its result do not fit its axes");
         return false;
     }
+    const auto isOfCalls = [&](const AxisRef& axis) { return axis.axis == site.walk.calls; };
     for (std::size_t dim = 0; dim < operand.dims.size(); ++dim) {
         const StandingDim& along = operand.dims[dim];
-        if (along.from >= 0 && (along.window || along.axes != canonical(layout->dims[dim].axes))) {
+        AxisRefs axes = along.axes; // within a call
+        std::erase_if(axes, isOfCalls);
+        if (along.from >= 0 && (along.window || axes != canonical(layout->dims[dim].axes))) {
             site.refuse(fmt::format("its operand is split differently along dimension {} than its layout says", dim));
             return false;
         }

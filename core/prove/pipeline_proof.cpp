@@ -60,6 +60,7 @@ public:
         if (!m_joined.obstacle.empty())
             return;
         m_microbatches = wholeAxis(*mesh, mesh->axes().size() - 1);
+        m_joined.calls = m_microbatches.axis;
         m_joined.meshes.push_back({first.meshes.front().name, *std::move(mesh)});
         m_joined.device.function.name = function.name;
         for (Value& value : m_joined.source.values) {
@@ -196,8 +197,14 @@ private:
             const Value& held = function()[*value];
             const bool isBatch = array.kind == Kind::Batch && m_arguments.contains(wanted.name);
             const TensorSharding layout = isBatch ? overMicrobatches(*wanted.sharding) : *wanted.sharding;
-            if (held.type == wanted.type && held.sharding == layout)
-                return value;
+            if (held.type == wanted.type && held.sharding == layout) {
+                if (!isBatch)
+                    return value;
+                const ValueId rows = m_builder.add(OpKind::Reshape, {*value}, ReshapeAttributes{wanted.type.shape});
+                function()[rows].sharding = wanted.sharding; // as the stage says it of one microbatch
+                note(rows, device.globalShapes[argument.at()]);
+                return rows;
+            }
             refuse(fmt::format(
                 "{} of stage {} takes {} laid out otherwise than it is given", device.function.name, stage, wanted.name));
             return std::nullopt;

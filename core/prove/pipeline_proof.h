@@ -13,6 +13,7 @@ struct JoinedFunction {
     Function source; ///< its results once for each stage that gives them
     DeviceFunction device;
     std::vector<NamedMesh> meshes; ///< one stage's, with one more axis: the microbatches
+    std::int32_t calls = 0; ///< that axis
     std::string obstacle = {}; ///< why the parts do not fit together; empty: they do
 };
 

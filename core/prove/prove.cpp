@@ -30,12 +30,15 @@ std::size_t Proof::ops() const
 
 namespace {
 
+constexpr std::size_t kMostObstacles = 16; ///< of a function that are looked for: each is shown by programs of its own
+
 constexpr std::size_t kMostStandings = 6; ///< of one value
 constexpr std::size_t kMostChoices = 64; ///< of standings of an op's operands
 
 class Prover {
 public:
-    Prover(const Function& source, const DeviceFunction& device, const std::vector<NamedMesh>& meshes)
+    Prover(const Function& source, const DeviceFunction& device, const std::vector<NamedMesh>& meshes,
+        std::optional<std::int32_t> calls = {})
         : m_live(withoutDeadOps(source))
         , m_source(m_globals, m_live, meshes)
         , m_simpler(withoutBarriers(device))
@@ -43,6 +46,7 @@ public:
         , m_walk(m_globals, m_device.function, meshes, &m_device.globalShapes)
         , m_obstacles(m_source.walk, m_walk)
     {
+        m_walk.calls = calls;
     }
 
     FunctionProof run()
@@ -211,7 +215,7 @@ private:
                 fault(fmt::format("result {} is not laid out as it is declared", i));
                 continue;
             }
-            if (!stands(results[i], m_source[wanted[i]], *layout))
+            if (m_proof.obstacles.size() < kMostObstacles && !stands(results[i], m_source[wanted[i]], *layout))
                 obstacle(m_obstacles.before(results[i], fmt::format("result {}", i), m_source[wanted[i]], &*layout));
         }
         for (const Donation& donation : function().donations) {
@@ -648,8 +652,10 @@ Proof provePipeline(const Program& source, const ScheduledProgram& pipeline)
         if (function.name != "init" && function.name != "evaluate" && function.name != "step")
             continue; // others are what these are made of
         const JoinedFunction joined = joinedPipeline(source, function, pipeline);
-        FunctionProof& made = proof.functions.emplace_back(
-            joined.obstacle.empty() ? prove(joined.source, joined.device, joined.meshes) : refused(function, joined.obstacle));
+        FunctionProof& made = proof.functions.emplace_back(joined.obstacle.empty()
+                ? Prover(joined.source, joined.device, joined.meshes, joined.calls).run()
+                : refused(function, joined.obstacle));
+        made.meshes = joined.meshes;
         if (function.name == "step" && !fault.empty())
             made.obstacles.emplace_back().reason = fault;
     }

@@ -35,7 +35,8 @@ public:
         for (std::size_t i = 0; i < m_study.phases.size(); ++i)
             checkAxis(m_study.phases[i].mesh, fmt::format("phases[{}].mesh", i));
         checkMicrobatches();
-        checkCut();
+        checkSchedule();
+        checkLayers();
         checkTasks();
         if (m_pipeline.stages > 1)
             checkSpecs();
@@ -82,21 +83,6 @@ private:
                 fmt::format("a batch of {} is not divisible by {} microbatches", m_study.batch, m_pipeline.microbatches),
                 "use a number that divides the batch", "pipeline.microbatches",
                 {fmt::format("pipeline.microbatches={}", std::gcd(m_study.batch, m_pipeline.microbatches))});
-    }
-
-    /// Where the study names no chunks or cuts, the closed form, which estimates the step of a loop of layers, chooses them. Training, which
-    /// unrolls the loop, does not.
-    void checkCut()
-    {
-        const std::size_t before = m_problems.size();
-        checkSchedule();
-        checkLayers();
-        const TransformerModel* transformer = m_study.transformer();
-        const bool isPieced = m_pipeline.stages > 1 || m_pipeline.microbatches > 1;
-        if (transformer == nullptr || transformer->unrolled || !isPieced)
-            return;
-        for (std::size_t i = before; i < m_problems.size(); ++i)
-            m_problems[i].severity = Severity::Warning;
     }
 
     void checkTasks()

@@ -36,12 +36,26 @@ std::string gradientOf(const std::string& parameter)
     return nameOf(Kind::Gradient, parameter);
 }
 
+std::string sumOf(const std::string& parameter)
+{
+    return nameOf(Kind::GradientSum, parameter);
+}
+
 std::vector<std::string> argumentNames(const Function& function)
 {
     std::vector<std::string> names;
     for (const ValueId argument : function.arguments())
         names.push_back(function[argument].name);
     return names;
+}
+
+/// Over how many devices the elements lie.
+std::int64_t pieceCount(const TensorSharding& layout)
+{
+    std::int64_t count = 1;
+    for (const DimSharding& dim : layout.dims)
+        count *= shardCount(dim.axes);
+    return count;
 }
 
 /// Gives arguments and results of these names these layouts.
@@ -84,6 +98,13 @@ public:
         , m_layouts(static_cast<std::size_t>(cut.shape.stages))
     {
         markAgain();
+        for (std::size_t i = 0; i < m_step.values.size(); ++i) {
+            if (const StageArray array = stageArrayOf(m_step.values[i].name); array.kind == Kind::Gradient)
+                m_gradients.emplace(array.name, i);
+        }
+        const std::vector<std::string>& made = program.find("init")->resultNames;
+        for (std::size_t i = 0; i < made.size(); ++i)
+            m_initOf.emplace(made[i], i);
     }
 
     Result<ScheduledProgram> build()
@@ -105,7 +126,7 @@ public:
         }
         if (!m_problems.empty())
             return m_problems;
-        ScheduledProgram scheduled = schedule(m_device, SchedulePolicy::Host);
+        ScheduledProgram scheduled = schedule(m_device, m_cut.policy);
         scheduled.pipeline = m_cut.shape;
         std::vector<std::size_t> sharing;
         for (std::size_t stage = 0; stage < m_device.stages.size(); ++stage) {
@@ -335,7 +356,7 @@ private:
                     "false)"});
             m_layouts[stage][parameter] = layouts.at(parameter);
             layouts[gradientOf(parameter)] = gradientLayout(parameter).value_or(layouts.at(parameter));
-            m_layouts[stage][gradientOf(parameter)] = layouts.at(gradientOf(parameter));
+            m_layouts[stage][gradientOf(parameter)] = reducedLayout(parameter, layouts.at(gradientOf(parameter)));
         }
         m_device.stages[stage].functions.push_back(*std::move(forward));
         Function gradients = std::move(made->backward);
@@ -349,13 +370,14 @@ private:
         auto backward = onDevices(stage, std::move(gradients));
         if (!backward)
             return backward.error();
-        std::vector<Reduction> reductions;
+        std::vector<GradientPart> parts;
         for (std::size_t i = 0; i < backward->function.results().size(); ++i) {
             if (stageArrayOf(backward->function.resultNames[i]).kind == Kind::Gradient)
-                reductions.push_back(reductionOf(backward->function, i));
+                parts.push_back(partOf(backward->function, i));
         }
-        m_device.stages[stage].functions.push_back(accumulating(*backward, reductions));
-        m_backward[piece] = {std::make_unique<DeviceFunction>(*std::move(backward)), std::move(reductions)};
+        for (const GradientPart& part : parts)
+            m_layouts[stage][sumOf(part.parameter)] = part.layout;
+        m_device.stages[stage].functions.push_back(accumulating(*backward, parts));
         return Done{};
     }
 
@@ -377,18 +399,35 @@ private:
     /// Where the study says how a gradient lies.
     std::optional<TensorSharding> gradientLayout(const std::string& parameter) const
     {
-        const auto value = m_step.findValue(gradientOf(parameter));
-        return value && !m_step[*value].annotation.empty() ? m_step[*value].sharding : std::nullopt;
+        const auto gradient = m_gradients.find(parameter);
+        return gradient != m_gradients.end() && !m_step[gradient->second].annotation.empty() ? m_step[gradient->second].sharding
+                                                                                             : std::nullopt;
+    }
+
+    /// How a gradient lies that is reduced once: as the study says, else like a moment that more devices share than the parameter (ZeRO-1).
+    TensorSharding reducedLayout(const std::string& parameter, const TensorSharding& each) const
+    {
+        TensorSharding layout = each;
+        for (const ValueId argument : m_step.arguments()) {
+            const Value& array = m_step[argument];
+            if (array.role == Role::OptimizerState && array.name.ends_with("." + parameter) && array.sharding
+                && pieceCount(*array.sharding) > pieceCount(layout))
+                layout = *array.sharding;
+        }
+        return gradientLayout(parameter) ? each : layout;
     }
 
     /// The parameter that an array of "step" belongs to: itself, or that of a moment; none of what all share.
     std::string parameterOf(const std::string& array) const
     {
-        for (const auto& [parameter, stage] : m_owner) {
-            if (array == parameter || array.ends_with("." + parameter))
-                return parameter;
+        std::string name = array;
+        while (!m_owner.contains(name)) {
+            const std::size_t dot = name.find('.');
+            if (dot == std::string::npos)
+                return "";
+            name.erase(0, dot + 1);
         }
-        return "";
+        return name;
     }
 
     /// The sum of squares that the norm of all gradients is the root of; nothing where nobody asks for it.
@@ -409,7 +448,7 @@ private:
         return m_owner.at(parameter) == stage || (others != m_shared.end() && others->second.contains(stage));
     }
 
-    TensorType gradientType(const std::string& parameter) const { return m_step[*m_step.findValue(gradientOf(parameter))].type; }
+    TensorType gradientType(const std::string& parameter) const { return m_step[m_gradients.at(parameter)].type; }
 
     /// Reduces the stage's gradients of parameters that other stages have too, and adds up what all of these made.
     Result<Done> addShared(std::size_t stage)
@@ -428,7 +467,7 @@ private:
                 continue;
             const TensorType type = gradientType(parameter);
             const TensorSharding& layout = layouts.at(gradientOf(parameter));
-            parts.push_back(sharing.argument(type, gradientOf(parameter), Role::Gradient));
+            parts.push_back(sharing.argument(type, sumOf(parameter), Role::Gradient));
             shared.resultNames.push_back(nameOf(Kind::SharedPart, parameter));
             ValueId sum;
             for (std::size_t other = 0; other < m_device.stages.size(); ++other) {
@@ -453,10 +492,7 @@ private:
             auto device = onDevices(stage, std::move(function));
             if (!device)
                 return device.error();
-            auto made = results == &parts ? withReductions(*device, stage, true) : Result<DeviceFunction>(*std::move(device));
-            if (!made)
-                return made.error();
-            m_device.stages[stage].functions.push_back(*std::move(made));
+            m_device.stages[stage].functions.push_back(*std::move(device));
         }
         return Done{};
     }
@@ -474,9 +510,12 @@ private:
         for (const auto& [parameter, owner] : m_owner) {
             if (owner != stage)
                 continue;
-            gradients.push_back(builder.argument(gradientType(parameter), gradientOf(parameter), Role::Gradient));
-            if (m_shared.contains(parameter))
-                continue; // is reduced already
+            const bool isReduced = m_shared.contains(parameter);
+            gradients.push_back(
+                builder.argument(gradientType(parameter), isReduced ? gradientOf(parameter) : sumOf(parameter), Role::Gradient));
+            if (isReduced)
+                continue;
+            gradients.back() = builder.constrain(gradients.back(), m_layouts[stage].at(gradientOf(parameter)), {});
             results.push_back(gradients.back());
             names.push_back(gradientOf(parameter));
         }
@@ -487,30 +526,8 @@ private:
         auto device = onDevices(stage, std::move(norm));
         if (!device)
             return device.error();
-        auto reduced = withReductions(*device, stage);
-        if (!reduced)
-            return reduced.error();
-        m_device.stages[stage].functions.push_back(*std::move(reduced));
+        m_device.stages[stage].functions.push_back(*std::move(device));
         return Done{};
-    }
-
-    /// A function of the stage that takes sums of gradients' parts in place of gradients; of parameters that several stages have, or of the others.
-    Result<DeviceFunction> withReductions(const DeviceFunction& function, std::size_t stage, bool ofShared = false) const
-    {
-        std::vector<ReducedPiece> pieces;
-        for (const auto& [piece, backward] : m_backward) {
-            if (stageOf(piece) != stage)
-                continue;
-            pieces.emplace_back(backward.first.get(), backward.second);
-            std::erase_if(
-                pieces.back().second, [&](const Reduction& reduction) { return m_shared.contains(reduction.name) != ofShared; });
-        }
-        auto reduced = reducing(function, pieces);
-        if (!reduced)
-            return Problem{"MW1544",
-                fmt::format("the update of stage {} reduces a gradient that it needs more for than the sums of its parts", stage),
-                "shard each parameter like the value that is added to it, or leave the parameter's spec out"};
-        return *std::move(reduced);
     }
 
     Result<Done> addUpdate(std::size_t stage)
@@ -523,11 +540,8 @@ private:
                 return added;
         }
         std::vector<ValueId> gradients;
-        for (std::size_t i = 0; i < m_step.values.size(); ++i) {
-            const StageArray array = stageArrayOf(m_step.values[i].name);
-            if (array.kind == Kind::Gradient && m_owner.contains(array.name))
-                gradients.push_back(ValueId{i});
-        }
+        for (const auto& [parameter, gradient] : m_gradients)
+            gradients.push_back(gradient);
         std::vector<ValueId> results;
         std::vector<std::string> names;
         std::vector<std::string> arrays;
@@ -555,14 +569,19 @@ private:
         FunctionSlice slice = sliced(m_step, gradients, results);
         Function update = std::move(slice.function);
         for (std::size_t i = 0; i < slice.arguments.size(); ++i) {
+            Value& argument = update[update.arguments()[i]];
+            const StageArray array = stageArrayOf(argument.name);
             if (slice.arguments[i] == squared)
-                update[update.arguments()[i]].name = nameOf(Kind::NormSquared);
+                argument.name = nameOf(Kind::NormSquared);
+            else if (array.kind == Kind::Gradient && !squared && !m_shared.contains(array.name))
+                argument.name = sumOf(array.name);
         }
         update.name = functionOf(TaskKind::Update);
         update.resultNames = names;
         for (const std::string& argument : argumentNames(update)) {
             const StageArray array = stageArrayOf(argument);
-            const std::string parameter = array.kind == Kind::Gradient ? array.name : parameterOf(argument);
+            const bool isGradient = array.kind == Kind::Gradient || array.kind == Kind::GradientSum;
+            const std::string parameter = isGradient ? array.name : parameterOf(argument);
             if (!parameter.empty() && !isOn(parameter, stage))
                 return Problem{"MW1544",
                     fmt::format("the update of stage {} needs {}, which is on stage {}", stage, argument, m_owner.at(parameter)),
@@ -575,8 +594,8 @@ private:
         }
         pin(update, layouts);
         update.resultShardings = shardings;
+        const std::vector<std::string> arguments = argumentNames(update);
         for (std::size_t i = 0; i < arrays.size(); ++i) {
-            const std::vector<std::string> arguments = argumentNames(update);
             const auto argument = std::find(arguments.begin(), arguments.end(), arrays[i]);
             if (argument != arguments.end())
                 update.donations.push_back({static_cast<std::size_t>(argument - arguments.begin()), i});
@@ -584,11 +603,8 @@ private:
         auto device = onDevices(stage, std::move(update));
         if (!device)
             return device.error();
-        auto reduced = squared ? Result<DeviceFunction>(*std::move(device)) : withReductions(*device, stage);
-        if (!reduced)
-            return reduced.error();
-        learn(reduced->function, layouts);
-        m_device.stages[stage].functions.push_back(*std::move(reduced));
+        learn(device->function, layouts);
+        m_device.stages[stage].functions.push_back(*std::move(device));
         return addInit(stage, arrays, layouts);
     }
 
@@ -597,7 +613,7 @@ private:
         const Function& whole = *m_program.find("init");
         std::vector<ValueId> results;
         for (const std::string& array : arrays)
-            results.push_back(whole.results()[resultIndexOf(whole, array)]);
+            results.push_back(whole.results()[m_initOf.at(array)]);
         Function init = sliced(whole, {}, results).function;
         init.name = "init";
         init.resultNames = arrays;
@@ -616,12 +632,12 @@ private:
     const Function& m_model; ///< what is cut
     std::set<OpId> m_again; ///< ops of it that backward pieces carry out again
     const Function& m_step;
+    std::map<std::string, ValueId> m_gradients; ///< of it, by parameter
+    std::map<std::string, std::size_t> m_initOf; ///< the result of "init" by array
     DeviceProgram m_device;
-    std::vector<Layouts> m_layouts; ///< by stage: of parameters and gradients
+    std::vector<Layouts> m_layouts; ///< by stage: of parameters, gradients and their sums
     std::map<std::string, std::size_t> m_owner; ///< the stage of each parameter: of several the first
     std::map<std::string, std::set<std::size_t>> m_shared; ///< the other stages of those that several have
-    std::map<std::size_t, std::pair<std::unique_ptr<DeviceFunction>, std::vector<Reduction>>>
-        m_backward; ///< by piece, before sums
     TensorSharding m_between; ///< of the last piece's result
     Problems m_problems;
 };

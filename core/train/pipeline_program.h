@@ -17,6 +17,7 @@ struct PipelineCut {
         axis; ///< of the mesh, over which the stages lie; as long as there are stages. Empty: one stage over the whole mesh
     std::vector<std::string> after; ///< the values of the model after which it is cut: one fewer than pieces
     LossScale lossScale = {}; ///< the optimizer's
+    SchedulePolicy policy = SchedulePolicy::Host; ///< in which order the stages' functions do their ops
     std::vector<bool> again = {}; ///< ops that the backward pieces carry out again, see recomputedOps
 };
 

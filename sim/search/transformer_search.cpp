@@ -556,6 +556,23 @@ std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candid
         add("layers.experts.down.w", fmt::format("P(None, {}, {}, {})", e, t, r));
     };
     addWeights("", shards);
+    if (candidate.sequenceParallel
+        && !tensor.empty()) { // the stream between blocks lies in parts of the sequence (arXiv:2205.05198)
+        std::vector<std::string> both = context;
+        both.insert(both.end(), tensor.begin(), tensor.end());
+        const std::string b = listed(batch);
+        const std::string c = listed(context);
+        const std::string stream = fmt::format("P({}, {}, None)", b, listed(both));
+        for (const char* name : {"act.embedding", "act.layers", "act.layers.attention", "act.layers.ffn"})
+            specs.emplace_back(name, stream);
+        specs.emplace_back("act.layers.attention.q", fmt::format("P({}, {}, {}, None)", b, c, t));
+        specs.emplace_back("act.layers.attention.k", fmt::format("P({}, {}, {}, None)", b, c, k));
+        specs.emplace_back("act.layers.attention.v", fmt::format("P({}, {}, {}, None)", b, c, k));
+        if (!keyHeads.empty())
+            specs.emplace_back("act.layers.attention.mixed", fmt::format("P({}, {}, {}, None, None)", b, c, k));
+        if (model.experts == 0)
+            specs.emplace_back("act.layers.ffn.hidden", fmt::format("P({}, {}, {})", b, c, t));
+    }
     if (candidate.zero == 2)
         addWeights("grad.", states);
     if (candidate.zero == 1 || candidate.zero == 2) {

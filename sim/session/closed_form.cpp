@@ -118,29 +118,6 @@ MemoryKind kindOfShare(const std::string& name)
     return found == kKinds.end() ? MemoryKind::Temporary : found->second;
 }
 
-/// The chunks of a stage with which an interleaved step is quickest, of those that cut the layers evenly or leave two short ones at the ends: for
-/// studies that do not say how many.
-StepEstimate quickestChunks(StepModel& model, TrainingPlan& plan)
-{
-    StepEstimate best = model.estimate(plan);
-    if (plan.layout.schedule != PipelineOrder::Interleaved)
-        return best;
-    std::int64_t chosen = plan.layout.virtualStages;
-    for (std::int64_t chunks = 2; chunks * plan.layout.pp <= plan.model.layers; ++chunks) {
-        const std::int64_t all = chunks * plan.layout.pp;
-        if (plan.model.layers % all != 0 && (plan.model.layers + 2) % all != 0)
-            continue;
-        plan.layout.virtualStages = chunks;
-        const StepEstimate step = model.estimate(plan);
-        if (step.fits >= best.fits && (step.seconds < best.seconds || step.fits > best.fits)) {
-            best = step;
-            chosen = chunks;
-        }
-    }
-    plan.layout.virtualStages = chosen;
-    return best;
-}
-
 } // namespace
 
 Result<TrainingPlan> planOf(const Study& study)
@@ -186,9 +163,8 @@ Result<TrainingPlan> planOf(const Study& study)
     layout.sequenceParallel = layout.tp > 1;
     if (layout.pp == 1)
         layout.schedule = PipelineOrder::OneForwardOneBackward;
-    else if (layout.schedule == PipelineOrder::Interleaved) {
-        layout.virtualStages = std::max<std::int64_t>(2, study.pipeline.chunks); // see quickestChunks
-    }
+    else if (layout.schedule == PipelineOrder::Interleaved)
+        layout.virtualStages = study.pipeline.chunks;
     if (study.batch % (layout.dp * study.pipeline.microbatches) != 0)
         problems.push_back({"MW1755",
             fmt::format("{} sequences are not divisible by {} data ranks of {} microbatches", study.batch, layout.dp,
@@ -239,7 +215,7 @@ Result<SimulatedStudy> closedFormStep(const Study& study, const Catalogue& catal
         return problems;
     }
     StepModel model(used.chip, used.cluster, used.constants, used.traits);
-    const StepEstimate step = study.pipeline.chunks > 1 ? model.estimate(*plan) : quickestChunks(model, *plan);
+    const StepEstimate step = model.estimate(*plan);
 
     SimulatedStudy result;
     result.name = study.name;

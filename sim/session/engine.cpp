@@ -101,15 +101,8 @@ Result<std::string> mainFunctionOf(const Study& study, const Program& program)
 
 Problem onlySimulated(const Study& study)
 {
-    if (study.fp8 != Fp8Recipe::None)
-        return {"MW1465", fmt::format("a step with 8-bit products ({}) is simulated, not run", fp8RecipeName(study.fp8)),
-            "leave dtype.fp8 out to run it", study.placeOf("dtype.fp8")};
-    return {"MW1465",
-        fmt::format(
-            "a transformer in {} pipeline stages and {} microbatches, whose layers are a loop, is simulated by a closed form; "
-            "meshwright train runs it with a copy of each layer",
-            study.pipeline.stages, study.pipeline.microbatches),
-        "write unroll: true under model.transformer to see its layout", study.placeOf("pipeline")};
+    return {"MW1465", fmt::format("a step with 8-bit products ({}) is simulated, not run", fp8RecipeName(study.fp8)),
+        "leave dtype.fp8 out to run it", study.placeOf("dtype.fp8")};
 }
 
 std::int64_t layerCount(const Study& study)
@@ -129,13 +122,7 @@ std::string cutBehind(const Study& study, std::int64_t layer)
 
 bool isOnlySimulated(const Study& study)
 {
-    const TransformerModel* model = study.transformer();
-    if (model == nullptr)
-        return false;
-    if (study.fp8 != Fp8Recipe::None)
-        return true;
-    const bool isPieced = study.pipeline.stages > 1 || study.pipeline.microbatches > 1;
-    return isPieced && !model->unrolled;
+    return study.transformer() != nullptr && study.fp8 != Fp8Recipe::None;
 }
 
 namespace {
@@ -206,9 +193,27 @@ ScheduledFunction scheduleStep(const BuiltPhase& built)
 
 namespace {
 
-/// A phase whose steps are cut into stages and microbatches. It is propagated and partitioned piece by piece.
-Result<TrainingPhase> pipelinedPhase(const Study& study)
+/// A study whose layers can be cut apart.
+Result<Study> pipelinedStudy(Study study)
 {
+    const TransformerModel* transformer = study.transformer();
+    if (transformer == nullptr || transformer->unrolled)
+        return study;
+    auto unrolled = withUnrolledLayers(study);
+    if (!unrolled)
+        return unrolled;
+    if (Problems problems = checkPipelineFits(*unrolled); hasErrors(problems))
+        return problems;
+    return unrolled;
+}
+
+/// A phase whose steps are cut into stages and microbatches. It is propagated and partitioned piece by piece.
+Result<TrainingPhase> pipelinedPhase(const Study& looped, SchedulePolicy policy)
+{
+    const auto unrolled = pipelinedStudy(looped);
+    if (!unrolled)
+        return unrolled.error();
+    const Study& study = *unrolled;
     Problems warnings;
     auto whole = annotatedProgram(study, assignedSpecs(study), warnings);
     if (!whole)
@@ -222,6 +227,7 @@ Result<TrainingPhase> pipelinedPhase(const Study& study)
     PipelineCut cut;
     cut.shape = {study.pipeline.stages, study.pipeline.chunks, study.pipeline.microbatches, study.pipeline.schedule};
     cut.axis = study.pipeline.axis;
+    cut.policy = policy;
     std::int64_t layers = 0;
     const auto pieces = layersOfPieces(study.pipeline, layerCount(study));
     for (std::size_t piece = 0; piece + 1 < pieces.size(); ++piece) {
@@ -278,7 +284,7 @@ Result<std::shared_ptr<const TrainingPhase>> pipelineOfPhase(const BuiltPhase& b
 {
     if (!isPipelined(built.study.pipeline))
         return std::shared_ptr<const TrainingPhase>();
-    auto phase = pipelinedPhase(built.study);
+    auto phase = pipelinedPhase(built.study, SchedulePolicy::Overlapped);
     if (!phase)
         return phase.error();
     return std::make_shared<const TrainingPhase>(*std::move(phase));
@@ -449,24 +455,6 @@ Problems lintsOfPhase(const Study& study, const BuiltPhase& phase)
     return lintStudy(study, phase.arrays, {*propagated, *device, stage.meshes});
 }
 
-namespace {
-
-/// A study whose layers can be cut apart.
-Result<Study> pipelinedStudy(Study study)
-{
-    const TransformerModel* transformer = study.transformer();
-    if (transformer == nullptr || transformer->unrolled)
-        return study;
-    auto unrolled = withUnrolledLayers(study);
-    if (!unrolled)
-        return unrolled;
-    if (Problems problems = checkPipelineFits(*unrolled); hasErrors(problems))
-        return problems;
-    return unrolled;
-}
-
-} // namespace
-
 Result<std::vector<TrainingPhase>> trainingPhases(const Study& study)
 {
     if (!study.trains())
@@ -477,10 +465,7 @@ Result<std::vector<TrainingPhase>> trainingPhases(const Study& study)
     std::vector<TrainingPhase> phases;
     for (std::size_t i = 0; i < std::max<std::size_t>(1, study.phases.size()); ++i) {
         if (isPipelined(study.pipeline)) {
-            const auto own = pipelinedStudy(phaseStudy(study, i));
-            if (!own)
-                return own.error();
-            auto phase = pipelinedPhase(*own);
+            auto phase = pipelinedPhase(phaseStudy(study, i), SchedulePolicy::Host);
             if (!phase)
                 return phase.error();
             phases.push_back(*std::move(phase));

@@ -30,7 +30,7 @@ struct BuiltPhase {
     Problems warnings; ///< about a program file
 };
 
-/// True for transformers in several stages or microbatches whose layers are a loop, and for products in 8 bits. Their step is told by a closed form (closed_form.h); nothing is laid out and nothing runs.
+/// True for transformers with products in 8 bits. Their step is estimated by a closed form (closed_form.h); nothing is laid out and nothing runs.
 bool isOnlySimulated(const Study& study);
 
 /// A study's program with none of the study's shardings: as it was written or built.
@@ -60,7 +60,8 @@ Result<MeshPlacement> placementOf(const Study& study, const Mesh& mesh, const Ma
 /// The step of a built phase in the order in which an accelerator runs it.
 ScheduledFunction scheduleStep(const BuiltPhase& built);
 
-/// The stages and tasks of a built phase whose study has a pipeline; null of others. Problems: those of `pipelineOf`.
+/// The stages and tasks of a built phase whose study has a pipeline, with ops for each layer of their own; null of others. Problems: those of
+/// `withUnrolledLayers` and `pipelineOf`.
 Result<std::shared_ptr<const TrainingPhase>> pipelineOfPhase(const BuiltPhase& built);
 
 /// Simulates a scheduled step; of a study with a pipeline, its stages and tasks. Problems: those of `simulate`.

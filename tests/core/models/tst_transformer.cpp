@@ -244,6 +244,7 @@ private Q_SLOTS:
     void unrolledEqualsLoop();
     void recomputation_data();
     void recomputation();
+    void keepsWhatKernelsRead();
     void causal();
     void windows();
     void groupedQueriesShareKeys();
@@ -547,6 +548,34 @@ void TestTransformer::recomputation()
     }
     if (!unrolled)
         QCOMPARE(kept, 3 * stream); // two layers' inputs, and what leaves the last
+}
+
+/// A layer of GPT keeps what Korthikanti et al. 2022 (arXiv:2205.05198, table 2) count, 34 s b h bytes without dropout's masks of 2 s b h: inputs of norms and
+/// products and what attention makes, in 16 bits; here one sum for each query and head, and two for each row of a norm, in 32.
+void TestTransformer::keepsWhatKernelsRead()
+{
+    TransformerModel model;
+    TransformerConfig& config = model.config;
+    config.layers = 2;
+    config.hidden = 12;
+    config.heads = config.keyValueHeads = 3;
+    config.headDim = 4;
+    config.ffn = 48;
+    config.vocabulary = 10;
+    config.maxPositions = 5;
+    config.norm = NormKind::LayerNorm;
+    config.position = PositionKind::Learned;
+    config.activation = TransformerActivation::GeluTanh;
+    config.attentionBias = config.outputBias = config.ffnBias = true;
+    model.sequence = 5;
+    model.unrolled = true;
+    TrainingOptions options = optionsOf();
+    options.activationType = options.matmulType = DType::BF16;
+    const std::int64_t two = residualBytes(programOf(model, options));
+    config.layers = 4;
+    const std::int64_t four = residualBytes(programOf(model, options));
+    const std::int64_t rows = options.batch * model.sequence;
+    QCOMPARE(four - two, 2 * rows * (32 * 12 + 4 * 3 + 2 * 2 * 4));
 }
 
 /// "predictions" of "loss": the logits [batch, sequence, vocabulary].

@@ -294,7 +294,7 @@ void TestPropagateProperties::largeProgram()
         report->reasons.size(), report->conflicts.size());
     QCOMPARE(textOf(function[*function.findValue("down1999")].sharding, mesh), std::string("[{model}, {}]"));
     QCOMPARE(textOf(function[h].sharding, mesh), std::string("[{data, fsdp}, {}]"));
-    QVERIFY(milliseconds < 5000); // 1 s on the machines that users have; tests also run in slow builds
+    QVERIFY(report->rounds < 100); // as many for 200 layers
 }
 
 void TestPropagateProperties::trainingSteps_data()

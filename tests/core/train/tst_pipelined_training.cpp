@@ -141,6 +141,8 @@ private Q_SLOTS:
     void equalsTheWhole_data();
     void equalsTheWhole();
     void reducesOnceAStep();
+    void scatters_data();
+    void scatters();
     void bubble_data();
     void bubble();
     void timelinesShowTransfers();
@@ -220,7 +222,7 @@ void TestPipelinedTraining::reducesOnceAStep()
     const TrainingResult result = trained({phaseOf(made, kSteps)}, optionsOf(4));
     std::map<std::string, std::int64_t> calls;
     for (const CountedCollective& counted : result.phases.front().collectives) {
-        if (counted.use.kind == OpKind::AllReduce && counted.use.cause.value.find("grad.") != std::string::npos) {
+        if (counted.use.kind == OpKind::AllReduce && counted.use.cause.value.find("acc.") != std::string::npos) {
             QCOMPARE(counted.calls, kSteps); // not one for each of the 4 microbatches
             ++calls[counted.use.cause.value];
         }
@@ -237,6 +239,39 @@ void TestPipelinedTraining::reducesOnceAStep()
         QCOMPARE(sent.calls, 4 * kSteps); // of a device: activations of 4 microbatches, or their gradients
         QCOMPARE(sent.use.payloadBytes, kBatch / 4 / 2 * 8 * 4); // rows of a microbatch and device, 8 wide, f32
     }
+}
+
+void TestPipelinedTraining::scatters_data()
+{
+    QTest::addColumn<QString>("arrays");
+    QTest::addColumn<int>("each"); ///< reductions of a weight in a step of 4 microbatches
+    QTest::newRow("ZeRO-1: once, to where the moments lie") << "opt.m. opt.v." << 1;
+    QTest::newRow("ZeRO-3: each time") << " opt.m. opt.v." << 4;
+}
+
+/// Gradients that devices share are scattered: those of parameters that each device has whole once a step.
+void TestPipelinedTraining::scatters()
+{
+    QFETCH(QString, arrays);
+    QFETCH(int, each);
+    Case made{"pipe=2,data=2", {2, 1, 4, kOneByOne}, {2, 2}, kData, AdamOptimizer{}};
+    for (const QString& family : arrays.split(' ')) {
+        for (int i = 0; i < 4; ++i)
+            made.specs[fmt::format("{}layers.{}.w", family.toStdString(), i)] = "P('data')";
+    }
+    const TrainingResult whole = trained({wholePhase(made, 3)}, optionsOf(4));
+    const TrainingResult result = trained({phaseOf(made, 3)}, optionsOf(4));
+    QVERIFY(std::abs(result.losses.back() - whole.losses.back()) < 1e-5 * std::abs(whole.losses.back()));
+    int scattered = 0;
+    for (const CountedCollective& counted : result.phases.front().collectives) {
+        const bool isWeight = counted.use.payloadBytes > 8 * 4;
+        if (counted.use.kind == OpKind::ReduceScatter) {
+            QCOMPARE(counted.calls, each * 3);
+            ++scattered;
+        }
+        QVERIFY2(counted.use.kind != OpKind::AllReduce || !isWeight, counted.use.cause.value.c_str());
+    }
+    QCOMPARE(scattered, 4);
 }
 
 void TestPipelinedTraining::bubble_data()

@@ -31,8 +31,7 @@ private Q_SLOTS:
     void fidelitiesAgree();
     void slowStage();
     void sessionHasThem();
-    void closedFormIsPredicted();
-    void chunksThatFitComeFirst();
+    void loopsAreCut();
     void closedFormAgrees_data();
     void closedFormAgrees();
 };
@@ -206,43 +205,28 @@ void TestPipelineSteps::sessionHasThem()
     QCOMPARE(analysis->simulated->simulation.stepSeconds, simulated(deep(4, 8, "1f1b")).simulation.stepSeconds);
 }
 
-/// A transformer in stages is told of by the closed form: windows get its step, its parts and its memory, and a warning that it is not run.
-void TestPipelineSteps::closedFormIsPredicted()
+/// Layers that are a loop are cut as copies of them are: the same step, byte for byte.
+void TestPipelineSteps::loopsAreCut()
 {
-    const auto path = resourcesDirectory() / "examples" / "llama3_405b_h100.yaml";
-    sim::Session session(valueOf(sim::defaultCatalogue()));
-    const auto analysis = session.analyse({valueOf(readFile(path)), path.string(), {}});
-    QVERIFY2(analysis->simulated != nullptr, describe(analysis->problems).c_str());
-    QVERIFY(analysis->built == nullptr);
-    QVERIFY(!hasErrors(analysis->problems));
-    QCOMPARE(analysis->problems.front().id, std::string("MW1465"));
-    const sim::Simulation& s = analysis->simulated->simulation;
-    QVERIFY(s.stepSeconds > 0.0 && s.computeSeconds > 0.0 && s.bubbleSeconds > 0.0);
-    QCOMPARE(s.memory.size(), std::size_t(2));
-    std::int64_t live = 0;
-    for (const std::int64_t bytes : s.memory.front().bytesByKind)
-        live += bytes;
-    QVERIFY(qAbs(live - s.peakBytes) < 16);
-}
-
-/// Where a study leaves open into how many chunks its stages are cut, the quickest of those that fit are told, not the quickest of all: more
-/// chunks keep fewer microbatches under way.
-void TestPipelineSteps::chunksThatFitComeFirst()
-{
-    const auto simulatedWith = [](std::vector<std::string> settings) {
-        settings.insert(settings.begin(),
-            {"pipeline={axis: pipe, stages: 16, microbatches: 64, schedule: interleaved}", "model.transformer.layers=128",
-                "sequence=7424", "batch=8192"});
-        const auto study = loadStudy(resourcesDirectory() / "examples" / "llama3_405b_h100.yaml", settings);
-        return valueOf(sim::simulateStudy(valueOf(study), valueOf(sim::defaultCatalogue()))).simulation;
+    const auto path = resourcesDirectory() / "examples" / "pipeline_transformer.yaml";
+    const auto analysed = [&](const char* unroll) {
+        sim::Session session(valueOf(sim::defaultCatalogue()));
+        const auto analysis = session.analyse({valueOf(readFile(path)), path.string(),
+            {std::string("model.transformer.unroll=") + unroll, "recompute=none",
+                "sharding={x: \"P('data')\", y: \"P('data')\"}"}});
+        if (analysis->simulated == nullptr || analysis->pipeline == nullptr)
+            qFatal("%s", describe(analysis->problems).c_str());
+        return analysis;
     };
-    const sim::Simulation quick = simulatedWith({"pipeline.chunks=4"});
-    const sim::Simulation fits = simulatedWith({"pipeline.chunks=8"});
-    QVERIFY(!quick.fits && fits.fits && quick.stepSeconds < fits.stepSeconds);
-    const sim::Simulation open = simulatedWith({});
-    QVERIFY(open.fits);
-    QCOMPARE(open.stepSeconds, fits.stepSeconds);
-    QCOMPARE(open.peakBytes, fits.peakBytes);
+    const auto looped = analysed("false");
+    const auto unrolled = analysed("true");
+    const sim::Simulation& a = looped->simulated->simulation;
+    const sim::Simulation& b = unrolled->simulated->simulation;
+    QVERIFY(a.stepSeconds > 0.0 && a.bubbleSeconds > 0.0);
+    QCOMPARE(a.stepSeconds, b.stepSeconds);
+    QCOMPARE(a.peakBytes, b.peakBytes);
+    QCOMPARE(a.collectives.size(), b.collectives.size());
+    QVERIFY(looped->arrays.size() < unrolled->arrays.size()); // one array of all layers
 }
 
 namespace {

@@ -108,10 +108,10 @@ void TestSession::lintsAreProblems()
         [](const Problem& problem) { return problem.id == "MW1270" && problem.place.path == "mesh.idle"; }));
 }
 
-/// A transformer in pipeline stages has a step time, a place on the machine and memory, and says why there is no more.
+/// A step with 8-bit products has a step time, a place on the machine and memory, and says why there is no more.
 void TestSession::formulasPredictWhatIsNotBuilt()
 {
-    const auto analysis = m_session.analyse(example("llama3_405b_h100.yaml"));
+    const auto analysis = m_session.analyse(example("llama3_405b_h100.yaml", {"dtype.fp8=blockwise"}));
     QVERIFY(analysis != nullptr && analysis->simulated != nullptr && analysis->placement != nullptr);
     QVERIFY(sim::isByFormulas(*analysis) && analysis->built == nullptr && analysis->arrays.empty());
     QVERIFY(!hasErrors(analysis->problems));
@@ -125,7 +125,7 @@ void TestSession::formulasPredictWhatIsNotBuilt()
     QVERIFY(std::abs(live - s.peakBytes) <= 8); // each part is rounded
     QCOMPARE(s.memory.size(), std::size_t{2});
     // With an error that is said, not the note.
-    const auto wrong = m_session.analyse(example("llama3_405b_h100.yaml", {"mesh.tensor=16"}));
+    const auto wrong = m_session.analyse(example("llama3_405b_h100.yaml", {"dtype.fp8=blockwise", "mesh.tensor=16"}));
     QVERIFY(!sim::isByFormulas(*wrong) && sim::whyNotBuilt(*wrong) != nullptr && sim::whyNotBuilt(*wrong)->id != "MW1465");
     QVERIFY(sim::whyNotBuilt(*m_session.analyse(example("notebook_mlp.yaml"))) == nullptr);
 }

@@ -118,12 +118,12 @@ void TestMemoryView::headlineSaysWhetherItFits()
     QCOMPARE((*headline)->palette().color(QPalette::WindowText).rgb(), qtColour(ColourRole::Error, Theme::Light).rgb());
 }
 
-/// Of a transformer in pipeline stages: the peak by what it is for, and no rows that name arrays.
+/// Of a step with 8-bit products: the peak by what it is for, and no rows that name arrays.
 void TestMemoryView::formulasGiveThePeak()
 {
     QFile file(MESHWRIGHT_SOURCE_DIR "/resources/examples/llama3_405b_h100.yaml");
     QVERIFY(file.open(QIODevice::ReadOnly));
-    const Shown shown(m_session->analyse({file.readAll().toStdString(), "llama3_405b_h100.yaml", {}}));
+    const Shown shown(m_session->analyse({file.readAll().toStdString(), "llama3_405b_h100.yaml", {"dtype.fp8=blockwise"}}));
     QVERIFY(shown.says("fits"));
     QVERIFY(shown.says("At the peak, as formulas give it"));
     QVERIFY(!shown.chart->memory().kinds.empty());

@@ -364,12 +364,13 @@ void TestMainWindow::problemsKeepTheLastState()
     }
 }
 
-/// A transformer in pipeline stages: its prediction is shown, every view says what it has, and an edit goes from one prediction to the next.
+/// A step with 8-bit products: its prediction is shown, every view says what it has, and an edit goes from one prediction to the next.
 void TestMainWindow::formulasFillTheHeadline()
 {
     WindowFixture fixture;
     fixture.window.show();
     fixture.window.openExample(fixture.example("llama3_405b_h100.yaml"));
+    fixture.window.document().change({"dtype.fp8=blockwise"}, "Edit");
     QTRY_VERIFY(fixture.isShown());
     QVERIFY(sim::isByFormulas(*fixture.analysis()));
     const auto says = [&](const QString& words) {
