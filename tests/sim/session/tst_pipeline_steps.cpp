@@ -212,8 +212,7 @@ void TestPipelineSteps::loopsAreCut()
     const auto analysed = [&](const char* unroll) {
         sim::Session session(valueOf(sim::defaultCatalogue()));
         const auto analysis = session.analyse({valueOf(readFile(path)), path.string(),
-            {std::string("model.transformer.unroll=") + unroll, "recompute=none",
-                "sharding={x: \"P('data')\", y: \"P('data')\"}"}});
+            {std::string("model.transformer.unroll=") + unroll, "recompute=none", "sharding={}"}});
         if (analysis->simulated == nullptr || analysis->pipeline == nullptr)
             qFatal("%s", describe(analysis->problems).c_str());
         return analysis;
