@@ -64,13 +64,9 @@ private:
         for (std::size_t i = 0; i < m_instructions.size(); ++i) {
             if (m_instructions[i].kind == InstructionKind::CollectiveStart)
                 m_started[m_instructions[i].ops.front()] = i;
+            // The end of a collective reads the operand too, which is in use until then.
             for (const ValueId value : m_instructions[i].reads)
                 m_lastRead[value] = i;
-            // The operand of a collective is in use until it is done.
-            if (m_instructions[i].kind == InstructionKind::CollectiveDone) {
-                for (const ValueId value : opOf(m_instructions[i]).operands)
-                    m_lastRead[value] = std::max(m_lastRead[value], i);
-            }
             for (const ValueId value : m_instructions[i].writes)
                 m_written[value] = i;
         }

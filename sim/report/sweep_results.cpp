@@ -10,6 +10,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <functional>
 #include <map>
 
 namespace meshwright::sim {
@@ -55,16 +57,19 @@ Json rowJson(const SweepResult& result, const SweepRow& row)
 /// Refused points by what refused them, the most frequent first.
 std::string refusalsText(const SweepResult& result)
 {
-    std::map<std::string, std::pair<std::int64_t, const SweepOutcome*>> byId;
+    std::map<std::string, std::vector<const SweepOutcome*>> byId;
     for (const SweepRow& row : result.rows) {
-        if (row.outcome.simulated())
-            continue;
-        auto& [count, first] = byId[row.outcome.problem];
-        first = count++ == 0 ? &row.outcome : first;
+        if (!row.outcome.simulated())
+            byId[row.outcome.problem].push_back(&row.outcome);
     }
+    std::vector<std::vector<const SweepOutcome*>> refusals;
+    for (auto& [id, outcomes] : byId)
+        refusals.push_back(std::move(outcomes));
+    std::ranges::stable_sort(refusals, std::ranges::greater(), [](const auto& outcomes) { return outcomes.size(); });
     std::string text;
-    for (const auto& [id, one] : byId)
-        text += fmt::format("  {} refused, {}: {}{}\n", one.first, id, one.first > 1 ? "for one, " : "", one.second->message);
+    for (const auto& outcomes : refusals)
+        text += fmt::format("  {} refused, {}: {}{}\n", outcomes.size(), outcomes.front()->problem,
+            outcomes.size() > 1 ? "for one, " : "", outcomes.front()->message);
     return text;
 }
 

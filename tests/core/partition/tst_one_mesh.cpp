@@ -73,6 +73,18 @@ void TestOneMesh::shardings_data()
         << QStringList{a42, "sdy.mesh @ring = <[\"x\"=4, \"y\"=2], device_ids=[0, 1, 2, 3, 6, 7, 5, 4]>"}
         << QStringList{"@a, [{\"x\"}, {}]", "@ring, [{\"x\"}, {\"y\", ?}p1]"} << "x=4,y=2"
         << QStringList{"[{\"x\"}, {}]", "[{\"x\"}, {\"y\", ?}p1]"} << QStringList{"a", "ring"};
+    // z goes along y, then x; sets of axes are written in the order of the mesh, or nobody could read them.
+    QTest::newRow("axes of a set") << QStringList{a42, "sdy.mesh @t = <[\"z\"=8], device_ids=[0, 2, 4, 6, 1, 3, 5, 7]>"}
+                                   << QStringList{"@a, [{\"x\"}, {}]", "@t, [{}, {}], replicated={\"z\"}", "@t, [{\"z\"}, {}]"}
+                                   << "x=4,y=2"
+                                   << QStringList{"[{\"x\"}, {}]", "[{}, {}], replicated={\"x\", \"y\"}", "[{\"y\", \"x\"}, {}]"}
+                                   << QStringList{"a", "a", "a"};
+    // Along each axis alone the devices are those of @a; 5 and 6 stand in each other's place.
+    QTest::newRow("two devices swapped off the axes")
+        << QStringList{"sdy.mesh @a = <[\"x\"=2, \"y\"=2, \"z\"=2]>",
+               "sdy.mesh @b = <[\"x\"=2, \"y\"=2, \"z\"=2], device_ids=[0, 1, 2, 3, 4, 6, 5, 7]>"}
+        << QStringList{"@a, [{\"x\"}, {}]", "@b, [{\"x\", \"y\"}, {\"z\"}]"} << "x=2,y=2,z=2"
+        << QStringList{"[{\"x\"}, {}]", "[{\"x\", \"y\"}, {\"z\"}]"} << QStringList{"a", "b"};
     // 2x3 and 3x2 have no cuts in common: the axes of the other mesh stand for those of the same sizes, in another order.
     QTest::newRow("sizes that do not divide each other")
         << QStringList{"sdy.mesh @a = <[\"x\"=2, \"y\"=3]>", "sdy.mesh @b = <[\"x\"=3, \"y\"=2]>"}

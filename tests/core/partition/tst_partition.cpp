@@ -91,6 +91,8 @@ private Q_SLOTS:
     void onlyLocal();
     void wholeValuesBecomePartialSums();
     void manualComputation();
+    void regroupingReshapes_data();
+    void regroupingReshapes();
 };
 
 void TestPartition::matmul_data()
@@ -387,6 +389,40 @@ void TestPartition::manualComputation()
     QCOMPARE(device->function[result].type.shape, Shape{4});
     QCOMPARE(device->globalShapes[result.at()], Shape{8});
     QVERIFY(device->function[result].sharding->dims == layout.dims);
+}
+
+void TestPartition::regroupingReshapes_data()
+{
+    QTest::addColumn<Shape>("from"); ///< the minor dimension split over a and b
+    QTest::addColumn<Shape>("to"); ///< and over b
+    QTest::addColumn<QString>("expected");
+
+    // The factors of 2x12 and 4x6 are 2, 2 and 6: a splits the second and is gathered, b stays on the third.
+    QTest::newRow("even factors") << Shape{2, 12} << Shape{4, 6}
+                                  << "all_gather a 48 forward reshape(x, ..), all_reduce b 16 forward sum";
+    // Four pieces of 10 are of 3, with padding 12; those of the factors 2 and 5 begin elsewhere, and on the way through them the array would be
+    // gathered twice.
+    QTest::newRow("a factor that does not divide")
+        << Shape{2, 10} << Shape{4, 5} << "all_gather a,b 96 forward x, all_reduce b 16 forward sum";
+}
+
+/// A reshape that regroups dimensions gathers what it must, once.
+void TestPartition::regroupingReshapes()
+{
+    QFETCH(Shape, from);
+    QFETCH(Shape, to);
+    QFETCH(QString, expected);
+    Fixture f("a=2,b=2");
+    const ValueId x = f.builder.named(f.builder.unary(OpKind::Negate, f.argument("argument", from, "P()")), "x");
+    f.ask(x, "P(None, ('a', 'b'))");
+    const ValueId y = f.builder.reshape(x, to);
+    f.ask(y, "P(None, 'b')");
+    const ValueId result = f.builder.named(f.builder.reduce(ReduceKind::Sum, y, {1}), "sum");
+    f.ask(result, "P()");
+    f.builder.setResults({result});
+    const auto device = f.run();
+    QVERIFY2(device, device ? "" : describe(device.error()).c_str());
+    QCOMPARE(collectives(*device, f.meshes.front().mesh).join(", "), expected);
 }
 
 MESHWRIGHT_TEST(TestPartition)

@@ -101,7 +101,7 @@ void TestPropagate::vectors_data()
     QTest::addColumn<int>("strategy");
     QTest::addColumn<QString>("op"); // dot, dotRhsTransposed, add, reshape
     QTest::addColumn<QString>("mesh");
-    QTest::addColumn<QStringList>("before"); // lhs, rhs; "-" for none
+    QTest::addColumn<QStringList>("before"); // lhs, rhs, result; "-" or nothing for none
     QTest::addColumn<QStringList>("after"); // lhs, rhs, result
     const int basic = static_cast<int>(PropagationStrategy::Basic);
     const int aggressive = static_cast<int>(PropagationStrategy::Aggressive);
@@ -135,6 +135,11 @@ void TestPropagate::vectors_data()
     QTest::newRow("reshape: co-prime sizes")
         << aggressive << "reshape"
         << "x=3" << QStringList{"[{x, ?}, {?}]", "-"} << QStringList{"[{x, ?}, {?}]", "-", "-"};
+    // The operand has x on rows that are not a multiple of 3: of what comes from the result it takes y, which is before x.
+    QTest::newRow("reshape: up to an axis that co-prime sizes have")
+        << basic << "reshape"
+        << "x=3,y=2" << QStringList{"[{x, ?}, {?}]", "-", "[{?}, {?}, {y, x, ?}]"}
+        << QStringList{"[{x, ?}, {y, ?}]", "-", "[{?}, {?}, {y, x, ?}]"};
 }
 
 void TestPropagate::vectors()
@@ -161,7 +166,8 @@ void TestPropagate::vectors()
         result = s.b.reshape(lhs, {2, 4, 32});
     }
     s.b.setResults({result});
-    for (const auto& [value, sharding] : {std::pair(lhs, before[0]), std::pair(rhs, before[1])}) {
+    for (const auto& [value, sharding] :
+        {std::pair(lhs, before.value(0)), std::pair(rhs, before.value(1)), std::pair(result, before.value(2, "-"))}) {
         if (sharding != "-")
             s.given(value, sharding.toUtf8().constData());
     }

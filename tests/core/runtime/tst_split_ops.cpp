@@ -131,6 +131,8 @@ private Q_SLOTS:
     void ops_data();
     void ops();
     void reshapes();
+    void reshapesBehindWholeFactors_data();
+    void reshapesBehindWholeFactors();
     void groupsOfOne_data();
     void groupsOfOne();
     void unknownOpsAreComputedWhole();
@@ -585,6 +587,46 @@ void TestSplitOps::reshapes()
             }
         }
     }
+}
+
+void TestSplitOps::reshapesBehindWholeFactors_data()
+{
+    QTest::addColumn<QString>("from");
+    QTest::addColumn<QString>("fromLayout");
+    QTest::addColumn<QString>("to");
+    QTest::addColumn<QString>("toLayout");
+    QTest::newRow("of the operand") << "3x4xf32"
+                                    << R"([{}, {"x", "y"}])"
+                                    << "2x3x2xf32"
+                                    << R"([{}, {}, {"y"}])";
+    QTest::newRow("of the result") << "2x3x2xf32"
+                                   << R"([{}, {}, {"y"}])"
+                                   << "3x4xf32"
+                                   << R"([{}, {"x", "y"}])";
+}
+
+/// 3x4 and 2x3x2 share the last factor of 2. In 3x4 it stands behind another factor of 2, which 2x3x2 does not have: that one is whole while
+/// the array is reshaped, and so no device has a piece of what is behind it.
+void TestSplitOps::reshapesBehindWholeFactors()
+{
+    QFETCH(QString, from);
+    QFETCH(QString, fromLayout);
+    QFETCH(QString, to);
+    QFETCH(QString, toLayout);
+    const QString text = QString(R"(module {
+  sdy.mesh @mesh = <["x"=2, "y"=2]>
+  func.func public @main(%a: tensor<%1> {sdy.sharding = #sdy.sharding<@mesh, %2>})
+      -> (tensor<%3> {sdy.sharding = #sdy.sharding<@mesh, %4>}) {
+    %b = stablehlo.reshape %a : (tensor<%1>) -> tensor<%3>
+    return %b : tensor<%3>
+  }
+}
+)")
+                             .arg(from, fromLayout, to, toLayout);
+    bool whole = false;
+    const std::string fault = faultOf(text.toStdString(), whole);
+    QVERIFY2(fault.empty(), fault.c_str());
+    QVERIFY(!whole);
 }
 
 void TestSplitOps::groupsOfOne_data()

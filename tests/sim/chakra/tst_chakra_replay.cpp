@@ -213,6 +213,7 @@ void TestChakraReplay::ownStepComesOut_data()
     QTest::newRow("1F1B") << "pipeline_1f1b" << QStringList{} << 0.02;
     QTest::newRow("interleaved") << "pipeline_interleaved" << QStringList{} << 0.02;
     QTest::newRow("wide") << "wide_mlp" << QStringList{} << 0.02;
+    QTest::newRow("layers in a loop") << "sequence_parallel_transformer" << QStringList{"model.transformer.layers=6"} << 0.02;
 }
 
 /// What is written and replayed on the same machine takes what was simulated.

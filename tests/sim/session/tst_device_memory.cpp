@@ -28,6 +28,8 @@ private Q_SLOTS:
     void fitsExactly_data();
     void fitsExactly();
     void refusesAndSaysWhatWouldFit();
+    void namesTheLargestFunction_data();
+    void namesTheLargestFunction();
     void evaluationInPhases();
     void arenasAreWhatIsPlanned_data();
     void arenasAreWhatIsPlanned();
@@ -74,6 +76,30 @@ void TestDeviceMemory::refusesAndSaysWhatWouldFit()
     QVERIFY2(problem.fix.find("mesh axis ") != std::string::npos, problem.fix.c_str());
     QVERIFY2(problem.message.find("parameters") != std::string::npos, problem.message.c_str());
     QVERIFY2(problem.message.find("for \"step\", which takes its arrays over") != std::string::npos, problem.message.c_str());
+}
+
+void TestDeviceMemory::namesTheLargestFunction_data()
+{
+    QTest::addColumn<QString>("example");
+    for (const char* example : {"pipeline_1f1b", "pipeline_gpipe", "pipeline_interleaved"})
+        QTest::newRow(example) << QString(example) + ".yaml";
+}
+
+/// Of a pipeline that does not fit, the function of the largest arena of any stage.
+void TestDeviceMemory::namesTheLargestFunction()
+{
+    QFETCH(QString, example);
+    const Study study = studyOf(example.toStdString(), {});
+    const auto phases = valueOf(trainingPhases(study));
+    const ScheduledFunction* largest = &phases.front().scheduled.stages.front().functions.front();
+    for (const ScheduledStage& stage : phases.front().scheduled.stages) {
+        for (const ScheduledFunction& function : stage.functions)
+            largest = function.buffers.arenaBytes > largest->buffers.arenaBytes ? &function : largest;
+    }
+    const auto refused = checkDeviceMemory(study, phases, 1);
+    QVERIFY(!refused);
+    const std::string& message = refused.error().front().message;
+    QVERIFY2(message.find("\"" + largest->device.function.name + "\" needs the most") != std::string::npos, message.c_str());
 }
 
 /// A phase before the last one needs room for its evaluation too where accuracy is measured between steps.

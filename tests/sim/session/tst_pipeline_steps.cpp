@@ -89,8 +89,11 @@ void TestPipelineSteps::examples()
     QVERIFY(std::ranges::any_of(s.collectives, [](const sim::SimulatedCollective& c) { return c.use.axes == "pipe"; }));
     QVERIFY(s.fits && s.peakBytes > 0);
     std::int64_t live = 0;
-    for (const sim::LiveValue& value : study.liveAtPeak)
+    std::set<std::string> names;
+    for (const sim::LiveValue& value : study.liveAtPeak) {
         live += value.bytes;
+        QVERIFY2(names.insert(value.name).second, value.name.c_str()); // once, however many functions of the stage read it
+    }
     QCOMPARE(live, s.peakBytes);
     QVERIFY(s.classes >= stages);
 }
