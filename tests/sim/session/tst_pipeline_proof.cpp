@@ -101,10 +101,14 @@ private Q_SLOTS:
         }
         const Settings interleaved = {"pipeline.schedule=interleaved", "pipeline.chunks=2"};
         QTest::newRow("interleaved") << std::string(kTransformer) << interleaved;
-        const Settings split = {"sharding.act.layers.*=P('data', 'model', None)",
-            "sharding.act.embedding=P('data', 'model', None)", "sharding.act.layers.*.attention=P('data', 'model', None)",
-            "sharding.act.layers.*.ffn=P('data', 'model', None)", "sharding.act.layers.*.ffn.hidden=P('data', None, 'model')",
-            "sharding.opt.*.layers.*.ffn.up.w=P('data', 'model')", "dtype={parameters: f32, matmul: bf16, activations: bf16}"};
+        const Settings split
+            = {"sharding={x: [data], y: [data], layers.*.attention.q.w: \"P(None, 'model', None)\", "
+               "layers.*.attention.o.w: \"P('model', None, None)\", layers.*.ffn.up.w: \"P(None, 'model')\", "
+               "layers.*.ffn.down.w: \"P('model', None)\", opt.*.layers.*.ffn.up.w: \"P('data', 'model')\", "
+               "act.embedding: \"P('data', 'model', None)\", act.layers.*: \"P('data', 'model', None)\", "
+               "act.layers.*.attention: \"P('data', 'model', None)\", act.layers.*.ffn: \"P('data', 'model', None)\", "
+               "act.layers.*.ffn.hidden: \"P('data', None, 'model')\"}",
+                "dtype={parameters: f32, matmul: bf16, activations: bf16}"};
         QTest::newRow("parts of the sequence, ZeRO-1") << std::string(kTransformer) << split;
         QTest::newRow("one microbatch") << std::string(kTransformer) << Settings{"pipeline.microbatches=1"};
         QTest::newRow("three microbatches") << std::string(kTransformer) << Settings{"pipeline.microbatches=3"};
