@@ -134,13 +134,14 @@ void addSearch(VerbTable& table)
     addSettings(app, options->settings);
     app.add_option("--model", options->words.model, "A Hugging Face config.json, or a built-in model: llama3_8b")
         ->type_name("FILE");
-    app.add_option(
-           "--hw", options->words.hardware, "Chips and how many: v5e-64, h100x64, v5e-256x2 for two slices; several to compare")
+    app.add_option("--hw", options->words.hardware,
+           "Chips or machines and how many: v5e-64, h100x64, \"p5.48xlarge x 8\", v5e-256x2 for two slices; several to compare")
         ->type_name("NAME")
         ->delimiter(',')
         ->allow_extra_args(false);
     app.add_option("--chips", options->words.chips, "Number of chips, or a range that doubles: 16..256")->type_name("N");
-    app.add_option("--tokens", options->words.tokens, "Tokens per step; k, M and G count in 1,024s")->type_name("N");
+    app.add_option("--tokens", options->words.tokens, "Tokens per step; k, M, G and T count in 1,024s: 0.5M is 524,288")
+        ->type_name("N");
     app.add_option("--seq", options->words.sequence, "Tokens per sequence (default: 4k, or the model's number of positions)")
         ->type_name("N");
     app.add_option("--global-batch", options->words.globalBatch, "Sequences per step, instead of --tokens")->type_name("N");
