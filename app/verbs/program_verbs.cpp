@@ -30,7 +30,7 @@ constexpr const char* kPartitionExamples = R"help(  meshwright partition program
 
 constexpr const char* kProveExamples = R"help(  meshwright prove program.mlir
   meshwright prove study.yaml --set mesh.data=64
-  meshwright prove program.mlir --format json
+  meshwright prove program.mlir --mesh data=8,model=4 --format json
   meshwright prove device.mlir --against program.mlir)help";
 
 } // namespace
@@ -115,6 +115,7 @@ void addProve(VerbTable& table)
     verb.app->add_option("--against", options->against, "The program that FILE, the program of one device, is to compute")
         ->type_name("SOURCE");
     addSettings(*verb.app, options->settings);
+    addMesh(*verb.app, options->settings);
     verb.addFile("-o,--output", options->result, "File to write instead of standard output", WrittenFile::Kind::Result);
 }
 
