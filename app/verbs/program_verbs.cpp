@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kRunExamples = R"help(  meshwright run program.mlir --verify
   meshwright run program.mlir --function main --seed 7
   meshwright run program.mlir --args x.npy,w.npy --out results
-  meshwright run program.mlir --grad --verify
+  meshwright run program.mlir --grad --verify --format json
   meshwright run program.mlir --time 5x5)help";
 
 constexpr const char* kPropagateExamples = R"help(  meshwright propagate program.mlir -o sharded.mlir
@@ -38,8 +38,8 @@ constexpr const char* kProveExamples = R"help(  meshwright prove program.mlir
 void addRun(VerbTable& table)
 {
     const auto options = std::make_shared<RunOptions>();
-    Verb& verb = table.add("run", "Run a StableHLO program with the shardings of its text.", kRunExamples, {Format::Text},
-        [options](Output& output) { return runRun(*options, output); });
+    Verb& verb = table.add("run", "Run a StableHLO program with the shardings of its text.", kRunExamples,
+        {Format::Text, Format::Json}, [options](Output& output) { return runRun(*options, output); });
     verb.needed.push_back(
         verb.app->add_option("FILE", options->file, "StableHLO text with Shardy's shardings; - is standard input")
             ->type_name(""));

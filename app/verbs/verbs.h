@@ -221,7 +221,7 @@ struct RunOptions {
     std::int64_t deviceMemory = 0; ///< bytes that each device may use; 0: any amount
     bool proves = true; ///< says whether the device program is proved
 };
-/// Executes a program, sharded as its text says.
+/// Executes a program, sharded as its text says: text with small results, or JSON (`meshwright.run/1`).
 /// Problems: MW1526; MW1732 no such function, MW1903 --time has another form, MW1005 a result cannot be written; those of `readNpy` and `runProgram`.
 int runRun(const RunOptions& options, Output& output);
 
