@@ -136,7 +136,8 @@ void addSearch(VerbTable& table)
     app.add_option("STUDY", options->study, "A study, or a program as StableHLO text; its own mesh and specs are ignored")
         ->type_name("");
     addSettings(app, options->settings);
-    app.add_option("--model", options->words.model, "A Hugging Face config.json, or a built-in model: llama3_8b")
+    app.add_option(
+           "--model", options->words.model, "A Hugging Face config.json, a model file of MaxText, or a built-in model: llama3_8b")
         ->type_name("FILE");
     app.add_option("--hw", options->words.hardware,
            "Chips or machines and how many: v5e-64, h100x64, \"p5.48xlarge x 8\", v5e-256x2 for two slices; several to compare")
