@@ -46,7 +46,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>> kMayUse = {
     {"core/text", {"core/program"}},
     {"core/autodiff", {"core/program"}},
     {"core/models", {"core/autodiff"}},
-    {"core/study", {"core/models"}},
+    {"core/study", {"core/models", "core/text"}},
     {"core/propagate", {"core/program"}},
     {"core/reshard", {"core/propagate"}},
     {"core/partition", {"core/reshard"}},

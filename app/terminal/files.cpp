@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/terminal/files.h"
 
-#include "core/study/document.h"
+#include "core/study/program_study.h"
 #include "core/support/file.h"
 #include "core/support/text.h"
 #include "core/text/program_text.h"
@@ -40,7 +40,7 @@ Result<Program> readProgramFile(const std::string& file, Output& output, Program
     const std::string name = file == "-" ? "standard input" : file;
     if (!isProgramText(file, *text) && looksLikeStudy(*text))
         return Problem{"MW1320", "this is a study, not a program in StableHLO text",
-            "`train`, `simulate`, `search` and `report` take studies", Place{name, 1, 1, {}}};
+            "`train`, `simulate`, `search`, `report` and `prove` take studies", Place{name, 1, 1, {}}};
     Problems warnings;
     auto program = readProgram(*text, name, &warnings, places);
     for (const Problem& warning : warnings)
@@ -53,11 +53,6 @@ Result<Program> readProgramFile(const std::string& file, Output& output, Program
 Problem noFunction(const std::string& name)
 {
     return {"MW1732", "the program has no function", "is the file truncated? A program has at least one func.func", Place{name}};
-}
-
-bool isProgramText(const std::string& file, std::string_view text)
-{
-    return file.ends_with(".mlir") || looksLikeProgram(text);
 }
 
 Result<Format> formatOfFile(const std::string& file, bool formatGiven, Format asked, std::span<const Format> allowed)

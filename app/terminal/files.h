@@ -19,9 +19,6 @@ Result<Program> readProgramFile(const std::string& file, Output& output, Program
 /// What is said of a program's file `name` that has no function: it was cut short, or is another file than was meant.
 Problem noFunction(const std::string& name);
 
-/// True when a file holds a program in MLIR's text, not a study: by the end of its name, or by how its text begins.
-bool isProgramText(const std::string& file, std::string_view text);
-
 /// Writes a verb's result to a file; to standard output when `file` is empty or `-`, and when the file cannot be written after all (the disk
 /// is full). Returns the exit code.
 int writeResult(const std::string& text, const std::string& file, Output& output);

@@ -8,6 +8,7 @@
 #include "core/study/arrays.h"
 #include "core/study/check_spec.h"
 #include "core/study/fix_text.h"
+#include "core/study/program_study.h"
 #include "core/study/study.h"
 #include "core/support/file.h"
 #include "core/support/text.h"
@@ -88,7 +89,8 @@ std::string fixOne(const std::string& path, std::string text, bool isProgram, co
     return std::move(fixed->text);
 }
 
-CheckedFile checkOne(const std::string& path, const CheckOptions& options, const sim::Catalogue& catalogue, Output& output)
+CheckedFile checkOne(const std::string& path, const CheckOptions& options, const std::vector<std::string>& settings,
+    const sim::Catalogue& catalogue, Output& output)
 {
     CheckedFile checked;
     checked.name = path == "-" ? "standard input" : path;
@@ -104,8 +106,9 @@ CheckedFile checkOne(const std::string& path, const CheckOptions& options, const
     const bool isProgram = isProgramText(path, *text);
     if (options.fix)
         *text = fixOne(path, *std::move(text), isProgram, catalogue, checked, output);
-    sim::Verdict verdict = isProgram ? verdictOnProgram(*text, checked.name, options.proves)
-                                     : sim::verdictOf({*text, checked.name, options.settings}, catalogue, options.proves);
+    sim::Verdict verdict = isProgram && settings.empty()
+        ? verdictOnProgram(*text, checked.name, options.proves)
+        : sim::verdictOf({*text, checked.name, settings}, catalogue, options.proves);
     append(checked.problems, std::move(verdict.problems));
     checked.notFor = std::move(verdict.notFor);
     checked.study = std::move(verdict.study);
@@ -260,8 +263,8 @@ int runCheck(const CheckOptions& options, Output& output)
 {
     if (!options.spec.empty() && options.files.empty())
         return checkSpec(options, output);
-    if (!options.spec.empty() || !options.mesh.empty() || !options.shape.empty())
-        return fail({Problem{"MW1932", "--spec, --mesh and --shape check one spec and cannot be combined with files",
+    if (!options.spec.empty() || !options.shape.empty())
+        return fail({Problem{"MW1932", "--spec and --shape check one spec and cannot be combined with files",
                         "check the spec alone: check --mesh x=4 --shape 8x8 --spec \"P('x')\""}},
             output);
     if (options.files.empty())
@@ -274,6 +277,9 @@ int runCheck(const CheckOptions& options, Output& output)
     const auto catalogue = sim::defaultCatalogue();
     if (!catalogue)
         return fail(catalogue.error(), output);
+    std::vector<std::string> settings = options.settings;
+    if (!options.mesh.empty())
+        settings.insert(settings.begin(), "mesh=" + options.mesh);
     Problems all;
     Problems notFor;
     Problems fixed;
@@ -281,7 +287,7 @@ int runCheck(const CheckOptions& options, Output& output)
     std::vector<sim::FindingCase> cases;
     std::map<std::string, std::string> proofs;
     for (const std::string& path : options.files) {
-        CheckedFile checked = checkOne(path, options, *catalogue, output);
+        CheckedFile checked = checkOne(path, options, settings, *catalogue, output);
         cases.push_back({checked.name, checked.problems, path});
         summary += fixesText(checked) + countText(checked);
         if (checked.proof)

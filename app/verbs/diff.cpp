@@ -2,6 +2,7 @@
 #include "app/terminal/files.h"
 #include "app/verbs/verbs.h"
 
+#include "core/study/program_study.h"
 #include "core/support/file.h"
 #include "core/text/program_text.h"
 #include "sim/report/diff_results.h"

@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <system_error>
 
@@ -24,9 +25,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string listJson(const char* what, Json entries)
+std::string listJson(const char* what, Json entries, const Json& more = Json::object())
 {
-    const Json document = {{"schema", "meshwright.list/1"}, {"meshwright", kVersion}, {what, std::move(entries)}};
+    Json document = {{"schema", "meshwright.list/1"}, {"meshwright", kVersion}, {what, std::move(entries)}};
+    document.update(more);
     return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -116,7 +118,7 @@ int listModels(Output& output)
     return kExitOk;
 }
 
-/// The chips of the catalogue.
+/// The chips of the catalogue, and the machines that are named in place of them.
 int listHardware(Output& output)
 {
     const auto catalogue = sim::defaultCatalogue();
@@ -124,8 +126,12 @@ int listHardware(Output& output)
         return fail(catalogue.error(), output);
     std::map<std::string, std::vector<std::string>> aliases; // of each key
     for (const std::string& name : catalogue->names()) {
-        if (const auto match = catalogue->find(name); match && match->chip->key != name)
-            aliases[match->chip->key].push_back(name);
+        const auto match = catalogue->find(name);
+        const std::string own = match ? match->chip->catalogueName() : std::string();
+        const auto lower = [](unsigned char c) { return std::tolower(c); };
+        const bool isOwn = std::ranges::equal(own, name, {}, lower, lower);
+        if (match && !isOwn)
+            aliases[own].push_back(name);
     }
     using Align = TextTable::Align;
     TextTable table(
@@ -145,7 +151,18 @@ int listHardware(Output& output)
             {"bf16_flops", rated ? Json(peak->second.value) : Json(nullptr)}, {"links", chip.interconnect.kindText},
             {"also", aliases[chip.key]}});
     }
-    output.result(output.format == Format::Json ? listJson("hardware", std::move(entries)) : table.text());
+    TextTable machines({{"machine"}, {"chips", Align::Right}, {"of"}, {"network", Align::Right}, {"also"}});
+    Json instances = Json::array();
+    for (const sim::Chip& chip : catalogue->instances()) {
+        machines.addRow({chip.instance, fmt::format("{}", chip.instanceChips), chip.key,
+            chip.nicBytesPerSecond ? fmt::format("{:.4g} GB/s a chip", chip.nicBytesPerSecond->value / 1e9) : "-",
+            join(aliases[chip.instance], ", ")});
+        instances.push_back({{"machine", chip.instance}, {"chip", chip.key}, {"chips", chip.instanceChips},
+            {"network_bytes_per_s_per_chip", figure(chip.nicBytesPerSecond)}, {"also", aliases[chip.instance]}});
+    }
+    output.result(output.format == Format::Json
+            ? listJson("hardware", std::move(entries), Json{{"machines", std::move(instances)}})
+            : table.text() + "\n" + machines.text());
     return kExitOk;
 }
 

@@ -68,8 +68,10 @@ void addCheck(VerbTable& table)
         });
     verb.app->add_option("FILE", options->files, "Studies, or programs as StableHLO text; - is standard input")->type_name("");
     addSettings(*verb.app, options->settings);
+    addHardware(*verb.app, options->settings);
     verb.app->add_option("--spec", options->spec, "Check this spec instead of files: P('x', None)")->type_name("SPEC");
-    verb.app->add_option("--mesh", options->mesh, "The mesh of the spec: x=4,y=2")->type_name("AXES");
+    verb.app->add_option("--mesh", options->mesh, "The mesh of the spec, or in place of that of a study or a program: x=4,y=2")
+        ->type_name("AXES");
     verb.app->add_option("--shape", options->shape, "The shape of the spec's array: 8192x8192, or scalar")->type_name("SHAPE");
     verb.app->add_flag("--explicit", options->explicitTypes, "Check the types of StableHLO programs as JAX's explicit mode does");
     addNoProve(*verb.app, options->proves);

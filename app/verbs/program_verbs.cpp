@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kRunExamples = R"help(  meshwright run program.mlir --verify
   meshwright run program.mlir --function main --seed 7
   meshwright run program.mlir --args x.npy,w.npy --out results
-  meshwright run program.mlir --grad --verify
+  meshwright run program.mlir --grad --verify --format json
   meshwright run program.mlir --time 5x5)help";
 
 constexpr const char* kPropagateExamples = R"help(  meshwright propagate program.mlir -o sharded.mlir
@@ -30,7 +30,7 @@ constexpr const char* kPartitionExamples = R"help(  meshwright partition program
 
 constexpr const char* kProveExamples = R"help(  meshwright prove program.mlir
   meshwright prove study.yaml --set mesh.data=64
-  meshwright prove program.mlir --format json
+  meshwright prove program.mlir --mesh data=8,model=4 --format json
   meshwright prove device.mlir --against program.mlir)help";
 
 } // namespace
@@ -38,8 +38,8 @@ constexpr const char* kProveExamples = R"help(  meshwright prove program.mlir
 void addRun(VerbTable& table)
 {
     const auto options = std::make_shared<RunOptions>();
-    Verb& verb = table.add("run", "Run a StableHLO program with the shardings of its text.", kRunExamples, {Format::Text},
-        [options](Output& output) { return runRun(*options, output); });
+    Verb& verb = table.add("run", "Run a StableHLO program with the shardings of its text.", kRunExamples,
+        {Format::Text, Format::Json}, [options](Output& output) { return runRun(*options, output); });
     verb.needed.push_back(
         verb.app->add_option("FILE", options->file, "StableHLO text with Shardy's shardings; - is standard input")
             ->type_name(""));
@@ -115,6 +115,7 @@ void addProve(VerbTable& table)
     verb.app->add_option("--against", options->against, "The program that FILE, the program of one device, is to compute")
         ->type_name("SOURCE");
     addSettings(*verb.app, options->settings);
+    addMesh(*verb.app, options->settings);
     verb.addFile("-o,--output", options->result, "File to write instead of standard output", WrittenFile::Kind::Result);
 }
 

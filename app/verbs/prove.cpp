@@ -6,6 +6,7 @@
 #include "core/partition/partition.h"
 #include "core/prove/prove.h"
 #include "core/study/pipeline_choice.h"
+#include "core/study/program_study.h"
 #include "core/support/file.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -160,7 +161,7 @@ int runProve(const ProveOptions& options, Output& output)
         return fail(text.error(), output);
     const std::string name = options.file == "-" ? "standard input" : options.file;
     Result<TimedProof> timed = TimedProof();
-    if (isProgramText(options.file, *text)) {
+    if (isProgramText(options.file, *text) && options.settings.empty()) {
         auto program = readProgram(*text, name);
         if (!program)
             return fail(program.error(), output);

@@ -9,18 +9,23 @@
 #include "core/support/file.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
+#include "core/support/version.h"
 #include "sim/report/results.h"
 #include "sim/session/engine.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 
 namespace meshwright::cli {
 
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 std::string timesText(const sim::RunTimes& times)
 {
@@ -29,12 +34,82 @@ std::string timesText(const sim::RunTimes& times)
         formatSeconds(times.unshardedBest), times.unshardedBest / times.best);
 }
 
+constexpr std::int64_t kMostPrinted = 32; ///< elements of a result that a person is shown
+constexpr std::int64_t kMostListed = 1024; ///< and that JSON has: larger results are for --out
+
+/// Whether an array has elements, no more than so many. Complex ones are for --out.
+bool isListed(const HostArray& array, std::int64_t most)
+{
+    const std::int64_t elements = array.type().elements();
+    return elements > 0 && elements <= most && !isComplex(array.type().dtype);
+}
+
+/// `[[1, 2], [3, 4]]`; `flat` counts the elements that are done.
+std::string nestedText(const HostArray& array, std::size_t dim, std::int64_t& flat)
+{
+    const Shape& shape = array.type().shape;
+    if (dim == shape.size())
+        return fmt::format("{:.6g}", array.at(flat++));
+    std::string text = "[";
+    for (std::int64_t i = 0; i < shape[dim]; ++i)
+        text += (i == 0 ? "" : ", ") + nestedText(array, dim + 1, flat);
+    return text + "]";
+}
+
+/// The elements in nested lists; null for what is not finite.
+Json nestedJson(const HostArray& array, std::size_t dim, std::int64_t& flat)
+{
+    const Shape& shape = array.type().shape;
+    if (dim == shape.size()) {
+        const double value = array.at(flat++);
+        return std::isfinite(value) ? Json(value) : Json(nullptr);
+    }
+    Json list = Json::array();
+    for (std::int64_t i = 0; i < shape[dim]; ++i)
+        list.push_back(nestedJson(array, dim + 1, flat));
+    return list;
+}
+
+std::string runJson(const sim::RunResult& run, const std::string& function)
+{
+    Json axes = Json::array();
+    for (const MeshAxis& axis : run.mesh.axes())
+        axes.push_back(Json::array({axis.name, axis.size}));
+    Json results = Json::array();
+    for (std::size_t i = 0; i < run.results.size(); ++i) {
+        const HostArray& result = run.results[i];
+        std::int64_t flat = 0;
+        results.push_back({{"name", run.names[i]}, {"dtype", dtypeName(result.type().dtype)}, {"shape", result.type().shape},
+            {"layout", run.layouts[i]}, {"values", isListed(result, kMostListed) ? nestedJson(result, 0, flat) : Json(nullptr)}});
+    }
+    Json collectives = Json::array();
+    for (const CountedCollective& counted : run.collectives)
+        collectives.push_back({{"op", opName(counted.use.kind)}, {"axes", counted.use.axes}, {"count", counted.calls},
+            {"bytes_per_device", counted.use.payloadBytes}, {"value", counted.use.cause.value},
+            {"cause", counted.use.cause.reason}});
+    Json document = {{"schema", "meshwright.run/1"}, {"meshwright", kVersion}, {"function", function}, {"mesh", std::move(axes)},
+        {"devices", run.mesh.deviceCount()}, {"run_s", run.seconds}, {"bytes_per_device", run.arenaBytes},
+        {"results", std::move(results)}, {"collectives", std::move(collectives)}};
+    if (run.verification)
+        document["verify"] = {{"verdict", run.verification->passed ? "equal" : "different"},
+            {"proves_anything", run.verification->provesAnything()}, {"max_rel_error", run.verification->maxRelError()}};
+    if (run.proof)
+        document["proof"] = Json::parse(sim::proofJson(*run.proof));
+    if (run.times)
+        document["times"] = {{"repetitions", run.times->taken.repetitions}, {"runs", run.times->taken.runs},
+            {"best_s", run.times->best}, {"mean_s", run.times->mean}, {"unsharded_best_s", run.times->unshardedBest}};
+    return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 std::string runText(const sim::RunResult& run)
 {
     std::string text = fmt::format("ran on {} devices ({}) in {}, {} a device\n", run.mesh.deviceCount(), run.mesh.text(),
         formatSeconds(run.seconds), formatBytes(static_cast<double>(run.arenaBytes)));
-    for (std::size_t i = 0; i < run.results.size(); ++i)
-        text += fmt::format("  {}: {} {}\n", run.names[i], typeText(run.results[i].type()), run.layouts[i]);
+    for (std::size_t i = 0; i < run.results.size(); ++i) {
+        std::int64_t flat = 0;
+        text += fmt::format("  {}: {} {}{}\n", run.names[i], typeText(run.results[i].type()), run.layouts[i],
+            isListed(run.results[i], kMostPrinted) ? " = " + nestedText(run.results[i], 0, flat) : "");
+    }
     using Align = TextTable::Align;
     TextTable table({{"collective"}, {"axes"}, {"calls", Align::Right}, {"bytes/device", Align::Right}, {"value"}, {"because"}});
     for (const CountedCollective& counted : run.collectives)
@@ -165,12 +240,15 @@ int runAs(const std::shared_ptr<Ranks>& ranks, const RunOptions& options, Output
         return interrupt.fail(inFile(run.error(), options.file), output);
     if (!isFirst)
         return kExitOk;
-    if (!run->warnings.empty())
-        printProblems(inFile(run->warnings, options.file), output);
+    if (!run->warnings.empty()) {
+        Output words = output; // beside the result
+        words.format = Format::Text;
+        printProblems(inFile(run->warnings, options.file), words);
+    }
     Result<Done> written = Done{};
     if (!options.folder.empty())
         written = writeResults(*run, options.folder, fileNames(*program->find(name), run->results.size()));
-    output.result(runText(*run)); // whatever could not be written
+    output.result(output.format == Format::Json ? runJson(*run, name) : runText(*run)); // whatever could not be written
     if (!written)
         return failAfterResult(written.error(), output);
     return run->verification && !run->verification->passed ? kExitMismatch : kExitOk;

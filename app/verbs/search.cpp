@@ -64,11 +64,11 @@ Problems usageProblems(const SearchVerbOptions& options)
         problems.push_back({"MW1933", "neither a study nor --model is given",
             "meshwright search --model llama3_8b --hw v5e-64 --tokens 1M --seq 4096"});
     if (!options.study.empty()
-        && (!options.words.model.empty() || !options.words.hardware.empty() || !options.words.tokens.empty()
+        && (!options.words.model.empty() || options.words.hardware.size() > 1 || !options.words.tokens.empty()
             || !options.words.globalBatch.empty() || !options.words.sequence.empty() || !options.words.chips.empty()))
         problems.push_back({"MW1934",
-            "a study states its own model, batch and hardware: --model, --hw, --chips, --tokens, --seq and --global-batch "
-            "cannot be combined with it",
+            "a study states its own model, batch and hardware: --model, --chips, --tokens, --seq, --global-batch and more than "
+            "one --hw cannot be combined with it",
             "override values of the study with --set"});
     if (options.study.empty() && !options.words.model.empty() && options.words.hardware.empty())
         problems.push_back({"MW1933", "--hw is missing", "name chips and their number: --hw v5e-64, --hw h100x64"});
@@ -98,11 +98,20 @@ Result<Answer> searchedStudy(const SearchVerbOptions& options, const std::vector
     const sim::Catalogue& catalogue, const sim::Calibration& calibration, const sim::SearchOptions& search)
 {
     std::vector<std::string> settings = options.settings;
+    if (!options.words.hardware.empty())
+        settings.insert(settings.begin(), "hardware=" + options.words.hardware.front());
     if (!options.words.stack.empty())
         settings.push_back("stack=" + options.words.stack);
     const auto study = loadStudy(options.study, settings);
     if (!study)
         return study.error();
+    if (const auto* program = std::get_if<ProgramFile>(&study->model); program != nullptr && !options.file.empty()) {
+        std::error_code error;
+        if (std::filesystem::equivalent(study->resolved(program->file), programBeside(options.file), error))
+            return Problem{"MW1903",
+                fmt::format("-o: the plan's program would take the place of {}, which is searched", program->file),
+                "name another file: -o plan.yaml"};
+    }
     auto result = options.perOp ? sim::searchProgramOf(*study, catalogue, search)
                                 : sim::searchStudy(*study, catalogue, calibration, fixed, search);
     if (!result)

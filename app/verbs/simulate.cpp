@@ -101,8 +101,11 @@ int runSimulate(const SimulateOptions& options, Output& output)
     std::vector<sim::SimulatedStudy> studies;
     sim::StepGraph graph;
     Problems problems;
+    std::vector<std::string> settings = options.settings;
+    if (!options.hardware.empty())
+        settings.insert(settings.begin(), "hardware=" + options.hardware);
     for (const std::string& path : options.studies) {
-        auto study = loadStudy(path, options.settings);
+        auto study = loadStudy(path, settings);
         if (!study) {
             append(problems, study.error());
             continue;

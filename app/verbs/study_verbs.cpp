@@ -23,6 +23,7 @@ constexpr const char* kTrainExamples = R"help(  meshwright train study.yaml --ve
 constexpr const char* kSimulateExamples = R"help(  meshwright simulate study.yaml
   meshwright simulate study.yaml --set mesh.data=8 --set mesh.model=1 --format json
   meshwright simulate resources/examples/*.yaml --format csv
+  meshwright simulate program.mlir --hw h100x32 --mesh data=8,model=4
   meshwright simulate study.yaml --trace trace.json
   meshwright simulate study.yaml --fidelity message --algorithm all_reduce=ring
   meshwright simulate study.yaml --chakra traces
@@ -33,7 +34,7 @@ constexpr const char* kSearchExamples = R"help(  meshwright search --model llama
   meshwright search --model llama3_70b --hw h100,v5p --chips 64..512 --tokens 4M --seq 4k
   meshwright search --model llama3_8b --hw h100x64 --tokens 1M --seq 4k --fix pipeline=1,context=1
   meshwright search study.yaml --set hardware.hosts=8 -o plan.yaml
-  meshwright search program.yaml -o plan.mlir)help";
+  meshwright search program.mlir --hw v5e-8 -o plan.mlir)help";
 
 constexpr const char* kSweepExamples = R"help(  meshwright sweep study.yaml --vary mesh="data*model=64" --vary batch=1k,4k
   meshwright sweep study.yaml --vary hardware.topology=[4,2],[4,4],[8,8] --vary dtype.matmul=f32,bf16 -o sweep.html
@@ -52,6 +53,7 @@ constexpr const char* kReportExamples = R"help(  meshwright report study.yaml -o
   meshwright report study.yaml --train -o report.html
   meshwright report study.yaml --result result.json -o report.md
   meshwright report study.yaml --set mesh.data=8 --format csv
+  meshwright report program.mlir --hw h100x32 --mesh data=8,model=4 -o report.html
   meshwright report --sweep runs.sqlite -o sweep.html
   meshwright report report.html -o again.html)help";
 
@@ -102,20 +104,21 @@ void addSimulate(VerbTable& table)
     Verb& verb = table.add("simulate", "Predict a step on hardware: its time, what bounds it, and whether it fits in memory.",
         kSimulateExamples, {Format::Text, Format::Json, Format::Csv},
         [options](Output& output) { return runSimulate(*options, output); });
-    verb.app->add_option("STUDY", options->studies, "Study files; - is standard input")->type_name("");
+    verb.app->add_option("STUDY", options->studies, "Study files, or programs as StableHLO text; - is a study on standard input")
+        ->type_name("");
     addSettings(*verb.app, options->settings);
+    verb.app
+        ->add_option("--hw", options->hardware,
+            "Chips or machines and how many, in place of the study's, or to replay traces on: v5e-64, h100x64")
+        ->type_name("NAME");
+    addMesh(*verb.app, options->settings);
     addStack(*verb.app, options->settings);
     verb.addFile("--trace", options->trace, "File for the timeline, for Perfetto", WrittenFile::Kind::Beside);
     verb.addFile("--chakra", options->chakra,
         "Folder for the step as Chakra execution traces, a file for each rank, for ASTRA-sim", WrittenFile::Kind::Folder,
         "FOLDER");
-    const CLI::Option* traces
-        = verb.app->add_option("--chakra-in", options->chakraIn, "Replay the Chakra traces of a step instead of a study")
-              ->type_name("FOLDER");
-    const CLI::Option* hardware
-        = verb.app->add_option("--hw", options->hardware, "Chips, and how many, to replay traces on: v5e-64, h100x64")
-              ->type_name("NAME");
-    verb.followers = {{hardware, traces}};
+    verb.app->add_option("--chakra-in", options->chakraIn, "Replay the Chakra traces of a step instead of a study")
+        ->type_name("FOLDER");
     verb.app->add_option("--fidelity", options->fidelity, "Network model: formulas, flows that share links, or every message")
         ->type_name("closed|fluid|message");
     verb.app->add_option("--algorithm", options->algorithm, "Algorithm of collectives: ring, tree ...; or all_reduce=ring,...")
@@ -130,17 +133,20 @@ void addSearch(VerbTable& table)
         kSearchExamples, {Format::Text, Format::Json, Format::Csv, Format::Markdown},
         [options](Output& output) { return runSearch(*options, output); });
     CLI::App& app = *verb.app;
-    app.add_option("STUDY", options->study, "A study; its own mesh and specs are ignored")->type_name("");
+    app.add_option("STUDY", options->study, "A study, or a program as StableHLO text; its own mesh and specs are ignored")
+        ->type_name("");
     addSettings(app, options->settings);
-    app.add_option("--model", options->words.model, "A Hugging Face config.json, or a built-in model: llama3_8b")
-        ->type_name("FILE");
     app.add_option(
-           "--hw", options->words.hardware, "Chips and how many: v5e-64, h100x64, v5e-256x2 for two slices; several to compare")
+           "--model", options->words.model, "A Hugging Face config.json, a model file of MaxText, or a built-in model: llama3_8b")
+        ->type_name("FILE");
+    app.add_option("--hw", options->words.hardware,
+           "Chips or machines and how many: v5e-64, h100x64, \"p5.48xlarge x 8\", v5e-256x2 for two slices; several to compare")
         ->type_name("NAME")
         ->delimiter(',')
         ->allow_extra_args(false);
     app.add_option("--chips", options->words.chips, "Number of chips, or a range that doubles: 16..256")->type_name("N");
-    app.add_option("--tokens", options->words.tokens, "Tokens per step; k, M and G count in 1,024s")->type_name("N");
+    app.add_option("--tokens", options->words.tokens, "Tokens per step; k, M, G and T count in 1,024s: 0.5M is 524,288")
+        ->type_name("N");
     app.add_option("--seq", options->words.sequence, "Tokens per sequence (default: 4k, or the model's number of positions)")
         ->type_name("N");
     app.add_option("--global-batch", options->words.globalBatch, "Sequences per step, instead of --tokens")->type_name("N");
@@ -247,10 +253,15 @@ void addReport(VerbTable& table)
                 options->formatGiven = table.isFormatGiven();
                 return runReport(*options, output);
             });
-    verb.app->add_option("STUDY", options->study, "Study file, or a report to write again; - is standard input")->type_name("");
+    verb.app
+        ->add_option(
+            "STUDY", options->study, "Study file, a program as StableHLO text, or a report to write again; - is standard input")
+        ->type_name("");
     verb.app->add_option("--sweep", options->sweep, "Instead of a study: the last sweep in a database of `meshwright sweep --db`")
         ->type_name("RUNS.sqlite");
     addSettings(*verb.app, options->settings);
+    addHardware(*verb.app, options->settings);
+    addMesh(*verb.app, options->settings);
     addStack(*verb.app, options->settings);
     verb.app->add_flag("--train", options->train, "Also train, verified against one device, and add the measurements");
     verb.app->add_option("--result", options->result, "Add the measurements of an earlier training (train -o RESULT.json)")

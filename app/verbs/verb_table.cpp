@@ -102,6 +102,22 @@ void addSettings(CLI::App& app, std::vector<std::string>& settings)
         ->allow_extra_args(false);
 }
 
+void addHardware(CLI::App& app, std::vector<std::string>& settings)
+{
+    app.add_option_function<std::string>(
+           "--hw", [&settings](const std::string& name) { settings.insert(settings.begin(), "hardware=" + name); },
+           "Chips or machines and how many, in place of the study's: v5e-64, h100x64, \"p5.48xlarge x 8\"")
+        ->type_name("NAME");
+}
+
+void addMesh(CLI::App& app, std::vector<std::string>& settings)
+{
+    app.add_option_function<std::string>(
+           "--mesh", [&settings](const std::string& axes) { settings.insert(settings.begin(), "mesh=" + axes); },
+           "Axes with their sizes, in place of the mesh of the study or the program: data=8,model=4")
+        ->type_name("AXES");
+}
+
 void addStack(CLI::App& app, std::vector<std::string>& settings)
 {
     app.add_option_function<std::string>(

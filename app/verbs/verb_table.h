@@ -112,6 +112,10 @@ void addDoctor(VerbTable& table);
 
 // Flags that several verbs have.
 
+/// --hw and --mesh: settings of the study, or of a program in its place. Those of --set come after them.
+void addHardware(CLI::App& app, std::vector<std::string>& settings);
+void addMesh(CLI::App& app, std::vector<std::string>& settings);
+
 /// --stack: a setting of the study.
 void addStack(CLI::App& app, std::vector<std::string>& settings);
 

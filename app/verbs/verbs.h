@@ -75,12 +75,12 @@ int runConvert(const ConvertOptions& options, Output& output);
 
 struct CheckOptions {
     std::vector<std::string> files; ///< studies, and programs as StableHLO text
-    std::vector<std::string> settings;
+    std::vector<std::string> settings; ///< with any, a program is checked as the study that simulates it
     Severity failOn = Severity::Error;
     bool explicitTypes = false; ///< the files are programs, whose types are checked as JAX's explicit mode does
     bool fix = false; ///< applies the fixes that a program can apply, to the files (standard input: to standard output)
     std::string spec; ///< "P('x', None)", checked instead of files, on ..
-    std::string mesh; ///< "x=4,y=2" and ..
+    std::string mesh; ///< "x=4,y=2", of files in place of their own, and ..
     std::string shape; ///< "8192x8192"
     bool proves = true; ///< says whether the device program is proved
 };
@@ -125,12 +125,12 @@ struct CalibrateOptions {
 int runCalibrate(const CalibrateOptions& options, Output& output);
 
 struct SimulateOptions {
-    std::vector<std::string> studies;
+    std::vector<std::string> studies; ///< or programs, in place of studies
     std::vector<std::string> settings;
     std::string trace; ///< file for the timelines; empty: none
     std::string chakra; ///< folder for the step as Chakra traces; empty: none
     std::string chakraIn; ///< folder with the traces of a step, in place of studies
-    std::string hardware; ///< for `chakraIn`: a chip and how many, "h100x64"
+    std::string hardware; ///< a chip and how many, "h100x64": of the studies, in place of their own, or for `chakraIn`
     std::string fidelity; ///< closed, fluid or message; empty: fluid
     std::string algorithm; ///< as `parseAlgorithms` takes it; empty: none is forced
     bool proves = true; ///< says whether the device program is proved
@@ -152,7 +152,7 @@ struct FaultFlags {
 };
 
 struct SearchVerbOptions {
-    std::string study; ///< empty: `words` say what is searched
+    std::string study; ///< or a program; empty: `words` say what is searched. One of `words.hardware` is in place of its own
     std::vector<std::string> settings;
     sim::SearchWords words;
     std::vector<std::string> fixed; ///< "tensor=8,zero=3"
@@ -221,7 +221,7 @@ struct RunOptions {
     std::int64_t deviceMemory = 0; ///< bytes that each device may use; 0: any amount
     bool proves = true; ///< says whether the device program is proved
 };
-/// Executes a program, sharded as its text says.
+/// Executes a program, sharded as its text says: text with small results, or JSON (`meshwright.run/1`).
 /// Problems: MW1526; MW1732 no such function, MW1903 --time has another form, MW1005 a result cannot be written; those of `readNpy` and `runProgram`.
 int runRun(const RunOptions& options, Output& output);
 
@@ -241,7 +241,7 @@ struct DiffOptions {
 int runDiff(const DiffOptions& options, Output& output);
 
 struct ReportOptions {
-    std::string study; ///< a study, or a report whose study is reported on again; empty with `sweep`
+    std::string study; ///< a study, a program, or a report whose study is reported on again; empty with `sweep`
     std::string sweep; ///< database of a sweep to report on in place of a study; empty: none
     std::vector<std::string> settings;
     bool train = false; ///< adds what training measures, verified against one device
@@ -319,7 +319,7 @@ int runPartition(const PartitionVerbOptions& options, Output& output);
 struct ProveOptions {
     std::string file; ///< StableHLO text or a study; with `against` the text of a device program
     std::string against; ///< StableHLO text: the program that `file` is to compute; empty: `file` is partitioned
-    std::vector<std::string> settings; ///< of a study
+    std::vector<std::string> settings; ///< of a study; with any, a program is proved as the study that simulates it
     std::string result; ///< where the result goes; empty or `-`: standard output
 };
 /// Whether the program that partitioning makes is shown to compute the program, and if not, at which op (`meshwright.proof/1`). Exit code 5

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/models/config_fields.h"
 
+#include "core/models/maxtext_config.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -351,10 +352,10 @@ Result<TransformerConfig> configOf(const Json& whole, std::vector<std::string>& 
 
 Result<TransformerConfig> readTransformerConfig(std::string_view json, std::string_view file, std::vector<std::string>* notes)
 {
-    const auto document = parsed(json);
+    std::vector<std::string> found;
+    const auto document = isMaxTextConfig(json) ? Result<Json>(fieldsOfMaxText(json, found)) : parsed(json);
     if (!document)
         return inFile(document.error(), std::string(file));
-    std::vector<std::string> found;
     auto config = configOf(*document, found);
     if (notes != nullptr)
         *notes = std::move(found);

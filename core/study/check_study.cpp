@@ -527,8 +527,12 @@ Problems checkMeshFits(const Study& study, std::int64_t hardwareDevices)
         const std::int64_t needed = devicesIn(axes);
         if (needed <= hardwareDevices)
             return;
-        problems.push_back({"MW1430", fmt::format("the mesh needs {} devices, the hardware has {}", needed, hardwareDevices),
-            "use smaller axes, or a larger slice", study.placeOf(path), Severity::Error,
+        std::vector<std::string> names;
+        for (const MeshAxis& axis : axes)
+            names.push_back(fmt::format("{}={}", axis.name, axis.size));
+        problems.push_back({"MW1430",
+            fmt::format("the mesh {} needs {} devices, the hardware has {}", join(names, ","), needed, hardwareDevices),
+            "use smaller axes, or more hardware", study.placeOf(path), Severity::Error,
             "a mesh has at most as many devices as the hardware"});
         Study part = study;
         part.mesh = axes;

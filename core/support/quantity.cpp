@@ -10,16 +10,24 @@ namespace meshwright {
 
 namespace {
 
-/// `number` in units of the power of `base` that a letter stands for.
+/// `number`, which may have a fraction, in units of the power of `base` that a letter stands for. Exact, or nothing.
 std::optional<std::int64_t> scaled(std::string_view number, char letter, std::int64_t base)
 {
     constexpr std::string_view kLetters = "kmgt";
-    auto value = parseInteger(number);
     const std::size_t power = kLetters.find(letter);
-    if (!value || power == std::string_view::npos)
+    const std::size_t point = number.find('.');
+    std::string digits(number.substr(0, point));
+    std::string_view fraction = point == std::string_view::npos ? std::string_view() : number.substr(point + 1);
+    if (power == std::string_view::npos || digits.empty()
+        || (point != std::string_view::npos && (fraction.empty() || digits.front() == '-')))
         return std::nullopt;
+    while (fraction.ends_with('0'))
+        fraction.remove_suffix(1);
+    auto value = parseInteger(digits.append(fraction));
     for (std::size_t i = 0; i <= power && value; ++i)
         value = checkedMultiply(*value, base);
+    for (std::size_t i = 0; i < fraction.size() && value; ++i)
+        value = *value % 10 == 0 ? std::optional(*value / 10) : std::nullopt;
     return value;
 }
 
@@ -34,7 +42,8 @@ std::optional<std::int64_t> parseCount(std::string_view text)
 {
     if (const auto plain = parseInteger(text))
         return plain;
-    if (text.size() < 2 || (text.back() != 'k' && text.back() != 'K' && text.back() != 'M' && text.back() != 'G'))
+    constexpr std::string_view kUnits = "kKMGT";
+    if (text.size() < 2 || kUnits.find(text.back()) == std::string_view::npos)
         return std::nullopt;
     return scaled(text.substr(0, text.size() - 1), lower(text.back()), 1024);
 }

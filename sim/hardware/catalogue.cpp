@@ -46,6 +46,8 @@ public:
         const std::map<std::string, KernelFigures>& generations);
     VendorLibrary readLibrary();
     KernelFigures readKernels();
+    /// Makes a chip that was read from the entry the one that stands in the instance `name`.
+    void placeIn(const std::string& name, Chip& chip);
 
 private:
     void complain(const std::string& where, const std::string& message)
@@ -401,6 +403,30 @@ Chip EntryReader::readChip(
     return chip;
 }
 
+void EntryReader::placeIn(const std::string& name, Chip& chip)
+{
+    chip.instance = name;
+    chip.name += " in " + name;
+    const auto chips = count("chips");
+    if (!chips)
+        complain(m_path + ".chips", fmt::format("instance \"{}\" does not say how many chips it has", name));
+    chip.instanceChips = chips.value_or(1);
+    const bool isPcie = chip.interconnect.kind == InterconnectKind::Pcie;
+    if (!m_json.contains("joins_instances"))
+        chip.fastDomain = isPcie ? chip.instanceChips : std::min(chip.instanceChips, chip.fastDomain.value_or(1));
+}
+
+/// The entry of a chip with what an instance says of its own over it.
+Json chipInInstance(const Json& chip, const Json& instance)
+{
+    Json merged = chip;
+    for (const auto& [field, value] : instance.items()) {
+        if (field != "chip" && field != "also")
+            merged[field] = value;
+    }
+    return merged;
+}
+
 } // namespace
 
 Result<Catalogue> Catalogue::load(const std::filesystem::path& path)
@@ -441,7 +467,7 @@ Result<Catalogue> Catalogue::parse(std::string_view text, const std::string& fil
         index = result.m_chips.size();
         result.m_chips.push_back(
             EntryReader(json.at("chips").at(key), "chips." + key, problems).readChip(key, libraries, generations));
-        result.m_names[lowerCase(key)] = {index, std::nullopt, {}};
+        result.m_names[lowerCase(key)] = {index};
     }
     if (json.contains("aliases") && json.at("aliases").is_object()) {
         for (const auto& [name, alias] : json.at("aliases").items()) {
@@ -453,7 +479,7 @@ Result<Catalogue> Catalogue::parse(std::string_view text, const std::string& fil
                     {"MW1702", fmt::format("alias \"{}\" names no chip of the catalogue: \"{}\"", name, target), {}, place});
                 continue;
             }
-            Alias entry{keys.at(target), std::nullopt, {}};
+            Alias entry{keys.at(target)};
             if (alias.contains("devices") && alias.at("devices").is_number_integer())
                 entry.devices = alias.at("devices").get<std::int64_t>();
             if (alias.contains("approximation") && alias.at("approximation").is_string())
@@ -466,6 +492,35 @@ Result<Catalogue> Catalogue::parse(std::string_view text, const std::string& fil
                 continue;
             }
             result.m_names.try_emplace(lowerCase(name), entry);
+        }
+    }
+    if (json.contains("instances") && json.at("instances").is_object()) {
+        for (const auto& [name, instance] : json.at("instances").items()) {
+            const std::string path = "instances." + name;
+            const auto complain = [&](const std::string& message) {
+                problems.push_back({"MW1702", message, {}, {.path = path}});
+            };
+            const bool says = instance.is_object() && instance.contains("chip") && instance.at("chip").is_string();
+            const std::string target = says ? instance.at("chip").get<std::string>() : std::string{};
+            if (!keys.contains(target)) {
+                complain(fmt::format("instance \"{}\" names no chip of the catalogue: \"{}\"", name, target));
+                continue;
+            }
+            const Json merged = chipInInstance(json.at("chips").at(target), instance);
+            EntryReader reader(merged, path, problems);
+            Chip chip = reader.readChip(target, libraries, generations);
+            reader.placeIn(name, chip);
+            std::vector<std::string> also = {name};
+            if (const auto others = instance.find("also"); others != instance.end() && others->is_array()) {
+                for (const Json& other : *others)
+                    also.push_back(other.is_string() ? other.get<std::string>() : std::string{});
+            }
+            for (const std::string& one : also) {
+                if (!result.m_names.try_emplace(lowerCase(one), Alias{.chip = result.m_instances.size(), .isInstance = true})
+                         .second)
+                    complain(fmt::format("\"{}\" is the name of something else, too", one));
+            }
+            result.m_instances.push_back(std::move(chip));
         }
     }
     if (!problems.empty())
@@ -489,7 +544,7 @@ Result<ChipMatch> Catalogue::find(std::string_view name) const
     const auto found = m_names.find(lowerCase(trimmed(name)));
     if (found == m_names.end())
         return Problem{"MW1701", fmt::format("unknown chip: \"{}\"", name), knownChips(lowerCase(name), names())};
-    return ChipMatch{&m_chips[found->second.chip], found->second.devices, found->second.approximation};
+    return ChipMatch{&chipOf(found->second), found->second.devices, found->second.approximation};
 }
 
 const Chip* Catalogue::ofDevice(std::string_view device) const
@@ -503,8 +558,8 @@ const Chip* Catalogue::ofDevice(std::string_view device) const
     std::size_t longest = 0;
     const Chip* found = nullptr;
     for (const auto& [name, alias] : m_names) {
-        const Chip& chip = m_chips[alias.chip];
-        if (chip.chipClass != ChipClass::Gpu || name.size() <= longest)
+        const Chip& chip = chipOf(alias);
+        if (alias.isInstance || chip.chipClass != ChipClass::Gpu || name.size() <= longest)
             continue;
         for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
             if (isWordAt(at, name.size())) {

@@ -14,7 +14,8 @@ namespace meshwright::sim {
 
 /// What a name of the catalogue stands for.
 struct ChipMatch {
-    const Chip* chip = nullptr; ///< never null in a result; lives as long as the catalogue
+    const Chip* chip
+        = nullptr; ///< never null in a result; lives as long as the catalogue. Of an instance: the chip as it stands in it
     std::optional<std::int64_t> devices; ///< set when the name means that many devices of one chip (`tpu-v3-core`)
     std::string approximation; ///< what the name leaves open and how it was taken; empty when nothing
 };
@@ -29,7 +30,7 @@ public:
     /// The same from text; `file` is what problems name.
     static Result<Catalogue> parse(std::string_view text, const std::string& file);
 
-    /// The chip of this key or alias, without regard to case.
+    /// The chip of this key or alias, or an instance (`p5.48xlarge`, `GB200 NVL72`), without regard to case.
     /// Problems: MW1701 there is none, with the nearest name.
     Result<ChipMatch> find(std::string_view name) const;
 
@@ -40,17 +41,23 @@ public:
     /// In the order of their keys.
     const std::vector<Chip>& chips() const { return m_chips; }
 
-    /// Every key and alias, sorted.
+    /// The machines that people name in place of their chips: clouds' instances and vendors' racks, in the order of the file.
+    const std::vector<Chip>& instances() const { return m_instances; }
+
+    /// Every key, alias and instance, sorted.
     std::vector<std::string> names() const;
 
 private:
     struct Alias {
-        std::size_t chip = 0;
-        std::optional<std::int64_t> devices;
-        std::string approximation;
+        std::size_t chip = 0; ///< index into m_instances, or else into m_chips
+        std::optional<std::int64_t> devices = {};
+        std::string approximation = {};
+        bool isInstance = false;
     };
+    const Chip& chipOf(const Alias& alias) const { return (alias.isInstance ? m_instances : m_chips)[alias.chip]; }
 
     std::vector<Chip> m_chips;
+    std::vector<Chip> m_instances;
     std::map<std::string, Alias, std::less<>> m_names; ///< lower case; keys are aliases of themselves
 };
 

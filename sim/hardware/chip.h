@@ -84,7 +84,10 @@ struct KernelFigures {
 
 /// One entry of the catalogue. Rates and sizes are those of a whole chip; a device has 1 / devicesPerChip of them.
 struct Chip {
-    std::string key; ///< `tpu-v5e`
+    std::string key; ///< `tpu-v5e`; of a chip in an instance, the chip's
+    std::string instance
+        = {}; ///< the machine that its network and hosts are those of: `p5.48xlarge`; empty: no machine in particular
+    std::int64_t instanceChips = 1; ///< of one such machine, >= 1
     std::string name; ///< `TPU v5e`
     std::string vendor;
     ChipClass chipClass = ChipClass::Gpu;
@@ -114,6 +117,9 @@ struct Chip {
     OptionalFigure networkLatencySeconds; ///< one step of a ring over that network
     OptionalFigure tdpWatts;
     OptionalFigure dollarsPerHour; ///< of one chip, >= 0; the catalogue that comes along has none: prices age
+
+    /// What the catalogue finds this very entry by.
+    const std::string& catalogueName() const { return instance.empty() ? key : instance; }
 };
 
 /// A rate of products and how it was come by, for reports.

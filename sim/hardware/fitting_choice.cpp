@@ -3,6 +3,7 @@
 
 #include "core/support/checked.h"
 #include "core/support/text.h"
+#include "sim/hardware/hardware_name.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -72,10 +73,8 @@ std::optional<HardwareChoice> torusChoice(
 std::optional<HardwareChoice> hostsChoice(
     const Catalogue& catalogue, const Chip& chip, const std::string& name, std::int64_t devices)
 {
-    constexpr std::int64_t kPcieSlots = 8; // of a common host
     const std::int64_t chips = ceilDiv(devices, chip.devicesPerChip);
-    const bool isPcie = chip.interconnect.kind == InterconnectKind::Pcie;
-    const std::int64_t perHost = std::min(chips, isPcie ? kPcieSlots : chip.fastDomain.value_or(1));
+    const std::int64_t perHost = std::min(chips, largestHost(chip));
     const HardwareChoice choice{name, {}, ceilDiv(chips, perHost), perHost};
     return buildMachine(catalogue, choice) ? std::optional(choice) : std::nullopt;
 }
@@ -86,7 +85,8 @@ std::optional<HardwareChoice> fittingChoice(const Catalogue& catalogue, const Ha
 {
     HardwareChoice choice = wanted;
     if (!catalogue.find(choice.chip)) {
-        const auto near = nearestName(choice.chip, catalogue.names());
+        const auto named = readMachineName(catalogue, choice.chip);
+        const auto near = named ? std::optional(named->chip) : nearestName(choice.chip, catalogue.names());
         if (!near)
             return std::nullopt;
         choice.chip = *near;
@@ -98,6 +98,13 @@ std::optional<HardwareChoice> fittingChoice(const Catalogue& catalogue, const Ha
         return HardwareChoice{choice.chip, {}, 0, 0};
     return match.chip->interconnect.kind == InterconnectKind::Torus ? torusChoice(catalogue, *match.chip, choice.chip, devices)
                                                                     : hostsChoice(catalogue, *match.chip, choice.chip, devices);
+}
+
+std::int64_t largestHost(const Chip& chip)
+{
+    constexpr std::int64_t kPcieSlots = 8;
+    const bool isPcie = chip.interconnect.kind == InterconnectKind::Pcie;
+    return isPcie && chip.instance.empty() ? kPcieSlots : std::max<std::int64_t>(1, chip.fastDomain.value_or(1));
 }
 
 std::string topologyText(const std::vector<std::int64_t>& sizes)

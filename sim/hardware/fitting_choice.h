@@ -14,6 +14,9 @@ namespace meshwright::sim {
 /// Nothing when no name is near or the chip has no slice so large. Precondition: devices >= 1.
 std::optional<HardwareChoice> fittingChoice(const Catalogue& catalogue, const HardwareChoice& wanted, std::int64_t devices);
 
+/// The most chips that one host has where nobody says: those of an instance or of the fast links; on PCIe the slots of a common host.
+std::int64_t largestHost(const Chip& chip);
+
 /// Settings of a study (`path=value`) that make the hardware `to` where it is `from`.
 std::vector<std::string> hardwareSettings(const HardwareChoice& from, const HardwareChoice& to);
 

@@ -8,29 +8,37 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <regex>
 
 namespace meshwright::sim {
 
 namespace {
 
-/// A name such as "v5e-64" in its parts; the chip is not looked up.
+/// A name such as "v5e-64" or "v5e-256x2" in its parts; the chip is not looked up.
 struct CountedName {
     std::string chip;
     char separator = '-';
     std::string count;
+    std::string slices = "1";
+
+    std::string text() const { return separator + count + (slices == "1" ? "" : "x" + slices); }
 };
 
 std::optional<CountedName> countedName(const Catalogue& catalogue, const std::string& name)
 {
     std::optional<CountedName> likely; // its chip is misspelt
-    for (const char separator : {'-', 'x'}) {
+    for (const char separator : {'x', '-'}) { // a100-80x4 is four, v5e-256x2 two slices
         const auto at = name.rfind(separator);
         if (at == std::string::npos || at == 0 || at + 1 == name.size())
             continue;
         CountedName parts{name.substr(0, at), separator, name.substr(at + 1)};
+        if (const auto times = parts.count.find('x'); separator == '-' && times != std::string::npos) {
+            parts.slices = parts.count.substr(times + 1);
+            parts.count.resize(times);
+        }
         const bool isCounted = parseInteger(parts.count).has_value();
-        if (catalogue.find(parts.chip) && (isCounted || name.find('x', at) == std::string::npos))
+        if (catalogue.find(parts.chip))
             return parts;
         if (isCounted)
             likely = std::move(parts);
@@ -40,10 +48,11 @@ std::optional<CountedName> countedName(const Catalogue& catalogue, const std::st
 
 Problem unknownChip(const Catalogue& catalogue, const std::string& name, const std::optional<CountedName>& parts)
 {
-    const std::string chip = parts ? parts->chip : name;
+    std::string chip = parts ? parts->chip : name; // the catalogue's names are in lower case
+    std::ranges::transform(chip, chip.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     const auto near = nearestName(chip, catalogue.names());
     return {"MW1701", fmt::format("unknown chip: \"{}\"", name),
-        near ? fmt::format("did you mean \"{}{}\"?", *near, parts ? parts->separator + parts->count : "")
+        near ? fmt::format("did you mean \"{}{}\"?", *near, parts ? parts->text() : "")
              : std::string("`meshwright list hardware` names all chips")};
 }
 
@@ -68,9 +77,7 @@ Result<HardwareChoice> torusOf(const Catalogue& catalogue, const Chip& chip, con
 
 Result<HardwareChoice> hostsOf(const Chip& chip, const std::string& name, std::int64_t chips)
 {
-    constexpr std::int64_t kPcieSlots = 8; // of a common host
-    const bool isPcie = chip.interconnect.kind == InterconnectKind::Pcie;
-    const std::int64_t perHost = std::min(chips, isPcie ? kPcieSlots : chip.fastDomain.value_or(1));
+    const std::int64_t perHost = std::min(chips, largestHost(chip));
     if (chips % perHost != 0)
         return Problem{"MW1914", fmt::format("{} of {} do not fill a whole number of hosts of {}", chips, chip.name, perHost),
             fmt::format("name {}", ceilDiv(chips, perHost) * perHost)};
@@ -82,9 +89,12 @@ Result<HardwareChoice> hostsOf(const Chip& chip, const std::string& name, std::i
 std::string catalogueOrder(const std::string& name)
 {
     static const std::regex kSlices(R"(\s*(\d+)\s+slices\s+of\s+(\S+)\s*)", std::regex::icase);
-    static const std::regex kCountFirst(R"(\s*(\d+)\s*x\s*(\S*[a-z]\S*)\s*)", std::regex::icase);
-    static const std::regex kCountLast(R"(\s*(\S*[a-z]\S*)\s+x\s*(\d+)\s*)", std::regex::icase);
+    static const std::regex kCountFirst(R"(\s*(\d+)\s*x\s*(\S*[a-z]\S*(?:\s+\S+)*)\s*)", std::regex::icase);
+    static const std::regex kCountLast(R"(\s*(\S*[a-z]\S*(?:\s+\S+)*?)\s+x\s*(\d+)\s*)", std::regex::icase);
+    constexpr std::size_t kLongest = 200; // no machine has such a name
     std::smatch parts;
+    if (name.size() > kLongest)
+        return name;
     if (std::regex_match(name, parts, kSlices) || std::regex_match(name, parts, kCountFirst))
         return fmt::format("{}x{}", parts.str(2), parts.str(1));
     if (std::regex_match(name, parts, kCountLast))
@@ -92,30 +102,48 @@ std::string catalogueOrder(const std::string& name)
     return name;
 }
 
-Result<HardwareChoice> namedChoice(const Catalogue& catalogue, const HardwareChoice& choice)
+Result<MachineName> readMachineName(const Catalogue& catalogue, const std::string& name)
 {
-    if (catalogue.find(choice.chip))
-        return choice;
-    const auto parts = countedName(catalogue, catalogueOrder(choice.chip));
-    const auto match = parts ? catalogue.find(parts->chip) : catalogue.find(choice.chip);
+    if (auto whole = catalogue.find(name)) {
+        const bool isInstance = !whole->chip->instance.empty();
+        return MachineName{*whole, name, isInstance ? std::optional(whole->chip->instanceChips) : std::optional<std::int64_t>()};
+    }
+    const auto parts = countedName(catalogue, catalogueOrder(name));
+    const auto match = parts ? catalogue.find(parts->chip) : catalogue.find(name);
     if (!match)
-        return unknownChip(catalogue, choice.chip, parts);
+        return unknownChip(catalogue, name, parts);
     const Chip& chip = *match->chip;
     const auto count = parseInteger(parts->count);
-    if (!count || *count < 1)
-        return Problem{"MW1914", fmt::format("\"{}\" is not a number of chips in \"{}\"", parts->count, choice.chip),
-            "write h100x64 or v5e-64 for one slice"};
-    if (!choice.topology.empty() || choice.hosts != 0 || choice.perHost != 0)
-        return Problem{"MW1914",
-            fmt::format("\"{}\" states the number of chips, and so do the topology or the hosts", choice.chip),
-            fmt::format("leave one of the two out: \"{}\"", parts->chip)};
+    const auto slices = parseInteger(parts->slices);
+    const auto chips = count ? checkedMultiply(*count, chip.instanceChips) : std::nullopt;
+    if (!chips || *chips < 1 || !slices || *slices < 1)
+        return Problem{"MW1914", fmt::format("\"{}\" is not a number of chips in \"{}\"", parts->count, name),
+            "write h100x64, v5e-64, or v5e-256x2 for two slices"};
     const bool cores = parts->separator == '-' && chip.slicesCountCores;
     if (cores && *count % 2 != 0)
-        return Problem{
-            "MW1914", fmt::format("\"{}\" counts cores, two a chip: {} is odd", choice.chip, *count), "write an even number"};
-    const std::int64_t chips = cores ? *count / 2 : *count;
-    return chip.interconnect.kind == InterconnectKind::Torus ? torusOf(catalogue, chip, parts->chip, chips)
-                                                             : hostsOf(chip, parts->chip, chips);
+        return Problem{"MW1914", fmt::format("\"{}\" counts cores, two a chip: {} is odd", name, *count), "write an even number"};
+    return MachineName{*match, parts->chip, cores ? *chips / 2 : *chips, *slices, cores};
+}
+
+Result<HardwareChoice> namedChoice(const Catalogue& catalogue, const HardwareChoice& choice)
+{
+    const bool hasHosts = choice.hosts != 0 || choice.perHost != 0;
+    const auto whole = catalogue.find(choice.chip);
+    if (whole && (whole->chip->instance.empty() || hasHosts))
+        return choice;
+    const auto named = readMachineName(catalogue, choice.chip);
+    if (!named)
+        return named.error();
+    const Chip& chip = *named->match.chip;
+    if (!choice.topology.empty() || (hasHosts && !whole))
+        return Problem{"MW1914",
+            fmt::format("\"{}\" states the number of chips, and so do the topology or the hosts", choice.chip),
+            fmt::format("leave one of the two out: \"{}\"", named->chip)};
+    if (named->slices > 1)
+        return Problem{"MW1914", fmt::format("\"{}\" is {} slices; a study has one", choice.chip, named->slices),
+            fmt::format("name one slice, or search over all of them: meshwright search --hw {}", catalogueOrder(choice.chip))};
+    return chip.interconnect.kind == InterconnectKind::Torus ? torusOf(catalogue, chip, named->chip, *named->chips)
+                                                             : hostsOf(chip, named->chip, *named->chips);
 }
 
 } // namespace meshwright::sim

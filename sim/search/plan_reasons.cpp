@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/search/plan_reasons.h"
 
+#include "core/support/checked.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -208,6 +209,61 @@ std::string whyTooLarge(const StepEstimate& step)
     std::stable_sort(parts.begin(), parts.end(), [](const NamedShare& a, const NamedShare& b) { return a.amount > b.amount; });
     return fmt::format("needs {} of {}: {} {}, {} {}", formatBytes(step.memory.total()), formatBytes(step.capacityBytes),
         parts[0].name, formatBytes(parts[0].amount), parts[1].name, formatBytes(parts[1].amount));
+}
+
+namespace {
+
+/// What of the model or of the batch an axis of this size cannot split; empty when it can.
+std::string indivisible(const std::string& axis, std::int64_t size, const SearchWork& work)
+{
+    const TransformerConfig& model = work.model;
+    const auto whole = [&](std::int64_t all, const char* what) {
+        return all % size == 0 ? std::string() : fmt::format("{}={}: {} {} are not divisible by {}", axis, size, all, what, size);
+    };
+    if (axis == "tensor") {
+        const std::string heads = whole(model.heads, "heads");
+        return heads.empty() ? whole(model.experts > 0 ? model.expertFfn : model.ffn, "columns of the feed-forward block")
+                             : heads;
+    }
+    if (axis == "expert" && model.experts == 0 && size > 1)
+        return fmt::format("expert={}: the model has no experts", size);
+    if (axis == "expert" && model.experts > 0)
+        return whole(model.experts, "experts");
+    if (axis == "pipeline" && size > model.layers)
+        return fmt::format("pipeline={}: the model has {} layers", size, model.layers);
+    if (axis == "context" && size > 1 && work.sequence % (2 * size) != 0)
+        return fmt::format("context={}: a sequence of {} tokens is not divisible by 2 x {}", size, work.sequence, size);
+    return axis == "data" || axis == "fsdp" ? whole(work.globalBatch, "sequences") : std::string();
+}
+
+} // namespace
+
+std::vector<std::string> whyNoLayout(const SearchWork& work, const SearchMachine& machine, const std::vector<FixedChoice>& fixed)
+{
+    static const std::vector<std::string> kAxes = {"data", "fsdp", "expert", "context", "tensor", "pipeline"};
+    const std::int64_t devices = machine.cluster.devices;
+    std::vector<std::string> reasons;
+    std::vector<std::string> mesh;
+    std::optional<std::int64_t> product = 1;
+    for (const FixedChoice& choice : fixed) {
+        const auto size = parseInteger(choice.value);
+        if (!size || std::find(kAxes.begin(), kAxes.end(), choice.name) == kAxes.end())
+            continue;
+        if (*size > devices)
+            reasons.push_back(fmt::format("{}={} is more than the {} devices of {}", choice.name, *size, devices, machine.name));
+        else if (devices % *size != 0)
+            reasons.push_back(
+                fmt::format("{}={} does not divide the {} devices of {}", choice.name, *size, devices, machine.name));
+        if (std::string reason = indivisible(choice.name, *size, work); !reason.empty())
+            reasons.push_back(std::move(reason));
+        mesh.push_back(choice.name + "=" + choice.value);
+        product = product ? checkedMultiply(*product, *size) : std::nullopt;
+    }
+    if (reasons.empty() && mesh.size() > 1 && (!product || devices % *product != 0))
+        reasons.push_back(product ? fmt::format("{} take {} devices, which do not divide the {} of {}", join(mesh, " "), *product,
+                              devices, machine.name)
+                                  : fmt::format("{} take more devices than can be counted", join(mesh, " ")));
+    return reasons;
 }
 
 } // namespace meshwright::sim

@@ -42,4 +42,8 @@ std::string whySlower(const JudgedPlan& plan, const JudgedPlan& best);
 /// "needs 132 GiB of 80.0 GiB: optimizer 60.1 GiB, activations 40.2 GiB".
 std::string whyTooLarge(const StepEstimate& step);
 
+/// Why no layout is legal with these choices, a sentence for each that cannot be on the machine or in the model: "expert=64 is more than the 32 devices
+/// of 32 H100 SXM 80GB". Empty where each of them, and the mesh of all, can be.
+std::vector<std::string> whyNoLayout(const SearchWork& work, const SearchMachine& machine, const std::vector<FixedChoice>& fixed);
+
 } // namespace meshwright::sim

@@ -83,6 +83,7 @@ struct SearchResult {
     std::vector<OtherChoice> others;
     std::optional<double> secondsPerGib = {}; ///< what a step would gain for each GiB more on a device; nothing: not known
     std::vector<std::string> memoryNotes; ///< the same in words
+    std::vector<std::string> whyNone; ///< why no layout is legal, where fixed choices exclude all
     std::vector<std::string> changes; ///< that would make a plan fit, when none does
     std::vector<std::string> assumptions;
     double lowerBoundSeconds = 0.0; ///< no plan of the space has a shorter modelSeconds

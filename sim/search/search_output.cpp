@@ -239,6 +239,7 @@ std::string searchJson(const SearchResult& result)
         json["next_best"].push_back({{"choice", other.choice}, {"other", other.other}, {"model_time_s", other.modelSeconds},
             {"loss", other.loss}, {"why", other.why}});
     json["memory"] = {{"seconds_per_gib", orNull(result.secondsPerGib)}, {"notes", result.memoryNotes}};
+    json["why_none"] = result.whyNone;
     json["changes_that_fit"] = result.changes;
     json["assumptions"] = result.assumptions;
     json["lower_bound_s"] = result.lowerBoundSeconds;
@@ -260,7 +261,12 @@ std::string searchText(const SearchResult& result)
         text += fmt::format("on {}\n", result.plans.front().hardware);
     const bool fits = !result.plans.empty() && result.plans.front().fits;
     if (!fits)
-        text += !result.plans.empty() ? "no plan fits; the one that needs least:\n" : result.complete ? "no legal layout\n" : "";
+        text += !result.plans.empty() ? "no plan fits; the one that needs least:\n"
+            : !result.whyNone.empty() ? "no legal layout\n" + lines(result.whyNone)
+            : result.complete         ? "no legal layout\n"
+                                      : "";
+    if (!result.whyNone.empty())
+        return text + (result.changes.empty() ? "" : "\nthe smallest changes that fit\n" + lines(result.changes));
     const bool passes = ofTransformers(result);
     TextTable table(planColumns(machines, passes));
     for (std::size_t i = 0; i < result.plans.size(); ++i)

@@ -4,6 +4,7 @@
 #include "core/study/study.h"
 #include "core/support/checked.h"
 #include "core/support/file.h"
+#include "core/support/quantity.h"
 #include "core/support/resources.h"
 #include "core/support/text.h"
 #include "sim/hardware/hardware_name.h"
@@ -20,45 +21,6 @@ namespace meshwright::sim {
 namespace {
 
 constexpr std::int64_t kLargestCount = std::int64_t{1} << 40;
-
-/// A chip's name and what follows it.
-struct NamedMachine {
-    const Chip* chip = nullptr;
-    std::optional<std::int64_t> count; ///< as the name has it
-    bool cores = false; ///< it counts cores
-    std::int64_t slices = 1;
-};
-
-Result<NamedMachine> readName(const std::string& name, const Catalogue& catalogue)
-{
-    const auto whole = catalogue.find(name);
-    if (whole)
-        return NamedMachine{whole->chip, std::nullopt, false, 1};
-    // h100x64 and v5e-64; v5e-256x2 has two slices.
-    for (const char separator : {'-', 'x'}) {
-        const auto at = name.rfind(separator);
-        if (at == std::string::npos || at == 0)
-            continue;
-        std::string rest = name.substr(at + 1);
-        std::int64_t slices = 1;
-        if (const auto times = rest.find('x'); separator == '-' && times != std::string::npos) {
-            slices = parseInteger(rest.substr(times + 1)).value_or(0);
-            rest.resize(times);
-        }
-        const auto chip = catalogue.find(name.substr(0, at));
-        if (!chip)
-            continue;
-        const auto count = parseInteger(rest);
-        if (!count && separator == '-' && name.find('x', at) != std::string::npos) // a100-40gbx64
-            continue;
-        if (!count || *count < 1 || slices < 1)
-            return Problem{"MW1937", fmt::format("\"{}\" is not a number of chips in \"{}\"", name.substr(at + 1), name),
-                "write it as h100x64 or v5e-64; slices as v5e-256x2"};
-        return NamedMachine{chip->chip, count, separator == '-' && chip->chip->slicesCountCores, slices};
-    }
-    const auto counted = namedChoice(catalogue, {name, {}, 0, 0});
-    return counted ? whole.error() : counted.error(); // names the nearest chip, with its count
-}
 
 std::vector<std::int64_t> chipCounts(const std::string& text, Problems& problems)
 {
@@ -80,13 +42,13 @@ std::vector<std::int64_t> chipCounts(const std::string& text, Problems& problems
 std::shared_ptr<const Machine> linksOf(const Chip& chip, std::int64_t chips, std::int64_t slices, const Catalogue& catalogue)
 {
     HardwareChoice choice;
-    choice.chip = chip.key;
+    choice.chip = chip.catalogueName();
     if (slices > 1)
         return nullptr; // a mesh over several slices is placed slice by slice
     if (chip.interconnect.kind == InterconnectKind::Torus) {
         choice.topology = compactTopology(chips, std::max<std::int64_t>(1, chip.interconnect.torusRank));
     } else {
-        choice.perHost = std::gcd(chips, std::max<std::int64_t>(1, chip.fastDomain.value_or(8)));
+        choice.perHost = chipsOfHost(chips, chip.fastDomain.value_or(8));
         choice.hosts = chips / choice.perHost;
     }
     auto machine = buildMachine(catalogue, choice);
@@ -154,26 +116,15 @@ Result<TransformerConfig> modelOf(const std::string& name, std::vector<std::stri
 
 Result<std::int64_t> parseCount(std::string_view text, std::string_view what)
 {
-    const auto bad = [&] {
-        return Problem{"MW1935", fmt::format("{}: \"{}\" is not a number from 1 to {}", what, text, kLargestCount),
-            "write a whole number; k, M and G count in 1,024s: 4k is 4,096"};
-    };
-    std::int64_t unit = 1;
-    std::string_view digits = text;
-    if (!text.empty()) {
-        const char last = text.back();
-        unit = last == 'k' || last == 'K' ? std::int64_t{1} << 10
-            : last == 'M'                 ? std::int64_t{1} << 20
-            : last == 'G'                 ? std::int64_t{1} << 30
-                                          : 1;
-        if (unit > 1)
-            digits.remove_suffix(1);
-    }
-    const auto number = parseInteger(digits);
-    const auto all = number ? checkedMultiply(*number, unit) : std::nullopt;
-    if (!all || *all < 1 || *all > kLargestCount)
-        return bad();
-    return *all;
+    const auto count = meshwright::parseCount(text);
+    if (count && *count >= 1 && *count <= kLargestCount)
+        return *count;
+    const bool isLarge = count && *count > kLargestCount;
+    return Problem{"MW1935",
+        isLarge ? fmt::format("{}: {} is {}, more than the {} that one step may have", what, text, *count, kLargestCount)
+                : fmt::format("{}: \"{}\" is not a whole number from 1 to {}", what, text, kLargestCount),
+        isLarge ? std::string("give what one step takes, not the whole training: 1M, 4M")
+                : std::string("k, M, G and T count in 1,024s: 4k is 4,096, and 0.5M is 524,288")};
 }
 
 Result<SearchWork> workOf(const SearchWords& words, std::vector<std::string>* notes)
@@ -287,38 +238,49 @@ Result<std::vector<SearchMachine>> machinesOf(
         problems.push_back(
             {"MW1903", fmt::format("--stack: unknown name \"{}\"", words.stack), suggestion(words.stack, stackWords())});
     for (std::size_t i = 0; i < words.hardware.size(); ++i) {
-        const std::string name = catalogueOrder(words.hardware[i]);
-        const auto named = readName(name, catalogue);
+        const std::string& name = words.hardware[i];
+        const auto named = readMachineName(catalogue, name);
         if (!named) {
             append(problems, named.error());
             continue;
         }
+        const Chip& chip = *named->match.chip;
         std::vector<std::int64_t> own = counts;
-        if (words.chips.empty() && !named->count)
+        if (words.chips.empty() && !named->chips)
             problems.push_back({"MW1937", fmt::format("\"{}\" does not say how many chips", name),
                 fmt::format("write {}x64, or add --chips 64", name)});
-        else if (words.chips.empty() && named->cores && *named->count % 2 != 0)
-            problems.push_back({"MW1937", fmt::format("\"{}\" counts cores, two a chip: {} is odd", name, *named->count),
-                "write an even number"});
         else if (words.chips.empty())
-            own = {named->cores ? *named->count / 2 : *named->count};
-        if (words.chips.empty() && named->count && named->cores)
-            notes.push_back(fmt::format("{} is {} chips: the name counts cores", name, *named->count / 2));
+            own = {*named->chips};
         for (const std::int64_t count : own) {
-            auto machine = machineOf(*named->chip, count, named->slices, calibration, words.stack);
+            if (count % chip.instanceChips != 0)
+                problems.push_back({"MW1937",
+                    fmt::format("{} chips are not a whole number of {}, which has {}", count, chip.instance, chip.instanceChips),
+                    fmt::format("--chips {}", ceilDiv(count, chip.instanceChips) * chip.instanceChips)});
+        }
+        if (words.chips.empty() && named->chips && (named->countsCores || !chip.instance.empty()))
+            notes.push_back(named->countsCores
+                    ? fmt::format("{} is {} chips: the name counts cores", name, *named->chips)
+                    : fmt::format("{} is {} chips: the name counts machines of {}", name, *named->chips, chip.instanceChips));
+        for (const std::int64_t count : own) {
+            auto machine = machineOf(chip, count, named->slices, calibration, words.stack);
             if (!machine) {
                 append(problems, machine.error());
                 continue;
             }
             if (!prices.empty())
                 machine->dollarsPerChipHour = prices.size() == 1 ? prices.front() : prices[std::min(i, prices.size() - 1)];
-            machine->links = linksOf(*named->chip, count, named->slices, catalogue);
+            machine->links = linksOf(chip, count, named->slices, catalogue);
             machines.push_back(*std::move(machine));
         }
     }
     if (!problems.empty())
         return problems;
     return machines;
+}
+
+std::int64_t chipsOfHost(std::int64_t chips, std::int64_t fastDomain)
+{
+    return chips <= fastDomain ? chips : std::gcd(chips, std::max<std::int64_t>(1, fastDomain));
 }
 
 std::vector<std::int64_t> compactTopology(std::int64_t chips, std::int64_t rank)

@@ -28,7 +28,7 @@ struct SearchWords {
     std::vector<std::string> prices; ///< dollars an hour for each chip: one for all machines, or one each
 };
 
-/// A count with a unit: `4k` is 4,096, `1M` 1,048,576, `2G` 2^31, as batches are counted.
+/// A count with a unit (`parseCount` of core/support): `4k` is 4,096, `0.5M` 524,288, `2G` 2^31, as batches are counted.
 /// Problems: MW1935 it is no such number, or outside of 1 to 2^40.
 Result<std::int64_t> parseCount(std::string_view text, std::string_view what);
 
@@ -38,9 +38,8 @@ Result<std::int64_t> parseCount(std::string_view text, std::string_view what);
 Result<SearchWork> workOf(const SearchWords& words, std::vector<std::string>* notes = nullptr);
 
 /// The machines, in the order given; with a range of chips each of them at every count.
-/// A name ends with its number of chips: after `x` as they are, after `-` as clouds count: cores (two a chip) for TPU v2, v3, v4 and v5p, chips
-/// for the others. `notes` gets what a name was taken for.
-/// Problems: MW1701 no such chip; MW1937 no count of chips, or a name that has none; MW1747 more chips than 131,072 or than the largest slice; MW1709 the
+/// A name says its number of chips as `readMachineName` has it. `notes` gets what a name was taken for.
+/// Problems: those of `readMachineName`; MW1937 no count of chips, a name that has none, or chips that fill no whole number of instances; MW1747 more chips than 131,072 or than the largest slice; MW1709 the
 /// catalogue has no figure that is needed; MW1939 prices.
 Result<std::vector<SearchMachine>> machinesOf(
     const SearchWords& words, const Catalogue& catalogue, const Calibration& calibration, std::vector<std::string>& notes);
@@ -48,6 +47,9 @@ Result<std::vector<SearchMachine>> machinesOf(
 /// A machine of so many chips, with what a stack makes of them (as `Calibration::stackFor` takes it). Problems: MW1747, MW1709 as above.
 Result<SearchMachine> machineOf(
     const Chip& chip, std::int64_t chips, std::int64_t slices, const Calibration& calibration, std::string_view stack = {});
+
+/// The chips of each host where `chips` fill all of them alike and so many share the fast links.
+std::int64_t chipsOfHost(std::int64_t chips, std::int64_t fastDomain);
 
 /// Chips along each axis of a slice: the most compact of so many.
 std::vector<std::int64_t> compactTopology(std::int64_t chips, std::int64_t rank);

@@ -470,7 +470,10 @@ SearchResult Search::run()
         = std::all_of(m_machines.begin(), m_machines.end(), [](const SearchMachine& m) { return m.dollarsPerChipHour; });
     if (!priced)
         m_result.assumptions.emplace_back(kNoPrice);
-    addTemplates(winner);
+    if (winner.best.empty() && m_result.candidates == 0 && m_result.complete)
+        m_result.whyNone = whyNoLayout(m_work, winner.space->machine(), m_fixed);
+    if (m_result.whyNone.empty()) // else none of them can be
+        addTemplates(winner);
     if (winner.best.empty())
         addChanges(winner);
     m_result.wallSeconds = std::chrono::duration<double>(PlanExplorer::Clock::now() - m_start).count();

@@ -286,14 +286,14 @@ Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, con
     Study study;
     study.name = fmt::format("{} on {}", work.model.name, machine.name);
     meshwright::HardwareChoice hardware;
-    hardware.chip = machine.chip.key;
+    hardware.chip = machine.chip.catalogueName();
     if (machine.chip.interconnect.kind == InterconnectKind::Torus) {
         hardware.topology = machine.cluster.slice.empty()
             ? compactTopology(machine.chips, std::max<std::int64_t>(1, machine.chip.interconnect.torusRank))
             : machine.cluster.slice;
     } else {
-        const std::int64_t domain = machine.cluster.fastDomain.value_or(machine.chip.fastDomain.value_or(8));
-        const std::int64_t perHost = std::gcd(machine.chips, std::max<std::int64_t>(1, domain));
+        const std::int64_t perHost
+            = chipsOfHost(machine.chips, machine.cluster.fastDomain.value_or(machine.chip.fastDomain.value_or(8)));
         hardware.hosts = machine.chips / perHost;
         hardware.chipsPerHost = perHost;
     }

@@ -28,8 +28,7 @@ Result<Machine> namedMachine(const Study& study, const Catalogue& catalogue)
         return readHardware(study.resolved(study.hardware->profile), catalogue);
     if (!study.hardware || study.hardware->chip.empty())
         return Problem{"MW1731", "the study names no hardware from the catalogue",
-            "add `hardware: {chip: v5e, topology: [4, 2]}`, or --set hardware.chip=h100 --set hardware.hosts=1",
-            study.placeOf("hardware")};
+            "add `hardware: {chip: v5e, topology: [4, 2]}`, or name chips and how many: --hw h100x8", study.placeOf("hardware")};
     const sim::HardwareChoice choice{study.hardware->chip, study.hardware->topology, study.hardware->hosts.value_or(0),
         study.hardware->chipsPerHost.value_or(0)};
     auto machine = buildMachine(catalogue, choice);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/sweep/sweep_plan.h"
 
+#include "core/support/quantity.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -29,28 +30,9 @@ Problem tooMany(const std::string& path)
         Place{"--vary " + path}};
 }
 
-/// How much a suffix counts; nothing when there is no such suffix.
-std::optional<double> factorOf(std::string_view suffix)
-{
-    constexpr std::string_view kLetters = "kMGT";
-    if (suffix == "B")
-        return 1.0;
-    const bool bytes = suffix.ends_with('B');
-    if (bytes)
-        suffix.remove_suffix(1);
-    const bool binary = suffix.size() == 2 && suffix[1] == 'i';
-    const char letter = suffix.empty() ? '\0' : suffix[0] == 'K' ? 'k' : suffix[0];
-    const std::size_t power = kLetters.find(letter);
-    if (power == std::string_view::npos || suffix.size() > (binary ? 2U : 1U))
-        return std::nullopt;
-    return std::pow(bytes && !binary ? 1000.0 : 1024.0, static_cast<double>(power + 1));
-}
-
-/// `4096`, `4k`, `16GiB`, `2^6`; nothing for anything else. Precise up to 2^53, and above only where the double is.
+/// `4096`, `4k`, `16GiB`, `2^6`; nothing for anything else.
 std::optional<std::int64_t> integerOf(std::string_view text)
 {
-    if (const auto plain = parseInteger(text))
-        return plain;
     if (const std::size_t caret = text.find('^'); caret != std::string_view::npos) {
         const auto base = parseInteger(text.substr(0, caret));
         const auto exponent = parseInteger(text.substr(caret + 1));
@@ -64,17 +46,8 @@ std::optional<std::int64_t> integerOf(std::string_view text)
         }
         return value;
     }
-    const std::size_t digits = text.find_first_not_of("0123456789.");
-    if (digits == 0 || digits == std::string_view::npos)
-        return std::nullopt;
-    const auto number = parseNumber(text.substr(0, digits));
-    const auto factor = factorOf(text.substr(digits));
-    if (!number || !factor)
-        return std::nullopt;
-    const double value = *number * *factor;
-    if (value != std::floor(value) || value >= 9.2e18)
-        return std::nullopt;
-    return static_cast<std::int64_t>(value);
+    const auto count = parseCount(text);
+    return count ? count : parseBytes(text);
 }
 
 /// True for `12` and `2^6`, of any size.

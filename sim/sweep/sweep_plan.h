@@ -55,8 +55,8 @@ std::string pointsText(std::int64_t count);
 
 /// Reads `path=values`. Values are separated by commas outside of brackets and quotes; each is
 /// - a range of integers, `1..8`, or of powers, `2^0..2^6`;
-/// - a number with a suffix: `4k` is 4096, `1M` 1024 x 1024 (k, M, G and T count in 1024s, as batches and sequences are meant); with a unit
-///   of bytes it is what it says, `16GiB` 17,179,869,184 and `16GB` 16,000,000,000;
+/// - a number with a suffix (`parseCount`): `4k` is 4096, `0.5M` 524,288 (k, M, G and T count in 1024s, as batches and sequences are meant); with a unit
+///   of bytes (`parseBytes`) it is what it says, `16GiB` 17,179,869,184 and `16GB` 16,000,000,000;
 /// - `data*model=64`: every way to write 64 as a product of as many factors as there are axes, each a value; also several totals,
 ///   `data*model=2^4..2^6`. Axes of the path that are not named keep their sizes;
 /// - anything else, as YAML: `bf16`, `P('data', None)`, `{adam: {learning_rate: 0.001}}`.

@@ -3,6 +3,7 @@
 
 #include "core/study/document.h"
 #include "core/study/edit_text.h"
+#include "core/study/program_study.h"
 #include "core/support/file.h"
 
 #include <fmt/format.h>
@@ -10,6 +11,8 @@
 #include <QElapsedTimer>
 #include <QFileInfo>
 #include <QUndoCommand>
+
+#include <filesystem>
 
 namespace meshwright::ui {
 
@@ -34,6 +37,18 @@ Result<Done> checkIsStudy(const std::string& text, const std::string& file)
         return Done{};
     return Problem{"MW1830", fmt::format("\"{}\" is not a study: it has neither \"meshwright\" nor \"model\"", file),
         "a study uses a model's config.json by model: {transformer: {config: config.json}}", Place{file}};
+}
+
+/// A program becomes the study that simulates it, beside its file: it is edited as any other.
+sim::StudySource asStudy(sim::StudySource source)
+{
+    if (isProgramText(source.file, source.text)) {
+        if (auto text = programStudyText(source.file, source.text)) {
+            source.text = *std::move(text);
+            source.file = std::filesystem::path(source.file).replace_extension(".yaml").string();
+        }
+    }
+    return source;
 }
 
 } // namespace
@@ -82,6 +97,8 @@ QString StudyDocument::title() const
 {
     if (!m_path.isEmpty())
         return QFileInfo(m_path).fileName();
+    if (!m_source.file.empty() && !m_isExample)
+        return tr("%1 (not saved)").arg(QFileInfo(QString::fromStdString(m_source.file)).completeBaseName());
     if (!m_source.file.empty())
         return tr("%1 (example)").arg(QFileInfo(QString::fromStdString(m_source.file)).completeBaseName());
     return tr("untitled");
@@ -92,10 +109,13 @@ Result<Done> StudyDocument::open(const QString& path, bool isExample)
     auto text = readFile(path.toStdString(), kLargestDocumentBytes);
     if (!text)
         return text.error();
-    if (const auto study = checkIsStudy(*text, path.toStdString()); !study)
+    sim::StudySource source{*std::move(text), path.toStdString(), {}};
+    const bool isProgram = isProgramText(source.file, source.text);
+    if (const auto study = isProgram ? Result<Done>(Done{}) : checkIsStudy(source.text, source.file); !study)
         return study.error();
     m_undo.clear();
-    begin({*std::move(text), path.toStdString(), {}}, isExample ? QString() : path);
+    m_isExample = isExample;
+    begin(asStudy(std::move(source)), isExample || isProgram ? QString() : path);
     return Done{};
 }
 
@@ -103,7 +123,8 @@ void StudyDocument::adopt(sim::StudySource source, const QString& path)
 {
     m_undo.clear();
     m_undo.resetClean();
-    begin(std::move(source), path);
+    m_isExample = false;
+    begin(asStudy(std::move(source)), path);
 }
 
 /// All hear of it, also where it is the study that was open before.

@@ -24,13 +24,13 @@ public:
     /// The file that Save writes to; empty for an example and for a study that was never saved.
     const QString& path() const { return m_path; }
 
-    /// "wide_mlp.yaml", "wide_mlp (example)" or "untitled".
+    /// "wide_mlp.yaml", "wide_mlp (example)", "step (not saved)" or "untitled".
     QString title() const;
 
     bool isModified() const { return !m_undo.isClean(); }
     QUndoStack& undoStack() { return m_undo; }
 
-    /// Takes a study from a file. `isExample`: it is not to be written over, Save asks for a place. Forgets what could be undone.
+    /// Takes a study from a file, or a program as the study that simulates it (`programStudyText`), which no file has yet. `isExample`: it is not to be written over, Save asks for a place. Forgets what could be undone.
     /// Problems: those of `readFile` (MW1004 more than kLargestDocumentBytes), MW1830 the file is something else than a study (a model's
     /// config.json, say).
     Result<Done> open(const QString& path, bool isExample = false);
@@ -67,6 +67,7 @@ private:
 
     sim::StudySource m_source;
     QString m_path;
+    bool m_isExample = false;
     std::string m_onDisk; ///< what is in the file of `m_path`, as far as this program knows
     QUndoStack m_undo;
 };

@@ -287,7 +287,7 @@ void MainWindow::askForFile()
 {
     const QString path
         = QFileDialog::getOpenFileName(this, tr("Open a study"), m_settings.value(kRecentKey).toStringList().value(0),
-            tr("Studies and reports (*.yaml *.yml *.json *.html);;All files (*)"));
+            tr("Studies, programs and reports (*.yaml *.yml *.json *.mlir *.html);;All files (*)"));
     if (!path.isEmpty())
         openFile(path);
 }

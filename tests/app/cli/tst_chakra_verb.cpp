@@ -73,7 +73,6 @@ void TestChakraVerb::exitCodes_data()
     };
     row("nothing", {}, 2, "MW1904: STUDY is missing");
     row("no hardware", {"--chakra-in", "x"}, 2, "MW1904: --hw is missing");
-    row("no traces to replay", {example("fsdp"), "--hw", "h100x8"}, 2, "MW1912");
     row("a study beside traces", {example("fsdp"), "--chakra-in", "x", "--hw", "h100x8"}, 2, "MW1903");
     row("out and in", {"--chakra", "y", "--chakra-in", "x", "--hw", "h100x8"}, 2, "MW1903");
     row("no folder", {"--chakra-in", "no/such/folder", "--hw", "h100x8"}, 3, "MW1783");

@@ -115,7 +115,8 @@ void TestCommandLine::exitCodes_data()
     QTest::newRow("two files on standard output")
         << QStringList{"train", example("fsdp.yaml"), "--trace", "-", "-o", "-"} << 2 << "cannot both write to standard output";
     QTest::newRow("a study for a program") << QStringList{"propagate", example("fsdp.yaml")} << 3 << "MW1320: this is a study";
-    QTest::newRow("a program for a study") << QStringList{"simulate", example("mlp.mlir")} << 3 << "MW1402: this is a program";
+    QTest::newRow("a program for a study") << QStringList{"sweep", example("mlp.mlir"), "--vary", "batch=1"} << 3
+                                           << "MW1402: this is a program";
     QTest::newRow("unknown flag") << QStringList{"show", "--mehs", "a=4", "--shape", "8", "--spec", "P()"} << 2
                                   << "did you mean \"--mesh\"?";
     QTest::newRow("unknown flag with a value") << show({"--spec", "P()", "--sacle=2"}) << 2 << "did you mean \"--scale\"?";
@@ -625,7 +626,7 @@ void TestCommandLine::checkSpec()
     QCOMPARE(tests::resultErrors(run(check + QStringList{"P('z')", "--format", "json"}).out), QString());
     QVERIFY(run({"check", "--spec", "P('x')"}).err.contains("--mesh is missing"));
     QVERIFY(run(check + QStringList{"P('x')", example("digits.yaml")}).err.contains("MW1932"));
-    QCOMPARE(run({"check", example("digits.yaml"), "--mesh", "x=4"}).code, 2);
+    QCOMPARE(run({"check", example("digits.yaml"), "--shape", "8x8"}).code, 2);
 }
 
 void TestCommandLine::checkLints()

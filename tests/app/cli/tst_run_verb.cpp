@@ -6,6 +6,9 @@
 #include "tests/ways_program.h"
 
 #include <QDir>
+#include <QJsonArray>
+#include <QJsonDocument>
+#include <QJsonObject>
 #include <QTemporaryDir>
 
 namespace tst_run_verb {
@@ -74,6 +77,7 @@ private Q_SLOTS:
     void devicesThatDiffer_data();
     void devicesThatDiffer();
     void pmapEqualsSpmd();
+    void smallResults();
     void times();
     void deviceMemory();
     void listed();
@@ -362,6 +366,45 @@ void TestRunVerb::pmapEqualsSpmd()
         QVERIFY(loss[0] < previous);
         previous = loss[0];
     }
+}
+
+/// Results of a few elements are printed, and listed as JSON.
+void TestRunVerb::smallResults()
+{
+    QFile program(path("small.mlir"));
+    QVERIFY(program.open(QIODevice::WriteOnly));
+    program.write("sdy.mesh @mesh = <[\"d\"=2]>\n"
+                  "func.func public @main(%x: tensor<2x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"d\"}, {}]>})"
+                  " -> (tensor<2x2xf32>, tensor<f32>, tensor<2x2xf32>, tensor<0x2xf32>) {\n"
+                  "  %0 = stablehlo.add %x, %x : tensor<2x2xf32>\n"
+                  "  %1 = stablehlo.constant dense<0.0> : tensor<f32>\n"
+                  "  %2 = stablehlo.reduce(%x init: %1) applies stablehlo.add across dimensions = [0, 1] : "
+                  "(tensor<2x2xf32>, tensor<f32>) -> tensor<f32>\n"
+                  "  %3 = stablehlo.log %x : tensor<2x2xf32>\n"
+                  "  %4 = stablehlo.slice %x [0:0, 0:2] : (tensor<2x2xf32>) -> tensor<0x2xf32>\n"
+                  "  return %0, %2, %3, %4 : tensor<2x2xf32>, tensor<f32>, tensor<2x2xf32>, tensor<0x2xf32>\n"
+                  "}\n");
+    program.close();
+    const std::vector<double> values = {1.0, 2.5, 3.0, 0.0};
+    const QStringList arguments
+        = {path("small.mlir"), "--args", write("small.npy", HostArray::of({DType::F32, {2, 2}}, values)), "--verify"};
+    const Outcome text = run(arguments);
+    QVERIFY2(text.code == 0, text.err.constData());
+    QVERIFY2(text.out.contains("= [[2, 5], [6, 0]]\n"), text.out.constData());
+    QVERIFY2(text.out.contains("f32[] P() = 6.5\n"), text.out.constData());
+    const Outcome outcome = run(arguments + QStringList{"--format", "json"});
+    QVERIFY2(outcome.code == 0, outcome.err.constData());
+    QCOMPARE(tests::errorsAgainst("run-1.json", outcome.out), QStringList());
+    const QJsonObject json = QJsonDocument::fromJson(outcome.out).object();
+    const QJsonArray results = json["results"].toArray();
+    const QJsonArray twice = {QJsonArray{2.0, 5.0}, QJsonArray{6.0, 0.0}};
+    QCOMPARE(results[0].toObject()["values"].toArray(), twice);
+    QCOMPARE(results[1].toObject()["values"].toDouble(), 6.5);
+    QVERIFY(results[2].toObject()["values"].toArray()[1].toArray()[1].isNull()); // the logarithm of 0
+    QVERIFY(results[3].toObject()["values"].isNull()); // nothing to list
+    QCOMPARE(json["devices"].toInt(), 2);
+    QCOMPARE(json["verify"].toObject()["verdict"].toString(), QString("equal"));
+    QVERIFY(json["proof"].toObject()["proved"].toBool());
 }
 
 void TestRunVerb::times()

@@ -21,6 +21,9 @@ private Q_SLOTS:
     void mlpStudyIsSimulated();
     void programPlan();
     void infeasible();
+    void choicesThatCannotBe_data();
+    void choicesThatCannotBe();
+    void instances();
     void faults_data();
     void faults();
     void studyFaults_data();
@@ -149,6 +152,69 @@ void TestSearchVerb::infeasible()
     QVERIFY(!json(outcome)["plans"].toArray().first().toObject()["fits"].toBool());
 }
 
+void TestSearchVerb::choicesThatCannotBe_data()
+{
+    QTest::addColumn<QString>("model");
+    QTest::addColumn<QString>("fixed");
+    QTest::addColumn<QStringList>("reasons");
+
+    const QString on = " of 32 H100 SXM 80GB";
+    QTest::newRow("an axis longer than the machine")
+        << "mixtral_8x7b"
+        << "expert=64"
+        << QStringList{"expert=64 is more than the 32 devices" + on, "expert=64: 8 experts are not divisible by 64"};
+    QTest::newRow("a mesh that is too large")
+        << "llama3_8b"
+        << "tensor=16,pipeline=8" << QStringList{"tensor=16 pipeline=8 take 128 devices, which do not divide the 32" + on};
+    QTest::newRow("a size that divides nothing")
+        << "llama3_8b"
+        << "tensor=12"
+        << QStringList{"tensor=12 does not divide the 32 devices" + on, "tensor=12: 32 heads are not divisible by 12"};
+    QTest::newRow("experts of a model without") << "llama3_8b"
+                                                << "expert=8" << QStringList{"expert=8: the model has no experts"};
+    QTest::newRow("more experts' ranks than experts")
+        << "mixtral_8x7b"
+        << "expert=16" << QStringList{"expert=16: 8 experts are not divisible by 16"};
+}
+
+void TestSearchVerb::choicesThatCannotBe()
+{
+    QFETCH(QString, model);
+    QFETCH(QString, fixed);
+    QFETCH(QStringList, reasons);
+    const QStringList words = {"search", "--model", model, "--hw", "32xH100", "--tokens", "1M", "--seq", "4k", "--fix", fixed};
+    const Outcome found = run(words + QStringList{"--format", "json"});
+    QCOMPARE(found.code, 4);
+    QCOMPARE(errorsAgainst("search-1.json", found.out), QStringList());
+    QCOMPARE(json(found)["why_none"].toVariant().toStringList(), reasons);
+    const Outcome text = run(words);
+    QCOMPARE(text.code, 4);
+    for (const QString& reason : reasons)
+        QVERIFY2(text.out.contains(reason.toUtf8()), text.out.constData());
+    QVERIFY(!text.out.contains("templates"));
+    QVERIFY2(text.out.contains("the smallest changes that fit"), text.out.constData());
+}
+
+/// A plan on a cloud's machines is written with them, and simulated on their network.
+void TestSearchVerb::instances()
+{
+    QTemporaryDir folder;
+    const QString file = folder.filePath("plan.yaml");
+    const auto plan = [&](const QString& machine) {
+        return run({"search", "--model", "llama3_8b", "--hw", machine, "--tokens", "0.5M", "--seq", "4k", "--fix",
+            "data=16,fsdp=1,zero=1,pipeline=1", "--format", "json", "-o", file});
+    };
+    const Outcome quick = plan("p5.48xlarge x 2");
+    QVERIFY2(quick.code == 0, quick.err.constData());
+    QVERIFY2(quick.err.contains("p5.48xlarge x 2 is 16 chips: the name counts machines of 8"), quick.err.constData());
+    const Outcome simulated = run({"simulate", file, "--no-prove"});
+    QVERIFY2(simulated.out.contains("p5.48xlarge"), (simulated.out + simulated.err).constData());
+    const Outcome slow = plan("a3-highgpu-8g x 2"); // the same GPUs, a quarter of the network
+    const auto seconds
+        = [](const Outcome& outcome) { return json(outcome)["plans"].toArray().first().toObject()["model_time_s"].toDouble(); };
+    QVERIFY(seconds(slow) > seconds(quick));
+}
+
 void TestSearchVerb::faults_data()
 {
     QTest::addColumn<QStringList>("arguments");
@@ -164,7 +230,7 @@ void TestSearchVerb::faults_data()
     QTest::newRow("no such model") << QStringList{"--model", "no_model", "--hw", "h100x8", "--tokens", "1M"} << 3
                                    << QByteArray("MW1001");
     QTest::newRow("no such chip") << model + QStringList{"--hw", "h999x8", "--tokens", "1M"} << 3 << QByteArray("MW1701");
-    QTest::newRow("zero chips") << model + QStringList{"--hw", "h100x0", "--tokens", "1M"} << 2 << QByteArray("MW1937");
+    QTest::newRow("zero chips") << model + QStringList{"--hw", "h100x0", "--tokens", "1M"} << 3 << QByteArray("MW1914");
     QTest::newRow("2^63 tokens") << model + QStringList{"--hw", "h100x8", "--tokens", "9223372036854775808"} << 2
                                  << QByteArray("MW1935");
     QTest::newRow("NaN tokens") << model + QStringList{"--hw", "h100x8", "--tokens", "nan"} << 2 << QByteArray("MW1935");

@@ -85,6 +85,9 @@ private Q_SLOTS:
     void records();
     void byFields_data();
     void byFields();
+    void maxText_data();
+    void maxText();
+    void maxTextLines();
     void numbersCount();
     void defaults_data();
     void defaults();
@@ -94,6 +97,74 @@ private Q_SLOTS:
     void sizeProblems_data();
     void sizeProblems();
 };
+
+/// Model files of MaxText say the same as the models' config.json.
+void TestTransformerConfig::maxText_data()
+{
+    QTest::addColumn<QByteArray>("text");
+    QTest::addColumn<QString>("name"); // of the shipped config.json
+    QTest::newRow("dense") << QByteArray("# a model\n"
+                                         "base_emb_dim: 8192\nbase_num_query_heads: 64 # of queries\nbase_num_kv_heads: 8\n"
+                                         "base_num_decoder_layers: 80\nbase_mlp_dim: 28_672\nhead_dim: 128\n"
+                                         "mlp_activations: [\"silu\", \"linear\"]\nvocab_size: 128256\n"
+                                         "logits_via_embedding: False\nnormalization_layer_epsilon: 1.0e-5\n"
+                                         "rope_max_timescale: 500_000\ndecoder_block: \"llama2\" # as before\n"
+                                         "num_experts: 1\nattention_type: 'global'\nq_lora_rank: 0\nkv_lora_rank: 512\n"
+                                         "base_moe_mlp_dim: -1\nmax_position_embeddings: 8192\n")
+                           << "llama3_70b";
+    QTest::newRow("experts") << QByteArray("base_emb_dim: 4096\nbase_num_query_heads: 32\nbase_num_kv_heads: 8\n"
+                                           "base_num_decoder_layers: 32\nbase_mlp_dim: 14336\nhead_dim: 128\n"
+                                           "mlp_activations: [\"silu\",\"linear\"]\nvocab_size: 32000\nnum_experts: 8\n"
+                                           "num_experts_per_tok: 2\nrope_max_timescale: 1_000_000\n"
+                                           "max_position_embeddings: 32768\ndecoder_block: \"mixtral\"\n")
+                             << "mixtral_8x7b";
+    QTest::newRow("latent attention") << QByteArray(
+        "base_emb_dim: 7168\nbase_num_query_heads: 128\nbase_num_kv_heads: 128\nbase_mlp_dim: 18432\n"
+        "base_moe_mlp_dim: 2048\nbase_num_decoder_layers: 61\nfirst_num_dense_layers: 3\n"
+        "mlp_activations: [\"silu\",\"linear\"]\nvocab_size: 129280\nnormalization_layer_epsilon: 1.0e-6\n"
+        "num_experts: 256\nnum_experts_per_tok: 8\nshared_experts: 1\nattention_type: \"mla\"\nq_lora_rank: 1536\n"
+        "kv_lora_rank: 512\nqk_nope_head_dim: 128\nqk_rope_head_dim: 64\nv_head_dim: 128\nrope_max_timescale: 10_000\n"
+        "max_position_embeddings: 163840\n")
+                                      << "deepseek_v3";
+}
+
+void TestTransformerConfig::maxText()
+{
+    QFETCH(QByteArray, text);
+    QFETCH(QString, name);
+    const auto read = readTransformerConfig(text.toStdString(), "model.yml");
+    QVERIFY2(read, read ? "" : describe(read.error()).c_str());
+    const TransformerConfig json = shipped(name.toStdString());
+    const ParameterCounts counts = parameterCounts(*read);
+    QCOMPARE(counts.total, parameterCounts(json).total);
+    QCOMPARE(counts.active, parameterCounts(json).active);
+    QCOMPARE(modelFlopsPerToken(*read, 4096, AttentionCount::Causal), modelFlopsPerToken(json, 4096, AttentionCount::Causal));
+    QCOMPARE(read->rotaryBase, json.rotaryBase);
+    QCOMPARE(read->keyValueHeads, json.keyValueHeads);
+    QCOMPARE(read->gatedFfn, json.gatedFfn);
+}
+
+/// What lines mean: comments, quotes, and what is left out.
+void TestTransformerConfig::maxTextLines()
+{
+    const std::string sizes = "base_num_query_heads: 4\nbase_num_kv_heads: 4\nbase_num_decoder_layers: 2\nhead_dim: 16\n"
+                              "base_mlp_dim: 256\nvocab_size: 100\n";
+    std::vector<std::string> notes;
+    const auto plain = readTransformerConfig(
+        "run_name: ''\nbase_emb_dim: 64 # wide\nmlp_activations: ['gelu']\nsteps: 150_001\nlayers:\n  base_mlp_dim: 1\n" + sizes,
+        "model.yml", &notes);
+    QVERIFY2(plain, plain ? "" : describe(plain.error()).c_str());
+    QCOMPARE(plain->hidden, std::int64_t{64});
+    QCOMPARE(plain->ffn, std::int64_t{256}); // not the indented one
+    QVERIFY(!plain->gatedFfn && plain->activation == TransformerActivation::GeluTanh);
+    QCOMPARE(QString::fromStdString(notes.front()), QString("ignored: steps"));
+    const auto missing = readTransformerConfig("base_emb_dim: 64\n", "model.yml");
+    QVERIFY(!missing);
+    QCOMPARE(missing.error().front().id, std::string("MW1352"));
+    const auto wrong = readTransformerConfig("base_emb_dim: wide\n" + sizes, "model.yml");
+    QVERIFY(!wrong);
+    QCOMPARE(wrong.error().front().id, std::string("MW1352"));
+}
 
 // Parameters as the models' repositories count them (sum of the elements of all tensors in the checkpoint).
 void TestTransformerConfig::published_data()

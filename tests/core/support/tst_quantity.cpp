@@ -38,7 +38,15 @@ void TestQuantity::counts_data()
     QTest::newRow("G") << "2G" << qint64{2147483648};
     QTest::newRow("a unit alone") << "k" << kNone;
     QTest::newRow("milli") << "4m" << kNone;
-    QTest::newRow("a fraction") << "1.5k" << kNone;
+    QTest::newRow("T is 2^40") << "15T" << qint64{15} * 1099511627776;
+    QTest::newRow("a fraction") << "1.5k" << qint64{1536};
+    QTest::newRow("half a million") << "0.5M" << qint64{524288};
+    QTest::newRow("zeros behind a fraction") << "2.500k" << qint64{2560};
+    QTest::newRow("a fraction that leaves no whole number") << "0.1k" << kNone;
+    QTest::newRow("a fraction without a unit") << "1.5" << kNone;
+    QTest::newRow("a point alone") << "1.k" << kNone;
+    QTest::newRow("two points") << "1.5.5M" << kNone;
+    QTest::newRow("below zero") << "-0.5M" << kNone;
     QTest::newRow("too large") << "9007199254740992G" << kNone;
     QTest::newRow("empty") << "" << kNone;
     QTest::newRow("words") << "many" << kNone;
@@ -62,6 +70,9 @@ void TestQuantity::bytes_data()
     QTest::newRow("GB") << "2GB" << qint64{2000000000};
     QTest::newRow("kB") << "3kB" << qint64{3000};
     QTest::newRow("a letter") << "512M" << qint64{536870912};
+    QTest::newRow("a fraction") << "1.5GiB" << qint64{1610612736};
+    QTest::newRow("a fraction in 1,000s") << "0.25kB" << qint64{250};
+    QTest::newRow("part of a byte") << "0.0005kB" << kNone;
     QTest::newRow("no unit") << "100XB" << kNone;
     QTest::newRow("no number") << "MiB" << kNone;
     QTest::newRow("too large") << "99999999TiB" << kNone;

@@ -27,6 +27,7 @@ class TestCatalogue : public QObject {
 
 private Q_SLOTS:
     void everyChipIsUsable();
+    void everyInstanceIsUsable();
     void find_data();
     void find();
     void unknownName();
@@ -54,6 +55,23 @@ void TestCatalogue::everyChipIsUsable()
         if (each.interconnect.kind == InterconnectKind::Torus)
             QVERIFY2(each.interconnect.wrapRule != WrapRule::Never, each.key.c_str());
     }
+}
+
+void TestCatalogue::everyInstanceIsUsable()
+{
+    QVERIFY(catalogue().instances().size() >= 20);
+    for (const Chip& each : catalogue().instances()) {
+        QVERIFY2(
+            each.instanceChips >= 1 && each.nicBytesPerSecond && !each.nicBytesPerSecond->source.empty(), each.instance.c_str());
+        QVERIFY2(*each.fastDomain % each.instanceChips == 0, each.instance.c_str());
+        const auto match = catalogue().find(each.instance);
+        QVERIFY2(match && match->chip == &each, each.instance.c_str());
+        QVERIFY2(catalogue().find(each.key)->chip->instance.empty(), each.instance.c_str());
+    }
+    // A driver's name for a device is a chip's, not a machine's.
+    QCOMPARE(catalogue().ofDevice("NVIDIA GB200 NVL72")->instance, std::string());
+    QCOMPARE(catalogue().ofDevice("NVIDIA L40S")->key, std::string("nvidia-l40s"));
+    QCOMPARE(catalogue().ofDevice("NVIDIA GeForce RTX 5090")->key, std::string("nvidia-rtx-5090"));
 }
 
 void TestCatalogue::find_data()
@@ -190,6 +208,16 @@ void TestCatalogue::badFiles_data()
     QTest::newRow("chip no object") << R"({"chips": {"c": 1}})"
                                     << "chip \"c\" is not an object"
                                     << "chips.c";
+    const QString whole = head + R"("peak_flops_per_s": {}, "interconnect": {"kind": "pcie"}}}, "instances": {"m": )";
+    QTest::newRow("instance of nothing") << whole + R"({"chip": "d"}}})"
+                                         << "instance \"m\" names no chip of the catalogue: \"d\""
+                                         << "instances.m";
+    QTest::newRow("instance without a number") << whole + R"({"chip": "c"}}})"
+                                               << "instance \"m\" does not say how many chips it has"
+                                               << "instances.m.chips";
+    QTest::newRow("instance with the name of a chip") << whole + R"({"chip": "c", "also": ["C"], "chips": {"use": 8}}}})"
+                                                      << "\"C\" is the name of something else, too"
+                                                      << "instances.m";
     QTest::newRow("no peaks") << head + net << "chip \"c\" has no \"peak_flops_per_s\""
                               << "chips.c";
     QTest::newRow("no interconnect") << head + R"("peak_flops_per_s": {}}}})"

@@ -37,7 +37,86 @@ private Q_SLOTS:
     void missingFigure();
     void names_data();
     void names();
+    void instances_data();
+    void instances();
+    void nameProblems_data();
+    void nameProblems();
 };
+
+/// The network is the machine's, the rest the chip's; the fast links end at the machine, but where it is part of a rack.
+void TestMachine::instances_data()
+{
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<qint64>("hosts");
+    QTest::addColumn<qint64>("perHost");
+    QTest::addColumn<double>("networkBytesPerSecond"); // of a GPU
+    QTest::newRow("EFA v2: 32 x 100 Gb/s for 8") << "p5.48xlarge x 4" << qint64{4} << qint64{8} << 50e9;
+    QTest::newRow("EFA v1: 4 x 100 Gb/s for 8") << "p4d x 2" << qint64{2} << qint64{8} << 6.25e9;
+    QTest::newRow("TCPX: 4 x 200 Gb/s for 8") << "a3-high x 2" << qint64{2} << qint64{8} << 12.5e9;
+    QTest::newRow("TCPXO: 8 x 200 Gb/s for 8") << "a3-mega x 2" << qint64{2} << qint64{8} << 25e9;
+    QTest::newRow("PCIe: all GPUs of the instance") << "g6e.48xlarge x 2" << qint64{2} << qint64{8} << 6.25e9;
+    QTest::newRow("four instances of one rack") << "ND GB200 v6 x 4" << qint64{1} << qint64{16} << 1.0;
+    QTest::newRow("36 instances of two racks") << "ND GB200 v6 x 36" << qint64{2} << qint64{72} << 50e9;
+}
+
+void TestMachine::instances()
+{
+    QFETCH(QString, name);
+    QFETCH(qint64, hosts);
+    QFETCH(qint64, perHost);
+    QFETCH(double, networkBytesPerSecond);
+    const auto machine = buildMachine(catalogue(), {name.toStdString()});
+    QVERIFY2(machine, machine ? "" : describe(machine.error()).c_str());
+    const auto& axes = machine->topology.axes();
+    QCOMPARE(qint64{axes[0].length}, hosts);
+    QCOMPARE(qint64{axes[1].length}, perHost);
+    QCOMPARE(axes[0].link.bytesPerSecond, networkBytesPerSecond);
+    const Chip& chip = *valueOf(catalogue().find(machine->chip.key)).chip;
+    QVERIFY(chip.instance.empty());
+    QCOMPARE(machine->chip.hbmBytes->value, chip.hbmBytes->value);
+    QCOMPARE(machine->chip.peakFlopsPerSecond.at(MathFormat::Bf16).value, chip.peakFlopsPerSecond.at(MathFormat::Bf16).value);
+    // What a study says of it means the same.
+    const auto again = buildMachine(catalogue(), {machine->chip.catalogueName(), {}, hosts, perHost});
+    QVERIFY(again && again->text() == machine->text());
+}
+
+void TestMachine::nameProblems_data()
+{
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<QString>("id");
+    QTest::addColumn<QString>("words"); // of the message or the fix
+    QTest::newRow("misspelt instance") << "p5.84xlarge x 4"
+                                       << "MW1701"
+                                       << "did you mean \"p5.48xlargex4\"?";
+    QTest::newRow("misspelt slices") << "v5ee-256x2"
+                                     << "MW1701"
+                                     << "did you mean \"v5e-256x2\"?";
+    QTest::newRow("misspelt rack") << "GB200 NVL27"
+                                   << "MW1701"
+                                   << "did you mean \"gb200 nvl72\"?";
+    QTest::newRow("two slices in a study") << "v5e-256x2"
+                                           << "MW1914"
+                                           << "\"v5e-256x2\" is 2 slices; a study has one";
+    QTest::newRow("a part of a host") << "p5.48xlargex1.5"
+                                      << "MW1914"
+                                      << "\"1.5\" is not a number of chips";
+    QTest::newRow("hosts beside a count") << "h100xx8"
+                                          << "MW1701"
+                                          << "unknown chip";
+}
+
+void TestMachine::nameProblems()
+{
+    QFETCH(QString, name);
+    QFETCH(QString, id);
+    QFETCH(QString, words);
+    const auto choice = namedChoice(catalogue(), {name.toStdString(), {}, 0, 0});
+    QVERIFY(!choice);
+    const Problem& problem = choice.error().front();
+    QCOMPARE(QString::fromStdString(problem.id), id);
+    const QString said = QString::fromStdString(problem.message + " / " + problem.fix);
+    QVERIFY2(said.contains(words), qPrintable(said));
+}
 
 void TestMachine::names_data()
 {
@@ -52,10 +131,32 @@ void TestMachine::names_data()
                                  << "A100-40GBx64" << qint64{64};
     QTest::newRow("count last, with spaces") << "h100 x 16"
                                              << "h100x16" << qint64{16};
+    QTest::newRow("a count behind a size of memory") << "a100-80x4"
+                                                     << "a100-80x4" << qint64{4};
     QTest::newRow("cores") << "v4-16"
                            << "v4-16" << qint64{8};
     QTest::newRow("slices") << "2 slices of v5e-256"
                             << "v5e-256x2" << qint64{0};
+    QTest::newRow("instances of a cloud") << "p5.48xlarge x 64"
+                                          << "p5.48xlargex64" << qint64{512};
+    QTest::newRow("an instance alone is one") << "p5.48xlarge"
+                                              << "p5.48xlarge" << qint64{8};
+    QTest::newRow("instances, count first") << "16 x a3-highgpu-8g"
+                                            << "a3-highgpu-8gx16" << qint64{128};
+    QTest::newRow("spaces in the name") << "ND H100 v5 x 8"
+                                        << "ND H100 v5x8" << qint64{64};
+    QTest::newRow("racks") << "GB200 NVL72 x 4"
+                           << "GB200 NVL72x4" << qint64{288};
+    QTest::newRow("racks, count first") << "4 x GB200 NVL72"
+                                        << "GB200 NVL72x4" << qint64{288};
+    QTest::newRow("part of a rack") << "a4x-highgpu-4g x 9"
+                                    << "a4x-highgpu-4gx9" << qint64{36};
+    QTest::newRow("an instance that is no catalogue's") << "p9.48xlarge x 4"
+                                                        << "p9.48xlargex4" << qint64{0};
+    QTest::newRow("no instances") << "p5.48xlarge x 0"
+                                  << "p5.48xlargex0" << qint64{0};
+    QTest::newRow("more instances than can be counted") << "p5.48xlarge x 9223372036854775807"
+                                                        << "p5.48xlargex9223372036854775807" << qint64{0};
     QTest::newRow("a topology is no name") << "4x4"
                                            << "4x4" << qint64{0};
     QTest::newRow("none") << ""

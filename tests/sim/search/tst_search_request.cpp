@@ -41,6 +41,11 @@ void TestSearchRequest::counts_data()
     QTest::newRow("k") << "4k" << qint64{4096};
     QTest::newRow("M") << "1M" << qint64{1048576};
     QTest::newRow("G") << "2G" << qint64{2147483648};
+    QTest::newRow("half a million") << "0.5M" << qint64{524288};
+    QTest::newRow("a fraction of k") << "1.5k" << qint64{1536};
+    QTest::newRow("1T is the most") << "1T" << qint64{1099511627776};
+    QTest::newRow("a whole training's") << "15T" << qint64{0};
+    QTest::newRow("a fraction that is left") << "0.3k" << qint64{0};
     QTest::newRow("none") << "" << qint64{0};
     QTest::newRow("zero") << "0" << qint64{0};
     QTest::newRow("negative") << "-1" << qint64{0};
@@ -88,6 +93,24 @@ void TestSearchRequest::machines_data()
     QTest::newRow("apart") << "h100"
                            << "16"
                            << "" << qint64{16} << "";
+    QTest::newRow("instances") << "p5.48xlarge x 64"
+                               << ""
+                               << "" << qint64{512} << "";
+    QTest::newRow("an instance alone is one") << "a3-mega"
+                                              << ""
+                                              << "" << qint64{8} << "";
+    QTest::newRow("racks") << "GB200 NVL72 x 4"
+                           << ""
+                           << "" << qint64{288} << "";
+    QTest::newRow("slices in words") << "2 slices of v5e-256"
+                                     << ""
+                                     << "" << qint64{512} << "";
+    QTest::newRow("instances by their chips") << "p5.48xlarge"
+                                              << "64"
+                                              << "" << qint64{64} << "";
+    QTest::newRow("half an instance") << "p5.48xlarge"
+                                      << "12"
+                                      << "" << qint64{0} << "MW1937";
     QTest::newRow("unknown") << "h1000x64"
                              << ""
                              << "" << qint64{0} << "MW1701";
@@ -96,16 +119,16 @@ void TestSearchRequest::machines_data()
                                << "" << qint64{0} << "MW1937";
     QTest::newRow("no chips") << "h100x0"
                               << ""
-                              << "" << qint64{0} << "MW1937";
+                              << "" << qint64{0} << "MW1914";
     QTest::newRow("2^63") << "h100x9223372036854775808"
                           << ""
-                          << "" << qint64{0} << "MW1937";
+                          << "" << qint64{0} << "MW1914";
     QTest::newRow("NaN") << "h100xnan"
                          << ""
-                         << "" << qint64{0} << "MW1937";
+                         << "" << qint64{0} << "MW1914";
     QTest::newRow("odd cores") << "v4-7"
                                << ""
-                               << "" << qint64{0} << "MW1937";
+                               << "" << qint64{0} << "MW1914";
     QTest::newRow("range backwards") << "h100"
                                      << "64..16"
                                      << "" << qint64{0} << "MW1937";

@@ -20,6 +20,7 @@ private Q_SLOTS:
     void undoAfterSaving();
     void removingASpec();
     void examplesAskForAPlace();
+    void programsAreStudies();
     void openFailsOnUnreadableFiles();
     void changesOfOthersAreNotOverwritten();
     void onlyStudiesAreOpened_data();
@@ -147,6 +148,26 @@ void TestStudyDocument::examplesAskForAPlace()
     QVERIFY(document.open(QString::fromStdString((resourcesDirectory() / "examples" / "digits.yaml").string()), true));
     QVERIFY(document.path().isEmpty());
     QCOMPARE(document.title(), QString("digits (example)"));
+}
+
+/// A program is opened as a study beside it, which the program's own file never becomes.
+void TestStudyDocument::programsAreStudies()
+{
+    const QTemporaryDir folder;
+    const QString program = folder.filePath("step.mlir");
+    QVERIFY(QFile::copy(QString::fromStdString((resourcesDirectory() / "examples/matmul.mlir").string()), program));
+    ui::StudyDocument document;
+    QVERIFY(document.open(program));
+    QCOMPARE(document.path(), QString());
+    QCOMPARE(document.title(), QString("step (not saved)"));
+    QVERIFY(!document.isModified());
+    document.change({"hardware=h100x8"}, "Choose hardware");
+    const QString file = folder.filePath("mine.yaml");
+    QVERIFY(document.save(file));
+    QCOMPARE(document.title(), QString("mine.yaml"));
+    const auto study = loadStudy(file.toStdString());
+    QVERIFY(study && study->hardware && study->hardware->chip == "h100x8");
+    QCOMPARE(study->resolved(std::get<ProgramFile>(study->model).file), std::filesystem::path(program.toStdString()));
 }
 
 void TestStudyDocument::openFailsOnUnreadableFiles()

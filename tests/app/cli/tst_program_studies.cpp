@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/app/cli/program_process.h"
+#include "tests/test_class.h"
+
+#include <QDir>
+#include <QJsonArray>
+#include <QTemporaryDir>
+
+namespace tst_program_studies {
+
+using namespace meshwright::tests;
+
+/// Verbs that take studies, given a program with --hw and --mesh.
+class TestProgramStudies : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void asItsStudy_data();
+    void asItsStudy();
+    void searched();
+    void verbs_data();
+    void verbs();
+    void wrongInput_data();
+    void wrongInput();
+    void hardwareOfAStudy();
+};
+
+namespace {
+
+Outcome run(const QStringList& arguments, const QByteArray& input = {})
+{
+    return runProgram(MESHWRIGHT_PROGRAM, arguments, input);
+}
+
+QJsonObject json(const Outcome& outcome)
+{
+    return QJsonDocument::fromJson(outcome.out).object();
+}
+
+/// Of a simulation or a report: what does not tell which file it was.
+QJsonObject figures(QJsonObject result)
+{
+    for (const char* name : {"name", "file", "study", "simulator"})
+        result.remove(name);
+    return result;
+}
+
+} // namespace
+
+void TestProgramStudies::asItsStudy_data()
+{
+    QTest::addColumn<QStringList>("flags");
+    QTest::addColumn<QByteArray>("study");
+    QTest::newRow("the mesh of its text") << QStringList{"--hw", "v3-8"} << QByteArray("hardware: v3-8\nmesh: {a: 4, b: 2}\n");
+    QTest::newRow("another mesh") << QStringList{"--hw", "h100x16", "--mesh", "a=2,b=8"}
+                                  << QByteArray("hardware: h100x16\nmesh: {a: 2, b: 8}\n");
+    QTest::newRow("machines of a cloud") << QStringList{"--hw", "2 x p4d.24xlarge", "--mesh", "a=16,b=1"}
+                                         << QByteArray("hardware: p4d.24xlarge x 2\nmesh: {a: 16, b: 1}\n");
+    QTest::newRow("settings over the text") << QStringList{"--set", "mesh.b=4", "--hw", "h100x16"}
+                                            << QByteArray("hardware: h100x16\nmesh: {a: 4, b: 4}\n");
+}
+
+/// The same figures, to the last digit, as a study that names the program.
+void TestProgramStudies::asItsStudy()
+{
+    QFETCH(QStringList, flags);
+    QFETCH(QByteArray, study);
+    const QString program = example("matmul.mlir");
+    const QByteArray wrapper = "meshwright: 1\nname: matmul\nmodel: {program: " + program.toUtf8() + "}\n" + study;
+    const Outcome direct = run(QStringList{"simulate", program, "--format", "json"} + flags);
+    QVERIFY2(direct.code == 0, direct.err.constData());
+    QCOMPARE(errorsAgainst("simulation-1.json", direct.out), QStringList());
+    const Outcome wrapped = run({"simulate", "-", "--format", "json"}, wrapper);
+    QVERIFY2(wrapped.code == 0, wrapped.err.constData());
+    QCOMPARE(figures(json(direct)), figures(json(wrapped)));
+}
+
+void TestProgramStudies::searched()
+{
+    QTemporaryDir folder;
+    const QString program = folder.filePath("step.mlir");
+    QVERIFY(QFile::copy(example("mlp.mlir"), program));
+    const QString plan = folder.filePath("plan.yaml");
+    const Outcome found = run({"search", program, "--hw", "v5e-8", "--format", "json", "-o", plan});
+    QVERIFY2(found.code == 0, found.err.constData());
+    const double seconds = json(found)["plans"].toArray().first().toObject()["step_time_s"].toDouble();
+    const Outcome simulated = run({"simulate", plan, "--format", "json"});
+    QVERIFY2(simulated.code == 0, simulated.err.constData());
+    QCOMPARE(json(simulated)["step_time_s"].toDouble(), seconds);
+    // The plan's program alone says all but the hardware.
+    const Outcome again = run({"simulate", folder.filePath("plan.mlir"), "--hw", "v5e-8", "--format", "json"});
+    QVERIFY2(again.code == 0, again.err.constData());
+    QCOMPARE(json(again)["step_time_s"].toDouble(), seconds);
+    // What is searched is not written over.
+    const Outcome over = run({"search", program, "--hw", "v5e-8", "-o", folder.filePath("step.yaml")});
+    QCOMPARE(over.code, 2);
+    QVERIFY2(over.err.contains("MW1903"), over.err.constData());
+}
+
+void TestProgramStudies::verbs_data()
+{
+    addExitCodeColumns();
+    const QString program = example("matmul.mlir");
+    const auto row = [](const char* name, const QStringList& arguments, int code, const QString& said) {
+        QTest::newRow(name) << arguments << code << said;
+    };
+    row("simulate", {"simulate", program, "--hw", "v3-8"}, 0, "matmul");
+    row("report", {"report", program, "--hw", "v3-8", "--format", "md"}, 0, "matmul");
+    row("check", {"check", program, "--hw", "v3-8"}, 0, "no problems");
+    row("check as it stands", {"check", program}, 0, "no problems");
+    row("check on another mesh", {"check", program, "--mesh", "a=2,b=2"}, 0, "on 4 devices");
+    row("prove", {"prove", program, "--mesh", "a=2,b=2"}, 0, "on 4 devices");
+    row("train", {"train", program}, 3, "MW1733");
+    row("no hardware", {"simulate", program}, 3, "--hw h100x8");
+}
+
+void TestProgramStudies::verbs()
+{
+    QFETCH(QStringList, arguments);
+    const Outcome outcome = run(arguments);
+    checkExitCode(outcome, outcome.out + outcome.err);
+}
+
+void TestProgramStudies::wrongInput_data()
+{
+    QTest::addColumn<QStringList>("arguments");
+    QTest::addColumn<QByteArray>("said");
+    const QString program = example("matmul.mlir");
+    QTest::newRow("unknown chip") << QStringList{program, "--hw", "h1000x8"} << QByteArray("MW1701");
+    QTest::newRow("unknown machine") << QStringList{program, "--hw", "p5.84xlarge x 4"}
+                                     << QByteArray("did you mean \"p5.48xlargex4\"?");
+    QTest::newRow("two slices") << QStringList{program, "--hw", "v5e-256x2"} << QByteArray("MW1914");
+    QTest::newRow("a mesh larger than the hardware") << QStringList{program, "--hw", "h100x8", "--mesh",
+        "a=8,b=64"} << QByteArray("MW1430: the mesh a=8,b=64 needs 512 devices, the hardware has 8");
+    QTest::newRow("a mesh without the program's axes")
+        << QStringList{program, "--hw", "h100x8", "--mesh", "data=8"} << QByteArray("MW1232");
+    QTest::newRow("no mesh") << QStringList{program, "--hw", "h100x8", "--mesh", "eight"} << QByteArray("mesh");
+    QTest::newRow("an array that is none") << QStringList{program, "--hw", "h100x8", "--set", "sharding.w=P('a')"}
+                                           << QByteArray("MW1429");
+    QTest::newRow("no such file") << QStringList{"no/such.mlir", "--hw", "h100x8"} << QByteArray("MW1001");
+}
+
+/// What simulating refuses, checking finds.
+void TestProgramStudies::wrongInput()
+{
+    QFETCH(QStringList, arguments);
+    QFETCH(QByteArray, said);
+    for (const char* verb : {"simulate", "report", "check"}) {
+        const Outcome outcome = run(QStringList{verb} + arguments);
+        QVERIFY2(outcome.code == 3 || outcome.code == 4 || outcome.code == 1, QByteArray(verb) + outcome.out + outcome.err);
+        QVERIFY2((outcome.out + outcome.err).contains(said), QByteArray(verb) + ": " + outcome.out + outcome.err);
+    }
+}
+
+/// --hw is in place of a study's own hardware.
+void TestProgramStudies::hardwareOfAStudy()
+{
+    const Outcome flag = run({"simulate", example("fsdp.yaml"), "--hw", "h100x8", "--format", "json"});
+    const Outcome setting = run({"simulate", example("fsdp.yaml"), "--set", "hardware=h100x8", "--format", "json"});
+    QVERIFY2(flag.code == 0, flag.err.constData());
+    QCOMPARE(figures(json(flag)), figures(json(setting)));
+    const Outcome two = run({"search", example("fsdp.yaml"), "--hw", "h100x8,v5e-8"});
+    QCOMPARE(two.code, 2);
+    QVERIFY2(two.err.contains("MW1934"), two.err.constData());
+}
+
+MESHWRIGHT_TEST(TestProgramStudies)
+
+} // namespace tst_program_studies
+
+#include "tst_program_studies.moc"
