@@ -457,9 +457,10 @@ void TestLayoutView::everyArrayOfEveryExample()
         shown.selection.setArray(QString::fromStdString(array.name));
         QVERIFY2(shown.title().startsWith(QString::fromStdString(array.name)), array.name.c_str());
         std::set<DeviceId> holders;
+        const auto layout = layoutOf(array.type.shape, array.sharding, analysis->mesh());
         for (const DisplayItem& item : shown.picture()->picture().items) {
             if (!item.id.empty())
-                holders.merge(devicesUnder(layoutOf(array.type.shape, array.sharding, analysis->mesh()), {}, item.id));
+                holders.merge(devicesUnder(layout, {}, item.id));
         }
         // Of three dimensions and more a cut is shown, which need not go through every device's piece.
         if (array.type.shape.size() <= 2)
