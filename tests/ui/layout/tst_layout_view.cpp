@@ -456,16 +456,19 @@ void TestLayoutView::everyArrayOfEveryExample()
     for (const sim::ProgramArray& array : analysis->arrays) {
         shown.selection.setArray(QString::fromStdString(array.name));
         QVERIFY2(shown.title().startsWith(QString::fromStdString(array.name)), array.name.c_str());
-        std::set<DeviceId> holders;
-        const auto layout = layoutOf(array.type.shape, array.sharding, analysis->mesh());
-        for (const DisplayItem& item : shown.picture()->picture().items) {
-            if (!item.id.empty())
-                holders.merge(devicesUnder(layout, {}, item.id));
+        QVERIFY(!shown.picture()->picture().items.empty());
+        if (analysis->mesh().deviceCount() <= 1024) { // of more it takes minutes to go through all items
+            std::set<DeviceId> holders;
+            const auto layout = layoutOf(array.type.shape, array.sharding, analysis->mesh());
+            for (const DisplayItem& item : shown.picture()->picture().items) {
+                if (!item.id.empty())
+                    holders.merge(devicesUnder(layout, {}, item.id));
+            }
+            // Of three dimensions and more a cut is shown, which need not go through every device's piece.
+            if (array.type.shape.size() <= 2)
+                QCOMPARE(static_cast<std::int64_t>(holders.size()), analysis->mesh().deviceCount());
+            QVERIFY(!holders.empty());
         }
-        // Of three dimensions and more a cut is shown, which need not go through every device's piece.
-        if (array.type.shape.size() <= 2)
-            QCOMPARE(static_cast<std::int64_t>(holders.size()), analysis->mesh().deviceCount());
-        QVERIFY(!holders.empty());
         QVERIFY(shown.view.command().startsWith("meshwright show --mesh "));
         QVERIFY(!shown.view.picture().title.empty());
     }
