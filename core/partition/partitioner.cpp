@@ -304,7 +304,9 @@ bool Partitioner::isOverwrittenArgument(ValueId local, std::size_t result) const
 Phase Partitioner::phaseOf(ValueId value) const
 {
     const OpId producer = m_source[value].producer;
-    return producer.valid() ? m_source[producer].phase : Phase::Forward;
+    if (producer.valid())
+        return m_source[producer].phase;
+    return m_source[value].role == Role::Gradient ? Phase::Backward : Phase::Forward;
 }
 
 TensorType Partitioner::localType(ValueId value, const TensorSharding& layout) const

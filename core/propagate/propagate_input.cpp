@@ -166,20 +166,13 @@ ValueId Propagator::openedFor(ValueId value, std::int32_t mesh)
     m_function.values.push_back(std::move(result));
     Op op;
     op.kind = OpKind::ShardingConstraint;
-    std::vector<OpId>& ops = m_function[block].ops;
-    const auto reader = std::find_if(ops.begin(), ops.end(), [&](OpId other) {
-        const std::vector<ValueId>& operands = m_function[other].operands;
-        return std::find(operands.begin(), operands.end(), opened) != operands.end();
-    });
-    if (producer.valid())
-        op.phase = m_function[producer].phase;
-    else if (reader != ops.end())
-        op.phase = m_function[*reader].phase;
+    op.phase = producer.valid() ? m_function[producer].phase : Phase::Forward;
     op.operands = {value};
     op.results = {opened};
     op.attributes = ConstraintAttributes{std::move(open), "sharding group"};
     op.block = block;
     m_function.ops.push_back(std::move(op));
+    std::vector<OpId>& ops = m_function[block].ops;
     ops.insert(producer.valid() ? std::next(std::find(ops.begin(), ops.end(), producer)) : ops.begin(), id);
     return opened;
 }

@@ -409,9 +409,10 @@ private:
     {
         TensorSharding layout = each;
         for (const ValueId argument : m_step.arguments()) {
-            const Value& array = m_step[argument];
-            if (array.role == Role::OptimizerState && array.name.ends_with("." + parameter) && array.sharding
-                && pieceCount(*array.sharding) > pieceCount(layout))
+            const Value& array = m_step[argument]; // "opt.m.NAME"
+            const bool isMoment = array.role == Role::OptimizerState && array.name.starts_with("opt.")
+                && array.name.substr(array.name.find('.', 4) + 1) == parameter;
+            if (isMoment && array.sharding && pieceCount(*array.sharding) > pieceCount(layout))
                 layout = *array.sharding;
         }
         return gradientLayout(parameter) ? each : layout;

@@ -135,16 +135,60 @@ std::string headline(const SimulatedStudy& study)
     return fmt::format("{} on {}, mesh {}\n", study.name, s.machine, study.mesh.text());
 }
 
+/// A name without the numbers of layers and residuals: "act.layers.*.ffn".
+std::string withoutNumbers(const std::string& name)
+{
+    std::string text;
+    bool begins = false;
+    for (const char letter : name) {
+        const bool isDigit = letter >= '0' && letter <= '9';
+        if (isDigit && begins)
+            text += '*';
+        else if (!isDigit || text.empty() || text.back() != '*')
+            text += letter;
+        begins = letter == '.';
+    }
+    return text;
+}
+
+/// Those of layers that are alike added up.
+std::vector<SimulatedCollective> byLayer(const std::vector<SimulatedCollective>& all)
+{
+    std::vector<SimulatedCollective> rows;
+    for (const SimulatedCollective& collective : all) {
+        const std::string value = withoutNumbers(collective.use.cause.value);
+        const auto same = std::find_if(rows.begin(), rows.end(), [&](const SimulatedCollective& row) {
+            return row.use.kind == collective.use.kind && row.use.axes == collective.use.axes
+                && row.use.phase == collective.use.phase && row.use.payloadBytes == collective.use.payloadBytes
+                && row.use.cause.value == value;
+        });
+        if (same == rows.end()) {
+            rows.push_back(collective);
+            rows.back().use.cause.value = value;
+            continue;
+        }
+        same->use.count += collective.use.count;
+        same->seconds += collective.seconds;
+        same->exposedSeconds += collective.exposedSeconds;
+    }
+    return rows;
+}
+
 std::string collectiveTable(const Simulation& simulation)
 {
+    constexpr std::size_t kMostRows = 60;
     using Align = TextTable::Align;
+    const bool isLong = simulation.collectives.size() > kMostRows;
     TextTable table({{"collective"}, {"axes"}, {"phase"}, {"calls", Align::Right}, {"bytes/device", Align::Right},
         {"time", Align::Right}, {"exposed", Align::Right}, {"value"}});
-    for (const SimulatedCollective& c : simulation.collectives)
+    for (const SimulatedCollective& c : isLong ? byLayer(simulation.collectives) : simulation.collectives)
         table.addRow({opName(c.use.kind), c.use.axes, phaseName(c.use.phase), fmt::format("{}", c.use.count),
             formatBytes(static_cast<double>(c.use.payloadBytes)), formatSeconds(c.seconds), formatSeconds(c.exposedSeconds),
             c.use.cause.value});
-    return table.text(2);
+    return table.text(2)
+        + (isLong ? fmt::format("  {} collectives, those of layers that are alike in one row; --format json lists each\n",
+               simulation.collectives.size())
+                  : std::string());
 }
 
 } // namespace
