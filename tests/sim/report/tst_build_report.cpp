@@ -292,7 +292,7 @@ void TestBuildReport::withoutHardware()
 void TestBuildReport::meshTooLarge()
 {
     const Report report = exampleReport("digits", {"mesh.data=100", "sharding={}"});
-    QCOMPARE(text(report.findAnswer("fits")->sentence), "The mesh needs 200 devices, the hardware has 8.");
+    QCOMPARE(text(report.findAnswer("fits")->sentence), "The mesh data=100,model=2 needs 200 devices, the hardware has 8.");
     const auto problems = blocksOf<ReportProblems>(report, "problems").at(0).problems;
     QCOMPARE(text(problems.front().id), "MW1430");
     QVERIFY(text(problems.front().where).startsWith("digits.yaml:"));

@@ -149,7 +149,7 @@ void TestElimination::moreMemoryIsNeverSlower()
         QVERIFY(result.lowerBoundSeconds <= before);
         before = result.lowerBoundSeconds;
     }
-    QVERIFY(before < kInfinite);
+    QVERIFY(before == eliminate(graph, {}).lowerBoundSeconds); // all plans fit the largest budget, if there is one at all
 }
 
 void TestElimination::namesDoNotMatter_data()
