@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/arrays.h"
 #include "core/study/program_study.h"
+#include "core/study/setting_path.h"
 #include "core/study/study_reader.h"
 #include "core/study/transformer_keys.h"
 #include "core/support/file.h"
@@ -371,18 +372,6 @@ void sortProblems(Problems& problems, const std::string& fileName)
     problems.erase(std::unique(problems.begin(), problems.end(), same), problems.end());
 }
 
-/// What was given in place of a study was not written as one: nothing of it has a place.
-void removePlaces(DocNode& node)
-{
-    node.line = 0;
-    node.column = 0;
-    for (DocEntry& entry : node.entries) {
-        entry.line = 0;
-        entry.column = 0;
-        removePlaces(entry.value);
-    }
-}
-
 /// A study's document, or that of a program which stands in its place.
 Document readDocument(std::string_view text, const std::string& fileName)
 {
@@ -391,7 +380,7 @@ Document readDocument(std::string_view text, const std::string& fileName)
     Document document;
     if (const auto study = programStudyText(fileName, text)) {
         document = parseDocument(*study, fileName);
-        removePlaces(document.root);
+        clearLines(document.root); // nobody wrote it: nothing of it has a place
     } else {
         document.problems = study.error();
         document.readable = false;

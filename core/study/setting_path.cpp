@@ -10,9 +10,6 @@
 
 namespace meshwright {
 
-namespace {
-
-/// Settings have no lines: the setting itself is the place.
 void clearLines(DocNode& node)
 {
     node.line = 0;
@@ -23,6 +20,8 @@ void clearLines(DocNode& node)
         clearLines(entry.value);
     }
 }
+
+namespace {
 
 /// Walks down from the root as far as there is something.
 class Descent {

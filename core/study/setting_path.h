@@ -37,6 +37,9 @@ struct SettingTarget {
 /// Problems: MW1433 the path leads into a plain value or past the end of a list.
 Result<SettingTarget> findTarget(const DocNode& root, const Setting& setting);
 
+/// Of what nobody wrote in the file, a setting or a document made for a program: nothing in it has a line.
+void clearLines(DocNode& node);
+
 /// The node that a list of entry indices leads to. Precondition: they are there.
 const DocNode& nodeAt(const DocNode& root, std::span<const std::size_t> entries);
 DocNode& nodeAt(DocNode& root, std::span<const std::size_t> entries);

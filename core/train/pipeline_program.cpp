@@ -102,6 +102,15 @@ public:
             if (const StageArray array = stageArrayOf(m_step.values[i].name); array.kind == Kind::Gradient)
                 m_gradients.emplace(array.name, i);
         }
+        for (const ValueId argument : m_step.arguments()) {
+            const Value& array = m_step[argument]; // "opt.m.NAME"
+            if (array.role != Role::OptimizerState || !array.name.starts_with("opt.") || !array.sharding)
+                continue;
+            TensorSharding& layout
+                = m_moments.try_emplace(array.name.substr(array.name.find('.', 4) + 1), *array.sharding).first->second;
+            if (pieceCount(*array.sharding) > pieceCount(layout))
+                layout = *array.sharding;
+        }
         const std::vector<std::string>& made = program.find("init")->resultNames;
         for (std::size_t i = 0; i < made.size(); ++i)
             m_initOf.emplace(made[i], i);
@@ -407,15 +416,9 @@ private:
     /// How a gradient lies that is reduced once: as the study says, else like a moment that more devices share than the parameter (ZeRO-1).
     TensorSharding reducedLayout(const std::string& parameter, const TensorSharding& each) const
     {
-        TensorSharding layout = each;
-        for (const ValueId argument : m_step.arguments()) {
-            const Value& array = m_step[argument]; // "opt.m.NAME"
-            const bool isMoment = array.role == Role::OptimizerState && array.name.starts_with("opt.")
-                && array.name.substr(array.name.find('.', 4) + 1) == parameter;
-            if (isMoment && array.sharding && pieceCount(*array.sharding) > pieceCount(layout))
-                layout = *array.sharding;
-        }
-        return gradientLayout(parameter) ? each : layout;
+        const auto moment = m_moments.find(parameter);
+        const bool isMoreSplit = moment != m_moments.end() && pieceCount(moment->second) > pieceCount(each);
+        return isMoreSplit && !gradientLayout(parameter) ? moment->second : each;
     }
 
     /// The parameter that an array of "step" belongs to: itself, or that of a moment; none of what all share.
@@ -634,6 +637,7 @@ private:
     std::set<OpId> m_again; ///< ops of it that backward pieces carry out again
     const Function& m_step;
     std::map<std::string, ValueId> m_gradients; ///< of it, by parameter
+    Layouts m_moments; ///< of the optimizer's moments, by parameter: where they lie on most devices
     std::map<std::string, std::size_t> m_initOf; ///< the result of "init" by array
     DeviceProgram m_device;
     std::vector<Layouts> m_layouts; ///< by stage: of parameters, gradients and their sums

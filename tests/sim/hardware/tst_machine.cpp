@@ -151,8 +151,8 @@ void TestMachine::names_data()
                                         << "GB200 NVL72x4" << qint64{288};
     QTest::newRow("part of a rack") << "a4x-highgpu-4g x 9"
                                     << "a4x-highgpu-4gx9" << qint64{36};
-    QTest::newRow("an instance that is no catalogue's") << "p9.48xlarge x 4"
-                                                        << "p9.48xlargex4" << qint64{0};
+    QTest::newRow("an instance that the catalogue lacks") << "p9.48xlarge x 4"
+                                                          << "p9.48xlargex4" << qint64{0};
     QTest::newRow("no instances") << "p5.48xlarge x 0"
                                   << "p5.48xlargex0" << qint64{0};
     QTest::newRow("more instances than can be counted") << "p5.48xlarge x 9223372036854775807"
