@@ -126,6 +126,8 @@ std::optional<Standing> embedded(const Walk& walk, const Standing& standing, std
     const Embedding& first = *embeddings.front();
     if (static_cast<std::size_t>(along.from) != first.dim || first.stride != 1)
         return std::nullopt;
+    if (first.isOfSeveral && standing.dims.size() != walk.globals[first.whole].shape.size())
+        return std::nullopt; // copies along a dimension that the whole does not have
     Standing made = standing;
     made.global = first.whole;
     for (std::size_t d = 0; d < made.dims.size() && first.isOfSeveral; ++d) {
