@@ -59,10 +59,10 @@ public:
         return made;
     }
 
-    void note(ValueId value, const Shape& whole)
+    void note(ValueId value, Shape whole) // not a reference: it may be one of the list
     {
         m_target.globalShapes.resize(m_target.function.values.size());
-        m_target.globalShapes[value.at()] = whole;
+        m_target.globalShapes[value.at()] = std::move(whole);
     }
 
 private:

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 
 namespace meshwright::sim {
@@ -156,10 +157,11 @@ private:
 void Search::lookQuickly(const SearchMachine& machine)
 {
     std::vector<FixedChoice> fixed = m_fixed;
-    for (const auto& [name, value] : {std::pair{"context", "1"}, std::pair{"microbatch", "1"}, std::pair{"recompute", "full"},
-             std::pair{"chunks", "1"}, std::pair{"schedule", "1f1b"}, std::pair{"zero", "1"}}) {
-        if (std::none_of(m_fixed.begin(), m_fixed.end(), [&](const FixedChoice& choice) { return choice.name == name; }))
-            fixed.push_back({name, value});
+    const std::array plain = {FixedChoice{"context", "1"}, FixedChoice{"microbatch", "1"}, FixedChoice{"recompute", "full"},
+        FixedChoice{"chunks", "1"}, FixedChoice{"schedule", "1f1b"}, FixedChoice{"zero", "1"}};
+    for (const FixedChoice& choice : plain) {
+        if (std::ranges::find(m_fixed, choice.name, &FixedChoice::name) == m_fixed.end())
+            fixed.push_back(choice);
     }
     Field field = fieldOf(machine, fixed);
     if (field.space->candidates().empty())
