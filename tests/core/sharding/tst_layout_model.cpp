@@ -253,7 +253,7 @@ void TestLayoutModel::equivalence()
         QVERIFY2(!sameSharding(a, first, b, second) || same, both);
         equal += same ? 1 : 0;
     }
-    QVERIFY2(equal > 30 && equal < 1400, QByteArray::number(equal));
+    QVERIFY2(equal > 10 && equal < 1400, QByteArray::number(equal));
 }
 
 MESHWRIGHT_TEST(TestLayoutModel)
