@@ -17,7 +17,6 @@
 #include <cstdlib>
 #include <limits>
 #include <mutex>
-#include <optional>
 #include <semaphore>
 #include <sstream>
 #include <thread>
@@ -146,7 +145,8 @@ bool fitsBlas(std::int64_t size)
 constexpr std::ptrdiff_t kMostCallers = 32;
 std::counting_semaphore<kMostCallers> s_callers{kMostCallers};
 
-std::atomic<std::optional<ProductBackend>> s_chosen; ///< nothing: the fastest
+constexpr int kFastest = -1;
+std::atomic<int> s_chosen{kFastest}; ///< a ProductBackend, or kFastest
 
 template <typename T>
 using RowMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -217,8 +217,8 @@ bool isOurs(ProductBackend backend)
 
 ProductBackend productBackend()
 {
-    if (const auto chosen = s_chosen.load(std::memory_order_relaxed))
-        return *chosen;
+    if (const int chosen = s_chosen.load(std::memory_order_relaxed); chosen != kFastest)
+        return static_cast<ProductBackend>(chosen);
     for (const ProductBackend backend : {ProductBackend::Amx, ProductBackend::Panels, ProductBackend::OpenBlas}) {
         if (isThere(backend))
             return backend;
@@ -236,14 +236,14 @@ bool setProductBackend(ProductBackend backend)
 {
     if (!isThere(backend))
         return false;
-    s_chosen.store(backend, std::memory_order_relaxed);
+    s_chosen.store(static_cast<int>(backend), std::memory_order_relaxed);
     return true;
 }
 
 Result<Done> chooseProducts(const std::string& name)
 {
     if (name.empty()) {
-        s_chosen.store(std::nullopt, std::memory_order_relaxed);
+        s_chosen.store(kFastest, std::memory_order_relaxed);
         return Done{};
     }
     for (const ProductBackend backend :

@@ -34,7 +34,7 @@ std::vector<ModelArray> transformerParameters(const TransformerModel& model)
     arrays.push_back({"embedding.w", {c.vocabulary, c.hidden}, {"vocabulary", "hidden"}, c.hidden, Kind::Weight});
     if (c.position == PositionKind::Learned)
         arrays.push_back({"positions.w", {c.maxPositions, c.hidden}, {"positions", "hidden"}, c.hidden, Kind::Weight});
-    for (const LayerRun& run : layerRuns(c)) {
+    for (const LayerRun& run : layerRuns(model)) {
         const std::vector<ModelArray> one = layerArrays(c, run.hasExperts);
         for (std::int64_t i = 0; i < (model.unrolled ? run.count : 1); ++i) {
             for (ModelArray array : one) {
@@ -65,7 +65,7 @@ std::vector<ModelArray> transformerActivations(const TransformerModel& model, st
     const Shape stream = {batch, model.sequence, c.hidden};
     const std::vector<std::string> words = {"batch", "sequence", "hidden"};
     add("act.embedding", stream, words);
-    for (const LayerRun& run : layerRuns(c)) {
+    for (const LayerRun& run : layerRuns(model)) {
         for (std::int64_t i = 0; i < (model.unrolled ? run.count : 1); ++i) {
             const std::string act = "act." + layerName(model, run, i);
             add(act + ".attention.input", stream, words);
@@ -99,11 +99,11 @@ const std::vector<std::string>& keepableNames()
 
 std::string layerOutput(const TransformerModel& model, std::int64_t layer)
 {
-    const std::vector<LayerRun> runs = layerRuns(model.config);
+    const std::vector<LayerRun> runs = layerRuns(model);
     const auto run
         = std::find_if(runs.begin(), runs.end(), [layer](const LayerRun& one) { return layer < one.first + one.count; });
     assert(layer >= 0 && run != runs.end());
-    return "act." + layerName(model, *run, layer - run->first);
+    return "act." + layerName(model, *run, layer - run->first) + (std::ranges::binary_search(model.cuts, layer) ? ".out" : "");
 }
 
 Problems sizeProblems(const TransformerModel& model)

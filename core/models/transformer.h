@@ -51,6 +51,8 @@ struct TransformerModel {
     std::int64_t lossChunks
         = 1; ///< parts of the sequence whose logits are made, and made again, one after the other; they divide it
     bool unrolled = false; ///< a copy of the ops for each layer in place of one loop
+    /// Of a loop: the layers behind which it is cut, in increasing order. Each part is a loop of its own, and its arrays are rows of the others'.
+    std::vector<std::int64_t> cuts = {};
     bool beginsAsLoop
         = false; ///< unrolled: parameters begin with the numbers and from the keys that they have in a loop's stacked arrays
     /// Experts take at most this times sequence * expertsPerToken / experts tokens of a row, in the order of the row; the others pass by.
@@ -70,7 +72,8 @@ struct ModelArray {
 };
 
 /// The parameters, in the order of the program's arguments. Layers are stacked along dimension 0 ("layers.attention.q.w" is [layers, hidden,
-/// heads, headDim]); unrolled ones have their number in the name ("layers.3.attention.q.w"). Layers without experts of a model that has
+/// heads, headDim]); unrolled ones have their number in the name ("layers.3.attention.q.w"), and
+/// those of a part of a cut loop the first and the last of its layers ("layers.0-7.attention.q.w"). Layers without experts of a model that has
 /// some are "dense_layers". Names:
 /// - "embedding.w" [vocabulary, hidden], "positions.w" [maxPositions, hidden] where learned, "head.w" [hidden, vocabulary] unless tied
 /// - "layers.attention.": "norm.scale", "q.w" [hidden, heads, headDim], "k.w", "v.w" (key and value heads), "o.w" [heads, headDim, hidden],
@@ -93,7 +96,8 @@ const std::vector<std::string>& keepableNames();
 /// "act.layers.ffn.hidden", "act.layers.ffn" (a block's output), "act.logits" (with chunks of the loss, of one).
 std::vector<ModelArray> transformerActivations(const TransformerModel& model, std::int64_t batch);
 
-/// The name of a layer's output, "act.layers.3", of the model's layer 0, 1, ..; of a loop, that of all.
+/// The name of a layer's output, "act.layers.3", of the model's layer 0, 1, ..; of a loop, that of each of its layers. Of the last layer before a
+/// cut: what the part of the loop passes on, "act.layers.0-7.out".
 std::string layerOutput(const TransformerModel& model, std::int64_t layer);
 
 /// What is wrong with a model's sizes. Places have the paths of the members.
@@ -114,8 +118,8 @@ Problems sizeProblems(const TransformerModel& model);
 /// batch >= 1, floating types.
 Result<Program> buildTransformerTraining(const TransformerModel& model, const TrainingOptions& options);
 
-/// For each op of the loss, in the order in which "evaluate" (with dropout "microbatch") has them: whether the backward run carries it out
-/// again, or of one with blocks, what is in them. Precondition: as above.
+/// For each op of the loss, also in blocks, in the order (of forEachOp) in which "evaluate" (with dropout "microbatch") has them: whether the
+/// backward run carries it out again. Precondition: as above.
 std::vector<bool> recomputedOps(const TransformerModel& model, const TrainingOptions& options);
 
 /// As of the MLP (training.h): one key for each random parameter, `_, *keys = split(key, parameters + 1)`.

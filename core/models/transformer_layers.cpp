@@ -128,15 +128,42 @@ private:
 
 } // namespace
 
-std::vector<LayerRun> layerRuns(const TransformerConfig& c)
+namespace {
+
+/// The parts of a run between the layers behind which it is cut.
+std::vector<LayerRun> partsOf(const LayerRun& run, const std::vector<std::int64_t>& cuts)
 {
-    if (c.experts == 0)
-        return {{"layers", 0, c.layers, false}};
+    std::vector<LayerRun> parts = {run};
+    for (const std::int64_t cut : cuts) {
+        const std::int64_t behind = cut + 1 - parts.back().first;
+        if (behind <= 0 || behind >= parts.back().count)
+            continue;
+        LayerRun rest = parts.back();
+        rest.first += behind;
+        rest.count -= behind;
+        parts.back().count = behind;
+        parts.push_back(std::move(rest));
+    }
+    for (std::size_t i = 0; parts.size() > 1 && i < parts.size(); ++i) {
+        const std::int64_t row = parts[i].first - run.first;
+        parts[i].prefix = fmt::format("{}.{}-{}", run.prefix, row, row + parts[i].count - 1);
+    }
+    return parts;
+}
+
+} // namespace
+
+std::vector<LayerRun> layerRuns(const TransformerModel& model)
+{
+    const TransformerConfig& c = model.config;
+    const std::int64_t dense = c.experts == 0 ? 0 : c.denseLayers;
     std::vector<LayerRun> runs;
-    if (c.denseLayers > 0)
-        runs.push_back({"dense_layers", 0, c.denseLayers, false});
-    if (c.layers > c.denseLayers)
-        runs.push_back({"layers", c.denseLayers, c.layers - c.denseLayers, true});
+    if (dense > 0)
+        runs = partsOf({"dense_layers", 0, dense, false}, model.cuts);
+    if (c.layers > dense) {
+        for (LayerRun& part : partsOf({"layers", dense, c.layers - dense, c.experts > 0}, model.cuts))
+            runs.push_back(std::move(part));
+    }
     return runs;
 }
 

@@ -10,14 +10,14 @@ namespace meshwright {
 
 /// Layers that are alike.
 struct LayerRun {
-    std::string prefix; ///< "layers", "dense_layers"
+    std::string prefix; ///< "layers", "dense_layers"; of a part of a cut loop "layers.0-7"
     std::int64_t first = 0; ///< of the model's layers
     std::int64_t count = 0;
     bool hasExperts = false;
 };
 
-/// In the model's order: those without experts, then those with.
-std::vector<LayerRun> layerRuns(const TransformerConfig& config);
+/// In the model's order: those without experts, then those with; each cut behind the model's `cuts`.
+std::vector<LayerRun> layerRuns(const TransformerModel& model);
 
 /// The arrays of one layer, without the dimension of layers, named as behind `layerName` and a dot.
 std::vector<ModelArray> layerArrays(const TransformerConfig& config, bool hasExperts);

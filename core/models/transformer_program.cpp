@@ -2,6 +2,7 @@
 #include "core/models/training_program.h"
 #include "core/models/transformer_blocks.h"
 #include "core/models/transformer_layers.h"
+#include "core/program/transform.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -71,8 +72,7 @@ public:
         addLoss(trained, trained.masks > 0 ? MaskRows::Part : MaskRows::None);
         const std::vector<bool> all = againOps(m_loss);
         std::vector<bool> again;
-        for (const OpId op : m_loss.body().ops)
-            again.push_back(all[op.at()]);
+        forEachOp(m_loss, [&](OpId op) { again.push_back(all[op.at()]); });
         return again;
     }
 
@@ -105,7 +105,7 @@ private:
         std::map<std::string, ModelParameter*> byName;
         for (ModelParameter& parameter : parameters)
             byName[parameter.name] = &parameter;
-        for (const LayerRun& run : layerRuns(m_c)) {
+        for (const LayerRun& run : layerRuns(m_model)) {
             for (const ModelArray& array : layerArrays(m_c, run.hasExperts)) {
                 for (std::int64_t i = 0; i < run.count; ++i) {
                     ModelParameter& parameter = *byName.at(fmt::format("{}.{}", layerName(m_model, run, i), array.name));
@@ -345,7 +345,9 @@ private:
             inside = {arguments[arguments.size() - 2], arguments.back(), {}};
         m_builder.setResults(
             {m_blocks.layer(arguments.front(), p, inside, window, masks, run.hasExperts, layerName(m_model, run, 0))});
-        return m_builder.endRepeat(repeat).front();
+        const ValueId passed = m_builder.endRepeat(repeat).front();
+        const std::int64_t last = run.first + run.count - 1;
+        return std::ranges::binary_search(m_model.cuts, last) ? m_builder.named(passed, layerOutput(m_model, last)) : passed;
     }
 
     void addLoss(const TrainedModel& trained, MaskRows rows)
@@ -370,7 +372,7 @@ private:
             x = dropped(m_builder, x, shared.masks, 0, m_options);
         x = m_blocks.named(x, "act.embedding");
 
-        for (const LayerRun& run : layerRuns(m_c))
+        for (const LayerRun& run : layerRuns(m_model))
             x = m_model.unrolled ? unrolledRun(x, run, parameters, next, shared) : loopedRun(x, run, parameters, next, shared);
 
         const ValueId scale = parameters[next++];

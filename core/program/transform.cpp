@@ -449,15 +449,19 @@ Function restrictedTo(const Function& function, const std::vector<std::size_t>& 
 
 void forEachOp(const Function& function, const std::function<void(OpId)>& visit)
 {
-    const auto visitBlock = [&](const auto& self, BlockId block) -> void {
-        for (const OpId op : function[block].ops) {
-            visit(op);
-            for (const BlockId body : function[op].bodies)
-                self(self, body);
-        }
-    };
-    if (!function.blocks.empty())
-        visitBlock(visitBlock, BlockId(std::int32_t{0}));
+    if (function.blocks.empty())
+        return;
+    for (const OpId op : function.body().ops)
+        forEachOp(function, op, visit);
+}
+
+void forEachOp(const Function& function, OpId op, const std::function<void(OpId)>& visit)
+{
+    visit(op);
+    for (const BlockId body : function[op].bodies) {
+        for (const OpId inner : function[body].ops)
+            forEachOp(function, inner, visit);
+    }
 }
 
 } // namespace meshwright

@@ -36,6 +36,8 @@ Function restrictedTo(const Function& function, const std::vector<std::size_t>& 
 
 /// Calls `visit` for every live op in program order, the ops of a body right after the op that holds it.
 void forEachOp(const Function& function, const std::function<void(OpId)>& visit);
+/// The same of one op and what its bodies hold.
+void forEachOp(const Function& function, OpId op, const std::function<void(OpId)>& visit);
 
 /// How often the blocks of an op run for one run of the op: a Repeat's count; of other ops it is not known, and once is assumed.
 std::int64_t blockRuns(const Op& op);

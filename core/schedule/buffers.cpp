@@ -144,7 +144,9 @@ private:
             bool free = sameSize && written != m_written.end() && !homes.contains(result);
             if (free && read != m_lastRead.end())
                 free = read->second < startOf(written->second)
-                    || (read->second == written->second && isPointwise(written->second, argument)
+                    || (read->second == written->second
+                        && (isPointwise(written->second, argument)
+                            || isRowByRow(m_instructions[written->second], argument, result))
                         && !isReadBetween(argument, startOf(written->second), written->second));
             if (free)
                 homes[result] = argument;
@@ -163,18 +165,44 @@ private:
             });
     }
 
-    bool isPointwise(std::size_t instruction, ValueId value) const
+    bool isPointwise(std::size_t at, ValueId value) const { return isPointwise(m_instructions[at], value); }
+
+    bool isPointwise(const Instruction& instruction, ValueId value) const
     {
-        const bool isUpdate = !m_instructions[instruction].update.empty();
-        if (m_instructions[instruction].kind != InstructionKind::Compute && !isUpdate)
+        const bool isUpdate = !instruction.update.empty();
+        if (instruction.kind != InstructionKind::Compute && !isUpdate)
             return false;
         FusionNode node;
-        node.ops = isUpdate ? m_instructions[instruction].update : m_instructions[instruction].ops;
+        node.ops = isUpdate ? instruction.update : instruction.ops;
         const bool elementwise = std::all_of(node.ops.begin(), node.ops.end(), [&](OpId op) {
             return isElementwise(m_function[op].kind) || m_function[op].kind == OpKind::BroadcastInDim
                 || opInfo(m_function[op].kind).opClass == OpClass::Leaf;
         });
         return elementwise && isReadPointwise(m_function, node, value);
+    }
+
+    /// True for a loop whose turns each make a row of the result from that row of the argument alone, in one instruction.
+    bool isRowByRow(const Instruction& instruction, ValueId argument, ValueId result) const
+    {
+        if (instruction.kind != InstructionKind::Loop)
+            return false;
+        const Op& loop = opOf(instruction);
+        const auto& attributes = loop.as<RepeatAttributes>();
+        const auto stacked = std::span(loop.operands).subspan(attributes.carries, attributes.stacked);
+        const auto found = std::find(stacked.begin(), stacked.end(), argument);
+        if (found == stacked.end() || std::count(loop.operands.begin(), loop.operands.end(), argument) != 1
+            || m_function[result].index < attributes.carries)
+            return false;
+        const Block& body = m_function[loop.bodies.front()];
+        const ValueId row = body.arguments[attributes.carries + static_cast<std::size_t>(found - stacked.begin())];
+        const ValueId made = body.results[m_function[result].index];
+        const auto reads = [row](const Instruction& inner) {
+            return std::find(inner.reads.begin(), inner.reads.end(), row) != inner.reads.end();
+        };
+        const auto reader = std::find_if(instruction.body.begin(), instruction.body.end(), reads);
+        return reader != instruction.body.end() && std::count_if(reader, instruction.body.end(), reads) == 1
+            && std::find(reader->writes.begin(), reader->writes.end(), made) != reader->writes.end()
+            && std::count(body.results.begin(), body.results.end(), made) == 1 && isPointwise(*reader, row);
     }
 
     void place(ValueId value, std::size_t at, const std::map<ValueId, ValueId>& homes)

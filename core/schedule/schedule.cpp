@@ -89,7 +89,8 @@ private:
     bool moves(const FusionNode& node) const { return isCollective(opOf(node).kind) && opOf(node).kind != OpKind::AllSlice; }
 
     /// Where each node would like to stand, in block positions. Reductions of partial sums follow what makes them at once, so that they run beside
-    /// the rest of the backward pass; with overlap a gather begins where the one before it is used, so that one is always under way.
+    /// the rest of the backward pass; with overlap a gather begins where the one before it is used, so that one is always under way, and gathers of
+    /// parameters begin earlier (gatherAhead).
     std::vector<double> wishes() const
     {
         std::vector<double> wish;
@@ -113,7 +114,54 @@ private:
                 gatherBefore = &node;
             }
         }
+        if (m_policy == SchedulePolicy::Overlapped)
+            gatherAhead(wish);
         return wish;
+    }
+
+    /// Gathers of what is there from the beginning, such as parameters, wait for nothing but memory: at most three of the largest are gathered ahead of
+    /// their use, as frameworks fetch the next layer beside this one (FSDP, arXiv:2304.11277, section 3.3.2).
+    void gatherAhead(std::vector<double>& wish) const
+    {
+        std::vector<std::size_t> gathers;
+        std::int64_t most = 0;
+        for (std::size_t n = 0; n < m_nodes.size(); ++n) {
+            const auto makers = boost::make_iterator_range(boost::inv_adjacent_vertices(n, m_flow));
+            const bool isThere = std::all_of(
+                makers.begin(), makers.end(), [&](std::size_t maker) { return boost::in_degree(maker, m_flow) == 0; });
+            if (opOf(m_nodes[n]).kind != OpKind::AllGather || !isThere)
+                continue;
+            gathers.push_back(n);
+            most = std::max(most, resultBytes(m_nodes[n]));
+        }
+        std::size_t oldest = 0;
+        std::int64_t ahead = 0;
+        for (std::size_t i = 0; i < gathers.size(); ++i) {
+            const std::size_t n = gathers[i];
+            ahead += resultBytes(m_nodes[n]);
+            double begin = 0.0;
+            for (; ahead > 3 * most; ++oldest) {
+                ahead -= resultBytes(m_nodes[gathers[oldest]]);
+                begin = firstUse(gathers[oldest]);
+            }
+            wish[n] = std::min(wish[n], std::max(begin, i > 0 ? wish[gathers[i - 1]] : 0.0));
+            for (const std::size_t maker : boost::make_iterator_range(boost::inv_adjacent_vertices(n, m_flow)))
+                wish[maker] = std::min(wish[maker], wish[n]);
+        }
+    }
+
+    std::int64_t resultBytes(const FusionNode& node) const { return m_function[node.writes.front()].type.bytes(); }
+
+    /// The position of the first node that reads what a node makes.
+    double firstUse(std::size_t n) const
+    {
+        double first = static_cast<double>(m_nodes[n].position);
+        const auto readers = boost::make_iterator_range(boost::adjacent_vertices(n, m_flow));
+        return readers.empty()
+            ? first
+            : static_cast<double>(m_nodes[*std::min_element(readers.begin(), readers.end(), [&](std::size_t a, std::size_t b) {
+                  return m_nodes[a].position < m_nodes[b].position;
+              })].position);
     }
 
     /// Where the arguments are read last whose place a fused update's results are to take; 0 when there are none.

@@ -5,6 +5,8 @@
 #include "core/program/transform.h"
 #include "core/schedule/stage_array.h"
 
+#include <algorithm>
+
 namespace meshwright {
 
 namespace {
@@ -19,6 +21,8 @@ public:
         , m_mapping(source.function.values.size())
     {
     }
+
+    static std::string sumOf(const std::string& parameter) { return StageArray{StageArray::Kind::GradientSum, parameter}.text(); }
 
     Builder& builder() { return m_builder; }
     ValueId operator[](ValueId value) const { return m_mapping[value.at()]; }
@@ -59,6 +63,31 @@ public:
         return made;
     }
 
+    /// An argument for the sum of a part, which lies like it.
+    ValueId sumArgument(const GradientPart& part)
+    {
+        const ValueId like = part.ops.empty() ? part.value : m_source.function[part.ops.back()].results.front();
+        const ValueId sum = argumentLike(like, sumOf(part.parameter), Role::Gradient);
+        Value& argument = m_target.function[sum];
+        argument.sharding = part.layout;
+        if (part.loop.valid()) {
+            const std::int64_t turns = m_source.function[part.loop].as<RepeatAttributes>().count;
+            argument.type.shape.insert(argument.type.shape.begin(), turns);
+            Shape whole = m_target.globalShapes[sum.at()];
+            whole.insert(whole.begin(), turns);
+            note(sum, whole);
+        }
+        return sum;
+    }
+
+    /// Adds a part to its sum.
+    ValueId added(const GradientPart& part, ValueId sum)
+    {
+        if (part.loop.valid())
+            return addedInLoop(part, sum);
+        return addedHere(part, sum, part.layout, m_target.globalShapes[sum.at()]);
+    }
+
     void note(ValueId value, Shape whole) // not a reference: it may be one of the list
     {
         m_target.globalShapes.resize(m_target.function.values.size());
@@ -66,15 +95,81 @@ public:
     }
 
 private:
+    ValueId addedHere(const GradientPart& part, ValueId sum, const TensorSharding& layout, Shape whole)
+    {
+        const ValueId made = m_builder.binary(OpKind::Add, sum, partly(part.value, part.ops));
+        m_target.function[made].sharding = layout;
+        note(made, std::move(whole));
+        return made;
+    }
+
+    /// Each turn of the loop adds its row of the gradient to that of the sum.
+    ValueId addedInLoop(const GradientPart& part, ValueId sum)
+    {
+        Function& function = m_target.function;
+        const ValueId stack = m_mapping[m_source.function[part.loop].results[part.result].at()];
+        Op& loop = function[function[stack].producer];
+        auto attributes = loop.as<RepeatAttributes>();
+        const std::size_t at = attributes.carries + attributes.stacked++;
+        loop.attributes = attributes;
+        loop.operands.insert(loop.operands.begin() + static_cast<std::ptrdiff_t>(at), sum);
+        TensorType type = function[sum].type;
+        type.shape.erase(type.shape.begin());
+        TensorSharding layout = part.layout;
+        layout.dims.erase(layout.dims.begin());
+        Shape whole = m_target.globalShapes[sum.at()];
+        note(stack, whole);
+        whole.erase(whole.begin());
+        const BlockId body = loop.bodies.front();
+        m_builder.setBlock(body);
+        const ValueId row = m_builder.argument(std::move(type), {}, Role::Gradient);
+        function[row].sharding = layout;
+        note(row, whole);
+        std::vector<ValueId>& arguments = function[body].arguments;
+        std::rotate(arguments.begin() + static_cast<std::ptrdiff_t>(at), arguments.end() - 1, arguments.end());
+        for (std::size_t i = at; i < arguments.size(); ++i)
+            function[arguments[i]].index = i;
+        const ValueId made = addedHere(part, row, layout, whole);
+        function[made].role = Role::Gradient;
+        function[body].results[part.result] = made;
+        m_builder.setBlock(BlockId(std::int32_t{0}));
+        function[stack].type = function[sum].type;
+        function[stack].sharding = part.layout;
+        return stack;
+    }
+
     DeviceFunction& m_target;
     const DeviceFunction& m_source;
     Builder m_builder;
     std::vector<ValueId> m_mapping;
 };
 
-std::string sumOf(const std::string& parameter)
+/// From where on a value is made by a sum over devices, and of how many.
+void findReduction(const Function& backward, GradientPart& part)
 {
-    return StageArray{StageArray::Kind::GradientSum, parameter}.text();
+    TensorSharding layout = part.layout;
+    std::vector<OpId> ops;
+    const BlockId block = backward[part.value].block;
+    for (ValueId value = part.value;;) {
+        const OpId producer = backward[value].producer;
+        if (!producer.valid() || backward[producer].operands.empty() || backward[producer].block != block)
+            return;
+        const Op& op = backward[producer];
+        value = op.operands.front();
+        if (op.kind == OpKind::AllReduce && op.as<CollectiveAttributes>().kind == ReduceKind::Sum) {
+            layout.unreduced = backward[value].sharding->unreduced;
+            part.value = value;
+            part.ops = ops;
+            part.layout = layout;
+        } else if (op.kind == OpKind::Reshape || op.kind == OpKind::Transpose
+            || (op.kind == OpKind::Convert && isFloating(backward[value].type.dtype))) {
+            ops.insert(ops.begin(), producer);
+        } else if (ops.empty() && isCollective(op.kind) && op.kind != OpKind::AllReduce && op.kind != OpKind::ReduceScatter) {
+            layout = *backward[value].sharding; // the update moves it
+        } else {
+            return;
+        }
+    }
 }
 
 } // namespace
@@ -82,27 +177,22 @@ std::string sumOf(const std::string& parameter)
 GradientPart partOf(const Function& backward, std::size_t result)
 {
     const ValueId gradient = backward.results()[result];
-    GradientPart part{stageArrayOf(backward.resultNames[result]).name, gradient, {}, *backward[gradient].sharding};
-    TensorSharding layout = part.layout;
-    std::vector<OpId> ops;
-    for (ValueId value = gradient;;) {
-        const OpId producer = backward[value].producer;
-        if (!producer.valid() || backward[producer].operands.empty())
-            return part;
-        const Op& op = backward[producer];
-        value = op.operands.front();
-        if (op.kind == OpKind::AllReduce && op.as<CollectiveAttributes>().kind == ReduceKind::Sum) {
-            layout.unreduced = backward[value].sharding->unreduced;
-            part = {part.parameter, value, ops, layout};
-        } else if (op.kind == OpKind::Reshape || op.kind == OpKind::Transpose
-            || (op.kind == OpKind::Convert && isFloating(backward[value].type.dtype))) {
-            ops.insert(ops.begin(), producer);
-        } else if (ops.empty() && isCollective(op.kind) && op.kind != OpKind::AllReduce && op.kind != OpKind::ReduceScatter) {
-            layout = *backward[value].sharding; // the update moves it
-        } else {
-            return part;
-        }
+    GradientPart part{stageArrayOf(backward.resultNames[result]).name, gradient, {}, *backward[gradient].sharding, OpId(), 0};
+    const OpId maker = backward[gradient].producer;
+    const bool isStacked = maker.valid() && backward[maker].kind == OpKind::Repeat
+        && backward[gradient].index >= backward[maker].as<RepeatAttributes>().carries;
+    if (!isStacked) {
+        findReduction(backward, part);
+        return part;
     }
+    const DimSharding layers = part.layout.dims.front();
+    part.loop = maker;
+    part.result = backward[gradient].index;
+    part.value = backward[backward[maker].bodies.front()].results[part.result];
+    part.layout = *backward[part.value].sharding;
+    findReduction(backward, part);
+    part.layout.dims.insert(part.layout.dims.begin(), layers);
+    return part;
 }
 
 DeviceFunction accumulating(const DeviceFunction& backward, const std::vector<GradientPart>& parts)
@@ -114,26 +204,21 @@ DeviceFunction accumulating(const DeviceFunction& backward, const std::vector<Gr
     for (const ValueId argument : source.arguments())
         copy.set(argument, copy.argumentLike(argument, source[argument].name, source[argument].role));
     std::vector<ValueId> sums;
-    for (const GradientPart& part : parts) {
-        sums.push_back(copy.argumentLike(
-            part.ops.empty() ? part.value : source[part.ops.back()].results.front(), sumOf(part.parameter), Role::Gradient));
-        target.function[sums.back()].sharding = part.layout;
-    }
+    for (const GradientPart& part : parts)
+        sums.push_back(copy.sumArgument(part));
     copy.copyAll();
     std::vector<ValueId> results;
     std::vector<std::string> names;
     Builder& builder = copy.builder();
     builder.setPhase(Phase::Backward);
     for (std::size_t i = 0; i < parts.size(); ++i) {
-        const ValueId sum = builder.binary(OpKind::Add, sums[i], copy.partly(parts[i].value, parts[i].ops));
-        copy.note(sum, target.globalShapes[sums[i].at()]);
+        const ValueId sum = copy.added(parts[i], sums[i]);
         Value& made = target.function[sum];
-        made.sharding = parts[i].layout;
-        made.name = sumOf("new." + parts[i].parameter);
+        made.name = DeviceCopy::sumOf("new." + parts[i].parameter);
         made.role = Role::Gradient;
         target.function.donations.push_back({source.arguments().size() + i, results.size()});
         results.push_back(sum);
-        names.push_back(sumOf(parts[i].parameter));
+        names.push_back(DeviceCopy::sumOf(parts[i].parameter));
     }
     for (std::size_t i = 0; i < source.results().size(); ++i) {
         if (stageArrayOf(source.resultNames[i]).kind == StageArray::Kind::Gradient)

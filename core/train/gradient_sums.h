@@ -13,9 +13,11 @@ namespace meshwright {
 /// memory (ZeRO-2 and ZeRO-3).
 struct GradientPart {
     std::string parameter;
-    ValueId value; ///< in the backward function
+    ValueId value; ///< in the backward function, or in the body of a loop of it
     std::vector<OpId> ops; ///< conversions and changes of shape that make it what is added up
-    TensorSharding layout; ///< of that: partial over the axes of the reduction that is put off
+    TensorSharding layout; ///< of that, in a loop of what all turns make: partial over the axes of the reduction that is put off
+    OpId loop; ///< a Repeat that makes a row of the gradient in each turn; invalid for others
+    std::size_t result = 0; ///< of the loop's
 };
 
 /// The part of a gradient, which is a result of the function; the gradient itself where nothing sums it over devices at the end.

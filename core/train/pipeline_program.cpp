@@ -58,6 +58,14 @@ std::int64_t pieceCount(const TensorSharding& layout)
     return count;
 }
 
+/// As of forEachOp.
+std::vector<OpId> opsOf(const Function& function)
+{
+    std::vector<OpId> ops;
+    forEachOp(function, [&](OpId op) { ops.push_back(op); });
+    return ops;
+}
+
 /// Gives arguments and results of these names these layouts.
 void pin(Function& function, const Layouts& layouts)
 {
@@ -196,7 +204,7 @@ private:
     {
         if (m_cut.again.empty())
             return;
-        const std::vector<OpId>& ops = m_model.body().ops;
+        const std::vector<OpId> ops = opsOf(m_model);
         const OpId last = m_model[m_model.results()[resultIndexOf(m_model, "loss")]].producer;
         const auto end = std::find(ops.begin(), ops.end(), last) + 1;
         assert(end - ops.begin() >= static_cast<std::ptrdiff_t>(m_cut.again.size()));
@@ -256,14 +264,15 @@ private:
             }
             wrt.push_back(i);
         }
-        const std::vector<OpId> ops = whole.body().ops;
+        const std::vector<OpId> ops = opsOf(whole);
         std::set<OpId> again;
-        for (std::size_t i = 0; i < ops.size(); ++i) {
-            if (!m_again.contains(slice.ops[i]))
-                continue;
-            again.insert(ops[i]);
-            for (const BlockId body : whole[ops[i]].bodies)
-                again.insert(whole[body].ops.begin(), whole[body].ops.end());
+        std::size_t next = 0;
+        for (const OpId taken : slice.ops) {
+            forEachOp(m_model, taken, [&](OpId op) {
+                if (m_again.contains(op))
+                    again.insert(ops[next]);
+                ++next;
+            });
         }
         auto derivative = differentiate(whole, wrt, {0}, [&again](OpId op) { return again.contains(op); });
         if (!derivative)

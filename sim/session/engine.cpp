@@ -5,9 +5,9 @@
 #include "core/kernels/kernel.h"
 #include "core/kernels/products.h"
 #include "core/study/check_pipeline.h"
+#include "core/study/layers_apart.h"
 #include "core/study/pipeline_choice.h"
 #include "core/study/resolve.h"
-#include "core/study/unrolled_layers.h"
 #include "core/support/file.h"
 #include "core/support/host_memory.h"
 #include "core/support/text.h"
@@ -193,27 +193,37 @@ ScheduledFunction scheduleStep(const BuiltPhase& built)
 
 namespace {
 
-/// A study whose layers can be cut apart.
-Result<Study> pipelinedStudy(Study study)
+/// The last layer of each piece but the last.
+std::vector<std::int64_t> cutsOf(const Study& study)
+{
+    std::vector<std::int64_t> cuts = layersOfPieces(study.pipeline, layerCount(study));
+    cuts.pop_back();
+    std::partial_sum(cuts.begin(), cuts.end(), cuts.begin());
+    for (std::int64_t& cut : cuts)
+        --cut;
+    return cuts;
+}
+
+/// A study whose layers can be cut apart. Only simulated, each piece keeps a loop over its layers, unless the schedule does the two halves of a
+/// backward run at different times.
+Result<Study> pipelinedStudy(const Study& study, SchedulePolicy policy)
 {
     const TransformerModel* transformer = study.transformer();
     if (transformer == nullptr || transformer->unrolled)
         return study;
-    auto unrolled = withUnrolledLayers(study);
-    if (!unrolled)
-        return unrolled;
-    if (Problems problems = checkPipelineFits(*unrolled); hasErrors(problems))
+    if (Problems problems = checkPipelineFits(study); hasErrors(problems))
         return problems;
-    return unrolled;
+    const bool keepsLoops = policy == SchedulePolicy::Overlapped && !splitsBackward(study.pipeline.schedule);
+    return keepsLoops ? withCutLoops(study, cutsOf(study)) : withUnrolledLayers(study);
 }
 
 /// A phase whose steps are cut into stages and microbatches. It is propagated and partitioned piece by piece.
 Result<TrainingPhase> pipelinedPhase(const Study& looped, SchedulePolicy policy)
 {
-    const auto unrolled = pipelinedStudy(looped);
-    if (!unrolled)
-        return unrolled.error();
-    const Study& study = *unrolled;
+    const auto apart = pipelinedStudy(looped, policy);
+    if (!apart)
+        return apart.error();
+    const Study& study = *apart;
     Problems warnings;
     auto whole = annotatedProgram(study, assignedSpecs(study), warnings);
     if (!whole)
@@ -228,12 +238,8 @@ Result<TrainingPhase> pipelinedPhase(const Study& looped, SchedulePolicy policy)
     cut.shape = {study.pipeline.stages, study.pipeline.chunks, study.pipeline.microbatches, study.pipeline.schedule};
     cut.axis = study.pipeline.axis;
     cut.policy = policy;
-    std::int64_t layers = 0;
-    const auto pieces = layersOfPieces(study.pipeline, layerCount(study));
-    for (std::size_t piece = 0; piece + 1 < pieces.size(); ++piece) {
-        layers += pieces[piece];
-        cut.after.push_back(cutBehind(study, layers - 1));
-    }
+    for (const std::int64_t layer : cutsOf(study))
+        cut.after.push_back(cutBehind(study, layer));
     if (const UpdateChoices* update = updateChoices(study.optimizer))
         cut.lossScale = update->lossScale;
     if (const TransformerModel* transformer = study.transformer()) {
@@ -359,7 +365,13 @@ Proof proofOf(const PartitionedProgram& partitioned)
 
 Proof proofOf(const BuiltPhase& built, const TrainingPhase* pipeline)
 {
-    return pipeline != nullptr ? proofOf(std::span(pipeline, 1)) : proofOf(built.partitioned);
+    if (pipeline == nullptr)
+        return proofOf(built.partitioned);
+    const TransformerModel* transformer = built.study.transformer();
+    if (transformer == nullptr || transformer->unrolled)
+        return proofOf(std::span(pipeline, 1));
+    const auto trained = pipelinedPhase(built.study, SchedulePolicy::Host);
+    return trained ? proofOf(std::span(&*trained, 1)) : proofOf(std::span(pipeline, 1));
 }
 
 Proof proofOf(std::span<const TrainingPhase> phases)

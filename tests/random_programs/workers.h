@@ -25,9 +25,23 @@ public:
     /// Every answer that says that there is none begins so; what the worker wrote to its standard error follows.
     static constexpr const char* kCrash = "crashed";
 
+    /// The thread sanitizer does not follow a process that was forked into its threads: there the work is done in this one.
+#if defined(__SANITIZE_THREAD__)
+    static constexpr bool kInProcesses = false;
+#else
+    static constexpr bool kInProcesses = true;
+#endif
+
     /// Gives the numbers first .. first + count - 1 to `count of processes` workers, and takes their answers as they come.
     static void run(std::uint64_t first, std::uint64_t count, int processes, const Work& work, const Take& take)
     {
+        if constexpr (!kInProcesses) {
+            for (std::uint64_t number = first; number < first + count; ++number) {
+                if (!take(number, work(number)))
+                    return;
+            }
+            return;
+        }
         Workers workers(first + count, static_cast<std::uint64_t>(processes), work);
         for (int i = 0; i < processes; ++i)
             workers.start(first + static_cast<std::uint64_t>(i));

@@ -95,7 +95,7 @@ private Q_SLOTS:
     void drawsOnlyTheBitsThatAreWanted();
     void overlapDelaysDone();
     void reductionsFollowTheirOperand();
-    void gathersArePrefetchedByOne();
+    void parametersAreGatheredAhead();
     void fewCollectivesAreUnderWay();
     void updatesAreFusedWithTheirReduction();
     void updatesStayOnAllDevices_data();
@@ -227,7 +227,7 @@ void TestSchedule::reductionsFollowTheirOperand()
         (QStringList{"dot_general", "start all_reduce", "dot_general", "done all_reduce", "add"}));
 }
 
-void TestSchedule::gathersArePrefetchedByOne()
+void TestSchedule::parametersAreGatheredAhead()
 {
     Sketch s;
     const ValueId x = s.argument("x");
@@ -235,13 +235,14 @@ void TestSchedule::gathersArePrefetchedByOne()
     attributes.axes = {{0, 1, 4}};
     attributes.perDim = {attributes.axes, {}};
     ValueId h = x;
-    for (int layer = 0; layer < 3; ++layer) {
+    for (int layer = 0; layer < 5; ++layer) {
         const ValueId shard = s.builder.argument({DType::F32, {16, 64}}, "w" + std::to_string(layer), Role::Parameter);
         h = s.builder.matmul(h, s.builder.add(OpKind::AllGather, {shard}, attributes), DType::F32);
     }
     s.builder.setResults({h});
     QCOMPARE(describe(schedule(onOneDevice(s.function), SchedulePolicy::Overlapped)),
-        (QStringList{"start all_gather", "start all_gather", "done all_gather", "dot_general", "start all_gather",
+        (QStringList{"start all_gather", "start all_gather", "start all_gather", "done all_gather", "dot_general",
+            "start all_gather", "done all_gather", "dot_general", "start all_gather", "done all_gather", "dot_general",
             "done all_gather", "dot_general", "done all_gather", "dot_general"}));
 }
 

@@ -7,6 +7,8 @@
 #include "sim/transformer/pipeline.h"
 #include "tests/test_class.h"
 
+#include <fmt/format.h>
+
 #include <map>
 #include <set>
 #include <tuple>
@@ -208,7 +210,7 @@ void TestPipelineSteps::sessionHasThem()
     QCOMPARE(analysis->simulated->simulation.stepSeconds, simulated(deep(4, 8, "1f1b")).simulation.stepSeconds);
 }
 
-/// Layers that are a loop are cut as copies of them are: the same step, byte for byte.
+/// Layers that are a loop are cut as copies of them are: the same bytes, and the time but for what each turn of a loop waits for at its end.
 void TestPipelineSteps::loopsAreCut()
 {
     const auto path = resourcesDirectory() / "examples" / "pipeline_transformer.yaml";
@@ -225,9 +227,18 @@ void TestPipelineSteps::loopsAreCut()
     const sim::Simulation& a = looped->simulated->simulation;
     const sim::Simulation& b = unrolled->simulated->simulation;
     QVERIFY(a.stepSeconds > 0.0 && a.bubbleSeconds > 0.0);
-    QCOMPARE(a.stepSeconds, b.stepSeconds);
-    QCOMPARE(a.peakBytes, b.peakBytes);
-    QCOMPARE(a.collectives.size(), b.collectives.size());
+    QVERIFY2(qAbs(a.stepSeconds - b.stepSeconds) < 0.01 * b.stepSeconds,
+        qPrintable(QString("%1 %2").arg(a.stepSeconds).arg(b.stepSeconds)));
+    QVERIFY2(a.peakBytes >= b.peakBytes && 4 * a.peakBytes < 5 * b.peakBytes, // a turn makes its rows beside the stack of all
+        qPrintable(QString("%1 %2").arg(a.peakBytes).arg(b.peakBytes)));
+    const auto movedBytes = [](const sim::Simulation& simulation) {
+        std::map<std::string, std::int64_t> moved;
+        for (const sim::SimulatedCollective& collective : simulation.collectives)
+            moved[fmt::format("{} {}", opName(collective.use.kind), collective.use.axes)]
+                += collective.use.count * collective.use.payloadBytes;
+        return moved;
+    };
+    QVERIFY(movedBytes(a) == movedBytes(b));
     QVERIFY(looped->arrays.size() < unrolled->arrays.size()); // one array of all layers
 }
 

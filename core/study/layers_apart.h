@@ -11,4 +11,8 @@ namespace meshwright {
 /// another axis than the pipeline's.
 Result<Study> withUnrolledLayers(const Study& study);
 
+/// The same study with the loop cut behind some of the model's layers, so that each piece of a pipeline has a loop over its own: each array of all
+/// layers becomes one of the rows of each part ("layers.0-7.ffn.up.w" [8, hidden, ffn]). Problems: as above.
+Result<Study> withCutLoops(const Study& study, std::vector<std::int64_t> cuts);
+
 } // namespace meshwright

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/study/layers_apart.h"
+
+#include "core/models/transformer_layers.h"
+#include "core/study/arrays.h"
+
+#include <fmt/format.h>
+
+namespace meshwright {
+
+namespace {
+
+/// Where the name of an array of a run of layers goes on behind "layers"; npos for other arrays.
+std::size_t behindLayers(const std::string& name, const LayerRun& run)
+{
+    for (const char* family : {"", "opt.m.", "opt.v.", "grad.", "act."}) {
+        const std::string begin = family + run.prefix;
+        if (name == begin || name.starts_with(begin + "."))
+            return begin.size();
+    }
+    return std::string::npos;
+}
+
+/// What the arrays of a run's layers are called in a model that has its layers apart, in place of the run's prefix.
+std::vector<std::string> prefixesOf(const LayerRun& run, const TransformerModel& apart)
+{
+    std::vector<std::string> prefixes;
+    for (const LayerRun& part : layerRuns(apart)) {
+        if (part.first < run.first || part.first >= run.first + run.count)
+            continue;
+        for (std::int64_t i = 0; i < (apart.unrolled ? part.count : 1); ++i)
+            prefixes.push_back(layerName(apart, part, i));
+    }
+    return prefixes;
+}
+
+/// The study with another form of its model, in which layers are apart; its specs are told anew.
+Result<Study> withModel(const Study& study, TransformerModel apart)
+{
+    const TransformerModel& looped = *study.transformer();
+    assert(!looped.unrolled && looped.cuts.empty());
+    Problems problems;
+    Study changed = study;
+    changed.sharding = {};
+    for (const AssignedSpec& assigned : assignedSpecs(study)) {
+        const std::string& name = assigned.array.name;
+        const bool isStacked = assigned.array.kind != StudyArray::Kind::Activation; // activations are of one layer
+        bool isOfLayers = false;
+        for (const LayerRun& run : layerRuns(looped)) {
+            const std::size_t behind = behindLayers(name, run);
+            if (behind == std::string::npos)
+                continue;
+            isOfLayers = true;
+            PartitionSpec spec = assigned.spec;
+            if (isStacked && !spec.dims.empty()) {
+                if (!spec.dims.front().empty() && spec.dims.front() != std::vector{study.pipeline.axis})
+                    problems.push_back({"MW1546", fmt::format("{} is split over its layers, which pipeline stages have", name),
+                        "leave the first entry of its spec out: None", study.placeOf(assigned.path)});
+                spec.dims.front().clear();
+                if (apart.unrolled)
+                    spec.dims.erase(spec.dims.begin());
+            }
+            for (const std::string& prefix : prefixesOf(run, apart))
+                changed.sharding.entries.push_back(
+                    {name.substr(0, behind - run.prefix.size()) + prefix + name.substr(behind), spec, assigned.path});
+        }
+        if (!isOfLayers)
+            changed.sharding.entries.push_back({name, assigned.spec, assigned.path});
+    }
+    changed.model = std::move(apart);
+    if (!problems.empty())
+        return problems;
+    return changed;
+}
+
+} // namespace
+
+Result<Study> withUnrolledLayers(const Study& study)
+{
+    TransformerModel unrolled = *study.transformer();
+    unrolled.unrolled = true;
+    unrolled.beginsAsLoop = true;
+    return withModel(study, std::move(unrolled));
+}
+
+Result<Study> withCutLoops(const Study& study, std::vector<std::int64_t> cuts)
+{
+    TransformerModel cut = *study.transformer();
+    cut.cuts = std::move(cuts);
+    return withModel(study, std::move(cut));
+}
+
+} // namespace meshwright
