@@ -14,6 +14,7 @@
 #include <array>
 #include <cassert>
 #include <queue>
+#include <unordered_set>
 
 namespace meshwright {
 
@@ -255,12 +256,30 @@ private:
     }
 
     /// Moves each CollectiveDone to just before the first instruction that reads its result, or to where another collective starts that would
-    /// bring the operands of those under way to more than `mostBytes`.
+    /// bring the operands of those under way to more than `mostBytes`. With overlap, what only leaves the block, such as a sum of gradients, waits with
+    /// the collective that it reads.
     void delayDones(std::vector<Instruction>& instructions, std::int64_t mostBytes) const
     {
+        std::unordered_set<ValueId> readHere;
+        for (const Instruction& instruction : instructions)
+            readHere.insert(instruction.reads.begin(), instruction.reads.end());
+        const auto onlyLeaves = [&](const Instruction& instruction) {
+            return m_policy == SchedulePolicy::Overlapped && instruction.kind == InstructionKind::Compute
+                && std::none_of(instruction.writes.begin(), instruction.writes.end(),
+                    [&](ValueId value) { return readHere.contains(value); });
+        };
         std::int64_t underWay = 0;
-        std::vector<Instruction> waiting;
+        std::vector<Instruction> waiting; // dones
+        std::vector<Instruction> leaving; // each reads the result of one of them
         std::vector<Instruction> result;
+        const auto readsFrom = [](const Instruction& instruction, const Instruction& done) {
+            return std::find_first_of(instruction.reads.begin(), instruction.reads.end(), done.writes.begin(), done.writes.end())
+                != instruction.reads.end();
+        };
+        const auto waits = [&](const Instruction& instruction) {
+            return std::any_of(
+                waiting.begin(), waiting.end(), [&](const Instruction& done) { return readsFrom(instruction, done); });
+        };
         const auto release = [&](auto needed) {
             for (auto at = waiting.begin(); at != waiting.end();) {
                 if (needed(*at)) {
@@ -271,6 +290,9 @@ private:
                     ++at;
                 }
             }
+            const auto free = std::stable_partition(leaving.begin(), leaving.end(), waits);
+            std::move(free, leaving.end(), std::back_inserter(result));
+            leaving.erase(free, leaving.end());
         };
         for (Instruction& instruction : instructions) {
             if (instruction.kind == InstructionKind::CollectiveDone) {
@@ -282,11 +304,11 @@ private:
                 const std::int64_t added = operandBytes(instruction);
                 release([&](const Instruction&) { return underWay > mostBytes - added; });
             }
-            release([&](const Instruction& done) {
-                return std::any_of(done.writes.begin(), done.writes.end(), [&](ValueId value) {
-                    return std::find(instruction.reads.begin(), instruction.reads.end(), value) != instruction.reads.end();
-                });
-            });
+            if (onlyLeaves(instruction) && waits(instruction)) {
+                leaving.push_back(std::move(instruction));
+                continue;
+            }
+            release([&](const Instruction& done) { return readsFrom(instruction, done); });
             result.push_back(std::move(instruction));
         }
         release([](const Instruction&) { return true; });

@@ -97,6 +97,7 @@ private Q_SLOTS:
     void reductionsFollowTheirOperand();
     void parametersAreGatheredAhead();
     void fewCollectivesAreUnderWay();
+    void sumsOfGradientsWait();
     void updatesAreFusedWithTheirReduction();
     void updatesStayOnAllDevices_data();
     void updatesStayOnAllDevices();
@@ -269,6 +270,27 @@ void TestSchedule::fewCollectivesAreUnderWay()
     QCOMPARE(describe(schedule(onOneDevice(s.function), SchedulePolicy::Overlapped)),
         (QStringList{"dot_general", "start all_reduce", "dot_general", "start all_reduce", "dot_general", "start all_reduce",
             "dot_general", "done all_reduce", "start all_reduce", "done all_reduce", "done all_reduce", "done all_reduce"}));
+}
+
+/// On an accelerator a sum that only leaves the block holds nothing up: it follows its reduction when there is no room for another, or at the end. The
+/// host adds at once, where the numbers are still in its cache.
+void TestSchedule::sumsOfGradientsWait()
+{
+    Sketch s;
+    ValueId h = s.argument("x");
+    std::vector<ValueId> results;
+    for (int i = 0; i < 4; ++i) {
+        h = s.builder.matmul(h, h, DType::F32);
+        const ValueId reduced = s.builder.add(OpKind::AllReduce, {h}, reduceOver(4));
+        results.push_back(s.builder.binary(OpKind::Add, s.argument("sum" + std::to_string(i)), reduced));
+    }
+    s.builder.setResults(results);
+    QCOMPARE(describe(schedule(onOneDevice(s.function), SchedulePolicy::Overlapped)),
+        (QStringList{"dot_general", "start all_reduce", "dot_general", "start all_reduce", "dot_general", "start all_reduce",
+            "dot_general", "done all_reduce", "add", "start all_reduce", "done all_reduce", "done all_reduce", "done all_reduce",
+            "add", "add", "add"}));
+    QCOMPARE(describe(schedule(onOneDevice(s.function), SchedulePolicy::Host)).mid(0, 4),
+        (QStringList{"dot_general", "start all_reduce", "done all_reduce", "add"}));
 }
 
 /// p' = p - m', m' = m + sum of g, with p and m donated: one pass, in their places, and the sum is never in memory. It starts only when p is
