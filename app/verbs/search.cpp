@@ -18,10 +18,13 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <mutex>
 
 namespace meshwright::cli {
 
 namespace {
+
+constexpr double kMostSeconds = 1e9; ///< clocks count nanoseconds in 63 bits
 
 /// One line on a terminal that tells how far the search is, after a second.
 class SearchLine {
@@ -40,17 +43,23 @@ public:
 
     void show(const sim::SearchProgress& progress)
     {
+        const std::scoped_lock lock(m_mutex);
         const auto now = std::chrono::steady_clock::now();
         if (!m_shown || now - m_start < std::chrono::seconds(1) || now - m_last < std::chrono::milliseconds(100))
             return;
         m_last = now;
         m_written = true;
+        if (progress.simulated > 0) {
+            say(fmt::format("\r\033[K{} layouts simulated", progress.simulated));
+            return;
+        }
         say(fmt::format("\r\033[K{} of {} layouts, best {}", formatCount(static_cast<double>(progress.looked)),
             formatCount(static_cast<double>(progress.candidates)),
             progress.bestSeconds > 0.0 ? formatSeconds(progress.bestSeconds) : "none yet"));
     }
 
 private:
+    std::mutex m_mutex; ///< plans are simulated by several threads
     bool m_shown;
     bool m_written = false;
     std::chrono::steady_clock::time_point m_start = std::chrono::steady_clock::now();
@@ -112,8 +121,14 @@ Result<Answer> searchedStudy(const SearchVerbOptions& options, const std::vector
                 fmt::format("-o: the plan's program would take the place of {}, which is searched", program->file),
                 "name another file: -o plan.yaml"};
     }
+    sim::SearchOptions simulated = search;
+    sim::SearchWork work;
+    if (study->transformer() != nullptr && options.simulates) {
+        work = sim::workOf(*study);
+        simulated.simulate = sim::planSimulator(work, catalogue, search.stop);
+    }
     auto result = options.perOp ? sim::searchProgramOf(*study, catalogue, search)
-                                : sim::searchStudy(*study, catalogue, calibration, fixed, search);
+                                : sim::searchStudy(*study, catalogue, calibration, fixed, simulated);
     if (!result)
         return result.error();
     Answer answer{*std::move(result), std::nullopt};
@@ -149,8 +164,11 @@ Result<Answer> searchedWords(const SearchVerbOptions& options, const std::vector
         return problems;
     for (const std::string& note : notes)
         output.narrate(note);
-    Answer answer{
-        sim::searchTransformer(*work, *machines, fixed, search, sim::largerMachines(machines->front(), catalogue, calibration)),
+    sim::SearchOptions simulated = search;
+    if (options.simulates)
+        simulated.simulate = sim::planSimulator(*work, catalogue, search.stop);
+    Answer answer{sim::searchTransformer(
+                      *work, *machines, fixed, simulated, sim::largerMachines(machines->front(), catalogue, calibration)),
         std::nullopt};
     if (answer.result.plans.empty() || !answer.result.plans.front().fits)
         return answer;
@@ -200,6 +218,10 @@ int runSearch(const SearchVerbOptions& options, Output& output)
         search.threads = static_cast<unsigned>(std::max<std::int64_t>(0, options.threads));
         const TimedStop stop(interrupt.token(), options.timeLimit);
         search.stop = stop.token();
+        if (options.timeLimit)
+            search.deadline = std::chrono::steady_clock::now()
+                + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                    std::chrono::duration<double>(std::min(*options.timeLimit, kMostSeconds)));
         search.progress = [&](const sim::SearchProgress& progress) { line.show(progress); };
         answer = options.study.empty() ? searchedWords(options, *fixed, *catalogue, *calibration, search, output)
                                        : searchedStudy(options, *fixed, *catalogue, *calibration, search);

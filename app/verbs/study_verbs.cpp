@@ -36,6 +36,11 @@ constexpr const char* kSearchExamples = R"help(  meshwright search --model llama
   meshwright search study.yaml --set hardware.hosts=8 -o plan.yaml
   meshwright search program.mlir --hw v5e-8 -o plan.mlir)help";
 
+constexpr const char* kPlanExamples = R"help(  meshwright plan llama3_8b --on 512xH100 --tokens 15T --seq 8k
+  meshwright plan config.json --on v5p-512 --tokens 2T --batch 4M -o plan.html
+  meshwright plan llama3_8b --on h100 --tokens 1T --deadline 30d --price 2.50
+  meshwright plan llama3_70b --on 64xH100 --tokens 100B -o plan.yaml)help";
+
 constexpr const char* kSweepExamples = R"help(  meshwright sweep study.yaml --vary mesh="data*model=64" --vary batch=1k,4k
   meshwright sweep study.yaml --vary hardware.topology=[4,2],[4,4],[8,8] --vary dtype.matmul=f32,bf16 -o sweep.html
   meshwright sweep study.yaml --vary mesh="data*model=2^3..2^8" --db runs.sqlite --jobs 8 --format csv
@@ -168,6 +173,8 @@ void addSearch(VerbTable& table)
     app.add_flag("--per-op", options->perOp,
         "Choose a layout for every op of the study's training step instead of a known strategy; programs are always "
         "searched this way");
+    app.add_flag("!--estimate", options->simulates,
+        "Only estimate the plans of a transformer, in place of simulating those that are listed");
     app.add_option("--top", options->top, "Number of meshes to list (default 5)")->type_name("N")->check(wholeNumber(1));
     app.add_option("--time-limit", options->timeLimit, "Stop after this many seconds with the best plan so far")
         ->type_name("SECONDS")
@@ -178,6 +185,53 @@ void addSearch(VerbTable& table)
     verb.addFile("-o,--output", options->file,
         "File for the best plan as a study; the plan of a program is written next to it, or alone as plan.mlir",
         WrittenFile::Kind::Beside);
+}
+
+void addPlan(VerbTable& table)
+{
+    const auto options = std::make_shared<PlanVerbOptions>();
+    Verb& verb = table.add("plan",
+        "What training a model on a cluster takes: layout, memory, days, dollars, failures, and what would change it.",
+        kPlanExamples, {Format::Text, Format::Json, Format::Html, Format::Markdown}, [options, &table](Output& output) {
+            options->formatGiven = table.isFormatGiven();
+            return runPlan(*options, output);
+        });
+    CLI::App& app = *verb.app;
+    sim::PlanWords& words = options->words;
+    verb.needed = {app.add_option("CONFIG", words.model,
+                          "A Hugging Face config.json, a model file of MaxText, or a built-in model: llama3_8b")
+                       ->type_name(""),
+        app.add_option("--on", words.machine,
+               "Chips or machines and how many: 512xH100, v5p-512; a chip alone where a size is looked for")
+            ->type_name("NAME"),
+        app.add_option("--tokens", words.tokens, "Tokens of the whole training; k, M, B and T count in thousands: 15T")
+            ->type_name("N")};
+    app.add_option("--seq", words.sequence, "Tokens per sequence (default: 4k, or the model's number of positions)")
+        ->type_name("N");
+    app.add_option("--batch", words.batch, "Tokens per step; k, M count in 1,024s (default: about 4M)")->type_name("N");
+    app.add_option("--global-batch", words.globalBatch, "Sequences per step, instead of --batch")->type_name("N");
+    app.add_option("--deadline", words.deadline, "Find the smallest cluster that is done in this time: 30d, 36h, 4w")
+        ->type_name("TIME");
+    app.add_option("--budget", words.budget, "Find the largest cluster that this many dollars pay for: 2M, 500k")
+        ->type_name("USD");
+    app.add_flag("--min-gpus", words.leastChips, "Find the smallest cluster that the model fits");
+    app.add_option("--price", words.price, "Dollars per hour and chip (default: the last published price that is known)")
+        ->type_name("USD");
+    app.add_option("--dtype", words.format, "Number format of products (default bf16)")->type_name("bf16|fp16|fp8|fp32");
+    app.add_option("--stack", words.stack,
+           "Software to predict for: " + join(stackWords(), ", ") + " (default: the usual one on the chip)")
+        ->type_name("NAME");
+    app.add_option("--fix", words.fixed, "Choices to fix, as of search: tensor=8, recompute=full")
+        ->type_name("NAME=VALUE")
+        ->allow_extra_args(false);
+    app.add_option("--time-limit", options->timeLimit, "Seconds to search and simulate (default 120)")
+        ->type_name("SECONDS")
+        ->check(anyNumber);
+    app.add_option("-j,--threads", options->threads, "Threads (default: one per core)")
+        ->type_name("N")
+        ->check(wholeNumber(1, 1024));
+    verb.addFile("-o,--output", options->file,
+        "File for the page, whose ending chooses the format; plan.yaml: the study of the best plan", WrittenFile::Kind::Result);
 }
 
 void addSweep(VerbTable& table)

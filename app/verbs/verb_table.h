@@ -92,6 +92,7 @@ void addMesh(VerbTable& table);
 void addTrain(VerbTable& table);
 void addSimulate(VerbTable& table);
 void addSearch(VerbTable& table);
+void addPlan(VerbTable& table);
 void addSweep(VerbTable& table);
 void addDiff(VerbTable& table);
 void addReport(VerbTable& table);

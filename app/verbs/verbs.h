@@ -3,6 +3,7 @@
 
 #include "app/terminal/output.h"
 #include "sim/search/search_request.h"
+#include "sim/session/plan_training.h"
 
 #include <optional>
 #include <string>
@@ -157,16 +158,28 @@ struct SearchVerbOptions {
     sim::SearchWords words;
     std::vector<std::string> fixed; ///< "tensor=8,zero=3"
     bool perOp = false; ///< a layout for each op of the study's program
+    bool simulates = true; ///< the plans of a transformer that are listed
     std::int64_t top = 5;
     std::int64_t threads = 0; ///< 0: one for each core
     std::optional<double> timeLimit; ///< seconds
     std::string file; ///< study of the best plan (or its program, `.mlir`); empty: none
 };
-/// The best plans of a transformer on hardware, why they are, and what the others lose (`meshwright.search/1`). Infeasible when none fits, with the
+/// The best plans of a transformer on hardware, why they are, and what the others lose (`meshwright.search/2`). Infeasible when none fits, with the
 /// changes that would. Interrupted it prints the best so far.
 /// Problems: MW1933 nothing to search, MW1934 a study beside what it says itself, MW1903 --top or --time-limit; those of studies, of search_request.h,
 /// `searchMachineOf` and `studyText`; MW1005.
 int runSearch(const SearchVerbOptions& options, Output& output);
+
+struct PlanVerbOptions {
+    sim::PlanWords words;
+    std::int64_t threads = 0; ///< 0: one for each core
+    std::optional<double> timeLimit = 120.0; ///< seconds
+    std::string file; ///< the page, or (`.yaml`) the study of the best plan; empty: standard output
+    bool formatGiven = false;
+};
+/// What training a model on machines takes, on one page (`meshwright.plan/1`). Infeasible when no plan fits, or what was wanted is not met.
+/// Problems: those of `planTraining`; MW1903 --time-limit or the file's ending; MW1005.
+int runPlan(const PlanVerbOptions& options, Output& output);
 
 struct SweepOptions {
     std::string file; ///< a study, or a sweep file

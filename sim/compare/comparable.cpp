@@ -441,9 +441,10 @@ Result<Comparable> readComparable(std::string_view text, const std::string& file
             "give studies, programs, JSON of simulate, train, search, sweep, check, propagate or partition, or MaxText's "
             "named_shardings.json",
             Place{file}};
-    if (schema->second != 1)
+    const int newest = schema->first == "search" ? 2 : 1;
+    if (schema->second < 1 || schema->second > newest)
         return Problem{"MW1813",
-            fmt::format("the result is of version {} of its schema; this program knows version 1", schema->second),
+            fmt::format("the result is of version {} of its schema; this program knows version {}", schema->second, newest),
             "use a newer Meshwright", Place{file}};
     return ResultReader(json, file).read(schema->first);
 }

@@ -3,6 +3,7 @@
 
 #include "core/support/checked.h"
 #include "core/support/text.h"
+#include "sim/search/search_limits.h"
 
 #include <fmt/format.h>
 
@@ -11,9 +12,6 @@
 namespace meshwright::sim {
 
 namespace {
-
-constexpr double kAsQuick = 1.0005; ///< up to so many times as long
-constexpr double kWonBack = 1.5; ///< a part that grows by so many times the loss is won back elsewhere
 
 /// The parts of a step, in the order of `timeShares`.
 enum Part : std::size_t { Compute, Bandwidth, Launch, Tensor, Context, Expert, Send, Data, Bubble, Optimizer, Host };

@@ -4,6 +4,7 @@
 #include "core/mesh/mesh.h"
 #include "core/program/program.h"
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -33,6 +34,7 @@ struct PipelinePlan {
 struct FoundPlan {
     std::string hardware; ///< "h100x64"
     std::int64_t chips = 0;
+    std::string kind = {}; ///< of a transformer's plan, by what it splits: "FSDP", "ZeRO-1 + tensor + pipeline"
     std::vector<MeshAxis> mesh; ///< major to minor: the last axis joins neighbours; axes of size 1 are left out
     std::vector<std::pair<std::string, std::string>> specs; ///< array (as studies name it) and its PartitionSpec
     PipelinePlan pipeline;
@@ -40,7 +42,7 @@ struct FoundPlan {
     double microbatch = 0.0; ///< sequences of a data rank in one pass; 0: none to choose
     int zeroStage = 0;
     bool sequenceParallel = false;
-    double modelSeconds = 0.0; ///< step time by the cost model that was searched
+    double modelSeconds = 0.0; ///< step time by the cost model that was searched: an estimate
     std::optional<double> simulatedSeconds = {}; ///< step time by the simulator, where it ran
     double peakBytes = 0.0; ///< of the device that needs most, without what the runtime keeps
     double capacityBytes = 0.0;
@@ -49,11 +51,32 @@ struct FoundPlan {
     std::optional<double> dollarsPerStep = {};
     std::string boundBy;
     std::vector<std::string> why; ///< sentences: what bounds it and, but for the best, what it loses by
-    std::vector<NamedShare> time; ///< seconds; they add up to modelSeconds
+    std::vector<NamedShare> time; ///< seconds; they add up to the step: the simulated one where there is one
     std::vector<NamedShare>
         memory; ///< bytes; with "reserve", what the runtime keeps, where it is known, they add up to peakBytes and that
+    std::vector<NamedShare> live = {}; ///< bytes: the largest values at the simulated peak
     std::shared_ptr<const Program> program = {}; ///< of a search through a program's ops: that program with the plan's layouts
 };
+
+/// What the simulator says of a plan, written as a study.
+struct PlanTrial {
+    double seconds = 0.0; ///< of a step
+    double peakBytes = 0.0; ///< of the device that needs most, without what the runtime keeps
+    double reserveBytes = 0.0; ///< what the runtime keeps
+    double capacityBytes = 0.0;
+    bool fits = false;
+    double mfu = 0.0;
+    std::string boundBy;
+    std::vector<NamedShare> time; ///< seconds; they add up to `seconds`
+    std::vector<NamedShare> memory; ///< bytes by what they are for at the peak, and "reserve"
+    std::vector<NamedShare> live; ///< bytes: the largest values there
+};
+
+struct SearchMachine;
+
+/// Nothing, and why not, where a plan cannot be simulated. May be called by several threads at once.
+using PlanSimulator
+    = std::function<std::optional<PlanTrial>(const FoundPlan& plan, const SearchMachine& machine, std::string& whyNot)>;
 
 /// A layout that people know by a name, at its best.
 struct TemplateScore {
@@ -77,7 +100,7 @@ struct OtherChoice {
 /// What a search found. Everything but the wall-clock fields is the same for any number of threads, unless it was cut short.
 struct SearchResult {
     std::string about; ///< what was searched, in one line
-    std::vector<FoundPlan> plans; ///< that fit, the quickest first, one for each mesh
+    std::vector<FoundPlan> plans; ///< that fit, the quickest first: simulated ones, then estimated ones; one for each mesh
     std::vector<FoundPlan> front; ///< that no other beats in step time, memory, chips and price at once
     std::vector<TemplateScore> templates;
     std::vector<OtherChoice> others;
@@ -86,6 +109,8 @@ struct SearchResult {
     std::vector<std::string> whyNone; ///< why no layout is legal, where fixed choices exclude all
     std::vector<std::string> changes; ///< that would make a plan fit, when none does
     std::vector<std::string> assumptions;
+    std::int64_t simulated = 0; ///< layouts
+    std::vector<std::string> notSimulated = {}; ///< layouts that were not, though they are told of or came near it, and why
     double lowerBoundSeconds = 0.0; ///< no plan of the space has a shorter modelSeconds
     double gap = 0.0; ///< (best - lower bound) / best
     std::int64_t candidates = 0;
@@ -112,13 +137,16 @@ struct SearchProgress {
     std::int64_t candidates = 0;
     double bestSeconds = 0.0; ///< 0: none yet
     double lowerBoundSeconds = 0.0;
+    std::size_t simulated = 0; ///< layouts, behind the search
 };
 
 struct SearchOptions {
-    std::size_t top = 5; ///< meshes that are told of
+    std::size_t top = 5; ///< meshes that are told of; with `simulate`, that are tried
     unsigned threads = 0; ///< 0: one for each core
     std::stop_token stop = {}; ///< asked, by somebody or by the clock (TimedStop): what there is so far
     std::function<void(const SearchProgress&)> progress = {};
+    PlanSimulator simulate = {}; ///< of a transformer's plans that are told of; null: they are estimated only
+    std::optional<std::chrono::steady_clock::time_point> deadline = {}; ///< no simulation begins that would end behind it
 };
 
 } // namespace meshwright::sim

@@ -12,6 +12,8 @@ inline constexpr double kRounding = 4e-16; ///< of a sum, for each of its terms:
 inline constexpr double kUsableShare = 0.90; ///< of a device's memory: the rest is the runtime's
 inline constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 inline constexpr double kMoreMemory = 1.25; ///< "with a quarter more memory"
+inline constexpr double kAsQuick = 1.0005; ///< up to so many times as long
+inline constexpr double kWonBack = 1.5; ///< a part that grows by so many times the loss is won back elsewhere
 inline constexpr double kFrontStep = 0.02; ///< the front lists savings of memory above this share
 inline constexpr std::int64_t kMostChips = 1 << 17;
 

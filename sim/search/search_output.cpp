@@ -33,6 +33,14 @@ Json sharesJson(const std::vector<NamedShare>& shares)
     return json;
 }
 
+Json liveJson(const std::vector<NamedShare>& live)
+{
+    Json json = Json::array();
+    for (const NamedShare& value : live)
+        json.push_back({{"name", value.name}, {"bytes", static_cast<std::int64_t>(value.amount)}});
+    return json;
+}
+
 template <typename T>
 Json orNull(const std::optional<T>& value)
 {
@@ -47,18 +55,19 @@ Json planJson(const FoundPlan& plan)
     Json specs = Json::object();
     for (const auto& [array, spec] : plan.specs)
         specs[array] = spec;
-    return Json{{"hardware", plan.hardware}, {"chips", plan.chips}, {"mesh", std::move(mesh)}, {"specs", std::move(specs)},
+    return Json{{"hardware", plan.hardware}, {"chips", plan.chips}, {"kind", plan.kind}, {"mesh", std::move(mesh)},
+        {"specs", std::move(specs)},
         {"pipeline",
             {{"stages", plan.pipeline.stages}, {"chunks", plan.pipeline.chunks}, {"microbatches", plan.pipeline.microbatches},
                 {"schedule", plan.pipeline.schedule}}},
         {"recompute", plan.recompute}, {"microbatch", plan.microbatch}, {"zero_stage", plan.zeroStage},
-        {"sequence_parallel", plan.sequenceParallel}, {"model_time_s", plan.modelSeconds},
+        {"sequence_parallel", plan.sequenceParallel}, {"estimate_s", plan.modelSeconds},
         {"step_time_s", plan.simulatedSeconds.value_or(plan.modelSeconds)},
         {"step_time_by", plan.simulatedSeconds ? "simulator" : "closed form"},
         {"peak_bytes_per_device", static_cast<std::int64_t>(std::llround(plan.peakBytes))},
         {"capacity_bytes", static_cast<std::int64_t>(std::llround(plan.capacityBytes))}, {"fits", plan.fits}, {"mfu", plan.mfu},
         {"price_per_step", orNull(plan.dollarsPerStep)}, {"bound_by", plan.boundBy}, {"why", plan.why},
-        {"time_s", sharesJson(plan.time)}, {"memory_bytes", sharesJson(plan.memory)}};
+        {"time_s", sharesJson(plan.time)}, {"memory_bytes", sharesJson(plan.memory)}, {"live_bytes", liveJson(plan.live)}};
 }
 
 std::string percent(double share)
@@ -146,10 +155,14 @@ std::string boundText(const SearchResult& result)
             formatCount(static_cast<double>(result.pruned)), formatCount(static_cast<double>(result.prunedByMemory)));
     if (result.lowerBoundSeconds > 0.0)
         text += fmt::format(
-            "; no plan is under {} in the model: gap {:.2f} %", formatSeconds(result.lowerBoundSeconds), 100.0 * result.gap);
+            "; by the estimate no plan is under {}: gap {:.2f} %", formatSeconds(result.lowerBoundSeconds), 100.0 * result.gap);
     if (!result.plans.empty() && result.plans.front().simulatedSeconds)
-        text += fmt::format("\nthe steps above are simulated; in the model, which the bound is of, the first takes {}",
+        text += fmt::format("\nthe steps above are simulated{}; by the estimate, which orders the candidates and which the bound "
+                            "is of, the first takes {}",
+            result.simulated > 0 ? fmt::format(" ({} layouts)", result.simulated) : std::string{},
             formatSeconds(result.plans.front().modelSeconds));
+    if (!result.notSimulated.empty())
+        text += "\nnot simulated, estimated only:\n  " + join(result.notSimulated, "\n  ");
     return text + "\n";
 }
 
@@ -222,7 +235,7 @@ std::string specTable(const FoundPlan& plan)
 
 std::string searchJson(const SearchResult& result)
 {
-    Json json = {{"schema", "meshwright.search/1"}, {"meshwright", kVersion}, {"search", result.about}};
+    Json json = {{"schema", "meshwright.search/2"}, {"meshwright", kVersion}, {"search", result.about}};
     json["plans"] = Json::array();
     for (const FoundPlan& plan : result.plans)
         json["plans"].push_back(planJson(plan));
@@ -232,16 +245,18 @@ std::string searchJson(const SearchResult& result)
     json["templates"] = Json::array();
     for (const TemplateScore& score : result.templates)
         json["templates"].push_back({{"name", score.name}, {"mesh", score.mesh}, {"fits", score.fits},
-            {"model_time_s", score.modelSeconds > 0.0 ? Json(score.modelSeconds) : Json(nullptr)}, {"loss", score.loss},
+            {"estimate_s", score.modelSeconds > 0.0 ? Json(score.modelSeconds) : Json(nullptr)}, {"loss", score.loss},
             {"why", score.why}});
     json["next_best"] = Json::array();
     for (const OtherChoice& other : result.others)
-        json["next_best"].push_back({{"choice", other.choice}, {"other", other.other}, {"model_time_s", other.modelSeconds},
+        json["next_best"].push_back({{"choice", other.choice}, {"other", other.other}, {"estimate_s", other.modelSeconds},
             {"loss", other.loss}, {"why", other.why}});
     json["memory"] = {{"seconds_per_gib", orNull(result.secondsPerGib)}, {"notes", result.memoryNotes}};
     json["why_none"] = result.whyNone;
     json["changes_that_fit"] = result.changes;
     json["assumptions"] = result.assumptions;
+    json["simulated"] = result.simulated;
+    json["not_simulated"] = result.notSimulated;
     json["lower_bound_s"] = result.lowerBoundSeconds;
     json["gap"] = result.gap;
     json["candidates"] = result.candidates;
@@ -251,6 +266,11 @@ std::string searchJson(const SearchResult& result)
     json["first_plan_s"] = result.firstPlanSeconds;
     json["wall_s"] = result.wallSeconds;
     return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string foundPlanJson(const FoundPlan& plan)
+{
+    return planJson(plan).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string searchText(const SearchResult& result)
@@ -280,16 +300,16 @@ std::string searchText(const SearchResult& result)
         if (result.plans.front().program && !result.plans.front().specs.empty())
             text += "\nshardings of its arguments\n" + specTable(result.plans.front());
         if (!result.others.empty())
-            text += "\nthe next best choices\n" + choiceTable(result);
+            text += "\nthe next best choices, by the estimate\n" + choiceTable(result);
     }
     if (!result.memoryNotes.empty())
-        text += "\nmemory\n" + lines(result.memoryNotes);
+        text += "\nmemory, by the estimate\n" + lines(result.memoryNotes);
     if (!result.templates.empty())
-        text += "\ntemplates\n" + templateTable(result);
+        text += "\ntemplates, by the estimate\n" + templateTable(result);
     if (!result.changes.empty())
         text += "\nthe smallest changes that fit\n" + lines(result.changes);
     if (result.front.size() > 1)
-        text += "\nPareto front: less memory, fewer chips or less money for a longer step\n" + frontTable(result);
+        text += "\nPareto front by the estimate: less memory, fewer chips or less money for a longer step\n" + frontTable(result);
     if (!result.assumptions.empty())
         text += "\nassumed\n" + lines(result.assumptions);
     return text;
@@ -298,7 +318,7 @@ std::string searchText(const SearchResult& result)
 std::string searchCsv(const SearchResult& result)
 {
     std::string text
-        = "rank,hardware,chips,mesh,zero_stage,recompute,microbatches,microbatch,schedule,chunks,model_time_s,step_time_s,"
+        = "rank,hardware,chips,mesh,zero_stage,recompute,microbatches,microbatch,schedule,chunks,estimate_s,step_time_s,"
           "mfu,peak_bytes_per_device,capacity_bytes,fits,price_per_step,bound_by,why\n";
     for (std::size_t i = 0; i < result.plans.size(); ++i) {
         const FoundPlan& plan = result.plans[i];

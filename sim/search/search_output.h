@@ -7,8 +7,11 @@
 
 namespace meshwright::sim {
 
-/// `meshwright.search/1`. Equal for equal input, but for `wall_s` and `first_plan_s`.
+/// `meshwright.search/2`. Equal for equal input, but for `wall_s` and `first_plan_s`.
 std::string searchJson(const SearchResult& result);
+
+/// One plan as it stands in there.
+std::string foundPlanJson(const FoundPlan& plan);
 
 /// What a person reads: the plans, why the best is the best, what the others lose, what memory is worth, the Pareto front.
 std::string searchText(const SearchResult& result);

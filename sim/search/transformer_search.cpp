@@ -6,6 +6,7 @@
 #include "sim/search/axis_order.h"
 #include "sim/search/plan_explorer.h"
 #include "sim/search/plan_reasons.h"
+#include "sim/search/plan_trials.h"
 #include "sim/search/search_limits.h"
 
 #include <fmt/format.h>
@@ -20,7 +21,6 @@ namespace {
 
 constexpr double kFrontSlack = 1.5; ///< the front lists plans up to so many times as slow as the best
 constexpr double kLessMemory = 0.80;
-constexpr double kThinHeadroom = 0.10;
 constexpr std::size_t kQuickLooks = 64;
 
 /// One machine's space, and who looks through it.
@@ -136,6 +136,8 @@ private:
     Field fieldOf(const SearchMachine& machine, const std::vector<FixedChoice>& fixed) const;
     void lookQuickly(const SearchMachine& machine);
     FoundPlan planOf(Field& field, const Estimated& estimated) const;
+    FoundPlan toldPlanOf(Field& field, const Estimated& estimated) const; ///< with sentences of its estimates
+    void addPlans(std::vector<Field>& fields, Field& winner);
     void addFront(Field& field);
     void addTemplates(Field& field);
     void addOthers(Field& field);
@@ -197,6 +199,7 @@ FoundPlan Search::planOf(Field& field, const Estimated& estimated) const
     FoundPlan plan;
     plan.hardware = machine.name;
     plan.chips = machine.chips;
+    plan.kind = kindOf(c);
     plan.mesh = meshOf(c);
     plan.specs = specsOf(c, m_work.model);
     plan.pipeline = {c.pp, c.chunks, static_cast<double>(m_work.globalBatch) / c.dp / c.microbatch, scheduleOf(c)};
@@ -214,12 +217,6 @@ FoundPlan Search::planOf(Field& field, const Estimated& estimated) const
     plan.boundBy = largestShare(plan.time);
     if (machine.dollarsPerChipHour)
         plan.dollarsPerStep = dollarsOf(step.seconds, machine.chips, *machine.dollarsPerChipHour);
-    if (!step.fits)
-        plan.why.push_back(whyTooLarge(step));
-    plan.why.push_back(largestShares(plan.time));
-    const double left = 1.0 - step.memory.total() / plan.capacityBytes;
-    if (step.fits && left < kThinHeadroom)
-        plan.why.push_back(fmt::format("headroom {:.0f} %: little room for what is not foreseen", 100.0 * left));
     for (std::string& sentence : placeSentences(c, field.explorer->cluster(), machine.chip))
         plan.why.push_back(std::move(sentence));
     if (machine.links) {
@@ -227,6 +224,40 @@ FoundPlan Search::planOf(Field& field, const Estimated& estimated) const
             plan.why.push_back(std::move(sentence));
     }
     return plan;
+}
+
+FoundPlan Search::toldPlanOf(Field& field, const Estimated& estimated) const
+{
+    FoundPlan plan = planOf(field, estimated);
+    tellShares(plan, 0.0);
+    return plan;
+}
+
+/// The best plans of all fields: as the simulator has them, where there is one.
+void Search::addPlans(std::vector<Field>& fields, Field& winner)
+{
+    if (m_options.simulate) {
+        std::vector<TrialField> trials;
+        for (Field& field : fields)
+            trials.push_back(
+                {field.explorer.get(), field.best, [this, &field](const Estimated& one) { return planOf(field, one); }});
+        m_result.plans = triedPlans(trials, m_options, m_result);
+        if (m_result.plans.size() > std::max(m_options.top, fields.size()))
+            m_result.plans.resize(std::max(m_options.top, fields.size()));
+        return;
+    }
+    for (Field& field : fields) {
+        for (const Estimated& estimated : field.best) {
+            FoundPlan plan = toldPlanOf(field, estimated);
+            if (&field == &winner && estimated.index != winner.best.front().index) {
+                if (std::string why = whyAgainstBest(field, estimated.index); !why.empty())
+                    plan.why.insert(plan.why.begin(), std::move(why));
+            }
+            m_result.plans.push_back(std::move(plan));
+        }
+    }
+    std::stable_sort(m_result.plans.begin(), m_result.plans.end(),
+        [](const FoundPlan& a, const FoundPlan& b) { return a.modelSeconds < b.modelSeconds; });
 }
 
 std::string Search::whyAgainstBest(Field& field, std::size_t index) const
@@ -330,7 +361,7 @@ void Search::addFront(Field& field)
         if (point.bytes > (1.0 - kFrontStep) * lastBytes)
             continue;
         lastBytes = point.bytes;
-        m_result.front.push_back(planOf(field, point));
+        m_result.front.push_back(toldPlanOf(field, point));
     }
 }
 
@@ -357,7 +388,7 @@ void Search::addChanges(Field& field)
     const auto least = field.explorer->smallest(any);
     if (least) {
         const Candidate& c = field.space->candidates()[least->index];
-        m_result.plans.push_back(planOf(field, *least));
+        m_result.plans.push_back(toldPlanOf(field, *least));
         m_result.memoryNotes.push_back(fmt::format(
             "the least that any plan needs is {} a device: {}, microbatches of {}, recompute={}, {}", formatBytes(least->bytes),
             meshText(meshOf(c)), c.microbatch, field.space->recomputeName(c), choiceText(kChoices[4], c, *field.space)));
@@ -449,19 +480,9 @@ SearchResult Search::run()
     Field& winner = fields[bestField];
     if (!winner.best.empty()) {
         for (Field& field : fields) {
-            for (const Estimated& estimated : field.best) {
-                FoundPlan plan = planOf(field, estimated);
-                if (&field == &winner && estimated.index != winner.best.front().index) {
-                    if (std::string why = whyAgainstBest(field, estimated.index); !why.empty())
-                        plan.why.insert(plan.why.begin(), std::move(why));
-                }
-                m_result.plans.push_back(std::move(plan));
-            }
             if (!stopped())
                 addFront(field);
         }
-        std::stable_sort(m_result.plans.begin(), m_result.plans.end(),
-            [](const FoundPlan& a, const FoundPlan& b) { return a.modelSeconds < b.modelSeconds; });
         keepFront(m_result.front);
         addOthers(winner);
         addMemoryPrice(winner);
@@ -478,6 +499,8 @@ SearchResult Search::run()
         addTemplates(winner);
     if (winner.best.empty())
         addChanges(winner);
+    else // last: it takes longest
+        addPlans(fields, winner);
     m_result.wallSeconds = std::chrono::duration<double>(PlanExplorer::Clock::now() - m_start).count();
     return std::move(m_result);
 }

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 namespace meshwright::sim {
@@ -272,7 +273,75 @@ std::vector<std::int64_t> unevenCut(std::int64_t layers, std::int64_t pieces)
     return counts;
 }
 
+/// Where a simulated step goes, and what lives at its peak.
+PlanTrial trialOf(const SimulatedStudy& study)
+{
+    constexpr std::size_t kMostLive = 6;
+    const Simulation& simulation = study.simulation;
+    PlanTrial trial;
+    trial.seconds = simulation.stepSeconds;
+    trial.peakBytes = static_cast<double>(simulation.peakBytes);
+    trial.reserveBytes = static_cast<double>(simulation.reserveBytes);
+    trial.capacityBytes = static_cast<double>(simulation.capacityBytes);
+    trial.fits = simulation.fits;
+    trial.mfu = simulation.mfu;
+    trial.boundBy = simulation.boundBy;
+    trial.time = {{"compute", simulation.computeSeconds}};
+    std::map<std::string, double> waited;
+    for (const SimulatedCollective& collective : simulation.collectives)
+        waited[fmt::format("{} over {}", opName(collective.use.kind), collective.use.axes)] += collective.exposedSeconds;
+    double told = simulation.computeSeconds + simulation.bubbleSeconds;
+    for (const auto& [name, seconds] : waited) {
+        trial.time.push_back({name, seconds});
+        told += seconds;
+    }
+    if (simulation.bubbleSeconds > 0.0)
+        trial.time.push_back({"pipeline bubble", simulation.bubbleSeconds});
+    if (const double rest = simulation.stepSeconds - told; rest > 0.0)
+        trial.time.push_back({"host and sends", rest});
+    std::map<MemoryKind, double> kinds;
+    for (const LiveValue& value : study.liveAtPeak)
+        kinds[value.kind] += static_cast<double>(value.bytes);
+    double held = 0.0;
+    for (const auto& [kind, bytes] : kinds) {
+        trial.memory.push_back({memoryKindName(kind), bytes});
+        held += bytes;
+    }
+    if (const double rest = trial.peakBytes - held; rest > 0.5)
+        trial.memory.push_back({"gaps between buffers", rest});
+    trial.memory.push_back({"reserve", trial.reserveBytes});
+    for (std::size_t i = 0; i < std::min(kMostLive, study.liveAtPeak.size()); ++i)
+        trial.live.push_back({study.liveAtPeak[i].name, static_cast<double>(study.liveAtPeak[i].bytes)});
+    return trial;
+}
+
 } // namespace
+
+PlanSimulator planSimulator(const SearchWork& work, const Catalogue& catalogue, const std::stop_token& stop)
+{
+    return [&work, &catalogue, stop](
+               const FoundPlan& plan, const SearchMachine& machine, std::string& whyNot) -> std::optional<PlanTrial> {
+        const auto refused = [&](const Problems& problems) {
+            whyNot = problems.empty() ? std::string("the simulation was stopped") : problems.front().message;
+            return std::nullopt;
+        };
+        const auto text = studyText(plan, work, machine);
+        if (!text)
+            return refused(text.error());
+        const auto study = readStudy(*text, "plan.yaml"); // as `simulate` reads it
+        if (!study)
+            return refused(study.error());
+        StepParts parts;
+        findMachine(parts, *study, catalogue);
+        std::optional<SimulatedStudy> simulated;
+        if (!hasErrors(parts.problems))
+            simulated = predictStep(parts, *study, catalogue, nullptr, stop);
+        if (simulated)
+            return trialOf(*simulated);
+        std::erase_if(parts.problems, [](const Problem& problem) { return problem.severity != Severity::Error; });
+        return refused(parts.problems);
+    };
+}
 
 Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine)
 {

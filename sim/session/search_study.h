@@ -5,13 +5,15 @@
 #include "sim/search/search.h"
 #include "sim/search/search_request.h"
 
+#include <stop_token>
 #include <string>
 #include <vector>
 
 namespace meshwright::sim {
 
-/// The best plans of a study's model on its hardware; the study's own mesh, specs and pipeline do not count. The best few of an MLP and of a program go
-/// through the simulator, and then stand in the order of its times. A program file is searched op by op (`searchProgramOf`).
+/// The best plans of a study's model on its hardware; the study's own mesh, specs and pipeline do not count. The best few go through the simulator, and
+/// then stand in the order of its times; those of a transformer where `options.simulate` is set (`planSimulator`). A program file is searched op by op
+/// (`searchProgramOf`).
 ///
 /// Problems: those of `machineOf` (engine.h) and of `searchProgramOf`; MW1747, MW1709 of the machine.
 Result<SearchResult> searchStudy(const Study& study, const Catalogue& catalogue, const Calibration& calibration,
@@ -29,6 +31,10 @@ std::string studyOfProgram(const Study& study, const FoundPlan& plan, const std:
 
 /// An MLP's study with the mesh and the specs of a plan in place of its own. Precondition: study.mlp(), and the plan is of it.
 Study studyOfPlan(Study study, const FoundPlan& plan);
+
+/// Simulates plans of a transformer as the studies that `studyText` writes: to the digits of `simulate` of the written file. `stop` is heeded between its parts.
+/// What it refers to must live as long.
+PlanSimulator planSimulator(const SearchWork& work, const Catalogue& catalogue, const std::stop_token& stop = {});
 
 /// A plan of a transformer as a study that `check` and `simulate` read.
 /// Problems: MW1754 the study file cannot say it: its chip, or its recomputation.

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/verbs/verbs.h"
+
+#include "app/terminal/files.h"
+#include "app/terminal/interrupt.h"
+#include "core/support/file.h"
+#include "core/support/text.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <filesystem>
+
+namespace meshwright::cli {
+
+namespace {
+
+std::string commandOf(const sim::PlanWords& words)
+{
+    std::string command = "meshwright plan " + shellQuoted(words.model) + " --on " + shellQuoted(words.machine) + " --tokens "
+        + shellQuoted(words.tokens);
+    for (const auto& [flag, value] :
+        {std::pair{"--seq", words.sequence}, {"--batch", words.batch}, {"--global-batch", words.globalBatch},
+            {"--stack", words.stack}, {"--price", words.price}, {"--deadline", words.deadline}, {"--budget", words.budget}}) {
+        if (!value.empty())
+            command += fmt::format(" {} {}", flag, shellQuoted(value));
+    }
+    return command + (words.leastChips ? " --min-gpus" : "");
+}
+
+std::string writtenAs(const sim::PlanAnswer& answer, const std::string& command, Format format)
+{
+    switch (format) {
+    case Format::Json:
+        return sim::planJson(answer);
+    case Format::Html:
+        return sim::reportHtml(sim::planReport(answer, command));
+    case Format::Markdown:
+        return sim::reportMarkdown(sim::planReport(answer, command));
+    default:
+        return sim::planText(answer);
+    }
+}
+
+bool isStudyFile(const std::string& file)
+{
+    const auto ending = std::filesystem::path(file).extension();
+    return ending == ".yaml" || ending == ".yml";
+}
+
+} // namespace
+
+int runPlan(const PlanVerbOptions& options, Output& output)
+{
+    static constexpr std::array kFormats = {Format::Text, Format::Json, Format::Html, Format::Markdown};
+    const bool isStudy = isStudyFile(options.file);
+    const auto format = formatOfFile(isStudy ? std::string() : options.file, options.formatGiven, output.format, kFormats);
+    if (!format)
+        return fail(format.error(), output);
+    if (options.timeLimit && !(*options.timeLimit > 0.0))
+        return fail({Problem{"MW1903", "--time-limit: expected a number of seconds above 0", "--time-limit 120"}}, output);
+    InterruptWatcher interrupt;
+    sim::PlanOptions choices;
+    choices.threads = static_cast<unsigned>(options.threads);
+    choices.stop = interrupt.token();
+    choices.timeLimit = options.timeLimit;
+    choices.progress = [&](const std::string& what) { output.narrate("looking at " + what); };
+    const auto answer = sim::planTraining(options.words, choices);
+    if (!answer)
+        return fail(answer.error(), output);
+    if (isStudy && !answer->study.empty()) {
+        if (const auto written = writeFileAtomically(options.file, answer->study); !written)
+            return fail(written.error(), output);
+        output.narrate(fmt::format("the study of the best plan is in {}", options.file));
+    }
+    const int written
+        = writeResult(writtenAs(*answer, commandOf(options.words), *format), isStudy ? std::string() : options.file, output);
+    if (written != kExitOk)
+        return written;
+    if (interrupt.exitCode() != 0)
+        return interrupt.exitCode();
+    return answer->fits() && answer->meets ? kExitOk : kExitInfeasible;
+}
+
+} // namespace meshwright::cli

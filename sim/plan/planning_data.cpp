@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/plan/planning_data.h"
+
+#include "core/support/file.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace meshwright::sim {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kSecondsPerDay = 86400.0;
+
+/// Reads numbers and texts, and notes what is missing.
+class Reader {
+public:
+    explicit Reader(const std::string& file)
+        : m_file(file)
+    {
+    }
+
+    const Json& object(const Json& parent, const char* field)
+    {
+        static const Json kNone = Json::object();
+        const auto found = parent.find(field);
+        if (found != parent.end() && found->is_object())
+            return *found;
+        complain(fmt::format("\"{}\" is missing", field));
+        return kNone;
+    }
+
+    const Json& list(const Json& parent, const char* field)
+    {
+        static const Json kNone = Json::array();
+        const auto found = parent.find(field);
+        if (found != parent.end() && found->is_array())
+            return *found;
+        complain(fmt::format("\"{}\" is not a list", field));
+        return kNone;
+    }
+
+    /// Above 0.
+    double number(const Json& parent, const char* field)
+    {
+        if (parent.is_object()) {
+            const auto found = parent.find(field);
+            if (found != parent.end() && found->is_number() && found->get<double>() > 0.0)
+                return found->get<double>();
+        }
+        complain(fmt::format("\"{}\" is not a number above 0", field));
+        return 1.0;
+    }
+
+    std::string text(const Json& parent, const char* field)
+    {
+        if (parent.is_object()) {
+            const auto found = parent.find(field);
+            if (found != parent.end() && found->is_string())
+                return found->get<std::string>();
+        }
+        complain(fmt::format("\"{}\" is not a text", field));
+        return {};
+    }
+
+    Problems problems;
+
+private:
+    void complain(const std::string& message)
+    {
+        problems.push_back({"MW1702", message, "use the file that comes with the program", {.file = m_file}});
+    }
+
+    std::string m_file;
+};
+
+} // namespace
+
+Result<PlanningData> PlanningData::load(const std::filesystem::path& path)
+{
+    const auto text = readFile(path);
+    if (!text)
+        return text.error();
+    return parse(*text, path.string());
+}
+
+Result<PlanningData> PlanningData::parse(std::string_view text, const std::string& file)
+{
+    const Json json = Json::parse(text.begin(), text.end(), nullptr, false);
+    if (!json.is_object())
+        return Problem{
+            "MW1702", "the planning data are not valid JSON", "use the file that comes with the program", {.file = file}};
+    Reader reader(file);
+    PlanningData data;
+    for (const Json& one : reader.list(json, "prices")) {
+        std::string source = reader.text(one, "source");
+        if (one.is_object() && one.contains("note"))
+            source += "; " + reader.text(one, "note");
+        data.m_prices.push_back({reader.text(one, "chip"),
+            {reader.number(one, "dollars_per_chip_hour"), reader.text(one, "date"), std::move(source)}});
+    }
+    const Json& failures = reader.object(json, "failures");
+    data.m_chipSecondsPerFailure = {reader.number(failures, "days") * kSecondsPerDay * reader.number(failures, "chips")
+            / reader.number(failures, "interruptions"),
+        reader.text(failures, "source")};
+    const Json& storage = reader.object(json, "checkpoints");
+    data.m_storage = {reader.number(storage, "bytes_per_s") / reader.number(storage, "chips"), reader.text(storage, "source")};
+    const Json& restart = reader.object(json, "restart");
+    data.m_restart = {reader.number(restart, "seconds"), reader.text(restart, "source")};
+    for (const Json& one : reader.list(json, "errors"))
+        data.m_errors.push_back({reader.text(one, "of"), static_cast<std::int64_t>(reader.number(one, "records")),
+            reader.number(one, "low"), reader.number(one, "high")});
+    data.m_errorsSource = reader.text(json, "errors_source");
+    if (!reader.problems.empty())
+        return std::move(reader.problems);
+    return data;
+}
+
+std::optional<ChipPrice> PlanningData::priceOf(const Chip& chip) const
+{
+    if (chip.dollarsPerHour)
+        return ChipPrice{chip.dollarsPerHour->value, {}, chip.dollarsPerHour->source};
+    const auto found = std::find_if(m_prices.begin(), m_prices.end(), [&](const Priced& one) { return one.chip == chip.key; });
+    return found == m_prices.end() ? std::nullopt : std::optional(found->price);
+}
+
+std::optional<StepErrors> PlanningData::errorsOf(const Chip& chip) const
+{
+    const char* kind = chip.chipClass == ChipClass::Tpu ? "tpu" : "gpu";
+    for (const std::string& name : {chip.key, std::string(kind)}) {
+        const auto found = std::find_if(m_errors.begin(), m_errors.end(), [&](const StepErrors& one) { return one.of == name; });
+        if (found != m_errors.end())
+            return *found;
+    }
+    return std::nullopt;
+}
+
+Goodput goodputOf(double failureSeconds, double checkpointSeconds, double restartSeconds)
+{
+    Goodput result{failureSeconds, checkpointSeconds, std::sqrt(2.0 * checkpointSeconds * failureSeconds), restartSeconds, 1.0};
+    const double written = result.intervalSeconds > 0.0 ? checkpointSeconds / result.intervalSeconds : 0.0;
+    const double lost = (restartSeconds + 0.5 * (result.intervalSeconds + checkpointSeconds)) / failureSeconds;
+    result.share = 1.0 / ((1.0 + written) * (1.0 + lost));
+    return result;
+}
+
+} // namespace meshwright::sim

@@ -1,0 +1,549 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/session/plan_training.h"
+
+#include "core/support/file.h"
+#include "core/support/resources.h"
+#include "core/support/text.h"
+#include "core/support/timed_stop.h"
+#include "sim/hardware/hardware_name.h"
+#include "sim/plan/changed_hardware.h"
+#include "sim/search/plan_trials.h"
+#include "sim/search/search_limits.h"
+#include "sim/search/transformer_search.h"
+#include "sim/session/search_study.h"
+#include "sim/session/study_machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace meshwright::sim {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kTried = 6; ///< layouts for the best plan and its alternatives
+constexpr std::size_t kTriedForSize = 3;
+constexpr std::size_t kAlternatives = 3;
+constexpr double kPlansShare = 0.6; ///< of the time
+constexpr double kSizesShare = 0.5;
+constexpr double kStateBytes = 12.0; ///< of a parameter in a checkpoint: itself and Adam's two moments, each in f32
+constexpr std::int64_t kUsualBatch = std::int64_t{4} << 20; ///< tokens: what Llama 3 began with (arXiv:2407.21783, section 3.4.1)
+constexpr double kMostTokens = 1e18;
+
+/// A number with a unit in thousands: `15T`, `1.5e12`, `300B`. Nothing for anything else, or outside of 0 (exclusive) to `most`.
+std::optional<double> decimalCount(std::string_view text, double most)
+{
+    double unit = 1.0;
+    if (!text.empty()) {
+        for (const auto& [letters, value] : {std::pair{"kK", 1e3}, {"mM", 1e6}, {"gGbB", 1e9}, {"tT", 1e12}}) {
+            if (std::string_view(letters).find(text.back()) != std::string_view::npos)
+                unit = value;
+        }
+        if (unit != 1.0)
+            text.remove_suffix(1);
+    }
+    const auto number = parseNumber(text);
+    if (!number || !(*number > 0.0) || *number * unit > most)
+        return std::nullopt;
+    return *number * unit;
+}
+
+/// Days of `30d`, `36h`, `4w`.
+std::optional<double> daysOf(std::string_view text)
+{
+    double unit = 1.0;
+    if (!text.empty()) {
+        if (text.back() == 'h')
+            unit = 1.0 / 24.0;
+        else if (text.back() == 'w')
+            unit = 7.0;
+        else if (text.back() != 'd')
+            return std::nullopt;
+        text.remove_suffix(1);
+    }
+    const auto number = parseNumber(text);
+    return number && *number > 0.0 && *number <= 1e6 ? std::optional(*number * unit) : std::nullopt;
+}
+
+/// What was asked for, read.
+struct Wish {
+    double tokens = 0.0;
+    std::optional<double> days = {};
+    std::optional<double> dollars = {};
+    bool leastChips = false;
+
+    bool isOfSize() const { return days || dollars || leastChips; }
+};
+
+Result<Wish> wishOf(const PlanWords& words)
+{
+    Problems problems;
+    Wish wish;
+    wish.leastChips = words.leastChips;
+    const auto refuse = [&](const char* flag, const std::string& text, const char* what, const char* fix) {
+        problems.push_back({"MW1943", fmt::format("{}: \"{}\" is not {}", flag, text, what), fix});
+    };
+    if (const auto tokens = decimalCount(words.tokens, kMostTokens))
+        wish.tokens = *tokens;
+    else
+        refuse("--tokens", words.tokens, "a number of tokens above 0 and up to 10^18",
+            "write 15T, 300B or 1.5e12: of the whole training, in thousands");
+    if (!words.deadline.empty()) {
+        wish.days = daysOf(words.deadline);
+        if (!wish.days)
+            refuse("--deadline", words.deadline, "a time above 0", "write 30d, 36h or 4w");
+    }
+    if (!words.budget.empty()) {
+        const std::string_view text = words.budget;
+        wish.dollars = decimalCount(text.starts_with('$') ? text.substr(1) : text, 1e15);
+        if (!wish.dollars)
+            refuse("--budget", words.budget, "an amount of dollars above 0", "write 2M or 500k");
+    }
+    if (!problems.empty())
+        return problems;
+    return wish;
+}
+
+std::string wishText(const Wish& wish)
+{
+    std::vector<std::string> parts;
+    if (wish.days)
+        parts.push_back("in " + formatDays(*wish.days));
+    if (wish.dollars)
+        parts.push_back("for " + formatDollars(*wish.dollars));
+    if (parts.empty() && wish.leastChips)
+        parts.emplace_back("on as few chips as it fits");
+    return join(parts, " and ");
+}
+
+class Planner {
+public:
+    Planner(const PlanWords& words, const PlanOptions& options, const Wish& wish, std::vector<FixedChoice> fixed,
+        std::string catalogueText, Catalogue catalogue, const Calibration& calibration, PlanningData data)
+        : m_words(words)
+        , m_options(options)
+        , m_wish(wish)
+        , m_fixed(std::move(fixed))
+        , m_catalogueText(std::move(catalogueText))
+        , m_catalogue(std::move(catalogue))
+        , m_calibration(calibration)
+        , m_data(std::move(data))
+    {
+    }
+
+    Result<PlanAnswer> run();
+
+private:
+    /// What a search and its simulations get of the time that is left.
+    struct Turn {
+        double share = 1.0;
+        std::size_t top = 1;
+    };
+
+    double secondsLeft() const
+    {
+        return std::chrono::duration<double>(Clock::now() - m_start).count() * -1.0 + m_options.timeLimit.value_or(kInfinite);
+    }
+    SearchWords searchWords() const;
+    Result<SearchMachine> machineOfChips(const Catalogue& catalogue, std::optional<std::int64_t> chips);
+    SearchResult searched(const SearchWork& work, const SearchMachine& machine, const Catalogue& catalogue,
+        const std::vector<FixedChoice>& fixed, const Turn& turn);
+    TrainingTime timeOf(const SearchWork& work, const FoundPlan& plan) const;
+    double tokensPerStep(const SearchWork& work) const
+    {
+        return static_cast<double>(work.globalBatch) * static_cast<double>(work.sequence);
+    }
+    Result<SearchMachine> chosenSize();
+    void addPlans(const SearchMachine& machine);
+    void addRange(const SearchMachine& machine);
+    void addChanges(const SearchMachine& machine);
+    void addChange(PlanChange change, const SearchWork& work, const SearchMachine& machine, const Catalogue& catalogue,
+        const std::vector<FixedChoice>& fixed, bool keepsPlan);
+    void say(const std::string& what) const
+    {
+        if (m_options.progress)
+            m_options.progress(what);
+    }
+
+    const PlanWords& m_words;
+    const PlanOptions& m_options;
+    const Wish& m_wish;
+    std::vector<FixedChoice> m_fixed;
+    std::string m_catalogueText;
+    Catalogue m_catalogue;
+    const Calibration& m_calibration;
+    PlanningData m_data;
+    Clock::time_point m_start = Clock::now();
+    SearchWork m_work;
+    PlanAnswer m_answer;
+    std::size_t m_changesLeft = 0;
+};
+
+SearchWords Planner::searchWords() const
+{
+    SearchWords words;
+    words.model = m_words.model;
+    words.hardware = {m_words.machine};
+    words.sequence = m_words.sequence;
+    words.tokens = m_words.batch;
+    words.globalBatch = m_words.globalBatch;
+    words.format = m_words.format;
+    words.recipe = m_words.recipe;
+    words.stack = m_words.stack;
+    if (!m_words.price.empty())
+        words.prices = {m_words.price};
+    if (words.tokens.empty() && words.globalBatch.empty()) {
+        const auto sequence = parseCount(words.sequence.empty() ? "4k" : words.sequence, "--seq");
+        words.globalBatch = std::to_string(sequence ? std::max<std::int64_t>(1, kUsualBatch / *sequence) : 1);
+    }
+    return words;
+}
+
+/// The machine of the command line, with so many chips where it does not say how many.
+Result<SearchMachine> Planner::machineOfChips(const Catalogue& catalogue, std::optional<std::int64_t> chips)
+{
+    SearchWords words = searchWords();
+    if (chips)
+        words.chips = std::to_string(*chips);
+    std::vector<std::string> notes;
+    const auto machines = machinesOf(words, catalogue, m_calibration, notes);
+    if (!machines)
+        return machines.error();
+    for (std::string& note : notes) {
+        if (std::find(m_answer.notes.begin(), m_answer.notes.end(), note) == m_answer.notes.end())
+            m_answer.notes.push_back(std::move(note));
+    }
+    SearchMachine machine = machines->front();
+    if (const auto good = checkFormat(machine.chip, m_work.format); !good)
+        return good.error();
+    return machine;
+}
+
+SearchResult Planner::searched(const SearchWork& work, const SearchMachine& machine, const Catalogue& catalogue,
+    const std::vector<FixedChoice>& fixed, const Turn& turn)
+{
+    std::optional<double> seconds;
+    if (m_options.timeLimit)
+        seconds = std::max(0.0, turn.share * secondsLeft());
+    const TimedStop stop(m_options.stop, seconds);
+    SearchOptions options;
+    options.top = turn.top;
+    options.threads = m_options.threads;
+    options.stop = stop.token();
+    options.simulate = planSimulator(work, catalogue, options.stop);
+    if (seconds)
+        options.deadline
+            = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(*seconds, 1e9)));
+    SearchResult result = searchTransformer(work, {machine}, fixed, options, largerMachines(machine, catalogue, m_calibration));
+    m_answer.simulated += result.simulated;
+    return result;
+}
+
+TrainingTime Planner::timeOf(const SearchWork& work, const FoundPlan& plan) const
+{
+    return trainingTimeOf(plan, tokensPerStep(work), m_wish.tokens, kStateBytes * m_answer.parameters, m_data, m_answer.price);
+}
+
+/// The size that the wish asks for; where none meets it, the one that comes nearest. Fills the table of sizes.
+Result<SearchMachine> Planner::chosenSize()
+{
+    const auto named = readMachineName(m_catalogue, m_words.machine);
+    if (!named)
+        return named.error();
+    const Chip& chip = *named->match.chip;
+    const std::int64_t unit = chip.instanceChips;
+    std::optional<SearchMachine> best;
+    std::optional<std::size_t> bestRow;
+    std::size_t left = 12; // sizes that may still be looked at share the time
+    Problems refused;
+    for (std::int64_t chips = unit; chips <= kMostChips; chips *= 2) {
+        auto machine = machineOfChips(m_catalogue, chips);
+        if (!machine) {
+            if (best || !m_answer.sizes.empty()) // larger than the largest slice
+                break;
+            return machine.error();
+        }
+        const double usable = chip.hbmBytes ? chip.hbmBytes->value * static_cast<double>(chips) : kInfinite;
+        if (kStateBytes * m_answer.parameters > usable)
+            continue;
+        ClusterSize size{machine->name, chips};
+        const auto rate = matmulRate(chip, m_work.format);
+        const double least = rate ? 6.0 * m_answer.activeParameters * m_wish.tokens
+                / (rate->flopsPerSecond * static_cast<double>(chips * chip.devicesPerChip)) / 86400.0
+                                  : 0.0;
+        if (m_wish.days && least > *m_wish.days) {
+            size.verdict = fmt::format("{} at the peak of the chips", formatDays(least));
+            m_answer.sizes.push_back(std::move(size));
+            continue;
+        }
+        if (m_options.stop.stop_requested() || (m_options.timeLimit && secondsLeft() <= 0.0))
+            break;
+        say(machine->name);
+        const SearchResult result = searched(m_work, *machine, m_catalogue, m_fixed,
+            {kSizesShare / static_cast<double>(std::max<std::size_t>(2, left--)), kTriedForSize});
+        if (result.plans.empty() || !result.plans.front().fits) {
+            size.verdict = "no plan fits";
+            m_answer.sizes.push_back(std::move(size));
+            continue;
+        }
+        size.plan = result.plans.front();
+        size.time = timeOf(m_work, *size.plan);
+        const bool inTime = !m_wish.days || size.time.days <= *m_wish.days;
+        const bool inBudget = !m_wish.dollars || (size.time.dollars && *size.time.dollars <= *m_wish.dollars);
+        size.verdict = inTime && inBudget ? "meets it" : !inTime ? "too slow" : "too expensive";
+        const bool meets = inTime && inBudget;
+        m_answer.sizes.push_back(size);
+        // The cheapest in time is the smallest; for money alone more chips are quicker.
+        const bool isBetter = !bestRow || (meets && (m_answer.sizes[*bestRow].verdict != "meets it" || !m_wish.days))
+            || (!meets && m_answer.sizes[*bestRow].verdict != "meets it" && m_wish.days
+                && size.time.days < m_answer.sizes[*bestRow].time.days);
+        if (isBetter) {
+            bestRow = m_answer.sizes.size() - 1;
+            best = *std::move(machine);
+        }
+        if (meets && (m_wish.days || !m_wish.dollars))
+            break;
+        if (!inBudget && (inTime || !m_wish.days))
+            break;
+    }
+    if (!best) { // the last that was looked at tells what is missing
+        m_answer.meets = false;
+        const std::int64_t chips = m_answer.sizes.empty() ? unit : m_answer.sizes.back().chips;
+        return machineOfChips(m_catalogue, chips);
+    }
+    m_answer.sizes[*bestRow].chosen = true;
+    m_answer.meets = m_answer.sizes[*bestRow].verdict == "meets it";
+    return *std::move(best);
+}
+
+/// The best plan, and the nearest of other kinds.
+void Planner::addPlans(const SearchMachine& machine)
+{
+    say("plans");
+    SearchResult result = searched(m_work, machine, m_catalogue, m_fixed, {kPlansShare, kTried});
+    m_answer.changesThatFit = !result.whyNone.empty() ? result.whyNone : result.changes;
+    for (const std::string& why : result.notSimulated)
+        m_answer.notSimulated.push_back(why);
+    for (FoundPlan& plan : result.plans) {
+        const bool isNew = std::none_of(
+            m_answer.plans.begin(), m_answer.plans.end(), [&](const FoundPlan& one) { return one.kind == plan.kind; });
+        if (isNew && m_answer.plans.size() <= kAlternatives)
+            m_answer.plans.push_back(std::move(plan));
+    }
+    if (!m_answer.fits())
+        return;
+    m_answer.time = timeOf(m_work, m_answer.plans.front());
+    addRange(machine);
+    if (auto text = studyText(m_answer.plans.front(), m_work, machine))
+        m_answer.study = *std::move(text);
+    if (!m_answer.sizes.empty() || !m_wish.isOfSize())
+        return;
+    m_answer.meets = (!m_wish.days || m_answer.time.days <= *m_wish.days)
+        && (!m_wish.dollars || (m_answer.time.dollars && *m_answer.time.dollars <= *m_wish.dollars));
+}
+
+/// Published runs were compared with the estimate; what the simulation adds to it may be real.
+void Planner::addRange(const SearchMachine& machine)
+{
+    const auto errors = m_data.errorsOf(machine.chip);
+    if (!errors)
+        return;
+    const FoundPlan& best = m_answer.plans.front();
+    const double days = m_answer.time.days;
+    const double estimated = days * best.modelSeconds / m_answer.time.stepSeconds;
+    m_answer.daysLow = errors->low * std::min(days, estimated);
+    m_answer.daysHigh = errors->high * std::max(days, estimated);
+    m_answer.rangeFrom
+        = fmt::format("{} published runs on {} took {:.2f} to {:.2f} of their estimates, which for this plan is {} a step; "
+                      "simulated programs have not been compared with them",
+            errors->records,
+            errors->of == machine.chip.key ? machine.chip.name
+                : errors->of == "tpu"      ? "TPUs"
+                                           : "GPUs",
+            errors->low, errors->high, formatSeconds(best.modelSeconds));
+    m_answer.reliability.push_back("range: " + m_data.errorsSource());
+}
+
+void Planner::addChange(PlanChange change, const SearchWork& work, const SearchMachine& machine, const Catalogue& catalogue,
+    const std::vector<FixedChoice>& fixed, bool keepsPlan)
+{
+    say(change.what);
+    const double share = 1.0 / static_cast<double>(std::max<std::size_t>(1, m_changesLeft--));
+    const FoundPlan& best = m_answer.plans.front();
+    const SearchResult result = searched(work, machine, catalogue, fixed, {share, 1});
+    if (!result.plans.empty() && result.plans.front().fits && result.plans.front().simulatedSeconds)
+        change.plan = result.plans.front();
+    else
+        change.whyNot = !result.notSimulated.empty() ? result.notSimulated.front()
+            : result.plans.empty()
+            ? std::string("no legal layout")
+            : "does not fit: " + (result.plans.front().why.empty() ? std::string{} : result.plans.front().why.front());
+    if (keepsPlan && best.simulatedSeconds) { // the best plan may still be the best
+        std::string whyNot;
+        if (auto trial = planSimulator(work, catalogue, m_options.stop)(best, machine, whyNot)) {
+            ++m_answer.simulated;
+            if (trial->fits && (!change.plan || trial->seconds < *change.plan->simulatedSeconds)) {
+                FoundPlan same = best;
+                same.why.clear();
+                takeTrial(same, *std::move(trial));
+                change.plan = std::move(same);
+                change.whyNot.clear();
+            }
+        }
+    }
+    if (change.plan) {
+        change.tokensPerSecond = tokensPerStep(work) / *change.plan->simulatedSeconds;
+        change.gain = change.tokensPerSecond / m_answer.time.tokensPerSecond - 1.0;
+    }
+    m_answer.changes.push_back(std::move(change));
+}
+
+/// What else could be, each with the axes of the best plan and all the rest free.
+void Planner::addChanges(const SearchMachine& machine)
+{
+    const FoundPlan best = m_answer.plans.front();
+    std::vector<FixedChoice> fixed = m_fixed;
+    const auto fix = [&](const std::string& name, std::int64_t value) {
+        if (std::none_of(fixed.begin(), fixed.end(), [&](const FixedChoice& choice) { return choice.name == name; }))
+            fixed.push_back({name, std::to_string(value)});
+    };
+    for (const char* name : {"pipeline", "tensor", "context", "expert"}) {
+        const auto axis = std::find_if(best.mesh.begin(), best.mesh.end(), [&](const MeshAxis& one) { return one.name == name; });
+        fix(name, axis == best.mesh.end() ? 1 : axis->size);
+    }
+    fix("zero", best.zeroStage);
+    const bool isTpu = machine.chip.chipClass == ChipClass::Tpu;
+    const bool manyHosts = isTpu || machine.chips > machine.chip.fastDomain.value_or(8);
+    std::vector<std::string> policies;
+    for (const char* policy : {"none", isTpu ? "minimal" : "selective", "full"}) {
+        if (policy != best.recompute)
+            policies.emplace_back(policy);
+    }
+    const bool recomputes
+        = std::none_of(m_fixed.begin(), m_fixed.end(), [](const FixedChoice& one) { return one.name == "recompute"; });
+    const bool halves = m_work.globalBatch % 2 == 0;
+    m_changesLeft = 1 + (recomputes ? policies.size() : 0) + (halves ? 2 : 1) + (manyHosts ? 2 : 0);
+
+    const auto hardware = [&](std::string what, const char* kind, ChangedPart part, double factor) {
+        const auto catalogue = changedCatalogue(m_catalogueText, machine.chip, part, factor);
+        if (!catalogue)
+            return;
+        const auto changed = machineOfChips(*catalogue, m_answer.sizes.empty() ? std::nullopt : std::optional(machine.chips));
+        if (changed)
+            addChange({std::move(what), kind}, m_work, *changed, *catalogue, fixed, true);
+    };
+    hardware(
+        fmt::format("{} a device instead of {}", formatBytes(kMoreMemory * best.capacityBytes), formatBytes(best.capacityBytes)),
+        "memory", ChangedPart::Memory, kMoreMemory);
+    for (const std::string& policy : recomputes ? policies : std::vector<std::string>{}) {
+        std::vector<FixedChoice> other = fixed;
+        other.push_back({"recompute", policy});
+        addChange({fmt::format("recompute={} instead of {}", policy, best.recompute), "recompute"}, m_work, machine, m_catalogue,
+            other, false);
+    }
+    SearchWork batch = m_work;
+    batch.globalBatch = 2 * m_work.globalBatch;
+    addChange(
+        {fmt::format("{} sequences a step", formatWhole(batch.globalBatch)), "batch"}, batch, machine, m_catalogue, fixed, false);
+    if (halves) {
+        batch.globalBatch = m_work.globalBatch / 2;
+        addChange({fmt::format("{} sequences a step", formatWhole(batch.globalBatch)), "batch"}, batch, machine, m_catalogue,
+            fixed, false);
+    }
+    if (manyHosts) {
+        const std::string network = isTpu ? "links between chips" : "network between hosts";
+        hardware("twice the " + network, "network", ChangedPart::Network, 2.0);
+        hardware("half the " + network, "network", ChangedPart::Network, 0.5);
+    }
+}
+
+Result<PlanAnswer> Planner::run()
+{
+    Problems problems;
+    auto work = workOf(searchWords(), &m_answer.notes);
+    if (!work)
+        append(problems, work.error());
+    const auto named = readMachineName(m_catalogue, m_words.machine);
+    const bool hasNumber = named && named->chips && named->chip != m_words.machine; // an instance's name alone is one of it
+    if (!named)
+        append(problems, named.error());
+    else if (!named->chips && !m_wish.isOfSize())
+        problems.push_back({"MW1944", fmt::format("\"{}\" does not say how many chips", m_words.machine),
+            fmt::format("write --on 64x{}, or let a size be found: --deadline 30d, --budget 2M, --min-gpus", m_words.machine)});
+    else if (hasNumber && m_wish.leastChips)
+        problems.push_back({"MW1944", fmt::format("--min-gpus looks for the number of chips that \"{}\" states", m_words.machine),
+            fmt::format("write --on {}", named->chip)});
+    if (!problems.empty())
+        return problems;
+    m_work = *std::move(work);
+    const ParameterCounts counts = parameterCounts(m_work.model);
+    m_answer.model = m_work.model.name;
+    m_answer.parameters = static_cast<double>(counts.total);
+    m_answer.activeParameters = static_cast<double>(counts.active);
+    m_answer.tokens = m_wish.tokens;
+    m_answer.sequence = m_work.sequence;
+    m_answer.globalBatch = m_work.globalBatch;
+    m_answer.wanted = wishText(m_wish);
+    m_answer.price = m_data.priceOf(*named->match.chip);
+    if (const auto price = parseNumber(m_words.price); price && *price >= 0.0)
+        m_answer.price = ChipPrice{*price, {}, "the command line"};
+    if (m_wish.dollars && !m_answer.price)
+        return Problem{"MW1944", fmt::format("no price of {} is known for a budget", named->match.chip->name),
+            "give dollars an hour for a chip: --price 2.50"};
+    const auto machine = m_wish.isOfSize() && !hasNumber ? chosenSize() : machineOfChips(m_catalogue, std::nullopt);
+    if (!machine)
+        return machine.error();
+    m_answer.cluster = machine->name;
+    m_answer.chip = machine->chip.name;
+    m_answer.chips = machine->chips;
+    m_answer.reliability = {"failures: " + m_data.chipSecondsPerFailure().source,
+        "writing checkpoints: " + m_data.storageBytesPerSecond().source, "starting again: " + m_data.restartSeconds().source};
+    m_answer.assumptions = {"failures are as frequent for each chip, and storage as fast, as in the run above",
+        "a checkpoint holds parameters and Adam's two moments in f32: 12 bytes a parameter",
+        fmt::format("{}: {} tokens a step{}", "batch", formatWhole(m_work.globalBatch * m_work.sequence),
+            m_words.batch.empty() && m_words.globalBatch.empty()
+                ? ", about what Llama 3 began with (arXiv:2407.21783); --batch gives another"
+                : "")};
+    addPlans(*machine);
+    if (m_answer.fits())
+        addChanges(*machine);
+    m_answer.wallSeconds = std::chrono::duration<double>(Clock::now() - m_start).count();
+    return std::move(m_answer);
+}
+
+} // namespace
+
+Result<PlanAnswer> planTraining(const PlanWords& words, const PlanOptions& options)
+{
+    Problems problems;
+    const auto wish = wishOf(words);
+    if (!wish)
+        append(problems, wish.error());
+    auto fixed = parseFixed(words.fixed);
+    if (!fixed)
+        append(problems, fixed.error());
+    const std::filesystem::path folder = resourcesDirectory() / "hardware";
+    auto text = readFile(folder / "catalogue.json");
+    if (!text)
+        return text.error();
+    auto catalogue = Catalogue::parse(*text, (folder / "catalogue.json").string());
+    if (!catalogue)
+        return catalogue.error();
+    auto data = PlanningData::load(folder / "planning.json");
+    if (!data)
+        return data.error();
+    const Result<Calibration>& calibration = defaultCalibration();
+    if (!calibration)
+        return calibration.error();
+    if (!problems.empty())
+        return problems;
+    return Planner(
+        words, options, *wish, *std::move(fixed), *std::move(text), *std::move(catalogue), *calibration, *std::move(data))
+        .run();
+}
+
+} // namespace meshwright::sim

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/support/resources.h"
+#include "sim/plan/changed_hardware.h"
+#include "sim/plan/plan_answer.h"
+#include "tests/test_class.h"
+#include "tests/values.h"
+
+#include "core/support/file.h"
+
+#include <cmath>
+
+namespace tst_planning {
+
+using namespace meshwright;
+using namespace meshwright::sim;
+using namespace meshwright::tests;
+
+/// Time, money and failures of a training.
+class TestPlanning : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void intervalIsBest();
+    void dataThatComeAlong();
+    void damagedData();
+    void changedFigures();
+    void timeAndMoney();
+};
+
+/// No other interval leaves more of the time, by more than first order says.
+void TestPlanning::intervalIsBest()
+{
+    const Goodput best = goodputOf(10'000.0, 60.0, 600.0);
+    QCOMPARE(best.intervalSeconds, std::sqrt(2.0 * 60.0 * 10'000.0));
+    const auto share = [](double t) { return 1.0 / ((1.0 + 60.0 / t) * (1.0 + (600.0 + 0.5 * (t + 60.0)) / 10'000.0)); };
+    QCOMPARE(best.share, share(best.intervalSeconds));
+    for (const double factor : {0.5, 0.8, 1.25, 2.0})
+        QVERIFY(share(factor * best.intervalSeconds) < best.share);
+    QCOMPARE(goodputOf(1000.0, 0.0, 0.0).share, 1.0);
+}
+
+void TestPlanning::dataThatComeAlong()
+{
+    const PlanningData data = valueOf(PlanningData::load(resourcesDirectory() / "hardware/planning.json"));
+    const Catalogue catalogue = valueOf(Catalogue::load(resourcesDirectory() / "hardware/catalogue.json"));
+    const Chip& h100 = *valueOf(catalogue.find("h100")).chip;
+    QVERIFY(data.priceOf(h100));
+    QVERIFY(!data.priceOf(h100)->date.empty() && !data.priceOf(h100)->source.empty());
+    QVERIFY(!data.priceOf(*valueOf(catalogue.find("v2")).chip)); // none is made up
+    QCOMPARE(data.errorsOf(h100)->of, h100.key);
+    QCOMPARE(data.errorsOf(*valueOf(catalogue.find("mi300x")).chip)->of, std::string("gpu"));
+    // 16,384 chips fail every three hours (arXiv:2407.21783).
+    QVERIFY(std::abs(data.chipSecondsPerFailure().value / 16384.0 / 3600.0 - 3.09) < 0.01);
+}
+
+void TestPlanning::damagedData()
+{
+    QCOMPARE(PlanningData::parse("[", "x.json").error().front().id, std::string("MW1702"));
+    const auto missing = PlanningData::parse(R"({"prices": [{"chip": "a", "dollars_per_chip_hour": -1}]})", "x.json");
+    QVERIFY(missing.error().size() > 5);
+    for (const Problem& problem : missing.error())
+        QCOMPARE(problem.id, std::string("MW1702"));
+}
+
+void TestPlanning::changedFigures()
+{
+    const std::string text = valueOf(readFile(resourcesDirectory() / "hardware/catalogue.json"));
+    const Catalogue catalogue = valueOf(Catalogue::parse(text, "catalogue.json"));
+    for (const char* name : {"h100", "p5.48xlarge"}) {
+        const Chip& chip = *valueOf(catalogue.find(name)).chip;
+        const Catalogue network = valueOf(changedCatalogue(text, chip, ChangedPart::Network, 2.0));
+        const Chip& faster = *valueOf(network.find(name)).chip;
+        QCOMPARE(faster.nicBytesPerSecond->value, 2.0 * chip.nicBytesPerSecond->value);
+        QCOMPARE(faster.hbmBytes->value, chip.hbmBytes->value);
+        const Catalogue memory = valueOf(changedCatalogue(text, chip, ChangedPart::Memory, 1.25));
+        QCOMPARE(valueOf(memory.find(name)).chip->hbmBytes->value, 1.25 * chip.hbmBytes->value);
+    }
+    const Chip& v5e = *valueOf(catalogue.find("v5e")).chip;
+    const Catalogue links = valueOf(changedCatalogue(text, v5e, ChangedPart::Network, 0.5));
+    QCOMPARE(valueOf(links.find("v5e")).chip->interconnect.linkBytesPerSecond->value,
+        0.5 * v5e.interconnect.linkBytesPerSecond->value);
+}
+
+void TestPlanning::timeAndMoney()
+{
+    const PlanningData data = valueOf(PlanningData::load(resourcesDirectory() / "hardware/planning.json"));
+    FoundPlan plan;
+    plan.chips = 512;
+    plan.simulatedSeconds = 2.0;
+    const TrainingTime time = trainingTimeOf(plan, 4e6, 4e12, 12.0 * 8e9, data, ChipPrice{2.0, {}, "own"});
+    QCOMPARE(time.tokensPerSecond, 2e6);
+    QVERIFY(std::abs(time.days * time.goodput.share - 2e6 / 86400.0) < 1e-9);
+    QVERIFY(std::abs(*time.dollars - time.days * 24.0 * 512.0 * 2.0) < 1e-6);
+    QVERIFY(time.goodput.share > 0.9 && time.goodput.share < 1.0);
+    QVERIFY(!trainingTimeOf(plan, 4e6, 4e12, 1e9, data, std::nullopt).dollars);
+    QCOMPARE(formatDollars(2.5e6), std::string("$2.50 M"));
+    QCOMPARE(formatDays(0.5), std::string("12.0 hours"));
+}
+
+MESHWRIGHT_TEST(TestPlanning)
+
+} // namespace tst_planning
+
+#include "tst_planning.moc"
