@@ -23,7 +23,7 @@ namespace meshwright::sim {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::size_t kTried = 6; ///< layouts for the best plan and its alternatives
 constexpr std::size_t kTriedForSize = 3;
@@ -120,6 +120,14 @@ std::string wishText(const Wish& wish)
     return join(parts, " and ");
 }
 
+PlanChange changeOf(std::string what, const char* kind)
+{
+    PlanChange change;
+    change.what = std::move(what);
+    change.kind = kind;
+    return change;
+}
+
 class Planner {
 public:
     Planner(const PlanWords& words, const PlanOptions& options, const Wish& wish, std::vector<FixedChoice> fixed,
@@ -146,7 +154,8 @@ private:
 
     double secondsLeft() const
     {
-        return std::chrono::duration<double>(Clock::now() - m_start).count() * -1.0 + m_options.timeLimit.value_or(kInfinite);
+        return std::chrono::duration<double>(SteadyClock::now() - m_start).count() * -1.0
+            + m_options.timeLimit.value_or(kInfinite);
     }
     SearchWords searchWords() const;
     Result<SearchMachine> machineOfChips(const Catalogue& catalogue, std::optional<std::int64_t> chips);
@@ -177,7 +186,7 @@ private:
     Catalogue m_catalogue;
     const Calibration& m_calibration;
     PlanningData m_data;
-    Clock::time_point m_start = Clock::now();
+    SteadyClock::time_point m_start = SteadyClock::now();
     SearchWork m_work;
     PlanAnswer m_answer;
     std::size_t m_changesLeft = 0;
@@ -236,8 +245,8 @@ SearchResult Planner::searched(const SearchWork& work, const SearchMachine& mach
     options.stop = stop.token();
     options.simulate = planSimulator(work, catalogue, options.stop);
     if (seconds)
-        options.deadline
-            = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(*seconds, 1e9)));
+        options.deadline = SteadyClock::now()
+            + std::chrono::duration_cast<SteadyClock::duration>(std::chrono::duration<double>(std::min(*seconds, 1e9)));
     SearchResult result = searchTransformer(work, {machine}, fixed, options, largerMachines(machine, catalogue, m_calibration));
     m_answer.simulated += result.simulated;
     return result;
@@ -270,7 +279,9 @@ Result<SearchMachine> Planner::chosenSize()
         const double usable = chip.hbmBytes ? chip.hbmBytes->value * static_cast<double>(chips) : kInfinite;
         if (kStateBytes * m_answer.parameters > usable)
             continue;
-        ClusterSize size{machine->name, chips};
+        ClusterSize size;
+        size.cluster = machine->name;
+        size.chips = chips;
         const auto rate = matmulRate(chip, m_work.format);
         const double least = rate ? 6.0 * m_answer.activeParameters * m_wish.tokens
                 / (rate->flopsPerSecond * static_cast<double>(chips * chip.devicesPerChip)) / 86400.0
@@ -434,7 +445,7 @@ void Planner::addChanges(const SearchMachine& machine)
             return;
         const auto changed = machineOfChips(*catalogue, m_answer.sizes.empty() ? std::nullopt : std::optional(machine.chips));
         if (changed)
-            addChange({std::move(what), kind}, m_work, *changed, *catalogue, fixed, true);
+            addChange(changeOf(std::move(what), kind), m_work, *changed, *catalogue, fixed, true);
     };
     hardware(
         fmt::format("{} a device instead of {}", formatBytes(kMoreMemory * best.capacityBytes), formatBytes(best.capacityBytes)),
@@ -442,8 +453,8 @@ void Planner::addChanges(const SearchMachine& machine)
     for (const std::string& policy : recomputes ? policies : std::vector<std::string>{}) {
         std::vector<FixedChoice> other = fixed;
         other.push_back({"recompute", policy});
-        addChange({fmt::format("recompute={} instead of {}", policy, best.recompute), "recompute"}, m_work, machine, m_catalogue,
-            other, false);
+        addChange(changeOf(fmt::format("recompute={} instead of {}", policy, best.recompute), "recompute"), m_work, machine,
+            m_catalogue, other, false);
     }
     SearchWork batch = m_work;
     batch.globalBatch = 2 * m_work.globalBatch;
@@ -451,8 +462,8 @@ void Planner::addChanges(const SearchMachine& machine)
         {fmt::format("{} sequences a step", formatWhole(batch.globalBatch)), "batch"}, batch, machine, m_catalogue, fixed, false);
     if (halves) {
         batch.globalBatch = m_work.globalBatch / 2;
-        addChange({fmt::format("{} sequences a step", formatWhole(batch.globalBatch)), "batch"}, batch, machine, m_catalogue,
-            fixed, false);
+        addChange(changeOf(fmt::format("{} sequences a step", formatWhole(batch.globalBatch)), "batch"), batch, machine,
+            m_catalogue, fixed, false);
     }
     if (manyHosts) {
         const std::string network = isTpu ? "links between chips" : "network between hosts";
@@ -511,7 +522,7 @@ Result<PlanAnswer> Planner::run()
     addPlans(*machine);
     if (m_answer.fits())
         addChanges(*machine);
-    m_answer.wallSeconds = std::chrono::duration<double>(Clock::now() - m_start).count();
+    m_answer.wallSeconds = std::chrono::duration<double>(SteadyClock::now() - m_start).count();
     return std::move(m_answer);
 }
 
