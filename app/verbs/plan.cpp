@@ -68,15 +68,19 @@ int runPlan(const PlanVerbOptions& options, Output& output)
     const auto answer = sim::planTraining(options.words, choices);
     if (!answer)
         return fail(answer.error(), output);
+    Problems unwritten; // what was found is shown all the same
     if (isStudy && !answer->study.empty()) {
-        if (const auto written = writeFileAtomically(options.file, answer->study); !written)
-            return fail(written.error(), output);
-        output.narrate(fmt::format("the study of the best plan is in {}", options.file));
+        if (const auto file = writeFileAtomically(options.file, answer->study); !file)
+            unwritten = file.error();
+        else
+            output.narrate(fmt::format("the study of the best plan is in {}", options.file));
     }
     const int written
         = writeResult(writtenAs(*answer, commandOf(options.words), *format), isStudy ? std::string() : options.file, output);
     if (written != kExitOk)
         return written;
+    if (!unwritten.empty())
+        return failAfterResult(unwritten, output);
     if (interrupt.exitCode() != 0)
         return interrupt.exitCode();
     return answer->fits() && answer->meets ? kExitOk : kExitInfeasible;

@@ -16,8 +16,8 @@ _meshwright() {
         *:--color) words="auto always never" ;;
         *:--fidelity) words="closed fluid message" ;;
         *:--engine) words="auto threads fibers" ;;
-        *:--hw | *:--base) words=$("${COMP_WORDS[0]}" list hardware 2>/dev/null | awk -F '  +' 'NF > 1 && $1 !~ / |^chip$|^machine$/ { print $1 }') ;;
-        *:--model) words=$("${COMP_WORDS[0]}" list models 2>/dev/null | awk 'NR > 1 { print $1 }') ;;
+        *:--hw | *:--on | *:--base) words=$("${COMP_WORDS[0]}" list hardware 2>/dev/null | awk -F '  +' 'NF > 1 && $1 !~ / |^chip$|^machine$/ { print $1 }') ;;
+        *:--model | plan:plan) words=$("${COMP_WORDS[0]}" list models 2>/dev/null | awk 'NR > 1 { print $1 }') ;;
         list:list) words=$(_meshwright_help list | sed -n 's/^  WHAT *//p' | sed 's/,//g; s/ or / /') ;;
         *) [[ $word == -* ]] && words=$(_meshwright_help "$verb" | grep -oE '^  (-[a-z],)?--[a-z-]+' | grep -oE '\-\-[a-z-]+') ;;
         esac

@@ -176,15 +176,17 @@ void Trials::simulate(Try& one)
     one.isSettled = one.plan.fits;
 }
 
-/// The quickest of the group with so much less memory as was missing.
+/// The quickest of the group with so much less memory as was missing, or else the one that needs least.
 void Trials::takeLess(Try& one)
 {
     double needed = 0.0;
     for (const NamedShare& share : one.plan.memory)
         needed += share.amount;
     one.limitBytes = std::min(one.limitBytes, one.estimated.bytes) * std::min(0.999, one.plan.capacityBytes / needed);
-    const auto less = one.field->explorer->best(one.group, one.limitBytes);
-    if (!less) {
+    auto less = one.field->explorer->best(one.group, one.limitBytes);
+    if (!less)
+        less = one.field->explorer->smallest(one.group);
+    if (!less || less->bytes >= one.estimated.bytes) {
         one.isSettled = true;
         return;
     }

@@ -291,13 +291,22 @@ Result<SearchMachine> Planner::chosenSize()
             m_answer.sizes.push_back(std::move(size));
             continue;
         }
-        if (m_options.stop.stop_requested() || (m_options.timeLimit && secondsLeft() <= 0.0))
+        if (m_options.stop.stop_requested() || (m_options.timeLimit && secondsLeft() <= 0.0)) {
+            m_answer.notSimulated.push_back(fmt::format("{} and more: no time was left", machine->name));
             break;
+        }
         say(machine->name);
         const SearchResult result = searched(m_work, *machine, m_catalogue, m_fixed,
             {kSizesShare / static_cast<double>(std::max<std::size_t>(2, left--)), kTriedForSize});
         if (result.plans.empty() || !result.plans.front().fits) {
             size.verdict = "no plan fits";
+            m_answer.sizes.push_back(std::move(size));
+            continue;
+        }
+        if (!result.plans.front().simulatedSeconds) { // an estimate does not decide
+            size.verdict = "not simulated";
+            if (!result.notSimulated.empty())
+                m_answer.notSimulated.push_back(fmt::format("{}: {}", machine->name, result.notSimulated.front()));
             m_answer.sizes.push_back(std::move(size));
             continue;
         }
@@ -393,12 +402,18 @@ void Planner::addChange(PlanChange change, const SearchWork& work, const SearchM
             : result.plans.empty()
             ? std::string("no legal layout")
             : "does not fit: " + (result.plans.front().why.empty() ? std::string{} : result.plans.front().why.front());
-    if (keepsPlan && best.simulatedSeconds) { // the best plan may still be the best
+    const double batches = static_cast<double>(work.globalBatch) / static_cast<double>(m_work.globalBatch);
+    FoundPlan same = best;
+    same.pipeline.microbatches *= batches;
+    same.modelSeconds *= batches;
+    if (same.dollarsPerStep)
+        same.dollarsPerStep = *same.dollarsPerStep * batches;
+    const bool isWhole = same.pipeline.microbatches == std::floor(same.pipeline.microbatches);
+    if (keepsPlan && best.simulatedSeconds && isWhole) { // the best plan may still be the best
         std::string whyNot;
-        if (auto trial = planSimulator(work, catalogue, m_options.stop)(best, machine, whyNot)) {
+        if (auto trial = planSimulator(work, catalogue, m_options.stop)(same, machine, whyNot)) {
             ++m_answer.simulated;
             if (trial->fits && (!change.plan || trial->seconds < *change.plan->simulatedSeconds)) {
-                FoundPlan same = best;
                 same.why.clear();
                 takeTrial(same, *std::move(trial));
                 change.plan = std::move(same);
@@ -459,11 +474,11 @@ void Planner::addChanges(const SearchMachine& machine)
     SearchWork batch = m_work;
     batch.globalBatch = 2 * m_work.globalBatch;
     addChange(
-        {fmt::format("{} sequences a step", formatWhole(batch.globalBatch)), "batch"}, batch, machine, m_catalogue, fixed, false);
+        {fmt::format("{} sequences a step", formatWhole(batch.globalBatch)), "batch"}, batch, machine, m_catalogue, fixed, true);
     if (halves) {
         batch.globalBatch = m_work.globalBatch / 2;
         addChange(changeOf(fmt::format("{} sequences a step", formatWhole(batch.globalBatch)), "batch"), batch, machine,
-            m_catalogue, fixed, false);
+            m_catalogue, fixed, true);
     }
     if (manyHosts) {
         const std::string network = isTpu ? "links between chips" : "network between hosts";

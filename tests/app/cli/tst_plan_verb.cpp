@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/app/cli/program_process.h"
+#include "tests/test_class.h"
+
+#include <QJsonArray>
+#include <QTemporaryDir>
+
+namespace tst_plan_verb {
+
+using namespace meshwright::tests;
+
+/// `meshwright plan` as a process.
+class TestPlanVerb : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void initTestCase();
+    void pageHasTheAnswer_data();
+    void pageHasTheAnswer();
+    void bestPlanIsAStudy();
+    void changesAreSimulated();
+    void smallestClusterInTime();
+    void unmetWishesAreInfeasible_data();
+    void unmetWishesAreInfeasible();
+    void modelThatFitsNowhere();
+    void timeLimit();
+    void fullDisk();
+    void faults_data();
+    void faults();
+
+private:
+    QStringList words(const QString& machine) const;
+
+    QTemporaryDir m_folder;
+    QString m_model;
+};
+
+namespace {
+
+Outcome run(const QStringList& arguments)
+{
+    return runProgram(MESHWRIGHT_PROGRAM, arguments);
+}
+
+QJsonObject json(const Outcome& outcome)
+{
+    return QJsonDocument::fromJson(outcome.out).object();
+}
+
+} // namespace
+
+/// A model of four layers: each simulation takes a fraction of a second.
+void TestPlanVerb::initTestCase()
+{
+    m_model = m_folder.filePath("small.json");
+    QFile file(m_model);
+    QVERIFY(file.open(QIODevice::WriteOnly));
+    file.write(R"({"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 4,
+        "num_attention_heads": 16, "num_key_value_heads": 8, "vocab_size": 32000, "max_position_embeddings": 4096})");
+}
+
+QStringList TestPlanVerb::words(const QString& machine) const
+{
+    return {"plan", m_model, "--on", machine, "--tokens", "100B", "--seq", "2k", "--batch", "512k", "--fix", "pipeline=1"};
+}
+
+void TestPlanVerb::pageHasTheAnswer_data()
+{
+    QTest::addColumn<QString>("format");
+    QTest::addColumn<QByteArray>("said");
+
+    QTest::newRow("text") << "text" << QByteArray("what would change the answer");
+    QTest::newRow("json") << "json" << QByteArray("\"meshwright.plan/1\"");
+    QTest::newRow("md") << "md" << QByteArray("## What would change the answer");
+    QTest::newRow("html") << "html" << QByteArray("<title>Training llama on 8 H100 SXM 80GB");
+}
+
+void TestPlanVerb::pageHasTheAnswer()
+{
+    QFETCH(QString, format);
+    QFETCH(QByteArray, said);
+    const Outcome outcome = run(words("8xH100") + QStringList{"--format", format});
+    QVERIFY2(outcome.code == 0, outcome.err.constData());
+    QVERIFY2(outcome.out.contains(said), outcome.out.constData());
+    if (format == "json")
+        QCOMPARE(errorsAgainst("plan-1.json", outcome.out), QStringList());
+    // A file's ending chooses the same page.
+    if (format == "html") {
+        const QString file = m_folder.filePath("page.html");
+        QCOMPARE(run(words("8xH100") + QStringList{"-o", file}).code, 0);
+        QFile page(file);
+        QVERIFY(page.open(QIODevice::ReadOnly));
+        QVERIFY(page.readAll().contains(said));
+    }
+}
+
+/// The study that is written is simulated to the step and bytes of the first plan; days and dollars follow from it.
+void TestPlanVerb::bestPlanIsAStudy()
+{
+    const QString file = m_folder.filePath("plan.yaml");
+    const Outcome found = run(words("8xH100") + QStringList{"--price", "2.50", "--format", "json", "-o", file});
+    QVERIFY2(found.code == 0, found.err.constData());
+    QCOMPARE(errorsAgainst("plan-1.json", found.out), QStringList());
+    const QJsonObject answer = json(found);
+    const QJsonObject best = answer["plans"].toArray().first().toObject();
+    const Outcome simulated = run({"simulate", file, "--format", "json"});
+    QVERIFY2(simulated.code == 0, simulated.err.constData());
+    for (const char* field : {"step_time_s", "peak_bytes_per_device", "mfu"})
+        QCOMPARE(best[field].toDouble(), json(simulated)[field].toDouble());
+    const double batch = 512.0 * 1024.0;
+    QCOMPARE(answer["tokens_per_s"].toDouble(), batch / best["step_time_s"].toDouble());
+    const double share = answer["time"].toObject()["goodput"].toObject()["share"].toDouble();
+    const double days = std::ceil(100e9 / batch) * best["step_time_s"].toDouble() / share / 86400.0;
+    QCOMPARE(answer["days"].toDouble(), days);
+    QCOMPARE(answer["cost_usd"].toDouble(), days * 24.0 * 8.0 * 2.5);
+    QVERIFY(answer["range"].toObject()["low"].toDouble() < days && answer["range"].toObject()["high"].toDouble() > days);
+}
+
+/// No change is told of by an estimate. Less of a bad thing is never worse: memory is not, since the best plan may stay.
+void TestPlanVerb::changesAreSimulated()
+{
+    const QJsonObject answer = json(run(words("16xH100") + QStringList{"--format", "json"}));
+    QSet<QString> kinds;
+    for (const auto& one : answer["changes"].toArray()) {
+        const QJsonObject change = one.toObject();
+        kinds.insert(change["kind"].toString());
+        if (change["plan"].isNull()) {
+            QVERIFY(!change["why_not"].toString().isEmpty());
+            continue;
+        }
+        QCOMPARE(change["plan"].toObject()["step_time_by"].toString(), QString("simulator"));
+        if (change["kind"].toString() == "memory" || change["what"].toString().startsWith("twice the network"))
+            QVERIFY2(change["gain"].toDouble() > -1e-9, qPrintable(change["what"].toString()));
+    }
+    QCOMPARE(kinds, (QSet<QString>{"memory", "recompute", "batch", "network"}));
+}
+
+/// The chosen size is done in time; the one before it is not.
+void TestPlanVerb::smallestClusterInTime()
+{
+    const QStringList fast = words("H100") + QStringList{"--format", "json"};
+    const double days = json(run(words("8xH100") + QStringList{"--format", "json"}))["days"].toDouble();
+    const Outcome outcome = run(fast + QStringList{"--deadline", QString::number(0.7 * days) + "d"});
+    QVERIFY2(outcome.code == 0, (outcome.out + outcome.err).constData());
+    QCOMPARE(errorsAgainst("plan-1.json", outcome.out), QStringList());
+    const QJsonObject answer = json(outcome);
+    QVERIFY(answer["meets"].toBool());
+    QVERIFY(answer["days"].toDouble() <= 0.7 * days);
+    const QJsonArray sizes = answer["sizes"].toArray();
+    QVERIFY(sizes.size() >= 2);
+    QVERIFY(sizes.last().toObject()["chosen"].toBool());
+    QCOMPARE(sizes.last().toObject()["chips"].toInt(), answer["cluster"].toObject()["chips"].toInt());
+    for (qsizetype i = 0; i + 1 < sizes.size(); ++i)
+        QVERIFY(sizes[i].toObject()["verdict"].toString() != "meets it");
+    const QJsonObject least = json(run(fast + QStringList{"--min-gpus"}));
+    QCOMPARE(least["cluster"].toObject()["chips"].toInt(), 1);
+}
+
+void TestPlanVerb::unmetWishesAreInfeasible_data()
+{
+    QTest::addColumn<QStringList>("wish");
+    QTest::newRow("an hour on eight chips") << QStringList{"--deadline", "1h"};
+    QTest::newRow("ten dollars for eight chips") << QStringList{"--budget", "10"};
+}
+
+/// The best answer is shown, and the exit code says that it is not what was asked for.
+void TestPlanVerb::unmetWishesAreInfeasible()
+{
+    QFETCH(QStringList, wish);
+    const Outcome outcome = run(words("8xH100") + wish + QStringList{"--format", "json"});
+    QVERIFY2(outcome.code == 4, outcome.err.constData());
+    QCOMPARE(errorsAgainst("plan-1.json", outcome.out), QStringList());
+    QVERIFY(!json(outcome)["meets"].toBool());
+    QVERIFY(json(outcome)["fits"].toBool());
+}
+
+void TestPlanVerb::modelThatFitsNowhere()
+{
+    const QStringList large = {"plan", "llama3_70b", "--on", "8xH100", "--tokens", "1T", "--seq", "4k", "--batch", "32k"};
+    const Outcome outcome = run(large + QStringList{"--format", "json"});
+    QCOMPARE(outcome.code, 4);
+    QCOMPARE(errorsAgainst("plan-1.json", outcome.out), QStringList());
+    QVERIFY(json(outcome)["days"].isNull());
+    QVERIFY(!json(outcome)["changes_that_fit"].toArray().isEmpty());
+    const Outcome text = run(large);
+    QCOMPARE(text.code, 4);
+    QVERIFY2(text.out.contains("no plan fits"), text.out.constData());
+}
+
+/// A search that has no time says so.
+void TestPlanVerb::timeLimit()
+{
+    QElapsedTimer timer;
+    timer.start();
+    const Outcome outcome = run({"plan", "llama3_405b", "--on", "16384xH100", "--tokens", "15T", "--seq", "8k", "--batch", "16M",
+        "--time-limit", "0.5", "--format", "json"});
+    constexpr qint64 kCrowded = 8'000; // milliseconds that a test of many at once may wait for a core
+    QVERIFY2(timer.elapsed() < 500 + kCrowded, qPrintable(QString::number(timer.elapsed())));
+    QVERIFY2(outcome.code == 0 || outcome.code == 4, outcome.err);
+    QCOMPARE(errorsAgainst("plan-1.json", outcome.out), QStringList());
+    QVERIFY(!json(outcome)["not_simulated"].toArray().isEmpty() || json(outcome)["plans"].toArray().isEmpty());
+}
+
+/// The answer took its time: it is shown although its file cannot be written.
+void TestPlanVerb::fullDisk()
+{
+    const Outcome outcome = run(words("8xH100") + QStringList{"--format", "md", "-o", "/dev/full"});
+    QVERIFY2(outcome.code == 6, outcome.err);
+    QVERIFY2(outcome.err.contains("MW1007"), outcome.err);
+    QVERIFY(outcome.out.contains("# Training"));
+}
+
+void TestPlanVerb::faults_data()
+{
+    addExitCodeColumns();
+
+    const QStringList model = {"llama3_8b"};
+    const QStringList whole = {"llama3_8b", "--on", "8xH100", "--tokens", "1T"};
+    QTest::newRow("nothing") << QStringList{} << 2 << "MW1904";
+    QTest::newRow("tokens below 0") << model + QStringList{"--on", "8xH100", "--tokens", "-3"} << 2 << "MW1943";
+    QTest::newRow("tokens that are no number") << model + QStringList{"--on", "8xH100", "--tokens", "nan"} << 2 << "MW1943";
+    QTest::newRow("tokens above 10^18") << model + QStringList{"--on", "8xH100", "--tokens", "2e18"} << 2 << "MW1943";
+    QTest::newRow("a deadline without a unit") << whole + QStringList{"--deadline", "30"} << 2 << "MW1943";
+    QTest::newRow("a budget of words") << whole + QStringList{"--budget", "much"} << 2 << "MW1943";
+    QTest::newRow("a chip without a number") << model + QStringList{"--on", "H100", "--tokens", "1T"} << 2 << "MW1944";
+    QTest::newRow("a number that is looked for") << whole + QStringList{"--min-gpus"} << 2 << "MW1944";
+    QTest::newRow("a budget without a price")
+        << model + QStringList{"--on", "v2", "--tokens", "1T", "--budget", "1M"} << 2 << "MW1944";
+    QTest::newRow("a price that is none") << whole + QStringList{"--price", "nan"} << 2 << "MW1939";
+    QTest::newRow("a choice that is none") << whole + QStringList{"--fix", "tensr=2"} << 2 << "MW1938";
+    QTest::newRow("two batches") << whole + QStringList{"--batch", "1M", "--global-batch", "8"} << 2 << "MW1936";
+    QTest::newRow("a sequence of nothing") << whole + QStringList{"--seq", "0"} << 2 << "MW1935";
+    QTest::newRow("no time") << whole + QStringList{"--time-limit", "0"} << 2 << "MW1903";
+    QTest::newRow("no such model") << QStringList{"no_model", "--on", "8xH100", "--tokens", "1T"} << 3 << "MW1001";
+    QTest::newRow("no such chip") << model + QStringList{"--on", "8xH999", "--tokens", "1T"} << 3 << "MW1701";
+    QTest::newRow("no chips") << model + QStringList{"--on", "0xH100", "--tokens", "1T"} << 3 << "MW1914";
+    QTest::newRow("an ending that no page has") << whole + QStringList{"-o", "plan.pdf"} << 2 << "MW1903";
+}
+
+void TestPlanVerb::faults()
+{
+    QFETCH(QStringList, arguments);
+    checkExitCode(run(QStringList{"plan"} + arguments));
+}
+
+MESHWRIGHT_TEST(TestPlanVerb)
+
+} // namespace tst_plan_verb
+
+#include "tst_plan_verb.moc"
