@@ -38,7 +38,9 @@ struct ClusterSize {
     std::int64_t chips = 0;
     std::optional<FoundPlan> plan = {};
     TrainingTime time = {}; ///< where there is a plan
-    std::string verdict; ///< "meets the deadline", "no plan fits", "41 days"
+    std::string missing; ///< of what is wanted; empty: nothing
+    std::string verdict; ///< "meets it", "too slow", "too expensive by the estimate"
+    bool simulated = false; ///< or else plan and time are estimates
     bool chosen = false;
 };
 

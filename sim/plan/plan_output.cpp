@@ -97,7 +97,8 @@ std::string planJson(const PlanAnswer& answer)
     for (const ClusterSize& size : answer.sizes)
         json["sizes"].push_back({{"cluster", size.cluster}, {"chips", size.chips},
             {"mesh", size.plan ? Json(meshText(size.plan->mesh)) : Json(nullptr)},
-            {"time", size.plan ? timeJson(size.time) : Json(nullptr)}, {"verdict", size.verdict}, {"chosen", size.chosen}});
+            {"time", size.plan ? timeJson(size.time) : Json(nullptr)}, {"simulated", size.simulated}, {"verdict", size.verdict},
+            {"chosen", size.chosen}});
     json["wanted"] = answer.wanted;
     json["meets"] = answer.meets;
     json["changes_that_fit"] = answer.changesThatFit;
@@ -163,7 +164,8 @@ std::string planText(const PlanAnswer& answer)
             fmt::format("{:.0f} x {:.0f}{}", plan.pipeline.microbatches, plan.microbatch,
                 plan.pipeline.stages > 1 ? " " + plan.pipeline.schedule : std::string{}),
             formatSeconds(seconds) + (plan.simulatedSeconds ? "" : " est."),
-            &plan == &best ? std::string("-") : fmt::format("{:+.1f} %", 100.0 * (seconds / time.stepSeconds - 1.0)),
+            &plan == &best || !plan.simulatedSeconds ? std::string("-")
+                                                     : fmt::format("{:+.1f} %", 100.0 * (seconds / time.stepSeconds - 1.0)),
             fmt::format("{:.1f}", plan.peakBytes / (1024.0 * 1024.0 * 1024.0)),
             plan.why.empty() ? std::string{} : plan.why.front()});
     }

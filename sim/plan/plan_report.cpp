@@ -126,12 +126,13 @@ ReportTable plansTable(const PlanAnswer& answer)
         row.cells = {words(plan.kind), words(meshText(plan.mesh)), words(plan.recompute),
             words(fmt::format("{:.0f} x {:.0f}{}", plan.pipeline.microbatches, plan.microbatch,
                 plan.pipeline.stages > 1 ? " " + plan.pipeline.schedule : std::string{})),
-            secondsOf(stepOf(plan)), gainOf(loss), bytesOf(plan.peakBytes),
+            secondsOf(stepOf(plan)), plan.simulatedSeconds ? gainOf(loss) : words("estimated"), bytesOf(plan.peakBytes),
             words(plan.why.empty() ? std::string{} : plan.why.front())};
         row.opening.text = join(plan.why, "\n");
         table.rows.push_back(std::move(row));
     }
-    table.note = "Steps and memory are those of `meshwright simulate` of the study of each plan.";
+    table.note
+        = "Steps and memory are those of `meshwright simulate` of the study of each plan, unless they are called estimated.";
     return table;
 }
 

@@ -29,10 +29,12 @@ constexpr std::size_t kTried = 6; ///< layouts for the best plan and its alterna
 constexpr std::size_t kTriedForSize = 3;
 constexpr std::size_t kAlternatives = 3;
 constexpr double kPlansShare = 0.6; ///< of the time
-constexpr double kSizesShare = 0.5;
+constexpr double kSizeShare = 0.25; ///< of what is left, for each size that is simulated
+constexpr double kEstimateShare = 0.1; ///< likewise, for one that is estimated
 constexpr double kStateBytes = 12.0; ///< of a parameter in a checkpoint: itself and Adam's two moments, each in f32
 constexpr std::int64_t kUsualBatch = std::int64_t{4} << 20; ///< tokens: what Llama 3 began with (arXiv:2407.21783, section 3.4.1)
 constexpr double kMostTokens = 1e18;
+const std::string kMet = "meets it"; ///< a size the wish
 
 /// A number with a unit in thousands: `15T`, `1.5e12`, `300B`. Nothing for anything else, or outside of 0 (exclusive) to `most`.
 std::optional<double> decimalCount(std::string_view text, double most)
@@ -150,6 +152,7 @@ private:
     struct Turn {
         double share = 1.0;
         std::size_t top = 1;
+        bool simulates = true;
     };
 
     double secondsLeft() const
@@ -166,6 +169,9 @@ private:
     {
         return static_cast<double>(work.globalBatch) * static_cast<double>(work.sequence);
     }
+    std::string missing(const TrainingTime& time) const;
+    bool addSize(const Chip& chip);
+    bool meetsBySimulation(std::size_t index);
     Result<SearchMachine> chosenSize();
     void addPlans(const SearchMachine& machine);
     void addRange(const SearchMachine& machine);
@@ -189,6 +195,8 @@ private:
     SteadyClock::time_point m_start = SteadyClock::now();
     SearchWork m_work;
     PlanAnswer m_answer;
+    std::vector<SearchMachine> m_sizeMachines; ///< of m_answer.sizes
+    std::int64_t m_nextChips = 1; ///< of the next size
     std::size_t m_changesLeft = 0;
 };
 
@@ -243,7 +251,8 @@ SearchResult Planner::searched(const SearchWork& work, const SearchMachine& mach
     options.top = turn.top;
     options.threads = m_options.threads;
     options.stop = stop.token();
-    options.simulate = planSimulator(work, catalogue, options.stop);
+    if (turn.simulates)
+        options.simulate = planSimulator(work, catalogue, options.stop);
     if (seconds)
         options.deadline = SteadyClock::now()
             + std::chrono::duration_cast<SteadyClock::duration>(std::chrono::duration<double>(std::min(*seconds, 1e9)));
@@ -257,87 +266,133 @@ TrainingTime Planner::timeOf(const SearchWork& work, const FoundPlan& plan) cons
     return trainingTimeOf(plan, tokensPerStep(work), m_wish.tokens, kStateBytes * m_answer.parameters, m_data, m_answer.price);
 }
 
-/// The size that the wish asks for; where none meets it, the one that comes nearest. Fills the table of sizes.
+/// What is left to be wished for; empty: nothing.
+std::string Planner::missing(const TrainingTime& time) const
+{
+    if (m_wish.days && time.days > *m_wish.days)
+        return "too slow";
+    return m_wish.dollars && !(time.dollars && *time.dollars <= *m_wish.dollars) ? "too expensive" : "";
+}
+
+/// The next larger size that could hold the model, by the estimate. False: there is none, or no time for it.
+bool Planner::addSize(const Chip& chip)
+{
+    const double memory = chip.hbmBytes ? chip.hbmBytes->value : kInfinite;
+    while (m_nextChips <= kMostChips && kStateBytes * m_answer.parameters > memory * static_cast<double>(m_nextChips))
+        m_nextChips *= 2;
+    if (m_nextChips > kMostChips)
+        return false;
+    const auto machine = machineOfChips(m_catalogue, m_nextChips); // fails beyond the largest slice
+    if (!machine)
+        return false;
+    if (m_options.stop.stop_requested() || secondsLeft() <= 0.0) {
+        m_answer.notSimulated.push_back(fmt::format("{} and more: no time was left", machine->name));
+        return false;
+    }
+    say(machine->name + ", by the estimate");
+    ClusterSize size;
+    size.cluster = machine->name;
+    size.chips = machine->chips;
+    const SearchResult result = searched(m_work, *machine, m_catalogue, m_fixed, {kEstimateShare, 1, false});
+    if (!result.plans.empty() && result.plans.front().fits) {
+        size.plan = result.plans.front();
+        size.time = timeOf(m_work, *size.plan);
+        size.missing = missing(size.time);
+        size.verdict = (size.missing.empty() ? kMet : size.missing) + " by the estimate";
+    } else {
+        size.missing = size.verdict = "no plan fits by the estimate";
+    }
+    m_answer.sizes.push_back(std::move(size));
+    m_sizeMachines.push_back(*machine);
+    m_nextChips *= 2;
+    return true;
+}
+
+/// True where the best of a few simulated layouts is what is wished for.
+bool Planner::meetsBySimulation(std::size_t index)
+{
+    ClusterSize& size = m_answer.sizes[index];
+    say(size.cluster);
+    const SearchResult result = searched(m_work, m_sizeMachines[index], m_catalogue, m_fixed, {kSizeShare, kTriedForSize});
+    const bool fits = !result.plans.empty() && result.plans.front().fits;
+    if (fits && result.plans.front().simulatedSeconds) {
+        size.plan = result.plans.front();
+        size.time = timeOf(m_work, *size.plan);
+        size.missing = missing(size.time);
+        size.verdict = size.missing.empty() ? kMet : size.missing;
+        size.simulated = true;
+    } else if (fits) { // an estimate does not decide
+        size.missing = size.verdict = "not simulated";
+        if (!result.notSimulated.empty())
+            m_answer.notSimulated.push_back(fmt::format("{}: {}", size.cluster, result.notSimulated.front()));
+    } else {
+        size.plan.reset();
+        size.missing = size.verdict = "no plan fits";
+    }
+    return size.missing.empty();
+}
+
+/// The size that the wish asks for; where none meets it, the one that comes nearest. Fills the table of sizes. The estimate says where to begin, and
+/// what is chosen is simulated: from there to the smallest (for money alone: the largest) size that meets the wish.
 Result<SearchMachine> Planner::chosenSize()
 {
     const auto named = readMachineName(m_catalogue, m_words.machine);
     if (!named)
         return named.error();
     const Chip& chip = *named->match.chip;
-    const std::int64_t unit = chip.instanceChips;
-    std::optional<SearchMachine> best;
-    std::optional<std::size_t> bestRow;
-    std::size_t left = 12; // sizes that may still be looked at share the time
-    Problems refused;
-    for (std::int64_t chips = unit; chips <= kMostChips; chips *= 2) {
-        auto machine = machineOfChips(m_catalogue, chips);
-        if (!machine) {
-            if (best || !m_answer.sizes.empty()) // larger than the largest slice
+    m_nextChips = chip.instanceChips;
+    const auto smallest = machineOfChips(m_catalogue, m_nextChips);
+    if (!smallest)
+        return smallest.error();
+    const bool isLargest = m_wish.dollars && !m_wish.days && !m_wish.leastChips;
+    std::vector<ClusterSize>& sizes = m_answer.sizes;
+    std::optional<std::size_t> first;
+    std::optional<std::size_t> nearest; // by time or money
+    const auto isNearer = [&](std::size_t i) {
+        if (!sizes[i].plan || !nearest || sizes[i].simulated != sizes[*nearest].simulated)
+            return sizes[i].plan && (!nearest || sizes[i].simulated);
+        return m_wish.days ? sizes[i].time.days < sizes[*nearest].time.days
+                           : sizes[i].time.dollars.value_or(0.0) < sizes[*nearest].time.dollars.value_or(0.0);
+    };
+    int tooExpensive = 0; // in a row: more chips do not make it cheaper
+    while (tooExpensive < 2 && (!first || isLargest) && addSize(chip)) {
+        const std::size_t last = sizes.size() - 1;
+        if (sizes[last].missing.empty())
+            first = last;
+        if (isNearer(last))
+            nearest = last;
+        tooExpensive = isLargest && sizes[last].plan && !sizes[last].missing.empty() ? tooExpensive + 1 : 0;
+    }
+    if (!first)
+        first = nearest;
+    std::optional<std::size_t> best;
+    if (first) {
+        const bool goesOn = meetsBySimulation(*first);
+        if (goesOn)
+            best = first;
+        nearest = first;
+        const bool isUp = goesOn == isLargest;
+        for (std::size_t i = *first; isUp ? i + 1 < sizes.size() || addSize(chip) : i > 0;) {
+            i = isUp ? i + 1 : i - 1;
+            if (m_options.stop.stop_requested() || secondsLeft() <= 0.0)
                 break;
-            return machine.error();
+            const bool meets = meetsBySimulation(i);
+            if (meets)
+                best = i;
+            if (isNearer(i))
+                nearest = i;
+            if (meets != goesOn)
+                break;
         }
-        const double usable = chip.hbmBytes ? chip.hbmBytes->value * static_cast<double>(chips) : kInfinite;
-        if (kStateBytes * m_answer.parameters > usable)
-            continue;
-        ClusterSize size;
-        size.cluster = machine->name;
-        size.chips = chips;
-        const auto rate = matmulRate(chip, m_work.format);
-        const double least = rate ? 6.0 * m_answer.activeParameters * m_wish.tokens
-                / (rate->flopsPerSecond * static_cast<double>(chips * chip.devicesPerChip)) / 86400.0
-                                  : 0.0;
-        if (m_wish.days && least > *m_wish.days) {
-            size.verdict = fmt::format("{} at the peak of the chips", formatDays(least));
-            m_answer.sizes.push_back(std::move(size));
-            continue;
-        }
-        if (m_options.stop.stop_requested() || (m_options.timeLimit && secondsLeft() <= 0.0)) {
-            m_answer.notSimulated.push_back(fmt::format("{} and more: no time was left", machine->name));
-            break;
-        }
-        say(machine->name);
-        const SearchResult result = searched(m_work, *machine, m_catalogue, m_fixed,
-            {kSizesShare / static_cast<double>(std::max<std::size_t>(2, left--)), kTriedForSize});
-        if (result.plans.empty() || !result.plans.front().fits) {
-            size.verdict = "no plan fits";
-            m_answer.sizes.push_back(std::move(size));
-            continue;
-        }
-        if (!result.plans.front().simulatedSeconds) { // an estimate does not decide
-            size.verdict = "not simulated";
-            if (!result.notSimulated.empty())
-                m_answer.notSimulated.push_back(fmt::format("{}: {}", machine->name, result.notSimulated.front()));
-            m_answer.sizes.push_back(std::move(size));
-            continue;
-        }
-        size.plan = result.plans.front();
-        size.time = timeOf(m_work, *size.plan);
-        const bool inTime = !m_wish.days || size.time.days <= *m_wish.days;
-        const bool inBudget = !m_wish.dollars || (size.time.dollars && *size.time.dollars <= *m_wish.dollars);
-        size.verdict = inTime && inBudget ? "meets it" : !inTime ? "too slow" : "too expensive";
-        const bool meets = inTime && inBudget;
-        m_answer.sizes.push_back(size);
-        // The cheapest in time is the smallest; for money alone more chips are quicker.
-        const bool isBetter = !bestRow || (meets && (m_answer.sizes[*bestRow].verdict != "meets it" || !m_wish.days))
-            || (!meets && m_answer.sizes[*bestRow].verdict != "meets it" && m_wish.days
-                && size.time.days < m_answer.sizes[*bestRow].time.days);
-        if (isBetter) {
-            bestRow = m_answer.sizes.size() - 1;
-            best = *std::move(machine);
-        }
-        if (meets && (m_wish.days || !m_wish.dollars))
-            break;
-        if (!inBudget && (inTime || !m_wish.days))
-            break;
     }
-    if (!best) { // the last that was looked at tells what is missing
-        m_answer.meets = false;
-        const std::int64_t chips = m_answer.sizes.empty() ? unit : m_answer.sizes.back().chips;
-        return machineOfChips(m_catalogue, chips);
+    m_answer.meets = best.has_value();
+    if (!best)
+        best = nearest;
+    if (best) {
+        sizes[*best].chosen = true;
+        return m_sizeMachines[*best];
     }
-    m_answer.sizes[*bestRow].chosen = true;
-    m_answer.meets = m_answer.sizes[*bestRow].verdict == "meets it";
-    return *std::move(best);
+    return m_sizeMachines.empty() ? *smallest : m_sizeMachines.back(); // tells what is missing
 }
 
 /// The best plan, and the nearest of other kinds.
@@ -362,8 +417,7 @@ void Planner::addPlans(const SearchMachine& machine)
         m_answer.study = *std::move(text);
     if (!m_answer.sizes.empty() || !m_wish.isOfSize())
         return;
-    m_answer.meets = (!m_wish.days || m_answer.time.days <= *m_wish.days)
-        && (!m_wish.dollars || (m_answer.time.dollars && *m_answer.time.dollars <= *m_wish.dollars));
+    m_answer.meets = missing(m_answer.time).empty();
 }
 
 /// Published runs were compared with the estimate; what the simulation adds to it may be real.
@@ -409,9 +463,10 @@ void Planner::addChange(PlanChange change, const SearchWork& work, const SearchM
     if (same.dollarsPerStep)
         same.dollarsPerStep = *same.dollarsPerStep * batches;
     const bool isWhole = same.pipeline.microbatches == std::floor(same.pipeline.microbatches);
-    if (keepsPlan && best.simulatedSeconds && isWhole) { // the best plan may still be the best
+    if (keepsPlan && best.simulatedSeconds && isWhole && secondsLeft() > 0.0) { // the best plan may still be the best
         std::string whyNot;
-        if (auto trial = planSimulator(work, catalogue, m_options.stop)(same, machine, whyNot)) {
+        const TimedStop stop(m_options.stop, m_options.timeLimit ? std::optional(secondsLeft()) : std::nullopt);
+        if (auto trial = planSimulator(work, catalogue, stop.token())(same, machine, whyNot)) {
             ++m_answer.simulated;
             if (trial->fits && (!change.plan || trial->seconds < *change.plan->simulatedSeconds)) {
                 same.why.clear();

@@ -40,8 +40,9 @@ struct PlanOptions {
 /// What training the model on the machine takes: the best plans by the simulator, time, money, failures, and what would change it.
 ///
 /// Candidates are the search's; each plan that is told of is simulated as the study that `-o` writes. Three fifths of the time are the plans', the
-/// rest belongs to the changes. With a deadline, a budget or `leastChips` sizes are tried from the smallest that could hold the model, doubling, by the
-/// best of three layouts each: the first that fits (and meets the deadline), or the largest that the budget pays for.
+/// rest belongs to the changes. With a deadline, a budget or `leastChips` sizes double from the smallest that could hold the model. The estimate says
+/// where to begin; from there the best of three layouts of each size are simulated, to the smallest size that meets the wish, or for a budget alone
+/// the largest. No size is chosen by an estimate.
 ///
 /// Problems: those of `workOf`, `machinesOf` (search_request.h), `parseFixed` and `PlanningData::load`; MW1943 tokens, a deadline or a budget that is none; MW1944 a
 /// machine without a number of chips where no size is looked for, or with one where one is, or a budget without a price.

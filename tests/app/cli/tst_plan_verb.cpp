@@ -20,6 +20,7 @@ private Q_SLOTS:
     void bestPlanIsAStudy();
     void changesAreSimulated();
     void smallestClusterInTime();
+    void largestClusterForTheMoney();
     void unmetWishesAreInfeasible_data();
     void unmetWishesAreInfeasible();
     void modelThatFitsNowhere();
@@ -45,6 +46,17 @@ Outcome run(const QStringList& arguments)
 QJsonObject json(const Outcome& outcome)
 {
     return QJsonDocument::fromJson(outcome.out).object();
+}
+
+/// The row of the table of sizes; -1: none.
+qsizetype chosenSize(const QJsonObject& answer)
+{
+    const QJsonArray sizes = answer["sizes"].toArray();
+    for (qsizetype i = 0; i < sizes.size(); ++i) {
+        if (sizes[i].toObject()["chosen"].toBool())
+            return i;
+    }
+    return -1;
 }
 
 } // namespace
@@ -135,25 +147,47 @@ void TestPlanVerb::changesAreSimulated()
     QCOMPARE(kinds, (QSet<QString>{"memory", "recompute", "batch", "network"}));
 }
 
-/// The chosen size is done in time; the one before it is not.
+/// The chosen size is simulated and done in time; the one before it is not.
 void TestPlanVerb::smallestClusterInTime()
 {
-    const QStringList fast = words("H100") + QStringList{"--format", "json"};
+    const QStringList free = words("H100") + QStringList{"--format", "json"};
     const double days = json(run(words("8xH100") + QStringList{"--format", "json"}))["days"].toDouble();
-    const Outcome outcome = run(fast + QStringList{"--deadline", QString::number(0.7 * days) + "d"});
+    const Outcome outcome = run(free + QStringList{"--deadline", QString::number(0.7 * days) + "d"});
     QVERIFY2(outcome.code == 0, (outcome.out + outcome.err).constData());
     QCOMPARE(errorsAgainst("plan-1.json", outcome.out), QStringList());
     const QJsonObject answer = json(outcome);
     QVERIFY(answer["meets"].toBool());
     QVERIFY(answer["days"].toDouble() <= 0.7 * days);
+    const qsizetype chosen = chosenSize(answer);
+    QVERIFY(chosen >= 1);
     const QJsonArray sizes = answer["sizes"].toArray();
-    QVERIFY(sizes.size() >= 2);
-    QVERIFY(sizes.last().toObject()["chosen"].toBool());
-    QCOMPARE(sizes.last().toObject()["chips"].toInt(), answer["cluster"].toObject()["chips"].toInt());
-    for (qsizetype i = 0; i + 1 < sizes.size(); ++i)
-        QVERIFY(sizes[i].toObject()["verdict"].toString() != "meets it");
-    const QJsonObject least = json(run(fast + QStringList{"--min-gpus"}));
+    QCOMPARE(sizes[chosen].toObject()["verdict"].toString(), QString("meets it"));
+    QVERIFY(sizes[chosen].toObject()["simulated"].toBool());
+    QCOMPARE(sizes[chosen].toObject()["chips"].toInt(), answer["cluster"].toObject()["chips"].toInt());
+    const QJsonObject before = sizes[chosen - 1].toObject();
+    QVERIFY(before["simulated"].toBool());
+    QVERIFY(before["time"].toObject()["days"].toDouble() > 0.7 * days);
+    const QJsonObject least = json(run(free + QStringList{"--min-gpus"}));
     QCOMPARE(least["cluster"].toObject()["chips"].toInt(), 1);
+}
+
+/// Twice as many chips as the budget pays for are too expensive.
+void TestPlanVerb::largestClusterForTheMoney()
+{
+    const QStringList priced = {"--price", "2", "--format", "json"};
+    const double dollars = json(run(words("16xH100") + priced))["cost_usd"].toDouble();
+    const Outcome outcome = run(words("H100") + priced + QStringList{"--budget", QString::number(1.01 * dollars, 'f', 0)});
+    QVERIFY2(outcome.code == 0, (outcome.out + outcome.err).constData());
+    QCOMPARE(errorsAgainst("plan-1.json", outcome.out), QStringList());
+    const QJsonObject answer = json(outcome);
+    QVERIFY(answer["cluster"].toObject()["chips"].toInt() >= 16);
+    QVERIFY(answer["cost_usd"].toDouble() <= 1.01 * dollars);
+    const qsizetype chosen = chosenSize(answer);
+    const QJsonArray sizes = answer["sizes"].toArray();
+    QVERIFY(chosen >= 0 && chosen + 1 < sizes.size());
+    QVERIFY(sizes[chosen].toObject()["simulated"].toBool());
+    QVERIFY(sizes[chosen + 1].toObject()["simulated"].toBool());
+    QCOMPARE(sizes[chosen + 1].toObject()["verdict"].toString(), QString("too expensive"));
 }
 
 void TestPlanVerb::unmetWishesAreInfeasible_data()
