@@ -707,7 +707,7 @@ void TestCommandLine::bashCompletes()
     QCOMPARE(offered({"simulate", "--fid"}), QStringList("--fidelity"));
     QCOMPARE(offered({"simulate", "--format", ""}), (QStringList{"text", "json", "csv"}));
     QCOMPARE(offered({"plan", "llama3_8"}), QStringList("llama3_8b"));
-    QCOMPARE(offered({"plan", "llama3_8b", "--on", "nvidia-h100-s"}), QStringList("nvidia-h100-sxm-80gb"));
+    QCOMPARE(offered({"plan", "llama3_8b", "--on", "nvidia-h100-sxm-8"}), QStringList("nvidia-h100-sxm-80gb"));
     QCOMPARE(offered({"help", "sho"}), QStringList("show"));
     QVERIFY(offered({"list", ""}).contains("examples"));
     QCOMPARE(offered({"check", "stu"}), QStringList(QString())); // files are the shell's own
