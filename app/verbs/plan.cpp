@@ -25,6 +25,10 @@ std::string commandOf(const sim::PlanWords& words)
         if (!value.empty())
             command += fmt::format(" {} {}", flag, shellQuoted(value));
     }
+    if (words.format != sim::PlanWords().format)
+        command += " --dtype " + shellQuoted(words.format);
+    for (const std::string& choice : words.fixed)
+        command += " --fix " + shellQuoted(choice);
     return command + (words.leastChips ? " --min-gpus" : "");
 }
 

@@ -34,7 +34,7 @@ std::vector<std::string> prefixesOf(const LayerRun& run, const TransformerModel&
     return prefixes;
 }
 
-/// The study with another form of its model, in which layers are apart; its specs are told anew.
+/// The study with another form of its model, in which layers are apart; its specs are written for them.
 Result<Study> withModel(const Study& study, TransformerModel apart)
 {
     const TransformerModel& looped = *study.transformer();

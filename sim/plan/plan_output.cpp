@@ -5,6 +5,7 @@
 #include "core/support/text.h"
 #include "core/support/version.h"
 #include "sim/search/plan_reasons.h"
+#include "sim/search/search_limits.h"
 #include "sim/search/search_output.h"
 
 #include <fmt/format.h>
@@ -59,8 +60,8 @@ std::string changeText(const PlanChange& change)
     if (!change.plan)
         return change.whyNot;
     return fmt::format("{}, {} a step, {:.1f}/{:.1f} GiB", meshText(change.plan->mesh),
-        formatSeconds(change.plan->simulatedSeconds.value_or(change.plan->modelSeconds)),
-        change.plan->peakBytes / (1024.0 * 1024.0 * 1024.0), change.plan->capacityBytes / (1024.0 * 1024.0 * 1024.0));
+        formatSeconds(change.plan->simulatedSeconds.value_or(change.plan->modelSeconds)), change.plan->peakBytes / kGib,
+        change.plan->capacityBytes / kGib);
 }
 
 } // namespace
@@ -151,8 +152,8 @@ std::string planText(const PlanAnswer& answer)
         formatSeconds(time.goodput.restartSeconds));
     if (!answer.wanted.empty() && answer.sizes.empty())
         text += fmt::format("  {}: {}\n", answer.wanted, answer.meets ? "yes" : "no");
-    text += fmt::format("\nfits: {:.1f} of {:.1f} GiB a device\n  {}\n", best.peakBytes / (1024.0 * 1024.0 * 1024.0),
-        best.capacityBytes / (1024.0 * 1024.0 * 1024.0), sharesText(best.memory));
+    text += fmt::format("\nfits: {:.1f} of {:.1f} GiB a device\n  {}\n", best.peakBytes / kGib, best.capacityBytes / kGib,
+        sharesText(best.memory));
     if (!best.live.empty())
         text += fmt::format("  largest at the peak: {}\n", sharesText(best.live));
     text += "\nthe best plan, and the nearest of other kinds\n";
@@ -166,8 +167,7 @@ std::string planText(const PlanAnswer& answer)
             formatSeconds(seconds) + (plan.simulatedSeconds ? "" : " est."),
             &plan == &best || !plan.simulatedSeconds ? std::string("-")
                                                      : fmt::format("{:+.1f} %", 100.0 * (seconds / time.stepSeconds - 1.0)),
-            fmt::format("{:.1f}", plan.peakBytes / (1024.0 * 1024.0 * 1024.0)),
-            plan.why.empty() ? std::string{} : plan.why.front()});
+            fmt::format("{:.1f}", plan.peakBytes / kGib), plan.why.empty() ? std::string{} : plan.why.front()});
     }
     text += table.text(2);
     if (!answer.changes.empty()) {

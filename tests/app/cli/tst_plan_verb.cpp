@@ -84,6 +84,7 @@ void TestPlanVerb::pageHasTheAnswer_data()
     QTest::newRow("text") << "text" << QByteArray("what would change the answer");
     QTest::newRow("json") << "json" << QByteArray("\"meshwright.plan/1\"");
     QTest::newRow("md") << "md" << QByteArray("## What would change the answer");
+    QTest::newRow("md: the command with its choices") << "md" << QByteArray("--batch 512k --fix pipeline=1");
     QTest::newRow("html") << "html" << QByteArray("<title>Training llama on 8 H100 SXM 80GB");
 }
 
