@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/python/executable.h"
+
+#include "core/program/body_collective.h"
+#include "core/program/transform.h"
+#include "core/runtime/evaluate.h"
+#include "core/text/program_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+namespace meshwright::python {
+
+namespace {
+
+/// The virtual devices, made when a program first needs so many.
+Result<VirtualDevices*> virtualDevices(std::int64_t count)
+{
+    static std::map<std::int64_t, std::unique_ptr<VirtualDevices>> all;
+    std::unique_ptr<VirtualDevices>& devices = all[count];
+    if (devices == nullptr) {
+        auto made = VirtualDevices::create(count);
+        if (!made)
+            return made.error();
+        devices = *std::move(made);
+    }
+    return devices.get();
+}
+
+/// The index of a mesh among those of the function; it is added where it is not there.
+std::int32_t indexOf(std::vector<NamedMesh>& meshes, const Mesh& mesh)
+{
+    for (std::size_t i = 0; i < meshes.size(); ++i) {
+        if (meshes[i].mesh == mesh)
+            return static_cast<std::int32_t>(i);
+    }
+    meshes.push_back({fmt::format("mesh_{}", meshes.size()), mesh, mesh.axes().empty()});
+    return static_cast<std::int32_t>(meshes.size() - 1);
+}
+
+TensorSharding onMeshes(const Placement& placement, std::vector<NamedMesh>& meshes)
+{
+    TensorSharding sharding = placement.sharding;
+    sharding.mesh = indexOf(meshes, placement.mesh);
+    return sharding;
+}
+
+/// True when what a device computes depends on more than the pieces that it has.
+bool dependsOnDevice(const DeviceFunction& device)
+{
+    const Function& function = device.function;
+    bool depends = false;
+    forEachOp(function, [&](OpId id) {
+        const Op& op = function[id];
+        const OpClass opClass = opInfo(op.kind).opClass;
+        if (opClass == OpClass::Collective || opClass == OpClass::Control || opClass == OpClass::Other)
+            depends = true;
+        for (const ValueId value : op.results) {
+            const auto& sharding = function[value].sharding;
+            const bool isSplit = !sharding || !sharding->isReplicated();
+            const bool isSplat = op.kind == OpKind::Constant && op.as<ConstantAttributes>().data.isSplat();
+            if (isSplit && opClass == OpClass::Leaf && !isSplat)
+                depends = true;
+            // Behind the last element of a piece that is shorter than the others there is padding, which is masked by the device's number.
+            for (std::size_t dim = 0; isSplit && sharding && dim < sharding->dims.size(); ++dim)
+                depends = depends || device.globalShapes[value.at()][dim] % shardCount(sharding->dims[dim].axes) != 0;
+        }
+    });
+    return depends;
+}
+
+/// Of products, which take nearly all of the time; on one device.
+double flopsOf(const Function& function)
+{
+    double flops = 0.0;
+    std::function<void(BlockId, double)> add = [&](BlockId block, double runs) {
+        for (const OpId id : function[block].ops) {
+            const Op& op = function[id];
+            for (const ValueId result : op.results)
+                flops += runs * static_cast<double>(function[result].type.elements());
+            if (op.kind == OpKind::DotGeneral) {
+                const auto& dot = op.as<DotAttributes>();
+                double terms = 2.0 * static_cast<double>(function[op.results.front()].type.elements());
+                for (const std::size_t dim : dot.lhsContracting)
+                    terms *= static_cast<double>(function[op.operands.front()].type.shape[dim]);
+                flops += runs * terms;
+            }
+            for (const BlockId body : op.bodies)
+                add(body, runs * static_cast<double>(blockRuns(op)));
+        }
+    };
+    add(BlockId(std::int32_t{0}), 1.0);
+    return flops;
+}
+
+/// The local function of one device as a function on whole arrays of `count` devices that have nothing to do with one another.
+DeviceFunction apart(DeviceFunction device)
+{
+    for (std::size_t i = 0; i < device.function.values.size(); ++i) {
+        Value& value = device.function.values[i];
+        value.sharding = TensorSharding::replicatedOf(value.type.shape.size());
+        device.globalShapes[i] = value.type.shape;
+    }
+    for (auto& sharding : device.function.resultShardings)
+        sharding.reset();
+    return device;
+}
+
+} // namespace
+
+Result<std::shared_ptr<Executable>> Executable::compile(
+    TracedFunction traced, const std::vector<ArrayPointer>& arguments, const std::vector<PlacementPointer>& results)
+{
+    std::shared_ptr<Executable> made(new Executable());
+    Function& function = traced.function;
+    const ArrayPointer* committed = nullptr;
+    for (const ArrayPointer& argument : arguments) {
+        if (argument->isCommitted())
+            committed = &argument;
+    }
+    for (const PlacementPointer& result : results)
+        made->m_isCommitted = made->m_isCommitted || result != nullptr;
+    made->m_isCommitted = made->m_isCommitted || committed != nullptr || !traced.meshes.empty();
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        Value& value = function[function.arguments()[i]];
+        // Without any mesh everything is whole on device 0.
+        if (arguments[i]->isCommitted() || !made->m_isCommitted) {
+            value.sharding = onMeshes(*arguments[i]->placement(), traced.meshes);
+            value.annotation = value.name.empty() ? fmt::format("argument {}", i) : value.name;
+        }
+    }
+    function.resultShardings.resize(function.results().size());
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        if (results[i] != nullptr)
+            function.resultShardings[i] = onMeshes(*results[i], traced.meshes);
+    }
+    if (traced.meshes.empty())
+        traced.meshes.push_back({"mesh_0", valueOf(Mesh::create({}, {0})), true});
+    for (const ValueId result : function.results())
+        made->m_resultTypes.push_back(function[result].type);
+
+    Program program;
+    program.meshes = std::move(traced.meshes);
+    program.functions.push_back(std::move(function));
+    auto partitioned = propagateAndPartition(std::move(program));
+    if (!partitioned)
+        return partitioned.error();
+    DeviceStage& stage = partitioned->device.stages.front();
+    made->m_meshes = std::move(stage.meshes);
+    made->m_function = std::move(stage.functions.front());
+    made->m_propagated = std::move(partitioned->propagated);
+    made->findPlacements();
+    made->m_dependsOnDevice = dependsOnDevice(made->m_function);
+    made->m_flops = flopsOf(made->m_function.function) * static_cast<double>(made->m_meshes.front().mesh.deviceCount());
+    for (const CollectiveUse& use : collectivesOf(made->m_function, made->m_meshes.front().mesh))
+        made->m_collectives.push_back(
+            {opName(use.kind), use.axes, use.cause.value, use.cause.reason, use.count, use.payloadBytes});
+    return made;
+}
+
+void Executable::findPlacements()
+{
+    const Mesh& first = m_meshes.front().mesh;
+    const std::vector<DeviceId> order = first.deviceOrder();
+    for (const NamedMesh& named : m_meshes) {
+        const std::vector<DeviceId> own = named.mesh.deviceOrder();
+        std::vector<std::size_t>& positions = m_positions.emplace_back();
+        for (const DeviceId device : order)
+            positions.push_back(static_cast<std::size_t>(std::find(own.begin(), own.end(), device) - own.begin()));
+    }
+    const Function& function = m_function.function;
+    const auto placed = [&](ValueId value) {
+        const TensorSharding& sharding = *function[value].sharding;
+        const Mesh& mesh = m_meshes[static_cast<std::size_t>(sharding.mesh)].mesh;
+        return placementOf(mesh, sharding, !mesh.axes().empty() && !mesh.axes().front().name.starts_with("axis_"));
+    };
+    for (const ValueId argument : function.arguments())
+        m_argumentPlacements.push_back(placed(argument));
+    for (const ValueId result : function.results())
+        m_resultPlacements.push_back(placed(result));
+}
+
+Result<std::vector<ArrayPointer>> Executable::call(std::vector<ArrayPointer> arguments)
+{
+    return ask(shared_from_this(), std::move(arguments), m_resultTypes, m_resultPlacements, m_isCommitted);
+}
+
+Result<std::vector<Pieces>> Executable::run(const std::vector<ArrayPointer>& arguments)
+{
+    const Function& function = m_function.function;
+    const std::size_t devices = m_positions.front().size();
+    std::vector<Pieces> pieces; // by argument and position of the first mesh
+    bool isSmall = flops() <= kFewFlops;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        const Pieces own = piecesUnder(*arguments[i], *m_argumentPlacements[i]);
+        const auto mesh = static_cast<std::size_t>(function[function.arguments()[i]].sharding->mesh);
+        Pieces& ordered = pieces.emplace_back();
+        for (std::size_t device = 0; device < devices; ++device)
+            ordered.push_back(own[m_positions[mesh][device]]);
+        isSmall = isSmall && own.front()->type().elements() <= kFewElements;
+    }
+
+    std::vector<Pieces> results;
+    if (m_dependsOnDevice && devices > 1) {
+        auto made = runTogether(pieces, static_cast<std::int64_t>(devices));
+        if (!made)
+            return made.error();
+        results = *std::move(made);
+    } else {
+        // Once for each different set of pieces.
+        std::map<std::vector<const HostArray*>, std::size_t> number;
+        std::vector<std::size_t> setOf;
+        std::vector<Pieces> sets(pieces.size());
+        for (std::size_t device = 0; device < devices; ++device) {
+            std::vector<const HostArray*> set;
+            for (const Pieces& argument : pieces)
+                set.push_back(argument[device].get());
+            const auto [found, isNew] = number.try_emplace(std::move(set), number.size());
+            setOf.push_back(found->second);
+            for (std::size_t i = 0; isNew && i < pieces.size(); ++i)
+                sets[i].push_back(pieces[i][device]);
+        }
+        auto made = isSmall ? runInline(sets) : runTogether(sets, static_cast<std::int64_t>(number.size()));
+        if (!made)
+            return made.error();
+        for (const Pieces& some : *made) {
+            Pieces& all = results.emplace_back();
+            for (const std::size_t set : setOf)
+                all.push_back(some[set]);
+        }
+    }
+    // In the order of each result's own mesh; of equal pieces there is one.
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        const auto mesh = static_cast<std::size_t>(function[function.results()[i]].sharding->mesh);
+        Pieces ordered(devices);
+        std::map<IndexBox, Piece> known;
+        for (std::size_t device = 0; device < devices; ++device) {
+            const std::size_t position = m_positions[mesh][device];
+            const IndexBox box = m_resultPlacements[i]->boxAt(m_resultTypes[i].shape, static_cast<std::int64_t>(position));
+            ordered[position] = known.try_emplace(box, results[i][device]).first->second;
+        }
+        results[i] = std::move(ordered);
+    }
+    return results;
+}
+
+Result<std::vector<Pieces>> Executable::runInline(const std::vector<Pieces>& arguments)
+{
+    const std::size_t sets = arguments.empty() ? 1 : arguments.front().size();
+    std::vector<Pieces> results(m_resultTypes.size());
+    for (std::size_t set = 0; set < sets; ++set) {
+        std::vector<HostArray> values;
+        for (const Pieces& argument : arguments)
+            values.push_back(*argument[set]);
+        auto made = evaluate(m_function.function, values, {.meshes = m_meshes});
+        if (!made)
+            return made.error();
+        for (std::size_t i = 0; i < made->size(); ++i)
+            results[i].push_back(std::make_shared<const HostArray>(std::move((*made)[i])));
+    }
+    return results;
+}
+
+Result<std::vector<Pieces>> Executable::runTogether(const std::vector<Pieces>& arguments, std::int64_t count)
+{
+    const bool isApart = !m_dependsOnDevice;
+    const auto devices = virtualDevices(count);
+    if (!devices)
+        return devices.error();
+    std::shared_ptr<LoadedFunction>& loaded = m_loaded[count];
+    if (loaded == nullptr) {
+        std::vector<NamedMesh> meshes = m_meshes;
+        if (isApart)
+            meshes = {{"apart", valueOf(Mesh::create({{"set", count}})), false}};
+        auto made = LoadedFunction::load(
+            schedule(isApart ? apart(m_function) : m_function, SchedulePolicy::Host), std::move(meshes), **devices);
+        if (!made)
+            return made.error();
+        loaded = *std::move(made);
+    }
+    const Function& function = loaded->function();
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        for (std::int64_t device = 0; device < count; ++device) {
+            // Nothing writes to an argument that is not donated.
+            const std::byte* at = arguments[i][static_cast<std::size_t>(device)]->data();
+            loaded->placeArgument(i, device, const_cast<std::byte*>(at));
+        }
+    }
+    std::vector<Pieces> results(m_resultTypes.size());
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        const ValueId value = function.results()[i];
+        const auto isValue = [&](ValueId other) { return other == value; };
+        const auto argument = std::find_if(function.arguments().begin(), function.arguments().end(), isValue);
+        const auto earlier = std::find_if(function.results().begin(), function.results().end(), isValue);
+        if (argument != function.arguments().end()) {
+            results[i] = arguments[static_cast<std::size_t>(argument - function.arguments().begin())];
+        } else if (const auto before = static_cast<std::size_t>(earlier - function.results().begin()); before < i) {
+            results[i] = results[before];
+        } else {
+            for (std::int64_t device = 0; device < count; ++device) {
+                const auto piece = std::make_shared<HostArray>(function[value].type);
+                loaded->placeResult(i, device, piece->data());
+                results[i].push_back(piece);
+            }
+        }
+    }
+    if (const auto done = loaded->run(); !done)
+        return done.error();
+    return results;
+}
+
+std::string Executable::text() const
+{
+    return writeProgram(m_propagated);
+}
+
+} // namespace meshwright::python

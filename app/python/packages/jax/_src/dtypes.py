@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Element types by the engine's names ("f32"), and JAX's rules for what types make together."""
+import numpy as np
+
+
+class ExtendedDType:
+    """An element type that NumPy lacks."""
+
+    def __init__(self, name, size):
+        self.name, self.itemsize, self.kind = name, size, "V"
+
+    def __repr__(self):
+        return f"dtype({self.name})"
+
+    def __str__(self):
+        return self.name
+
+    def __eq__(self, other):
+        return getattr(other, "name", getattr(other, "__name__", other)) == self.name
+
+    def __hash__(self):
+        return hash(self.name)
+
+
+_EXTENDED = {"bf16": ExtendedDType("bfloat16", 2), "f8E4M3FN": ExtendedDType("float8_e4m3fn", 1),
+             "f8E5M2": ExtendedDType("float8_e5m2", 1)}
+_NUMPY = {"i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "ui8": "uint8", "ui16": "uint16",
+          "ui32": "uint32", "ui64": "uint64", "f16": "float16", "f32": "float32", "f64": "float64",
+          "complex<f32>": "complex64", "complex<f64>": "complex128"}
+_BY_NAME = {name: engine for engine, name in _NUMPY.items()} | {dtype.name: engine for engine, dtype in _EXTENDED.items()}
+_NARROWED = {"i64": "i32", "ui64": "ui32", "f64": "f32", "complex<f64>": "complex<f32>"}  # JAX without jax_enable_x64
+
+
+def shown(name):
+    """The engine's name as the object that users see."""
+    return _EXTENDED.get(name) or np.dtype(_NUMPY[name])
+
+
+def named(dtype):
+    """The engine's name of what a user calls an element type."""
+    if isinstance(dtype, ExtendedDType):
+        return _BY_NAME[dtype.name]
+    if isinstance(dtype, ScalarType):
+        return dtype.engine
+    if isinstance(dtype, str) and dtype in _BY_NAME:
+        return _NARROWED.get(_BY_NAME[dtype], _BY_NAME[dtype])
+    name = _BY_NAME.get(np.dtype(dtype).name)
+    if name is None:
+        raise TypeError(f"Value of type {dtype!r} is not a valid JAX array type.")
+    return _NARROWED.get(name, name)
+
+
+class ScalarType:
+    """`jnp.float32`: an element type, and a function that makes scalars of it."""
+
+    def __init__(self, engine):
+        self.engine, self.dtype = engine, shown(engine)
+        self.__name__ = self.name = self.dtype.name
+        self.itemsize = self.dtype.itemsize
+
+    def __call__(self, value):
+        from . import ops
+        return ops.astype(ops.asarray(value), self.engine)
+
+    def __repr__(self):
+        return f"<class 'jax.numpy.{self.name}'>"
+
+    def __eq__(self, other):
+        try:
+            return other is not None and named(other) == self.engine
+        except TypeError:
+            return False
+
+    def __hash__(self):
+        return hash(self.dtype)
+
+
+def is_float(name):
+    return name.startswith(("f", "bf"))
+
+
+def is_complex(name):
+    return name.startswith("complex")
+
+
+def is_integer(name):
+    return name != "i1" and name.startswith(("i", "ui"))
+
+
+def _bits(name):
+    return int("".join(c for c in name if c.isdigit()) or 0)
+
+
+def _join(a, b):
+    if a == b or b == "i1":
+        return a
+    if a == "i1":
+        return b
+    if is_complex(a) or is_complex(b):
+        return "complex<f32>"
+    if is_float(a) and is_float(b):
+        return "f32" if _bits(a) == _bits(b) else max(a, b, key=_bits)
+    if is_float(a) or is_float(b):
+        return a if is_float(a) else b
+    if a.startswith("u") == b.startswith("u"):
+        return max(a, b, key=_bits)
+    signed, unsigned = (b, a) if a.startswith("u") else (a, b)
+    return signed if _bits(signed) > _bits(unsigned) else f"i{min(32, 2 * _bits(unsigned))}"
+
+
+_RANK = {"bool": 0, "int": 1, "float": 2, "complex": 3}
+_DEFAULT = {"bool": "i1", "int": "i32", "float": "f32", "complex": "complex<f32>"}
+
+
+def kind_of(name):
+    return "complex" if is_complex(name) else "float" if is_float(name) else "bool" if name == "i1" else "int"
+
+
+def promoted(types):
+    """The type, and whether it is weak, of what (name, weak) pairs make together.
+    Source: jax-ml/jax, docs/jep/9407-type-promotion.md (the lattice)."""
+    strong = [name for name, weak in types if not weak]
+    weak = max((kind_of(name) for name, is_weak in types if is_weak), key=_RANK.get, default=None)
+    if not strong:
+        return _DEFAULT[weak], True
+    result = strong[0]
+    for name in strong[1:]:
+        result = _join(result, name)
+    if weak is not None and _RANK[weak] > _RANK[kind_of(result)]:
+        return (result, False) if weak == "bool" else (_DEFAULT[weak], True)
+    return result, False
+
+
+def inexact(name):
+    """The type in which functions such as sin are computed."""
+    return name if is_float(name) or is_complex(name) else "f32"

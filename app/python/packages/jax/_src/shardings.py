@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Meshes and shardings, as jax.sharding has them. Where pieces lie is the engine's to say."""
+import collections
+import math
+
+import _meshwright as core
+import numpy as np
+
+from .machine import machine
+
+
+def raise_verdict(verdict, notes=()):
+    """Raises what JAX would raise, from the engine's table of its errors."""
+    if verdict is not None:
+        name, text = verdict
+        error = {"TypeError": TypeError, "KeyError": KeyError}.get(name, ValueError)(text)
+        for note in notes:
+            error.add_note(note)
+        raise error
+
+
+class _Unconstrained:
+    def __repr__(self):
+        return "UNCONSTRAINED"
+
+
+class PartitionSpec(tuple):
+    """How each dimension of an array is split over mesh axes."""
+    UNCONSTRAINED = _Unconstrained()
+
+    def __new__(cls, *entries):
+        return tuple.__new__(cls, (tuple(entry) if isinstance(entry, list) else entry for entry in entries))
+
+    def __repr__(self):
+        return "PartitionSpec" + (tuple.__repr__(self) if len(self) != 1 else f"({self[0]!r},)")
+
+    def __reduce__(self):
+        return PartitionSpec, tuple(self)
+
+    @property
+    def text(self):
+        return "P" + tuple.__repr__(self)
+
+
+class Mesh:
+    """An array of devices with a name for each axis."""
+    _active = []
+
+    def __init__(self, devices, axis_names, *, axis_types=None):
+        devices = np.array(devices, dtype=object)
+        names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        if devices.ndim != len(names):
+            raise ValueError(
+                "Mesh requires the ndim of its first argument (`devices`) to equal the length of its second argument "
+                f"(`axis_names`), but got devices.ndim == {devices.ndim} and len(axis_names) == {len(names)}.")
+        self.devices, self.axis_names, self.axis_types = devices, names, axis_types
+        self.core = core.Mesh(list(devices.shape), [device.id for device in devices.flat], [str(name) for name in names])
+
+    shape = property(lambda self: collections.OrderedDict(zip(self.axis_names, self.devices.shape)))
+    shape_tuple = property(lambda self: tuple(zip(self.axis_names, self.devices.shape)))
+    axis_sizes = property(lambda self: self.devices.shape)
+    size = property(lambda self: self.devices.size)
+    empty = property(lambda self: self.devices.size == 0)
+    device_ids = property(lambda self: np.vectorize(lambda device: device.id, otypes=[int])(self.devices))
+    local_devices = property(lambda self: list(self.devices.flat))
+
+    def __enter__(self):
+        Mesh._active.append(self)
+        return self
+
+    def __exit__(self, *_):
+        Mesh._active.pop()
+
+    def __eq__(self, other):
+        return isinstance(other, Mesh) and self.core == other.core
+
+    def __hash__(self):
+        return hash((self.axis_names, self.devices.shape, tuple(device.id for device in self.devices.flat)))
+
+    def __repr__(self):
+        return "Mesh(" + ", ".join(f"{name!r}: {size}" for name, size in self.shape_tuple) + ")"
+
+
+def current_mesh():
+    return Mesh._active[-1] if Mesh._active else None
+
+
+class Sharding:
+    """Where the pieces of an array lie."""
+    memory_kind = None
+
+    def placement(self, shape):
+        """The engine's placement of an array of this shape."""
+        raise NotImplementedError
+
+    @property
+    def device_list(self):
+        raise NotImplementedError
+
+    @property
+    def device_set(self):
+        return set(self.device_list)
+
+    addressable_devices = device_set
+    num_devices = property(lambda self: len(self.device_list))
+    is_fully_addressable = True
+
+    def devices_indices_map(self, shape):
+        placement = self.placement(shape)
+        return {device: tuple(slice(start, stop) if (start, stop) != (0, size) else slice(None)
+                              for (start, stop), size in zip(placement.box(shape, position), shape))
+                for position, device in enumerate(placed_devices(placement))}
+
+    addressable_devices_indices_map = devices_indices_map
+
+    def shard_shape(self, shape):
+        return tuple(stop - start for start, stop in self.placement(shape).box(shape, 0))
+
+    def is_equivalent_to(self, other, ndim):
+        size = math.lcm(len(self.device_list), len(other.device_list))
+        shape = (size,) * ndim
+        return self.placement(shape).same(other.placement(shape), shape)
+
+
+def placed_devices(placement):
+    by_number = {device.id: device for device in machine.devices}
+    return [by_number[number] for number in placement.mesh.order]
+
+
+class NamedSharding(Sharding):
+    def __init__(self, mesh, spec, *, memory_kind=None):
+        if not isinstance(spec, PartitionSpec):
+            raise TypeError(f"Unexpected type {type(spec)} for NamedSharding's spec: {spec!r}")
+        self.mesh, self.spec, self.memory_kind = mesh, spec, memory_kind
+        raise_verdict(core.jax_verdict(spec.text, mesh.core))
+
+    device_list = property(lambda self: list(self.mesh.devices.flat))
+
+    @property
+    def is_fully_replicated(self):
+        sizes = self.mesh.shape
+        axes = [axis for entry in self.spec if entry is not None for axis in (entry if isinstance(entry, tuple) else (entry,))]
+        return all(sizes.get(axis, 1) == 1 for axis in axes)
+
+    def placement(self, shape):
+        raise_verdict(core.jax_verdict(self.spec.text, self.mesh.core, list(shape)))
+        return core.named(self.mesh.core, self.spec.text, list(shape))
+
+    def with_spec(self, spec):
+        return NamedSharding(self.mesh, spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec))
+
+    def __eq__(self, other):
+        return isinstance(other, NamedSharding) and self.mesh == other.mesh and self.spec == other.spec
+
+    def __hash__(self):
+        return hash((self.mesh, self.spec))
+
+    def __repr__(self):
+        return f"NamedSharding(mesh={self.mesh}, spec={self.spec}, memory_kind={self.memory_kind})"
+
+
+class PositionalSharding(Sharding):
+    """An array of sets of devices. `_steps` are the operations that made it, of which the engine knows the meaning."""
+
+    def __init__(self, devices, *, memory_kind=None, _steps="", _shape=None):
+        self._devices = list(np.array(devices, dtype=object).flat)
+        self._steps, self.shape = _steps, _shape or (len(self._devices),)
+        self.shape = tuple(self.shape)
+
+    device_list = property(lambda self: self._devices)
+    ndim = property(lambda self: len(self.shape))
+    is_fully_replicated = property(lambda self: math.prod(self.shape) == 1)
+    _text = property(lambda self: f"PositionalSharding({len(self._devices)}){self._steps}")
+
+    def _after(self, step, shape):
+        return PositionalSharding(self._devices, _steps=self._steps + step, _shape=shape)
+
+    def reshape(self, *shape):
+        shape = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
+        made = np.empty(self.shape).reshape(shape).shape
+        return self._after(f".reshape({', '.join(map(str, made))})", made or ())
+
+    def replicate(self, axis=None, keepdims=True):
+        if axis is None:
+            shape = (1,) * self.ndim if keepdims else ()
+            return self._after(".replicate()" if keepdims else ".replicate(keepdims=False)", shape)
+        shape = np.empty(self.shape).sum(axis=axis, keepdims=keepdims).shape
+        return self._after(f".replicate({axis}{'' if keepdims else ', keepdims=False'})", shape)
+
+    @property
+    def T(self):
+        return self._after(".T", self.shape[::-1])
+
+    def placement(self, shape):
+        shape = list(shape)
+        text, own = self._text, self.shape
+        if math.prod(own) == 1 and len(own) != len(shape):  # everything on all devices, at any rank
+            return core.positional(text + f".reshape({', '.join(['1'] * len(shape))})", self._ids(), shape)
+        if len(own) != len(shape):
+            raise ValueError(f"Sharding {self!r} is only valid for values of rank {len(own)}, but was applied to a value of rank "
+                             f"{len(shape)}")
+        for dim, (size, pieces) in enumerate(zip(shape, own)):
+            if size % pieces:
+                raise ValueError(f"Sharding {self!r} implies that array axis {dim} is partitioned {pieces} times, but the "
+                                 f"dimension size is {size}")
+        return core.positional(text, self._ids(), shape)
+
+    def _ids(self):
+        return [device.id for device in self._devices]
+
+    def __eq__(self, other):
+        return isinstance(other, PositionalSharding) and self._ids() == other._ids() and self._steps == other._steps
+
+    def __hash__(self):
+        return hash((tuple(self._ids()), self._steps))
+
+    def __repr__(self):
+        return core.positional_text(
+            f"PositionalSharding({self._ids()}){self._steps}", machine.label)
+
+
+class SingleDeviceSharding(Sharding):
+    is_fully_replicated = True
+
+    def __init__(self, device, *, memory_kind=None):
+        self._device = device
+
+    device_list = property(lambda self: [self._device])
+
+    def placement(self, shape):
+        return core.single(self._device.id, len(shape))
+
+    def __eq__(self, other):
+        return isinstance(other, SingleDeviceSharding) and self._device.id == other._device.id
+
+    def __hash__(self):
+        return hash(self._device.id)
+
+    def __repr__(self):
+        return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
+
+
+class GSPMDSharding(Sharding):
+    """What propagation found, where no spec on the page's own mesh says it."""
+
+    def __init__(self, placement):
+        self._placement = placement
+
+    device_list = property(lambda self: placed_devices(self._placement))
+    is_fully_replicated = property(lambda self: self._placement.is_replicated)
+
+    def placement(self, shape):
+        return self._placement
+
+    def __repr__(self):
+        return f"GSPMDSharding({self._placement.text('hlo')})"
+
+
+def sharding_of(placement):
+    """A placement as the user would write it."""
+    mesh = placement.mesh
+    if len(mesh.order) == 1:
+        return SingleDeviceSharding(placed_devices(placement)[0])
+    entries = placement.spec()
+    if placement.is_named and entries is not None:
+        devices = np.array(placed_devices(placement), dtype=object).reshape(mesh.sizes)
+        return NamedSharding(Mesh(devices, mesh.names), PartitionSpec(
+            *(None if not axes else axes[0] if len(axes) == 1 else tuple(axes) for axes in entries)))
+    return GSPMDSharding(placement)
+
+
+def as_placement(target, shape, argument="NamedSharding"):
+    """The placement that a user means by a sharding, a device or a bare spec. Nothing: the user asks for none."""
+    if target is None:
+        return None
+    if isinstance(target, Sharding):
+        return target.placement(shape)
+    if isinstance(target, PartitionSpec):
+        mesh = current_mesh()
+        raise_verdict(core.jax_verdict(target.text, mesh and mesh.core, list(shape), argument=argument, mesh_in_use=mesh is not None))
+        return core.named(mesh.core, target.text, list(shape))
+    if hasattr(target, "device_kind"):
+        return core.single(target.id, len(shape))
+    raise TypeError(f"{target!r} is not a sharding")

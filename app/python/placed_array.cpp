@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/python/placed_array.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+
+namespace meshwright::python {
+
+namespace {
+
+/// Numbers types with their shapes, for keys.
+std::uint64_t numberOf(const TensorType& type)
+{
+    static std::mutex mutex;
+    static std::map<std::pair<DType, Shape>, std::uint64_t> known;
+    const std::lock_guard lock(mutex);
+    return known.try_emplace({type.dtype, type.shape}, known.size()).first->second;
+}
+
+/// A move of an array into another layout.
+class Move : public Work {
+public:
+    explicit Move(PlacementPointer target)
+        : m_target(std::move(target))
+    {
+    }
+    Result<std::vector<Pieces>> run(const std::vector<ArrayPointer>& arguments) override
+    {
+        return std::vector<Pieces>{piecesUnder(*arguments.front(), *m_target)};
+    }
+    double flops() const override { return 0.0; }
+
+private:
+    PlacementPointer m_target;
+};
+
+Result<Done> doWork(Pending& pending)
+{
+    auto made = pending.work->run(pending.arguments);
+    if (!made)
+        return made.error();
+    for (std::size_t i = 0; i < made->size(); ++i) {
+        if (const ArrayPointer result = pending.results[i].lock(); result != nullptr)
+            result->setPieces(std::move((*made)[i]));
+    }
+    pending.arguments.clear();
+    return Done{};
+}
+
+/// Calls `visit` for each work that is left to do until the array is there, what others need first.
+void forEachPending(const ArrayPointer& array, const std::function<bool(Pending&)>& visit)
+{
+    std::vector<std::pair<ArrayPointer, bool>> stack{{array, false}};
+    std::set<const Pending*> seen;
+    while (!stack.empty()) {
+        auto [at, argumentsDone] = stack.back();
+        stack.pop_back();
+        const std::shared_ptr<Pending> pending = at->pending();
+        if (pending == nullptr || at->isReady())
+            continue;
+        if (argumentsDone) {
+            if (!visit(*pending))
+                return;
+            continue;
+        }
+        if (!seen.insert(pending.get()).second)
+            continue;
+        stack.emplace_back(at, true);
+        for (const ArrayPointer& argument : pending->arguments)
+            stack.emplace_back(argument, false);
+    }
+}
+
+} // namespace
+
+PlacedArray::PlacedArray(TensorType type, PlacementPointer placement, bool committed)
+    : m_type(std::move(type))
+    , m_placement(std::move(placement))
+    , m_committed(committed)
+    , m_key((numberOf(m_type) << 32) | (static_cast<std::uint64_t>(m_placement->number) << 1) | (committed ? 1U : 0U))
+{
+}
+
+PlacedArray::~PlacedArray()
+{
+    // A chain of a thousand steps would end in a thousand nested destructors.
+    std::vector<std::shared_ptr<Pending>> chain;
+    if (m_pending != nullptr)
+        chain.push_back(std::move(m_pending));
+    while (!chain.empty()) {
+        const std::shared_ptr<Pending> last = std::move(chain.back());
+        chain.pop_back();
+        if (last.use_count() > 1)
+            continue;
+        for (ArrayPointer& argument : last->arguments) {
+            if (argument.use_count() == 1 && argument->m_pending != nullptr)
+                chain.push_back(std::move(argument->m_pending));
+        }
+    }
+}
+
+ArrayPointer PlacedArray::of(HostArray whole, DeviceId device)
+{
+    auto array = std::make_shared<PlacedArray>(whole.type(), onDevice(device, whole.type().shape.size()), false);
+    array->setPieces({std::make_shared<const HostArray>(std::move(whole))});
+    return array;
+}
+
+void PlacedArray::markDeleted()
+{
+    m_deleted = true;
+    m_pieces.clear();
+    m_pending.reset();
+}
+
+void PlacedArray::setPieces(Pieces pieces)
+{
+    m_pieces = std::move(pieces);
+    m_pending.reset();
+}
+
+Piece PlacedArray::whole() const
+{
+    if (m_placement->sharding.isReplicated())
+        return m_pieces.front();
+    auto whole = std::make_shared<HostArray>(m_type);
+    std::set<const HostArray*> done;
+    for (std::size_t position = 0; position < m_pieces.size(); ++position) {
+        if (done.insert(m_pieces[position].get()).second)
+            whole->assign(m_placement->boxAt(m_type.shape, static_cast<std::int64_t>(position)), *m_pieces[position]);
+    }
+    return whole;
+}
+
+double pendingFlops(const ArrayPointer& array)
+{
+    double flops = 0.0;
+    forEachPending(array, [&](const Pending& pending) {
+        flops += pending.work->flops();
+        return true;
+    });
+    return flops;
+}
+
+Result<Done> compute(const ArrayPointer& array, double mostFlops)
+{
+    if (array->isReady())
+        return Done{};
+    if (const double flops = pendingFlops(array); flops > mostFlops)
+        return Problem{"MW1560", fmt::format("the value takes {:.2g} FLOPs, the limit is {:.2g}", flops, mostFlops)};
+    Result<Done> done = Done{};
+    forEachPending(array, [&](Pending& pending) {
+        done = doWork(pending);
+        return done.has_value();
+    });
+    return done;
+}
+
+Result<std::vector<ArrayPointer>> ask(std::shared_ptr<Work> work, std::vector<ArrayPointer> arguments,
+    const std::vector<TensorType>& types, const std::vector<PlacementPointer>& placements, bool committed)
+{
+    auto pending = std::make_shared<Pending>();
+    bool isSmall = true;
+    for (const ArrayPointer& argument : arguments)
+        isSmall = isSmall && argument->isReady() && argument->type().elements() <= kFewElements;
+    std::vector<ArrayPointer> results;
+    for (std::size_t i = 0; i < types.size(); ++i) {
+        results.push_back(std::make_shared<PlacedArray>(types[i], placements[i], committed));
+        results.back()->setPending(pending);
+        pending->results.push_back(results.back());
+        isSmall = isSmall && types[i].elements() <= kFewElements;
+    }
+    isSmall = isSmall && work->flops() <= kFewFlops;
+    pending->work = std::move(work);
+    pending->arguments = std::move(arguments);
+    if (isSmall) {
+        if (const auto done = doWork(*pending); !done)
+            return done.error();
+    }
+    return results;
+}
+
+Result<ArrayPointer> moved(const ArrayPointer& array, const PlacementPointer& placement, bool committed)
+{
+    auto results = ask(std::make_shared<Move>(placement), {array}, {array->type()}, {placement}, committed);
+    if (!results)
+        return results.error();
+    return results->front();
+}
+
+Pieces piecesUnder(const PlacedArray& array, const Placement& placement)
+{
+    if (&placement == array.placement().get())
+        return array.pieces();
+    const Shape& shape = array.type().shape;
+    std::map<IndexBox, Piece> made;
+    for (std::size_t i = 0; i < array.pieces().size(); ++i)
+        made.try_emplace(array.placement()->boxAt(shape, static_cast<std::int64_t>(i)), array.pieces()[i]);
+    Pieces pieces;
+    Piece whole;
+    for (std::int64_t position = 0; position < placement.deviceCount(); ++position) {
+        const IndexBox box = placement.boxAt(shape, position);
+        Piece& piece = made[box];
+        if (piece == nullptr) {
+            if (whole == nullptr)
+                whole = array.whole();
+            piece = box == wholeBox(shape) ? whole : std::make_shared<const HostArray>(whole->slice(box));
+        }
+        pieces.push_back(piece);
+    }
+    return pieces;
+}
+
+} // namespace meshwright::python

@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/python/trace.h"
+
+#include "core/autodiff/differentiate.h"
+#include "core/models/initializers.h"
+#include "core/program/body_collective.h"
+#include "core/program/shape_rules.h"
+#include "core/program/transform.h"
+#include "core/program/varying_results.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace meshwright::python {
+
+namespace {
+
+/// Reads attributes; what is not said has a default.
+class Reader {
+public:
+    explicit Reader(const Attributes& attributes)
+        : m_attributes(attributes)
+    {
+    }
+
+    Shape shape(const char* name) const { return get<std::vector<std::int64_t>>(name, {}); }
+    std::vector<std::size_t> dims(const char* name) const
+    {
+        std::vector<std::size_t> dims;
+        for (const std::int64_t dim : shape(name))
+            dims.push_back(static_cast<std::size_t>(dim));
+        return dims;
+    }
+    std::int64_t integer(const char* name, std::int64_t otherwise = 0) const { return get<std::int64_t>(name, otherwise); }
+    std::size_t dim(const char* name) const { return static_cast<std::size_t>(integer(name)); }
+    bool truth(const char* name, bool otherwise = false) const { return get<bool>(name, otherwise); }
+    std::string word(const char* name) const { return get<std::string>(name, {}); }
+    double number(const char* name, double otherwise) const
+    {
+        const auto found = m_attributes.find(name);
+        if (found != m_attributes.end() && std::holds_alternative<std::int64_t>(found->second))
+            return static_cast<double>(std::get<std::int64_t>(found->second));
+        return get<double>(name, otherwise);
+    }
+    DType dtype(const char* name, DType otherwise = DType::F32) const { return parseDType(word(name)).value_or(otherwise); }
+
+private:
+    template <typename T>
+    T get(const char* name, T otherwise) const
+    {
+        const auto found = m_attributes.find(name);
+        return found != m_attributes.end() && std::holds_alternative<T>(found->second) ? std::get<T>(found->second) : otherwise;
+    }
+
+    const Attributes& m_attributes;
+};
+
+ReduceKind reduceKindOf(const std::string& name)
+{
+    for (const ReduceKind kind : {ReduceKind::Max, ReduceKind::Min, ReduceKind::Product, ReduceKind::And, ReduceKind::Or}) {
+        if (name == reduceKindName(kind))
+            return kind;
+    }
+    return ReduceKind::Sum;
+}
+
+CompareDirection directionOf(const std::string& name)
+{
+    for (const CompareDirection direction : {CompareDirection::NotEqual, CompareDirection::Less, CompareDirection::LessEqual,
+             CompareDirection::Greater, CompareDirection::GreaterEqual}) {
+        if (name == compareDirectionName(direction))
+            return direction;
+    }
+    return CompareDirection::Equal;
+}
+
+IndexingDims indexingOf(const Reader& read)
+{
+    return {read.dims("window"), read.dims("collapsed"), {}, {}, read.dims("index_map"), read.dim("index_vector_dim")};
+}
+
+struct Filled {
+    OpAttributes attributes;
+
+    void operator()(const Reader&, std::monostate) { attributes = std::monostate(); }
+    void operator()(const Reader& read, IotaAttributes)
+    {
+        attributes = IotaAttributes{{read.dtype("dtype"), read.shape("shape")}, read.dim("dim")};
+    }
+    void operator()(const Reader& read, RandomBitsAttributes)
+    {
+        attributes = RandomBitsAttributes{{DType::U32, read.shape("shape")}, read.truth("partitionable", true)};
+    }
+    void operator()(const Reader& read, ConvertAttributes) { attributes = ConvertAttributes{read.dtype("dtype")}; }
+    void operator()(const Reader& read, CompareAttributes)
+    {
+        attributes = CompareAttributes{directionOf(read.word("direction")), false};
+    }
+    void operator()(const Reader& read, BroadcastAttributes)
+    {
+        attributes = BroadcastAttributes{read.shape("shape"), read.dims("dims")};
+    }
+    void operator()(const Reader& read, ReshapeAttributes) { attributes = ReshapeAttributes{read.shape("shape")}; }
+    void operator()(const Reader& read, TransposeAttributes) { attributes = TransposeAttributes{read.dims("permutation")}; }
+    void operator()(const Reader& read, ReduceAttributes)
+    {
+        attributes = ReduceAttributes{reduceKindOf(read.word("kind")), read.dims("dims")};
+    }
+    void operator()(const Reader& read, DotAttributes)
+    {
+        attributes = DotAttributes{read.dims("lhs_batch"), read.dims("rhs_batch"), read.dims("lhs_contracting"),
+            read.dims("rhs_contracting"), read.dtype("dtype"), read.dtype("operand_dtype")};
+    }
+    void operator()(const Reader& read, SliceAttributes)
+    {
+        attributes = SliceAttributes{read.shape("starts"), read.shape("limits"), read.shape("strides")};
+    }
+    void operator()(const Reader& read, PadAttributes)
+    {
+        attributes = PadAttributes{read.shape("low"), read.shape("high"), read.shape("interior")};
+    }
+    void operator()(const Reader& read, ConcatenateAttributes) { attributes = ConcatenateAttributes{read.dim("dim")}; }
+    void operator()(const Reader& read, ReverseAttributes) { attributes = ReverseAttributes{read.dims("dims")}; }
+    void operator()(const Reader& read, DynamicSliceAttributes) { attributes = DynamicSliceAttributes{read.shape("sizes")}; }
+    void operator()(const Reader& read, GatherAttributes)
+    {
+        attributes = GatherAttributes{indexingOf(read), read.shape("slice_sizes"), false};
+    }
+    void operator()(const Reader& read, ScatterAttributes)
+    {
+        const std::string combiner = read.word("combiner");
+        attributes = ScatterAttributes{
+            indexingOf(read), combiner.empty() ? std::nullopt : std::optional(reduceKindOf(combiner)), false, false};
+    }
+    void operator()(const Reader& read, ReducePrecisionAttributes)
+    {
+        attributes = ReducePrecisionAttributes{read.integer("exponent_bits", 8), read.integer("mantissa_bits", 23)};
+    }
+    template <typename Unsaid>
+    void operator()(const Reader&, Unsaid made)
+    {
+        attributes = std::move(made);
+    }
+};
+
+OpAttributes attributesOf(OpKind kind, const Attributes& said)
+{
+    const Reader read(said);
+    Filled filled;
+    std::visit([&](auto made) { filled(read, std::move(made)); }, opInfo(kind).attributes());
+    return filled.attributes;
+}
+
+/// The shape to which all broadcast as NumPy has it; nothing when they do not.
+std::optional<Shape> commonShape(const std::vector<Shape>& shapes)
+{
+    Shape common;
+    for (const Shape& shape : shapes) {
+        if (shape.size() > common.size())
+            common.insert(common.begin(), shape.size() - common.size(), 1);
+        for (std::size_t i = 0; i < shape.size(); ++i) {
+            std::int64_t& size = common[common.size() - shape.size() + i];
+            if (size != shape[i] && size != 1 && shape[i] != 1)
+                return std::nullopt;
+            size = size == 1 ? shape[i] : size;
+        }
+    }
+    return common;
+}
+
+ValueId broadcastTo(Builder& builder, ValueId value, const Shape& shape)
+{
+    const Shape& own = builder.type(value).shape;
+    if (own == shape)
+        return value;
+    if (own.empty())
+        return builder.broadcastScalar(value, shape);
+    std::vector<std::size_t> dims(own.size());
+    for (std::size_t i = 0; i < dims.size(); ++i)
+        dims[i] = shape.size() - dims.size() + i;
+    return builder.broadcast(value, shape, std::move(dims));
+}
+
+std::string shapeText(const Shape& shape)
+{
+    std::string text = "(";
+    for (std::size_t i = 0; i < shape.size(); ++i)
+        text += fmt::format("{}{}", i == 0 ? "" : ", ", shape[i]);
+    return text + (shape.size() == 1 ? ",)" : ")");
+}
+
+} // namespace
+
+Trace::Trace(std::string name)
+    : m_builder((m_traced.function.name = std::move(name), m_traced.function))
+{
+}
+
+ValueId Trace::argument(TensorType type, std::string name)
+{
+    return m_builder.argument(std::move(type), std::move(name), Role::Input);
+}
+
+ValueId Trace::constant(const HostArray& array)
+{
+    if (array.type().elements() == 1 && isFloating(array.type().dtype))
+        return m_builder.add(OpKind::Constant, {}, ConstantAttributes{array.type(), {array.at(0)}});
+    return m_builder.add(OpKind::Constant, {},
+        ConstantAttributes{array.type(),
+            {std::make_shared<const std::string>(
+                reinterpret_cast<const char*>(array.data()), static_cast<std::size_t>(array.bytes()))}});
+}
+
+Result<std::vector<ValueId>> Trace::add(const std::string& op, const std::vector<ValueId>& operands, const Attributes& attributes)
+{
+    const Reader read(attributes);
+    if (op == "normal")
+        return std::vector{normal(m_builder, operands.at(0), read.shape("shape"), read.truth("partitionable", true))};
+    if (op == "uniform")
+        return std::vector{uniform(m_builder, operands.at(0), read.shape("shape"), read.number("low", 0.0),
+            read.number("high", 1.0), read.truth("partitionable", true))};
+    if (op == "full") { // a scalar everywhere
+        const Shape shape = read.shape("shape");
+        return std::vector{broadcastTo(m_builder, operands.at(0), shape)};
+    }
+    const auto kind = parseOpKind(op);
+    if (!kind)
+        return Problem{"MW1561", fmt::format("no op is called \"{}\"", op)};
+    std::vector<ValueId> used = operands;
+    if (isElementwise(*kind) && operands.size() > 1) {
+        std::vector<Shape> shapes;
+        for (const ValueId operand : operands)
+            shapes.push_back(type(operand).shape);
+        const auto common = commonShape(shapes);
+        if (!common) {
+            std::string text;
+            for (const Shape& shape : shapes)
+                text += (text.empty() ? "" : ", ") + shapeText(shape);
+            return Problem{"MW1303", fmt::format("{} got incompatible shapes for broadcasting: {}.", op, text)};
+        }
+        for (ValueId& value : used)
+            value = broadcastTo(m_builder, value, *common);
+    }
+    OpAttributes made = attributesOf(*kind, attributes);
+    std::vector<TensorType> types;
+    for (const ValueId value : used)
+        types.push_back(type(value));
+    if (const auto fits = resultTypes(*kind, made, types); !fits)
+        return fits.error();
+    return m_builder.addMany(*kind, std::move(used), std::move(made));
+}
+
+ValueId Trace::constrain(ValueId operand, const Placement& placement)
+{
+    TensorSharding sharding = placement.sharding;
+    std::size_t mesh = 0;
+    while (mesh < m_traced.meshes.size() && !(m_traced.meshes[mesh].mesh == placement.mesh))
+        ++mesh;
+    if (mesh == m_traced.meshes.size())
+        m_traced.meshes.push_back({fmt::format("mesh_{}", mesh), placement.mesh, placement.mesh.axes().empty()});
+    sharding.mesh = static_cast<std::int32_t>(mesh);
+    return m_builder.constrain(operand, std::move(sharding), "with_sharding_constraint");
+}
+
+namespace {
+
+/// A function whose shardings speak of the meshes of another; what is not there yet is added.
+Function onMeshesOf(const TracedFunction& traced, std::vector<NamedMesh>& meshes)
+{
+    std::vector<std::int32_t> indices;
+    for (const NamedMesh& named : traced.meshes) {
+        std::size_t mesh = 0;
+        while (mesh < meshes.size() && !(meshes[mesh].mesh == named.mesh))
+            ++mesh;
+        if (mesh == meshes.size())
+            meshes.push_back({fmt::format("mesh_{}", mesh), named.mesh, named.isMaximal});
+        indices.push_back(static_cast<std::int32_t>(mesh));
+    }
+    Function function = traced.function;
+    const auto move = [&](TensorSharding& sharding) {
+        if (!indices.empty())
+            sharding.mesh = indices[static_cast<std::size_t>(sharding.mesh)];
+    };
+    for (Value& value : function.values) {
+        if (value.sharding)
+            move(*value.sharding);
+    }
+    for (Op& op : function.ops) {
+        if (op.kind == OpKind::ShardingConstraint)
+            move(op.as<ConstraintAttributes>().sharding);
+        if (op.kind == OpKind::Computation) {
+            for (TensorSharding& sharding : op.as<ComputationAttributes>().inShardings)
+                move(sharding);
+            for (TensorSharding& sharding : op.as<ComputationAttributes>().outShardings)
+                move(sharding);
+        }
+    }
+    return function;
+}
+
+} // namespace
+
+std::vector<ValueId> Trace::call(const TracedFunction& callee, const std::vector<ValueId>& operands)
+{
+    Function copied = onMeshesOf(callee, m_traced.meshes);
+    std::set<std::string> taken; // a name is one value's
+    for (const Value& value : m_traced.function.values)
+        taken.insert(value.name);
+    for (Value& value : copied.values) {
+        if (taken.contains(value.name))
+            value.name.clear();
+    }
+    return inlineCall(m_builder, copied, operands);
+}
+
+Result<std::vector<ValueId>> Trace::manual(const TracedFunction& body, const std::vector<ValueId>& operands, const Mesh& mesh,
+    const std::vector<TensorSharding>& in, const std::vector<TensorSharding>& out)
+{
+    const Function callee = onMeshesOf(body, m_traced.meshes);
+    std::size_t index = 0;
+    while (index < m_traced.meshes.size() && !(m_traced.meshes[index].mesh == mesh))
+        ++index;
+    if (index == m_traced.meshes.size())
+        m_traced.meshes.push_back({fmt::format("mesh_{}", index), mesh, false});
+    ComputationAttributes attributes{{}, in, out, {}};
+    for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis)
+        attributes.manualAxes.push_back(static_cast<std::int32_t>(axis));
+    for (TensorSharding& sharding : attributes.inShardings)
+        sharding.mesh = static_cast<std::int32_t>(index);
+    for (TensorSharding& sharding : attributes.outShardings)
+        sharding.mesh = static_cast<std::int32_t>(index);
+
+    std::vector<TensorType> pieces;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+        const auto piece = manualPiece(type(operands[i]), attributes.inShardings[i], attributes.manualAxes);
+        if (!piece)
+            return Problem{
+                "MW1302", fmt::format("operand {} of {} does not divide by its in_spec", i, typeText(type(operands[i])))};
+        pieces.push_back(*piece);
+    }
+    std::vector<TensorType> results;
+    for (std::size_t i = 0; i < callee.results().size(); ++i) {
+        TensorType type = callee[callee.results()[i]].type;
+        for (std::size_t dim = 0; dim < type.shape.size(); ++dim)
+            type.shape[dim] *= shardCount(out[i].dims[dim].axes);
+        results.push_back(std::move(type));
+    }
+    const OpId op = m_builder.beginOp(OpKind::Computation, operands, attributes);
+    const std::vector<ValueId> arguments = m_builder.beginBody(op, pieces);
+    m_builder.setResults(inlineCall(m_builder, callee, arguments));
+    std::vector<ValueId> made = m_builder.endOp(op, results);
+    if (Problems problems = varyingResults(m_traced.function, m_traced.function[op], mesh); !problems.empty())
+        return problems;
+    return made;
+}
+
+Result<ValueId> Trace::collective(const std::string& op, const std::vector<ValueId>& operands, const Mesh& mesh,
+    const std::vector<std::string>& axes, const Attributes& attributes)
+{
+    const Reader read(attributes);
+    AxisRefs over;
+    for (const std::string& axis : axes)
+        over.push_back(wholeAxis(mesh, mesh.findAxis(axis).value_or(0)));
+    const auto groups = deviceGroups(over, mesh);
+    if (op == "axis_index")
+        return addPlaceInGroup(m_builder, groups, mesh);
+    BodyCollective collective;
+    collective.groups = groups;
+    collective.split = read.dim("split");
+    collective.join = read.dim("join");
+    const std::map<std::string, std::pair<OpKind, ReduceKind>> kinds = {{"psum", {OpKind::AllReduce, ReduceKind::Sum}},
+        {"pmax", {OpKind::AllReduce, ReduceKind::Max}}, {"pmin", {OpKind::AllReduce, ReduceKind::Min}},
+        {"all_gather", {OpKind::AllGather, ReduceKind::Sum}}, {"psum_scatter", {OpKind::ReduceScatter, ReduceKind::Sum}},
+        {"all_to_all", {OpKind::AllToAll, ReduceKind::Sum}}, {"ppermute", {OpKind::CollectivePermute, ReduceKind::Sum}}};
+    const auto found = kinds.find(op);
+    if (found == kinds.end())
+        return Problem{"MW1561", fmt::format("no collective is called \"{}\"", op)};
+    std::tie(collective.kind, collective.reduction) = found->second;
+    const TensorType& type = this->type(operands.front());
+    const bool splits = collective.kind == OpKind::ReduceScatter || collective.kind == OpKind::AllToAll;
+    if (const std::int64_t size = collective.groupSize();
+        splits && (collective.split >= type.shape.size() || type.shape[collective.split] % size != 0))
+        return Problem{
+            "MW1302", fmt::format("{} splits dimension {} of {} into {} parts", op, collective.split, typeText(type), size)};
+    if (collective.kind == OpKind::CollectivePermute) {
+        const Shape within = read.shape("sources"); // by place in a group; -1: none
+        collective.sources.assign(static_cast<std::size_t>(mesh.deviceCount()), -1);
+        for (const auto& group : groups) {
+            for (std::size_t place = 0; place < group.size(); ++place) {
+                if (within[place] >= 0)
+                    collective.sources[static_cast<std::size_t>(group[place])] = group[static_cast<std::size_t>(within[place])];
+            }
+        }
+        collective.groups.clear();
+    }
+    return addBodyCollective(m_builder, collective, operands.front(), mesh);
+}
+
+TracedFunction Trace::finished(const std::vector<ValueId>& results) const
+{
+    TracedFunction made = m_traced;
+    made.function.body().results = results;
+    eraseDeadOps(made.function);
+    made.function = compacted(std::move(made.function));
+    return made;
+}
+
+Result<TracedFunction> withCotangents(
+    const TracedFunction& traced, const std::vector<std::size_t>& wrt, const std::vector<std::size_t>& seeds, bool isOne)
+{
+    const auto parts = differentiate(traced.function, wrt, seeds, {}, traced.meshes);
+    if (!parts)
+        return parts.error();
+    TracedFunction made{{}, traced.meshes};
+    made.function.name = traced.function.name;
+    Builder builder(made.function);
+    std::vector<ValueId> arguments;
+    for (const ValueId argument : traced.function.arguments())
+        arguments.push_back(builder.argument(traced.function[argument].type, traced.function[argument].name, Role::Input));
+    std::vector<ValueId> seedValues;
+    for (const std::size_t seed : seeds) {
+        const TensorType& type = traced.function[traced.function.results()[seed]].type;
+        seedValues.push_back(isOne ? builder.splat(type, 1.0) : builder.argument(type));
+    }
+    std::vector<ValueId> values = inlineCall(builder, parts->forward, arguments);
+    const auto count = static_cast<std::ptrdiff_t>(traced.function.results().size());
+    std::vector<ValueId> results(values.begin(), values.begin() + count);
+    std::vector<ValueId> operands(values.begin() + count, values.end());
+    operands.insert(operands.end(), seedValues.begin(), seedValues.end());
+    builder.setPhase(Phase::Backward);
+    for (const ValueId cotangent : inlineCall(builder, parts->backward, operands))
+        results.push_back(cotangent);
+    builder.setResults(std::move(results));
+    eraseDeadOps(made.function);
+    made.function = compacted(std::move(made.function));
+    return made;
+}
+
+} // namespace meshwright::python
