@@ -1,0 +1,413 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Arrays, tracers, and the one way in which an op is applied to them: `bind`."""
+import _meshwright as core
+import numpy as np
+
+from . import dtypes
+from .machine import machine
+from .shardings import Mesh, PartitionSpec, placed_devices, sharding_of
+
+
+class Array:
+    """What jnp's functions take and give. Operators are added by jax.numpy."""
+    __array_priority__ = 100
+    weak_type = False
+
+    engine_dtype = property(lambda self: self._type[0])  # "f32"
+    shape = property(lambda self: self._type[1])
+    dtype = property(lambda self: dtypes.shown(self._type[0]))
+    ndim = property(lambda self: len(self.shape))
+    size = property(lambda self: int(np.prod(self.shape, dtype=np.int64)))
+    nbytes = property(lambda self: self.size * self.dtype.itemsize)
+    itemsize = property(lambda self: self.dtype.itemsize)
+    aval = property(lambda self: self)
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __hash__(self):
+        raise TypeError(f"unhashable type: '{type(self).__name__}'")
+
+
+def type_text(array):
+    """float32[8,128], as JAX's messages have it."""
+    return f"{array.dtype}[{','.join(map(str, array.shape))}]"
+
+
+class Shard:
+    """One device's piece."""
+
+    def __init__(self, array, position, replica):
+        self._array, self._position, self.replica_id = array, position, replica
+        self.device = placed_devices(array._handle.placement)[position]
+
+    @property
+    def index(self):
+        box = self._array._handle.placement.box(list(self._array.shape), self._position)
+        return tuple(slice(a, b) if (a, b) != (0, size) else slice(None) for (a, b), size in zip(box, self._array.shape))
+
+    @property
+    def data(self):
+        self._array._computed()
+        return ConcreteArray(core.array(self._array._handle.piece(self._position), self._array.engine_dtype, self.device.id))
+
+    def __repr__(self):
+        return f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, data={self.data})"
+
+
+class NotComputed(Exception):
+    """A value that would take longer than a page may."""
+
+
+class ConcreteArray(Array):
+    """An array outside of a program."""
+
+    def __init__(self, handle, weak_type=False):
+        self._handle, self.weak_type = handle, weak_type
+        self._type = (handle.dtype, handle.shape)
+
+    # ---- where it lies
+    sharding = property(lambda self: sharding_of(self._handle.placement))
+    committed = _committed = property(lambda self: self._handle.is_committed)
+    is_fully_replicated = property(lambda self: self._handle.placement.is_replicated)
+    is_fully_addressable = True
+
+    def devices(self):
+        return set(placed_devices(self._handle.placement))
+
+    @property
+    def device(self):
+        devices = placed_devices(self._handle.placement)
+        return devices[0] if len(devices) == 1 else self.sharding
+
+    @property
+    def addressable_shards(self):
+        placement, seen, shards = self._handle.placement, {}, []
+        for position in range(len(placement.mesh.order)):
+            box = tuple(placement.box(list(self.shape), position))
+            shards.append(Shard(self, position, seen.get(box, 0)))
+            seen[box] = seen.get(box, 0) + 1
+        return shards
+
+    global_shards = addressable_shards
+
+    def addressable_data(self, index):
+        return self.addressable_shards[index].data
+
+    # ---- its values
+    def _computed(self):
+        if self._handle.is_deleted:
+            raise RuntimeError(f"Array has been deleted with shape={type_text(self)}.")
+        if not self._handle.is_ready:
+            try:
+                self._handle.compute(machine.most_flops)
+            except MemoryError as error:
+                if getattr(error, "problem_id", "") == "MW1560":
+                    raise NotComputed(str(error)) from None
+                raise
+        return self._handle
+
+    def _raw(self):
+        """The elements as NumPy's, floating types that NumPy lacks as float32."""
+        values = self._computed().numpy()
+        if isinstance(self.dtype, dtypes.ExtendedDType):
+            return core.converted(values, self.engine_dtype, "f32")
+        return values
+
+    def __array__(self, dtype=None, copy=None):
+        values = self._raw()
+        return values if dtype is None else values.astype(dtype)
+
+    def block_until_ready(self):
+        return self  # what is not computed yet is as soon as somebody looks at it
+
+    def copy_to_host_async(self):
+        pass
+
+    def delete(self):
+        self._handle.delete()
+
+    is_deleted = lambda self: self._handle.is_deleted
+    is_ready = lambda self: True
+
+    def item(self, *at):
+        return self._raw().item(*at)
+
+    def tolist(self):
+        return self._raw().tolist()
+
+    def __bool__(self):
+        return bool(self._raw())
+
+    def __int__(self):
+        return int(self._raw())
+
+    def __float__(self):
+        return float(self._raw())
+
+    def __complex__(self):
+        return complex(self._raw())
+
+    def __index__(self):
+        return self._raw().__index__()
+
+    def __iter__(self):
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        return iter([self[i] for i in range(len(self))])
+
+    def __format__(self, spec):
+        return format(self._raw().item(), spec) if not self.shape and spec else str(self)
+
+    def __str__(self):
+        try:
+            return str(self._raw())
+        except NotComputed as error:
+            return f"<{type_text(self)}, not computed: {error}>"
+
+    def __repr__(self):
+        name = self.dtype.name
+        try:
+            values = self._raw()
+        except NotComputed as error:
+            return f"Array({type_text(self)}, not computed: {error})"
+        end = f"dtype={name}{', weak_type=True' if self.weak_type else ''})"
+        if not self.shape:
+            return f"Array({values.item() if values.dtype.kind in 'biu' else values}, {end}"
+        text = np.array2string(values, prefix="Array(", separator=", ", suffix=",")
+        if self.size == 0:
+            return f"Array([], shape={self.shape}, {end}"
+        last = text.splitlines()[-1]
+        joint = ",\n      " if len(last) + len(end) + 2 > 77 else ", "
+        return f"Array({text}{joint}{end}"
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+class Scope:
+    """A function that is being traced. Arrays from outside become captured arguments."""
+    _stack = []
+
+    def __init__(self, name, mesh=None):
+        self.core, self.captures, self._ids = core.Trace(name), [], {}
+        self.mesh = mesh  # of the manual computation around; its axes have names for collectives
+
+    def __enter__(self):
+        Scope._stack.append(self)
+        return self
+
+    def __exit__(self, *_):
+        Scope._stack.pop()
+
+    def argument(self, like, name="", shape=None):
+        shape = like.shape if shape is None else shape
+        number = self.core.argument(like.engine_dtype, list(shape), name)
+        return Tracer(self, number, (like.engine_dtype, tuple(shape)), like.weak_type)
+
+    def number(self, value):
+        """The engine's number of a value here."""
+        if isinstance(value, Tracer) and value.scope is self:
+            return value.number
+        if id(value) not in self._ids:
+            if isinstance(value, Tracer) and value.scope not in Scope._stack:
+                raise UnexpectedTracerError("Encountered an unexpected tracer. A function transformed by JAX had a side effect, "
+                                            f"allowing for a reference to an intermediate value with type {type_text(value)} "
+                                            "wrapped in a Tracer to escape the scope of the transformation.")
+            if isinstance(value, ConcreteArray) and value.size <= 16 and value._handle.is_ready and not value.committed:
+                number = self.core.constant(value._handle.numpy(), value.engine_dtype)
+            else:
+                number = self.argument(value).number
+                self.captures.append(value)
+            self._ids[id(value)] = (number, value)  # the value lives as long as its number
+        return self._ids[id(value)][0]
+
+    def tracer(self, number, weak=False):
+        return Tracer(self, number, self.core.type(number), weak)
+
+    def bind(self, op, operands, attributes):
+        numbers = self.core.add(op, [self.number(operand) for operand in operands], attributes)
+        return [self.tracer(number) for number in numbers]
+
+    def finished(self, results):
+        return self.core.finished([self.number(result) for result in results])
+
+
+class UnexpectedTracerError(TypeError):
+    pass
+
+
+class ConcretizationTypeError(TypeError):
+    pass
+
+
+class TracerArrayConversionError(TypeError):
+    pass
+
+
+class TracerBoolConversionError(ConcretizationTypeError):
+    pass
+
+
+class Tracer(Array):
+    """A value of a function that is being traced."""
+
+    def __init__(self, scope, number, type_, weak_type=False):
+        self.scope, self.number, self._type, self.weak_type = scope, number, type_, weak_type
+
+    def block_until_ready(self):
+        return self
+
+    def __array__(self, *_, **__):
+        raise TracerArrayConversionError(
+            f"The numpy.ndarray conversion method __array__() was called on traced array with shape {type_text(self)}")
+
+    def _concretized(self, what):
+        raise TracerBoolConversionError(f"Attempted {what} of traced array with shape {type_text(self)}.")
+
+    def __bool__(self):
+        self._concretized("boolean conversion")
+
+    def __int__(self):
+        self._concretized("conversion to int")
+
+    def __float__(self):
+        self._concretized("conversion to float")
+
+    def __index__(self):
+        self._concretized("conversion to an index")
+
+    def __iter__(self):
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        return iter([self[i] for i in range(len(self))])
+
+    def __repr__(self):
+        return f"Traced<{type_text(self)}>"
+
+
+_programs = {}
+calls = []  # what the page asked for, since the runner last looked: (executable)
+
+
+def check_devices(name, operands, names=None):
+    """Committed operands are on the same devices, in one order. Source: jax-ml/jax, jax/_src/pjit.py (_resolve_in_shardings)."""
+    first = None
+    for index, operand in enumerate(operands):
+        if not operand._handle.is_committed:
+            continue
+        order = operand._handle.placement.mesh.order
+        if first is None:
+            first = (index, order)
+        elif order != first[1]:
+            def said(at):
+                which = names[at] if names else "xyzuvw"[at] if at < 6 else f"args[{at}]"
+                array = operands[at]
+                return (f"argument {which} of {name} with shape {type_text(array)} and device ids "
+                        f"{array._handle.placement.mesh.order} on platform {machine.label}")
+            raise ValueError("Received incompatible devices for jitted computation. Got "
+                             f"{said(first[0])} and {said(index)}")
+
+
+def bind(op, *operands, **attributes):
+    """Applies an op: in a function that is being traced it is recorded, else it runs. Gives the op's result, or a list of several."""
+    if Scope._stack:
+        results = Scope._stack[-1].bind(op, operands, attributes)
+    else:
+        handles = [operand._handle for operand in operands]
+        key = (op, tuple(attributes.items()), *[handle.key for handle in handles])
+        program = _programs.get(key)
+        if program is None:
+            check_devices(op, operands)
+            scope = Scope(op)
+            arguments = [scope.argument(operand) for operand in operands]
+            program = core.compile(scope.finished(scope.bind(op, arguments, attributes)), handles, [])
+            _programs[key] = program
+        results = run(program, handles)
+    return results[0] if len(results) == 1 else results
+
+
+def run(program, handles):
+    for handle in handles:
+        if handle.is_deleted:
+            raise RuntimeError("Array has been deleted.")
+    calls.append(program)
+    return [ConcreteArray(result) for result in program(handles)]
+
+
+def call(function, operands, results=()):
+    """Calls a traced function: inlined in what is being traced, else it runs."""
+    if Scope._stack:
+        scope = Scope._stack[-1]
+        return [scope.tracer(number) for number in scope.core.call(function, [scope.number(operand) for operand in operands])]
+    handles = [operand._handle for operand in operands]
+    return run(core.compile(function, handles, list(results)), handles)
+
+
+def from_numpy(values, engine=None, weak=False):
+    values = np.asarray(values)
+    engine = engine or dtypes.named(values.dtype)
+    if engine not in dtypes._EXTENDED:
+        values = values.astype(dtypes.shown(engine), copy=False)
+    else:
+        values = core.converted(values.astype(np.float32), "f32", engine)
+    default = machine.devices[0].id
+    return ConcreteArray(core.array(values, engine, default), weak)
+
+
+_scalars = {}
+
+
+def asarray(value, engine=None):
+    """An array of what can be one; Python's numbers are weakly typed."""
+    if isinstance(value, Array):
+        return value if engine is None or value.engine_dtype == engine else astype(value, engine)
+    if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
+        key = (type(value), value, engine) if value == value else None
+        found = _scalars.get(key)
+        if found is None or (value == 0 and np.signbit(np.real(value))):
+            weak = {bool: "i1", int: "i32", float: "f32", complex: "complex<f32>"}[type(value)]
+            if isinstance(value, int) and engine is None and not -2**31 <= value < 2**31:
+                if 0 <= value < 2**32:
+                    weak = "ui32"
+                else:
+                    raise OverflowError(f"Python int {value} too large to convert to int32")
+            found = from_numpy(np.asarray(value), engine or weak, engine is None and not isinstance(value, bool))
+            if key is not None and len(_scalars) < 4096:
+                _scalars[key] = found
+        return found
+    if hasattr(value, "__jax_array__"):
+        return asarray(value.__jax_array__(), engine)
+    if isinstance(value, (list, tuple)) and any(isinstance(leaf, Array) for leaf in _leaves(value)):
+        from . import ops
+        made = ops.stack([asarray(item) for item in value])
+        return made if engine is None else astype(made, engine)
+    if value is None or isinstance(value, str):
+        raise TypeError(f"Value {value!r} of type {type(value)} is not a valid JAX type.")
+    values = np.asarray(value)
+    if values.dtype == object:
+        raise TypeError(f"Value {value!r} with dtype {values.dtype} is not a valid JAX array type.")
+    return from_numpy(values, engine)
+
+
+def _leaves(value):
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield value
+
+
+def astype(value, engine):
+    value = asarray(value)
+    if value.engine_dtype == engine:
+        return value if not value.weak_type else _strong(value)
+    return bind("convert", value, dtype=engine)
+
+
+def _strong(value):
+    if isinstance(value, ConcreteArray):
+        return ConcreteArray(value._handle)
+    return Tracer(value.scope, value.number, value._type)
