@@ -85,6 +85,19 @@ def current_mesh():
     return Mesh._active[-1] if Mesh._active else None
 
 
+def set_mesh(mesh):
+    """From now on, or within `with`."""
+    Mesh._active.append(mesh)
+
+    class Context:
+        def __enter__(self):
+            return mesh
+
+        def __exit__(self, *_):
+            Mesh._active.remove(mesh)
+    return Context()
+
+
 class Sharding:
     """Where the pieces of an array lie."""
     memory_kind = None

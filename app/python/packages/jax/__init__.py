@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The names of JAX that pages use, on Meshwright's virtual devices. Found by pages only, never beside an installed JAX."""
+import functools as _functools
+
+from ._src.arrays import Array, NotComputed
+from ._src.machine import machine as _machine
+from ._src.shardings import Mesh as _Mesh
+from ._src.shardings import NamedSharding, PartitionSpec
+from ._src.shardings import PartitionSpec as P
+from ._src.shardings import set_mesh
+from ._src.transforms import (ShapeDtypeStruct, device_put, eval_shape, grad, jit, shard_map, value_and_grad, vjp)
+from ._src.trees import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
+from . import numpy, lax, nn, random, sharding, tree, tree_util, debug, profiler, experimental, errors, core, typing
+
+__version__ = "0.5.0"
+
+
+class _Config:
+    """Settings that pages change. Those that change what is computed are heeded, others are accepted."""
+    jax_enable_x64 = False
+    jax_threefry_partitionable = property(lambda self: not _machine.legacy_random)
+
+    def update(self, name, value):
+        if name == "jax_threefry_partitionable":
+            _machine.legacy_random = not value
+        elif name == "jax_num_cpu_devices" and _machine.platform == "cpu":
+            _machine.count, _machine._devices = int(value), None
+        elif name == "jax_enable_x64" and value:
+            raise NotImplementedError("64-bit types (jax_enable_x64)")
+        elif name != "jax_threefry_partitionable":
+            self.__dict__[name] = value
+
+    def read(self, name):
+        return getattr(self, name)
+
+
+config = _Config()
+
+
+def devices(backend=None):
+    return list(_machine.devices)
+
+
+local_devices = devices
+
+
+def device_count(backend=None):
+    return len(_machine.devices)
+
+
+local_device_count = device_count
+
+
+def process_index(backend=None):
+    return 0
+
+
+def process_count(backend=None):
+    return 1
+
+
+def default_backend():
+    return _machine.platform
+
+
+def make_mesh(axis_shapes, axis_names, *, devices=None, axis_types=None):
+    from .experimental import mesh_utils
+    if devices is not None:
+        import numpy as np
+        return _Mesh(np.array(devices, dtype=object).reshape(axis_shapes), axis_names)
+    return _Mesh(mesh_utils.create_device_mesh(axis_shapes), axis_names)
+
+
+def block_until_ready(tree):
+    return tree
+
+
+def device_get(tree):
+    import numpy as np
+    return tree_map(np.asarray, tree)
+
+
+def checkpoint(fun=None, **_):
+    """What is recomputed changes memory, not values."""
+    return fun if fun is not None else checkpoint
+
+
+remat = checkpoint
+
+
+def named_call(fun, **_):
+    return fun
+
+
+def named_scope(name):
+    import contextlib
+    return contextlib.nullcontext()
+
+
+def disable_jit(disable=True):
+    import contextlib
+    return contextlib.nullcontext()
+
+
+def typeof(x):
+    return x.aval

@@ -1,0 +1,446 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is done to functions: jit, grad, shard_map, eval_shape; and what places arrays."""
+import functools
+import inspect
+
+import _meshwright as core
+import numpy as np
+
+from . import dtypes
+from .arrays import (Array, ConcreteArray, Scope, Tracer, asarray, call, check_devices, run, type_text)
+from .shardings import (Mesh, NamedSharding, PartitionSpec, Sharding, as_placement, current_mesh, raise_verdict, sharding_of)
+from .trees import (keystr, prefix_leaves, tree_flatten, tree_flatten_with_path, tree_map, tree_structure, tree_unflatten)
+
+
+# ---- placing
+
+def _is_target(x):
+    return x is None or isinstance(x, (Sharding, PartitionSpec)) or hasattr(x, "device_kind")
+
+
+def device_put(x, device=None, *, donate=False, may_alias=None, src=None):
+    """Places the leaves of a tree: committed where a place is given."""
+    leaves, form = tree_flatten(x)
+    targets = prefix_leaves(device, form, x, is_leaf=_is_target)
+    return tree_unflatten(form, [_put(asarray(leaf), target) for leaf, target in zip(leaves, targets)])
+
+
+def _put(x, target):
+    if isinstance(target, PartitionSpec) and current_mesh() is None:
+        raise ValueError("Please set the mesh via `jax.set_mesh` or `with mesh:` if a PartitionSpec is passed to device_put")
+    placement = as_placement(target, x.shape, "device_put")
+    if placement is None:
+        return x
+    if isinstance(x, Tracer) or Scope._stack:
+        return _constrained(x, placement)
+    return ConcreteArray(x._handle.moved(placement, True), x.weak_type)
+
+
+def _constrained(x, placement):
+    scope = Scope._stack[-1]
+    return scope.tracer(scope.core.constrain(scope.number(x), placement), x.weak_type)
+
+
+def with_sharding_constraint(x, shardings):
+    leaves, form = tree_flatten(x)
+    targets = prefix_leaves(shardings, form, x, is_leaf=_is_target)
+    made = []
+    for leaf, target in zip(leaves, targets):
+        leaf = asarray(leaf)
+        placement = as_placement(target, leaf.shape, "with_sharding_constraint arguments")
+        made.append(leaf if placement is None else _constrained(leaf, placement) if Scope._stack
+                    else ConcreteArray(leaf._handle.moved(placement, True)))
+    return tree_unflatten(form, made)
+
+
+# ---- jit
+
+def _name_of(function):
+    return getattr(function, "__name__", type(function).__name__).replace("<lambda>", "lambda") or "function"
+
+
+def _placements(shardings, form, tree, arrays, what):
+    targets = prefix_leaves(shardings, form, tree, is_leaf=_is_target)
+    return [None if isinstance(target, PartitionSpec) and target is None else as_placement(target, array.shape, what)
+            for target, array in zip(targets, arrays)]
+
+
+class Jitted:
+    """A function that is traced once for each form and type of its arguments, and runs as one program."""
+
+    def __init__(self, function, in_shardings=None, out_shardings=None, static_argnums=(), static_argnames=(), donate_argnums=(),
+                 donate_argnames=(), keep_unused=False, inline=False, **_):
+        functools.update_wrapper(self, function)
+        def numbers(given):
+            return (given,) if isinstance(given, int) else tuple(given or ())
+        self._function, self._in, self._out = function, in_shardings, out_shardings
+        self._static = set(numbers(static_argnums))
+        self._static_names = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames or ())
+        self._donated = set(numbers(donate_argnums))
+        try:
+            names = list(inspect.signature(function).parameters)
+        except (TypeError, ValueError):
+            names = []
+        self._static = {number % len(names) if names else number for number in self._static}
+        self._static |= {names.index(name) for name in self._static_names if name in names}
+        self._static_names |= {names[number] for number in self._static if number < len(names)}
+        donated = [donate_argnames] if isinstance(donate_argnames, str) else donate_argnames or ()
+        self._donated |= {names.index(name) for name in donated if name in names}
+        self._programs = {}
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
+    def _split(self, args, kwargs):
+        static = tuple((i, arg) for i, arg in enumerate(args) if i in self._static)
+        static += tuple((name, kwargs[name]) for name in sorted(kwargs) if name in self._static_names)
+        dynamic = tuple(arg for i, arg in enumerate(args) if i not in self._static)
+        return static, dynamic, {name: value for name, value in kwargs.items() if name not in self._static_names}
+
+    def _joined(self, static, dynamic, keywords, count):
+        fixed = dict(static)
+        rest = iter(dynamic)
+        args = [fixed[i] if i in fixed else next(rest) for i in range(count)]
+        return args, {**keywords, **{name: value for name, value in static if isinstance(name, str)}}
+
+    def _traced(self, arrays, form, static, count, paths):
+        """The traced function, what it captured, the form of its result and whether results are weakly typed."""
+        scope = Scope(_name_of(self._function))
+        tracers = [scope.argument(array, keystr(path)) for array, path in zip(arrays, paths)]
+        with scope:
+            dynamic, keywords = tree_unflatten(form, tracers)
+            args, kwargs = self._joined(static, dynamic, keywords, count)
+            made = self._function(*args, **kwargs)
+            outs, out_form = tree_flatten(made)
+            outs = [asarray(out) for out in outs]
+            function = scope.finished(outs)
+        return function, scope.captures, outs, out_form, made
+
+    def _inputs(self, args, kwargs):
+        static, dynamic, keywords = self._split(args, kwargs)
+        leaves, form = tree_flatten((dynamic, keywords))
+        arrays = []
+        for leaf in leaves:
+            try:
+                arrays.append(asarray(leaf))
+            except TypeError as error:
+                raise TypeError(f"Cannot interpret value of type {type(leaf)} as an abstract array; it does not have a dtype "
+                                "attribute. It is an argument of a jitted function: mark it static, or pass arrays.") from error
+        if self._in is not None:
+            given = self._in if isinstance(self._in, tuple) and not isinstance(self._in, PartitionSpec) else self._in
+            targets = prefix_leaves((given, {}) if not keywords else (given, None), form, None, is_leaf=_is_target) \
+                if not _is_target(given) else [given] * len(arrays)
+            for at, target in enumerate(targets):
+                placement = as_placement(target, arrays[at].shape, "pjit arguments")
+                if placement is not None:
+                    arrays[at] = self._placed(arrays[at], placement, at)
+        return static, arrays, form
+
+    @staticmethod
+    def _placed(array, placement, at):
+        if Scope._stack:
+            return _constrained(array, placement)
+        handle = array._handle
+        if handle.is_committed and not handle.placement.same(placement, list(array.shape)):
+            raise ValueError("Sharding passed to jit does not match the sharding on the respective arg. Got sharding: "
+                             f"{sharding_of(placement)},\nand arg sharding: {array.sharding} for arg number {at} with shape "
+                             f"{type_text(array)}")
+        return ConcreteArray(handle.moved(placement, True), array.weak_type)
+
+    def __call__(self, *args, **kwargs):
+        static, arrays, form = self._inputs(args, kwargs)
+        if Scope._stack:  # part of what is being traced
+            dynamic, keywords = tree_unflatten(form, arrays)
+            made = self._function(*self._joined(static, dynamic, keywords, len(args))[0],
+                                  **self._joined(static, dynamic, keywords, len(args))[1])
+            return made if self._out is None else with_sharding_constraint(made, self._out)
+        program, captures, out_form, weak = self._compiled(static, arrays, form, args)
+        results = run(program, [array._handle for array in arrays] + [array._handle for array in captures])
+        self._donate(args)
+        for result, is_weak in zip(results, weak):
+            result.weak_type = is_weak
+        return tree_unflatten(out_form, results)
+
+    def _donate(self, args):
+        for number in self._donated:
+            if number < len(args):
+                for leaf in tree_flatten(args[number])[0]:
+                    if isinstance(leaf, ConcreteArray) and leaf._handle.is_ready:
+                        leaf._handle.delete()
+
+    def _compiled(self, static, arrays, form, args):
+        mesh = current_mesh()
+        key = (form, _hashable(static), tuple((array._handle.key, array.weak_type) for array in arrays), mesh)
+        entry = self._programs.get(key)
+        if entry is None:
+            names = [keystr(path) for path in self._paths(form)]
+            check_devices(_name_of(self._function), arrays, names)
+            function, captures, outs, out_form, made = self._traced(arrays, form, static, len(args), self._paths(form))
+            places = [None] * len(outs)
+            if self._out is not None:
+                places = _placements(self._out, out_form, made, outs, "pjit outputs")
+            program = core.compile(function, [array._handle for array in arrays + captures], places)
+            entry = program, captures, out_form, [out.weak_type for out in outs]
+            self._programs[key] = entry
+        return entry
+
+    def _paths(self, form):
+        try:
+            names = list(inspect.signature(self._function).parameters)
+        except (TypeError, ValueError):
+            names = []
+        paths = [path for path, _ in tree_flatten_with_path(tree_unflatten(form, range(form.num_leaves)))[0]]
+        return [_ArgumentPath(names, self._static, path) for path in paths]
+
+    def lower(self, *args, **kwargs):
+        return Lowered(self, args, kwargs)
+
+    def trace(self, *args, **kwargs):
+        return Lowered(self, args, kwargs)
+
+    def eval_shape(self, *args, **kwargs):
+        return eval_shape(self._function, *args, **kwargs)
+
+    def clear_cache(self):
+        self._programs.clear()
+
+
+class _ArgumentPath(tuple):
+    """The path of a leaf, with the name of its argument first: params[0][1]."""
+
+    def __new__(cls, names, static, path):
+        dynamic = [name for i, name in enumerate(names) if i not in static]
+        head, rest = path[:2], path[2:]
+        if head[0][0] == 0 and len(head) > 1:
+            number = head[1][0]
+            first = dynamic[number] if isinstance(number, int) and number < len(dynamic) else f"arg{number}"
+        else:
+            first = str(head[-1][0])
+        return tuple.__new__(cls, (first,) + tuple(rest))
+
+
+def _hashable(static):
+    try:
+        hash(static)
+        return static
+    except TypeError as error:
+        raise ValueError(f"Non-hashable static arguments are used in a jit function: {static!r}") from error
+
+
+class Lowered:
+    """A jitted function for some arguments, to be looked at."""
+
+    def __init__(self, jitted, args, kwargs):
+        args, kwargs = tree_map(_zeros_of, (args, kwargs), is_leaf=lambda x: isinstance(x, ShapeDtypeStruct))
+        static, self._arrays, form = jitted._inputs(args, kwargs)
+        self._jitted = jitted
+        self._program, self._captures, self._form, _ = jitted._compiled(static, self._arrays, form, args)
+
+    def lower(self):
+        return self
+
+    def compile(self):
+        return self
+
+    def as_text(self, *_, **__):
+        return self._program.text()
+
+    def cost_analysis(self):
+        return {"flops": self._program.flops}
+
+    def __call__(self, *args, **kwargs):
+        return self._jitted(*args, **kwargs)
+
+
+def jit(function=None, **options):
+    if function is None:
+        return functools.partial(jit, **options)
+    return Jitted(function, **options)
+
+
+# ---- shapes only
+
+class ShapeDtypeStruct:
+    """The type of an array, without its values."""
+
+    def __init__(self, shape, dtype, *, sharding=None, weak_type=False, **_):
+        self.shape, self.engine_dtype = tuple(shape), dtypes.named(dtype)
+        self.dtype, self.sharding, self.weak_type = dtypes.shown(self.engine_dtype), sharding, weak_type
+
+    ndim = property(lambda self: len(self.shape))
+    size = property(lambda self: int(np.prod(self.shape, dtype=np.int64)))
+
+    def __eq__(self, other):
+        return (isinstance(other, ShapeDtypeStruct) and self.shape == other.shape and self.dtype == other.dtype
+                and self.sharding == other.sharding)
+
+    def __hash__(self):
+        return hash((self.shape, str(self.dtype)))
+
+    def __repr__(self):
+        sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{sharding})"
+
+
+def _zeros_of(x):
+    if not isinstance(x, ShapeDtypeStruct):
+        return x
+    from . import ops
+    made = ops.full(x.shape, 0, x.engine_dtype)
+    return made if x.sharding is None else device_put(made, x.sharding)
+
+
+def eval_shape(function, *args, **kwargs):
+    leaves, form = tree_flatten((args, kwargs), is_leaf=lambda x: isinstance(x, ShapeDtypeStruct))
+    scope = Scope(_name_of(function))
+    tracers = [scope.argument(leaf if isinstance(leaf, ShapeDtypeStruct) else asarray(leaf)) for leaf in leaves]
+    with scope:
+        args, kwargs = tree_unflatten(form, tracers)
+        made = function(*args, **kwargs)
+        return tree_map(lambda x: ShapeDtypeStruct(asarray(x).shape, asarray(x).dtype, weak_type=asarray(x).weak_type), made)
+
+
+# ---- derivatives
+
+def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, **_):
+    @functools.wraps(fun)
+    def differentiated(*args, **kwargs):
+        numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+        leaves, form = tree_flatten(tuple(args[number] for number in numbers))
+        arrays = [asarray(leaf) for leaf in leaves]
+        for array in arrays:
+            if not dtypes.is_float(array.engine_dtype):
+                raise TypeError("grad requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but "
+                                f"got {array.dtype.name}. If you want to use Boolean- or integer-valued inputs, use vjp or set "
+                                "allow_int to True.")
+        scope = Scope(_name_of(fun))
+        tracers = [scope.argument(array, keystr(path)) for array, (path, _) in zip(arrays, tree_flatten_with_path(
+            tree_unflatten(form, arrays))[0])]
+        with scope:
+            changed = list(args)
+            for number, value in zip(numbers, tree_unflatten(form, tracers)):
+                changed[number] = value
+            made = fun(*changed, **kwargs)
+            if has_aux and not (isinstance(made, tuple) and len(made) == 2):
+                raise TypeError(f"expected function with aux output to return a two-element tuple, but got type {type(made)}")
+            value, aux = made if has_aux else (made, None)
+            value = asarray(value)
+            if value.shape:
+                raise TypeError(f"Gradient only defined for scalar-output functions. Output had shape: {value.shape}.")
+            if not dtypes.is_float(value.engine_dtype):
+                raise TypeError("grad requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got "
+                                f"{value.dtype.name}.")
+            extra, aux_form = tree_flatten(aux)
+            function = scope.finished([value] + [asarray(item) for item in extra])
+        backward = function.with_cotangents(list(range(len(arrays))), [0], True)
+        results = call(backward, arrays + scope.captures)
+        cut = 1 + len(extra)
+        value, aux, grads = results[0], tree_unflatten(aux_form, results[1:cut]), tree_unflatten(form, results[cut:])
+        grads = grads[0] if isinstance(argnums, int) else grads
+        return ((value, aux) if has_aux else value), grads
+    return differentiated
+
+
+def grad(fun, argnums=0, has_aux=False, **options):
+    both = value_and_grad(fun, argnums, has_aux, **options)
+
+    @functools.wraps(fun)
+    def gradient(*args, **kwargs):
+        value, grads = both(*args, **kwargs)
+        return (grads, value[1]) if has_aux else grads
+    return gradient
+
+
+def vjp(fun, *primals, has_aux=False):
+    leaves, form = tree_flatten(primals)
+    arrays = [asarray(leaf) for leaf in leaves]
+    scope = Scope(_name_of(fun))
+    with scope:
+        made = fun(*tree_unflatten(form, [scope.argument(array) for array in arrays]))
+        made, aux = made if has_aux else (made, None)
+        outs, out_form = tree_flatten(made)
+        function = scope.finished([asarray(out) for out in outs])
+    operands = arrays + scope.captures
+    values = call(function, operands)
+
+    def pullback(cotangents):
+        seeds = [asarray(leaf) for leaf in tree_flatten(cotangents)[0]]
+        backward = function.with_cotangents(list(range(len(arrays))), list(range(len(outs))), False)
+        return tree_unflatten(form, call(backward, operands + seeds)[len(outs):])
+    value = tree_unflatten(out_form, values)
+    return (value, pullback, aux) if has_aux else (value, pullback)
+
+
+# ---- pieces
+
+def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, check_rep=True, check_vma=True, auto=frozenset(), axis_names=None):
+    """The function sees one device's pieces, and says itself what devices exchange."""
+    if f is None:
+        return functools.partial(shard_map, mesh=mesh, in_specs=in_specs, out_specs=out_specs)
+
+    @functools.wraps(f)
+    def mapped(*args):
+        at = mesh or current_mesh()
+        if at is None:
+            raise ValueError("The context mesh cannot be empty: pass mesh= to shard_map, or call it within `with mesh:`.")
+        leaves, form = tree_flatten(args)
+        arrays = [asarray(leaf) for leaf in leaves]
+        is_spec = lambda x: isinstance(x, PartitionSpec)
+        specs = [PartitionSpec() if spec is None else spec for spec in
+                 prefix_leaves(in_specs if isinstance(in_specs, tuple) and not is_spec(in_specs) else (in_specs,) * len(args)
+                               if is_spec(in_specs) else in_specs, form, args, is_leaf=is_spec)]
+        pieces = []
+        for array, spec in zip(arrays, specs):
+            raise_verdict(core.jax_verdict(spec.text, at.core, list(array.shape), place="in", argument="shard_map"))
+            box = core.named(at.core, spec.text, list(array.shape)).box(list(array.shape), 0)
+            pieces.append([stop - start for start, stop in box])
+        body = Scope(_name_of(f), at)
+        with body:
+            inner = [body.argument(array, shape=shape) for array, shape in zip(arrays, pieces)]
+            made = f(*tree_unflatten(form, inner))
+            outs, out_form = tree_flatten(made)
+            outs = [asarray(out) for out in outs]
+            out_list = [PartitionSpec() if spec is None else spec
+                        for spec in prefix_leaves(out_specs, out_form, made, is_leaf=is_spec)]
+            for out, spec in zip(outs, out_list):
+                raise_verdict(core.jax_verdict(spec.text, at.core, list(out.shape), place="out", argument="shard_map"))
+            function = body.finished(outs)
+        operands = arrays + body.captures
+        texts = [spec.text for spec in specs] + ["P()"] * len(body.captures)
+        if not Scope._stack:
+            check_devices("shard_map", operands)
+        outer = Scope._stack[-1] if Scope._stack else Scope(_name_of(f))
+        numbers = [outer.number(operand) for operand in operands]
+        results = outer.core.manual(function, numbers, at.core, texts, [spec.text for spec in out_list])
+        if Scope._stack:
+            return tree_unflatten(out_form, [outer.tracer(number) for number in results])
+        constants = outer.captures
+        program = core.compile(outer.core.finished(results), [array._handle for array in constants], [])
+        return tree_unflatten(out_form, run(program, [array._handle for array in constants]))
+    return mapped
+
+
+def collective(op, x, axis_name, **attributes):
+    """A collective over axes of the manual computation around."""
+    axes = (axis_name,) if isinstance(axis_name, str) else tuple(axis_name)
+    scope = next((scope for scope in reversed(Scope._stack) if scope.mesh is not None), None)
+    for axis in axes:
+        if scope is None or axis not in scope.mesh.axis_names:
+            raise NameError(f"unbound axis name: {axis}. The following axis names are available: "
+                            f"{list(scope.mesh.axis_names) if scope else []}")
+
+    def one(leaf):
+        leaf = asarray(leaf)
+        number = Scope._stack[-1].core.collective(op, [Scope._stack[-1].number(leaf)], scope.mesh.core, list(axes), attributes)
+        return Scope._stack[-1].tracer(number)
+    if op == "axis_index":
+        return Scope._stack[-1].tracer(Scope._stack[-1].core.collective(op, [], scope.mesh.core, list(axes), {}))
+    return tree_map(one, x)
+
+
+def axis_size(axis_name):
+    axes = (axis_name,) if isinstance(axis_name, str) else tuple(axis_name)
+    scope = next((scope for scope in reversed(Scope._stack) if scope.mesh is not None), None)
+    if scope is None:
+        raise NameError(f"unbound axis name: {axes[0]}")
+    return int(np.prod([scope.mesh.shape[axis] for axis in axes]))

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Initial values, drawn as JAX draws them. Source of the constants: jax-ml/jax, jax/_src/nn/initializers.py."""
+import math
+
+from .._src import dtypes, ops, random_
+
+_DEVIATION_OF_TRUNCATED = 0.87962566103423978  # of a normal cut at two standard deviations
+
+
+def _fans(shape, in_axis=-2, out_axis=-1):
+    field = math.prod(shape) / (shape[in_axis] * shape[out_axis])
+    return shape[in_axis] * field, shape[out_axis] * field
+
+
+def variance_scaling(scale, mode, distribution, in_axis=-2, out_axis=-1, dtype="float32"):
+    def init(key, shape, dtype=dtype, **_):
+        fan_in, fan_out = _fans(shape, in_axis, out_axis)
+        fan = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}[mode]
+        variance = scale / fan
+        if distribution == "uniform":
+            return ops.multiply(random_.uniform(key, shape, dtype, -1.0, 1.0), math.sqrt(3 * variance))
+        if distribution == "normal":
+            return ops.multiply(random_.normal(key, shape, dtype), math.sqrt(variance))
+        return ops.multiply(random_.truncated_normal(key, -2, 2, shape, dtype), math.sqrt(variance) / _DEVIATION_OF_TRUNCATED)
+    return init
+
+
+def _named(scale, mode, distribution):
+    return lambda in_axis=-2, out_axis=-1, dtype="float32", **_: variance_scaling(scale, mode, distribution, in_axis, out_axis, dtype)
+
+
+lecun_normal, lecun_uniform = _named(1.0, "fan_in", "truncated_normal"), _named(1.0, "fan_in", "uniform")
+he_normal = kaiming_normal = _named(2.0, "fan_in", "truncated_normal")
+he_uniform = kaiming_uniform = _named(2.0, "fan_in", "uniform")
+glorot_normal = xavier_normal = _named(1.0, "fan_avg", "truncated_normal")
+glorot_uniform = xavier_uniform = _named(1.0, "fan_avg", "uniform")
+
+
+def zeros(key, shape, dtype="float32", **_):
+    return ops.full(shape, 0, dtypes.named(dtype))
+
+
+def ones(key, shape, dtype="float32", **_):
+    return ops.full(shape, 1, dtypes.named(dtype))
+
+
+def constant(value, dtype="float32"):
+    return lambda key, shape, dtype=dtype, **_: ops.full(shape, value, dtypes.named(dtype))
+
+
+def normal(stddev=1e-2, dtype="float32"):
+    return lambda key, shape, dtype=dtype, **_: ops.multiply(random_.normal(key, shape, dtype), stddev)
+
+
+def uniform(scale=1e-2, dtype="float32"):
+    return lambda key, shape, dtype=dtype, **_: random_.uniform(key, shape, dtype, 0.0, scale)
+
+
+def truncated_normal(stddev=1e-2, dtype="float32", lower=-2.0, upper=2.0):
+    return lambda key, shape, dtype=dtype, **_: ops.multiply(random_.truncated_normal(key, lower, upper, shape, dtype), stddev)
