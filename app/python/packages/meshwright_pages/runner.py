@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Cells as a notebook runs them: magics, the value of the last expression, what was printed, what was raised."""
+import ast
+import builtins
+import io
+import linecache
+import re
+import sys
+import time
+import traceback
+import types
+import warnings
+
+import jax
+from jax._src import arrays
+
+_MOST_OUTPUT = 100_000  # characters of a cell
+_RENAMED = {"jax.experimental.maps": "jax.sharding", "jax.experimental.pjit": "jax.jit", "jax.experimental.shard_map": "jax.shard_map"}
+
+
+class _Output(io.StringIO):
+    """What a cell prints, up to a length."""
+
+    def write(self, text):
+        room = _MOST_OUTPUT - self.tell()
+        if room > 0:
+            super().write(text[:room] + ("\n[cut]\n" if len(text) > room else ""))
+        return len(text)
+
+
+class Page:
+    """The names that cells share."""
+
+    def __init__(self):
+        module = types.ModuleType("__main__")
+        module.display = self._display
+        sys.modules["__main__"] = module
+        self._names = module.__dict__
+        self._number = 0
+        self._notes = []
+
+    @staticmethod
+    def _display(*values):
+        for value in values:
+            print(repr(value))
+
+    def run(self, source):
+        self._number += 1
+        self._notes = []
+        out = _Output()
+        arrays.calls.clear()
+        before, began = (sys.stdout, sys.stderr), time.perf_counter()
+        sys.stdout = sys.stderr = out
+        answer = {"status": "ran", "error": None}
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("default")
+                self._execute(self._plain(source))
+        except BaseException as error:  # also SystemExit and KeyboardInterrupt of a cell
+            answer["status"] = "raised"
+            answer["error"] = self._told(error)
+        finally:
+            sys.stdout, sys.stderr = before
+        answer.update(output=out.getvalue(), seconds=time.perf_counter() - began, notes=self._notes,
+                      collectives=self._collectives())
+        return answer
+
+    # ---- magics
+
+    def _plain(self, source):
+        """The cell as Python: lines that only notebooks know become calls, `%timeit f(x)` a call of `_timeit`."""
+        lines = source.split("\n")
+        first = next((i for i, line in enumerate(lines) if line.strip() and not line.strip().startswith("#")), None)
+        if first is not None and lines[first].startswith("%%"):
+            name = lines[first].split()[0]
+            body = "\n".join([""] * (first + 1) + lines[first + 1:])
+            if name in ("%%time", "%%timeit", "%%capture"):
+                self._notes.append(f"{name} runs the cell once and measures nothing")
+                return body
+            raise SyntaxError(f"{name} cells are not run")
+        made = []
+        for line in lines:
+            stripped = line.lstrip()
+            indent = line[:len(line) - len(stripped)]
+            magic = re.match(r"%(\w+)\s*(.*)", stripped)
+            if stripped.startswith("!"):
+                self._notes.append(f"not run: {stripped}")
+                made.append(indent + "pass")
+            elif magic and magic[1] in ("timeit", "time"):
+                statement = re.sub(r"^(-\w\s*\d*\s+|-\w+\s+)*", "", magic[2])
+                self._notes.append(f"%{magic[1]} runs its statement once and measures nothing")
+                made.append(indent + statement.rstrip(";") + ";" if statement else indent + "pass")
+            elif magic and not self._is_python(source):
+                self._notes.append(f"not run: {stripped}")
+                made.append(indent + "pass")
+            else:
+                made.append(line)
+        return "\n".join(made)
+
+    @staticmethod
+    def _is_python(source):
+        try:
+            ast.parse(source)
+            return True
+        except SyntaxError:
+            return False
+
+    # ---- running
+
+    def _execute(self, source):
+        name = f"<cell {self._number}>"
+        linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+        tree = ast.parse(source, name)
+        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";") else None
+        exec(compile(tree, name, "exec"), self._names)
+        if last is not None:
+            value = eval(compile(ast.Expression(last.value), name, "eval"), self._names)
+            if value is not None:
+                self._names["_"] = value
+                print(repr(value))
+
+    def _told(self, error):
+        """The error's class and text, the line of the cell, and the notes that say what Meshwright knows of it."""
+        line = None
+        for frame in traceback.extract_tb(error.__traceback__):
+            if frame.filename.startswith("<cell "):
+                line = frame.lineno if frame.filename == f"<cell {self._number}>" else line
+        if isinstance(error, SyntaxError):
+            line = error.lineno
+        missing = isinstance(error, (AttributeError, ImportError, NotImplementedError)) and any(
+            word in str(error) for word in ("jax", "flax", "optax", "orbax"))
+        return {"class": type(error).__name__, "message": str(error), "line": line,
+                "notes": list(getattr(error, "__notes__", [])), "missing": missing or isinstance(error, NotImplementedError)}
+
+    @staticmethod
+    def _collectives():
+        rows = {}
+        for program in arrays.calls:
+            for call in program.collectives:
+                key = (program.name, call["op"], call["axes"], call["bytes_per_device"], call["value"])
+                row = rows.setdefault(key, dict(call, program=program.name, count=0))
+                row["count"] += call["count"]
+        return list(rows.values())
