@@ -209,6 +209,10 @@ class PositionalSharding(Sharding):
         text, own = self._text, self.shape
         if math.prod(own) == 1 and len(own) != len(shape):  # everything on all devices, at any rank
             return core.positional(text + f".reshape({', '.join(['1'] * len(shape))})", self._ids(), shape)
+        rest = len(own) - len(shape)
+        if rest > 0 and math.prod(own[:rest]) == 1:  # leading dimensions of size 1 are left out
+            own = own[rest:]
+            text += f".reshape({', '.join(map(str, own))})"
         if len(own) != len(shape):
             raise ValueError(f"Sharding {self!r} is only valid for values of rank {len(own)}, but was applied to a value of rank "
                              f"{len(shape)}")

@@ -2,6 +2,7 @@
 """What is done to functions: jit, grad, shard_map, eval_shape; and what places arrays."""
 import functools
 import inspect
+import math
 
 import _meshwright as core
 import numpy as np
@@ -373,6 +374,13 @@ def vjp(fun, *primals, has_aux=False):
 
 # ---- pieces
 
+def _whole_shape(piece, spec, mesh):
+    """The shape of an array of which each device has such a piece."""
+    split = [1 if entry is None else math.prod(mesh.shape.get(axis, 1) for axis in (entry if isinstance(entry, tuple) else (entry,)))
+             for entry in spec]
+    return [size * count for size, count in zip(piece, split + [1] * len(piece))]
+
+
 def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, check_rep=True, check_vma=True, auto=frozenset(), axis_names=None):
     """The function sees one device's pieces, and says itself what devices exchange."""
     if f is None:
@@ -403,7 +411,7 @@ def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, check_rep=True, 
             out_list = [PartitionSpec() if spec is None else spec
                         for spec in prefix_leaves(out_specs, out_form, made, is_leaf=is_spec)]
             for out, spec in zip(outs, out_list):
-                raise_verdict(core.jax_verdict(spec.text, at.core, list(out.shape), place="out", argument="shard_map"))
+                raise_verdict(core.jax_verdict(spec.text, at.core, _whole_shape(out.shape, spec, at), place="out", argument="shard_map"))
             function = body.finished(outs)
         operands = arrays + body.captures
         texts = [spec.text for spec in specs] + ["P()"] * len(body.captures)

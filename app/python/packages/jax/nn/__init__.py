@@ -25,6 +25,16 @@ def silu(x):
 swish = silu
 
 
+def log_sigmoid(x):
+    return _ops.negative(softplus(_ops.negative(x)))
+
+
+def glu(x, axis=-1):
+    from ..numpy import split
+    first, second = split(x, 2, axis)
+    return _ops.multiply(first, sigmoid(second))
+
+
 def gelu(x, approximate=True):
     x = _asarray(x)
     if approximate:

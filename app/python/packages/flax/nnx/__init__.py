@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""flax.nnx: modules are Python objects whose variables are found by walking them."""
+from jax.nn import (elu, gelu, glu, leaky_relu, log_softmax, one_hot, relu, sigmoid, silu, softmax, softplus, swish, tanh)
+from jax.nn import initializers
+
+from ._graph import (GraphDef, Object, State, Variable, VariableState, clone, graphdef, iter_graph, merge, pop, split, state, update)
+from ._layers import (Dropout, Embed, LayerNorm, Linear, Module, RMSNorm, Sequential)
+from ._random import RngCount, RngKey, RngState, RngStream, Rngs
+from ._spmd import (get_named_sharding, get_partition_spec, logical_axis_rules, with_metadata, with_partitioning, with_sharding_constraint)
+from ._training import Optimizer
+from ._transforms import eval_shape, grad, jit, value_and_grad
+from ._variables import BatchStat, Cache, Intermediate, Param

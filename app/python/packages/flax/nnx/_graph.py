@@ -1,0 +1,385 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Variables, the objects that hold them, and their values as trees."""
+import operator
+
+from jax._src.arrays import asarray
+from jax._src.trees import DictKey, GetAttrKey, register_pytree_node
+
+
+class VariableMetadata:
+    """What an initializer with metadata gives: a value, and what is to be said of its variable."""
+
+    def __init__(self, value, metadata):
+        self.value, self.metadata = value, metadata
+
+
+class _Valued:
+    """Behaves as its value where arithmetic is done with it."""
+    __array_priority__ = 101
+
+    def __jax_array__(self):
+        return asarray(self.value)
+
+    def __array__(self, *args, **kwargs):
+        return self.value.__array__(*args, **kwargs)
+
+    def __getitem__(self, index):
+        return self.value if index is Ellipsis else self.value[index]
+
+    def __getattr__(self, name):
+        metadata = self.__dict__.get("_metadata")
+        if metadata is not None and name in metadata:
+            return metadata[name]
+        if metadata is not None and not name.startswith("__") and hasattr(self.value, name):
+            return getattr(self.value, name)
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def get_metadata(self):
+        return dict(self._metadata)
+
+    def __repr__(self):
+        said = "".join(f", {name}={value!r}" for name, value in self._metadata.items())
+        return f"{self._name()}(value={self.value!r}{said})"
+
+
+def _forward():
+    def binary(op):
+        return lambda self, other: op(self.value, other.value if isinstance(other, _Valued) else other)
+
+    def reflected(op):
+        return lambda self, other: op(other, self.value)
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"):
+        setattr(_Valued, f"__{name}__", binary(getattr(operator, name)))
+        setattr(_Valued, f"__r{name}__", reflected(getattr(operator, name)))
+    for name in ("lt", "le", "gt", "ge"):
+        setattr(_Valued, f"__{name}__", binary(getattr(operator, name)))
+    for name in ("neg", "pos", "abs"):
+        setattr(_Valued, f"__{name}__", (lambda op: lambda self: op(self.value))(getattr(operator, name)))
+    for name, call in (("float", float), ("int", int), ("bool", bool), ("len", len)):
+        setattr(_Valued, f"__{name}__", (lambda call: lambda self: call(self.value))(call))
+
+
+_forward()
+
+
+class Variable(_Valued):
+    """A value that a module owns. Metadata are attributes: `variable.sharding`."""
+
+    def __init__(self, value, **metadata):
+        if isinstance(value, VariableMetadata):
+            metadata, value = {**value.metadata, **metadata}, value.value
+        self.__dict__.update(value=value, _metadata=metadata)
+
+    def __setattr__(self, name, value):
+        if name == "value":
+            self.__dict__["value"] = value.value if isinstance(value, _Valued) else value
+        else:
+            self._metadata[name] = value
+
+    def __setitem__(self, index, value):
+        self.value = value if index is Ellipsis else self.value.at[index].set(value)
+
+    def _name(self):
+        return type(self).__name__
+
+    @property
+    def raw_value(self):
+        return self.value
+
+    type = property(lambda self: type(self))
+
+    def replace(self, value, **metadata):
+        made = object.__new__(type(self))
+        made.__dict__.update(value=value, _metadata={**self._metadata, **metadata})
+        return made
+
+    def copy(self):
+        return self.replace(self.value)
+
+    def to_state(self):
+        return VariableState(type(self), self.value, **self._metadata)
+
+
+class VariableState(_Valued):
+    """A variable's value in a tree of states."""
+
+    def __init__(self, type, value, **metadata):
+        self.__dict__.update(type=type, value=value, _metadata=metadata)
+
+    def __setattr__(self, name, value):
+        if name in ("value", "type"):
+            self.__dict__[name] = value
+        else:
+            self._metadata[name] = value
+
+    def _name(self):
+        return f"VariableState[{self.type.__name__}]"
+
+    def replace(self, value):
+        return VariableState(self.type, value, **self._metadata)
+
+    def to_variable(self):
+        return self.type(self.value, **self._metadata)
+
+
+register_pytree_node(
+    VariableState, lambda node: ([node.value], (node.type, tuple(node._metadata.items()))),
+    lambda data, children: VariableState(data[0], children[0], **dict(data[1])), lambda node: [GetAttrKey("value")])
+
+
+class State:
+    """Nested names with a `VariableState` at each end."""
+
+    def __init__(self, mapping=()):
+        self.__dict__["_mapping"] = {name: State(value) if isinstance(value, dict) else value for name, value in dict(mapping).items()}
+
+    def __getitem__(self, name):
+        return self._mapping[name]
+
+    def __setitem__(self, name, value):
+        self._mapping[name] = State(value) if isinstance(value, dict) else value
+
+    def __getattr__(self, name):
+        if name.startswith("__") or name not in self._mapping:
+            raise AttributeError(f"State has no attribute '{name}'")
+        return self._mapping[name]
+
+    __setattr__ = __setitem__
+
+    def __contains__(self, name):
+        return name in self._mapping
+
+    def __iter__(self):
+        return iter(self._mapping)
+
+    def __len__(self):
+        return len(self._mapping)
+
+    def keys(self):
+        return self._mapping.keys()
+
+    def values(self):
+        return self._mapping.values()
+
+    def items(self):
+        return self._mapping.items()
+
+    def flat_state(self):
+        return list(self._flat(()))
+
+    def _flat(self, path):
+        for name in _ordered(self._mapping):
+            value = self._mapping[name]
+            if isinstance(value, State):
+                yield from value._flat(path + (name,))
+            else:
+                yield path + (name,), value
+
+    @staticmethod
+    def from_flat_path(pairs):
+        made = State()
+        for path, value in pairs:
+            at = made
+            for name in path[:-1]:
+                if name not in at:
+                    at[name] = State()
+                at = at[name]
+            at[path[-1]] = value
+        return made
+
+    def filter(self, *filters):
+        kept = [[] for _ in filters]
+        for path, value in self._flat(()):
+            for number, chosen in enumerate(filters):
+                if matches(chosen, path, value):
+                    kept[number].append((path, value))
+                    break
+        made = tuple(State.from_flat_path(pairs) for pairs in kept)
+        return made[0] if len(made) == 1 else made
+
+    def to_pure_dict(self):
+        return {name: value.to_pure_dict() if isinstance(value, State) else value.value for name, value in self._mapping.items()}
+
+    def __repr__(self):
+        return f"State({self._mapping!r})"
+
+
+def _ordered(names):
+    return sorted(names, key=lambda name: (isinstance(name, str), name))
+
+
+register_pytree_node(
+    State, lambda node: ([node[name] for name in _ordered(node)], tuple(_ordered(node))),
+    lambda names, children: State(zip(names, children)), lambda node: [DictKey(name) for name in _ordered(node)])
+
+
+class Object:
+    """A Python object that may own variables, other objects, and containers of them."""
+
+    def __repr__(self):
+        lines = "".join(f"\n  {name}={repr(value)}".replace("\n", "\n  ") + "," for name, value in vars(self).items())
+        return f"{type(self).__name__}({lines}\n)" if lines else f"{type(self).__name__}()"
+
+
+def is_graph(value):
+    return isinstance(value, (Object, Variable))
+
+
+def walk(value, path=(), seen=None):
+    """(path, variable or object) for each that is reached, once, an object before what it owns."""
+    seen = set() if seen is None else seen
+    if is_graph(value):
+        if id(value) in seen:
+            return
+        seen.add(id(value))
+        yield path, value
+    if isinstance(value, Object):
+        parts = [(name, vars(value)[name]) for name in sorted(vars(value))]
+    elif isinstance(value, dict):
+        parts = [(name, value[name]) for name in _ordered(value)]
+    elif isinstance(value, (list, tuple)):
+        parts = list(enumerate(value))
+    elif isinstance(value, State):
+        parts = list(value.items())
+    else:
+        parts = []
+    for name, part in parts:
+        yield from walk(part, path + (name,), seen)
+
+
+def variables_of(value):
+    return [(path, found) for path, found in walk(value) if isinstance(found, Variable)]
+
+
+def copied(value, made, of_variable):
+    """A copy of objects and containers. `made` maps what was copied by its id; `of_variable` makes a variable's copy."""
+    if is_graph(value):
+        if id(value) not in made:
+            if isinstance(value, Variable):
+                made[id(value)] = of_variable(value)
+            else:
+                copy = made[id(value)] = object.__new__(type(value))
+                copy.__dict__.update({name: copied(part, made, of_variable) for name, part in vars(value).items()})
+        return made[id(value)]
+    if isinstance(value, dict):
+        return type(value)((name, copied(part, made, of_variable)) for name, part in value.items())
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(copied(part, made, of_variable) for part in value))
+    if type(value) in (list, tuple):
+        return type(value)(copied(part, made, of_variable) for part in value)
+    if isinstance(value, State):
+        return State((name, copied(part, made, of_variable)) for name, part in value.items())
+    return value
+
+
+def described(value, numbers=None):
+    """What of an object tracing depends on besides the values of its variables; hashable."""
+    numbers = {} if numbers is None else numbers
+    if is_graph(value):
+        if id(value) in numbers:
+            return ("again", numbers[id(value)])
+        numbers[id(value)] = len(numbers)
+        if isinstance(value, Variable):
+            return (type(value), str(sorted(value._metadata.items(), key=str)))
+        return (type(value), tuple((name, described(vars(value)[name], numbers)) for name in sorted(vars(value))))
+    if isinstance(value, dict):
+        return ("dict", tuple((name, described(part, numbers)) for name, part in value.items()))
+    if isinstance(value, (list, tuple)):
+        return (type(value), tuple(described(part, numbers) for part in value))
+    if isinstance(value, State):
+        return ("state", tuple((name, described(part, numbers)) for name, part in value.items()))
+    try:
+        hash(value)
+    except TypeError:
+        return ("object", id(value))
+    return value
+
+
+def matches(chosen, path, variable):
+    """Whether a filter of nnx means a variable (or its state)."""
+    kind = variable.type if isinstance(variable, VariableState) else type(variable)
+    if chosen is ... or chosen is True:
+        return True
+    if chosen is None or chosen is False:
+        return False
+    if isinstance(chosen, type):
+        return issubclass(kind, chosen)
+    if isinstance(chosen, str):
+        return variable._metadata.get("tag") == chosen
+    if isinstance(chosen, (list, tuple)):
+        return any(matches(one, path, variable) for one in chosen)
+    return bool(chosen(path, variable))
+
+
+class GraphDef:
+    """An object without the values of its variables."""
+
+    def __init__(self, node):
+        self._template = copied(node, {}, lambda variable: variable.replace(None))
+        self._key = described(self._template)
+
+    def __eq__(self, other):
+        return isinstance(other, GraphDef) and self._key == other._key
+
+    def __hash__(self):
+        return hash(self._key)
+
+    def __repr__(self):
+        return f"GraphDef({type(self._template).__name__})"
+
+
+register_pytree_node(GraphDef, lambda node: ([], node), lambda node, _: node)
+
+
+def state(node, *filters):
+    whole = State.from_flat_path([(path, variable.to_state()) for path, variable in variables_of(node)])
+    return whole.filter(*filters) if filters else whole
+
+
+def graphdef(node):
+    return GraphDef(node)
+
+
+def split(node, *filters):
+    states = state(node, *filters)
+    return (GraphDef(node), *(states if isinstance(states, tuple) else (states,)))
+
+
+def update(node, *states):
+    """Sets the values of the variables that the states name."""
+    known = dict(variables_of(node))
+    for one in states:
+        for path, value in (one if isinstance(one, State) else State(one)).flat_state():
+            if path not in known:
+                raise ValueError(f"The object has no variable at {'/'.join(map(str, path))}")
+            known[path].value = value
+            if isinstance(value, VariableState):
+                known[path].__dict__["_metadata"] = dict(value._metadata)
+
+
+def merge(definition, *states):
+    node = copied(definition._template, {}, lambda variable: variable.copy())
+    update(node, *states)
+    missing = ["/".join(map(str, path)) for path, variable in variables_of(node) if variable.value is None]
+    if missing:
+        raise ValueError(f"The states have no values for {', '.join(missing)}")
+    return node
+
+
+def clone(node):
+    return copied(node, {}, lambda variable: variable.copy())
+
+
+def iter_graph(node):
+    return walk(node)
+
+
+def pop(node, *filters):
+    """Takes variables out of an object, and gives their states."""
+    taken = [(path, variable) for path, variable in variables_of(node) if any(matches(chosen, path, variable) for chosen in filters)]
+    for path, _ in taken:
+        at = node
+        for name in path[:-1]:
+            at = vars(at)[name] if isinstance(at, Object) else at[name]
+        del vars(at)[path[-1]]
+    return State.from_flat_path([(path, variable.to_state()) for path, variable in taken])

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Streams of random keys: the n-th key of a stream is its key with n folded in. Source: google/flax, flax/nnx/rnglib.py."""
+import jax
+import numpy as np
+from jax._src.arrays import ConcreteArray, from_numpy
+
+from ._graph import Object, Variable
+
+
+class RngState(Variable):
+    pass
+
+
+class RngCount(RngState):
+    pass
+
+
+class RngKey(RngState):
+    pass
+
+
+class RngStream(Object):
+    def __init__(self, tag, key):
+        self.key = RngKey(key, tag=tag)
+        self.count = RngCount(from_numpy(np.uint32(0)), tag=tag)
+
+    def __call__(self):
+        count = self.count.value
+        key = jax.random.fold_in(self.key.value, count)
+        known = isinstance(count, ConcreteArray)  # stays known inside of a traced function
+        self.count.value = from_numpy(np.uint32(int(count) + 1)) if known else count + np.uint32(1)
+        return key
+
+
+class Rngs(Object):
+    """Streams by name; a name that was not given is drawn from `default`."""
+
+    def __init__(self, default=None, **streams):
+        if default is not None:
+            streams = {"default": default, **streams}
+        for name, seed in streams.items():
+            key = seed if isinstance(seed, jax.random.KeyArray) else jax.random.key(seed)
+            self.__dict__[name] = RngStream(name, key)
+
+    def __getattr__(self, name):
+        if name.startswith("__") or "default" not in self.__dict__:
+            raise AttributeError(f"No RngStream named '{name}' found in Rngs.")
+        return self.__dict__["default"]
+
+    def __getitem__(self, name):
+        return getattr(self, name)
+
+    def __call__(self):
+        return self.default()
+
+    def __contains__(self, name):
+        return name in self.__dict__
