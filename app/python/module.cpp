@@ -50,6 +50,7 @@ void raise(const Problems& problems)
     for (const Problem& problem : problems)
         error.attr("add_note")(describe(problem));
     py::setattr(error, "problem_id", py::str(first.id));
+    py::setattr(error, "fix", py::str(first.fix));
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
 }
 

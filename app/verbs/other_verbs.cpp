@@ -2,8 +2,10 @@
 #include "app/verbs/verb_table.h"
 
 #include "app/verbs/verbs.h"
+#include "core/support/text.h"
 
 #include <CLI/App.hpp>
+#include <fmt/format.h>
 
 #include <memory>
 
@@ -14,6 +16,12 @@ namespace {
 constexpr const char* kGuiExamples = R"help(  meshwright gui
   meshwright gui study.yaml
   meshwright gui report.html)help";
+
+constexpr const char* kOpenExamples = R"help(  meshwright open page.ipynb
+  meshwright open page.md --hw v3-8 --cells 1-30
+  meshwright open page.ipynb -o page.html
+  meshwright open page.py --folder data -o page.ipynb
+  meshwright open page.ipynb --check)help";
 
 constexpr const char* kCheckExamples = R"help(  meshwright check study.yaml
   meshwright check *.yaml --fail-on warning
@@ -47,6 +55,12 @@ constexpr const char* kValidateExamples = R"help(  meshwright validate published
 
 constexpr const char* kDoctorExamples = "  meshwright doctor";
 
+std::string positiveNumber(const std::string& text)
+{
+    const auto number = parseNumber(text);
+    return number && *number > 0 ? std::string() : fmt::format("\"{}\" is not a number above 0", text);
+}
+
 } // namespace
 
 void addGui(VerbTable& table)
@@ -55,6 +69,34 @@ void addGui(VerbTable& table)
     Verb& verb = table.add("gui", "Start the desktop program.", kGuiExamples, {Format::Text},
         [options](Output& output) { return runGui(*options, output); });
     verb.app->add_option("FILE", options->file, "A study or a report to open")->type_name("");
+}
+
+void addOpen(VerbTable& table)
+{
+    const auto options = std::make_shared<OpenOptions>();
+    Verb& verb = table.add("open", "Run the cells of a page that uses JAX, unchanged, on virtual devices.", kOpenExamples,
+        {Format::Text, Format::Json, Format::Html}, [options](Output& output) { return runOpen(*options, output); });
+    verb.needed.push_back(
+        verb.app->add_option("PAGE", options->file, "A notebook, Markdown with Python cells, a script, or text with In [1]:")
+            ->type_name(""));
+    verb.app
+        ->add_option(
+            "--hw", options->hardware, "Machine that the page is to see: v3-8, h100x8 (default: the CPU devices it asks for)")
+        ->type_name("NAME");
+    verb.app->add_option("--cells", options->cells, "Cells to run (default: all)")->type_name("1-30");
+    verb.app->add_option("--folder", options->folder, "Folder that the page may read and write (default: none of yours)")
+        ->type_name("FOLDER");
+    verb.app->add_flag("--check", options->checks, "Exit code 1 when a cell raises, or prints something else than the page says");
+    verb.app->add_flag("--trust", options->isTrusted, "Do not say again that this page is a program");
+    verb.app->add_flag("--unsafe", options->isUnsafe, "Run the page with all your rights, not confined");
+    verb.app->add_option("--timeout", options->seconds, "Seconds after which the page is stopped (default 600)")
+        ->type_name("SECONDS")
+        ->check(CLI::Validator(positiveNumber, ""));
+    verb.app->add_option("--flops", options->flops, "Most operations for one value; layouts need none (default 1e12)")
+        ->type_name("N")
+        ->check(CLI::Validator(positiveNumber, ""));
+    addBytes(*verb.app, "--memory", options->memory, "Memory limit of the page (default: three quarters of the computer's)");
+    verb.addFile("-o,--output", options->result, "File to write: .html, .ipynb, .json or .txt", WrittenFile::Kind::Result);
 }
 
 void addCheck(VerbTable& table)

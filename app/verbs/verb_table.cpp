@@ -131,11 +131,14 @@ void addNoProve(CLI::App& app, bool& proves)
     app.add_flag("!--no-prove", proves, "Do not prove that the device program computes the program");
 }
 
+void addBytes(CLI::App& app, const char* flag, std::int64_t& bytes, const char* description)
+{
+    app.add_option(flag, bytes, description)->type_name("512MiB")->transform(CLI::Validator(bytesOfText, ""));
+}
+
 void addDeviceMemory(CLI::App& app, std::int64_t& bytes)
 {
-    app.add_option("--device-memory", bytes, "Memory limit of each device; what does not fit is refused before it runs")
-        ->type_name("512MiB")
-        ->transform(CLI::Validator(bytesOfText, ""));
+    addBytes(app, "--device-memory", bytes, "Memory limit of each device; what does not fit is refused before it runs");
 }
 
 void addEngine(CLI::App& app, std::string& engine)

@@ -98,6 +98,7 @@ void addDiff(VerbTable& table);
 void addReport(VerbTable& table);
 void addGui(VerbTable& table);
 void addRun(VerbTable& table);
+void addOpen(VerbTable& table);
 void addCheck(VerbTable& table);
 void addConvert(VerbTable& table);
 void addReshard(VerbTable& table);
@@ -126,6 +127,9 @@ void addNoProve(CLI::App& app, bool& proves);
 /// `--set path=value`, any number of times.
 void addSettings(CLI::App& app, std::vector<std::string>& settings);
 void addDeviceMemory(CLI::App& app, std::int64_t& bytes);
+
+/// An option of bytes, written 512MiB.
+void addBytes(CLI::App& app, const char* flag, std::int64_t& bytes, const char* description);
 void addFaultFlags(CLI::App& app, FaultFlags& faults);
 
 /// `--engine`, what virtual devices are.

@@ -238,6 +238,25 @@ struct RunOptions {
 /// Problems: MW1526; MW1732 no such function, MW1903 --time has another form, MW1005 a result cannot be written; those of `readNpy` and `runProgram`.
 int runRun(const RunOptions& options, Output& output);
 
+struct OpenOptions {
+    std::string file; ///< a notebook, Markdown, a script or text with prompts
+    std::string
+        hardware; ///< the machine that the page is to see, as `readMachineName` takes it; empty: CPU devices as the page needs them
+    std::string cells; ///< "1-30,32"; empty: all
+    std::string result; ///< .html, .ipynb, .json or .txt; empty or `-`: standard output
+    std::string folder; ///< what the page may read and write; empty: nothing of the user's
+    bool checks = false; ///< exit code 1 where a cell raises or prints something else than the page says
+    bool isTrusted = false; ///< not told again that this page is a program
+    bool isUnsafe = false; ///< not confined
+    double seconds = 600.0;
+    double flops = 1e12; ///< of one value that a cell asks for
+    std::int64_t memory = 0; ///< bytes; 0: three quarters of the computer's
+};
+/// Runs the cells of a page on virtual devices: text, JSON (`meshwright.page/1`), HTML, or a notebook. Where the page cannot be confined it is only
+/// read. Problems: those of `readFile`, `readPage`, `machineOfName` and `runPage`; MW1903 --cells or the ending of `result`; MW1001 no such folder;
+/// MW1005.
+int runOpen(const OpenOptions& options, Output& output);
+
 struct DiffOptions {
     std::string before; ///< a study, a program, a result as JSON, or MaxText's named shardings; `-` is standard input
     std::string after; ///< the same; empty: `before` again, with other settings

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Cells as a notebook runs them: magics, the value of the last expression, what was printed, what was raised."""
 import ast
-import builtins
 import io
 import linecache
+import math
 import re
 import sys
 import time
@@ -12,10 +12,30 @@ import types
 import warnings
 
 import jax
-from jax._src import arrays
+from jax._src import arrays, trees
+from jax._src.shardings import NamedSharding, SingleDeviceSharding
 
 _MOST_OUTPUT = 100_000  # characters of a cell
 _RENAMED = {"jax.experimental.maps": "jax.sharding", "jax.experimental.pjit": "jax.jit", "jax.experimental.shard_map": "jax.shard_map"}
+
+
+_MOST_VALUES = 12  # arrays that are listed for a cell
+
+
+def import_all():
+    """What pages may import, while its files can still be read."""
+    import flax.nnx, optax, orbax.checkpoint, jax.experimental.mesh_utils, jax.experimental.shard_map  # noqa: E401, F401
+    import jax.experimental.maps, jax.experimental.pjit  # noqa: E401, F401
+
+
+def _layout(array):
+    sharding = array.sharding
+    if isinstance(sharding, NamedSharding):
+        mesh = ", ".join(f"{name}={size}" for name, size in sharding.mesh.shape_tuple)
+        return f"{sharding.spec.text} on {mesh}"
+    if isinstance(sharding, SingleDeviceSharding):
+        return f"on device {sharding.device_list[0].id}"
+    return array._handle.placement.text("hlo")
 
 
 class _Output(io.StringIO):
@@ -49,6 +69,7 @@ class Page:
         self._notes = []
         out = _Output()
         arrays.calls.clear()
+        had = {name: id(value) for name, value in self._names.items()}
         before, began = (sys.stdout, sys.stderr), time.perf_counter()
         sys.stdout = sys.stderr = out
         answer = {"status": "ran", "error": None}
@@ -57,13 +78,26 @@ class Page:
                 warnings.simplefilter("default")
                 self._execute(self._plain(source))
         except BaseException as error:  # also SystemExit and KeyboardInterrupt of a cell
-            answer["status"] = "raised"
+            answer["status"] = "not computed" if isinstance(error, arrays.NotComputed) else "raised"
             answer["error"] = self._told(error)
         finally:
             sys.stdout, sys.stderr = before
         answer.update(output=out.getvalue(), seconds=time.perf_counter() - began, notes=self._notes,
-                      collectives=self._collectives())
+                      collectives=self._collectives(), values=self._values(had), findings=[])
         return answer
+
+    def _values(self, had):
+        """Where the arrays lie that names stand for which the cell gave."""
+        rows = []
+        for name, value in self._names.items():
+            if had.get(name) == id(value) or name.startswith("_"):
+                continue
+            for path, leaf in trees.tree_flatten_with_path(value)[0]:
+                if isinstance(leaf, arrays.ConcreteArray) and not leaf._handle.is_deleted and len(rows) < _MOST_VALUES:
+                    piece = math.prod(leaf.sharding.shard_shape(leaf.shape)) if leaf.shape else 1
+                    rows.append({"name": name + trees.keystr(path), "type": arrays.type_text(leaf), "layout": _layout(leaf),
+                                 "bytes_per_device": piece * leaf.dtype.itemsize})
+        return rows
 
     # ---- magics
 

@@ -105,7 +105,9 @@ class ConcreteArray(Array):
                 self._handle.compute(machine.most_flops)
             except MemoryError as error:
                 if getattr(error, "problem_id", "") == "MW1560":
-                    raise NotComputed(str(error)) from None
+                    found = NotComputed(str(error))
+                    found.__notes__ = list(error.__notes__)
+                    raise found from None
                 raise
         return self._handle
 

@@ -44,7 +44,6 @@ class Machine:
         self.count = said.get("devices")
         self.legacy_random = said.get("legacy_random", False)
         self.most_flops = said.get("most_flops", 4e13)
-        self.measures = said.get("measure", True)
         self._devices = None
 
     @property

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/pages/page.h"
+
+#include "core/support/text.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+
+namespace meshwright::pages {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<std::string> linesOf(const std::string& text)
+{
+    std::vector<std::string> lines = split(text, '\n');
+    for (std::string& line : lines) {
+        if (line.ends_with('\r'))
+            line.pop_back();
+    }
+    return lines;
+}
+
+std::size_t indentOf(const std::string& line)
+{
+    return std::min(line.find_first_not_of(" \t"), line.size());
+}
+
+/// Lines without empty ones at either end.
+std::string joined(std::vector<std::string> lines)
+{
+    const auto isEmpty = [](const std::string& line) { return trimmed(line).empty(); };
+    while (!lines.empty() && isEmpty(lines.back()))
+        lines.pop_back();
+    lines.erase(lines.begin(), std::find_if_not(lines.begin(), lines.end(), isEmpty));
+    return join(lines, "\n");
+}
+
+void addCell(Page& page, std::vector<std::string> lines, int line)
+{
+    if (std::string source = joined(std::move(lines)); !source.empty())
+        page.cells.push_back({std::move(source), std::nullopt, line});
+}
+
+/// The language that the line after a fence's backticks names: "python", "{code-cell}".
+std::string languageOf(std::string_view info)
+{
+    std::string word(trimmed(info));
+    word = word.substr(0, word.find_first_of(" \t,"));
+    std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return word;
+}
+
+/// Without MyST's options, `:key: value` lines or a block between `---`.
+std::vector<std::string> withoutOptions(std::vector<std::string> lines)
+{
+    auto body = lines.begin();
+    if (body != lines.end() && trimmed(*body) == "---") {
+        const auto end = std::find_if(body + 1, lines.end(), [](const std::string& line) { return trimmed(line) == "---"; });
+        body = end == lines.end() ? body : end + 1;
+    }
+    while (body != lines.end() && body->starts_with(':'))
+        ++body;
+    lines.erase(lines.begin(), body);
+    return lines;
+}
+
+void readMarkdown(Page& page)
+{
+    constexpr std::array kPython = {"python", "python3", "py", "ipython", "ipython3", "{python}"};
+    const bool isMyst = page.text.find("```{code-cell}") != std::string::npos;
+    const std::vector<std::string> lines = linesOf(page.text);
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        const std::size_t indent = indentOf(lines[i]);
+        const std::string_view opening = std::string_view(lines[i]).substr(indent);
+        const char mark = opening.empty() ? ' ' : opening.front();
+        const std::size_t length = std::min(opening.find_first_not_of(mark), opening.size());
+        if ((mark != '`' && mark != '~') || length < 3)
+            continue;
+        const std::string language = languageOf(opening.substr(length));
+        const std::size_t first = i + 1;
+        std::vector<std::string> body;
+        for (++i; i < lines.size(); ++i) {
+            const std::string_view line = trimmed(lines[i]);
+            if (line.size() >= length && line.find_first_not_of(mark) == std::string_view::npos)
+                break;
+            body.push_back(lines[i].substr(std::min(indent, indentOf(lines[i]))));
+        }
+        const bool isCell = language == "{code-cell}";
+        if (isCell)
+            body = withoutOptions(std::move(body));
+        if (isCell || (!isMyst && std::find(kPython.begin(), kPython.end(), language) != kPython.end()))
+            addCell(page, std::move(body), static_cast<int>(first) + 1);
+    }
+}
+
+void readScript(Page& page)
+{
+    std::vector<std::string> body;
+    bool isText = false;
+    int first = 1;
+    int number = 0;
+    const auto finish = [&](int next) {
+        if (!isText)
+            addCell(page, std::move(body), first);
+        body.clear();
+        first = next;
+    };
+    for (const std::string& line : linesOf(page.text)) {
+        ++number;
+        if (line.starts_with("# %%") || line.starts_with("#%%")) {
+            finish(number + 1);
+            isText = line.find("[markdown]") != std::string::npos || line.find("[md]") != std::string::npos;
+        } else {
+            body.push_back(line);
+        }
+    }
+    finish(number);
+}
+
+/// The rest of a line after `In [12]:` or `Out[12]:`; nothing when it does not begin so.
+std::optional<std::string> afterPrompt(const std::string& line, std::string_view word)
+{
+    if (!line.starts_with(word))
+        return std::nullopt;
+    const std::size_t close = line.find("]:", word.size());
+    const std::string_view number = std::string_view(line).substr(word.size(), close - word.size());
+    if (close == std::string::npos || (!trimmed(number).empty() && !parseInteger(trimmed(number))))
+        return std::nullopt;
+    std::string rest = line.substr(close + 2);
+    return rest.starts_with(' ') ? rest.substr(1) : rest;
+}
+
+bool isTranscript(const std::string& text)
+{
+    const std::vector<std::string> lines = linesOf(text);
+    return std::any_of(lines.begin(), lines.end(), [](const std::string& line) { return afterPrompt(line, "In [").has_value(); });
+}
+
+void readTranscript(Page& page)
+{
+    std::vector<std::string> body;
+    std::optional<std::vector<std::string>> printed;
+    bool isInCell = false;
+    int first = 0;
+    int number = 0;
+    const auto finish = [&] {
+        const std::size_t before = page.cells.size();
+        if (isInCell)
+            addCell(page, body, first);
+        if (printed && page.cells.size() > before)
+            page.cells.back().printed = joined(*printed);
+    };
+    for (const std::string& line : linesOf(page.text)) {
+        ++number;
+        if (const auto input = afterPrompt(line, "In [")) {
+            finish();
+            body = {*input};
+            printed.reset();
+            isInCell = true;
+            first = trimmed(*input).empty() ? number + 1 : number;
+        } else if (const auto output = afterPrompt(line, "Out[")) {
+            printed = printed.value_or(std::vector<std::string>());
+            printed->push_back(*output);
+        } else if (printed) {
+            printed->push_back(line);
+        } else {
+            const std::string_view plain = trimmed(line);
+            const std::size_t dots
+                = plain.starts_with("...:") ? line.find("...:") + 4 : 0; // IPython's mark of a line that goes on
+            body.push_back(dots == 0 ? line : line.substr(std::min(line.size(), dots + 1)));
+        }
+    }
+    finish();
+}
+
+/// A value of a notebook that is a string, or a list of strings.
+std::string stringOf(const Json& value)
+{
+    if (value.is_string())
+        return value.get<std::string>();
+    std::string text;
+    for (const Json& part : value.is_array() ? value : Json::array())
+        text += part.is_string() ? part.get<std::string>() : std::string();
+    return text;
+}
+
+std::optional<std::string> printedIn(const Json& cell)
+{
+    std::optional<std::string> text;
+    for (const Json& output : cell.value("outputs", Json::array())) {
+        if (!output.is_object())
+            continue;
+        const Json data = output.value("data", Json::object());
+        if (output.contains("text"))
+            text = text.value_or("") + stringOf(output["text"]);
+        else if (data.is_object() && data.contains("text/plain"))
+            text = text.value_or("") + stringOf(data["text/plain"]) + "\n";
+    }
+    return text;
+}
+
+Result<Done> readNotebook(Page& page)
+{
+    page.isNotebook = true;
+    const Json document = Json::parse(page.text, nullptr, false);
+    if (!document.is_object() || !document.contains("cells") || !document["cells"].is_array())
+        return Problem{"MW1564", "the file is no notebook: it is not JSON with a list of \"cells\"", "save it again in Jupyter"};
+    for (const Json& cell : document["cells"]) {
+        if (!cell.is_object() || cell.value("cell_type", Json()) != Json("code"))
+            continue;
+        if (const std::string source = stringOf(cell.value("source", Json())); !trimmed(source).empty())
+            page.cells.push_back({source, printedIn(cell), 0});
+    }
+    return Done{};
+}
+
+} // namespace
+
+Result<Page> readPage(std::string text, std::string_view name)
+{
+    Page page;
+    page.text = std::move(text);
+    if (name.ends_with(".ipynb")) {
+        if (const auto read = readNotebook(page); !read)
+            return read.error();
+    } else if (name.ends_with(".md")) {
+        readMarkdown(page);
+    } else if (name.ends_with(".py")) {
+        readScript(page);
+    } else if (isTranscript(page.text)) {
+        readTranscript(page);
+    } else if (page.text.find("```") != std::string::npos) {
+        readMarkdown(page);
+    } else {
+        readScript(page);
+    }
+    if (page.cells.empty())
+        return Problem{"MW1563", "the page has no cells of Python",
+            "fence them as ```python or ```{code-cell}, begin them with In [1]: or # %%, or open a notebook"};
+    return page;
+}
+
+} // namespace meshwright::pages

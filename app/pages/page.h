@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/support/result.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace meshwright::pages {
+
+/// One block of code of a page.
+struct Cell {
+    std::string source; ///< without what marks the cell
+    std::optional<std::string> printed; ///< what the page says that it printed; nothing: the page does not say
+    int line = 0; ///< of the file, counted from 1, where the source begins; 0 in notebooks
+};
+
+/// A page in the order of its cells.
+struct Page {
+    std::vector<Cell> cells;
+    std::string text; ///< the file
+    bool isNotebook = false; ///< the file is Jupyter's JSON
+};
+
+/// Reads a page by the ending of `name`, or by what is in it:
+/// - `.ipynb`: Jupyter's JSON, with outputs as text.
+/// - `.md`: MyST's `{code-cell}` blocks, or blocks fenced as Python where it has none.
+/// - `.py`: cells after `# %%` lines (those marked `[markdown]` are left out), else one cell.
+/// - other text: cells after `In [n]:`, and what they printed after `Out[n]:`; else as `.md` where blocks are fenced, else as `.py`.
+///
+/// Problems: MW1563 the page has no cells; MW1564 a notebook that is none.
+Result<Page> readPage(std::string text, std::string_view name);
+
+} // namespace meshwright::pages

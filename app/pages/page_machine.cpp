@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/pages/page_machine.h"
+
+#include "core/mesh/device_mesh.h"
+#include "core/support/text.h"
+#include "sim/hardware/hardware_name.h"
+#include "sim/hardware/machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+namespace meshwright::pages {
+
+namespace {
+
+constexpr std::int64_t kUsualDevices = 8;
+constexpr std::int64_t kMostDevices = 4096;
+
+/// The number that follows `mark`, after what may stand between a name and its value.
+std::optional<std::int64_t> numberAfter(const std::string& source, std::string_view mark)
+{
+    const std::size_t found = source.find(mark);
+    if (found == std::string::npos)
+        return std::nullopt;
+    const std::size_t begin = source.find_first_not_of("=, '\"", found + mark.size());
+    const std::size_t end = source.find_first_not_of("0123456789", begin);
+    return begin == std::string::npos ? std::nullopt : parseInteger(source.substr(begin, end - begin));
+}
+
+/// The product of the sizes of a shape that begins at `at`: `(4, 2)`, `4, 2)`. Nothing when it is not of numbers alone.
+std::optional<std::int64_t> productAt(const std::string& source, std::size_t at)
+{
+    at = source.find_first_not_of("([ \n", at);
+    const std::size_t end = source.find_first_of(")]", at);
+    if (at == std::string::npos || end == std::string::npos)
+        return std::nullopt;
+    std::int64_t product = 1;
+    for (const std::string& part : split(source.substr(at, end - at), ',')) {
+        if (trimmed(part).empty())
+            continue;
+        const auto size = parseInteger(trimmed(part));
+        if (!size || *size < 1 || *size > kMostDevices || product * *size > kMostDevices)
+            return std::nullopt;
+        product *= *size;
+    }
+    return product;
+}
+
+} // namespace
+
+bool isOfLegacyRandom(const Page& page)
+{
+    constexpr std::array kGone = {"PositionalSharding", "jax.experimental.maps", "from jax.experimental import maps",
+        "'jax_array'", "\"jax_array\"", "import PartitionSpec, maps", "jax.experimental.global_device_array"};
+    return std::any_of(page.cells.begin(), page.cells.end(), [&](const Cell& cell) {
+        return std::any_of(
+            kGone.begin(), kGone.end(), [&](const char* name) { return cell.source.find(name) != std::string::npos; });
+    });
+}
+
+PageMachine machineOfPage(const Page& page)
+{
+    PageMachine machine;
+    machine.legacyRandom = isOfLegacyRandom(page);
+    for (const Cell& cell : page.cells) {
+        for (const std::string_view mark : {"xla_force_host_platform_device_count", "jax_num_cpu_devices"}) {
+            if (const auto count = numberAfter(cell.source, mark); count && *count >= 1 && *count <= kMostDevices) {
+                machine.devices = *count;
+                machine.reason = "the page asks for them";
+                return machine;
+            }
+        }
+    }
+    for (const Cell& cell : page.cells) {
+        for (const std::string_view mark : {"create_device_mesh(", "make_mesh(", "devices()).reshape("}) {
+            for (std::size_t at = cell.source.find(mark); at != std::string::npos; at = cell.source.find(mark, at + 1)) {
+                const auto product = productAt(cell.source, at + mark.size());
+                if (product && *product > machine.devices) {
+                    machine.devices = *product;
+                    machine.reason = "its largest mesh has as many";
+                }
+            }
+        }
+    }
+    if (machine.reason.empty()) {
+        machine.devices = kUsualDevices;
+        machine.reason = "the page says no number";
+    }
+    return machine;
+}
+
+Result<PageMachine> machineOfName(const sim::Catalogue& catalogue, const std::string& name)
+{
+    const auto choice = sim::namedChoice(catalogue, {name});
+    if (!choice)
+        return choice.error();
+    const auto built = sim::buildMachine(catalogue, *choice);
+    if (!built)
+        return built.error();
+    PageMachine machine;
+    machine.devices = built->deviceCount();
+    machine.reason = "--hw " + name;
+    machine.platform = sim::chipClassName(built->chip.chipClass);
+    machine.kind = built->chip.name;
+    if (built->chip.chipClass == sim::ChipClass::Tpu) {
+        const auto kind = deviceKindOf(built->chip.key);
+        if (!kind)
+            return kind.error();
+        machine.kind = deviceKindName(*kind);
+        machine.topology = built->choice.topology;
+    }
+    return machine;
+}
+
+} // namespace meshwright::pages

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/pages/printed.h"
+
+#include "core/support/text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace meshwright::pages {
+
+namespace {
+
+/// The words of a text: numbers, and what is between them.
+struct Words {
+    std::string plain; ///< with a mark in place of each number
+    std::vector<double> numbers;
+};
+
+std::string withoutTrailing(const std::string& text)
+{
+    std::vector<std::string> lines = split(text, '\n');
+    for (std::string& line : lines)
+        line.resize(line.find_last_not_of(" \t\r") + 1);
+    while (!lines.empty() && lines.back().empty())
+        lines.pop_back();
+    return join(lines, "\n");
+}
+
+Words wordsOf(const std::string& text)
+{
+    Words words;
+    for (std::size_t at = 0; at < text.size();) {
+        const auto isDigit = [&](std::size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
+        const bool isSigned
+            = text[at] == '-' && (isDigit(at + 1) || (at + 1 < text.size() && text[at + 1] == '.' && isDigit(at + 2)));
+        const bool isInWord = at > 0 && (std::isalpha(static_cast<unsigned char>(text[at - 1])) != 0 || text[at - 1] == '_');
+        if (isInWord || !(isDigit(at) || isSigned || (text[at] == '.' && isDigit(at + 1)))) {
+            if (text[at] != ' ' && text[at] != '\n') // columns shift when a number gets longer
+                words.plain += text[at];
+            ++at;
+            continue;
+        }
+        std::size_t end = isSigned ? at + 1 : at;
+        while (isDigit(end))
+            ++end;
+        if (end < text.size() && text[end] == '.')
+            ++end;
+        while (isDigit(end))
+            ++end;
+        const std::size_t sign = end + 1 < text.size() && (text[end + 1] == '-' || text[end + 1] == '+') ? 1 : 0;
+        if (end < text.size() && (text[end] == 'e' || text[end] == 'E') && isDigit(end + 1 + sign)) {
+            end += 1 + sign;
+            while (isDigit(end))
+                ++end;
+        }
+        std::string number = text.substr(at, end - at);
+        if (number.ends_with('.'))
+            number += '0';
+        words.numbers.push_back(std::strtod(number.c_str(), nullptr));
+        words.plain += '\x01';
+        at = end;
+    }
+    return words;
+}
+
+} // namespace
+
+const char* likenessName(Likeness likeness)
+{
+    return likeness == Likeness::Equal ? "equal" : likeness == Likeness::Close ? "close" : "different";
+}
+
+Likeness comparePrinted(const std::string& here, const std::string& page)
+{
+    const std::string mine = withoutTrailing(here);
+    const std::string theirs = withoutTrailing(page);
+    if (mine == theirs)
+        return Likeness::Equal;
+    const Words a = wordsOf(mine);
+    const Words b = wordsOf(theirs);
+    const auto isClose
+        = [](double x, double y) { return std::abs(x - y) <= kCloseRelative * std::max(std::abs(x), std::abs(y)); };
+    const bool isAlike = a.plain == b.plain && a.numbers.size() == b.numbers.size()
+        && std::equal(a.numbers.begin(), a.numbers.end(), b.numbers.begin(), isClose);
+    return isAlike ? Likeness::Close : Likeness::Different;
+}
+
+} // namespace meshwright::pages

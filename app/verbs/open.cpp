@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/pages/page_output.h"
+#include "app/terminal/files.h"
+#include "app/terminal/interrupt.h"
+#include "app/verbs/verbs.h"
+
+#include "core/support/file.h"
+#include "core/support/resources.h"
+#include "core/support/text.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+namespace meshwright::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// `1-3,7` of so many, counted from 0. Problems: MW1903.
+Result<std::set<std::size_t>> cellsOf(const std::string& text, std::size_t count)
+{
+    std::set<std::size_t> cells;
+    for (const std::string& part : text.empty() ? std::vector<std::string>() : split(text, ',')) {
+        const std::size_t dash = part.find('-');
+        const auto first = parseInteger(trimmed(part.substr(0, dash)));
+        const auto last = dash == std::string::npos ? first : parseInteger(trimmed(part.substr(dash + 1)));
+        if (!first || !last || *first < 1 || *last < *first || static_cast<std::size_t>(*last) > count)
+            return Problem{"MW1903", fmt::format("--cells {}: the page has cells 1 to {}", text, count), "write --cells 1-3,7"};
+        for (std::int64_t cell = *first; cell <= *last; ++cell)
+            cells.insert(static_cast<std::size_t>(cell - 1));
+    }
+    return cells;
+}
+
+/// The file that lists the pages whose reader was told that they are programs; empty where there is no place for one.
+fs::path trustFile()
+{
+    const char* state = std::getenv("XDG_STATE_HOME");
+    const char* home = std::getenv("HOME");
+    if (state != nullptr && *state == '/')
+        return fs::path(state) / "meshwright" / "trusted-pages";
+    return home != nullptr && *home == '/' ? fs::path(home) / ".local" / "state" / "meshwright" / "trusted-pages" : fs::path();
+}
+
+/// What stands for a page there: a hash (FNV-1a) and the length of its text. It decides about a sentence, not about what a page may do.
+std::string markOf(const std::string& text)
+{
+    std::uint64_t hash = 0xcbf29ce484222325U;
+    for (const char c : text)
+        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+    return fmt::format("{:016x} {}", hash, text.size());
+}
+
+/// Says what a page may do, unless its reader knows. Problems: those of writing the list, with --trust.
+Result<Done> sayWhatItIs(const std::string& text, const OpenOptions& options, const Output& output)
+{
+    const fs::path list = trustFile();
+    std::string known;
+    if (!list.empty() && fs::exists(list)) {
+        if (auto read = readFile(list))
+            known = *std::move(read);
+    }
+    const std::string mark = markOf(text) + "\n";
+    if (known.find(mark) != std::string::npos)
+        return Done{};
+    output.narrate(options.isUnsafe
+            ? "a page is a program: this one runs with all your rights (--unsafe)"
+            : "a page is a program by whoever wrote it: it runs without network, without other programs, and without your files"
+                + (options.folder.empty() ? std::string() : " outside of " + options.folder));
+    if (!options.isTrusted || list.empty())
+        return Done{};
+    std::error_code error;
+    fs::create_directories(list.parent_path(), error);
+    return writeFileAtomically(list, known + mark);
+}
+
+std::optional<std::string> writtenAs(const pages::PageReport& report, const std::string& file, Format format)
+{
+    const std::string ending = file == "-" ? std::string() : fs::path(file).extension().string();
+    if (ending == ".ipynb")
+        return pages::pageNotebook(report);
+    if (ending == ".html" || (ending.empty() && format == Format::Html))
+        return pages::pageHtml(report);
+    if (ending == ".json" || (ending.empty() && format == Format::Json))
+        return pages::pageJson(report);
+    if (ending.empty() || ending == ".txt")
+        return pages::pageText(report);
+    return std::nullopt;
+}
+
+} // namespace
+
+int runOpen(const OpenOptions& options, Output& output)
+{
+    auto text = readFile(options.file);
+    if (!text)
+        return fail(text.error(), output);
+    const auto page = pages::readPage(*std::move(text), options.file);
+    if (!page)
+        return fail(inFile(page.error(), options.file), output);
+    const auto cells = cellsOf(options.cells, page->cells.size());
+    if (!cells)
+        return fail(cells.error(), output);
+    pages::PageMachine machine = pages::machineOfPage(*page);
+    if (!options.hardware.empty()) {
+        const auto catalogue = sim::Catalogue::load(resourcesDirectory() / "hardware" / "catalogue.json");
+        auto named = catalogue ? pages::machineOfName(*catalogue, options.hardware) : catalogue.error();
+        if (!named)
+            return fail(named.error(), output);
+        named->legacyRandom = machine.legacyRandom;
+        machine = *std::move(named);
+    }
+    pages::PageRun run;
+    if (const pages::PageReport report{options.file, *page, machine, run}; !writtenAs(report, options.result, output.format))
+        return fail({Problem{"MW1903", fmt::format("-o {}: no format has this ending", options.result),
+                        "write a file that ends in .html, .ipynb, .json or .txt"}},
+            output);
+    if (const auto said = sayWhatItIs(page->text, options, output); !said)
+        return fail(said.error(), output);
+
+    pages::PageChoices choices{.cells = *cells, .isConfined = !options.isUnsafe};
+    std::error_code error;
+    if (!options.folder.empty())
+        choices.folder = fs::canonical(options.folder, error);
+    if (error)
+        return fail(
+            {Problem{"MW1001", fmt::format("there is no folder {}", options.folder), "create it", Place{"--folder"}}}, output);
+    choices.seconds = options.seconds;
+    choices.memoryBytes = options.memory;
+    choices.mostFlops = options.flops;
+    InterruptWatcher interrupt;
+    auto made = pages::runPage(*page, machine, choices, interrupt.token());
+    Problems problems;
+    if (made) {
+        run = *std::move(made);
+        problems = run.stopped;
+    } else if (made.error().front().id == "MW1562") { // it is only read
+        run.cells.resize(page->cells.size());
+        problems = made.error();
+    } else {
+        return interrupt.fail(made.error(), output);
+    }
+    const pages::PageReport report{options.file, *page, machine, run};
+    const int code = writeResult(*writtenAs(report, options.result, output.format), options.result, output);
+    if (!options.result.empty() && options.result != "-")
+        output.narrate(pages::summaryText(report));
+    if (!problems.empty())
+        return failAfterResult(inFile(problems, options.file), output);
+    return code == kExitOk && options.checks && pages::hasFindings(run) ? int{kExitFindings} : code;
+}
+
+} // namespace meshwright::cli

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/app/cli/program_process.h"
+#include "tests/seeds.h"
+#include "tests/test_class.h"
+
+#include <QJsonArray>
+#include <QJsonDocument>
+#include <QJsonObject>
+#include <QTemporaryDir>
+
+namespace tst_open_verb {
+
+using namespace meshwright;
+using tests::Outcome;
+
+/// `open`: pages run as they are, and what no page can do.
+class TestOpenVerb : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void initTestCase();
+    void pages_data();
+    void pages();
+    void confinement_data();
+    void confinement();
+    void exitCodes_data();
+    void exitCodes();
+    void formats();
+    void comparesWithThePage();
+    void keepsFilesOfItsFolder();
+    void saysOnceWhatAPageIs();
+    void notInstalled();
+    void eagerAndGradients();
+
+private:
+    QString file(const QString& name, const QString& text) const;
+    Outcome open(const QStringList& arguments) const;
+    QTemporaryDir m_folder;
+};
+
+namespace {
+
+QJsonArray cellsOf(const Outcome& outcome)
+{
+    return QJsonDocument::fromJson(outcome.out).object()["cells"].toArray();
+}
+
+QString said(const Outcome& outcome)
+{
+    return QString::fromUtf8(outcome.out + outcome.err);
+}
+
+const QString kStart = R"py(
+import jax, jax.numpy as jnp, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((4, 2), ('a', 'b'))
+put = lambda x, *spec: jax.device_put(x, NamedSharding(mesh, P(*spec)))
+)py";
+
+} // namespace
+
+void TestOpenVerb::initTestCase()
+{
+    QVERIFY(m_folder.isValid());
+}
+
+QString TestOpenVerb::file(const QString& name, const QString& text) const
+{
+    QFile file(m_folder.filePath(name));
+    if (!file.open(QIODevice::WriteOnly) || file.write(text.toUtf8()) < 0)
+        qFatal("cannot write %s", qPrintable(name));
+    return file.fileName();
+}
+
+Outcome TestOpenVerb::open(const QStringList& arguments) const
+{
+    QProcessEnvironment environment = tests::plainEnvironment();
+    environment.insert("XDG_STATE_HOME", m_folder.filePath("state"));
+    return tests::runProgram(MESHWRIGHT_PROGRAM, QStringList{"open"} + arguments, {}, environment);
+}
+
+void TestOpenVerb::pages_data()
+{
+    QTest::addColumn<QString>("cell"); // after kStart
+    QTest::addColumn<QString>("status");
+    QTest::addColumn<QString>("output"); // words of it, or of what was raised
+    QTest::addColumn<QString>("collectives"); // op axes calls bytes, separated by semicolons
+
+    QTest::newRow("value of the last line") << "jnp.arange(6).reshape(2, 3) * 2"
+                                            << "ran"
+                                            << "Array([[ 0,  2,  4],\n       [ 6,  8, 10]], dtype=int32)"
+                                            << "";
+    QTest::newRow("semicolon") << "jnp.ones(3);"
+                               << "ran"
+                               << ""
+                               << "";
+    QTest::newRow("layout") << "x = put(jnp.ones((8, 4)), 'a', 'b')\nprint(x.sharding.spec, x.addressable_shards[0].data.shape)"
+                            << "ran"
+                            << "PartitionSpec('a', 'b') (2, 2)"
+                            << "";
+    QTest::newRow("drawing") << "jax.debug.visualize_array_sharding(put(jnp.ones((8, 4)), 'b'))"
+                             << "ran"
+                             << "CPU 0,2,4,6"
+                             << "";
+    QTest::newRow("product of sharded operands")
+        << "print(float((put(jnp.ones((8, 4)), None, 'b') @ put(jnp.ones((4, 2)), 'b')).sum()))"
+        << "ran"
+        << "64.0"
+        << "all_reduce b 1 64";
+    QTest::newRow("jit and grad")
+        << "f = jax.jit(jax.value_and_grad(lambda w, x: jnp.sum(jnp.tanh(x @ w))))\n"
+           "v, g = f(put(jnp.zeros((4, 2))), put(jnp.ones((8, 4)), 'a'))\nprint(v, g.shape, float(g[0, 0]))"
+        << "ran"
+        << "0.0 (4, 2) 8.0"
+        << "all_reduce a 1 4;all_reduce a 1 32";
+    QTest::newRow("shard_map") << "from jax.experimental.shard_map import shard_map\n"
+                                  "f = shard_map(lambda x: jax.lax.psum(x, 'a'), mesh=mesh, in_specs=P('a'), out_specs=P())\n"
+                                  "print(f(jnp.arange(8.0)))"
+                               << "ran"
+                               << "[12. 16.]"
+                               << "all_reduce a 1 8";
+    QTest::newRow("positional sharding of more dimensions")
+        << "from jax.sharding import PositionalSharding\n"
+           "s = PositionalSharding(jax.devices()).reshape(4, 2).replicate(0)\n"
+           "print(jax.device_put(jnp.ones(8), s).addressable_shards[0].data.shape)"
+        << "ran"
+        << "(4,)"
+        << "";
+    QTest::newRow("other devices")
+        << "a = jax.device_put(jnp.ones(4), jax.devices()[0])\na + jax.device_put(jnp.ones(4), jax.devices()[1])"
+        << "raised"
+        << "Received incompatible devices"
+        << "";
+    QTest::newRow("mesh of too few dimensions") << "Mesh(jax.devices(), ('a', 'b'))"
+                                                << "raised"
+                                                << "devices.ndim == 1"
+                                                << "";
+    QTest::newRow("axis that the mesh lacks") << "NamedSharding(mesh, P('z'))"
+                                              << "raised"
+                                              << "z"
+                                              << "";
+    QTest::newRow("size that does not divide") << "put(jnp.ones(6), 'a')"
+                                               << "raised"
+                                               << "6"
+                                               << "";
+    QTest::newRow("error in the page") << "x = 1\nx +"
+                                       << "raised"
+                                       << "SyntaxError"
+                                       << "";
+    QTest::newRow("the page leaves") << "import sys\nsys.exit(3)"
+                                     << "raised"
+                                     << "SystemExit"
+                                     << "";
+    QTest::newRow("value too large") << "print(np.asarray(jnp.ones((30000, 30000)) @ jnp.ones((30000, 30000))))"
+                                     << "not computed"
+                                     << "MW1560"
+                                     << "";
+    QTest::newRow("op unknown to the engine") << "import _meshwright\n_meshwright.Trace('f').add('no_such_op', [], {})"
+                                              << "raised"
+                                              << "MW1561"
+                                              << "";
+    QTest::newRow("modules of variables") << R"py(
+from flax import nnx
+import optax
+class Net(nnx.Module):
+    def __init__(self, rngs):
+        self.one = nnx.Linear(4, 8, kernel_init=nnx.with_partitioning(nnx.initializers.lecun_normal(), (None, 'b')), rngs=rngs)
+        self.calls = nnx.Variable(jnp.zeros(()))
+    def __call__(self, x):
+        self.calls.value += 1
+        return self.one(x)
+@nnx.jit
+def made():
+    net = Net(nnx.Rngs(0))
+    state = nnx.state(net)
+    nnx.update(net, jax.lax.with_sharding_constraint(state, nnx.get_partition_spec(state)))
+    return net
+with mesh:
+    net = made()
+optimizer = nnx.Optimizer(net, optax.adam(1e-1))
+@nnx.jit
+def step(net, optimizer, x):
+    loss, grads = nnx.value_and_grad(lambda n: jnp.mean((n(x) - 1) ** 2))(net)
+    optimizer.update(grads)
+    return loss
+losses = [float(step(net, optimizer, put(jnp.ones((8, 4)), 'a'))) for _ in range(3)]
+print(net.one.kernel.value.sharding.spec, losses == sorted(losses, reverse=True), int(net.calls.value), int(optimizer.step.value))
+definition, state = nnx.split(net)
+print(bool(jnp.allclose(nnx.merge(definition, state)(jnp.ones((1, 4))), net(jnp.ones((1, 4))))))
+)py"
+                                          << "ran"
+                                          << "PartitionSpec(None, 'b') True 3 3\nTrue"
+                                          << "-";
+    QTest::newRow("checkpoint below the system's temporary files") << R"py(
+import orbax.checkpoint as ocp
+path = ocp.test_utils.erase_and_create_empty('/tmp/checkpoints-of-a-page/')
+saver = ocp.StandardCheckpointer()
+saver.save(path / 'one', {'w': jnp.arange(8.0)})
+like = {'w': jax.ShapeDtypeStruct((8,), jnp.float32, sharding=NamedSharding(mesh, P('a')))}
+back = saver.restore(path / 'one', like)
+print(back['w'].sharding.spec, np.asarray(back['w'])[-1])
+)py"
+                                                                   << "ran"
+                                                                   << "PartitionSpec('a',) 7.0"
+                                                                   << "";
+}
+
+void TestOpenVerb::pages()
+{
+    QFETCH(QString, cell);
+    QFETCH(QString, status);
+    QFETCH(QString, output);
+    QFETCH(QString, collectives);
+    const Outcome outcome = open({file("page.py", "# %%\n" + kStart + "# %%\n" + cell + "\n"), "--format", "json"});
+    QCOMPARE(tests::errorsAgainst("page-1.json", outcome.out), QStringList());
+    QCOMPARE(cellsOf(outcome).at(0)["status"].toString(), QString("ran"));
+    const QJsonObject found = cellsOf(outcome).at(1).toObject();
+    const QJsonObject error = found["error"].toObject();
+    QStringList words = {found["output"].toString(), error["class"].toString(), error["message"].toString()};
+    for (const auto& note : error["notes"].toArray())
+        words << note.toString();
+    QVERIFY2(found["status"].toString() == status && words.join('\n').contains(output), qPrintable(said(outcome)));
+    QStringList rows;
+    const QJsonArray collectiveRows = found["collectives"].toArray();
+    for (const QJsonValue row : collectiveRows)
+        rows << QString("%1 %2 %3 %4")
+                    .arg(row["op"].toString(), row["axes"].toString())
+                    .arg(row["count"].toInt())
+                    .arg(row["bytes_per_device"].toInt());
+    if (collectives != "-")
+        QCOMPARE(rows.join(';'), collectives);
+}
+
+void TestOpenVerb::confinement_data()
+{
+    QTest::addColumn<QString>("cell");
+    QTest::addColumn<QStringList>("options");
+    QTest::addColumn<int>("code");
+    QTest::addColumn<QString>("words");
+
+    QTest::newRow("endless loop") << "while True: pass" << QStringList{"--timeout", "2"} << 6 << "MW1566";
+    QTest::newRow("fork bomb") << "import os\nwhile True: os.fork()" << QStringList() << 0 << "Operation not permitted";
+    QTest::newRow("another program") << "import subprocess\nsubprocess.run(['/bin/true'])" << QStringList() << 0
+                                     << "PermissionError";
+    QTest::newRow("array of a TB") << "import numpy\nnumpy.ones(1 << 37)" << QStringList() << 0 << "MemoryError";
+    QTest::newRow("jax array of a TB") << "import jax.numpy as jnp\nprint(jnp.ones((1 << 19, 1 << 19)))"
+                                       << QStringList{"--flops", "1e15"} << 0 << "raised";
+    QTest::newRow("file outside") << "print(open('/etc/passwd').read())" << QStringList() << 0 << "Permission denied";
+    QTest::newRow("writing outside") << "open('/var/tmp/of-a-page', 'w')" << QStringList() << 0 << "Permission denied";
+    QTest::newRow("socket") << "import socket\nsocket.socket()" << QStringList() << 0 << "Operation not permitted";
+    QTest::newRow("signal to its parent") << "import os\nos.kill(os.getppid(), 9)" << QStringList() << 0
+                                          << "Operation not permitted";
+    QTest::newRow("more memory") << "import resource\nresource.setrlimit(resource.RLIMIT_AS, (1 << 50, 1 << 50))" << QStringList()
+                                 << 0 << "raised";
+    QTest::newRow("its process ends") << "import os\nos._exit(3)" << QStringList() << 6 << "MW1567";
+    QTest::newRow("endless output") << "for _ in range(100000): print('x' * 100)" << QStringList() << 0 << "[cut]";
+    QTest::newRow("confined again without descriptors")
+        << "import os, _meshwright\ntry:\n    while True: os.dup(0)\nexcept OSError: pass\n"
+           "_meshwright.confine([], [])"
+        << QStringList() << 0 << "MW1562";
+}
+
+void TestOpenVerb::confinement()
+{
+    QFETCH(QString, cell);
+    QFETCH(QStringList, options);
+    QFETCH(int, code);
+    QFETCH(QString, words);
+    const QString page = file("page.py", "# %%\nprint('bef' + 'ore')\n# %%\n" + cell + "\n# %%\nprint('aft' + 'er')\n");
+    const Outcome outcome = open(QStringList{page} + options);
+    QVERIFY2(outcome.code == code && said(outcome).contains(words), qPrintable(said(outcome)));
+    QVERIFY(said(outcome).contains("before")); // what was done is not lost
+    QCOMPARE(said(outcome).contains("after"), code == 0);
+}
+
+void TestOpenVerb::exitCodes_data()
+{
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<QString>("text");
+    QTest::addColumn<QStringList>("options");
+    QTest::addColumn<int>("code");
+    QTest::addColumn<QString>("words");
+
+    QTest::newRow("runs") << "a.py"
+                          << "x = 1" << QStringList{"--check"} << 0 << "1 of 1 cells ran";
+    QTest::newRow("raises") << "a.py"
+                            << "x = y" << QStringList() << 0 << "NameError: name 'y' is not defined in line 1 of the cell";
+    QTest::newRow("raises, checked") << "a.py"
+                                     << "x = y" << QStringList{"--check"} << 1 << "NameError";
+    QTest::newRow("no cells") << "a.md"
+                              << "words" << QStringList() << 3 << "MW1563";
+    QTest::newRow("no notebook") << "a.ipynb"
+                                 << "words" << QStringList() << 3 << "MW1564";
+    QTest::newRow("cells that are not there") << "a.py"
+                                              << "x = 1" << QStringList{"--cells", "1-2"} << 2 << "the page has cells 1 to 1";
+    QTest::newRow("cells that are no numbers") << "a.py"
+                                               << "x = 1" << QStringList{"--cells", "one"} << 2 << "MW1903";
+    QTest::newRow("one cell") << "a.py"
+                              << "# %%\nx = 1\n# %%\nx + 1" << QStringList{"--cells", "2"} << 0 << "1 not run";
+    QTest::newRow("unknown machine") << "a.py"
+                                     << "x = 1" << QStringList{"--hw", "z99"} << 3 << "MW1701";
+    QTest::newRow("machine") << "a.py"
+                             << "import jax\nprint(jax.devices()[3])" << QStringList{"--hw", "v3-8"} << 0 << "TPU_3";
+    QTest::newRow("no folder") << "a.py"
+                               << "x = 1" << QStringList{"--folder", "/nowhere"} << 3 << "MW1001";
+    QTest::newRow("unknown ending") << "a.py"
+                                    << "x = 1" << QStringList{"-o", "out.xyz"} << 2 << "MW1903";
+    QTest::newRow("no time") << "a.py"
+                             << "x = 1" << QStringList{"--timeout", "0"} << 2 << "above 0";
+}
+
+void TestOpenVerb::exitCodes()
+{
+    QFETCH(QString, name);
+    QFETCH(QString, text);
+    QFETCH(QStringList, options);
+    QFETCH(int, code);
+    QFETCH(QString, words);
+    const Outcome outcome = open(QStringList{file(name, text)} + options);
+    QVERIFY2(outcome.code == code && said(outcome).contains(words), qPrintable(QString::number(outcome.code) + said(outcome)));
+}
+
+void TestOpenVerb::formats()
+{
+    const QString page = file("page.md", "```python\nprint('<b>' + 'bold')\n```\n```python\n1 / 0\n```\n");
+    const QString html = m_folder.filePath("page.html");
+    QCOMPARE(open({page, "-o", html}).code, 0);
+    QFile written(html);
+    QVERIFY(written.open(QIODevice::ReadOnly));
+    const QByteArray text = written.readAll();
+    QVERIFY2(text.contains("&lt;b&gt;bold") && !text.contains("<b>") && text.contains("ZeroDivisionError"), text);
+
+    // A notebook that was written is a page again, whose outputs are those that it says.
+    const QString notebook = m_folder.filePath("page.ipynb");
+    QCOMPARE(open({page, "-o", notebook}).code, 0);
+    const Outcome again = open({notebook, "--format", "json"});
+    QCOMPARE(cellsOf(again).at(0)["compared"].toString(), QString("equal"));
+    QCOMPARE(cellsOf(again).at(1)["status"].toString(), QString("raised"));
+}
+
+void TestOpenVerb::comparesWithThePage()
+{
+    const QString page
+        = file("page.txt", "In [1]:\nprint(0.1 + 0.2)\nOut[1]:\n0.30001\nIn [2]:\n2\nOut[2]:\n3\nIn [3]:\n'a'\nOut[3]:\n'a'\n");
+    const Outcome outcome = open({page, "--check"});
+    QCOMPARE(outcome.code, 1);
+    QVERIFY2(said(outcome).contains("outputs: 1 equal, 1 close, 1 different"), qPrintable(said(outcome)));
+}
+
+void TestOpenVerb::keepsFilesOfItsFolder()
+{
+    const QString page = file("page.py", "open('made.txt', 'w').write('of the page')");
+    QVERIFY(QDir(m_folder.path()).mkpath("own"));
+    QCOMPARE(open({page, "--check", "--folder", m_folder.filePath("own")}).code, 0);
+    QVERIFY(QFile::exists(m_folder.filePath("own/made.txt")));
+    QCOMPARE(open({page, "--check"}).code, 0); // in a folder that is gone
+    QVERIFY(!QFile::exists("made.txt"));
+}
+
+void TestOpenVerb::saysOnceWhatAPageIs()
+{
+    const QString page = file("page.py", "x = 'a page that nobody has seen'");
+    QVERIFY(said(open({page})).contains("a page is a program"));
+    QVERIFY(said(open({page, "--trust"})).contains("a page is a program"));
+    QVERIFY(!said(open({page})).contains("a page is a program"));
+    QVERIFY(said(open({file("page.py", "x = 'another'")})).contains("a page is a program"));
+}
+
+void TestOpenVerb::notInstalled()
+{
+    QVERIFY(QDir(m_folder.path()).mkpath("empty/resources"));
+    QVERIFY(QFile::copy(
+        QString(MESHWRIGHT_SOURCE_DIR) + "/resources/problems.yaml", m_folder.filePath("empty/resources/problems.yaml")));
+    QProcessEnvironment environment = tests::plainEnvironment();
+    environment.insert("MESHWRIGHT_RESOURCES", m_folder.filePath("empty/resources"));
+    const Outcome outcome = tests::runProgram(MESHWRIGHT_PROGRAM, {"open", file("page.py", "x = 1")}, {}, environment);
+    QCOMPARE(outcome.code, 6);
+    QVERIFY2(outcome.err.contains("MW1565"), outcome.err);
+}
+
+/// Random expressions beside NumPy, gradients beside finite differences, on eight devices.
+void TestOpenVerb::eagerAndGradients()
+{
+    const std::uint64_t seed = tests::freshSeed() % 1'000'000'000;
+    QProcessEnvironment environment = tests::plainEnvironment();
+    const QString source = MESHWRIGHT_SOURCE_DIR;
+    environment.insert("PYTHONPATH", source + "/app/python/packages:" + QFileInfo(MESHWRIGHT_PROGRAM).path() + "/python");
+    environment.insert("PYTHONDONTWRITEBYTECODE", "1");
+    environment.insert("XLA_FLAGS", "--xla_force_host_platform_device_count=8");
+    const Outcome outcome = tests::runProgram(MESHWRIGHT_PYTHON,
+        {source + "/tests/app/pages/eager_expressions.py", QString::number(seed), "300", "200"}, {}, environment);
+    QVERIFY2(outcome.code == 0 && outcome.out.trimmed().split('\n').last().startsWith("0 of "),
+        qPrintable(QString("seed %1\n").arg(seed) + said(outcome)));
+}
+
+MESHWRIGHT_TEST(TestOpenVerb)
+
+} // namespace tst_open_verb
+
+#include "tst_open_verb.moc"

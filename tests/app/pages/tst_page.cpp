@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/pages/page.h"
+#include "app/pages/page_machine.h"
+#include "app/pages/printed.h"
+#include "tests/test_class.h"
+#include "tests/values.h"
+
+#include <QTest>
+
+namespace tst_page {
+
+using namespace meshwright;
+using namespace meshwright::pages;
+
+/// Pages of every form as cells, the machine that a page asks for, and outputs compared.
+class TestPage : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void cells_data();
+    void cells();
+    void wrong_data();
+    void wrong();
+    void machine_data();
+    void machine();
+    void printed_data();
+    void printed();
+};
+
+void TestPage::cells_data()
+{
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<QString>("text");
+    QTest::addColumn<QStringList>("sources");
+    QTest::addColumn<QStringList>("printed"); // "-" where the page does not say
+
+    QTest::newRow("fenced") << "a.md"
+                            << "# Title\n```python\nx = 1\n```\n```bash\nls\n```\n~~~py\ny = 2\n~~~\n"
+                            << QStringList{"x = 1", "y = 2"} << QStringList{"-", "-"};
+    QTest::newRow("fenced in a list") << "a.md"
+                                      << "1. First\n   ```python\n   if x:\n       y()\n   ```\n"
+                                      << QStringList{"if x:\n    y()"} << QStringList{"-"};
+    QTest::newRow("longer fence") << "a.md"
+                                  << "````python\ns = '''\n```\n'''\n````\n"
+                                  << QStringList{"s = '''\n```\n'''"} << QStringList{"-"};
+    QTest::newRow("MyST alone runs") << "a.md"
+                                     << "```{code-cell} ipython3\n:id: q\n:tags: [a]\n\nx = 1\n```\n```python\nonly shown\n```\n"
+                                     << QStringList{"x = 1"} << QStringList{"-"};
+    QTest::newRow("MyST options as YAML") << "a.md"
+                                          << "```{code-cell}\n---\ntags: [a]\n---\nx = 1\n```\n"
+                                          << QStringList{"x = 1"} << QStringList{"-"};
+    QTest::newRow("percent") << "a.py"
+                             << "# %% first\nx = 1\n\n# %% [markdown]\n# words\n# %%\ny = 2\n"
+                             << QStringList{"x = 1", "y = 2"} << QStringList{"-", "-"};
+    QTest::newRow("plain script") << "a.py"
+                                  << "import os\nx = 1\n"
+                                  << QStringList{"import os\nx = 1"} << QStringList{"-"};
+    QTest::newRow("prompts") << "a.txt"
+                             << "In [3]:\nx = 1\nx\n\nOut[3]:\n1\nIn [ ]: y = 2\n   ...: y + 1\nOut[4]: 3\n"
+                             << QStringList{"x = 1\nx", "y = 2\ny + 1"} << QStringList{"1", "3"};
+    QTest::newRow("carriage returns") << "a.md"
+                                      << "```python\r\nx = 1\r\ny = 2\r\n```\r\n"
+                                      << QStringList{"x = 1\ny = 2"} << QStringList{"-"};
+    QTest::newRow("notebook") << "a.ipynb"
+                              << R"({"cells": [{"cell_type": "markdown", "source": "words"},
+        {"cell_type": "code", "source": ["x = 1\n", "x"], "outputs": [{"output_type": "stream", "text": ["a\n"]},
+         {"output_type": "execute_result", "data": {"text/plain": "1"}}]},
+        {"cell_type": "code", "source": "", "outputs": []},
+        {"cell_type": "code", "source": "y", "outputs": []}]})"
+                              << QStringList{"x = 1\nx", "y"} << QStringList{"a\n1\n", "-"};
+}
+
+void TestPage::cells()
+{
+    QFETCH(QString, name);
+    QFETCH(QString, text);
+    QFETCH(QStringList, sources);
+    QFETCH(QStringList, printed);
+    const auto page = readPage(text.toStdString(), name.toStdString());
+    QVERIFY2(page, qPrintable(tests::described(page)));
+    QStringList foundSources;
+    QStringList foundPrinted;
+    for (const Cell& cell : page->cells) {
+        foundSources << tests::text(cell.source);
+        foundPrinted << tests::text(cell.printed.value_or("-"));
+        if (cell.line > 0) // the line where the source begins
+            QVERIFY(text.split('\n').at(cell.line - 1).contains(tests::text(cell.source).section('\n', 0, 0))
+                || cell.source.starts_with("x"));
+    }
+    QCOMPARE(foundSources, sources);
+    QCOMPARE(foundPrinted, printed);
+}
+
+void TestPage::wrong_data()
+{
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<QString>("text");
+    QTest::addColumn<QString>("id");
+
+    QTest::newRow("no cells") << "a.md"
+                              << "# Only words\n"
+                              << "MW1563";
+    QTest::newRow("empty") << "a.py"
+                           << "\n"
+                           << "MW1563";
+    QTest::newRow("no JSON") << "a.ipynb"
+                             << "words"
+                             << "MW1564";
+    QTest::newRow("cells are no list") << "a.ipynb"
+                                       << R"({"cells": 3})"
+                                       << "MW1564";
+    QTest::newRow("cells of other kinds") << "a.ipynb"
+                                          << R"({"cells": [3, null, {"cell_type": 3}, {"cell_type": "code", "source": 3}]})"
+                                          << "MW1563";
+}
+
+void TestPage::wrong()
+{
+    QFETCH(QString, name);
+    QFETCH(QString, text);
+    QFETCH(QString, id);
+    const auto page = readPage(text.toStdString(), name.toStdString());
+    QVERIFY(!page);
+    QCOMPARE(tests::text(page.error().front().id), id);
+}
+
+void TestPage::machine_data()
+{
+    QTest::addColumn<QString>("text");
+    QTest::addColumn<qlonglong>("devices");
+    QTest::addColumn<bool>("legacy");
+
+    QTest::newRow("flag")
+        << "os.environ['XLA_FLAGS'] = '--xla_force_host_platform_device_count=16'\nm = jax.make_mesh((4, 2), 'ab')" << 16LL
+        << false;
+    QTest::newRow("setting") << "jax.config.update('jax_num_cpu_devices', 4)" << 4LL << false;
+    QTest::newRow("mesh") << "mesh = Mesh(np.array(jax.devices()).reshape(2, 2), ('a', 'b'))" << 4LL << false;
+    QTest::newRow("largest mesh") << "a = create_device_mesh((4,))\nb = create_device_mesh((4, 8))" << 32LL << false;
+    QTest::newRow("sizes by name") << "a = create_device_mesh((n, 2))" << 8LL << false;
+    QTest::newRow("nothing") << "x = jnp.ones(3)" << 8LL << false;
+    QTest::newRow("older random numbers") << "from jax.sharding import PositionalSharding" << 8LL << true;
+}
+
+void TestPage::machine()
+{
+    QFETCH(QString, text);
+    QFETCH(qlonglong, devices);
+    QFETCH(bool, legacy);
+    const auto page = readPage(text.toStdString(), "a.py");
+    QVERIFY2(page, qPrintable(tests::described(page)));
+    const PageMachine machine = machineOfPage(*page);
+    QCOMPARE(static_cast<qlonglong>(machine.devices), devices);
+    QCOMPARE(machine.legacyRandom, legacy);
+}
+
+void TestPage::printed_data()
+{
+    QTest::addColumn<QString>("here");
+    QTest::addColumn<QString>("page");
+    QTest::addColumn<QString>("likeness");
+
+    QTest::newRow("equal") << "loss 1.5\n"
+                           << "loss 1.5"
+                           << "equal";
+    QTest::newRow("spaces at ends") << "a  \nb\n\n"
+                                    << "a\nb"
+                                    << "equal";
+    QTest::newRow("last digits") << "[1.0000001 -2.5e-3]"
+                                 << "[1. -0.0025]"
+                                 << "close";
+    QTest::newRow("wider columns") << "[1.25    2.5]"
+                                   << "[1.2500001 2.5]"
+                                   << "close";
+    QTest::newRow("another number") << "loss 1.5"
+                                    << "loss 1.6"
+                                    << "different";
+    QTest::newRow("a number too many") << "1 2"
+                                       << "1 2 3"
+                                       << "different";
+    QTest::newRow("other words") << "float32 1.0"
+                                 << "bfloat16 1.0"
+                                 << "different";
+    QTest::newRow("number in a name") << "TPU_3"
+                                      << "TPU_4"
+                                      << "different";
+    QTest::newRow("sign") << "-1.0"
+                          << "1.0"
+                          << "different";
+}
+
+void TestPage::printed()
+{
+    QFETCH(QString, here);
+    QFETCH(QString, page);
+    QFETCH(QString, likeness);
+    QCOMPARE(QString(likenessName(comparePrinted(here.toStdString(), page.toStdString()))), likeness);
+    QCOMPARE(QString(likenessName(comparePrinted(page.toStdString(), here.toStdString()))), likeness);
+}
+
+MESHWRIGHT_TEST(TestPage)
+
+} // namespace tst_page
+
+#include "tst_page.moc"
