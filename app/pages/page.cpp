@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace meshwright::pages {
 
@@ -39,10 +40,11 @@ std::string joined(std::vector<std::string> lines)
     return join(lines, "\n");
 }
 
+/// Words that were read since the cell before are the cell's, and are none any more.
 void addCell(Page& page, std::vector<std::string> lines, int line)
 {
     if (std::string source = joined(std::move(lines)); !source.empty())
-        page.cells.push_back({std::move(source), std::nullopt, line});
+        page.cells.push_back({std::move(source), std::exchange(page.after, {}), std::nullopt, line});
 }
 
 /// The language that the line after a fence's backticks names: "python", "{code-cell}".
@@ -78,8 +80,10 @@ void readMarkdown(Page& page)
         const std::string_view opening = std::string_view(lines[i]).substr(indent);
         const char mark = opening.empty() ? ' ' : opening.front();
         const std::size_t length = std::min(opening.find_first_not_of(mark), opening.size());
-        if ((mark != '`' && mark != '~') || length < 3)
+        if ((mark != '`' && mark != '~') || length < 3) {
+            page.after += lines[i] + "\n";
             continue;
+        }
         const std::string language = languageOf(opening.substr(length));
         const std::size_t first = i + 1;
         std::vector<std::string> body;
@@ -97,6 +101,11 @@ void readMarkdown(Page& page)
     }
 }
 
+bool isCellMark(const std::string& line)
+{
+    return line.starts_with("# %%") || line.starts_with("#%%");
+}
+
 void readScript(Page& page)
 {
     std::vector<std::string> body;
@@ -106,12 +115,14 @@ void readScript(Page& page)
     const auto finish = [&](int next) {
         if (!isText)
             addCell(page, std::move(body), first);
+        for (const std::string& line : isText ? body : std::vector<std::string>())
+            page.after += line.substr(std::min(line.size(), line.find_first_not_of("# "))) + "\n";
         body.clear();
         first = next;
     };
     for (const std::string& line : linesOf(page.text)) {
         ++number;
-        if (line.starts_with("# %%") || line.starts_with("#%%")) {
+        if (isCellMark(line)) {
             finish(number + 1);
             isText = line.find("[markdown]") != std::string::npos || line.find("[md]") != std::string::npos;
         } else {
@@ -134,10 +145,15 @@ std::optional<std::string> afterPrompt(const std::string& line, std::string_view
     return rest.starts_with(' ') ? rest.substr(1) : rest;
 }
 
-bool isTranscript(const std::string& text)
+bool isPrompt(const std::string& line)
+{
+    return afterPrompt(line, "In [").has_value();
+}
+
+bool hasLine(const std::string& text, bool (*isWanted)(const std::string&))
 {
     const std::vector<std::string> lines = linesOf(text);
-    return std::any_of(lines.begin(), lines.end(), [](const std::string& line) { return afterPrompt(line, "In [").has_value(); });
+    return std::any_of(lines.begin(), lines.end(), isWanted);
 }
 
 void readTranscript(Page& page)
@@ -210,10 +226,13 @@ Result<Done> readNotebook(Page& page)
     if (!document.is_object() || !document.contains("cells") || !document["cells"].is_array())
         return Problem{"MW1564", "the file is no notebook: it is not JSON with a list of \"cells\"", "save it again in Jupyter"};
     for (const Json& cell : document["cells"]) {
-        if (!cell.is_object() || cell.value("cell_type", Json()) != Json("code"))
+        if (!cell.is_object())
             continue;
-        if (const std::string source = stringOf(cell.value("source", Json())); !trimmed(source).empty())
-            page.cells.push_back({source, printedIn(cell), 0});
+        const std::string source = stringOf(cell.value("source", Json()));
+        if (cell.value("cell_type", Json()) != Json("code"))
+            page.after += source + "\n";
+        else if (!trimmed(source).empty())
+            page.cells.push_back({source, std::exchange(page.after, {}), printedIn(cell), 0});
     }
     return Done{};
 }
@@ -229,14 +248,12 @@ Result<Page> readPage(std::string text, std::string_view name)
             return read.error();
     } else if (name.ends_with(".md")) {
         readMarkdown(page);
-    } else if (name.ends_with(".py")) {
+    } else if (name.ends_with(".py") || (hasLine(page.text, isCellMark) && !hasLine(page.text, isPrompt))) {
         readScript(page);
-    } else if (isTranscript(page.text)) {
+    } else if (hasLine(page.text, isPrompt)) {
         readTranscript(page);
-    } else if (page.text.find("```") != std::string::npos) {
-        readMarkdown(page);
     } else {
-        readScript(page);
+        readMarkdown(page);
     }
     if (page.cells.empty())
         return Problem{"MW1563", "the page has no cells of Python",

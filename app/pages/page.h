@@ -13,6 +13,7 @@ namespace meshwright::pages {
 /// One block of code of a page.
 struct Cell {
     std::string source; ///< without what marks the cell
+    std::string before = {}; ///< the page's words between the cell before and this one
     std::optional<std::string> printed; ///< what the page says that it printed; nothing: the page does not say
     int line = 0; ///< of the file, counted from 1, where the source begins; 0 in notebooks
 };
@@ -20,6 +21,7 @@ struct Cell {
 /// A page in the order of its cells.
 struct Page {
     std::vector<Cell> cells;
+    std::string after = {}; ///< the words after the last cell
     std::string text; ///< the file
     bool isNotebook = false; ///< the file is Jupyter's JSON
 };
@@ -28,7 +30,7 @@ struct Page {
 /// - `.ipynb`: Jupyter's JSON, with outputs as text.
 /// - `.md`: MyST's `{code-cell}` blocks, or blocks fenced as Python where it has none.
 /// - `.py`: cells after `# %%` lines (those marked `[markdown]` are left out), else one cell.
-/// - other text: cells after `In [n]:`, and what they printed after `Out[n]:`; else as `.md` where blocks are fenced, else as `.py`.
+/// - other text: cells after `In [n]:`, and what they printed after `Out[n]:`; else as `.py` where lines are `# %%`, else as `.md`.
 ///
 /// Problems: MW1563 the page has no cells; MW1564 a notebook that is none.
 Result<Page> readPage(std::string text, std::string_view name);

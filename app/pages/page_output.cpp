@@ -110,8 +110,8 @@ std::string findingsText(const CellResult& cell)
 
 constexpr const char* kStyle
     = R"css(body{font:15px/1.5 system-ui,sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#222;background:#fff}
-pre{overflow-x:auto;padding:.6em;margin:.3em 0;font:13px/1.35 monospace;border-left:4px solid #ccc;background:#f6f6f6}
-pre.source{border-color:#36c}pre.wrong{border-color:#c33;background:#fdf3f3}pre.page{border-color:#999}
+pre{overflow-x:auto;padding:.6em;margin:.3em 0;font:13px/1.2 monospace;border-left:4px solid #ccc;background:#f6f6f6}
+pre.text{border:0;background:none;white-space:pre-wrap;font:inherit;padding:0}pre.source{border-color:#36c}pre.wrong{border-color:#c33;background:#fdf3f3}pre.page{border-color:#999}
 h2{font-size:1em;margin:1.6em 0 .2em}.status{color:#666;font-weight:normal}
 @media(prefers-color-scheme:dark){body{background:#1b1b1b;color:#ddd}pre{background:#262626}pre.wrong{background:#3a2222}}
 )css";
@@ -162,14 +162,17 @@ Json notebookOutputs(const CellResult& result)
     return outputs;
 }
 
+bool isWrong(const CellResult& cell)
+{
+    return cell.status == CellStatus::Raised || cell.status == CellStatus::Stopped || !cell.findings.empty()
+        || cell.likeness == Likeness::Different;
+}
+
 } // namespace
 
 bool hasFindings(const PageRun& run)
 {
-    return std::any_of(run.cells.begin(), run.cells.end(), [](const CellResult& cell) {
-        return cell.status == CellStatus::Raised || cell.status == CellStatus::Stopped || !cell.findings.empty()
-            || cell.likeness == Likeness::Different;
-    });
+    return std::any_of(run.cells.begin(), run.cells.end(), isWrong);
 }
 
 std::string summaryText(const PageReport& report)
@@ -236,11 +239,19 @@ std::string pageHtml(const PageReport& report)
         = fmt::format("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{0}</title>\n<style>{1}</style>"
                       "</head><body>\n<h1>{0}</h1>\n<p>On {2}. {3}.</p>\n",
             htmlEscaped(report.name), kStyle, htmlEscaped(machineText(report.machine)), htmlEscaped(summaryText(report)));
+    std::string wrong;
+    for (std::size_t i = 0; i < report.run.cells.size(); ++i) {
+        if (isWrong(report.run.cells[i]))
+            wrong += fmt::format(" <a href=\"#cell-{0}\">{0}</a>", i + 1);
+    }
+    if (!wrong.empty())
+        html += "<p>Cells to look at:" + wrong + "</p>\n";
     for (std::size_t i = 0; i < report.run.cells.size(); ++i) {
         const CellResult& cell = report.run.cells[i];
         html += fmt::format(
             "<h2 id=\"cell-{0}\">Cell {0} <span class=\"status\">{1}</span></h2>\n", i + 1, htmlEscaped(statusText(cell)));
-        html += htmlBlock("source", report.page.cells[i].source) + htmlBlock("output", cell.output);
+        html += htmlBlock("text", report.page.cells[i].before) + htmlBlock("source", report.page.cells[i].source)
+            + htmlBlock("output", cell.output);
         html += htmlBlock("wrong", findingsText(cell)) + htmlBlock("notes", join(cell.notes, "\n"));
         if (!cell.values.empty())
             html += htmlBlock("values", valuesTable(cell).text());
@@ -249,7 +260,7 @@ std::string pageHtml(const PageReport& report)
         if (cell.likeness && *cell.likeness != Likeness::Equal)
             html += "<p>The page printed:</p>\n" + htmlBlock("page", *report.page.cells[i].printed);
     }
-    return html + "</body></html>\n";
+    return html + htmlBlock("text", report.page.after) + "</body></html>\n";
 }
 
 std::string pageNotebook(const PageReport& report)

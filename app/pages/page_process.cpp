@@ -320,7 +320,7 @@ Result<PageRun> runPage(const Page& page, const PageMachine& machine, const Page
     for (std::size_t i = 0; i < page.cells.size(); ++i) {
         if (choices.cells.empty() || choices.cells.contains(i)) {
             asked.push_back(i);
-            sources.push_back(page.cells[i].source);
+            sources.push_back({{"source", page.cells[i].source}, {"text", page.cells[i].before}});
         }
     }
     Json readable = {"/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/dev/null", "/dev/urandom"};
@@ -333,8 +333,9 @@ Result<PageRun> runPage(const Page& page, const PageMachine& machine, const Page
     if (!process)
         return process.error();
     const std::int64_t computer = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-    const Json job = {{"cells", std::move(sources)}, {"readable", std::move(readable)}, {"writable", std::move(writable)},
-        {"confine", choices.isConfined}, {"folder", choices.folder.empty() ? own.path().string() : choices.folder.string()},
+    const Json job = {{"cells", std::move(sources)}, {"after", page.after}, {"readable", std::move(readable)},
+        {"writable", std::move(writable)}, {"confine", choices.isConfined},
+        {"folder", choices.folder.empty() ? own.path().string() : choices.folder.string()},
         {"memory", choices.memoryBytes > 0 ? choices.memoryBytes : computer / 4 * 3}};
     (*process)->give(job.dump(-1, ' ', false, Json::error_handler_t::replace));
 
@@ -343,11 +344,10 @@ Result<PageRun> runPage(const Page& page, const PageMachine& machine, const Page
     const auto began = Clock::now();
     std::size_t done = 0;
     bool isReady = false;
-    while (done < asked.size() || !isReady) {
+    bool isDone = false; // the last answer is about all cells
+    while (!isDone) {
         std::string line;
         const PageProcess::Event event = (*process)->next(line);
-        if (stop.stop_requested())
-            return Problem{"MW1507", "stopped"};
         if (event == PageProcess::Event::Answer) {
             const Json answer = Json::parse(line, nullptr, false);
             if (answer.is_object() && answer.contains("problem"))
@@ -359,19 +359,30 @@ Result<PageRun> runPage(const Page& page, const PageMachine& machine, const Page
                     onCell(asked[done]);
                 ++done;
             }
+            for (const Json& row : answer.is_object() ? answer.value("page", Json::array()) : Json::array()) {
+                const std::size_t cell = static_cast<std::size_t>(wholeOf(row, "cell"));
+                if (cell < asked.size())
+                    run.cells[asked[cell]].findings.push_back({textOf(row, "message"), textOf(row, "fix")});
+            }
+            isDone = answer.is_object() && answer.contains("page");
             isReady = true;
             continue;
         }
         const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
+        const bool isAsked = stop.stop_requested();
         const bool isLate = seconds > choices.seconds;
-        if (event == PageProcess::Event::Nothing && !isLate)
+        if (event == PageProcess::Event::Nothing && !isLate && !isAsked)
             continue;
-        const std::string how = (*process)->finish(isLate);
-        if (!isReady)
+        const std::string how = (*process)->finish(isLate || isAsked);
+        if (!isReady && !isAsked)
             return cannotStart(how);
+        if (done == asked.size())
+            break;
         CellResult& last = run.cells[asked[done]];
         last.status = CellStatus::Stopped;
-        if (isLate)
+        if (isAsked)
+            run.stopped = {Problem{"MW1507", fmt::format("stopped in cell {}", asked[done] + 1)}};
+        else if (isLate)
             run.stopped = {Problem{"MW1566",
                 fmt::format("cell {} was stopped: the page's {} are over", asked[done] + 1, formatSeconds(choices.seconds)),
                 "give it more with --timeout, or leave cells out with --cells"}};

@@ -91,7 +91,7 @@ struct PageChoices {
 /// Runs cells of a page in a process that may touch nothing else (app/python/confine.h). `onCell` is told when a cell is done.
 ///
 /// What a cell raises is its result. Problems: MW1562 the kernel cannot confine it; MW1565 this build has no module for pages, or Python
-/// does not start; MW1507 stopped by `stop`. In `stopped`: MW1566 the time is over; MW1567 the process ended by itself.
+/// does not start. In `stopped`: MW1507 `stop` was asked for; MW1566 the time is over; MW1567 the process ended by itself.
 Result<PageRun> runPage(const Page& page, const PageMachine& machine, const PageChoices& choices, const std::stop_token& stop,
     const std::function<void(std::size_t cell)>& onCell = {});
 

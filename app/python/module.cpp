@@ -364,6 +364,13 @@ void definePrograms(py::module_& module)
         .def_property_readonly("name", &Executable::name)
         .def_property_readonly("flops", &Executable::flops)
         .def_property_readonly("collectives", &collectivesOfCall)
+        .def_property_readonly("meshes", // of the results
+            [](const Executable& executable) {
+                std::vector<Mesh> meshes;
+                for (const PlacementPointer& placement : executable.resultPlacements())
+                    meshes.push_back(placement->mesh);
+                return meshes;
+            })
         .def("text", &Executable::text);
     module.def("compile", [](const TracedFunction& traced, const py::list& arguments, const py::list& results) {
         std::vector<PlacementPointer> places;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -151,8 +152,11 @@ Result<Done> compute(const ArrayPointer& array, double mostFlops)
 {
     if (array->isReady())
         return Done{};
-    if (const double flops = pendingFlops(array); flops > mostFlops)
-        return Problem{"MW1560", fmt::format("the value takes {:.2g} FLOPs, the limit is {:.2g}", flops, mostFlops)};
+    if (const double flops = pendingFlops(array); flops > mostFlops) {
+        const double digit = std::pow(10.0, std::floor(std::log10(flops)));
+        return Problem{"MW1560", fmt::format("the value takes {:.2g} FLOPs, the limit is {:.2g}", flops, mostFlops),
+            fmt::format("allow it with --flops {:g}", std::ceil(flops / digit) * digit)};
+    }
     Result<Done> done = Done{};
     forEachPending(array, [&](Pending& pending) {
         done = doWork(pending);

@@ -96,6 +96,8 @@ std::optional<std::string> writtenAs(const pages::PageReport& report, const std:
 
 int runOpen(const OpenOptions& options, Output& output)
 {
+    if (options.file.starts_with("https://") || options.file.starts_with("http://"))
+        return fail({Problem{"MW1001", "pages are not fetched: " + options.file, "save the page, and open the file"}}, output);
     auto text = readFile(options.file);
     if (!text)
         return fail(text.error(), output);
@@ -142,12 +144,14 @@ int runOpen(const OpenOptions& options, Output& output)
         run.cells.resize(page->cells.size());
         problems = made.error();
     } else {
-        return interrupt.fail(made.error(), output);
+        return fail(made.error(), output);
     }
     const pages::PageReport report{options.file, *page, machine, run};
     const int code = writeResult(*writtenAs(report, options.result, output.format), options.result, output);
     if (!options.result.empty() && options.result != "-")
         output.narrate(pages::summaryText(report));
+    if (interrupt.exitCode() != 0)
+        return interrupt.fail(problems, output);
     if (!problems.empty())
         return failAfterResult(inFile(problems, options.file), output);
     return code == kExitOk && options.checks && pages::hasFindings(run) ? int{kExitFindings} : code;

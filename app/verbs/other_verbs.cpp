@@ -86,7 +86,8 @@ void addOpen(VerbTable& table)
     verb.app->add_option("--cells", options->cells, "Cells to run (default: all)")->type_name("1-30");
     verb.app->add_option("--folder", options->folder, "Folder that the page may read and write (default: none of yours)")
         ->type_name("FOLDER");
-    verb.app->add_flag("--check", options->checks, "Exit code 1 when a cell raises, or prints something else than the page says");
+    verb.app->add_flag(
+        "--check", options->checks, "Exit code 1 when a cell raises, has a finding, or prints something else than the page says");
     verb.app->add_flag("--trust", options->isTrusted, "Do not say again that this page is a program");
     verb.app->add_flag("--unsafe", options->isUnsafe, "Run the page with all your rights, not confined");
     verb.app->add_option("--timeout", options->seconds, "Seconds after which the page is stopped (default 600)")

@@ -245,7 +245,7 @@ struct OpenOptions {
     std::string cells; ///< "1-30,32"; empty: all
     std::string result; ///< .html, .ipynb, .json or .txt; empty or `-`: standard output
     std::string folder; ///< what the page may read and write; empty: nothing of the user's
-    bool checks = false; ///< exit code 1 where a cell raises or prints something else than the page says
+    bool checks = false; ///< exit code 1 where a cell raises, has a finding, or prints something else than the page says
     bool isTrusted = false; ///< not told again that this page is a program
     bool isUnsafe = false; ///< not confined
     double seconds = 600.0;

@@ -8,6 +8,8 @@
 #include <QJsonObject>
 #include <QTemporaryDir>
 
+#include <array>
+
 namespace tst_open_verb {
 
 using namespace meshwright;
@@ -27,12 +29,16 @@ private Q_SLOTS:
     void exitCodes();
     void formats();
     void comparesWithThePage();
+    void findings_data();
+    void findings();
+    void idleAxis();
     void keepsFilesOfItsFolder();
     void saysOnceWhatAPageIs();
     void notInstalled();
     void eagerAndGradients();
 
 private:
+    QJsonArray m_found; ///< the cells of the page of `findings`
     QString file(const QString& name, const QString& text) const;
     Outcome open(const QStringList& arguments) const;
     QTemporaryDir m_folder;
@@ -345,6 +351,75 @@ void TestOpenVerb::comparesWithThePage()
     const Outcome outcome = open({page, "--check"});
     QCOMPARE(outcome.code, 1);
     QVERIFY2(said(outcome).contains("outputs: 1 equal, 1 close, 1 different"), qPrintable(said(outcome)));
+}
+
+/// What is wrong with each cell of one page, and what is not: cells without fault have none.
+void TestOpenVerb::findings_data()
+{
+    QTest::addColumn<int>("cell");
+    QTest::addColumn<QString>("words"); // empty: nothing is wrong
+    const std::vector<std::array<const char*, 4>> rows = {
+        {"start",
+            "import jax, numpy as np, jax.numpy as jnp\nfrom jax import random\n"
+            "from jax.sharding import Mesh, NamedSharding, PartitionSpec as P\nmesh = jax.make_mesh((4, 2), ('data', 'model'))",
+            "", ""},
+        {"list of devices", "Mesh(jax.devices(), ('data', 'model'))", "make_mesh((4, 2), ('data', 'model'))", ""},
+        {"bare spec", "jax.device_put(jnp.ones(8), P('data'))", "NamedSharding(mesh, P('data',))", ""},
+        {"spec of labels", "jax.device_put(jnp.ones(8), NamedSharding(mesh, P('data', 'model')))", "MW1101", ""},
+        {"name that the mesh lacks", "NamedSharding(mesh, P('dat'))", "did you mean \"data\"", ""},
+        {"size", "jax.device_put(jnp.ones(6), NamedSharding(mesh, P('data')))", "make it 4 or 8", ""},
+        {"same key", "key = random.key(0)\na = random.normal(key, (4, 8))\nb = random.normal(key, (8, 4))", "lines 2 and 3", ""},
+        {"key that is renewed", "a = random.normal(key, (4, 8))\nkey, other = random.split(key)\nb = random.normal(key, (8, 4))",
+            "", ""},
+        {"older name", "from jax.experimental.maps import Mesh as M\nfrom jax.sharding import PositionalSharding",
+            "jax.experimental.maps is an older name", ""},
+        {"older name again", "s = PositionalSharding(jax.devices())", "", ""},
+        {"module under jit", "from flax import nnx\nclass Net(nnx.Module):\n    pass\njax.jit(lambda net: 1)(Net())",
+            "use nnx.jit", ""},
+        {"placed otherwise",
+            "x = jax.device_put(jnp.ones(8), NamedSharding(mesh, P('data')))\n"
+            "jax.jit(lambda x: x + 1, in_shardings=NamedSharding(mesh, P()))(x)",
+            "write the sharding that the argument has", ""},
+        {"no value", "net(x)", "no cell of the page makes net", ""},
+        {"value of a cell that raised", "made = 1 / 0", "ZeroDivisionError", ""},
+        {"which raised", "made + 1", "made is made in cell 14, which raised", ""},
+        {"another collective", "y = jax.device_put(jnp.ones((8, 8)), NamedSharding(mesh, P(None, 'data')))\n(y @ y.T).sum()",
+            "name reduce-scatter: what runs is all-reduce", "Each sum is a reduce-scatter over data."},
+        {"the named collective", "(y @ y.T).sum()", "", "Each sum is an all-reduce over data."},
+        {"left out",
+            "import matplotlib.pyplot as plt\nfrom tqdm import tqdm\nfigure, axes = plt.subplots()\n"
+            "for i in tqdm(range(2)): axes.plot(i)\nassert i == 1",
+            "", ""},
+        {"name that is said to be none", "1", "jax.sharding does not exist: it does", ""},
+    };
+    QString page;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        page += QString("\n%1\n\n```python\n%2\n```\n").arg(rows[i][3], rows[i][1]);
+        QTest::newRow(rows[i][0]) << static_cast<int>(i) << QString(rows[i][2]);
+    }
+    m_found
+        = cellsOf(open({file("page.md", page + "\nIt uses non-existent modules like `jax.sharding`.\n"), "--format", "json"}));
+}
+
+void TestOpenVerb::findings()
+{
+    QFETCH(int, cell);
+    QFETCH(QString, words);
+    const QJsonObject found = m_found[cell].toObject();
+    const QString wrong = QJsonDocument({{"error", found["error"]}, {"findings", found["findings"]}}).toJson();
+    QCOMPARE(found["findings"].toArray().isEmpty() && found["error"].isNull(), words.isEmpty());
+    QVERIFY2(QString(wrong).replace("\\\"", "\"").contains(words), qPrintable(wrong));
+}
+
+void TestOpenVerb::idleAxis()
+{
+    const QString start = kStart + "x = put(jnp.ones((64, 64)), 'a')\n";
+    for (const auto& [cell, isIdle] :
+        {std::pair("x @ x", true), std::pair("x @ put(x, None, 'b')", false), std::pair("x.shape", false)}) {
+        const Outcome outcome = open({file("page.py", start + cell), "--check"});
+        QVERIFY2(said(outcome).contains("no array of the page is split over b") == isIdle, qPrintable(said(outcome)));
+        QCOMPARE(outcome.code, isIdle ? 1 : 0);
+    }
 }
 
 void TestOpenVerb::keepsFilesOfItsFolder()

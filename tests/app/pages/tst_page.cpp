@@ -100,6 +100,9 @@ void TestPage::wrong_data()
     QTest::newRow("no cells") << "a.md"
                               << "# Only words\n"
                               << "MW1563";
+    QTest::newRow("words") << "a.txt"
+                           << "a text about meshes\nx = 1\n"
+                           << "MW1563";
     QTest::newRow("empty") << "a.py"
                            << "\n"
                            << "MW1563";

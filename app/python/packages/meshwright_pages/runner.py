@@ -15,10 +15,10 @@ import jax
 from jax._src import arrays, trees
 from jax._src.shardings import NamedSharding, SingleDeviceSharding
 
+from .findings import Findings
+from .left_out import Finder, Nothing
+
 _MOST_OUTPUT = 100_000  # characters of a cell
-_RENAMED = {"jax.experimental.maps": "jax.sharding", "jax.experimental.pjit": "jax.jit", "jax.experimental.shard_map": "jax.shard_map"}
-
-
 _MOST_VALUES = 12  # arrays that are listed for a cell
 
 
@@ -49,42 +49,68 @@ class _Output(io.StringIO):
 
 
 class Page:
-    """The names that cells share."""
+    """The cells, and the names that they share."""
 
-    def __init__(self):
+    def __init__(self, cells, after):
         module = types.ModuleType("__main__")
         module.display = self._display
         sys.modules["__main__"] = module
         self._names = module.__dict__
         self._number = 0
         self._notes = []
+        sys.meta_path.append(Finder(lambda name: self._notes.append(f"{name} is not installed here: what it would show is left out")))
+        self._sources = []
+        for cell in cells:
+            try:
+                self._sources.append(self._plain(cell["source"]))
+            except SyntaxError:  # raised again when the cell runs
+                self._sources.append(cell["source"])
+        self._cells = cells
+        self._findings = Findings(self._sources, [cell["text"] for cell in cells], after)
 
     @staticmethod
     def _display(*values):
         for value in values:
             print(repr(value))
 
-    def run(self, source):
-        self._number += 1
+    def findings(self):
+        """Those that need the whole page, when all cells have run."""
+        return self._findings.of_page()
+
+    def run(self, number):
+        self._number = number + 1
         self._notes = []
+        arrays.refused.clear()
         out = _Output()
         arrays.calls.clear()
         had = {name: id(value) for name, value in self._names.items()}
         before, began = (sys.stdout, sys.stderr), time.perf_counter()
         sys.stdout = sys.stderr = out
-        answer = {"status": "ran", "error": None}
+        answer, raised = {"status": "ran", "error": None}, None
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("default")
-                self._execute(self._plain(source))
+                self._show_warnings()
+                self._execute(self._plain(self._cells[number]["source"]))
         except BaseException as error:  # also SystemExit and KeyboardInterrupt of a cell
+            raised = error
             answer["status"] = "not computed" if isinstance(error, arrays.NotComputed) else "raised"
             answer["error"] = self._told(error)
         finally:
             sys.stdout, sys.stderr = before
+        if arrays.refused and raised is None:
+            self._notes.append("not computed: " + arrays.refused[0])
         answer.update(output=out.getvalue(), seconds=time.perf_counter() - began, notes=self._notes,
-                      collectives=self._collectives(), values=self._values(had), findings=[])
+                      collectives=self._collectives(), values=self._values(had),
+                      findings=self._findings.of_cell(number, answer["status"], raised, arrays.calls))
         return answer
+
+    @staticmethod
+    def _show_warnings():
+        """As notebooks do: those for users, and of deprecations those that a cell itself is told."""
+        warnings.simplefilter("default")
+        for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+            warnings.simplefilter("ignore", category)
+        warnings.filterwarnings("default", category=DeprecationWarning, module="__main__")
 
     def _values(self, had):
         """Where the arrays lie that names stand for which the cell gave."""
@@ -149,7 +175,7 @@ class Page:
         exec(compile(tree, name, "exec"), self._names)
         if last is not None:
             value = eval(compile(ast.Expression(last.value), name, "eval"), self._names)
-            if value is not None:
+            if value is not None and not isinstance(value, Nothing):
                 self._names["_"] = value
                 print(repr(value))
 
@@ -163,7 +189,8 @@ class Page:
             line = error.lineno
         missing = isinstance(error, (AttributeError, ImportError, NotImplementedError)) and any(
             word in str(error) for word in ("jax", "flax", "optax", "orbax"))
-        return {"class": type(error).__name__, "message": str(error), "line": line,
+        message = re.sub(r" \((/[^)]*|unknown location)\)$", "", str(error)) if isinstance(error, ImportError) else str(error)
+        return {"class": type(error).__name__, "message": message, "line": line,
                 "notes": list(getattr(error, "__notes__", [])), "missing": missing or isinstance(error, NotImplementedError)}
 
     @staticmethod

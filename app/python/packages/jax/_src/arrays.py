@@ -57,6 +57,9 @@ class Shard:
         return f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, data={self.data})"
 
 
+refused = []  # what was not computed since the runner last looked: why
+
+
 class NotComputed(Exception):
     """A value that would take longer than a page may."""
 
@@ -106,6 +109,7 @@ class ConcreteArray(Array):
             except MemoryError as error:
                 if getattr(error, "problem_id", "") == "MW1560":
                     found = NotComputed(str(error))
+                    refused.append(f"{error}: {error.fix}")
                     found.__notes__ = list(error.__notes__)
                     raise found from None
                 raise

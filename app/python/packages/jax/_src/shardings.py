@@ -9,14 +9,30 @@ import numpy as np
 from .machine import machine
 
 
-def raise_verdict(verdict, notes=()):
-    """Raises what JAX would raise, from the engine's table of its errors."""
+used = {}  # the axes of each mesh that a sharding of the page has split an array over
+
+
+def raise_verdict(verdict, check=None):
+    """Raises what JAX would raise, from the engine's table of its errors, with the engine's own problems as notes: `check` raises them."""
     if verdict is not None:
         name, text = verdict
         error = {"TypeError": TypeError, "KeyError": KeyError}.get(name, ValueError)(text)
-        for note in notes:
-            error.add_note(note)
+        try:
+            if check is not None:
+                check()
+        except Exception as problem:
+            for note in getattr(problem, "__notes__", ()):
+                error.add_note(note)
         raise error
+
+
+def named_placement(mesh, spec, shape):
+    """Where an array of this shape lies by a spec on a mesh."""
+    made = core.named(mesh.core, spec.text, list(shape))
+    axes = used.setdefault(mesh, set())
+    for entry in spec:
+        axes.update(entry if isinstance(entry, tuple) else (entry,))
+    return made
 
 
 class _Unconstrained:
@@ -42,6 +58,15 @@ class PartitionSpec(tuple):
         return "P" + tuple.__repr__(self)
 
 
+def _sizes(count, rank):
+    """Some sizes with this product, the first the largest."""
+    sizes = [count] + [1] * (rank - 1)
+    for axis in range(1, rank):
+        factor = next((factor for factor in range(2, sizes[0] // 2 + 1) if sizes[0] % factor == 0), 1)
+        sizes[0], sizes[axis] = sizes[0] // factor, factor
+    return tuple(sizes)
+
+
 class Mesh:
     """An array of devices with a name for each axis."""
     _active = []
@@ -50,9 +75,12 @@ class Mesh:
         devices = np.array(devices, dtype=object)
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
         if devices.ndim != len(names):
-            raise ValueError(
+            error = ValueError(
                 "Mesh requires the ndim of its first argument (`devices`) to equal the length of its second argument "
                 f"(`axis_names`), but got devices.ndim == {devices.ndim} and len(axis_names) == {len(names)}.")
+            error.add_note(f"each axis of a mesh is a dimension of its array of devices: there are {len(names)}, and {devices.ndim}\n"
+                           f"  fix: choose sizes with the product {devices.size}: jax.make_mesh({_sizes(devices.size, len(names))}, {names})")
+            raise error
         self.devices, self.axis_names, self.axis_types = devices, names, axis_types
         self.core = core.Mesh(list(devices.shape), [device.id for device in devices.flat], [str(name) for name in names])
 
@@ -145,7 +173,7 @@ class NamedSharding(Sharding):
         if not isinstance(spec, PartitionSpec):
             raise TypeError(f"Unexpected type {type(spec)} for NamedSharding's spec: {spec!r}")
         self.mesh, self.spec, self.memory_kind = mesh, spec, memory_kind
-        raise_verdict(core.jax_verdict(spec.text, mesh.core))
+        raise_verdict(core.jax_verdict(spec.text, mesh.core), lambda: core.named(mesh.core, spec.text, [mesh.size] * len(spec)))
 
     device_list = property(lambda self: list(self.mesh.devices.flat))
 
@@ -156,8 +184,9 @@ class NamedSharding(Sharding):
         return all(sizes.get(axis, 1) == 1 for axis in axes)
 
     def placement(self, shape):
-        raise_verdict(core.jax_verdict(self.spec.text, self.mesh.core, list(shape)))
-        return core.named(self.mesh.core, self.spec.text, list(shape))
+        raise_verdict(core.jax_verdict(self.spec.text, self.mesh.core, list(shape)),
+                      lambda: named_placement(self.mesh, self.spec, shape))
+        return named_placement(self.mesh, self.spec, shape)
 
     def with_spec(self, spec):
         return NamedSharding(self.mesh, spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec))
@@ -294,8 +323,9 @@ def as_placement(target, shape, argument="NamedSharding"):
         return target.placement(shape)
     if isinstance(target, PartitionSpec):
         mesh = current_mesh()
-        raise_verdict(core.jax_verdict(target.text, mesh and mesh.core, list(shape), argument=argument, mesh_in_use=mesh is not None))
-        return core.named(mesh.core, target.text, list(shape))
+        raise_verdict(core.jax_verdict(target.text, mesh and mesh.core, list(shape), argument=argument, mesh_in_use=mesh is not None),
+                      lambda: named_placement(mesh, target, shape))
+        return named_placement(mesh, target, shape)
     if hasattr(target, "device_kind"):
         return core.single(target.id, len(shape))
     raise TypeError(f"{target!r} is not a sharding")

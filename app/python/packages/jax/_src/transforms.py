@@ -9,7 +9,7 @@ import numpy as np
 
 from . import dtypes
 from .arrays import (Array, ConcreteArray, Scope, Tracer, asarray, call, check_devices, run, type_text)
-from .shardings import (Mesh, NamedSharding, PartitionSpec, Sharding, as_placement, current_mesh, raise_verdict, sharding_of)
+from .shardings import (Mesh, NamedSharding, PartitionSpec, Sharding, as_placement, current_mesh, named_placement, raise_verdict, sharding_of)
 from .trees import (keystr, prefix_leaves, tree_flatten, tree_flatten_with_path, tree_map, tree_structure, tree_unflatten)
 
 
@@ -28,7 +28,10 @@ def device_put(x, device=None, *, donate=False, may_alias=None, src=None):
 
 def _put(x, target):
     if isinstance(target, PartitionSpec) and current_mesh() is None:
-        raise ValueError("Please set the mesh via `jax.set_mesh` or `with mesh:` if a PartitionSpec is passed to device_put")
+        error = ValueError("Please set the mesh via `jax.set_mesh` or `with mesh:` if a PartitionSpec is passed to device_put")
+        error.add_note("a PartitionSpec names axes of a mesh, and no mesh\n"
+                       f"  fix: write jax.device_put(x, NamedSharding(mesh, {target.text}))")
+        raise error
     placement = as_placement(target, x.shape, "device_put")
     if placement is None:
         return x
@@ -125,8 +128,11 @@ class Jitted:
             try:
                 arrays.append(asarray(leaf))
             except TypeError as error:
-                raise TypeError(f"Cannot interpret value of type {type(leaf)} as an abstract array; it does not have a dtype "
-                                "attribute. It is an argument of a jitted function: mark it static, or pass arrays.") from error
+                found = TypeError(f"Cannot interpret value of type {type(leaf)} as an abstract array; it does not have a dtype attribute")
+                found.add_note("arguments of a function under jax.jit are trees of arrays\n  fix: "
+                               + ("use nnx.jit, which takes modules and optimizers" if any(kind.__module__.startswith("flax") for kind in type(leaf).__mro__)
+                                  else "pass arrays, or make the argument static with static_argnums"))
+                raise found from error
         if self._in is not None:
             given = self._in if isinstance(self._in, tuple) and not isinstance(self._in, PartitionSpec) else self._in
             targets = prefix_leaves((given, {}) if not keywords else (given, None), form, None, is_leaf=_is_target) \
@@ -143,9 +149,12 @@ class Jitted:
             return _constrained(array, placement)
         handle = array._handle
         if handle.is_committed and not handle.placement.same(placement, list(array.shape)):
-            raise ValueError("Sharding passed to jit does not match the sharding on the respective arg. Got sharding: "
-                             f"{sharding_of(placement)},\nand arg sharding: {array.sharding} for arg number {at} with shape "
-                             f"{type_text(array)}")
+            error = ValueError("Sharding passed to jit does not match the sharding on the respective arg. Got sharding: "
+                               f"{sharding_of(placement)},\nand arg sharding: {array.sharding} for arg number {at} with shape "
+                               f"{type_text(array)}")
+            error.add_note("in_shardings says how an argument lies, and moves none that was placed with device_put\n"
+                           "  fix: write the sharding that the argument has, None, or no in_shardings")
+            raise error
         return ConcreteArray(handle.moved(placement, True), array.weak_type)
 
     def __call__(self, *args, **kwargs):
@@ -399,8 +408,9 @@ def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, check_rep=True, 
                                if is_spec(in_specs) else in_specs, form, args, is_leaf=is_spec)]
         pieces = []
         for array, spec in zip(arrays, specs):
-            raise_verdict(core.jax_verdict(spec.text, at.core, list(array.shape), place="in", argument="shard_map"))
-            box = core.named(at.core, spec.text, list(array.shape)).box(list(array.shape), 0)
+            raise_verdict(core.jax_verdict(spec.text, at.core, list(array.shape), place="in", argument="shard_map"),
+                          lambda: named_placement(at, spec, array.shape))
+            box = named_placement(at, spec, array.shape).box(list(array.shape), 0)
             pieces.append([stop - start for start, stop in box])
         body = Scope(_name_of(f), at)
         with body:

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is wrong with a page, as far as its sources, its words and its programs show it. A finding is a dict with `message` and `fix`."""
+import ast
+import builtins
+import importlib
+import math
+import re
+
+from jax._src import shardings
+
+# Older names, and what today's JAX says.
+_RENAMED = {
+    "jax.experimental.maps": "jax.sharding.Mesh, and jax.shard_map for xmap",
+    "jax.experimental.pjit": "jax.jit, which takes in_shardings and out_shardings",
+    "jax.experimental.shard_map": "jax.shard_map",
+    "jax.experimental.global_device_array": "jax.Array",
+    "jax.experimental.host_callback": "jax.pure_callback or jax.experimental.io_callback",
+    "jax.experimental.PartitionSpec": "jax.sharding.PartitionSpec",
+    "jax.interpreters.pxla": "jax.sharding",
+    "jax.interpreters.sharded_jit": "jax.jit",
+    "jax.sharding.PositionalSharding": "jax.sharding.NamedSharding with a mesh and a PartitionSpec",
+    **{f"jax.tree_{name}": f"jax.tree.{name}" for name in ("map", "flatten", "unflatten", "leaves", "structure", "reduce", "transpose")},
+    "jax.tree_multimap": "jax.tree.map",
+    "jax.device_put_replicated": "jax.device_put with a NamedSharding",
+    "jax.device_put_sharded": "jax.device_put with a NamedSharding",
+}
+_DRAWS = ("normal", "uniform", "truncated_normal", "bernoulli", "randint", "bits", "exponential", "gumbel", "categorical", "choice",
+          "permutation")
+_COLLECTIVES = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")
+
+
+def _finding(message, fix=""):
+    return {"message": message, "fix": fix}
+
+
+def _parsed(source):
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError):
+        return ast.Module([], [])
+
+
+def _assigned(tree):
+    """Names that a cell gives values to, at its own level."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+    return names
+
+
+class Findings:
+    """Looks at the cells of a page as they run. `cells` are their sources as Python, `words` the page's words before each."""
+
+    def __init__(self, cells, words, after):
+        self._trees = [_parsed(cell) for cell in cells]
+        self._words, self._after = words, after
+        self._status = []
+        self._aliases = {}  # what a name stands for: {"P": "jax.sharding.PartitionSpec"}
+        self._told = set()
+        self._meshes = {}  # the cell in which a program first computed on a mesh
+
+    def of_cell(self, number, status, error, programs):
+        """Findings of a cell that ran, by what it raised (or nothing) and the programs that it ran."""
+        self._status.append(status)
+        tree = self._trees[number]
+        found = self._older_names(tree) + self._same_key(tree)
+        if isinstance(error, NameError) and getattr(error, "name", None):
+            found += self._name_that_is_missing(number, error.name)
+        for mesh in shardings.used:
+            if any(mesh.core == one for program in programs for one in program.meshes):
+                self._meshes.setdefault(mesh, number)
+        return found + self._other_collective(number, programs)
+
+    def of_page(self):
+        """Findings that need the whole page, each with the number of its cell."""
+        found = []
+        if self._status and all(status == "ran" for status in self._status) and len(self._status) == len(self._trees):
+            for mesh, number in self._meshes.items():
+                found += [dict(finding, cell=number) for finding in self._idle_axes(mesh)]
+        for number, words in enumerate(self._words[1:] + [self._after]):
+            found += [dict(finding, cell=number) for finding in self._denied_names(words)]
+        return found
+
+    # ---- names
+
+    def _dotted(self, node):
+        """The full name of an expression, jax.sharding.Mesh; empty when it is none of a module's."""
+        parts = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return ""
+        return ".".join([self._aliases.get(node.id, node.id)] + parts[::-1])
+
+    def _older_names(self, tree):
+        uses = []
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    uses.append((alias.name, node.lineno))
+                    self._aliases[alias.asname or alias.name.split(".")[0]] = alias.name if alias.asname else alias.name.split(".")[0]
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                for alias in node.names:
+                    uses.append((f"{node.module}.{alias.name}", node.lineno))
+                    self._aliases[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+        uses += [(self._dotted(node), node.lineno) for node in ast.walk(tree) if isinstance(node, (ast.Attribute, ast.Name))]
+        found = []
+        for use, line in uses:
+            for old, new in _RENAMED.items():
+                if (use == old or use.startswith(old + ".")) and old not in self._told:
+                    self._told.add(old)
+                    found.append(_finding(f"line {line}: {old} is an older name", f"write {new}"))
+        return found
+
+    def _name_that_is_missing(self, number, name):
+        makers = [at for at, tree in enumerate(self._trees) if at != number and name in _assigned(tree)]
+        before = [at for at in makers if at < number]
+        if before:
+            return [_finding(f"{name} is made in cell {before[-1] + 1}, which {self._status[before[-1]]}", f"mend cell {before[-1] + 1}")]
+        if makers:
+            return [_finding(f"{name} is made further down, in cell {makers[0] + 1}", "run that cell first")]
+        if hasattr(builtins, name):
+            return []
+        try:
+            is_module = name in ("jnp", "np") or importlib.util.find_spec(name) is not None
+        except (ImportError, ValueError):
+            is_module = False
+        wanted = {"jnp": "import jax.numpy as jnp", "np": "import numpy as np"}.get(name, f"import {name}")
+        return [_finding(f"no cell of the page makes {name}", wanted if is_module else f"give {name} a value in a cell before")]
+
+    def _denied_names(self, words):
+        """Names that the page says do not exist, and do."""
+        found = []
+        for match in re.finditer(r"(?:non-?existent|do(?:es)? not exist|doesn't exist|don't exist)([^.\n`]{0,60}`([\w.]+)`)", words, re.I):
+            name = match.group(2)
+            parts = name.split(".")
+            if parts[0] not in ("jax", "flax", "optax", "orbax"):
+                continue
+            thing = None
+            for part in range(1, len(parts) + 1):
+                try:
+                    thing = importlib.import_module(".".join(parts[:part]))
+                except ImportError:
+                    thing = getattr(thing, parts[part - 1], None)
+            if thing is not None:
+                found.append(_finding(f"the page says that {name} does not exist: it does", f"use {name}"))
+        return found
+
+    # ---- keys
+
+    def _same_key(self, tree):
+        """Draws in one list of statements with one key that is not renewed between them."""
+        found = []
+        for node in ast.walk(tree):
+            for body in (getattr(node, field, None) for field in ("body", "orelse")):
+                if isinstance(body, list):
+                    found += self._same_key_in(body)
+        return found[:1]
+
+    def _same_key_in(self, body):
+        used = {}
+        for statement in body:
+            if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)):
+                for call in (node for node in ast.walk(statement) if isinstance(node, ast.Call)):
+                    name = self._dotted(call.func)
+                    if not (name.startswith("jax.random.") and name.split(".")[-1] in _DRAWS and call.args):
+                        continue
+                    key = ast.unparse(call.args[0])
+                    is_made_here = isinstance(call.args[0], ast.Call) and self._dotted(call.args[0].func) in ("jax.random.PRNGKey", "jax.random.key")
+                    if not (isinstance(call.args[0], (ast.Name, ast.Subscript)) or is_made_here):
+                        continue
+                    first = used.setdefault(key, call)
+                    if first is not call:
+                        return [_finding(f"lines {first.lineno} and {call.lineno} draw from the same key, {key}: what they draw is not independent",
+                                         "split it, and draw each array from a key of its own: k1, k2 = jax.random.split(key)")]
+            for name in (node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)):
+                used = {key: call for key, call in used.items() if not re.search(rf"\b{re.escape(name)}\b", key)}
+        return []
+
+    # ---- what programs do
+
+    def _other_collective(self, number, programs):
+        """Words before a cell, or its comments, that name a collective which does not run, where another one does."""
+        ran = {call["op"].replace("_", "-") for program in programs for call in program.collectives}
+        ran &= set(_COLLECTIVES)
+        last = [part for part in self._words[number].split("\n\n") if part.strip()]
+        named = {name for name in _COLLECTIVES if re.search(name.replace("-", "[- ]?"), " ".join(last[-2:]), re.I)}
+        if len(ran) == 1 and len(named) == 1 and ran != named:
+            said, is_real = named.pop(), ran.pop()
+            return [_finding(f"the words before this cell name {said}: what runs is {is_real}", f"write {is_real}")]
+        return []
+
+    @staticmethod
+    def _idle_axes(mesh):
+        found = []
+        used = shardings.used[mesh]
+        for axis, size in mesh.shape_tuple:
+            if size > 1 and axis not in used and any(other in used for other in mesh.axis_names):
+                rest = math.prod(count for name, count in mesh.shape_tuple if name != axis)
+                found.append(_finding(f"no array of the page is split over {axis} of {mesh}: the {size} devices along it do the same work, "
+                                      f"so {rest} of {rest * size} devices would do",
+                                      f"split an array over {axis}, for example weights by P(None, {axis!r}), or give its devices to another axis"))
+        return found
