@@ -87,9 +87,9 @@ const std::vector<std::pair<std::string, std::set<std::string>>> kMayUse = {
     {"ui/report", {"ui/widgets", "ui/jobs"}},
     {"ui/window", {"ui/study", "ui/mesh", "ui/layout", "ui/collectives", "ui/timeline", "ui/memory", "ui/training", "ui/report"}},
     {"app/python", {"core/diagnose", "core/runtime"}},
-    {"app/pages", {"sim/hardware"}},
+    {"app/pages", {"sim/session"}},
     {"app/terminal", {"core/diagnose", "core/text", "sim/report"}},
-    {"app/verbs", {"app/pages", "app/terminal", "sim/session", "sim/validate", "sim/calibrate"}},
+    {"app/verbs", {"app/pages", "app/terminal", "sim/validate", "sim/calibrate"}},
     {"app/cli", {"app/verbs"}},
     {"app/gui", {"ui/window"}},
 };

@@ -105,6 +105,7 @@ Result<PageMachine> machineOfName(const sim::Catalogue& catalogue, const std::st
     machine.reason = "--hw " + name;
     machine.platform = sim::chipClassName(built->chip.chipClass);
     machine.kind = built->chip.name;
+    machine.hardware = std::make_shared<const sim::Machine>(*built);
     if (built->chip.chipClass == sim::ChipClass::Tpu) {
         const auto kind = deviceKindOf(built->chip.key);
         if (!kind)

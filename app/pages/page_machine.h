@@ -2,9 +2,10 @@
 #pragma once
 
 #include "app/pages/page.h"
-#include "sim/hardware/catalogue.h"
+#include "sim/hardware/machine.h"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct PageMachine {
     std::int64_t devices = 1;
     bool legacyRandom = false; ///< random numbers as JAX drew them before 0.5
     std::string reason = {}; ///< where the number of devices comes from
+    std::shared_ptr<const sim::Machine> hardware = {}; ///< that times are simulated on; null: CPU devices of any kind
 };
 
 /// The machine of a name as `--hw` takes it: v3-8, h100x8. Problems: those of `namedChoice` and `buildMachine`.

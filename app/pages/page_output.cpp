@@ -59,7 +59,8 @@ std::string statusText(const CellResult& cell)
 {
     std::string text = statusName(cell.status);
     if (cell.status == CellStatus::Ran || cell.status == CellStatus::Raised)
-        text += " in " + formatSeconds(cell.seconds);
+        text += fmt::format(" in {}{}", formatSeconds(cell.seconds),
+            cell.simulatedSeconds ? fmt::format(" here, {} there (simulated)", formatSeconds(*cell.simulatedSeconds)) : "");
     if (cell.likeness)
         text += fmt::format(
             ", output {} {} the page's", likenessName(*cell.likeness), *cell.likeness == Likeness::Different ? "from" : "to");
@@ -104,7 +105,7 @@ std::string findingsText(const CellResult& cell)
             text += note + "\n";
     }
     for (const PageFinding& finding : cell.findings)
-        text += finding.message + (finding.fix.empty() ? "" : "\n  fix: " + finding.fix) + "\n";
+        text += fmt::format("{} {}{}\n", finding.id, finding.message, finding.fix.empty() ? "" : "\n  fix: " + finding.fix);
     return text;
 }
 
@@ -115,6 +116,14 @@ pre.text{border:0;background:none;white-space:pre-wrap;font:inherit;padding:0}pr
 h2{font-size:1em;margin:1.6em 0 .2em}.status{color:#666;font-weight:normal}
 @media(prefers-color-scheme:dark){body{background:#1b1b1b;color:#ddd}pre{background:#262626}pre.wrong{background:#3a2222}}
 )css";
+
+/// As in `meshwright.problems/1`; lines are those of the file, in notebooks those of the cell.
+Json findingJson(const PageFinding& finding, const Cell& cell, std::size_t number)
+{
+    const int line = finding.line == 0 || cell.line == 0 ? finding.line : cell.line + finding.line - 1;
+    return {{"id", finding.id}, {"severity", "warning"}, {"line", line}, {"path", fmt::format("cells[{}]", number)},
+        {"message", finding.message}, {"fix", finding.fix}};
+}
 
 Json cellJson(const Cell& cell, const CellResult& result, std::size_t number)
 {
@@ -128,11 +137,16 @@ Json cellJson(const Cell& cell, const CellResult& result, std::size_t number)
             {"program", row.program}, {"value", row.value}, {"cause", row.cause}});
     Json findings = Json::array();
     for (const PageFinding& finding : result.findings)
-        findings.push_back({{"message", finding.message}, {"fix", finding.fix}});
-    Json made = {{"cell", number}, {"line", cell.line}, {"status", statusName(result.status)}, {"run_s", result.seconds},
-        {"output", result.output}, {"compared", result.likeness ? Json(likenessName(*result.likeness)) : Json(nullptr)},
-        {"error", nullptr}, {"values", std::move(values)}, {"collectives", std::move(collectives)},
-        {"findings", std::move(findings)}, {"notes", result.notes}};
+        findings.push_back(findingJson(finding, cell, number));
+    // A value that was not computed is an error of a class of its own.
+    const char* status = result.status == CellStatus::NotRun ? "skipped"
+        : result.status == CellStatus::NotComputed           ? "raised"
+                                                             : statusName(result.status);
+    Json made = {{"index", number}, {"kind", "code"}, {"line", cell.line}, {"status", status}, {"time_s", result.seconds},
+        {"simulated_s", result.simulatedSeconds ? Json(*result.simulatedSeconds) : Json(nullptr)}, {"output", result.output},
+        {"printed", cell.printed ? Json(*cell.printed) : Json(nullptr)},
+        {"agrees", result.likeness ? likenessName(*result.likeness) : "none"}, {"error", nullptr}, {"values", std::move(values)},
+        {"collectives", std::move(collectives)}, {"findings", std::move(findings)}, {"notes", result.notes}};
     if (result.error)
         made["error"] = {{"class", result.error->type}, {"message", result.error->message}, {"line", result.error->line},
             {"unknown_to_meshwright", result.error->isMissing}, {"notes", result.error->notes}};
@@ -225,11 +239,14 @@ std::string pageJson(const PageReport& report)
     Json cells = Json::array();
     for (std::size_t i = 0; i < report.run.cells.size(); ++i)
         cells.push_back(cellJson(report.page.cells[i], report.run.cells[i], i + 1));
+    Json findings = Json::array();
+    for (const Json& cell : cells)
+        findings.insert(findings.end(), cell["findings"].begin(), cell["findings"].end());
     const Json document = {{"schema", "meshwright.page/1"}, {"meshwright", kVersion}, {"page", report.name},
         {"machine",
             {{"platform", report.machine.platform}, {"kind", report.machine.kind}, {"devices", report.machine.devices},
                 {"reason", report.machine.reason}, {"legacy_random", report.machine.legacyRandom}}},
-        {"cells", std::move(cells)}};
+        {"cells", std::move(cells)}, {"findings", std::move(findings)}};
     return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -18,6 +18,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <map>
 #include <memory>
 
 namespace meshwright::pages {
@@ -149,7 +150,15 @@ std::vector<std::string> textsOf(const Json& row, const char* name)
     return texts;
 }
 
-CellResult resultOf(const Json& answer, const Cell& cell)
+void addFindings(std::vector<PageFinding>& findings, const Json& row)
+{
+    findings.push_back({textOf(row, "id"), static_cast<int>(wholeOf(row, "line")), textOf(row, "message"), textOf(row, "fix")});
+}
+
+/// The texts of programs by the numbers that the process gave them: it says each once.
+using ProgramTexts = std::map<std::int64_t, std::shared_ptr<const std::string>>;
+
+CellResult resultOf(const Json& answer, const Cell& cell, ProgramTexts& texts)
 {
     CellResult result;
     const std::string status = textOf(answer, "status");
@@ -167,7 +176,13 @@ CellResult resultOf(const Json& answer, const Cell& cell)
         result.collectives.push_back({textOf(row, "program"), textOf(row, "op"), textOf(row, "axes"), wholeOf(row, "count"),
             wholeOf(row, "bytes_per_device"), textOf(row, "value"), textOf(row, "cause")});
     for (const Json& row : answer.value("findings", Json::array()))
-        result.findings.push_back({textOf(row, "message"), textOf(row, "fix")});
+        addFindings(result.findings, row);
+    for (const Json& row : answer.value("programs", Json::array())) {
+        std::shared_ptr<const std::string>& text = texts[wholeOf(row, "number")];
+        if (text == nullptr)
+            text = std::make_shared<const std::string>(textOf(row, "text"));
+        result.programs.push_back({text, wholeOf(row, "calls")});
+    }
     result.notes = textsOf(answer, "notes");
     if (result.status == CellStatus::Ran && cell.printed)
         result.likeness = comparePrinted(result.output, *cell.printed);
@@ -335,7 +350,7 @@ Result<PageRun> runPage(const Page& page, const PageMachine& machine, const Page
     const std::int64_t computer = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
     const Json job = {{"cells", std::move(sources)}, {"after", page.after}, {"readable", std::move(readable)},
         {"writable", std::move(writable)}, {"confine", choices.isConfined},
-        {"folder", choices.folder.empty() ? own.path().string() : choices.folder.string()},
+        {"folder", choices.folder.empty() ? own.path().string() : choices.folder.string()}, {"programs", choices.keepsPrograms},
         {"memory", choices.memoryBytes > 0 ? choices.memoryBytes : computer / 4 * 3}};
     (*process)->give(job.dump(-1, ' ', false, Json::error_handler_t::replace));
 
@@ -343,6 +358,7 @@ Result<PageRun> runPage(const Page& page, const PageMachine& machine, const Page
     run.cells.resize(page.cells.size());
     const auto began = Clock::now();
     std::size_t done = 0;
+    ProgramTexts texts;
     bool isReady = false;
     bool isDone = false; // the last answer is about all cells
     while (!isDone) {
@@ -354,7 +370,7 @@ Result<PageRun> runPage(const Page& page, const PageMachine& machine, const Page
                 return Problem{textOf(answer["problem"], "id") == "MW1562" ? "MW1562" : "MW1565",
                     textOf(answer["problem"], "message"), textOf(answer["problem"], "fix")};
             if (answer.is_object() && answer.contains("status") && done < asked.size()) {
-                run.cells[asked[done]] = resultOf(answer, page.cells[asked[done]]);
+                run.cells[asked[done]] = resultOf(answer, page.cells[asked[done]], texts);
                 if (onCell)
                     onCell(asked[done]);
                 ++done;
@@ -362,7 +378,7 @@ Result<PageRun> runPage(const Page& page, const PageMachine& machine, const Page
             for (const Json& row : answer.is_object() ? answer.value("page", Json::array()) : Json::array()) {
                 const std::size_t cell = static_cast<std::size_t>(wholeOf(row, "cell"));
                 if (cell < asked.size())
-                    run.cells[asked[cell]].findings.push_back({textOf(row, "message"), textOf(row, "fix")});
+                    addFindings(run.cells[asked[cell]].findings, row);
             }
             isDone = answer.is_object() && answer.contains("page");
             isReady = true;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <set>
 #include <stop_token>
@@ -45,8 +46,16 @@ struct PageError {
 
 /// What is wrong with a cell that ran, or why it did not.
 struct PageFinding {
+    std::string id; ///< of a problem: MW1571
+    int line = 0; ///< of the cell; 0: none
     std::string message;
     std::string fix;
+};
+
+/// A program that a cell ran.
+struct PageProgram {
+    std::shared_ptr<const std::string> text; ///< propagated, as StableHLO with shardings; one object for equal programs
+    std::int64_t calls = 0;
 };
 
 enum class CellStatus : std::uint8_t {
@@ -66,9 +75,11 @@ struct CellResult {
     /// Of the output and what the page printed; nothing: the page does not say, or the cell did not end.
     std::optional<Likeness> likeness;
     double seconds = 0.0;
+    std::optional<double> simulatedSeconds; ///< of its programs on the page's machine; nothing: not known (see page_times.h)
     std::optional<PageError> error;
     std::vector<PlacedValue> values;
     std::vector<PageCollective> collectives;
+    std::vector<PageProgram> programs; ///< where `PageChoices::keepsPrograms`
     std::vector<PageFinding> findings;
     std::vector<std::string> notes; ///< what was done otherwise than a notebook does it
 };
@@ -86,6 +97,7 @@ struct PageChoices {
     double seconds = 600.0; ///< the process is ended after these
     std::int64_t memoryBytes = 0; ///< the process gets no more; 0: three quarters of the computer's
     double mostFlops = 1e12; ///< a value that takes more is not computed
+    bool keepsPrograms = false; ///< cells come with the programs that they ran
 };
 
 /// Runs cells of a page in a process that may touch nothing else (app/python/confine.h). `onCell` is told when a cell is done.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/pages/page_output.h"
+#include "app/pages/page_times.h"
 #include "app/terminal/files.h"
 #include "app/terminal/interrupt.h"
 #include "app/verbs/verbs.h"
@@ -134,12 +135,15 @@ int runOpen(const OpenOptions& options, Output& output)
     choices.seconds = options.seconds;
     choices.memoryBytes = options.memory;
     choices.mostFlops = options.flops;
+    choices.keepsPrograms = machine.hardware != nullptr;
     InterruptWatcher interrupt;
     auto made = pages::runPage(*page, machine, choices, interrupt.token());
     Problems problems;
     if (made) {
         run = *std::move(made);
         problems = run.stopped;
+        if (machine.hardware != nullptr)
+            pages::addSimulatedTimes(run, *machine.hardware);
     } else if (made.error().front().id == "MW1562") { // it is only read
         run.cells.resize(page->cells.size());
         problems = made.error();

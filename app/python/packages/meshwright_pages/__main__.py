@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The process of a page: takes a job as JSON on standard input, and writes a line of JSON for each cell.
 
-Job: {"cells": [{"source", "text"}..], "after": text, "readable": [path..], "writable": [path..], "confine": bool, "folder": path, "memory": bytes}. Before the first cell the
+Job: {"cells": [{"source", "text"}..], "after": text, "readable": [path..], "writable": [path..], "confine": bool, "folder": path, "memory": bytes,
+"programs": bool}. Before the first cell the
 process gives up all that a page does not need (see app/python/confine.h)."""
 import json
 import os
@@ -34,7 +35,7 @@ def main():
             tell({"problem": {"id": getattr(error, "problem_id", ""), "message": str(error), "fix": error.fix}})
             return
     tell({"ready": True})
-    page = runner.Page(job["cells"], job["after"])
+    page = runner.Page(job["cells"], job["after"], job["programs"])
     for number in range(len(job["cells"])):
         tell(page.run(number))
     tell({"page": page.findings()})

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is wrong with a page, as far as its sources, its words and its programs show it. A finding is a dict with `message` and `fix`."""
+"""What is wrong with a page, as far as its sources, its words and its programs show it. A finding is a dict with the `id` of a problem, `line`
+(of the cell; 0: none), `message` and `fix`."""
 import ast
 import builtins
 import importlib
@@ -29,8 +30,8 @@ _DRAWS = ("normal", "uniform", "truncated_normal", "bernoulli", "randint", "bits
 _COLLECTIVES = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")
 
 
-def _finding(message, fix=""):
-    return {"message": message, "fix": fix}
+def _finding(id_, message, fix="", line=0):
+    return {"id": id_, "line": line, "message": message, "fix": fix}
 
 
 def _parsed(source):
@@ -115,16 +116,16 @@ class Findings:
             for old, new in _RENAMED.items():
                 if (use == old or use.startswith(old + ".")) and old not in self._told:
                     self._told.add(old)
-                    found.append(_finding(f"line {line}: {old} is an older name", f"write {new}"))
+                    found.append(_finding("MW1570", f"line {line}: {old} is an older name", f"write {new}", line))
         return found
 
     def _name_that_is_missing(self, number, name):
         makers = [at for at, tree in enumerate(self._trees) if at != number and name in _assigned(tree)]
         before = [at for at in makers if at < number]
         if before:
-            return [_finding(f"{name} is made in cell {before[-1] + 1}, which {self._status[before[-1]]}", f"mend cell {before[-1] + 1}")]
+            return [_finding("MW1572", f"{name} is made in cell {before[-1] + 1}, which {self._status[before[-1]]}", f"mend cell {before[-1] + 1}")]
         if makers:
-            return [_finding(f"{name} is made further down, in cell {makers[0] + 1}", "run that cell first")]
+            return [_finding("MW1572", f"{name} is made further down, in cell {makers[0] + 1}", "run that cell first")]
         if hasattr(builtins, name):
             return []
         try:
@@ -132,7 +133,7 @@ class Findings:
         except (ImportError, ValueError):
             is_module = False
         wanted = {"jnp": "import jax.numpy as jnp", "np": "import numpy as np"}.get(name, f"import {name}")
-        return [_finding(f"no cell of the page makes {name}", wanted if is_module else f"give {name} a value in a cell before")]
+        return [_finding("MW1572", f"no cell of the page makes {name}", wanted if is_module else f"give {name} a value in a cell before")]
 
     def _denied_names(self, words):
         """Names that the page says do not exist, and do."""
@@ -149,7 +150,7 @@ class Findings:
                 except ImportError:
                     thing = getattr(thing, parts[part - 1], None)
             if thing is not None:
-                found.append(_finding(f"the page says that {name} does not exist: it does", f"use {name}"))
+                found.append(_finding("MW1575", f"the page says that {name} does not exist: it does", f"use {name}"))
         return found
 
     # ---- keys
@@ -177,8 +178,8 @@ class Findings:
                         continue
                     first = used.setdefault(key, call)
                     if first is not call:
-                        return [_finding(f"lines {first.lineno} and {call.lineno} draw from the same key, {key}: what they draw is not independent",
-                                         "split it, and draw each array from a key of its own: k1, k2 = jax.random.split(key)")]
+                        return [_finding("MW1571", f"lines {first.lineno} and {call.lineno} draw from the same key, {key}: what they draw is not independent",
+                                         "split it, and draw each array from a key of its own: k1, k2 = jax.random.split(key)", call.lineno)]
             for name in (node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)):
                 used = {key: call for key, call in used.items() if not re.search(rf"\b{re.escape(name)}\b", key)}
         return []
@@ -193,7 +194,7 @@ class Findings:
         named = {name for name in _COLLECTIVES if re.search(name.replace("-", "[- ]?"), " ".join(last[-2:]), re.I)}
         if len(ran) == 1 and len(named) == 1 and ran != named:
             said, is_real = named.pop(), ran.pop()
-            return [_finding(f"the words before this cell name {said}: what runs is {is_real}", f"write {is_real}")]
+            return [_finding("MW1574", f"the words before this cell name {said}: what runs is {is_real}", f"write {is_real}")]
         return []
 
     @staticmethod
@@ -203,7 +204,7 @@ class Findings:
         for axis, size in mesh.shape_tuple:
             if size > 1 and axis not in used and any(other in used for other in mesh.axis_names):
                 rest = math.prod(count for name, count in mesh.shape_tuple if name != axis)
-                found.append(_finding(f"no array of the page is split over {axis} of {mesh}: the {size} devices along it do the same work, "
+                found.append(_finding("MW1573", f"no array of the page is split over {axis} of {mesh}: the {size} devices along it do the same work, "
                                       f"so {rest} of {rest * size} devices would do",
                                       f"split an array over {axis}, for example weights by P(None, {axis!r}), or give its devices to another axis"))
         return found

@@ -51,7 +51,7 @@ class _Output(io.StringIO):
 class Page:
     """The cells, and the names that they share."""
 
-    def __init__(self, cells, after):
+    def __init__(self, cells, after, tells_programs=False):
         module = types.ModuleType("__main__")
         module.display = self._display
         sys.modules["__main__"] = module
@@ -59,6 +59,7 @@ class Page:
         self._number = 0
         self._notes = []
         sys.meta_path.append(Finder(lambda name: self._notes.append(f"{name} is not installed here: what it would show is left out")))
+        self._numbers = {} if tells_programs else None  # of programs, and of their texts
         self._sources = []
         for cell in cells:
             try:
@@ -102,7 +103,28 @@ class Page:
         answer.update(output=out.getvalue(), seconds=time.perf_counter() - began, notes=self._notes,
                       collectives=self._collectives(), values=self._values(had),
                       findings=self._findings.of_cell(number, answer["status"], raised, arrays.calls))
+        if self._numbers is not None:
+            answer["programs"] = self._programs()
         return answer
+
+    def _programs(self):
+        """How often the cell ran each program; a program's text comes with its first cell."""
+        rows = {}
+        for program in arrays.calls:
+            number = self._numbers.get(program)
+            text = None
+            if number is None:
+                text = program.text()
+                if text in self._numbers:
+                    number, text = self._numbers[text], None
+                else:
+                    number = self._numbers[text] = len(self._numbers)
+                self._numbers[program] = number
+            row = rows.setdefault(number, {"number": number, "calls": 0})
+            row["calls"] += 1
+            if text is not None:
+                row["text"] = text
+        return list(rows.values())
 
     @staticmethod
     def _show_warnings():
