@@ -36,7 +36,8 @@ private Q_SLOTS:
     void keepsFilesOfItsFolder();
     void saysOnceWhatAPageIs();
     void notInstalled();
-    void eagerAndGradients();
+    void programs_data();
+    void programs();
 
 private:
     QJsonArray m_found; ///< the cells of the page of `findings`
@@ -471,17 +472,27 @@ void TestOpenVerb::notInstalled()
     QVERIFY2(outcome.err.contains("MW1565"), outcome.err);
 }
 
-/// Random expressions beside NumPy, gradients beside finite differences, on eight devices.
-void TestOpenVerb::eagerAndGradients()
+/// Random expressions beside NumPy, gradients beside finite differences, vmap beside loops, on eight devices.
+void TestOpenVerb::programs_data()
 {
+    QTest::addColumn<QString>("script");
+    QTest::addColumn<QStringList>("counts");
+    QTest::newRow("expressions and gradients") << "eager_expressions.py" << QStringList{"300", "200"};
+    QTest::newRow("vmap") << "batched_functions.py" << QStringList();
+}
+
+void TestOpenVerb::programs()
+{
+    QFETCH(QString, script);
+    QFETCH(QStringList, counts);
     const std::uint64_t seed = tests::freshSeed() % 1'000'000'000;
     QProcessEnvironment environment = tests::plainEnvironment();
     const QString source = MESHWRIGHT_SOURCE_DIR;
     environment.insert("PYTHONPATH", source + "/app/python/packages:" + QFileInfo(MESHWRIGHT_PROGRAM).path() + "/python");
     environment.insert("PYTHONDONTWRITEBYTECODE", "1");
     environment.insert("XLA_FLAGS", "--xla_force_host_platform_device_count=8");
-    const Outcome outcome = tests::runProgram(MESHWRIGHT_PYTHON,
-        {source + "/tests/app/pages/eager_expressions.py", QString::number(seed), "300", "200"}, {}, environment);
+    const Outcome outcome = tests::runProgram(
+        MESHWRIGHT_PYTHON, QStringList{source + "/tests/app/pages/" + script, QString::number(seed)} + counts, {}, environment);
     QVERIFY2(outcome.code == 0 && outcome.out.trimmed().split('\n').last().startsWith("0 of "),
         qPrintable(QString("seed %1\n").arg(seed) + said(outcome)));
 }

@@ -8,7 +8,8 @@ from ._src.shardings import Mesh as _Mesh
 from ._src.shardings import NamedSharding, PartitionSpec
 from ._src.shardings import PartitionSpec as P
 from ._src.shardings import set_mesh
-from ._src.transforms import (ShapeDtypeStruct, device_put, eval_shape, grad, jit, shard_map, value_and_grad, vjp)
+from ._src.batching import vmap
+from ._src.transforms import (ShapeDtypeStruct, device_put, eval_shape, grad, jacfwd, jacrev, jit, pmap, shard_map, value_and_grad, vjp)
 from ._src.trees import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
 from . import numpy, lax, nn, random, sharding, tree, tree_util, debug, profiler, experimental, errors, core, typing
 
@@ -78,6 +79,10 @@ def block_until_ready(tree):
 def device_get(tree):
     import numpy as np
     return tree_map(np.asarray, tree)
+
+
+def hessian(fun, argnums=0):
+    return jacrev(grad(fun, argnums), argnums)
 
 
 def checkpoint(fun=None, **_):

@@ -12,6 +12,7 @@ class Array:
     """What jnp's functions take and give. Operators are added by jax.numpy."""
     __array_priority__ = 100
     weak_type = False
+    level = 0  # of the vmap whose examples it stands for
 
     engine_dtype = property(lambda self: self._type[0])  # "f32"
     shape = property(lambda self: self._type[1])
@@ -319,6 +320,9 @@ def check_devices(name, operands, names=None):
 
 def bind(op, *operands, **attributes):
     """Applies an op: in a function that is being traced it is recorded, else it runs. Gives the op's result, or a list of several."""
+    if any([operand.level for operand in operands]):
+        from .batching import bind_batched
+        return bind_batched(op, operands, attributes)
     if Scope._stack:
         results = Scope._stack[-1].bind(op, operands, attributes)
     else:
@@ -345,6 +349,9 @@ def run(program, handles):
 
 def call(function, operands, results=()):
     """Calls a traced function: inlined in what is being traced, else it runs."""
+    if any([operand.level for operand in operands]):
+        from .batching import called_apart
+        return called_apart(call, function, operands, results)
     if Scope._stack:
         scope = Scope._stack[-1]
         return [scope.tracer(number) for number in scope.core.call(function, [scope.number(operand) for operand in operands])]

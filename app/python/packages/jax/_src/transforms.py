@@ -7,9 +7,11 @@ import math
 import _meshwright as core
 import numpy as np
 
-from . import dtypes
+from . import batching, dtypes
 from .arrays import (Array, ConcreteArray, Scope, Tracer, asarray, call, check_devices, run, type_text)
 from .shardings import (Mesh, NamedSharding, PartitionSpec, Sharding, as_placement, current_mesh, named_placement, raise_verdict, sharding_of)
+from . import ops
+from .machine import machine
 from .trees import (keystr, prefix_leaves, tree_flatten, tree_flatten_with_path, tree_map, tree_structure, tree_unflatten)
 
 
@@ -33,7 +35,7 @@ def _put(x, target):
                        f"  fix: write jax.device_put(x, NamedSharding(mesh, {target.text}))")
         raise error
     placement = as_placement(target, x.shape, "device_put")
-    if placement is None:
+    if placement is None or x.level:  # how examples lie does not say how all of them do
         return x
     if isinstance(x, Tracer) or Scope._stack:
         return _constrained(x, placement)
@@ -52,7 +54,7 @@ def with_sharding_constraint(x, shardings):
     for leaf, target in zip(leaves, targets):
         leaf = asarray(leaf)
         placement = as_placement(target, leaf.shape, "with_sharding_constraint arguments")
-        made.append(leaf if placement is None else _constrained(leaf, placement) if Scope._stack
+        made.append(leaf if placement is None or leaf.level else _constrained(leaf, placement) if Scope._stack
                     else ConcreteArray(leaf._handle.moved(placement, True)))
     return tree_unflatten(form, made)
 
@@ -145,6 +147,8 @@ class Jitted:
 
     @staticmethod
     def _placed(array, placement, at):
+        if array.level:
+            return array
         if Scope._stack:
             return _constrained(array, placement)
         handle = array._handle
@@ -159,7 +163,7 @@ class Jitted:
 
     def __call__(self, *args, **kwargs):
         static, arrays, form = self._inputs(args, kwargs)
-        if Scope._stack:  # part of what is being traced
+        if Scope._stack or batching.Level.stack:  # part of what is being traced
             dynamic, keywords = tree_unflatten(form, arrays)
             made = self._function(*self._joined(static, dynamic, keywords, len(args))[0],
                                   **self._joined(static, dynamic, keywords, len(args))[1])
@@ -316,6 +320,9 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
     @functools.wraps(fun)
     def differentiated(*args, **kwargs):
         numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+        if batching.Level.stack:
+            value, aux, grads = batching.differentiated_apart(value_and_grad, fun, args, kwargs, numbers, has_aux)
+            return ((value, aux) if has_aux else value), grads[0] if isinstance(argnums, int) else grads
         leaves, form = tree_flatten(tuple(args[number] for number in numbers))
         arrays = [asarray(leaf) for leaf in leaves]
         for array in arrays:
@@ -438,8 +445,50 @@ def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, check_rep=True, 
     return mapped
 
 
+def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, devices=None, static_broadcasted_argnums=(), donate_argnums=(), **_):
+    """One example for each device: shard_map over a mesh of one axis, whose pieces lose their leading dimension."""
+    if static_broadcasted_argnums not in ((), None) or out_axes != 0:
+        raise NotImplementedError("jax.pmap with static_broadcasted_argnums or out_axes")
+    name = axis_name or "pmap"
+
+    @functools.wraps(fun)
+    def mapped(*args):
+        leaves, form = tree_flatten(args)
+        axes = prefix_leaves(in_axes, form, args, is_leaf=lambda axis: axis is None or isinstance(axis, int))
+        if any(axis not in (0, None) for axis in axes):
+            raise NotImplementedError("jax.pmap over another axis than 0")
+        count = next(asarray(leaf).shape[0] for leaf, axis in zip(leaves, axes) if axis == 0)
+        available = list(devices) if devices is not None else list(machine.devices)
+        if count > len(available):
+            raise ValueError(f"compiling computation that requires {count} logical devices, but only {len(available)} XLA devices are "
+                             "available")
+        mesh = Mesh(np.array(available[:count], dtype=object), (name,))
+
+        def piece(*pieces):
+            made = fun(*tree_unflatten(form, [x if axis is None else x[0] for x, axis in zip(pieces, axes)]))
+            return tree_map(lambda x: ops.expand_dims(x, 0), made)
+        specs = tuple(PartitionSpec() if axis is None else PartitionSpec(name) for axis in axes)
+        return jit(shard_map(piece, mesh=mesh, in_specs=specs, out_specs=PartitionSpec(name)))(*leaves)
+    return mapped
+
+
+def jacrev(fun, argnums=0):
+    """The derivatives of each element of the result, by one argument."""
+    @functools.wraps(fun)
+    def jacobian(*args):
+        out, pullback = vjp(lambda x: fun(*args[:argnums], x, *args[argnums + 1:]), args[argnums])
+        rows = [pullback(ops.reshape(asarray(np.eye(out.size, dtype=np.float32)[i]), out.shape))[0] for i in range(out.size)]
+        return tree_map(lambda *leaves: ops.reshape(ops.stack(leaves), out.shape + leaves[0].shape), *rows)
+    return jacobian
+
+
+jacfwd = jacrev
+
+
 def collective(op, x, axis_name, **attributes):
-    """A collective over axes of the manual computation around."""
+    """A collective over axes of the manual computation around, or over the examples of a vmap."""
+    if isinstance(axis_name, str) and (reduced := batching.reduced_over(op, x, axis_name)) is not None:
+        return reduced
     axes = (axis_name,) if isinstance(axis_name, str) else tuple(axis_name)
     scope = next((scope for scope in reversed(Scope._stack) if scope.mesh is not None), None)
     for axis in axes:
@@ -457,6 +506,9 @@ def collective(op, x, axis_name, **attributes):
 
 
 def axis_size(axis_name):
+    for level in batching.Level.stack:
+        if level.name is not None and level.name == axis_name:
+            return level.size
     axes = (axis_name,) if isinstance(axis_name, str) else tuple(axis_name)
     scope = next((scope for scope in reversed(Scope._stack) if scope.mesh is not None), None)
     if scope is None:

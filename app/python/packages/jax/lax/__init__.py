@@ -152,7 +152,7 @@ def pvary(x, axis_name):
 
 def cond(pred, true_fun, false_fun, *operands):
     from .._src.trees import tree_map
-    if isinstance(pred, bool) or not hasattr(pred, "scope"):
+    if isinstance(pred, bool) or not (hasattr(pred, "scope") or getattr(pred, "level", 0)):
         return (true_fun if bool(pred) else false_fun)(*operands)
     return tree_map(lambda a, b: _ops.where(pred, a, b), true_fun(*operands), false_fun(*operands))
 

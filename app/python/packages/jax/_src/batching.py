@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""vmap: functions of one example, applied to many. A `BatchTracer` looks like one example and holds all, along a leading dimension; each op is
+applied to all at once by a rule of its own, or to one example after the other where it has none."""
+import functools
+
+import numpy as np
+
+from . import arrays, ops
+from .arrays import Array, asarray, bind
+from .trees import prefix_leaves, tree_flatten, tree_map, tree_unflatten
+
+_MOST_EXAMPLES = 4096  # that an op without a rule is applied to, one after the other
+
+
+class BatchTracer(Array):
+    """One example of `value`, whose leading dimension counts examples. `level` is that of its vmap: 1 for the outermost."""
+
+    def __init__(self, value, level, weak_type=False):
+        self.value, self.level, self.weak_type = value, level, weak_type
+        self._type = (value.engine_dtype, value.shape[1:])
+
+    def block_until_ready(self):
+        return self
+
+    def _refused(self, *_, **__):
+        raise arrays.TracerArrayConversionError(f"Attempted to look at the values of {self!r}, which stands for many examples.")
+
+    __array__ = __bool__ = __int__ = __float__ = __index__ = _refused
+
+    def __iter__(self):
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        return iter([self[i] for i in range(len(self))])
+
+    def __repr__(self):
+        return f"BatchTracer<{arrays.type_text(self)}>"
+
+
+class Level:
+    """A vmap under way."""
+    stack = []
+
+    def __init__(self, size, name):
+        self.size, self.name = size, name
+
+    def __enter__(self):
+        Level.stack.append(self)
+        return len(Level.stack)
+
+    def __exit__(self, *_):
+        Level.stack.pop()
+
+
+def bind_batched(op, operands, attributes):
+    """What `arrays.bind` does where an operand stands for many examples: those of the innermost vmap among them."""
+    level = max(operand.level for operand in operands)
+    is_batched = [operand.level == level for operand in operands]
+    values = [operand.value if batched else operand for operand, batched in zip(operands, is_batched)]
+    size = next(value.shape[0] for value, batched in zip(values, is_batched) if batched)
+    rule = _RULES.get(op, _each if op in _WHOLE else _elementwise)
+    made = rule(op, values, is_batched, size, attributes)
+    return [BatchTracer(one, level) for one in made] if isinstance(made, list) else BatchTracer(made, level)
+
+
+def spread(x, size):
+    """The same example `size` times."""
+    return ops.broadcast_to(ops.expand_dims(x, 0), (size,) + x.shape)
+
+
+def _elementwise(op, values, is_batched, size, attributes):
+    rank = max(value.ndim - batched for value, batched in zip(values, is_batched))
+    aligned = [ops.reshape(value, value.shape[:1] + (1,) * (rank + 1 - value.ndim) + value.shape[1:]) if batched else value
+               for value, batched in zip(values, is_batched)]
+    return bind(op, *aligned, **attributes)
+
+
+def _each(op, values, is_batched, size, attributes):
+    """One example after the other."""
+    if size > _MOST_EXAMPLES:
+        raise NotImplementedError(f"vmap of {op} over {size} examples")
+    made = [bind(op, *[value[i] if batched else value for value, batched in zip(values, is_batched)], **attributes) for i in range(size)]
+    return [ops.stack(some) for some in zip(*made)] if isinstance(made[0], list) else ops.stack(made)
+
+
+def _moved(dims):
+    return tuple(dim + 1 for dim in dims)
+
+
+def _full(op, values, is_batched, size, attributes):
+    return bind("broadcast_in_dim", values[0], shape=(size,) + tuple(attributes["shape"]), dims=(0,))
+
+
+def _reshape(op, values, is_batched, size, attributes):
+    return bind(op, values[0], shape=(size,) + tuple(attributes["shape"]))
+
+
+def _transpose(op, values, is_batched, size, attributes):
+    return bind(op, values[0], permutation=(0,) + _moved(attributes["permutation"]))
+
+
+def _broadcast_in_dim(op, values, is_batched, size, attributes):
+    return bind(op, values[0], shape=(size,) + tuple(attributes["shape"]), dims=(0,) + _moved(attributes["dims"]))
+
+
+def _concatenate(op, values, is_batched, size, attributes):
+    values = [value if batched else spread(value, size) for value, batched in zip(values, is_batched)]
+    return bind(op, *values, dim=attributes["dim"] + 1)
+
+
+def _pad(op, values, is_batched, size, attributes):
+    if is_batched[1]:
+        return _each(op, values, is_batched, size, attributes)
+    return bind(op, *values, **{name: (0,) + tuple(widths) for name, widths in attributes.items()})
+
+
+def _slice(op, values, is_batched, size, attributes):
+    return bind(op, values[0], starts=(0,) + tuple(attributes["starts"]), limits=(size,) + tuple(attributes["limits"]),
+                strides=(1,) + tuple(attributes["strides"]))
+
+
+def _dims(op, values, is_batched, size, attributes):
+    return bind(op, values[0], **{**attributes, "dims": _moved(attributes["dims"])})
+
+
+def _dot_general(op, values, is_batched, size, attributes):
+    left, right = is_batched
+    made = {**attributes,
+            **{name: _moved(attributes[name]) for name in ("lhs_batch", "lhs_contracting") if left},
+            **{name: _moved(attributes[name]) for name in ("rhs_batch", "rhs_contracting") if right}}
+    batch, free = len(attributes["lhs_batch"]), values[0].ndim - len(attributes["lhs_batch"]) - len(attributes["lhs_contracting"])
+    if left and right:
+        made["lhs_batch"], made["rhs_batch"] = (0,) + made["lhs_batch"], (0,) + made["rhs_batch"]
+        return bind(op, *values, **made)
+    return ops.moveaxis(bind(op, *values, **made), batch if left else batch + free, 0)
+
+
+def _dynamic_slice(op, values, is_batched, size, attributes):
+    if any(is_batched[1:]):
+        return _each(op, values, is_batched, size, attributes)
+    return bind(op, values[0], asarray(0), *values[1:], sizes=(size,) + tuple(attributes["sizes"]))
+
+
+def _dynamic_update_slice(op, values, is_batched, size, attributes):
+    if any(is_batched[2:]):
+        return _each(op, values, is_batched, size, attributes)
+    both = [value if batched else spread(value, size) for value, batched in zip(values[:2], is_batched)]
+    return bind(op, *both, asarray(0), *values[2:])
+
+
+def _gather(op, values, is_batched, size, attributes):
+    x, indices = values
+    made = {**attributes, "window": _moved(attributes["window"])}
+    if is_batched[1]:
+        made["index_vector_dim"] = attributes["index_vector_dim"] + 1
+    if is_batched[0]:
+        made["collapsed"], made["index_map"] = _moved(attributes["collapsed"]), _moved(attributes["index_map"])
+        if is_batched[1]:  # each example has indices of its own: the example's number is one more
+            at = made["index_vector_dim"]
+            indices = ops.expand_dims(indices, at) if at == indices.ndim else indices
+            shape = tuple(1 if dim == at else count for dim, count in enumerate(indices.shape))
+            indices = ops.concatenate([ops.iota(indices.engine_dtype, shape, 0), indices], at)
+            made["collapsed"], made["index_map"] = (0,) + made["collapsed"], (0,) + made["index_map"]
+            made["slice_sizes"] = (1,) + tuple(attributes["slice_sizes"])
+        else:
+            made["window"] = (0,) + made["window"]
+            made["slice_sizes"] = (size,) + tuple(attributes["slice_sizes"])
+    return bind(op, x, indices, **made)
+
+
+_RULES = {"full": _full, "reshape": _reshape, "transpose": _transpose, "broadcast_in_dim": _broadcast_in_dim,
+          "concatenate": _concatenate, "pad": _pad, "slice": _slice, "reverse": _dims, "reduce": _dims, "dot_general": _dot_general,
+          "dynamic_slice": _dynamic_slice, "dynamic_update_slice": _dynamic_update_slice, "gather": _gather}
+_WHOLE = {"scatter", "sort", "random_bits", "normal", "uniform"}  # neither element-wise nor with a rule
+
+
+def _at_front(leaf, axis, level):
+    return BatchTracer(ops.moveaxis(asarray(leaf), axis, 0), level, asarray(leaf).weak_type)
+
+
+def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_name=None):
+    """`fun` of one example as a function of many."""
+    is_axis = lambda axis: axis is None or isinstance(axis, int)
+
+    @functools.wraps(fun)
+    def batched(*args, **kwargs):
+        leaves, form = tree_flatten(args)
+        given = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+        axes = prefix_leaves(given, form, args, is_leaf=is_axis)
+        keywords, keyword_form = tree_flatten(kwargs)
+        sizes = {asarray(leaf).shape[axis] for leaf, axis in zip(leaves, axes) if axis is not None}
+        sizes |= {asarray(leaf).shape[0] for leaf in keywords} | ({axis_size} if axis_size is not None else set())
+        if not sizes:
+            raise ValueError("vmap must have at least one non-None value in in_axes")
+        if len(sizes) > 1:
+            raise ValueError(f"vmap got inconsistent sizes for array axes to be mapped: {sorted(sizes)}")
+        size = sizes.pop()
+        with Level(size, axis_name) as level:
+            made = fun(*tree_unflatten(form, [leaf if axis is None else _at_front(leaf, axis, level) for leaf, axis in zip(leaves, axes)]),
+                       **tree_unflatten(keyword_form, [_at_front(leaf, 0, level) for leaf in keywords]))
+        outs, out_form = tree_flatten(made)
+        targets = prefix_leaves(tuple(out_axes) if isinstance(out_axes, list) else out_axes, out_form, made, is_leaf=is_axis)
+        results = []
+        for out, axis in zip(map(asarray, outs), targets):
+            is_mapped = out.level == level
+            if axis is None and is_mapped:
+                raise ValueError("vmap has mapped output but out_axes is None")
+            whole = out.value if is_mapped else out if axis is None else spread(out, size)
+            results.append(whole if axis is None else ops.moveaxis(whole, 0, axis % whole.ndim))
+        return tree_unflatten(out_form, results)
+    return batched
+
+
+def reduced_over(op, x, axis_name):
+    """psum, pmax or pmin over the examples of the vmap of this name; None when there is none."""
+    level = next((at + 1 for at, one in enumerate(Level.stack) if one.name is not None and one.name == axis_name), None)
+    if level is None:
+        return None
+    kind = {"psum": "sum", "pmax": "max", "pmin": "min"}.get(op)
+    if kind is None:
+        raise NotImplementedError(f"jax.lax.{op} over the examples of a vmap")
+
+    def one(leaf):
+        leaf = asarray(leaf)
+        if leaf.level == level:
+            return ops.reduce(kind, leaf.value, 0)
+        return ops.multiply(leaf, Level.stack[level - 1].size) if op == "psum" else leaf
+    return tree_map(one, x)
+
+
+def differentiated_apart(value_and_grad, fun, args, kwargs, numbers, has_aux):
+    """Values and gradients for each example of the innermost vmap: those of the sum over examples, none of which depends on another."""
+    level = len(Level.stack)
+    inner = Level.stack.pop()
+    try:
+        chosen = tuple(args[number] for number in numbers)
+        leaves, form = tree_flatten(chosen)
+        wholes = [leaf.value if leaf.level == level else spread(leaf, inner.size) for leaf in map(asarray, leaves)]
+
+        def summed(*wholes):
+            Level.stack.append(inner)
+            try:
+                changed = list(args)
+                for number, value in zip(numbers, tree_unflatten(form, [BatchTracer(whole, level) for whole in wholes])):
+                    changed[number] = value
+                made = fun(*changed, **kwargs)
+                value, aux = made if has_aux else (made, None)
+                whole = lambda x: asarray(x).value if asarray(x).level == level else spread(asarray(x), inner.size)
+                value = asarray(value)
+                if value.shape:
+                    raise TypeError(f"Gradient only defined for scalar-output functions. Output had shape: {value.shape}.")
+                values = whole(value)
+                return ops.sum_(values, 0), (values, tree_map(whole, aux))
+            finally:
+                Level.stack.pop()
+        (_, (values, aux)), grads = value_and_grad(summed, argnums=tuple(range(len(wholes))), has_aux=True)(*wholes)
+    finally:
+        Level.stack.append(inner)
+    example = lambda x: BatchTracer(asarray(x), level)
+    return example(values), tree_map(example, aux), tree_unflatten(form, [example(grad) for grad in grads])
+
+
+def called_apart(call, function, operands, results):
+    """A traced function for one example after the other."""
+    level = max(operand.level for operand in operands)
+    size = next(operand.value.shape[0] for operand in operands if operand.level == level)
+    if size > _MOST_EXAMPLES:
+        raise NotImplementedError(f"vmap of a derivative over {size} examples")
+    made = [call(function, [operand.value[i] if operand.level == level else operand for operand in operands], results) for i in range(size)]
+    return [BatchTracer(ops.stack(list(some)), level) for some in zip(*made)]
