@@ -472,13 +472,14 @@ void TestOpenVerb::notInstalled()
     QVERIFY2(outcome.err.contains("MW1565"), outcome.err);
 }
 
-/// Random expressions beside NumPy, gradients beside finite differences, vmap beside loops, on eight devices.
+/// Random expressions beside NumPy, gradients beside finite differences, vmap beside loops, on eight devices; the package beside the program.
 void TestOpenVerb::programs_data()
 {
     QTest::addColumn<QString>("script");
     QTest::addColumn<QStringList>("counts");
     QTest::newRow("expressions and gradients") << "eager_expressions.py" << QStringList{"300", "200"};
     QTest::newRow("vmap") << "batched_functions.py" << QStringList();
+    QTest::newRow("package") << "package_calls.py" << QStringList();
 }
 
 void TestOpenVerb::programs()
@@ -488,8 +489,11 @@ void TestOpenVerb::programs()
     const std::uint64_t seed = tests::freshSeed() % 1'000'000'000;
     QProcessEnvironment environment = tests::plainEnvironment();
     const QString source = MESHWRIGHT_SOURCE_DIR;
-    environment.insert("PYTHONPATH", source + "/app/python/packages:" + QFileInfo(MESHWRIGHT_PROGRAM).path() + "/python");
+    environment.insert("PYTHONPATH",
+        source + "/app/python:" + source + "/app/python/packages:" + QFileInfo(MESHWRIGHT_PROGRAM).path() + "/python");
     environment.insert("PYTHONDONTWRITEBYTECODE", "1");
+    environment.insert("MESHWRIGHT", MESHWRIGHT_PROGRAM);
+    environment.insert("MESHWRIGHT_SOURCES", source);
     environment.insert("XLA_FLAGS", "--xla_force_host_platform_device_count=8");
     const Outcome outcome = tests::runProgram(
         MESHWRIGHT_PYTHON, QStringList{source + "/tests/app/pages/" + script, QString::number(seed)} + counts, {}, environment);
