@@ -9,7 +9,10 @@ from ._src.shardings import NamedSharding, PartitionSpec
 from ._src.shardings import PartitionSpec as P
 from ._src.shardings import set_mesh
 from ._src.batching import vmap
-from ._src.transforms import (ShapeDtypeStruct, device_put, eval_shape, grad, jacfwd, jacrev, jit, pmap, shard_map, value_and_grad, vjp)
+from ._src.machine import Device
+from ._src.transforms import (ShapeDtypeStruct, device_put, eval_shape, grad, jacfwd, jacrev, jit, jvp, linearize, make_jaxpr, pmap, reshard,
+                              shard_map, value_and_grad, vjp)
+from ._src.transforms import jacrev as jacobian
 from ._src.trees import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
 from . import numpy, lax, nn, random, sharding, tree, tree_util, debug, profiler, experimental, errors, core, typing
 
@@ -64,12 +67,15 @@ def default_backend():
     return _machine.platform
 
 
-def make_mesh(axis_shapes, axis_names, *, devices=None, axis_types=None):
+def make_mesh(axis_shapes, axis_names, axis_types=None, *, devices=None):
+    """A mesh of as many devices as its sizes need, the first ones."""
+    import math
     from .experimental import mesh_utils
-    if devices is not None:
-        import numpy as np
-        return _Mesh(np.array(devices, dtype=object).reshape(axis_shapes), axis_names)
-    return _Mesh(mesh_utils.create_device_mesh(axis_shapes), axis_names)
+    available = list(devices) if devices is not None else _machine.devices
+    count = math.prod(axis_shapes)
+    if count > len(available):
+        raise ValueError(f"Number of devices {len(available)} must be >= the product of mesh_shape {tuple(axis_shapes)}")
+    return _Mesh(mesh_utils.create_device_mesh(axis_shapes, available[:count]), axis_names, axis_types=axis_types)
 
 
 def block_until_ready(tree):

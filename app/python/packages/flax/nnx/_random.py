@@ -32,6 +32,21 @@ class RngStream(Object):
         return key
 
 
+def _drawing(name):
+    """A function of jax.random, or an initializer, with the stream's next key."""
+    def draw(self, *args, **kwargs):
+        if name in _DRAWS:
+            return getattr(jax.random, name)(self(), *args, **kwargs)
+        initializer = getattr(jax.nn.initializers, name)(*args, **kwargs)
+        return lambda *given, **keywords: initializer(self(), *given, **keywords)
+    draw.__name__ = name
+    return draw
+
+
+_DRAWS = ("bernoulli", "bits", "categorical", "choice", "exponential", "gumbel", "normal", "permutation", "randint", "truncated_normal",
+          "uniform")
+
+
 class Rngs(Object):
     """Streams by name; a name that was not given is drawn from `default`."""
 
@@ -55,3 +70,8 @@ class Rngs(Object):
 
     def __contains__(self, name):
         return name in self.__dict__
+
+
+for _name in _DRAWS + tuple(name for name in dir(jax.nn.initializers) if name.endswith(("_normal", "_uniform")) and name not in _DRAWS):
+    setattr(RngStream, _name, _drawing(_name))
+    setattr(Rngs, _name, _drawing(_name))

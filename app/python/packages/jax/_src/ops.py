@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Functions on arrays, each a few ops: what jax.numpy, jax.lax and jax.nn are made of."""
+import functools
 import math
 import string
 
@@ -187,8 +188,10 @@ def arange(start, stop=None, step=None, engine=None):
 
 # ---- shapes
 
-def reshape(x, *shape):
+def reshape(x, *shape, order="C", out_sharding=None):
     x = asarray(x)
+    if out_sharding is not None:
+        return placeable(reshape)(x, *shape, out_sharding=out_sharding)
     shape = shape[0] if len(shape) == 1 and not isinstance(shape[0], (int, np.integer)) else shape
     shape = [int(size) for size in shape]
     if -1 in shape:
@@ -361,6 +364,19 @@ def dot_general(x, y, contracting, batch=((), ()), engine=None, precision=None):
                       operand_dtype=a.engine_dtype if exact else machine.product_dtype(a.engine_dtype)), weak)
 
 
+def placeable(function):
+    """A function that also takes where its result is to lie."""
+    @functools.wraps(function)
+    def placed(*args, out_sharding=None, **kwargs):
+        made = function(*args, **kwargs)
+        if out_sharding is None:
+            return made
+        from .transforms import with_sharding_constraint
+        return with_sharding_constraint(made, out_sharding)
+    return placed
+
+
+@placeable
 def dot(x, y, precision=None, preferred_element_type=None):
     x, y = asarray(x), asarray(y)
     engine = dtypes.named(preferred_element_type) if preferred_element_type else None
@@ -372,6 +388,7 @@ def dot(x, y, precision=None, preferred_element_type=None):
     return dot_general(x, y, ((x.ndim - 1,), (right,)), engine=engine, precision=precision)
 
 
+@placeable
 def matmul(x, y, precision=None, preferred_element_type=None):
     x, y = asarray(x), asarray(y)
     if not x.shape or not y.shape:
@@ -395,6 +412,7 @@ def tensordot(x, y, axes=2):
     return dot_general(x, y, (tuple(a % x.ndim for a in left), tuple(a % y.ndim for a in right)))
 
 
+@placeable
 def einsum(spec, *operands, precision=None, **_):
     arrays = [asarray(operand) for operand in operands]
     spec = spec.replace(" ", "")
@@ -483,9 +501,8 @@ def getitem(x, index):
             starts.append(start if count else 0), limits.append(start + (count - 1) * step + 1 if count else 0), strides.append(step)
             shape.append(count)
         elif isinstance(part, (int, np.integer)):
-            if not -size <= part < size:
-                raise IndexError(f"index {part} is out of bounds for axis {dim} with size {size}")
-            starts.append(part % size), limits.append(part % size + 1), strides.append(1)
+            at = min(max(int(part) + (size if part < 0 else 0), 0), size - 1)  # behind the end there is the last one
+            starts.append(at), limits.append(at + 1), strides.append(1)
         else:
             arrays.append((len(shape), dim, asarray(part)))
             starts.append(0), limits.append(size), strides.append(1)
@@ -560,6 +577,11 @@ def one_hot(x, count, engine="f32", axis=-1):
     return moveaxis(astype(made, engine), -1, axis)
 
 
+def immutable(x, index, value):
+    raise TypeError("JAX arrays are immutable and do not support in-place item assignment. Instead of x[idx] = y, use x = x.at[idx].set(y) "
+                    "or another .at[] method: https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html")
+
+
 # ---- operators and methods of arrays
 
 def _operators():
@@ -584,6 +606,7 @@ def _operators():
     Array.__neg__, Array.__pos__, Array.__abs__ = negative, lambda self: self, absolute
     Array.__invert__ = lambda self: bind("not", self)
     Array.__getitem__ = getitem
+    Array.__setitem__ = immutable
     Array.at = property(At)
     Array.T = property(transpose)
     Array.mT = property(lambda self: swapaxes(self, -1, -2))

@@ -124,12 +124,14 @@ def bits(key, shape=(), dtype=None):
     return bind("random_bits", _data(key), shape=tuple(ops._shape(shape)), partitionable=not machine.legacy_random)
 
 
+@ops.placeable
 def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0):
     if isinstance(minval, (int, float)) and isinstance(maxval, (int, float)):
         return _draw("uniform", key, shape, dtype, low=float(minval), high=float(maxval))
     return ops.add(ops.multiply(_draw("uniform", key, shape, dtype, low=0.0, high=1.0), ops.subtract(maxval, minval)), minval)
 
 
+@ops.placeable
 def normal(key, shape=(), dtype=None):
     return _draw("normal", key, shape, dtype)
 

@@ -397,6 +397,12 @@ def _whole_shape(piece, spec, mesh):
     return [size * count for size, count in zip(piece, split + [1] * len(piece))]
 
 
+def _own_spec(array, mesh):
+    """How an array lies on the mesh: what shard_map takes where no in_specs are given."""
+    sharding = array.sharding if isinstance(array, ConcreteArray) else None
+    return sharding.spec if isinstance(sharding, NamedSharding) and sharding.mesh == mesh else PartitionSpec()
+
+
 def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, check_rep=True, check_vma=True, auto=frozenset(), axis_names=None):
     """The function sees one device's pieces, and says itself what devices exchange."""
     if f is None:
@@ -410,8 +416,8 @@ def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, check_rep=True, 
         leaves, form = tree_flatten(args)
         arrays = [asarray(leaf) for leaf in leaves]
         is_spec = lambda x: isinstance(x, PartitionSpec)
-        specs = [PartitionSpec() if spec is None else spec for spec in
-                 prefix_leaves(in_specs if isinstance(in_specs, tuple) and not is_spec(in_specs) else (in_specs,) * len(args)
+        specs = [_own_spec(array, at) for array in arrays] if in_specs is None else [
+            PartitionSpec() if spec is None else spec for spec in prefix_leaves(in_specs if isinstance(in_specs, tuple) and not is_spec(in_specs) else (in_specs,) * len(args)
                                if is_spec(in_specs) else in_specs, form, args, is_leaf=is_spec)]
         pieces = []
         for array, spec in zip(arrays, specs):
@@ -483,6 +489,55 @@ def jacrev(fun, argnums=0):
 
 
 jacfwd = jacrev
+
+
+def jvp(fun, primals, tangents):
+    """The values, and how they change along `tangents`: the derivative of <pullback(c), tangents> by c, which is linear in c."""
+    primals, tangents = tuple(primals), tuple(tangents)
+    value, pullback = vjp(fun, *primals)
+
+    def along(cotangents):
+        products = [ops.sum_(ops.multiply(a, b)) for a, b in zip(tree_flatten(pullback(cotangents))[0], tree_flatten(tangents)[0])]
+        return functools.reduce(ops.add, products)
+    zeros = tree_map(lambda x: ops.zeros_like(asarray(x)), value)
+    return value, grad(along)(zeros)
+
+
+def linearize(fun, *primals):
+    return fun(*primals), lambda *tangents: jvp(fun, primals, tangents)[1]
+
+
+class _ProgramText:
+    """A traced function as text: StableHLO where JAX shows a jaxpr."""
+
+    def __init__(self, text):
+        self._text = text
+
+    def __repr__(self):
+        return self._text
+
+
+def make_jaxpr(fun, static_argnums=(), **_):
+    @functools.wraps(fun)
+    def traced(*args, **kwargs):
+        return _ProgramText(jit(fun, static_argnums=static_argnums).lower(*args, **kwargs).as_text())
+    return traced
+
+
+def reshard(x, out_shardings):
+    return with_sharding_constraint(x, out_shardings)
+
+
+def in_mode(fun=None, *, axes=None, out_sharding=None, in_sharding=None):
+    """jax.sharding.auto_axes and explicit_axes: the function itself, whose results lie as `out_sharding` says."""
+    if fun is None:
+        return functools.partial(in_mode, axes=axes, out_sharding=out_sharding, in_sharding=in_sharding)
+
+    @functools.wraps(fun)
+    def called(*args, out_sharding=out_sharding, in_sharding=in_sharding, **kwargs):
+        made = fun(*(args if in_sharding is None else with_sharding_constraint(args, in_sharding)), **kwargs)
+        return made if out_sharding is None else with_sharding_constraint(made, out_sharding)
+    return called
 
 
 def collective(op, x, axis_name, **attributes):

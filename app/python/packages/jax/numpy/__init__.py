@@ -57,14 +57,17 @@ def copy(x, **_):
     return _ops.bind("optimization_barrier", _asarray(x))
 
 
+@_ops.placeable
 def zeros(shape, dtype=None, device=None, **_):
     return _placed(_ops.full(shape, 0, _engine(dtype) or "f32"), device)
 
 
+@_ops.placeable
 def ones(shape, dtype=None, device=None, **_):
     return _placed(_ops.full(shape, 1, _engine(dtype) or "f32"), device)
 
 
+@_ops.placeable
 def full(shape, fill_value, dtype=None, device=None, **_):
     return _placed(_ops.full(shape, fill_value, _engine(dtype)), device)
 
@@ -95,6 +98,7 @@ def full_like(x, fill_value, dtype=None, **_):
 empty_like = zeros_like
 
 
+@_ops.placeable
 def arange(start, stop=None, step=None, dtype=None, **_):
     return _ops.arange(start, stop, step, _engine(dtype))
 

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Nested dicts as flat ones, and back."""
+
+
+def flatten_dict(tree, keep_empty_nodes=False, is_leaf=None, sep=None):
+    flat = {}
+
+    def walk(part, path):
+        if isinstance(part, dict) and (part or not path) and not (is_leaf is not None and is_leaf(path, part)):
+            for name, value in part.items():
+                walk(value, path + (name,))
+        elif part != {} or keep_empty_nodes:
+            flat[path if sep is None else sep.join(path)] = part
+    walk(tree, ())
+    return flat
+
+
+def unflatten_dict(flat, sep=None):
+    tree = {}
+    for path, value in flat.items():
+        names = path if sep is None else path.split(sep)
+        at = tree
+        for name in names[:-1]:
+            at = at.setdefault(name, {})
+        at[names[-1]] = value
+    return tree
