@@ -3,6 +3,7 @@
 import functools
 import inspect
 import math
+import weakref
 
 import _meshwright as core
 import numpy as np
@@ -71,6 +72,9 @@ def _placements(shardings, form, tree, arrays, what):
             for target, array in zip(targets, arrays)]
 
 
+_programs_of = weakref.WeakKeyDictionary()  # by function and static arguments
+
+
 class Jitted:
     """A function that is traced once for each form and type of its arguments, and runs as one program."""
 
@@ -93,6 +97,12 @@ class Jitted:
         donated = [donate_argnames] if isinstance(donate_argnames, str) else donate_argnames or ()
         self._donated |= {names.index(name) for name in donated if name in names}
         self._programs = {}
+        if in_shardings is None and out_shardings is None:  # jit of a function that was jitted before finds its programs
+            options = (tuple(sorted(self._static)), tuple(sorted(self._static_names)))
+            try:
+                self._programs = _programs_of.setdefault(function, {}).setdefault(options, self._programs)
+            except TypeError:  # what cannot be told apart from others
+                pass
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
