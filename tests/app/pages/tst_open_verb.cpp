@@ -366,15 +366,28 @@ void TestOpenVerb::findings_data()
             "", ""},
         {"older name", "from jax.experimental.maps import Mesh as M\nfrom jax.sharding import PositionalSharding", "MW1570", ""},
         {"older name again", "s = PositionalSharding(jax.devices())", "", ""},
-        {"module under jit", "from flax import nnx\nclass Net(nnx.Module):\n    pass\njax.jit(lambda net: 1)(Net())",
-            "use nnx.jit", ""},
+        {"no array under jit", "class Net:\n    pass\njax.jit(lambda net: 1)(Net())", "static_argnums", ""},
+        {"lost change",
+            "from flax import nnx\nimport optax\nclass Net(nnx.Module):\n    def __init__(self):\n        self.w = "
+            "nnx.Param(jnp.ones(4))\n"
+            "net = Net()\noptimizer = nnx.Optimizer(net, optax.adam(0.1), wrt=nnx.Param)\n@jax.jit\ndef step(net, optimizer):\n"
+            "    optimizer.update(net, jax.grad(lambda n: jnp.sum(n.w.value))(net))\n    return net\nnet = step(net, optimizer)",
+            "MW1576", ""},
+        {"change that is returned",
+            "@jax.jit\ndef step(net, optimizer):\n    optimizer.update(net, jax.grad(lambda n: jnp.sum(n.w.value))(net))\n"
+            "    return net, optimizer\nnet, optimizer = step(net, optimizer)",
+            "", ""},
+        {"change under nnx.jit",
+            "@nnx.jit\ndef step(net, optimizer):\n    optimizer.update(net, nnx.grad(lambda n: jnp.sum(n.w.value))(net))\n"
+            "step(net, optimizer)",
+            "", ""},
         {"placed otherwise",
             "x = jax.device_put(jnp.ones(8), NamedSharding(mesh, P('data')))\n"
             "jax.jit(lambda x: x + 1, in_shardings=NamedSharding(mesh, P()))(x)",
             "write the sharding that the argument has", ""},
-        {"no value", "net(x)", "MW1572", ""},
+        {"no value", "nowhere(x)", "MW1572", ""},
         {"value of a cell that raised", "made = 1 / 0", "ZeroDivisionError", ""},
-        {"which raised", "made + 1", "made is made in cell 14, which raised", ""},
+        {"which raised", "made + 1", "made is made in cell 17, which raised", ""},
         {"another collective", "y = jax.device_put(jnp.ones((8, 8)), NamedSharding(mesh, P(None, 'data')))\n(y @ y.T).sum()",
             "MW1574", "Each sum is a reduce-scatter over data."},
         {"the named collective", "(y @ y.T).sum()", "", "Each sum is an all-reduce over data."},

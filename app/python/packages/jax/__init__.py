@@ -9,6 +9,8 @@ from ._src.shardings import NamedSharding, PartitionSpec
 from ._src.shardings import PartitionSpec as P
 from ._src.shardings import set_mesh
 from ._src.batching import vmap
+from . import _src
+from ._src import xla_bridge as _xla_bridge
 from ._src.machine import Device
 from ._src.transforms import (ShapeDtypeStruct, device_put, eval_shape, grad, jacfwd, jacrev, jit, jvp, linearize, make_jaxpr, pmap, reshard,
                               shard_map, value_and_grad, vjp)

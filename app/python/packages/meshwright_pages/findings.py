@@ -7,7 +7,7 @@ import importlib
 import math
 import re
 
-from jax._src import shardings
+from jax._src import arrays, shardings
 
 # Older names, and what today's JAX says.
 _RENAMED = {
@@ -75,7 +75,7 @@ class Findings:
         for mesh in shardings.used:
             if any(mesh.core == one for program in programs for one in program.meshes):
                 self._meshes.setdefault(mesh, number)
-        return found + self._other_collective(number, programs)
+        return found + self._lost_changes() + self._other_collective(number, programs)
 
     def of_page(self):
         """Findings that need the whole page, each with the number of its cell."""
@@ -185,6 +185,16 @@ class Findings:
         return []
 
     # ---- what programs do
+
+    @staticmethod
+    def _lost_changes():
+        """Arguments that a jitted function changes in place and does not return."""
+        by_function = {}
+        for function, path in arrays.lost:
+            by_function.setdefault(function, []).append(path)
+        return [_finding("MW1576", f"{function} changes {paths[0]}{f' and {len(paths) - 1} more' if len(paths) > 1 else ''} of its arguments and does "
+                         "not return it: jax.jit works on a copy, and the change is lost", "return what is changed, or use nnx.jit")
+                for function, paths in by_function.items()]
 
     def _other_collective(self, number, programs):
         """Words before a cell, or its comments, that name a collective which does not run, where another one does."""

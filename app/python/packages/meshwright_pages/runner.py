@@ -82,6 +82,7 @@ class Page:
         self._number = number + 1
         self._notes = []
         arrays.refused.clear()
+        arrays.lost.clear()
         out = _Output()
         arrays.calls.clear()
         had = {name: id(value) for name, value in self._names.items()}

@@ -2,7 +2,8 @@
 """Variables, the objects that hold them, and their values as trees."""
 import operator
 
-from jax._src.arrays import asarray
+from jax._src.arrays import Array, asarray
+from jax._src.random_ import KeyArray
 from jax._src.trees import DictKey, GetAttrKey, register_pytree_node
 
 
@@ -11,6 +12,9 @@ class VariableMetadata:
 
     def __init__(self, value, metadata):
         self.value, self.metadata = value, metadata
+
+
+eager_sharding = [False]  # whether variables are placed as they say when they are made; innermost last
 
 
 class _Valued:
@@ -28,7 +32,7 @@ class _Valued:
 
     def __getattr__(self, name):
         metadata = self.__dict__.get("_metadata")
-        if metadata is not None and name in metadata:
+        if metadata is not None and name in metadata and not (name == "sharding" and eager_sharding[-1]):
             return metadata[name]
         if metadata is not None and not name.startswith("__") and hasattr(self.value, name):
             return getattr(self.value, name)
@@ -62,13 +66,23 @@ def _forward():
 _forward()
 
 
+on_made = []  # what is done with each new variable
+
+
 class Variable(_Valued):
     """A value that a module owns. Metadata are attributes: `variable.sharding`."""
 
     def __init__(self, value, **metadata):
         if isinstance(value, VariableMetadata):
             metadata, value = {**value.metadata, **metadata}, value.value
+        if "sharding_names" in metadata:
+            metadata["sharding"] = metadata.pop("sharding_names")
         self.__dict__.update(value=value, _metadata=metadata)
+        for do in on_made:
+            do(self)
+
+    def __init_subclass__(cls):
+        _register_variable(cls)
 
     def __setattr__(self, name, value):
         if name == "value":
@@ -98,6 +112,17 @@ class Variable(_Valued):
 
     def to_state(self):
         return VariableState(type(self), self.value, **self._metadata)
+
+
+def _register_variable(cls):
+    def made(metadata, children):
+        variable = object.__new__(cls)
+        variable.__dict__.update(value=children[0], _metadata=dict(metadata))
+        return variable
+    register_pytree_node(cls, lambda node: ([node.value], tuple(node._metadata.items())), made, lambda node: [GetAttrKey("value")])
+
+
+_register_variable(Variable)
 
 
 class VariableState(_Valued):
@@ -216,6 +241,9 @@ register_pytree_node(
 class Object:
     """A Python object that may own variables, other objects, and containers of them."""
 
+    def __init_subclass__(cls):
+        _register_object(cls)
+
     def __repr__(self):
         lines = "".join(f"\n  {name}={repr(value)}".replace("\n", "\n  ") + "," for name, value in vars(self).items())
         return f"{type(self).__name__}({lines}\n)" if lines else f"{type(self).__name__}()"
@@ -223,6 +251,43 @@ class Object:
 
 def is_graph(value):
     return isinstance(value, (Object, Variable))
+
+
+class _Static:
+    """What of an object is no array: the same for objects that tracing cannot tell apart."""
+
+    def __init__(self, names, values):
+        self.names, self.values = names, values
+        self._key = (names, described(values))
+
+    def __eq__(self, other):
+        return isinstance(other, _Static) and self._key == other._key
+
+    def __hash__(self):
+        return hash(self._key)
+
+
+def _holds_arrays(value):
+    if isinstance(value, (list, tuple)):
+        return any(map(_holds_arrays, value))
+    if isinstance(value, dict):
+        return any(map(_holds_arrays, value.values()))
+    return is_graph(value) or isinstance(value, (Array, KeyArray, State, VariableState))
+
+
+def _register_object(cls):
+    """Objects are trees too, whose children are what holds arrays; jax.jit takes and gives them."""
+    def flatten(node):
+        names = tuple(name for name in sorted(vars(node)) if _holds_arrays(vars(node)[name]))
+        static = {name: value for name, value in vars(node).items() if name not in names}
+        return [vars(node)[name] for name in names], _Static(names, static)
+
+    def made(static, children):
+        node = object.__new__(cls)
+        node.__dict__.update(static.values)
+        node.__dict__.update(zip(static.names, children))
+        return node
+    register_pytree_node(cls, flatten, made, lambda node: [GetAttrKey(name) for name in flatten(node)[1].names])
 
 
 def walk(value, path=(), seen=None):

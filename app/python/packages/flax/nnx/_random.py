@@ -21,8 +21,9 @@ class RngKey(RngState):
 
 class RngStream(Object):
     def __init__(self, tag, key):
+        self.tag = tag
         self.key = RngKey(key, tag=tag)
-        self.count = RngCount(from_numpy(np.uint32(0)), tag=tag)
+        self.count = RngCount(from_numpy(np.zeros(key.shape, np.uint32)), tag=tag)
 
     def __call__(self):
         count = self.count.value
@@ -30,6 +31,14 @@ class RngStream(Object):
         known = isinstance(count, ConcreteArray)  # stays known inside of a traced function
         self.count.value = from_numpy(np.uint32(int(count) + 1)) if known else count + np.uint32(1)
         return key
+
+    def fork(self, *, split=None):
+        return RngStream(self.tag, _fork(self, split))
+
+
+def _fork(stream, split):
+    key = stream()
+    return key if split is None else jax.random.split(key, split)
 
 
 def _drawing(name):
@@ -70,6 +79,11 @@ class Rngs(Object):
 
     def __contains__(self, name):
         return name in self.__dict__
+
+    def fork(self, *, split=None):
+        """Streams of their own, or many for each, along a leading dimension. `split` may say how many by name."""
+        many = split if isinstance(split, dict) else dict.fromkeys(self.__dict__, split)
+        return Rngs(**{name: _fork(stream, many.get(name, many.get(...))) for name, stream in self.__dict__.items()})
 
 
 for _name in _DRAWS + tuple(name for name in dir(jax.nn.initializers) if name.endswith(("_normal", "_uniform")) and name not in _DRAWS):

@@ -6,7 +6,9 @@ import functools
 import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
-from ._graph import State, VariableMetadata, VariableState
+from jax._src.shardings import current_mesh
+
+from ._graph import Variable, VariableMetadata, VariableState, eager_sharding, on_made
 
 _rules = []  # of `with logical_axis_rules`, innermost last
 
@@ -46,9 +48,65 @@ def _spec(variable):
     return PartitionSpec(*(_mapped(name, rules) for name in names))
 
 
+class _Eagerly:
+    def __init__(self, before):
+        self._before = before
+
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *_):
+        eager_sharding[-1] = self._before
+
+
+def use_eager_sharding(is_used):
+    """From now on, or within `with`."""
+    before, eager_sharding[-1] = eager_sharding[-1], is_used
+    return _Eagerly(before)
+
+
+def using_eager_sharding():
+    return eager_sharding[-1]
+
+
+def place(variable):
+    """Puts a variable where its metadata say, on its own mesh or the one around."""
+    mesh = variable._metadata.get("mesh") or current_mesh()
+    if variable._metadata.get("eager_sharding", eager_sharding[-1]) and variable._metadata.get("sharding") is not None and mesh is not None:
+        variable.value = jax.lax.with_sharding_constraint(variable.value, NamedSharding(mesh, _spec(variable)))
+
+
+on_made.append(place)
+
+PARTITION_NAME = "partition_name"  # the key of transform_metadata
+
+
+def vmap(f=None, *, in_axes=0, out_axes=0, axis_size=None, axis_name=None, transform_metadata=None, **_):
+    """jax.vmap of a function of objects; the variables of its results get the dimension of examples, named as `transform_metadata` says."""
+    if f is None:
+        return functools.partial(vmap, in_axes=in_axes, out_axes=out_axes, axis_size=axis_size, axis_name=axis_name,
+                                 transform_metadata=transform_metadata)
+    name = (transform_metadata or {}).get(PARTITION_NAME)
+
+    def named(variable):
+        if isinstance(variable, Variable) and variable._metadata.get("sharding") is not None and transform_metadata is not None:
+            sharding = list(variable._metadata["sharding"])
+            sharding.insert(out_axes if isinstance(out_axes, int) else 0, name)
+            variable._metadata["sharding"] = tuple(sharding)
+            place(variable)
+        return variable
+
+    @functools.wraps(f)
+    def mapped(*args, **kwargs):
+        made = jax.vmap(f, in_axes=in_axes, out_axes=out_axes, axis_size=axis_size, axis_name=axis_name)(*args, **kwargs)
+        return jax.tree.map(named, made, is_leaf=lambda node: isinstance(node, Variable))
+    return mapped
+
+
 def _on_variables(function, tree):
-    return jax.tree.map(lambda leaf: leaf.replace(function(leaf)) if isinstance(leaf, VariableState) else None, tree,
-                        is_leaf=lambda node: isinstance(node, VariableState))
+    kinds = (VariableState, Variable)
+    return jax.tree.map(lambda leaf: leaf.replace(function(leaf)) if isinstance(leaf, kinds) else None, tree,
+                        is_leaf=lambda node: isinstance(node, kinds))
 
 
 def get_partition_spec(tree):

@@ -16,6 +16,10 @@ def _is_state(node):
     return isinstance(node, VariableState)
 
 
+def _is_variable(node):
+    return isinstance(node, Variable)
+
+
 def _wrapped(leaf):
     return OptState(leaf.value, **leaf._metadata) if _is_state(leaf) else OptState(leaf)
 
@@ -29,9 +33,10 @@ class Optimizer(Object):
     def update(self, *given, **kwargs):
         """update(grads), or in later versions update(model, grads)."""
         model, grads = given if len(given) == 2 else (self.model, given[0])
+        grads = state(grads, self.wrt) if isinstance(grads, Object) else grads
         params = state(model, self.wrt)
         shown = state(model, self.wrt)
-        before = jax.tree.map(lambda variable: VariableState(OptState, variable.value), self.opt_state)
+        before = jax.tree.map(lambda variable: VariableState(OptState, variable.value), self.opt_state, is_leaf=_is_variable)
         updates, after = self.tx.update(_bare(grads), _bare(before), _bare(params), **kwargs)
         changed = optax.apply_updates(_bare(params), updates)
         update(model, _clothed(changed, shown))
@@ -39,7 +44,7 @@ class Optimizer(Object):
         self.step.value = self.step.value + jnp.uint32(1)
 
     def _set_state(self, after):
-        variables = jax.tree.leaves(self.opt_state)
+        variables = jax.tree.leaves(self.opt_state, is_leaf=_is_variable)
         for variable, value in zip(variables, jax.tree.leaves(after)):
             variable.value = value
 

@@ -27,7 +27,7 @@ class _Pure:
         self._inner_nodes = inner
         nodes, rest = iter(inner), iter(arrays)
         args, kwargs = tree_unflatten(self._form, [next(nodes) if is_node else next(rest) for is_node in self._is_node])
-        outs, self._out_form = tree_flatten(self._function(*args, **kwargs))
+        outs, self._out_form = tree_flatten(self._function(*args, **kwargs), is_graph)
         self._outs = [out if is_graph(out) else None for out in outs]
         self._variables = [variable for _, variable in variables_of((inner, self._outs))]
         return [variable.value for variable in self._variables], [out for out in outs if not is_graph(out)]
@@ -73,7 +73,7 @@ class _Lifted:
         named = {name: kwargs[name] for name in self._names if name in kwargs}
         dynamic = tuple(arg for number, arg in enumerate(args) if number not in fixed)
         keywords = {name: value for name, value in kwargs.items() if name not in named}
-        leaves, form = tree_flatten((dynamic, keywords))
+        leaves, form = tree_flatten((dynamic, keywords), is_graph)
         nodes = [leaf for leaf in leaves if is_graph(leaf)]
         arrays = [leaf for leaf in leaves if not is_graph(leaf)]
         values = [variable.value for _, variable in variables_of(nodes)]
@@ -164,3 +164,13 @@ def grad(fun=None, *, argnums=0, has_aux=False, wrt=Param):
         value, grads = both(*args, **kwargs)
         return (grads, value[1]) if has_aux else grads
     return gradient
+
+
+def get_abstract_model(init_fn, mesh):
+    """The form of the model that `init_fn` makes, and the types and layouts of its variables on the mesh."""
+    from ._graph import split
+    from ._spmd import _spec
+    with jax.set_mesh(mesh):
+        definition, types = split(eval_shape(init_fn))
+    placed = lambda one: one.replace(jax.ShapeDtypeStruct(one.value.shape, one.value.dtype, sharding=jax.sharding.NamedSharding(mesh, _spec(one))))
+    return definition, jax.tree.map(placed, types, is_leaf=lambda node: hasattr(node, "_metadata"))

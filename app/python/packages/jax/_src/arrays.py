@@ -13,6 +13,7 @@ class Array:
     __array_priority__ = 100
     weak_type = False
     level = 0  # of the vmap whose examples it stands for
+    asked = None  # the sharding that a traced value was last constrained to
 
     engine_dtype = property(lambda self: self._type[0])  # "f32"
     shape = property(lambda self: self._type[1])
@@ -58,6 +59,7 @@ class Shard:
         return f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, data={self.data})"
 
 
+lost = []  # what traced functions changed in their arguments and did not return, since the runner last looked: (function, path)
 refused = []  # what was not computed since the runner last looked: why
 
 

@@ -8,6 +8,7 @@ import weakref
 import _meshwright as core
 import numpy as np
 
+from . import arrays as arrays_module
 from . import batching, dtypes
 from .arrays import (Array, ConcreteArray, Scope, Tracer, asarray, call, check_devices, run, type_text)
 from .shardings import (Mesh, NamedSharding, PartitionSpec, Sharding, as_placement, current_mesh, named_placement, raise_verdict, sharding_of)
@@ -55,8 +56,15 @@ def with_sharding_constraint(x, shardings):
     for leaf, target in zip(leaves, targets):
         leaf = asarray(leaf)
         placement = as_placement(target, leaf.shape, "with_sharding_constraint arguments")
+        if leaf.level and isinstance(target, (PartitionSpec, NamedSharding)):  # the dimension of examples stays whole
+            spec = PartitionSpec(None, *(target if isinstance(target, PartitionSpec) else target.spec))
+            whole = with_sharding_constraint(leaf.value, spec if isinstance(target, PartitionSpec) else NamedSharding(target.mesh, spec))
+            made.append(batching.BatchTracer(whole, leaf.level, leaf.weak_type))
+            continue
         made.append(leaf if placement is None or leaf.level else _constrained(leaf, placement) if Scope._stack
                     else ConcreteArray(leaf._handle.moved(placement, True)))
+        if isinstance(made[-1], Tracer):
+            made[-1].asked = NamedSharding(current_mesh(), target) if isinstance(target, PartitionSpec) else target
     return tree_unflatten(form, made)
 
 
@@ -130,6 +138,11 @@ class Jitted:
             outs, out_form = tree_flatten(made)
             outs = [asarray(out) for out in outs]
             function = scope.finished(outs)
+        after = tree_flatten((dynamic, keywords))[0]
+        if len(after) == len(tracers):  # jit works on copies of the containers that it is given
+            returned = set(map(id, outs))
+            arrays_module.lost.extend((_name_of(self._function), keystr(path)) for path, old, new in zip(paths, tracers, after)
+                                      if new is not old and id(new) not in returned)
         return function, scope.captures, outs, out_form, made
 
     def _inputs(self, args, kwargs):
@@ -321,7 +334,8 @@ def eval_shape(function, *args, **kwargs):
     with scope:
         args, kwargs = tree_unflatten(form, tracers)
         made = function(*args, **kwargs)
-        return tree_map(lambda x: ShapeDtypeStruct(asarray(x).shape, asarray(x).dtype, weak_type=asarray(x).weak_type), made)
+        return tree_map(lambda x: ShapeDtypeStruct(asarray(x).shape, asarray(x).dtype, sharding=asarray(x).asked,
+                                                   weak_type=asarray(x).weak_type), made)
 
 
 # ---- derivatives

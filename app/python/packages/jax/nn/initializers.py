@@ -13,6 +13,7 @@ def _fans(shape, in_axis=-2, out_axis=-1):
 
 
 def variance_scaling(scale, mode, distribution, in_axis=-2, out_axis=-1, dtype="float32"):
+    @ops.placeable
     def init(key, shape, dtype=dtype, **_):
         fan_in, fan_out = _fans(shape, in_axis, out_axis)
         fan = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}[mode]
