@@ -75,13 +75,19 @@ void readMarkdown(Page& page)
     constexpr std::array kPython = {"python", "python3", "py", "ipython", "ipython3", "{python}"};
     const bool isMyst = page.text.find("```{code-cell}") != std::string::npos;
     const std::vector<std::string> lines = linesOf(page.text);
-    for (std::size_t i = 0; i < lines.size(); ++i) {
+    std::size_t start = 0; // behind the block of metadata
+    if (!lines.empty() && lines.front() == "---") {
+        const auto end = std::find(lines.begin() + 1, lines.end(), "---");
+        start = end == lines.end() ? 0 : static_cast<std::size_t>(end - lines.begin()) + 1;
+    }
+    for (std::size_t i = start; i < lines.size(); ++i) {
         const std::size_t indent = indentOf(lines[i]);
         const std::string_view opening = std::string_view(lines[i]).substr(indent);
         const char mark = opening.empty() ? ' ' : opening.front();
         const std::size_t length = std::min(opening.find_first_not_of(mark), opening.size());
         if ((mark != '`' && mark != '~') || length < 3) {
-            page.after += lines[i] + "\n";
+            if (lines[i] != "+++") // where MyST ends a cell of words
+                page.after += lines[i] + "\n";
             continue;
         }
         const std::string language = languageOf(opening.substr(length));

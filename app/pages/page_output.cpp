@@ -265,10 +265,10 @@ std::string pageHtml(const PageReport& report)
         html += "<p>Cells to look at:" + wrong + "</p>\n";
     for (std::size_t i = 0; i < report.run.cells.size(); ++i) {
         const CellResult& cell = report.run.cells[i];
+        html += htmlBlock("text", report.page.cells[i].before);
         html += fmt::format(
             "<h2 id=\"cell-{0}\">Cell {0} <span class=\"status\">{1}</span></h2>\n", i + 1, htmlEscaped(statusText(cell)));
-        html += htmlBlock("text", report.page.cells[i].before) + htmlBlock("source", report.page.cells[i].source)
-            + htmlBlock("output", cell.output);
+        html += htmlBlock("source", report.page.cells[i].source) + htmlBlock("output", cell.output);
         html += htmlBlock("wrong", findingsText(cell)) + htmlBlock("notes", join(cell.notes, "\n"));
         if (!cell.values.empty())
             html += htmlBlock("values", valuesTable(cell).text());

@@ -19,6 +19,8 @@ class TestPage : public QObject {
 private Q_SLOTS:
     void cells_data();
     void cells();
+    void words_data();
+    void words();
     void wrong_data();
     void wrong();
     void machine_data();
@@ -89,6 +91,39 @@ void TestPage::cells()
     }
     QCOMPARE(foundSources, sources);
     QCOMPARE(foundPrinted, printed);
+}
+
+/// The page's words before each cell, and after the last.
+void TestPage::words_data()
+{
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<QString>("text");
+    QTest::addColumn<QStringList>("words");
+    QTest::newRow("Markdown")
+        << "a.md"
+        << "---\nkernel: python\n---\nFirst.\n```python\nx = 1\n```\n+++\nSecond.\n```python\ny = 2\n```\nLast.\n"
+        << QStringList{"First.", "Second.", "Last."};
+    QTest::newRow("notebook") << "a.ipynb"
+                              << R"({"cells": [{"cell_type": "markdown", "source": ["First.\n", "More."]},
+        {"cell_type": "code", "source": "x = 1"}, {"cell_type": "code", "source": "y = 2"}, {"cell_type": "markdown", "source": "Last."}]})"
+                              << QStringList{"First.\nMore.", "", "Last."};
+    QTest::newRow("script") << "a.py"
+                            << "# %% [markdown]\n# First.\n# %%\nx = 1\n# %% [markdown]\n# # Last.\n"
+                            << QStringList{"First.", "Last."};
+}
+
+void TestPage::words()
+{
+    QFETCH(QString, name);
+    QFETCH(QString, text);
+    QFETCH(QStringList, words);
+    const auto page = readPage(text.toStdString(), name.toStdString());
+    QVERIFY2(page, qPrintable(tests::described(page)));
+    QStringList found;
+    for (const Cell& cell : page->cells)
+        found << tests::text(cell.before).trimmed();
+    found << tests::text(page->after).trimmed();
+    QCOMPARE(found, words);
 }
 
 void TestPage::wrong_data()
