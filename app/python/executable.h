@@ -50,6 +50,8 @@ public:
     const std::string& name() const { return m_function.function.name; }
     const std::vector<CollectiveCall>& collectives() const { return m_collectives; }
     const std::vector<PlacementPointer>& resultPlacements() const { return m_resultPlacements; }
+    /// Axes, with their sizes, along which all devices compute the same products although an argument is split over them: it is gathered first.
+    const std::vector<std::pair<std::string, std::int64_t>>& repeatedAxes() const { return m_repeatedAxes; }
     std::string text() const; ///< the propagated program
 
 private:
@@ -66,6 +68,7 @@ private:
     std::vector<TensorType> m_resultTypes; ///< whole
     std::vector<std::vector<std::size_t>> m_positions; ///< by mesh: its position of the device at each position of the first
     std::vector<CollectiveCall> m_collectives;
+    std::vector<std::pair<std::string, std::int64_t>> m_repeatedAxes;
     bool m_isCommitted = false;
     bool m_dependsOnDevice = true;
     double m_flops = 0.0;

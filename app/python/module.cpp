@@ -364,6 +364,7 @@ void definePrograms(py::module_& module)
         .def_property_readonly("name", &Executable::name)
         .def_property_readonly("flops", &Executable::flops)
         .def_property_readonly("collectives", &collectivesOfCall)
+        .def_property_readonly("repeated_axes", &Executable::repeatedAxes)
         .def_property_readonly("meshes", // of the results
             [](const Executable& executable) {
                 std::vector<Mesh> meshes;

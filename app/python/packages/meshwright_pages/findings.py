@@ -75,7 +75,7 @@ class Findings:
         for mesh in shardings.used:
             if any(mesh.core == one for program in programs for one in program.meshes):
                 self._meshes.setdefault(mesh, number)
-        return found + self._lost_changes() + self._other_collective(number, programs)
+        return found + self._lost_changes() + self._repeated_products(programs) + self._other_collective(number, programs)
 
     def of_page(self):
         """Findings that need the whole page, each with the number of its cell."""
@@ -185,6 +185,13 @@ class Findings:
         return []
 
     # ---- what programs do
+
+    @staticmethod
+    def _repeated_products(programs):
+        """Axes over which arguments are split and no product is."""
+        rows = sorted({(program.name, axis, size) for program in programs for axis, size in program.repeated_axes})
+        return [_finding("MW1577", f"all {size} devices along {axis} compute the same products of {name}: what is split over {axis} is gathered first",
+                         f"split the batch over {axis} too") for name, axis, size in rows]
 
     @staticmethod
     def _lost_changes():

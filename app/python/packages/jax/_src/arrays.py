@@ -184,7 +184,7 @@ class ConcreteArray(Array):
             return f"Array({type_text(self)}, not computed: {error})"
         end = f"dtype={name}{', weak_type=True' if self.weak_type else ''})"
         if not self.shape:
-            return f"Array({values.item() if values.dtype.kind in 'biu' else values}, {end}"
+            return f"Array({values.item() if values.dtype.kind in 'biu' else str(values)}, {end}"
         text = np.array2string(values, prefix="Array(", separator=", ", suffix=",")
         if self.size == 0:
             return f"Array([], shape={self.shape}, {end}"
