@@ -172,6 +172,7 @@ Result<std::shared_ptr<Executable>> Executable::compile(
     for (const ValueId result : function.results())
         made->m_resultTypes.push_back(function[result].type);
 
+    const bool isManual = hasManualComputation(function); // it says itself what devices do
     Program program;
     program.meshes = std::move(traced.meshes);
     program.functions.push_back(std::move(function));
@@ -185,7 +186,8 @@ Result<std::shared_ptr<Executable>> Executable::compile(
     made->findPlacements();
     made->m_dependsOnDevice = dependsOnDevice(made->m_function);
     made->m_flops = flopsOf(made->m_function.function) * static_cast<double>(made->m_meshes.front().mesh.deviceCount());
-    made->m_repeatedAxes = repeatedAxesOf(made->m_function.function, made->m_meshes);
+    if (!isManual)
+        made->m_repeatedAxes = repeatedAxesOf(made->m_function.function, made->m_meshes);
     for (const CollectiveUse& use : collectivesOf(made->m_function, made->m_meshes.front().mesh))
         made->m_collectives.push_back(
             {opName(use.kind), use.axes, use.cause.value, use.cause.reason, use.count, use.payloadBytes});

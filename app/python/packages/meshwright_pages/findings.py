@@ -156,7 +156,8 @@ class Findings:
     # ---- keys
 
     def _same_key(self, tree):
-        """Draws in one list of statements with one key that is not renewed between them."""
+        """Draws in one list of statements with one key that is not renewed between them, where both results are kept: pages that show what a
+        key does print them."""
         found = []
         for node in ast.walk(tree):
             for body in (getattr(node, field, None) for field in ("body", "orelse")):
@@ -167,7 +168,7 @@ class Findings:
     def _same_key_in(self, body):
         used = {}
         for statement in body:
-            if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)):
+            if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Return)):
                 for call in (node for node in ast.walk(statement) if isinstance(node, ast.Call)):
                     name = self._dotted(call.func)
                     if not (name.startswith("jax.random.") and name.split(".")[-1] in _DRAWS and call.args):
