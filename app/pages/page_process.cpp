@@ -320,8 +320,7 @@ const char* statusName(CellStatus status)
     return kNames[static_cast<std::size_t>(status)];
 }
 
-Result<PageRun> runPage(const Page& page, const PageMachine& machine, const PageChoices& choices, const std::stop_token& stop,
-    const std::function<void(std::size_t cell)>& onCell)
+Result<PageRun> runPage(const Page& page, const PageMachine& machine, const PageChoices& choices, const std::stop_token& stop)
 {
     const auto installed = installation();
     if (!installed)
@@ -371,8 +370,6 @@ Result<PageRun> runPage(const Page& page, const PageMachine& machine, const Page
                     textOf(answer["problem"], "message"), textOf(answer["problem"], "fix")};
             if (answer.is_object() && answer.contains("status") && done < asked.size()) {
                 run.cells[asked[done]] = resultOf(answer, page.cells[asked[done]], texts);
-                if (onCell)
-                    onCell(asked[done]);
                 ++done;
             }
             for (const Json& row : answer.is_object() ? answer.value("page", Json::array()) : Json::array()) {

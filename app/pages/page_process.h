@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -100,11 +99,10 @@ struct PageChoices {
     bool keepsPrograms = false; ///< cells come with the programs that they ran
 };
 
-/// Runs cells of a page in a process that may touch nothing else (app/python/confine.h). `onCell` is told when a cell is done.
+/// Runs cells of a page in a process that may touch nothing else (app/python/confine.h).
 ///
 /// What a cell raises is its result. Problems: MW1562 the kernel cannot confine it; MW1565 this build has no module for pages, or Python
 /// does not start. In `stopped`: MW1507 `stop` was asked for; MW1566 the time is over; MW1567 the process ended by itself.
-Result<PageRun> runPage(const Page& page, const PageMachine& machine, const PageChoices& choices, const std::stop_token& stop,
-    const std::function<void(std::size_t cell)>& onCell = {});
+Result<PageRun> runPage(const Page& page, const PageMachine& machine, const PageChoices& choices, const std::stop_token& stop);
 
 } // namespace meshwright::pages

@@ -4,8 +4,6 @@ import warnings
 
 from ._src.machine import machine as _machine
 
-shown = []  # what was drawn since the runner last looked: (type, sharding)
-
 
 def visualize_array_sharding(array, **options):
     visualize_sharding(array.shape, array.sharding, **options)
@@ -13,7 +11,6 @@ def visualize_array_sharding(array, **options):
 
 def visualize_sharding(shape, sharding, *, scale=1.0, **_):
     placement = sharding.placement(tuple(shape))
-    shown.append((tuple(shape), placement))
     __import__("builtins").print(placement.draw(list(shape), _machine.label, float(scale)), end="")
 
 
