@@ -94,7 +94,8 @@ struct PageChoices {
     std::filesystem::path folder = {};
     bool isConfined = true;
     double seconds = 600.0; ///< the process is ended after these
-    std::int64_t memoryBytes = 0; ///< the process gets no more; 0: three quarters of the computer's
+    std::int64_t memoryBytes
+        = 0; ///< the process gets no more, and no file of it gets larger; 0: three quarters of the computer's
     double mostFlops = 1e12; ///< a value that takes more is not computed
     bool keepsPrograms = false; ///< cells come with the programs that they ran
 };

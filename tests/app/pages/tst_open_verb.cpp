@@ -231,6 +231,7 @@ void TestOpenVerb::refused_data()
         {"socket", "import socket\nsocket.socket()", "Operation not permitted"},
         {"signal to its parent", "import os\nos.kill(os.getppid(), 9)", "Operation not permitted"},
         {"more memory", "import resource\nresource.setrlimit(resource.RLIMIT_AS, (1 << 50, 1 << 50))", "raised"},
+        {"file of a PB", "open('big', 'wb').truncate(1 << 50)", "File too large"},
         {"endless output", "for _ in range(100000): print('x' * 100)", "[cut]"},
         {"confined again without descriptors",
             "import os, _meshwright\ntaken = []\ntry:\n    while True: taken.append(os.dup(0))\nexcept OSError: pass\n"

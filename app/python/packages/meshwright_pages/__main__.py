@@ -28,6 +28,7 @@ def main():
     os.chdir(job["folder"])
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (job["memory"], job["memory"]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (job["memory"], job["memory"]))
     if job["confine"]:
         try:
             core.confine(job["readable"], job["writable"])

@@ -4,7 +4,7 @@ from jax.nn import (elu, gelu, glu, leaky_relu, log_softmax, one_hot, relu, sigm
 from jax.nn import initializers
 
 from ._graph import (GraphDef, Object, State, Variable, VariableState, clone, graphdef, iter_graph, merge, pop, split, state, update)
-from ._layers import (Dropout, Embed, LayerNorm, Linear, Module, RMSNorm, Sequential)
+from ._layers import (BatchNorm, Dropout, Embed, LayerNorm, Linear, Module, RMSNorm, Sequential)
 from ._random import RngCount, RngKey, RngState, RngStream, Rngs
 from ._spmd import (PARTITION_NAME, get_named_sharding, get_partition_spec, logical_axis_rules, use_eager_sharding, using_eager_sharding, vmap,
                     with_metadata, with_partitioning, with_sharding_constraint)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jax.nn import initializers
 
 from ._graph import Object, walk
-from ._variables import Param
+from ._variables import BatchStat, Param
 
 
 class Module(Object):
@@ -72,6 +72,29 @@ class LayerNorm(Module):
 
     def __call__(self, x):
         y = (x - jnp.mean(x, -1, keepdims=True)) * jax.lax.rsqrt(jnp.var(x, -1, keepdims=True) + self.epsilon)
+        y = y if self.scale is None else y * self.scale.value
+        return y if self.bias is None else y + self.bias.value
+
+
+class BatchNorm(Module):
+    """Subtracts the mean of a batch and divides by its deviation, feature by feature; running means stand for them where nothing is trained."""
+
+    def __init__(self, num_features, *, use_running_average=False, momentum=0.99, epsilon=1e-5, use_bias=True, use_scale=True,
+                 param_dtype=jnp.float32, bias_init=initializers.zeros, scale_init=initializers.ones, rngs):
+        self.mean, self.var = BatchStat(jnp.zeros(num_features)), BatchStat(jnp.ones(num_features))
+        self.scale = Param(scale_init(rngs.params(), (num_features,), param_dtype)) if use_scale else None
+        self.bias = Param(bias_init(rngs.params(), (num_features,), param_dtype)) if use_bias else None
+        self.use_running_average, self.momentum, self.epsilon = use_running_average, momentum, epsilon
+
+    def __call__(self, x, use_running_average=None):
+        if self.use_running_average if use_running_average is None else use_running_average:
+            mean, var = self.mean.value, self.var.value
+        else:
+            axes = tuple(range(x.ndim - 1))
+            mean, var = jnp.mean(x, axes), jnp.var(x, axes)
+            for running, now in ((self.mean, mean), (self.var, var)):
+                running.value = self.momentum * running.value + (1 - self.momentum) * now
+        y = (x - mean) * jax.lax.rsqrt(var + self.epsilon)
         y = y if self.scale is None else y * self.scale.value
         return y if self.bias is None else y + self.bias.value
 
