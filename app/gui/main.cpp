@@ -2,8 +2,8 @@
 #include "core/support/file.h"
 #include "core/support/version.h"
 #include "ui/report/report_files.h"
+#include "ui/widgets/view.h"
 #include "ui/window/main_window.h"
-#include "ui/window/view_dock.h"
 #include "ui/window/workbench.h"
 
 #include <fmt/format.h>
@@ -83,7 +83,7 @@ Options optionsOf(const QApplication& application)
         {{"theme", "system, light or dark.", "theme"}, {"print", "Prints a report to a PDF and exits.", "report.html"},
             {{"o", "output"}, "The file that --print writes.", "report.pdf"},
             {"picture", "Opens the file, saves a picture of the window and exits.", "window.png"},
-            {"view", "The view that --picture shows: layout, mesh, collectives, memory, report, timeline, training.", "view"},
+            {"view", "What --picture shows: a perspective (design, time, memory, train, report) or a view (mesh).", "view"},
             {"size", "The window's size for --picture, such as 1024x700.", "size"},
             {"benchmark-timeline", "Draws a timeline of this many slices and prints the time per frame.", "slices"},
             {"benchmark-edit", "Makes 200 edits and prints how long they take to reach every view."}});
@@ -138,8 +138,9 @@ int savePicture(QWidget& window, const QString& path)
 void savePictureWhenShown(ui::MainWindow& window, const Options& options)
 {
     QObject::connect(&window.workbench(), &ui::Workbench::shown, &window, [&window, options] {
-        if (ui::ViewDock* dock = window.workbench().findDock(options.view))
-            dock->raise();
+        window.workbench().showPerspective(options.view);
+        if (const ui::View* view = window.workbench().findView(options.view))
+            window.workbench().showView(view);
         QTimer::singleShot(400, &window, [&window, options] { QApplication::exit(savePicture(window, options.picture)); });
     });
 }

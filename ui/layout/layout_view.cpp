@@ -22,6 +22,7 @@ namespace meshwright::ui {
 namespace {
 
 constexpr double kSmallestCell = 7.0; ///< pixels of the side of cells that are drawn one by one
+constexpr int kLeastList = 240; ///< pixels: names and specs can be read
 constexpr double kLargestAspect = 2.0; ///< of a picture that is to fill its room
 constexpr std::size_t kMostBands = 8;
 const QSizeF kExportSize(960.0, 640.0);
@@ -184,7 +185,7 @@ QWidget* LayoutView::makeList()
     layout->setSpacing(6);
     layout->addWidget(m_filter);
     layout->addWidget(m_list, 1);
-    side->setMinimumWidth(180);
+    side->setMinimumWidth(kLeastList);
     return side;
 }
 
@@ -426,9 +427,15 @@ DisplayList LayoutView::drawn(QSizeF size, bool heading) const
     return drawLayoutInto(m_layout, drawing(size, heading), std::max(1.0, size.width()), std::max(1.0, size.height()));
 }
 
+void LayoutView::showEvent(QShowEvent* event)
+{
+    View::showEvent(event);
+    redraw();
+}
+
 void LayoutView::redraw()
 {
-    if (shown() != nullptr)
+    if (shown() != nullptr && isVisible())
         m_area->setPicture(drawn(m_area->wantedSize(), false));
 }
 

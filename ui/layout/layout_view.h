@@ -36,6 +36,9 @@ public:
 Q_SIGNALS:
     void specRequested(const QString& path); ///< the user wants to see the spec at this path of the study
 
+protected:
+    void showEvent(QShowEvent* event) override;
+
 private:
     QWidget* makeList();
     QWidget* makePicture();

@@ -154,8 +154,18 @@ MeshView::MeshView(Selection& selection, QWidget* parent)
     connect(m_picture, &PictureView::hovered, this,
         [this](const QString& id) { attend(id.startsWith(kAxis) ? id.mid(kAxis.size()) : QString()); });
     connect(m_picture, &PictureView::clicked, this, &MeshView::onClicked);
-    connect(&m_selection, &Selection::hoveredAxisChanged, this, &MeshView::redraw);
-    connect(&m_selection, &Selection::devicesChanged, this, &MeshView::redraw);
+    const auto redrawIfSeen = [this] {
+        if (isVisible())
+            redraw();
+    };
+    connect(&m_selection, &Selection::hoveredAxisChanged, this, redrawIfSeen);
+    connect(&m_selection, &Selection::devicesChanged, this, redrawIfSeen);
+}
+
+void MeshView::showEvent(QShowEvent* event)
+{
+    View::showEvent(event);
+    redraw();
 }
 
 void MeshView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)

@@ -25,10 +25,8 @@ QColor mixed(const QColor& a, const QColor& b, double share)
 QString styleSheetOf(Theme theme)
 {
     return QStringLiteral("QToolTip { color: %1; background: %2; border: 1px solid %3; padding: 4px; }"
-                          "QDockWidget::title { padding: 6px 8px; background: %2; }"
                           "QToolBar { border: 0; spacing: 4px; padding: 4px; }"
-                          "QMainWindow::separator { width: 5px; height: 5px; }"
-                          "QMainWindow::separator:hover { background: %4; }")
+                          "QSplitter::handle:hover { background: %4; }")
         .arg(qtColour(ColourRole::Text, theme).name(), qtColour(ColourRole::Surface, theme).name(),
             qtColour(ColourRole::Grid, theme).name(), qtColour(ColourRole::Accent, theme).name());
 }

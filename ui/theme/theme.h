@@ -25,7 +25,7 @@ QPalette paletteOf(Theme theme);
 /// The theme of a palette, by how bright its windows are. Views ask their own `palette()`, and repaint in `changeEvent` when it changes.
 Theme themeOf(const QPalette& palette);
 
-/// Sets the Fusion style, the palette and a style sheet with the spacing of tool bars, docks and tool tips. May be called at any time.
+/// Sets the Fusion style, the palette and a style sheet with the spacing of tool bars and tool tips. May be called at any time.
 void applyTheme(QApplication& application, ThemeChoice choice);
 
 /// Digits of equal width, for figures that change in place or stand under each other.

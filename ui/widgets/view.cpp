@@ -5,6 +5,25 @@
 
 namespace meshwright::ui {
 
+void View::present(std::shared_ptr<const sim::Analysis> analysis)
+{
+    m_waiting = std::move(analysis);
+    if (isVisible())
+        bringUpToDate();
+}
+
+void View::bringUpToDate()
+{
+    if (auto analysis = std::exchange(m_waiting, nullptr))
+        setAnalysis(std::move(analysis));
+}
+
+void View::showEvent(QShowEvent* event)
+{
+    bringUpToDate();
+    QWidget::showEvent(event);
+}
+
 QString shellQuoted(const QString& word)
 {
     return QString::fromStdString(meshwright::shellQuoted(word.toStdString()));

@@ -30,9 +30,20 @@ public:
     /// The command line that gives what is on screen: `meshwright simulate wide_mlp.yaml --set mesh.data=8`.
     virtual QString command() const = 0;
 
+    /// Shows an analysis (never null) once the view can be seen: at once, or when it is shown the next time. A hidden view costs nothing.
+    void present(std::shared_ptr<const sim::Analysis> analysis);
+
+    /// Shows the analysis that was presented last, hidden or not.
+    void bringUpToDate();
+
 protected:
+    void showEvent(QShowEvent* event) override;
+
     Theme theme() const { return themeOf(palette()); }
     QColor colour(ColourRole role) const { return qtColour(role, theme()); }
+
+private:
+    std::shared_ptr<const sim::Analysis> m_waiting; ///< presented and not yet shown; null: none
 };
 
 /// The study's file and settings as arguments of the command line, quoted for a POSIX shell: `wide_mlp.yaml --set mesh.data=8`.

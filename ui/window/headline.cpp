@@ -5,10 +5,12 @@
 #include "sim/compare/step_change.h"
 #include "sim/report/results.h"
 #include "ui/theme/theme.h"
+#include "ui/widgets/elided_label.h"
 
 #include <QBoxLayout>
 #include <QEvent>
 #include <QLabel>
+#include <QPainter>
 
 namespace meshwright::ui {
 
@@ -29,6 +31,8 @@ QString percent(double share)
     return QStringLiteral("%1 %").arg(100.0 * share, 0, 'f', 0);
 }
 
+constexpr int kHeight = 44;
+
 /// A label whose text has the colour of a role, in either theme.
 void colourText(QLabel* label, ColourRole role)
 {
@@ -41,92 +45,95 @@ void colourText(QLabel* label, ColourRole role)
 
 Headline::Headline(QWidget* parent)
     : QWidget(parent)
-    , m_change(new QLabel(this))
+    , m_change(new ElidedLabel(this))
+    , m_bound(new ElidedLabel(this))
     , m_proof(new QLabel(this))
     , m_problems(new QLabel(this))
 {
-    auto* figures = new QHBoxLayout;
-    figures->setSpacing(28);
-    auto* all = new QVBoxLayout(this);
-    all->setContentsMargins(14, 8, 14, 8);
-    all->setSpacing(6);
-    all->addLayout(figures);
-    auto* sentences = new QHBoxLayout;
-    sentences->setSpacing(14);
-    sentences->addWidget(m_change, 1);
-    sentences->addWidget(m_proof);
-    sentences->addWidget(m_problems);
-    all->addLayout(sentences);
+    auto* row = new QHBoxLayout(this);
+    row->setContentsMargins(12, 0, 12, 0);
+    row->setSpacing(20);
+    m_step = addFigure(*row, tr("Predicted step"));
+    m_compute = addFigure(*row, tr("Computing"));
+    m_waiting = addFigure(*row, tr("Waiting for collectives"));
+    m_memory = addFigure(*row, tr("Memory of a device"));
+    const auto addColumn = [&](QWidget* upper, QWidget* lower, int stretch) {
+        auto* column = new QVBoxLayout;
+        column->setSpacing(1);
+        column->addStretch();
+        column->addWidget(upper);
+        column->addWidget(lower);
+        column->addStretch();
+        row->addLayout(column, stretch);
+    };
+    addColumn(m_change, m_bound, 1);
+    addColumn(m_proof, m_problems, 0);
 
-    m_step = addFigure(tr("Predicted step"));
-    m_compute = addFigure(tr("Computing"));
-    m_waiting = addFigure(tr("Waiting for collectives"));
-    m_memory = addFigure(tr("Memory of a device"));
-    figures->addStretch();
-
-    m_change->setTextFormat(Qt::PlainText);
     m_change->setAccessibleName(tr("Why the step time changed"));
-    m_change->setMinimumWidth(1);
-    m_change->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+    m_bound->setAccessibleName(tr("What bounds the step"));
+    m_bound->setForegroundRole(QPalette::PlaceholderText);
     m_proof->setTextFormat(Qt::PlainText);
     m_proof->setAccessibleName(tr("Whether the device program is proved"));
     m_problems->setTextFormat(Qt::RichText);
     m_problems->setAccessibleName(tr("Problems of the study"));
     connect(m_problems, &QLabel::linkActivated, this, &Headline::problemsRequested);
+    setFixedHeight(std::max(kHeight, m_step.value->sizeHint().height() + m_step.note->sizeHint().height() + 9));
     forget();
 }
 
-Headline::Figure Headline::addFigure(const QString& caption)
+Headline::Figure Headline::addFigure(QHBoxLayout& row, const QString& name)
 {
     Figure figure{new QLabel(QStringLiteral("–"), this), new QLabel(this)};
-    auto* head = new QLabel(caption, this);
-    head->setForegroundRole(QPalette::PlaceholderText);
     figure.note->setForegroundRole(QPalette::PlaceholderText);
     QFont large = tabularFont(font());
-    large.setPointSizeF(font().pointSizeF() * 1.5);
+    large.setPointSizeF(font().pointSizeF() * 1.2);
     large.setBold(true);
     figure.value->setFont(large);
-    figure.value->setAccessibleName(caption);
+    figure.value->setAccessibleName(name);
+    QFont small = font();
+    small.setPointSizeF(font().pointSizeF() * 0.92);
+    figure.note->setFont(small);
+    for (QLabel* label : {figure.value, figure.note})
+        label->setTextFormat(Qt::PlainText);
     auto* column = new QVBoxLayout;
-    column->setSpacing(1);
-    column->addWidget(head);
+    column->setSpacing(0);
+    column->addStretch();
     column->addWidget(figure.value);
     column->addWidget(figure.note);
-    static_cast<QHBoxLayout*>(layout()->itemAt(0)->layout())->addLayout(column);
+    column->addStretch();
+    row.addLayout(column);
     return figure;
 }
 
 void Headline::forget()
 {
     m_last.reset();
-    setChange(tr("Change the mesh or a spec: this line shows the effect on the step."));
+    m_effect = tr("Change the mesh or a spec: this line shows the effect on the step.");
+    m_hasSimulation = false;
+    for (const auto& [figure, name] : {std::pair{m_step, tr("predicted step")}, std::pair{m_compute, tr("computing")},
+             std::pair{m_waiting, tr("waiting")}, std::pair{m_memory, tr("of a device")}}) {
+        figure.value->setText(QStringLiteral("–"));
+        figure.note->setText(name);
+    }
+    m_change->setWhole(m_effect);
+    m_bound->setWhole({});
+    m_proof->hide();
+    m_problems->hide();
+    enableFigures();
 }
 
 QString Headline::changeText() const
 {
-    return m_sentence;
+    return m_change->whole();
 }
 
 void Headline::setAnalysis(const std::shared_ptr<const sim::Analysis>& analysis)
 {
-    const auto errors = std::count_if(analysis->problems.begin(), analysis->problems.end(),
-        [](const Problem& problem) { return problem.severity == Severity::Error; });
-    const auto others = static_cast<std::ptrdiff_t>(analysis->problems.size()) - errors;
-    const auto counted
-        = [](std::ptrdiff_t count, const QString& one, const QString& many) { return count == 1 ? one : many.arg(count); };
-    QStringList found;
-    if (errors > 0)
-        found << counted(errors, tr("1 error"), tr("%1 errors"));
-    if (others > 0)
-        found << counted(others, tr("1 warning"), tr("%1 warnings"));
-    m_problems->setText(
-        found.isEmpty() ? QString() : QStringLiteral("<a href=\"problems\">%1</a>").arg(found.join(QStringLiteral(", "))));
-
+    m_isStale = false;
+    m_hasSimulation = analysis->simulated != nullptr;
+    showProblems(analysis->problems);
     showProof(*analysis);
-    for (const Figure& figure : {m_step, m_compute, m_waiting, m_memory}) {
-        figure.value->setEnabled(analysis->simulated != nullptr);
-        figure.note->setEnabled(analysis->simulated != nullptr);
-    }
+    enableFigures();
     if (analysis->simulated) {
         showSimulation(analysis->simulated->simulation);
         showChange(*analysis);
@@ -135,10 +142,42 @@ void Headline::setAnalysis(const std::shared_ptr<const sim::Analysis>& analysis)
     }
     const auto why = std::find_if(analysis->problems.begin(), analysis->problems.end(),
         [](const Problem& problem) { return problem.severity == Severity::Error; });
-    if (why != analysis->problems.end())
-        setChange(QString::fromStdString(why->message));
-    else
-        setChange(tr("No hardware is chosen, so no times are predicted."));
+    m_change->setWhole(why != analysis->problems.end() ? QString::fromStdString(why->message)
+                                                       : tr("No hardware is chosen, so no times are predicted."));
+    m_bound->setWhole(
+        why != analysis->problems.end() && m_last ? tr("The figures are those of the last state without errors.") : QString());
+}
+
+void Headline::showProblems(const Problems& problems)
+{
+    const auto errors = std::count_if(
+        problems.begin(), problems.end(), [](const Problem& problem) { return problem.severity == Severity::Error; });
+    const auto others = static_cast<std::ptrdiff_t>(problems.size()) - errors;
+    const auto counted
+        = [](std::ptrdiff_t count, const QString& one, const QString& many) { return count == 1 ? one : many.arg(count); };
+    QStringList found;
+    if (errors > 0)
+        found << counted(errors, tr("1 error"), tr("%1 errors"));
+    if (others > 0)
+        found << counted(others, tr("1 warning"), tr("%1 warnings"));
+    m_problems->setVisible(!found.isEmpty());
+    m_problems->setText(
+        found.isEmpty() ? QString() : QStringLiteral("<a href=\"problems\">%1</a>").arg(found.join(QStringLiteral(", "))));
+}
+
+void Headline::setStale(bool isStale)
+{
+    m_isStale = isStale;
+    enableFigures();
+    update();
+}
+
+void Headline::enableFigures()
+{
+    for (const Figure& figure : {m_step, m_compute, m_waiting, m_memory}) {
+        figure.value->setEnabled(m_hasSimulation && !m_isStale);
+        figure.note->setEnabled(m_hasSimulation && !m_isStale);
+    }
 }
 
 void Headline::changeEvent(QEvent* event)
@@ -150,44 +189,32 @@ void Headline::changeEvent(QEvent* event)
     }
 }
 
-void Headline::resizeEvent(QResizeEvent* event)
+void Headline::paintEvent(QPaintEvent*)
 {
-    QWidget::resizeEvent(event);
-    fitChange();
-}
-
-void Headline::setChange(const QString& sentence)
-{
-    m_sentence = sentence;
-    m_change->setToolTip(sentence);
-    m_change->setAccessibleDescription(sentence);
-    fitChange();
-}
-
-void Headline::fitChange()
-{
-    layout()->activate();
-    m_change->setText(m_change->fontMetrics().elidedText(m_sentence, Qt::ElideRight, std::max(1, m_change->width())));
+    QPainter painter(this);
+    const Theme theme = themeOf(palette());
+    painter.fillRect(0, height() - 1, width(), 1, qtColour(ColourRole::Grid, theme));
+    if (m_isStale)
+        painter.fillRect(0, height() - 2, width(), 2, qtColour(ColourRole::Accent, theme));
 }
 
 void Headline::showSimulation(const sim::Simulation& simulation)
 {
     const std::int64_t usable = simulation.capacityBytes - simulation.reserveBytes;
     m_step.value->setText(seconds(simulation.stepSeconds));
-    m_step.note->setText(
-        tr("bound by %1").arg(QString::fromStdString(simulation.boundBy).replace(QLatin1Char('_'), QLatin1Char('-'))));
     m_compute.value->setText(seconds(simulation.computeSeconds));
-    m_compute.note->setText(
-        tr("%1 of the step, MFU %2").arg(percent(simulation.computeSeconds / simulation.stepSeconds), percent(simulation.mfu)));
+    m_compute.note->setText(tr("computing, %1").arg(percent(simulation.computeSeconds / simulation.stepSeconds)));
     m_waiting.value->setText(seconds(simulation.exposedSeconds));
-    const QString waits = percent(simulation.exposedSeconds / simulation.stepSeconds);
-    m_waiting.note->setText(simulation.bubbleSeconds > 0.0
-            ? tr("%1 of the step; bubble %2").arg(waits, seconds(simulation.bubbleSeconds))
-            : tr("%1 of the step; %2 in all").arg(waits, seconds(simulation.collectiveSeconds)));
+    m_waiting.note->setText(tr("waiting, %1").arg(percent(simulation.exposedSeconds / simulation.stepSeconds)));
     m_memory.value->setText(bytes(simulation.peakBytes));
-    m_memory.note->setText(
-        simulation.fits ? tr("fits: %1 usable").arg(bytes(usable)) : tr("does not fit: only %1 usable").arg(bytes(usable)));
+    m_memory.note->setText((simulation.fits ? tr("of %1: fits") : tr("of %1: too much")).arg(bytes(usable)));
     colourText(m_memory.note, simulation.fits ? ColourRole::MutedText : ColourRole::Error);
+    QStringList bound
+        = {tr("bound by %1").arg(QString::fromStdString(simulation.boundBy).replace(QLatin1Char('_'), QLatin1Char('-'))),
+            tr("MFU %1").arg(percent(simulation.mfu))};
+    if (simulation.bubbleSeconds > 0.0)
+        bound << tr("bubble %1").arg(seconds(simulation.bubbleSeconds));
+    m_bound->setWhole(bound.join(QStringLiteral("  ·  ")));
 }
 
 void Headline::showProof(const sim::Analysis& analysis)
@@ -202,11 +229,13 @@ void Headline::showProof(const sim::Analysis& analysis)
     colourText(m_proof, analysis.proof->isProved() ? ColourRole::MutedText : ColourRole::Warning);
 }
 
+/// An error leaves with its cause: a study that is as it was before has the sentence that it had.
 void Headline::showChange(const sim::Analysis& analysis)
 {
     if (m_last && m_last->source != analysis.source)
-        setChange(QString::fromStdString(
-            sim::explainStepChange(m_last->simulated->simulation, analysis.simulated->simulation).sentence));
+        m_effect = QString::fromStdString(
+            sim::explainStepChange(m_last->simulated->simulation, analysis.simulated->simulation).sentence);
+    m_change->setWhole(m_effect);
 }
 
 } // namespace meshwright::ui

@@ -7,12 +7,15 @@
 
 #include <memory>
 
+class QHBoxLayout;
 class QLabel;
 
 namespace meshwright::ui {
 
-/// The answers above all views: how long a step takes, what of it is waiting, what bounds it, whether it fits; and one sentence that says
-/// why the step time differs from what it was before the last edit.
+class ElidedLabel;
+
+/// The answers above all views, on a strip of two lines: how long a step takes, what of it is waiting, what bounds it, whether it fits; and one
+/// sentence that says why the step time differs from what it was before the last edit, or what is wrong for as long as it is.
 class Headline : public QWidget {
     Q_OBJECT
 
@@ -25,6 +28,9 @@ public:
     /// Another study is opened: there is nothing to compare with.
     void forget();
 
+    /// The study differs from what is shown, and its analysis is under way: the figures are grey, over a line.
+    void setStale(bool isStale);
+
     /// The sentence on show: "+3.1 ms: all-reduce of layers.2's output over model".
     QString changeText() const;
 
@@ -33,28 +39,31 @@ Q_SIGNALS:
 
 protected:
     void changeEvent(QEvent* event) override;
-    void resizeEvent(QResizeEvent* event) override;
+    void paintEvent(QPaintEvent* event) override;
 
 private:
     struct Figure {
         QLabel* value = nullptr;
-        QLabel* note = nullptr;
+        QLabel* note = nullptr; ///< what it is, and its share
     };
 
-    Figure addFigure(const QString& caption);
+    Figure addFigure(QHBoxLayout& row, const QString& name);
     void showSimulation(const sim::Simulation& simulation);
     void showProof(const sim::Analysis& analysis);
+    void showProblems(const Problems& problems);
     void showChange(const sim::Analysis& analysis);
-    void setChange(const QString& sentence);
-    void fitChange();
+    void enableFigures();
 
     std::shared_ptr<const sim::Analysis> m_last; ///< the last one that was simulated
+    QString m_effect; ///< of the last edit that changed the step
+    bool m_isStale = false;
+    bool m_hasSimulation = false; ///< the figures are those of the study as it was analysed last
     Figure m_step;
     Figure m_compute;
     Figure m_waiting;
     Figure m_memory;
-    QLabel* m_change;
-    QString m_sentence; ///< m_change shows as much of it as fits in a line, its tool tip all
+    ElidedLabel* m_change;
+    ElidedLabel* m_bound;
     QLabel* m_proof; ///< whether the device program was shown to compute its program
     QLabel* m_problems;
 };

@@ -10,7 +10,6 @@
 #include "ui/widgets/picture_export.h"
 #include "ui/window/dialogs.h"
 #include "ui/window/start_page.h"
-#include "ui/window/view_dock.h"
 #include "ui/window/workbench.h"
 
 #include <QActionGroup>
@@ -35,7 +34,6 @@ constexpr qsizetype kMostRecentInMenu = 8;
 const QString kRecentKey = QStringLiteral("recent");
 const QString kThemeKey = QStringLiteral("theme");
 const QString kGeometryKey = QStringLiteral("window/geometry");
-const QString kArrangementKey = QStringLiteral("window/arrangement");
 
 QString filesFolder()
 {
@@ -73,7 +71,7 @@ MainWindow::MainWindow(std::shared_ptr<sim::Session> session, const Places& plac
     , m_workbench(new Workbench(m_document, std::move(session), this))
 {
     setAcceptDrops(true);
-    setMinimumSize(860, 560);
+    setMinimumSize(800, 480);
     m_pages->addWidget(m_start);
     m_pages->addWidget(m_workbench);
     setCentralWidget(m_pages);
@@ -96,7 +94,7 @@ MainWindow::MainWindow(std::shared_ptr<sim::Session> session, const Places& plac
 
     resize(1280, 860);
     restoreGeometry(m_settings.value(kGeometryKey).toByteArray());
-    m_workbench->restoreArrangement(m_settings.value(kArrangementKey).toByteArray());
+    m_workbench->restoreArrangement(m_settings);
     updateRecent();
     updateActions();
 }
@@ -136,17 +134,27 @@ void MainWindow::buildViewMenu()
 {
     QMenu* menu = menuBar()->addMenu(tr("&View"));
     int digit = 0;
-    for (ViewDock* dock : m_workbench->docks()) {
-        auto* action = menu->addAction(
-            dock->windowTitle(), QKeySequence(Qt::CTRL | static_cast<Qt::Key>(Qt::Key_1 + digit++)), this, [dock] {
-                dock->show();
-                dock->raise();
-                dock->view()->setFocus();
-            });
-        action->setToolTip(tr("Show %1").arg(dock->windowTitle()));
+    for (const Perspective& perspective : m_workbench->perspectives()) {
+        auto* action = menu->addAction(perspective.title, QKeySequence(Qt::CTRL | static_cast<Qt::Key>(Qt::Key_1 + digit++)),
+            this, [this, id = perspective.id] { m_workbench->showPerspective(id); });
+        action->setToolTip(perspective.meaning);
         m_studyActions.push_back(action);
     }
+    QMenu* views = menu->addMenu(tr("Go to &view"));
+    for (View* view : m_workbench->views()) {
+        m_studyActions.push_back(views->addAction(view->accessibleName(), this, [this, view] {
+            m_workbench->showView(view);
+            view->setFocus();
+        }));
+    }
     menu->addSeparator();
+    m_showsStudy
+        = menu->addAction(tr("&Study's fields"), QKeySequence(Qt::CTRL | Qt::Key_B), m_workbench, &Workbench::setStudyShown);
+    m_showsStudy->setCheckable(true);
+    m_studyActions.push_back(m_showsStudy);
+    const auto showChecked = [this] { m_showsStudy->setChecked(m_workbench->perspective().showsStudy); };
+    connect(m_workbench, &Workbench::arrangementChanged, this, showChecked);
+    showChecked();
     m_studyActions.push_back(menu->addAction(tr("&Reset the arrangement"), m_workbench, &Workbench::resetArrangement));
     QMenu* themes = menu->addMenu(tr("&Theme"));
     auto* group = new QActionGroup(themes);
@@ -169,9 +177,7 @@ void MainWindow::buildRunMenu()
     QMenu* menu = menuBar()->addMenu(tr("&Run"));
     TrainingView& training = m_workbench->training();
     m_studyActions.push_back(menu->addAction(tr("&Train"), QKeySequence(Qt::CTRL | Qt::Key_R), this, [this, &training] {
-        ViewDock* dock = m_workbench->findDock(QStringLiteral("training"));
-        dock->show();
-        dock->raise();
+        m_workbench->showView(&training);
         training.train();
     }));
     menu->addAction(tr("&Pause or resume"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_R), this,
@@ -422,7 +428,7 @@ void MainWindow::closeEvent(QCloseEvent* event)
     if (!mayDiscard())
         return event->ignore();
     m_settings.setValue(kGeometryKey, saveGeometry());
-    m_settings.setValue(kArrangementKey, m_workbench->arrangement());
+    m_workbench->saveArrangement(m_settings);
     event->accept();
 }
 

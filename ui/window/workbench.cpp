@@ -10,14 +10,35 @@
 #include "ui/timeline/timeline_view.h"
 #include "ui/training/training_view.h"
 #include "ui/window/headline.h"
-#include "ui/window/view_dock.h"
+#include "ui/window/perspective_bar.h"
+#include "ui/window/view_frame.h"
+
+#include <QBoxLayout>
+#include <QSettings>
+#include <QSplitter>
+#include <QStackedWidget>
+#include <QTabBar>
+#include <QTabWidget>
 
 namespace meshwright::ui {
 
 namespace {
 
-/// Two views stand above each other in a window of 700 pixels.
-constexpr int kLeastViewHeight = 150;
+constexpr int kPanelWidth = 340;
+const QString kPerspectiveKey = QStringLiteral("window/perspective");
+
+/// Of a splitter of two, the large one first; a large number stands for all there is.
+void shareThreeToTwo(QSplitter& splitter)
+{
+    if (splitter.count() == 2)
+        splitter.setSizes({30'000, 20'000});
+}
+
+/// Where a perspective's arrangement is remembered.
+QString keyOf(const Perspective& perspective, const char* what)
+{
+    return QStringLiteral("window/%1/%2").arg(perspective.id, QString::fromLatin1(what));
+}
 
 /// What to look at first: an array that the specs do something to.
 QString firstSplitArray(const sim::Analysis& analysis)
@@ -30,48 +51,74 @@ QString firstSplitArray(const sim::Analysis& analysis)
 } // namespace
 
 Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> session, QWidget* parent)
-    : QMainWindow(parent)
+    : QWidget(parent)
     , m_document(document)
     , m_session(std::move(session))
     , m_job(m_session)
     , m_headline(new Headline(this))
+    , m_bar(new PerspectiveBar(this))
+    , m_beside(new QSplitter(this))
+    , m_side(new QTabWidget(this))
+    , m_pages(new QStackedWidget(this))
     , m_panel(new StudyPanel(m_selection, m_session->catalogue(), this))
-    , m_panelDock(new QDockWidget(tr("Study"), this))
     , m_layout(new LayoutView(m_selection, this))
     , m_collectives(new CollectivesView(m_selection, this))
     , m_timeline(new TimelineView(m_selection, this))
     , m_training(new TrainingView(m_selection, this))
     , m_report(new ReportView(m_selection, this))
 {
-    setWindowFlags(Qt::Widget);
-    setDockOptions(AllowNestedDocks | AllowTabbedDocks);
-    setTabPosition(Qt::AllDockWidgetAreas, QTabWidget::North);
-    setMenuWidget(m_headline);
+    m_side->setDocumentMode(true);
+    m_side->tabBar()->setDrawBase(false);
+    m_side->addTab(m_panel, tr("Study"));
+    m_beside->setChildrenCollapsible(false);
+    m_beside->addWidget(m_side);
+    m_beside->addWidget(m_pages);
+    m_beside->setStretchFactor(0, 0);
+    m_beside->setStretchFactor(1, 1);
+    auto* row = new QHBoxLayout;
+    row->setSpacing(0);
+    row->addWidget(m_bar);
+    row->addWidget(m_beside, 1);
+    auto* all = new QVBoxLayout(this);
+    all->setContentsMargins(0, 0, 0, 0);
+    all->setSpacing(0);
+    all->addWidget(m_headline);
+    all->addLayout(row, 1);
 
-    m_panelDock->setObjectName(QStringLiteral("study"));
-    m_panelDock->setWidget(m_panel);
-    m_panelDock->setFeatures(QDockWidget::DockWidgetMovable | QDockWidget::DockWidgetClosable);
-    addView(tr("Layout"), QStringLiteral("layout"), m_layout);
-    addView(tr("Mesh"), QStringLiteral("mesh"), new MeshView(m_selection, this));
-    addView(tr("Collectives"), QStringLiteral("collectives"), m_collectives);
-    addView(tr("Memory"), QStringLiteral("memory"), new MemoryView(m_selection, this));
-    addView(tr("Report"), QStringLiteral("report"), m_report);
-    addView(tr("Timeline"), QStringLiteral("timeline"), m_timeline);
-    addView(tr("Training"), QStringLiteral("training"), m_training);
+    ViewFrame* design = addFrame(addPerspective(QStringLiteral("design"), tr("Design"),
+        tr("Change the mesh and the specs, and see where arrays lie"), Sign::Design, true));
+    design->addView(tr("Layout"), QStringLiteral("layout"), m_layout);
+    design->addView(tr("Mesh"), QStringLiteral("mesh"), new MeshView(m_selection, this));
+    Perspective& time = addPerspective(QStringLiteral("time"), tr("Time"),
+        tr("See what a step's time goes to, and which specs its collectives come from"), Sign::Time, false);
+    addFrame(time)->addView(tr("Timeline"), QStringLiteral("timeline"), m_timeline);
+    addFrame(time)->addView(tr("Collectives"), QStringLiteral("collectives"), m_collectives);
+    addFrame(addPerspective(QStringLiteral("memory"), tr("Memory"), tr("See what a device's memory is used for over a step"),
+                 Sign::Memory, false))
+        ->addView(tr("Memory"), QStringLiteral("memory"), new MemoryView(m_selection, this));
+    addFrame(addPerspective(QStringLiteral("train"), tr("Train"), tr("Train the study on virtual devices"), Sign::Train, false))
+        ->addView(tr("Training"), QStringLiteral("training"), m_training);
+    addFrame(
+        addPerspective(QStringLiteral("report"), tr("Report"), tr("Read and save the report of the study"), Sign::Report, false))
+        ->addView(tr("Report"), QStringLiteral("report"), m_report);
     resetArrangement();
 
+    m_staleAfter.setSingleShot(true);
+    m_staleAfter.setInterval(kStaleMilliseconds);
+    connect(&m_staleAfter, &QTimer::timeout, this, [this] { m_headline->setStale(m_job.isBusy()); });
+    connect(m_bar, &PerspectiveBar::chosen, this, [this](int index) { setCurrent(static_cast<std::size_t>(index)); });
     connect(&m_document, &StudyDocument::sourceChanged, this, &Workbench::analyse);
+    connect(&m_document, &StudyDocument::sourceChanged, this, &Workbench::updatePanel);
     connect(&m_job, &AnalysisJob::finished, this, &Workbench::show);
-    connect(&m_document, &StudyDocument::sourceChanged, m_panel, [this] { m_panel->setSource(m_document.source()); });
     connect(m_panel, &StudyPanel::settingsChanged, this, [this](const QStringList& settings) {
         m_document.change(settings, tr("Edit %1").arg(settings.front().section(QLatin1Char('='), 0, 0)));
     });
     connect(m_headline, &Headline::problemsRequested, this, [this] {
-        m_panelDock->show();
+        setStudyShown(true);
         m_panel->showProblems();
     });
     const auto showField = [this](const QString& path) {
-        m_panelDock->show();
+        setStudyShown(true);
         m_panel->showField(path);
     };
     connect(m_collectives, &CollectivesView::specRequested, this, showField);
@@ -87,67 +134,122 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
 
 Workbench::~Workbench() = default;
 
-ViewDock* Workbench::addView(const QString& title, const QString& id, View* view)
+Perspective& Workbench::addPerspective(
+    const QString& id, const QString& title, const QString& meaning, Sign sign, bool showsStudy)
 {
-    auto* dock = new ViewDock(title, id, view, this);
-    connect(dock, &ViewDock::commandRequested, this, [this, view] { Q_EMIT commandRequested(view); });
-    connect(dock, &ViewDock::exportRequested, this, [this, view] { Q_EMIT exportRequested(view); });
-    view->setMinimumHeight(kLeastViewHeight);
-    m_docks.push_back(dock);
-    return dock;
+    auto* splitter = new QSplitter(Qt::Vertical, m_pages);
+    splitter->setChildrenCollapsible(false);
+    m_pages->addWidget(splitter);
+    m_bar->addPerspective(title, meaning, sign);
+    m_perspectives.push_back({id, title, meaning, splitter, {}, showsStudy, showsStudy});
+    return m_perspectives.back();
 }
 
-ViewDock* Workbench::findDock(const QString& id) const
+ViewFrame* Workbench::addFrame(Perspective& perspective)
 {
-    const auto found
-        = std::find_if(m_docks.begin(), m_docks.end(), [&](const ViewDock* dock) { return dock->objectName() == id; });
-    return found == m_docks.end() ? nullptr : *found;
+    auto* frame = new ViewFrame(perspective.splitter);
+    perspective.splitter->addWidget(frame);
+    perspective.frames.push_back(frame);
+    connect(frame, &ViewFrame::commandRequested, this, &Workbench::commandRequested);
+    connect(frame, &ViewFrame::exportRequested, this, &Workbench::exportRequested);
+    return frame;
+}
+
+void Workbench::setCurrent(std::size_t index)
+{
+    m_current = index;
+    m_bar->setCurrent(static_cast<int>(index));
+    m_pages->setCurrentIndex(static_cast<int>(index));
+    setStudyShown(perspective().showsStudy);
+}
+
+void Workbench::showPerspective(const QString& id)
+{
+    for (std::size_t i = 0; i < m_perspectives.size(); ++i) {
+        if (m_perspectives[i].id == id)
+            setCurrent(i);
+    }
+}
+
+std::vector<View*> Workbench::views() const
+{
+    std::vector<View*> all;
+    for (const Perspective& perspective : m_perspectives) {
+        for (const ViewFrame* frame : perspective.frames)
+            all.insert(all.end(), frame->views().begin(), frame->views().end());
+    }
+    return all;
+}
+
+View* Workbench::findView(const QString& id) const
+{
+    const std::vector<View*> all = views();
+    const auto found = std::find_if(all.begin(), all.end(), [&](const View* view) { return view->objectName() == id; });
+    return found == all.end() ? nullptr : *found;
+}
+
+void Workbench::showView(const View* view)
+{
+    for (std::size_t i = 0; i < m_perspectives.size(); ++i) {
+        for (ViewFrame* frame : m_perspectives[i].frames) {
+            if (std::find(frame->views().begin(), frame->views().end(), view) == frame->views().end())
+                continue;
+            frame->raise(view);
+            setCurrent(i);
+        }
+    }
+}
+
+void Workbench::setStudyShown(bool isShown)
+{
+    m_perspectives[m_current].showsStudy = isShown;
+    m_side->setVisible(isShown);
+    updatePanel();
+    if (m_analysis && isShown)
+        m_panel->setAnalysis(m_analysis);
+    Q_EMIT arrangementChanged();
+}
+
+/// A panel that is not seen costs nothing.
+void Workbench::updatePanel()
+{
+    if (perspective().showsStudy)
+        m_panel->setSource(m_document.source());
 }
 
 void Workbench::resetArrangement()
 {
-    addDockWidget(Qt::LeftDockWidgetArea, m_panelDock);
-    ViewDock* layout = findDock(QStringLiteral("layout"));
-    ViewDock* timeline = findDock(QStringLiteral("timeline"));
-    addDockWidget(Qt::RightDockWidgetArea, layout);
-    splitDockWidget(layout, timeline, Qt::Vertical);
-    for (const char* id : {"mesh", "collectives", "memory", "report"})
-        tabifyDockWidget(layout, findDock(QString::fromLatin1(id)));
-    tabifyDockWidget(timeline, findDock(QStringLiteral("training")));
-    m_panelDock->show();
-    for (ViewDock* dock : m_docks) {
-        dock->setFloating(false);
-        dock->show();
+    for (Perspective& perspective : m_perspectives) {
+        perspective.showsStudy = perspective.showsStudyAtFirst;
+        shareThreeToTwo(*perspective.splitter);
     }
-    layout->raise();
-    timeline->raise();
-    shareSpace();
+    m_beside->setSizes({kPanelWidth, std::max(1, width() - kPanelWidth)});
+    setCurrent(0);
 }
 
-void Workbench::shareSpace()
+void Workbench::saveArrangement(QSettings& settings) const
 {
-    constexpr int kPanelWidth = 340;
-    ViewDock* layout = findDock(QStringLiteral("layout"));
-    resizeDocks({m_panelDock, layout}, {kPanelWidth, std::max(1, width() - kPanelWidth)}, Qt::Horizontal);
-    resizeDocks({layout, findDock(QStringLiteral("timeline"))}, {9, 11}, Qt::Vertical);
+    settings.setValue(kPerspectiveKey, perspective().id);
+    settings.setValue(QStringLiteral("window/fields"), m_beside->saveState());
+    for (const Perspective& one : m_perspectives) {
+        settings.setValue(keyOf(one, "study"), one.showsStudy);
+        settings.setValue(keyOf(one, "sizes"), one.splitter->saveState());
+    }
 }
 
-bool Workbench::restoreArrangement(const QByteArray& state)
+void Workbench::restoreArrangement(const QSettings& settings)
 {
-    m_isArranged = restoreState(state);
-    return m_isArranged;
-}
-
-void Workbench::showEvent(QShowEvent* event)
-{
-    QMainWindow::showEvent(event);
-    // Sizes that are given before the first show are forgotten.
-    if (!std::exchange(m_isArranged, true))
-        QMetaObject::invokeMethod(this, &Workbench::shareSpace, Qt::QueuedConnection);
+    m_beside->restoreState(settings.value(QStringLiteral("window/fields")).toByteArray());
+    for (Perspective& one : m_perspectives) {
+        one.showsStudy = settings.value(keyOf(one, "study"), one.showsStudy).toBool();
+        one.splitter->restoreState(settings.value(keyOf(one, "sizes")).toByteArray());
+    }
+    showPerspective(settings.value(kPerspectiveKey, perspective().id).toString());
 }
 
 sim::Report Workbench::currentReport() const
 {
+    m_report->bringUpToDate();
     return m_report->currentReport();
 }
 
@@ -163,17 +265,21 @@ void Workbench::beginStudy()
 void Workbench::analyse()
 {
     m_job.request(m_document.source());
+    if (!m_staleAfter.isActive())
+        m_staleAfter.start();
 }
 
 void Workbench::show(const std::shared_ptr<const sim::Analysis>& analysis)
 {
+    m_staleAfter.stop();
     m_analysis = analysis;
     if (m_selection.array().isEmpty())
         m_selection.setArray(firstSplitArray(*analysis));
     m_headline->setAnalysis(analysis);
-    m_panel->setAnalysis(analysis);
-    for (ViewDock* dock : m_docks)
-        dock->view()->setAnalysis(analysis);
+    if (perspective().showsStudy)
+        m_panel->setAnalysis(analysis);
+    for (View* view : views())
+        view->present(analysis);
     Q_EMIT shown();
 }
 

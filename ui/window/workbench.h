@@ -6,36 +6,68 @@
 #include "ui/models/selection.h"
 #include "ui/models/study_document.h"
 
-#include <QMainWindow>
+#include <QTimer>
+#include <QWidget>
 
 #include <memory>
 #include <vector>
+
+class QSettings;
+class QSplitter;
+class QStackedWidget;
+class QTabWidget;
 
 namespace meshwright::ui {
 
 class CollectivesView;
 class Headline;
 class LayoutView;
+class PerspectiveBar;
+enum class Sign;
 class ReportView;
 class StudyPanel;
 class TimelineView;
 class TrainingView;
 class View;
-class ViewDock;
+class ViewFrame;
 
-/// A study with all its views around it: every edit goes to the document, every new analysis to every view. All share one selection.
-class Workbench : public QMainWindow {
+/// One way to look at a study: a large view and perhaps a second one, with the study's fields beside them or not.
+struct Perspective {
+    QString id; ///< "time"
+    QString title;
+    QString meaning; ///< what one does in it
+    QSplitter* splitter = nullptr; ///< of its frames
+    std::vector<ViewFrame*> frames; ///< the large one first
+    bool showsStudy = false; ///< the fields are beside it
+    bool showsStudyAtFirst = false;
+};
+
+/// A study with all its views around it: the headline, the perspectives, the study's fields. Every edit goes to the document, every new analysis to
+/// the views that are seen, to others once they are. All share one selection.
+class Workbench : public QWidget {
     Q_OBJECT
 
 public:
     Workbench(StudyDocument& document, std::shared_ptr<sim::Session> session, QWidget* parent = nullptr);
     ~Workbench() override;
 
-    /// The views in docks, in the order of the View menu.
-    const std::vector<ViewDock*>& docks() const { return m_docks; }
+    const std::vector<Perspective>& perspectives() const { return m_perspectives; }
+    const Perspective& perspective() const { return m_perspectives[m_current]; } ///< the one that is seen
 
-    /// The dock of this name ("timeline"); null when there is none.
-    ViewDock* findDock(const QString& id) const;
+    /// Goes to the perspective of this name, if there is one.
+    void showPerspective(const QString& id);
+
+    /// All views of all perspectives.
+    std::vector<View*> views() const;
+
+    /// The view of this name ("timeline"); null when there is none.
+    View* findView(const QString& id) const;
+
+    /// Goes to the view's perspective and raises it there.
+    void showView(const View* view);
+
+    /// The study's fields beside the perspective that is seen.
+    void setStudyShown(bool isShown);
 
     Selection& selection() { return m_selection; }
     TrainingView& training() { return *m_training; }
@@ -45,28 +77,31 @@ public:
     /// The report of what is shown. Precondition: analysis().
     sim::Report currentReport() const;
 
-    /// The sizes and places of the docks as they are at first.
+    /// Sizes, and which perspectives have the fields beside them, as they are at first.
     void resetArrangement();
-    QByteArray arrangement() const { return saveState(); }
-    bool restoreArrangement(const QByteArray& state);
+    void saveArrangement(QSettings& settings) const;
+    void restoreArrangement(const QSettings& settings);
 
     /// Forgets what was shown of the study before: another one is opened.
     void beginStudy();
+
+    /// How long an analysis may take before what is shown is marked as stale.
+    static constexpr int kStaleMilliseconds = 100;
 
 Q_SIGNALS:
     void commandRequested(View* view);
     void exportRequested(View* view);
     void saveReportRequested();
+    void arrangementChanged(); ///< another perspective is seen, or the fields came or went
 
-    /// Every view has the analysis of the document's latest state.
+    /// Every view that is seen has the analysis of the document's latest state.
     void shown();
 
-protected:
-    void showEvent(QShowEvent* event) override;
-
 private:
-    void shareSpace();
-    ViewDock* addView(const QString& title, const QString& id, View* view);
+    Perspective& addPerspective(const QString& id, const QString& title, const QString& meaning, Sign sign, bool showsStudy);
+    ViewFrame* addFrame(Perspective& perspective);
+    void setCurrent(std::size_t index);
+    void updatePanel();
     void analyse();
     void show(const std::shared_ptr<const sim::Analysis>& analysis);
 
@@ -74,17 +109,21 @@ private:
     std::shared_ptr<sim::Session> m_session;
     Selection m_selection;
     AnalysisJob m_job;
+    QTimer m_staleAfter;
     std::shared_ptr<const sim::Analysis> m_analysis;
+    std::vector<Perspective> m_perspectives;
+    std::size_t m_current = 0;
     Headline* m_headline;
+    PerspectiveBar* m_bar;
+    QSplitter* m_beside; ///< the fields, and the perspective
+    QTabWidget* m_side;
+    QStackedWidget* m_pages; ///< a splitter for each perspective
     StudyPanel* m_panel;
-    QDockWidget* m_panelDock;
     LayoutView* m_layout;
     CollectivesView* m_collectives;
     TimelineView* m_timeline;
     TrainingView* m_training;
     ReportView* m_report;
-    std::vector<ViewDock*> m_docks;
-    bool m_isArranged = false; ///< as the user left it, or as at first with its sizes
 };
 
 } // namespace meshwright::ui

@@ -3,10 +3,12 @@
 #include "tests/test_class.h"
 #include "tests/ui/window/window_fixture.h"
 #include "ui/collectives/collectives_view.h"
+#include "ui/study/study_panel.h"
 #include "ui/training/training_view.h"
+#include "ui/widgets/view.h"
 #include "ui/window/headline.h"
 #include "ui/window/start_page.h"
-#include "ui/window/view_dock.h"
+#include "ui/window/view_frame.h"
 
 #include <QAbstractButton>
 #include <QDir>
@@ -49,6 +51,8 @@ private Q_SLOTS:
     void themesSwitchAtRunTime();
     void removesTheSpecBehindACollective();
     void arrangementCanBeReset();
+    void arrangementIsRemembered();
+    void anErrorLeavesWithItsCause();
 };
 
 namespace {
@@ -137,9 +141,11 @@ void TestMainWindow::anEditReachesEveryView()
     fixture.window.document().change({"mesh={data: 8, model: 1}"}, "Edit the mesh");
     QTRY_COMPARE(shown.count(), 1);
     QCOMPARE(fixture.analysis()->mesh().text(), std::string("data=8,model=1"));
-    for (const ui::ViewDock* dock : fixture.window.workbench().docks())
-        QVERIFY2(dock->view()->command().contains("data: 8, model: 1") || dock->view()->command().contains("data=8,model=1"),
-            qPrintable(dock->windowTitle() + ": " + dock->view()->command()));
+    for (ui::View* view : fixture.window.workbench().views()) {
+        view->bringUpToDate();
+        QVERIFY2(view->command().contains("data: 8, model: 1") || view->command().contains("data=8,model=1"),
+            qPrintable(view->accessibleName() + ": " + view->command()));
+    }
 }
 
 void TestMainWindow::saysWhyTheStepChanged()
@@ -356,8 +362,10 @@ void TestMainWindow::problemsKeepTheLastState()
         fixture.window.document().change({bad}, "Edit");
         QTRY_VERIFY2(fixture.isShown(), bad);
         QVERIFY2(!fixture.analysis()->problems.empty(), bad);
-        for (const ui::ViewDock* dock : fixture.window.workbench().docks())
-            (void)dock->view()->grab();
+        for (ui::View* view : fixture.window.workbench().views()) {
+            view->bringUpToDate();
+            (void)view->grab();
+        }
         fixture.window.document().undoStack().undo();
         QTRY_VERIFY2(fixture.isShown(), bad);
         QVERIFY2(fixture.analysis()->simulated != nullptr, bad);
@@ -380,13 +388,14 @@ void TestMainWindow::formulasFillTheHeadline()
     QTRY_VERIFY(says("bound by compute"));
     QVERIFY(says("bubble"));
     QVERIFY(says("1 warning"));
+    for (ui::View* view : fixture.window.workbench().views()) {
+        view->bringUpToDate();
+        (void)view->grab();
+        (void)view->picture();
+        QVERIFY2(view->command().startsWith("meshwright "), qPrintable(view->accessibleName()));
+    }
     QVERIFY(says("Formulas predict this step: there is no list of its collectives."));
     QVERIFY(says("Formulas predict this step: no arrays are laid out."));
-    for (const ui::ViewDock* dock : fixture.window.workbench().docks()) {
-        (void)dock->view()->grab();
-        (void)dock->view()->picture();
-        QVERIFY2(dock->view()->command().startsWith("meshwright "), qPrintable(dock->windowTitle()));
-    }
     fixture.window.document().change({"batch=4096"}, "Edit");
     QTRY_VERIFY(fixture.isShown());
     QVERIFY(sim::isByFormulas(*fixture.analysis()));
@@ -396,11 +405,11 @@ void TestMainWindow::everyViewHasACommandAndAPicture()
 {
     WindowFixture fixture;
     openNotebook(fixture);
-    for (ui::ViewDock* dock : fixture.window.workbench().docks()) {
-        QVERIFY2(dock->view()->command().startsWith("meshwright "), qPrintable(dock->windowTitle()));
-        dock->raise();
-        QTRY_VERIFY2(dock->view()->picture().width > 0.0, qPrintable(dock->windowTitle()));
-        QVERIFY2(dock->objectName() == "training" || !dock->view()->picture().items.empty(), qPrintable(dock->windowTitle()));
+    for (const ui::View* view : fixture.window.workbench().views()) {
+        QVERIFY2(view->command().startsWith("meshwright "), qPrintable(view->accessibleName()));
+        fixture.window.workbench().showView(view);
+        QTRY_VERIFY2(view->picture().width > 0.0, qPrintable(view->accessibleName()));
+        QVERIFY2(view->objectName() == "training" || !view->picture().items.empty(), qPrintable(view->accessibleName()));
     }
 }
 
@@ -409,10 +418,15 @@ void TestMainWindow::everyViewHasANameAndCanBeReached()
     WindowFixture fixture;
     openNotebook(fixture);
     int digit = 0;
-    for (ui::ViewDock* dock : fixture.window.workbench().docks()) {
-        QVERIFY(!dock->view()->accessibleName().isEmpty());
+    for (const ui::Perspective& perspective : fixture.window.workbench().perspectives()) {
         QTest::keyClick(&fixture.window, static_cast<Qt::Key>(Qt::Key_1 + digit++), Qt::ControlModifier);
-        QTRY_VERIFY2(!dock->view()->visibleRegion().isEmpty(), qPrintable(dock->windowTitle()));
+        QCOMPARE(fixture.window.workbench().perspective().id, perspective.id);
+        QVERIFY(!perspective.frames.front()->current()->visibleRegion().isEmpty());
+    }
+    for (const ui::View* view : fixture.window.workbench().views()) {
+        QVERIFY(!view->accessibleName().isEmpty());
+        actionOf(fixture.window, view->accessibleName())->trigger();
+        QTRY_VERIFY2(!view->visibleRegion().isEmpty(), qPrintable(view->accessibleName()));
     }
     for (const QWidget* widget : fixture.window.findChildren<QWidget*>()) {
         const bool takesFocus = widget->focusPolicy() & Qt::TabFocus && widget->isVisibleTo(&fixture.window);
@@ -433,10 +447,10 @@ void TestMainWindow::themesSwitchAtRunTime()
     for (const auto& [name, theme] : {std::pair{QString("Dark"), Theme::Dark}, std::pair{QString("Light"), Theme::Light}}) {
         actionOf(fixture.window, name)->trigger();
         QCOMPARE(ui::themeOf(fixture.window.palette()), theme);
-        for (const ui::ViewDock* dock : fixture.window.workbench().docks()) {
-            const QImage image = dock->view()->grab().toImage();
+        for (ui::View* view : fixture.window.workbench().views()) {
+            const QImage image = view->grab().toImage();
             QVERIFY2((qGray(image.pixel(2, image.height() - 3)) < 128) == (theme == Theme::Dark),
-                qPrintable(dock->windowTitle() + name));
+                qPrintable(view->accessibleName() + name));
         }
     }
 }
@@ -457,13 +471,46 @@ void TestMainWindow::arrangementCanBeReset()
     WindowFixture fixture;
     openNotebook(fixture);
     ui::Workbench& workbench = fixture.window.workbench();
-    ui::ViewDock* memory = workbench.findDock("memory");
-    memory->setFloating(true);
-    workbench.findDock("mesh")->close();
+    const auto* panel = fixture.window.findChild<ui::StudyPanel*>();
+    QVERIFY(panel->isVisible());
+    QTest::keyClick(&fixture.window, Qt::Key_B, Qt::ControlModifier);
+    QVERIFY(!panel->isVisible());
+    workbench.showPerspective("time");
     actionOf(fixture.window, "Reset the arrangement")->trigger();
-    QVERIFY(!memory->isFloating());
-    for (const ui::ViewDock* dock : workbench.docks())
-        QVERIFY(!dock->isHidden() || workbench.tabifiedDockWidgets(const_cast<ui::ViewDock*>(dock)).size() > 0);
+    QCOMPARE(workbench.perspective().id, QString("design"));
+    QVERIFY(panel->isVisible());
+    QVERIFY(actionOf(fixture.window, "Study's fields")->isChecked());
+}
+
+void TestMainWindow::arrangementIsRemembered()
+{
+    WindowFixture fixture;
+    openNotebook(fixture);
+    fixture.window.workbench().showPerspective("memory");
+    fixture.window.workbench().setStudyShown(true);
+    fixture.window.workbench().showPerspective("time");
+    fixture.window.close();
+    ui::MainWindow next(std::make_shared<sim::Session>(valueOf(sim::defaultCatalogue())), fixture.places);
+    QCOMPARE(next.workbench().perspective().id, QString("time"));
+    QVERIFY(!next.workbench().perspective().showsStudy);
+    next.workbench().showPerspective("memory");
+    QVERIFY(next.workbench().perspective().showsStudy);
+}
+
+/// What was wrong leaves the headline with its cause.
+void TestMainWindow::anErrorLeavesWithItsCause()
+{
+    WindowFixture fixture;
+    openNotebook(fixture);
+    const auto& headline = fixture.window.workbench().headline();
+    const QString before = headline.changeText();
+    fixture.window.document().change({"mesh.data=3"}, "Edit the mesh");
+    QTRY_VERIFY(fixture.isShown());
+    QVERIFY(headline.changeText() != before);
+    QCOMPARE(headline.changeText(), QString::fromStdString(sim::whyNotBuilt(*fixture.analysis())->message));
+    fixture.window.document().undoStack().undo();
+    QTRY_VERIFY(fixture.isShown());
+    QCOMPARE(headline.changeText(), before);
 }
 
 MESHWRIGHT_TEST(TestMainWindow)

@@ -2,7 +2,6 @@
 #include "tests/seeds.h"
 #include "tests/test_class.h"
 #include "tests/ui/window/window_fixture.h"
-#include "ui/window/view_dock.h"
 
 #include <QRandomGenerator>
 
@@ -37,7 +36,9 @@ public:
 
     void act()
     {
-        switch (m_random.bounded(12)) {
+        switch (m_random.bounded(13)) {
+        case 12:
+            return look();
         case 0:
             return edit();
         case 1:
@@ -130,7 +131,14 @@ private:
             QTest::keyClick(widget, kKeys[m_random.bounded(static_cast<quint32>(kKeys.size()))]);
     }
 
-    void resize() { m_fixture.window.resize(860 + m_random.bounded(1100), 560 + m_random.bounded(600)); }
+    void look()
+    {
+        ui::Workbench& workbench = m_fixture.window.workbench();
+        const std::vector<ui::View*> views = workbench.views();
+        workbench.showView(views[m_random.bounded(static_cast<quint32>(views.size()))]);
+    }
+
+    void resize() { m_fixture.window.resize(800 + m_random.bounded(1100), 480 + m_random.bounded(600)); }
 
     void edit()
     {

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/test_class.h"
+#include "tests/ui/window/drawn_texts.h"
+#include "tests/ui/window/window_fixture.h"
+#include "ui/widgets/elided_label.h"
+#include "ui/window/headline.h"
+#include "ui/window/view_frame.h"
+
+#include <QAbstractButton>
+#include <QLabel>
+
+namespace tst_perspectives {
+
+using namespace meshwright;
+using tests::WindowFixture;
+
+/// Every perspective at every size: no text lies on another, none is cut off, the headline stays on its strip.
+class TestPerspectives : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void findsTextsThatOverlap();
+    void nothingOverlaps_data();
+    void nothingOverlaps();
+    void viewsHaveTheRoomThatTheyNeed_data() { nothingOverlaps_data(); }
+    void viewsHaveTheRoomThatTheyNeed();
+};
+
+namespace {
+
+/// Letters may touch: a pixel of a rounded position is not seen.
+constexpr double kTouch = 1.5;
+
+QStringList overlapsOf(const std::vector<tests::DrawnText>& texts)
+{
+    QStringList found;
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+        for (std::size_t j = i + 1; j < texts.size(); ++j) {
+            const QRectF common = texts[i].where & texts[j].where;
+            if (common.width() > kTouch && common.height() > kTouch)
+                found << QString("\"%1\" on \"%2\" at %3,%4").arg(texts[j].text, texts[i].text).arg(common.x()).arg(common.y());
+        }
+    }
+    return found;
+}
+
+/// Labels and buttons that get less room than their text needs.
+QStringList cutOff(const QWidget& window)
+{
+    QStringList found;
+    for (const QWidget* widget : window.findChildren<QWidget*>()) {
+        const auto* label = qobject_cast<const QLabel*>(widget);
+        const bool isButton = widget->inherits("QPushButton") || widget->inherits("QToolButton") || widget->inherits("QCheckBox");
+        if (!widget->isVisible() || (!isButton && !label) || qobject_cast<const ui::ElidedLabel*>(widget)
+            || widget->sizePolicy().horizontalPolicy() == QSizePolicy::Ignored)
+            continue;
+        const bool wraps = label && label->wordWrap();
+        const int needs = wraps ? widget->heightForWidth(widget->width()) : widget->sizeHint().width();
+        if (needs > (wraps ? widget->height() : widget->width()) + 1)
+            found << QString("%1 \"%2\" has %3x%4 and needs %5")
+                         .arg(widget->metaObject()->className(),
+                             label ? label->text() : static_cast<const QAbstractButton*>(widget)->text())
+                         .arg(widget->width())
+                         .arg(widget->height())
+                         .arg(needs);
+    }
+    return found;
+}
+
+void show(WindowFixture& fixture, QSize size)
+{
+    fixture.window.resize(size);
+    fixture.window.show();
+    fixture.window.openExample(fixture.example("notebook_mlp.yaml"));
+    QTRY_VERIFY(fixture.isShown());
+}
+
+} // namespace
+
+/// The measure sees what it is to see.
+void TestPerspectives::findsTextsThatOverlap()
+{
+    QWidget window;
+    window.resize(300, 100);
+    QLabel first("the first text", &window);
+    QLabel second("the second text", &window);
+    second.move(10, 5);
+    QCOMPARE(overlapsOf(tests::textsOf(window)).size(), 1);
+    second.move(10, 60);
+    QCOMPARE(overlapsOf(tests::textsOf(window)), QStringList());
+    QCOMPARE(tests::textsOf(window).size(), std::size_t{2});
+}
+
+void TestPerspectives::nothingOverlaps_data()
+{
+    QTest::addColumn<QSize>("size");
+
+    QTest::newRow("1024x700") << QSize(1024, 700);
+    QTest::newRow("1366x768") << QSize(1366, 768);
+    QTest::newRow("1920x1080") << QSize(1920, 1080);
+    QTest::newRow("1920x1080 at 200 %") << QSize(960, 540);
+    QTest::newRow("3840x2160") << QSize(3840, 2160);
+}
+
+void TestPerspectives::nothingOverlaps()
+{
+    QFETCH(QSize, size);
+    WindowFixture fixture;
+    show(fixture, size);
+    QCOMPARE(fixture.window.size(), size);
+    ui::Workbench& workbench = fixture.window.workbench();
+    QCOMPARE(workbench.headline().height(), 44);
+    for (const ui::View* view : workbench.views()) {
+        workbench.showView(view);
+        for (const bool showsStudy : {false, true}) {
+            workbench.setStudyShown(showsStudy);
+            QTest::qWait(20);
+            const auto texts = tests::textsOf(fixture.window);
+            QVERIFY2(texts.size() > 20, qPrintable(view->objectName()));
+            const QStringList overlaps = overlapsOf(texts);
+            QVERIFY2(overlaps.isEmpty(), qPrintable(view->objectName() + ": " + overlaps.join("; ")));
+            const QStringList cut = cutOff(fixture.window);
+            QVERIFY2(cut.isEmpty(), qPrintable(view->objectName() + ": " + cut.join("; ")));
+        }
+    }
+}
+
+/// Where there is less room the frame scrolls.
+void TestPerspectives::viewsHaveTheRoomThatTheyNeed()
+{
+    QFETCH(QSize, size);
+    WindowFixture fixture;
+    show(fixture, size);
+    for (const ui::View* view : fixture.window.workbench().views()) {
+        fixture.window.workbench().showView(view);
+        const QSize least = view->minimumSizeHint();
+        QVERIFY2(view->width() >= least.width() && view->height() >= least.height(), qPrintable(view->objectName()));
+        const QRect page = view->parentWidget()->rect();
+        QVERIFY2(page.height() >= 90 && page.width() >= 300, qPrintable(view->objectName()));
+    }
+}
+
+MESHWRIGHT_TEST(TestPerspectives)
+
+} // namespace tst_perspectives
+
+#include "tst_perspectives.moc"
