@@ -2,6 +2,7 @@
 #include "ui/collectives/collectives_model.h"
 
 #include "core/support/text.h"
+#include "ui/models/step_collectives.h"
 
 namespace meshwright::ui {
 
@@ -24,14 +25,8 @@ QString spokenName(OpKind kind)
 void CollectivesModel::setAnalysis(const std::shared_ptr<const sim::Analysis>& analysis)
 {
     beginResetModel();
-    m_collectives.clear();
     m_timed = analysis->simulated != nullptr;
-    if (m_timed) {
-        m_collectives = analysis->simulated->simulation.collectives;
-    } else if (analysis->scheduled) {
-        for (CollectiveUse& use : collectivesOf(analysis->scheduled->device, analysis->mesh()))
-            m_collectives.emplace_back().use = std::move(use);
-    }
+    m_collectives = stepCollectives(*analysis);
     m_longestSeconds = 0.0;
     for (const sim::SimulatedCollective& collective : m_collectives)
         m_longestSeconds = std::max(m_longestSeconds, collective.seconds);

@@ -24,6 +24,7 @@ public:
 
     using QAbstractTableModel::QAbstractTableModel;
 
+    /// Precondition: analysis->scheduled.
     void setAnalysis(const std::shared_ptr<const sim::Analysis>& analysis);
 
     /// Times, formula and algorithm are empty without hardware. Precondition: the row exists.

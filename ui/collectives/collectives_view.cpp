@@ -100,14 +100,15 @@ CollectivesView::CollectivesView(Selection& selection, QWidget* parent)
     m_table->horizontalHeader()->setStretchLastSection(false);
     m_table->setItemDelegateForColumn(CollectivesModel::Time, new TimeDelegate(m_table));
     connect(m_table->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this] {
-        if (const int row = currentRow(); row >= 0) {
-            const CollectiveUse& use = m_model->collective(row).use;
-            m_selection.setArray(QString::fromStdString(use.cause.value));
-            m_selection.setOperation(
-                QString::fromUtf8(opName(use.kind)) + QLatin1Char(' ') + QString::fromStdString(use.cause.value));
+        if (const int row = currentRow(); row >= 0 && !m_isListChanging) {
+            const sim::SimulatedCollective& collective = m_model->collective(row);
+            m_selection.setCollective(CollectiveId{static_cast<std::size_t>(row), m_generation});
+            m_selection.setOperation(QString::fromStdString(collective.label));
+            m_selection.setArray(QString::fromStdString(collective.use.cause.value));
         }
         showDetails();
     });
+    connect(&m_selection, &Selection::collectiveChanged, this, &CollectivesView::selectRow);
 
     m_details->setTextFormat(Qt::PlainText);
     m_details->setWordWrap(true);
@@ -142,9 +143,10 @@ void CollectivesView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
         m_table->setEnabled(false);
         return;
     }
-    const QString kept
-        = currentRow() >= 0 ? QString::fromStdString(m_model->collective(currentRow()).use.cause.value) : QString();
+    m_isListChanging = true;
+    m_generation = m_selection.generation();
     m_model->setAnalysis(m_analysis);
+    m_isListChanging = false;
     m_table->setEnabled(true);
     m_table->resizeColumnsToContents();
     double bytes = 0.0;
@@ -158,9 +160,20 @@ void CollectivesView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
         m_summary->setText(tr("%n collective(s) in a step, %1 per device.", nullptr, m_model->rowCount())
                                .replace(QLatin1String("(s)"), m_model->rowCount() == 1 ? QString() : QStringLiteral("s"))
                                .arg(QString::fromStdString(formatBytes(bytes))));
-    for (int row = 0; row < m_model->rowCount(); ++row) {
-        if (!kept.isEmpty() && QString::fromStdString(m_model->collective(row).use.cause.value) == kept)
-            return m_table->selectRow(m_sorted->mapFromSource(m_model->index(row, 0)).row());
+    selectRow();
+}
+
+/// The selected collective's, if it is one of these.
+void CollectivesView::selectRow()
+{
+    const auto& id = m_selection.collective();
+    const bool isHere = id && id->generation == m_generation && static_cast<int>(id->index) < m_model->rowCount();
+    const QModelIndex row = isHere ? m_sorted->mapFromSource(m_model->index(static_cast<int>(id->index), 0)) : QModelIndex();
+    if (row.row() != m_table->currentIndex().row()) {
+        m_isListChanging = true;
+        m_table->clearSelection();
+        m_table->setCurrentIndex(row);
+        m_isListChanging = false;
     }
     showDetails();
 }

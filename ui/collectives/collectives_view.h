@@ -31,11 +31,14 @@ Q_SIGNALS:
 
 private:
     void showDetails();
+    void selectRow();
     int currentRow() const; ///< of the model; -1: none
     QString currentAnnotation() const;
 
     Selection& m_selection;
     std::shared_ptr<const sim::Analysis> m_analysis;
+    std::uint64_t m_generation = 0; ///< of the rows
+    bool m_isListChanging = false; ///< the table changes by itself: what becomes current in it is not the user's choice
     CollectivesModel* m_model;
     QSortFilterProxyModel* m_sorted;
     QLabel* m_summary;

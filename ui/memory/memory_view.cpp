@@ -262,6 +262,9 @@ void MemoryView::onRowSelected()
 
 void MemoryView::selectRowOf(const QString& array)
 {
+    const QModelIndex current = m_sorted->mapToSource(m_table->currentIndex());
+    if (current.isValid() && QString::fromStdString(m_live->value(current.row()).name) == array)
+        return;
     for (int row = 0; row < m_live->rowCount() && !array.isEmpty(); ++row) {
         if (QString::fromStdString(m_live->value(row).name) != array)
             continue;

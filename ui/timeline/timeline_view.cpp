@@ -4,6 +4,7 @@
 #include "core/draw/draw_timeline.h"
 #include "core/support/text.h"
 #include "sim/session/analysis_state.h"
+#include "ui/models/step_collectives.h"
 #include "ui/timeline/details_pane.h"
 #include "ui/timeline/legend.h"
 
@@ -122,6 +123,7 @@ TimelineView::TimelineView(Selection& selection, QWidget* parent)
     connectCanvas();
     connect(m_details, &DetailsPane::operationClicked, &m_selection, &Selection::setOperation);
     connect(&m_selection, &Selection::operationChanged, this, &TimelineView::onOperationChanged);
+    connect(&m_selection, &Selection::collectiveChanged, this, &TimelineView::onCollectiveChanged);
     connect(&m_selection, &Selection::devicesChanged, this, [this] {
         std::set<std::int64_t> devices;
         for (const DeviceId device : m_selection.devices())
@@ -237,6 +239,11 @@ void TimelineView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
 {
     m_analysis = std::move(analysis);
     const auto simulated = m_analysis->simulated;
+    if (hasTimeline(*m_analysis)) {
+        m_latestGeneration = m_selection.generation();
+        if (simulated == m_simulated && !m_simulatedReader.isBusy())
+            m_generation = m_latestGeneration;
+    }
     if (hasTimeline(*m_analysis) && simulated != m_simulated) {
         m_simulated = simulated;
         const std::shared_ptr<const Timeline> timeline(simulated, &simulated->simulation.timeline);
@@ -245,9 +252,12 @@ void TimelineView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
             Part part = TimelinePart::build(timeline, stop);
             if (!part)
                 return {};
-            return [this, part = std::move(part), title = simulatedTitle(*simulated)] {
+            return [this, part = std::move(part), title = simulatedTitle(*simulated),
+                       collectives = collectivesOfSlices(simulated->simulation)]() mutable {
                 m_simulatedPart = part;
                 m_simulatedTitle = title;
+                m_collectives = std::move(collectives);
+                m_generation = m_latestGeneration;
                 showModel();
             };
         });
@@ -309,6 +319,7 @@ void TimelineView::showModel()
     chooseStretch();
     shareHeight();
     startSearch();
+    onCollectiveChanged();
     onOperationChanged(m_selection.operation());
     showState();
 }
@@ -388,7 +399,43 @@ void TimelineView::onSliceClicked()
     const auto slice = m_canvas->selected();
     m_details->setFacts(slice ? std::optional(factsOf(m_canvas->model(), *slice)) : std::nullopt);
     showCount();
+    m_selection.setCollective(slice ? collectiveOf(*slice) : std::nullopt);
     m_selection.setOperation(slice ? QString::fromStdString(m_canvas->model().nameOf(*slice)) : QString());
+}
+
+/// Nothing for slices that are no calls of a collective, and for measured ones.
+std::optional<CollectiveId> TimelineView::collectiveOf(SliceId slice) const
+{
+    if (m_canvas->model().groups()[slice.group].part != m_simulatedPart || m_collectives[slice.slice] == kNoCollective)
+        return std::nullopt;
+    return CollectiveId{static_cast<std::size_t>(m_collectives[slice.slice]), m_generation};
+}
+
+/// The first call of the collective that is selected elsewhere.
+void TimelineView::onCollectiveChanged()
+{
+    const auto& id = m_selection.collective();
+    if (!id || id->generation != m_generation || !m_simulatedPart)
+        return;
+    if (const auto selected = m_canvas->selected(); selected && collectiveOf(*selected) == id)
+        return;
+    std::optional<std::uint32_t> first;
+    for (std::uint32_t slice = 0; slice < m_simulatedPart->sliceCount(); ++slice) {
+        if (m_collectives[slice] == static_cast<std::int32_t>(id->index)
+            && (!first || m_simulatedPart->start(slice) < m_simulatedPart->start(*first)))
+            first = slice;
+    }
+    if (first)
+        select(SliceId{0, *first}); // the simulated step is the first group
+}
+
+void TimelineView::select(std::optional<SliceId> slice)
+{
+    m_canvas->setSelected(slice);
+    if (slice)
+        m_canvas->reveal(*slice);
+    m_details->setFacts(slice ? std::optional(factsOf(m_canvas->model(), *slice)) : std::nullopt);
+    showCount();
 }
 
 void TimelineView::onOperationChanged(const QString& name)
@@ -397,12 +444,7 @@ void TimelineView::onOperationChanged(const QString& name)
     const std::string wanted = name.toStdString();
     if (selected ? m_canvas->model().nameOf(*selected) == wanted : wanted.empty())
         return;
-    const auto slice = m_canvas->model().firstNamed(wanted);
-    m_canvas->setSelected(slice);
-    if (slice)
-        m_canvas->reveal(*slice);
-    m_details->setFacts(slice ? std::optional(factsOf(m_canvas->model(), *slice)) : std::nullopt);
-    showCount();
+    select(m_canvas->model().firstNamed(wanted));
 }
 
 // Search

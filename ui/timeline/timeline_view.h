@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 class QLabel;
 class QLineEdit;
@@ -73,6 +74,9 @@ private:
     void chooseStretch();
     void onSliceClicked();
     void onOperationChanged(const QString& name);
+    void onCollectiveChanged();
+    std::optional<CollectiveId> collectiveOf(SliceId slice) const;
+    void select(std::optional<SliceId> slice);
     void startSearch();
     void setMatches(std::shared_ptr<const SearchMatches> matches);
     void showCount();
@@ -88,6 +92,9 @@ private:
     std::shared_ptr<const sim::SimulatedStudy> m_simulated; ///< that is shown, or being read
     Part m_simulatedPart;
     std::string m_simulatedTitle; ///< of that part
+    std::vector<std::int32_t> m_collectives; ///< of its slices: `collectivesOfSlices`
+    std::uint64_t m_generation = 0; ///< of the analysis that m_collectives counts
+    std::uint64_t m_latestGeneration = 0; ///< of the latest analysis with a timeline, shown or being read
     Part m_virtualPart;
     Part m_wallPart;
     bool m_showsWall = false;

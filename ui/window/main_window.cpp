@@ -128,6 +128,12 @@ void MainWindow::buildEditMenu()
     m_redoAction = m_document.undoStack().createRedoAction(menu, tr("Redo"));
     m_redoAction->setShortcuts({QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Z), QKeySequence(Qt::CTRL | Qt::Key_Y)});
     menu->addActions({m_undoAction, m_redoAction});
+    menu->addSeparator();
+    Selection& selection = m_workbench->selection();
+    m_backAction = menu->addAction(tr("Selected &before"), QKeySequence(Qt::ALT | Qt::Key_PageUp), &selection, &Selection::back);
+    m_forwardAction
+        = menu->addAction(tr("Selected &after"), QKeySequence(Qt::ALT | Qt::Key_PageDown), &selection, &Selection::forward);
+    connect(&selection, &Selection::historyChanged, this, &MainWindow::updateActions);
 }
 
 void MainWindow::buildViewMenu()
@@ -221,6 +227,8 @@ void MainWindow::updateActions()
         action->setEnabled(showsStudy);
     m_undoAction->setEnabled(showsStudy && m_document.undoStack().canUndo());
     m_redoAction->setEnabled(showsStudy && m_document.undoStack().canRedo());
+    m_backAction->setEnabled(showsStudy && m_workbench->selection().canGoBack());
+    m_forwardAction->setEnabled(showsStudy && m_workbench->selection().canGoForward());
     m_toStart->setEnabled(showsStudy);
     m_backToStudy->setEnabled(!showsStudy && m_hasStudy);
     updateTitle();

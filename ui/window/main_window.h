@@ -90,6 +90,8 @@ private:
     QAction* m_backToStudy = nullptr;
     QAction* m_undoAction = nullptr;
     QAction* m_redoAction = nullptr;
+    QAction* m_backAction = nullptr;
+    QAction* m_forwardAction = nullptr;
     QAction* m_showsStudy = nullptr;
     std::vector<QAction*> m_studyActions; ///< of the study that is shown: on the start page none is
     bool m_hasStudy = false;

@@ -256,9 +256,7 @@ sim::Report Workbench::currentReport() const
 void Workbench::beginStudy()
 {
     m_analysis.reset();
-    m_selection.setArray({});
-    m_selection.setOperation({});
-    m_selection.setDevices({});
+    m_selection.clear();
     m_headline->forget();
 }
 
@@ -273,6 +271,7 @@ void Workbench::show(const std::shared_ptr<const sim::Analysis>& analysis)
 {
     m_staleAfter.stop();
     m_analysis = analysis;
+    m_selection.setAnalysis(*analysis);
     if (m_selection.array().isEmpty())
         m_selection.setArray(firstSplitArray(*analysis));
     m_headline->setAnalysis(analysis);

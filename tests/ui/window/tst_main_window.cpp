@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/support/text.h"
 #include "sim/session/analysis_state.h"
 #include "tests/test_class.h"
 #include "tests/ui/window/window_fixture.h"
+#include "ui/collectives/collectives_model.h"
 #include "ui/collectives/collectives_view.h"
+#include "ui/models/step_collectives.h"
 #include "ui/study/study_panel.h"
+#include "ui/timeline/timeline_view.h"
 #include "ui/training/training_view.h"
 #include "ui/widgets/view.h"
 #include "ui/window/headline.h"
@@ -16,7 +20,9 @@
 #include <QMenuBar>
 #include <QMessageBox>
 #include <QMimeData>
+#include <QTableView>
 #include <QTimer>
+#include <QTreeView>
 
 namespace tst_main_window {
 
@@ -53,6 +59,9 @@ private Q_SLOTS:
     void arrangementCanBeReset();
     void arrangementIsRemembered();
     void anErrorLeavesWithItsCause();
+    void everyRowSelectsWhatItShows_data();
+    void everyRowSelectsWhatItShows();
+    void selectionsGoBack();
 };
 
 namespace {
@@ -511,6 +520,95 @@ void TestMainWindow::anErrorLeavesWithItsCause()
     fixture.window.document().undoStack().undo();
     QTRY_VERIFY(fixture.isShown());
     QCOMPARE(headline.changeText(), before);
+}
+
+void TestMainWindow::everyRowSelectsWhatItShows_data()
+{
+    QTest::addColumn<QString>("study");
+
+    for (const char* study : {"notebook_mlp.yaml", "transformer_64.yaml", "fsdp.yaml"})
+        QTest::newRow(study) << study;
+}
+
+/// In every table: of collectives that share a name each shows its own details and its own slice; a row of an array shows that array.
+void TestMainWindow::everyRowSelectsWhatItShows()
+{
+    QFETCH(QString, study);
+    WindowFixture fixture;
+    fixture.window.show();
+    fixture.window.openExample(fixture.example(study));
+    QTRY_VERIFY(fixture.isShown());
+    ui::Workbench& workbench = fixture.window.workbench();
+    ui::Selection& selection = workbench.selection();
+    workbench.showPerspective("time");
+    auto* timeline = qobject_cast<ui::TimelineView*>(workbench.findView("timeline"));
+    QTRY_VERIFY(!timeline->isBusy());
+
+    const auto* collectives = workbench.findView("collectives");
+    auto* table = collectives->findChild<QTableView*>();
+    const auto& all = fixture.analysis()->simulated->simulation.collectives;
+    const std::vector<std::int32_t> ofSlices = ui::collectivesOfSlices(fixture.analysis()->simulated->simulation);
+    QCOMPARE(table->model()->rowCount(), static_cast<int>(all.size()));
+    std::set<std::size_t> seen;
+    for (int row = 0; row < table->model()->rowCount(); ++row) {
+        table->selectRow(row);
+        QVERIFY(selection.collective().has_value());
+        const std::size_t index = selection.collective()->index;
+        QVERIFY(seen.insert(index).second);
+        const auto text = [&](int column) { return table->model()->index(row, column).data().toString().toStdString(); };
+        QCOMPARE(text(ui::CollectivesModel::Value), all[index].use.cause.value);
+        QCOMPARE(text(ui::CollectivesModel::Time), formatSeconds(all[index].seconds));
+        QCOMPARE(text(ui::CollectivesModel::Cause), all[index].use.cause.annotation);
+        QCOMPARE(table->currentIndex().row(), row); // the selection did not come back as another row
+        const auto labels = collectives->findChildren<QLabel*>();
+        QVERIFY(std::any_of(labels.begin(), labels.end(),
+            [&](const QLabel* label) { return label->text().contains(QString::fromStdString(all[index].use.cause.reason)); }));
+        const auto slice = timeline->canvas().selected();
+        QVERIFY(slice.has_value());
+        QCOMPARE(ofSlices[slice->slice], static_cast<std::int32_t>(index));
+    }
+
+    workbench.showPerspective("memory");
+    auto* live = workbench.findView("memory")->findChild<QTableView*>();
+    for (int row = 0; row < live->model()->rowCount(); ++row) {
+        live->selectRow(row);
+        QCOMPARE(live->currentIndex().row(), row);
+        const QString name = live->model()->index(row, 0).data().toString();
+        if (fixture.analysis()->findArray(name.toStdString()))
+            QCOMPARE(selection.array(), name);
+    }
+
+    workbench.showPerspective("design");
+    auto* arrays = workbench.findView("layout")->findChild<QTreeView*>();
+    std::size_t shown = 0;
+    for (int group = 0; group < arrays->model()->rowCount(); ++group) {
+        const QModelIndex parent = arrays->model()->index(group, 0);
+        for (int row = 0; row < arrays->model()->rowCount(parent); ++row, ++shown) {
+            arrays->setCurrentIndex(arrays->model()->index(row, 0, parent));
+            QCOMPARE(selection.array(), arrays->currentIndex().siblingAtColumn(0).data().toString());
+            QCOMPARE(arrays->currentIndex().row(), row);
+        }
+    }
+    QCOMPARE(shown, fixture.analysis()->arrays.size());
+}
+
+void TestMainWindow::selectionsGoBack()
+{
+    WindowFixture fixture;
+    openNotebook(fixture);
+    QAction* back = actionOf(fixture.window, "Selected before");
+    ui::Selection& selection = fixture.window.workbench().selection();
+    const QString first = selection.array();
+    QVERIFY(!first.isEmpty());
+    QCoreApplication::processEvents();
+    QVERIFY(!back->isEnabled());
+    selection.setArray("layers.2.w");
+    QCoreApplication::processEvents();
+    QVERIFY(back->isEnabled());
+    back->trigger();
+    QCOMPARE(selection.array(), first);
+    actionOf(fixture.window, "Selected after")->trigger();
+    QCOMPARE(selection.array(), QString("layers.2.w"));
 }
 
 MESHWRIGHT_TEST(TestMainWindow)
