@@ -78,15 +78,17 @@ Options optionsOf(const QApplication& application)
     parser.setApplicationDescription("The desktop program of Meshwright. Without a file it opens its start page.");
     parser.addHelpOption();
     parser.addVersionOption();
-    parser.addPositionalArgument("file", "A study (YAML), or a report that Meshwright wrote (HTML).", "[file]");
-    parser.addOptions(
-        {{"theme", "system, light or dark.", "theme"}, {"print", "Prints a report to a PDF and exits.", "report.html"},
-            {{"o", "output"}, "The file that --print writes.", "report.pdf"},
-            {"picture", "Opens the file, saves a picture of the window and exits.", "window.png"},
-            {"view", "What --picture shows: a perspective (design, time, memory, train, report) or a view (mesh).", "view"},
-            {"size", "The window's size for --picture, such as 1024x700.", "size"},
-            {"benchmark-timeline", "Draws a timeline of this many slices and prints the time per frame.", "slices"},
-            {"benchmark-edit", "Makes 200 edits and prints how long they take to reach every view."}});
+    parser.addPositionalArgument(
+        "file", "A study, a program, a model's config.json, a report of Meshwright, or a log.", "[file]");
+    parser.addOptions({{"theme", "system, light or dark.", "theme"},
+        {"print", "Prints a report to a PDF and exits.", "report.html"},
+        {{"o", "output"}, "The file that --print writes.", "report.pdf"},
+        {"picture", "Opens the file, saves a picture of the window and exits.", "window.png"},
+        {"view", "What --picture shows: a perspective (design, time, memory, search, train, explain, report) or a view (mesh).",
+            "view"},
+        {"size", "The window's size for --picture, such as 1024x700.", "size"},
+        {"benchmark-timeline", "Draws a timeline of this many slices and prints the time per frame.", "slices"},
+        {"benchmark-edit", "Makes 200 edits and prints how long they take to reach every view."}});
     parser.process(application);
     Options options;
     options.file = parser.positionalArguments().value(0);
@@ -189,8 +191,8 @@ int main(int argc, char** argv)
         savePictureWhenShown(window, options);
     if (!options.file.isEmpty())
         window.openFile(options.file);
-    else if (!options.picture.isEmpty())
-        QTimer::singleShot(400, &window, [&] { QApplication::exit(savePicture(window, options.picture)); });
+    if (!options.picture.isEmpty() && window.document().source().text.empty()) // no study is to be shown
+        QTimer::singleShot(1000, &window, [&] { QApplication::exit(savePicture(window, options.picture)); });
     QTimer::singleShot(0, &window, &ui::MainWindow::offerRecovery);
     return QApplication::exec();
 }

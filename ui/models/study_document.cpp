@@ -150,6 +150,13 @@ void StudyDocument::change(const QStringList& settings, const QString& what)
         m_undo.push(new EditCommand(*this, std::move(after), std::move(paths), what));
 }
 
+void StudyDocument::changeText(std::string text, const QString& what)
+{
+    sim::StudySource after{std::move(text), m_source.file, {}};
+    if (after != m_source)
+        m_undo.push(new EditCommand(*this, std::move(after), {what}, what));
+}
+
 void StudyDocument::removeSpec(const QString& path)
 {
     change({path + QLatin1Char('=')}, tr("Remove %1").arg(path));

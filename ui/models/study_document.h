@@ -41,6 +41,9 @@ public:
     /// One undoable edit: `path=value` each. Edits of the same paths that follow each other quickly become one step of undo.
     void change(const QStringList& settings, const QString& what);
 
+    /// The whole study as another text (undoable); `what` says where it is from. Texts that follow each other quickly become one step of undo.
+    void changeText(std::string text, const QString& what);
+
     /// Takes the spec at a path out of the study (undoable): `sharding.layers.1.w`.
     void removeSpec(const QString& path);
 

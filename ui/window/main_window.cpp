@@ -5,10 +5,13 @@
 #include "core/support/resources.h"
 #include "core/support/version.h"
 #include "sim/report/report.h"
+#include "ui/explain/explain_view.h"
 #include "ui/report/report_files.h"
+#include "ui/search/search_view.h"
 #include "ui/training/training_view.h"
 #include "ui/widgets/picture_export.h"
 #include "ui/window/dialogs.h"
+#include "ui/window/openers.h"
 #include "ui/window/start_page.h"
 #include "ui/window/workbench.h"
 
@@ -45,11 +48,6 @@ QString draggedFile(const QMimeData* data)
 {
     const QList<QUrl> urls = data->urls();
     return urls.size() == 1 && urls.front().isLocalFile() ? urls.front().toLocalFile() : QString();
-}
-
-bool isReport(const QString& path)
-{
-    return QFileInfo(path).suffix().compare(QLatin1String("html"), Qt::CaseInsensitive) == 0;
 }
 
 } // namespace
@@ -186,6 +184,10 @@ void MainWindow::buildRunMenu()
         m_workbench->showView(&training);
         training.train();
     }));
+    m_studyActions.push_back(menu->addAction(tr("&Search plans"), QKeySequence(Qt::CTRL | Qt::Key_E), this, [this] {
+        m_workbench->showView(&m_workbench->search());
+        m_workbench->search().search();
+    }));
     menu->addAction(tr("&Pause or resume"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_R), this,
         [&job = training.job()] { job.snapshot().state == sim::TrainingState::Paused ? job.resume() : job.pause(); });
     menu->addAction(tr("&Cancel"), QKeySequence(Qt::CTRL | Qt::Key_Period), &training.job(), &TrainingJob::cancel);
@@ -246,33 +248,64 @@ void MainWindow::openExample(const QString& path)
 
 bool MainWindow::openFile(const QString& path)
 {
+    const auto as = recognised(path);
+    if (!as) {
+        report(tr("The file cannot be opened."), as.error());
+        return false;
+    }
+    if (*as == OpenAs::Messages) { // the study stays as it is
+        showWorkbench();
+        m_workbench->showView(&m_workbench->explain());
+        m_workbench->explain().explainFile(path);
+        remember(path);
+        return true;
+    }
     if (!mayDiscard())
         return false;
-    if (isReport(path))
-        return openReport(path);
+    if (*as == OpenAs::Model)
+        takeStudy(studyOfModel(path), {});
+    else if (*as == OpenAs::Report)
+        openReport(path);
+    else if (!openStudy(path))
+        return false;
+    remember(path);
+    return true;
+}
+
+bool MainWindow::openStudy(const QString& path)
+{
     if (const auto opened = m_document.open(path); !opened) {
         report(tr("The study cannot be opened."), opened.error());
         return false;
     }
     m_workbench->beginStudy();
-    remember(path);
     showWorkbench();
     return true;
 }
 
-bool MainWindow::openReport(const QString& path)
+/// A study that has no file: it counts as modified.
+void MainWindow::takeStudy(sim::StudySource source, const QString& path)
 {
-    const auto text = readFile(path.toStdString(), sim::kLargestReportBytes);
-    const auto read = text ? sim::readReport(*text, path.toStdString()) : Result<sim::Report>(text.error());
-    if (!read) {
-        report(tr("The report cannot be opened."), read.error());
-        return false;
-    }
     m_workbench->beginStudy();
-    m_document.adopt({read->study.text, read->study.file, read->study.settings}, {});
-    remember(path);
+    m_document.adopt(std::move(source), path);
     showWorkbench();
-    return true;
+}
+
+void MainWindow::openReport(const QString& path)
+{
+    statusBar()->showMessage(tr("Reading %1…").arg(QFileInfo(path).fileName()));
+    m_reader.start([this, path](const std::stop_token& stop) -> std::function<void()> {
+        const auto text = readFile(path.toStdString(), sim::kLargestReportBytes);
+        auto read = text ? sim::readReport(*text, path.toStdString()) : Result<sim::Report>(text.error());
+        if (stop.stop_requested())
+            return nullptr;
+        return [this, read = std::move(read)] {
+            statusBar()->clearMessage();
+            if (!read)
+                return report(tr("The report cannot be opened."), read.error());
+            takeStudy({read->study.text, read->study.file, read->study.settings}, {});
+        };
+    });
 }
 
 void MainWindow::offerRecovery()
@@ -289,19 +322,21 @@ void MainWindow::offerRecovery()
             study.forget();
         if (question.clickedButton() != goOn || !mayDiscard())
             continue;
-        m_workbench->beginStudy();
-        m_document.adopt(study.source, study.path);
+        takeStudy(study.source, study.path);
         m_recovery.store(); // this window's own copy is there before the other one goes
         study.forget();
-        showWorkbench();
     }
 }
 
 void MainWindow::askForFile()
 {
+    QStringList endings;
+    for (const Opener& opener : openers())
+        endings << QString::fromLatin1(opener.endings);
+    endings.removeDuplicates();
     const QString path
-        = QFileDialog::getOpenFileName(this, tr("Open a study"), m_settings.value(kRecentKey).toStringList().value(0),
-            tr("Studies, programs and reports (*.yaml *.yml *.json *.mlir *.html);;All files (*)"));
+        = QFileDialog::getOpenFileName(this, tr("Open a file"), m_settings.value(kRecentKey).toStringList().value(0),
+            tr("All that can be opened (%1);;All files (*)").arg(endings.join(QLatin1Char(' '))));
     if (!path.isEmpty())
         openFile(path);
 }

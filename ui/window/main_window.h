@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "ui/jobs/latest_worker.h"
 #include "ui/models/recovery.h"
 #include "ui/models/study_document.h"
 #include "ui/theme/theme.h"
@@ -38,7 +39,8 @@ public:
     MainWindow(std::shared_ptr<sim::Session> session, const Places& places, QWidget* parent = nullptr);
     ~MainWindow() override;
 
-    /// Opens a study (YAML), or the study inside a report that Meshwright wrote (HTML). What cannot be read is said in a message.
+    /// Opens whatever `openers` know, by its content: a study, a program, a model's config.json, a report, a log. What cannot be opened is said in a
+    /// message. A report is read off the UI thread, and messages are: true says that it has begun.
     bool openFile(const QString& path);
     void openExample(const QString& path);
 
@@ -64,7 +66,9 @@ private:
     void updateActions();
     bool saveOverChanges();
     bool saveTo(const QString& path);
-    bool openReport(const QString& path);
+    bool openStudy(const QString& path);
+    void openReport(const QString& path);
+    void takeStudy(sim::StudySource source, const QString& path);
     bool save();
     bool saveAs();
     bool mayDiscard();
@@ -95,6 +99,7 @@ private:
     QAction* m_showsStudy = nullptr;
     std::vector<QAction*> m_studyActions; ///< of the study that is shown: on the start page none is
     bool m_hasStudy = false;
+    LatestWorker m_reader; ///< of large files; last: its jobs use all of the above
 };
 
 } // namespace meshwright::ui

@@ -2,10 +2,12 @@
 #include "ui/window/workbench.h"
 
 #include "ui/collectives/collectives_view.h"
+#include "ui/explain/explain_view.h"
 #include "ui/layout/layout_view.h"
 #include "ui/memory/memory_view.h"
 #include "ui/mesh/mesh_view.h"
 #include "ui/report/report_view.h"
+#include "ui/search/search_view.h"
 #include "ui/study/study_panel.h"
 #include "ui/timeline/timeline_view.h"
 #include "ui/training/training_view.h"
@@ -65,6 +67,8 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
     , m_collectives(new CollectivesView(m_selection, this))
     , m_timeline(new TimelineView(m_selection, this))
     , m_training(new TrainingView(m_selection, this))
+    , m_search(new SearchView(m_selection, m_session->catalogue(), this))
+    , m_explain(new ExplainView(m_selection, this))
     , m_report(new ReportView(m_selection, this))
 {
     m_side->setDocumentMode(true);
@@ -96,8 +100,14 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
     addFrame(addPerspective(QStringLiteral("memory"), tr("Memory"), tr("See what a device's memory is used for over a step"),
                  Sign::Memory, false))
         ->addView(tr("Memory"), QStringLiteral("memory"), new MemoryView(m_selection, this));
+    addFrame(addPerspective(QStringLiteral("search"), tr("Search"), tr("Find the best plans for the model on its hardware"),
+                 Sign::Search, false))
+        ->addView(tr("Plans"), QStringLiteral("plans"), m_search);
     addFrame(addPerspective(QStringLiteral("train"), tr("Train"), tr("Train the study on virtual devices"), Sign::Train, false))
         ->addView(tr("Training"), QStringLiteral("training"), m_training);
+    addFrame(addPerspective(QStringLiteral("explain"), tr("Explain"), tr("Learn what an error or a log means, and what to do"),
+                 Sign::Explain, false))
+        ->addView(tr("Messages"), QStringLiteral("messages"), m_explain);
     addFrame(
         addPerspective(QStringLiteral("report"), tr("Report"), tr("Read and save the report of the study"), Sign::Report, false))
         ->addView(tr("Report"), QStringLiteral("report"), m_report);
@@ -129,6 +139,8 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
             std::shared_ptr<const Timeline>(result, &result->wall));
         m_report->setTraining(result);
     });
+    connect(m_search, &SearchView::planChosen, this,
+        [this](const std::string& text, const QString& name) { m_document.changeText(text, tr("Take the plan %1").arg(name)); });
     connect(m_report, &ReportView::saveRequested, this, &Workbench::saveReportRequested);
 }
 

@@ -20,11 +20,13 @@ class QTabWidget;
 namespace meshwright::ui {
 
 class CollectivesView;
+class ExplainView;
 class Headline;
 class LayoutView;
 class PerspectiveBar;
 enum class Sign;
 class ReportView;
+class SearchView;
 class StudyPanel;
 class TimelineView;
 class TrainingView;
@@ -70,6 +72,8 @@ public:
     void setStudyShown(bool isShown);
 
     Selection& selection() { return m_selection; }
+    ExplainView& explain() { return *m_explain; }
+    SearchView& search() { return *m_search; }
     TrainingView& training() { return *m_training; }
     Headline& headline() { return *m_headline; }
     const std::shared_ptr<const sim::Analysis>& analysis() const { return m_analysis; }
@@ -123,6 +127,8 @@ private:
     CollectivesView* m_collectives;
     TimelineView* m_timeline;
     TrainingView* m_training;
+    SearchView* m_search;
+    ExplainView* m_explain;
     ReportView* m_report;
 };
 

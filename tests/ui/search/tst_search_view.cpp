@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/support/file.h"
+#include "core/support/resources.h"
+#include "core/support/text.h"
+#include "tests/test_class.h"
+#include "ui/search/plans_model.h"
+#include "ui/search/plans_picture.h"
+#include "ui/search/search_view.h"
+#include "ui/widgets/notice.h"
+#include "ui/widgets/picture_view.h"
+
+#include <QAbstractItemModelTester>
+#include <QPushButton>
+#include <QTableView>
+
+namespace tst_search_view {
+
+using namespace meshwright;
+
+/// A person searches, reads why plans win and lose, and takes one.
+class TestSearchView : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void theModelKeepsItsPromises();
+    void whatDoesNotFitIsGreyAndSaysWhy();
+    void thePictureHasADiscForEachPlan();
+    void aPlanBecomesTheStudy();
+    void saysWhenTheStudyIsAnotherOne();
+    void aSearchCanBeCancelled();
+    void aStudyWithoutHardwareSaysSo();
+};
+
+namespace {
+
+const sim::Catalogue& catalogue()
+{
+    static const sim::Catalogue all = valueOf(sim::defaultCatalogue());
+    return all;
+}
+
+std::shared_ptr<const sim::Analysis> analysed(const std::string& example, const std::vector<std::string>& settings = {})
+{
+    const std::string path = (resourcesDirectory() / "examples" / example).string();
+    return sim::analysed({valueOf(readFile(path)), path, settings}, catalogue(), {}, false);
+}
+
+sim::FoundPlan plan(std::int64_t data, double seconds, double gib)
+{
+    sim::FoundPlan one;
+    one.mesh = {{"data", data}, {"model", 8 / data}};
+    one.modelSeconds = seconds;
+    one.peakBytes = gib * 1024 * 1024 * 1024;
+    one.capacityBytes = 16.0 * 1024 * 1024 * 1024;
+    one.fits = true;
+    one.why = {"+12 % exposed all-reduce over model"};
+    return one;
+}
+
+std::shared_ptr<const ui::FoundPlans> threePlans()
+{
+    auto found = std::make_shared<ui::FoundPlans>();
+    found->plans = {plan(8, 0.010, 8.0), plan(4, 0.012, 6.0), plan(2, 0.020, 4.0)};
+    found->result.plans = found->plans;
+    found->result.templates = {{"data parallel", "data=8", false, 0.0, 0.0, "needs 93.2 GiB of 16.0 GiB"},
+        {"FSDP", "fsdp=8", true, 0.011, 0.1, "as quick"}};
+    return found;
+}
+
+/// A view in which a search of the study is over.
+struct Searched {
+    explicit Searched(const std::shared_ptr<const sim::Analysis>& analysis)
+    {
+        view.resize(1000, 640);
+        view.show();
+        view.setAnalysis(analysis);
+        view.search();
+    }
+
+    QTableView* table() { return view.findChild<QTableView*>(); }
+
+    ui::Selection selection;
+    ui::SearchView view{selection, catalogue()};
+};
+
+} // namespace
+
+void TestSearchView::theModelKeepsItsPromises()
+{
+    ui::PlansModel model;
+    const QAbstractItemModelTester tester(&model, QAbstractItemModelTester::FailureReportingMode::Fatal);
+    QCOMPARE(model.rowCount(), 0);
+    model.setPlans(threePlans());
+    QCOMPARE(model.rowCount(), 4);
+    QCOMPARE(model.index(1, ui::PlansModel::Mesh).data().toString(), QString("data=4 model=2"));
+    QCOMPARE(model.index(1, ui::PlansModel::Step).data().toString(), QString("~ 12.0 ms")); // an estimate
+    QCOMPARE(model.index(1, ui::PlansModel::Memory).data().toString(), QString("6.00 GiB"));
+}
+
+void TestSearchView::whatDoesNotFitIsGreyAndSaysWhy()
+{
+    ui::PlansModel model;
+    model.setPlans(threePlans());
+    QCOMPARE(model.index(3, ui::PlansModel::Mesh).data().toString(), QString("data=8 (data parallel)"));
+    QCOMPARE(model.index(3, ui::PlansModel::Note).data().toString(), QString("needs 93.2 GiB of 16.0 GiB"));
+    QVERIFY(!(model.flags(model.index(3, 0)) & Qt::ItemIsEnabled));
+    QVERIFY(model.flags(model.index(2, 0)) & Qt::ItemIsEnabled);
+    QCOMPARE(model.planOf(2), 2);
+    QCOMPARE(model.planOf(3), -1);
+}
+
+void TestSearchView::thePictureHasADiscForEachPlan()
+{
+    const auto found = threePlans();
+    const DisplayList picture = ui::plansPicture(*found, 1, 600.0, 400.0);
+    std::map<std::string, RectShape> discs;
+    for (const DisplayItem& item : picture.items) {
+        if (item.id.starts_with("plan:"))
+            discs[item.id] = std::get<RectShape>(item.shape);
+    }
+    QCOMPARE(discs.size(), std::size_t{3});
+    QVERIFY(discs["plan:0"].topLeft.x < discs["plan:1"].topLeft.x && discs["plan:1"].topLeft.x < discs["plan:2"].topLeft.x);
+    QVERIFY(discs["plan:0"].topLeft.y < discs["plan:2"].topLeft.y); // needs more memory
+    QVERIFY(discs["plan:1"].width > discs["plan:0"].width); // chosen
+    for (const auto& [id, disc] : discs)
+        QVERIFY(disc.topLeft.x >= 0.0 && disc.topLeft.x + disc.width <= 600.0 && disc.topLeft.y + disc.height <= 400.0);
+}
+
+/// What the row says is what the study that it becomes gives.
+void TestSearchView::aPlanBecomesTheStudy()
+{
+    const auto analysis = analysed("digits.yaml");
+    Searched searched(analysis);
+    QTRY_VERIFY_WITH_TIMEOUT(!searched.view.job().isBusy() && searched.table()->model()->rowCount() > 1, 60'000);
+    QSignalSpy chosen(&searched.view, &ui::SearchView::planChosen);
+    auto* table = searched.table();
+    for (const int row : {0, 1}) {
+        QTest::mouseClick(table->viewport(), Qt::LeftButton, {}, table->visualRect(table->model()->index(row, 0)).center());
+        QCOMPARE(chosen.count(), row + 1);
+        QCOMPARE(table->currentIndex().row(), row);
+        const auto text = chosen.last().at(0).value<std::string>();
+        const auto taken = sim::analysed({text, analysis->source.file, {}}, catalogue(), {}, false);
+        QVERIFY2(taken->simulated, describe(taken->problems).c_str());
+        const QString step = table->model()->index(row, ui::PlansModel::Step).data().toString();
+        QCOMPARE(step.toStdString(), formatSeconds(taken->simulated->simulation.stepSeconds));
+        QString mesh = QString::fromStdString(taken->mesh().text()).replace(QLatin1Char(','), QLatin1Char(' '));
+        QCOMPARE(table->model()->index(row, ui::PlansModel::Mesh).data().toString(), mesh);
+        searched.view.setAnalysis(taken);
+        QVERIFY(!searched.view.findChild<ui::Notice*>()->isVisible()); // it is still about this study
+    }
+    auto* picture = searched.view.findChild<ui::PictureView*>();
+    QVERIFY(picture->placeOf("plan:0") != QPoint());
+    QTest::mouseClick(picture, Qt::LeftButton, {}, picture->placeOf("plan:0"));
+    QCOMPARE(chosen.count(), 3);
+}
+
+void TestSearchView::saysWhenTheStudyIsAnotherOne()
+{
+    Searched searched(analysed("digits.yaml"));
+    QTRY_VERIFY_WITH_TIMEOUT(!searched.view.job().isBusy() && searched.table()->model()->rowCount() > 1, 60'000);
+    auto* notice = searched.view.findChild<ui::Notice*>();
+    QVERIFY(!notice->isVisible());
+    searched.view.setAnalysis(analysed("digits.yaml", {"batch=64"}));
+    QVERIFY(notice->isVisible());
+    searched.view.setAnalysis(analysed("digits.yaml"));
+    QVERIFY(!notice->isVisible());
+}
+
+void TestSearchView::aSearchCanBeCancelled()
+{
+    Searched searched(analysed("transformer_64.yaml"));
+    QVERIFY(searched.view.job().isBusy());
+    const auto buttons = searched.view.findChildren<QPushButton*>();
+    QVERIFY(!buttons[0]->isEnabled() && buttons[1]->isEnabled());
+    buttons[1]->click();
+    QVERIFY(!searched.view.job().isBusy());
+    QVERIFY(buttons[0]->isEnabled() && !buttons[1]->isEnabled());
+    QTest::qWait(50); // nothing comes any more
+    QCOMPARE(searched.table()->model()->rowCount(), 0);
+}
+
+void TestSearchView::aStudyWithoutHardwareSaysSo()
+{
+    Searched searched(analysed("digits.yaml", {"hardware="}));
+    QTRY_VERIFY(!searched.view.job().isBusy());
+    const auto labels = searched.view.findChildren<QLabel*>();
+    QVERIFY(std::any_of(labels.begin(), labels.end(), [](const QLabel* label) { return label->text().contains("hardware"); }));
+    QCOMPARE(searched.table()->model()->rowCount(), 0);
+    (void)searched.view.grab();
+    (void)searched.view.picture();
+}
+
+MESHWRIGHT_TEST(TestSearchView)
+
+} // namespace tst_search_view
+
+#include "tst_search_view.moc"

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/support/file.h"
+#include "sim/session/report_of.h"
+#include "tests/test_class.h"
+#include "tests/ui/window/window_fixture.h"
+#include "ui/explain/explain_view.h"
+#include "ui/report/report_files.h"
+#include "ui/window/openers.h"
+
+namespace tst_openers {
+
+using namespace meshwright;
+using tests::WindowFixture;
+
+/// A file is what its content says, whatever its name; and what is not a study is never written.
+class TestOpeners : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void tellsFilesByTheirContent_data();
+    void tellsFilesByTheirContent();
+    void tellsEveryExample();
+    void aModelBecomesAStudy_data();
+    void aModelBecomesAStudy();
+    void aLogIsExplainedBesideTheStudy();
+    void reportsAreOpened_data();
+    void reportsAreOpened();
+    void programsBecomeStudies();
+};
+
+namespace {
+
+const char* const kLlama = R"({"model_type": "llama", "hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "vocab_size": 1024, "max_position_embeddings": 512})";
+const char* const kGpt = R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_embd": 256, "n_layer": 2, "n_head": 4,
+    "vocab_size": 1024, "n_positions": 512})";
+
+QString writtenTo(const QTemporaryDir& folder, const QString& name, const QByteArray& content)
+{
+    const QString path = folder.filePath(name);
+    return writeFileAtomically(path.toStdString(), content.toStdString()) ? path : QString();
+}
+
+} // namespace
+
+void TestOpeners::tellsFilesByTheirContent_data()
+{
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<QByteArray>("content");
+    QTest::addColumn<int>("as"); // -1: cannot be opened
+    QTest::addColumn<QString>("says");
+
+    const auto row = [](const char* what, const char* name, const QByteArray& content, ui::OpenAs as) {
+        QTest::newRow(what) << name << content << static_cast<int>(as) << "";
+    };
+    const auto refused = [](const char* what, const char* name, const QByteArray& content, const char* says) {
+        QTest::newRow(what) << name << content << -1 << says;
+    };
+    row("a study", "a.yaml", "meshwright: 1\nmodel: {mlp: {layers: [4, 2]}}\n", ui::OpenAs::Study);
+    row("a study of another name", "study.txt", "# mine\nmeshwright: 1\n", ui::OpenAs::Study);
+    row("a study in JSON", "study.json", R"({"meshwright": 1, "model": {"mlp": {"layers": [4, 2]}}})", ui::OpenAs::Study);
+    row("a broken study", "a.yaml", "name: [\n", ui::OpenAs::Study);
+    row("llama", "config.json", kLlama, ui::OpenAs::Model);
+    row("gpt2", "model.txt", kGpt, ui::OpenAs::Model);
+    row("a program", "step.mlir", "module {\n}\n", ui::OpenAs::Program);
+    row("a program without its ending", "step.txt", "module @step {\n}\n", ui::OpenAs::Program);
+    row("a report", "r.html", "<!DOCTYPE html>\n<html></html>\n", ui::OpenAs::Report);
+    row("a log", "train.log", "RESOURCE_EXHAUSTED: Out of memory\n", ui::OpenAs::Messages);
+    row("an error without an ending", "error", "ValueError: no\n", ui::OpenAs::Messages);
+    refused("a trace", "t.json", R"({"traceEvents": []})", "a trace");
+    refused("other JSON", "package.json", R"({"name": "x"})", "a JSON document");
+    refused("other YAML", "ci.yaml", "on: push\njobs: {}\n", "another program");
+    refused("an archive", "a.zip", QByteArray("PK\x03\x04zzzz", 8), "ZIP archive");
+    refused("compressed", "log.gz", QByteArray("\x1f\x8b\x08\x00", 4), "compressed");
+    refused("binary", "a.out",
+        QByteArray("\x7f"
+                   "ELF\0\0\0",
+            7),
+        "binary");
+    refused("nothing", "empty.txt", "", "empty");
+}
+
+void TestOpeners::tellsFilesByTheirContent()
+{
+    QFETCH(QString, name);
+    QFETCH(QByteArray, content);
+    QFETCH(int, as);
+    QFETCH(QString, says);
+    const QTemporaryDir folder;
+    const auto found = ui::recognised(writtenTo(folder, name, content));
+    if (as >= 0) {
+        QVERIFY2(found, found ? "" : describe(found.error()).c_str());
+        QCOMPARE(static_cast<int>(*found), as);
+        return;
+    }
+    QVERIFY(!found);
+    const Problem& problem = found.error().front();
+    QCOMPARE(problem.id, std::string("MW1830"));
+    QVERIFY2(problem.message.find(says.toStdString()) != std::string::npos, problem.message.c_str());
+    for (const ui::Opener& opener : ui::openers())
+        QVERIFY(problem.fix.find(opener.what) != std::string::npos);
+}
+
+void TestOpeners::tellsEveryExample()
+{
+    const QDir folder(QString::fromStdString((resourcesDirectory() / "examples").string()));
+    const QStringList names = folder.entryList(QDir::Files);
+    QVERIFY(names.size() > 30);
+    for (const QString& name : names) {
+        const auto found = ui::recognised(folder.filePath(name));
+        QVERIFY2(found, qPrintable(name));
+        QCOMPARE(*found, name.endsWith(".mlir") ? ui::OpenAs::Program : ui::OpenAs::Study);
+    }
+    QVERIFY(!ui::recognised(folder.path()));
+    QVERIFY(!ui::recognised(folder.filePath("no such file")));
+}
+
+void TestOpeners::aModelBecomesAStudy_data()
+{
+    QTest::addColumn<QByteArray>("config");
+
+    QTest::newRow("llama") << QByteArray(kLlama);
+    QTest::newRow("gpt2") << QByteArray(kGpt);
+}
+
+void TestOpeners::aModelBecomesAStudy()
+{
+    QFETCH(QByteArray, config);
+    WindowFixture fixture;
+    fixture.window.show();
+    const QString path = writtenTo(fixture.folder, "config.json", config);
+    QVERIFY(fixture.window.openFile(path));
+    QTRY_VERIFY(fixture.isShown());
+    QVERIFY2(fixture.analysis()->simulated != nullptr, describe(fixture.analysis()->problems).c_str());
+    QCOMPARE(fixture.analysis()->study->transformer()->config.hidden, 256);
+    QVERIFY(fixture.window.document().isModified());
+    QVERIFY(fixture.window.document().path().isEmpty()); // Save asks for a place
+    QCOMPARE(valueOf(readFile(path.toStdString())), config.toStdString());
+    fixture.window.document().undoStack().setClean();
+}
+
+void TestOpeners::aLogIsExplainedBesideTheStudy()
+{
+    WindowFixture fixture;
+    fixture.window.show();
+    fixture.window.openExample(fixture.example("digits.yaml"));
+    QTRY_VERIFY(fixture.isShown());
+    fixture.window.document().change({"batch=64"}, "Edit the batch");
+    const QString path = writtenTo(
+        fixture.folder, "train.log", "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 17179869184 bytes.\n");
+    QVERIFY(fixture.window.openFile(path)); // and asks nothing: the study stays
+    QCOMPARE(fixture.window.workbench().perspective().id, QString("explain"));
+    QTRY_VERIFY(fixture.window.workbench().explain().explained() != nullptr);
+    QCOMPARE(fixture.window.workbench().explain().explained()->messages.size(), std::size_t{1});
+    QVERIFY(fixture.window.document().isModified());
+    QCOMPARE(fixture.window.document().source().settings, std::vector<std::string>{"batch=64"});
+    fixture.window.document().undoStack().setClean();
+}
+
+void TestOpeners::reportsAreOpened_data()
+{
+    QTest::addColumn<QString>("name");
+
+    QTest::newRow("HTML") << "report.html";
+    QTest::newRow("JSON") << "report.json";
+}
+
+/// What was saved as a report is the study again.
+void TestOpeners::reportsAreOpened()
+{
+    QFETCH(QString, name);
+    WindowFixture fixture;
+    fixture.window.show();
+    fixture.window.openExample(fixture.example("digits.yaml"));
+    fixture.window.document().change({"batch=96"}, "Edit the batch");
+    QTRY_VERIFY(fixture.isShown());
+    const QString path = fixture.folder.filePath(name);
+    QVERIFY(ui::writeReport(fixture.window.workbench().currentReport(), path));
+    fixture.window.document().undoStack().setClean();
+    fixture.window.openExample(fixture.example("fsdp.yaml"));
+    QTRY_VERIFY(fixture.isShown());
+    QVERIFY(fixture.window.openFile(path));
+    QTRY_COMPARE(fixture.window.document().source().settings, std::vector<std::string>{"batch=96"});
+    QTRY_VERIFY(fixture.isShown());
+    QCOMPARE(fixture.analysis()->study->batch, 96);
+    fixture.window.document().undoStack().setClean();
+}
+
+void TestOpeners::programsBecomeStudies()
+{
+    WindowFixture fixture;
+    fixture.window.show();
+    const QString path = fixture.copyOf("tensor_parallel_matmul.mlir");
+    QVERIFY(fixture.window.openFile(path));
+    QTRY_VERIFY(fixture.isShown());
+    QVERIFY(fixture.analysis()->built);
+    QVERIFY(!fixture.analysis()->arrays.empty());
+    QVERIFY(fixture.window.document().path().isEmpty());
+}
+
+MESHWRIGHT_TEST(TestOpeners)
+
+} // namespace tst_openers
+
+#include "tst_openers.moc"

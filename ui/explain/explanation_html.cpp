@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/explain/explanation_html.h"
+
+#include <QCoreApplication>
+#include <QStringList>
+
+namespace meshwright::ui {
+
+namespace {
+
+QString tr(const char* text)
+{
+    return QCoreApplication::translate("meshwright::ui::ExplainView", text);
+}
+
+QString escaped(const std::string& text)
+{
+    return QString::fromStdString(text).toHtmlEscaped();
+}
+
+QString preformatted(const std::string& text)
+{
+    return QStringLiteral("<pre style='margin: 2px 0 8px 12px'>%1</pre>").arg(escaped(text));
+}
+
+} // namespace
+
+QString linesText(const Explanation& explanation)
+{
+    QStringList lines;
+    for (const std::size_t line : explanation.lines)
+        lines << QString::number(line);
+    const std::size_t more = explanation.times > explanation.lines.size() ? explanation.times - explanation.lines.size() : 0;
+    const QString text
+        = lines.size() == 1 ? tr("line %1").arg(lines.front()) : tr("lines %1").arg(lines.join(QStringLiteral(", ")));
+    return more == 0 ? text : tr("%1 and %2 more").arg(text).arg(more);
+}
+
+QString explanationHtml(const Explanation& explanation)
+{
+    QString html = QStringLiteral("<h3>%1</h3><p>%2, %3</p>")
+                       .arg(escaped(explanation.title), escaped(explanation.source), linesText(explanation));
+    html += preformatted(explanation.quote);
+    html += QStringLiteral("<p>%1</p>").arg(escaped(explanation.meaning));
+    if (!explanation.facts.empty()) {
+        html += QStringLiteral("<table cellspacing='0' cellpadding='2'>");
+        for (const MessageFact& fact : explanation.facts)
+            html += QStringLiteral("<tr><td style='padding-right: 14px'><b>%1</b></td><td>%2</td></tr>")
+                        .arg(escaped(fact.name), escaped(fact.value));
+        html += QStringLiteral("</table>");
+    }
+    for (const MessagePicture& picture : explanation.pictures)
+        html += QStringLiteral("<p><b>%1</b></p>").arg(escaped(picture.title)) + preformatted(picture.drawing);
+    if (!explanation.remedies.empty())
+        html += QStringLiteral("<h4>%1</h4>").arg(tr("What to do"));
+    for (const Remedy& remedy : explanation.remedies) {
+        html += QStringLiteral("<p>%1</p>").arg(escaped(remedy.text));
+        if (!remedy.code.empty())
+            html += preformatted(remedy.code);
+    }
+    return html;
+}
+
+} // namespace meshwright::ui

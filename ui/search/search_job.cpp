@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/search/search_job.h"
+
+#include "sim/cost/stack.h"
+#include "sim/session/search_study.h"
+
+#include <QMetaObject>
+
+#include <atomic>
+#include <chrono>
+
+namespace meshwright::ui {
+
+namespace {
+
+constexpr std::size_t kRows = 10;
+constexpr auto kBetweenReports = std::chrono::milliseconds(100);
+
+bool areEqual(const sim::FoundPlan& a, const sim::FoundPlan& b)
+{
+    return a.mesh == b.mesh && a.specs == b.specs && a.recompute == b.recompute && a.microbatch == b.microbatch
+        && a.zeroStage == b.zeroStage && a.pipeline.schedule == b.pipeline.schedule && a.pipeline.stages == b.pipeline.stages
+        && a.pipeline.chunks == b.pipeline.chunks;
+}
+
+std::shared_ptr<const FoundPlans> plansOf(std::shared_ptr<const Study> study, Result<sim::SearchResult> result)
+{
+    auto found = std::make_shared<FoundPlans>();
+    found->study = std::move(study);
+    if (!result) {
+        found->problems = result.error();
+        return found;
+    }
+    found->result = *std::move(result);
+    found->plans = found->result.plans;
+    for (const sim::FoundPlan& plan : found->result.front) {
+        if (std::none_of(
+                found->plans.begin(), found->plans.end(), [&](const sim::FoundPlan& one) { return areEqual(one, plan); }))
+            found->plans.push_back(plan);
+    }
+    return found;
+}
+
+} // namespace
+
+SearchJob::SearchJob(const sim::Catalogue& catalogue, QObject* parent)
+    : QObject(parent)
+    , m_catalogue(catalogue)
+{
+}
+
+void SearchJob::start(std::shared_ptr<const Study> study)
+{
+    m_isBusy = true;
+    const std::uint64_t number = ++m_number;
+    m_worker.start([this, study = std::move(study), number](const std::stop_token& stop) -> std::function<void()> {
+        const Result<sim::Calibration>& calibration = sim::defaultCalibration();
+        if (!calibration) {
+            post(plansOf(study, calibration.error()), true, number);
+            return nullptr;
+        }
+        sim::SearchOptions options;
+        options.top = kRows;
+        options.threads = 1; // the window goes on beside it
+        options.stop = stop;
+        auto last = std::chrono::steady_clock::now();
+        options.progress = [&](const sim::SearchProgress& progress) {
+            const auto now = std::chrono::steady_clock::now();
+            if (now - last < kBetweenReports)
+                return;
+            last = now;
+            QMetaObject::invokeMethod(
+                this,
+                [this, progress, number] {
+                    if (number == m_number && m_isBusy)
+                        Q_EMIT progressed(progress);
+                },
+                Qt::QueuedConnection);
+        };
+        const bool hasMore = study->transformer() != nullptr;
+        auto estimated = plansOf(study, sim::searchStudy(*study, m_catalogue, *calibration, {}, options));
+        const bool isOver = !hasMore || !estimated->problems.empty() || estimated->plans.empty() || stop.stop_requested();
+        post(estimated, isOver, number);
+        if (isOver)
+            return nullptr;
+        const sim::SearchWork work = sim::workOf(*study);
+        options.simulate = sim::planSimulator(work, m_catalogue, stop);
+        post(plansOf(study, sim::searchStudy(*study, m_catalogue, *calibration, {}, options)), true, number);
+        return nullptr;
+    });
+}
+
+void SearchJob::cancel()
+{
+    m_isBusy = false;
+    m_worker.cancel();
+}
+
+/// From the worker's thread to that of this object.
+void SearchJob::post(const std::shared_ptr<const FoundPlans>& plans, bool isLast, std::uint64_t number)
+{
+    QMetaObject::invokeMethod(
+        this,
+        [this, plans, isLast, number] {
+            if (number != m_number || !m_isBusy)
+                return;
+            m_isBusy = !isLast;
+            Q_EMIT found(plans, isLast);
+        },
+        Qt::QueuedConnection);
+}
+
+Result<std::string> SearchJob::studyOf(const FoundPlans& found, const sim::FoundPlan& plan, const sim::Catalogue& catalogue)
+{
+    if (plan.program)
+        return Problem{"MW1754", "the plan is a program with layouts of its own, and no file has it yet",
+            "write it with `meshwright search STUDY -o plan.yaml`, and open that file"};
+    if (found.study->mlp() != nullptr)
+        return writeStudy(sim::studyOfPlan(*found.study, plan));
+    const Result<sim::Calibration>& calibration = sim::defaultCalibration();
+    if (!calibration)
+        return calibration.error();
+    const auto machine = sim::searchMachineOf(*found.study, catalogue, *calibration);
+    if (!machine)
+        return machine.error();
+    return sim::studyText(plan, sim::workOf(*found.study), *machine);
+}
+
+} // namespace meshwright::ui

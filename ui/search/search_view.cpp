@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/search/search_view.h"
+
+#include "core/support/text.h"
+#include "ui/search/plans_model.h"
+#include "ui/search/plans_picture.h"
+#include "ui/widgets/notice.h"
+#include "ui/widgets/picture_view.h"
+
+#include <QBoxLayout>
+#include <QHeaderView>
+#include <QLabel>
+#include <QPushButton>
+#include <QSortFilterProxyModel>
+#include <QSplitter>
+#include <QTableView>
+
+namespace meshwright::ui {
+
+namespace {
+
+constexpr int kLeastTable = 150; ///< pixels
+constexpr int kLeastPicture = 190;
+constexpr int kWidestNote = 460;
+constexpr qsizetype kSentences = 3;
+
+QString counted(std::int64_t count)
+{
+    return QString::fromStdString(formatCount(static_cast<double>(count)));
+}
+
+} // namespace
+
+SearchView::SearchView(Selection&, const sim::Catalogue& catalogue, QWidget* parent)
+    : View(parent)
+    , m_catalogue(catalogue)
+    , m_job(catalogue)
+    , m_search(new QPushButton(tr("&Search"), this))
+    , m_cancel(new QPushButton(tr("Cancel"), this))
+    , m_status(new QLabel(this))
+    , m_notice(new Notice(this))
+    , m_plans(new PlansModel(this))
+    , m_sorted(new QSortFilterProxyModel(this))
+    , m_table(new QTableView(this))
+    , m_picture(new PictureView)
+    , m_details(new QLabel(this))
+{
+    m_search->setToolTip(tr("Finds the best meshes, specs and pipelines for the study's model on its hardware"));
+    m_status->setTextFormat(Qt::PlainText);
+    m_status->setAccessibleName(tr("How far the search is"));
+    m_status->setWordWrap(true);
+    m_details->setTextFormat(Qt::PlainText);
+    m_details->setWordWrap(true);
+    m_details->setAlignment(Qt::AlignTop | Qt::AlignLeft);
+    m_details->setAccessibleName(tr("Why the plan wins or loses"));
+    m_details->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
+    m_picture->setAccessibleName(tr("Plans by step time and memory"));
+
+    m_sorted->setSourceModel(m_plans);
+    m_sorted->setSortRole(PlansModel::kSortRole);
+    m_table->setModel(m_sorted);
+    m_table->setAccessibleName(tr("Plans"));
+    m_table->setSortingEnabled(true);
+    m_table->sortByColumn(PlansModel::Step, Qt::AscendingOrder);
+    m_table->setSelectionBehavior(QAbstractItemView::SelectRows);
+    m_table->setSelectionMode(QAbstractItemView::SingleSelection);
+    m_table->setTabKeyNavigation(false);
+    m_table->setShowGrid(false);
+    m_table->setAlternatingRowColors(true);
+    m_table->setFrameShape(QFrame::NoFrame);
+    m_table->setMinimumHeight(kLeastTable);
+    m_table->verticalHeader()->hide();
+    m_table->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 8);
+    m_table->horizontalHeader()->setHighlightSections(false);
+    m_table->horizontalHeader()->setStretchLastSection(true);
+
+    auto* controls = new QHBoxLayout;
+    controls->addWidget(m_search);
+    controls->addWidget(m_cancel);
+    controls->addWidget(m_status, 1);
+    auto* lower = new QWidget(this);
+    auto* lowerLayout = new QHBoxLayout(lower);
+    lowerLayout->setContentsMargins(0, 6, 0, 0);
+    lowerLayout->addWidget(m_picture, 3);
+    lowerLayout->addWidget(m_details, 2);
+    lower->setMinimumHeight(kLeastPicture);
+    m_picture->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Ignored);
+    m_picture->setMinimumSize(240, 160);
+    auto* halves = new QSplitter(Qt::Vertical, this);
+    halves->setChildrenCollapsible(false);
+    halves->addWidget(m_table);
+    halves->addWidget(lower);
+    halves->setSizes({30'000, 30'000});
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(8, 8, 8, 8);
+    layout->setSpacing(6);
+    layout->addLayout(controls);
+    layout->addWidget(m_notice);
+    layout->addWidget(halves, 1);
+
+    connect(halves, &QSplitter::splitterMoved, this, &SearchView::drawPlans);
+    connect(m_search, &QPushButton::clicked, this, &SearchView::search);
+    connect(m_cancel, &QPushButton::clicked, this, [this] {
+        m_job.cancel();
+        m_status->setText(tr("Cancelled."));
+        showControls();
+    });
+    connect(&m_job, &SearchJob::progressed, this, &SearchView::showProgress);
+    connect(&m_job, &SearchJob::found, this, &SearchView::showFound);
+    const auto planAt = [this](const QModelIndex& index) { return m_plans->planOf(m_sorted->mapToSource(index).row()); };
+    connect(m_table, &QTableView::clicked, this, [this, planAt](const QModelIndex& index) { choose(planAt(index)); });
+    connect(m_table, &QTableView::activated, this, [this, planAt](const QModelIndex& index) { choose(planAt(index)); });
+    connect(m_table->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
+        [this, planAt](const QModelIndex& index) { showPlan(planAt(index)); });
+    connect(m_picture, &PictureView::clicked, this, [this](const QString& id) {
+        if (id.startsWith(QLatin1String("plan:")))
+            choose(id.mid(5).toInt());
+    });
+    showControls();
+}
+
+void SearchView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
+{
+    m_analysis = std::move(analysis);
+    showControls();
+}
+
+void SearchView::showControls()
+{
+    const bool isBusy = m_job.isBusy();
+    m_search->setEnabled(m_analysis && m_analysis->study && !isBusy);
+    m_cancel->setEnabled(isBusy);
+    if (!m_found && !isBusy && m_status->text().isEmpty())
+        m_status->setText(tr("Finds the best plans for the study's model on its hardware; its own mesh and specs do not count."));
+    const bool isKnown = !m_found || !m_analysis || m_job.isBusy()
+        || std::find(m_known.begin(), m_known.end(), m_analysis->source) != m_known.end();
+    m_notice->show(isKnown ? QString() : tr("The study is another one than was searched: search again for plans of it."));
+}
+
+void SearchView::search()
+{
+    if (!m_analysis || !m_analysis->study || m_job.isBusy())
+        return;
+    m_status->setText(tr("Searching…"));
+    m_job.start(m_analysis->study);
+    m_known = {m_analysis->source};
+    showControls();
+}
+
+void SearchView::showProgress(const sim::SearchProgress& progress)
+{
+    QString text = progress.simulated > 0 ? tr("%1 layouts simulated").arg(progress.simulated)
+                                          : tr("%1 of %2 layouts").arg(counted(progress.looked), counted(progress.candidates));
+    if (progress.bestSeconds > 0.0)
+        text += tr(", best %1").arg(QString::fromStdString(formatSeconds(progress.bestSeconds)));
+    if (progress.lowerBoundSeconds > 0.0)
+        text += tr(", none is under %1").arg(QString::fromStdString(formatSeconds(progress.lowerBoundSeconds)));
+    m_status->setText(text);
+}
+
+void SearchView::showFound(const std::shared_ptr<const FoundPlans>& found, bool isLast)
+{
+    m_found = found;
+    m_chosen = -1;
+    m_plans->setPlans(found);
+    m_table->resizeColumnsToContents();
+    m_table->setColumnWidth(PlansModel::Mesh, std::min(m_table->columnWidth(PlansModel::Mesh), kWidestNote));
+    m_table->setColumnHidden(PlansModel::Pipeline,
+        std::all_of(found->plans.begin(), found->plans.end(), [](const auto& plan) { return plan.pipeline.stages <= 1; }));
+    m_table->setColumnHidden(PlansModel::Recompute,
+        std::all_of(found->plans.begin(), found->plans.end(), [](const auto& plan) { return plan.recompute.empty(); }));
+    const sim::SearchResult& result = found->result;
+    if (!found->problems.empty())
+        m_status->setText(QString::fromStdString(found->problems.front().message));
+    else if (found->plans.empty())
+        m_status->setText(tr("No plan fits. %1").arg(QString::fromStdString(join(result.changes, "; "))));
+    else
+        m_status->setText((isLast ? tr("%1 layouts, %2 pruned by bounds, %3 simulated.")
+                                  : tr("%1 layouts, %2 pruned by bounds; the best are being simulated…"))
+                              .arg(counted(result.candidates), counted(result.pruned))
+                              .arg(result.simulated));
+    showPlan(-1);
+    showControls();
+}
+
+void SearchView::showPlan(int plan)
+{
+    m_chosen = plan;
+    if (!m_found || m_found->plans.empty())
+        m_details->setText({});
+    else if (plan < 0)
+        m_details->setText(tr("A click on a plan makes it the study; Undo goes back."));
+    else {
+        QStringList sentences;
+        for (const std::string& why : m_found->plans[static_cast<std::size_t>(plan)].why)
+            sentences << QString::fromStdString(why);
+        m_details->setText(sentences.mid(0, kSentences).join(QLatin1Char('\n')));
+        m_details->setToolTip(sentences.join(QLatin1Char('\n')));
+    }
+    drawPlans();
+}
+
+void SearchView::choose(int plan)
+{
+    if (plan < 0)
+        return;
+    const sim::FoundPlan& chosen = m_found->plans[static_cast<std::size_t>(plan)];
+    const auto text = SearchJob::studyOf(*m_found, chosen, m_catalogue);
+    if (!text)
+        return m_notice->show(QString::fromStdString(describe(text.error())));
+    m_known.push_back({*text, m_analysis->source.file, {}});
+    const QModelIndex row = m_sorted->mapFromSource(m_plans->index(plan, 0));
+    if (row.row() != m_table->currentIndex().row())
+        m_table->selectRow(row.row());
+    Q_EMIT planChosen(*text, QString::fromStdString(meshWords(chosen.mesh)));
+}
+
+void SearchView::drawPlans()
+{
+    if (m_found && isVisible())
+        m_picture->setPicture(
+            plansPicture(*m_found, m_chosen, std::max(240, m_picture->width()), std::max(160, m_picture->height())));
+}
+
+void SearchView::resizeEvent(QResizeEvent* event)
+{
+    View::resizeEvent(event);
+    QMetaObject::invokeMethod(this, &SearchView::drawPlans, Qt::QueuedConnection); // once the picture has its room
+}
+
+void SearchView::changeEvent(QEvent* event)
+{
+    View::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange)
+        drawPlans();
+}
+
+DisplayList SearchView::picture() const
+{
+    if (!m_found)
+        return {320.0, 60.0, "No plans", ColourRole::Background, {{TextShape{{16.0, 30.0}, "nothing was searched", 12.0}}}};
+    return plansPicture(*m_found, m_chosen, 720.0, 420.0);
+}
+
+QString SearchView::command() const
+{
+    return QStringLiteral("meshwright search ") + studyArguments(m_analysis ? m_analysis->source : sim::StudySource{});
+}
+
+} // namespace meshwright::ui

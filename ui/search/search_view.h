@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "ui/models/selection.h"
+#include "ui/search/search_job.h"
+#include "ui/widgets/view.h"
+
+class QLabel;
+class QPushButton;
+class QSortFilterProxyModel;
+class QTableView;
+
+namespace meshwright::ui {
+
+class Notice;
+class PictureView;
+class PlansModel;
+
+/// The best plans for the study's model on its hardware: a table and a picture of step against memory. A click on a plan asks for the study to become
+/// that plan. What was found stays until the next search; a line says when the study is another one.
+class SearchView : public View {
+    Q_OBJECT
+
+public:
+    SearchView(Selection& selection, const sim::Catalogue& catalogue, QWidget* parent = nullptr);
+
+    void setAnalysis(std::shared_ptr<const sim::Analysis> analysis) override;
+    DisplayList picture() const override;
+
+    /// `meshwright search wide_mlp.yaml`.
+    QString command() const override;
+
+    SearchJob& job() { return m_job; }
+
+public Q_SLOTS:
+    void search();
+
+Q_SIGNALS:
+    /// The study is to become this text; `name` says which plan it is.
+    void planChosen(const std::string& text, const QString& name);
+
+protected:
+    void resizeEvent(QResizeEvent* event) override;
+    void changeEvent(QEvent* event) override;
+
+private:
+    void showControls();
+    void showFound(const std::shared_ptr<const FoundPlans>& found, bool isLast);
+    void showProgress(const sim::SearchProgress& progress);
+    void showPlan(int plan);
+    void choose(int plan);
+    void drawPlans();
+
+    const sim::Catalogue& m_catalogue;
+    SearchJob m_job;
+    std::shared_ptr<const sim::Analysis> m_analysis;
+    std::shared_ptr<const FoundPlans> m_found; ///< null: nothing was searched
+    std::vector<sim::StudySource> m_known; ///< the study that was searched, and those that it became by plans
+    int m_chosen = -1; ///< plan
+    QPushButton* m_search;
+    QPushButton* m_cancel;
+    QLabel* m_status;
+    Notice* m_notice;
+    PlansModel* m_plans;
+    QSortFilterProxyModel* m_sorted;
+    QTableView* m_table;
+    PictureView* m_picture;
+    QLabel* m_details;
+};
+
+} // namespace meshwright::ui

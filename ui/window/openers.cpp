@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/window/openers.h"
+
+#include "core/study/document.h"
+#include "core/study/edit_text.h"
+#include "core/study/program_study.h"
+#include "core/support/file.h"
+#include "sim/report/report.h"
+
+#include <fmt/format.h>
+
+#include <QCoreApplication>
+#include <QDir>
+#include <QFileInfo>
+#include <QJsonDocument>
+#include <QJsonObject>
+
+#include <algorithm>
+#include <fstream>
+
+namespace meshwright::ui {
+
+namespace {
+
+bool endsIn(const FileStart& file, std::string_view ending)
+{
+    return file.path.size() >= ending.size()
+        && QString::fromStdString(file.path).endsWith(
+            QLatin1String(ending.data(), static_cast<int>(ending.size())), Qt::CaseInsensitive);
+}
+
+/// Without control characters but those that lay out and colour text.
+bool isText(const FileStart& file)
+{
+    return !file.text.empty() && std::none_of(file.text.begin(), file.text.end(), [](char letter) {
+        const auto code = static_cast<unsigned char>(letter);
+        return code < 0x20 && (code < '\t' || code > '\r') && code != 0x1B;
+    });
+}
+
+bool hasKey(const FileStart& file, std::string_view key)
+{
+    return file.text.find(fmt::format("\"{}\"", key)) != std::string_view::npos;
+}
+
+bool isJson(const FileStart& file)
+{
+    const std::size_t first = file.text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+    return first != std::string_view::npos && file.text[first] == '{';
+}
+
+bool isReportFile(const FileStart& file)
+{
+    return sim::isReport(file.text) && (!isJson(file) || !hasKey(file, "traceEvents"));
+}
+
+/// The `config.json` of a model: its fields in the names of the families that are read.
+bool isModel(const FileStart& file)
+{
+    return isJson(file) && !hasKey(file, "meshwright") && (hasKey(file, "model_type") || hasKey(file, "architectures"))
+        && (hasKey(file, "hidden_size") || hasKey(file, "n_embd") || hasKey(file, "text_config") || hasKey(file, "d_model"));
+}
+
+bool isProgram(const FileStart& file)
+{
+    return isText(file) && isProgramText(file.path, file.text);
+}
+
+/// By its first keys. A file that ends as studies do and cannot be read is a study that is to be mended.
+bool isStudy(const FileStart& file)
+{
+    if (!isText(file))
+        return false;
+    const bool hasPart = file.text.starts_with("meshwright:") || file.text.starts_with("model:")
+        || file.text.find("\nmeshwright:") != std::string_view::npos || file.text.find("\nmodel:") != std::string_view::npos;
+    if (endsIn(file, ".yaml") || endsIn(file, ".yml")) {
+        const Document document = parseDocument(file.text, file.path);
+        return hasPart || !document.readable;
+    }
+    return hasPart || (isJson(file) && hasKey(file, "meshwright") && hasKey(file, "model"));
+}
+
+/// Any other text may have messages in it, but not what is plainly a document of another kind.
+bool isMessages(const FileStart& file)
+{
+    return isText(file) && !isJson(file) && !endsIn(file, ".yaml") && !endsIn(file, ".yml") && !endsIn(file, ".html");
+}
+
+/// What it is, as far as that is known; empty: no idea.
+std::string kindOf(const FileStart& file)
+{
+    if (file.text.empty())
+        return "an empty file";
+    if (file.text.starts_with("\x1f\x8b"))
+        return "a compressed file: unpack it first";
+    if (file.text.starts_with("PK\x03\x04"))
+        return "a ZIP archive: unpack it first";
+    if (isJson(file) && (hasKey(file, "traceEvents") || hasKey(file, "schemaVersion")))
+        return "a trace, which is not read yet";
+    if (file.text.size() > 9 && file.text[8] == '{' && endsIn(file, ".safetensors"))
+        return "weights: open the model's config.json";
+    if (isJson(file))
+        return "a JSON document of another program";
+    if (!isText(file))
+        return "a binary file";
+    return "a document of another program";
+}
+
+/// What the model's positions allow, and not more than people begin with.
+std::int64_t sequenceOf(const QString& configPath)
+{
+    constexpr std::int64_t kUsual = 4096;
+    const auto text = readFile(configPath.toStdString(), kLargestDocumentBytes);
+    const QJsonObject config = text ? QJsonDocument::fromJson(QByteArray::fromStdString(*text)).object() : QJsonObject();
+    for (const char* key : {"max_position_embeddings", "n_positions", "n_ctx"}) {
+        if (const qint64 most = config[QLatin1String(key)].toInteger(); most > 0)
+            return std::min<std::int64_t>(most, kUsual);
+    }
+    return kUsual;
+}
+
+} // namespace
+
+const std::vector<Opener>& openers()
+{
+    static const std::vector<Opener> kAll = {
+        {QT_TRANSLATE_NOOP("openers", "a program (StableHLO text)"), "*.mlir", isProgram, OpenAs::Program},
+        {QT_TRANSLATE_NOOP("openers", "a report that Meshwright wrote (HTML, JSON)"), "*.html *.json", isReportFile,
+            OpenAs::Report},
+        {QT_TRANSLATE_NOOP("openers", "a model's config.json"), "*.json", isModel, OpenAs::Model},
+        {QT_TRANSLATE_NOOP("openers", "a study (YAML)"), "*.yaml *.yml", isStudy, OpenAs::Study},
+        {QT_TRANSLATE_NOOP("openers", "a log or an error text"), "*.log *.txt", isMessages, OpenAs::Messages},
+    };
+    return kAll;
+}
+
+QString whatCanBeOpened()
+{
+    QStringList names;
+    for (const Opener& opener : openers())
+        names << QCoreApplication::translate("openers", opener.what);
+    return names.join(QStringLiteral(", "));
+}
+
+Result<OpenAs> recognised(const QString& path)
+{
+    const std::string name = path.toStdString();
+    if (QFileInfo(path).isDir())
+        return Problem{"MW1830", fmt::format("\"{}\" is a folder", name), "open a file", Place{name}};
+    std::ifstream stream(name, std::ios::binary);
+    if (!stream)
+        return readFile(name, kTellingBytes).error(); // which says why
+    std::string start(kTellingBytes, '\0');
+    stream.read(start.data(), static_cast<std::streamsize>(start.size()));
+    start.resize(static_cast<std::size_t>(stream.gcount()));
+    const FileStart file{name, start};
+    const auto opener = std::find_if(openers().begin(), openers().end(), [&](const Opener& one) { return one.isOne(file); });
+    if (opener != openers().end())
+        return opener->as;
+    return Problem{"MW1830", fmt::format("\"{}\" cannot be opened: it is {}", name, kindOf(file)),
+        fmt::format("what can be opened: {}", whatCanBeOpened().toStdString()), Place{name}};
+}
+
+sim::StudySource studyOfModel(const QString& configPath)
+{
+    const QFileInfo config(configPath);
+    const QString name = config.dir().dirName();
+    const std::string path = config.absoluteFilePath().toStdString();
+    std::string text = fmt::format(
+        "# The model of {}, on eight devices, fully sharded. Change the hardware and the mesh, or search a plan.\n", path);
+    text += fmt::format("meshwright: 1\nname: {}\n", settingText(name.toStdString()));
+    text += "hardware: {chip: h100, hosts: 1, per_host: 8}\nmesh: {fsdp: 8}\nmodel:\n";
+    text += fmt::format("  transformer: {{config: {}}}\n", settingText(path));
+    text += fmt::format("sequence: {}\n", sequenceOf(configPath));
+    text += "recompute: full\nbatch: 8\ndtype: {parameters: f32, matmul: bf16, activations: bf16}\nsharding:\n"
+            "  x: P('fsdp', None)\n  y: P('fsdp', None)\n  match:\n"
+            "    - {path: \"*\", min_elements: 65536, divisible: largest_dim, spec: [fsdp]}\n    - {path: \"*\", spec: []}\n"
+            "optimizer: {adam: {learning_rate: 3.0e-4}}\n";
+    return {std::move(text), config.dir().filePath(name + QStringLiteral(".yaml")).toStdString(), {}};
+}
+
+} // namespace meshwright::ui
