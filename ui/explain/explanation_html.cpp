@@ -23,6 +23,12 @@ QString preformatted(const std::string& text)
     return QStringLiteral("<pre style='margin: 2px 0 8px 12px'>%1</pre>").arg(escaped(text));
 }
 
+/// The same with long lines broken.
+QString quoted(const std::string& text)
+{
+    return QStringLiteral("<pre style='margin: 2px 0 8px 12px; white-space: pre-wrap'>%1</pre>").arg(escaped(text));
+}
+
 } // namespace
 
 QString linesText(const Explanation& explanation)
@@ -40,7 +46,7 @@ QString explanationHtml(const Explanation& explanation)
 {
     QString html = QStringLiteral("<h3>%1</h3><p>%2, %3</p>")
                        .arg(escaped(explanation.title), escaped(explanation.source), linesText(explanation));
-    html += preformatted(explanation.quote);
+    html += quoted(explanation.quote);
     html += QStringLiteral("<p>%1</p>").arg(escaped(explanation.meaning));
     if (!explanation.facts.empty()) {
         html += QStringLiteral("<table cellspacing='0' cellpadding='2'>");

@@ -2,6 +2,7 @@
 #include "ui/window/dialogs.h"
 
 #include "ui/timeline/timeline_view.h"
+#include "ui/window/actions.h"
 
 #include <QBoxLayout>
 #include <QClipboard>
@@ -48,30 +49,14 @@ CommandDialog::CommandDialog(const QString& command, bool unsaved, QWidget* pare
     copy->setDefault(true);
 }
 
-namespace {
-
-using Shortcut = std::pair<QString, QString>;
-
-void collect(const QList<QAction*>& actions, QList<Shortcut>& found)
-{
-    for (const QAction* action : actions) {
-        if (action->menu())
-            collect(action->menu()->actions(), found);
-        else if (!action->shortcut().isEmpty())
-            found.append({action->shortcut().toString(QKeySequence::NativeText), action->text().remove(QLatin1Char('&'))});
-    }
-}
-
-} // namespace
-
 ShortcutsDialog::ShortcutsDialog(const QMenuBar& menus, QWidget* parent)
     : QDialog(parent)
 {
     setWindowTitle(tr("Shortcuts"));
-    QList<Shortcut> shortcuts;
-    collect(menus.actions(), shortcuts);
+    std::vector<MenuAction> actions = menuActions(menus);
+    std::erase_if(actions, [](const MenuAction& one) { return one.keys().isEmpty(); });
 
-    auto* table = new QTableWidget(static_cast<int>(shortcuts.size()), 2, this);
+    auto* table = new QTableWidget(static_cast<int>(actions.size()), 2, this);
     table->setHorizontalHeaderLabels({tr("Keys"), tr("What they do")});
     table->verticalHeader()->hide();
     table->setEditTriggers(QAbstractItemView::NoEditTriggers);
@@ -79,8 +64,9 @@ ShortcutsDialog::ShortcutsDialog(const QMenuBar& menus, QWidget* parent)
     table->setShowGrid(false);
     table->setAccessibleName(tr("Shortcuts"));
     for (int row = 0; row < table->rowCount(); ++row) {
-        table->setItem(row, 0, new QTableWidgetItem(shortcuts[row].first));
-        table->setItem(row, 1, new QTableWidgetItem(shortcuts[row].second));
+        const MenuAction& action = actions[static_cast<std::size_t>(row)];
+        table->setItem(row, 0, new QTableWidgetItem(action.keys()));
+        table->setItem(row, 1, new QTableWidgetItem(QStringLiteral("%1: %2").arg(action.menu, action.text())));
     }
     table->resizeColumnsToContents();
     table->horizontalHeader()->setStretchLastSection(true);

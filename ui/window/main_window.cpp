@@ -10,6 +10,7 @@
 #include "ui/search/search_view.h"
 #include "ui/training/training_view.h"
 #include "ui/widgets/picture_export.h"
+#include "ui/window/action_palette.h"
 #include "ui/window/dialogs.h"
 #include "ui/window/openers.h"
 #include "ui/window/start_page.h"
@@ -156,6 +157,8 @@ void MainWindow::buildViewMenu()
         = menu->addAction(tr("&Study's fields"), QKeySequence(Qt::CTRL | Qt::Key_B), m_workbench, &Workbench::setStudyShown);
     m_showsStudy->setCheckable(true);
     m_studyActions.push_back(m_showsStudy);
+    m_studyActions.push_back(
+        menu->addAction(tr("Study's so&urce"), QKeySequence(Qt::CTRL | Qt::Key_U), m_workbench, &Workbench::showSource));
     const auto showChecked = [this] { m_showsStudy->setChecked(m_workbench->perspective().showsStudy); };
     connect(m_workbench, &Workbench::arrangementChanged, this, showChecked);
     showChecked();
@@ -198,6 +201,8 @@ void MainWindow::buildHelpMenu()
     QMenu* menu = menuBar()->addMenu(tr("&Help"));
     menu->addAction(tr("&Manual"), QKeySequence::HelpContents, this,
         [this] { (new ManualDialog(filesFolder() + QStringLiteral("/manual"), this))->show(); });
+    menu->addAction(tr("&Actions…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_P), this,
+        [this] { ActionPalette(*menuBar(), this).exec(); });
     menu->addAction(tr("&Shortcuts"), QKeySequence(Qt::Key_Question), this, &MainWindow::showShortcuts);
     menu->addAction(tr("&About"), this, [this] {
         QMessageBox::about(this, tr("About Meshwright"),

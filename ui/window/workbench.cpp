@@ -8,6 +8,7 @@
 #include "ui/mesh/mesh_view.h"
 #include "ui/report/report_view.h"
 #include "ui/search/search_view.h"
+#include "ui/study/source_edit.h"
 #include "ui/study/study_panel.h"
 #include "ui/timeline/timeline_view.h"
 #include "ui/training/training_view.h"
@@ -63,6 +64,7 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
     , m_side(new QTabWidget(this))
     , m_pages(new QStackedWidget(this))
     , m_panel(new StudyPanel(m_selection, m_session->catalogue(), this))
+    , m_source(new SourceEdit(this))
     , m_layout(new LayoutView(m_selection, this))
     , m_collectives(new CollectivesView(m_selection, this))
     , m_timeline(new TimelineView(m_selection, this))
@@ -74,6 +76,7 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
     m_side->setDocumentMode(true);
     m_side->tabBar()->setDrawBase(false);
     m_side->addTab(m_panel, tr("Study"));
+    m_side->addTab(m_source, tr("Source"));
     m_beside->setChildrenCollapsible(false);
     m_beside->addWidget(m_side);
     m_beside->addWidget(m_pages);
@@ -123,12 +126,17 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
     connect(m_panel, &StudyPanel::settingsChanged, this, [this](const QStringList& settings) {
         m_document.change(settings, tr("Edit %1").arg(settings.front().section(QLatin1Char('='), 0, 0)));
     });
+    connect(m_source, &SourceEdit::edited, this,
+        [this](const std::string& text) { m_document.changeText(text, tr("Edit the source")); });
+    connect(m_side, &QTabWidget::currentChanged, this, &Workbench::updatePanel);
     connect(m_headline, &Headline::problemsRequested, this, [this] {
-        setStudyShown(true);
+        if (m_source->mistake())
+            return showSource();
+        showFields();
         m_panel->showProblems();
     });
     const auto showField = [this](const QString& path) {
-        setStudyShown(true);
+        showFields();
         m_panel->showField(path);
     };
     connect(m_collectives, &CollectivesView::specRequested, this, showField);
@@ -217,16 +225,36 @@ void Workbench::setStudyShown(bool isShown)
     m_perspectives[m_current].showsStudy = isShown;
     m_side->setVisible(isShown);
     updatePanel();
-    if (m_analysis && isShown)
-        m_panel->setAnalysis(m_analysis);
     Q_EMIT arrangementChanged();
 }
 
-/// A panel that is not seen costs nothing.
+void Workbench::showFields()
+{
+    setStudyShown(true);
+    m_side->setCurrentWidget(m_panel);
+}
+
+void Workbench::showSource()
+{
+    setStudyShown(true);
+    m_side->setCurrentWidget(m_source);
+    m_source->setFocus();
+}
+
+/// Fields and text that are not seen cost nothing.
 void Workbench::updatePanel()
 {
-    if (perspective().showsStudy)
-        m_panel->setSource(m_document.source());
+    if (!perspective().showsStudy)
+        return;
+    const auto update = [this](auto& part) {
+        part.setSource(m_document.source());
+        if (m_analysis)
+            part.setAnalysis(m_analysis);
+    };
+    if (m_side->currentWidget() == m_panel)
+        update(*m_panel);
+    else
+        update(*m_source);
 }
 
 void Workbench::resetArrangement()
@@ -287,8 +315,7 @@ void Workbench::show(const std::shared_ptr<const sim::Analysis>& analysis)
     if (m_selection.array().isEmpty())
         m_selection.setArray(firstSplitArray(*analysis));
     m_headline->setAnalysis(analysis);
-    if (perspective().showsStudy)
-        m_panel->setAnalysis(analysis);
+    updatePanel();
     for (View* view : views())
         view->present(analysis);
     Q_EMIT shown();

@@ -27,6 +27,7 @@ class PerspectiveBar;
 enum class Sign;
 class ReportView;
 class SearchView;
+class SourceEdit;
 class StudyPanel;
 class TimelineView;
 class TrainingView;
@@ -71,6 +72,9 @@ public:
     /// The study's fields beside the perspective that is seen.
     void setStudyShown(bool isShown);
 
+    /// The study's text, in the place of its fields.
+    void showSource();
+
     Selection& selection() { return m_selection; }
     ExplainView& explain() { return *m_explain; }
     SearchView& search() { return *m_search; }
@@ -106,6 +110,7 @@ private:
     ViewFrame* addFrame(Perspective& perspective);
     void setCurrent(std::size_t index);
     void updatePanel();
+    void showFields();
     void analyse();
     void show(const std::shared_ptr<const sim::Analysis>& analysis);
 
@@ -123,6 +128,7 @@ private:
     QTabWidget* m_side;
     QStackedWidget* m_pages; ///< a splitter for each perspective
     StudyPanel* m_panel;
+    SourceEdit* m_source;
     LayoutView* m_layout;
     CollectivesView* m_collectives;
     TimelineView* m_timeline;

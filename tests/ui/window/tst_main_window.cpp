@@ -7,20 +7,25 @@
 #include "ui/collectives/collectives_view.h"
 #include "ui/explain/explain_view.h"
 #include "ui/models/step_collectives.h"
+#include "ui/study/source_edit.h"
 #include "ui/study/study_panel.h"
 #include "ui/timeline/timeline_view.h"
 #include "ui/training/training_view.h"
 #include "ui/widgets/view.h"
+#include "ui/window/action_palette.h"
 #include "ui/window/headline.h"
 #include "ui/window/start_page.h"
 #include "ui/window/view_frame.h"
 
 #include <QAbstractButton>
 #include <QDir>
+#include <QLineEdit>
+#include <QListWidget>
 #include <QMenu>
 #include <QMenuBar>
 #include <QMessageBox>
 #include <QMimeData>
+#include <QPlainTextEdit>
 #include <QTableView>
 #include <QTimer>
 #include <QTreeView>
@@ -63,6 +68,11 @@ private Q_SLOTS:
     void everyRowSelectsWhatItShows_data();
     void everyRowSelectsWhatItShows();
     void selectionsGoBack();
+    void theSourceIsTheStudy();
+    void aBrokenStudyIsMendedInItsSource();
+    void actionsAreFoundByAFewLetters_data();
+    void actionsAreFoundByAFewLetters();
+    void thePaletteDoesWhatIsChosen();
 };
 
 namespace {
@@ -612,6 +622,125 @@ void TestMainWindow::selectionsGoBack()
     QCOMPARE(selection.array(), first);
     actionOf(fixture.window, "Selected after")->trigger();
     QCOMPARE(selection.array(), QString("layers.2.w"));
+}
+
+/// Fields and text are two ways to the same study, with one undo.
+void TestMainWindow::theSourceIsTheStudy()
+{
+    WindowFixture fixture;
+    openNotebook(fixture);
+    QVERIFY(QTest::qWaitForWindowActive(&fixture.window));
+    QTest::keyClick(&fixture.window, Qt::Key_U, Qt::ControlModifier);
+    auto* text = fixture.window.findChild<ui::SourceEdit*>()->findChild<QPlainTextEdit*>();
+    QVERIFY(text->isVisible());
+    QVERIFY(text->toPlainText().contains("batch: 8192\n"));
+    fixture.window.document().change({"batch=4096"}, "Edit the batch");
+    QVERIFY(text->toPlainText().contains("batch: 4096\n")); // what fields change is in the text
+    QTextCursor cursor = text->document()->find("4096", text->document()->find("batch:"));
+    QVERIFY(!cursor.isNull());
+    text->setTextCursor(cursor);
+    QTest::keyClicks(text, "2048");
+    QTRY_VERIFY(fixture.analysis()->study && fixture.analysis()->study->batch == 2048); // and what is typed is the study
+    QVERIFY(fixture.window.document().source().settings.empty());
+    QTest::keyClick(text, Qt::Key_Z, Qt::ControlModifier);
+    QTRY_COMPARE(fixture.analysis()->study->batch, 4096);
+    QVERIFY(text->toPlainText().contains("batch: 4096\n"));
+    fixture.window.document().undoStack().setClean();
+}
+
+void TestMainWindow::aBrokenStudyIsMendedInItsSource()
+{
+    WindowFixture fixture;
+    fixture.window.show();
+    const QString path = fixture.copyOf("digits.yaml");
+    QFile file(path);
+    QVERIFY(file.open(QIODevice::ReadOnly));
+    QByteArray content = file.readAll();
+    file.close();
+    const qsizetype at = content.indexOf("mesh:");
+    QVERIFY(at > 0);
+    content.insert(at, "batch: [\n");
+    QVERIFY(file.open(QIODevice::WriteOnly) && file.write(content) > 0);
+    file.close();
+    QVERIFY(fixture.window.openFile(path));
+    QTRY_VERIFY(fixture.isShown());
+    QVERIFY(!fixture.analysis()->study);
+    fixture.window.workbench().showSource();
+    auto* source = fixture.window.findChild<ui::SourceEdit*>();
+    QVERIFY(source->mistake().has_value());
+    auto* text = source->findChild<QPlainTextEdit*>();
+    QCOMPARE(text->extraSelections().size(), qsizetype{2});
+    const QTextCursor mark = text->extraSelections().back().cursor;
+    QCOMPARE(mark.blockNumber() + 1, source->mistake()->place.line);
+    QString mended = text->toPlainText();
+    text->setPlainText(mended.remove("batch: [\n"));
+    QTRY_VERIFY(fixture.isShown() && fixture.analysis()->simulated);
+    QVERIFY(!source->mistake());
+    QVERIFY(text->extraSelections().isEmpty());
+    fixture.window.document().undoStack().setClean();
+}
+
+void TestMainWindow::actionsAreFoundByAFewLetters_data()
+{
+    QTest::addColumn<QString>("query");
+    QTest::addColumn<QString>("better");
+    QTest::addColumn<QString>("worse"); // empty: it does not fit at all
+
+    QTest::newRow("nothing") << ""
+                             << "Save"
+                             << "x";
+    QTest::newRow("its beginning") << "sa"
+                                   << "Save"
+                                   << "Reset the arrangement";
+    QTest::newRow("the beginnings of words") << "sr"
+                                             << "Save report"
+                                             << "Search";
+    QTest::newRow("together") << "mem"
+                              << "Memory"
+                              << "Time, see much";
+    QTest::newRow("any case") << "DARK"
+                              << "Theme: Dark"
+                              << "Theme: Light and regular";
+    QTest::newRow("two words") << "theme da"
+                               << "Theme: Dark"
+                               << "Other media";
+}
+
+void TestMainWindow::actionsAreFoundByAFewLetters()
+{
+    QFETCH(QString, query);
+    QFETCH(QString, better);
+    QFETCH(QString, worse);
+    const auto best = ui::matchScore(query, better);
+    QVERIFY(best.has_value());
+    QVERIFY(*best > ui::matchScore(query, worse).value_or(-1) || query.isEmpty());
+    QVERIFY(!ui::matchScore("zq", better));
+}
+
+/// Every action of the menus is in the palette, those that cannot be done are grey, and Enter does the first.
+void TestMainWindow::thePaletteDoesWhatIsChosen()
+{
+    WindowFixture fixture;
+    openNotebook(fixture);
+    QVERIFY(QTest::qWaitForWindowActive(&fixture.window));
+    bool wasShown = false;
+    QTimer::singleShot(0, &fixture.window, [&] {
+        auto* palette = qobject_cast<ui::ActionPalette*>(QApplication::activeModalWidget());
+        QVERIFY(palette != nullptr);
+        wasShown = true;
+        auto* list = palette->findChild<QListWidget*>();
+        QCOMPARE(static_cast<std::size_t>(list->count()), ui::menuActions(*fixture.window.menuBar()).size());
+        for (int row = 0; row < list->count(); ++row) {
+            if (list->item(row)->text() == QLatin1String("Edit: Undo"))
+                QVERIFY(!(list->item(row)->flags() & Qt::ItemIsEnabled)); // there is nothing yet
+        }
+        QTest::keyClicks(palette->findChild<QLineEdit*>(), "memor");
+        QVERIFY2(list->currentItem()->text().startsWith("View: Memory"), qPrintable(list->currentItem()->text()));
+        QTest::keyClick(palette->findChild<QLineEdit*>(), Qt::Key_Return);
+    });
+    QTest::keyClick(&fixture.window, Qt::Key_P, Qt::ControlModifier | Qt::ShiftModifier);
+    QVERIFY(wasShown);
+    QTRY_COMPARE(fixture.window.workbench().perspective().id, QString("memory"));
 }
 
 MESHWRIGHT_TEST(TestMainWindow)

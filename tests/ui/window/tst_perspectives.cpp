@@ -2,6 +2,8 @@
 #include "tests/test_class.h"
 #include "tests/ui/window/drawn_texts.h"
 #include "tests/ui/window/window_fixture.h"
+#include "ui/explain/explain_view.h"
+#include "ui/search/search_view.h"
 #include "ui/widgets/elided_label.h"
 #include "ui/window/headline.h"
 #include "ui/window/view_frame.h"
@@ -14,7 +16,8 @@ namespace tst_perspectives {
 using namespace meshwright;
 using tests::WindowFixture;
 
-/// Every perspective at every size: no text lies on another, none is cut off, the headline stays on its strip.
+/// Every perspective at every size: no text lies on another, none is cut off, the headline stays on its strip. With MESHWRIGHT_PICTURES=FOLDER
+/// the pictures are kept.
 class TestPerspectives : public QObject {
     Q_OBJECT
 
@@ -110,11 +113,22 @@ void TestPerspectives::nothingOverlaps()
     QCOMPARE(fixture.window.size(), size);
     ui::Workbench& workbench = fixture.window.workbench();
     QCOMPARE(workbench.headline().height(), 44);
+    workbench.showPerspective("search");
+    workbench.search().search();
+    QTRY_VERIFY_WITH_TIMEOUT(!workbench.search().job().isBusy(), 60'000);
+    workbench.explain().explainText("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 17179869184 bytes.");
+    QTRY_VERIFY(workbench.explain().explained() != nullptr);
     for (const ui::View* view : workbench.views()) {
         workbench.showView(view);
         for (const bool showsStudy : {false, true}) {
             workbench.setStudyShown(showsStudy);
             QTest::qWait(20);
+            if (const QString folder = qEnvironmentVariable("MESHWRIGHT_PICTURES"); !folder.isEmpty())
+                fixture.window.grab().save(QString("%1/%2-%3x%4%5.png")
+                                               .arg(folder, view->objectName())
+                                               .arg(size.width())
+                                               .arg(size.height())
+                                               .arg(showsStudy ? "-study" : ""));
             const auto texts = tests::textsOf(fixture.window);
             QVERIFY2(texts.size() > 20, qPrintable(view->objectName()));
             const QStringList overlaps = overlapsOf(texts);
