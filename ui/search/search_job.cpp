@@ -43,9 +43,9 @@ std::shared_ptr<const FoundPlans> plansOf(std::shared_ptr<const Study> study, Re
 
 } // namespace
 
-SearchJob::SearchJob(const sim::Catalogue& catalogue, QObject* parent)
+SearchJob::SearchJob(std::shared_ptr<const sim::Catalogue> catalogue, QObject* parent)
     : QObject(parent)
-    , m_catalogue(catalogue)
+    , m_catalogue(std::move(catalogue))
 {
 }
 
@@ -78,14 +78,14 @@ void SearchJob::start(std::shared_ptr<const Study> study)
                 Qt::QueuedConnection);
         };
         const bool hasMore = study->transformer() != nullptr;
-        auto estimated = plansOf(study, sim::searchStudy(*study, m_catalogue, *calibration, {}, options));
+        auto estimated = plansOf(study, sim::searchStudy(*study, *m_catalogue, *calibration, {}, options));
         const bool isOver = !hasMore || !estimated->problems.empty() || estimated->plans.empty() || stop.stop_requested();
         post(estimated, isOver, number);
         if (isOver)
             return nullptr;
         const sim::SearchWork work = sim::workOf(*study);
-        options.simulate = sim::planSimulator(work, m_catalogue, stop);
-        post(plansOf(study, sim::searchStudy(*study, m_catalogue, *calibration, {}, options)), true, number);
+        options.simulate = sim::planSimulator(work, *m_catalogue, stop);
+        post(plansOf(study, sim::searchStudy(*study, *m_catalogue, *calibration, {}, options)), true, number);
         return nullptr;
     });
 }

@@ -24,7 +24,7 @@ class SearchJob : public QObject {
     Q_OBJECT
 
 public:
-    explicit SearchJob(const sim::Catalogue& catalogue, QObject* parent = nullptr);
+    explicit SearchJob(std::shared_ptr<const sim::Catalogue> catalogue, QObject* parent = nullptr);
 
     /// Stops the search before. Of a study of a transformer `found` comes twice.
     void start(std::shared_ptr<const Study> study);
@@ -44,7 +44,7 @@ Q_SIGNALS:
 private:
     void post(const std::shared_ptr<const FoundPlans>& plans, bool isLast, std::uint64_t number);
 
-    const sim::Catalogue& m_catalogue;
+    std::shared_ptr<const sim::Catalogue> m_catalogue; ///< shared: searches may outlive whoever else has it
     std::uint64_t m_number = 0; ///< of the latest search
     bool m_isBusy = false;
     LatestWorker m_worker; ///< last: its jobs use all of the above

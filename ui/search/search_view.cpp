@@ -31,10 +31,10 @@ QString counted(std::int64_t count)
 
 } // namespace
 
-SearchView::SearchView(Selection&, const sim::Catalogue& catalogue, QWidget* parent)
+SearchView::SearchView(Selection&, std::shared_ptr<const sim::Catalogue> catalogue, QWidget* parent)
     : View(parent)
-    , m_catalogue(catalogue)
-    , m_job(catalogue)
+    , m_catalogue(std::move(catalogue))
+    , m_job(m_catalogue)
     , m_search(new QPushButton(tr("&Search"), this))
     , m_cancel(new QPushButton(tr("Cancel"), this))
     , m_status(new QLabel(this))
@@ -86,6 +86,7 @@ SearchView::SearchView(Selection&, const sim::Catalogue& catalogue, QWidget* par
     lower->setMinimumHeight(kLeastPicture);
     m_picture->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Ignored);
     m_picture->setMinimumSize(240, 160);
+    m_picture->installEventFilter(this);
     auto* halves = new QSplitter(Qt::Vertical, this);
     halves->setChildrenCollapsible(false);
     halves->addWidget(m_table);
@@ -98,7 +99,6 @@ SearchView::SearchView(Selection&, const sim::Catalogue& catalogue, QWidget* par
     layout->addWidget(m_notice);
     layout->addWidget(halves, 1);
 
-    connect(halves, &QSplitter::splitterMoved, this, &SearchView::drawPlans);
     connect(m_search, &QPushButton::clicked, this, &SearchView::search);
     connect(m_cancel, &QPushButton::clicked, this, [this] {
         m_job.cancel();
@@ -175,10 +175,9 @@ void SearchView::showFound(const std::shared_ptr<const FoundPlans>& found, bool 
     else if (found->plans.empty())
         m_status->setText(tr("No plan fits. %1").arg(QString::fromStdString(join(result.changes, "; "))));
     else
-        m_status->setText((isLast ? tr("%1 layouts, %2 pruned by bounds, %3 simulated.")
+        m_status->setText((isLast ? tr("%1 layouts, %2 pruned by bounds.")
                                   : tr("%1 layouts, %2 pruned by bounds; the best are being simulated…"))
-                              .arg(counted(result.candidates), counted(result.pruned))
-                              .arg(result.simulated));
+                              .arg(counted(result.candidates), counted(result.pruned)));
     showPlan(-1);
     showControls();
 }
@@ -205,7 +204,7 @@ void SearchView::choose(int plan)
     if (plan < 0)
         return;
     const sim::FoundPlan& chosen = m_found->plans[static_cast<std::size_t>(plan)];
-    const auto text = SearchJob::studyOf(*m_found, chosen, m_catalogue);
+    const auto text = SearchJob::studyOf(*m_found, chosen, *m_catalogue);
     if (!text)
         return m_notice->show(QString::fromStdString(describe(text.error())));
     m_known.push_back({*text, m_analysis->source.file, {}});
@@ -222,10 +221,12 @@ void SearchView::drawPlans()
             plansPicture(*m_found, m_chosen, std::max(240, m_picture->width()), std::max(160, m_picture->height())));
 }
 
-void SearchView::resizeEvent(QResizeEvent* event)
+/// The picture fills the room that it gets.
+bool SearchView::eventFilter(QObject* watched, QEvent* event)
 {
-    View::resizeEvent(event);
-    QMetaObject::invokeMethod(this, &SearchView::drawPlans, Qt::QueuedConnection); // once the picture has its room
+    if (watched == m_picture && event->type() == QEvent::Resize)
+        drawPlans();
+    return View::eventFilter(watched, event);
 }
 
 void SearchView::changeEvent(QEvent* event)

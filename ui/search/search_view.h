@@ -22,7 +22,7 @@ class SearchView : public View {
     Q_OBJECT
 
 public:
-    SearchView(Selection& selection, const sim::Catalogue& catalogue, QWidget* parent = nullptr);
+    SearchView(Selection& selection, std::shared_ptr<const sim::Catalogue> catalogue, QWidget* parent = nullptr);
 
     void setAnalysis(std::shared_ptr<const sim::Analysis> analysis) override;
     DisplayList picture() const override;
@@ -40,7 +40,7 @@ Q_SIGNALS:
     void planChosen(const std::string& text, const QString& name);
 
 protected:
-    void resizeEvent(QResizeEvent* event) override;
+    bool eventFilter(QObject* watched, QEvent* event) override;
     void changeEvent(QEvent* event) override;
 
 private:
@@ -51,7 +51,7 @@ private:
     void choose(int plan);
     void drawPlans();
 
-    const sim::Catalogue& m_catalogue;
+    std::shared_ptr<const sim::Catalogue> m_catalogue;
     SearchJob m_job;
     std::shared_ptr<const sim::Analysis> m_analysis;
     std::shared_ptr<const FoundPlans> m_found; ///< null: nothing was searched

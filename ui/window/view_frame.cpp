@@ -62,6 +62,7 @@ void ViewFrame::addView(const QString& title, const QString& id, View* view)
     m_pages->addWidget(scroll);
     m_views.push_back(view);
     m_titles->addTab(title);
+    m_titles->updateGeometry(); // which a hidden bar does not do by itself
 }
 
 View* ViewFrame::current() const

@@ -8,6 +8,7 @@
 #include "ui/mesh/mesh_view.h"
 #include "ui/report/report_view.h"
 #include "ui/search/search_view.h"
+#include "ui/shapes/shapes_view.h"
 #include "ui/study/source_edit.h"
 #include "ui/study/study_panel.h"
 #include "ui/timeline/timeline_view.h"
@@ -29,6 +30,12 @@ namespace {
 
 constexpr int kPanelWidth = 340;
 const QString kPerspectiveKey = QStringLiteral("window/perspective");
+
+/// For those whose threads end after the workbench's own members are gone.
+std::shared_ptr<const sim::Catalogue> catalogueOf(const std::shared_ptr<sim::Session>& session)
+{
+    return {session, &session->catalogue()};
+}
 
 /// Of a splitter of two, the large one first; a large number stands for all there is.
 void shareThreeToTwo(QSplitter& splitter)
@@ -69,7 +76,7 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
     , m_collectives(new CollectivesView(m_selection, this))
     , m_timeline(new TimelineView(m_selection, this))
     , m_training(new TrainingView(m_selection, this))
-    , m_search(new SearchView(m_selection, m_session->catalogue(), this))
+    , m_search(new SearchView(m_selection, catalogueOf(m_session), this))
     , m_explain(new ExplainView(m_selection, this))
     , m_report(new ReportView(m_selection, this))
 {
@@ -96,6 +103,10 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
         tr("Change the mesh and the specs, and see where arrays lie"), Sign::Design, true));
     design->addView(tr("Layout"), QStringLiteral("layout"), m_layout);
     design->addView(tr("Mesh"), QStringLiteral("mesh"), new MeshView(m_selection, this));
+    auto* shapes = new ShapesView(m_selection, catalogueOf(m_session), this);
+    design->addView(tr("Shapes"), QStringLiteral("shapes"), shapes);
+    connect(shapes, &ShapesView::meshChosen, this,
+        [this](const QStringList& settings) { m_document.change(settings, tr("Take a mesh shape")); });
     Perspective& time = addPerspective(QStringLiteral("time"), tr("Time"),
         tr("See what a step's time goes to, and which specs its collectives come from"), Sign::Time, false);
     addFrame(time)->addView(tr("Timeline"), QStringLiteral("timeline"), m_timeline);

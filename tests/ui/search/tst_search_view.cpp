@@ -33,16 +33,16 @@ private Q_SLOTS:
 
 namespace {
 
-const sim::Catalogue& catalogue()
+std::shared_ptr<const sim::Catalogue> catalogue()
 {
-    static const sim::Catalogue all = valueOf(sim::defaultCatalogue());
+    static const auto all = std::make_shared<const sim::Catalogue>(valueOf(sim::defaultCatalogue()));
     return all;
 }
 
 std::shared_ptr<const sim::Analysis> analysed(const std::string& example, const std::vector<std::string>& settings = {})
 {
     const std::string path = (resourcesDirectory() / "examples" / example).string();
-    return sim::analysed({valueOf(readFile(path)), path, settings}, catalogue(), {}, false);
+    return sim::analysed({valueOf(readFile(path)), path, settings}, *catalogue(), {}, false);
 }
 
 sim::FoundPlan plan(std::int64_t data, double seconds, double gib)
@@ -139,7 +139,7 @@ void TestSearchView::aPlanBecomesTheStudy()
         QCOMPARE(chosen.count(), row + 1);
         QCOMPARE(table->currentIndex().row(), row);
         const auto text = chosen.last().at(0).value<std::string>();
-        const auto taken = sim::analysed({text, analysis->source.file, {}}, catalogue(), {}, false);
+        const auto taken = sim::analysed({text, analysis->source.file, {}}, *catalogue(), {}, false);
         QVERIFY2(taken->simulated, describe(taken->problems).c_str());
         const QString step = table->model()->index(row, ui::PlansModel::Step).data().toString();
         QCOMPARE(step.toStdString(), formatSeconds(taken->simulated->simulation.stepSeconds));

@@ -22,6 +22,7 @@ class TestPerspectives : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
+    void initTestCase() { ui::applyTheme(*qApp, ui::ThemeChoice::Light); }
     void findsTextsThatOverlap();
     void nothingOverlaps_data();
     void nothingOverlaps();
@@ -88,7 +89,7 @@ void TestPerspectives::findsTextsThatOverlap()
     QLabel first("the first text", &window);
     QLabel second("the second text", &window);
     second.move(10, 5);
-    QCOMPARE(overlapsOf(tests::textsOf(window)).size(), 1);
+    QCOMPARE(overlapsOf(tests::textsOf(window)).size(), qsizetype{1});
     second.move(10, 60);
     QCOMPARE(overlapsOf(tests::textsOf(window)), QStringList());
     QCOMPARE(tests::textsOf(window).size(), std::size_t{2});

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/shapes/shapes_view.h"
+
+#include "core/study/axis_edits.h"
+#include "core/support/text.h"
+#include "ui/widgets/picture_view.h"
+
+#include <QBoxLayout>
+#include <QLabel>
+#include <QMetaObject>
+
+namespace meshwright::ui {
+
+ShapesView::ShapesView(Selection&, std::shared_ptr<const sim::Catalogue> catalogue, QWidget* parent)
+    : View(parent)
+    , m_catalogue(std::move(catalogue))
+    , m_status(new QLabel(this))
+    , m_picture(new PictureView)
+{
+    m_status->setTextFormat(Qt::PlainText);
+    m_status->setWordWrap(true);
+    m_status->setAccessibleName(tr("How far the shapes are"));
+    m_picture->setAccessibleName(tr("Shapes of the mesh by step time"));
+    m_picture->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Ignored);
+    m_picture->setMinimumSize(320, 200);
+    m_picture->installEventFilter(this);
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(8, 8, 8, 8);
+    layout->setSpacing(6);
+    layout->addWidget(m_status);
+    layout->addWidget(m_picture, 1);
+    connect(m_picture, &PictureView::clicked, this, [this](const QString& id) {
+        if (!id.startsWith(QLatin1String("shape:")))
+            return;
+        QStringList settings;
+        for (const MeshAxis& axis : m_shapes[static_cast<std::size_t>(id.mid(6).toInt())].axes)
+            settings << QStringLiteral("mesh.%1=%2").arg(QString::fromStdString(axis.name)).arg(axis.size);
+        Q_EMIT meshChosen(settings);
+    });
+}
+
+/// A mesh that is one of the shapes changes nothing but which one is framed.
+void ShapesView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
+{
+    m_analysis = std::move(analysis);
+    const std::vector<MeshShape> shapes = shapesOf(*m_analysis);
+    const bool areSame = !shapes.empty() && shapes.size() == m_shapes.size()
+        && std::equal(shapes.begin(), shapes.end(), m_shapes.begin(),
+            [](const MeshShape& a, const MeshShape& b) { return a.source == b.source; });
+    if (!areSame && (!shapes.empty() || m_shapes.empty() || m_analysis->study)) {
+        m_shapes = shapes;
+        start();
+    }
+    showState();
+    drawShapes();
+}
+
+void ShapesView::start()
+{
+    const std::uint64_t number = ++m_number;
+    m_isBusy
+        = isVisible() && std::any_of(m_shapes.begin(), m_shapes.end(), [](const MeshShape& shape) { return !shape.isKnown; });
+    if (!m_isBusy)
+        return m_worker.cancel();
+    m_worker.start([this, number, shapes = m_shapes](const std::stop_token& stop) mutable -> std::function<void()> {
+        for (std::size_t i = 0; i < shapes.size(); ++i) {
+            if (shapes[i].isKnown)
+                continue;
+            if (!analyseShape(shapes[i], *m_catalogue, stop))
+                return nullptr;
+            QMetaObject::invokeMethod(
+                this, [this, i, number, shape = shapes[i]] { take(i, shape, number); }, Qt::QueuedConnection);
+        }
+        return nullptr;
+    });
+}
+
+void ShapesView::take(std::size_t index, MeshShape shape, std::uint64_t number)
+{
+    if (number != m_number)
+        return;
+    m_shapes[index] = std::move(shape);
+    m_isBusy = std::any_of(m_shapes.begin(), m_shapes.end(), [](const MeshShape& one) { return !one.isKnown; });
+    showState();
+    drawShapes();
+}
+
+void ShapesView::showState()
+{
+    const auto known = std::count_if(m_shapes.begin(), m_shapes.end(), [](const MeshShape& shape) { return shape.isKnown; });
+    const MeshShape* best = nullptr;
+    for (const MeshShape& shape : m_shapes) {
+        if (shape.seconds > 0.0 && shape.fits && (best == nullptr || shape.seconds < best->seconds))
+            best = &shape;
+    }
+    if (m_shapes.empty())
+        return m_status->setText(tr("The mesh has no axes: add one to see what shapes it can have."));
+    QString text = known < static_cast<std::ptrdiff_t>(m_shapes.size())
+        ? tr("%1 of %2 shapes simulated.").arg(known).arg(m_shapes.size())
+        : tr("%1 shapes.").arg(m_shapes.size());
+    if (best != nullptr)
+        text += tr(" The quickest that fits: %1, %2. Blue is quick, red is slow; hatched does not fit; a click takes a shape.")
+                    .arg(QString::fromStdString(shapeWords(best->axes)), QString::fromStdString(formatSeconds(best->seconds)));
+    m_status->setText(text);
+}
+
+int ShapesView::current() const
+{
+    if (!m_analysis || !m_analysis->study)
+        return -1;
+    const auto found = std::find_if(
+        m_shapes.begin(), m_shapes.end(), [&](const MeshShape& shape) { return shape.axes == m_analysis->study->mesh; });
+    return found == m_shapes.end() ? -1 : static_cast<int>(found - m_shapes.begin());
+}
+
+void ShapesView::drawShapes()
+{
+    if (isVisible())
+        m_picture->setPicture(
+            shapesPicture(m_shapes, current(), std::max(320, m_picture->width()), std::max(200, m_picture->height())));
+}
+
+void ShapesView::showEvent(QShowEvent* event)
+{
+    View::showEvent(event);
+    start(); // what was left when the view was hidden
+    drawShapes();
+}
+
+/// A hidden view costs nothing.
+void ShapesView::hideEvent(QHideEvent* event)
+{
+    View::hideEvent(event);
+    ++m_number;
+    m_worker.cancel();
+    m_isBusy = false;
+}
+
+/// The picture fills the room that it gets.
+bool ShapesView::eventFilter(QObject* watched, QEvent* event)
+{
+    if (watched == m_picture && event->type() == QEvent::Resize)
+        drawShapes();
+    return View::eventFilter(watched, event);
+}
+
+DisplayList ShapesView::picture() const
+{
+    return shapesPicture(m_shapes, current(), 760.0, 460.0);
+}
+
+QString ShapesView::command() const
+{
+    const sim::StudySource source = m_analysis ? m_analysis->source : sim::StudySource{};
+    std::vector<std::string> meshes;
+    for (const MeshShape& shape : m_shapes)
+        meshes.push_back(meshValue(shape.axes, {}));
+    const QString study = QStringLiteral("meshwright sweep ") + studyArguments(source);
+    return meshes.empty() ? study
+                          : study + QStringLiteral(" --vary ") + shellQuoted(QString::fromStdString("mesh=" + join(meshes, ",")));
+}
+
+} // namespace meshwright::ui

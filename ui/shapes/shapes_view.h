@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "ui/jobs/latest_worker.h"
+#include "ui/models/selection.h"
+#include "ui/shapes/mesh_shapes.h"
+#include "ui/widgets/view.h"
+
+class QLabel;
+
+namespace meshwright::ui {
+
+class PictureView;
+
+/// Every shape that the mesh can have on the study's chips, in the colour of its step, filled in while they are simulated. A click makes a shape the
+/// study's. The shapes are simulated anew when anything but their sizes changes.
+class ShapesView : public View {
+    Q_OBJECT
+
+public:
+    ShapesView(Selection& selection, std::shared_ptr<const sim::Catalogue> catalogue, QWidget* parent = nullptr);
+
+    void setAnalysis(std::shared_ptr<const sim::Analysis> analysis) override;
+    DisplayList picture() const override;
+
+    /// `meshwright sweep wide_mlp.yaml --vary "mesh={data: 8, model: 1},{data: 4, model: 2}"`.
+    QString command() const override;
+
+    const std::vector<MeshShape>& shapes() const { return m_shapes; }
+    bool isBusy() const { return m_isBusy; }
+
+Q_SIGNALS:
+    /// The study is to have this mesh: `path=value` each.
+    void meshChosen(const QStringList& settings);
+
+protected:
+    void showEvent(QShowEvent* event) override;
+    void hideEvent(QHideEvent* event) override;
+    bool eventFilter(QObject* watched, QEvent* event) override;
+
+private:
+    void start();
+    void take(std::size_t index, MeshShape shape, std::uint64_t number);
+    void showState();
+    void drawShapes();
+    int current() const; ///< the study's own shape; -1: it is none of these
+
+    std::shared_ptr<const sim::Catalogue> m_catalogue; ///< shared: the worker may outlive whoever else has it
+    std::shared_ptr<const sim::Analysis> m_analysis;
+    std::vector<MeshShape> m_shapes;
+    std::uint64_t m_number = 0; ///< of the latest start
+    bool m_isBusy = false;
+    QLabel* m_status;
+    PictureView* m_picture;
+    LatestWorker m_worker; ///< last: its jobs use all of the above
+};
+
+} // namespace meshwright::ui
