@@ -124,6 +124,9 @@ void TestPerspectives::nothingOverlaps()
         for (const bool showsStudy : {false, true}) {
             workbench.setStudyShown(showsStudy);
             QTest::qWait(20);
+            // What is still being simulated may change a text and so ask for a new layout.
+            QTRY_VERIFY2(
+                cutOff(fixture.window).isEmpty(), qPrintable(view->objectName() + ": " + cutOff(fixture.window).join("; ")));
             if (const QString folder = qEnvironmentVariable("MESHWRIGHT_PICTURES"); !folder.isEmpty())
                 fixture.window.grab().save(QString("%1/%2-%3x%4%5.png")
                                                .arg(folder, view->objectName())
@@ -134,8 +137,6 @@ void TestPerspectives::nothingOverlaps()
             QVERIFY2(texts.size() > 20, qPrintable(view->objectName()));
             const QStringList overlaps = overlapsOf(texts);
             QVERIFY2(overlaps.isEmpty(), qPrintable(view->objectName() + ": " + overlaps.join("; ")));
-            const QStringList cut = cutOff(fixture.window);
-            QVERIFY2(cut.isEmpty(), qPrintable(view->objectName() + ": " + cut.join("; ")));
         }
     }
 }
