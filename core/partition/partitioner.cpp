@@ -556,6 +556,15 @@ std::string Partitioner::nameOf(ValueId value) const
     return passed == m_passed.end() ? std::string() : nameOf(passed->second);
 }
 
+/// True for what has the elements of its operand, in another shape or type.
+bool Partitioner::isCopy(ValueId value) const
+{
+    const OpId producer = m_source[value].producer;
+    return producer.valid()
+        && (m_source[producer].kind == OpKind::Convert || opInfo(m_source[producer].kind).opClass == OpClass::Shaping
+            || opInfo(m_source[producer].kind).opClass == OpClass::Constraint);
+}
+
 std::string Partitioner::describeUnnamed(ValueId value) const
 {
     const OpId producer = m_source[value].producer;
@@ -567,7 +576,9 @@ std::string Partitioner::describeUnnamed(ValueId value) const
         const bool isOfFunction = m_source[value].block == BlockId(std::int32_t{0});
         return isOfFunction ? fmt::format("argument {}", m_source[value].index) : "a loop's value";
     }
-    for (const ValueId operand : m_source[producer].operands) {
+    for (ValueId operand : m_source[producer].operands) {
+        while (nameOf(operand).empty() && isCopy(operand))
+            operand = m_source[m_source[operand].producer].operands.front();
         if (const std::string name = nameOf(operand); !name.empty())
             return fmt::format("{}({}, ..)", opName(m_source[producer]), name);
     }

@@ -129,6 +129,7 @@ private:
     Cause causeOf(ValueId value, const TensorSharding& from, const TensorSharding& to, const std::string& consumer,
         const std::string& reason) const;
     std::string nameOf(ValueId value) const;
+    bool isCopy(ValueId value) const;
     std::string describeUnnamed(ValueId value) const;
     static AxisRefs movedAxes(const TensorSharding& from, const TensorSharding& to);
     std::string annotationOf(ValueId value, const AxisRefs& axes) const;

@@ -255,6 +255,8 @@ void Partitioner::partitionRepeat(const Op& op)
         argumentLayouts.push_back(layout);
     }
 
+    for (std::size_t i = attributes.carries; i < op.operands.size(); ++i)
+        passTo(op.bodies, i, op.operands[i]);
     const OpId repeat = m_builder.beginRepeat(attributes, std::move(operands));
     const std::vector<ValueId> locals = m_device.function[m_builder.block()].arguments;
     for (std::size_t i = 0; i < locals.size(); ++i) {

@@ -64,31 +64,58 @@ private:
         for (std::size_t i = 0; i < m_instructions.size(); ++i) {
             if (m_instructions[i].kind == InstructionKind::CollectiveStart)
                 m_started[m_instructions[i].ops.front()] = i;
-            // The end of a collective reads the operand too, which is in use until then.
-            for (const ValueId value : m_instructions[i].reads)
-                m_lastRead[value] = i;
             for (const ValueId value : m_instructions[i].writes)
                 m_written[value] = i;
         }
-        for (const ValueId value : m_block.results)
-            m_lastRead[value] = end();
+        for (std::size_t i = 0; i < m_instructions.size(); ++i) {
+            // The end of a collective reads the operand too, which is in use until then.
+            for (const ValueId value : m_instructions[i].reads) {
+                const auto written = m_written.find(value);
+                const int turn = written == m_written.end() ? 0 : m_instructions[written->second].turn;
+                if (turn > m_instructions[i].turn)
+                    m_readNextTurn[value] = i;
+                else if (turn < m_instructions[i].turn)
+                    m_lastRead[value] = end(); // a row of the loop's operand
+                else
+                    m_lastRead[value] = i;
+            }
+        }
+        for (const ValueId value : m_block.results) {
+            const auto written = m_written.find(value);
+            if (written == m_written.end() || m_instructions[written->second].turn == 0)
+                m_lastRead[value] = end();
+        }
     }
 
     std::size_t lastUse(ValueId value, bool isArgument) const
     {
-        if (isArgument && !m_isBody)
-            return end(); // the caller's: it stays as it is
+        if ((isArgument && !m_isBody) || m_readNextTurn.contains(value))
+            return end(); // the caller's, which stays as it is; or it goes on in the next turn
         const auto found = m_lastRead.find(value);
         return found == m_lastRead.end() ? (m_written.contains(value) ? m_written.at(value) : 0) : found->second;
     }
 
-    std::int32_t newBuffer(ValueId value, std::size_t first, std::size_t last)
+    void newBuffer(ValueId value, std::size_t first, std::size_t last)
     {
-        const auto index = static_cast<std::int32_t>(m_plan.buffers.size());
+        m_plan.bufferOf[value.at()] = static_cast<std::int32_t>(m_plan.buffers.size());
+        addBuffer(value, first, last);
+    }
+
+    /// What is in use from `first` on until `last` in the next turn: where turns overlap in it, twice.
+    void newBufferOverTurns(ValueId value, std::size_t first, std::size_t last)
+    {
+        const auto index = m_plan.buffers.size();
+        newBuffer(value, last < first ? first : 0, end());
+        if (last < first)
+            m_beganBefore[index] = last;
+        else
+            addBuffer(value, first, last);
+    }
+
+    void addBuffer(ValueId value, std::size_t first, std::size_t last)
+    {
+        m_own.push_back(static_cast<std::int32_t>(m_plan.buffers.size()));
         m_plan.buffers.push_back({0, aligned(m_function[value].type.bytes()), kindOf(value), value, first, last});
-        m_plan.bufferOf[value.at()] = index;
-        m_own.push_back(index);
-        return index;
     }
 
     MemoryKind kindOf(ValueId id) const
@@ -219,7 +246,14 @@ private:
             m_taken.insert(*operand);
             return;
         }
-        newBuffer(value, startOf(at), last);
+        const std::size_t start = startOf(at);
+        const auto next = m_readNextTurn.find(value);
+        if (start > at) // the turn before has started it
+            newBufferOverTurns(value, start, last);
+        else if (next != m_readNextTurn.end())
+            newBufferOverTurns(value, start, next->second);
+        else
+            newBuffer(value, start, last);
     }
 
     /// A collective writes its result from its start on.
@@ -235,8 +269,9 @@ private:
     std::optional<ValueId> operandEndingAt(ValueId value, std::size_t at) const
     {
         const Instruction& instruction = m_instructions[at];
-        if (!instruction.update.empty())
-            return std::nullopt; // others store into it while operands are still read
+        if (!instruction.update.empty() || startOf(at) > at)
+            return std::
+                nullopt; // others store into it while operands are still read; a collective over turns has memory of its own
         const bool reducesInPlace
             = instruction.kind == InstructionKind::CollectiveDone && opOf(instruction).kind == OpKind::AllReduce;
         const bool reshapes = instruction.kind == InstructionKind::Compute && instruction.ops.size() == 1
@@ -286,8 +321,7 @@ private:
 
     struct Interval {
         std::int64_t bytes = 0;
-        std::size_t first = 0;
-        std::size_t last = 0;
+        std::vector<FreeSpace::Span> spans;
         std::int64_t offset = -1;
     };
 
@@ -297,7 +331,9 @@ private:
         std::vector<Interval> intervals;
         for (const std::int32_t index : m_own) {
             const Buffer& buffer = m_plan.buffers[static_cast<std::size_t>(index)];
-            intervals.push_back({buffer.bytes, buffer.first, buffer.last});
+            intervals.push_back({buffer.bytes, {{buffer.first, buffer.last}}});
+            if (const auto began = m_beganBefore.find(static_cast<std::size_t>(index)); began != m_beganBefore.end())
+                intervals.back().spans.push_back({0, began->second});
         }
 
         std::vector<std::size_t> order(intervals.size());
@@ -308,8 +344,9 @@ private:
         FreeSpace space(end() + 1);
         for (const std::size_t index : order) {
             Interval& interval = intervals[index];
-            interval.offset = space.lowestFit(interval.bytes, interval.first, interval.last);
-            space.take(interval.offset, interval.bytes, interval.first, interval.last);
+            interval.offset = space.lowestFit(interval.bytes, interval.spans);
+            for (const FreeSpace::Span& span : interval.spans)
+                space.take(interval.offset, interval.bytes, span);
             total = std::max(total, interval.offset + interval.bytes);
         }
 
@@ -331,8 +368,10 @@ private:
     {
         std::vector<std::int64_t> change(end() + 2, 0);
         for (const Interval& interval : intervals) {
-            change[interval.first] += interval.bytes;
-            change[interval.last + 1] -= interval.bytes;
+            for (const FreeSpace::Span& span : interval.spans) {
+                change[span.first] += interval.bytes;
+                change[span.last + 1] -= interval.bytes;
+            }
         }
         std::int64_t live = 0;
         std::int64_t peak = 0;
@@ -351,11 +390,13 @@ private:
     const Block& m_block;
     bool m_isBody;
     BufferPlan& m_plan;
-    std::unordered_map<ValueId, std::size_t> m_lastRead;
+    std::unordered_map<ValueId, std::size_t> m_lastRead; ///< in the turn that makes it
+    std::unordered_map<ValueId, std::size_t> m_readNextTurn; ///< the last read in the turn behind that
     std::unordered_map<ValueId, std::size_t> m_written;
     std::unordered_map<OpId, std::size_t> m_started; ///< where each collective starts
     std::unordered_set<ValueId> m_taken; ///< operands whose memory a result took over
     std::vector<std::int32_t> m_own; ///< buffers of this block, not of its loops
+    std::unordered_map<std::size_t, std::size_t> m_beganBefore; ///< buffers that begin in the turn before: when they end
     std::vector<LoopBuffers> m_loops;
 };
 

@@ -30,11 +30,11 @@ void FreeSpace::add(Ranges& ranges, Range added)
     ranges.erase(first + 1, last);
 }
 
-void FreeSpace::take(std::int64_t offset, std::int64_t bytes, std::size_t first, std::size_t last)
+void FreeSpace::take(std::int64_t offset, std::int64_t bytes, Span span)
 {
-    assert(first <= last && last < m_span);
+    assert(span.first <= span.last && span.last < m_span);
     if (bytes > 0)
-        take({offset, offset + bytes}, first, last, 1, 0, m_span);
+        take({offset, offset + bytes}, span.first, span.last, 1, 0, m_span);
 }
 
 void FreeSpace::take(Range range, std::size_t first, std::size_t last, std::size_t node, std::size_t begin, std::size_t end)
@@ -67,13 +67,15 @@ void FreeSpace::collect(std::size_t first, std::size_t last, std::size_t node, s
     collect(first, last, 2 * node + 1, middle, end, taken);
 }
 
-std::int64_t FreeSpace::lowestFit(std::int64_t bytes, std::size_t first, std::size_t last) const
+std::int64_t FreeSpace::lowestFit(std::int64_t bytes, const std::vector<Span>& spans) const
 {
-    assert(first <= last && last < m_span);
     if (bytes == 0)
         return 0;
     std::vector<const Ranges*> taken;
-    collect(first, last, 1, 0, m_span, taken);
+    for (const Span& span : spans) {
+        assert(span.first <= span.last && span.last < m_span);
+        collect(span.first, span.last, 1, 0, m_span, taken);
+    }
     // Moves up past whatever is in the way, until nothing has been for as many lists as there are.
     std::int64_t offset = 0;
     std::vector<std::size_t> at(taken.size(), 0); // the first range of each list that may be in the way

@@ -16,11 +16,16 @@ public:
     /// Times are 0 .. moments - 1.
     explicit FreeSpace(std::size_t moments);
 
-    /// The lowest offset from which `bytes` are free at every time first .. last. Preconditions: first <= last < moments, bytes >= 0.
-    std::int64_t lowestFit(std::int64_t bytes, std::size_t first, std::size_t last) const;
+    struct Span {
+        std::size_t first = 0;
+        std::size_t last = 0;
+    };
+
+    /// The lowest offset from which `bytes` are free at every time first .. last of each span. Preconditions: first <= last < moments, bytes >= 0.
+    std::int64_t lowestFit(std::int64_t bytes, const std::vector<Span>& spans) const;
 
     /// Takes the bytes for the times first .. last, free or not.
-    void take(std::int64_t offset, std::int64_t bytes, std::size_t first, std::size_t last);
+    void take(std::int64_t offset, std::int64_t bytes, Span span);
 
 private:
     struct Range {

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <optional>
 #include <queue>
 #include <unordered_set>
 
@@ -62,11 +63,14 @@ NodeFlow nodeFlow(const std::vector<FusionNode>& nodes, std::size_t values)
 
 class BlockScheduler {
 public:
-    BlockScheduler(const Function& function, BlockId block, SchedulePolicy policy)
+    /// `loop`: whose body this is, if any.
+    BlockScheduler(const Function& function, BlockId block, SchedulePolicy policy, const RepeatAttributes* loop = nullptr)
         : m_function(function)
         , m_block(block)
         , m_policy(policy)
+        , m_loop(policy == SchedulePolicy::Overlapped && loop != nullptr && loop->count > 1 ? loop : nullptr)
         , m_nodes(fusionNodes(function, block, policy != SchedulePolicy::Eager))
+        , m_isAhead(m_nodes.size(), false)
     {
         if (policy == SchedulePolicy::Host)
             m_nodes = withFusedUpdates(function, block, std::move(m_nodes));
@@ -76,23 +80,31 @@ public:
     std::vector<Instruction> run()
     {
         std::vector<Instruction> instructions;
+        std::vector<Instruction> begun; // ends of what the turn before has begun
         for (const std::size_t node : order())
-            addInstructions(m_nodes[node], instructions);
+            addInstructions(node, instructions, begun);
+        if (m_policy == SchedulePolicy::Eager)
+            return instructions;
         // On an accelerator one collective follows another: with two more behind the one that is waited for, none comes too late.
-        if (m_policy != SchedulePolicy::Eager)
-            delayDones(instructions, (m_policy == SchedulePolicy::Overlapped ? 3 : 2) * largestOperand(instructions));
-        return instructions;
+        const std::int64_t most = (m_policy == SchedulePolicy::Overlapped ? 3 : 2) * largestOperand(instructions);
+        if (m_loop != nullptr) {
+            const DoneDelay once = delayDones(instructions, begun, {}, most);
+            return delayDones(instructions, begun, overNextTurn(once), most).instructions;
+        }
+        return delayDones(instructions, begun, {}, most).instructions;
     }
 
 private:
     const Op& opOf(const FusionNode& node) const { return m_function[node.ops.front()]; }
 
+    auto makersOf(std::size_t n) const { return boost::make_iterator_range(boost::inv_adjacent_vertices(n, m_flow)); }
+
     bool moves(const FusionNode& node) const { return isCollective(opOf(node).kind) && opOf(node).kind != OpKind::AllSlice; }
 
-    /// Where each node would like to stand, in block positions. Reductions of partial sums follow what makes them at once, so that they run beside
+    /// Where each node would like to stand, in block positions; says what is to be ahead. Reductions of partial sums follow what makes them at once, so that they run beside
     /// the rest of the backward pass; with overlap a gather begins where the one before it is used, so that one is always under way, and gathers of
     /// parameters begin earlier (gatherAhead).
-    std::vector<double> wishes() const
+    std::vector<double> wishes()
     {
         std::vector<double> wish;
         for (const FusionNode& node : m_nodes)
@@ -121,37 +133,92 @@ private:
     }
 
     /// Gathers of what is there from the beginning, such as parameters, wait for nothing but memory: at most three of the largest are gathered ahead of
-    /// their use, as frameworks fetch the next layer beside this one (FSDP, arXiv:2304.11277, section 3.3.2).
-    void gatherAhead(std::vector<double>& wish) const
+    /// their use, as frameworks fetch the next layer beside this one (FSDP, arXiv:2304.11277, section 3.3.2): in a loop, also in the turn before.
+    void gatherAhead(std::vector<double>& wish)
     {
         std::vector<std::size_t> gathers;
+        std::vector<std::vector<std::size_t>> preparations;
         std::int64_t most = 0;
         for (std::size_t n = 0; n < m_nodes.size(); ++n) {
-            const auto makers = boost::make_iterator_range(boost::inv_adjacent_vertices(n, m_flow));
-            const bool isThere = std::all_of(
-                makers.begin(), makers.end(), [&](std::size_t maker) { return boost::in_degree(maker, m_flow) == 0; });
-            if (opOf(m_nodes[n]).kind != OpKind::AllGather || !isThere)
+            if (opOf(m_nodes[n]).kind != OpKind::AllGather)
                 continue;
-            gathers.push_back(n);
-            most = std::max(most, resultBytes(m_nodes[n]));
+            if (auto preparation = preparationOf(n)) {
+                gathers.push_back(n);
+                preparations.push_back(std::move(*preparation));
+                most = std::max(most, resultBytes(m_nodes[n]));
+            }
         }
+        // A loop's gathers are gone through twice: those of the second turn may begin in the first.
+        const std::size_t turns = m_loop != nullptr ? 2 : 1;
+        const double turnLength = static_cast<double>(m_function[m_block].ops.size());
         std::size_t oldest = 0;
         std::int64_t ahead = 0;
-        for (std::size_t i = 0; i < gathers.size(); ++i) {
-            const std::size_t n = gathers[i];
+        double begin = 0.0;
+        for (std::size_t i = 0; i < turns * gathers.size(); ++i) {
+            const std::size_t n = gathers[i % gathers.size()];
+            const auto& preparation = preparations[i % gathers.size()];
             ahead += resultBytes(m_nodes[n]);
-            double begin = 0.0;
             for (; ahead > 3 * most; ++oldest) {
-                ahead -= resultBytes(m_nodes[gathers[oldest]]);
-                begin = firstUse(gathers[oldest]);
+                const std::size_t before = gathers[oldest % gathers.size()];
+                ahead -= resultBytes(m_nodes[before]);
+                begin = std::max(begin, firstUse(before) + (oldest < gathers.size() ? 0.0 : turnLength));
             }
-            wish[n] = std::min(wish[n], std::max(begin, i > 0 ? wish[gathers[i - 1]] : 0.0));
-            for (const std::size_t maker : boost::make_iterator_range(boost::inv_adjacent_vertices(n, m_flow)))
-                wish[maker] = std::min(wish[maker], wish[n]);
+            if (i < (turns - 1) * gathers.size())
+                continue;
+            if (turns > 1 && begin < turnLength && isOfAnyTurn(n, preparation)) {
+                m_isAhead[n] = true;
+                wish[n] = std::max(begin, firstUse(n)); // not two turns ahead
+            } else {
+                wish[n] = std::min(wish[n], turns > 1 ? std::max(0.0, begin - turnLength) : begin);
+            }
+            for (const std::size_t maker : preparation) {
+                m_isAhead[maker] = m_isAhead[n];
+                wish[maker] = m_isAhead[n] ? wish[n] : std::min(wish[maker], wish[n]);
+            }
         }
     }
 
-    std::int64_t resultBytes(const FusionNode& node) const { return m_function[node.writes.front()].type.bytes(); }
+    /// The nodes before a gather, if they make an argument ready, such as a parameter: casts, reshapes, slices.
+    std::optional<std::vector<std::size_t>> preparationOf(std::size_t gather) const
+    {
+        const auto isReadying = [&](OpId op) {
+            const OpKind kind = m_function[op].kind;
+            const OpClass opClass = opInfo(kind).opClass;
+            return kind == OpKind::Convert || kind == OpKind::AllSlice || opClass == OpClass::Shaping || opClass == OpClass::Leaf
+                || opClass == OpClass::Constraint;
+        };
+        std::vector<std::size_t> before;
+        std::vector<std::size_t> open{gather};
+        while (!open.empty()) {
+            const std::size_t n = open.back();
+            open.pop_back();
+            for (const std::size_t maker : makersOf(n)) {
+                const auto& ops = m_nodes[maker].ops;
+                if (!std::all_of(ops.begin(), ops.end(), isReadying))
+                    return std::nullopt;
+                before.push_back(maker);
+                open.push_back(maker);
+            }
+        }
+        return before;
+    }
+
+    /// True for what is made of rows and constants of a loop alone, and by what nothing else reads: by nothing that the turn before makes.
+    bool isOfAnyTurn(std::size_t gather, const std::vector<std::size_t>& preparation) const
+    {
+        const auto& arguments = m_function[m_block].arguments;
+        const auto end = arguments.begin() + static_cast<std::ptrdiff_t>(m_loop->carries);
+        const auto readsCarry = [&](std::size_t n) {
+            return std::find_first_of(m_nodes[n].reads.begin(), m_nodes[n].reads.end(), arguments.begin(), end)
+                != m_nodes[n].reads.end();
+        };
+        return !readsCarry(gather) && std::all_of(preparation.begin(), preparation.end(), [&](std::size_t maker) {
+            return !readsCarry(maker) && boost::out_degree(maker, m_flow) == 1;
+        });
+    }
+
+    /// Of a collective.
+    std::int64_t resultBytes(const FusionNode& node) const { return m_function[opOf(node).results.front()].type.bytes(); }
 
     /// The position of the first node that reads what a node makes.
     double firstUse(std::size_t n) const
@@ -186,15 +253,17 @@ private:
         return last;
     }
 
-    /// A topological order of the nodes that always takes the ready node with the smallest wish.
-    std::vector<std::size_t> order() const
+    /// A topological order of the nodes that always takes the ready node with the smallest wish. What is ahead is read in the next turn.
+    std::vector<std::size_t> order()
     {
         const std::vector<double> wish = wishes();
         std::vector<std::size_t> missing(m_nodes.size());
         using Entry = std::pair<double, std::size_t>;
         std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
         for (std::size_t n = 0; n < m_nodes.size(); ++n) {
-            missing[n] = boost::in_degree(n, m_flow);
+            const auto makers = makersOf(n);
+            missing[n] = static_cast<std::size_t>(
+                std::count_if(makers.begin(), makers.end(), [&](std::size_t maker) { return m_isAhead[maker] == m_isAhead[n]; }));
             if (missing[n] == 0)
                 ready.emplace(wish[n], n);
         }
@@ -204,7 +273,7 @@ private:
             ready.pop();
             result.push_back(n);
             for (const std::size_t reader : boost::make_iterator_range(boost::adjacent_vertices(n, m_flow))) {
-                if (--missing[reader] == 0)
+                if (m_isAhead[n] == m_isAhead[reader] && --missing[reader] == 0)
                     ready.emplace(wish[reader], reader);
             }
         }
@@ -212,15 +281,17 @@ private:
         return result;
     }
 
-    void addInstructions(const FusionNode& node, std::vector<Instruction>& instructions) const
+    void addInstructions(std::size_t n, std::vector<Instruction>& instructions, std::vector<Instruction>& begun) const
     {
+        const FusionNode& node = m_nodes[n];
         Instruction instruction;
         instruction.ops = node.ops;
         instruction.reads = node.reads;
         instruction.writes = node.writes;
         if (opOf(node).kind == OpKind::Repeat) {
             instruction.kind = InstructionKind::Loop;
-            instruction.body = BlockScheduler(m_function, opOf(node).bodies.front(), m_policy).run();
+            const auto& loop = opOf(node).as<RepeatAttributes>();
+            instruction.body = BlockScheduler(m_function, opOf(node).bodies.front(), m_policy, &loop).run();
         } else if (opOf(node).kind == OpKind::While || opOf(node).kind == OpKind::Case) {
             instruction.kind = InstructionKind::Blocks;
             for (const BlockId body : opOf(node).bodies)
@@ -231,11 +302,15 @@ private:
             start.stream = Stream::Collectives;
             start.reads = opOf(node).operands;
             start.writes.clear();
+            start.turn = m_isAhead[n] ? 1 : 0;
             instructions.push_back(std::move(start));
             instruction.kind = InstructionKind::CollectiveDone;
             instruction.stream = Stream::Collectives;
             instruction.update = node.update;
+            (m_isAhead[n] ? begun : instructions).push_back(std::move(instruction));
+            return;
         }
+        instruction.turn = m_isAhead[n] ? 1 : 0;
         instructions.push_back(std::move(instruction));
     }
 
@@ -255,30 +330,75 @@ private:
         return largest;
     }
 
+    static bool readsFrom(const Instruction& instruction, const Instruction& done)
+    {
+        return std::find_first_of(instruction.reads.begin(), instruction.reads.end(), done.writes.begin(), done.writes.end())
+            != instruction.reads.end();
+    }
+
+    /// A list of instructions, and which of them came last because nothing in the block waits for them.
+    struct DoneDelay {
+        std::vector<Instruction> instructions;
+        std::vector<Instruction> waiting; ///< dones
+        std::vector<Instruction> leaving; ///< each reads the result of one of them
+    };
+
+    /// Of what comes last in a turn: what may wait until the turn behind it, as it makes rows of the loop's results and nothing of the next turn's
+    /// carries.
+    DoneDelay overNextTurn(const DoneDelay& last) const
+    {
+        const auto& results = m_function[m_block].results;
+        const auto end = results.begin() + static_cast<std::ptrdiff_t>(m_loop->carries);
+        const auto isCarried = [&](const Instruction& one) {
+            return std::find_first_of(one.writes.begin(), one.writes.end(), results.begin(), end) != one.writes.end();
+        };
+        DoneDelay next;
+        for (const Instruction& done : last.waiting) {
+            const auto isReader = [&](const Instruction& leaving) { return readsFrom(leaving, done); };
+            if (!isCarried(done) && std::none_of(last.leaving.begin(), last.leaving.end(), [&](const Instruction& leaving) {
+                    return isReader(leaving) && isCarried(leaving);
+                }))
+                next.waiting.push_back(done);
+        }
+        for (const Instruction& leaving : last.leaving) {
+            if (std::any_of(
+                    next.waiting.begin(), next.waiting.end(), [&](const Instruction& done) { return readsFrom(leaving, done); }))
+                next.leaving.push_back(leaving);
+        }
+        return next;
+    }
+
     /// Moves each CollectiveDone to just before the first instruction that reads its result, or to where another collective starts that would
     /// bring the operands of those under way to more than `mostBytes`. With overlap, what only leaves the block, such as a sum of gradients, waits with
     /// the collective that it reads.
-    void delayDones(std::vector<Instruction>& instructions, std::int64_t mostBytes) const
+    ///
+    /// `begun`: ends of what the turn before has begun. `late`: what this turn leaves to the next one, and is to do for the one before.
+    DoneDelay delayDones(const std::vector<Instruction>& instructions, const std::vector<Instruction>& begun,
+        const DoneDelay& late, std::int64_t mostBytes) const
     {
         std::unordered_set<ValueId> readHere;
-        for (const Instruction& instruction : instructions)
-            readHere.insert(instruction.reads.begin(), instruction.reads.end());
+        for (const auto* list : {&instructions, &begun}) {
+            for (const Instruction& instruction : *list)
+                readHere.insert(instruction.reads.begin(), instruction.reads.end());
+        }
         const auto onlyLeaves = [&](const Instruction& instruction) {
             return m_policy == SchedulePolicy::Overlapped && instruction.kind == InstructionKind::Compute
                 && std::none_of(instruction.writes.begin(), instruction.writes.end(),
                     [&](ValueId value) { return readHere.contains(value); });
         };
+        std::unordered_set<OpId> isLate;
+        for (const auto* list : {&late.waiting, &late.leaving}) {
+            for (const Instruction& instruction : *list)
+                isLate.insert(instruction.ops.front());
+        }
         std::int64_t underWay = 0;
-        std::vector<Instruction> waiting; // dones
-        std::vector<Instruction> leaving; // each reads the result of one of them
-        std::vector<Instruction> result;
-        const auto readsFrom = [](const Instruction& instruction, const Instruction& done) {
-            return std::find_first_of(instruction.reads.begin(), instruction.reads.end(), done.writes.begin(), done.writes.end())
-                != instruction.reads.end();
-        };
+        DoneDelay delay;
+        std::vector<Instruction>& waiting = delay.waiting;
+        std::vector<Instruction>& leaving = delay.leaving;
+        std::vector<Instruction>& result = delay.instructions;
         const auto waits = [&](const Instruction& instruction) {
-            return std::any_of(
-                waiting.begin(), waiting.end(), [&](const Instruction& done) { return readsFrom(instruction, done); });
+            return std::any_of(waiting.begin(), waiting.end(),
+                [&](const Instruction& done) { return done.turn == instruction.turn && readsFrom(instruction, done); });
         };
         const auto release = [&](auto needed) {
             for (auto at = waiting.begin(); at != waiting.end();) {
@@ -294,31 +414,55 @@ private:
             std::move(free, leaving.end(), std::back_inserter(result));
             leaving.erase(free, leaving.end());
         };
-        for (Instruction& instruction : instructions) {
+        const auto wait = [&](Instruction done, int turn) {
+            underWay += operandBytes(done);
+            done.turn = turn;
+            waiting.push_back(std::move(done));
+        };
+        for (const Instruction& done : begun)
+            wait(done, 0);
+        for (const Instruction& done : late.waiting)
+            wait(done, -1);
+        for (Instruction instruction : late.leaving) {
+            instruction.turn = -1;
+            leaving.push_back(std::move(instruction));
+        }
+        for (const Instruction& instruction : instructions) {
             if (instruction.kind == InstructionKind::CollectiveDone) {
-                underWay += operandBytes(instruction);
-                waiting.push_back(std::move(instruction));
+                wait(instruction, 0);
                 continue;
             }
             if (instruction.kind == InstructionKind::CollectiveStart) {
                 const std::int64_t added = operandBytes(instruction);
-                release([&](const Instruction&) { return underWay > mostBytes - added; });
+                release([&](const Instruction& done) {
+                    const bool isLeft = done.turn == 0 && isLate.contains(done.ops.front());
+                    return done.ops == instruction.ops || (underWay > mostBytes - added && !isLeft);
+                });
             }
             if (onlyLeaves(instruction) && waits(instruction)) {
-                leaving.push_back(std::move(instruction));
+                leaving.push_back(instruction);
                 continue;
             }
-            release([&](const Instruction& done) { return readsFrom(instruction, done); });
-            result.push_back(std::move(instruction));
+            release([&](const Instruction& done) { return done.turn == 0 && readsFrom(instruction, done); });
+            result.push_back(instruction);
         }
-        release([](const Instruction&) { return true; });
-        instructions = std::move(result);
+        if (m_loop != nullptr) {
+            const DoneDelay last{{}, waiting, leaving};
+            release([&](const Instruction& done) { return !isLate.contains(done.ops.front()); });
+            delay.waiting = last.waiting;
+            delay.leaving = last.leaving;
+        } else {
+            release([](const Instruction&) { return true; });
+        }
+        return delay;
     }
 
     const Function& m_function;
     BlockId m_block;
     SchedulePolicy m_policy;
+    const RepeatAttributes* m_loop; ///< whose turns overlap
     std::vector<FusionNode> m_nodes;
+    std::vector<bool> m_isAhead; ///< for each node: done for the next turn
     NodeFlow m_flow;
 };
 

@@ -31,6 +31,9 @@ struct Instruction {
         update; ///< CollectiveDone: element-wise ops on the result that are done in the same pass over the data, by one device of
     ///< the group for all; the collective's own result never is in memory then. `reads` and `writes` are of both.
     std::vector<Instruction> body; ///< Loop
+    int turn
+        = 0; ///< in a body: for which turn this is done, seen from the one in which it stands. 1: for the next one, and ahead of the first for
+    ///< that one, and not in the last; -1: for the one before, and not in the first, and behind the last for that one
     std::vector<std::vector<Instruction>> blocks; ///< Blocks: one list for each block of the op
 };
 
@@ -79,7 +82,8 @@ struct ScheduledFunction {
 enum class SchedulePolicy : std::uint8_t {
     Host, ///< our virtual devices: element-wise chains fused, also with the all-reduce that they follow; collectives are done before their first use,
     ///< or earlier where the operands of those under way would take more memory than the two largest
-    Overlapped, ///< as XLA on an accelerator: the same fusion; collectives are done before their first use, or earlier beyond the three largest
+    Overlapped, ///< as XLA on an accelerator: the same fusion; collectives are done before their first use, or earlier beyond the three largest,
+    ///< also across the turns of a loop
     Eager, ///< op by op, nothing fused, each collective done where it starts
 };
 const char* schedulePolicyName(SchedulePolicy policy);

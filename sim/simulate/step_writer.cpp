@@ -3,6 +3,7 @@
 
 #include "core/schedule/label.h"
 
+#include <algorithm>
 #include <cassert>
 
 namespace meshwright::sim {
@@ -126,23 +127,9 @@ void StepWriter::write(const ScheduledFunction& function, const Instruction& ins
             compute(ops, instruction);
         break;
     }
-    case InstructionKind::Loop: {
-        const std::int64_t count = ops[instruction.ops.front()].as<RepeatAttributes>().count;
-        const bool keep = m_keepLoops && isTop && count >= kFewTurns;
-        if (keep) {
-            end();
-            begin(count);
-        }
-        for (std::int64_t turn = 0; turn < (keep ? 1 : count); ++turn) {
-            for (const Instruction& inner : instruction.body)
-                write(function, inner, false);
-        }
-        if (keep) {
-            end();
-            begin(1);
-        }
+    case InstructionKind::Loop:
+        writeLoop(function, instruction, isTop);
         break;
-    }
     case InstructionKind::Blocks: // nothing says how often, or which: each of them once
         for (const auto& block : instruction.blocks) {
             for (const Instruction& inner : block)
@@ -150,6 +137,40 @@ void StepWriter::write(const ScheduledFunction& function, const Instruction& ins
         }
         break;
     }
+}
+
+/// The turns in the middle are alike: what one does for its neighbours, the first and the last leave out.
+void StepWriter::writeLoop(const ScheduledFunction& function, const Instruction& loop, bool isTop)
+{
+    const std::int64_t count = function.device.function[loop.ops.front()].as<RepeatAttributes>().count;
+    const auto writeThose = [&](auto isWanted) {
+        for (const Instruction& inner : loop.body) {
+            if (isWanted(inner.turn))
+                write(function, inner, false);
+        }
+    };
+    const auto has = [&](int turn) {
+        return std::any_of(loop.body.begin(), loop.body.end(), [&](const Instruction& inner) { return inner.turn == turn; });
+    };
+    const std::int64_t first = has(-1) ? 1 : 0;
+    const std::int64_t middle = count - first - (has(1) ? 1 : 0);
+    const bool keep = m_keepLoops && isTop && middle >= kFewTurns;
+    writeThose([](int turn) { return turn > 0; });
+    if (first > 0)
+        writeThose([](int turn) { return turn >= 0; });
+    if (keep) {
+        end();
+        begin(middle);
+    }
+    for (std::int64_t turn = 0; turn < (keep ? 1 : middle); ++turn)
+        writeThose([](int) { return true; });
+    if (keep) {
+        end();
+        begin(1);
+    }
+    if (has(1))
+        writeThose([](int turn) { return turn <= 0; });
+    writeThose([](int turn) { return turn < 0; });
 }
 
 StepWriter::Moments StepWriter::execute(const ScheduledFunction& function)

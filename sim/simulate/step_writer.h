@@ -108,6 +108,7 @@ private:
     std::uint32_t newResource();
     std::uint32_t streamResource(std::uint32_t site);
     void write(const ScheduledFunction& function, const Instruction& instruction, bool isTop);
+    void writeLoop(const ScheduledFunction& function, const Instruction& loop, bool isTop);
     void compute(const Function& function, const Instruction& instruction);
     void waitFor(const Announced& collective);
     std::uint32_t workOfInstruction(const Function& function, const Instruction& instruction);

@@ -51,18 +51,18 @@ private Q_SLOTS:
 void TestFreeSpace::byHand()
 {
     FreeSpace space(4);
-    QCOMPARE(space.lowestFit(10, 0, 3), std::int64_t{0});
-    space.take(0, 10, 0, 1);
-    space.take(20, 10, 1, 2);
-    QCOMPARE(space.lowestFit(10, 0, 0), std::int64_t{10});
-    QCOMPARE(space.lowestFit(10, 1, 1), std::int64_t{10});
-    QCOMPARE(space.lowestFit(11, 1, 1), std::int64_t{30});
-    QCOMPARE(space.lowestFit(20, 2, 3), std::int64_t{0});
-    QCOMPARE(space.lowestFit(21, 2, 3), std::int64_t{30});
-    QCOMPARE(space.lowestFit(99, 3, 3), std::int64_t{0});
-    QCOMPARE(space.lowestFit(0, 0, 3), std::int64_t{0});
-    space.take(0, 0, 3, 3); // takes nothing
-    QCOMPARE(space.lowestFit(1, 3, 3), std::int64_t{0});
+    QCOMPARE(space.lowestFit(10, {{0, 3}}), std::int64_t{0});
+    space.take(0, 10, {0, 1});
+    space.take(20, 10, {1, 2});
+    QCOMPARE(space.lowestFit(10, {{0, 0}}), std::int64_t{10});
+    QCOMPARE(space.lowestFit(10, {{1, 1}}), std::int64_t{10});
+    QCOMPARE(space.lowestFit(11, {{1, 1}}), std::int64_t{30});
+    QCOMPARE(space.lowestFit(20, {{2, 3}}), std::int64_t{0});
+    QCOMPARE(space.lowestFit(21, {{2, 3}}), std::int64_t{30});
+    QCOMPARE(space.lowestFit(99, {{3, 3}}), std::int64_t{0});
+    QCOMPARE(space.lowestFit(0, {{0, 3}}), std::int64_t{0});
+    space.take(0, 0, {3, 3}); // takes nothing
+    QCOMPARE(space.lowestFit(1, {{3, 3}}), std::int64_t{0});
 }
 
 void TestFreeSpace::asPlainly_data()
@@ -88,9 +88,9 @@ void TestFreeSpace::asPlainly()
             const std::size_t first = below(moments);
             const std::size_t last = std::min(static_cast<std::size_t>(moments) - 1, first + below(longest));
             const auto bytes = static_cast<std::int64_t>(1 + below(20)) * 8;
-            const std::int64_t offset = space.lowestFit(bytes, first, last);
+            const std::int64_t offset = space.lowestFit(bytes, {{first, last}});
             QCOMPARE(offset, lowestFitPlainly(all, bytes, first, last));
-            space.take(offset, bytes, first, last);
+            space.take(offset, bytes, {first, last});
             all.push_back({offset, bytes, first, last});
         }
     }

@@ -5,6 +5,7 @@
 #include "tests/seeds.h"
 #include "tests/test_class.h"
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <set>
@@ -43,6 +44,14 @@ CollectiveAttributes reduceOver(std::int64_t devices)
 {
     CollectiveAttributes attributes;
     attributes.axes = {{0, 1, devices}};
+    return attributes;
+}
+
+/// Over dimension 0.
+CollectiveAttributes gatherOver(std::int64_t devices)
+{
+    CollectiveAttributes attributes = reduceOver(devices);
+    attributes.perDim = {attributes.axes, {}};
     return attributes;
 }
 
@@ -98,6 +107,9 @@ private Q_SLOTS:
     void parametersAreGatheredAhead();
     void fewCollectivesAreUnderWay();
     void sumsOfGradientsWait();
+    void turnsOverlap();
+    void overlappedTurnsAreComplete_data();
+    void overlappedTurnsAreComplete();
     void updatesAreFusedWithTheirReduction();
     void updatesStayOnAllDevices_data();
     void updatesStayOnAllDevices();
@@ -397,6 +409,179 @@ void TestSchedule::loopBodiesHaveBuffers()
     for (const ValueId value : {x, arguments[0], arguments[1], next})
         QVERIFY(scheduled.buffers.bufferOf[value.at()] >= 0);
     QVERIFY(scheduled.buffers.bufferOf[next.at()] != scheduled.buffers.bufferOf[arguments[0].at()]);
+}
+
+/// The layers of FSDP forward and backward at once: a row is gathered, and what it gives is scattered into a row of the results.
+void TestSchedule::turnsOverlap()
+{
+    Sketch s;
+    const ValueId x = s.argument("x");
+    const ValueId rows = s.builder.argument({DType::F32, {8, 16, 64}}, "w", Role::Parameter);
+    const OpId loop = s.builder.beginRepeat({8, 1, 1, false}, {x, rows});
+    const auto arguments = s.function[s.builder.block()].arguments;
+    const CollectiveAttributes gather = gatherOver(4);
+    const ValueId w = s.builder.add(OpKind::AllGather, {arguments[1]}, gather);
+    const ValueId next = s.builder.matmul(arguments[0], w, DType::F32);
+    const ValueId gradient = s.builder.matmul(next, next, DType::F32);
+    const ValueId sum = s.builder.add(OpKind::ReduceScatter, {gradient}, gather);
+    s.builder.setResults({next, sum});
+    s.builder.setResults(s.builder.endRepeat(loop));
+    const auto scheduled = schedule(onOneDevice(s.function), SchedulePolicy::Overlapped);
+    QStringList turns;
+    for (const Instruction& inner : scheduled.instructions.front().body) {
+        if (inner.turn != 0)
+            turns << QString("%1 %2 %3").arg(opName(s.function[inner.ops.front()].kind)).arg(int(inner.kind)).arg(inner.turn);
+    }
+    std::sort(turns.begin(), turns.end());
+    QCOMPARE(turns,
+        QStringList({QString("all_gather %1 1").arg(int(InstructionKind::CollectiveStart)),
+            QString("reduce_scatter %1 -1").arg(int(InstructionKind::CollectiveDone))}));
+    const auto alone = schedule(onOneDevice(s.function), SchedulePolicy::Host);
+    for (const Instruction& inner : alone.instructions.front().body)
+        QCOMPARE(inner.turn, 0);
+}
+
+void TestSchedule::overlappedTurnsAreComplete_data()
+{
+    tests::addSeeds({5, 6});
+}
+
+/// Random loops, played turn by turn: each op is done once for each turn, what it reads was made for that turn (the carries by the turn before), a
+/// collective ends after its start, and the memory of the loop holds at least what lives at one time.
+void TestSchedule::overlappedTurnsAreComplete()
+{
+    QFETCH(quint64, seed);
+    std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
+    int ahead = 0;
+    int late = 0;
+    for (int round = 0; round < 300; ++round) {
+        Sketch s;
+        const std::int64_t count = 1 + static_cast<std::int64_t>(random() % 5);
+        std::vector<ValueId> operands{s.argument("x"), s.argument("constant")};
+        for (int row = 0; row < 3; ++row)
+            operands.push_back(s.builder.argument({DType::F32, {count, 64, 64}}, "rows"));
+        std::swap(operands[1], operands.back());
+        const OpId loop = s.builder.beginRepeat({count, 1, 3, false}, operands);
+        const BlockId block = s.builder.block();
+        std::vector<ValueId> values(s.function[block].arguments);
+        const std::size_t arguments = values.size();
+        for (int i = 0; i < 16; ++i) {
+            const ValueId a = values[random() % values.size()];
+            const ValueId b = values[random() % values.size()];
+            switch (random() % 5) {
+            case 0:
+                values.push_back(s.builder.matmul(a, b, DType::F32));
+                break;
+            case 1:
+                values.push_back(s.builder.add(OpKind::AllGather, {values[random() % arguments]}, gatherOver(1)));
+                break;
+            case 2:
+                values.push_back(s.builder.add(OpKind::AllReduce, {a}, reduceOver(4)));
+                break;
+            case 3:
+                values.push_back(s.builder.unary(OpKind::Tanh, a));
+                break;
+            default:
+                values.push_back(s.builder.binary(OpKind::Add, a, b));
+            }
+        }
+        s.builder.setResults({values.back(), values[values.size() - 2], values[values.size() - 3]});
+        s.builder.setResults(s.builder.endRepeat(loop));
+        const auto scheduled = schedule(onOneDevice(s.function), SchedulePolicy::Overlapped);
+        const Instruction& outer = scheduled.instructions.front();
+        const Block& body = s.function[block];
+
+        std::map<std::pair<std::int64_t, ValueId>, int> made; // by turn
+        std::map<std::pair<std::int64_t, OpId>, int> begun;
+        std::map<std::pair<std::int64_t, const Instruction*>, int> done;
+        const auto play = [&](const Instruction& inner, std::int64_t turn) {
+            QVERIFY(turn >= 0 && turn < count);
+            QCOMPARE(++done[std::pair(turn, &inner)], 1);
+            for (const ValueId value : inner.reads) {
+                if (value == body.arguments.front()) {
+                    QVERIFY(turn == 0 || made.contains({turn - 1, body.results.front()}));
+                } else if (s.function[value].producer.valid()) {
+                    QVERIFY(made.contains({turn, value}));
+                }
+            }
+            if (inner.kind == InstructionKind::CollectiveStart)
+                QCOMPARE(++begun[std::pair(turn, inner.ops.front())], 1);
+            if (inner.kind == InstructionKind::CollectiveDone)
+                QVERIFY(begun.contains({turn, inner.ops.front()}));
+            for (const ValueId value : inner.writes)
+                QCOMPARE(++made[std::pair(turn, value)], 1);
+        };
+        for (const Instruction& inner : outer.body) {
+            ahead += inner.turn > 0 ? 1 : 0;
+            late += inner.turn < 0 ? 1 : 0;
+            if (inner.turn > 0)
+                play(inner, 0);
+        }
+        for (std::int64_t turn = 0; turn < count; ++turn) {
+            for (const Instruction& inner : outer.body) {
+                const std::int64_t of = turn + inner.turn;
+                if (of >= 0 && of < count)
+                    play(inner, of);
+            }
+        }
+        for (const Instruction& inner : outer.body) {
+            if (inner.turn < 0)
+                play(inner, count - 1);
+        }
+        for (std::int64_t turn = 0; turn < count; ++turn) {
+            for (const Instruction& inner : outer.body)
+                QCOMPARE((done[std::pair(turn, &inner)]), 1);
+            for (const ValueId result : body.results)
+                QVERIFY(!s.function[result].producer.valid() || made.contains({turn, result}));
+        }
+
+        // In a turn in the middle: a value lives from when it is made, or its collective starts, until it is read last, in whatever turn that is.
+        const auto length = static_cast<std::int64_t>(outer.body.size());
+        std::map<ValueId, std::pair<std::int64_t, std::int64_t>> lives;
+        std::map<OpId, std::int64_t> starts;
+        for (std::int64_t at = 0; at < length; ++at) {
+            const Instruction& inner = outer.body[static_cast<std::size_t>(at)];
+            if (inner.kind == InstructionKind::CollectiveStart)
+                starts[inner.ops.front()] = at - inner.turn * length;
+        }
+        for (std::int64_t at = 0; at < length; ++at) {
+            const Instruction& inner = outer.body[static_cast<std::size_t>(at)];
+            const bool isDone = inner.kind == InstructionKind::CollectiveDone;
+            for (const ValueId value : inner.writes) {
+                const std::int64_t first = isDone ? starts.at(inner.ops.front()) : at - inner.turn * length;
+                lives[value] = {first, at - inner.turn * length};
+            }
+        }
+        for (std::int64_t at = 0; at < length; ++at) {
+            const Instruction& inner = outer.body[static_cast<std::size_t>(at)];
+            for (const ValueId value : inner.reads) {
+                if (const auto life = lives.find(value); life != lives.end())
+                    life->second.second = std::max(life->second.second, at - inner.turn * length);
+            }
+        }
+        // Values that are made one in another's place count once.
+        std::map<std::int32_t, std::pair<std::int64_t, std::int64_t>> together;
+        for (const auto& [value, life] : lives) {
+            const auto [buffer, isNew] = together.emplace(scheduled.buffers.bufferOf[value.at()], life);
+            if (!isNew)
+                buffer->second = {std::min(buffer->second.first, life.first), std::max(buffer->second.second, life.second)};
+        }
+        std::int64_t stretch = 0;
+        for (const Buffer& buffer : scheduled.buffers.buffers) {
+            if (!buffer.value.valid())
+                stretch = buffer.bytes;
+        }
+        for (std::int64_t at = 0; at < length; ++at) {
+            std::int64_t live = 0;
+            for (const auto& [buffer, life] : together) {
+                for (const std::int64_t shift : {-length, std::int64_t{0}, length})
+                    live += life.first <= at + shift && at + shift <= life.second ? kBytes : 0;
+            }
+            QVERIFY2(live <= stretch, qPrintable(QString("%1 of %2 bytes").arg(live).arg(stretch)));
+        }
+    }
+    QVERIFY(ahead > 50);
+    QVERIFY(late > 50);
 }
 
 void TestSchedule::buffersNeverShareMemoryWhileBothAreInUse_data()

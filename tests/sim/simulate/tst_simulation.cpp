@@ -97,6 +97,8 @@ private Q_SLOTS:
     void neverBelowTheBounds_data();
     void neverBelowTheBounds();
     void jumpedLoopIsUnrolled();
+    void overlappedTurns_data();
+    void overlappedTurns();
     void stragglersAreShown();
 };
 
@@ -578,6 +580,51 @@ void TestSimulation::jumpedLoopIsUnrolled()
     QCOMPARE(b.timeline.slices().size(), a.timeline.slices().size());
     QVERIFY2(b.events < a.events / 4, "most turns are jumped");
     QCOMPARE(b.memory.back().seconds, b.stepSeconds);
+}
+
+void TestSimulation::overlappedTurns_data()
+{
+    QTest::addColumn<int>("width");
+    QTest::newRow("computing is longer") << 4096;
+    QTest::newRow("about as long") << 512;
+    QTest::newRow("moving is longer") << 128;
+}
+
+/// Layers whose weights are gathered, as FSDP has them: a loop takes hardly longer than the layers written out, which gather ahead too, and moves the same.
+void TestSimulation::overlappedTurns()
+{
+    QFETCH(int, width);
+    constexpr std::int64_t kTurns = 24;
+    const TensorType x{DType::BF16, {width, 1024}};
+    CollectiveAttributes gather;
+    gather.axes = {{0, 1, 4}};
+    gather.perDim = {{}, gather.axes};
+    const auto layer = [&](Builder& builder, ValueId h, ValueId row) {
+        return builder.matmul(h, builder.add(OpKind::AllGather, {row}, gather), DType::BF16);
+    };
+    Function unrolled;
+    Builder plain(unrolled);
+    ValueId h = plain.argument(x, "h");
+    for (int i = 0; i < kTurns; ++i)
+        h = layer(plain, h, plain.argument({DType::BF16, {1024, 256}}, fmt::format("w{}", i), Role::Parameter));
+    plain.setResults({h});
+
+    Function folded;
+    Builder loop(folded);
+    const ValueId h0 = loop.argument(x, "h");
+    const ValueId rows = loop.argument({DType::BF16, {kTurns, 1024, 256}}, "w", Role::Parameter);
+    const OpId repeat = loop.beginRepeat({kTurns, 1, 1, false}, {h0, rows});
+    const auto arguments = folded[loop.block()].arguments;
+    loop.setResults({layer(loop, arguments[0], arguments[1])});
+    loop.setResults(loop.endRepeat(repeat));
+
+    const Machine machine = machineFor("v5e", {4, 1});
+    const Simulation a = simulated(unrolled, SchedulePolicy::Overlapped, machine);
+    const Simulation b = simulated(folded, SchedulePolicy::Overlapped, machine);
+    QCOMPARE(b.collectives.front().use.count, kTurns);
+    QVERIFY(qAbs(b.computeSeconds - a.computeSeconds) < 1e-12);
+    QVERIFY2(qAbs(b.stepSeconds - a.stepSeconds) < 0.02 * a.stepSeconds,
+        qPrintable(QString("%1 s and %2 s").arg(b.stepSeconds).arg(a.stepSeconds)));
 }
 
 /// One row of computing for each speed that devices have; the slow one is told of, the others wait.
