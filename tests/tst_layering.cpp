@@ -72,7 +72,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>> kMayUse = {
     {"sim/compare", {"sim/simulate", "core/draw"}},
     {"sim/report", {"sim/sweep", "sim/compare", "sim/chakra", "core/train"}},
     {"sim/plan", {"sim/report", "sim/search"}},
-    {"sim/session", {"sim/plan", "core/diagnose", "core/text"}},
+    {"sim/session", {"sim/plan", "sim/validate", "core/diagnose", "core/text"}},
     {"ui/theme", {"core/draw"}},
     {"ui/widgets", {"ui/theme", "sim/session"}},
     {"ui/models", {"sim/session"}},

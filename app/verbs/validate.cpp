@@ -2,6 +2,7 @@
 #include "app/verbs/verbs.h"
 
 #include "sim/session/engine.h"
+#include "sim/session/record_step.h"
 #include "sim/validate/validate.h"
 
 namespace meshwright::cli {
@@ -17,7 +18,8 @@ int runValidate(const ValidateOptions& options, Output& output)
     const Result<sim::Calibration>& calibration = sim::defaultCalibration();
     if (!calibration)
         return fail(calibration.error(), output);
-    const auto validation = sim::validateFiles(*files, *catalogue, *calibration);
+    const auto validation = sim::validateFiles(
+        *files, *catalogue, *calibration, options.programs ? sim::stepSimulator(*catalogue) : sim::StepSimulator());
     if (!validation)
         return fail(validation.error(), output);
     output.result(output.format == Format::Json ? sim::validationJson(*validation)

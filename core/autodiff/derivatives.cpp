@@ -115,6 +115,7 @@ struct Derivative {
     ValueId reduction();
     void product();
     ValueId productCotangent(std::size_t operand);
+    DType typeOfCotangent(std::size_t operand, DType otherwise) const;
     ValueId summed(const Groups& groups);
     ValueId exchanged();
     ValueId reached(const BodyCollective& extreme, ValueId cotangent);
@@ -251,6 +252,23 @@ void Derivative::product()
     }
 }
 
+/// A cast argument, such as a parameter, gets a cotangent in the type that it had before the cast: the product that makes it, and sums of it over devices,
+/// are not rounded to the type of the cast.
+DType Derivative::typeOfCotangent(std::size_t operand, DType otherwise) const
+{
+    const Function& forward = context.forward;
+    ValueId value = op.operands[operand];
+    while (forward[value].producer.valid()) {
+        const Op& producer = forward[forward[value].producer];
+        if (producer.kind != OpKind::Convert && opInfo(producer.kind).opClass != OpClass::Shaping
+            && opInfo(producer.kind).opClass != OpClass::Constraint)
+            return otherwise;
+        value = producer.operands.front();
+    }
+    const DType before = forward[value].type.dtype;
+    return isFloating(before) && byteSize(before) > byteSize(otherwise) ? before : otherwise;
+}
+
 /// The cotangent of one operand is a product of the result's cotangent with the other operand. The order of the two is chosen so
 /// that the dimensions come out in place, where one of the orders does that.
 ValueId Derivative::productCotangent(std::size_t operand)
@@ -314,7 +332,7 @@ ValueId Derivative::productCotangent(std::size_t operand)
     const ValueId factor = primal(other);
     DotAttributes attributes;
     attributes.operandType = forward.operandType;
-    attributes.resultType = forward.resultType;
+    attributes.resultType = typeOfCotangent(operand, forward.resultType);
     attributes.lhsBatch = cotangentFirst ? ctBatch : batchOfOther;
     attributes.rhsBatch = cotangentFirst ? batchOfOther : ctBatch;
     attributes.lhsContracting = cotangentFirst ? ctContracting : otherFree;

@@ -71,24 +71,24 @@ DType TransformerBlocks::productType() const
     return byteSize(m_activation) < byteSize(m_options.matmulType) ? m_activation : m_options.matmulType;
 }
 
-ValueId TransformerBlocks::wideDot(
-    ValueId lhs, ValueId rhs, Dims lhsContracting, Dims rhsContracting, Dims lhsBatch, Dims rhsBatch)
+ValueId TransformerBlocks::product(ValueId lhs, ValueId rhs, DotAttributes attributes)
 {
-    DotAttributes attributes;
-    attributes.lhsBatch = std::move(lhsBatch);
-    attributes.rhsBatch = std::move(rhsBatch);
-    attributes.lhsContracting = std::move(lhsContracting);
-    attributes.rhsContracting = std::move(rhsContracting);
-    attributes.resultType = m_wide;
     attributes.operandType = productType();
     return m_builder.dot(m_builder.convert(lhs, m_activation), m_builder.convert(rhs, m_activation), std::move(attributes));
 }
 
+ValueId TransformerBlocks::wideDot(
+    ValueId lhs, ValueId rhs, Dims lhsContracting, Dims rhsContracting, Dims lhsBatch, Dims rhsBatch)
+{
+    return product(lhs, rhs,
+        {std::move(lhsBatch), std::move(rhsBatch), std::move(lhsContracting), std::move(rhsContracting), m_wide, m_wide});
+}
+
 ValueId TransformerBlocks::dot(ValueId lhs, ValueId rhs, Dims lhsContracting, Dims rhsContracting, Dims lhsBatch, Dims rhsBatch)
 {
-    return m_builder.convert(
-        wideDot(lhs, rhs, std::move(lhsContracting), std::move(rhsContracting), std::move(lhsBatch), std::move(rhsBatch)),
-        m_activation);
+    return product(lhs, rhs,
+        {std::move(lhsBatch), std::move(rhsBatch), std::move(lhsContracting), std::move(rhsContracting), m_activation,
+            m_activation});
 }
 
 ValueId TransformerBlocks::norm(ValueId value, NormKind kind, ValueId scale, ValueId bias)

@@ -44,8 +44,10 @@ public:
     /// `value` along the dimensions `dims` of something of the shape of `like`.
     ValueId along(ValueId value, ValueId like, Dims dims);
     ValueId named(ValueId value, const std::string& name);
+    ValueId product(ValueId lhs, ValueId rhs, DotAttributes attributes);
     /// A product of activations or of an activation and a weight, in the wide type.
     ValueId wideDot(ValueId lhs, ValueId rhs, Dims lhsContracting, Dims rhsContracting, Dims lhsBatch = {}, Dims rhsBatch = {});
+    /// The same in the type of activations, in which partial sums are added up over devices too, as frameworks do.
     ValueId dot(ValueId lhs, ValueId rhs, Dims lhsContracting, Dims rhsContracting, Dims lhsBatch = {}, Dims rhsBatch = {});
     /// Over the last dimension, with a scale and perhaps a bias.
     ValueId norm(ValueId value, NormKind kind, ValueId scale, ValueId bias);

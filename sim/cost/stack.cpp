@@ -227,8 +227,10 @@ std::string_view Calibration::usualStack(const Chip& chip) const
 
 std::optional<std::string_view> Calibration::stackNamed(std::string_view word) const
 {
-    const auto found = m_words.find(word);
-    return found == m_words.end() ? std::nullopt : std::optional<std::string_view>(found->second);
+    if (const auto found = m_words.find(word); found != m_words.end())
+        return found->second;
+    const auto itself = m_stacks.find(word);
+    return itself == m_stacks.end() ? std::nullopt : std::optional<std::string_view>(itself->first);
 }
 
 std::string_view Calibration::stackFor(std::string_view word, const Chip& chip) const

@@ -108,7 +108,7 @@ public:
     /// The stack that is taken on a chip where nobody says which: by its class; empty: none, the class's own constants.
     std::string_view usualStack(const Chip& chip) const;
 
-    /// The stack that a study calls so ("nemo"; "plain": none); nothing for other words.
+    /// The stack that a study calls so ("nemo"; "plain": none), or that has this name; nothing for other words.
     std::optional<std::string_view> stackNamed(std::string_view word) const;
 
     /// The stack that a study asks for on a chip: by its word, or the usual one. Precondition: `word` is empty or names one.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/search/transformer_search.h"
 
+#include "core/models/transformer.h"
 #include "core/study/study.h"
 #include "core/support/text.h"
 #include "sim/search/axis_order.h"
@@ -517,6 +518,102 @@ std::string listed(const std::vector<std::string>& axes)
     return fmt::format("({})", join(quoted, ", "));
 }
 
+/// Axes of a mesh by what a candidate splits with them.
+class PlanAxes {
+public:
+    PlanAxes(const Candidate& candidate, const TransformerConfig& model)
+        : m_mesh(meshOf(candidate))
+    {
+        for (const MeshAxis& axis : m_mesh) {
+            const bool ofExperts = axis.name == "expert";
+            const bool ofContext = axis.name == "context";
+            if (axis.name == "data" || axis.name == "fsdp" || ofExperts)
+                batch.push_back(axis.name);
+            if (candidate.zero >= 3 && (axis.name == "fsdp" || ofExperts || ofContext))
+                shards.push_back(axis.name);
+            if (candidate.zero >= 1 && (axis.name == "data" || ofExperts || ofContext))
+                states.push_back(axis.name);
+            if (ofExperts)
+                expert.push_back(axis.name);
+            if (ofContext)
+                context.push_back(axis.name);
+            if (axis.name == "tensor") {
+                tensor.push_back(axis.name);
+                if (model.keyValueHeads % candidate.tp == 0)
+                    keyHeads.push_back(axis.name);
+            }
+        }
+    }
+
+    /// The spec of a weight whose rows are split over `over` besides what tensor and expert parallelism split: by what its dimensions mean.
+    std::string ofWeight(const ModelArray& weight, const std::vector<std::string>& over) const
+    {
+        const auto has = [&](const char* meaning) { return std::ranges::find(weight.meaning, meaning) != weight.meaning.end(); };
+        const bool isOfExperts = has("experts");
+        std::vector<std::string> rows = over;
+        if (isOfExperts)
+            std::erase(rows, "expert");
+        std::vector<std::string> dims;
+        for (std::size_t dim = 0; dim < weight.shape.size(); ++dim) {
+            const std::string& meaning = weight.meaning[dim];
+            const bool isRank = meaning.ends_with("rank") && !has("hidden");
+            const std::vector<std::string> none;
+            dims.push_back(listed(dividing(meaning == "hidden" || isRank                          ? rows
+                    : meaning == "experts"                                                        ? expert
+                    : meaning == "key and value heads"                                            ? keyHeads
+                    : meaning == "heads" || meaning == "vocabulary" || meaning.starts_with("ffn") ? tensor
+                                                                                                  : none,
+                weight.shape[dim])));
+        }
+        return fmt::format("P({})", join(dims, ", "));
+    }
+
+    /// The spec of a value between the weights where norms work on parts of the sequence (arXiv:2205.05198, section 4.2.2).
+    std::string ofActivation(const ModelArray& value) const
+    {
+        std::vector<std::string> dims;
+        const bool isStream = value.meaning.back() == "hidden";
+        for (const std::string& meaning : value.meaning) {
+            std::vector<std::string> axes;
+            if (meaning == "batch")
+                axes = batch;
+            else if (meaning == "sequence")
+                axes = context;
+            else if (meaning == "heads" || meaning == "ffn")
+                axes = tensor;
+            else if (meaning == "key and value heads")
+                axes = keyHeads;
+            if (meaning == "sequence" && isStream)
+                axes.insert(axes.end(), tensor.begin(), tensor.end());
+            dims.push_back(listed(axes));
+        }
+        return fmt::format("P({})", join(dims, ", "));
+    }
+
+    std::vector<std::string> batch;
+    std::vector<std::string> shards; ///< of weights
+    std::vector<std::string> states; ///< of the optimizer, with ZeRO-1 and 2
+    std::vector<std::string> tensor;
+    std::vector<std::string> keyHeads;
+    std::vector<std::string> context;
+    std::vector<std::string> expert;
+
+private:
+    /// The first of these axes, as many as divide a dimension.
+    std::vector<std::string> dividing(std::vector<std::string> axes, std::int64_t size) const
+    {
+        std::int64_t parts = 1;
+        for (std::size_t i = 0; i < axes.size(); ++i) {
+            parts *= std::ranges::find(m_mesh, axes[i], &MeshAxis::name)->size;
+            if (size % parts != 0)
+                axes.resize(i);
+        }
+        return axes;
+    }
+
+    std::vector<MeshAxis> m_mesh;
+};
+
 } // namespace
 
 SearchResult searchTransformer(const SearchWork& work, const std::vector<SearchMachine>& machines,
@@ -528,84 +625,30 @@ SearchResult searchTransformer(const SearchWork& work, const std::vector<SearchM
 
 std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candidate, const TransformerConfig& model)
 {
-    std::vector<std::string> batch;
-    std::vector<std::string> shards; // of weights
-    std::vector<std::string> tensor;
-    std::vector<std::string> keyHeads;
-    std::vector<std::string> context;
-    std::vector<std::string> expert;
-    std::vector<std::string> states; // of the optimizer, with ZeRO-1 and 2
-    for (const MeshAxis& axis : meshOf(candidate)) {
-        const bool ofExperts = axis.name == "expert";
-        if (axis.name == "data" || axis.name == "fsdp" || ofExperts)
-            batch.push_back(axis.name);
-        if (candidate.zero >= 3 && (axis.name == "fsdp" || ofExperts || axis.name == "context"))
-            shards.push_back(axis.name);
-        if (candidate.zero >= 1 && (axis.name == "data" || ofExperts || axis.name == "context"))
-            states.push_back(axis.name);
-        if (ofExperts)
-            expert.push_back(axis.name);
-        if (axis.name == "context")
-            context.push_back(axis.name);
-        if (axis.name == "tensor") {
-            tensor.push_back(axis.name);
-            if (model.keyValueHeads % candidate.tp == 0)
-                keyHeads.push_back(axis.name);
-        }
-    }
-    std::vector<std::pair<std::string, std::string>> specs = {{"x", fmt::format("P({}, {})", listed(batch), listed(context))},
-        {"y", fmt::format("P({}, {})", listed(batch), listed(context))}};
-    const std::string t = listed(tensor);
-    const std::string k = listed(keyHeads);
+    const PlanAxes axes(candidate, model);
+    const TransformerModel whole{.config = model, .sequence = 1};
+    const std::string tokens = fmt::format("P({}, {})", listed(axes.batch), listed(axes.context));
+    std::vector<std::pair<std::string, std::string>> specs = {{"x", tokens}, {"y", tokens}};
     const auto addWeights = [&](const std::string& prefix, const std::vector<std::string>& over) {
-        const std::string f = listed(over);
-        const auto add = [&](const char* name, std::string spec) { specs.emplace_back(prefix + name, std::move(spec)); };
-        add("embedding.w", fmt::format("P({}, {})", t, f));
-        if (!model.tiedEmbeddings)
-            add("head.w", fmt::format("P({}, {})", f, t));
-        add("layers.attention.q.w", fmt::format("P(None, {}, {}, None)", f, t));
-        add("layers.attention.k.w", fmt::format("P(None, {}, {}, None)", f, k));
-        add("layers.attention.v.w", fmt::format("P(None, {}, {}, None)", f, k));
-        add("layers.attention.o.w", fmt::format("P(None, {}, None, {})", t, f));
-        if (model.experts == 0) {
-            add("layers.ffn.up.w", fmt::format("P(None, {}, {})", f, t));
-            if (model.gatedFfn)
-                add("layers.ffn.gate.w", fmt::format("P(None, {}, {})", f, t));
-            add("layers.ffn.down.w", fmt::format("P(None, {}, {})", t, f));
-            return;
+        for (const ModelArray& array : transformerParameters(whole)) {
+            const bool isSmall = array.name.ends_with("router.w") || array.name == "positions.w";
+            if (array.kind == ModelArray::Kind::Weight && !isSmall)
+                specs.emplace_back(prefix + array.name, axes.ofWeight(array, over));
         }
-        std::vector<std::string> rest = over;
-        std::erase(rest, "expert");
-        const std::string e = listed(expert);
-        const std::string r = listed(rest);
-        add("layers.experts.up.w", fmt::format("P(None, {}, {}, {})", e, r, t));
-        if (model.gatedFfn)
-            add("layers.experts.gate.w", fmt::format("P(None, {}, {}, {})", e, r, t));
-        add("layers.experts.down.w", fmt::format("P(None, {}, {}, {})", e, t, r));
     };
-    addWeights("", shards);
-    if (candidate.sequenceParallel
-        && !tensor.empty()) { // the stream between blocks lies in parts of the sequence (arXiv:2205.05198)
-        std::vector<std::string> both = context;
-        both.insert(both.end(), tensor.begin(), tensor.end());
-        const std::string b = listed(batch);
-        const std::string c = listed(context);
-        const std::string stream = fmt::format("P({}, {}, None)", b, listed(both));
-        for (const char* name : {"act.embedding", "act.layers", "act.layers.attention", "act.layers.ffn"})
-            specs.emplace_back(name, stream);
-        specs.emplace_back("act.layers.attention.q", fmt::format("P({}, {}, {}, None)", b, c, t));
-        specs.emplace_back("act.layers.attention.k", fmt::format("P({}, {}, {}, None)", b, c, k));
-        specs.emplace_back("act.layers.attention.v", fmt::format("P({}, {}, {}, None)", b, c, k));
-        if (!keyHeads.empty())
-            specs.emplace_back("act.layers.attention.mixed", fmt::format("P({}, {}, {}, None, None)", b, c, k));
-        if (model.experts == 0)
-            specs.emplace_back("act.layers.ffn.hidden", fmt::format("P({}, {}, {})", b, c, t));
+    addWeights("", axes.shards);
+    if (candidate.sequenceParallel && !axes.tensor.empty()) {
+        for (const ModelArray& value : transformerActivations(whole, 1)) {
+            const bool isGathered = value.name.ends_with(".input") || value.name == "act.logits";
+            if (!isGathered && (!value.name.ends_with(".mixed") || !axes.keyHeads.empty()))
+                specs.emplace_back(value.name, axes.ofActivation(value));
+        }
     }
     if (candidate.zero == 2)
-        addWeights("grad.", states);
+        addWeights("grad.", axes.states);
     if (candidate.zero == 1 || candidate.zero == 2) {
-        addWeights("opt.m.", states);
-        addWeights("opt.v.", states);
+        addWeights("opt.m.", axes.states);
+        addWeights("opt.v.", axes.states);
     }
     return specs;
 }

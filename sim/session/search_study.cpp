@@ -317,6 +317,32 @@ PlanTrial trialOf(const SimulatedStudy& study)
 
 } // namespace
 
+Result<SimulatedStudy> simulatedPlan(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine,
+    const std::string& stack, const Catalogue& catalogue, const std::stop_token& stop)
+{
+    const auto text = studyText(plan, work, machine);
+    if (!text)
+        return text.error();
+    auto study = readStudy(*text, "plan.yaml");
+    if (!study)
+        return study.error();
+    study->stack = stack;
+    StepParts parts;
+    findMachine(parts, *study, catalogue);
+    if (parts.machine && machine.cluster.networkBytesPerSecond && machine.chip.chipClass == ChipClass::Gpu) {
+        auto stated = std::make_shared<Machine>(*parts.machine);
+        stated->chip.nicBytesPerSecond = Figure{*machine.cluster.networkBytesPerSecond, "stated"};
+        parts.machine = std::move(stated);
+    }
+    std::optional<SimulatedStudy> simulated;
+    if (!hasErrors(parts.problems))
+        simulated = predictStep(parts, *study, catalogue, nullptr, stop);
+    if (simulated)
+        return *std::move(simulated);
+    std::erase_if(parts.problems, [](const Problem& problem) { return problem.severity != Severity::Error; });
+    return parts.problems;
+}
+
 PlanSimulator planSimulator(const SearchWork& work, const Catalogue& catalogue, const std::stop_token& stop)
 {
     return [&work, &catalogue, stop](
@@ -325,21 +351,10 @@ PlanSimulator planSimulator(const SearchWork& work, const Catalogue& catalogue, 
             whyNot = problems.empty() ? std::string("the simulation was stopped") : problems.front().message;
             return std::nullopt;
         };
-        const auto text = studyText(plan, work, machine);
-        if (!text)
-            return refused(text.error());
-        const auto study = readStudy(*text, "plan.yaml"); // as `simulate` reads it
-        if (!study)
-            return refused(study.error());
-        StepParts parts;
-        findMachine(parts, *study, catalogue);
-        std::optional<SimulatedStudy> simulated;
-        if (!hasErrors(parts.problems))
-            simulated = predictStep(parts, *study, catalogue, nullptr, stop);
+        const auto simulated = simulatedPlan(plan, work, machine, machine.stack, catalogue, stop);
         if (simulated)
             return trialOf(*simulated);
-        std::erase_if(parts.problems, [](const Problem& problem) { return problem.severity != Severity::Error; });
-        return refused(parts.problems);
+        return refused(simulated.error());
     };
 }
 

@@ -4,6 +4,7 @@
 #include "core/study/study.h"
 #include "sim/search/search.h"
 #include "sim/search/search_request.h"
+#include "sim/session/engine.h"
 
 #include <stop_token>
 #include <string>
@@ -35,6 +36,11 @@ Study studyOfPlan(Study study, const FoundPlan& plan);
 /// Simulates plans of a transformer as the studies that `studyText` writes: to the digits of `simulate` of the written file. `stop` is heeded between its parts.
 /// What it refers to must live as long.
 PlanSimulator planSimulator(const SearchWork& work, const Catalogue& catalogue, const std::stop_token& stop = {});
+
+/// Simulates a plan as the study that `studyText` writes, as `simulate` reads it, but with a stack by its name and the network that the cluster states.
+/// Problems: those of `studyText` and of `simulateStudy` (engine.h); none where it was stopped.
+Result<SimulatedStudy> simulatedPlan(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine,
+    const std::string& stack, const Catalogue& catalogue, const std::stop_token& stop);
 
 /// A plan of a transformer as a study that `check` and `simulate` read.
 /// Problems: MW1754 the study file cannot say it: its chip, or its recomputation.

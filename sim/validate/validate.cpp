@@ -21,9 +21,10 @@ constexpr double kSmallBytes = 1024.0 * 1024.0;
 
 class FileValidator {
 public:
-    FileValidator(const Catalogue& catalogue, const Calibration& calibration)
+    FileValidator(const Catalogue& catalogue, const Calibration& calibration, const StepSimulator& simulate)
         : m_catalogue(catalogue)
         , m_calibration(calibration)
+        , m_simulate(simulate)
     {
     }
 
@@ -42,6 +43,7 @@ private:
 
     const Catalogue& m_catalogue;
     const Calibration& m_calibration;
+    const StepSimulator& m_simulate;
     FileValidation m_result;
 };
 
@@ -77,15 +79,18 @@ void FileValidator::step(const Record& record)
     prediction.flops = stepCase->flops;
     prediction.peakFlops = model.curve().peak(MathFormat::Bf16) * static_cast<double>(stepCase->cluster.devices);
     prediction.sweep = record.sweep;
-    bool first = true;
+    const TrainingPlan* meant = nullptr;
     for (const TrainingPlan& plan : stepCase->plans) {
         const StepEstimate estimate = model.estimate(plan);
         const StepEstimate& best = prediction.estimate;
-        if (first || (estimate.fits && !best.fits) || (estimate.fits == best.fits && estimate.seconds < best.seconds))
-            prediction.estimate = estimate;
-        first = false;
+        if (meant != nullptr && (best.fits > estimate.fits || (best.fits == estimate.fits && best.seconds <= estimate.seconds)))
+            continue;
+        prediction.estimate = estimate;
+        meant = &plan;
     }
     prediction.scored = scores(record);
+    if (m_simulate && meant != nullptr && prediction.scored)
+        prediction.program = m_simulate(*stepCase, *meant, prediction.whyNoProgram);
     m_result.scored += prediction.scored ? 1 : 0;
     m_result.steps.push_back(std::move(prediction));
 }
@@ -114,6 +119,16 @@ void FileValidator::summariseSteps()
         measured.push_back(*step.measuredSeconds);
     }
     m_result.stepTime = summarise(errors);
+    std::vector<double> simulated;
+    std::vector<double> estimated;
+    for (const StepPrediction& step : m_result.steps) {
+        if (!step.program || !step.measuredSeconds)
+            continue;
+        simulated.push_back(std::abs(step.program->seconds / *step.measuredSeconds - 1.0));
+        estimated.push_back(std::abs(step.estimate.seconds / *step.measuredSeconds - 1.0));
+    }
+    m_result.programTime = summarise(simulated);
+    m_result.estimateOfPrograms = summarise(estimated);
     if (m_result.stepTime)
         m_result.rankCorrelation = spearman(predicted, measured);
 }
@@ -200,14 +215,21 @@ void FileValidator::detections()
         [](const StepPrediction& step) { return step.scored && step.outOfMemory.value_or(false); });
     if (!any)
         return;
+    const auto detected = [](Detection& detection, bool predicted, bool happened) {
+        ++(predicted ? (happened ? detection.truePositive : detection.falsePositive)
+                     : (happened ? detection.falseNegative : detection.trueNegative));
+    };
     Detection detection;
+    Detection simulated;
     for (const StepPrediction& step : m_result.steps) {
         if (!step.scored || !step.outOfMemory)
             continue;
-        const bool predicted = !step.estimate.fits;
-        ++(predicted ? (*step.outOfMemory ? detection.truePositive : detection.falsePositive)
-                     : (*step.outOfMemory ? detection.falseNegative : detection.trueNegative));
+        detected(detection, !step.estimate.fits, *step.outOfMemory);
+        if (step.program)
+            detected(simulated, !step.program->fits, *step.outOfMemory);
     }
+    if (m_simulate)
+        m_result.programMemory = simulated;
     m_result.outOfMemory = detection;
 }
 
@@ -280,14 +302,14 @@ bool hasPlans(const FileValidation& file)
 
 } // namespace
 
-FileValidation validateRecords(
-    const std::vector<Record>& records, const std::string& file, const Catalogue& catalogue, const Calibration& calibration)
+FileValidation validateRecords(const std::vector<Record>& records, const std::string& file, const Catalogue& catalogue,
+    const Calibration& calibration, const StepSimulator& simulate)
 {
-    return FileValidator(catalogue, calibration).run(records, file);
+    return FileValidator(catalogue, calibration, simulate).run(records, file);
 }
 
-Result<Validation> validateFiles(
-    const std::vector<std::filesystem::path>& files, const Catalogue& catalogue, const Calibration& calibration)
+Result<Validation> validateFiles(const std::vector<std::filesystem::path>& files, const Catalogue& catalogue,
+    const Calibration& calibration, const StepSimulator& simulate)
 {
     Validation validation;
     Problems problems;
@@ -297,7 +319,7 @@ Result<Validation> validateFiles(
             append(problems, records.error());
             continue;
         }
-        validation.files.push_back(validateRecords(*records, path.filename().string(), catalogue, calibration));
+        validation.files.push_back(validateRecords(*records, path.filename().string(), catalogue, calibration, simulate));
         if (validation.files.back().outOfMemory)
             validation.outOfMemory += *validation.files.back().outOfMemory;
     }

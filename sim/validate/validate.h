@@ -6,12 +6,25 @@
 #include "sim/validate/parts.h"
 #include "sim/validate/record.h"
 #include "sim/validate/statistics.h"
+#include "sim/validate/step_case.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace meshwright::sim {
+
+/// What the simulator makes of a record's step, written as a program.
+struct ProgramStep {
+    double seconds = 0.0;
+    double peakBytes = 0.0; ///< of the device that needs most, without what the runtime keeps
+    bool fits = false;
+};
+
+/// Simulates one plan of a record; nothing, and why not, where no program says it. May be called by several threads at once.
+using StepSimulator
+    = std::function<std::optional<ProgramStep>(const StepCase& stepCase, const TrainingPlan& plan, std::string& whyNot)>;
 
 struct SkippedRecord {
     std::string id;
@@ -30,6 +43,8 @@ struct StepPrediction {
     double peakFlops = 0.0; ///< of all devices, bf16
     std::string sweep;
     bool scored = false; ///< neither flagged nor fitted on
+    std::optional<ProgramStep> program = {}; ///< of the plan that `estimate` is of
+    std::string whyNoProgram = {}; ///< where programs were asked for
 };
 
 struct SweepScore {
@@ -48,6 +63,9 @@ struct FileValidation {
     std::size_t fitted = 0; ///< constants were fitted on them: not scored
     std::vector<SkippedRecord> skipped;
     std::optional<ErrorSummary> stepTime;
+    std::optional<ErrorSummary> programTime; ///< of the steps that programs say
+    std::optional<ErrorSummary> estimateOfPrograms; ///< of the closed form on the same steps
+    std::optional<Detection> programMemory; ///< likewise, in files that have a run that did not fit
     std::optional<double>
         constantMfuMeanError; ///< of one utilisation for each chip of the file, the one that is best for its records
     std::optional<double> rankCorrelation; ///< Spearman
@@ -69,14 +87,14 @@ struct Validation {
     Detection outOfMemory; ///< of all files that have a run that did not fit
 };
 
-/// Predicts every record of the files and compares. Fits nothing.
+/// Predicts every record of the files and compares. Fits nothing. With `simulate`, training steps are simulated too.
 /// Problems: those of `readRecords`.
-Result<Validation> validateFiles(
-    const std::vector<std::filesystem::path>& files, const Catalogue& catalogue, const Calibration& calibration);
+Result<Validation> validateFiles(const std::vector<std::filesystem::path>& files, const Catalogue& catalogue,
+    const Calibration& calibration, const StepSimulator& simulate = {});
 
 /// The same of records in hand, of one file.
-FileValidation validateRecords(
-    const std::vector<Record>& records, const std::string& file, const Catalogue& catalogue, const Calibration& calibration);
+FileValidation validateRecords(const std::vector<Record>& records, const std::string& file, const Catalogue& catalogue,
+    const Calibration& calibration, const StepSimulator& simulate = {});
 
 /// The table for people.
 std::string validationText(const Validation& validation);

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/session/record_step.h"
+
+#include "sim/search/transformer_search.h"
+#include "sim/session/search_study.h"
+
+#include <cmath>
+
+namespace meshwright::sim {
+
+namespace {
+
+/// The name of a policy that a study has words for; empty: none.
+std::string policyOf(const Recomputation& recomputation)
+{
+    for (const char* name : {"none", "selective", "full", "minimal", "minimal_with_context", "save_dot_except_mlp",
+             "save_qkv_proj", "save_out_proj"}) {
+        if (recomputationOf(name) == recomputation)
+            return name;
+    }
+    return {};
+}
+
+/// A record's plan as the search would have it.
+/// Problems (as texts): what no candidate says.
+Result<Candidate> candidateOf(const TrainingPlan& plan)
+{
+    const ParallelLayout& layout = plan.layout;
+    const auto small = [](std::int64_t degree) { return static_cast<std::int32_t>(std::min<std::int64_t>(degree, 1 << 30)); };
+    const double microbatch = plan.work.microbatch;
+    if (microbatch < 1.0 || microbatch != std::floor(microbatch)
+        || plan.work.globalBatch % (layout.dp * static_cast<std::int64_t>(microbatch)) != 0)
+        return Problem{"", "its microbatches are no whole sequences"};
+    if (layout.cp > 1 && layout.ep > 1 && layout.dp % layout.ep != 0)
+        return Problem{"", "its experts lie over context ranks"};
+    Candidate c;
+    c.pp = small(layout.pp);
+    c.dp = small(layout.dp);
+    c.ep = small(layout.ep);
+    c.cp = small(layout.cp);
+    c.tp = small(layout.tp);
+    c.chunks = small(layout.virtualStages);
+    c.microbatch = small(static_cast<std::int64_t>(microbatch));
+    c.zero = static_cast<std::uint8_t>(layout.zeroStage);
+    if (layout.zeroStage >= 3) {
+        if (plan.shardGroup() % layout.cp != 0 || layout.dp % (plan.shardGroup() / layout.cp) != 0)
+            return Problem{"", "its weights are split over parts of the context ranks"};
+        c.fsdp = small(plan.shardGroup() / layout.cp);
+    }
+    if (c.dp % c.ep != 0 || (c.zero >= 3 && c.fsdp % c.ep != 0))
+        return Problem{"", "its experts lie over more than the data ranks"};
+    c.schedule = layout.schedule;
+    c.sequenceParallel = layout.sequenceParallel;
+    c.ulysses = layout.ulysses;
+    return c;
+}
+
+TransformerConfig configOf(const TrainingPlan& plan)
+{
+    TransformerConfig config = plan.model;
+    const ModelDetails& details = plan.details;
+    config.slidingWindowLayers = details.windowLayers;
+    config.queryRank = details.queryRank;
+    config.keyValueRank = details.keyValueRank;
+    config.latentRotaryDim = details.ropeHeadDim;
+    config.valueHeadDim = details.valueHeadDim;
+    config.parallelBlock = details.parallelBlock;
+    return config;
+}
+
+} // namespace
+
+StepSimulator stepSimulator(const Catalogue& catalogue)
+{
+    return [&catalogue](const StepCase& stepCase, const TrainingPlan& plan, std::string& whyNot) -> std::optional<ProgramStep> {
+        const auto refused = [&](std::string why) {
+            whyNot = std::move(why);
+            return std::nullopt;
+        };
+        if (bytesPerElement(plan.work.format) <= 1.0)
+            return refused("products of 8 bits are estimated, not simulated");
+        if (plan.details.sharedFfn > 0 && plan.details.sharedFfn != plan.model.sharedExperts * plan.model.expertFfn)
+            return refused("its shared experts have a width of their own");
+        if (stepCase.cluster.stagesThroughHost)
+            return refused("its network copies through the hosts");
+        const std::string policy = policyOf(plan.work.recompute);
+        if (policy.empty())
+            return refused("its recomputation has no name");
+        const auto candidate = candidateOf(plan);
+        if (!candidate)
+            return refused(candidate.error().front().message);
+        SearchWork work;
+        work.model = configOf(plan);
+        if (const Problems problems = transformerProblems(work.model); !problems.empty())
+            return refused(problems.front().message);
+        work.sequence = plan.work.sequence;
+        work.globalBatch = plan.work.globalBatch;
+        work.format = plan.work.format;
+        SearchMachine machine;
+        machine.chip = *stepCase.chip;
+        machine.chips = stepCase.cluster.devices / std::max<std::int64_t>(1, stepCase.chip->devicesPerChip);
+        machine.cluster = stepCase.cluster;
+        FoundPlan found;
+        found.mesh = meshOf(*candidate);
+        found.specs = specsOf(*candidate, work.model);
+        found.pipeline = {candidate->pp, candidate->chunks, plan.microbatches(), scheduleName(candidate->schedule)};
+        found.recompute = policy;
+        const auto simulated
+            = simulatedPlan(found, work, machine, stepCase.stack.empty() ? "plain" : stepCase.stack, catalogue, {});
+        if (!simulated)
+            return refused(simulated.error().empty() ? std::string("it was not simulated") : simulated.error().front().message);
+        const Simulation& step = simulated->simulation;
+        return ProgramStep{step.stepSeconds, static_cast<double>(step.peakBytes), step.fits};
+    };
+}
+
+} // namespace meshwright::sim
