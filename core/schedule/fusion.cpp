@@ -15,10 +15,11 @@ constexpr auto kNoPosition = static_cast<std::size_t>(-1);
 
 class Fuser {
 public:
-    Fuser(const Function& function, BlockId block, bool fuse)
+    Fuser(const Function& function, BlockId block, Fusion fusion)
         : m_function(function)
         , m_block(function[block])
-        , m_fuse(fuse)
+        , m_fuse(fusion != Fusion::None)
+        , m_joinsReductions(fusion == Fusion::Reductions)
         , m_positionOf(function.ops.size(), kNoPosition)
         , m_groupOf(m_block.ops.size())
         , m_uses(useCounts(function))
@@ -37,7 +38,7 @@ public:
     {
         if (m_fuse) {
             for (std::size_t i = 0; i < m_block.ops.size(); ++i) {
-                if (isFusable(i))
+                if (isFusable(i) || (m_joinsReductions && opAt(i).kind == OpKind::Reduce))
                     joinProducers(i);
                 else
                     joinRandomBits(i);
@@ -90,11 +91,18 @@ private:
         return {needs.begin(), needs.end()};
     }
 
+    /// The shape that a pass over its operands goes through.
+    const Shape& passOf(std::size_t position) const
+    {
+        const Op& op = opAt(position);
+        return op.kind == OpKind::Reduce ? m_function[op.operands.front()].type.shape : shapeAt(position);
+    }
+
     void joinProducers(std::size_t position)
     {
         for (const ValueId operand : opAt(position).operands) {
             const std::size_t producer = producerOf(operand);
-            if (producer == kNoPosition || isCheap(producer) || !isFusable(producer) || shapeAt(producer) != shapeAt(position))
+            if (producer == kNoPosition || isCheap(producer) || !isFusable(producer) || shapeAt(producer) != passOf(position))
                 continue;
             join(m_groupOf[producer], m_groupOf[position]);
         }
@@ -183,20 +191,24 @@ private:
                 wanted.insert(producer);
         };
         for (std::size_t i = 0; i < m_block.ops.size(); ++i) {
-            if (!isCheap(i) && !(m_fuse && isFusable(i)))
+            if (!isCheap(i) && !(m_fuse && isPass(i)))
                 std::for_each(opAt(i).operands.begin(), opAt(i).operands.end(), want);
         }
         std::for_each(m_block.results.begin(), m_block.results.end(), want);
         return wanted;
     }
 
-    FusionNode nodeOf(const std::vector<std::size_t>& members) const
+    bool isPass(std::size_t position) const
     {
-        std::set<std::size_t> positions(members.begin(), members.end());
-        const bool takesCheap = isCheap(members.front()) || (m_fuse && isFusable(members.front()));
+        return isFusable(position) || (m_joinsReductions && opAt(position).kind == OpKind::Reduce);
+    }
+
+    FusionNode nodeOf(std::set<std::size_t> positions, const std::vector<std::size_t>& members) const
+    {
+        const bool takesCheap = isCheap(members.front()) || (m_fuse && isPass(members.front()));
         if (takesCheap) {
-            for (const std::size_t member : members)
-                addCheap(member, positions);
+            for (const std::size_t position : std::vector<std::size_t>(positions.begin(), positions.end()))
+                addCheap(position, positions);
         }
         FusionNode node;
         node.position = members.back();
@@ -213,6 +225,48 @@ private:
         return node;
     }
 
+    /// Adds what others make of values in memory that are no larger, in a simple way: it is made again rather than written and read.
+    void makeAgain(std::set<std::size_t>& positions) const
+    {
+        const std::vector<std::size_t> members(positions.begin(), positions.end());
+        for (const std::size_t member : members) {
+            for (const ValueId operand : opAt(member).operands) {
+                const std::size_t producer = producerOf(operand);
+                if (producer == kNoPosition || isCheap(producer) || positions.contains(producer) || !isFusable(producer)
+                    || opInfo(opAt(producer).kind).cost != ElementCost::Simple)
+                    continue;
+                std::int64_t bytes = 0;
+                bool isInMemory = true;
+                for (const ValueId source : opAt(producer).operands) {
+                    const std::size_t maker = producerOf(source);
+                    if (maker != kNoPosition && isCheap(maker))
+                        continue;
+                    bytes += m_function[source].type.bytes();
+                    isInMemory = isInMemory && (maker == kNoPosition || m_groupOf[maker] != m_groupOf[producer]);
+                }
+                if (isInMemory && bytes <= m_function[operand].type.bytes())
+                    positions.insert(producer);
+            }
+        }
+    }
+
+    /// Takes out passes that all readers make again.
+    void dropUnread(std::vector<FusionNode>& nodes, std::vector<std::vector<std::size_t>>& own) const
+    {
+        std::size_t kept = 0;
+        for (std::size_t n = 0; n < nodes.size(); ++n) {
+            if (nodes[n].writes.empty() && isPass(own[n].front()))
+                continue;
+            if (kept != n) {
+                nodes[kept] = std::move(nodes[n]);
+                own[kept] = std::move(own[n]);
+            }
+            ++kept;
+        }
+        nodes.resize(kept);
+        own.resize(kept);
+    }
+
     std::vector<FusionNode> nodes() const
     {
         const std::set<std::size_t> inMemory = cheapInMemory();
@@ -222,21 +276,30 @@ private:
             const auto& members = m_members[m_groupOf[i]];
             if (members.back() != i || (isCheap(i) && !inMemory.contains(i)))
                 continue;
-            result.push_back(nodeOf(members));
+            std::set<std::size_t> positions(members.begin(), members.end());
+            if (m_joinsReductions && isPass(members.front()))
+                makeAgain(positions);
+            result.push_back(nodeOf(std::move(positions), members));
             own.push_back(members);
         }
 
-        std::set<ValueId> wanted(m_block.results.begin(), m_block.results.end());
-        for (const FusionNode& node : result)
-            wanted.insert(node.reads.begin(), node.reads.end());
-        for (std::size_t n = 0; n < result.size(); ++n) {
-            for (const std::size_t position : own[n]) {
-                const auto& values = opAt(position).results;
-                const auto isWanted = [&](ValueId value) { return wanted.contains(value); };
-                const bool all = writesAll(opAt(position).kind) && std::any_of(values.begin(), values.end(), isWanted);
-                std::copy_if(values.begin(), values.end(), std::back_inserter(result[n].writes),
-                    [&](ValueId value) { return all || isLoop(opAt(position).kind) || isWanted(value); });
+        for (std::size_t before = 0; before != result.size();) {
+            before = result.size();
+            std::set<ValueId> wanted(m_block.results.begin(), m_block.results.end());
+            for (const FusionNode& node : result)
+                wanted.insert(node.reads.begin(), node.reads.end());
+            for (std::size_t n = 0; n < result.size(); ++n) {
+                result[n].writes.clear();
+                for (const std::size_t position : own[n]) {
+                    const auto& values = opAt(position).results;
+                    const auto isWanted = [&](ValueId value) { return wanted.contains(value); };
+                    const bool all = writesAll(opAt(position).kind) && std::any_of(values.begin(), values.end(), isWanted);
+                    std::copy_if(values.begin(), values.end(), std::back_inserter(result[n].writes),
+                        [&](ValueId value) { return all || isLoop(opAt(position).kind) || isWanted(value); });
+                }
             }
+            if (m_joinsReductions)
+                dropUnread(result, own);
         }
         return result;
     }
@@ -244,6 +307,7 @@ private:
     const Function& m_function;
     const Block& m_block;
     bool m_fuse;
+    bool m_joinsReductions;
     std::vector<std::size_t> m_positionOf; ///< by op
     std::vector<std::size_t> m_groupOf; ///< by position
     std::vector<std::size_t> m_uses; ///< of each value
@@ -255,9 +319,9 @@ private:
 
 } // namespace
 
-std::vector<FusionNode> fusionNodes(const Function& function, BlockId block, bool fuse)
+std::vector<FusionNode> fusionNodes(const Function& function, BlockId block, Fusion fusion)
 {
-    return Fuser(function, block, fuse).run();
+    return Fuser(function, block, fusion).run();
 }
 
 bool isReadPointwise(const Function& function, const FusionNode& node, ValueId value)

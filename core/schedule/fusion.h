@@ -18,9 +18,16 @@ struct FusionNode {
     std::size_t position = 0; ///< of its last op in the block
 };
 
-/// Splits a block into nodes. With `fuse`, element-wise ops on one shape that feed each other are one node, as long as no other node lies
-/// on a way between them, and so are random bits and a dynamic slice that alone is taken of them; without it every op is a node of its own.
-std::vector<FusionNode> fusionNodes(const Function& function, BlockId block, bool fuse);
+/// What of a block's ops is done in one pass over the data.
+enum class Fusion : std::uint8_t {
+    None, ///< every op is a node of its own
+    Elementwise, ///< element-wise ops on one shape that feed each other, as long as no other node lies on a way between them; random bits, with a
+    ///< dynamic slice that alone is taken of them
+    Reductions, ///< and a reduction with what feeds it, as compilers for accelerators do; what is read for no more bytes than it has is made again
+};
+
+/// Splits a block into nodes.
+std::vector<FusionNode> fusionNodes(const Function& function, BlockId block, Fusion fusion);
 
 /// True when this read is only used element by element in the node: element i of what the node writes needs only element i of it.
 bool isReadPointwise(const Function& function, const FusionNode& node, ValueId value);

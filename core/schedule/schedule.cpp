@@ -61,6 +61,13 @@ NodeFlow nodeFlow(const std::vector<FusionNode>& nodes, std::size_t values)
     return flow;
 }
 
+Fusion fusionOf(SchedulePolicy policy)
+{
+    return policy == SchedulePolicy::Eager ? Fusion::None
+        : policy == SchedulePolicy::Host   ? Fusion::Elementwise
+                                           : Fusion::Reductions;
+}
+
 class BlockScheduler {
 public:
     /// `loop`: whose body this is, if any.
@@ -69,7 +76,7 @@ public:
         , m_block(block)
         , m_policy(policy)
         , m_loop(policy == SchedulePolicy::Overlapped && loop != nullptr && loop->count > 1 ? loop : nullptr)
-        , m_nodes(fusionNodes(function, block, policy != SchedulePolicy::Eager))
+        , m_nodes(fusionNodes(function, block, fusionOf(policy)))
         , m_isAhead(m_nodes.size(), false)
     {
         if (policy == SchedulePolicy::Host)

@@ -331,7 +331,7 @@ Result<ReplayedStep> replay(std::size_t ranks, const NextTrace& next, const Proc
         return Problem{"MW1720",
             fmt::format("there are traces of {} ranks; {} has {} devices", ranks, machine.text(), machine.deviceCount()),
             "use a larger slice, or more hosts"};
-    const auto cost = DeviceCost::create(machine, options.constants);
+    const auto cost = DeviceCost::create(machine, options);
     if (!cost)
         return cost.error();
     const auto rate = matmulRate(machine.chip, MathFormat::Bf16);

@@ -62,10 +62,11 @@ Result<CostOptions> costOptionsOf(const Chip& chip, MatmulPrecision unstated, st
     if (!calibration)
         return calibration.error();
     const std::string_view known = calibration->stackFor(stack, chip);
-    return CostOptions{calibration->constants(known, chip), unstated, calibration->traits(known).attention};
+    return CostOptions{calibration->constants(known, chip), unstated, calibration->traits(known).attention,
+        calibration->traits(known).addsGradients};
 }
 
-Result<DeviceCost> DeviceCost::create(const Machine& machine, const StackConstants& constants, AttentionKernel attention)
+Result<DeviceCost> DeviceCost::create(const Machine& machine, const CostOptions& options)
 {
     for (const MathFormat format : kFormats) {
         if (!matmulRate(machine.chip, format))
@@ -74,11 +75,12 @@ Result<DeviceCost> DeviceCost::create(const Machine& machine, const StackConstan
                     "the catalogue has no figure for the rate of {} products of {}", mathFormatName(format), machine.chip.key),
                 "choose another chip, or add the figure to the catalogue"};
     }
-    return DeviceCost(machine.chip, constants, attention);
+    return DeviceCost(machine.chip, options.constants, options.attention, options.addsGradients);
 }
 
-DeviceCost::DeviceCost(const Chip& chip, const StackConstants& constants, AttentionKernel attention)
+DeviceCost::DeviceCost(const Chip& chip, const StackConstants& constants, AttentionKernel attention, bool addsGradients)
     : m_attention(attention)
+    , m_addsGradients(addsGradients)
     , m_class(chip.chipClass)
 {
     for (const MathFormat format : kFormats) {

@@ -62,6 +62,8 @@ struct CostOptions {
     StackConstants constants = {}; ///< of the software stack on the chip
     MatmulPrecision unstated = MatmulPrecision::Highest; ///< of products of f32 operands whose op says nothing, or DEFAULT
     AttentionKernel attention = AttentionKernel::Flash2; ///< that fused attention is computed by
+    bool addsGradients
+        = false; ///< a kernel of its own adds the gradients of a microbatch to those before it; else the product does
 };
 
 /// The constants of a stack on a chip: of the one that a study calls so, or the usual one there. Problems: those of `defaultCalibration`.
@@ -78,11 +80,11 @@ Result<CostOptions> costOptionsOf(
 class DeviceCost {
 public:
     /// Problems: MW1709 the chip has no figure from which the rate of a product could be taken.
-    static Result<DeviceCost> create(
-        const Machine& machine, const StackConstants& constants, AttentionKernel attention = AttentionKernel::Flash2);
+    static Result<DeviceCost> create(const Machine& machine, const CostOptions& options);
 
     /// Precondition: the chip has rates of products and HBM bandwidth.
-    DeviceCost(const Chip& chip, const StackConstants& constants, AttentionKernel attention = AttentionKernel::Flash2);
+    DeviceCost(const Chip& chip, const StackConstants& constants, AttentionKernel attention = AttentionKernel::Flash2,
+        bool addsGradients = false);
 
     /// Preconditions: the dimensions and bytes are >= 0. Work of zero FLOPs and bytes takes no time at all.
     OpTime time(const OpWork& work) const;
@@ -116,6 +118,9 @@ public:
     /// xla/service/instruction_fusion.h and HloFusionInstruction kOutput); on GPUs products are calls of a library.
     bool fusesIntoProducts() const { return m_class == ChipClass::Tpu; }
 
+    /// Whether a product's kernel adds to what is in memory, as libraries' do (beta = 1), where the program adds its result to something.
+    bool addsInProducts() const { return !m_addsGradients; }
+
     double peak(MathFormat format) const { return m_peaks[static_cast<std::size_t>(format)]; } ///< FLOP/s of one device
     double matmulFraction() const { return m_efficiency; } ///< of the peak, that a large product reaches
     double memoryBytesPerSecond() const { return m_memoryBytesPerSecond; } ///< achievable
@@ -133,6 +138,7 @@ private:
     double computeSeconds(const OpWork& work) const;
 
     AttentionKernel m_attention = AttentionKernel::Flash2;
+    bool m_addsGradients = false;
     ChipClass m_class = ChipClass::Gpu;
     double m_fillDepth = 0.0; ///< of k, that a tile loses
     KernelFigures::AttentionShare m_flash1; ///< of the bf16 peak

@@ -56,7 +56,7 @@ std::vector<Constant> constantsOf(const Machine& machine, const StackConstants& 
             constants.push_back({fmt::format("Peak of {} products{}", mathFormatName(format), ofChip),
                 {flopText(peak->second.value, "FLOP/s"), peak->second.value, "FLOP/s"}, sourceText(peak->second), false});
     }
-    if (const auto cost = DeviceCost::create(machine, software))
+    if (const auto cost = DeviceCost::create(machine, {.constants = software}))
         constants.push_back({"Large products reach of the peak", fractionValue(cost->matmulFraction()),
             chip.achievableMatmulFraction ? sourceText(chip.achievableMatmulFraction) + "; in long runs: " + ofClass : ofClass,
             !chip.achievableMatmulFraction});

@@ -399,7 +399,7 @@ ReportSection breakdownSection(const ReportInputs& inputs)
             section.blocks.push_back(ReportParagraph{assumption});
         return section;
     }
-    const auto cost = DeviceCost::create(*inputs.machine, s.cost.constants, s.cost.attention);
+    const auto cost = DeviceCost::create(*inputs.machine, s.cost);
     if (!cost) // what was simulated has a cost
         return section;
     const KernelSums sums = kernelsOf(*inputs.scheduled, *cost, s.cost.unstated);

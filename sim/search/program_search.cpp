@@ -497,7 +497,7 @@ Result<Done> checkSearchable(const ProgramWork& work, const Machine& machine)
 {
     if (const auto free = withoutLayouts(*work.program.find(work.function)); !free)
         return free.error();
-    if (const auto device = DeviceCost::create(machine, work.cost.constants, work.cost.attention); !device)
+    if (const auto device = DeviceCost::create(machine, work.cost); !device)
         return device.error();
     return Done{};
 }
@@ -509,7 +509,7 @@ Result<SearchResult> searchProgram(const ProgramWork& work, const Machine& machi
     auto free = withoutLayouts(*function);
     if (!free)
         return free.error();
-    const auto device = DeviceCost::create(machine, work.cost.constants, work.cost.attention);
+    const auto device = DeviceCost::create(machine, work.cost);
     if (!device)
         return device.error();
     ProgramSearch search(work, *std::move(free), machine, *device, options);

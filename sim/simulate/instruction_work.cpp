@@ -163,6 +163,15 @@ OpWork workOf(const Function& function, const Instruction& instruction, MatmulPr
     return work;
 }
 
+/// True for what adds to something in memory and besides only casts.
+bool InstructionTimes::onlyAdds(const Instruction& instruction) const
+{
+    return instruction.reads.size() == 2 && instruction.writes.size() == 1
+        && std::ranges::count_if(instruction.ops, [&](OpId id) { return m_function[id].kind == OpKind::Add; }) == 1
+        && std::ranges::all_of(instruction.ops,
+            [&](OpId id) { return m_function[id].kind == OpKind::Add || m_function[id].kind == OpKind::Convert; });
+}
+
 /// The product's result that an element-wise pass takes, if it takes one and does nothing that needs a whole row or column.
 std::optional<ValueId> InstructionTimes::fusedInto(const Instruction& instruction) const
 {
@@ -183,7 +192,7 @@ InstructionTimes::Kernel InstructionTimes::of(const Instruction& instruction)
     Kernel kernel{workOf(m_function, instruction, m_unstated), {}, {}};
     kernel.time = m_cost.time(kernel.work);
     kernel.formula = m_cost.formula(kernel.work);
-    if (!m_cost.fusesIntoProducts())
+    if (!kernel.work.matmul && !m_cost.fusesIntoProducts() && !(m_cost.addsInProducts() && onlyAdds(instruction)))
         return kernel;
     if (kernel.work.matmul) {
         for (const ValueId value : instruction.writes)

@@ -21,7 +21,7 @@ OpWork workOf(const Function& function, const Instruction& instruction, MatmulPr
 MatmulPrecision precisionOf(const Op& op, DType operandType, MatmulPrecision unstated);
 
 /// How long the computing instructions of a schedule take, asked for in their order: an element-wise pass on the result of a product may be
-/// fused into it (DeviceCost::fusesIntoProducts), and then moves its other bytes while the product still computes.
+/// fused into it (DeviceCost::fusesIntoProducts, addsInProducts), and then moves its other bytes while the product still computes.
 /// Both must outlive this.
 class InstructionTimes {
 public:
@@ -41,6 +41,7 @@ public:
 
 private:
     std::optional<ValueId> fusedInto(const Instruction& instruction) const;
+    bool onlyAdds(const Instruction& instruction) const;
 
     const Function& m_function;
     const DeviceCost& m_cost;

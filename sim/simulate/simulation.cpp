@@ -91,7 +91,7 @@ Result<Ground> groundOf(const Mesh& mesh, const Function& unsharded, const Machi
     auto placement = placeMesh(mesh, machine);
     if (!placement)
         return placement.error();
-    auto cost = DeviceCost::create(machine, options.constants, options.attention);
+    auto cost = DeviceCost::create(machine, options);
     if (!cost)
         return cost.error();
     const DType type = mainProductType(unsharded);

@@ -58,7 +58,7 @@ struct OnMachine {
         : function(std::move(made))
         , mesh(valueOf(parseMesh(meshText)))
         , placement(valueOf(placeMesh(mesh, where)))
-        , device(valueOf(DeviceCost::create(where, valueOf(costOptionsOf(where.chip)).constants)))
+        , device(valueOf(DeviceCost::create(where, valueOf(costOptionsOf(where.chip)))))
         , network(placement)
         , graph(function, mesh, device, network)
     {
@@ -256,7 +256,7 @@ void TestOpGraph::relabelledAxes()
     QFETCH(quint64, seed);
     Random random(static_cast<std::mt19937::result_type>(seed));
     const Machine where = machine();
-    const DeviceCost device = valueOf(DeviceCost::create(where, valueOf(costOptionsOf(where.chip)).constants));
+    const DeviceCost device = valueOf(DeviceCost::create(where, valueOf(costOptionsOf(where.chip))));
     const BytesThenStepsCost alike;
     for (int i = 0; i < 20; ++i) {
         const Function function = randomFunction(random, 5);

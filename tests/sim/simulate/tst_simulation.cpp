@@ -303,7 +303,7 @@ void TestSimulation::elementwiseWorkJoinsItsProduct()
     builder.setResults({builder.binary(OpKind::Add, builder.matmul(x, y, DType::BF16), y)});
     const auto seconds = [&](const Machine& machine) {
         const auto scheduled = schedule(onDevices(function), SchedulePolicy::Overlapped);
-        const DeviceCost cost = valueOf(DeviceCost::create(machine, valueOf(costOptionsOf(machine.chip)).constants));
+        const DeviceCost cost = valueOf(DeviceCost::create(machine, valueOf(costOptionsOf(machine.chip))));
         InstructionTimes times(scheduled.device.function, cost, MatmulPrecision::Default);
         std::vector<double> result;
         for (const Instruction& instruction : scheduled.instructions)
