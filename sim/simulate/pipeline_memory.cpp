@@ -66,6 +66,14 @@ std::vector<StageMemory::Kept> keptBetween(const Function& backward, const Funct
     return kept;
 }
 
+/// True for a result that is no argument.
+bool makes(const Function& function, const std::string& result)
+{
+    const auto found = std::ranges::find(function.resultNames, result);
+    return found != function.resultNames.end()
+        && function[function.results()[static_cast<std::size_t>(found - function.resultNames.begin())]].producer.valid();
+}
+
 void addBytes(MemoryPoint& point, MemoryKind kind, std::int64_t bytes)
 {
     point.bytesByKind[static_cast<std::size_t>(kind)] += bytes;
@@ -95,6 +103,11 @@ StageMemory stageMemory(const ScheduledStage& stage, std::int64_t chunks)
         const ScheduledFunction* weights = stage.find(TaskKind::BackwardWeight, chunk);
         memory.kept[chunk] = keptBetween(
             stage.find(TaskKind::Backward, chunk)->device.function, weights == nullptr ? nullptr : &weights->device.function);
+        for (const StageMemory::Kept& kept : memory.kept[chunk]) { // what a task makes of it lies in the task's arena
+            const std::size_t maker = functionIndex(stage, functionOf(kept.from, chunk));
+            if (makes(stage.functions[maker].device.function, kept.value.name))
+                memory.working[maker] = std::max<std::int64_t>(0, memory.working[maker] - kept.value.bytes);
+        }
     }
     return memory;
 }

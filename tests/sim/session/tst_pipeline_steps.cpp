@@ -34,6 +34,7 @@ private Q_SLOTS:
     void slowStage();
     void sessionHasThem();
     void loopsAreCut();
+    void microbatchesHoldNoMore();
     void closedFormAgrees_data();
     void closedFormAgrees();
 };
@@ -240,6 +241,27 @@ void TestPipelineSteps::loopsAreCut()
     };
     QVERIFY(movedBytes(a) == movedBytes(b));
     QVERIFY(looped->arrays.size() < unrolled->arrays.size()); // one array of all layers
+}
+
+/// Two microbatches, one after the other, need what a step of one of them needs, and sums of gradients.
+void TestPipelineSteps::microbatchesHoldNoMore()
+{
+    const auto peak = [](int batch, const std::string& more) {
+        return simulated("meshwright: 1\nhardware: {chip: h100, hosts: 1}\nmesh: {data: 8}\nmodel:\n  transformer: {layers: 8, "
+                         "hidden: 1024, heads: 16, "
+                         "ffn: 4096, vocabulary: 4096, predict: every_token}\nsequence: 2048\nrecompute: none\nbatch: "
+            + std::to_string(batch)
+            + "\ndtype: {parameters: f32, matmul: bf16, activations: bf16}\nsharding:\n  x: \"P('data', None)\"\n  y: "
+              "\"P('data', "
+              "None)\"\noptimizer: {adam: {learning_rate: 0.001}}\n"
+            + more)
+            .simulation.peakBytes;
+    };
+    const std::int64_t one = peak(64, "");
+    const std::int64_t two = peak(128, "pipeline: {stages: 1, microbatches: 2}\n");
+    constexpr std::int64_t kParameters = 8 * 12 * 1024 * 1024 + 2 * 4096 * 1024;
+    QVERIFY2(two < one + one / 10 + 4 * kParameters, qPrintable(QString("%1 and %2").arg(one).arg(two)));
+    QVERIFY2(two > one - one / 10, qPrintable(QString("%1 and %2").arg(one).arg(two)));
 }
 
 namespace {
