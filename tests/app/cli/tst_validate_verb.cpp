@@ -15,6 +15,8 @@ class TestValidateVerb : public QObject {
 private Q_SLOTS:
     void formats_data();
     void formats();
+    void programs_data();
+    void programs();
     void faults_data();
     void faults();
 };
@@ -61,6 +63,60 @@ void TestValidateVerb::formats()
     const tests::Outcome outcome = run({"validate", file, "--format", format});
     QCOMPARE(outcome.code, 0);
     QVERIFY2(outcome.out.contains(said.toUtf8()), outcome.out.constData());
+}
+
+void TestValidateVerb::programs_data()
+{
+    QTest::addColumn<QString>("change"); // of the record's text
+    QTest::addColumn<QString>("instead");
+    QTest::addColumn<QString>("why"); // there is no program; empty: there is
+    QTest::newRow("fsdp") << ""
+                          << ""
+                          << "";
+    QTest::newRow("tensor and pipeline") << R"("fsdp_shard_degree": 8)"
+                                         << R"("tp": 2, "pp": 2, "zero_stage": 1)"
+                                         << "";
+    QTest::newRow("8 bits") << R"("bf16")"
+                            << R"("fp8")"
+                            << "8 bits";
+    QTest::newRow("no whole sequence") << R"("microbatch_sequences": 2)"
+                                       << R"("microbatch_sequences": 3)"
+                                       << "no whole sequences";
+}
+
+/// A published step is simulated as a program, and not far from what its formula predicts; or the record's row says why not.
+void TestValidateVerb::programs()
+{
+    QFETCH(QString, change);
+    QFETCH(QString, instead);
+    QFETCH(QString, why);
+    QString text = R"([{"id": "a", "kind": "training_step", "system": "h100", "chips": 8, "global_batch_sequences": 32,
+      "microbatch_sequences": 2, "model": {"layers": 16, "hidden": 2048, "heads": 16, "kv_heads": 8, "ffn": 8192, "gated_mlp": true,
+      "vocab": 32768, "seq": 4096}, "parallel": {"dp": 8, "fsdp_shard_degree": 8}, "recompute": "none", "dtype": "bf16",
+      "measured": {"step_time_s": 0.6}}])";
+    if (!change.isEmpty())
+        QVERIFY(text.contains(change));
+    QTemporaryDir folder;
+    const QString file
+        = written(folder, text.replace(change.isEmpty() ? text : change, change.isEmpty() ? text : instead).toUtf8());
+    const tests::Outcome outcome = run({"validate", file, "--programs", "--format", "csv"});
+    QCOMPARE(outcome.code, 0);
+    const QList<QByteArray> lines = outcome.out.trimmed().split('\n');
+    QCOMPARE(lines.size(), 2);
+    const QList<QByteArray> names = lines[0].split(',');
+    const QList<QByteArray> cells = lines[1].split(',');
+    const auto cell = [&](const char* name) { return cells.value(names.indexOf(name)); };
+    QVERIFY2(cell("why_no_program").contains(why.toUtf8()), outcome.out.constData());
+    if (!why.isEmpty()) {
+        QCOMPARE(cell("program_seconds"), QByteArray());
+        return;
+    }
+    QCOMPARE(cell("why_no_program"), QByteArray());
+    const double program = cell("program_seconds").toDouble();
+    const double formula = cell("predicted").toDouble();
+    QVERIFY2(program > 0.6 * formula && program < 1.5 * formula, outcome.out.constData());
+    const tests::Outcome json = run({"validate", file, "--programs", "--format", "json"});
+    QVERIFY2(json.out.contains("\"programs\""), json.out.constData());
 }
 
 void TestValidateVerb::faults_data()
