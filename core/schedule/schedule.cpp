@@ -95,7 +95,7 @@ public:
         // On an accelerator one collective follows another: with two more behind the one that is waited for, none comes too late.
         const std::int64_t most = (m_policy == SchedulePolicy::Overlapped ? 3 : 2) * largestOperand(instructions);
         if (m_loop != nullptr) {
-            const DoneDelay once = delayDones(instructions, begun, {}, most);
+            const Delayed once = delayDones(instructions, begun, {}, most);
             return delayDones(instructions, begun, overNextTurn(once), most).instructions;
         }
         return delayDones(instructions, begun, {}, most).instructions;
@@ -344,7 +344,7 @@ private:
     }
 
     /// A list of instructions, and which of them came last because nothing in the block waits for them.
-    struct DoneDelay {
+    struct Delayed {
         std::vector<Instruction> instructions;
         std::vector<Instruction> waiting; ///< dones
         std::vector<Instruction> leaving; ///< each reads the result of one of them
@@ -352,14 +352,14 @@ private:
 
     /// Of what comes last in a turn: what may wait until the turn behind it, as it makes rows of the loop's results and nothing of the next turn's
     /// carries.
-    DoneDelay overNextTurn(const DoneDelay& last) const
+    Delayed overNextTurn(const Delayed& last) const
     {
         const auto& results = m_function[m_block].results;
         const auto end = results.begin() + static_cast<std::ptrdiff_t>(m_loop->carries);
         const auto isCarried = [&](const Instruction& one) {
             return std::find_first_of(one.writes.begin(), one.writes.end(), results.begin(), end) != one.writes.end();
         };
-        DoneDelay next;
+        Delayed next;
         for (const Instruction& done : last.waiting) {
             const auto isReader = [&](const Instruction& leaving) { return readsFrom(leaving, done); };
             if (!isCarried(done) && std::none_of(last.leaving.begin(), last.leaving.end(), [&](const Instruction& leaving) {
@@ -380,8 +380,8 @@ private:
     /// the collective that it reads.
     ///
     /// `begun`: ends of what the turn before has begun. `late`: what this turn leaves to the next one, and is to do for the one before.
-    DoneDelay delayDones(const std::vector<Instruction>& instructions, const std::vector<Instruction>& begun,
-        const DoneDelay& late, std::int64_t mostBytes) const
+    Delayed delayDones(const std::vector<Instruction>& instructions, const std::vector<Instruction>& begun, const Delayed& late,
+        std::int64_t mostBytes) const
     {
         std::unordered_set<ValueId> readHere;
         for (const auto* list : {&instructions, &begun}) {
@@ -399,7 +399,7 @@ private:
                 isLate.insert(instruction.ops.front());
         }
         std::int64_t underWay = 0;
-        DoneDelay delay;
+        Delayed delay;
         std::vector<Instruction>& waiting = delay.waiting;
         std::vector<Instruction>& leaving = delay.leaving;
         std::vector<Instruction>& result = delay.instructions;
@@ -454,7 +454,7 @@ private:
             result.push_back(instruction);
         }
         if (m_loop != nullptr) {
-            const DoneDelay last{{}, waiting, leaving};
+            const Delayed last{{}, waiting, leaving};
             release([&](const Instruction& done) { return !isLate.contains(done.ops.front()); });
             delay.waiting = last.waiting;
             delay.leaving = last.leaving;

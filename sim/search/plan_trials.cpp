@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/search/plan_trials.h"
 
+#include "core/study/study.h"
 #include "core/support/text.h"
 #include "sim/search/parallel_for.h"
 #include "sim/search/plan_reasons.h"
@@ -21,10 +22,11 @@ namespace {
 constexpr int kMostRounds = 3; ///< a plan, and twice one with less memory
 constexpr double kThinHeadroom = 0.10;
 
-/// What simulating takes before anything was simulated: the program of a step in microbatches has ops for each layer, and each microbatch its tasks.
+/// What simulating takes before anything was simulated. Each piece of a pipeline is a program, whose layers are a loop, but where the schedule takes
+/// the backward pass apart: there each layer has ops of its own. Each microbatch has tasks.
+constexpr double kSecondsPerProgram = 0.1;
 constexpr double kSecondsPerLayer = 0.05;
-constexpr double kSecondsPerTask = 0.0008;
-constexpr double kSecondsOfLoop = 0.3; ///< a step in one stage and one microbatch is a loop over its layers
+constexpr double kSecondsPerTask = 0.002;
 
 /// A layout that is tried: by its kind, or by its mesh.
 struct Try {
@@ -47,9 +49,11 @@ public:
 
     static double guess(const FoundPlan& plan, std::int64_t layers)
     {
-        if (plan.pipeline.stages == 1 && plan.pipeline.microbatches <= 1.0)
-            return kSecondsOfLoop;
-        return static_cast<double>(layers) * (kSecondsPerLayer + kSecondsPerTask * plan.pipeline.microbatches);
+        const auto pieces = static_cast<double>(plan.pipeline.stages * plan.pipeline.chunks);
+        const auto order = scheduleNamed(plan.pipeline.schedule);
+        const bool isUnrolled = order && splitsBackward(*order);
+        return pieces * (kSecondsPerProgram + kSecondsPerTask * plan.pipeline.microbatches)
+            + (isUnrolled ? kSecondsPerLayer * static_cast<double>(layers) : 0.0);
     }
 
     /// Why there is no time for what is guessed to take so long; empty: there is.

@@ -20,7 +20,7 @@ const Catalogue& catalogue()
 DeviceCost cost(const HardwareChoice& choice)
 {
     const Machine machine = valueOf(buildMachine(catalogue(), choice));
-    return valueOf(DeviceCost::create(machine, valueOf(costOptionsOf(machine.chip)).constants));
+    return valueOf(DeviceCost::create(machine, valueOf(costOptionsOf(machine.chip))));
 }
 
 DeviceCost v3()
@@ -225,7 +225,7 @@ void TestDeviceCost::everyChip()
         HardwareChoice choice{chip.key};
         choice.topology.assign(std::size_t(chip.interconnect.torusRank), 1);
         const Machine machine = valueOf(buildMachine(catalogue(), choice));
-        const auto made = DeviceCost::create(machine, valueOf(costOptionsOf(machine.chip)).constants);
+        const auto made = DeviceCost::create(machine, valueOf(costOptionsOf(machine.chip)));
         QVERIFY2(made, chip.key.c_str());
         const double seconds = made->time(product(8192, 8192, 8192)).seconds;
         QVERIFY2(seconds > 1e-4 && seconds < 0.2, chip.key.c_str());
