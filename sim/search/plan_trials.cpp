@@ -21,6 +21,7 @@ namespace {
 
 constexpr int kMostRounds = 3; ///< a plan, and twice one with less memory
 constexpr double kThinHeadroom = 0.10;
+constexpr std::size_t kFewestTries = 6; ///< layouts: the estimate's order is not the simulation's
 
 /// What simulating takes before anything was simulated. Each piece of a pipeline is a program, whose layers are a loop, but where the schedule takes
 /// the backward pass apart: there each layer has ops of its own. Each microbatch has tasks.
@@ -140,7 +141,7 @@ void Trials::choose()
             = [](const std::string& mesh) { return [mesh](const Candidate& c) { return meshText(meshOf(c)) == mesh; }; };
         if (field.best.empty())
             continue;
-        const std::size_t most = m_tries.size() + (m_fields.size() > 1 ? 1 : m_options.top);
+        const std::size_t most = m_tries.size() + (m_fields.size() > 1 ? 1 : std::max(m_options.top, kFewestTries));
         take(field.best.front(), ofKind(kindOf(candidates[field.best.front().index])));
         // The other half are other meshes, some of kinds that are there.
         const std::size_t mostKinds = m_tries.size() + (most - m_tries.size() + 1) / 2;

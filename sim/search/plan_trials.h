@@ -25,7 +25,7 @@ struct TrialField {
 /// none fits, the one that needs least. One for each mesh.
 ///
 /// Tried are the quickest plan by the estimate, the quickest of each kind that has none yet, and then the quickest of other meshes: `options.top` in
-/// all. One that does not fit is tried again, twice at most, with the quickest of its kind or mesh that the estimate gives so much less memory as the
+/// all, and no fewer than six. One that does not fit is tried again, twice at most, with the quickest of its kind or mesh that the estimate gives so much less memory as the
 /// simulation asks for, or with the one that needs least. `notes` gets the count and what was not simulated.
 /// Precondition: options.simulate, and some field has a best plan.
 std::vector<FoundPlan> triedPlans(const std::vector<TrialField>& fields, const SearchOptions& options, SearchResult& notes);
