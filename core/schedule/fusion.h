@@ -23,7 +23,8 @@ enum class Fusion : std::uint8_t {
     None, ///< every op is a node of its own
     Elementwise, ///< element-wise ops on one shape that feed each other, as long as no other node lies on a way between them; random bits, with a
     ///< dynamic slice that alone is taken of them
-    Reductions, ///< and a reduction with what feeds it, as compilers for accelerators do; what is read for no more bytes than it has is made again
+    Reductions, ///< and a reduction with what feeds it, as compilers for accelerators do; what is read for no more bytes than it has is made again.
+    ///< Such nodes are simulated: the virtual devices have no kernels for them
 };
 
 /// Splits a block into nodes.

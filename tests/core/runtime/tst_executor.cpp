@@ -216,7 +216,7 @@ void TestExecutor::stepEqualsReference()
     QFETCH(Specs, specs);
     const auto devices = devicesOf(8);
     for (const bool adam : {false, true}) {
-        for (const SchedulePolicy policy : {SchedulePolicy::Host, SchedulePolicy::Overlapped, SchedulePolicy::Eager}) {
+        for (const SchedulePolicy policy : {SchedulePolicy::Host, SchedulePolicy::Eager}) {
             const Study study = studyOf(meshOf(mesh.toStdString()), specs, adam, policy);
             for (const char* name : {"step", "loss", "evaluate"}) {
                 const Function& whole = *study.program.find(name);
@@ -319,7 +319,7 @@ void TestExecutor::loops_data()
     QTest::addColumn<bool>("reversed");
     QTest::addColumn<int>("policy");
     for (const bool reversed : {false, true}) {
-        for (const SchedulePolicy policy : {SchedulePolicy::Host, SchedulePolicy::Overlapped, SchedulePolicy::Eager})
+        for (const SchedulePolicy policy : {SchedulePolicy::Host, SchedulePolicy::Eager})
             QTest::addRow("%s, %s", reversed ? "reversed" : "forward", schedulePolicyName(policy))
                 << reversed << static_cast<int>(policy);
     }

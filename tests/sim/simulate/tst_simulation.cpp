@@ -292,29 +292,36 @@ void TestSimulation::oldTpusWaitForCollectives()
     QVERIFY(recent.exposedSeconds < recent.collectiveSeconds);
 }
 
-/// An element-wise pass on a product's result is part of the product on a TPU, and a kernel of its own on a GPU; what it needs besides is hidden
-/// while the product computes.
+/// An element-wise pass on a product's result is part of the product on a TPU; on a GPU one that adds is, and others are kernels of their own. What it
+/// needs besides is hidden while the product computes.
 void TestSimulation::elementwiseWorkJoinsItsProduct()
 {
-    Function function;
-    Builder builder(function);
-    const ValueId x = builder.argument({DType::F32, {4096, 4096}}, "x");
-    const ValueId y = builder.argument({DType::F32, {4096, 4096}}, "y");
-    builder.setResults({builder.binary(OpKind::Add, builder.matmul(x, y, DType::BF16), y)});
-    const auto seconds = [&](const Machine& machine) {
+    const auto seconds = [](OpKind kind, const Machine& machine, bool addsGradients = false) {
+        Function function;
+        Builder builder(function);
+        const ValueId x = builder.argument({DType::F32, {4096, 4096}}, "x");
+        const ValueId y = builder.argument({DType::F32, {4096, 4096}}, "y");
+        builder.setResults({builder.binary(kind, builder.matmul(x, y, DType::BF16), y)});
         const auto scheduled = schedule(onDevices(function), SchedulePolicy::Overlapped);
-        const DeviceCost cost = valueOf(DeviceCost::create(machine, valueOf(costOptionsOf(machine.chip))));
+        CostOptions options = valueOf(costOptionsOf(machine.chip));
+        options.addsGradients = addsGradients;
+        const DeviceCost cost = valueOf(DeviceCost::create(machine, options));
         InstructionTimes times(scheduled.device.function, cost, MatmulPrecision::Default);
         std::vector<double> result;
         for (const Instruction& instruction : scheduled.instructions)
             result.push_back(times.of(instruction).time.seconds);
         return result;
     };
-    const auto onTpu = seconds(machineFor("v5e", {1, 1}));
-    QCOMPARE(onTpu.size(), std::size_t{2});
-    QVERIFY(onTpu[0] > 0.0);
-    QCOMPARE(onTpu[1], 0.0);
-    QVERIFY(seconds(machineFor("a100", {}, 1))[1] > 0.0);
+    for (const OpKind kind : {OpKind::Add, OpKind::Multiply}) {
+        const auto onTpu = seconds(kind, machineFor("v5e", {1, 1}));
+        QCOMPARE(onTpu.size(), std::size_t{2});
+        QVERIFY(onTpu[0] > 0.0);
+        QCOMPARE(onTpu[1], 0.0);
+    }
+    const Machine gpu = machineFor("a100", {}, 1);
+    QVERIFY(seconds(OpKind::Multiply, gpu)[1] > 0.0);
+    QCOMPARE(seconds(OpKind::Add, gpu)[1], 0.0);
+    QVERIFY(seconds(OpKind::Add, gpu, true)[1] > 0.0);
 }
 
 void TestSimulation::memoryFollowsThePlan()
