@@ -19,7 +19,7 @@ int runValidate(const ValidateOptions& options, Output& output)
     if (!calibration)
         return fail(calibration.error(), output);
     const auto validation = sim::validateFiles(
-        *files, *catalogue, *calibration, options.programs ? sim::stepSimulator(*catalogue) : sim::StepSimulator());
+        *files, *catalogue, *calibration, options.programs ? sim::stepSimulator(*catalogue, *calibration) : sim::StepSimulator());
     if (!validation)
         return fail(validation.error(), output);
     output.result(output.format == Format::Json ? sim::validationJson(*validation)

@@ -23,7 +23,7 @@ std::string policyOf(const Recomputation& recomputation)
 
 /// A record's plan as the search would have it.
 /// Problems (as texts): what no candidate says.
-Result<Candidate> candidateOf(const TrainingPlan& plan)
+Result<Candidate> candidateOf(const TrainingPlan& plan, const StackTraits& traits)
 {
     const ParallelLayout& layout = plan.layout;
     const auto small = [](std::int64_t degree) { return static_cast<std::int32_t>(std::min<std::int64_t>(degree, 1 << 30)); };
@@ -41,7 +41,9 @@ Result<Candidate> candidateOf(const TrainingPlan& plan)
     c.tp = small(layout.tp);
     c.chunks = small(layout.virtualStages);
     c.microbatch = small(static_cast<std::int64_t>(microbatch));
-    c.zero = static_cast<std::uint8_t>(layout.zeroStage);
+    // Sums of gradients that a stack reduces once a step lie whole until then.
+    const bool sumsAreWhole = layout.zeroStage == 2 && traits.gradientsOncePerStep && plan.microbatches() > 1.0;
+    c.zero = static_cast<std::uint8_t>(sumsAreWhole ? 1 : layout.zeroStage);
     if (layout.zeroStage >= 3) {
         if (plan.shardGroup() % layout.cp != 0 || layout.dp % (plan.shardGroup() / layout.cp) != 0)
             return Problem{"", "its weights are split over parts of the context ranks"};
@@ -70,9 +72,10 @@ TransformerConfig configOf(const TrainingPlan& plan)
 
 } // namespace
 
-StepSimulator stepSimulator(const Catalogue& catalogue)
+StepSimulator stepSimulator(const Catalogue& catalogue, const Calibration& calibration)
 {
-    return [&catalogue](const StepCase& stepCase, const TrainingPlan& plan, std::string& whyNot) -> std::optional<ProgramStep> {
+    return [&catalogue, &calibration](
+               const StepCase& stepCase, const TrainingPlan& plan, std::string& whyNot) -> std::optional<ProgramStep> {
         const auto refused = [&](std::string why) {
             whyNot = std::move(why);
             return std::nullopt;
@@ -86,7 +89,7 @@ StepSimulator stepSimulator(const Catalogue& catalogue)
         const std::string policy = policyOf(plan.work.recompute);
         if (policy.empty())
             return refused("its recomputation has no name");
-        const auto candidate = candidateOf(plan);
+        const auto candidate = candidateOf(plan, calibration.traits(stepCase.stack));
         if (!candidate)
             return refused(candidate.error().front().message);
         SearchWork work;
