@@ -108,9 +108,9 @@ private:
 
     bool moves(const FusionNode& node) const { return isCollective(opOf(node).kind) && opOf(node).kind != OpKind::AllSlice; }
 
-    /// Where each node would like to stand, in block positions; says what is to be ahead. Reductions of partial sums follow what makes them at once, so that they run beside
-    /// the rest of the backward pass; with overlap a gather begins where the one before it is used, so that one is always under way, and gathers of
-    /// parameters begin earlier (gatherAhead).
+    /// The place where each node should stand, in block positions. Reductions of partial sums follow what makes them at once, so that they run
+    /// beside the rest of the backward pass; with overlap a gather begins where the one before it is used, so that one is always under way, and
+    /// gathers of parameters begin earlier (gatherAhead), in a loop also in the turn before (m_isAhead).
     std::vector<double> wishes()
     {
         std::vector<double> wish;
@@ -393,11 +393,9 @@ private:
                 && std::none_of(instruction.writes.begin(), instruction.writes.end(),
                     [&](ValueId value) { return readHere.contains(value); });
         };
-        std::unordered_set<OpId> isLate;
-        for (const auto* list : {&late.waiting, &late.leaving}) {
-            for (const Instruction& instruction : *list)
-                isLate.insert(instruction.ops.front());
-        }
+        std::unordered_set<OpId> isLate; // collectives
+        for (const Instruction& done : late.waiting)
+            isLate.insert(done.ops.front());
         std::int64_t underWay = 0;
         Delayed delay;
         std::vector<Instruction>& waiting = delay.waiting;
@@ -453,15 +451,9 @@ private:
             release([&](const Instruction& done) { return done.turn == 0 && readsFrom(instruction, done); });
             result.push_back(instruction);
         }
-        if (m_loop != nullptr) {
-            const Delayed last{{}, waiting, leaving};
-            release([&](const Instruction& done) { return !isLate.contains(done.ops.front()); });
-            delay.waiting = last.waiting;
-            delay.leaving = last.leaving;
-        } else {
-            release([](const Instruction&) { return true; });
-        }
-        return delay;
+        const Delayed last{{}, waiting, leaving};
+        release([&](const Instruction& done) { return !isLate.contains(done.ops.front()); });
+        return {std::move(delay.instructions), last.waiting, last.leaving};
     }
 
     const Function& m_function;

@@ -10,19 +10,8 @@ namespace meshwright::sim {
 
 namespace {
 
-/// The name of a policy that a study has words for; empty: none.
-std::string policyOf(const Recomputation& recomputation)
-{
-    for (const char* name : {"none", "selective", "full", "minimal", "minimal_with_context", "save_dot_except_mlp",
-             "save_qkv_proj", "save_out_proj"}) {
-        if (recomputationOf(name) == recomputation)
-            return name;
-    }
-    return {};
-}
-
-/// A record's plan as the search would have it.
-/// Problems (as texts): what no candidate says.
+/// The search's candidate with a record's layout.
+/// Problems (messages alone, without ids): the search has no such candidate.
 Result<Candidate> candidateOf(const TrainingPlan& plan, const StackTraits& traits)
 {
     const ParallelLayout& layout = plan.layout;
@@ -30,7 +19,7 @@ Result<Candidate> candidateOf(const TrainingPlan& plan, const StackTraits& trait
     const double microbatch = plan.work.microbatch;
     if (microbatch < 1.0 || microbatch != std::floor(microbatch)
         || plan.work.globalBatch % (layout.dp * static_cast<std::int64_t>(microbatch)) != 0)
-        return Problem{"", "its microbatches are no whole sequences"};
+        return Problem{"", "its microbatches are not whole sequences"};
     if (layout.cp > 1 && layout.ep > 1 && layout.dp % layout.ep != 0)
         return Problem{"", "its experts lie over context ranks"};
     Candidate c;

@@ -37,16 +37,15 @@ struct StudyRecompute {
     std::vector<std::string> kept = {};
 };
 
-/// Nothing where a study has no words for it.
-std::optional<StudyRecompute> recomputeOf(const std::string& policy)
+const std::vector<StudyRecompute>& studyRecomputes()
 {
-    const StudyRecompute known[] = {{"none", Recompute::None}, {"selective", Recompute::Selective}, {"full", Recompute::Full},
-        {"minimal", Recompute::DotsWithoutBatch}, {"minimal_with_context", Recompute::DotsAndAttention},
-        {"save_dot_except_mlp", Recompute::Named, {"attention.q", "attention.k", "attention.v", "attention"}},
-        {"save_qkv_proj", Recompute::Named, {"attention.q", "attention.k", "attention.v"}},
-        {"save_out_proj", Recompute::Named, {"attention"}}};
-    const auto found = std::find_if(std::begin(known), std::end(known), [&](const auto& one) { return one.policy == policy; });
-    return found == std::end(known) ? std::nullopt : std::optional(*found);
+    static const std::vector<StudyRecompute> known
+        = {{"none", Recompute::None}, {"selective", Recompute::Selective}, {"full", Recompute::Full},
+            {"minimal", Recompute::DotsWithoutBatch}, {"minimal_with_context", Recompute::DotsAndAttention},
+            {"save_dot_except_mlp", Recompute::Named, {"attention.q", "attention.k", "attention.v", "attention"}},
+            {"save_qkv_proj", Recompute::Named, {"attention.q", "attention.k", "attention.v"}},
+            {"save_out_proj", Recompute::Named, {"attention"}}};
+    return known;
 }
 
 constexpr std::size_t kSimulatedPlans = 8;
@@ -105,6 +104,13 @@ SearchResult searchMlpStudy(
 }
 
 } // namespace
+
+std::string policyOf(const Recomputation& recomputation)
+{
+    const auto found = std::ranges::find_if(
+        studyRecomputes(), [&](const StudyRecompute& one) { return recomputationOf(one.policy) == recomputation; });
+    return found == studyRecomputes().end() ? std::string() : found->policy;
+}
 
 Study studyOfPlan(Study study, const FoundPlan& plan)
 {
@@ -360,8 +366,9 @@ PlanSimulator planSimulator(const SearchWork& work, const Catalogue& catalogue, 
 
 Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine)
 {
-    const auto recompute = recomputeOf(plan.recompute);
-    if (!recompute)
+    const auto recompute
+        = std::ranges::find_if(studyRecomputes(), [&](const StudyRecompute& one) { return one.policy == plan.recompute; });
+    if (recompute == studyRecomputes().end())
         return Problem{"MW1754", fmt::format("a study cannot express recompute={}", plan.recompute),
             "search with --fix recompute=full, none, selective, minimal, minimal_with_context, save_dot_except_mlp, "
             "save_qkv_proj or save_out_proj"};

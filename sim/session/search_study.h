@@ -42,6 +42,9 @@ PlanSimulator planSimulator(const SearchWork& work, const Catalogue& catalogue, 
 Result<SimulatedStudy> simulatedPlan(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine,
     const std::string& stack, const Catalogue& catalogue, const std::stop_token& stop);
 
+/// The name that studies have for a policy of recomputation; empty: they have none.
+std::string policyOf(const Recomputation& recomputation);
+
 /// A plan of a transformer as a study that `check` and `simulate` read.
 /// Problems: MW1754 the study file cannot say it: its chip, or its recomputation.
 Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine);

@@ -66,7 +66,7 @@ std::vector<StageMemory::Kept> keptBetween(const Function& backward, const Funct
     return kept;
 }
 
-/// True for a result that is no argument.
+/// True when the function computes this result, and does not only pass an argument on.
 bool makes(const Function& function, const std::string& result)
 {
     const auto found = std::ranges::find(function.resultNames, result);

@@ -13,7 +13,7 @@ namespace meshwright::ui {
 class PictureView;
 
 /// Every shape that the mesh can have on the study's chips, in the colour of its step, filled in while they are simulated. A click makes a shape the
-/// study's. The shapes are simulated anew when anything but their sizes changes.
+/// study's. A change of anything but the mesh's sizes simulates all shapes again.
 class ShapesView : public View {
     Q_OBJECT
 

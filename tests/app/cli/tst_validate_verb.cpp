@@ -81,7 +81,7 @@ void TestValidateVerb::programs_data()
                             << "8 bits";
     QTest::newRow("no whole sequence") << R"("microbatch_sequences": 2)"
                                        << R"("microbatch_sequences": 3)"
-                                       << "no whole sequences";
+                                       << "not whole sequences";
 }
 
 /// A published step is simulated as a program, and not far from what its formula predicts; or the record's row says why not.

@@ -123,7 +123,7 @@ class Findings:
         makers = [at for at, tree in enumerate(self._trees) if at != number and name in _assigned(tree)]
         before = [at for at in makers if at < number]
         if before:
-            return [_finding("MW1572", f"{name} is made in cell {before[-1] + 1}, which {self._status[before[-1]]}", f"mend cell {before[-1] + 1}")]
+            return [_finding("MW1572", f"{name} is made in cell {before[-1] + 1}, which {self._status[before[-1]]}", f"fix cell {before[-1] + 1}")]
         if makers:
             return [_finding("MW1572", f"{name} is made further down, in cell {makers[0] + 1}", "run that cell first")]
         if hasattr(builtins, name):
