@@ -63,7 +63,7 @@ Result<CostOptions> costOptionsOf(const Chip& chip, MatmulPrecision unstated, st
         return calibration.error();
     const std::string_view known = calibration->stackFor(stack, chip);
     return CostOptions{calibration->constants(known, chip), unstated, calibration->traits(known).attention,
-        calibration->traits(known).addsGradients};
+        calibration->traits(known).addsGradients, calibration->traits(known).asyncTensorParallel};
 }
 
 Result<DeviceCost> DeviceCost::create(const Machine& machine, const CostOptions& options)
@@ -75,7 +75,9 @@ Result<DeviceCost> DeviceCost::create(const Machine& machine, const CostOptions&
                     "the catalogue has no figure for the rate of {} products of {}", mathFormatName(format), machine.chip.key),
                 "choose another chip, or add the figure to the catalogue"};
     }
-    return DeviceCost(machine.chip, options.constants, options.attention, options.addsGradients);
+    DeviceCost cost(machine.chip, options.constants, options.attention, options.addsGradients);
+    cost.m_hidesInProducts = options.hidesInProducts;
+    return cost;
 }
 
 DeviceCost::DeviceCost(const Chip& chip, const StackConstants& constants, AttentionKernel attention, bool addsGradients)

@@ -64,6 +64,8 @@ struct CostOptions {
     AttentionKernel attention = AttentionKernel::Flash2; ///< that fused attention is computed by
     bool addsGradients
         = false; ///< a kernel of its own adds the gradients of a microbatch to those before it; else the product does
+    bool hidesInProducts
+        = false; ///< gathers and scatters of activations run beside the product that reads or makes them, part by part
 };
 
 /// The constants of a stack on a chip: of the one that a study calls so, or the usual one there. Problems: those of `defaultCalibration`.
@@ -121,6 +123,10 @@ public:
     /// Whether a product's kernel adds to what is in memory, as libraries' do (beta = 1), where the program adds its result to something.
     bool addsInProducts() const { return !m_addsGradients; }
 
+    /// Whether products are taken part by part, so that the gather of an operand, or the scatter of the result, runs beside them
+    /// (Wang et al., "Overlap Communication with Dependent Computation via Decomposition", ASPLOS 2023).
+    bool hidesInProducts() const { return m_hidesInProducts; }
+
     double peak(MathFormat format) const { return m_peaks[static_cast<std::size_t>(format)]; } ///< FLOP/s of one device
     double matmulFraction() const { return m_efficiency; } ///< of the peak, that a large product reaches
     double memoryBytesPerSecond() const { return m_memoryBytesPerSecond; } ///< achievable
@@ -139,6 +145,7 @@ private:
 
     AttentionKernel m_attention = AttentionKernel::Flash2;
     bool m_addsGradients = false;
+    bool m_hidesInProducts = false;
     ChipClass m_class = ChipClass::Gpu;
     double m_fillDepth = 0.0; ///< of k, that a tile loses
     KernelFigures::AttentionShare m_flash1; ///< of the bf16 peak

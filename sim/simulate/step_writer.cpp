@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace meshwright::sim {
 
@@ -42,7 +43,8 @@ void StepWriter::announce(const DeviceFunction& function, const Mesh& mesh, std:
 {
     for (const CollectiveUse& use : collectivesOf(function, mesh)) {
         const auto& axes = function.function[use.op].as<CollectiveAttributes>().axes;
-        m_announced[{&function.function, use.op}] = {m_sites.add(use.kind, axes, use.payloadBytes), firstUse++, newResource()};
+        m_announced[{&function.function, use.op}]
+            = {m_sites.add(use.kind, axes, use.payloadBytes), firstUse++, newResource(), use.groupSize};
     }
 }
 
@@ -84,11 +86,65 @@ std::uint32_t StepWriter::workOfInstruction(const Function& function, const Inst
 
 void StepWriter::compute(const Function& function, const Instruction& instruction)
 {
-    const std::uint32_t work = workOfInstruction(function, instruction);
+    computeShare(workOfInstruction(function, instruction), 1.0);
+}
+
+void StepWriter::computeShare(std::uint32_t work, double share)
+{
     PendingOp pending;
-    pending.ticks = ticksOf(m_works[work].time.seconds);
+    pending.ticks = ticksOf(share * m_works[work].time.seconds);
     pending.note = {StepOpNote::Kind::Compute, work, m_task};
     add(std::move(pending), {kComputing}, {kComputing});
+}
+
+/// Of a product in parts, as many as devices share its operand: all but one can go on while the operand is gathered, and behind the first one its result
+/// can begin to leave.
+bool StepWriter::beginsInParts(const Function& function, const Instruction& instruction)
+{
+    const Announced* gather = m_arriving;
+    m_arriving = nullptr;
+    const bool isProduct = m_cost.hidesInProducts() && instruction.writes.size() == 1
+        && std::ranges::any_of(instruction.ops, [&](OpId id) { return function[id].kind == OpKind::DotGeneral; });
+    const bool takes
+        = gather != nullptr && isProduct && std::ranges::find(instruction.reads, m_arrived) != instruction.reads.end();
+    if (gather != nullptr && !takes)
+        take(*gather);
+    if (!isProduct)
+        return false;
+    const std::uint32_t work = workOfInstruction(function, instruction);
+    const double part = takes ? 1.0 / static_cast<double>(gather->members) : 0.0;
+    m_rest = {work, 1.0, takes ? gather : nullptr, part, instruction.writes.front()};
+    return true;
+}
+
+/// Writes what is left of a product.
+void StepWriter::finishProduct()
+{
+    if (m_rest.work == kNothing)
+        return;
+    const Rest rest = std::exchange(m_rest, {});
+    if (rest.gather == nullptr)
+        return computeShare(rest.work, rest.share);
+    if (rest.share > rest.last)
+        computeShare(rest.work, rest.share - rest.last);
+    take(*rest.gather);
+    computeShare(rest.work, std::min(rest.share, rest.last));
+}
+
+/// Writes what products in parts have put off.
+void StepWriter::settle()
+{
+    finishProduct();
+    if (m_arriving != nullptr)
+        take(*std::exchange(m_arriving, nullptr));
+}
+
+/// Waits for a collective, for which nothing waits later.
+void StepWriter::take(const Announced& collective)
+{
+    waitFor(collective);
+    m_resources[collective.resource].isLive = false;
+    m_resources[collective.resource].now = kNothing;
 }
 
 void StepWriter::waitFor(const Announced& collective)
@@ -101,9 +157,21 @@ void StepWriter::waitFor(const Announced& collective)
 void StepWriter::write(const ScheduledFunction& function, const Instruction& instruction, bool isTop)
 {
     const Function& ops = function.device.function;
+    const bool leaves = instruction.kind == InstructionKind::CollectiveStart && m_rest.work != kNothing
+        && ops[instruction.ops.front()].kind == OpKind::ReduceScatter && instruction.reads.front() == m_rest.result;
+    if (leaves) { // behind the product's first part
+        const double part = 1.0 / static_cast<double>(m_announced.at({&ops, instruction.ops.front()}).members);
+        computeShare(m_rest.work, part);
+        m_rest.share -= part;
+    } else if (instruction.kind == InstructionKind::Compute) {
+        finishProduct();
+    } else {
+        settle();
+    }
     switch (instruction.kind) {
     case InstructionKind::Compute:
-        compute(ops, instruction);
+        if (!beginsInParts(ops, instruction))
+            compute(ops, instruction);
         break;
     case InstructionKind::CollectiveStart: {
         Announced& collective = m_announced.at({&ops, instruction.ops.front()});
@@ -120,9 +188,14 @@ void StepWriter::write(const ScheduledFunction& function, const Instruction& ins
     }
     case InstructionKind::CollectiveDone: {
         const Announced& collective = m_announced.at({&ops, instruction.ops.front()});
-        waitFor(collective);
-        m_resources[collective.resource].isLive = false;
-        m_resources[collective.resource].now = kNothing;
+        const Op& op = ops[instruction.ops.front()];
+        if (m_cost.hidesInProducts() && op.kind == OpKind::AllGather && ops[op.results.front()].role == Role::Activation
+            && instruction.update.empty()) {
+            m_arriving = &collective;
+            m_arrived = op.results.front();
+            break;
+        }
+        take(collective);
         if (!instruction.update.empty())
             compute(ops, instruction);
         break;
@@ -196,6 +269,7 @@ StepWriter::Moments StepWriter::execute(const ScheduledFunction& function)
 
 void StepWriter::send(std::uint32_t site, std::uint32_t meeting, std::uint32_t use)
 {
+    settle();
     const std::uint32_t stream = streamResource(site);
     PendingOp pending;
     pending.site = site;
@@ -219,6 +293,7 @@ void StepWriter::receive(std::uint32_t site, std::uint32_t meeting, std::uint32_
 
 void StepWriter::waitForReceived(std::uint32_t use)
 {
+    settle();
     PendingOp pending;
     pending.note = {StepOpNote::Kind::Wait, use, kNothing};
     add(std::move(pending), {kComputing, m_received.at(use)}, {kComputing});
@@ -227,6 +302,7 @@ void StepWriter::waitForReceived(std::uint32_t use)
 /// Ends the loop at hand: what later ones may wait for is handed on through it.
 void StepWriter::end()
 {
+    settle();
     for (std::uint32_t resource = 0; resource < m_resources.size(); ++resource) {
         const Resource& one = m_resources[resource];
         if (one.isLive && one.now == kNothing && one.before != kNothing && !m_pending.empty())

@@ -63,7 +63,11 @@ public:
     Moments execute(const ScheduledFunction& function);
 
     /// What is written from here on is part of the caller's task of this number.
-    void beginTask(std::uint32_t task) { m_task = task; }
+    void beginTask(std::uint32_t task)
+    {
+        settle();
+        m_task = task;
+    }
 
     /// Part of a transfer between stages; `use` is the caller's number. A sender has computed what it sends; a receiver takes it as soon as
     /// it comes.
@@ -101,6 +105,15 @@ private:
         std::uint32_t site = 0;
         std::uint32_t use = 0;
         std::uint32_t resource = kNothing; ///< its end
+        std::int64_t members = 1;
+    };
+    /// What of a product that is taken part by part is still to be written.
+    struct Rest {
+        std::uint32_t work = kNothing; ///< none
+        double share = 0.0; ///< of its time
+        const Announced* gather = nullptr; ///< that its last part waits for
+        double last = 0.0; ///< the share of that part
+        ValueId result = {};
     };
 
     std::uint32_t add(
@@ -110,6 +123,11 @@ private:
     void write(const ScheduledFunction& function, const Instruction& instruction, bool isTop);
     void writeLoop(const ScheduledFunction& function, const Instruction& loop, bool isTop);
     void compute(const Function& function, const Instruction& instruction);
+    void computeShare(std::uint32_t work, double share);
+    bool beginsInParts(const Function& function, const Instruction& instruction);
+    void finishProduct();
+    void settle();
+    void take(const Announced& collective);
     void waitFor(const Announced& collective);
     std::uint32_t workOfInstruction(const Function& function, const Instruction& instruction);
     void begin(std::int64_t repeat) { m_repeat = repeat; }
@@ -131,6 +149,9 @@ private:
     std::map<std::uint32_t, std::uint32_t> m_meetings; ///< of the loop at hand, by site
     std::int64_t m_repeat = 1;
     std::uint32_t m_task = kNothing;
+    const Announced* m_arriving = nullptr; ///< a gather that the next product may take part by part, and what it gives
+    ValueId m_arrived = {};
+    Rest m_rest;
     std::int64_t m_opsWritten = 0;
     double m_computeSeconds = 0.0;
 };

@@ -86,6 +86,7 @@ private Q_SLOTS:
     void predictsPublishedTimes();
     void oldTpusWaitForCollectives();
     void elementwiseWorkJoinsItsProduct();
+    void productsHideTheirCollectives();
     void memoryFollowsThePlan();
     void fidelitiesAgree_data();
     void fidelitiesAgree();
@@ -322,6 +323,44 @@ void TestSimulation::elementwiseWorkJoinsItsProduct()
     QVERIFY(seconds(OpKind::Multiply, gpu)[1] > 0.0);
     QCOMPARE(seconds(OpKind::Add, gpu)[1], 0.0);
     QVERIFY(seconds(OpKind::Add, gpu, true)[1] > 0.0);
+}
+
+/// A product that is taken part by part begins before its operand is gathered, and its result leaves before it ends: a step of a gather, a product and a
+/// scatter, of which the product is the longest, takes the product's time. One whose gather is the longest takes that and the last part.
+void TestSimulation::productsHideTheirCollectives()
+{
+    constexpr double kDevices = 4.0;
+    const auto step = [](std::int64_t width, bool hides) {
+        Function function;
+        function.name = "step";
+        Builder builder(function);
+        const ValueId x = builder.argument({DType::BF16, {2048, 4096}}, "x");
+        const ValueId w = builder.argument({DType::BF16, {4096, width}}, "w", Role::Parameter);
+        CollectiveAttributes along;
+        along.axes = {{0, 1, 4}};
+        along.perDim = {along.axes, {}};
+        const ValueId whole = builder.add(OpKind::AllGather, {x}, along);
+        builder.setResults({builder.add(OpKind::ReduceScatter, {builder.matmul(whole, w, DType::BF16)}, along)});
+        const Machine machine = machineFor("v5e", {4, 1});
+        CostOptions options = valueOf(costOptionsOf(machine.chip));
+        options.hidesInProducts = hides;
+        return valueOf(simulate(
+            schedule(onDevices(function), SchedulePolicy::Overlapped), valueOf(parseMesh("data=4")), function, machine, options));
+    };
+    const Simulation apart = step(16384, false);
+    const Simulation within = step(16384, true);
+    QVERIFY(qAbs(apart.stepSeconds - apart.computeSeconds - apart.collectiveSeconds) < 1e-9);
+    QVERIFY(qAbs(within.computeSeconds - apart.computeSeconds) < 1e-9);
+    QVERIFY(apart.computeSeconds > apart.collectiveSeconds);
+    QVERIFY2(within.stepSeconds < 1.25 * within.computeSeconds && within.stepSeconds >= within.computeSeconds,
+        qPrintable(QString("%1 s for %2 s of computing").arg(within.stepSeconds).arg(within.computeSeconds)));
+
+    const Simulation narrow = step(64, true);
+    const double gather = narrow.collectives[0].seconds;
+    QVERIFY(gather > narrow.computeSeconds);
+    const double least = gather + narrow.computeSeconds / kDevices;
+    QVERIFY2(narrow.stepSeconds >= least && narrow.stepSeconds < least + narrow.collectives[1].seconds + 1e-9,
+        qPrintable(QString("%1 s, not %2").arg(narrow.stepSeconds).arg(least)));
 }
 
 void TestSimulation::memoryFollowsThePlan()
