@@ -66,12 +66,9 @@ Problems whatToSimulate(const SimulateOptions& options)
     return problems;
 }
 
-/// Problems: MW1764 formulas predicted the step; those of `StepTraces::create` and `writeChakraFolder`.
+/// Problems: those of `StepTraces::create` and `writeChakraFolder`.
 Result<Done> writeTraces(const sim::StepGraph& graph, const sim::SimulatedStudy& study, const std::string& folder, Output& output)
 {
-    if (graph.devices.empty())
-        return Problem{"MW1764", fmt::format("\"{}\" has no traces to write: its step is predicted by formulas", study.name),
-            "leave --chakra out; a study in one stage and one microbatch has traces", Place{study.file}};
     const auto traces = sim::StepTraces::create(graph);
     if (!traces)
         return inFile(traces.error(), study.file);
@@ -130,13 +127,6 @@ int runSimulate(const SimulateOptions& options, Output& output)
     }
     if (!options.trace.empty()) {
         std::vector<sim::NamedTimeline> timelines;
-        for (const sim::SimulatedStudy& study : studies) {
-            if (study.simulation.timeline.slices().empty())
-                return fail({Problem{"MW1913",
-                                fmt::format("\"{}\" has no timeline to write: its step is predicted by formulas", study.name),
-                                "leave --trace out; a study in one stage and one microbatch has a timeline", Place{study.file}}},
-                    output);
-        }
         for (const sim::SimulatedStudy& study : studies)
             timelines.push_back({fmt::format("{} on {}", study.name, study.simulation.machine), &study.simulation.timeline});
         if (const auto written = writeFileAtomically(options.trace, sim::traceJson(timelines)); !written)

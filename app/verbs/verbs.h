@@ -139,8 +139,7 @@ struct SimulateOptions {
 };
 /// Step time, breakdown, collectives and memory on hardware; a row each for several studies. Infeasible when one does not fit.
 /// With `chakraIn` the traces are replayed (`meshwright.replay/1`).
-/// Problems: MW1913 a trace of a step that formulas predict, MW1764 traces of one or of several studies; MW1904, MW1903 neither studies nor `chakraIn` with hardware, or
-/// both; those of studies and `simulateStudy`, of `StepTraces`, `writeChakraFolder`, `replayFolder`; MW1005.
+/// Problems: MW1904, MW1903 neither studies nor `chakraIn` with hardware, or both, or traces of several studies; those of studies and `simulateStudy`, of `StepTraces`, `writeChakraFolder`, `replayFolder`; MW1005.
 int runSimulate(const SimulateOptions& options, Output& output);
 /// The part of it that replays `options.chakraIn` on `options.hardware`.
 int runReplay(

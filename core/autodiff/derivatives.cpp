@@ -4,6 +4,7 @@
 #include "core/autodiff/attention_derivative.h"
 #include "core/autodiff/parts_derivatives.h"
 #include "core/autodiff/varying.h"
+#include "core/program/eight_bits.h"
 #include "core/program/other_op.h"
 
 #include <algorithm>
@@ -71,6 +72,7 @@ struct Derivative {
     Builder& b;
     ValueId ct; ///< of the result
     std::vector<ValueId> made; ///< the operands' cotangents
+    ValueId eightBitCt = {}; ///< of a product of 8-bit numbers that have one scale, once it is made
 
     Derivative(const DerivativeContext& of, ValueId cotangent)
         : context(of)
@@ -110,11 +112,13 @@ struct Derivative {
     void power();
     void select();
     void clamp();
+    ValueId unconverted();
     ValueId untransposed();
     ValueId unbroadcast();
     ValueId reduction();
     void product();
     ValueId productCotangent(std::size_t operand);
+    ValueId widened(ValueId value);
     DType typeOfCotangent(std::size_t operand, DType otherwise) const;
     ValueId summed(const Groups& groups);
     ValueId exchanged();
@@ -189,6 +193,13 @@ void Derivative::clamp()
         made[2] = where(greater(value, upper));
 }
 
+/// A cotangent is never of 8 bits: it keeps the type that what is rounded to them has.
+ValueId Derivative::unconverted()
+{
+    const DType type = operandType(0).dtype;
+    return byteSize(type) == 1 ? ct : b.convert(ct, type);
+}
+
 ValueId Derivative::untransposed()
 {
     const Dims& permutation = op.as<TransposeAttributes>().permutation;
@@ -260,13 +271,25 @@ DType Derivative::typeOfCotangent(std::size_t operand, DType otherwise) const
     ValueId value = op.operands[operand];
     while (forward[value].producer.valid()) {
         const Op& producer = forward[forward[value].producer];
-        if (producer.kind != OpKind::Convert && opInfo(producer.kind).opClass != OpClass::Shaping
-            && opInfo(producer.kind).opClass != OpClass::Constraint)
+        if (producer.kind != OpKind::Convert && producer.kind != OpKind::Scale
+            && opInfo(producer.kind).opClass != OpClass::Shaping && opInfo(producer.kind).opClass != OpClass::Constraint)
             return otherwise;
         value = producer.operands.front();
     }
     const DType before = forward[value].type.dtype;
     return isFloating(before) && byteSize(before) > byteSize(otherwise) ? before : otherwise;
+}
+
+/// A forward value that is made of 8-bit numbers, widened here: those are what is kept of it.
+ValueId Derivative::widened(ValueId value)
+{
+    if (byteSize(context.forward[value].type.dtype) == 1)
+        return context.primal(value);
+    const Op last = context.forward[context.forward[value].producer];
+    std::vector<ValueId> operands = {widened(last.operands.front())};
+    for (std::size_t i = 1; i < last.operands.size(); ++i)
+        operands.push_back(context.primal(last.operands[i]));
+    return b.add(last.kind, std::move(operands), last.attributes);
 }
 
 /// The cotangent of one operand is a product of the result's cotangent with the other operand. The order of the two is chosen so
@@ -328,8 +351,21 @@ ValueId Derivative::productCotangent(std::size_t operand)
     const bool cotangentFirst = !std::is_sorted(reversedPlaces.begin(), reversedPlaces.end());
     const Dims chosen = places(cotangentFirst);
 
-    const ValueId rounded = b.convert(ct, ownType.dtype);
-    const ValueId factor = primal(other);
+    ValueId rounded = b.convert(ct, ownType.dtype);
+    ValueId factor;
+    // A product of 8-bit numbers gives products of 8-bit numbers. What has scales along other dimensions than are summed up here is rounded again.
+    const auto own8 = eightBitValue(context.forward, op.operands[operand]);
+    const auto other8 = eightBitValue(context.forward, op.operands[other]);
+    if (own8 && other8) {
+        const bool isOne = other8->shared == SharedScale::Array;
+        if (!isOne || !eightBitCt.valid())
+            eightBitCt = roundedToEightBits(b, rounded, ctContracting, other8->shared, OperandOf::Gradient);
+        rounded = eightBitCt;
+        if (!isOne)
+            factor = roundedToEightBits(b, context.primal(other8->source), otherFree, other8->shared, other8->operand);
+    }
+    if (!factor.valid())
+        factor = own8 && other8 ? widened(op.operands[other]) : primal(other);
     DotAttributes attributes;
     attributes.operandType = forward.operandType;
     attributes.resultType = typeOfCotangent(operand, forward.resultType);
@@ -561,7 +597,7 @@ constexpr std::array<DerivativeRow, static_cast<std::size_t>(OpKind::Propagation
     flat(OpKind::Imag),
     one(OpKind::Conjugate, [](D& d, ValueId) { return d.ct; }),
     one(OpKind::ReducePrecision, [](D& d, ValueId) { return d.b.add(OpKind::ReducePrecision, {d.ct}, d.op.attributes); }),
-    {OpKind::Convert, Known::Smooth, [](D& d, ValueId) { return d.b.convert(d.ct, d.operandType(0).dtype); }, nullptr,
+    {OpKind::Convert, Known::Smooth, [](D& d, ValueId) { return d.unconverted(); }, nullptr,
         [](const Function& function, const Op& op) { return takesFloats(function, op) ? Known::Smooth : Known::Flat; }},
     {OpKind::BitcastConvert, Known::Unknown, nullptr, nullptr,
         [](const Function& function, const Op& op) { return takesFloats(function, op) ? Known::Unknown : Known::Flat; }},
@@ -576,6 +612,7 @@ constexpr std::array<DerivativeRow, static_cast<std::size_t>(OpKind::Propagation
                 d.made[1] = d.negated(d.ct);
         }),
     all(OpKind::Multiply, [](D& d) { d.multiply(); }),
+    all(OpKind::Scale, [](D& d) { d.made[0] = d.ct; }),
     all(OpKind::Divide,
         [](D& d) { // d(x / y) = dx / y - (x / y) dy / y
             d.made[0] = d.over(d.ct, d.primal(1));

@@ -37,6 +37,10 @@ std::optional<std::string_view> safetensorsTypeName(DType dtype)
         return "U64";
     case DType::F16:
         return "F16";
+    case DType::F8E4M3FN:
+        return "F8_E4M3";
+    case DType::F8E5M2:
+        return "F8_E5M2";
     case DType::BF16:
         return "BF16";
     case DType::F32:

@@ -78,8 +78,8 @@ private:
 
     std::vector<std::string> likeItsParameter(const std::string& state) const
     {
-        constexpr std::size_t kPrefix = 6; // "opt.m."
-        const auto spec = state.size() > kPrefix ? specOf(state.substr(kPrefix)) : std::nullopt;
+        const std::size_t prefix = state.find('.', std::string_view("opt.").size()); // of "opt.m."
+        const auto spec = prefix == std::string::npos ? std::nullopt : specOf(state.substr(prefix + 1));
         if (!spec)
             return {};
         return {fmt::format("{}={}", ownSpecPath(m_study, state), specText(*spec))};

@@ -73,6 +73,10 @@ double loadElement(DType dtype, const std::byte* at)
         return static_cast<double>(fromHalf(loadAs<std::uint16_t>(at)));
     case DType::BF16:
         return static_cast<double>(fromBfloat16(loadAs<std::uint16_t>(at)));
+    case DType::F8E4M3FN:
+        return static_cast<double>(fromE4m3(loadAs<std::uint8_t>(at)));
+    case DType::F8E5M2:
+        return static_cast<double>(fromE5m2(loadAs<std::uint8_t>(at)));
     case DType::F32:
         return static_cast<double>(loadAs<float>(at));
     case DType::F64:
@@ -108,6 +112,10 @@ void storeElement(DType dtype, std::byte* at, double value)
         return storeAs(at, halfBits(static_cast<float>(value)));
     case DType::BF16:
         return storeAs(at, bfloat16Bits(static_cast<float>(value)));
+    case DType::F8E4M3FN:
+        return storeAs(at, e4m3Bits(static_cast<float>(value)));
+    case DType::F8E5M2:
+        return storeAs(at, e5m2Bits(static_cast<float>(value)));
     case DType::F32:
         return storeAs(at, static_cast<float>(value));
     case DType::F64:
@@ -144,6 +152,10 @@ void withType(DType dtype, Body body)
         return body(std::integral_constant<DType, DType::F16>{});
     case DType::BF16:
         return body(std::integral_constant<DType, DType::BF16>{});
+    case DType::F8E4M3FN:
+        return body(std::integral_constant<DType, DType::F8E4M3FN>{});
+    case DType::F8E5M2:
+        return body(std::integral_constant<DType, DType::F8E5M2>{});
     case DType::F32:
         return body(std::integral_constant<DType, DType::F32>{});
     case DType::F64:

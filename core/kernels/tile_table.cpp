@@ -427,7 +427,7 @@ auto floatingBinary(T a, T b)
         return a + b;
     else if constexpr (Kind == OpKind::Subtract)
         return a - b;
-    else if constexpr (Kind == OpKind::Multiply)
+    else if constexpr (Kind == OpKind::Multiply || Kind == OpKind::Scale)
         return a * b;
     else if constexpr (Kind == OpKind::Divide)
         return a / b;
@@ -792,6 +792,23 @@ void storeBfloat16(std::byte* out, const std::byte* a, const std::byte*, const s
     map1<std::uint16_t, float>(out, a, count, [](float x) { return bfloat16Bits(x); });
 }
 
+void loadE4m3(std::byte* out, const std::byte* a, const std::byte*, const std::byte*, std::int64_t count)
+{
+    map1<float, std::uint8_t>(out, a, count, [](std::uint8_t x) { return fromE4m3(x); });
+}
+void loadE5m2(std::byte* out, const std::byte* a, const std::byte*, const std::byte*, std::int64_t count)
+{
+    map1<float, std::uint8_t>(out, a, count, [](std::uint8_t x) { return fromE5m2(x); });
+}
+void storeE4m3(std::byte* out, const std::byte* a, const std::byte*, const std::byte*, std::int64_t count)
+{
+    map1<std::uint8_t, float>(out, a, count, [](float x) { return e4m3Bits(x); });
+}
+void storeE5m2(std::byte* out, const std::byte* a, const std::byte*, const std::byte*, std::int64_t count)
+{
+    map1<std::uint8_t, float>(out, a, count, [](float x) { return e5m2Bits(x); });
+}
+
 template <typename To, typename From>
 void castStep(std::byte* out, const std::byte* a, const std::byte*, const std::byte*, std::int64_t count)
 {
@@ -813,6 +830,10 @@ TileStep findLoad(DType narrow)
         return loadHalf;
     case DType::BF16:
         return loadBfloat16;
+    case DType::F8E4M3FN:
+        return loadE4m3;
+    case DType::F8E5M2:
+        return loadE5m2;
     default:
         return nullptr;
     }
@@ -833,6 +854,10 @@ TileStep findStore(DType narrow)
         return storeHalf;
     case DType::BF16:
         return storeBfloat16;
+    case DType::F8E4M3FN:
+        return storeE4m3;
+    case DType::F8E5M2:
+        return storeE5m2;
     default:
         return nullptr;
     }

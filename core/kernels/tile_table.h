@@ -30,6 +30,8 @@ inline Lane laneOf(DType dtype)
         return Lane::U64;
     case DType::F16:
     case DType::BF16:
+    case DType::F8E4M3FN:
+    case DType::F8E5M2:
     case DType::F32:
         return Lane::F32;
     case DType::F64:

@@ -72,12 +72,17 @@ std::vector<std::string> scalarStates(const Optimizer& optimizer)
     return names;
 }
 
-std::size_t momentsOf(const Optimizer& optimizer)
+std::vector<std::string> statePrefixes(const Optimizer& optimizer)
 {
-    if (std::holds_alternative<AdamOptimizer>(optimizer))
-        return 2;
+    std::vector<std::string> prefixes;
     const auto* sgd = std::get_if<SgdOptimizer>(&optimizer);
-    return sgd != nullptr && sgd->momentum != 0.0 ? 1 : 0;
+    if (std::holds_alternative<AdamOptimizer>(optimizer))
+        prefixes = {"opt.m.", "opt.v."};
+    else if (sgd != nullptr && sgd->momentum != 0.0)
+        prefixes = {"opt.m."};
+    if (const UpdateChoices* update = updateChoices(optimizer); update != nullptr && update->masters)
+        prefixes.emplace_back("opt.master.");
+    return prefixes;
 }
 
 void leaveShardingGroup(Function& function, ValueId value)

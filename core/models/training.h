@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/models/initializers.h"
+#include "core/program/eight_bits.h"
 #include "core/program/program.h"
 #include "core/support/result.h"
 #include "core/support/threefry.h"
@@ -73,6 +74,9 @@ struct UpdateChoices {
     double clipNorm = 0.0; ///< gradients of a larger global norm are scaled down to it, as by optax.clip_by_global_norm; 0: never
     LearningRateSchedule schedule = {};
     LossScale lossScale = {};
+    /// Each parameter of 16 bits has a state "opt.master.NAME" in f32, which is updated; the parameter is that, rounded. Gradients and moments are f32
+    /// (Micikevicius et al., "Mixed Precision Training", arXiv:1710.03740, section 3.1).
+    bool masters = false;
     bool countsSteps = false; ///< the step's number is a state even if the update has no need of it
 
     friend bool operator==(const UpdateChoices&, const UpdateChoices&) = default;
@@ -125,8 +129,12 @@ bool countsSteps(const Optimizer& optimizer);
 /// The states that are one f32 number each, in the order of the functions' arguments, behind the moments: "opt.step" (see countsSteps), and of a dynamic
 /// loss scale "opt.loss_scale" and "opt.good_steps" (in a row, since the scale last changed).
 std::vector<std::string> scalarStates(const Optimizer& optimizer);
-/// How many states of its shape each parameter has: SGD 0, with momentum 1 ("opt.m."), Adam 2 ("opt.m.", "opt.v.").
-std::size_t momentsOf(const Optimizer& optimizer);
+/// The states of its shape that each parameter has, before its name: of SGD with momentum "opt.m.", of Adam "opt.m." and "opt.v.", and last "opt.master.".
+std::vector<std::string> statePrefixes(const Optimizer& optimizer);
+inline std::size_t momentsOf(const Optimizer& optimizer)
+{
+    return statePrefixes(optimizer).size();
+}
 
 struct TrainingOptions {
     std::int64_t batch = 1;
@@ -142,6 +150,8 @@ struct TrainingOptions {
     bool gradientNorm = false; ///< "step" also gives "grad_norm", the gradients' norm before clipping
     DType parameterType = DType::F32;
     DType matmulType = DType::F32; ///< operands of products are rounded to this
+    /// Of transformers: products with the weights of layers are of numbers rounded to 8 bits (eight_bits.h); attention's core, routers and the head are not.
+    std::optional<SharedScale> eightBits = {};
     DType activationType = DType::F32; ///< of transformers; an MLP's activations have the parameter type
     Initializer weightInit = Initializer::LecunNormal;
     Initializer biasInit = Initializer::Zeros;

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <numeric>
 
@@ -70,15 +69,38 @@ ValueId dropped(Builder& builder, ValueId value, const Masks& masks, std::int64_
 
 std::vector<std::string> optimizerStateNames(std::span<const std::string> parameters, const Optimizer& optimizer)
 {
-    constexpr std::array kPrefixes = {"opt.m.", "opt.v."};
     std::vector<std::string> names;
-    for (std::size_t moment = 0; moment < momentsOf(optimizer); ++moment) {
+    for (const std::string& prefix : statePrefixes(optimizer)) {
         for (const std::string& name : parameters)
-            names.push_back(kPrefixes[moment] + name);
+            names.push_back(prefix + name);
     }
     for (std::string& name : scalarStates(optimizer))
         names.push_back(std::move(name));
     return names;
+}
+
+ValueId convertedWhereMade(Builder& builder, ValueId gradient, DType dtype)
+{
+    Function& function = builder.function();
+    const OpId loop = function[gradient].producer;
+    const std::size_t result = function[gradient].index;
+    const bool isRows
+        = loop.valid() && function[loop].kind == OpKind::Repeat && result >= function[loop].as<RepeatAttributes>().carries;
+    if (function[gradient].type.dtype == dtype || !isRows)
+        return builder.convert(gradient, dtype);
+    const BlockId body = function[loop].bodies.front();
+    const BlockId before = builder.block();
+    builder.setBlock(body);
+    const ValueId row = function[body].results[result];
+    const ValueId converted = convertedWhereMade(builder, row, dtype);
+    if (converted != row) {
+        std::swap(function[converted].name, function[row].name);
+        function[converted].role = function[row].role;
+    }
+    builder.setBlock(before);
+    function[body].results[result] = converted;
+    function[gradient].type.dtype = dtype;
+    return gradient;
 }
 
 TrainingOptions microbatchOptions(TrainingOptions options)

@@ -95,7 +95,28 @@ private:
     {
         if (state >= momentsOf(m_optimizer) * m_model.parameters.size())
             return {DType::F32, {}};
-        return m_model.parameters[state % m_model.parameters.size()].type;
+        return updatedType(state % m_model.parameters.size());
+    }
+
+    /// The gradient in the type of what it updates.
+    ValueId widened(Builder& builder, ValueId gradient, std::size_t parameter) const
+    {
+        builder.named(gradient, fmt::format("grad.{}.microbatch", m_names[parameter]));
+        const ValueId wide
+            = builder.named(convertedWhereMade(builder, gradient, updatedType(parameter).dtype), "grad." + m_names[parameter]);
+        builder.function()[wide].role = Role::Gradient;
+        return wide;
+    }
+
+    bool hasMasters() const { return updateChoices(m_optimizer) != nullptr && updateChoices(m_optimizer)->masters; }
+
+    /// Of a parameter's gradient, its states and what of it is updated.
+    TensorType updatedType(std::size_t parameter) const
+    {
+        TensorType type = m_model.parameters[parameter].type;
+        if (hasMasters() && byteSize(type.dtype) < byteSize(DType::F32))
+            type.dtype = DType::F32;
+        return type;
     }
 
     /// What one batch gives.
@@ -173,7 +194,10 @@ Function TrainingFunctions::initFunction() const
     std::vector<std::string> names = m_names;
     for (std::size_t i = 0; i < m_stateNames.size(); ++i) {
         const double first = m_stateNames[i] == "opt.loss_scale" ? updateChoices(m_optimizer)->lossScale.scale : 0.0;
-        results.push_back(builder.named(builder.splat(stateType(i), first), m_stateNames[i]));
+        const bool isMaster = m_stateNames[i].starts_with("opt.master.");
+        const ValueId begin = isMaster ? builder.convert(results[i % m_model.parameters.size()], stateType(i).dtype)
+                                       : builder.splat(stateType(i), first);
+        results.push_back(builder.named(begin, m_stateNames[i]));
         init[results.back()].role = Role::OptimizerState;
         names.push_back(m_stateNames[i]);
     }
@@ -245,7 +269,10 @@ TrainingFunctions::Outcome TrainingFunctions::overMicrobatches(Builder& builder,
         Rows all = rows;
         if (all.keys.valid())
             all.keys = builder.reshape(all.keys, {m_model.masks, 2});
-        return once(builder, parameters, all);
+        Outcome outcome = once(builder, parameters, all);
+        for (std::size_t i = 0; hasMasters() && i < outcome.gradients.size(); ++i)
+            outcome.gradients[i] = widened(builder, outcome.gradients[i], i);
+        return outcome;
     }
     Function& function = builder.function();
     const Phase phase = withGradients ? Phase::Backward : Phase::Forward;
@@ -275,7 +302,7 @@ TrainingFunctions::Outcome TrainingFunctions::overMicrobatches(Builder& builder,
         builder.setPhase(Phase::Backward);
         builder.named(one.gradients[i], fmt::format("grad.{}.microbatch", m_names[i]));
         function[inside[i]].role = Role::Gradient;
-        next.push_back(builder.binary(OpKind::Add, inside[i], builder.convert(one.gradients[i], m_model.lossType)));
+        next.push_back(builder.binary(OpKind::Add, inside[i], convertedWhereMade(builder, one.gradients[i], m_model.lossType)));
         function[next.back()].role = Role::Gradient;
     }
     builder.setPhase(Phase::Metrics);
@@ -291,7 +318,7 @@ TrainingFunctions::Outcome TrainingFunctions::overMicrobatches(Builder& builder,
     Outcome outcome;
     builder.setPhase(phase);
     for (std::size_t i = 0; i < one.gradients.size(); ++i) {
-        const ValueId gradient = builder.convert(sums[i], m_model.parameters[i].type.dtype);
+        const ValueId gradient = builder.convert(sums[i], updatedType(i).dtype);
         outcome.gradients.push_back(builder.named(gradient, "grad." + m_names[i]));
         function[sums[i]].role = function[gradient].role = Role::Gradient;
     }
@@ -426,9 +453,17 @@ TrainingFunctions::NewValues TrainingFunctions::updated(
     for (std::size_t i = 0; i < parameters; ++i) {
         std::vector<ValueId> group = {old.parameters[i], gradients[i]};
         ValueId none;
-        ValueId& first = moments > 0 ? replaced.states[i] : none;
-        ValueId& second = moments > 1 ? replaced.states[parameters + i] : none;
-        const ValueId parameter = update(old.parameters[i], gradients[i], first, second);
+        const std::size_t own = moments - (hasMasters() ? 1 : 0);
+        ValueId& first = own > 0 ? replaced.states[i] : none;
+        ValueId& second = own > 1 ? replaced.states[parameters + i] : none;
+        ValueId parameter;
+        if (hasMasters()) {
+            ValueId& master = replaced.states[own * parameters + i];
+            master = update(master, gradients[i], first, second);
+            parameter = builder.convert(master, m_model.parameters[i].type.dtype);
+        } else {
+            parameter = update(old.parameters[i], gradients[i], first, second);
+        }
         replaced.parameters.push_back(builder.named(whereGood(parameter, old.parameters[i]), "new." + m_names[i]));
         step[replaced.parameters.back()].role = Role::Parameter;
         group.push_back(replaced.parameters.back());

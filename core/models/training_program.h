@@ -3,6 +3,7 @@
 
 #include "core/autodiff/differentiate.h"
 #include "core/models/training.h"
+#include "core/program/builder.h"
 
 #include <functional>
 #include <span>
@@ -72,6 +73,10 @@ ValueId logSoftmax(Builder& builder, ValueId values);
 /// The sum of the squares of all elements of all of `values`, a scalar of this type. Values of one rank stand side by side, so that partial sums
 /// over the same axes are reduced together. Precondition: there are values.
 ValueId sumOfSquares(Builder& builder, std::vector<ValueId> values, DType type);
+
+/// A gradient in another type. What a loop gives row by row gets it inside of the loop, so that rows can still be added where they are made.
+/// Precondition: nothing reads the gradient yet.
+ValueId convertedWhereMade(Builder& builder, ValueId gradient, DType dtype);
 
 /// The options for the functions of one microbatch: its rows are the batch.
 TrainingOptions microbatchOptions(TrainingOptions options);

@@ -91,6 +91,22 @@ ValueId TransformerBlocks::dot(ValueId lhs, ValueId rhs, Dims lhsContracting, Di
             m_activation});
 }
 
+ValueId TransformerBlocks::projection(
+    ValueId x, ValueId weight, const Dims& contracting, const Dims& weightContracting, Dims batch, Dims weightBatch)
+{
+    const auto rounded = [&](ValueId value, const Dims& contracted, OperandOf operand) {
+        if (!m_options.eightBits)
+            return value;
+        ValueId& made = m_eightBits[{value, contracted}];
+        if (!made.valid())
+            made = roundedToEightBits(
+                m_builder, m_builder.convert(value, m_activation), contracted, *m_options.eightBits, operand);
+        return made;
+    };
+    return dot(rounded(x, contracting, OperandOf::Activation), rounded(weight, weightContracting, OperandOf::Weight), contracting,
+        weightContracting, std::move(batch), std::move(weightBatch));
+}
+
 ValueId TransformerBlocks::norm(ValueId value, NormKind kind, ValueId scale, ValueId bias)
 {
     ValueId x = m_builder.convert(value, m_wide);
@@ -204,7 +220,7 @@ ValueId TransformerBlocks::visible(ValueId window)
 TransformerBlocks::Heads TransformerBlocks::heads(ValueId x, const Parameters& p, const Shared& shared, const std::string& act)
 {
     const auto projected = [&](const std::string& name) {
-        return named(biased(dot(x, p.at(name + ".w"), {2}, {0}), p, name + ".b"), act + "." + name);
+        return named(biased(projection(x, p.at(name + ".w"), {2}, {0}), p, name + ".b"), act + "." + name);
     };
     ValueId q = projected("attention.q");
     ValueId k = projected("attention.k");
@@ -221,7 +237,7 @@ TransformerBlocks::Heads TransformerBlocks::latentHeads(
 {
     const std::int64_t dims = m_c.headDim;
     const std::int64_t turned = m_c.latentRotaryDim;
-    const auto product = [&](ValueId value, const char* name) { return dot(value, p.at(name), {2}, {0}); };
+    const auto product = [&](ValueId value, const char* name) { return projection(value, p.at(name), {2}, {0}); };
     const auto latent = [&](ValueId value, const char* scale) { return norm(value, NormKind::RmsNorm, p.at(scale), {}); };
     const auto behind = [&](ValueId first, ValueId second) {
         return m_builder.add(OpKind::Concatenate, {first, second}, ConcatenateAttributes{3});
@@ -256,7 +272,7 @@ ValueId TransformerBlocks::attention(ValueId x, const Parameters& p, const Share
                         : plainAttention(m_builder.reshape(scaled(made.queries, scale), grouped), made.keys, made.values, window),
             act + ".attention.mixed"); // [b, s, groups, shares, d]
     const ValueId out = m_builder.reshape(p.at("attention.o.w"), {groups, shares, shape(mixed)[4], m_c.hidden});
-    return biased(dot(mixed, out, {2, 3, 4}, {0, 1, 2}), p, "attention.o.b");
+    return biased(projection(mixed, out, {2, 3, 4}, {0, 1, 2}), p, "attention.o.b");
 }
 
 ValueId TransformerBlocks::fusedAttention(ValueId q, ValueId keys, ValueId values, ValueId window, double scale)
@@ -294,14 +310,14 @@ ValueId TransformerBlocks::plainAttention(ValueId q, ValueId keys, ValueId value
 
 ValueId TransformerBlocks::ffn(ValueId x, const Parameters& p, const std::string& block, const std::string& hiddenName)
 {
-    ValueId hidden = biased(dot(x, p.at(block + ".up.w"), {2}, {0}), p, block + ".up.b");
+    ValueId hidden = biased(projection(x, p.at(block + ".up.w"), {2}, {0}), p, block + ".up.b");
     if (m_c.gatedFfn)
-        hidden = times(activated(biased(dot(x, p.at(block + ".gate.w"), {2}, {0}), p, block + ".gate.b")), hidden);
+        hidden = times(activated(biased(projection(x, p.at(block + ".gate.w"), {2}, {0}), p, block + ".gate.b")), hidden);
     else
         hidden = activated(hidden);
     if (!hiddenName.empty())
         hidden = named(hidden, hiddenName);
-    return biased(dot(hidden, p.at(block + ".down.w"), {2}, {0}), p, block + ".down.b");
+    return biased(projection(hidden, p.at(block + ".down.w"), {2}, {0}), p, block + ".down.b");
 }
 
 ValueId TransformerBlocks::gates(ValueId x, const Parameters& p, ValueId& chosen)
@@ -334,13 +350,13 @@ ValueId TransformerBlocks::experts(ValueId x, const Parameters& p, const std::st
 ValueId TransformerBlocks::everyExpert(ValueId x, const Parameters& p, ValueId gate, const std::string& hiddenName)
 {
     const auto into = [&](const std::string& name) { // [b, s, experts, width]
-        return biased(dot(x, p.at(name + ".w"), {2}, {1}), p, name + ".b");
+        return biased(projection(x, p.at(name + ".w"), {2}, {1}), p, name + ".b");
     };
     ValueId hidden = into("experts.up");
     hidden = m_c.gatedFfn ? times(activated(into("experts.gate")), hidden) : activated(hidden);
     hidden = named(hidden, hiddenName);
     const ValueId weighted = times(hidden, along(m_builder.convert(gate, m_activation), hidden, {0, 1, 2}));
-    const ValueId result = dot(weighted, p.at("experts.down.w"), {2, 3}, {0, 1});
+    const ValueId result = projection(weighted, p.at("experts.down.w"), {2, 3}, {0, 1});
     if (!m_c.ffnBias)
         return result;
     return plus(result, dot(gate, p.at("experts.down.b"), {2}, {0}));
@@ -369,12 +385,12 @@ ValueId TransformerBlocks::dispatched(ValueId x, const Parameters& p, ValueId ga
     const ValueId send = m_builder.convert(taken, m_activation); // [b, experts, s, capacity]
     const ValueId received = dot(send, x, {2}, {1}, {0}, {0}); // [b, experts, capacity, hidden]
     const auto into = [&](const std::string& name) { // [experts, b, capacity, width]
-        return expertBiased(dot(received, p.at(name + ".w"), {3}, {1}, {1}, {0}), p, name + ".b");
+        return expertBiased(projection(received, p.at(name + ".w"), {3}, {1}, {1}, {0}), p, name + ".b");
     };
     ValueId hidden = into("experts.up");
     hidden = m_c.gatedFfn ? times(activated(into("experts.gate")), hidden) : activated(hidden);
     hidden = named(hidden, hiddenName);
-    const ValueId made = expertBiased(dot(hidden, p.at("experts.down.w"), {3}, {1}, {0}, {0}), p, "experts.down.b");
+    const ValueId made = expertBiased(projection(hidden, p.at("experts.down.w"), {3}, {1}, {0}, {0}), p, "experts.down.b");
     const ValueId back = times(m_builder.convert(taken, m_wide), m_builder.broadcast(gate, slots, {0, 2, 1}));
     return dot(back, made, {1, 3}, {0, 2}, {0}, {1});
 }

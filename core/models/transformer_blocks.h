@@ -6,6 +6,7 @@
 #include "core/program/builder.h"
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -49,6 +50,9 @@ public:
     ValueId wideDot(ValueId lhs, ValueId rhs, Dims lhsContracting, Dims rhsContracting, Dims lhsBatch = {}, Dims rhsBatch = {});
     /// The same in the type of activations, in which partial sums are added up over devices too, as frameworks do.
     ValueId dot(ValueId lhs, ValueId rhs, Dims lhsContracting, Dims rhsContracting, Dims lhsBatch = {}, Dims rhsBatch = {});
+    /// Such a product with a weight: in 8 bits where the options say so.
+    ValueId projection(ValueId x, ValueId weight, const Dims& contracting, const Dims& weightContracting, Dims batch = {},
+        Dims weightBatch = {});
     /// Over the last dimension, with a scale and perhaps a bias.
     ValueId norm(ValueId value, NormKind kind, ValueId scale, ValueId bias);
     ValueId softcapped(ValueId value, double cap);
@@ -112,6 +116,7 @@ private:
     DType m_wide; ///< of products, norms, softmax and loss
     std::vector<std::pair<std::size_t, Region>> m_regions; ///< the first op of each
     std::set<OpId> m_kept;
+    std::map<std::pair<ValueId, Dims>, ValueId> m_eightBits; ///< what was rounded, and along which dimensions its products sum
 };
 
 } // namespace meshwright

@@ -178,12 +178,18 @@ private:
         for (const Op& op : loss.ops) {
             for (const ValueId operand : op.operands)
                 uses.inMemory[operand.at()] = uses.inMemory[operand.at()] || isKernel(op.kind);
+            if (isEightBits(loss, op)) { // what is rounded is read for its scale, and then once more
+                ValueId rounded = loss[loss[op.operands.front()].producer].operands.front();
+                while (loss[rounded].producer.valid() && loss[loss[rounded].producer].kind == OpKind::Reshape)
+                    rounded = loss[loss[rounded].producer].operands.front();
+                uses.inMemory[rounded.at()] = uses.inMemory[op.results.front().at()] = true;
+            }
             const auto isOfParameters = [&](ValueId operand) { return bool(uses.ofParameters[operand.at()]); };
             if (op.kind == OpKind::Repeat) {
                 const std::vector<ValueId>& inside = loss[op.bodies.front()].arguments;
                 for (std::size_t i = op.as<RepeatAttributes>().carries; i < inside.size(); ++i)
                     uses.ofParameters[inside[i].at()] = isOfParameters(op.operands[i]);
-            } else if (isCheap(op.kind) && !op.operands.empty()) {
+            } else if (isCheap(op.kind) || op.kind == OpKind::Reduce || op.kind == OpKind::Constant) {
                 uses.ofParameters[op.results.front().at()] = std::all_of(op.operands.begin(), op.operands.end(), isOfParameters);
             }
         }
@@ -200,6 +206,15 @@ private:
         return again;
     }
 
+    /// A rounding to 8 bits.
+    static bool isEightBits(const Function& loss, const Op& op)
+    {
+        if (op.kind != OpKind::Convert || !loss[op.operands.front()].producer.valid())
+            return false;
+        const DType type = loss[op.results.front()].type.dtype;
+        return isFloating(type) && byteSize(type) == 1;
+    }
+
     static bool isCheap(OpKind kind)
     {
         const OpClass opClass = opInfo(kind).opClass;
@@ -212,8 +227,8 @@ private:
     {
         if (!isCheap(op.kind))
             return false;
-        const std::size_t result = op.results.front().at();
-        return uses.ofParameters[result] || (productOf(loss, op) == nullptr && !uses.inMemory[result]);
+        const ValueId result = op.results.front();
+        return uses.ofParameters[result.at()] || (productOf(loss, op) == nullptr && !uses.inMemory[result.at()]);
     }
 
     bool isAgain(const Function& loss, OpId id, const ValueUses& uses) const

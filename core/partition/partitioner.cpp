@@ -405,6 +405,8 @@ ValueId Partitioner::obtain(ValueId value, const TensorSharding& wanted, Phase p
                 "use one mesh for all values of a function"});
         return m_builder.splat(localType(value, wanted), 0.0); // of the right type, so that all problems are found
     }
+    if (bestRoute.communicates && wanted.unreduced.empty() && best->layout.unreduced.empty() && isWidened(value))
+        return widenAgain(value, wanted, phase, consumer, reason, mayMove);
     if (m_options.localOnly && !mayMove && bestRoute.communicates)
         m_problems.push_back({"MW1221",
             fmt::format("{} needs {} as {}, but it is sharded as {}", consumer, valueText(m_source, value),
@@ -492,6 +494,42 @@ ValueId Partitioner::remake(ValueId value, const TensorSharding& wanted, Phase p
     m_builder.setPhase(before);
     describe(local, wanted, globalShape(value));
     m_versions[value.at()].push_back({wanted, local, phase, true});
+    return local;
+}
+
+/// True for numbers of 8 bits that are cast and scaled by one number.
+bool Partitioner::isWidened(ValueId value) const
+{
+    while (byteSize(m_source[value].type.dtype) > 1) {
+        const OpId producer = m_source[value].producer;
+        if (!producer.valid())
+            return false;
+        const Op& op = m_source[producer];
+        if (op.kind != OpKind::Convert && (op.kind != OpKind::Scale || !isBroadcastScalar(op.operands[1])))
+            return false;
+        value = op.operands[0];
+    }
+    return isFloating(m_source[value].type.dtype);
+}
+
+/// Moves the 8-bit numbers, and widens them where they are needed.
+ValueId Partitioner::widenAgain(ValueId value, const TensorSharding& wanted, Phase phase, const std::string& consumer,
+    const std::string& reason, bool mayMove)
+{
+    const Op op = m_source[m_source[value].producer];
+    std::vector<ValueId> operands;
+    for (const ValueId operand : op.operands) {
+        const bool isWide = byteSize(m_source[operand].type.dtype) > 1 && isWidened(operand);
+        operands.push_back(isWide && find(operand, wanted, phase) == nullptr
+                ? widenAgain(operand, wanted, phase, consumer, reason, mayMove)
+                : obtain(operand, wanted, phase, consumer, reason, mayMove));
+    }
+    const Phase before = m_builder.phase();
+    m_builder.setPhase(phase);
+    const ValueId local = m_builder.add(op.kind, std::move(operands), op.attributes);
+    m_builder.setPhase(before);
+    describe(local, wanted, globalShape(value));
+    m_versions[value.at()].push_back({wanted, local, phase, false});
     return local;
 }
 

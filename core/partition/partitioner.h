@@ -114,6 +114,9 @@ private:
     ValueId madePartial(ValueId value, const TensorSharding& wanted, Phase phase, const std::string& consumer,
         const std::string& reason, bool mayMove);
     ValueId remake(ValueId value, const TensorSharding& wanted, Phase phase);
+    bool isWidened(ValueId value) const;
+    ValueId widenAgain(ValueId value, const TensorSharding& wanted, Phase phase, const std::string& consumer,
+        const std::string& reason, bool mayMove);
 
     /// A change of layout that may pad: parts, and the collectives of each.
     struct Route {

@@ -72,6 +72,7 @@ enum class OpKind : std::uint8_t {
     Add,
     Subtract,
     Multiply,
+    Scale, ///< a product with a power of two that is undone behind a rounding (eight_bits.h): cotangents pass through it as they are
     Divide,
     Remainder,
     Maximum,
@@ -591,6 +592,7 @@ inline constexpr std::array<OpInfo, kOpKindCount> kOpTable = {{
     opRow(OpKind::Add, "stablehlo.add", OpClass::Binary, kFloats | kIntegers | kComplexes),
     opRow(OpKind::Subtract, "stablehlo.subtract", OpClass::Binary, kFloats | kIntegers | kComplexes),
     opRow(OpKind::Multiply, "stablehlo.multiply", OpClass::Binary, kFloats | kIntegers | kComplexes),
+    opRow(OpKind::Scale, "mw.scale", OpClass::Binary, kFloats),
     opRow(OpKind::Divide, "stablehlo.divide", OpClass::Binary, kFloats | kIntegers | kComplexes, ElementResult::Same,
         ElementCost::Division),
     opRow(OpKind::Remainder, "stablehlo.remainder", OpClass::Binary, kFloats | kIntegers),

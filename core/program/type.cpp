@@ -90,7 +90,7 @@ bool isComplex(DType dtype)
 
 bool isComputable(DType dtype)
 {
-    return dtype <= DType::F64;
+    return dtype <= DType::F8E5M2;
 }
 
 DType realType(DType dtype)

@@ -10,7 +10,7 @@
 
 namespace meshwright {
 
-/// Element types, named as in StableHLO: i1, i32, ui32, bf16, f32 and so on. Those behind F64 are read, propagated and written, but
+/// Element types, named as in StableHLO: i1, i32, ui32, bf16, f32 and so on. Those behind F8E5M2 are read, propagated and written, but
 /// not computed with.
 enum class DType : std::uint8_t {
     Pred,

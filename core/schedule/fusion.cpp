@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/schedule/fusion.h"
 
+#include "core/program/eight_bits.h"
 #include "core/program/transform.h"
 
 #include <algorithm>
@@ -205,7 +206,8 @@ private:
 
     FusionNode nodeOf(std::set<std::size_t> positions, const std::vector<std::size_t>& members) const
     {
-        const bool takesCheap = isCheap(members.front()) || (m_fuse && isPass(members.front()));
+        const bool takesCheap
+            = isCheap(members.front()) || (m_fuse && isPass(members.front())) || positions.size() > members.size();
         if (takesCheap) {
             for (const std::size_t position : std::vector<std::size_t>(positions.begin(), positions.end()))
                 addCheap(position, positions);
@@ -250,6 +252,25 @@ private:
         }
     }
 
+    /// A product widens operands of 8 bits on their way in.
+    void widenAgain(std::size_t product, std::set<std::size_t>& positions) const
+    {
+        for (ValueId operand : opAt(product).operands) {
+            const ValueId source = eightBitSource(m_function, operand);
+            std::vector<std::size_t> way;
+            std::size_t producer = source.valid() ? producerOf(operand) : kNoPosition;
+            while (operand != source && producer != kNoPosition && (isFusable(producer) || isShaping(producer))) {
+                way.push_back(producer);
+                operand = opAt(producer).operands.front();
+                producer = producerOf(operand);
+            }
+            if (source.valid() && operand == source)
+                positions.insert(way.begin(), way.end());
+        }
+    }
+
+    bool isShaping(std::size_t position) const { return opInfo(opAt(position).kind).opClass == OpClass::Shaping; }
+
     /// Takes out passes that all readers make again.
     void dropUnread(std::vector<FusionNode>& nodes, std::vector<std::vector<std::size_t>>& own) const
     {
@@ -279,6 +300,8 @@ private:
             std::set<std::size_t> positions(members.begin(), members.end());
             if (m_joinsReductions && isPass(members.front()))
                 makeAgain(positions);
+            if (m_joinsReductions && opAt(i).kind == OpKind::DotGeneral)
+                widenAgain(i, positions);
             result.push_back(nodeOf(std::move(positions), members));
             own.push_back(members);
         }

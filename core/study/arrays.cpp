@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <unordered_map>
 
 namespace meshwright {
@@ -44,7 +43,7 @@ std::vector<StudyArray> parametersOf(const MlpModel& model)
 }
 
 void addRenamed(
-    std::vector<StudyArray>& arrays, const std::vector<StudyArray>& parameters, const char* prefix, StudyArray::Kind kind)
+    std::vector<StudyArray>& arrays, const std::vector<StudyArray>& parameters, const std::string& prefix, StudyArray::Kind kind)
 {
     for (const StudyArray& parameter : parameters)
         arrays.push_back({prefix + parameter.name, kind, parameter.shape, parameter.meaning});
@@ -78,9 +77,8 @@ std::optional<std::size_t> largestDivisible(const MatchRule& rule, const StudyAr
 std::vector<StudyArray> trainedArrays(const Study& study, const std::vector<StudyArray>& parameters)
 {
     std::vector<StudyArray> arrays = parameters;
-    constexpr std::array kPrefixes = {"opt.m.", "opt.v."};
-    for (std::size_t moment = 0; moment < momentsOf(study.optimizer); ++moment)
-        addRenamed(arrays, parameters, kPrefixes[moment], StudyArray::Kind::OptimizerState);
+    for (const std::string& prefix : statePrefixes(study.optimizer))
+        addRenamed(arrays, parameters, prefix, StudyArray::Kind::OptimizerState);
     for (std::string& name : scalarStates(study.optimizer))
         arrays.push_back(makeArray(std::move(name), StudyArray::Kind::OptimizerState, {}));
     addRenamed(arrays, parameters, "grad.", StudyArray::Kind::Gradient);

@@ -315,6 +315,11 @@ void Checker::checkOptimizer()
         checkRange(adam->beta2 >= 0 && adam->beta2 < 1, adam->beta2, "at least 0 and below 1", path + "beta2", standard.beta2);
         checkRange(adam->epsilon > 0, adam->epsilon, "above 0", path + "epsilon", standard.epsilon);
     }
+    if (update->masters && byteSize(m_study.parameterType) != 2)
+        report("MW1425", fmt::format("{}masters: parameters of {} need no wider copy", path, dtypeName(m_study.parameterType)),
+            "leave masters out, or write dtype: {parameters: bf16}", path + "masters")
+            .fixSettings
+            = {path + "masters="};
     checkRange(update->weightDecay >= 0, update->weightDecay, "at least 0", path + "weight_decay", 0.0);
     checkRange(update->clipNorm >= 0, update->clipNorm, "at least 0, where 0 is never to clip", path + "clip_norm", 0.0);
     const LossScale& loss = update->lossScale;

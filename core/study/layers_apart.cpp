@@ -13,7 +13,7 @@ namespace {
 /// Where the name of an array of a run of layers goes on behind "layers"; npos for other arrays.
 std::size_t behindLayers(const std::string& name, const LayerRun& run)
 {
-    for (const char* family : {"", "opt.m.", "opt.v.", "grad.", "act."}) {
+    for (const char* family : {"", "opt.m.", "opt.v.", "opt.master.", "grad.", "act."}) {
         const std::string begin = family + run.prefix;
         if (name == begin || name.starts_with(begin + "."))
             return begin.size();

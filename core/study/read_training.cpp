@@ -38,6 +38,8 @@ void StudyReader::readOptimizer(const DocNode& node)
         setNumber(fields.take("final_learning_rate"), path + ".final_learning_rate", schedule.finalRate);
         if (const DocNode* scale = fields.take("loss_scale"))
             readLossScale(*scale, path + ".loss_scale", update.lossScale);
+        if (const DocNode* masters = fields.take("masters"))
+            update.masters = truth(*masters, path + ".masters").value_or(false);
         fields.close();
     }
     if (isSgd)

@@ -207,6 +207,26 @@ private:
 
 } // namespace
 
+namespace {
+
+std::optional<SharedScale> sharedScaleOf(Fp8Recipe recipe)
+{
+    switch (recipe) {
+    case Fp8Recipe::None:
+        break;
+    case Fp8Recipe::Delayed: // with scales of this step's values
+    case Fp8Recipe::Current:
+        return SharedScale::Array;
+    case Fp8Recipe::Rowwise:
+        return SharedScale::Row;
+    case Fp8Recipe::Blockwise:
+        return SharedScale::Block;
+    }
+    return std::nullopt;
+}
+
+} // namespace
+
 Result<TrainingOptions> trainingOptions(const Study& study, const std::vector<AssignedSpec>& all)
 {
     const auto mesh = meshOf(study);
@@ -218,6 +238,7 @@ Result<TrainingOptions> trainingOptions(const Study& study, const std::vector<As
     options.gradientNorm = study.train.gradientNorm;
     options.parameterType = study.parameterType;
     options.matmulType = study.matmulType;
+    options.eightBits = sharedScaleOf(study.fp8);
     options.activationType = study.activationType.value_or(study.parameterType);
     options.weightInit = study.weightInit;
     options.biasInit = study.biasInit;

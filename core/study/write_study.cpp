@@ -180,6 +180,8 @@ std::string optimizerValue(const Optimizer& optimizer, bool withUsual)
     add("warmup_steps", schedule.warmupSteps, constant.warmupSteps, false);
     add("decay_steps", schedule.decaySteps, constant.decaySteps, false);
     add("final_learning_rate", schedule.finalRate, constant.finalRate, false);
+    if (update.masters)
+        parts.emplace_back("masters: true");
     if (update.lossScale.isDynamic())
         parts.push_back(
             fmt::format("loss_scale: {{first: {}, growth_steps: {}}}", update.lossScale.scale, update.lossScale.growthSteps));

@@ -326,6 +326,13 @@ private:
             isLast(piece) ? seedOfLoss(builder, seed) : builder.argument(seed, nameOf(Kind::OutputGradient), Role::Activation));
         std::vector<ValueId> results = inlineCall(builder, backward, operands);
         std::vector<std::string> resultNames = backward.resultNames;
+        for (std::size_t i = 0; i < results.size(); ++i) {
+            const StageArray array = stageArrayOf(resultNames[i]);
+            if (array.kind != Kind::Gradient || !m_gradients.contains(array.name))
+                continue;
+            results[i] = convertedWhereMade(builder, results[i], gradientType(array.name).dtype);
+            made.backward[results[i]].role = Role::Gradient;
+        }
         std::ranges::replace(resultNames, gradientOf(nameOf(Kind::Input)), nameOf(Kind::InputGradient));
         builder.setResults(std::move(results), std::move(resultNames));
     }

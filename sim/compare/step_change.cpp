@@ -401,6 +401,8 @@ std::string valueInWords(std::string_view name)
         return "the momentum of " + valueInWords(rest);
     if (takePrefix(rest, "opt.v."))
         return "the second moment of " + valueInWords(rest);
+    if (takePrefix(rest, "opt.master."))
+        return "the master copy of " + valueInWords(rest);
     if (takePrefix(rest, "act.")) {
         if (!takeSuffix(rest, ".product"))
             takeSuffix(rest, ".activated");

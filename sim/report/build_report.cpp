@@ -51,6 +51,8 @@ std::string optimizerText(const Optimizer& optimizer)
                                       : "SGD";
     if (update->weightDecay != 0.0)
         text += fmt::format(", weight decay {}", update->weightDecay);
+    if (update->masters)
+        text += ", masters in f32";
     if (update->clipNorm != 0.0)
         text += fmt::format(", gradients clipped to norm {}", update->clipNorm);
     if (!update->lossScale.isPlain())
@@ -71,8 +73,6 @@ std::vector<ReportInput> factsOf(const ReportInputs& inputs)
         const Mesh& mesh = inputs.partitioned->device.stages.front().mesh();
         facts.push_back({"Mesh", mesh.text()});
     }
-    if (isByFormulas(inputs))
-        facts.push_back({"Mesh", inputs.simulated->mesh.text()});
     if (inputs.study != nullptr) {
         if (std::string model = modelText(*inputs.study); !model.empty())
             facts.push_back({"Model", std::move(model)});
@@ -288,11 +288,6 @@ ReportPicture pictureOf(std::string id, std::string title, DisplayList list, std
     return {std::move(id), std::move(title), std::move(caption), std::move(list)};
 }
 
-bool isByFormulas(const ReportInputs& inputs)
-{
-    return inputs.simulated != nullptr && inputs.scheduled == nullptr;
-}
-
 std::int64_t usableBytes(const Simulation& simulation)
 {
     return simulation.capacityBytes - simulation.reserveBytes;
@@ -346,8 +341,7 @@ Report buildReport(const ReportInputs& given)
     report.sections.push_back(collectivesSection(inputs));
     if (inputs.simulated != nullptr) {
         report.sections.push_back(breakdownSection(inputs));
-        if (!isByFormulas(inputs))
-            report.sections.push_back(timelineSection(inputs));
+        report.sections.push_back(timelineSection(inputs));
         report.sections.push_back(memorySection(inputs));
     }
     report.sections.push_back(trainingSection(inputs));

@@ -61,7 +61,7 @@ struct ReportInputs {
     std::string mainFunction;
     const Proof* proof = nullptr; ///< of the device program, or of the pipeline that it is cut into
     const ScheduledFunction* scheduled = nullptr; ///< null exactly when `partitioned` is
-    const SimulatedStudy* simulated = nullptr; ///< only with `machine` and `placement`; without `scheduled` formulas predicted it
+    const SimulatedStudy* simulated = nullptr; ///< only with `machine` and `placement`
     std::vector<ReportedArray> arrays;
     std::vector<ReportTrial> trials;
     std::optional<MeasuredTraining> training;

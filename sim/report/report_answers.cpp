@@ -147,17 +147,13 @@ ReportAnswer fitsAnswer(const ReportInputs& inputs)
             formatBytes(usable - peak));
     else
         result.sentence = fmt::format("{} too much on each device.", formatBytes(peak - usable));
-    if (dominant.largest != nullptr && (!s.fits || tight) && isByFormulas(inputs))
-        result.sentence += fmt::format(
-            " {} of the peak is {}.", percentText(static_cast<double>(dominant.bytes) / peak), dominant.largest->name);
-    else if (dominant.largest != nullptr && (!s.fits || tight))
+    if (dominant.largest != nullptr && (!s.fits || tight))
         result.sentence += fmt::format(" {} of the peak is memory for {}, most of it {} with {}.",
             percentText(static_cast<double>(dominant.bytes) / peak), memoryKindName(dominant.kind), dominant.largest->name,
             formatBytes(static_cast<double>(dominant.largest->bytes)));
     result.opening.formula = "fits = peak ≤ capacity − reserve";
     result.opening.inputs = {
-        {"peak", formatWhole(s.peakBytes) + " B",
-            isByFormulas(inputs) ? "formulas for the fullest stage" : "buffer plan of the scheduled step"},
+        {"peak", formatWhole(s.peakBytes) + " B", "buffer plan of the scheduled step"},
         {"capacity", formatWhole(s.capacityBytes) + " B", sourceText(inputs.machine->chip.hbmBytes)},
         {"reserve", formatWhole(s.reserveBytes) + " B",
             "assumed: 4 % of the memory and 1 GiB for the runtime and fragmentation, at most a tenth"},
@@ -181,8 +177,7 @@ ReportAnswer speedAnswer(const ReportInputs& inputs)
     result.opening.formula = trains ? "samples/s = batch / step;  step = compute + exposed communication + bubble"
                                     : "steps/s = 1 / step;  step = compute + exposed communication + bubble";
     result.opening.inputs = {
-        {"compute", formatSeconds(s.computeSeconds),
-            isByFormulas(inputs) ? "formulas for each part of a layer" : "simulated: the roofline of each kernel, in order"},
+        {"compute", formatSeconds(s.computeSeconds), "simulated: the roofline of each kernel, in order"},
         {"exposed communication", formatSeconds(s.exposedSeconds), "simulated: computing waits for a collective"},
         {"bubble", formatSeconds(s.bubbleSeconds), "simulated: waiting for other pipeline stages"},
     };
@@ -207,10 +202,7 @@ ReportAnswer boundAnswer(const ReportInputs& inputs)
     result.value = shareValue(*result.share);
     result.value.text += waits ? " of the step waits" : " of the step computes";
     const SimulatedCollective* longest = mostWaitedFor(s);
-    if (isByFormulas(inputs))
-        result.sentence = fmt::format("{} computing, {} waiting for collectives, {} in the pipeline's bubble.",
-            formatSeconds(s.computeSeconds), formatSeconds(s.exposedSeconds), formatSeconds(s.bubbleSeconds));
-    else if (longest == nullptr)
+    if (longest == nullptr)
         result.sentence = s.collectives.empty() ? "No device waits for another: there are no collectives."
                                                 : "No collective is waited for: all are hidden behind computing.";
     else
@@ -329,13 +321,6 @@ void adviseTime(ReportAnswer& result, const ReportInputs& inputs)
 ReportAnswer nextAnswer(const ReportInputs& inputs)
 {
     ReportAnswer result = answer("next", "What to do next?", ReportTone::Neutral, {});
-    if (isByFormulas(inputs)) {
-        result.headline = "Search the layouts";
-        result.sentence = "Every mesh, pipeline, number of microbatches and recomputation of this model on this hardware, by the "
-                          "same formulas.";
-        result.command = commandText("search", inputs.studyFile, inputs.settings);
-        return result;
-    }
     if (inputs.simulated->simulation.fits)
         adviseTime(result, inputs);
     else

@@ -255,10 +255,6 @@ ReportSection layoutsSection(const ReportInputs& inputs)
             section.blocks.insert(section.blocks.begin(), proofParagraph(*inputs.proof));
         return section;
     }
-    if (isByFormulas(inputs))
-        return {"layouts", "Layouts",
-            {ReportParagraph{"The step of this study is predicted by formulas: its program is not built, and arrays have no "
-                             "layouts to draw."}}};
     return {"layouts", "Layouts",
         {ReportParagraph{"The problems of the study keep its program from being built.", ReportTone::Warning}}};
 }

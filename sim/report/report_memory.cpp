@@ -29,9 +29,6 @@ std::map<std::string, TensorType> piecesOf(const Function& function)
 ReportFigure plannedPeak(const ReportInputs& inputs)
 {
     const Simulation& s = inputs.simulated->simulation;
-    if (isByFormulas(inputs))
-        return {"Peak of a device", bytesValue(static_cast<double>(s.peakBytes)),
-            {"What formulas give for the fullest stage.", {}, {}}};
     const BufferPlan& plan = inputs.scheduled->buffers;
     return {"Peak of a device", bytesValue(static_cast<double>(s.peakBytes)),
         {"What the buffer plan needs: every buffer has a place in one arena, and places are used again.",
@@ -43,7 +40,7 @@ ReportFigure plannedPeak(const ReportInputs& inputs)
 ReportFigures figures(const ReportInputs& inputs)
 {
     const Simulation& s = inputs.simulated->simulation;
-    const std::int64_t live = isByFormulas(inputs) ? s.peakBytes : inputs.scheduled->buffers.peakLiveBytes;
+    const std::int64_t live = inputs.scheduled->buffers.peakLiveBytes;
     ReportFigures figures;
     figures.figures.push_back(plannedPeak(inputs));
     figures.figures.push_back({"Usable by programs", bytesValue(static_cast<double>(usableBytes(s))),
@@ -60,7 +57,7 @@ ReportFigures figures(const ReportInputs& inputs)
             {{}, fmt::format("sum over what is live for {}", memoryKindName(kind)),
                 {{"of all that is live",
                     percentText(static_cast<double>(bytes) / static_cast<double>(std::max<std::int64_t>(1, live))),
-                    isByFormulas(inputs) ? "formulas" : "buffer plan"}}}});
+                    "buffer plan"}}}});
     }
     return figures;
 }
@@ -68,8 +65,7 @@ ReportFigures figures(const ReportInputs& inputs)
 ReportTable liveTable(const ReportInputs& inputs)
 {
     const SimulatedStudy& study = *inputs.simulated;
-    const std::map<std::string, TensorType> pieces
-        = isByFormulas(inputs) ? std::map<std::string, TensorType>() : piecesOf(inputs.scheduled->device.function);
+    const std::map<std::string, TensorType> pieces = piecesOf(inputs.scheduled->device.function);
     ReportTable table;
     table.title = "Live at the peak";
     table.columns = {{"Value"}, {"For"}, {"On a device"}, {"Bytes", true}, {"Of the peak", true}};
@@ -92,9 +88,8 @@ ReportTable liveTable(const ReportInputs& inputs)
                 byteSize(piece->second.dtype), formatWhole(piece->second.bytes()));
         table.rows.push_back(std::move(row));
     }
-    if (!isByFormulas(inputs))
-        table.note = fmt::format(
-            "Buffers begin at multiples of {} B; values that follow each other in place share one.", kBufferAlignment);
+    table.note
+        = fmt::format("Buffers begin at multiples of {} B; values that follow each other in place share one.", kBufferAlignment);
     if (study.liveAtPeak.size() > kMostLive)
         table.note += fmt::format(
             " {} more have {} together.", study.liveAtPeak.size() - kMostLive, formatBytes(static_cast<double>(rest)));
@@ -111,9 +106,8 @@ ReportSection memorySection(const ReportInputs& inputs)
     drawing.title.clear();
     drawing.width = 860.0;
     drawing.height = 340.0;
-    section.blocks.push_back(ReportPictures{{pictureOf("memory", "Memory of a device over the step", drawMemory(drawing),
-        memorySentence(s)
-            + (isByFormulas(inputs) ? ". It is that of the fullest moment: formulas do not know its course." : "."))}});
+    section.blocks.push_back(
+        ReportPictures{{pictureOf("memory", "Memory of a device over the step", drawMemory(drawing), memorySentence(s) + ".")}});
     section.blocks.push_back(figures(inputs));
     section.blocks.push_back(liveTable(inputs));
     return section;

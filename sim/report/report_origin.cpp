@@ -120,7 +120,7 @@ void addPrediction(ReportSection& section, const ReportInputs& inputs)
     for (const std::string& assumption : assumptions)
         table.rows.push_back({{wordsValue(assumption), wordsValue(""), wordsValue("assumed"), wordsValue("")}, {}});
     section.blocks.push_back(std::move(table));
-    if (inputs.simulated != nullptr && !isByFormulas(inputs))
+    if (inputs.simulated != nullptr)
         section.blocks.push_back(ReportParagraph{fmt::format(
             "The order of a device is that of schedule policy \"{}\"; sequences of collectives were chosen by the cost \"{}\".",
             schedulePolicyName(SchedulePolicy::Overlapped), inputs.simulated->collectiveCost)});

@@ -38,9 +38,6 @@ ColourRole roleOf(OpKind kind);
 /// A picture for the report: coordinates rounded, never without a title.
 ReportPicture pictureOf(std::string id, std::string title, DisplayList list, std::string caption = {});
 
-/// True when formulas predicted the step: it has a time and memory, but no program, collectives or timeline.
-bool isByFormulas(const ReportInputs& inputs);
-
 /// What programs may use of a device's memory.
 std::int64_t usableBytes(const Simulation& simulation);
 

@@ -300,14 +300,10 @@ ReportFigures breakdownFigures(const ReportInputs& inputs, const KernelSums& sum
             {{"compute", formatSeconds(s.computeSeconds), "simulated"},
                 {"exposed communication", formatSeconds(s.exposedSeconds), "simulated"},
                 {"bubble", formatSeconds(s.bubbleSeconds), "simulated"}}}});
-    if (isByFormulas(inputs))
-        figures.figures.push_back({"Compute", secondsValue(s.computeSeconds),
-            {"Products, attention, element-wise work, launches and the optimizer.", {}, {}}});
-    else
-        figures.figures.push_back({"Compute", secondsValue(s.computeSeconds),
-            {"The kernels one after the other; element-wise ops are fused.",
-                "compute = Σ start + max(FLOP / rate, bytes / bandwidth)",
-                {{"kernels", formatWhole(sums.callsBoundBy[0] + sums.callsBoundBy[1] + sums.callsBoundBy[2]), "schedule"}}}});
+    figures.figures.push_back({"Compute", secondsValue(s.computeSeconds),
+        {"The kernels one after the other; element-wise ops are fused.",
+            "compute = Σ start + max(FLOP / rate, bytes / bandwidth)",
+            {{"kernels", formatWhole(sums.callsBoundBy[0] + sums.callsBoundBy[1] + sums.callsBoundBy[2]), "schedule"}}}});
     figures.figures.push_back({"Exposed communication", secondsValue(s.exposedSeconds),
         {"Computing waits until a collective is done.", "exposed = step − compute − bubble", {}}});
     figures.figures.push_back({"Hidden communication", secondsValue(std::max(0.0, s.collectiveSeconds - s.exposedSeconds)),
@@ -380,10 +376,6 @@ ReportSection collectivesSection(const ReportInputs& inputs)
 {
     if (inputs.scheduled != nullptr)
         return CollectiveReporter(inputs).section();
-    if (isByFormulas(inputs))
-        return {"collectives", "Collectives",
-            {ReportParagraph{
-                "The step of this study is predicted by formulas, which sum collectives up: there is no list of them."}}};
     return {"collectives", "Collectives",
         {ReportParagraph{"The problems of the study keep its program from being built.", ReportTone::Warning}}};
 }
@@ -392,13 +384,6 @@ ReportSection breakdownSection(const ReportInputs& inputs)
 {
     const Simulation& s = inputs.simulated->simulation;
     ReportSection section{"breakdown", "Step time", {}};
-    if (isByFormulas(inputs)) {
-        section.blocks.push_back(ReportPictures{{stepBar(s)}});
-        section.blocks.push_back(breakdownFigures(inputs, {}));
-        for (const std::string& assumption : s.assumptions)
-            section.blocks.push_back(ReportParagraph{assumption});
-        return section;
-    }
     const auto cost = DeviceCost::create(*inputs.machine, s.cost);
     if (!cost) // what was simulated has a cost
         return section;

@@ -236,13 +236,7 @@ std::string simulationText(const SimulatedStudy& study)
         text += fmt::format("  {}\n", proofText(*study.proof));
     if (!s.fits)
         text += "  `meshwright search` finds layouts that fit; `meshwright report` tries changes to this one\n";
-    if (s.collectives.empty()) {
-        text += s.collectiveSeconds > 0.0 ? fmt::format("  collectives by formulas: {} in all; pipeline bubble {}\n",
-                    formatSeconds(s.collectiveSeconds), formatSeconds(s.bubbleSeconds))
-                                          : "  no collectives\n";
-    } else {
-        text += "\n" + collectiveTable(s);
-    }
+    text += s.collectives.empty() ? "  no collectives\n" : "\n" + collectiveTable(s);
     text += "\n  live at the peak:";
     for (std::size_t i = 0; i < study.liveAtPeak.size() && i < 5; ++i)
         text += fmt::format(

@@ -24,7 +24,7 @@ struct SimulatedStudy {
     std::vector<LiveValue> liveAtPeak;
     std::vector<ComparedArray> arrays = {}; ///< as they lie on the mesh; empty where nobody asked for them
     double wallSeconds = 0.0; ///< that simulating took; measured
-    std::shared_ptr<const Proof> proof = {}; ///< of its device program; null: nobody asked, or formulas predicted the step
+    std::shared_ptr<const Proof> proof = {}; ///< of its device program; null: nobody asked
 };
 
 /// What results say of a proof: its headline with the time it took, and where there is none, what stands in the way.

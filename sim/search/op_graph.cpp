@@ -275,8 +275,9 @@ OpWork OpGraph::workOf(const Op& op, const Split& split) const
     const auto& attributes = op.as<DotAttributes>();
     work.matmul = productDims(attributes, localType(m_function[op.operands[0]].type, split.operands[0]),
         localType(m_function[op.operands[1]].type, split.operands[1]));
-    work.format = mathFormatOf(attributes.operandType).value_or(MathFormat::Fp32);
-    work.precision = precisionOf(op, attributes.operandType, m_unstated);
+    const DType type = productType(m_function, op);
+    work.format = mathFormatOf(type).value_or(MathFormat::Fp32);
+    work.precision = precisionOf(op, type, m_unstated);
     return work;
 }
 

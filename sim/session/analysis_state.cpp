@@ -5,18 +5,11 @@
 
 namespace meshwright::sim {
 
-bool isByFormulas(const Analysis& analysis)
-{
-    return analysis.simulated && !analysis.scheduled;
-}
-
 const Problem* whyNotBuilt(const Analysis& analysis)
 {
     const Problems& problems = analysis.problems;
-    auto why = std::find_if(
+    const auto why = std::find_if(
         problems.begin(), problems.end(), [](const Problem& problem) { return problem.severity == Severity::Error; });
-    if (why == problems.end() && !analysis.built)
-        why = std::find_if(problems.begin(), problems.end(), [](const Problem& problem) { return problem.id == "MW1465"; });
     return why == problems.end() ? nullptr : &*why;
 }
 

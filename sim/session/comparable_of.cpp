@@ -87,14 +87,6 @@ std::vector<ComparedArray> comparedArrays(const Function& function, const std::v
 
 Comparable comparableOf(const Analysis& analysis)
 {
-    if (!analysis.built) { // formulas predicted it: figures only
-        Comparable comparable;
-        comparable.kind = "study";
-        comparable.file = analysis.source.file;
-        comparable.mesh = analysis.simulated->mesh.axes();
-        addSimulation(comparable, analysis.simulated->simulation);
-        return comparable;
-    }
     const BuiltPhase& built = *analysis.built;
     const DeviceStage& stage = built.partitioned.device.stages.front();
     Comparable comparable;

@@ -14,10 +14,10 @@
 #include "core/text/program_text.h"
 #include "core/train/pipeline_program.h"
 #include "core/train/training_memory.h"
-#include "sim/session/closed_form.h"
 #include "sim/session/comparable_of.h"
 #include "sim/session/device_memory.h"
 #include "sim/session/same_input.h"
+#include "sim/transformer/plan.h"
 
 #include <fmt/format.h>
 
@@ -99,10 +99,17 @@ Result<std::string> mainFunctionOf(const Study& study, const Program& program)
         "name one as model.program.function: " + fmt::format("{}", fmt::join(names, ", ")), study.placeOf("model.program")};
 }
 
-Problem onlySimulated(const Study& study)
+/// What a study says of 8-bit products and a program does not do.
+Problems eightBitWarnings(const Study& study)
 {
-    return {"MW1465", fmt::format("a step with 8-bit products ({}) is simulated, not run", fp8RecipeName(study.fp8)),
-        "leave dtype.fp8 out to run it", study.placeOf("dtype.fp8")};
+    if (study.fp8 != Fp8Recipe::Delayed)
+        return {};
+    Problem kept{"MW1465",
+        "delayed scales are not kept from step to step: this step takes scales of its own values, as dtype.fp8: current",
+        "write dtype.fp8: current; looking for the largest values first costs one more pass over each array",
+        study.placeOf("dtype.fp8")};
+    kept.severity = Severity::Warning;
+    return {kept};
 }
 
 std::int64_t layerCount(const Study& study)
@@ -119,11 +126,6 @@ std::string cutBehind(const Study& study, std::int64_t layer)
 }
 
 } // namespace
-
-bool isOnlySimulated(const Study& study)
-{
-    return study.transformer() != nullptr && study.fp8 != Fp8Recipe::None;
-}
 
 namespace {
 
@@ -163,9 +165,8 @@ Result<Simulation> simulateProgram(
 
 Result<BuiltPhase> buildPhase(const Study& study, std::size_t phase)
 {
-    if (isOnlySimulated(study))
-        return onlySimulated(study);
     BuiltPhase built;
+    built.warnings = eightBitWarnings(study);
     built.study = phaseStudy(study, phase);
     built.arrays = arraysOf(built.study);
     auto program = annotatedProgram(built.study, built.arrays.assigned, built.warnings);
@@ -394,23 +395,23 @@ void findMachine(StepParts& parts, const Study& study, const Catalogue& catalogu
     Problems tooLarge = checkMeshFits(study, parts.machine->deviceCount());
     parts.machineIsLargeEnough = tooLarge.empty();
     append(parts.problems, std::move(tooLarge));
+    if (study.fp8 == Fp8Recipe::None)
+        return;
+    if (auto good = checkFormat(parts.machine->chip, MathFormat::Fp8); !good) {
+        for (Problem problem : good.error()) {
+            problem.place = study.placeOf("dtype.fp8");
+            parts.problems.push_back(std::move(problem));
+        }
+    }
 }
 
-std::optional<SimulatedStudy> predictStep(
-    StepParts& parts, const Study& study, const Catalogue& catalogue, StepGraph* graph, const std::stop_token& stop)
+std::optional<SimulatedStudy> predictStep(StepParts& parts, const Study& study, StepGraph* graph, const std::stop_token& stop)
 {
     const auto place = [&](const Mesh& mesh) {
         if (parts.machineIsLargeEnough)
             parts.placement = kept(placementOf(study, mesh, *parts.machine), parts.problems);
         return parts.placement != nullptr;
     };
-    if (isOnlySimulated(study)) {
-        if (place(valueOf(meshOf(study))))
-            return valueKept(closedFormStep(study, catalogue), parts.problems);
-        if (const auto plan = planOf(study); !plan) // the formulas must have a use for every axis
-            append(parts.problems, plan.error());
-        return std::nullopt;
-    }
     parts.built = kept(buildPhase(study), parts.problems);
     if (!parts.built || stop.stop_requested())
         return std::nullopt;
@@ -438,7 +439,7 @@ Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalo
     findMachine(parts, study, catalogue);
     if (!parts.problems.empty())
         return parts.problems;
-    auto simulated = predictStep(parts, study, catalogue, graph);
+    auto simulated = predictStep(parts, study, graph);
     if (!simulated) {
         std::erase_if(parts.problems, [](const Problem& problem) { return problem.severity != Severity::Error; });
         return parts.problems;
@@ -472,8 +473,6 @@ Result<std::vector<TrainingPhase>> trainingPhases(const Study& study)
     if (!study.trains())
         return Problem{"MW1733", "the study's model is a program file, which has no training", "use `meshwright run` for it",
             study.placeOf("model")};
-    if (study.fp8 != Fp8Recipe::None)
-        return onlySimulated(study);
     std::vector<TrainingPhase> phases;
     for (std::size_t i = 0; i < std::max<std::size_t>(1, study.phases.size()); ++i) {
         if (isPipelined(study.pipeline)) {
@@ -500,7 +499,7 @@ Result<std::vector<TrainingPhase>> trainingPhases(const Study& study)
 
 Problems untrainable(const Study& study, std::span<const std::shared_ptr<const BuiltPhase>> built)
 {
-    if (study.trains() && study.fp8 == Fp8Recipe::None && !isPipelined(study.pipeline)) {
+    if (study.trains() && !isPipelined(study.pipeline)) {
         for (const std::shared_ptr<const BuiltPhase>& phase : built) {
             for (const DeviceFunction& function : phase->partitioned.device.stages.front().functions) {
                 if (Problems problems = checkRunnable(function.function); !problems.empty())

@@ -27,11 +27,8 @@ struct BuiltPhase {
     Program program; ///< with the study's shardings only
     PartitionedProgram partitioned;
     std::string mainFunction; ///< what one step runs: "step", or the program file's function
-    Problems warnings; ///< about a program file
+    Problems warnings; ///< about a program file; MW1465 8-bit products are scaled in another way than the study says
 };
-
-/// True for transformers with products in 8 bits. Their step is estimated by a closed form (closed_form.h); nothing is laid out and nothing runs.
-bool isOnlySimulated(const Study& study);
 
 /// A study's program with none of the study's shardings: as it was written or built.
 struct PlainProgram {
@@ -50,7 +47,7 @@ Result<Simulation> simulateProgram(
 
 /// Builds, propagates and partitions one phase (0 for a study without phases).
 ///
-/// Problems: MW1465 isOnlySimulated; those of the study's parts, of `readProgram` for a program file (MW1732 when it has several functions and the study names none),
+/// Problems: those of the study's parts, of `readProgram` for a program file (MW1732 when it has several functions and the study names none),
 /// of `propagate` and `partition`; places are the study's.
 Result<BuiltPhase> buildPhase(const Study& study, std::size_t phase = 0);
 
@@ -90,23 +87,23 @@ struct StepParts {
     Problems problems; ///< warnings included
 };
 
-/// Finds the machine. Problems: those of `machineOf` and `checkMeshFits`.
+/// Finds the machine. Problems: those of `machineOf`, `checkMeshFits` and `checkFormat`.
 void findMachine(StepParts& parts, const Study& study, const Catalogue& catalogue);
 
 /// Builds, schedules, places and simulates one step of a study (of its first phase) as far as the study and the machine that was found for it
-/// allow; the step of a study that is only simulated is the closed form's. Nothing when problems prevent it, there is no machine for it, or
+/// allow. Nothing when problems prevent it, there is no machine for it, or
 /// `stop` was asked for.
-/// Problems: those of `buildPhase`, `placementOf`, `simulateStep` and `closedFormStep`; without a machine those of `planOf`.
-/// `graph`, if any, gets the step written out; it stays as it is where formulas predict the step.
-std::optional<SimulatedStudy> predictStep(StepParts& parts, const Study& study, const Catalogue& catalogue,
-    StepGraph* graph = nullptr, const std::stop_token& stop = {});
+/// Problems: those of `buildPhase`, `placementOf`, and `simulateStep`.
+/// `graph`, if any, gets the step written out.
+std::optional<SimulatedStudy> predictStep(
+    StepParts& parts, const Study& study, StepGraph* graph = nullptr, const std::stop_token& stop = {});
 
 /// Finds what `predictStep` built to compute its program, or not; nothing where nothing was built.
 void proveStep(StepParts& parts);
 
 /// Simulates one step of a study (of its first phase).
 /// Problems: those of `findMachine` and `predictStep`.
-/// `graph`, if any, gets the step written out; it stays as it is where formulas predict the step. `proves`: the result's proof.
+/// `graph`, if any, gets the step written out. `proves`: the result's proof.
 Result<SimulatedStudy> simulateStudy(
     const Study& study, const Catalogue& catalogue, StepGraph* graph = nullptr, bool proves = false);
 

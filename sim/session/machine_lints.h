@@ -8,7 +8,7 @@ namespace meshwright::sim {
 /// What a study's layout wastes of its machine, and is allowed: warnings with figures, placed in the study.
 ///
 /// Problems: MW1752 an axis that splits parameters and no batch (tensor parallelism) crosses hosts, and the step waits for it; MW1753 half the devices or
-/// more have nothing to do. Of a study that formulas predict, MW1753 alone. Preconditions: a machine and a simulated step.
+/// more have nothing to do. Preconditions: a machine and a simulated step.
 Problems lintsOnMachine(const Analysis& analysis);
 
 } // namespace meshwright::sim

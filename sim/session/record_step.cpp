@@ -69,8 +69,6 @@ StepSimulator stepSimulator(const Catalogue& catalogue, const Calibration& calib
             whyNot = std::move(why);
             return std::nullopt;
         };
-        if (bytesPerElement(plan.work.format) <= 1.0)
-            return refused("products of 8 bits are estimated, not simulated");
         if (plan.details.sharedFfn > 0 && plan.details.sharedFfn != plan.model.sharedExperts * plan.model.expertFfn)
             return refused("its shared experts have a width of their own");
         if (stepCase.cluster.stagesThroughHost)
@@ -88,6 +86,7 @@ StepSimulator stepSimulator(const Catalogue& catalogue, const Calibration& calib
         work.sequence = plan.work.sequence;
         work.globalBatch = plan.work.globalBatch;
         work.format = plan.work.format;
+        work.recipe = plan.work.recipe;
         SearchMachine machine;
         machine.chip = *stepCase.chip;
         machine.chips = stepCase.cluster.devices / std::max<std::int64_t>(1, stepCase.chip->devicesPerChip);

@@ -342,7 +342,7 @@ Result<SimulatedStudy> simulatedPlan(const FoundPlan& plan, const SearchWork& wo
     }
     std::optional<SimulatedStudy> simulated;
     if (!hasErrors(parts.problems))
-        simulated = predictStep(parts, *study, catalogue, nullptr, stop);
+        simulated = predictStep(parts, *study, nullptr, stop);
     if (simulated)
         return *std::move(simulated);
     std::erase_if(parts.problems, [](const Problem& problem) { return problem.severity != Severity::Error; });
@@ -402,7 +402,7 @@ Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, con
     study.matmulType = work.format == MathFormat::Fp32 ? DType::F32 : work.format == MathFormat::Fp16 ? DType::F16 : DType::BF16;
     if (study.matmulType != DType::F32)
         study.activationType = study.matmulType;
-    study.fp8 = work.recipe;
+    study.fp8 = work.format == MathFormat::Fp8 && work.recipe == Fp8Recipe::None ? Fp8Recipe::Current : work.recipe;
     study.optimizer = AdamOptimizer{};
     for (const auto& [array, text] : plan.specs) {
         auto spec = parseSpec(text);

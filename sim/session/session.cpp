@@ -105,7 +105,7 @@ std::shared_ptr<const Analysis> analysed(
         return nullptr;
     if (hasErrors(missing))
         return analysis;
-    if (auto simulated = predictStep(*analysis, study, catalogue, nullptr, stop))
+    if (auto simulated = predictStep(*analysis, study, nullptr, stop))
         analysis->simulated = std::make_shared<const SimulatedStudy>(*std::move(simulated));
     if (stop.stop_requested())
         return nullptr;
@@ -118,12 +118,6 @@ std::shared_ptr<const Analysis> analysed(
     }
     if (analysis->simulated)
         append(problems, lintsOnMachine(*analysis));
-    if (isOnlySimulated(study)) {
-        Problems only = buildPhase(study).error();
-        for (Problem& problem : only)
-            problem.severity = Severity::Warning;
-        append(problems, std::move(only));
-    }
     return stop.stop_requested() ? nullptr : analysis;
 }
 

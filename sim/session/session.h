@@ -37,8 +37,7 @@ struct ProgramArray {
 struct Analysis : StepParts {
     StudySource source;
     std::shared_ptr<const Study> study; ///< null: the text is not a study
-    std::shared_ptr<const SimulatedStudy>
-        simulated; ///< null without a placement; of a study that has a closed form it is there alone
+    std::shared_ptr<const SimulatedStudy> simulated; ///< null without a placement
     std::vector<ProgramArray> arrays; ///< parameters, states, gradients, inputs, activations: in that order, then the program's
 
     /// The array of this name; null when there is none.

@@ -35,7 +35,7 @@ Problems withSeverity(Problems problems, Severity severity)
     return problems;
 }
 
-/// The phases of a study that no formula tells, the first one known already. What is wrong with one is said, and the others are looked at.
+/// The phases of a study, the first one known already. What is wrong with one is said, and the others are looked at.
 std::vector<std::shared_ptr<const BuiltPhase>> phasesOf(const Analysis& analysis, Problems& problems)
 {
     std::vector<std::shared_ptr<const BuiltPhase>> phases = {analysis.built};
@@ -50,17 +50,6 @@ std::vector<std::shared_ptr<const BuiltPhase>> phasesOf(const Analysis& analysis
         addNew(problems, lintsOfPhase(*analysis.study, *phases.back()));
     }
     return phases;
-}
-
-/// What training refuses of a study that is trained.
-Problems trainingProblems(const Study& study, std::span<const std::shared_ptr<const BuiltPhase>> phases)
-{
-    Problems problems = untrainable(study, phases);
-    for (Problem& problem : problems) {
-        if (problem.id == "MW1465")
-            problem.severity = Severity::Warning;
-    }
-    return problems;
 }
 
 /// What only the search refuses.
@@ -88,8 +77,8 @@ Verdict verdictOf(const StudySource& source, const Catalogue& catalogue, bool pr
         add(*verdict.proof, proofOf(*phases[i]));
     if (!study.trains())
         addNew(verdict.notFor, withSeverity(untrainable(study, phases), Severity::Note));
-    else if (analysis->built || isOnlySimulated(study))
-        addNew(verdict.problems, trainingProblems(study, phases));
+    else if (analysis->built)
+        addNew(verdict.problems, untrainable(study, phases));
     if (!study.hardware)
         addNew(verdict.notFor, withSeverity(machineOf(study, catalogue).error(), Severity::Note));
     else if (analysis->machine)

@@ -17,7 +17,7 @@ namespace meshwright::sim {
 /// diff), so that a verb refuses nothing that is not here, with the same id and place. What this computer cannot do at the moment (memory, threads, a
 /// full disk) is nobody's verdict on a document.
 struct Verdict {
-    Problems problems; ///< errors: it is wrong; warnings: it costs more than it should, or (MW1465) only a formula predicts it
+    Problems problems; ///< errors: it is wrong; warnings: it costs more than it should
     /// Nothing is wrong, and a verb is for other documents: MW1731 nothing is simulated without hardware, MW1733 a program file is not trained, MW1782
     /// a program for one mesh is not searched, MW1222 a program without a mesh is not partitioned. All are notes.
     Problems notFor;

@@ -2,6 +2,7 @@
 #include "sim/simulate/instruction_work.h"
 
 #include "core/program/attention.h"
+#include "core/program/eight_bits.h"
 #include "core/program/transform.h"
 #include "core/support/text.h"
 
@@ -115,12 +116,20 @@ std::optional<MathFormat> mathFormatOf(DType dtype)
         return MathFormat::Bf16;
     case DType::F16:
         return MathFormat::Fp16;
+    case DType::F8E4M3FN:
+    case DType::F8E5M2:
+        return MathFormat::Fp8;
     case DType::S8:
     case DType::U8:
         return MathFormat::Int8;
     default:
         return std::nullopt;
     }
+}
+
+DType productType(const Function& function, const Op& dot)
+{
+    return isEightBitProduct(function, dot) ? DType::F8E4M3FN : dot.as<DotAttributes>().operandType;
 }
 
 MatmulPrecision precisionOf(const Op& op, DType operandType, MatmulPrecision unstated)
@@ -157,8 +166,9 @@ OpWork workOf(const Function& function, const Instruction& instruction, MatmulPr
             continue;
         const auto& attributes = op.as<DotAttributes>();
         work.matmul = productDims(attributes, function[op.operands[0]].type, function[op.operands[1]].type);
-        work.format = mathFormatOf(attributes.operandType).value_or(MathFormat::Fp32);
-        work.precision = precisionOf(op, attributes.operandType, unstated);
+        const DType type = productType(function, op);
+        work.format = mathFormatOf(type).value_or(MathFormat::Fp32);
+        work.precision = precisionOf(op, type, unstated);
     }
     return work;
 }

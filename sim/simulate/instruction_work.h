@@ -17,6 +17,9 @@ namespace meshwright::sim {
 /// DotAttributes::operandType.
 OpWork workOf(const Function& function, const Instruction& instruction, MatmulPrecision unstated = MatmulPrecision::Highest);
 
+/// The type whose products a product takes: that of its operands, or of 8 bits where they are numbers rounded to these.
+DType productType(const Function& function, const Op& dot);
+
 /// How precisely a product multiplies operands of a type: as its text says, `unstated` for f32 where it says nothing or DEFAULT.
 MatmulPrecision precisionOf(const Op& op, DType operandType, MatmulPrecision unstated);
 

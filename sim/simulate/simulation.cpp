@@ -76,9 +76,8 @@ DType mainProductType(const Function& function)
         if (op.kind == OpKind::Attention) {
             flops[attentionForm(op.as<OtherAttributes>())->operandType] += attentionFlops(function, op);
         } else if (op.kind == OpKind::DotGeneral) {
-            const auto& attributes = op.as<DotAttributes>();
-            flops[attributes.operandType]
-                += productDims(attributes, function[op.operands[0]].type, function[op.operands[1]].type).flops();
+            flops[productType(function, op)]
+                += productDims(op.as<DotAttributes>(), function[op.operands[0]].type, function[op.operands[1]].type).flops();
         }
     });
     if (flops.empty())

@@ -81,8 +81,9 @@ Result<Done> TraceBuilder::run()
     for (std::size_t i = 0; i < order.size(); ++i)
         order[i] = i;
     std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(work.kindOf[devices[i]], devices[i]); });
+    std::vector<std::vector<OwnSpan>> spans = spansByDevice();
     for (const std::size_t i : order)
-        addDevice(work, devices[i], i, i == 0);
+        addDevice(work, devices[i], i, std::move(spans[i]), i == 0);
     if (m_rolls)
         finishRolling();
     finishCollectives();
@@ -152,38 +153,60 @@ std::uint32_t TraceBuilder::waitingText(std::uint32_t use)
     return use == kNothing ? m_result.timeline.intern("wait for the host") : shown(use).waiting;
 }
 
-/// Takes a device at hand: which of the run's nodes are its ops.
-void TraceBuilder::beginDevice(const StepWork& work, std::uint32_t device, std::size_t place)
+/// The spans of each recorded device, in the run's order. A collective is a span of all that take part in it.
+std::vector<std::vector<TraceBuilder::OwnSpan>> TraceBuilder::spansByDevice() const
+{
+    struct Owner {
+        std::uint32_t place = 0;
+        std::uint32_t loop = 0;
+        std::uint32_t op = 0;
+    };
+    const auto forEachNode = [&](auto visit) {
+        for (std::uint32_t place = 0; place < m_run.nodeOf.size(); ++place) {
+            for (std::uint32_t loop = 0; loop < m_run.nodeOf[place].size(); ++loop) {
+                for (std::uint32_t op = 0; op < m_run.nodeOf[place][loop].size(); ++op)
+                    visit(m_run.nodeOf[place][loop][op], Owner{place, loop, op});
+            }
+        }
+    };
+    std::vector<std::uint32_t> first; // of a node's owners; of node n the last is before first[n + 1]
+    forEachNode([&](std::uint32_t node, Owner) {
+        if (first.size() < std::size_t{node} + 2)
+            first.resize(std::size_t{node} + 2, 0);
+        ++first[node + 1];
+    });
+    for (std::size_t node = 1; node < first.size(); ++node)
+        first[node] += first[node - 1];
+    std::vector<Owner> owners(first.empty() ? 0 : first.back());
+    std::vector<std::uint32_t> next = first;
+    forEachNode([&](std::uint32_t node, Owner owner) { owners[next[node]++] = owner; });
+    std::vector<std::vector<OwnSpan>> spans(m_run.nodeOf.size());
+    for (std::uint32_t i = 0; i < m_run.spans.size(); ++i) {
+        const std::size_t node = m_run.spans[i].node;
+        for (std::uint32_t at = node + 1 < first.size() ? first[node] : 0; node + 1 < first.size() && at < first[node + 1]; ++at)
+            spans[owners[at].place].push_back({i, owners[at].loop, owners[at].op});
+    }
+    return spans;
+}
+
+/// Takes a device at hand.
+void TraceBuilder::beginDevice(const StepWork& work, std::uint32_t device, std::size_t place, std::vector<OwnSpan> spans)
 {
     m_device = {};
     m_device.stage = work.kindOf[device];
     m_device.machineDevice = m_sites.machineDevice(device);
-    for (std::uint32_t loop = 0; loop < m_run.nodeOf[place].size(); ++loop) {
-        const auto& nodes = m_run.nodeOf[place][loop];
+    m_device.spans = std::move(spans);
+    for (const auto& nodes : m_run.nodeOf[place])
         m_device.lastEnd.emplace_back(nodes.size(), 0);
-        for (std::uint32_t op = 0; op < nodes.size(); ++op) {
-            if (m_device.opOf.size() <= nodes[op])
-                m_device.opOf.resize(nodes[op] + 1, {kNothing, kNothing});
-            m_device.opOf[nodes[op]] = {loop, op};
-        }
-    }
     m_intervals.clear();
     m_nextInterval = 0;
     m_underWay.clear();
 }
 
-/// What a span of the device at hand is; null when it is none of its.
-const StepOpNote* TraceBuilder::noteOf(const StepSpan& span) const
+void TraceBuilder::addDevice(
+    const StepWork& work, std::uint32_t device, std::size_t place, std::vector<OwnSpan> spans, bool isChosen)
 {
-    if (span.node >= m_device.opOf.size() || m_device.opOf[span.node].first == kNothing)
-        return nullptr;
-    const auto [loop, op] = m_device.opOf[span.node];
-    return &m_stages[m_device.stage].loops[loop].notes[op];
-}
-
-void TraceBuilder::addDevice(const StepWork& work, std::uint32_t device, std::size_t place, bool isChosen)
-{
-    beginDevice(work, device, place);
+    beginDevice(work, device, place, std::move(spans));
     const std::uint32_t computeRow = rowOf("compute");
     if (!m_isPipeline && m_sites.collectiveStreams() <= 1)
         rowOf("collectives"); // though it may stay empty
@@ -205,14 +228,15 @@ void TraceBuilder::addDevice(const StepWork& work, std::uint32_t device, std::si
 
 void TraceBuilder::addCollectives()
 {
-    for (const StepSpan& span : m_run.spans) {
-        const StepOpNote* note = noteOf(span);
-        if (note == nullptr || note->kind != StepOpNote::Kind::Collective)
+    for (const OwnSpan& own : m_device.spans) {
+        const StepOpNote& note = noteOf(own);
+        if (note.kind != StepOpNote::Kind::Collective)
             continue;
-        m_intervals.push_back({span.begin, span.end, note->index});
-        const Shown& as = shown(note->index);
+        const StepSpan& span = m_run.spans[own.span];
+        m_intervals.push_back({span.begin, span.end, note.index});
+        const Shown& as = shown(note.index);
         addSlice(
-            as.row, span.begin, span.end, as.name, as.detail, as.category, m_result.collectives[note->index].use.payloadBytes);
+            as.row, span.begin, span.end, as.name, as.detail, as.category, m_result.collectives[note.index].use.payloadBytes);
     }
     std::ranges::stable_sort(m_intervals, {}, &Interval::begin);
 }
@@ -225,12 +249,10 @@ Ticks TraceBuilder::addComputing(std::uint32_t row, bool isChosen)
         texts; // of works in tasks: label and detail
     const std::vector<std::string>& tasks = m_stages[m_device.stage].tasks;
     Ticks free = 0;
-    for (const StepSpan& span : m_run.spans) {
-        const StepOpNote* note = noteOf(span);
-        if (note == nullptr)
-            continue;
-        const auto [loop, op] = m_device.opOf[span.node];
-        m_device.lastEnd[loop][op] = span.end;
+    for (const OwnSpan& own : m_device.spans) {
+        const StepOpNote* note = &noteOf(own);
+        const StepSpan& span = m_run.spans[own.span];
+        m_device.lastEnd[own.loop][own.op] = span.end;
         if (note->kind != StepOpNote::Kind::Compute && note->kind != StepOpNote::Kind::Wait)
             continue;
         if (span.begin > free) {

@@ -70,28 +70,36 @@ private:
         SliceCategory category = SliceCategory::Compute;
     };
 
+    /// A span of a device, and which of its ops it is.
+    struct OwnSpan {
+        std::uint32_t span = 0; ///< of the run's
+        std::uint32_t loop = 0;
+        std::uint32_t op = 0;
+    };
+
     /// The device at hand.
     struct Device {
         std::size_t stage = 0;
         std::int64_t machineDevice = 0;
-        std::vector<std::pair<std::uint32_t, std::uint32_t>> opOf; ///< of nodes: loop and op
+        std::vector<OwnSpan> spans; ///< in the run's order
         std::vector<std::vector<Ticks>> lastEnd; ///< of loops and ops
         std::map<std::uint32_t, Shown> shown; ///< by use
         Ticks begin = -1; ///< of its first computing; none yet: below 0
     };
 
+    std::vector<std::vector<OwnSpan>> spansByDevice() const;
     std::vector<std::uint32_t> devicesToShow(const StepWork& work, const FoldedStep& folded);
-    void addDevice(const StepWork& work, std::uint32_t device, std::size_t place, bool isChosen);
+    void addDevice(const StepWork& work, std::uint32_t device, std::size_t place, std::vector<OwnSpan> spans, bool isChosen);
     void addSlice(std::uint32_t row, Ticks begin, Ticks end, std::uint32_t name, std::uint32_t detail, SliceCategory category,
         std::int64_t bytes);
-    void beginDevice(const StepWork& work, std::uint32_t device, std::size_t place);
+    void beginDevice(const StepWork& work, std::uint32_t device, std::size_t place, std::vector<OwnSpan> spans);
     void addCollectives();
     Ticks addComputing(std::uint32_t row, bool isChosen);
     void finishRolling();
     std::uint32_t rowOf(const std::string& name);
     const Shown& shown(std::uint32_t use);
     std::uint32_t waitingText(std::uint32_t use);
-    const StepOpNote* noteOf(const StepSpan& span) const;
+    const StepOpNote& noteOf(const OwnSpan& own) const { return m_stages[m_device.stage].loops[own.loop].notes[own.op]; }
     void addCompute(const KernelWork& work, const StepSpan& span);
     void expose(Ticks from, Ticks to);
     void finishCollectives();

@@ -137,9 +137,7 @@ void CollectivesView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
 {
     m_analysis = std::move(analysis);
     if (!m_analysis->scheduled) {
-        m_summary->setText(sim::isByFormulas(*m_analysis)
-                ? tr("Formulas predict this step: there is no list of its collectives.")
-                : tr("The study has problems; these are the collectives of its last good state."));
+        m_summary->setText(tr("The study has problems; these are the collectives of its last good state."));
         m_table->setEnabled(false);
         return;
     }

@@ -260,13 +260,8 @@ void LayoutView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
     if (!isGood) {
         const Problem* problem = sim::whyNotBuilt(*analysis);
         const QString why = problem == nullptr ? tr("it has no arrays") : fromText(problem->message);
-        if (sim::isByFormulas(*analysis))
-            m_stale->setText(m_analysis
-                    ? tr("This is the last layout: formulas predict the step now, and no arrays are laid out.")
-                    : tr("Formulas predict this step: no arrays are laid out."));
-        else
-            m_stale->setText(m_analysis ? tr("The study has problems; this is the layout of its last good state. %1").arg(why)
-                                        : tr("The study has problems: %1").arg(why));
+        m_stale->setText(m_analysis ? tr("The study has problems; this is the layout of its last good state. %1").arg(why)
+                                    : tr("The study has problems: %1").arg(why));
         return;
     }
     m_analysis = std::move(analysis);

@@ -217,11 +217,8 @@ void MemoryView::showSimulation()
         m_table->setColumnWidth(
             column, std::max(m_table->columnWidth(column) + room, column == LiveModel::Share ? kShareWidth : 0));
     }
-    if (!m_analysis->built)
-        m_tableTitle->setText(tr("At the peak, as formulas give it"));
-    else
-        m_tableTitle->setText(m_live->rowCount() == 1 ? tr("At the peak 1 array is in memory")
-                                                      : tr("At the peak %1 arrays are in memory").arg(m_live->rowCount()));
+    m_tableTitle->setText(m_live->rowCount() == 1 ? tr("At the peak 1 array is in memory")
+                                                  : tr("At the peak %1 arrays are in memory").arg(m_live->rowCount()));
     selectRowOf(m_selection.array());
     m_pages->setCurrentIndex(1);
     showMoment();

@@ -43,7 +43,6 @@ void setColour(QLabel& label, QColor colour)
     label.setPalette(palette);
 }
 
-/// False also for a step that formulas predict.
 bool hasTimeline(const sim::Analysis& analysis)
 {
     return analysis.simulated && !analysis.simulated->simulation.timeline.slices().empty();
@@ -355,9 +354,9 @@ void TimelineView::showState()
 void TimelineView::showProblem(const sim::Analysis& analysis)
 {
     const Problem* problem = sim::whyNotBuilt(analysis);
-    const QString why = sim::isByFormulas(analysis) ? tr("Formulas predict this step: there is no timeline.")
-        : problem == nullptr                        ? tr("The study names no hardware, so no step is simulated.")
-                             : tr("The study cannot be simulated: %1").arg(QString::fromStdString(problem->message));
+    const QString why = problem == nullptr
+        ? tr("The study names no hardware, so no step is simulated.")
+        : tr("The study cannot be simulated: %1").arg(QString::fromStdString(problem->message));
     if (m_simulatedPart)
         m_notice->setText(tr("%1 The last step that was simulated is shown.")
                               .arg(why.endsWith(QLatin1Char('.')) ? why : why + QLatin1Char('.')));

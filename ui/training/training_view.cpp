@@ -396,13 +396,10 @@ void TrainingView::showMessages()
             colour(ColourRole::Warning));
     } else if (m_analysis != nullptr && !isTrainable()) {
         const Problem* why = sim::whyNotBuilt(*m_analysis);
-        const ColourRole role = sim::isByFormulas(*m_analysis) ? ColourRole::Warning : ColourRole::Error;
         lines << QStringLiteral("<span style=\"color:%1\">%2</span>")
-                     .arg(colour(role).name(),
-                         role == ColourRole::Warning ? tr("The study cannot be trained as it is.")
-                                                     : tr("The study has problems and cannot be trained as it is."));
+                     .arg(colour(ColourRole::Error).name(), tr("The study has problems and cannot be trained as it is."));
         if (why != nullptr)
-            lines << problemHtml(*why, colour(role));
+            lines << problemHtml(*why, colour(ColourRole::Error));
     }
     m_messages->setText(lines.join(QStringLiteral("<br>")));
     m_messages->setVisible(!lines.isEmpty());

@@ -79,7 +79,6 @@ void TestChakraVerb::exitCodes_data()
     row("no chip", {"--chakra-in", "x", "--hw", "h1000x8"}, 3, "MW1701");
     row("no size of a slice", {"--chakra-in", "x", "--hw", "v5e"}, 3, "MW1703");
     row("two studies", {example("fsdp"), example("zero1"), "--chakra", "x"}, 2, "MW1903: --chakra writes the traces of one step");
-    row("by formulas", {example("llama3_405b_h100"), "--set", "dtype.fp8=blockwise", "--chakra", "x"}, 3, "MW1764");
     row("a folder that cannot be", {example("fsdp"), "--chakra", "/proc/x"}, 3, "MW1005");
 }
 

@@ -69,14 +69,9 @@ void TestEngineVerbs::exitCodes_data()
     QTest::newRow("no rules") << QStringList{"convert", "--logical", "a", "--rules", "maxtxt"} << 3 << "MW1185";
     QTest::newRow("no list of rules") << QStringList{"convert", "--logical", "a", "--rules", "[['a']]"} << 3 << "MW1180";
     QTest::newRow("no names") << QStringList{"convert", "--logical", "a b", "--rules", "maxtext"} << 3 << "MW1180";
-    QTest::newRow("a trace of formulas") << QStringList{"simulate", example("llama3_405b_h100.yaml"), "--set",
-        "dtype.fp8=blockwise", "--trace", "/dev/null"}
-                                         << 2 << "MW1913";
     QTest::newRow("hardware by its name") << QStringList{"simulate", example("digits.yaml"), "--set", "hardware=v5e-8"} << 0
                                           << "";
     QTest::newRow("batch with a unit") << QStringList{"simulate", example("notebook_mlp.yaml"), "--set", "batch=4k"} << 0 << "";
-    QTest::newRow("formulas compared") << QStringList{"diff", example("llama3_405b_h100.yaml"), "--set", "dtype.fp8=blockwise",
-        "--set-b", "batch=4096"} << 0 << "";
     QTest::newRow("no semantics") << QStringList{"convert", "--logical", "a", "--rules", "maxtext", "--semantics", "haiku"} << 2
                                   << "MW1903";
     QTest::newRow("no place") << QStringList{"convert", "--logical", "a", "--rules", "maxtext", "--stacked", "layers@3"} << 3

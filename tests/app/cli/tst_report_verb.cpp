@@ -64,8 +64,6 @@ void TestReportVerb::exitCodes_data()
                                << 0 << "MW1431" << true;
     QTest::newRow("missing file") << QStringList{"nowhere.yaml"} << 3 << "MW1001" << false;
     QTest::newRow("wrong study") << QStringList{example("digits.yaml"), "--set", "sharding.x=P('dat')"} << 3 << "MW1102" << false;
-    QTest::newRow("a step by formulas") << QStringList{example("llama3_405b_h100.yaml"), "--set", "dtype.fp8=blockwise"} << 0
-                                        << "step 6." << true;
     QTest::newRow("no such chip") << QStringList{example("digits.yaml"), "--set", "hardware={chip: v5x}"} << 3 << "MW1701"
                                   << false;
     QTest::newRow("no study") << QStringList{} << 2 << "MW1904" << false;

@@ -298,10 +298,6 @@ void TestSearchVerb::studyFaults_data()
     QTest::newRow("a program for one mesh") << "search"
                                             << head + "mesh: {data: 4}\nmodel: {program: " + example("pmap_step.mlir").toUtf8()
             + "}\n" << QByteArray("MW1782");
-    QTest::newRow("an axis without a use, by formulas") << "check"
-                                                        << head + "mesh: {pipe: 2, other: 2}\n" + model
-            + "dtype: {matmul: bf16, activations: bf16, fp8: delayed}\nbatch: 8\npipeline: {axis: pipe, stages: 2, microbatches: "
-              "2}\n" << QByteArray("MW1755");
     QTest::newRow("stages that are not the axis")
         << "simulate" << head + "mesh: {pipe: 4}\n" + model + "batch: 8\npipeline: {axis: pipe, stages: 2, microbatches: 2}\n"
         << QByteArray("MW1460");

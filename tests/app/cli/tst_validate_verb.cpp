@@ -76,9 +76,6 @@ void TestValidateVerb::programs_data()
     QTest::newRow("tensor and pipeline") << R"("fsdp_shard_degree": 8)"
                                          << R"("tp": 2, "pp": 2, "zero_stage": 1)"
                                          << "";
-    QTest::newRow("8 bits") << R"("bf16")"
-                            << R"("fp8")"
-                            << "8 bits";
     QTest::newRow("no whole sequence") << R"("microbatch_sequences": 2)"
                                        << R"("microbatch_sequences": 3)"
                                        << "not whole sequences";

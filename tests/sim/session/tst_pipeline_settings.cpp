@@ -325,8 +325,6 @@ void TestPipelineSettings::refused()
     QCOMPARE(
         firstId(transformerOf({"model.transformer.unroll=false", "sharding={layers.ffn: {up.w: [model], down.w: [model]}}"})),
         std::string("MW1546"));
-    QCOMPARE(
-        firstId(transformerOf({"model.transformer.unroll=false", "sharding={}", "dtype.fp8=blockwise"})), std::string("MW1465"));
 }
 
 MESHWRIGHT_TEST(TestPipelineSettings)

@@ -20,7 +20,6 @@ private Q_SLOTS:
     void initTestCase();
     void emptyAtFirst();
     void headlineSaysWhetherItFits();
-    void formulasGiveThePeak();
     void pointingReadsAMoment();
     void theKeyboardReadsMomentsToo();
     void tableOfThePeak();
@@ -116,21 +115,6 @@ void TestMemoryView::headlineSaysWhetherItFits()
     const auto headline
         = std::find_if(notices.begin(), notices.end(), [](const Notice* notice) { return notice->text().startsWith("Peak"); });
     QCOMPARE((*headline)->palette().color(QPalette::WindowText).rgb(), qtColour(ColourRole::Error, Theme::Light).rgb());
-}
-
-/// Of a step with 8-bit products: the peak by what it is for, and no rows that name arrays.
-void TestMemoryView::formulasGiveThePeak()
-{
-    QFile file(MESHWRIGHT_SOURCE_DIR "/resources/examples/llama3_405b_h100.yaml");
-    QVERIFY(file.open(QIODevice::ReadOnly));
-    const Shown shown(m_session->analyse({file.readAll().toStdString(), "llama3_405b_h100.yaml", {"dtype.fp8=blockwise"}}));
-    QVERIFY(shown.says("fits"));
-    QVERIFY(shown.says("At the peak, as formulas give it"));
-    QVERIFY(!shown.chart->memory().kinds.empty());
-    QCOMPARE(shown.cell(0, LiveModel::Name), QString("activations"));
-    shown.table->selectRow(0); // selects no array
-    QCOMPARE(shown.selection.array(), QString());
-    QVERIFY(!shown.view.picture().items.empty());
 }
 
 void TestMemoryView::pointingReadsAMoment()

@@ -57,7 +57,6 @@ private Q_SLOTS:
     void recoveredEditsStayUntilAnswered();
     void opensWhatIsDropped();
     void problemsKeepTheLastState();
-    void formulasFillTheHeadline();
     void everyViewHasACommandAndAPicture();
     void everyViewHasANameAndCanBeReached();
     void themesSwitchAtRunTime();
@@ -392,35 +391,6 @@ void TestMainWindow::problemsKeepTheLastState()
         QTRY_VERIFY2(fixture.isShown(), bad);
         QVERIFY2(fixture.analysis()->simulated != nullptr, bad);
     }
-}
-
-/// A step with 8-bit products: its prediction is shown, every view says what it has, and an edit goes from one prediction to the next.
-void TestMainWindow::formulasFillTheHeadline()
-{
-    WindowFixture fixture;
-    fixture.window.show();
-    fixture.window.openExample(fixture.example("llama3_405b_h100.yaml"));
-    fixture.window.document().change({"dtype.fp8=blockwise"}, "Edit");
-    QTRY_VERIFY(fixture.isShown());
-    QVERIFY(sim::isByFormulas(*fixture.analysis()));
-    const auto says = [&](const QString& words) {
-        const auto labels = fixture.window.findChildren<QLabel*>();
-        return std::any_of(labels.begin(), labels.end(), [&](const QLabel* label) { return label->text().contains(words); });
-    };
-    QTRY_VERIFY(says("bound by compute"));
-    QVERIFY(says("bubble"));
-    QVERIFY(says("1 warning"));
-    for (ui::View* view : fixture.window.workbench().views()) {
-        view->bringUpToDate();
-        (void)view->grab();
-        (void)view->picture();
-        QVERIFY2(view->command().startsWith("meshwright "), qPrintable(view->accessibleName()));
-    }
-    QVERIFY(says("Formulas predict this step: there is no list of its collectives."));
-    QVERIFY(says("Formulas predict this step: no arrays are laid out."));
-    fixture.window.document().change({"batch=4096"}, "Edit");
-    QTRY_VERIFY(fixture.isShown());
-    QVERIFY(sim::isByFormulas(*fixture.analysis()));
 }
 
 void TestMainWindow::everyViewHasACommandAndAPicture()
