@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/models/config_fields.h"
 
+#include "core/models/layer_fields.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -176,135 +177,39 @@ namespace {
 
 /// Numbers that change neither the sizes of a model nor what its products cost: tokens with a meaning, initial values, dropout, losses of routers,
 /// scales of scores, limits of activations, generation of text, further tokens that are predicted, and what older libraries write.
-constexpr std::array kInert = {"attention_chunk_size", "attention_dropout", "attention_value_scale", "aux_loss_alpha",
-    "begin_suppress_tokens", "bos_token_id", "chunk_size_feed_forward", "decoder_start_token_id", "diversity_penalty",
-    "embd_pdrop", "encoder_no_repeat_ngram_size", "eos_token_id", "ep_size", "hidden_dropout", "initial_context_length",
-    "initializer_range", "length_penalty", "max_length", "max_window_layers", "min_length", "moe_router_scaling_factor",
-    "mtp_num_hidden_layers", "mtp_transformer_layers", "n_group", "no_repeat_ngram_size", "num_beam_groups", "num_beams",
-    "num_expert_group", "num_mtp_modules", "num_nextn_predict_layers", "num_return_sequences", "pad_token_id", "pretraining_tp",
-    "repetition_penalty", "resid_pdrop", "routed_scaling_factor", "router_aux_loss_coef", "router_jitter_noise", "sep_token_id",
-    "swa_rope_theta", "swiglu_alpha", "swiglu_limit", "temperature", "top_k", "top_p", "topk_group", "typical_p"};
-
-/// The kinds of layers that are built, as files call them; all others are refused.
-constexpr std::array kBuiltLayers
-    = {"full_attention", "sliding_attention", "chunked_attention", "attention", "dense", "sparse", "moe", "global", "local"};
-
-void checkLayerKinds(FieldReader& reader)
-{
-    for (const char* field : {"layer_types", "layers_block_type", "hybrid_override_pattern"}) {
-        for (const std::string& kind : reader.words(field)) {
-            if (std::find(kBuiltLayers.begin(), kBuiltLayers.end(), kind) == kBuiltLayers.end())
-                return reader.refuse("MW1351", field,
-                    fmt::format("\"{}\" has layers of the kind \"{}\"; only layers of attention are built", field, kind));
-        }
-    }
-    for (const char* field : {"linear_attn_config", "block_configs", "compress_ratios", "ssm_state_size", "mamba_num_heads",
-             "linear_num_key_heads", "global_head_dim"}) {
-        if (reader.find(field) != nullptr)
-            return reader.refuse(
-                "MW1351", field, fmt::format("\"{}\" says that layers differ in more than windows and experts", field));
-    }
-}
-
-/// How many layers at the beginning have no experts, by whichever field says it.
-std::int64_t denseLayersOf(FieldReader& reader, std::int64_t layers)
-{
-    std::int64_t dense = reader.size("first_k_dense_replace", 0, 0);
-    const auto leading = [&](const std::string& field, std::initializer_list<const char*> isDense) {
-        const std::vector<std::string> kinds = reader.words(field);
-        const auto denseKind = [&](const std::string& kind) {
-            return std::any_of(isDense.begin(), isDense.end(), [&](const char* name) { return kind == name; });
-        };
-        const auto first = std::find_if_not(kinds.begin(), kinds.end(), denseKind);
-        if (std::any_of(first, kinds.end(), denseKind))
-            reader.refuse("MW1353", field, fmt::format("\"{}\" has layers without experts behind layers with some", field));
-        if (!kinds.empty())
-            dense = first - kinds.begin();
-    };
-    leading("mlp_layer_types", {"dense"});
-    const FieldReader::Json* frequency = reader.find("moe_layer_freq");
-    if (frequency != nullptr && frequency->is_array())
-        leading("moe_layer_freq", {"0"});
-    for (const char* field : {"moe_layer_freq", "decoder_sparse_step", "interleave_moe_layer_step"}) {
-        const FieldReader::Json* step = reader.find(field);
-        if (step != nullptr && step->is_number_integer() && *step != 1)
-            reader.refuse(
-                "MW1353", field, fmt::format("{} must be 1: experts in only some of the later layers are not supported", field));
-    }
-    std::vector<std::string> only = reader.words("mlp_only_layers");
-    for (std::size_t i = 0; i < only.size(); ++i) {
-        if (only[i] != std::to_string(i))
-            reader.refuse("MW1353", "mlp_only_layers", "mlp_only_layers has layers behind layers with experts");
-    }
-    if (!only.empty())
-        dense = static_cast<std::int64_t>(only.size());
-    return std::min(dense, layers);
-}
-
-void readExperts(FieldReader& reader, TransformerConfig& c)
-{
-    c.experts = reader.size({"n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts"}, 0, 0);
-    if (c.experts <= 1) {
-        c.experts = 0;
-        return;
-    }
-    c.expertsPerToken
-        = reader.size({"num_experts_per_tok", "num_experts_per_token", "experts_per_token", "top_k_experts", "moe_top_k"}, 1);
-    const bool isApart = reader.find("moe_intermediate_size") != nullptr;
-    c.expertFfn = reader.size("moe_intermediate_size", c.ffn);
-    c.denseLayers = denseLayersOf(reader, c.layers);
-    c.sharedExperts = reader.size({"n_shared_experts", "num_shared_experts"}, 0, 0);
-    const std::int64_t sharedFfn = reader.size({"shared_expert_intermediate_size", "moe_shared_expert_intermediate_size",
-                                                   "share_expert_dim", "shared_intermediate_size"},
-        0, 0);
-    if (sharedFfn % c.expertFfn != 0)
-        reader.refuse("MW1353", "shared_expert_intermediate_size",
-            fmt::format("a shared expert {} wide is no multiple of an expert's {}", sharedFfn, c.expertFfn));
-    else if (sharedFfn > 0)
-        c.sharedExperts = std::max<std::int64_t>(c.sharedExperts, 1) * (sharedFfn / c.expertFfn);
-    c.ffn = reader.size({"dense_intermediate_size", "intermediate_size_mlp"}, c.ffn);
-    if (!isApart && c.denseLayers == 0)
-        c.ffn = c.expertFfn;
-}
+constexpr std::array kInert = {"activation_situ_beta", "activation_situ_linear_beta", "attention_chunk_size", "attention_dropout",
+    "attention_value_scale", "attn_res_block_size", "aux_loss_alpha", "begin_suppress_tokens", "bos_token_id", "chunk_size",
+    "chunk_size_feed_forward", "compress_rope_theta", "decoder_start_token_id", "diversity_penalty", "embd_pdrop",
+    "encoder_no_repeat_ngram_size", "eos_token_id", "ep_size", "expand", "full_attention_interval", "hc_eps", "hc_sinkhorn_iters",
+    "hidden_dropout", "initial_context_length", "initializer_range", "length_penalty", "mamba_expand", "max_length",
+    "max_window_layers", "min_length", "moe_router_scaling_factor", "mtp_num_hidden_layers", "mtp_transformer_layers", "n_group",
+    "no_repeat_ngram_size", "num_beam_groups", "num_beams", "num_expert_group", "num_hash_layers", "num_logits_to_keep",
+    "num_mtp_modules", "num_nextn_predict_layers", "num_return_sequences", "pad_token_id", "pretraining_tp", "repetition_penalty",
+    "resid_pdrop", "routed_scaling_factor", "router_aux_loss_coef", "router_jitter_noise", "sep_token_id", "swa_rope_theta",
+    "swiglu_alpha", "swiglu_limit", "temperature", "time_step_floor", "time_step_limit", "time_step_max", "time_step_min",
+    "time_step_rank", "top_k", "top_p", "topk_group", "typical_p", "vocab_size_per_layer_input"};
 
 void readLatent(FieldReader& reader, TransformerConfig& c)
 {
     c.keyValueRank = reader.size("kv_lora_rank", 0, 0);
-    if (c.keyValueRank == 0)
-        return;
     c.queryRank = reader.size("q_lora_rank", 0, 0);
+    if (c.keyValueRank == 0) {
+        if (const std::int64_t values = reader.size("v_head_dim", c.headDim); values != c.headDim)
+            c.valueHeadDim = values;
+        if (const std::int64_t turned = reader.size("qk_rope_head_dim", 0, 0); turned > 0)
+            c.rotaryFraction = std::min(1.0, static_cast<double>(turned) / static_cast<double>(c.headDim));
+        return;
+    }
     c.headDim = reader.neededSize({"qk_nope_head_dim"});
     c.latentRotaryDim = reader.neededSize({"qk_rope_head_dim"});
     c.valueHeadDim = reader.size("v_head_dim", c.headDim);
     reader.find("qk_head_dim"); // the sum of both
 }
 
-/// A window, and how many layers have it.
-void readWindow(FieldReader& reader, TransformerConfig& c)
-{
-    const std::int64_t window = reader.size({"sliding_window", "sliding_window_size"}, 0, 0);
-    const bool isUsed = reader.flag("use_sliding_window", true);
-    std::int64_t windowed = 0;
-    for (const std::string& kind : reader.words("layer_types"))
-        windowed += kind == "sliding_attention" ? 1 : 0;
-    const std::vector<std::string> pattern = reader.words("hybrid_layer_pattern");
-    if (!pattern.empty())
-        windowed = std::count(pattern.begin(), pattern.end(), std::string("1"));
-    const bool isSaid = !pattern.empty() || reader.find("layer_types") != nullptr;
-    if (window == 0 || !isUsed || (isSaid && windowed == 0))
-        return;
-    c.slidingWindow = window;
-    c.slidingWindowLayers = isSaid && windowed < c.layers ? windowed : 0;
-}
-
-/// What of attention other layers have otherwise is left out where it does not change the kind of model.
 void noteOthers(FieldReader& reader, std::vector<std::string>& notes)
 {
-    if (reader.find("swa_num_key_value_heads") != nullptr)
-        notes.push_back("layers with a window are taken to have the heads of the others");
-    for (const char* field : {"swa_num_attention_heads", "swa_head_dim", "swa_v_head_dim"})
-        static_cast<void>(reader.find(field));
-    if (reader.find("index_topk") != nullptr || reader.find("sparse_attention_config") != nullptr)
+    if (reader.find("compress_ratios") == nullptr
+        && (reader.find("index_topk") != nullptr || reader.find("sparse_attention_config") != nullptr))
         notes.push_back("sparse attention is taken as dense: its index is left out");
     for (const char* field : {"index_n_heads", "index_head_dim", "index_topk_freq", "index_skip_topk_offset"})
         static_cast<void>(reader.find(field));
@@ -312,16 +217,20 @@ void noteOthers(FieldReader& reader, std::vector<std::string>& notes)
 
 } // namespace
 
-void readByFields(FieldReader& reader, Problems& problems, TransformerConfig& c, std::vector<std::string>& notes)
+void readByFields(FieldReader& reader, Problems& problems, TransformerConfig& c, std::vector<std::string>& notes,
+    std::vector<std::string>& ignored)
 {
-    checkLayerKinds(reader);
-    c.layers = reader.neededSize({"num_hidden_layers", "n_layer", "num_layers", "n_layers"});
+    const std::vector<std::string> kinds = layerWords(reader);
+    c.layers = kinds.empty() || reader.find("num_hidden_layers") != nullptr
+        ? reader.neededSize({"num_hidden_layers", "n_layer", "num_layers", "n_layers"})
+        : static_cast<std::int64_t>(kinds.size());
     c.hidden = reader.neededSize({"hidden_size", "n_embd", "d_model", "dim"});
     c.heads = reader.neededSize({"num_attention_heads", "n_head", "n_heads", "num_heads"});
     c.keyValueHeads
         = reader.size({"num_key_value_heads", "num_attention_groups", "n_kv_heads", "multi_query_group_num"}, c.heads);
     const std::string headDim = reader.nameOf({"head_dim", "attention_head_dim", "kv_channels"});
-    c.headDim = reader.find(headDim) != nullptr ? reader.size(headDim, 1) : evenHeadDim(problems, c);
+    const bool isLatent = reader.find("kv_lora_rank") != nullptr; // has head sizes of its own
+    c.headDim = reader.find(headDim) != nullptr ? reader.size(headDim, 1) : isLatent ? 1 : evenHeadDim(problems, c);
     c.ffn = reader.size(
         {"intermediate_size", "n_inner", "ffn_hidden_size", "ffn_dim"}, std::min(4 * c.hidden, kLargestTransformerSize));
     c.vocabulary = reader.neededSize({"vocab_size", "padded_vocab_size"});
@@ -351,6 +260,9 @@ void readByFields(FieldReader& reader, Problems& problems, TransformerConfig& c,
     c.queryKeyNorm
         = reader.flag({"use_qk_norm", "qk_norm", "qk_layernorm"}, false) || reader.word("model_type", "").starts_with("qwen3");
 
+    c.queryScale = reader.number("query_pre_attn_scalar", 0.0);
+    c.attentionSoftcap = reader.number("attn_logit_softcapping", 0.0);
+    c.logitSoftcap = reader.number("final_logit_softcapping", 0.0);
     c.position = PositionKind::Rotary;
     c.rotaryBase = rotaryNumber(reader, problems, "rope_theta", "rope_theta", 10000.0);
     c.rotaryFraction = rotaryNumber(reader, problems, "partial_rotary_factor", "partial_rotary_factor", 1.0);
@@ -364,16 +276,16 @@ void readByFields(FieldReader& reader, Problems& problems, TransformerConfig& c,
         c.queryKeyNorm = false;
         c.attentionBias = c.outputBias = false;
     }
-    readWindow(reader, c);
     readExperts(reader, c);
     if (c.experts > 0 && reader.word("model_type", "").starts_with("llama4"))
         c.sharedExperts = std::max<std::int64_t>(c.sharedExperts, 1); // the library's layer always has one, of an expert's width
+    readLayers(reader, c, kinds);
     noteOthers(reader, notes);
 
     reader.refuseMissing();
     for (const char* field : {"name", "_name_or_path", "rope_scaling"})
         static_cast<void>(reader.find(field));
-    std::vector<std::string> ignored = reader.ignoredNumbers();
+    ignored = reader.ignoredNumbers();
     std::erase_if(
         ignored, [](const std::string& field) { return std::find(kInert.begin(), kInert.end(), field) != kInert.end(); });
     if (!ignored.empty())

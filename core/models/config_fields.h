@@ -70,7 +70,8 @@ double rotaryNumber(
     FieldReader& reader, Problems& problems, const std::string& topName, const std::string& innerName, double absent);
 
 /// A configuration of a family that is not known, by its fields: grouped and latent attention, windows, experts behind dense layers, shared
-/// experts. `notes` gets what of it is left out. Problems: MW1351 layers of kinds that are not built (state spaces, linear attention), MW1352, MW1353.
-void readByFields(FieldReader& reader, Problems& problems, TransformerConfig& config, std::vector<std::string>& notes);
+/// experts, layers of several kinds. `notes` gets what of it is left out, `ignored` the numbers that nobody asked for. Problems: MW1351 layers of a kind that is not known, MW1352, MW1353.
+void readByFields(FieldReader& reader, Problems& problems, TransformerConfig& config, std::vector<std::string>& notes,
+    std::vector<std::string>& ignored);
 
 } // namespace meshwright

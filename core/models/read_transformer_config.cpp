@@ -320,7 +320,7 @@ Json languagePart(const Json& whole, std::vector<std::string>& notes)
     return whole;
 }
 
-Result<TransformerConfig> configOf(const Json& whole, std::vector<std::string>& notes)
+Result<TransformerConfig> configOf(const Json& whole, std::vector<std::string>& notes, std::vector<std::string>& ignored)
 {
     if (!whole.is_object())
         return Problem{"MW1350", "a model's configuration is a JSON object"};
@@ -340,7 +340,7 @@ Result<TransformerConfig> configOf(const Json& whole, std::vector<std::string>& 
     if (family != kFamilies.end())
         family->read(reader, problems, config);
     else
-        readByFields(reader, problems, config, notes);
+        readByFields(reader, problems, config, notes, ignored);
     if (problems.empty())
         append(problems, transformerProblems(config));
     if (!problems.empty())
@@ -350,13 +350,17 @@ Result<TransformerConfig> configOf(const Json& whole, std::vector<std::string>& 
 
 } // namespace
 
-Result<TransformerConfig> readTransformerConfig(std::string_view json, std::string_view file, std::vector<std::string>* notes)
+Result<TransformerConfig> readTransformerConfig(
+    std::string_view json, std::string_view file, std::vector<std::string>* notes, std::vector<std::string>* ignored)
 {
     std::vector<std::string> found;
     const auto document = isMaxTextConfig(json) ? Result<Json>(fieldsOfMaxText(json, found)) : parsed(json);
     if (!document)
         return inFile(document.error(), std::string(file));
-    auto config = configOf(*document, found);
+    std::vector<std::string> unknown;
+    auto config = configOf(*document, found, unknown);
+    if (ignored != nullptr)
+        *ignored = std::move(unknown);
     if (notes != nullptr)
         *notes = std::move(found);
     if (!config)

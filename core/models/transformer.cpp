@@ -2,6 +2,7 @@
 #include "core/models/transformer.h"
 
 #include "core/models/transformer_layers.h"
+#include "core/support/text.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +10,6 @@
 #include <array>
 #include <cassert>
 #include <cmath>
-#include <tuple>
 
 namespace meshwright {
 
@@ -17,15 +17,57 @@ namespace {
 
 using Kind = ModelArray::Kind;
 
-/// What attention makes of its input: name, heads, size of a head.
-std::array<std::tuple<const char*, std::int64_t, std::int64_t>, 3> projectionsOf(const TransformerConfig& c)
+/// What attention or a recurrence makes of its input.
+struct Projection {
+    const char* name;
+    std::int64_t heads;
+    std::int64_t size; ///< of a head
+    bool isOfKeys; ///< of key and value heads, where those are fewer
+};
+
+std::array<Projection, 3> projectionsOf(const TransformerConfig& c)
 {
+    if (c.isRecurrent())
+        return {{{"q", c.stateKeyHeads, c.stateKeyDim, true}, {"k", c.stateKeyHeads, c.stateKeyDim, true},
+            {"v", c.stateHeads, c.stateValueDim, false}}};
     const std::int64_t values = c.valueHeadDim > 0 ? c.valueHeadDim : c.headDim;
     const std::int64_t rotary = c.keyValueRank > 0 ? c.latentRotaryDim : 0; // beside the others
-    return {{{"q", c.heads, c.headDim + rotary}, {"k", c.keyValueHeads, c.headDim + rotary}, {"v", c.keyValueHeads, values}}};
+    const bool isOfKeys = c.keyValueHeads != c.heads;
+    return {{{"q", c.heads, c.headDim + rotary, false}, {"k", c.keyValueHeads, c.headDim + rotary, isOfKeys},
+        {"v", c.keyValueHeads, values, isOfKeys}}};
+}
+
+/// What the program of one kind of layers lacks; empty: nothing.
+std::string missingPart(const TransformerConfig& c)
+{
+    if (c.decayRank > 0 || c.gateRank > 0)
+        return "states that decay by each key dimension";
+    if (c.compression > 0)
+        return "compressed keys";
+    if (c.residualStreams > 0)
+        return "several residual streams";
+    if (c.outputRank > 0 || (c.queryRank > 0 && c.keyValueRank == 0))
+        return "queries or outputs through a rank";
+    return "";
 }
 
 } // namespace
+
+Problems programProblems(const TransformerConfig& c)
+{
+    std::vector<std::string> missing;
+    for (const TransformerConfig& kind : layerGroups(c)) {
+        const std::string part = missingPart(kind);
+        if (!part.empty() && std::find(missing.begin(), missing.end(), part) == missing.end())
+            missing.push_back(part);
+    }
+    if (missing.empty())
+        return {};
+    return {Problem{"MW1358",
+        fmt::format("{} has layers of {}: they are counted, but their program is not built",
+            c.name.empty() ? "the model" : c.name, join(missing, ", ")),
+        "use a model whose layers are all of attention, with dense blocks or experts", {.path = "config"}}};
+}
 
 std::vector<ModelArray> transformerParameters(const TransformerModel& model)
 {
@@ -35,7 +77,7 @@ std::vector<ModelArray> transformerParameters(const TransformerModel& model)
     if (c.position == PositionKind::Learned)
         arrays.push_back({"positions.w", {c.maxPositions, c.hidden}, {"positions", "hidden"}, c.hidden, Kind::Weight});
     for (const LayerRun& run : layerRuns(model)) {
-        const std::vector<ModelArray> one = layerArrays(c, run.hasExperts);
+        const std::vector<ModelArray> one = layerArrays(run.layer);
         for (std::int64_t i = 0; i < (model.unrolled ? run.count : 1); ++i) {
             for (ModelArray array : one) {
                 array.name = fmt::format("{}.{}", layerName(model, run, i), array.name);
@@ -68,18 +110,28 @@ std::vector<ModelArray> transformerActivations(const TransformerModel& model, st
     for (const LayerRun& run : layerRuns(model)) {
         for (std::int64_t i = 0; i < (model.unrolled ? run.count : 1); ++i) {
             const std::string act = "act." + layerName(model, run, i);
-            add(act + ".attention.input", stream, words);
-            for (const auto& [name, heads, size] : projectionsOf(c))
-                add(act + ".attention." + name, {batch, model.sequence, heads, size},
-                    {"batch", "sequence", heads == c.heads ? "heads" : "key and value heads", "head size"});
-            add(act + ".attention.mixed",
-                {batch, model.sequence, c.keyValueHeads, c.heads / c.keyValueHeads, std::get<2>(projectionsOf(c).back())},
-                {"batch", "sequence", "key and value heads", "heads of each", "head size"});
-            add(act + ".attention", stream, words);
-            add(act + ".ffn.input", stream, words);
-            if (!run.hasExperts)
-                add(act + ".ffn.hidden", {batch, model.sequence, c.ffn}, {"batch", "sequence", "ffn"});
-            add(act + ".ffn", stream, words);
+            const TransformerConfig& layer = run.layer;
+            if (layer.mixer != MixerKind::None) {
+                const auto projections = projectionsOf(layer);
+                add(act + ".attention.input", stream, words);
+                for (const Projection& made : projections) {
+                    if (layer.keysAsValues && made.name == std::string_view("v"))
+                        continue; // they are the keys
+                    add(act + ".attention." + made.name, {batch, model.sequence, made.heads, made.size},
+                        {"batch", "sequence", made.isOfKeys ? "key and value heads" : "heads", "head size"});
+                }
+                const std::int64_t groups = layer.isRecurrent() ? layer.stateKeyHeads : layer.keyValueHeads;
+                const std::int64_t heads = layer.isRecurrent() ? layer.stateHeads : layer.heads;
+                add(act + ".attention.mixed", {batch, model.sequence, groups, heads / groups, projections.back().size},
+                    {"batch", "sequence", "key and value heads", "heads of each", "head size"});
+                add(act + ".attention", stream, words);
+            }
+            if (layer.hasFeedForward()) {
+                add(act + ".ffn.input", stream, words);
+                if (layer.experts == 0)
+                    add(act + ".ffn.hidden", {batch, model.sequence, layer.ffn}, {"batch", "sequence", "ffn"});
+                add(act + ".ffn", stream, words);
+            }
             add(act, stream, words);
         }
     }
@@ -110,6 +162,8 @@ Problems sizeProblems(const TransformerModel& model)
 {
     const TransformerConfig& c = model.config;
     Problems problems = transformerProblems(c);
+    if (problems.empty())
+        append(problems, programProblems(c));
     constexpr std::int64_t kMostCopies = 512;
     if (model.unrolled && c.layers > kMostCopies)
         problems.push_back({"MW1352",

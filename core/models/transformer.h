@@ -100,8 +100,11 @@ std::vector<ModelArray> transformerActivations(const TransformerModel& model, st
 /// cut: what the part of the loop passes on, "act.layers.0-7.out".
 std::string layerOutput(const TransformerModel& model, std::int64_t layer);
 
+/// MW1358 where a part of some layers is read and counted, but has no program yet. Precondition: no transformerProblems.
+Problems programProblems(const TransformerConfig& config);
+
 /// What is wrong with a model's sizes. Places have the paths of the members.
-/// Problems: those of transformerProblems; MW1352 lossChunks that do not divide the sequence, or are several with Prediction::LastToken; MW1355 a sequence longer than maxPositions where positions are learned; MW1352 sequence or
+/// Problems: those of transformerProblems and programProblems; MW1352 lossChunks that do not divide the sequence, or are several with Prediction::LastToken; MW1355 a sequence longer than maxPositions where positions are learned; MW1352 sequence or
 /// capacityFactor out of range, or more than 512 unrolled layers.
 Problems sizeProblems(const TransformerModel& model);
 

@@ -224,7 +224,7 @@ TransformerBlocks::Heads TransformerBlocks::heads(ValueId x, const Parameters& p
     };
     ValueId q = projected("attention.q");
     ValueId k = projected("attention.k");
-    const ValueId v = projected("attention.v");
+    const ValueId v = m_c.keysAsValues ? k : projected("attention.v");
     if (m_c.queryKeyNorm) {
         q = norm(q, NormKind::RmsNorm, p.at("attention.q_norm.scale"), {});
         k = norm(k, NormKind::RmsNorm, p.at("attention.k_norm.scale"), {});
@@ -272,7 +272,12 @@ ValueId TransformerBlocks::attention(ValueId x, const Parameters& p, const Share
                         : plainAttention(m_builder.reshape(scaled(made.queries, scale), grouped), made.keys, made.values, window),
             act + ".attention.mixed"); // [b, s, groups, shares, d]
     const ValueId out = m_builder.reshape(p.at("attention.o.w"), {groups, shares, shape(mixed)[4], m_c.hidden});
-    return biased(projection(mixed, out, {2, 3, 4}, {0, 1, 2}), p, "attention.o.b");
+    ValueId passed = mixed;
+    if (m_c.outputGate) {
+        const ValueId gate = m_builder.reshape(projection(x, p.at("attention.gate.w"), {2}, {0}), Shape(shape(mixed)));
+        passed = times(mixed, m_builder.unary(OpKind::Logistic, gate));
+    }
+    return biased(projection(passed, out, {2, 3, 4}, {0, 1, 2}), p, "attention.o.b");
 }
 
 ValueId TransformerBlocks::fusedAttention(ValueId q, ValueId keys, ValueId values, ValueId window, double scale)
@@ -340,8 +345,11 @@ ValueId TransformerBlocks::experts(ValueId x, const Parameters& p, const std::st
 {
     ValueId chosen;
     const ValueId gate = gates(x, p, chosen);
+    const ValueId in = m_c.expertHidden > 0 ? dot(x, p.at("experts.in.w"), {2}, {0}) : x;
     ValueId result
-        = m_model.capacityFactor > 0.0 ? dispatched(x, p, gate, chosen, hiddenName) : everyExpert(x, p, gate, hiddenName);
+        = m_model.capacityFactor > 0.0 ? dispatched(in, p, gate, chosen, hiddenName) : everyExpert(in, p, gate, hiddenName);
+    if (m_c.expertHidden > 0)
+        result = dot(result, p.at("experts.out.w"), {2}, {0});
     if (m_c.sharedExperts > 0)
         result = plus(result, ffn(x, p, "experts.shared", {}));
     return result;
@@ -401,25 +409,40 @@ ValueId TransformerBlocks::expertBiased(ValueId value, const Parameters& p, cons
     return bias == p.end() ? value : plus(value, along(m_builder.convert(bias->second, m_activation), value, {0, 3}));
 }
 
-ValueId TransformerBlocks::layer(ValueId x, const Parameters& p, const Shared& shared, ValueId window, const Masks& masks,
-    bool hasExperts, const std::string& name)
+ValueId TransformerBlocks::layer(
+    ValueId x, const Parameters& p, const Shared& shared, ValueId window, const Masks& masks, const std::string& name)
 {
     const std::string act = "act." + name;
     enter(Region::Layer);
-    ValueId attended = attention(named(blockNorm(x, p, "attention.norm"), act + ".attention.input"), p, shared, window, act);
-    if (m_c.postNorms)
-        attended = blockNorm(attended, p, "attention.post_norm");
-    attended = named(passedOn(attended, masks, 0), act + ".attention");
-    const ValueId between = m_c.parallelBlock ? x : plus(x, attended);
-    const ValueId input = named(blockNorm(between, p, "ffn.norm"), act + ".ffn.input");
-    const std::string hiddenName = act + ".ffn.hidden";
-    ValueId made = hasExperts ? experts(input, p, hiddenName) : ffn(input, p, "ffn", hiddenName);
-    if (m_c.postNorms)
-        made = blockNorm(made, p, "ffn.post_norm");
-    made = named(passedOn(made, masks, 1), act + ".ffn");
-    const ValueId sum = m_c.parallelBlock ? plus(between, attended) : between;
+    ValueId attended;
+    if (m_c.mixer != MixerKind::None) {
+        const ValueId input = named(blockNorm(x, p, "attention.norm"), act + ".attention.input");
+        attended = m_c.isRecurrent() ? recurrence(input, p, act) : attention(input, p, shared, window, act);
+        if (m_c.postNorms)
+            attended = blockNorm(attended, p, "attention.post_norm");
+        attended = named(passedOn(attended, masks, 0), act + ".attention");
+    }
+    const auto withAttended = [&](ValueId stream) { return attended.valid() ? plus(stream, attended) : stream; };
+    const bool readsBoth = !m_c.parallelBlock || !m_c.hasFeedForward();
+    ValueId sum = readsBoth ? withAttended(x) : x;
+    ValueId made;
+    if (m_c.hasFeedForward()) {
+        const ValueId input = named(blockNorm(sum, p, "ffn.norm"), act + ".ffn.input");
+        const std::string hiddenName = act + ".ffn.hidden";
+        if (m_c.experts == 0 || m_c.ffnBesideExperts)
+            made = ffn(input, p, "ffn", m_c.experts == 0 ? hiddenName : std::string());
+        if (m_c.experts > 0) {
+            const ValueId routed = experts(input, p, hiddenName);
+            made = made.valid() ? plus(made, routed) : routed;
+        }
+        if (m_c.postNorms)
+            made = blockNorm(made, p, "ffn.post_norm");
+        made = named(passedOn(made, masks, 1), act + ".ffn");
+        if (!readsBoth)
+            sum = withAttended(sum);
+    }
     enter(Region::Outside); // the residual stream between layers is always kept
-    return named(plus(sum, made), act);
+    return named(made.valid() ? plus(sum, made) : sum, act);
 }
 
 ValueId TransformerBlocks::passedOn(ValueId made, const Masks& masks, std::int64_t block)

@@ -59,10 +59,12 @@ public:
     static ValueId sliced(Builder& builder, ValueId value, std::size_t dim, std::int64_t start, std::int64_t limit);
     /// [batch, sequence, n] -> [batch, n].
     static ValueId lastPosition(Builder& builder, ValueId value);
+    /// Layers added from now on are of this kind (see `layerGroups`).
+    void become(const TransformerConfig& kind) { m_c = kind; }
     Shared sharedParts();
     /// `masks`: of its two blocks.
-    ValueId layer(ValueId x, const Parameters& p, const Shared& shared, ValueId window, const Masks& masks, bool hasExperts,
-        const std::string& name);
+    ValueId layer(
+        ValueId x, const Parameters& p, const Shared& shared, ValueId window, const Masks& masks, const std::string& name);
 
     Region regionOf(OpId op) const;
     /// True for the op that makes a value which the model keeps by name.
@@ -94,6 +96,25 @@ private:
     /// What heads make of the values: [batch, sequence, key and value heads, heads of each, head size], of queries of this form.
     ValueId fusedAttention(ValueId q, ValueId keys, ValueId values, ValueId window, double scale);
     ValueId plainAttention(ValueId q, ValueId keys, ValueId values, ValueId window); ///< of scaled queries
+    /// A recurrence in chunks (see recurrent_blocks.cpp).
+    ValueId recurrence(ValueId x, const Parameters& p, const std::string& act);
+    struct Chunked;
+    /// A projection, its short convolution and silu: [batch, sequence, heads, size].
+    ValueId convolved(ValueId x, const Parameters& p, const std::string& name, const std::string& act);
+    /// [batch, sequence, ..] -> [chunks, batch, tokens of a chunk, ..]
+    ValueId inChunks(ValueId value);
+    ValueId softplus(ValueId value);
+    /// Of unit length along the last dimension.
+    ValueId normalised(ValueId value);
+    /// 1 / (1 + lower), of matrices in the last two dimensions that are 0 on and above the diagonal.
+    ValueId inverseOfOnePlus(ValueId lower);
+    /// True below the diagonal of the last two dimensions, and on it where `isWithDiagonal`.
+    ValueId isBelow(ValueId like, bool isWithDiagonal);
+    /// In the wide type throughout.
+    ValueId exactDot(ValueId lhs, ValueId rhs, Dims lhsContracting, Dims rhsContracting, Dims lhsBatch, Dims rhsBatch);
+    /// What a token's values become behind the states: [chunks, batch, key heads, heads of each, tokens, values].
+    ValueId throughStates(const Chunked& c);
+    std::int64_t chunkTokens() const;
     DType productType() const; ///< to which operands of products are rounded
     ValueId ffn(ValueId x, const Parameters& p, const std::string& block, const std::string& hiddenName);
     /// What part of each token's result comes from each expert: [batch, sequence, experts], zero for those that it does not pass.
@@ -110,7 +131,7 @@ private:
 
     Builder& m_builder;
     const TransformerModel& m_model;
-    const TransformerConfig& m_c;
+    TransformerConfig m_c; ///< of the layers that are added
     const TrainingOptions& m_options;
     DType m_activation;
     DType m_wide; ///< of products, norms, softmax and loss

@@ -26,10 +26,19 @@ enum class TransformerActivation : std::uint8_t {
     GeluTanh, ///< Gelu by tanh (Hendrycks and Gimpel 2016; GPT-2 and Gemma)
 };
 
+/// How a layer mixes tokens. A recurrent one has a state [keys, values] for each of its heads.
+enum class MixerKind : std::uint8_t {
+    Attention,
+    DeltaRule, ///< recurrent: a token replaces what its key finds in a decaying state (Yang et al. 2024, arXiv:2412.06464)
+    StateSpace, ///< recurrent: a token adds to a decaying state (Mamba 2: Dao and Gu 2024, arXiv:2405.21060)
+    None, ///< a layer of a feed-forward block alone
+};
+
 /// The most layers that a model has: beyond all that were ever trained, and few enough to be cut into stages one by one.
 inline constexpr std::int64_t kMostTransformerLayers = 1 << 12;
 
-/// A decoder-only transformer. Sizes count elements; those of a layer are equal in all layers, but for experts (see denseLayers).
+/// A decoder-only transformer. Sizes count elements; those of a layer are equal in all layers, but for experts (see denseLayers), windows, and where
+/// layers are of several `kinds`.
 struct TransformerConfig {
     std::string name;
     std::int64_t layers = 0;
@@ -71,7 +80,42 @@ struct TransformerConfig {
     std::int64_t keyValueRank = 0;
     std::int64_t latentRotaryDim = 0;
     std::int64_t valueHeadDim = 0; ///< 0: headDim
+    bool outputGate
+        = false; ///< what heads make of the values is multiplied by logistic(x W), W of the size of the output product
+    bool keysAsValues = false; ///< values are the keys, before those are normalised or turned: no product of their own
+    /// The output product is one of each group of heads down to this rank, and one from all groups' (DeepSeek-V4); 0: one product.
+    std::int64_t outputRank = 0;
+    std::int64_t outputGroups = 0;
+    /// Besides the window, queries see one key for so many tokens, made by two products (at ratios of overlap 2, of twice the width); 0: none of it.
+    std::int64_t compression = 0;
+    std::int64_t compressionOverlap = 1;
+    std::int64_t indexHeads
+        = 0; ///< 0: queries see all compressed keys; else indexKeys of them, which an index of so many heads selects
+    std::int64_t indexHeadDim = 0;
+    std::int64_t indexKeys = 0;
+    MixerKind mixer = MixerKind::Attention;
+    /// Of a recurrent mixer: heads of values, heads of keys and queries (which divide them), size of both.
+    std::int64_t stateHeads = 0;
+    std::int64_t stateKeyHeads = 0;
+    std::int64_t stateKeyDim = 0;
+    std::int64_t stateValueDim = 0;
+    std::int64_t convolution
+        = 0; ///< tokens that the short convolution over keys, queries and values sees, itself included; 0: none
+    std::int64_t decayRank
+        = 0; ///< 0: a head's state decays as one; else each key dimension by itself, told by two products of this rank
+    std::int64_t gateRank = 0; ///< the gate of the output is made by two products of this rank; 0: by one
+    std::int64_t expertHidden = 0; ///< routed experts read and give latents of this width (LatentMoE); 0: hidden
+    bool ffnBesideExperts = false; ///< layers with experts have the dense block as well (Gemma 4)
+    std::int64_t residualStreams
+        = 0; ///< hyper-connections mix so many copies of the residual (arXiv:2409.19606); 0: one, as it is
+    /// Where layers differ in more than windows and leading dense layers: each kind as a model of its layers alone (`layers`: how many there are; its
+    /// denseLayers, slidingWindowLayers and kinds are empty; ffn and experts 0: it has no feed-forward block), and the kind of each layer. The sizes
+    /// above are then those of the first kind with attention.
+    std::vector<TransformerConfig> kinds = {};
+    std::vector<std::int64_t> pattern = {}; ///< indices of `kinds`; as many as layers, or none
 
+    bool hasFeedForward() const { return ffn > 0 || experts > 0; }
+    bool isRecurrent() const { return mixer == MixerKind::DeltaRule || mixer == MixerKind::StateSpace; }
     friend bool operator==(const TransformerConfig&, const TransformerConfig&) = default;
 };
 
@@ -82,7 +126,7 @@ inline constexpr std::int64_t kLargestTransformerSize = std::int64_t{1} << 40;
 struct ParameterCounts {
     std::int64_t embedding = 0; ///< token table, and position table where learned
     std::int64_t head = 0; ///< 0 where tied
-    std::int64_t attentionPerLayer = 0;
+    std::int64_t attentionPerLayer = 0; ///< these four are 0 where layers are of several kinds
     std::int64_t ffnPerLayer = 0; ///< of a layer without experts
     std::int64_t expertsPerLayer = 0; ///< router, routed and shared experts of a layer with experts
     std::int64_t normsPerLayer = 0;
@@ -101,7 +145,10 @@ Problems transformerProblems(const TransformerConfig& config);
 /// How many dims of a head rotary positions turn: of latent attention, latentRotaryDim. Precondition: headDim and rotaryFraction are in range.
 std::int64_t rotaryDims(const TransformerConfig& config);
 
-/// Precondition of this and of modelFlopsPerToken: no transformerProblems.
+/// Layers that are alike, each group as a model of them alone (see TransformerConfig::kinds): dense ones and those with experts, or the kinds.
+/// A window that only some have is all of theirs here. Precondition of this, parameterCounts and modelFlopsPerToken: no transformerProblems.
+std::vector<TransformerConfig> layerGroups(const TransformerConfig& config);
+
 ParameterCounts parameterCounts(const TransformerConfig& config);
 
 /// How a source counts attention's products.
@@ -111,7 +158,8 @@ enum class AttentionCount : std::uint8_t {
     None, ///< 6 x parameters only
 };
 /// Model FLOPs of one token, forward and backward, without recomputation: 6 x (active parameters in products, the head among them,
-/// without look-ups in tables) + attention by `count` at this length of sequence. A layer with a window has no more keys than it.
+/// without look-ups in tables) + attention by `count` at this length of sequence. A layer with a window has no more keys than it. A recurrent layer's
+/// token writes its state and reads it (with the delta rule twice): 2 x keys x values each time, in every count but None.
 /// Source: Narayanan et al. 2021 (arXiv:2104.04473, section 3.4), Chowdhery et al. 2022 (arXiv:2204.02311, appendix B).
 /// Precondition: sequence >= 1.
 double modelFlopsPerToken(const TransformerConfig& config, std::int64_t sequence, AttentionCount count);
@@ -119,10 +167,10 @@ double modelFlopsPerToken(const TransformerConfig& config, std::int64_t sequence
 /// The `config.json` of a Hugging Face model. Of the families gpt2, gpt_neox, llama, mistral, qwen2, qwen3, gemma, gemma2, mixtral, deepseek_v2 and
 /// deepseek_v3 (without the layers that predict further tokens), fields that it leaves out (or that are null) have that library's defaults. Any
 /// other family is read by its fields: see `readByFields`. Of models with several towers the language model is read. Sizes only: scaled rotary
-/// positions, dropout and initialisers are not read. `notes`, if any, gets what is left out. All problems are reported.
-/// Problems: MW1350 no JSON (NaN and Infinity are taken as null), MW1351 layers of kinds that are not built, MW1352 a field missing, of the wrong
+/// positions, dropout and initialisers are not read. `notes`, if any, gets what is left out, `ignored` the numbers whose meaning is not known. All problems are reported.
+/// Problems: MW1350 no JSON (NaN and Infinity are taken as null), MW1351 layers of an unknown kind, MW1352 a field missing, of the wrong
 /// type or out of range, MW1353 sizes that do not go together.
-Result<TransformerConfig> readTransformerConfig(
-    std::string_view json, std::string_view file, std::vector<std::string>* notes = nullptr);
+Result<TransformerConfig> readTransformerConfig(std::string_view json, std::string_view file,
+    std::vector<std::string>* notes = nullptr, std::vector<std::string>* ignored = nullptr);
 
 } // namespace meshwright

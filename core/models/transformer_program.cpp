@@ -106,7 +106,7 @@ private:
         for (ModelParameter& parameter : parameters)
             byName[parameter.name] = &parameter;
         for (const LayerRun& run : layerRuns(m_model)) {
-            for (const ModelArray& array : layerArrays(m_c, run.hasExperts)) {
+            for (const ModelArray& array : layerArrays(run.layer)) {
                 for (std::int64_t i = 0; i < run.count; ++i) {
                     ModelParameter& parameter = *byName.at(fmt::format("{}.{}", layerName(m_model, run, i), array.name));
                     parameter.rowOf = fmt::format("{}.{}", run.prefix, array.name);
@@ -289,12 +289,13 @@ private:
     std::vector<std::int64_t> windowsOf(const LayerRun& run) const
     {
         std::vector<std::int64_t> windows;
-        if (m_c.slidingWindow == 0)
+        if (run.layer.slidingWindow == 0 || run.layer.mixer != MixerKind::Attention)
             return windows;
         const std::int64_t windowed = m_c.slidingWindowLayers > 0 ? m_c.slidingWindowLayers : m_c.layers;
         for (std::int64_t i = 0; i < run.count; ++i)
-            windows.push_back(isWindowed(run.first + i, windowed, m_c.layers) ? std::min(m_c.slidingWindow, m_model.sequence)
-                                                                              : m_model.sequence);
+            windows.push_back(isWindowed(run.first + i, windowed, m_c.layers)
+                    ? std::min(run.layer.slidingWindow, m_model.sequence)
+                    : m_model.sequence);
         if (*std::min_element(windows.begin(), windows.end()) == m_model.sequence)
             windows.clear();
         return windows;
@@ -315,7 +316,7 @@ private:
     ValueId unrolledRun(
         ValueId x, const LayerRun& run, const std::vector<ValueId>& parameters, std::size_t& next, const Shared& shared)
     {
-        const std::vector<ModelArray> arrays = layerArrays(m_c, run.hasExperts);
+        const std::vector<ModelArray> arrays = layerArrays(run.layer);
         const std::vector<std::int64_t> windows = windowsOf(run);
         for (std::int64_t i = 0; i < run.count; ++i) {
             Parameters p;
@@ -324,8 +325,7 @@ private:
             ValueId window;
             if (!windows.empty())
                 window = m_builder.splat({DType::S32, {}}, static_cast<double>(windows[static_cast<std::size_t>(i)]));
-            x = m_blocks.layer(
-                x, p, shared, window, masksOf(shared, run.first + i, 1), run.hasExperts, layerName(m_model, run, i));
+            x = m_blocks.layer(x, p, shared, window, masksOf(shared, run.first + i, 1), layerName(m_model, run, i));
         }
         return x;
     }
@@ -334,7 +334,7 @@ private:
     ValueId loopedRun(
         ValueId x, const LayerRun& run, const std::vector<ValueId>& parameters, std::size_t& next, const Shared& shared)
     {
-        const std::vector<ModelArray> arrays = layerArrays(m_c, run.hasExperts);
+        const std::vector<ModelArray> arrays = layerArrays(run.layer);
         const std::vector<std::int64_t> windows = windowsOf(run);
         std::vector<ValueId> operands = {x};
         for (std::size_t i = 0; i < arrays.size(); ++i)
@@ -358,8 +358,7 @@ private:
         Shared inside;
         if (shared.cosine.valid())
             inside = {arguments[arguments.size() - 2], arguments.back(), {}};
-        m_builder.setResults(
-            {m_blocks.layer(arguments.front(), p, inside, window, masks, run.hasExperts, layerName(m_model, run, 0))});
+        m_builder.setResults({m_blocks.layer(arguments.front(), p, inside, window, masks, layerName(m_model, run, 0))});
         const ValueId passed = m_builder.endRepeat(repeat).front();
         const std::int64_t last = run.first + run.count - 1;
         return std::ranges::binary_search(m_model.cuts, last) ? m_builder.named(passed, layerOutput(m_model, last)) : passed;
@@ -381,14 +380,25 @@ private:
                 positions = m_blocks.sliced(m_builder, positions, 0, 0, m_model.sequence);
             x = m_blocks.plus(x, m_blocks.along(positions, x, {1, 2}));
         }
-        Shared shared = m_blocks.sharedParts();
+        Shared shared;
         shared.masks = maskArguments(m_builder, rows, trained.masks);
         if (shared.masks.keys.valid())
             x = dropped(m_builder, x, shared.masks, 0, m_options);
         x = m_blocks.named(x, "act.embedding");
 
-        for (const LayerRun& run : layerRuns(m_model))
-            x = m_model.unrolled ? unrolledRun(x, run, parameters, next, shared) : loopedRun(x, run, parameters, next, shared);
+        std::map<std::pair<std::int64_t, double>, Shared> turned; // by dims and base
+        for (const LayerRun& run : layerRuns(m_model)) {
+            m_blocks.become(run.layer);
+            Shared own;
+            if (run.layer.mixer == MixerKind::Attention) {
+                const auto [found, isNew] = turned.try_emplace({rotaryDims(run.layer), run.layer.rotaryBase});
+                if (isNew)
+                    found->second = m_blocks.sharedParts();
+                own = found->second;
+            }
+            own.masks = shared.masks;
+            x = m_model.unrolled ? unrolledRun(x, run, parameters, next, own) : loopedRun(x, run, parameters, next, own);
+        }
 
         const ValueId scale = parameters[next++];
         x = m_blocks.norm(x, m_c.norm, scale, m_c.norm == NormKind::LayerNorm ? parameters[next++] : ValueId{});

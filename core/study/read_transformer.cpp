@@ -65,7 +65,93 @@ bool StudyReader::readSizes(Fields& fields, TransformerConfig& config)
         if (const DocNode* node = fields.take(key.key))
             set(truth(*node, fields.pathOf(key.key)), config.*key.member);
     }
+    word(fields.take("mixer"), fields.pathOf("mixer"), mixerWords(), config.mixer);
     return good;
+}
+
+/// `kinds: [{mixer: state_space, ..}, {}]`, each with the keys in which it differs from the model's own, and `pattern: [0, 0, 1]`, the kind of each
+/// layer, which begins again where there are more layers. False when a value could not be read.
+bool StudyReader::readKinds(Fields& fields, TransformerConfig& config)
+{
+    const DocNode* kinds = fields.take("kinds");
+    const DocNode* pattern = fields.take("pattern");
+    if (kinds == nullptr && pattern == nullptr)
+        return true;
+    const std::string path = fields.pathOf("kinds");
+    if (kinds == nullptr || pattern == nullptr || kinds->kind != DocNode::Kind::List || pattern->kind != DocNode::Kind::List) {
+        const DocNode& given = kinds != nullptr ? *kinds : *pattern;
+        wrongKind(given, path, "two lists, kinds and pattern", "write kinds: [{mixer: state_space}, {}], pattern: [0, 0, 1]");
+        return false;
+    }
+    const auto most = static_cast<std::size_t>(kMostTransformerLayers);
+    if (tooMany(*kinds, path, most, "kinds of layers")
+        || tooMany(*pattern, fields.pathOf("pattern"), most, "layers in a pattern"))
+        return false;
+    bool good = true;
+    TransformerConfig base = config;
+    base.kinds.clear();
+    base.pattern.clear();
+    base.denseLayers = base.slidingWindowLayers = base.layers = 0;
+    config.kinds.clear();
+    config.pattern.clear();
+    for (std::size_t i = 0; i < kinds->entries.size(); ++i) {
+        Fields own(*this, kinds->entries[i].value, fmt::format("{}.{}", path, i));
+        TransformerConfig& kind = config.kinds.emplace_back(base);
+        good = readSizes(own, kind) && good;
+        own.close();
+    }
+    for (const DocEntry& entry : pattern->entries) {
+        const auto kind = integer(entry.value, fields.pathOf("pattern"));
+        good = good && kind.has_value();
+        config.pattern.push_back(kind.value_or(0));
+    }
+    return good;
+}
+
+namespace {
+
+/// Gives the pattern the model's layers, cut off or from its beginning again, and counts those of each kind; kinds without layers leave.
+void countKinds(TransformerConfig& config)
+{
+    const std::vector<std::int64_t> period = std::move(config.pattern);
+    const std::int64_t layers = std::clamp<std::int64_t>(config.layers, 0, kMostTransformerLayers);
+    config.pattern.clear();
+    for (TransformerConfig& kind : config.kinds)
+        kind.layers = 0;
+    for (std::int64_t i = 0; i < layers && !period.empty(); ++i) {
+        const std::int64_t kind = period[static_cast<std::size_t>(i) % period.size()];
+        config.pattern.push_back(kind);
+        if (kind >= 0 && kind < static_cast<std::int64_t>(config.kinds.size()))
+            ++config.kinds[static_cast<std::size_t>(kind)].layers;
+    }
+    for (std::size_t i = config.kinds.size(); i-- > 0;) {
+        if (config.kinds[i].layers > 0)
+            continue;
+        config.kinds.erase(config.kinds.begin() + static_cast<std::ptrdiff_t>(i));
+        for (std::int64_t& kind : config.pattern)
+            kind -= kind > static_cast<std::int64_t>(i) ? 1 : 0;
+    }
+}
+
+} // namespace
+
+/// Keys beside a configuration count for all kinds of its layers that have what they are about.
+void StudyReader::passToKinds(Fields& fields, TransformerConfig& config)
+{
+    for (TransformerConfig& kind : config.kinds) {
+        const auto pass = [&](const auto& keys) {
+            for (const auto& key : keys) {
+                if (fields.take(key.key) != nullptr && kind.*key.member != 0)
+                    kind.*key.member = config.*key.member;
+            }
+        };
+        pass(transformerSizes());
+        pass(transformerNumbers());
+        for (const auto& key : transformerFlags()) {
+            if (fields.take(key.key) != nullptr)
+                kind.*key.member = config.*key.member;
+        }
+    }
 }
 
 namespace {
@@ -129,6 +215,7 @@ void StudyReader::readTransformer(const DocNode& node)
     bool good = true;
     if (const DocNode* config = fields.take("config")) {
         good = readConfig(*config, model.config) && readSizes(fields, model.config);
+        passToKinds(fields, model.config);
     } else {
         for (const char* key : {"layers", "hidden", "heads", "vocabulary"})
             good = fields.require(key, "give it, or name a file: transformer: {config: config.json}") != nullptr && good;
@@ -140,6 +227,13 @@ void StudyReader::readTransformer(const DocNode& node)
     word(fields.take("norm"), path + ".norm", normWords(), model.config.norm);
     word(fields.take("position"), path + ".position", positionWords(), model.config.position);
     word(fields.take("activation"), path + ".activation", transformerActivationWords(), model.config.activation);
+    good = readKinds(fields, model.config) && good;
+    for (TransformerConfig& kind : model.config.kinds) {
+        kind.norm = model.config.norm;
+        kind.position = model.config.position;
+        kind.activation = model.config.activation;
+    }
+    countKinds(model.config);
     word(fields.take("predict"), path + ".predict", predictionWords(), model.predict);
     word(fields.take("lookup"), path + ".lookup", lookupWords(), model.lookup);
     word(fields.take("attention"), path + ".attention", attentionWords(), model.attention);

@@ -191,6 +191,8 @@ private:
     void readTransformer(const DocNode& node);
     bool readConfig(const DocNode& node, TransformerConfig& config);
     bool readSizes(Fields& fields, TransformerConfig& config);
+    void passToKinds(Fields& fields, TransformerConfig& config);
+    bool readKinds(Fields& fields, TransformerConfig& config);
     void completeSizes(Fields& fields, TransformerConfig& config);
     void readTransformerChoices(Fields& fields);
     void readRecompute(const DocNode& node, TransformerModel& model);

@@ -14,7 +14,7 @@ namespace {
 
 using C = TransformerConfig;
 
-constexpr std::array<TransformerKey<std::int64_t>, 20> kSizes{{{"layers", &C::layers, "layers"}, {"hidden", &C::hidden, "hidden"},
+constexpr std::array<TransformerKey<std::int64_t>, 36> kSizes{{{"layers", &C::layers, "layers"}, {"hidden", &C::hidden, "hidden"},
     {"heads", &C::heads, "heads"}, {"kv_heads", &C::keyValueHeads, "keyValueHeads"}, {"head_dim", &C::headDim, "headDim"},
     {"ffn", &C::ffn, "ffn"}, {"vocabulary", &C::vocabulary, "vocabulary"}, {"max_positions", &C::maxPositions, "maxPositions"},
     {"window", &C::slidingWindow, "slidingWindow"}, {"window_layers", &C::slidingWindowLayers, "slidingWindowLayers"},
@@ -22,18 +22,28 @@ constexpr std::array<TransformerKey<std::int64_t>, 20> kSizes{{{"layers", &C::la
     {"expert_ffn", &C::expertFfn, "expertFfn"}, {"shared_experts", &C::sharedExperts, "sharedExperts"},
     {"dense_layers", &C::denseLayers, "denseLayers"}, {"query_rank", &C::queryRank, "queryRank"},
     {"kv_rank", &C::keyValueRank, "keyValueRank"}, {"latent_rotary_dim", &C::latentRotaryDim, "latentRotaryDim"},
-    {"value_head_dim", &C::valueHeadDim, "valueHeadDim"}, {"sequence", nullptr, "sequence"}}};
+    {"value_head_dim", &C::valueHeadDim, "valueHeadDim"}, {"output_rank", &C::outputRank, "outputRank"},
+    {"output_groups", &C::outputGroups, "outputGroups"}, {"compression", &C::compression, "compression"},
+    {"compression_overlap", &C::compressionOverlap, "compressionOverlap"}, {"index_heads", &C::indexHeads, "indexHeads"},
+    {"index_head_dim", &C::indexHeadDim, "indexHeadDim"}, {"index_keys", &C::indexKeys, "indexKeys"},
+    {"state_heads", &C::stateHeads, "stateHeads"}, {"state_key_heads", &C::stateKeyHeads, "stateKeyHeads"},
+    {"state_key_dim", &C::stateKeyDim, "stateKeyDim"}, {"state_value_dim", &C::stateValueDim, "stateValueDim"},
+    {"convolution", &C::convolution, "convolution"}, {"decay_rank", &C::decayRank, "decayRank"},
+    {"gate_rank", &C::gateRank, "gateRank"}, {"expert_hidden", &C::expertHidden, "expertHidden"},
+    {"residual_streams", &C::residualStreams, "residualStreams"}, {"sequence", nullptr, "sequence"}}};
 
 constexpr std::array<TransformerKey<double>, 6> kNumbers{
     {{"norm_epsilon", &C::normEpsilon, "normEpsilon"}, {"rotary_base", &C::rotaryBase, "rotaryBase"},
         {"rotary_fraction", &C::rotaryFraction, "rotaryFraction"}, {"query_scale", &C::queryScale, "queryScale"},
         {"attention_softcap", &C::attentionSoftcap, "attentionSoftcap"}, {"logit_softcap", &C::logitSoftcap, "logitSoftcap"}}};
 
-constexpr std::array<TransformerKey<bool>, 9> kFlags{{{"gated", &C::gatedFfn, "gatedFfn"},
-    {"tied", &C::tiedEmbeddings, "tiedEmbeddings"}, {"attention_bias", &C::attentionBias, "attentionBias"},
-    {"output_bias", &C::outputBias, "outputBias"}, {"ffn_bias", &C::ffnBias, "ffnBias"},
-    {"parallel_block", &C::parallelBlock, "parallelBlock"}, {"qk_norm", &C::queryKeyNorm, "queryKeyNorm"},
-    {"post_norms", &C::postNorms, "postNorms"}, {"embedding_scale", &C::embeddingScale, "embeddingScale"}}};
+constexpr std::array<TransformerKey<bool>, 12> kFlags{
+    {{"gated", &C::gatedFfn, "gatedFfn"}, {"tied", &C::tiedEmbeddings, "tiedEmbeddings"},
+        {"attention_bias", &C::attentionBias, "attentionBias"}, {"output_bias", &C::outputBias, "outputBias"},
+        {"ffn_bias", &C::ffnBias, "ffnBias"}, {"parallel_block", &C::parallelBlock, "parallelBlock"},
+        {"qk_norm", &C::queryKeyNorm, "queryKeyNorm"}, {"post_norms", &C::postNorms, "postNorms"},
+        {"embedding_scale", &C::embeddingScale, "embeddingScale"}, {"output_gate", &C::outputGate, "outputGate"},
+        {"keys_as_values", &C::keysAsValues, "keysAsValues"}, {"ffn_beside_experts", &C::ffnBesideExperts, "ffnBesideExperts"}}};
 
 template <typename T>
 const char* keyOf(std::span<const TransformerKey<T>> keys, std::string_view name)
@@ -77,6 +87,13 @@ const Words<TransformerActivation>& transformerActivationWords()
     static const Words<TransformerActivation> words
         = {{"silu", TransformerActivation::Silu}, {"gelu", TransformerActivation::Gelu},
             {"gelu_tanh", TransformerActivation::GeluTanh}, {"relu", TransformerActivation::Relu}};
+    return words;
+}
+
+const Words<MixerKind>& mixerWords()
+{
+    static const Words<MixerKind> words = {{"attention", MixerKind::Attention}, {"delta_rule", MixerKind::DeltaRule},
+        {"state_space", MixerKind::StateSpace}, {"none", MixerKind::None}};
     return words;
 }
 
@@ -129,26 +146,48 @@ std::string recomputeText(const TransformerModel& model)
                                                : wordOf(recomputeWords(), model.recompute);
 }
 
+namespace {
+
+/// The keys in which `c` differs from `from`.
+std::vector<std::string> differences(const TransformerConfig& c, const TransformerConfig& from)
+{
+    std::vector<std::string> parts;
+    const auto add = [&](const auto& keys) {
+        for (const auto& key : keys) {
+            if (c.*key.member != from.*key.member)
+                parts.push_back(fmt::format("{}: {}", key.key, c.*key.member));
+        }
+    };
+    add(transformerSizes());
+    add(transformerNumbers());
+    add(transformerFlags());
+    if (c.mixer != from.mixer)
+        parts.push_back(fmt::format("mixer: {}", wordOf(mixerWords(), c.mixer)));
+    return parts;
+}
+
+/// `kinds: [{mixer: delta_rule, state_heads: 4}, {}], pattern: [0, 0, 0, 1]`
+void addKinds(const TransformerConfig& c, std::vector<std::string>& parts)
+{
+    std::vector<std::string> kinds;
+    for (TransformerConfig kind : c.kinds) {
+        kind.layers = c.layers; // counted by the pattern
+        kinds.push_back(fmt::format("{{{}}}", fmt::join(differences(kind, c), ", ")));
+    }
+    parts.push_back(fmt::format("kinds: [{}], pattern: [{}]", fmt::join(kinds, ", "), fmt::join(c.pattern, ", ")));
+}
+
+} // namespace
+
 std::string transformerText(const TransformerModel& model)
 {
     const TransformerConfig& c = model.config;
-    const TransformerConfig standard;
-    std::vector<std::string> parts;
+    std::vector<std::string> parts = differences(c, {});
     const auto add = [&](const char* key, const auto& value) { parts.push_back(fmt::format("{}: {}", key, value)); };
     if (!c.name.empty())
-        add("name", inQuotes(c.name));
-    for (const auto& key : transformerSizes()) {
-        if (c.*key.member != standard.*key.member)
-            add(key.key, c.*key.member);
-    }
-    for (const auto& key : kNumbers) {
-        if (c.*key.member != standard.*key.member)
-            add(key.key, c.*key.member);
-    }
-    for (const auto& key : kFlags) {
-        if (c.*key.member != standard.*key.member)
-            add(key.key, c.*key.member);
-    }
+        parts.insert(parts.begin(), fmt::format("name: {}", inQuotes(c.name)));
+    if (!c.kinds.empty())
+        addKinds(c, parts);
     add("norm", wordOf(normWords(), c.norm));
     add("position", wordOf(positionWords(), c.position));
     add("activation", wordOf(transformerActivationWords(), c.activation));

@@ -24,6 +24,7 @@ std::span<const TransformerKey<bool>> transformerFlags();
 const Words<NormKind>& normWords();
 const Words<PositionKind>& positionWords();
 const Words<TransformerActivation>& transformerActivationWords();
+const Words<MixerKind>& mixerWords();
 const Words<Prediction>& predictionWords();
 const Words<TokenLookup>& lookupWords();
 const Words<AttentionOp>& attentionWords();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/models/transformer.h"
+#include "core/models/transformer_layers.h"
 #include "core/program/transform.h"
 #include "core/program/verify.h"
 #include "core/runtime/evaluate.h"
@@ -30,6 +31,18 @@ TransformerConfig smallConfig()
     c.vocabulary = 7;
     c.maxPositions = 6;
     return c;
+}
+
+/// States of four heads that two heads of keys write, over two and more chunks.
+void recur(TransformerModel& m, MixerKind mixer)
+{
+    m.sequence = 12;
+    m.config.mixer = mixer;
+    m.config.stateHeads = 4;
+    m.config.stateKeyHeads = 2;
+    m.config.stateKeyDim = 3;
+    m.config.stateValueDim = 5;
+    m.config.convolution = 3;
 }
 
 struct Case {
@@ -123,6 +136,40 @@ const std::vector<Case>& cases()
                 m.config.expertsPerToken = 1;
                 m.config.expertFfn = 5;
                 m.config.ffnBias = true;
+            }},
+        {"experts beside a block, keys as values",
+            [](TransformerModel& m) {
+                m.config.experts = 2;
+                m.config.expertsPerToken = 1;
+                m.config.expertFfn = 5;
+                m.config.ffnBesideExperts = m.config.keysAsValues = m.config.queryKeyNorm = true;
+            }},
+        {"experts of latents, a gate",
+            [](TransformerModel& m) {
+                m.config.experts = 2;
+                m.config.expertsPerToken = 1;
+                m.config.expertFfn = 5;
+                m.config.expertHidden = 3;
+                m.config.outputGate = true;
+            }},
+        {"delta rule", [](TransformerModel& m) { recur(m, MixerKind::DeltaRule); }},
+        {"state space", [](TransformerModel& m) { recur(m, MixerKind::StateSpace); }},
+        {"kinds",
+            [](TransformerModel& m) {
+                recur(m, MixerKind::Attention);
+                TransformerConfig base = m.config;
+                base.layers = 1;
+                for (const MixerKind mixer :
+                    {MixerKind::StateSpace, MixerKind::DeltaRule, MixerKind::None, MixerKind::Attention}) {
+                    base.mixer = mixer;
+                    base.ffn = mixer == MixerKind::StateSpace ? 0 : 12;
+                    m.config.kinds.push_back(base);
+                }
+                m.config.kinds[3].headDim = 6;
+                m.config.kinds[3].slidingWindow = 3;
+                m.config.kinds[1].layers = 2;
+                m.config.pattern = {0, 1, 1, 2, 3};
+                m.config.layers = 5;
             }},
     };
     return all;
@@ -247,6 +294,7 @@ private Q_SLOTS:
     void keepsWhatKernelsRead();
     void causal();
     void windows();
+    void chunksOfStates();
     void groupedQueriesShareKeys();
     void expertsWithRoom();
     void rotaryIsRelative();
@@ -380,6 +428,8 @@ void TestTransformer::fusedEqualsPlain()
     for (std::size_t i = 0; i < gradients.size(); ++i)
         QVERIFY(difference(gradients[i], fusedGradients[i]) < 1e-11);
     QCOMPARE(countOf(*plain.find("step"), OpKind::Attention), 0);
+    if (model.config.isRecurrent())
+        return; // it has no attention
     QVERIFY(countOf(*fused.find("step"), OpKind::AttentionGrad) > 0);
     QVERIFY(residualBytes(fused) < residualBytes(plain));
 }
@@ -462,10 +512,13 @@ void TestTransformer::unrolledEqualsLoop()
         // "layers.1.ffn.up.w" is slice 1 of "layers.ffn.up.w"
         std::string wanted = loss[id].name;
         std::int64_t index = -1;
-        for (const std::string run : {"layers.", "dense_layers."}) {
-            if (wanted.starts_with(run)) {
-                index = wanted[run.size()] - '0';
-                wanted.erase(run.size(), 2);
+        for (const LayerRun& run : layerRuns(model)) {
+            for (std::int64_t i = 0; i < run.count && index < 0; ++i) {
+                const std::string one = layerName(model, run, i) + ".";
+                if (wanted.starts_with(one)) {
+                    index = i;
+                    wanted = run.prefix + "." + wanted.substr(one.size());
+                }
             }
         }
         for (std::size_t i = 0; i < stacked.size(); ++i) {
@@ -610,7 +663,7 @@ std::vector<double> changesOf(const TransformerModel& model, std::int64_t change
 
 void TestTransformer::causal()
 {
-    for (const char* name : {"llama", "gpt2", "neox", "experts"}) {
+    for (const char* name : {"llama", "gpt2", "neox", "experts", "delta rule", "state space", "kinds"}) {
         const std::vector<double> changes = changesOf(modelOf(name), 2);
         QVERIFY2(changes[0] == 0.0 && changes[1] == 0.0, name);
         QVERIFY2(changes[2] > 1e-6 && changes[3] > 1e-9 && changes[4] > 1e-9, name);
@@ -627,6 +680,31 @@ void TestTransformer::windows()
     QVERIFY(changes[3] == 0.0 && changes[4] == 0.0);
     model.config.slidingWindowLayers = 1; // the other layer sees all
     QVERIFY(changesOf(model, 0)[4] > 1e-9);
+}
+
+// Chunks are only a way to write the sum: rows of 12 tokens are taken in chunks of 4, and of 13 token by token.
+void TestTransformer::chunksOfStates()
+{
+    for (const char* name : {"delta rule", "state space"}) {
+        TransformerModel model = modelOf(name);
+        model.predict = Prediction::EveryToken;
+        const HostArray inChunks = logitsOf(model, argumentsOf(*programOf(model).find("loss"), model.config.vocabulary));
+        std::vector<HostArray> arguments = argumentsOf(*programOf(model).find("loss"), model.config.vocabulary);
+        for (std::size_t i = arguments.size() - 2; i < arguments.size(); ++i) { // a token more in each row of x and y
+            std::vector<double> rows = arguments[i].values();
+            for (int row = 3; row > 0; --row)
+                rows.insert(rows.begin() + row * 12, 0.0);
+            arguments[i] = HostArray::of({DType::S32, {3, 13}}, rows);
+        }
+        model.sequence = 13;
+        const HostArray oneByOne = logitsOf(model, arguments);
+        double most = 0.0;
+        for (std::int64_t row = 0; row < 3; ++row) {
+            for (std::int64_t at = 0; at < 12 * 7; ++at)
+                most = std::max(most, std::abs(inChunks.at(row * 12 * 7 + at) - oneByOne.at(row * 13 * 7 + at)));
+        }
+        QVERIFY2(most < 1e-12, qPrintable(QString("%1: %2").arg(name).arg(most)));
+    }
 }
 
 // One key and value head for two query heads is the same as two equal ones.
@@ -849,6 +927,19 @@ void TestTransformer::problems_data()
     row(
         "chunks", [](TransformerModel& m) { m.lossChunks = 2; },
         "MW1352: lossChunks must be a number that divides the sequence of 5, got: 2");
+    row(
+        "keys of many tokens", [](TransformerModel& m) { m.config.compression = 4; },
+        "MW1358: small has layers of compressed keys: they are counted, but their program is not built");
+    row(
+        "states without heads", [](TransformerModel& m) { m.config.mixer = MixerKind::StateSpace; },
+        "MW1352: stateHeads must be 1 to 2^40, got: 0");
+    row(
+        "a pattern of other layers",
+        [](TransformerModel& m) {
+            m.config.kinds = {m.config};
+            m.config.pattern = {0};
+        },
+        "MW1353: the pattern has 1 layers, and the model 2");
     row(
         "chunks of one token",
         [](TransformerModel& m) {

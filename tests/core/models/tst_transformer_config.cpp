@@ -89,6 +89,8 @@ private Q_SLOTS:
     void maxText();
     void maxTextLines();
     void numbersCount();
+    void numbersOfKindsCount();
+    void folder();
     void defaults_data();
     void defaults();
     void problems_data();
@@ -364,6 +366,79 @@ void TestTransformerConfig::byFields_data()
         "intermediate_size_mlp": 16384, "num_local_experts": 16, "num_experts_per_tok": 1, "interleave_moe_layer_step": 1,
         "use_qk_norm": true, "vocab_size": 202048}})",
         107.8, 17.2, "the language model alone is read");
+    // Layers of several kinds.
+    const char* linear = R"({"model_type": "qwen3_5", "text_config": {"model_type": "qwen3_5_text", "num_hidden_layers": 64,
+        "hidden_size": 5120, "intermediate_size": 17408, "num_attention_heads": 24, "num_key_value_heads": 4, "head_dim": 256,
+        "attn_output_gate": true, "layer_types": ["linear_attention", "linear_attention", "linear_attention", "full_attention"],
+        "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128, "linear_num_key_heads": 16, "linear_num_value_heads": 48,
+        "linear_value_head_dim": 128, "vocab_size": 248320}})";
+    row("qwen3.5 27B: delta rule", linear, 27.0, 27.0, "the language model alone is read");
+    const char* step = R"({"num_hidden_layers": 60, "hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 2,
+        "head_dim": 256, "attn_output_gate": true, "full_attention_interval": 4, "linear_conv_kernel_dim": 4,
+        "linear_key_head_dim": 128, "linear_num_key_heads": 16, "linear_num_value_heads": 64, "linear_value_head_dim": 128,
+        "num_experts": 512, "num_experts_per_tok": 10, "moe_intermediate_size": 1024, "shared_expert_intermediate_size": 1024,
+        "vocab_size": 248320})";
+    row("qwen3.5 397B-A17B: a step between layers of attention", step, 397.0, 17.0, "");
+    row("kimi linear 48B-A3B: lists of layers", R"({"num_hidden_layers": 27, "hidden_size": 2304, "intermediate_size": 9216,
+        "num_attention_heads": 32, "num_key_value_heads": 32, "head_dim": 72, "kv_lora_rank": 512, "q_lora_rank": null,
+        "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "first_k_dense_replace": 1, "num_experts": 256,
+        "num_experts_per_token": 8, "num_shared_experts": 1, "moe_intermediate_size": 1024, "moe_layer_freq": 1, "vocab_size": 163840,
+        "linear_attn_config": {"full_attn_layers": [4, 8, 12, 16, 20, 24, 27], "head_dim": 128, "num_heads": 32,
+        "kda_layers": [1, 2, 3, 5, 6, 7, 9, 10, 11, 13, 14, 15, 17, 18, 19, 21, 22, 23, 25, 26], "short_conv_kernel_size": 4}})",
+        49.1, 0.0, "");
+    row("nemotron 3 nano: one block a layer", R"({"num_hidden_layers": 52, "hidden_size": 2688, "intermediate_size": 1856,
+        "hybrid_override_pattern": "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME", "num_attention_heads": 32,
+        "num_key_value_heads": 2, "head_dim": 128, "mlp_hidden_act": "relu2", "mamba_num_heads": 64, "mamba_head_dim": 64,
+        "n_groups": 8, "ssm_state_size": 128, "conv_kernel": 4, "expand": 2, "n_routed_experts": 128, "num_experts_per_tok": 6,
+        "n_shared_experts": 1, "moe_intermediate_size": 1856, "moe_shared_expert_intermediate_size": 3712, "vocab_size": 131072})",
+        31.6, 3.6, "the activation is taken as relu");
+    row("nemotron 3 super: experts of latents", R"({"num_hidden_layers": 88, "hidden_size": 4096, "intermediate_size": 2688,
+        "hybrid_override_pattern":
+        "MEMEMEM*EMEMEMEM*EMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEM*EMEMEMEME", "num_attention_heads": 32,
+        "num_key_value_heads": 2, "head_dim": 128, "mlp_hidden_act": "relu2", "mamba_num_heads": 128, "mamba_head_dim": 64,
+        "n_groups": 8, "ssm_state_size": 128, "conv_kernel": 4, "n_routed_experts": 512, "num_experts_per_tok": 22,
+        "n_shared_experts": 1, "moe_latent_size": 1024, "moe_intermediate_size": 2688,
+        "moe_shared_expert_intermediate_size": 5376, "vocab_size": 131072})",
+        120.6, 12.7, "the activation is taken as relu");
+    row("nemotron-h 56B",
+        R"({"num_hidden_layers": 118, "hidden_size": 8192, "intermediate_size": 32768, "num_attention_heads": 64,
+        "hybrid_override_pattern": "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-",
+        "num_key_value_heads": 8, "attention_head_dim": 128, "mlp_hidden_act": "relu2", "mamba_num_heads": 256, "mamba_head_dim": 64,
+        "n_groups": 8, "ssm_state_size": 256, "conv_kernel": 4, "vocab_size": 131072})",
+        56.0, 56.0, "the activation is taken as relu");
+    row("gemma 4 26B-A4B: other heads without a window",
+        R"({"num_hidden_layers": 30, "hidden_size": 2816, "intermediate_size": 2112,
+        "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 256, "global_head_dim": 512, "num_global_key_value_heads": 2,
+        "attention_k_eq_v": true, "enable_moe_block": true, "num_experts": 128, "top_k_experts": 8, "moe_intermediate_size": 704,
+        "sliding_window": 1024, "layer_types": ["sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention",
+        "sliding_attention", "full_attention"], "tie_word_embeddings": true, "vocab_size": 262144})",
+        25.2, 3.8, "");
+    row("mimo v2 flash: other heads behind windows", R"({"num_hidden_layers": 48, "hidden_size": 4096, "intermediate_size": 16384,
+        "num_attention_heads": 64, "num_key_value_heads": 4, "head_dim": 192, "v_head_dim": 128, "sliding_window": 128,
+        "swa_num_attention_heads": 64, "swa_num_key_value_heads": 8, "swa_head_dim": 192, "swa_v_head_dim": 128,
+        "hybrid_layer_pattern": [0, 1, 1, 1, 1, 0], "first_k_dense_replace": 1, "moe_intermediate_size": 2048,
+        "n_routed_experts": 256, "num_experts_per_tok": 8, "vocab_size": 152576})",
+        309.0, 0.0, "");
+    std::string ratios = "[0, 0"; // and in turns 4 and 128
+    for (int i = 2; i < 43; ++i)
+        ratios += i % 2 == 0 ? ", 4" : ", 128";
+    const std::string compressed = R"({"num_hidden_layers": 43, "hidden_size": 4096, "num_attention_heads": 64,
+        "num_key_value_heads": 1, "head_dim": 512, "q_lora_rank": 1024, "o_lora_rank": 1024, "o_groups": 8, "qk_rope_head_dim": 64,
+        "index_head_dim": 128, "index_n_heads": 64, "index_topk": 512, "hc_mult": 4, "sliding_window": 128,
+        "n_routed_experts": 256, "n_shared_experts": 1, "num_experts_per_tok": 6, "moe_intermediate_size": 2048,
+        "vocab_size": 129280, "compress_ratios": )"
+        + ratios + ", 0]}"; // the last one is of what predicts a further token
+    row("deepseek v4 flash: compressed keys", compressed.c_str(), 284.0, 13.8, "");
+    row("llama-nemotron super 49B: blocks left out", R"({"num_hidden_layers": 3, "hidden_size": 8192, "num_attention_heads": 64,
+        "num_key_value_heads": null, "intermediate_size": null, "vocab_size": 128256, "block_configs": [
+        {"attention": {"n_heads_in_group": 8, "no_op": false}, "ffn": {"ffn_mult": 2.625, "no_op": false}},
+        {"attention": {"n_heads_in_group": null, "no_op": true}, "ffn": {"ffn_mult": 1.3125, "no_op": false}},
+        {"attention": {"n_heads_in_group": null, "no_op": true}, "ffn": {"ffn_mult": null, "no_op": true}}]})",
+        2.783, 2.783, ""); // 2 x 128,256 x 8,192, 2 x 64 + 2 x 8 heads of 128, widths of 14,336 and 7,168
+    row("experts in every other layer",
+        R"({"num_hidden_layers": 4, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100,
+        "intermediate_size": 256, "num_experts": 4, "num_experts_per_tok": 1, "moe_intermediate_size": 128, "decoder_sparse_step": 2})",
+        375.0e-6, 227.6e-6, ""); // 12.8 k + 4 x 16.4 k + 2 x 49.2 k + 2 x (256 + 4 x 24.6 k)
     row("limits that are infinite", R"({"model_type": "plain", "num_hidden_layers": 2, "hidden_size": 8, "num_attention_heads": 2,
         "intermediate_size": 16, "vocab_size": 10, "time_limits": [0.0, Infinity], "nothing": NaN, "word": "Infinity"})",
         1.480e-6, 1.480e-6, "");
@@ -406,6 +481,56 @@ void TestTransformerConfig::numbersCount()
         const bool isIgnored = !notes.empty() && notes.back() == "ignored: stranger" && name == "stranger";
         QVERIFY2(!after || !(*after == before) || isIgnored, name.c_str());
     }
+}
+
+// The same of layers of several kinds.
+void TestTransformerConfig::numbersOfKindsCount()
+{
+    const Json whole
+        = Json::parse(R"({"num_hidden_layers": 6, "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "head_dim": 32, "intermediate_size": 96, "vocab_size": 100, "layer_types": ["mamba", "linear_attention", "sliding_attention",
+        "full_attention", "moe", "mlp"], "sliding_window": 16, "swa_num_key_value_heads": 1, "num_global_key_value_heads": 2,
+        "global_head_dim": 64, "mamba_num_heads": 8, "mamba_head_dim": 16, "n_groups": 2, "ssm_state_size": 32, "conv_kernel": 3,
+        "linear_num_value_heads": 4, "linear_num_key_heads": 2, "linear_key_head_dim": 16, "linear_value_head_dim": 8,
+        "linear_conv_kernel_dim": 2, "n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 48,
+        "moe_latent_size": 16, "hc_mult": 2})");
+    std::vector<std::string> notes;
+    const TransformerConfig before = valueOf(readTransformerConfig(whole.dump(), "config.json", &notes));
+    QVERIFY2(notes.empty(), notes.empty() ? "" : notes.front().c_str());
+    QCOMPARE(before.kinds.size(), std::size_t{6});
+    for (const auto& [name, value] : whole.items()) {
+        if (!value.is_number())
+            continue;
+        Json changed = whole;
+        changed[name] = 2 * value.get<std::int64_t>();
+        const auto after = readTransformerConfig(changed.dump(), "config.json");
+        QVERIFY2(!after || !(*after == before), name.c_str());
+    }
+}
+
+/// All configurations in the folder that MESHWRIGHT_CONFIGS names are read, and their numbers are all known.
+void TestTransformerConfig::folder()
+{
+    const QByteArray folder = qgetenv("MESHWRIGHT_CONFIGS");
+    if (folder.isEmpty())
+        QSKIP("MESHWRIGHT_CONFIGS names no folder of configurations");
+    int refused = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.toStdString())) {
+        std::vector<std::string> notes;
+        const auto config
+            = readTransformerConfig(valueOf(readFile(entry.path().string())), entry.path().filename().string(), &notes);
+        refused += config ? 0 : 1;
+        if (!config) {
+            qInfo("%s", describe(config.error()).c_str());
+            continue;
+        }
+        const ParameterCounts counts = parameterCounts(*config);
+        qInfo("%-60s %8.2f %8.2f G, %d kinds", entry.path().filename().c_str(), static_cast<double>(counts.total) / 1e9,
+            static_cast<double>(counts.active) / 1e9, static_cast<int>(config->kinds.size()));
+        for (const std::string& note : notes)
+            qInfo("    %s", note.c_str());
+    }
+    QCOMPARE(refused, 0);
 }
 
 // What that library's configuration classes have where the file says nothing: the total tells most of them.
@@ -471,16 +596,18 @@ void TestTransformerConfig::problems_data()
     row("kind is a number", R"({"model_type": 3})", "\"model_type\" must be a text, got: 3");
     row("unknown kind", R"({"model_type": "lama"})",
         "MW1352: \"num_hidden_layers\", \"hidden_size\", \"num_attention_heads\", \"vocab_size\" are missing");
-    row("state spaces", R"({"model_type": "n", "hybrid_override_pattern": "MEM*E", "hidden_size": 64})",
-        "MW1351: \"hybrid_override_pattern\" has layers of the kind \"M\"");
-    row("linear attention", R"({"model_type": "q", "layer_types": ["linear_attention", "full_attention"]})",
-        "MW1351: \"layer_types\" has layers of the kind \"linear_attention\"");
-    row("experts in every other layer",
-        R"({"num_hidden_layers": 4, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100, "num_experts": 4, "decoder_sparse_step": 2})",
-        "MW1353: decoder_sparse_step must be 1");
-    row("dense behind experts",
-        R"({"num_hidden_layers": 3, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100, "num_experts": 4, "moe_layer_freq": [1, 0, 1]})",
-        "MW1353: \"moe_layer_freq\" has layers without experts behind layers with some");
+    row("layers that are not known", R"({"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100,
+        "layer_types": ["retention", "full_attention"]})",
+        "MW1351: the kind \"retention\" of layers is not known");
+    row("too few kinds", R"({"num_hidden_layers": 3, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100,
+        "layer_types": ["mamba", "attention"]})",
+        "MW1353: 2 kinds of layers for 3 layers");
+    row("a recurrence without sizes", R"({"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100,
+        "layer_types": ["linear_attention", "full_attention"]})",
+        "MW1352: \"linear_num_value_heads\", \"linear_key_head_dim\" are missing");
+    row("blocks of other layers", R"({"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100,
+        "block_configs": [{}]})",
+        "MW1353: block_configs has 1 layers, and the model 2");
     row("wrong type", R"({"model_type": "gpt2", "n_layer": "twelve"})",
         "MW1352: \"n_layer\" must be a whole number from 1 to 2^40, got: \"twelve\"");
     row("fraction", R"({"model_type": "gpt2", "n_layer": 1.5})", "got: 1.5");

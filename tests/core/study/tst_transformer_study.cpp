@@ -62,6 +62,7 @@ private Q_SLOTS:
     void sizesFollow();
     void shippedConfig();
     void configFile();
+    void configOfKinds();
     void configProblems_data();
     void configProblems();
     void readInPart();
@@ -120,6 +121,28 @@ void TestTransformerStudy::configFile()
     QVERIFY2(study, qPrintable(described(study)));
     QCOMPARE(study->transformer()->config.layers, std::int64_t{3});
     QCOMPARE(text(study->transformer()->config.name), QString("mine"));
+}
+
+/// What stands beside a file with layers of several kinds counts for those that have it; the pattern is cut off.
+void TestTransformerStudy::configOfKinds()
+{
+    const QTemporaryDir folder;
+    const std::filesystem::path path = folder.path().toStdString();
+    QVERIFY(writeFileAtomically(path / "config.json", R"({"num_hidden_layers": 8, "hidden_size": 64, "num_attention_heads": 4,
+        "intermediate_size": 128, "vocab_size": 32, "ssm_state_size": 8, "mamba_head_dim": 16, "mamba_num_heads": 8,
+        "layers_block_type": ["mamba", "mlp", "attention", "mlp"]})"));
+    const auto study = readStudy(
+        "meshwright: 1\nmodel: {transformer: {config: config.json, layers: 6, hidden: 16, heads: 2, kv_heads: 2, ffn: 32}}\n"
+        "sequence: 8\nbatch: 4\n",
+        (path / "s.yaml").string());
+    QVERIFY2(study, qPrintable(described(study)));
+    const TransformerConfig& c = study->transformer()->config;
+    QVERIFY((c.pattern == std::vector<std::int64_t>{0, 1, 2, 1, 0, 1}));
+    QCOMPARE(c.kinds[1].layers, std::int64_t{3});
+    QCOMPARE(c.kinds[0].ffn, std::int64_t{0}); // still has none
+    QCOMPARE(c.kinds[1].ffn, std::int64_t{32});
+    QCOMPARE(c.kinds[2].heads, std::int64_t{2});
+    QCOMPARE(c.kinds[0].hidden, std::int64_t{16});
 }
 
 void TestTransformerStudy::configProblems_data()
@@ -181,6 +204,12 @@ void TestTransformerStudy::writtenAndRead_data()
     QTest::newRow("kept by name") << QString("meshwright: 1\nmodel: {transformer: {config: gpt2}}\nsequence: 1024\nbatch: 4\n"
                                              "recompute: {keep: [attention.mixed, ffn.hidden]}\n");
     QTest::newRow("gpt2") << QString("meshwright: 1\nmodel: {transformer: {config: gpt2}}\nsequence: 1024\nbatch: 4\n");
+    QTest::newRow("layers of several kinds")
+        << QString("meshwright: 1\nmodel: {transformer: {layers: 6, hidden: 8, heads: 2, vocabulary: 16, state_heads: 4, "
+                   "state_key_heads: 2, "
+                   "state_key_dim: 3, state_value_dim: 5, kinds: [{mixer: delta_rule, output_gate: true}, {ffn: 0, head_dim: 6}, "
+                   "{mixer: none, "
+                   "experts: 2, experts_per_token: 1, expert_ffn: 4, ffn: 0}], pattern: [0, 1, 2]}}\nsequence: 8\nbatch: 4\n");
 }
 
 void TestTransformerStudy::writtenAndRead()
