@@ -2,6 +2,7 @@
 #include "sim/hardware/hardware_name.h"
 
 #include "core/support/checked.h"
+#include "core/support/quantity.h"
 #include "core/support/text.h"
 #include "sim/hardware/fitting_choice.h"
 
@@ -14,6 +15,31 @@
 namespace meshwright::sim {
 
 namespace {
+
+std::string inLowerCase(std::string text)
+{
+    std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return text;
+}
+
+/// The catalogue's name of a chip as people write it: with its maker before it, several of them, spaces for dashes, "GB" behind its memory.
+std::optional<std::string> spelled(const Catalogue& catalogue, const std::string& chip)
+{
+    if (catalogue.find(chip))
+        return chip;
+    std::string name = inLowerCase(std::string(trimmed(chip)));
+    for (const std::string_view maker : {"cloud tpu ", "tpu ", "nvidia ", "amd ", "google "}) {
+        if (name.starts_with(maker))
+            name.erase(0, maker.size());
+    }
+    std::ranges::replace(name, ' ', '-');
+    for (const std::string_view end : {"", "s", "gb"}) {
+        const std::string one = name.ends_with(end) ? name.substr(0, name.size() - end.size()) : name;
+        if (catalogue.find(one))
+            return one;
+    }
+    return std::nullopt;
+}
 
 /// A name such as "v5e-64" or "v5e-256x2" in its parts; the chip is not looked up.
 struct CountedName {
@@ -38,8 +64,10 @@ std::optional<CountedName> countedName(const Catalogue& catalogue, const std::st
             parts.count.resize(times);
         }
         const bool isCounted = parseInteger(parts.count).has_value();
-        if (catalogue.find(parts.chip))
+        if (const auto known = spelled(catalogue, parts.chip)) {
+            parts.chip = *known;
             return parts;
+        }
         if (isCounted)
             likely = std::move(parts);
     }
@@ -48,8 +76,7 @@ std::optional<CountedName> countedName(const Catalogue& catalogue, const std::st
 
 Problem unknownChip(const Catalogue& catalogue, const std::string& name, const std::optional<CountedName>& parts)
 {
-    std::string chip = parts ? parts->chip : name; // the catalogue's names are in lower case
-    std::ranges::transform(chip, chip.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const std::string chip = inLowerCase(parts ? parts->chip : name); // as the catalogue's names are
     const auto near = nearestName(chip, catalogue.names());
     return {"MW1701", fmt::format("unknown chip: \"{}\"", name),
         near ? fmt::format("did you mean \"{}{}\"?", *near, parts ? parts->text() : "")
@@ -89,14 +116,33 @@ Result<HardwareChoice> hostsOf(const Chip& chip, const std::string& name, std::i
 std::string catalogueOrder(const std::string& name)
 {
     static const std::regex kSlices(R"(\s*(\d+)\s+slices\s+of\s+(\S+)\s*)", std::regex::icase);
+    static const std::regex kHosts(
+        R"(\s*(\d+)\s*(?:x|(?:nodes|hosts|machines|servers)\s+(?:of|with))\s*(\d+)(?:\s*x\s*|\s+)(\S*[a-z]\S*(?:\s+\S+)*)\s*)",
+        std::regex::icase);
+    static const std::regex kCountOnly(R"(\s*(\d[\d,]*k?)\s+((?!x\s)[a-z]\S*(?:\s+\S+)*)\s*)", std::regex::icase);
+    static const std::regex kColon(R"(\s*(\S*[a-z][^:\s]*)\s*:\s*(\d+)\s*)", std::regex::icase);
     static const std::regex kCountFirst(R"(\s*(\d+)\s*x\s*(\S*[a-z]\S*(?:\s+\S+)*)\s*)", std::regex::icase);
     static const std::regex kCountLast(R"(\s*(\S*[a-z]\S*(?:\s+\S+)*?)\s+x\s*(\d+)\s*)", std::regex::icase);
     constexpr std::size_t kLongest = 200; // no machine has such a name
     std::smatch parts;
     if (name.size() > kLongest)
         return name;
+    if (std::regex_match(name, parts, kHosts)) {
+        const auto hosts = parseInteger(parts.str(1));
+        const auto each = parseInteger(parts.str(2));
+        const auto all = hosts && each ? checkedMultiply(*hosts, *each) : std::nullopt;
+        return all ? fmt::format("{}x{}", parts.str(3), *all) : name;
+    }
+    if (std::regex_match(name, parts, kColon))
+        return fmt::format("{}x{}", parts.str(1), parts.str(2));
     if (std::regex_match(name, parts, kSlices) || std::regex_match(name, parts, kCountFirst))
         return fmt::format("{}x{}", parts.str(2), parts.str(1));
+    if (std::regex_match(name, parts, kCountOnly)) {
+        std::string digits = parts.str(1);
+        std::erase(digits, ',');
+        const auto count = parseCount(digits); // k counts in 1,024s
+        return count ? fmt::format("{}x{}", parts.str(2), *count) : name;
+    }
     if (std::regex_match(name, parts, kCountLast))
         return fmt::format("{}x{}", parts.str(1), parts.str(2));
     return name;
@@ -108,7 +154,12 @@ Result<MachineName> readMachineName(const Catalogue& catalogue, const std::strin
         const bool isInstance = !whole->chip->instance.empty();
         return MachineName{*whole, name, isInstance ? std::optional(whole->chip->instanceChips) : std::optional<std::int64_t>()};
     }
-    const auto parts = countedName(catalogue, catalogueOrder(name));
+    if (const auto chip = spelled(catalogue, name))
+        return readMachineName(catalogue, *chip);
+    auto parts = countedName(catalogue, catalogueOrder(name));
+    if (const auto space = name.rfind(' ');
+        !parts && space != std::string::npos && parseInteger(name.substr(space + 1))) // "v5e 256"
+        parts = countedName(catalogue, name.substr(0, space) + "-" + name.substr(space + 1));
     const auto match = parts ? catalogue.find(parts->chip) : catalogue.find(name);
     if (!match)
         return unknownChip(catalogue, name, parts);

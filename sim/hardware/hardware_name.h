@@ -10,7 +10,8 @@
 namespace meshwright::sim {
 
 /// A machine's name as people write it, in the catalogue's order: `512xH100` and `H100 x 512` are `H100x512`, `2 slices of v5e-256` are
-/// `v5e-256x2`, `4 x GB200 NVL72` is `GB200 NVL72x4`. Other names are left as they are.
+/// `v5e-256x2`, `4 x GB200 NVL72` is `GB200 NVL72x4`, `8 nodes of 8 H100`, `8x8 H100`, `64 H100` and `H100:64` are `H100x64`, `1k H100` is
+/// `H100x1024`. Other names are left as they are.
 std::string catalogueOrder(const std::string& name);
 
 /// What the name of a machine says.

@@ -145,6 +145,32 @@ void TestMachine::names_data()
                                             << "a3-highgpu-8gx16" << qint64{128};
     QTest::newRow("spaces in the name") << "ND H100 v5 x 8"
                                         << "ND H100 v5x8" << qint64{64};
+    QTest::newRow("several") << "64 H100s"
+                             << "H100sx64" << qint64{64};
+    QTest::newRow("hosts") << "8 nodes of 8 H100"
+                           << "H100x64" << qint64{64};
+    QTest::newRow("hosts times chips") << "8x8 H100"
+                                       << "H100x64" << qint64{64};
+    QTest::newRow("a colon") << "H100:64"
+                             << "H100x64" << qint64{64};
+    QTest::newRow("a space for a dash") << "64 x H100 SXM"
+                                        << "H100 SXMx64" << qint64{64};
+    QTest::newRow("memory in GB") << "h100-80gb x 16"
+                                  << "h100-80gbx16" << qint64{16};
+    QTest::newRow("memory behind a space") << "A100 40GB x 64"
+                                           << "A100 40GBx64" << qint64{64};
+    QTest::newRow("instances without an x") << "8 DGX H100"
+                                            << "DGX H100x8" << qint64{64};
+    QTest::newRow("k") << "1k H100"
+                       << "H100x1024" << qint64{1024};
+    QTest::newRow("thousands apart") << "1,024 H100"
+                                     << "H100x1024" << qint64{1024};
+    QTest::newRow("a chip and a number") << "v5e 256"
+                                         << "v5e 256" << qint64{256};
+    QTest::newRow("its maker") << "TPU v5e-256"
+                               << "TPU v5e-256" << qint64{256};
+    QTest::newRow("a chip of numbers") << "4 x RTX 5090"
+                                       << "RTX 5090x4" << qint64{4};
     QTest::newRow("racks") << "GB200 NVL72 x 4"
                            << "GB200 NVL72x4" << qint64{288};
     QTest::newRow("racks, count first") << "4 x GB200 NVL72"
