@@ -165,9 +165,9 @@ void addSearch(VerbTable& table)
         ->type_name("USD")
         ->delimiter(',')
         ->allow_extra_args(false);
-    app.add_option("--fix", options->fixed,
+    app.add_option("--fix,--plan", options->fixed,
            "Choices to fix: data, fsdp, expert, context, tensor, pipeline, microbatch, chunks, zero, recompute, "
-           "schedule")
+           "schedule; or a plan by its name: FSDP, HSDP, \"ZeRO-1 + TP 8\", Megatron, \"tp=8 pp=4\"")
         ->type_name("NAME=VALUE")
         ->allow_extra_args(false);
     app.add_flag("--per-op", options->perOp,
@@ -221,7 +221,7 @@ void addPlan(VerbTable& table)
     app.add_option("--stack", words.stack,
            "Software to predict for: " + join(stackWords(), ", ") + " (default: the usual one on the chip)")
         ->type_name("NAME");
-    app.add_option("--fix", words.fixed, "Choices to fix, as of search: tensor=8, recompute=full")
+    app.add_option("--fix,--plan", words.fixed, "Choices to fix, as of search: tensor=8, recompute=full, HSDP")
         ->type_name("NAME=VALUE")
         ->allow_extra_args(false);
     app.add_option("--time-limit", options->timeLimit, "Seconds to search and simulate (default 120)")

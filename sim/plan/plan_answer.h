@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "sim/plan/launch_commands.h"
 #include "sim/plan/planning_data.h"
 #include "sim/report/report.h"
 #include "sim/search/search.h"
@@ -49,6 +50,7 @@ struct PlanAnswer {
     std::string model;
     double parameters = 0.0;
     double activeParameters = 0.0; ///< of a token
+    std::vector<std::string> ignoredKeys; ///< numbers of the model's file whose meaning is not known
     std::vector<std::string> notes; ///< what of the model's file and of names was taken for what
     std::string cluster;
     std::string chip; ///< its name
@@ -72,6 +74,7 @@ struct PlanAnswer {
     std::vector<std::string> assumptions;
     std::int64_t simulated = 0; ///< layouts
     std::vector<std::string> notSimulated;
+    std::vector<LaunchCommand> launch; ///< of the best plan
     std::string study; ///< of the best plan; empty: there is none
     double wallSeconds = 0.0; ///< measured
 

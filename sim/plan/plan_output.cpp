@@ -71,7 +71,7 @@ std::string planJson(const PlanAnswer& answer)
     Json json = {{"schema", "meshwright.plan/1"}, {"meshwright", kVersion},
         {"model",
             {{"name", answer.model}, {"parameters", answer.parameters}, {"active_parameters", answer.activeParameters},
-                {"notes", answer.notes}}},
+                {"ignored_keys", answer.ignoredKeys}, {"notes", answer.notes}}},
         {"cluster", {{"name", answer.cluster}, {"chip", answer.chip}, {"chips", answer.chips}}}, {"tokens", answer.tokens},
         {"sequence", answer.sequence}, {"global_batch", answer.globalBatch}, {"fits", answer.fits()}};
     json["plans"] = Json::array();
@@ -88,6 +88,10 @@ std::string planJson(const PlanAnswer& answer)
     json["range"] = fits && answer.daysHigh > 0.0
         ? Json{{"low", answer.daysLow}, {"high", answer.daysHigh}, {"from", answer.rangeFrom}}
         : Json(nullptr);
+    json["launch"] = Json::object();
+    for (const LaunchCommand& launch : answer.launch)
+        json["launch"][launch.framework]
+            = {{"command", launch.command.empty() ? Json(nullptr) : Json(launch.command)}, {"why_not", launch.whyNot}};
     json["changes"] = Json::array();
     for (const PlanChange& change : answer.changes)
         json["changes"].push_back(
@@ -177,6 +181,10 @@ std::string planText(const PlanAnswer& answer)
                 change.plan ? fmt::format("{:+.1f} %", 100.0 * change.gain) : "-", changeText(change)});
         text += "\nwhat would change the answer\n" + changes.text(2);
     }
+    if (!answer.launch.empty())
+        text += "\nlaunched by\n";
+    for (const LaunchCommand& launch : answer.launch)
+        text += fmt::format("  {}: {}\n", launch.framework, launch.command.empty() ? "-, " + launch.whyNot : launch.command);
     if (!answer.notSimulated.empty())
         text += "\nnot simulated\n" + lines(answer.notSimulated);
     if (!answer.notes.empty())

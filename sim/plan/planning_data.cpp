@@ -112,10 +112,17 @@ Result<PlanningData> PlanningData::parse(std::string_view text, const std::strin
     data.m_storage = {reader.number(storage, "bytes_per_s") / reader.number(storage, "chips"), reader.text(storage, "source")};
     const Json& restart = reader.object(json, "restart");
     data.m_restart = {reader.number(restart, "seconds"), reader.text(restart, "source")};
-    for (const Json& one : reader.list(json, "errors"))
-        data.m_errors.push_back({reader.text(one, "of"), static_cast<std::int64_t>(reader.number(one, "records")),
-            reader.number(one, "low"), reader.number(one, "high")});
-    data.m_errorsSource = reader.text(json, "errors_source");
+    const Json& errors = reader.object(json, "program_errors");
+    for (const Json& one : reader.list(errors, "files")) {
+        FileErrors errorsOfFile{reader.text(one, "file"), reader.text(one, "chip"), {}};
+        for (const Json& ratio : reader.list(one, "measured_over_simulated")) {
+            const Json step = {{"measured_over_simulated", ratio}};
+            errorsOfFile.ratios.push_back(reader.number(step, "measured_over_simulated"));
+        }
+        std::sort(errorsOfFile.ratios.begin(), errorsOfFile.ratios.end());
+        data.m_errors.push_back(std::move(errorsOfFile));
+    }
+    data.m_errorsSource = reader.text(errors, "source");
     if (!reader.problems.empty())
         return std::move(reader.problems);
     return data;
@@ -129,15 +136,43 @@ std::optional<ChipPrice> PlanningData::priceOf(const Chip& chip) const
     return found == m_prices.end() ? std::nullopt : std::optional(found->price);
 }
 
+double StepErrors::share() const
+{
+    std::vector<double> shares;
+    for (const double ratio : ratios)
+        shares.push_back(std::abs(1.0 / ratio - 1.0));
+    std::sort(shares.begin(), shares.end());
+    return shares[most() - 1];
+}
+
 std::optional<StepErrors> PlanningData::errorsOf(const Chip& chip) const
 {
-    const char* kind = chip.chipClass == ChipClass::Tpu ? "tpu" : "gpu";
-    for (const std::string& name : {chip.key, std::string(kind)}) {
-        const auto found = std::find_if(m_errors.begin(), m_errors.end(), [&](const StepErrors& one) { return one.of == name; });
-        if (found != m_errors.end())
-            return *found;
+    constexpr std::size_t kLeast = 5;
+    const bool isTpu = chip.chipClass == ChipClass::Tpu;
+    StepErrors own{chip.key, {}};
+    StepErrors ofClass{isTpu ? "tpu" : "gpu", {}};
+    for (const FileErrors& file : m_errors) {
+        if (file.chip == chip.key)
+            own.ratios.insert(own.ratios.end(), file.ratios.begin(), file.ratios.end());
+        if (file.chip.starts_with("tpu") == isTpu)
+            ofClass.ratios.insert(ofClass.ratios.end(), file.ratios.begin(), file.ratios.end());
     }
-    return std::nullopt;
+    StepErrors& errors = own.ratios.size() >= kLeast ? own : ofClass;
+    if (errors.ratios.empty())
+        return std::nullopt;
+    std::sort(errors.ratios.begin(), errors.ratios.end());
+    return std::move(errors);
+}
+
+std::vector<double> PlanningData::errorsOf(std::string_view file, std::string_view chip) const
+{
+    std::vector<double> ratios;
+    for (const FileErrors& one : m_errors) { // one for each stack
+        if (one.file == file && one.chip == chip)
+            ratios.insert(ratios.end(), one.ratios.begin(), one.ratios.end());
+    }
+    std::sort(ratios.begin(), ratios.end());
+    return ratios;
 }
 
 Goodput goodputOf(double failureSeconds, double checkpointSeconds, double restartSeconds)

@@ -19,12 +19,16 @@ struct ChipPrice {
     std::string source;
 };
 
-/// How far steps of published runs were from their estimates.
+/// How far steps of published runs were from their simulated programs.
 struct StepErrors {
     std::string of; ///< a chip's key, or "gpu", "tpu"
-    std::int64_t records = 0;
-    double low = 1.0; ///< measured over estimated: a tenth of the runs is below
-    double high = 1.0; ///< a tenth is above
+    std::vector<double> ratios; ///< measured over simulated, in increasing order; not empty
+
+    double low() const { return ratios[(ratios.size() - 1) / 10]; } ///< a tenth of the runs is below
+    double high() const { return ratios[ratios.size() - 1 - (ratios.size() - 1) / 10]; } ///< a tenth is above
+    /// Simulated and measured steps of so many of the runs, eight tenths, lie within `share` of the measured one.
+    std::size_t most() const { return (8 * ratios.size() + 9) / 10; }
+    double share() const;
 };
 
 /// A figure of a published run.
@@ -43,8 +47,10 @@ public:
     /// Nothing: no price of the chip is known.
     std::optional<ChipPrice> priceOf(const Chip& chip) const;
 
-    /// Of the chip's own runs, or else of its class. Nothing: no run of either was predicted.
+    /// Of the chip's own runs where there are five or more, or else of its class. Nothing: no run of either was simulated.
     std::optional<StepErrors> errorsOf(const Chip& chip) const;
+    /// Measured over simulated, in increasing order, of one file's runs on one chip.
+    std::vector<double> errorsOf(std::string_view file, std::string_view chip) const;
 
     const std::string& errorsSource() const { return m_errorsSource; }
     const PublishedRate& chipSecondsPerFailure() const { return m_chipSecondsPerFailure; } ///< of one chip; of n chips an n-th
@@ -57,7 +63,12 @@ private:
         ChipPrice price;
     };
     std::vector<Priced> m_prices;
-    std::vector<StepErrors> m_errors;
+    struct FileErrors {
+        std::string file;
+        std::string chip;
+        std::vector<double> ratios;
+    };
+    std::vector<FileErrors> m_errors;
     std::string m_errorsSource;
     PublishedRate m_chipSecondsPerFailure;
     PublishedRate m_storage;

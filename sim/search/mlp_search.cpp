@@ -395,6 +395,9 @@ SearchResult searchMlp(const MlpWork& work, const SearchMachine& machine, const 
     const auto start = std::chrono::steady_clock::now();
     SearchResult result;
     result.about = fmt::format("{}, batch {}", work.name, work.batch);
+    result.space = {{{"mesh", "data x model, all sizes whose product is the devices"},
+                        {"layouts", "each layer's weight and activation over data, model or none, as far as they divide"}},
+        {"three axes and more", "pipelines, microbatches and recomputation"}};
     if (!machine.dollarsPerChipHour)
         result.assumptions.emplace_back(kNoPrice);
     const std::int64_t devices = machine.cluster.devices;

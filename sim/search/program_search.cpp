@@ -418,6 +418,11 @@ void ProgramSearch::reportSmallest()
 SearchResult ProgramSearch::run()
 {
     m_result.about = fmt::format("{}, function {}", m_work.name.empty() ? "the program" : m_work.name, m_function.name);
+    m_result.space
+        = {{{"mesh", "all orders of two axes whose product is the devices; of small programs three"},
+               {"layouts", "each op's dimensions over each axis, as far as they divide; one layout for each use of a value"}},
+            {"pipelines, microbatches and recomputation: the program says them", "uneven shards",
+                "one dimension over parts of an axis"}};
     m_result.assumptions = {"nothing is hidden behind anything else: the simulator's step may be shorter"};
     if (!m_machine.chip.dollarsPerHour)
         m_result.assumptions.emplace_back(kNoPrice);

@@ -97,9 +97,16 @@ struct OtherChoice {
     std::string why;
 };
 
+/// What a search went through.
+struct EnumeratedSpace {
+    std::vector<std::pair<std::string, std::string>> choices; ///< "recompute" and "none, selective, full"
+    std::vector<std::string> leftOut; ///< what a study can say besides
+};
+
 /// What a search found. Everything but the wall-clock fields is the same for any number of threads, unless it was cut short.
 struct SearchResult {
     std::string about; ///< what was searched, in one line
+    EnumeratedSpace space;
     std::vector<FoundPlan> plans; ///< that fit, the quickest first: simulated ones, then estimated ones; one for each mesh
     std::vector<FoundPlan> front; ///< that no other beats in step time, memory, chips and price at once
     std::vector<TemplateScore> templates;

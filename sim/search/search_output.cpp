@@ -257,6 +257,9 @@ std::string searchJson(const SearchResult& result)
     json["assumptions"] = result.assumptions;
     json["simulated"] = result.simulated;
     json["not_simulated"] = result.notSimulated;
+    json["space"] = {{"choices", Json::array()}, {"left_out", result.space.leftOut}};
+    for (const auto& [choice, values] : result.space.choices)
+        json["space"]["choices"].push_back({{"choice", choice}, {"values", values}});
     json["lower_bound_s"] = result.lowerBoundSeconds;
     json["gap"] = result.gap;
     json["candidates"] = result.candidates;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/search/search_request.h"
 
+#include "core/models/transformer.h"
 #include "core/study/study.h"
 #include "core/support/checked.h"
 #include "core/support/file.h"
@@ -13,7 +14,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
+#include <map>
 #include <numeric>
 
 namespace meshwright::sim {
@@ -86,7 +89,7 @@ std::vector<std::string> shippedModels()
     return names;
 }
 
-Result<TransformerConfig> modelOf(const std::string& name, std::vector<std::string>* notes)
+Result<TransformerConfig> modelOf(const std::string& name, std::vector<std::string>* notes, std::vector<std::string>& ignored)
 {
     std::filesystem::path file = name;
     std::error_code error;
@@ -102,13 +105,26 @@ Result<TransformerConfig> modelOf(const std::string& name, std::vector<std::stri
     }
     if (!text)
         return text.error();
-    auto config = readTransformerConfig(*text, file.string(), notes);
+    auto config = readTransformerConfig(*text, file.string(), notes, &ignored);
     if (!config)
         return config.error();
     if (Problems problems = transformerProblems(*config); hasErrors(problems))
         return inFile(std::move(problems), file.string());
     if (config->name.empty())
         config->name = file.stem().string();
+    Problems problems = programProblems(*config);
+    const std::vector<TransformerConfig> groups = layerGroups(*config);
+    // A loop over the chunks of every row in each layer: minutes of simulation for each layout.
+    if (problems.empty() && std::any_of(groups.begin(), groups.end(), [](const TransformerConfig& c) { return c.isRecurrent(); }))
+        problems.push_back({"MW1358",
+            fmt::format("{} has layers with states, whose chunks are simulated one by one: too slow for a search", config->name),
+            "write a study with its mesh and specs: check, simulate and train take it"});
+    if (!problems.empty()) {
+        const ParameterCounts counts = parameterCounts(*config);
+        problems.front().message += fmt::format("; it has {} parameters, {} active",
+            formatCount(static_cast<double>(counts.total)), formatCount(static_cast<double>(counts.active)));
+        return inFile(std::move(problems), file.string());
+    }
     return config;
 }
 
@@ -131,7 +147,7 @@ Result<SearchWork> workOf(const SearchWords& words, std::vector<std::string>* no
 {
     Problems problems;
     SearchWork work;
-    if (auto model = modelOf(words.model, notes))
+    if (auto model = modelOf(words.model, notes, work.ignoredKeys))
         work.model = *std::move(model);
     else
         append(problems, model.error());
@@ -259,7 +275,8 @@ Result<std::vector<SearchMachine>> machinesOf(
         }
         if (words.chips.empty() && named->chips && (named->countsCores || !chip.instance.empty()))
             notes.push_back(named->countsCores
-                    ? fmt::format("{} is {} chips: the name counts cores", name, *named->chips)
+                    ? fmt::format("{} is {}{} chips: the name counts cores", name,
+                        named->slices > 1 ? fmt::format("{} slices of ", named->slices) : std::string(), *named->chips)
                     : fmt::format("{} is {} chips: the name counts machines of {}", name, *named->chips, chip.instanceChips));
         for (const std::int64_t count : own) {
             auto machine = machineOf(chip, count, named->slices, calibration, words.stack);
@@ -314,38 +331,116 @@ std::vector<SearchMachine> largerMachines(
     return larger;
 }
 
+namespace {
+
+/// A layout that people know by a name, as choices; of the axes that it does not name all but these are 1.
+struct NamedPlan {
+    const char* name; ///< as in words of a plan, in lower case
+    std::vector<FixedChoice> choices;
+    std::vector<const char*> free;
+};
+
+const std::vector<NamedPlan>& namedPlans()
+{
+    static const std::vector<NamedPlan> plans = {{"fsdp", {{"zero", "3"}, {"data", "1"}}, {"fsdp"}},
+        {"zero-3", {{"zero", "3"}, {"data", "1"}}, {"fsdp"}}, {"hsdp", {{"zero", "3"}, {"fsdp", "host"}}, {"data"}},
+        {"ddp", {{"zero", "0"}}, {"data"}}, {"zero-1", {{"zero", "1"}}, {"data"}}, {"zero-2", {{"zero", "2"}}, {"data"}},
+        {"megatron", {{"zero", "1"}}, {"data", "tensor", "pipeline"}}};
+    return plans;
+}
+
+/// "tp" -> "tensor"; other words are left as they are.
+std::string choiceName(const std::string& word)
+{
+    static const std::map<std::string, std::string> names = {{"tp", "tensor"}, {"pp", "pipeline"}, {"dp", "data"},
+        {"cp", "context"}, {"ep", "expert"}, {"mbs", "microbatch"}, {"vp", "chunks"}};
+    const auto found = names.find(word);
+    return found == names.end() ? word : found->second;
+}
+
+/// The parts of "ZeRO-1 + TP 8, recompute=full": "zero-1", "tensor=8", "recompute=full".
+std::vector<std::string> planParts(const std::string& text)
+{
+    std::string apart = text;
+    std::ranges::replace_if(
+        apart, [](char c) { return c == ',' || c == '+'; }, ' ');
+    std::vector<std::string> parts;
+    for (const std::string& word : split(apart, ' ')) {
+        std::string one;
+        for (const char c : word)
+            one += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        if (one.empty())
+            continue;
+        const auto equals = one.find('=');
+        const std::string name = choiceName(one.substr(0, equals));
+        const bool isValue = parseInteger(one).has_value() && !parts.empty() && parts.back().find('=') == std::string::npos;
+        if (isValue)
+            parts.back() += "=" + one;
+        else
+            parts.push_back(name + (equals == std::string::npos ? std::string() : one.substr(equals)));
+    }
+    return parts;
+}
+
+/// What a choice's value may be; empty: this one is.
+std::string wrongValue(const FixedChoice& choice)
+{
+    const auto number = parseInteger(choice.value);
+    if (choice.name == "recompute")
+        return recomputationOf(choice.value) ? "" : "one of: none, selective, full, minimal, save_dot_except_mlp, save_qkv_proj";
+    if (choice.name == "schedule")
+        return scheduleNamed(choice.value) ? "" : "one of: gpipe, 1f1b, interleaved, zb_h1, zb_h2";
+    if (choice.name == "zero")
+        return number && *number >= 0 && *number <= 3 ? "" : "one of: 0, 1, 2, 3";
+    if (choice.name == "fsdp" && choice.value == "host")
+        return {};
+    return number && *number >= 1 ? "" : "write a whole number of 1 or more";
+}
+
+} // namespace
+
 Result<std::vector<FixedChoice>> parseFixed(std::span<const std::string> texts)
 {
     Problems problems;
     std::vector<FixedChoice> choices;
+    const NamedPlan* named = nullptr;
+    const auto isGiven = [&](const std::string& name) {
+        return std::any_of(choices.begin(), choices.end(), [&](const FixedChoice& other) { return other.name == name; });
+    };
     for (const std::string& text : texts) {
-        for (const std::string& part : split(text, ',')) {
+        for (const std::string& part : planParts(text)) {
             const auto equals = part.find('=');
-            FixedChoice choice{part.substr(0, equals), equals == std::string::npos ? "" : part.substr(equals + 1)};
+            const FixedChoice choice{part.substr(0, equals), equals == std::string::npos ? "" : part.substr(equals + 1)};
             const auto& names = fixedChoiceNames();
-            const auto number = parseInteger(choice.value);
-            const bool word = choice.name == "recompute" ? recomputationOf(choice.value).has_value()
-                                                         : scheduleNamed(choice.value).has_value();
-            if (std::find(names.begin(), names.end(), choice.name) == names.end())
+            const auto plan = std::ranges::find(namedPlans(), part, &NamedPlan::name);
+            const bool isChoice = std::find(names.begin(), names.end(), choice.name) != names.end();
+            if (plan != namedPlans().end() && named == nullptr)
+                named = &*plan;
+            else if (plan != namedPlans().end())
+                problems.push_back({"MW1938", fmt::format("\"{}\" and \"{}\" are two plans", named->name, part), "name one"});
+            else if (!isChoice)
                 problems.push_back(
                     {"MW1938", fmt::format("\"{}\" is not a choice of a plan", choice.name), suggestion(choice.name, names)});
-            else if (choice.name == "recompute" || choice.name == "schedule"
-                    ? !word
-                    : !number || *number < (choice.name == "zero" ? 0 : 1) || (choice.name == "zero" && *number > 3))
-                problems.push_back({"MW1938", fmt::format("{}: \"{}\" is not allowed", choice.name, choice.value),
-                    choice.name == "recompute"      ? "one of: none, selective, full, minimal, save_dot_except_mlp, save_qkv_proj"
-                        : choice.name == "schedule" ? "one of: gpipe, 1f1b, interleaved, zb_h1, zb_h2"
-                        : choice.name == "zero"     ? "one of: 0, 1, 2, 3"
-                                                    : "write a whole number of 1 or more"});
-            else if (std::any_of(
-                         choices.begin(), choices.end(), [&](const FixedChoice& other) { return other.name == choice.name; }))
+            else if (const std::string wrong = wrongValue(choice); !wrong.empty())
+                problems.push_back({"MW1938", fmt::format("{}: \"{}\" is not allowed", choice.name, choice.value), wrong});
+            else if (isGiven(choice.name))
                 problems.push_back({"MW1938", fmt::format("\"{}\" is given twice", choice.name), "give it once"});
             else
-                choices.push_back(std::move(choice));
+                choices.push_back(choice);
         }
     }
     if (!problems.empty())
         return problems;
+    if (named == nullptr)
+        return choices;
+    for (const FixedChoice& choice : named->choices) {
+        if (!isGiven(choice.name))
+            choices.push_back(choice);
+    }
+    for (const char* axis : {"tensor", "pipeline", "context", "expert"}) {
+        if (!isGiven(axis) && std::ranges::find(named->free, std::string_view(axis)) == named->free.end())
+            choices.push_back({axis, "1"});
+    }
     return choices;
 }
 

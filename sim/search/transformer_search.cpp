@@ -180,7 +180,8 @@ void Search::lookQuickly(const SearchMachine& machine)
 Field Search::fieldOf(const SearchMachine& machine, const std::vector<FixedChoice>& fixed) const
 {
     Field field;
-    field.space = std::make_unique<TransformerSpace>(m_work, machine, fixed, m_options.threads, m_options.stop);
+    field.space
+        = std::make_unique<TransformerSpace>(m_work, machine, onMachine(fixed, machine), m_options.threads, m_options.stop);
     PlanExplorer::Limits limits{m_options.threads, m_options.stop, {}};
     if (m_options.progress)
         limits.progress = [this, all = static_cast<std::int64_t>(field.space->candidates().size())](
@@ -479,6 +480,7 @@ SearchResult Search::run()
         bound = 0.0;
     }
     Field& winner = fields[bestField];
+    m_result.space = winner.space->described();
     if (!winner.best.empty()) {
         for (Field& field : fields) {
             if (!stopped())
@@ -495,7 +497,7 @@ SearchResult Search::run()
     if (!priced)
         m_result.assumptions.emplace_back(kNoPrice);
     if (winner.best.empty() && m_result.candidates == 0 && m_result.complete)
-        m_result.whyNone = whyNoLayout(m_work, winner.space->machine(), m_fixed);
+        m_result.whyNone = whyNoLayout(m_work, winner.space->machine(), onMachine(m_fixed, winner.space->machine()));
     if (m_result.whyNone.empty()) // else none of them can be
         addTemplates(winner);
     if (winner.best.empty())
@@ -521,7 +523,7 @@ std::string listed(const std::vector<std::string>& axes)
 /// Axes of a mesh by what a candidate splits with them.
 class PlanAxes {
 public:
-    PlanAxes(const Candidate& candidate, const TransformerConfig& model)
+    explicit PlanAxes(const Candidate& candidate)
         : m_mesh(meshOf(candidate))
     {
         for (const MeshAxis& axis : m_mesh) {
@@ -537,11 +539,8 @@ public:
                 expert.push_back(axis.name);
             if (ofContext)
                 context.push_back(axis.name);
-            if (axis.name == "tensor") {
+            if (axis.name == "tensor")
                 tensor.push_back(axis.name);
-                if (model.keyValueHeads % candidate.tp == 0)
-                    keyHeads.push_back(axis.name);
-            }
         }
     }
 
@@ -560,7 +559,7 @@ public:
             const std::vector<std::string> none;
             dims.push_back(listed(dividing(meaning == "hidden" || isRank                          ? rows
                     : meaning == "experts"                                                        ? expert
-                    : meaning == "key and value heads"                                            ? keyHeads
+                    : meaning == "key and value heads"                                            ? tensor
                     : meaning == "heads" || meaning == "vocabulary" || meaning.starts_with("ffn") ? tensor
                                                                                                   : none,
                 weight.shape[dim])));
@@ -580,9 +579,9 @@ public:
             else if (meaning == "sequence")
                 axes = context;
             else if (meaning == "heads" || meaning == "ffn")
-                axes = tensor;
+                axes = dividing(tensor, value.shape[dims.size()]);
             else if (meaning == "key and value heads")
-                axes = keyHeads;
+                axes = dividing(tensor, value.shape[dims.size()]);
             if (meaning == "sequence" && isStream)
                 axes.insert(axes.end(), tensor.begin(), tensor.end());
             dims.push_back(listed(axes));
@@ -594,7 +593,6 @@ public:
     std::vector<std::string> shards; ///< of weights
     std::vector<std::string> states; ///< of the optimizer, with ZeRO-1 and 2
     std::vector<std::string> tensor;
-    std::vector<std::string> keyHeads;
     std::vector<std::string> context;
     std::vector<std::string> expert;
 
@@ -625,7 +623,7 @@ SearchResult searchTransformer(const SearchWork& work, const std::vector<SearchM
 
 std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candidate, const TransformerConfig& model)
 {
-    const PlanAxes axes(candidate, model);
+    const PlanAxes axes(candidate);
     const TransformerModel whole{.config = model, .sequence = 1};
     const std::string tokens = fmt::format("P({}, {})", listed(axes.batch), listed(axes.context));
     std::vector<std::pair<std::string, std::string>> specs = {{"x", tokens}, {"y", tokens}};
@@ -640,7 +638,8 @@ std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candid
     if (candidate.sequenceParallel && !axes.tensor.empty()) {
         for (const ModelArray& value : transformerActivations(whole, 1)) {
             const bool isGathered = value.name.ends_with(".input") || value.name == "act.logits";
-            if (!isGathered && (!value.name.ends_with(".mixed") || !axes.keyHeads.empty()))
+            const bool isWhole = value.name.ends_with(".mixed") && value.shape[2] % candidate.tp != 0;
+            if (!isGathered && !isWhole)
                 specs.emplace_back(value.name, axes.ofActivation(value));
         }
     }

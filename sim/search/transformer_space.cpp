@@ -53,6 +53,21 @@ const std::vector<std::string>& fixedChoiceNames()
     return names;
 }
 
+std::vector<FixedChoice> onMachine(std::vector<FixedChoice> choices, const SearchMachine& machine)
+{
+    std::int64_t ranks = std::min(machine.chips, machine.chip.fastDomain.value_or(8)) * machine.chip.devicesPerChip;
+    for (const char* axis : {"tensor", "context"}) {
+        const auto given = std::ranges::find(choices, axis, &FixedChoice::name);
+        if (given != choices.end())
+            ranks /= std::max<std::int64_t>(1, parseInteger(given->value).value_or(1));
+    }
+    for (FixedChoice& choice : choices) {
+        if (choice.value == "host")
+            choice.value = std::to_string(std::max<std::int64_t>(1, ranks));
+    }
+    return choices;
+}
+
 bool TransformerSpace::Fixed::allows(const char* name, std::int64_t value) const
 {
     const auto found = numbers.find(name);
@@ -166,16 +181,27 @@ void TransformerSpace::enumerate(const std::stop_token& stop)
     const std::int64_t devices = m_machine.cluster.devices;
     const TransformerConfig& model = m_work.model;
     Candidate candidate;
+    const std::vector<TransformerConfig> groups = layerGroups(model);
+    const auto splitsAll = [&](std::int64_t tp) {
+        return std::all_of(groups.begin(), groups.end(), [tp](const TransformerConfig& c) {
+            const bool splitsMixer = c.isRecurrent() ? c.stateHeads % tp == 0 && c.stateKeyHeads % tp == 0
+                                                     : c.mixer == MixerKind::None || c.heads % tp == 0;
+            return splitsMixer && c.ffn % tp == 0 && (c.experts == 0 || c.expertFfn % tp == 0);
+        });
+    };
+    // A state goes through the whole sequence.
+    const bool isRecurrent
+        = std::any_of(groups.begin(), groups.end(), [](const TransformerConfig& c) { return c.isRecurrent(); });
     for (const std::int64_t tp : divisors(devices)) {
-        const bool splits = model.heads % tp == 0 && model.ffn % tp == 0 && (model.experts == 0 || model.expertFfn % tp == 0);
-        if (!splits || !m_fixed.allows("tensor", tp))
+        if (!splitsAll(tp) || !m_fixed.allows("tensor", tp))
             continue;
         for (const std::int64_t pp : divisors(devices / tp)) {
             if (pp > model.layers || !m_fixed.allows("pipeline", pp))
                 continue;
             for (const std::int64_t cp : divisors(devices / tp / pp)) {
                 const std::int64_t dp = devices / tp / pp / cp;
-                if (!m_fixed.allows("context", cp) || m_work.globalBatch % dp != 0 || (cp > 1 && m_work.sequence % (2 * cp) != 0))
+                if (!m_fixed.allows("context", cp) || (cp > 1 && isRecurrent) || m_work.globalBatch % dp != 0
+                    || (cp > 1 && m_work.sequence % (2 * cp) != 0))
                     continue;
                 if (stop.stop_requested())
                     return;
@@ -191,6 +217,37 @@ void TransformerSpace::enumerate(const std::stop_token& stop)
             }
         }
     }
+}
+
+EnumeratedSpace TransformerSpace::described() const
+{
+    std::vector<std::string> policies;
+    for (const auto& policy : m_recomputations) {
+        if (m_fixed.recompute.empty() || m_fixed.recompute == policy.first)
+            policies.emplace_back(policy.first);
+    }
+    EnumeratedSpace space;
+    const auto add = [&](const char* name, const char* values) {
+        const auto fixed = m_fixed.numbers.find(name);
+        space.choices.emplace_back(name, fixed == m_fixed.numbers.end() ? std::string(values) : std::to_string(fixed->second));
+    };
+    add("tensor", "divisors of the devices that divide heads and feed-forward width, with and without sequence parallelism");
+    add("pipeline", "divisors of the devices up to the layers");
+    add("context", "divisors of the devices that divide half the sequence, by rings and by exchanging heads");
+    add("expert", "divisors of the data ranks and of the experts");
+    add("zero", "0, 1, 2, 3");
+    add("fsdp", "divisors of the data ranks (ZeRO-3), which hold all experts");
+    add("data", "what is left; it divides the batch");
+    add("microbatch", "divisors of a data rank's sequences, up to 1,024");
+    add("chunks", "of interleaved stages: equal numbers of layers, or one less at both ends");
+    space.choices.emplace_back("recompute", join(policies, ", "));
+    space.choices.emplace_back("schedule", m_fixed.schedule.empty() ? "gpipe, 1f1b, interleaved" : m_fixed.schedule);
+    space.leftOut = {"zero-bubble schedules, unless --fix schedule=zb_h1 or zb_h2 asks for them",
+        "recomputation that keeps values by name or in the host's memory, unless --fix recompute= asks for it",
+        "specs of single arrays: all layers have the same", "degrees that split heads, batch or sequence unevenly",
+        "orders of the mesh's axes: tensor joins neighbours, then context, expert, fsdp, data, pipeline",
+        "a loss in chunks, capacity of experts, types of gradients: as the stack has them"};
+    return space;
 }
 
 /// Microbatch, recomputation and the ways to split activations.

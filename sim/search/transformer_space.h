@@ -4,6 +4,7 @@
 #include "core/mesh/mesh.h"
 #include "core/models/transformer_config.h"
 #include "sim/hardware/machine.h"
+#include "sim/search/search.h"
 #include "sim/transformer/step.h"
 
 #include <array>
@@ -26,6 +27,7 @@ struct SearchWork {
     std::int64_t globalBatch = 0; ///< sequences of one step
     MathFormat format = MathFormat::Bf16;
     Fp8Recipe recipe = Fp8Recipe::None; ///< of 8-bit products
+    std::vector<std::string> ignoredKeys = {}; ///< of the model's file: numbers whose meaning is not known
 };
 
 /// Where.
@@ -46,6 +48,8 @@ struct FixedChoice {
     std::string name; ///< one of `fixedChoiceNames`
     std::string value;
 };
+/// The choices where "host" is said for a number: as many ranks as the machine's fast links join, over what tensors and contexts are split.
+std::vector<FixedChoice> onMachine(std::vector<FixedChoice> choices, const SearchMachine& machine);
 /// data, fsdp, expert, context, tensor, pipeline, microbatch, chunks, zero, recompute, schedule.
 const std::vector<std::string>& fixedChoiceNames();
 
@@ -93,6 +97,7 @@ public:
     TrainingPlan emptyPlan() const;
     void apply(const Candidate& candidate, TrainingPlan& plan) const;
 
+    EnumeratedSpace described() const;
     const char* recomputeName(const Candidate& candidate) const { return m_recomputations[candidate.recompute].first; }
 
 private:

@@ -321,8 +321,11 @@ bool Planner::meetsBySimulation(std::size_t index)
         size.missing = missing(size.time);
         size.verdict = size.missing.empty() ? kMet : size.missing;
         size.simulated = true;
-    } else if (fits) { // an estimate does not decide
-        size.missing = size.verdict = "not simulated";
+    } else if (fits) { // that there was no time is no reason to call it too small
+        size.plan = result.plans.front();
+        size.time = timeOf(m_work, *size.plan);
+        size.missing = missing(size.time);
+        size.verdict = (size.missing.empty() ? kMet : size.missing) + " by the estimate: not simulated";
         if (!result.notSimulated.empty())
             m_answer.notSimulated.push_back(fmt::format("{}: {}", size.cluster, result.notSimulated.front()));
     } else {
@@ -413,6 +416,7 @@ void Planner::addPlans(const SearchMachine& machine)
         return;
     m_answer.time = timeOf(m_work, m_answer.plans.front());
     addRange(machine);
+    m_answer.launch = launchCommands(m_answer.plans.front(), m_work, machine);
     if (auto text = studyText(m_answer.plans.front(), m_work, machine))
         m_answer.study = *std::move(text);
     if (!m_answer.sizes.empty() || !m_wish.isOfSize())
@@ -420,25 +424,22 @@ void Planner::addPlans(const SearchMachine& machine)
     m_answer.meets = missing(m_answer.time).empty();
 }
 
-/// Published runs were compared with the estimate; what the simulation adds to it may be real.
+/// Published runs were compared with their simulated programs: an estimate has no range.
 void Planner::addRange(const SearchMachine& machine)
 {
     const auto errors = m_data.errorsOf(machine.chip);
-    if (!errors)
+    if (!errors || !m_answer.plans.front().simulatedSeconds)
         return;
-    const FoundPlan& best = m_answer.plans.front();
-    const double days = m_answer.time.days;
-    const double estimated = days * best.modelSeconds / m_answer.time.stepSeconds;
-    m_answer.daysLow = errors->low * std::min(days, estimated);
-    m_answer.daysHigh = errors->high * std::max(days, estimated);
+    m_answer.daysLow = errors->low() * m_answer.time.days;
+    m_answer.daysHigh = errors->high() * m_answer.time.days;
     m_answer.rangeFrom
-        = fmt::format("{} published runs on {} took {:.2f} to {:.2f} of their estimates, which for this plan is {} a step; "
-                      "simulated programs have not been compared with them",
-            errors->records,
+        = fmt::format("of {} published runs on {} the simulated step of {} was within {:.0f} % of the measured one, and "
+                      "measured steps were {:.2f} to {:.2f} of it",
+            errors->ratios.size(),
             errors->of == machine.chip.key ? machine.chip.name
                 : errors->of == "tpu"      ? "TPUs"
                                            : "GPUs",
-            errors->low, errors->high, formatSeconds(best.modelSeconds));
+            errors->most(), 100.0 * errors->share(), errors->low(), errors->high());
     m_answer.reliability.push_back("range: " + m_data.errorsSource());
 }
 
@@ -563,6 +564,7 @@ Result<PlanAnswer> Planner::run()
     m_work = *std::move(work);
     const ParameterCounts counts = parameterCounts(m_work.model);
     m_answer.model = m_work.model.name;
+    m_answer.ignoredKeys = m_work.ignoredKeys;
     m_answer.parameters = static_cast<double>(counts.total);
     m_answer.activeParameters = static_cast<double>(counts.active);
     m_answer.tokens = m_wish.tokens;

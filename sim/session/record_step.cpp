@@ -99,7 +99,7 @@ StepSimulator stepSimulator(const Catalogue& catalogue, const Calibration& calib
         const auto simulated
             = simulatedPlan(found, work, machine, stepCase.stack.empty() ? "plain" : stepCase.stack, catalogue, {});
         if (!simulated)
-            return refused(simulated.error().empty() ? std::string("it was not simulated") : simulated.error().front().message);
+            return refused(simulated.error().front().message);
         const Simulation& step = simulated->simulation;
         return ProgramStep{step.stepSeconds, static_cast<double>(step.peakBytes), step.fits};
     };

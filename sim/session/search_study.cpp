@@ -346,6 +346,8 @@ Result<SimulatedStudy> simulatedPlan(const FoundPlan& plan, const SearchWork& wo
     if (simulated)
         return *std::move(simulated);
     std::erase_if(parts.problems, [](const Problem& problem) { return problem.severity != Severity::Error; });
+    if (parts.problems.empty())
+        return Problem{"", "the simulation was stopped"};
     return parts.problems;
 }
 
@@ -353,14 +355,11 @@ PlanSimulator planSimulator(const SearchWork& work, const Catalogue& catalogue, 
 {
     return [&work, &catalogue, stop](
                const FoundPlan& plan, const SearchMachine& machine, std::string& whyNot) -> std::optional<PlanTrial> {
-        const auto refused = [&](const Problems& problems) {
-            whyNot = problems.empty() ? std::string("the simulation was stopped") : problems.front().message;
-            return std::nullopt;
-        };
         const auto simulated = simulatedPlan(plan, work, machine, machine.stack, catalogue, stop);
         if (simulated)
             return trialOf(*simulated);
-        return refused(simulated.error());
+        whyNot = simulated.error().front().message;
+        return std::nullopt;
     };
 }
 

@@ -38,7 +38,7 @@ Study studyOfPlan(Study study, const FoundPlan& plan);
 PlanSimulator planSimulator(const SearchWork& work, const Catalogue& catalogue, const std::stop_token& stop = {});
 
 /// Simulates a plan as the study that `studyText` writes, as `simulate` reads it, but with a stack by its name and the network that the cluster states.
-/// Problems: those of `studyText` and of `simulateStudy` (engine.h); none where it was stopped.
+/// Problems: those of `studyText` and of `simulateStudy` (engine.h); one without an id where it was stopped.
 Result<SimulatedStudy> simulatedPlan(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine,
     const std::string& stack, const Catalogue& catalogue, const std::stop_token& stop);
 

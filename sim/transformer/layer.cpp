@@ -576,8 +576,73 @@ PassCost operator*(double factor, const PassCost& pass)
         factor * pass.context, factor * pass.expert, factor * pass.kernels};
 }
 
+namespace {
+
+/// True where the formulas below do not know all of a model's layers by themselves.
+bool hasOtherLayers(const TransformerConfig& model)
+{
+    return !model.kinds.empty() || model.mixer != MixerKind::Attention || model.expertHidden > 0 || model.ffnBesideExperts;
+}
+
+/// One kind of layers in the words of the formulas: a recurrence is attention over a chunk by the heads of its states, a block that a layer lacks one
+/// as small as can be, a dense block beside experts a shared one, and experts of latents as many times narrower as the latents.
+TrainingPlan planOfKind(const TrainingPlan& plan, const TransformerConfig& kind)
+{
+    constexpr std::int64_t kChunk = 64;
+    TrainingPlan own{kind, plan.details, plan.work, plan.layout};
+    TransformerConfig& model = own.model;
+    model.kinds.clear();
+    model.mixer = MixerKind::Attention;
+    own.details.windowLayers = kind.slidingWindowLayers;
+    own.details.queryRank = kind.queryRank;
+    own.details.keyValueRank = kind.keyValueRank;
+    own.details.ropeHeadDim = kind.latentRotaryDim;
+    own.details.valueHeadDim = kind.valueHeadDim;
+    if (kind.mixer != MixerKind::Attention) {
+        const bool isNone = kind.mixer == MixerKind::None;
+        model.heads = isNone ? 1 : kind.stateHeads;
+        model.keyValueHeads = isNone ? 1 : kind.stateKeyHeads;
+        model.headDim = isNone ? 1 : kind.stateKeyDim;
+        own.details.valueHeadDim = isNone ? 1 : kind.stateValueDim;
+        own.details.queryRank = own.details.keyValueRank = own.details.ropeHeadDim = 0;
+        own.details.windowLayers = 0;
+        model.slidingWindow = isNone ? 1 : kChunk;
+    }
+    if (kind.experts > 0)
+        own.details.sharedFfn = kind.sharedExperts * kind.expertFfn + (kind.ffnBesideExperts ? kind.ffn : 0);
+    if (kind.experts > 0 && kind.expertHidden > 0)
+        model.expertFfn = std::max<std::int64_t>(1, kind.expertFfn * kind.expertHidden / kind.hidden);
+    model.expertHidden = 0;
+    model.ffnBesideExperts = false;
+    model.ffn = std::max<std::int64_t>(1, kind.ffn);
+    return own;
+}
+
+/// Calls `use` with a plan of each kind of layers and its share of them.
+template <typename Use>
+void forEachKind(const TrainingPlan& plan, Use use)
+{
+    if (plan.model.kinds.empty())
+        use(planOfKind(plan, plan.model), 1.0);
+    for (const TransformerConfig& kind : plan.model.kinds)
+        use(planOfKind(plan, kind), asDouble(kind.layers) / asDouble(plan.model.layers));
+}
+
+} // namespace
+
 RankParameters rankParameters(const TrainingPlan& plan)
 {
+    if (hasOtherLayers(plan.model)) {
+        RankParameters mean;
+        forEachKind(plan, [&mean](const TrainingPlan& own, double share) {
+            const RankParameters one = rankParameters(own);
+            mean.layer += share * one.layer;
+            mean.experts += share * one.experts;
+            mean.embedding = one.embedding;
+            mean.head = one.head;
+        });
+        return mean;
+    }
     const TransformerConfig& model = plan.model;
     const double hidden = asDouble(model.hidden);
     const double tp = asDouble(plan.layout.tp);
@@ -607,6 +672,21 @@ RankParameters rankParameters(const TrainingPlan& plan)
 
 LayerCost layerCost(const TrainingPlan& plan, const DeviceCost& curve, const Cluster& cluster, const StackConstants& constants)
 {
+    if (hasOtherLayers(plan.model)) {
+        LayerCost mean;
+        forEachKind(plan, [&](const TrainingPlan& own, double share) {
+            const LayerCost one = layerCost(own, curve, cluster, constants);
+            mean.forward += share * one.forward;
+            mean.again += share * one.again;
+            mean.backward += share * one.backward;
+            mean.weights += share * one.weights;
+            mean.keptBytes += share * one.keptBytes;
+            mean.hostBytes += share * one.hostBytes;
+            mean.fullBytes = std::max(mean.fullBytes, one.fullBytes);
+            mean.workingBytes = std::max(mean.workingBytes, one.workingBytes);
+        });
+        return mean;
+    }
     return LayerBuilder(plan, curve, cluster, constants).build();
 }
 

@@ -22,6 +22,7 @@ class TestPlanning : public QObject {
 private Q_SLOTS:
     void intervalIsBest();
     void dataThatComeAlong();
+    void errorsInWords();
     void damagedData();
     void changedFigures();
     void timeAndMoney();
@@ -48,9 +49,21 @@ void TestPlanning::dataThatComeAlong()
     QVERIFY(!data.priceOf(h100)->date.empty() && !data.priceOf(h100)->source.empty());
     QVERIFY(!data.priceOf(*valueOf(catalogue.find("v2")).chip)); // none is made up
     QCOMPARE(data.errorsOf(h100)->of, h100.key);
+    QVERIFY(data.errorsOf(h100)->low() < 1.0 && data.errorsOf(h100)->high() > 1.0);
     QCOMPARE(data.errorsOf(*valueOf(catalogue.find("mi300x")).chip)->of, std::string("gpu"));
     // 16,384 chips fail every three hours (arXiv:2407.21783).
     QVERIFY(std::abs(data.chipSecondsPerFailure().value / 16384.0 / 3600.0 - 3.09) < 0.01);
+}
+
+/// What is said of ten runs, by hand.
+void TestPlanning::errorsInWords()
+{
+    const StepErrors ten{"gpu", {0.5, 0.8, 0.9, 0.95, 1.0, 1.0, 1.05, 1.1, 1.25, 2.0}};
+    QCOMPARE(ten.low(), 0.5); // (10 - 1) / 10 runs are cut off: none
+    QCOMPARE(ten.high(), 2.0);
+    QCOMPARE(ten.most(), std::size_t{8});
+    QVERIFY(std::abs(ten.share() - 0.25)
+        < 1e-12); // |1 / ratio - 1|: 1, 0.25, 0.11, 0.05, 0, 0, 0.05, 0.09, 0.2, 0.5; the eighth is 1 / 0.8 - 1
 }
 
 void TestPlanning::damagedData()

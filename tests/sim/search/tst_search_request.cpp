@@ -232,6 +232,12 @@ void TestSearchRequest::fixed_data()
     QTest::newRow("none") << "tensor=8" << 1;
     QTest::newRow("two") << "tensor=8,zero=0" << 2;
     QTest::newRow("words") << "recompute=full,schedule=1f1b" << 2;
+    QTest::newRow("short names") << "tp=8 pp=4 dp=16" << 3;
+    QTest::newRow("FSDP: all other axes are 1") << "FSDP" << 6;
+    QTest::newRow("HSDP") << "HSDP" << 6;
+    QTest::newRow("with tensors") << "ZeRO-1 + TP 8" << 5;
+    QTest::newRow("Megatron: three axes are free") << "Megatron" << 3;
+    QTest::newRow("two plans") << "FSDP + HSDP" << -1;
     QTest::newRow("unknown") << "tensr=8" << -1;
     QTest::newRow("no value") << "tensor" << -1;
     QTest::newRow("zero") << "tensor=0" << -1;

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/plan/launch_commands.h"
+
+#include "core/support/text.h"
+#include "sim/search/search_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+namespace meshwright::sim {
+
+namespace {
+
+/// What commands are made of.
+class Launch {
+public:
+    Launch(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine)
+        : m_plan(plan)
+        , m_c(work.model)
+        , m_work(work)
+        , m_devices(machine.cluster.devices)
+    {
+        const std::int64_t chips = chipsOfHost(machine.chips, machine.chip.fastDomain.value_or(8));
+        m_perHost = chips * machine.chip.devicesPerChip;
+        m_hosts = std::max<std::int64_t>(1, m_devices / std::max<std::int64_t>(1, m_perHost));
+        m_isTpu = machine.chip.chipClass == ChipClass::Tpu;
+    }
+
+    LaunchCommand maxText();
+    LaunchCommand torchTitan();
+    LaunchCommand megatron();
+    LaunchCommand accelerate();
+
+private:
+    std::int64_t axis(std::string_view name) const
+    {
+        const auto found
+            = std::find_if(m_plan.mesh.begin(), m_plan.mesh.end(), [&](const MeshAxis& one) { return one.name == name; });
+        return found == m_plan.mesh.end() ? 1 : found->size;
+    }
+    std::int64_t dataRanks() const { return axis("data") * axis("fsdp") * axis("expert"); }
+    bool isRecompute(std::string_view policy) const { return m_plan.recompute == policy; }
+    std::int64_t microbatch() const { return std::llround(m_plan.microbatch); }
+    std::int64_t microbatches() const { return std::llround(m_plan.pipeline.microbatches); }
+    std::string torchrun() const { return fmt::format("torchrun --nnodes {} --nproc-per-node {}", m_hosts, m_perHost); }
+    static LaunchCommand none(const char* framework, std::string why) { return {framework, {}, std::move(why)}; }
+
+    const FoundPlan& m_plan;
+    const TransformerConfig& m_c;
+    const SearchWork& m_work;
+    std::int64_t m_devices;
+    std::int64_t m_perHost = 1;
+    std::int64_t m_hosts = 1;
+    bool m_isTpu = false;
+};
+
+/// Source: AI-Hypercomputer/maxtext, src/MaxText/configs/base.yml (parallelism, remat_policy).
+LaunchCommand Launch::maxText()
+{
+    const char* name = "maxtext";
+    if (m_plan.zeroStage == 1 || m_plan.zeroStage == 2)
+        return none(name, "MaxText splits weights, gradients and moments together");
+    if (isRecompute("none") || isRecompute("selective"))
+        return none(name, fmt::format("MaxText has no remat_policy that is \"{}\"", m_plan.recompute));
+    if (m_plan.pipeline.stages > 1 && (m_plan.pipeline.schedule == "1f1b" || m_plan.pipeline.schedule.starts_with("zb")))
+        return none(name, fmt::format("MaxText has no pipeline schedule \"{}\"", m_plan.pipeline.schedule));
+    std::string text
+        = fmt::format("python3 -m MaxText.train src/MaxText/configs/base.yml base_num_decoder_layers={} base_emb_dim={} "
+                      "base_num_query_heads={} base_num_kv_heads={} head_dim={} base_mlp_dim={} vocab_size={}",
+            m_c.layers, m_c.hidden, m_c.heads, m_c.keyValueHeads, m_c.headDim, m_c.ffn, m_c.vocabulary);
+    if (m_c.experts > 0)
+        text += fmt::format(
+            " num_experts={} num_experts_per_tok={} base_moe_mlp_dim={}", m_c.experts, m_c.expertsPerToken, m_c.expertFfn);
+    for (const char* each : {"data", "fsdp", "expert", "context", "tensor", "pipeline"}) {
+        if (axis(each) > 1)
+            text += fmt::format(" ici_{}_parallelism={}", each, axis(each));
+    }
+    if (axis("fsdp") == 1)
+        text += " ici_fsdp_parallelism=1";
+    const bool isPiped = m_plan.pipeline.stages > 1;
+    const double passes = isPiped ? 1.0 : m_plan.pipeline.microbatches;
+    text += fmt::format(" max_target_length={} per_device_batch_size={:g}", m_work.sequence,
+        static_cast<double>(m_work.globalBatch) / static_cast<double>(m_devices) / passes);
+    if (isPiped)
+        text += fmt::format(" num_pipeline_microbatches={}", microbatches());
+    else if (microbatches() > 1)
+        text += fmt::format(" gradient_accumulation_steps={}", microbatches());
+    return {name, text + " remat_policy=" + m_plan.recompute, {}};
+}
+
+/// Source: pytorch/torchtitan, torchtitan/config/job_config.py (parallelism, training, activation_checkpoint).
+LaunchCommand Launch::torchTitan()
+{
+    const char* name = "torchtitan";
+    if (m_isTpu)
+        return none(name, "torchtitan trains on GPUs");
+    if (m_plan.zeroStage == 1)
+        return none(name, "torchtitan splits gradients with moments (ZeRO-2) or weights as well (ZeRO-3)");
+    if (m_plan.recompute != "none" && m_plan.recompute != "selective" && m_plan.recompute != "full")
+        return none(name, fmt::format("torchtitan has no activation_checkpoint.mode \"{}\"", m_plan.recompute));
+    if (axis("tensor") > 1 && !m_plan.sequenceParallel)
+        return none(name, "torchtitan splits the sequence wherever it splits tensors");
+    const std::int64_t shards = m_plan.zeroStage == 3 ? axis("fsdp") * axis("expert") : m_plan.zeroStage == 2 ? dataRanks() : 1;
+    std::string text = fmt::format("{} -m torchtitan.train --parallelism.data_parallel_replicate_degree {} "
+                                   "--parallelism.data_parallel_shard_degree {} --parallelism.tensor_parallel_degree {} "
+                                   "--parallelism.context_parallel_degree {} --parallelism.pipeline_parallel_degree {}",
+        torchrun(), dataRanks() / shards, shards, axis("tensor"), axis("context"), axis("pipeline"));
+    if (axis("expert") > 1)
+        text += fmt::format(" --parallelism.expert_parallel_degree {}", axis("expert"));
+    if (m_plan.zeroStage == 2)
+        text += " --parallelism.fsdp_reshard_after_forward never";
+    std::int64_t local = microbatch();
+    if (m_plan.pipeline.stages > 1) {
+        const std::string& schedule = m_plan.pipeline.schedule;
+        if (schedule.starts_with("zb"))
+            return none(name, fmt::format("torchtitan has no pipeline schedule \"{}\"", schedule));
+        local *= microbatches();
+        text += fmt::format(" --parallelism.pipeline_parallel_schedule {} --parallelism.pipeline_parallel_microbatch_size {}",
+            schedule == "gpipe"      ? "GPipe"
+                : schedule == "1f1b" ? "1F1B"
+                                     : "Interleaved1F1B",
+            microbatch());
+    }
+    return {name,
+        text
+            + fmt::format(" --training.seq_len {} --training.local_batch_size {} --training.global_batch_size {} "
+                          "--activation_checkpoint.mode {}",
+                m_work.sequence, local, m_work.globalBatch, m_plan.recompute),
+        {}};
+}
+
+/// Source: NVIDIA/Megatron-LM, megatron/training/arguments.py.
+LaunchCommand Launch::megatron()
+{
+    const char* name = "megatron";
+    if (m_isTpu)
+        return none(name, "Megatron-LM trains on GPUs");
+    if (m_plan.recompute != "none" && m_plan.recompute != "selective" && m_plan.recompute != "full")
+        return none(name, fmt::format("Megatron-LM has no recomputation \"{}\"", m_plan.recompute));
+    if (m_plan.zeroStage >= 2 && (axis("pipeline") > 1 || axis("data") > 1))
+        return none(name, "Megatron-LM splits weights and gradients over all data ranks and without a pipeline");
+    const std::string& schedule = m_plan.pipeline.schedule;
+    if (m_plan.pipeline.stages > 1 && schedule != "1f1b" && schedule != "interleaved")
+        return none(name, fmt::format("Megatron-LM has no pipeline schedule \"{}\"", schedule));
+    std::string text = fmt::format(
+        "{} pretrain_gpt.py --num-layers {} --hidden-size {} --num-attention-heads {} --kv-channels {} "
+        "--ffn-hidden-size {} --seq-length {} --max-position-embeddings {} --vocab-size {}",
+        torchrun(), m_c.layers, m_c.hidden, m_c.heads, m_c.headDim, m_c.ffn, m_work.sequence, m_work.sequence, m_c.vocabulary);
+    const auto option = [&](bool given, const std::string& flag) { text += given ? " " + flag : std::string(); };
+    option(m_c.keyValueHeads != m_c.heads, fmt::format("--group-query-attention --num-query-groups {}", m_c.keyValueHeads));
+    option(m_c.gatedFfn && m_c.activation == TransformerActivation::Silu, "--swiglu");
+    option(m_c.norm == NormKind::RmsNorm, "--normalization RMSNorm");
+    option(
+        m_c.position == PositionKind::Rotary, fmt::format("--position-embedding-type rope --rotary-base {:.0f}", m_c.rotaryBase));
+    option(!m_c.tiedEmbeddings, "--untie-embeddings-and-output-weights");
+    option(!m_c.ffnBias && !m_c.attentionBias, "--disable-bias-linear");
+    option(m_c.keyValueRank > 0,
+        fmt::format("--multi-latent-attention --kv-lora-rank {} --qk-head-dim {} --qk-pos-emb-head-dim {} --v-head-dim {}{}",
+            m_c.keyValueRank, m_c.headDim, m_c.latentRotaryDim, m_c.valueHeadDim > 0 ? m_c.valueHeadDim : m_c.headDim,
+            m_c.queryRank > 0 ? fmt::format(" --q-lora-rank {}", m_c.queryRank) : std::string()));
+    option(m_c.experts > 0,
+        fmt::format("--num-experts {} --moe-router-topk {} --moe-ffn-hidden-size {} --expert-model-parallel-size {}", m_c.experts,
+            m_c.expertsPerToken, m_c.expertFfn, axis("expert")));
+    text += fmt::format(" --tensor-model-parallel-size {} --pipeline-model-parallel-size {} --context-parallel-size {} "
+                        "--micro-batch-size {} --global-batch-size {} --bf16",
+        axis("tensor"), axis("pipeline"), axis("context"), microbatch(), m_work.globalBatch);
+    option(m_plan.sequenceParallel, "--sequence-parallel");
+    option(m_plan.zeroStage == 1, "--use-distributed-optimizer");
+    option(m_plan.zeroStage >= 2,
+        fmt::format("--use-megatron-fsdp --data-parallel-sharding-strategy {}",
+            m_plan.zeroStage == 2 ? "optim_grads" : "optim_grads_params"));
+    option(schedule == "interleaved",
+        fmt::format("--num-layers-per-virtual-pipeline-stage {}",
+            m_c.layers / std::max<std::int64_t>(1, m_plan.pipeline.stages * m_plan.pipeline.chunks)));
+    option(isRecompute("full"), "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1");
+    option(isRecompute("selective"), "--recompute-granularity selective");
+    return {name, text, {}};
+}
+
+/// Source: huggingface/accelerate, src/accelerate/commands/launch.py.
+LaunchCommand Launch::accelerate()
+{
+    const char* name = "accelerate";
+    if (axis("tensor") > 1 || axis("context") > 1 || axis("expert") > 1 || axis("pipeline") > 1)
+        return none(name, "accelerate's launcher splits data, and with FSDP the weights, alone");
+    if (m_isTpu)
+        return none(name, "this launcher is written for GPUs");
+    std::string text
+        = fmt::format("accelerate launch --num_machines {} --num_processes {} --mixed_precision bf16", m_hosts, m_devices);
+    if (m_plan.zeroStage == 0)
+        text += " --multi_gpu";
+    else if (m_plan.zeroStage == 1)
+        text += " --use_deepspeed --zero_stage 1";
+    else
+        text += fmt::format(" --use_fsdp --fsdp_sharding_strategy {}",
+            m_plan.zeroStage == 2  ? "SHARD_GRAD_OP"
+                : axis("data") > 1 ? "HYBRID_SHARD"
+                                   : "FULL_SHARD");
+    if (m_plan.recompute == "full")
+        text += m_plan.zeroStage >= 2 ? " --fsdp_activation_checkpointing true" : "";
+    else if (m_plan.recompute != "none")
+        return none(name, fmt::format("accelerate has no recomputation \"{}\"", m_plan.recompute));
+    return {name,
+        text
+            + fmt::format(
+                " train.py --per_device_train_batch_size {} --gradient_accumulation_steps {}", microbatch(), microbatches())
+            + (m_plan.recompute == "full" && m_plan.zeroStage < 2 ? " --gradient_checkpointing" : ""),
+        {}};
+}
+
+} // namespace
+
+std::vector<LaunchCommand> launchCommands(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine)
+{
+    if (!work.model.kinds.empty()) {
+        std::vector<LaunchCommand> none;
+        for (const char* framework : {"maxtext", "torchtitan", "megatron", "accelerate"})
+            none.push_back({framework, {}, "layers of several kinds are the model's own code, which no option states"});
+        return none;
+    }
+    Launch launch(plan, work, machine);
+    return {launch.maxText(), launch.torchTitan(), launch.megatron(), launch.accelerate()};
+}
+
+} // namespace meshwright::sim

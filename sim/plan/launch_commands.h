@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "sim/search/search.h"
+#include "sim/search/transformer_space.h"
+
+#include <string>
+#include <vector>
+
+namespace meshwright::sim {
+
+/// How a framework is told of a plan.
+struct LaunchCommand {
+    std::string framework; ///< "maxtext", "torchtitan", "megatron", "accelerate"
+    std::string command; ///< empty: the framework has no such plan
+    std::string whyNot;
+};
+
+/// One for each framework, in this order: the layout, batch, recomputation and sizes of the plan in the options of its launcher. Data, tokenizer and
+/// learning rate are the user's.
+std::vector<LaunchCommand> launchCommands(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine);
+
+} // namespace meshwright::sim
