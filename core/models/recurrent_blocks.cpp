@@ -110,7 +110,7 @@ ValueId TransformerBlocks::inverseOfOnePlus(ValueId lower)
 
 ValueId TransformerBlocks::convolved(ValueId x, const Parameters& p, const std::string& name, const std::string& act)
 {
-    ValueId value = named(dot(x, p.at(name + ".w"), {2}, {0}), act + "." + name);
+    ValueId value = named(projection(x, p.at(name + ".w"), {2}, {0}), act + "." + name);
     if (m_c.convolution == 0)
         return value;
     const ValueId weights = m_builder.convert(p.at(name + "_conv.w"), m_activation); // [tokens, heads, size]
@@ -234,7 +234,7 @@ ValueId TransformerBlocks::recurrence(ValueId x, const Parameters& p, const std:
         mixed = plus(mixed, times(values, along(pass, values, {2, 3})));
     }
     mixed = named(mixed, act + ".attention.mixed");
-    const ValueId gate = m_builder.reshape(dot(x, p.at("attention.gate.w"), {2}, {0}), Shape(grouped));
+    const ValueId gate = m_builder.reshape(projection(x, p.at("attention.gate.w"), {2}, {0}), Shape(grouped));
     const ValueId opened = times(gate, m_builder.unary(OpKind::Logistic, gate));
     const ValueId scale = p.at("attention.out_norm.scale");
     if (isDelta) {
@@ -245,7 +245,7 @@ ValueId TransformerBlocks::recurrence(ValueId x, const Parameters& p, const std:
         mixed = m_builder.reshape(norm(flat, NormKind::RmsNorm, m_builder.reshape(scale, {inner}), {}), Shape(grouped));
     }
     const ValueId out = m_builder.reshape(p.at("attention.o.w"), {groups, shares, m_c.stateValueDim, m_c.hidden});
-    return dot(mixed, out, {2, 3, 4}, {0, 1, 2});
+    return projection(mixed, out, {2, 3, 4}, {0, 1, 2});
 }
 
 } // namespace meshwright

@@ -345,11 +345,11 @@ ValueId TransformerBlocks::experts(ValueId x, const Parameters& p, const std::st
 {
     ValueId chosen;
     const ValueId gate = gates(x, p, chosen);
-    const ValueId in = m_c.expertHidden > 0 ? dot(x, p.at("experts.in.w"), {2}, {0}) : x;
+    const ValueId in = m_c.expertHidden > 0 ? projection(x, p.at("experts.in.w"), {2}, {0}) : x;
     ValueId result
         = m_model.capacityFactor > 0.0 ? dispatched(in, p, gate, chosen, hiddenName) : everyExpert(in, p, gate, hiddenName);
     if (m_c.expertHidden > 0)
-        result = dot(result, p.at("experts.out.w"), {2}, {0});
+        result = projection(result, p.at("experts.out.w"), {2}, {0});
     if (m_c.sharedExperts > 0)
         result = plus(result, ffn(x, p, "experts.shared", {}));
     return result;
