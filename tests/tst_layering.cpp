@@ -91,10 +91,10 @@ const std::vector<std::pair<std::string, std::set<std::string>>> kMayUse = {
     {"ui/window",
         {"ui/study", "ui/mesh", "ui/layout", "ui/collectives", "ui/timeline", "ui/memory", "ui/training", "ui/report",
             "ui/search", "ui/shapes", "ui/explain"}},
-    {"app/python", {"core/diagnose", "core/runtime"}},
-    {"app/pages", {"sim/session"}},
+    {"app/python", {"core/diagnose", "core/runtime", "sim/simulate"}},
+    {"app/pages", {"sim/hardware"}},
     {"app/terminal", {"core/diagnose", "core/text", "sim/report"}},
-    {"app/verbs", {"app/pages", "app/terminal", "sim/validate", "sim/calibrate"}},
+    {"app/verbs", {"app/pages", "app/terminal", "sim/session", "sim/validate", "sim/calibrate"}},
     {"app/cli", {"app/verbs"}},
     {"app/gui", {"ui/window"}},
 };

@@ -34,6 +34,7 @@ constexpr const char* kMainExamples = R"help(  meshwright tour
   meshwright report study.yaml -o report.html
   meshwright gui study.yaml
   meshwright open page.ipynb
+  meshwright lesson 3
   meshwright show --mesh data=4,model=2 --shape 8192x8192 --spec "P('data', 'model')"
   meshwright mesh --hw v3 --topology 2x2 --mesh a=8
   meshwright partition program.mlir
@@ -67,8 +68,8 @@ public:
         m_app.set_help_flag("-h,--help", "Print this help and exit");
         m_app.allow_extras(); // unknown arguments are ours to report, with the nearest name
         for (const auto add : {addShow, addMesh, addTrain, addSimulate, addSearch, addPlan, addSweep, addDiff, addReport, addGui,
-                 addOpen, addRun, addCheck, addConvert, addReshard, addPropagate, addPartition, addProve, addExplain, addList,
-                 addTour, addCalibrate, addValidate, addDoctor})
+                 addOpen, addLesson, addRun, addCheck, addConvert, addReshard, addPropagate, addPartition, addProve, addExplain,
+                 addList, addTour, addCalibrate, addValidate, addDoctor})
             add(m_verbs);
     }
 

@@ -70,7 +70,46 @@ std::vector<std::string> withoutOptions(std::vector<std::string> lines)
     return lines;
 }
 
-void readMarkdown(Page& page)
+/// The rest of a line after `name:`; nothing when it begins otherwise.
+std::optional<std::string> afterName(const std::string& line, std::string_view name)
+{
+    if (!line.starts_with(name) || line.size() <= name.size() || line[name.size()] != ':')
+        return std::nullopt;
+    return std::string(trimmed(std::string_view(line).substr(name.size() + 1)));
+}
+
+/// Problems: MW1568.
+Result<Done> addQuestion(Page& page, const std::vector<std::string>& lines, int line)
+{
+    Question question;
+    std::string answer;
+    std::string* part = &question.text;
+    for (const std::string& text : lines) {
+        std::optional<std::string> rest;
+        if ((rest = afterName(text, "answer")))
+            part = &answer;
+        else if ((rest = afterName(text, "check")))
+            part = &question.check;
+        else if ((rest = afterName(text, "why")))
+            part = &question.why;
+        else if ((rest = afterName(text, "hint")))
+            part = &question.hints.emplace_back();
+        *part += (part->empty() ? "" : "\n") + rest.value_or(text);
+    }
+    for (std::string* one : {&question.text, &question.check, &question.why})
+        *one = std::string(trimmed(*one));
+    for (std::string& hint : question.hints)
+        hint = std::string(trimmed(hint));
+    answer = std::string(trimmed(answer));
+    if (answer.empty())
+        return Problem{
+            "MW1568", "the question has no answer", "write answer: and an expression that computes it", Place{"", line}};
+    page.cells.push_back({std::move(answer), std::exchange(page.after, {}), std::nullopt, line, std::move(question)});
+    return Done{};
+}
+
+/// Problems: MW1568.
+Result<Done> readMarkdown(Page& page)
 {
     constexpr std::array kPython = {"python", "python3", "py", "ipython", "ipython3", "{python}"};
     const bool isMyst = page.text.find("```{code-cell}") != std::string::npos;
@@ -79,6 +118,8 @@ void readMarkdown(Page& page)
     if (!lines.empty() && lines.front() == "---") {
         const auto end = std::find(lines.begin() + 1, lines.end(), "---");
         start = end == lines.end() ? 0 : static_cast<std::size_t>(end - lines.begin()) + 1;
+        for (std::size_t i = 1; i < start; ++i)
+            page.hardware = afterName(lines[i], "hardware").value_or(page.hardware);
     }
     for (std::size_t i = start; i < lines.size(); ++i) {
         const std::size_t indent = indentOf(lines[i]);
@@ -102,9 +143,13 @@ void readMarkdown(Page& page)
         const bool isCell = language == "{code-cell}";
         if (isCell)
             body = withoutOptions(std::move(body));
-        if (isCell || (!isMyst && std::find(kPython.begin(), kPython.end(), language) != kPython.end()))
+        if (language == "question") {
+            if (const auto added = addQuestion(page, body, static_cast<int>(first) + 1); !added)
+                return added.error();
+        } else if (isCell || (!isMyst && std::find(kPython.begin(), kPython.end(), language) != kPython.end()))
             addCell(page, std::move(body), static_cast<int>(first) + 1);
     }
+    return Done{};
 }
 
 bool isCellMark(const std::string& line)
@@ -252,14 +297,13 @@ Result<Page> readPage(std::string text, std::string_view name)
     if (name.ends_with(".ipynb")) {
         if (const auto read = readNotebook(page); !read)
             return read.error();
-    } else if (name.ends_with(".md")) {
-        readMarkdown(page);
-    } else if (name.ends_with(".py") || (hasLine(page.text, isCellMark) && !hasLine(page.text, isPrompt))) {
+    } else if (name.ends_with(".py")
+        || (!name.ends_with(".md") && hasLine(page.text, isCellMark) && !hasLine(page.text, isPrompt))) {
         readScript(page);
-    } else if (hasLine(page.text, isPrompt)) {
+    } else if (!name.ends_with(".md") && hasLine(page.text, isPrompt)) {
         readTranscript(page);
-    } else {
-        readMarkdown(page);
+    } else if (const auto read = readMarkdown(page); !read) {
+        return read.error();
     }
     if (page.cells.empty())
         return Problem{"MW1563", "the page has no cells of Python",

@@ -2,7 +2,9 @@
 #include "app/pages/page_machine.h"
 
 #include "core/mesh/device_mesh.h"
+#include "core/support/resources.h"
 #include "core/support/text.h"
+#include "sim/hardware/catalogue.h"
 #include "sim/hardware/hardware_name.h"
 #include "sim/hardware/machine.h"
 
@@ -49,22 +51,9 @@ std::optional<std::int64_t> productAt(const std::string& source, std::size_t at)
     return product;
 }
 
-} // namespace
-
-bool isOfLegacyRandom(const Page& page)
-{
-    constexpr std::array kGone = {"PositionalSharding", "jax.experimental.maps", "from jax.experimental import maps",
-        "'jax_array'", "\"jax_array\"", "import PartitionSpec, maps", "jax.experimental.global_device_array"};
-    return std::any_of(page.cells.begin(), page.cells.end(), [&](const Cell& cell) {
-        return std::any_of(
-            kGone.begin(), kGone.end(), [&](const char* name) { return cell.source.find(name) != std::string::npos; });
-    });
-}
-
-PageMachine machineOfPage(const Page& page)
+PageMachine cpuDevices(const Page& page)
 {
     PageMachine machine;
-    machine.legacyRandom = isOfLegacyRandom(page);
     for (const Cell& cell : page.cells) {
         for (const std::string_view mark : {"xla_force_host_platform_device_count", "jax_num_cpu_devices"}) {
             if (const auto count = numberAfter(cell.source, mark); count && *count >= 1 && *count <= kMostDevices) {
@@ -92,20 +81,23 @@ PageMachine machineOfPage(const Page& page)
     return machine;
 }
 
-Result<PageMachine> machineOfName(const sim::Catalogue& catalogue, const std::string& name)
+Result<PageMachine> machineOfName(const std::string& name)
 {
-    const auto choice = sim::namedChoice(catalogue, {name});
+    const auto catalogue = sim::Catalogue::load(resourcesDirectory() / "hardware" / "catalogue.json");
+    if (!catalogue)
+        return catalogue.error();
+    const auto choice = sim::namedChoice(*catalogue, {name});
     if (!choice)
         return choice.error();
-    const auto built = sim::buildMachine(catalogue, *choice);
+    const auto built = sim::buildMachine(*catalogue, *choice);
     if (!built)
         return built.error();
     PageMachine machine;
     machine.devices = built->deviceCount();
-    machine.reason = "--hw " + name;
+    machine.reason = name;
     machine.platform = sim::chipClassName(built->chip.chipClass);
     machine.kind = built->chip.name;
-    machine.hardware = std::make_shared<const sim::Machine>(*built);
+    machine.hardware = name;
     if (built->chip.chipClass == sim::ChipClass::Tpu) {
         const auto kind = deviceKindOf(built->chip.key);
         if (!kind)
@@ -113,6 +105,28 @@ Result<PageMachine> machineOfName(const sim::Catalogue& catalogue, const std::st
         machine.kind = deviceKindName(*kind);
         machine.topology = built->choice.topology;
     }
+    return machine;
+}
+
+} // namespace
+
+bool isOfLegacyRandom(const Page& page)
+{
+    constexpr std::array kGone = {"PositionalSharding", "jax.experimental.maps", "from jax.experimental import maps",
+        "'jax_array'", "\"jax_array\"", "import PartitionSpec, maps", "jax.experimental.global_device_array"};
+    return std::any_of(page.cells.begin(), page.cells.end(), [&](const Cell& cell) {
+        return std::any_of(
+            kGone.begin(), kGone.end(), [&](const char* name) { return cell.source.find(name) != std::string::npos; });
+    });
+}
+
+Result<PageMachine> machineOfPage(const Page& page, const std::string& name)
+{
+    Result<PageMachine> machine = cpuDevices(page);
+    if (const std::string& wanted = name.empty() ? page.hardware : name; !wanted.empty())
+        machine = machineOfName(wanted);
+    if (machine)
+        machine->legacyRandom = isOfLegacyRandom(page);
     return machine;
 }
 

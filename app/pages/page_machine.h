@@ -2,10 +2,9 @@
 #pragma once
 
 #include "app/pages/page.h"
-#include "sim/hardware/machine.h"
+#include "core/support/result.h"
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,15 +18,14 @@ struct PageMachine {
     std::int64_t devices = 1;
     bool legacyRandom = false; ///< random numbers as JAX drew them before 0.5
     std::string reason = {}; ///< where the number of devices comes from
-    std::shared_ptr<const sim::Machine> hardware = {}; ///< that times are simulated on; null: CPU devices of any kind
+    std::string hardware = {}; ///< by its name, that times are simulated on; empty: CPU devices of any kind
 };
 
-/// The machine of a name as `--hw` takes it: v3-8, h100x8. Problems: those of `namedChoice` and `buildMachine`.
-Result<PageMachine> machineOfName(const sim::Catalogue& catalogue, const std::string& name);
-
-/// CPU devices, as many as the page asks for: by XLA's flag, by `jax_num_cpu_devices`, or else by the largest mesh that it makes of all
-/// devices; 8 where it says nothing.
-PageMachine machineOfPage(const Page& page);
+/// The machine of a name as `--hw` takes it (v3-8, h100x8), or else the one that the page names. Where neither does, CPU devices, as many as the page
+/// asks for: by XLA's flag, by `jax_num_cpu_devices`, or else by the largest mesh that it makes of all devices; 8 where it says nothing.
+///
+/// Problems: those of the catalogue, `namedChoice` and `buildMachine`.
+Result<PageMachine> machineOfPage(const Page& page, const std::string& name = {});
 
 /// Whether a page was written when JAX drew random numbers in the older way: it uses a name that is gone since.
 bool isOfLegacyRandom(const Page& page);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/pages/page_output.h"
 
+#include "app/pages/words_html.h"
 #include "core/support/escape.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
@@ -67,30 +68,6 @@ std::string statusText(const CellResult& cell)
     return text;
 }
 
-std::string htmlEscaped(const std::string& text)
-{
-    std::string made;
-    for (const char c : printable(text, Lines::Kept)) {
-        switch (c) {
-        case '&':
-            made += "&amp;";
-            break;
-        case '<':
-            made += "&lt;";
-            break;
-        case '>':
-            made += "&gt;";
-            break;
-        case '"':
-            made += "&quot;";
-            break;
-        default:
-            made += c;
-        }
-    }
-    return made;
-}
-
 std::string htmlBlock(const char* kind, const std::string& text)
 {
     return trimmed(text).empty() ? "" : fmt::format("<pre class=\"{}\">{}</pre>\n", kind, htmlEscaped(text));
@@ -111,11 +88,22 @@ std::string findingsText(const CellResult& cell)
 
 constexpr const char* kStyle
     = R"css(body{font:15px/1.5 system-ui,sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#222;background:#fff}
+details{margin:.3em 0}summary{cursor:pointer}.question{border:1px solid #36c;border-radius:6px;padding:.2em 1em;margin:1em 0}
+code{font:13px monospace;background:#8882;padding:0 .2em}table{border-collapse:collapse}td,th{border:1px solid #8886;padding:.2em .6em;text-align:left}
 pre{overflow-x:auto;padding:.6em;margin:.3em 0;font:13px/1.2 monospace;border-left:4px solid #ccc;background:#f6f6f6}
-pre.text{border:0;background:none;white-space:pre-wrap;font:inherit;padding:0}pre.source{border-color:#36c}pre.wrong{border-color:#c33;background:#fdf3f3}pre.page{border-color:#999}
-h2{font-size:1em;margin:1.6em 0 .2em}.status{color:#666;font-weight:normal}
+pre.source{border-color:#36c}pre.wrong{border-color:#c33;background:#fdf3f3}pre.page{border-color:#999}
+h2.cell{font-size:1em;margin:1.6em 0 .2em}.status{color:#666;font-weight:normal}
 @media(prefers-color-scheme:dark){body{background:#1b1b1b;color:#ddd}pre{background:#262626}pre.wrong{background:#3a2222}}
 )css";
+
+/// A question with its hints and its answer folded.
+std::string questionHtml(const Question& question, const CellResult& result)
+{
+    std::string html = "<div class=\"question\">\n" + wordsHtml(question.text);
+    for (const std::string& hint : question.hints)
+        html += "<details><summary>Hint</summary>" + wordsHtml(hint) + "</details>\n";
+    return html + "<details><summary>Answer</summary>" + wordsHtml(result.output) + "</details>\n</div>\n";
+}
 
 /// As in `meshwright.problems/1`; lines are those of the file, in notebooks those of the cell.
 Json findingJson(const PageFinding& finding, const Cell& cell, std::size_t number)
@@ -142,9 +130,9 @@ Json cellJson(const Cell& cell, const CellResult& result, std::size_t number)
     const char* status = result.status == CellStatus::NotRun ? "skipped"
         : result.status == CellStatus::NotComputed           ? "raised"
                                                              : statusName(result.status);
-    Json made = {{"index", number}, {"kind", "code"}, {"line", cell.line}, {"status", status}, {"time_s", result.seconds},
-        {"simulated_s", result.simulatedSeconds ? Json(*result.simulatedSeconds) : Json(nullptr)}, {"output", result.output},
-        {"printed", cell.printed ? Json(*cell.printed) : Json(nullptr)},
+    Json made = {{"index", number}, {"kind", cell.question ? "question" : "code"}, {"line", cell.line}, {"status", status},
+        {"time_s", result.seconds}, {"simulated_s", result.simulatedSeconds ? Json(*result.simulatedSeconds) : Json(nullptr)},
+        {"output", result.output}, {"printed", cell.printed ? Json(*cell.printed) : Json(nullptr)},
         {"agrees", result.likeness ? likenessName(*result.likeness) : "none"}, {"error", nullptr}, {"values", std::move(values)},
         {"collectives", std::move(collectives)}, {"findings", std::move(findings)}, {"notes", result.notes}};
     if (result.error)
@@ -219,7 +207,8 @@ std::string pageText(const PageReport& report)
     for (std::size_t i = 0; i < report.run.cells.size(); ++i) {
         const CellResult& cell = report.run.cells[i];
         const int line = report.page.cells[i].line;
-        text += fmt::format("\ncell {}{}: {}\n", i + 1, line > 0 ? fmt::format(" (line {})", line) : "", statusText(cell));
+        text += fmt::format("\n{} {}{}: {}\n", report.page.cells[i].question ? "question" : "cell", i + 1,
+            line > 0 ? fmt::format(" (line {})", line) : "", statusText(cell));
         text += indented(cell.output, "  | ");
         for (const std::string& note : cell.notes)
             text += "  note: " + note + "\n";
@@ -265,10 +254,15 @@ std::string pageHtml(const PageReport& report)
         html += "<p>Cells to look at:" + wrong + "</p>\n";
     for (std::size_t i = 0; i < report.run.cells.size(); ++i) {
         const CellResult& cell = report.run.cells[i];
-        html += htmlBlock("text", report.page.cells[i].before);
-        html += fmt::format(
-            "<h2 id=\"cell-{0}\">Cell {0} <span class=\"status\">{1}</span></h2>\n", i + 1, htmlEscaped(statusText(cell)));
-        html += htmlBlock("source", report.page.cells[i].source) + htmlBlock("output", cell.output);
+        const auto& question = report.page.cells[i].question;
+        html += wordsHtml(report.page.cells[i].before);
+        html += fmt::format("<h2 class=\"cell\" id=\"cell-{0}\">{1} {0} <span class=\"status\">{2}</span></h2>\n", i + 1,
+            question ? "Question" : "Cell", question && cell.status == CellStatus::Ran ? "" : htmlEscaped(statusText(cell)));
+        html += question ? questionHtml(*question, cell)
+                         : htmlBlock("source", report.page.cells[i].source) + htmlBlock("output", cell.output);
+        for (const std::string& picture : cell.pictures) // scripts of a picture do not run in an image
+            html
+                += fmt::format("<img alt=\"picture of cell {}\" src=\"data:image/svg+xml;base64,{}\">\n", i + 1, base64(picture));
         html += htmlBlock("wrong", findingsText(cell)) + htmlBlock("notes", join(cell.notes, "\n"));
         if (!cell.values.empty())
             html += htmlBlock("values", valuesTable(cell).text());
@@ -277,7 +271,7 @@ std::string pageHtml(const PageReport& report)
         if (cell.likeness && *cell.likeness != Likeness::Equal)
             html += "<p>The page printed:</p>\n" + htmlBlock("page", *report.page.cells[i].printed);
     }
-    return html + htmlBlock("text", report.page.after) + "</body></html>\n";
+    return html + wordsHtml(report.page.after) + "</body></html>\n";
 }
 
 std::string pageNotebook(const PageReport& report)
@@ -289,9 +283,15 @@ std::string pageNotebook(const PageReport& report)
         document = {{"cells", Json::array()}, {"metadata", {{"language_info", {{"name", "python"}}}}}, {"nbformat", 4},
             {"nbformat_minor", 4}};
     if (!report.page.isNotebook) {
-        for (const Cell& cell : report.page.cells)
+        for (const Cell& cell : report.page.cells) {
+            if (!trimmed(cell.before).empty())
+                document["cells"].push_back(
+                    {{"cell_type", "markdown"}, {"metadata", Json::object()}, {"source", std::string(trimmed(cell.before))}});
             document["cells"].push_back({{"cell_type", "code"}, {"execution_count", nullptr}, {"metadata", Json::object()},
-                {"outputs", Json::array()}, {"source", cell.source}});
+                {"outputs", Json::array()},
+                {"source",
+                    cell.question ? "# " + join(split(cell.question->text, '\n'), "\n# ") + "\n" + cell.source : cell.source}});
+        }
     }
     std::size_t at = 0;
     for (Json& cell : document["cells"]) {

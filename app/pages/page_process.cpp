@@ -18,7 +18,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <map>
 #include <memory>
 
 namespace meshwright::pages {
@@ -124,7 +123,8 @@ private:
 std::string machineJson(const PageMachine& machine, const PageChoices& choices)
 {
     Json said = {{"platform", machine.platform}, {"kind", machine.kind}, {"topology", machine.topology},
-        {"devices", machine.devices}, {"legacy_random", machine.legacyRandom}, {"most_flops", choices.mostFlops}};
+        {"devices", machine.devices}, {"legacy_random", machine.legacyRandom}, {"most_flops", choices.mostFlops},
+        {"hardware", machine.hardware}, {"measures", choices.measures}};
     return said.dump();
 }
 
@@ -150,15 +150,12 @@ std::vector<std::string> textsOf(const Json& row, const char* name)
     return texts;
 }
 
-void addFindings(std::vector<PageFinding>& findings, const Json& row)
+PageFinding findingOf(const Json& row)
 {
-    findings.push_back({textOf(row, "id"), static_cast<int>(wholeOf(row, "line")), textOf(row, "message"), textOf(row, "fix")});
+    return {textOf(row, "id"), static_cast<int>(wholeOf(row, "line")), textOf(row, "message"), textOf(row, "fix")};
 }
 
-/// The texts of programs by the numbers that the process gave them: it says each once.
-using ProgramTexts = std::map<std::int64_t, std::shared_ptr<const std::string>>;
-
-CellResult resultOf(const Json& answer, const Cell& cell, ProgramTexts& texts)
+CellResult resultOf(const Json& answer, const Cell& cell)
 {
     CellResult result;
     const std::string status = textOf(answer, "status");
@@ -176,13 +173,10 @@ CellResult resultOf(const Json& answer, const Cell& cell, ProgramTexts& texts)
         result.collectives.push_back({textOf(row, "program"), textOf(row, "op"), textOf(row, "axes"), wholeOf(row, "count"),
             wholeOf(row, "bytes_per_device"), textOf(row, "value"), textOf(row, "cause")});
     for (const Json& row : answer.value("findings", Json::array()))
-        addFindings(result.findings, row);
-    for (const Json& row : answer.value("programs", Json::array())) {
-        std::shared_ptr<const std::string>& text = texts[wholeOf(row, "number")];
-        if (text == nullptr)
-            text = std::make_shared<const std::string>(textOf(row, "text"));
-        result.programs.push_back({text, wholeOf(row, "calls")});
-    }
+        result.findings.push_back(findingOf(row));
+    if (const auto seconds = answer.find("simulated"); seconds != answer.end() && seconds->is_number())
+        result.simulatedSeconds = seconds->get<double>();
+    result.pictures = textsOf(answer, "pictures");
     result.notes = textsOf(answer, "notes");
     if (result.status == CellStatus::Ran && cell.printed)
         result.likeness = comparePrinted(result.output, *cell.printed);
@@ -249,7 +243,6 @@ public:
                 break; // it ended: its answers say so
             at += written > 0 ? static_cast<std::size_t>(written) : 0;
         }
-        m_input.close(1);
     }
 
     enum class Event : std::uint8_t { Answer, End, Nothing };
@@ -312,6 +305,120 @@ private:
     std::string m_said; ///< the end of what it wrote to standard error
 };
 
+class RunningPage final : public PageSession {
+public:
+    RunningPage(const Page& page, PageChoices choices)
+        : m_page(page)
+        , m_choices(std::move(choices))
+    {
+    }
+
+    /// Problems: those of `PageSession::start`.
+    Result<Done> start(const PageMachine& machine)
+    {
+        const auto installed = installation();
+        if (!installed)
+            return installed.error();
+        const fs::path& own = m_own.path();
+        if (own.empty())
+            return cannotStart("there is no folder for temporary files");
+        Json cells = Json::array();
+        for (const Cell& cell : m_page.cells) {
+            cells.push_back({{"source", cell.source}, {"text", cell.before}});
+            if (cell.question)
+                cells.back()["question"] = {{"check", cell.question->check}, {"why", cell.question->why}};
+        }
+        Json readable = {"/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/dev/null", "/dev/urandom"};
+        for (const fs::path& path : {installed->packages, installed->module})
+            readable.push_back(path.string());
+        Json writable = {own.string(), "/dev/null"};
+        if (!m_choices.folder.empty())
+            writable.push_back(m_choices.folder.string());
+        auto process = PageProcess::start(*installed, machine, m_choices, own);
+        if (!process)
+            return process.error();
+        m_process = *std::move(process);
+        const std::int64_t computer = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+        const Json job = {{"cells", std::move(cells)}, {"after", m_page.after}, {"readable", std::move(readable)},
+            {"writable", std::move(writable)}, {"confine", m_choices.isConfined},
+            {"folder", m_choices.folder.empty() ? own.string() : m_choices.folder.string()},
+            {"memory", m_choices.memoryBytes > 0 ? m_choices.memoryBytes : computer / 4 * 3}};
+        const auto ready = ask(job, "its start", {});
+        if (!ready)
+            return cannotStart(ready.error().front().message);
+        if (ready->contains("problem"))
+            return Problem{textOf((*ready)["problem"], "id") == "MW1562" ? "MW1562" : "MW1565",
+                textOf((*ready)["problem"], "message"), textOf((*ready)["problem"], "fix")};
+        return Done{};
+    }
+
+    Result<CellResult> run(std::size_t cell, const std::stop_token& stop) override
+    {
+        const auto answer = ask({{"run", cell}}, fmt::format("cell {}", cell + 1), stop);
+        if (!answer)
+            return answer.error();
+        return resultOf(*answer, m_page.cells[cell]);
+    }
+
+    Result<Judgement> judge(std::size_t cell, const std::string& text, const std::stop_token& stop) override
+    {
+        const auto answer = ask({{"judge", cell}, {"answer", text}}, fmt::format("cell {}", cell + 1), stop);
+        if (!answer)
+            return answer.error();
+        return Judgement{answer->value("right", Json()) == Json(true), textOf(*answer, "said")};
+    }
+
+    Result<std::vector<std::pair<std::size_t, PageFinding>>> findings(const std::stop_token& stop) override
+    {
+        const auto answer = ask({{"findings", true}}, "the look at the whole page", stop);
+        if (!answer)
+            return answer.error();
+        std::vector<std::pair<std::size_t, PageFinding>> found;
+        for (const Json& row : answer->value("page", Json::array()))
+            found.emplace_back(static_cast<std::size_t>(wholeOf(row, "cell")), findingOf(row));
+        return found;
+    }
+
+private:
+    /// Sends a line and waits for the answer to it. Problems: those of `run`; `what` is what it works on.
+    Result<Json> ask(const Json& command, const std::string& what, const std::stop_token& stop)
+    {
+        if (!command.is_null())
+            m_process->give(command.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+        const auto began = Clock::now();
+        for (;;) {
+            std::string line;
+            const PageProcess::Event event = m_process->next(line);
+            const double seconds = m_spent + std::chrono::duration<double>(Clock::now() - began).count();
+            if (event == PageProcess::Event::Answer) {
+                Json answer = Json::parse(line, nullptr, false);
+                if (!answer.is_object())
+                    continue;
+                m_spent = seconds;
+                return answer;
+            }
+            const bool isAsked = stop.stop_requested();
+            const bool isLate = seconds > m_choices.seconds;
+            if (event == PageProcess::Event::Nothing && !isLate && !isAsked)
+                continue;
+            const std::string how = m_process->finish(isLate || isAsked);
+            if (isAsked)
+                return Problem{"MW1507", "stopped in " + what};
+            if (isLate)
+                return Problem{"MW1566",
+                    fmt::format("{} was stopped: the page's {} are over", what, formatSeconds(m_choices.seconds)),
+                    "give it more with --timeout, or leave cells out with --cells"};
+            return Problem{"MW1567", fmt::format("the page's process ended in {}: {}", what, how),
+                "leave the cell out with --cells, or give the page more --memory"};
+        }
+    }
+
+    const Page& m_page;
+    PageChoices m_choices;
+    OwnFolder m_own;
+    std::unique_ptr<PageProcess> m_process;
+    double m_spent = 0.0; ///< seconds that the process worked
+};
 } // namespace
 
 const char* statusName(CellStatus status)
@@ -320,89 +427,36 @@ const char* statusName(CellStatus status)
     return kNames[static_cast<std::size_t>(status)];
 }
 
+Result<std::unique_ptr<PageSession>> PageSession::start(const Page& page, const PageMachine& machine, const PageChoices& choices)
+{
+    auto session = std::make_unique<RunningPage>(page, choices);
+    if (const auto started = session->start(machine); !started)
+        return started.error();
+    return std::unique_ptr<PageSession>(std::move(session));
+}
+
 Result<PageRun> runPage(const Page& page, const PageMachine& machine, const PageChoices& choices, const std::stop_token& stop)
 {
-    const auto installed = installation();
-    if (!installed)
-        return installed.error();
-    const OwnFolder own;
-    if (own.path().empty())
-        return cannotStart("there is no folder for temporary files");
-
-    std::vector<std::size_t> asked;
-    Json sources = Json::array();
-    for (std::size_t i = 0; i < page.cells.size(); ++i) {
-        if (choices.cells.empty() || choices.cells.contains(i)) {
-            asked.push_back(i);
-            sources.push_back({{"source", page.cells[i].source}, {"text", page.cells[i].before}});
-        }
-    }
-    Json readable = {"/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/dev/null", "/dev/urandom"};
-    for (const fs::path& path : {installed->packages, installed->module})
-        readable.push_back(path.string());
-    Json writable = {own.path().string(), "/dev/null"};
-    if (!choices.folder.empty())
-        writable.push_back(choices.folder.string());
-    auto process = PageProcess::start(*installed, machine, choices, own.path());
-    if (!process)
-        return process.error();
-    const std::int64_t computer = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-    const Json job = {{"cells", std::move(sources)}, {"after", page.after}, {"readable", std::move(readable)},
-        {"writable", std::move(writable)}, {"confine", choices.isConfined},
-        {"folder", choices.folder.empty() ? own.path().string() : choices.folder.string()}, {"programs", choices.keepsPrograms},
-        {"memory", choices.memoryBytes > 0 ? choices.memoryBytes : computer / 4 * 3}};
-    (*process)->give(job.dump(-1, ' ', false, Json::error_handler_t::replace));
-
+    auto session = PageSession::start(page, machine, choices);
+    if (!session)
+        return session.error();
     PageRun run;
     run.cells.resize(page.cells.size());
-    const auto began = Clock::now();
-    std::size_t done = 0;
-    ProgramTexts texts;
-    bool isReady = false;
-    bool isDone = false; // the last answer is about all cells
-    while (!isDone) {
-        std::string line;
-        const PageProcess::Event event = (*process)->next(line);
-        if (event == PageProcess::Event::Answer) {
-            const Json answer = Json::parse(line, nullptr, false);
-            if (answer.is_object() && answer.contains("problem"))
-                return Problem{textOf(answer["problem"], "id") == "MW1562" ? "MW1562" : "MW1565",
-                    textOf(answer["problem"], "message"), textOf(answer["problem"], "fix")};
-            if (answer.is_object() && answer.contains("status") && done < asked.size()) {
-                run.cells[asked[done]] = resultOf(answer, page.cells[asked[done]], texts);
-                ++done;
-            }
-            for (const Json& row : answer.is_object() ? answer.value("page", Json::array()) : Json::array()) {
-                const std::size_t cell = static_cast<std::size_t>(wholeOf(row, "cell"));
-                if (cell < asked.size())
-                    addFindings(run.cells[asked[cell]].findings, row);
-            }
-            isDone = answer.is_object() && answer.contains("page");
-            isReady = true;
+    for (std::size_t i = 0; i < page.cells.size(); ++i) {
+        if (!choices.cells.empty() && !choices.cells.contains(i))
             continue;
+        auto result = (*session)->run(i, stop);
+        if (!result) {
+            run.cells[i].status = CellStatus::Stopped;
+            run.stopped = result.error();
+            return run;
         }
-        const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
-        const bool isAsked = stop.stop_requested();
-        const bool isLate = seconds > choices.seconds;
-        if (event == PageProcess::Event::Nothing && !isLate && !isAsked)
-            continue;
-        const std::string how = (*process)->finish(isLate || isAsked);
-        if (!isReady && !isAsked)
-            return cannotStart(how);
-        if (done == asked.size())
-            break;
-        CellResult& last = run.cells[asked[done]];
-        last.status = CellStatus::Stopped;
-        if (isAsked)
-            run.stopped = {Problem{"MW1507", fmt::format("stopped in cell {}", asked[done] + 1)}};
-        else if (isLate)
-            run.stopped = {Problem{"MW1566",
-                fmt::format("cell {} was stopped: the page's {} are over", asked[done] + 1, formatSeconds(choices.seconds)),
-                "give it more with --timeout, or leave cells out with --cells"}};
-        else
-            run.stopped = {Problem{"MW1567", fmt::format("the page's process ended in cell {}: {}", asked[done] + 1, how),
-                "leave the cell out with --cells, or give the page more --memory"}};
-        break;
+        run.cells[i] = *std::move(result);
+    }
+    const auto findings = (*session)->findings(stop);
+    for (const auto& [cell, finding] : findings ? *findings : std::vector<std::pair<std::size_t, PageFinding>>()) {
+        if (cell < run.cells.size())
+            run.cells[cell].findings.push_back(finding);
     }
     return run;
 }

@@ -11,6 +11,7 @@
 #include <set>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace meshwright::pages {
@@ -51,12 +52,6 @@ struct PageFinding {
     std::string fix;
 };
 
-/// A program that a cell ran.
-struct PageProgram {
-    std::shared_ptr<const std::string> text; ///< propagated, as StableHLO with shardings; one object for equal programs
-    std::int64_t calls = 0;
-};
-
 enum class CellStatus : std::uint8_t {
     NotRun, ///< it was not asked for, or the process ended before
     Ran,
@@ -74,12 +69,13 @@ struct CellResult {
     /// Of the output and what the page printed; nothing: the page does not say, or the cell did not end.
     std::optional<Likeness> likeness;
     double seconds = 0.0;
-    std::optional<double> simulatedSeconds; ///< of its programs on the page's machine; nothing: not known (see page_times.h)
+    /// Of its programs on the page's machine, one after the other, as the simulator predicts it; nothing: there is none, or a note says why.
+    std::optional<double> simulatedSeconds;
     std::optional<PageError> error;
     std::vector<PlacedValue> values;
     std::vector<PageCollective> collectives;
-    std::vector<PageProgram> programs; ///< where `PageChoices::keepsPrograms`
     std::vector<PageFinding> findings;
+    std::vector<std::string> pictures; ///< SVG of values that have `_repr_svg_`, as the cell displayed them
     std::vector<std::string> notes; ///< what was done otherwise than a notebook does it
 };
 
@@ -97,13 +93,37 @@ struct PageChoices {
     std::int64_t memoryBytes
         = 0; ///< the process gets no more, and no file of it gets larger; 0: three quarters of the computer's
     double mostFlops = 1e12; ///< a value that takes more is not computed
-    bool keepsPrograms = false; ///< cells come with the programs that they ran
+    bool measures = false; ///< %timeit measures here
 };
 
-/// Runs cells of a page in a process that may touch nothing else (app/python/confine.h).
-///
-/// What a cell raises is its result. Problems: MW1562 the kernel cannot confine it; MW1565 this build has no module for pages, or Python
-/// does not start. In `stopped`: MW1507 `stop` was asked for; MW1566 the time is over; MW1567 the process ended by itself.
+/// What a person's answer to a question is worth.
+struct Judgement {
+    bool isRight = false;
+    std::string said; ///< what it raised; empty: nothing
+};
+
+/// A page's process, which may touch nothing else (app/python/confine.h), and which is ended with this object.
+class PageSession {
+public:
+    /// The page outlives the session. Problems: MW1562 the kernel cannot confine it; MW1565 this build has no module for pages, or Python does not start.
+    static Result<std::unique_ptr<PageSession>> start(const Page& page, const PageMachine& machine, const PageChoices& choices);
+    PageSession() = default;
+    virtual ~PageSession() = default;
+    PageSession(const PageSession&) = delete;
+    PageSession& operator=(const PageSession&) = delete;
+
+    /// Runs a cell in the names that the cells before it made. What the cell raises is its result; of a question the result is the answer.
+    /// Problems: MW1507 `stop` was asked for; MW1566 the time is over; MW1567 the process ended by itself. After one of them there is no session.
+    virtual Result<CellResult> run(std::size_t cell, const std::stop_token& stop) = 0;
+
+    /// Compares an answer to the question of a cell with what the names give now. Problems: as `run`.
+    virtual Result<Judgement> judge(std::size_t cell, const std::string& answer, const std::stop_token& stop) = 0;
+
+    /// What is wrong with the page as a whole, by cell. Problems: as `run`.
+    virtual Result<std::vector<std::pair<std::size_t, PageFinding>>> findings(const std::stop_token& stop) = 0;
+};
+
+/// Runs cells of a page in one session. Problems: those of `PageSession::start`; those of `run` are in `stopped`.
 Result<PageRun> runPage(const Page& page, const PageMachine& machine, const PageChoices& choices, const std::stop_token& stop);
 
 } // namespace meshwright::pages

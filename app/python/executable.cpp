@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/python/executable.h"
 
+#include "app/python/program_faults.h"
+
 #include "core/program/body_collective.h"
 #include "core/program/transform.h"
 #include "core/runtime/evaluate.h"
+#include "core/support/resources.h"
 #include "core/text/program_text.h"
+#include "sim/hardware/hardware_name.h"
+#include "sim/simulate/simulation.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -96,36 +101,6 @@ double flopsOf(const Function& function)
     return flops;
 }
 
-bool isSplitOver(const std::optional<TensorSharding>& sharding, std::int32_t axis)
-{
-    const auto isOf = [&](const AxisRef& ref) { return ref.axis == axis; };
-    return !sharding || std::any_of(sharding->unreduced.begin(), sharding->unreduced.end(), isOf)
-        || std::any_of(sharding->dims.begin(), sharding->dims.end(),
-            [&](const DimSharding& dim) { return std::any_of(dim.axes.begin(), dim.axes.end(), isOf); });
-}
-
-std::vector<std::pair<std::string, std::int64_t>> repeatedAxesOf(const Function& function, const std::vector<NamedMesh>& meshes)
-{
-    std::vector<std::pair<std::string, std::int64_t>> repeated;
-    const std::vector<MeshAxis>& axes = meshes.front().mesh.axes();
-    for (std::size_t i = 0; meshes.size() == 1 && i < axes.size(); ++i) {
-        const auto isSplit = [&](ValueId value) { return isSplitOver(function[value].sharding, static_cast<std::int32_t>(i)); };
-        bool hasProducts = false;
-        bool isUsed = false;
-        forEachOp(function, [&](OpId id) {
-            const Op& op = function[id];
-            if (op.kind != OpKind::DotGeneral)
-                return;
-            hasProducts = true;
-            isUsed = isUsed || isSplit(op.results.front()) || std::any_of(op.operands.begin(), op.operands.end(), isSplit);
-        });
-        if (axes[i].size > 1 && hasProducts && !isUsed
-            && std::any_of(function.arguments().begin(), function.arguments().end(), isSplit))
-            repeated.emplace_back(axes[i].name, axes[i].size);
-    }
-    return repeated;
-}
-
 /// The local function of one device as a function on whole arrays of `count` devices that have nothing to do with one another.
 DeviceFunction apart(DeviceFunction device)
 {
@@ -187,7 +162,7 @@ Result<std::shared_ptr<Executable>> Executable::compile(
     made->m_dependsOnDevice = dependsOnDevice(made->m_function);
     made->m_flops = flopsOf(made->m_function.function) * static_cast<double>(made->m_meshes.front().mesh.deviceCount());
     if (!isManual)
-        made->m_repeatedAxes = repeatedAxesOf(made->m_function.function, made->m_meshes);
+        made->m_repeatedAxes = python::repeatedAxes(made->m_function.function, made->m_meshes);
     for (const CollectiveUse& use : collectivesOf(made->m_function, made->m_meshes.front().mesh))
         made->m_collectives.push_back(
             {opName(use.kind), use.axes, use.cause.value, use.cause.reason, use.count, use.payloadBytes});
@@ -348,6 +323,32 @@ Result<std::vector<Pieces>> Executable::runTogether(const std::vector<Pieces>& a
 std::string Executable::text() const
 {
     return writeProgram(m_propagated);
+}
+
+Result<SimulatedMachine> SimulatedMachine::named(const std::string& name)
+{
+    const auto catalogue = sim::Catalogue::load(resourcesDirectory() / "hardware" / "catalogue.json");
+    if (!catalogue)
+        return catalogue.error();
+    const auto choice = sim::namedChoice(*catalogue, {name});
+    if (!choice)
+        return choice.error();
+    auto machine = sim::buildMachine(*catalogue, *choice);
+    if (!machine)
+        return machine.error();
+    auto cost = sim::costOptionsOf(machine->chip);
+    if (!cost)
+        return cost.error();
+    return SimulatedMachine{*std::move(machine), *std::move(cost)};
+}
+
+Result<double> Executable::secondsOn(const SimulatedMachine& there) const
+{
+    const auto simulated = sim::simulate(schedule(m_function, SchedulePolicy::Overlapped), m_meshes.front().mesh,
+        m_propagated.functions.front(), there.machine, there.cost);
+    if (!simulated)
+        return simulated.error();
+    return simulated->stepSeconds;
 }
 
 } // namespace meshwright::python

@@ -4,6 +4,8 @@
 #include "app/python/placed_array.h"
 #include "core/partition/partition.h"
 #include "core/runtime/executor.h"
+#include "sim/cost/device_cost.h"
+#include "sim/hardware/machine.h"
 
 #include <map>
 #include <optional>
@@ -16,6 +18,15 @@ namespace meshwright::python {
 struct TracedFunction {
     Function function;
     std::vector<NamedMesh> meshes;
+};
+
+/// The machine that a page was written for, and what computing costs on it.
+struct SimulatedMachine {
+    sim::Machine machine;
+    sim::CostOptions cost;
+
+    /// By a name as `--hw` takes it: v3-8, h100x8. Problems: those of the catalogue, `namedChoice`, `buildMachine` and `costOptionsOf`.
+    static Result<SimulatedMachine> named(const std::string& name);
 };
 
 /// A collective that devices run in one call of a program.
@@ -50,9 +61,12 @@ public:
     const std::string& name() const { return m_function.function.name; }
     const std::vector<CollectiveCall>& collectives() const { return m_collectives; }
     const std::vector<PlacementPointer>& resultPlacements() const { return m_resultPlacements; }
-    /// Axes, with their sizes, along which all devices compute the same products although an argument is split over them: it is gathered first.
+    /// As `repeatedAxes` in program_faults.h has them; none for programs that say themselves what devices do.
     const std::vector<std::pair<std::string, std::int64_t>>& repeatedAxes() const { return m_repeatedAxes; }
+    const Program& propagated() const { return m_propagated; }
     std::string text() const; ///< the propagated program
+    /// Of one call there. Problems: those of `simulate`.
+    Result<double> secondsOn(const SimulatedMachine& there) const;
 
 private:
     Executable() = default;

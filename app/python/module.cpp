@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/python/confine.h"
 #include "app/python/executable.h"
+#include "app/python/program_faults.h"
 #include "app/python/trace.h"
 
 #include "core/diagnose/peer_errors.h"
@@ -290,6 +291,15 @@ std::vector<ValueId> valuesOf(const std::vector<int>& numbers)
     return values;
 }
 
+std::vector<std::tuple<std::size_t, std::size_t, std::string>> rowsOf(
+    std::vector<DimOverAxis> (*find)(const Function&, const std::vector<NamedMesh>&), const Program& program)
+{
+    std::vector<std::tuple<std::size_t, std::size_t, std::string>> rows;
+    for (const DimOverAxis& row : find(program.functions.front(), program.meshes))
+        rows.emplace_back(row.index, row.dim, row.axis);
+    return rows;
+}
+
 void definePrograms(py::module_& module)
 {
     py::class_<TracedFunction>(module, "Function")
@@ -331,6 +341,19 @@ void definePrograms(py::module_& module)
             [](Trace& trace, const TracedFunction& callee, const std::vector<int>& operands) {
                 return numbersOf(trace.call(callee, valuesOf(operands)));
             })
+        .def("repeat",
+            [](Trace& trace, const TracedFunction& body, const std::vector<std::size_t>& used, const std::vector<int>& operands,
+                std::int64_t count, std::size_t carries, std::size_t stacked, bool reversed) {
+                return numbersOf(
+                    valueOrRaise(trace.repeat({body, used}, valuesOf(operands), {count, carries, stacked, reversed})));
+            })
+        .def("while_loop",
+            [](Trace& trace, const TracedFunction& condition, const std::vector<std::size_t>& usedByCondition,
+                const TracedFunction& body, const std::vector<std::size_t>& usedByBody, const std::vector<int>& operands,
+                std::size_t carries) {
+                return numbersOf(
+                    valueOrRaise(trace.whileLoop({condition, usedByCondition}, {body, usedByBody}, valuesOf(operands), carries)));
+            })
         .def("manual",
             [](Trace& trace, const TracedFunction& body, const std::vector<int>& operands, const Mesh& mesh,
                 const std::vector<std::string>& in, const std::vector<std::string>& out) {
@@ -365,6 +388,14 @@ void definePrograms(py::module_& module)
         .def_property_readonly("flops", &Executable::flops)
         .def_property_readonly("collectives", &collectivesOfCall)
         .def_property_readonly("repeated_axes", &Executable::repeatedAxes)
+        .def_property_readonly("gathered_results", // (result, dimension, axis)
+            [](const Executable& executable) { return rowsOf(gatheredResults, executable.propagated()); })
+        .def_property_readonly("arguments_taken_apart", // (argument, dimension, axis)
+            [](const Executable& executable) { return rowsOf(argumentsTakenApart, executable.propagated()); })
+        .def_property_readonly("gathered_and_taken_apart", // (type, axis)
+            [](const Executable& executable) {
+                return gatheredAndTakenApart(executable.propagated().functions.front(), executable.propagated().meshes);
+            })
         .def_property_readonly("meshes", // of the results
             [](const Executable& executable) {
                 std::vector<Mesh> meshes;
@@ -372,7 +403,13 @@ void definePrograms(py::module_& module)
                     meshes.push_back(placement->mesh);
                 return meshes;
             })
-        .def("text", &Executable::text);
+        .def("text", &Executable::text)
+        .def("seconds_on", [](const Executable& executable, const SimulatedMachine& there) {
+            return valueOrRaise(executable.secondsOn(there));
+        });
+    py::class_<SimulatedMachine>(module, "Machine").def(py::init([](const std::string& name) {
+        return valueOrRaise(SimulatedMachine::named(name));
+    }));
     module.def("compile", [](const TracedFunction& traced, const py::list& arguments, const py::list& results) {
         std::vector<PlacementPointer> places;
         for (const py::handle result : results)

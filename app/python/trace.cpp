@@ -315,6 +315,66 @@ std::vector<ValueId> Trace::call(const TracedFunction& callee, const std::vector
     return inlineCall(m_builder, copied, operands);
 }
 
+std::vector<TensorType> Trace::typesOf(const std::vector<ValueId>& values) const
+{
+    std::vector<TensorType> types;
+    for (const ValueId value : values)
+        types.push_back(type(value));
+    return types;
+}
+
+/// Fills the block that was begun last.
+void Trace::fill(const LoopBlock& block, const std::vector<ValueId>& arguments)
+{
+    std::vector<ValueId> used;
+    for (const std::size_t operand : block.operands)
+        used.push_back(arguments.at(operand));
+    m_builder.setResults(inlineCall(m_builder, onMeshesOf(block.function, m_traced.meshes), used));
+}
+
+namespace {
+
+/// Problems: MW1303 the first results of a block are not of the carries' types.
+Result<Done> carriesFit(const Function& body, const std::vector<TensorType>& operands, std::size_t carries)
+{
+    for (std::size_t i = 0; i < carries; ++i) {
+        if (i >= body.results().size() || !(body[body.results()[i]].type == operands[i]))
+            return Problem{"MW1303",
+                fmt::format("carry {} of the loop is {} before it and another type after a turn", i, typeText(operands[i]))};
+    }
+    return Done{};
+}
+
+} // namespace
+
+Result<std::vector<ValueId>> Trace::repeat(
+    const LoopBlock& body, const std::vector<ValueId>& operands, const RepeatAttributes& attributes)
+{
+    const std::vector<TensorType> types = typesOf(operands);
+    if (const auto fits = resultTypes(OpKind::Repeat, attributes, types); !fits)
+        return fits.error();
+    if (const auto fits = carriesFit(body.function.function, types, attributes.carries); !fits)
+        return fits.error();
+    const OpId op = m_builder.beginRepeat(attributes, operands);
+    fill(body, m_traced.function[m_builder.block()].arguments);
+    return m_builder.endRepeat(op);
+}
+
+Result<std::vector<ValueId>> Trace::whileLoop(
+    const LoopBlock& condition, const LoopBlock& body, const std::vector<ValueId>& operands, std::size_t carries)
+{
+    const std::vector<TensorType> types = typesOf(operands);
+    if (const auto fits = carriesFit(body.function.function, types, carries); !fits)
+        return fits.error();
+    const std::vector<ValueId> held = condition.function.function.results();
+    if (held.size() != 1 || !(condition.function.function[held.front()].type == TensorType{DType::Pred, {}}))
+        return Problem{"MW1303", "the condition of a loop is one truth value"};
+    const OpId op = m_builder.beginOp(OpKind::While, operands, WhileAttributes{carries});
+    fill(condition, m_builder.beginBody(op, types));
+    fill(body, m_builder.beginBody(op, types));
+    return m_builder.endOp(op, {types.begin(), types.begin() + static_cast<std::ptrdiff_t>(carries)});
+}
+
 Result<std::vector<ValueId>> Trace::manual(const TracedFunction& body, const std::vector<ValueId>& operands, const Mesh& mesh,
     const std::vector<TensorSharding>& in, const std::vector<TensorSharding>& out)
 {

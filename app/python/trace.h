@@ -15,6 +15,12 @@ namespace meshwright::python {
 using AttributeValue = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>>;
 using Attributes = std::map<std::string, AttributeValue>;
 
+/// A block of a loop: a function that was traced before, and for each of its arguments the loop's operand that it is.
+struct LoopBlock {
+    const TracedFunction& function;
+    std::vector<std::size_t> operands;
+};
+
 /// Records the ops of a function as it is called.
 ///
 /// Operands are values of the function. Element-wise ops take operands of different shapes, which are broadcast as NumPy does.
@@ -41,6 +47,13 @@ public:
     /// A call of a function that was traced before.
     std::vector<ValueId> call(const TracedFunction& callee, const std::vector<ValueId>& operands);
 
+    /// A loop as `RepeatAttributes` has it, or while the condition holds as `WhileAttributes` has it. Its results are those of the op.
+    /// Problems: MW1303 the operands do not fit, or the body's carries have other types than the operands.
+    Result<std::vector<ValueId>> repeat(
+        const LoopBlock& body, const std::vector<ValueId>& operands, const RepeatAttributes& attributes);
+    Result<std::vector<ValueId>> whileLoop(
+        const LoopBlock& condition, const LoopBlock& body, const std::vector<ValueId>& operands, std::size_t carries);
+
     /// A call on the pieces of the operands, which are split over the manual axes of the mesh. Problems: MW1302 a result or an operand does not
     /// divide; MW1266 a result that is not the same over an axis of which its out_spec says so.
     Result<std::vector<ValueId>> manual(const TracedFunction& body, const std::vector<ValueId>& operands, const Mesh& mesh,
@@ -55,6 +68,9 @@ public:
     TracedFunction finished(const std::vector<ValueId>& results) const;
 
 private:
+    void fill(const LoopBlock& block, const std::vector<ValueId>& arguments);
+    std::vector<TensorType> typesOf(const std::vector<ValueId>& values) const;
+
     TracedFunction m_traced;
     Builder m_builder;
 };

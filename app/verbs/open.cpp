@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/pages/page_output.h"
-#include "app/pages/page_times.h"
 #include "app/terminal/files.h"
 #include "app/terminal/interrupt.h"
 #include "app/verbs/verbs.h"
@@ -108,15 +107,10 @@ int runOpen(const OpenOptions& options, Output& output)
     const auto cells = cellsOf(options.cells, page->cells.size());
     if (!cells)
         return fail(cells.error(), output);
-    pages::PageMachine machine = pages::machineOfPage(*page);
-    if (!options.hardware.empty()) {
-        const auto catalogue = sim::Catalogue::load(resourcesDirectory() / "hardware" / "catalogue.json");
-        auto named = catalogue ? pages::machineOfName(*catalogue, options.hardware) : catalogue.error();
-        if (!named)
-            return fail(named.error(), output);
-        named->legacyRandom = machine.legacyRandom;
-        machine = *std::move(named);
-    }
+    const auto found = pages::machineOfPage(*page, options.hardware);
+    if (!found)
+        return fail(found.error(), output);
+    const pages::PageMachine& machine = *found;
     pages::PageRun run;
     if (const pages::PageReport report{options.file, *page, machine, run}; !writtenAs(report, options.result, output.format))
         return fail({Problem{"MW1903", fmt::format("-o {}: no format has this ending", options.result),
@@ -135,15 +129,13 @@ int runOpen(const OpenOptions& options, Output& output)
     choices.seconds = options.seconds;
     choices.memoryBytes = options.memory;
     choices.mostFlops = options.flops;
-    choices.keepsPrograms = machine.hardware != nullptr;
+    choices.measures = options.measures;
     InterruptWatcher interrupt;
     auto made = pages::runPage(*page, machine, choices, interrupt.token());
     Problems problems;
     if (made) {
         run = *std::move(made);
         problems = run.stopped;
-        if (machine.hardware != nullptr)
-            pages::addSimulatedTimes(run, *machine.hardware);
     } else if (made.error().front().id == "MW1562") { // it is only read
         run.cells.resize(page->cells.size());
         problems = made.error();

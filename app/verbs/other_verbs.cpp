@@ -23,6 +23,10 @@ constexpr const char* kOpenExamples = R"help(  meshwright open page.ipynb
   meshwright open page.py --folder data -o page.ipynb
   meshwright open page.ipynb --check)help";
 
+constexpr const char* kLessonExamples = R"help(  meshwright lesson
+  meshwright lesson 3
+  meshwright lesson 5 -o lesson.html)help";
+
 constexpr const char* kCheckExamples = R"help(  meshwright check study.yaml
   meshwright check *.yaml --fail-on warning
   meshwright check study.yaml --set mesh.data=8 --set "sharding.x=P('data')" --format json
@@ -79,9 +83,7 @@ void addOpen(VerbTable& table)
     verb.needed.push_back(
         verb.app->add_option("PAGE", options->file, "A notebook, Markdown with Python cells, a script, or text with In [1]:")
             ->type_name(""));
-    verb.app
-        ->add_option(
-            "--hw", options->hardware, "Machine that the page is to see: v3-8, h100x8 (default: the CPU devices it asks for)")
+    verb.app->add_option("--hw", options->hardware, "Machine that the page is to see: v3-8, h100x8 (default: what it asks for)")
         ->type_name("NAME");
     verb.app->add_option("--cells", options->cells, "Cells to run (default: all)")->type_name("1-30");
     verb.app->add_option("--folder", options->folder, "Folder that the page may read and write (default: none of yours)")
@@ -89,6 +91,7 @@ void addOpen(VerbTable& table)
     verb.app->add_flag(
         "--check", options->checks, "Exit code 1 when a cell raises, has a finding, or prints something else than the page says");
     verb.app->add_flag("--trust", options->isTrusted, "Do not say again that this page is a program");
+    verb.app->add_flag("--measure", options->measures, "%timeit measures here (default: it simulates the page's machine)");
     verb.app->add_flag("--unsafe", options->isUnsafe, "Run the page with all your rights, not confined");
     verb.app->add_option("--timeout", options->seconds, "Seconds after which the page is stopped (default 600)")
         ->type_name("SECONDS")
@@ -98,6 +101,16 @@ void addOpen(VerbTable& table)
         ->check(CLI::Validator(positiveNumber, ""));
     addBytes(*verb.app, "--memory", options->memory, "Memory limit of the page (default: three quarters of the computer's)");
     verb.addFile("-o,--output", options->result, "File to write: .html, .ipynb, .json or .txt", WrittenFile::Kind::Result);
+}
+
+void addLesson(VerbTable& table)
+{
+    const auto options = std::make_shared<LessonOptions>();
+    Verb& verb = table.add("lesson", "Learn to predict collectives: six lessons with questions that the engine checks.",
+        kLessonExamples, {Format::Text, Format::Html}, [options](Output& output) { return runLesson(*options, output); });
+    verb.app->add_option("LESSON", options->which, "Number of the lesson (default: list them)")->type_name("");
+    verb.addFile(
+        "-o,--output", options->result, "File to write the lesson to, with its answers folded: .html", WrittenFile::Kind::Result);
 }
 
 void addCheck(VerbTable& table)

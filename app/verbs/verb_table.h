@@ -98,6 +98,7 @@ void addDiff(VerbTable& table);
 void addReport(VerbTable& table);
 void addGui(VerbTable& table);
 void addRun(VerbTable& table);
+void addLesson(VerbTable& table);
 void addOpen(VerbTable& table);
 void addCheck(VerbTable& table);
 void addConvert(VerbTable& table);

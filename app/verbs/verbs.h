@@ -240,22 +240,31 @@ int runRun(const RunOptions& options, Output& output);
 
 struct OpenOptions {
     std::string file; ///< a notebook, Markdown, a script or text with prompts
-    std::string
-        hardware; ///< the machine that the page is to see, as `readMachineName` takes it; empty: CPU devices as the page needs them
+    /// The machine that the page is to see, as `readMachineName` takes it; empty: the one that it names, or CPU devices as it needs them.
+    std::string hardware;
     std::string cells; ///< "1-30,32"; empty: all
     std::string result; ///< .html, .ipynb, .json or .txt; empty or `-`: standard output
     std::string folder; ///< what the page may read and write; empty: nothing of the user's
     bool checks = false; ///< exit code 1 where a cell raises, has a finding, or prints something else than the page says
     bool isTrusted = false; ///< not told again that this page is a program
     bool isUnsafe = false; ///< not confined
+    bool measures = false; ///< %timeit measures here; else it simulates the page's machine
     double seconds = 600.0;
     double flops = 1e12; ///< of one value that a cell asks for
     std::int64_t memory = 0; ///< bytes; 0: three quarters of the computer's
 };
 /// Runs the cells of a page on virtual devices: text, JSON (`meshwright.page/1`), HTML, or a notebook. Where the page cannot be confined it is only
-/// read. Problems: those of `readFile`, `readPage`, `machineOfName` and `runPage`; MW1903 --cells or the ending of `result`; MW1001 no such folder;
+/// read. Problems: those of `readFile`, `readPage`, `machineOfPage` and `runPage`; MW1903 --cells or the ending of `result`; MW1001 no such folder;
 /// MW1005.
 int runOpen(const OpenOptions& options, Output& output);
+
+struct LessonOptions {
+    std::string which; ///< the number of a lesson; empty: list the lessons
+    std::string result; ///< .html: write the lesson as a page, with its answers folded; empty: go through it
+};
+/// Lists the lessons with what is done of them, goes through one (its questions are asked on the terminal, or take their answers from standard input), or
+/// writes it. Right answers are kept in a file of the user's (lesson.cpp). Problems: MW1903 no such lesson, or the ending of `result`; those of `readPage` and `PageSession`.
+int runLesson(const LessonOptions& options, Output& output);
 
 struct DiffOptions {
     std::string before; ///< a study, a program, a result as JSON, or MaxText's named shardings; `-` is standard input

@@ -35,6 +35,7 @@ private Q_SLOTS:
     void findings();
     void idleAxis();
     void simulatedTimes();
+    void measuredTimes();
     void keepsFilesOfItsFolder();
     void saysOnceWhatAPageIs();
     void notInstalled();
@@ -407,6 +408,21 @@ void TestOpenVerb::findings_data()
             "import matplotlib.pyplot as plt\nfrom tqdm import tqdm\nfigure, axes = plt.subplots()\n"
             "for i in tqdm(range(2)): axes.plot(i)\nassert i == 1",
             "", ""},
+        {"gathered by a constraint and taken apart",
+            "at = lambda *spec: NamedSharding(mesh, P(*spec))\none = jax.device_put(jnp.ones((64, 64)), at(None, 'model'))\n"
+            "two = jax.device_put(jnp.ones((64, 64)), at('model', None))\n@jax.jit\ndef pair(x, one, two):\n"
+            "    h = jax.lax.with_sharding_constraint(x @ one, at())\n    return jax.nn.relu(h) @ two\npair(whole, one, two);",
+            "MW1578", ""},
+        {"kept split", "jax.jit(lambda x, one, two: jax.nn.relu(x @ one) @ two)(whole, one, two);", "", ""},
+        {"gathered by out_shardings and taken apart",
+            "first = jax.jit(lambda x, one: x @ one, out_shardings=at())\nsecond = jax.jit(lambda h, two: h @ two)\n"
+            "second(first(whole, one), two);",
+            "takes it as h wants it split over model", ""},
+        {"gathered to be printed", "first(whole, one) + 1;", "", ""},
+        {"results unpacked wrong", "def both(x):\n    return x, 2 * x\na, b, c = both(1)", "MW1579", ""},
+        {"results unpacked right", "a, b = both(1)", "", ""},
+        {"memory of the weights", "2  # 400 MB / 8 = 50 MB per device", "MW1580", "Memory of the model:"},
+        {"memory of all", "2  # 200 MB per device, with gradients and moments", "", "Memory of the model:"},
         {"name that is said to be none", "1", "MW1575", ""},
     };
     QString page;
@@ -445,8 +461,15 @@ void TestOpenVerb::simulatedTimes()
     const QString page = file("page.py",
         "# %%" + kStart
             + "x = jnp.ones((8192, 8192))\ny = put(x, 'a')\nz = put(x, None, 'b')\n# %%\nx @ x;\n"
-              "# %%\ny @ z;\n# %%\nfor _ in range(3): y @ z\n# %%\n1 + 1\n");
+              "# %%\ny @ z;\n# %%\nfor _ in range(3): y @ z\n# %%\n1 + 1\n# %%\n%timeit -n 5 y @ z\n# %%\n%time w = y @ "
+              "z\nw.shape\n");
     const QJsonArray cells = cellsOf(open({page, "--hw", "v3-8", "--format", "json"}));
+    // What %timeit says is the same time, and whose it is.
+    const QString timed = cells[5].toObject()["output"].toString();
+    QVERIFY2(timed.endsWith("ms per loop (simulated on v3-8)\n"), qPrintable(timed));
+    const double simulated = cells[5].toObject()["simulated_s"].toDouble();
+    QVERIFY(std::abs(timed.section(' ', 0, 0).toDouble() / 1e3 - simulated) < 0.01 * simulated); // three digits
+    QVERIFY(cells[6].toObject()["output"].toString().contains("Wall time: "));
     const double alone = cells[1].toObject()["simulated_s"].toDouble();
     const double together = cells[2].toObject()["simulated_s"].toDouble();
     // 2 * 8192^3 FLOPs at the peak of a core, 61.5e12 FLOP/s, take 17.9 ms.
@@ -455,6 +478,16 @@ void TestOpenVerb::simulatedTimes()
     QCOMPARE(cells[3].toObject()["simulated_s"].toDouble(), 3 * together);
     QVERIFY(cells[4].toObject()["simulated_s"].isNull());
     QVERIFY(cellsOf(open({page, "--format", "json"}))[1].toObject()["simulated_s"].isNull());
+}
+
+/// With --measure the line is IPython's, of what was measured here.
+void TestOpenVerb::measuredTimes()
+{
+    const QString page = file("page.py", "# %%" + kStart + "x = put(jnp.ones((64, 64)), 'a')\n# %%\n%timeit -n 3 -r 2 x @ x\n");
+    const QString timed = cellsOf(open({page, "--measure", "--format", "json"}))[1].toObject()["output"].toString();
+    const QRegularExpression line(
+        R"(^[\d.]+ (s|ms|µs) ± [\d.]+ (s|ms|µs|ns) per loop \(mean ± std\. dev\. of 2 runs, 3 loops each\)\n$)");
+    QVERIFY2(line.match(timed).hasMatch(), qPrintable(timed));
 }
 
 void TestOpenVerb::keepsFilesOfItsFolder()
@@ -495,7 +528,9 @@ void TestOpenVerb::programs_data()
     QTest::addColumn<QStringList>("counts");
     QTest::newRow("expressions and gradients") << "eager_expressions.py" << QStringList{"300", "200"};
     QTest::newRow("vmap") << "batched_functions.py" << QStringList();
+    QTest::newRow("loops and windows") << "loops_and_windows.py" << QStringList();
     QTest::newRow("package") << "package_calls.py" << QStringList();
+    QTest::newRow("answers") << "answers.py" << QStringList();
 }
 
 void TestOpenVerb::programs()

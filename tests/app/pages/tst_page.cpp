@@ -2,6 +2,7 @@
 #include "app/pages/page.h"
 #include "app/pages/page_machine.h"
 #include "app/pages/printed.h"
+#include "app/pages/words_html.h"
 #include "tests/test_class.h"
 #include "tests/values.h"
 
@@ -25,6 +26,9 @@ private Q_SLOTS:
     void wrong();
     void machine_data();
     void machine();
+    void question();
+    void html_data();
+    void html();
     void printed_data();
     void printed();
 };
@@ -132,6 +136,9 @@ void TestPage::wrong_data()
     QTest::addColumn<QString>("text");
     QTest::addColumn<QString>("id");
 
+    QTest::newRow("question without an answer") << "a.md"
+                                                << "```question\nWhy?\nhint: none\n```\n"
+                                                << "MW1568";
     QTest::newRow("no cells") << "a.md"
                               << "# Only words\n"
                               << "MW1563";
@@ -186,9 +193,69 @@ void TestPage::machine()
     QFETCH(bool, legacy);
     const auto page = readPage(text.toStdString(), "a.py");
     QVERIFY2(page, qPrintable(tests::described(page)));
-    const PageMachine machine = machineOfPage(*page);
+    const auto found = machineOfPage(*page);
+    QVERIFY(found);
+    const PageMachine& machine = *found;
     QCOMPARE(static_cast<qlonglong>(machine.devices), devices);
     QCOMPARE(machine.legacyRandom, legacy);
+}
+
+void TestPage::question()
+{
+    const auto page = readPage(
+        "---\nhardware: v5e-8\n---\nWords.\n```question\nHow many?\nReally?\nanswer: len(\n  x)\nhint: One.\nhint: Two\n"
+        "lines.\ncheck: answer > 0\nwhy: So.\n```\n",
+        "a.md");
+    QVERIFY2(page, qPrintable(tests::described(page)));
+    QCOMPARE(page->hardware, std::string("v5e-8"));
+    const Cell& cell = page->cells.at(0);
+    QVERIFY(cell.question.has_value());
+    QCOMPARE(cell.source, std::string("len(\n  x)"));
+    QCOMPARE(cell.question->text, std::string("How many?\nReally?"));
+    QCOMPARE(cell.question->hints, (std::vector<std::string>{"One.", "Two\nlines."}));
+    QCOMPARE(cell.question->check, std::string("answer > 0"));
+    QCOMPARE(cell.question->why, std::string("So."));
+    const auto machine = machineOfPage(*page);
+    QVERIFY2(machine, qPrintable(tests::described(machine)));
+    QCOMPARE(machine->devices, std::int64_t{8});
+    QCOMPARE(machine->platform, std::string("tpu"));
+}
+
+void TestPage::html_data()
+{
+    QTest::addColumn<QString>("words");
+    QTest::addColumn<QString>("html");
+    QTest::newRow("heading") << "## Two `x`"
+                             << "<h3>Two <code>x</code></h3>\n";
+    QTest::newRow("paragraphs") << "one\ntwo\n\nthree"
+                                << "<p>one\ntwo</p>\n<p>three</p>\n";
+    QTest::newRow("marks") << "**bold** and *so*, `a*b*c`"
+                           << "<p><b>bold</b> and <em>so</em>, <code>a*b*c</code></p>\n";
+    QTest::newRow("a product is no mark") << "2 * 3 * 4"
+                                          << "<p>2 * 3 * 4</p>\n";
+    QTest::newRow("list") << "1. one\n   more\n2. two"
+                          << "<ul>\n<li>one more</li>\n<li>two</li>\n</ul>\n";
+    QTest::newRow("table") << "| a | b |\n|---|---|\n| 1 | `2` |"
+                           << "<table>\n<tr><th>a</th><th>b</th></tr>\n<tr><td>1</td><td><code>2</code></td></tr>\n</table>\n";
+    QTest::newRow("code") << "```bash\nls <x>\n```"
+                          << "<pre>ls &lt;x&gt;\n</pre>\n";
+    QTest::newRow("link") << "[a](https://b.org)"
+                          << "<p><a href=\"https://b.org\">a</a></p>\n";
+    QTest::newRow("link to a script") << "[a](javascript:b)"
+                                      << "<p>[a](javascript:b)</p>\n";
+    QTest::newRow("a page's own HTML") << "<script>x</script>"
+                                       << "<p>&lt;script&gt;x&lt;/script&gt;</p>\n";
+    QTest::newRow("fence without an end") << "```\nx"
+                                          << "<pre>x\n</pre>\n";
+    QTest::newRow("backtick without an end") << "a ` b"
+                                             << "<p>a ` b</p>\n";
+}
+
+void TestPage::html()
+{
+    QFETCH(QString, words);
+    QFETCH(QString, html);
+    QCOMPARE(QString::fromStdString(wordsHtml(words.toStdString())), html);
 }
 
 void TestPage::printed_data()

@@ -77,11 +77,12 @@ def make_mesh(axis_shapes, axis_names, axis_types=None, *, devices=None):
     count = math.prod(axis_shapes)
     if count > len(available):
         raise ValueError(f"Number of devices {len(available)} must be >= the product of mesh_shape {tuple(axis_shapes)}")
-    return _Mesh(mesh_utils.create_device_mesh(axis_shapes, available[:count]), axis_names, axis_types=axis_types)
+    splits = available[0].device_kind in ("TPU v5 lite", "TPU v5e")
+    return _Mesh(mesh_utils.create_device_mesh(axis_shapes, available[:count], allow_split_physical_axes=splits), axis_names, axis_types=axis_types)
 
 
 def block_until_ready(tree):
-    return tree
+    return tree_map(lambda leaf: leaf.block_until_ready() if isinstance(leaf, Array) else leaf, tree)
 
 
 def device_get(tree):
@@ -91,6 +92,18 @@ def device_get(tree):
 
 def hessian(fun, argnums=0):
     return jacrev(grad(fun, argnums), argnums)
+
+
+class _CheckpointPolicies:
+    """Names of what is kept: memory changes with them, values do not."""
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return lambda *args, **kwargs: name
+
+
+checkpoint_policies = _CheckpointPolicies()
 
 
 def checkpoint(fun=None, **_):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The process of a page: takes a job as JSON on standard input, and writes a line of JSON for each cell.
+"""The process of a page: takes a job as a line of JSON on standard input, then commands, a line each, and answers each with a line of JSON.
 
-Job: {"cells": [{"source", "text"}..], "after": text, "readable": [path..], "writable": [path..], "confine": bool, "folder": path, "memory": bytes,
-"programs": bool}. Before the first cell the
-process gives up all that a page does not need (see app/python/confine.h)."""
+Job: {"cells": [{"source", "text", "question"?}..], "after": text, "readable": [path..], "writable": [path..], "confine": bool, "folder": path,
+"memory": bytes}. Commands: {"run": number}, {"judge": number, "answer": text} for a cell that is a question, {"findings": true} at the end.
+Before the first cell the process gives up all that a page does not need (see app/python/confine.h)."""
 import json
 import os
 import resource
@@ -11,7 +11,8 @@ import sys
 
 
 def main():
-    job = json.load(sys.stdin)
+    job = json.loads(sys.stdin.readline())
+    commands = os.fdopen(os.dup(0), encoding="utf-8")
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
 
     def tell(answer):
@@ -36,10 +37,15 @@ def main():
             tell({"problem": {"id": getattr(error, "problem_id", ""), "message": str(error), "fix": error.fix}})
             return
     tell({"ready": True})
-    page = runner.Page(job["cells"], job["after"], job["programs"])
-    for number in range(len(job["cells"])):
-        tell(page.run(number))
-    tell({"page": page.findings()})
+    page = runner.Page(job["cells"], job["after"])
+    for line in commands:
+        command = json.loads(line)
+        if "run" in command:
+            tell(page.run(command["run"]))
+        elif "judge" in command:
+            tell(page.judge(command["judge"], command["answer"]))
+        else:
+            tell({"page": page.findings()})
 
 
 main()

@@ -54,20 +54,37 @@ def _assigned(tree):
     return names
 
 
+def _values_returned(function):
+    """How many values a function returns, as its return statements say; None: they do not, or differ."""
+    counts, open_ = set(), list(function.body)
+    while open_:
+        node = open_.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            continue
+        if isinstance(node, (ast.Yield, ast.YieldFrom)):
+            return None
+        if isinstance(node, ast.Return):
+            is_told = isinstance(node.value, ast.Tuple) and not any(isinstance(part, ast.Starred) for part in node.value.elts)
+            counts.add(len(node.value.elts) if is_told else None)
+        open_ += ast.iter_child_nodes(node)
+    return counts.pop() if len(counts) == 1 else None
+
+
 class Findings:
     """Looks at the cells of a page as they run. `cells` are their sources as Python, `words` the page's words before each."""
 
     def __init__(self, cells, words, after):
+        self._sources, self._returns = cells, None
         self._trees = [_parsed(cell) for cell in cells]
         self._words, self._after = words, after
-        self._status = []
+        self._status = {}  # by cell
         self._aliases = {}  # what a name stands for: {"P": "jax.sharding.PartitionSpec"}
         self._told = set()
         self._meshes = {}  # the cell in which a program first computed on a mesh
 
     def of_cell(self, number, status, error, programs):
         """Findings of a cell that ran, by what it raised (or nothing) and the programs that it ran."""
-        self._status.append(status)
+        self._status[number] = status
         tree = self._trees[number]
         found = self._older_names(tree) + self._same_key(tree)
         if isinstance(error, NameError) and getattr(error, "name", None):
@@ -75,12 +92,13 @@ class Findings:
         for mesh in shardings.used:
             if any(mesh.core == one for program in programs for one in program.meshes):
                 self._meshes.setdefault(mesh, number)
-        return found + self._lost_changes() + self._repeated_products(programs) + self._other_collective(number, programs)
+        return (found + self._lost_changes() + self._repeated_products(programs) + self._gathered_in_vain(programs) + self._unpacked_wrong(number)
+                + self._other_collective(number, programs) + self._memory_of_weights(number))
 
     def of_page(self):
         """Findings that need the whole page, each with the number of its cell."""
         found = []
-        if self._status and all(status == "ran" for status in self._status) and len(self._status) == len(self._trees):
+        if len(self._status) == len(self._trees) and all(status == "ran" for status in self._status.values()):
             for mesh, number in self._meshes.items():
                 found += [dict(finding, cell=number) for finding in self._idle_axes(mesh)]
         for number, words in enumerate(self._words[1:] + [self._after]):
@@ -123,7 +141,7 @@ class Findings:
         makers = [at for at, tree in enumerate(self._trees) if at != number and name in _assigned(tree)]
         before = [at for at in makers if at < number]
         if before:
-            return [_finding("MW1572", f"{name} is made in cell {before[-1] + 1}, which {self._status[before[-1]]}", f"fix cell {before[-1] + 1}")]
+            return [_finding("MW1572", f"{name} is made in cell {before[-1] + 1}, which {self._status.get(before[-1], 'was not run')}", f"fix cell {before[-1] + 1}")]
         if makers:
             return [_finding("MW1572", f"{name} is made further down, in cell {makers[0] + 1}", "run that cell first")]
         if hasattr(builtins, name):
@@ -193,6 +211,73 @@ class Findings:
         rows = sorted({(program.name, axis, size) for program in programs for axis, size in program.repeated_axes})
         return [_finding("MW1577", f"all {size} devices along {axis} compute the same products of {name}: what is split over {axis} is gathered first",
                          f"split the batch over {axis} too") for name, axis, size in rows]
+
+    @staticmethod
+    def _gathered_in_vain(programs):
+        """Values that are gathered over an axis, and that the next product wants split over it."""
+        rows = sorted({(program.name, *row) for program in programs for row in program.gathered_and_taken_apart})
+        found = [_finding("MW1578", f"{name} gathers {type_} over {axis}, and the next product wants it split over {axis}: each device throws away what it "
+                          "received", f"keep {axis} in the spec of that array") for name, type_, axis in rows]
+        return found + [_finding("MW1578", f"{function} gathers its result over {axis} (out_shardings), and the program that takes it as {argument} wants "
+                                 f"it split over {axis}", f"keep {axis} in the result's out_shardings")
+                        for function, axis, argument in sorted(set(arrays.regathered))]
+
+    # ---- results and memory
+
+    def _functions(self):
+        """The functions of the page by name: the cell of each, the names of its parameters, and how many values it returns (None: not known). Names that
+        the page gives to something else too are left out, unless a function that makes the one of this name gives it."""
+        if self._returns is None:
+            self._returns, makers, others = {}, {}, set()
+            for number, tree in enumerate(self._trees):
+                for node in ast.walk(tree):
+                    if isinstance(node, ast.FunctionDef) and all(self._keeps_results(decorator) for decorator in node.decorator_list):
+                        self._returns.setdefault(node.name, []).append((number, [argument.arg for argument in node.args.args], _values_returned(node)))
+                        makers.setdefault(node.name, set()).update(inner.name for inner in ast.walk(node) if isinstance(inner, ast.FunctionDef))
+            for node in (node for tree in self._trees for node in ast.walk(tree)):
+                made = isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and makers.get(ast.unparse(node.value.func), ())
+                for target in ast.walk(node) if isinstance(node, ast.Assign) else ():
+                    if isinstance(target, ast.Name) and isinstance(target.ctx, ast.Store) and not (made and target.id in made):
+                        others.add(target.id)
+                if isinstance(node, (ast.Import, ast.ImportFrom)):
+                    others |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+            for name in others:
+                self._returns.pop(name, None)
+        return self._returns
+
+    def _keeps_results(self, decorator):
+        text = ast.unparse(decorator)
+        return re.match(r"(functools\.)?partial\(", text) is not None and "jit" in text or text.split("(")[0].split(".")[-1] == "jit"
+
+    def _unpacked_wrong(self, number):
+        """Calls of the page's own functions whose results are taken apart into more or fewer names than they return."""
+        found = []
+        for node in ast.walk(self._trees[number]):
+            if not (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple) and isinstance(node.value, ast.Call)
+                    and isinstance(node.value.func, ast.Name)) or any(isinstance(part, ast.Starred) for part in node.targets[0].elts):
+                continue
+            name, wanted = node.value.func.id, len(node.targets[0].elts)
+            before = [row for row in self._functions().get(name, ()) if row[0] <= number]
+            arguments = [argument.id for argument in node.value.args if isinstance(argument, ast.Name)]
+            meant = [row for row in before if row[1] == arguments] or before[-1:]
+            if meant and all(row[2] not in (None, wanted) for row in meant):
+                found.append(_finding("MW1579", f"line {node.lineno} takes {wanted} values from {name}, which returns {meant[-1][2]}",
+                                      f"write {meant[-1][2]} names before the = sign", node.lineno))
+        return found
+
+    def _memory_of_weights(self, number):
+        """Words or comments that give the memory of a device as that of the weights, in a page that trains."""
+        if not any(re.search(r"\b(optax\.|Optimizer\b|value_and_grad|jax\.grad\b|nnx\.grad\b)", source) for source in self._sources):
+            return []
+        comments = "\n".join(re.findall(r"#[^\n]*", self._sources[number]))
+        last = [part for part in self._words[number].split("\n\n") if part.strip()]
+        text = " ".join(last[-1:]) + "\n" + comments
+        amount = re.search(r"\d+(?:\.\d+)?\s?[MGT]i?B\b[^.\n]{0,40}\b(?:per|each|every|a) (?:device|chip|GPU|TPU|accelerator|core)", text, re.I)
+        if (amount and re.search(r"\bmemory\b", text, re.I) and re.search(r"\b(model|weights?|parameters?)\b", text, re.I)
+                and not re.search(r"gradient|optimi[sz]er|moment|adam\b|activation|cache", text, re.I)):
+            return [_finding("MW1580", f'"{amount[0].strip()}" counts the weights only: training also keeps their gradients and the optimizer\'s state, with Adam four '
+                             "times as much in all", "say that it is the memory of the weights, or count gradients, moments and activations too")]
+        return []
 
     @staticmethod
     def _lost_changes():

@@ -15,6 +15,9 @@ import jax
 from jax._src import arrays, trees
 from jax._src.shardings import NamedSharding, SingleDeviceSharding
 
+from jax._src.machine import machine
+
+from . import questions, timing
 from .findings import Findings
 from .left_out import Finder, Nothing
 
@@ -25,7 +28,8 @@ _MOST_VALUES = 12  # arrays that are listed for a cell
 def import_all():
     """What pages may import, while its files can still be read."""
     import flax.nnx, optax, orbax.checkpoint, jax.experimental.mesh_utils, jax.experimental.shard_map  # noqa: E401, F401
-    import jax.experimental.maps, jax.experimental.pjit  # noqa: E401, F401
+    import jax.experimental.maps, jax.experimental.pjit, meshwright_lessons  # noqa: E401, F401
+    machine.there  # reads the catalogue
 
 
 def _layout(array):
@@ -51,28 +55,29 @@ class _Output(io.StringIO):
 class Page:
     """The cells, and the names that they share."""
 
-    def __init__(self, cells, after, tells_programs=False):
+    def __init__(self, cells, after):
         module = types.ModuleType("__main__")
         module.display = self._display
+        module._timeit, module._time = timing.Timeit(module.__dict__), timing.timed(module.__dict__)
         sys.modules["__main__"] = module
         self._names = module.__dict__
         self._number = 0
         self._notes = []
         sys.meta_path.append(Finder(lambda name: self._notes.append(f"{name} is not installed here: what it would show is left out")))
-        self._numbers = {} if tells_programs else None  # of programs, and of their texts
         self._sources = []
         for cell in cells:
             try:
-                self._sources.append(self._plain(cell["source"]))
+                self._sources.append(self._plain(cell["source"], False))
             except SyntaxError:  # raised again when the cell runs
                 self._sources.append(cell["source"])
         self._cells = cells
         self._findings = Findings(self._sources, [cell["text"] for cell in cells], after)
 
-    @staticmethod
-    def _display(*values):
+    def _display(self, *values):
         for value in values:
             print(repr(value))
+            if hasattr(value, "_repr_svg_"):
+                self._pictures.append(value._repr_svg_())
 
     def findings(self):
         """Those that need the whole page, when all cells have run."""
@@ -83,16 +88,21 @@ class Page:
         self._notes = []
         arrays.refused.clear()
         arrays.lost.clear()
+        arrays.regathered.clear()
         out = _Output()
         arrays.calls.clear()
         had = {name: id(value) for name, value in self._names.items()}
         before, began = (sys.stdout, sys.stderr), time.perf_counter()
         sys.stdout = sys.stderr = out
-        answer, raised = {"status": "ran", "error": None}, None
+        answer, raised, self._pictures = {"status": "ran", "error": None}, None, []
         try:
             with warnings.catch_warnings():
                 self._show_warnings()
-                self._execute(self._plain(self._cells[number]["source"]))
+                cell = self._cells[number]
+                if "question" in cell:
+                    self._tell_answer(cell["source"], cell["question"])
+                else:
+                    self._execute(self._plain(cell["source"]))
         except BaseException as error:  # also SystemExit and KeyboardInterrupt of a cell
             raised = error
             answer["status"] = "not computed" if isinstance(error, arrays.NotComputed) else "raised"
@@ -104,28 +114,44 @@ class Page:
         answer.update(output=out.getvalue(), seconds=time.perf_counter() - began, notes=self._notes,
                       collectives=self._collectives(), values=self._values(had),
                       findings=self._findings.of_cell(number, answer["status"], raised, arrays.calls))
-        if self._numbers is not None:
-            answer["programs"] = self._programs()
+        answer.update(pictures=self._pictures, simulated=self._simulated())
         return answer
 
-    def _programs(self):
-        """How often the cell ran each program; a program's text comes with its first cell."""
-        rows = {}
-        for program in arrays.calls:
-            number = self._numbers.get(program)
-            text = None
-            if number is None:
-                text = program.text()
-                if text in self._numbers:
-                    number, text = self._numbers[text], None
-                else:
-                    number = self._numbers[text] = len(self._numbers)
-                self._numbers[program] = number
-            row = rows.setdefault(number, {"number": number, "calls": 0})
-            row["calls"] += 1
-            if text is not None:
-                row["text"] = text
-        return list(rows.values())
+    # ---- questions
+
+    def _tell_answer(self, source, question):
+        """Prints the answer, and why it is."""
+        value = eval(source, self._names)
+        print(questions.text_of(value))
+        if question["check"] and not eval(question["check"], {**self._names, "answer": value}):
+            raise AssertionError(f"{source} does not pass {question['check']}")
+        if question["why"]:
+            print("\n" + re.sub(r"\{([^{}]+)\}", lambda match: questions.text_of(eval(match[1], self._names)), question["why"]))
+
+    def judge(self, number, text):
+        """Whether a person's answer to a question is right, and what it raised."""
+        cell = self._cells[number]
+        check = cell["question"]["check"]
+        before = sys.stdout, sys.stderr
+        sys.stdout = sys.stderr = _Output()
+        try:
+            if check:
+                return {"right": bool(eval(check, {**self._names, "answer": eval(text, dict(self._names))})), "said": ""}
+            return {"right": questions.is_same(eval(cell["source"], self._names), text), "said": ""}
+        except Exception as error:
+            return {"right": False, "said": "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])}
+        finally:
+            sys.stdout, sys.stderr = before
+
+    def _simulated(self):
+        """Seconds that the programs of the cell take on the page's machine, one after the other; None: there is no machine, or one cannot be simulated."""
+        if machine.there is None or not arrays.calls:
+            return None
+        try:
+            return sum(machine.seconds(program) for program in arrays.calls)
+        except Exception as error:
+            self._notes.append(f"no simulated time: {error}")
+            return None
 
     @staticmethod
     def _show_warnings():
@@ -150,35 +176,42 @@ class Page:
 
     # ---- magics
 
-    def _plain(self, source):
-        """The cell as Python: lines that only notebooks know become calls, `%timeit f(x)` a call of `_timeit`."""
+    def _plain(self, source, times=True):
+        """The cell as Python: lines that only notebooks know become calls, `%timeit f(x)` a call of `_timeit`; or `f(x)`, unless `times`."""
         lines = source.split("\n")
         first = next((i for i, line in enumerate(lines) if line.strip() and not line.strip().startswith("#")), None)
         if first is not None and lines[first].startswith("%%"):
             name = lines[first].split()[0]
-            body = "\n".join([""] * (first + 1) + lines[first + 1:])
+            body = "\n" + "\n".join(lines[first + 1:])
+            if name in ("%%time", "%%timeit") and times:
+                return "\n" * first + self._timed(name[2:], lines[first][len(name):].lstrip() + body)
             if name in ("%%time", "%%timeit", "%%capture"):
-                self._notes.append(f"{name} runs the cell once and measures nothing")
-                return body
+                return "\n" * first + body
             raise SyntaxError(f"{name} cells are not run")
         made = []
         for line in lines:
             stripped = line.lstrip()
             indent = line[:len(line) - len(stripped)]
             magic = re.match(r"%(\w+)\s*(.*)", stripped)
+            kept = re.match(r"(\w+\s*=\s*|)%(timeit|time)\s+(.*)", stripped)
             if stripped.startswith("!"):
                 self._notes.append(f"not run: {stripped}")
                 made.append(indent + "pass")
-            elif magic and magic[1] in ("timeit", "time"):
-                statement = re.sub(r"^(-\w\s*\d*\s+|-\w+\s+)*", "", magic[2])
-                self._notes.append(f"%{magic[1]} runs its statement once and measures nothing")
-                made.append(indent + statement.rstrip(";") + ";" if statement else indent + "pass")
+            elif kept:
+                made.append(indent + kept[1] + (self._timed(kept[2], kept[3]) if times else kept[3]))
             elif magic and not self._is_python(source):
                 self._notes.append(f"not run: {stripped}")
                 made.append(indent + "pass")
             else:
                 made.append(line)
         return "\n".join(made)
+
+    def _timed(self, magic, statement):
+        """A magic that measures, as a call of what does it here."""
+        if machine.there is None and not machine.measures:
+            self._notes.append(f"%{magic} runs its statement once: --hw names a machine to simulate it on, --measure measures here")
+        options = re.match(r"(-[a-z] *\d*\s+)*", statement)[0] if statement.startswith("-") else ""
+        return f"_{magic}({statement[len(options):]!r}, {options!r})"
 
     @staticmethod
     def _is_python(source):
@@ -200,7 +233,7 @@ class Page:
             value = eval(compile(ast.Expression(last.value), name, "eval"), self._names)
             if value is not None and not isinstance(value, Nothing):
                 self._names["_"] = value
-                print(repr(value))
+                self._display(value)
 
     def _told(self, error):
         """The error's class and text, the line of the cell, and the notes that say what Meshwright knows of it."""

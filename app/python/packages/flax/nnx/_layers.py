@@ -4,8 +4,15 @@ import jax
 import jax.numpy as jnp
 from jax.nn import initializers
 
-from ._graph import Object, walk
+from ._graph import Object, copied, walk
 from ._variables import BatchStat, Param
+
+
+def view(node, **attributes):
+    """The same variables in modules of their own, whose attributes of these names have other values."""
+    made = copied(node, {}, lambda variable: variable)
+    made._set(**attributes)
+    return made
 
 
 class Module(Object):

@@ -60,6 +60,7 @@ class Shard:
 
 
 lost = []  # what traced functions changed in their arguments and did not return, since the runner last looked: (function, path)
+regathered = []  # results that were gathered and that a program took apart again, since the runner last looked: (function, axis, name of the argument)
 refused = []  # what was not computed since the runner last looked: why
 
 
@@ -69,6 +70,8 @@ class NotComputed(Exception):
 
 class ConcreteArray(Array):
     """An array outside of a program."""
+
+    gathered = ()  # of what a program was asked to gather: (function, dimension, axis)
 
     def __init__(self, handle, weak_type=False):
         self._handle, self.weak_type = handle, weak_type
@@ -130,6 +133,8 @@ class ConcreteArray(Array):
         return values if dtype is None else values.astype(dtype)
 
     def block_until_ready(self):
+        if machine.measures:
+            self._computed()
         return self  # what is not computed yet is as soon as somebody looks at it
 
     def copy_to_host_async(self):

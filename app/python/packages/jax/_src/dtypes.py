@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Element types by the engine's names ("f32"), and JAX's rules for what types make together."""
+import warnings
+
 import numpy as np
 
 
@@ -36,18 +38,31 @@ def shown(name):
     return _EXTENDED.get(name) or np.dtype(_NUMPY[name])
 
 
-def named(dtype):
-    """The engine's name of what a user calls an element type."""
+def named_wide(dtype):
+    """The engine's name of what a user calls an element type, as it was asked for."""
     if isinstance(dtype, ExtendedDType):
         return _BY_NAME[dtype.name]
     if isinstance(dtype, ScalarType):
         return dtype.engine
     if isinstance(dtype, str) and dtype in _BY_NAME:
-        return _NARROWED.get(_BY_NAME[dtype], _BY_NAME[dtype])
+        return _BY_NAME[dtype]
     name = _BY_NAME.get(np.dtype(dtype).name)
     if name is None:
         raise TypeError(f"Value of type {dtype!r} is not a valid JAX array type.")
+    return name
+
+
+def named(dtype):
+    """The same, of 32 bits for 64: what JAX has without jax_enable_x64."""
+    name = named_wide(dtype)
     return _NARROWED.get(name, name)
+
+
+def warn_of_narrowing(dtype, function, found):
+    """JAX's warning. Source: jax-ml/jax, jax/_src/dtypes.py (check_user_dtype_supported)."""
+    warnings.warn(f"Explicitly requested dtype {dtype} requested in {function} is not available, and will be truncated to dtype {shown(found).name}. To "
+                  "enable more dtypes, set the jax_enable_x64 configuration option or the JAX_ENABLE_X64 shell environment variable. See "
+                  "https://github.com/jax-ml/jax#current-gotchas for more.", stacklevel=4)
 
 
 class ScalarType:
@@ -60,7 +75,7 @@ class ScalarType:
 
     def __call__(self, value):
         from . import ops
-        return ops.astype(ops.asarray(value), self.engine)
+        return ops.astype(ops.asarray(value), named(self))
 
     def __repr__(self):
         return f"<class 'jax.numpy.{self.name}'>"

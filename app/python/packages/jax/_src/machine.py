@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The machine that a page believes it runs on: its devices, and what depends on them."""
+import functools
 import json
 import os
 import re
@@ -44,6 +45,8 @@ class Machine:
         self.count = said.get("devices")
         self.legacy_random = said.get("legacy_random", False)
         self.most_flops = said.get("most_flops", 4e13)
+        self.hardware = said.get("hardware", "")  # by its name; empty: CPU devices of any kind
+        self.measures = said.get("measures", False)  # %timeit measures here
         self._devices = None
 
     @property
@@ -57,6 +60,16 @@ class Machine:
                 count = self.count or (int(asked.group(1)) if asked else 1)
                 self._devices = [Device(number, self.platform, self.kind) for number in range(count)]
         return self._devices
+
+    @functools.cached_property
+    def there(self):
+        """The machine that times are simulated on; None: there is none."""
+        return core.Machine(self.hardware) if self.hardware else None
+
+    @functools.cache
+    def seconds(self, program):
+        """Of one call there, as the simulator predicts it."""
+        return program.seconds_on(self.there)
 
     @property
     def label(self):

@@ -577,6 +577,13 @@ def one_hot(x, count, engine="f32", axis=-1):
     return moveaxis(astype(made, engine), -1, axis)
 
 
+def as_type(x, dtype, **_):
+    found = dtypes.named(dtype)
+    if found != dtypes.named_wide(dtype):
+        dtypes.warn_of_narrowing(dtype, "astype", found)
+    return astype(x, found)
+
+
 def immutable(x, index, value):
     raise TypeError("JAX arrays are immutable and do not support in-place item assignment. Instead of x[idx] = y, use x = x.at[idx].set(y) "
                     "or another .at[] method: https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html")
@@ -611,7 +618,7 @@ def _operators():
     Array.T = property(transpose)
     Array.mT = property(lambda self: swapaxes(self, -1, -2))
     Array.real = property(lambda self: bind("real", self) if dtypes.is_complex(self.engine_dtype) else self)
-    Array.astype = lambda self, dtype, **_: astype(self, dtypes.named(dtype))
+    Array.astype = as_type
     Array.flatten = Array.ravel = lambda self, *_: reshape(self, (self.size,))
     Array.copy = lambda self: bind("optimization_barrier", self)
     for name, function in {"reshape": reshape, "transpose": transpose, "sum": sum_, "mean": mean, "prod": prod, "var": var,

@@ -14,7 +14,7 @@ from .arrays import (Array, ConcreteArray, Scope, Tracer, asarray, call, check_d
 from .shardings import (Mesh, NamedSharding, PartitionSpec, Sharding, as_placement, current_mesh, named_placement, raise_verdict, sharding_of)
 from . import ops
 from .machine import machine
-from .trees import (keystr, prefix_leaves, tree_flatten, tree_flatten_with_path, tree_map, tree_structure, tree_unflatten)
+from .trees import (keystr, prefix_leaves, register_pytree_node, tree_flatten, tree_flatten_with_path, tree_map, tree_structure, tree_unflatten)
 
 
 # ---- placing
@@ -196,7 +196,19 @@ class Jitted:
         self._donate(args)
         for result, is_weak in zip(results, weak):
             result.weak_type = is_weak
+        if any(array.gathered for array in arrays):
+            self._note_gathered(program, arrays, form)
+        if self._out is not None:
+            for number, dim, axis in program.gathered_results:
+                results[number].gathered += ((program.name, dim, axis),)
         return tree_unflatten(out_form, results)
+
+    def _note_gathered(self, program, arrays, form):
+        """Arguments that the program before gathered, and this one takes apart over the same axis."""
+        for number, dim, axis in program.arguments_taken_apart:
+            for function, own_dim, own_axis in arrays[number].gathered if number < len(arrays) else ():
+                if (own_dim, own_axis) == (dim, axis):
+                    arrays_module.regathered.append((function, axis, keystr(self._paths(form)[number])))
 
     def _donate(self, args):
         for number in self._donated:
@@ -281,6 +293,10 @@ class Lowered:
 
     def as_text(self, *_, **__):
         return self._program.text()
+
+    @property
+    def jaxpr(self):
+        return _ProgramText(self.as_text())
 
     def cost_analysis(self):
         return {"flops": self._program.flops}
@@ -392,6 +408,22 @@ def grad(fun, argnums=0, has_aux=False, **options):
     return gradient
 
 
+class _Pullback:
+    """What `vjp` gives: takes cotangents of the results to those of the arguments. A tree of the arrays that it keeps, as JAX's is."""
+
+    def __init__(self, operands, function, results, form):
+        self._operands, self._rest = list(operands), (function, results, form)
+
+    def __call__(self, cotangents):
+        function, results, form = self._rest
+        seeds = [asarray(leaf) for leaf in tree_flatten(cotangents)[0]]
+        backward = function.with_cotangents(list(range(form.num_leaves)), list(range(results)), False)
+        return tree_unflatten(form, call(backward, self._operands + seeds)[results:])
+
+
+register_pytree_node(_Pullback, lambda pullback: (pullback._operands, pullback._rest), lambda rest, operands: _Pullback(operands, *rest))
+
+
 def vjp(fun, *primals, has_aux=False):
     leaves, form = tree_flatten(primals)
     arrays = [asarray(leaf) for leaf in leaves]
@@ -402,13 +434,8 @@ def vjp(fun, *primals, has_aux=False):
         outs, out_form = tree_flatten(made)
         function = scope.finished([asarray(out) for out in outs])
     operands = arrays + scope.captures
-    values = call(function, operands)
-
-    def pullback(cotangents):
-        seeds = [asarray(leaf) for leaf in tree_flatten(cotangents)[0]]
-        backward = function.with_cotangents(list(range(len(arrays))), list(range(len(outs))), False)
-        return tree_unflatten(form, call(backward, operands + seeds)[len(outs):])
-    value = tree_unflatten(out_form, values)
+    pullback = _Pullback(operands, function, len(outs), form)
+    value = tree_unflatten(out_form, call(function, operands))
     return (value, pullback, aux) if has_aux else (value, pullback)
 
 

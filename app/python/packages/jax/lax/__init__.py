@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """jax.lax: the ops themselves, collectives of shard_map, and layouts."""
+import builtins
+
 from .._src import ops as _ops
 from .._src.arrays import asarray as _asarray
 from .._src.arrays import bind as _bind
@@ -65,6 +67,19 @@ def rev(x, dimensions):
 
 def slice(x, start_indices, limit_indices, strides=None):
     return _ops.slice_(x, start_indices, limit_indices, strides)
+
+
+def slice_in_dim(x, start_index, limit_index, stride=1, axis=0):
+    x = _asarray(x)
+    start, limit, _ = builtins.slice(start_index, limit_index).indices(x.shape[axis])
+    starts, limits, strides = [0] * x.ndim, list(x.shape), [1] * x.ndim
+    starts[axis], limits[axis], strides[axis] = start, limit, stride
+    return slice(x, starts, limits, strides)
+
+
+def full_like(x, fill_value, dtype=None, shape=None):
+    x = _asarray(x)
+    return _ops.full(x.shape if shape is None else shape, fill_value, x.engine_dtype if dtype is None else _named(dtype))
 
 
 def dynamic_slice_in_dim(x, start, size, axis=0):
@@ -148,40 +163,11 @@ def pvary(x, axis_name):
     return x
 
 
-# ---- control: what is known while tracing is unrolled
-
-def cond(pred, true_fun, false_fun, *operands):
-    from .._src.trees import tree_map
-    if isinstance(pred, bool) or not (hasattr(pred, "scope") or getattr(pred, "level", 0)):
-        return (true_fun if bool(pred) else false_fun)(*operands)
-    return tree_map(lambda a, b: _ops.where(pred, a, b), true_fun(*operands), false_fun(*operands))
+def pcast(x, axis_name, *, to):
+    """Says whether a value may differ over axes; the engine finds that itself."""
+    return x
 
 
-def fori_loop(lower, upper, body_fun, init_val, **_):
-    value = init_val
-    for i in range(int(lower), int(upper)):
-        value = body_fun(_asarray(i), value)
-    return value
-
-
-def scan(f, init, xs=None, length=None, reverse=False, **_):
-    from .._src import trees
-    leaves, form = trees.tree_flatten(xs)
-    count = length if not leaves else leaves[0].shape[0]
-    carry, made = init, []
-    for i in reversed(range(count)) if reverse else range(count):
-        carry, y = f(carry, trees.tree_unflatten(form, [leaf[i] for leaf in leaves]))
-        made.append(y)
-    made = made[::-1] if reverse else made
-    return carry, trees.tree_map(lambda *ys: _ops.stack(ys), *made) if made else None
-
-
-def map(f, xs):
-    return scan(lambda _, x: (None, f(x)), None, xs)[1]
-
-
-def while_loop(cond_fun, body_fun, init_val):
-    value = init_val
-    while bool(cond_fun(value)):
-        value = body_fun(value)
-    return value
+from .._src.windows import (ConvDimensionNumbers, conv, conv_dimension_numbers, conv_general_dilated, conv_transpose, conv_with_general_padding,
+                            reduce_window)
+from .._src.control import cond, fori_loop, map_ as map, scan, switch, while_loop, associative_scan

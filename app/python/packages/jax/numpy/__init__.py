@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """NumPy's functions on arrays of virtual devices."""
+import builtins
+import sys
+
 import numpy as np
 
 from .._src import dtypes as _dtypes
@@ -13,6 +16,7 @@ from .._src.ops import (absolute, add, argmax, argmin, cbrt, ceil, clip, concate
                         multiply, negative, not_equal, power, prod, remainder, reshape, rint, sign, sin, cos, tan, sqrt, square,
                         squeeze, stack, subtract, swapaxes, tanh, tensordot, transpose, var, where, broadcast_to)
 from .._src.ops import sum_ as sum
+from .._src.windows import convolve
 
 abs, mod, true_divide, fabs, permute_dims, pow = absolute, remainder, divide, absolute, transpose, power
 pi, e, inf, nan, newaxis = np.pi, np.e, np.inf, np.nan, None
@@ -35,7 +39,13 @@ def finfo(dtype):
 
 
 def _engine(dtype):
-    return None if dtype is None else _dtypes.named(dtype)
+    """The element type that a caller of these functions asked for, with JAX's warning where it is one of 64 bits."""
+    if dtype is None:
+        return None
+    found, asked = _dtypes.named(dtype), _dtypes.named_wide(dtype)
+    if found != asked:
+        _dtypes.warn_of_narrowing(dtype, sys._getframe(1).f_code.co_name, found)
+    return found
 
 
 def issubdtype(a, b):
@@ -114,6 +124,42 @@ def eye(rows, columns=None, k=0, dtype=None):
 
 
 identity = eye
+
+
+concat = concatenate
+
+
+def array_split(x, parts, axis=0):
+    """Parts along an axis, whose sizes differ by at most one; or the parts between places."""
+    x = _asarray(x)
+    count = x.shape[axis]
+    if isinstance(parts, (int, np.integer)):
+        sizes = [count // parts + (i < count % parts) for i in range(parts)]
+        parts = np.cumsum(sizes)[:-1]
+    places = [0, *(builtins.min(int(place), count) for place in parts), count]
+    at = axis % x.ndim
+    return [x[(slice(None),) * at + (slice(a, b),)] for a, b in zip(places, places[1:])]
+
+
+def rot90(x, k=1, axes=(0, 1)):
+    x, (a, b), k = _asarray(x), axes, k % 4
+    if k == 2:
+        return flip(x, (a, b))
+    return swapaxes(flip(x, b), a, b) if k == 1 else flip(swapaxes(x, a, b), b) if k == 3 else x
+
+
+def diag(x, k=0):
+    """The diagonal of a matrix, or a matrix with this diagonal."""
+    x = _asarray(x)
+    return diagonal(x, k) if x.ndim == 2 else where(
+        eye(x.size + builtins.abs(k), None, k, bool_), _ops.pad(x, (builtins.max(k, 0),), (builtins.max(-k, 0),)), _asarray(0, x.engine_dtype))
+
+
+def diagonal(x, offset=0):
+    rows, columns = x.shape
+    first, last = builtins.max(0, -offset), builtins.min(rows, columns - offset)
+    r = _ops.arange(first, last)
+    return x[r, r + offset]
 
 
 def tri(rows, columns=None, k=0, dtype=None):
