@@ -117,6 +117,32 @@ floor, ceil, rint = unary("floor"), unary("ceil"), unary("round_nearest_even")
 isfinite, isinf = unary("is_finite"), unary("is_inf")
 
 
+def real(x):
+    x = asarray(x)
+    return bind("real", x) if dtypes.is_complex(x.engine_dtype) else x
+
+
+def imag(x):
+    x = asarray(x)
+    return bind("imag", x) if dtypes.is_complex(x.engine_dtype) else zeros_like(x)
+
+
+def conj(x):
+    x = asarray(x)
+    return complex_(real(x), negative(imag(x))) if dtypes.is_complex(x.engine_dtype) else x
+
+
+def complex_(x, y):
+    """Of real and imaginary parts."""
+    (a, b), _ = together(x, y)
+    return bind("complex", astype(a, "f32"), astype(b, "f32")) if a.engine_dtype != "f32" else bind("complex", a, b)
+
+
+def angle(z):
+    z = asarray(z)
+    return bind("atan2", astype(imag(z), "f32"), astype(real(z), "f32"))
+
+
 def isnan(x):
     return not_equal(x, x)
 
@@ -617,7 +643,8 @@ def _operators():
     Array.at = property(At)
     Array.T = property(transpose)
     Array.mT = property(lambda self: swapaxes(self, -1, -2))
-    Array.real = property(lambda self: bind("real", self) if dtypes.is_complex(self.engine_dtype) else self)
+    Array.real, Array.imag = property(real), property(imag)
+    Array.conj = Array.conjugate = conj
     Array.astype = as_type
     Array.flatten = Array.ravel = lambda self, *_: reshape(self, (self.size,))
     Array.copy = lambda self: bind("optimization_barrier", self)

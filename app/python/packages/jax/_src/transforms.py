@@ -199,7 +199,7 @@ class Jitted:
         if any(array.gathered for array in arrays):
             self._note_gathered(program, arrays, form)
         if self._out is not None:
-            for number, dim, axis in program.gathered_results:
+            for number, dim, axis in program.gathered_results if all(result.dtype.kind != "c" for result in results) else ():
                 results[number].gathered += ((program.name, dim, axis),)
         return tree_unflatten(out_form, results)
 

@@ -18,6 +18,9 @@ class Precision:
     DEFAULT, HIGH, HIGHEST = "default", "high", "highest"
 
 
+real, imag, conj, complex = _ops.real, _ops.imag, _ops.conj, _ops.complex_
+
+
 def stop_gradient(x):
     """The same value, which nothing is differentiated through."""
     from .._src.trees import tree_map

@@ -15,6 +15,7 @@ from .._src.ops import (absolute, add, argmax, argmin, cbrt, ceil, clip, concate
                         log1p, logical_and, logical_not, logical_or, logical_xor, matmul, maximum, mean, minimum, moveaxis,
                         multiply, negative, not_equal, power, prod, remainder, reshape, rint, sign, sin, cos, tan, sqrt, square,
                         squeeze, stack, subtract, swapaxes, tanh, tensordot, transpose, var, where, broadcast_to)
+from .._src.ops import angle, conj, imag, real
 from .._src.ops import sum_ as sum
 from .._src.windows import convolve
 
@@ -126,7 +127,11 @@ def eye(rows, columns=None, k=0, dtype=None):
 identity = eye
 
 
-concat = concatenate
+concat, conjugate = concatenate, conj
+
+
+def iscomplexobj(x):
+    return _dtypes.is_complex(_asarray(x).engine_dtype)
 
 
 def array_split(x, parts, axis=0):
