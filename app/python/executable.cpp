@@ -3,6 +3,7 @@
 
 #include "app/python/program_faults.h"
 
+#include "core/partition/complex_pairs.h"
 #include "core/program/body_collective.h"
 #include "core/program/transform.h"
 #include "core/runtime/evaluate.h"
@@ -15,6 +16,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <set>
 
 namespace meshwright::python {
@@ -101,6 +104,52 @@ double flopsOf(const Function& function)
     return flops;
 }
 
+/// Copies every element of `size` bytes: from places that are `fromStep` bytes apart to places `toStep` apart.
+void copyElements(
+    const std::byte* from, std::size_t fromStep, std::byte* to, std::size_t toStep, std::size_t size, std::int64_t count)
+{
+    for (std::int64_t i = 0; i < count; ++i, from += fromStep, to += toStep)
+        std::memcpy(to, from, size);
+}
+
+/// Adds the real parts of complex pieces, and then the imaginary ones; of equal pieces the parts are equal too.
+void addParts(std::vector<Pieces>& all, const Pieces& pieces, DType part)
+{
+    std::array<Pieces, 2> parts;
+    std::map<const HostArray*, std::array<Piece, 2>> known;
+    for (const Piece& piece : pieces) {
+        std::array<Piece, 2>& made = known[piece.get()];
+        for (std::size_t k = 0; k < 2; ++k) {
+            if (made[k] == nullptr) {
+                const auto one = std::make_shared<HostArray>(TensorType{part, piece->type().shape});
+                const auto size = static_cast<std::size_t>(byteSize(part));
+                copyElements(piece->data() + k * size, 2 * size, one->data(), size, size, piece->type().elements());
+                made[k] = one;
+            }
+            parts[k].push_back(made[k]);
+        }
+    }
+    all.insert(all.end(), parts.begin(), parts.end());
+}
+
+Pieces joined(const Pieces& real, const Pieces& imaginary, DType whole)
+{
+    Pieces all;
+    std::map<std::pair<const HostArray*, const HostArray*>, Piece> known;
+    for (std::size_t i = 0; i < real.size(); ++i) {
+        Piece& piece = known[{real[i].get(), imaginary[i].get()}];
+        if (piece == nullptr) {
+            const auto one = std::make_shared<HostArray>(TensorType{whole, real[i]->type().shape});
+            const auto size = static_cast<std::size_t>(byteSize(whole)) / 2;
+            copyElements(real[i]->data(), size, one->data(), 2 * size, size, one->type().elements());
+            copyElements(imaginary[i]->data(), size, one->data() + size, 2 * size, size, one->type().elements());
+            piece = one;
+        }
+        all.push_back(piece);
+    }
+    return all;
+}
+
 /// The local function of one device as a function on whole arrays of `count` devices that have nothing to do with one another.
 DeviceFunction apart(DeviceFunction device)
 {
@@ -144,8 +193,23 @@ Result<std::shared_ptr<Executable>> Executable::compile(
     }
     if (traced.meshes.empty())
         traced.meshes.push_back({"mesh_0", valueOf(Mesh::create({}, {0})), true});
-    for (const ValueId result : function.results())
+    std::size_t at = 0;
+    for (const ValueId argument : function.arguments()) {
+        made->m_argumentAt.push_back(at);
+        at += isComplex(function[argument].type.dtype) ? 2U : 1U;
+    }
+    at = 0;
+    for (const ValueId result : function.results()) {
         made->m_resultTypes.push_back(function[result].type);
+        made->m_resultAt.push_back(at);
+        at += isComplex(function[result].type.dtype) ? 2U : 1U;
+    }
+    if (hasComplexValues(function)) {
+        auto pairs = withComplexPairs(function);
+        if (!pairs)
+            return pairs.error();
+        function = *std::move(pairs);
+    }
 
     const bool isManual = hasManualComputation(function); // it says itself what devices do
     Program program;
@@ -185,10 +249,10 @@ void Executable::findPlacements()
         const Mesh& mesh = m_meshes[static_cast<std::size_t>(sharding.mesh)].mesh;
         return placementOf(mesh, sharding, !mesh.axes().empty() && !mesh.axes().front().name.starts_with("axis_"));
     };
-    for (const ValueId argument : function.arguments())
-        m_argumentPlacements.push_back(placed(argument));
-    for (const ValueId result : function.results())
-        m_resultPlacements.push_back(placed(result));
+    for (const std::size_t at : m_argumentAt)
+        m_argumentPlacements.push_back(placed(function.arguments()[at]));
+    for (const std::size_t at : m_resultAt)
+        m_resultPlacements.push_back(placed(function.results()[at]));
 }
 
 Result<std::vector<ArrayPointer>> Executable::call(std::vector<ArrayPointer> arguments)
@@ -204,10 +268,14 @@ Result<std::vector<Pieces>> Executable::run(const std::vector<ArrayPointer>& arg
     bool isSmall = flops() <= kFewFlops;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
         const Pieces own = piecesUnder(*arguments[i], *m_argumentPlacements[i]);
-        const auto mesh = static_cast<std::size_t>(function[function.arguments()[i]].sharding->mesh);
-        Pieces& ordered = pieces.emplace_back();
+        const Value& argument = function[function.arguments()[m_argumentAt[i]]];
+        Pieces ordered;
         for (std::size_t device = 0; device < devices; ++device)
-            ordered.push_back(own[m_positions[mesh][device]]);
+            ordered.push_back(own[m_positions[static_cast<std::size_t>(argument.sharding->mesh)][device]]);
+        if (isComplex(arguments[i]->type().dtype))
+            addParts(pieces, ordered, argument.type.dtype);
+        else
+            pieces.push_back(std::move(ordered));
         isSmall = isSmall && own.front()->type().elements() <= kFewElements;
     }
 
@@ -240,9 +308,15 @@ Result<std::vector<Pieces>> Executable::run(const std::vector<ArrayPointer>& arg
                 all.push_back(some[set]);
         }
     }
+    for (std::size_t i = 0; i < m_resultTypes.size(); ++i) { // from here on by result
+        const bool isPair = isComplex(m_resultTypes[i].dtype);
+        results[i] = isPair ? joined(results[m_resultAt[i]], results[m_resultAt[i] + 1], m_resultTypes[i].dtype)
+                            : results[m_resultAt[i]];
+    }
+    results.resize(m_resultTypes.size());
     // In the order of each result's own mesh; of equal pieces there is one.
     for (std::size_t i = 0; i < results.size(); ++i) {
-        const auto mesh = static_cast<std::size_t>(function[function.results()[i]].sharding->mesh);
+        const auto mesh = static_cast<std::size_t>(function[function.results()[m_resultAt[i]]].sharding->mesh);
         Pieces ordered(devices);
         std::map<IndexBox, Piece> known;
         for (std::size_t device = 0; device < devices; ++device) {
@@ -258,7 +332,7 @@ Result<std::vector<Pieces>> Executable::run(const std::vector<ArrayPointer>& arg
 Result<std::vector<Pieces>> Executable::runInline(const std::vector<Pieces>& arguments)
 {
     const std::size_t sets = arguments.empty() ? 1 : arguments.front().size();
-    std::vector<Pieces> results(m_resultTypes.size());
+    std::vector<Pieces> results(m_function.function.results().size());
     for (std::size_t set = 0; set < sets; ++set) {
         std::vector<HostArray> values;
         for (const Pieces& argument : arguments)
@@ -297,7 +371,7 @@ Result<std::vector<Pieces>> Executable::runTogether(const std::vector<Pieces>& a
             loaded->placeArgument(i, device, const_cast<std::byte*>(at));
         }
     }
-    std::vector<Pieces> results(m_resultTypes.size());
+    std::vector<Pieces> results(function.results().size());
     for (std::size_t i = 0; i < results.size(); ++i) {
         const ValueId value = function.results()[i];
         const auto isValue = [&](ValueId other) { return other == value; };

@@ -83,6 +83,8 @@ private:
     std::vector<std::vector<std::size_t>> m_positions; ///< by mesh: its position of the device at each position of the first
     std::vector<CollectiveCall> m_collectives;
     std::vector<std::pair<std::string, std::int64_t>> m_repeatedAxes;
+    std::vector<std::size_t> m_argumentAt; ///< of the device's function, by argument: a complex one is two there, its parts
+    std::vector<std::size_t> m_resultAt;
     bool m_isCommitted = false;
     bool m_dependsOnDevice = true;
     double m_flops = 0.0;

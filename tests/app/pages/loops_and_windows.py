@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Loops of traced functions beside Python's, and convolutions and windows beside their definition; derivatives beside differences."""
+"""Loops of traced functions beside Python's, convolutions and windows beside their definition, complex numbers beside NumPy's; derivatives beside
+differences."""
 import itertools
 import sys
 
@@ -117,8 +118,24 @@ def modules():
     compare("what nnx.scan changes", blocks.calls.value, np.full(3, 2.0))
 
 
+def complex_numbers(rng):
+    draw = lambda *shape: (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(np.complex64)
+    a, b, real = draw(4, 8), draw(8, 4), rng.standard_normal((4, 8)).astype(np.float32)
+    mesh = jax.make_mesh((4, 2), ("data", "model"))
+    put = lambda x, *spec: jax.device_put(x, NamedSharding(mesh, P(*spec)))
+    rows = {"product": (lambda a, b, r: a @ b, a @ b), "mixed": (lambda a, b, r: a * r + 2j, a * real + 2j), "exp": (lambda a, b, r: jnp.exp(a), np.exp(a)),
+            "parts": (lambda a, b, r: (a.real, a.imag, jnp.abs(a), jnp.angle(a), a.conj()), (a.real, a.imag, abs(a), np.angle(a), a.conj())),
+            "moved": (lambda a, b, r: a.T[1:3], a.T[1:3]), "sum": (lambda a, b, r: (a / (r + 4)).sum(0), (a / (real + 4)).sum(0))}
+    for name, (function, expected) in rows.items():
+        compare(f"complex {name}", function(jnp.asarray(a), jnp.asarray(b), jnp.asarray(real)), expected)
+        compare(f"complex {name} on devices", jax.jit(function)(put(a, "data", "model"), put(b, "model"), put(real, "data")), expected)
+    compare("types with complex numbers", [str((jnp.ones(2) * 1j).dtype), (jnp.ones(2) * 1j).weak_type, (jnp.arange(2) * 1j).weak_type] ==
+            ["complex64", False, True], True)
+
+
 rng = np.random.default_rng(int(sys.argv[1]))
 windows(rng)
 loops(rng)
 modules()
+complex_numbers(rng)
 print(wrong, "of", compared, "differ")

@@ -142,7 +142,7 @@ def promoted(types):
     for name in strong[1:]:
         result = _join(result, name)
     if weak is not None and _RANK[weak] > _RANK[kind_of(result)]:
-        return (result, False) if weak == "bool" else (_DEFAULT[weak], True)
+        return (result, False) if weak == "bool" else (_DEFAULT[weak], weak != "complex" or not is_float(result))
     return result, False
 
 
