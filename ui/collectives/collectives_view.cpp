@@ -97,7 +97,7 @@ CollectivesView::CollectivesView(Selection& selection, QWidget* parent)
     m_table->verticalHeader()->hide();
     m_table->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 8);
     m_table->horizontalHeader()->setHighlightSections(false);
-    m_table->horizontalHeader()->setStretchLastSection(false);
+    m_table->horizontalHeader()->setStretchLastSection(true);
     m_table->setItemDelegateForColumn(CollectivesModel::Time, new TimeDelegate(m_table));
     connect(m_table->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this] {
         if (const int row = currentRow(); row >= 0 && !m_isListChanging) {

@@ -112,6 +112,8 @@ void ExplainView::explainText(const QString& text)
         m_explained.reset();
         m_list->clear();
         m_message->clear();
+        m_list->hide();
+        m_message->hide();
         m_status->setText(tr("Errors and logs are explained here: what they mean, what to do."));
         return;
     }
@@ -154,6 +156,8 @@ void ExplainView::showExplained(const std::shared_ptr<const ExplainedText>& expl
     if (explained->cut)
         text += tr(" Only its beginning was read.");
     m_status->setText(text);
+    m_list->setVisible(!explained->messages.empty());
+    m_message->setVisible(!explained->messages.empty());
     m_list->clear();
     m_message->clear();
     for (const Explanation& message : explained->messages)

@@ -15,7 +15,7 @@ ArrayTree::ArrayTree(QWidget* parent)
     setSelectionBehavior(QAbstractItemView::SelectRows);
     setUniformRowHeights(true);
     setAllColumnsShowFocus(true);
-    setTextElideMode(Qt::ElideMiddle);
+    setTextElideMode(Qt::ElideLeft); // the end of a name tells arrays of one layer apart
     setIndentation(14);
     setFrameShape(QFrame::NoFrame);
     setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
@@ -28,6 +28,8 @@ void ArrayTree::fitColumns()
 {
     if (model() == nullptr)
         return;
+    for (int group = 0; group < model()->rowCount(); ++group)
+        setFirstColumnSpanned(group, {}, true);
     std::array<int, ArrayModel::ColumnCount> widths{};
     for (int column = 0; column < ArrayModel::ColumnCount; ++column) {
         setColumnHidden(column, false); // a hidden one has no size to ask for

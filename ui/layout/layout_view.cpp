@@ -22,7 +22,7 @@ namespace meshwright::ui {
 namespace {
 
 constexpr double kSmallestCell = 7.0; ///< pixels of the side of cells that are drawn one by one
-constexpr int kLeastList = 240; ///< pixels: names and specs can be read
+constexpr int kLeastList = 276; ///< pixels: names and specs can be read
 constexpr double kLargestAspect = 2.0; ///< of a picture that is to fill its room
 constexpr std::size_t kMostBands = 8;
 const QSizeF kExportSize(960.0, 640.0);
@@ -216,15 +216,17 @@ QWidget* LayoutView::makePicture()
     auto* title = new QHBoxLayout;
     title->setSpacing(6);
     title->addWidget(m_name);
-    title->addWidget(m_chip);
-    title->addStretch();
-    auto* out = addButton(title, QStringLiteral("−"), tr("Zoom out (-)"), side);
+    title->addWidget(m_chip, 1, Qt::AlignLeft);
+    auto* bottom = new QHBoxLayout;
+    bottom->setSpacing(6);
+    bottom->addWidget(m_piece, 1);
+    auto* out = addButton(bottom, QStringLiteral("−"), tr("Zoom out (-)"), side);
     m_zoom = new QLabel(QStringLiteral("100 %"), side);
     m_zoom->setMinimumWidth(m_zoom->fontMetrics().horizontalAdvance(QStringLiteral("1600 %")));
     m_zoom->setAlignment(Qt::AlignCenter);
-    title->addWidget(m_zoom);
-    auto* in = addButton(title, QStringLiteral("+"), tr("Zoom in (+, Ctrl+wheel)"), side);
-    auto* fit = addButton(title, tr("Fit"), tr("Fit the picture (0)"), side);
+    bottom->addWidget(m_zoom);
+    auto* in = addButton(bottom, QStringLiteral("+"), tr("Zoom in (+, Ctrl+wheel)"), side);
+    auto* fit = addButton(bottom, tr("Fit"), tr("Fit the picture (0)"), side);
     connect(out, &QToolButton::clicked, m_area, &PictureArea::zoomOut);
     connect(in, &QToolButton::clicked, m_area, &PictureArea::zoomIn);
     connect(fit, &QToolButton::clicked, m_area, &PictureArea::fit);
@@ -242,7 +244,7 @@ QWidget* LayoutView::makePicture()
     layout->addWidget(m_facts);
     layout->addWidget(m_slices);
     layout->addWidget(m_area, 1);
-    layout->addWidget(m_piece);
+    layout->addLayout(bottom);
     layout->addWidget(m_reason);
     return side;
 }

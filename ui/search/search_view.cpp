@@ -11,6 +11,7 @@
 #include <QHeaderView>
 #include <QLabel>
 #include <QPushButton>
+#include <QShortcut>
 #include <QSortFilterProxyModel>
 #include <QSplitter>
 #include <QTableView>
@@ -37,10 +38,13 @@ SearchView::SearchView(Selection&, std::shared_ptr<const sim::Catalogue> catalog
     , m_job(m_catalogue)
     , m_search(new QPushButton(tr("&Search"), this))
     , m_cancel(new QPushButton(tr("Cancel"), this))
+    , m_escape(new QShortcut(QKeySequence(Qt::Key_Escape), this))
     , m_status(new QLabel(this))
     , m_notice(new Notice(this))
     , m_plans(new PlansModel(this))
     , m_sorted(new QSortFilterProxyModel(this))
+    , m_empty(new QLabel(tr("Search to see the best meshes, specs and pipelines for this model on its hardware"), this))
+    , m_halves(new QSplitter(Qt::Vertical, this))
     , m_table(new QTableView(this))
     , m_picture(new PictureView)
     , m_details(new QLabel(this))
@@ -87,17 +91,21 @@ SearchView::SearchView(Selection&, std::shared_ptr<const sim::Catalogue> catalog
     m_picture->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Ignored);
     m_picture->setMinimumSize(240, 160);
     m_picture->installEventFilter(this);
-    auto* halves = new QSplitter(Qt::Vertical, this);
-    halves->setChildrenCollapsible(false);
-    halves->addWidget(m_table);
-    halves->addWidget(lower);
-    halves->setSizes({30'000, 30'000});
+    m_halves->setChildrenCollapsible(false);
+    m_halves->addWidget(m_table);
+    m_halves->addWidget(lower);
+    m_halves->setSizes({30'000, 30'000});
+    m_halves->hide();
+    m_empty->setAlignment(Qt::AlignCenter);
+    m_empty->setWordWrap(true);
+    m_empty->setForegroundRole(QPalette::PlaceholderText);
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(8, 8, 8, 8);
     layout->setSpacing(6);
     layout->addLayout(controls);
     layout->addWidget(m_notice);
-    layout->addWidget(halves, 1);
+    layout->addWidget(m_halves, 1);
+    layout->addWidget(m_empty, 1);
 
     connect(m_search, &QPushButton::clicked, this, &SearchView::search);
     connect(m_cancel, &QPushButton::clicked, this, [this] {
@@ -105,6 +113,8 @@ SearchView::SearchView(Selection&, std::shared_ptr<const sim::Catalogue> catalog
         m_status->setText(tr("Cancelled."));
         showControls();
     });
+    m_cancel->setToolTip(tr("Ends the search; what was found stays (Esc)"));
+    connect(m_escape, &QShortcut::activated, m_cancel, &QPushButton::click);
     connect(&m_job, &SearchJob::progressed, this, &SearchView::showProgress);
     connect(&m_job, &SearchJob::found, this, &SearchView::showFound);
     const auto planAt = [this](const QModelIndex& index) { return m_plans->planOf(m_sorted->mapToSource(index).row()); };
@@ -130,6 +140,7 @@ void SearchView::showControls()
     const bool isBusy = m_job.isBusy();
     m_search->setEnabled(m_analysis && m_analysis->study && !isBusy);
     m_cancel->setEnabled(isBusy);
+    m_escape->setEnabled(isBusy);
     if (!m_found && !isBusy && m_status->text().isEmpty())
         m_status->setText(tr("Finds the best plans for the study's model on its hardware; its own mesh and specs do not count."));
     const bool isKnown = !m_found || !m_analysis || m_job.isBusy()
@@ -162,6 +173,8 @@ void SearchView::showFound(const std::shared_ptr<const FoundPlans>& found, bool 
 {
     m_found = found;
     m_chosen = -1;
+    m_empty->hide();
+    m_halves->show();
     m_plans->setPlans(found);
     m_table->resizeColumnsToContents();
     m_table->setColumnWidth(PlansModel::Mesh, std::min(m_table->columnWidth(PlansModel::Mesh), kWidestNote));

@@ -7,7 +7,9 @@
 
 class QLabel;
 class QPushButton;
+class QShortcut;
 class QSortFilterProxyModel;
+class QSplitter;
 class QTableView;
 
 namespace meshwright::ui {
@@ -59,10 +61,13 @@ private:
     int m_chosen = -1; ///< plan
     QPushButton* m_search;
     QPushButton* m_cancel;
+    QShortcut* m_escape; ///< cancels too, while a search is under way
     QLabel* m_status;
     Notice* m_notice;
     PlansModel* m_plans;
     QSortFilterProxyModel* m_sorted;
+    QLabel* m_empty; ///< in the place of the plans until there are some
+    QSplitter* m_halves; ///< table and picture
     QTableView* m_table;
     PictureView* m_picture;
     QLabel* m_details;

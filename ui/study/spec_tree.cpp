@@ -31,6 +31,7 @@ SpecTree::SpecTree(SpecModel& model, QWidget* parent)
     setSelectionBehavior(SelectRows);
     setUniformRowHeights(true);
     setIndentation(kIndent);
+    setTextElideMode(Qt::ElideLeft); // the end of a name tells arrays of one layer apart
     setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
     setVerticalScrollMode(ScrollPerPixel);
     header()->setStretchLastSection(false);
@@ -91,7 +92,7 @@ void SpecTree::layOutColumns()
             sizes = std::max(sizes, advance(SpecModel::PerDevice));
         }
     }
-    // Specs come first: long names can be told by their beginning.
+    // Specs come first: long names can be told by their ends.
     const int left = width - sizes - kPadding;
     const int wanted = names + 2 * kIndent + kPadding;
     const int nameWidth = std::clamp(left - specs - kPadding, std::min(wanted, width / 3), wanted);

@@ -177,6 +177,12 @@ void TestSearchView::aSearchCanBeCancelled()
     QVERIFY(buttons[0]->isEnabled() && !buttons[1]->isEnabled());
     QTest::qWait(50); // nothing comes any more
     QCOMPARE(searched.table()->model()->rowCount(), 0);
+
+    QVERIFY(QTest::qWaitForWindowActive(&searched.view));
+    searched.view.search();
+    QVERIFY(searched.view.job().isBusy());
+    QTest::keyClick(&searched.view, Qt::Key_Escape);
+    QVERIFY(!searched.view.job().isBusy());
 }
 
 void TestSearchView::aStudyWithoutHardwareSaysSo()
