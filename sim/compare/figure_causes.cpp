@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/compare/figure_causes.h"
+
+#include "core/support/text.h"
+#include "sim/compare/step_change.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace meshwright::sim {
+
+namespace {
+
+constexpr double kRounding = 1e-9; ///< what sums of doubles may differ by, as a share
+
+/// "all-reduce".
+std::string kindInWords(OpKind kind)
+{
+    std::string words = opName(kind);
+    std::replace(words.begin(), words.end(), '_', '-');
+    return words;
+}
+
+std::vector<FigureCause> waits(const Simulation& simulation)
+{
+    std::vector<FigureCause> causes;
+    for (std::size_t i = 0; i < simulation.collectives.size(); ++i) {
+        const SimulatedCollective& collective = simulation.collectives[i];
+        const CollectiveUse& use = collective.use;
+        if (collective.exposedSeconds > 0.0)
+            causes.push_back({fmt::format("{} of {} over {}, {}", kindInWords(use.kind), valueInWords(use.cause.value),
+                                  join(split(use.axes, ','), " and "), phaseName(use.phase)),
+                collective.exposedSeconds, i, use.cause.value, use.cause.annotation});
+    }
+    return causes;
+}
+
+/// The largest first; what is left of the value is a cause too.
+ExplainedFigure explained(
+    std::string name, Quantity quantity, double value, std::vector<FigureCause> causes, const char* whatIsLeft)
+{
+    double left = value;
+    for (const FigureCause& cause : causes)
+        left -= cause.amount;
+    if (std::fabs(left) > kRounding * value)
+        causes.push_back({whatIsLeft, left});
+    std::erase_if(causes, [](const FigureCause& cause) { return cause.amount == 0.0; });
+    std::stable_sort(
+        causes.begin(), causes.end(), [](const FigureCause& a, const FigureCause& b) { return a.amount > b.amount; });
+    return {std::move(name), quantity, value, std::move(causes)};
+}
+
+std::vector<FigureCause> inMemory(const std::vector<LiveValue>& live)
+{
+    std::vector<FigureCause> causes;
+    std::map<MemoryKind, std::pair<std::size_t, double>> others;
+    for (const LiveValue& value : live) {
+        if (causes.size() < kLiveTold) {
+            causes.push_back({fmt::format("{} ({})", value.name, memoryKindName(value.kind)), static_cast<double>(value.bytes),
+                {}, value.name, {}});
+            continue;
+        }
+        auto& [count, bytes] = others[value.kind];
+        ++count;
+        bytes += static_cast<double>(value.bytes);
+    }
+    for (const auto& [kind, other] : others)
+        causes.push_back({fmt::format("{} more {}", other.first, memoryKindName(kind)), other.second});
+    return causes;
+}
+
+} // namespace
+
+std::vector<ExplainedFigure> explainFigures(const Simulation& simulation, const std::vector<LiveValue>& live)
+{
+    std::vector<FigureCause> step = waits(simulation);
+    step.push_back({"products", simulation.productSeconds});
+    step.push_back({"element-wise work", simulation.computeSeconds - simulation.productSeconds});
+    step.push_back({"waiting for other pipeline stages", simulation.bubbleSeconds});
+    return {explained("step time", Quantity::Seconds, simulation.stepSeconds, std::move(step), "other waiting"),
+        explained("exposed communication", Quantity::Seconds, simulation.exposedSeconds, waits(simulation), "other waiting"),
+        explained(
+            "peak memory", Quantity::Bytes, static_cast<double>(simulation.peakBytes), inMemory(live), "gaps between arrays")};
+}
+
+} // namespace meshwright::sim
