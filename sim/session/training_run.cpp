@@ -146,7 +146,8 @@ Result<Done> TrainingRun::prepare(Side& sharded, Side& oneDevice, Dataset& data,
     if (!phases)
         return phases.error();
     sharded.phases = *std::move(phases);
-    const auto options = trainerOptions(*m_study, {.verify = m_options.verify, .record = true, .permits = m_options.permits});
+    const auto options = trainerOptions(
+        *m_study, {.verify = m_options.verify, .record = true, .permits = m_options.permits, .faults = m_options.faults});
     if (!options)
         return options.error();
     const std::int64_t planned = plannedTrainingBytes(sharded.phases, m_study->train.evaluate.every > 0);

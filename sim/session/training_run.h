@@ -31,6 +31,7 @@ bool isOver(TrainingState state);
 struct TrainingRunOptions {
     bool besideOneDevice = true; ///< train the same study on one device too, step by step, so that the losses can be compared
     bool verify = false; ///< of the sharded run, as in `TrainerOptions`
+    FaultOptions faults = {}; ///< of the sharded run, as in `TrainChoices`
     int permits = 0; ///< devices that compute at once; 0: one for each core
     std::optional<std::int64_t> memoryBytes = {}; ///< that there are for the devices; nothing: what this computer has free
 };

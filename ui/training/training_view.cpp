@@ -10,6 +10,7 @@
 
 #include <QBoxLayout>
 #include <QCheckBox>
+#include <QComboBox>
 #include <QIcon>
 #include <QLabel>
 #include <QLocale>
@@ -130,8 +131,9 @@ QString problemHtml(const Problem& problem, const QColor& colour)
 
 } // namespace
 
-TrainingView::TrainingView(Selection&, QWidget* parent)
+TrainingView::TrainingView(Selection& selection, QWidget* parent)
     : View(parent)
+    , m_selection(selection)
     , m_train(new QPushButton(tr("Train"), this))
     , m_pause(new QPushButton(tr("Pause"), this))
     , m_resume(new QPushButton(tr("Resume"), this))
@@ -140,6 +142,7 @@ TrainingView::TrainingView(Selection&, QWidget* parent)
     , m_steps(new QSpinBox(this))
     , m_beside(new QCheckBox(tr("Compare with one device"), this))
     , m_verify(new QCheckBox(tr("Verify"), this))
+    , m_fault(new QComboBox(this))
     , m_bar(new QProgressBar(this))
     , m_status(new QLabel(this))
     , m_pace(new QLabel(this))
@@ -218,6 +221,14 @@ QLayout* TrainingView::makeControls()
            "The two take turns: samples/s are those of the sharded run alone"));
     m_verify->setToolTip(tr("Checks four steps, array by array, against one device and against double precision"));
 
+    m_fault->setAccessibleName(tr("Fault"));
+    m_fault->setToolTip(
+        tr("What goes wrong on purpose, on the device that is selected or else on device 0: a slow one is slow in each step, the "
+           "others strike halfway. The timeline shows who waits for it"));
+    for (const auto& [words, form] : {std::pair{tr("No fault"), ""}, std::pair{tr("Slow device"), "slow:device=%1,factor=3"},
+             std::pair{tr("Device fails"), "fail:device=%1,step=%2"}, std::pair{tr("Value is NaN"), "nan:device=%1,step=%2"},
+             std::pair{tr("Out of memory"), "memory:device=%1,step=%2"}})
+        m_fault->addItem(words, QString::fromLatin1(form));
     connect(m_train, &QPushButton::clicked, this, &TrainingView::train);
     connect(m_pause, &QPushButton::clicked, &m_job, &TrainingJob::pause);
     connect(m_resume, &QPushButton::clicked, &m_job, &TrainingJob::resume);
@@ -241,6 +252,8 @@ QLayout* TrainingView::makeControls()
     row->addWidget(m_beside);
     row->addSpacing(4);
     row->addWidget(m_verify);
+    row->addSpacing(4);
+    row->addWidget(m_fault);
     row->addStretch(1);
     return row;
 }
@@ -303,7 +316,19 @@ void TrainingView::train()
     sim::TrainingRunOptions options;
     options.besideOneDevice = m_beside->isChecked();
     options.verify = m_verify->isChecked();
+    if (!fault().isEmpty())
+        options.faults.injected = {valueOf(parseInjectedFault(fault().toStdString()))};
     m_job.start(std::make_shared<const Study>(std::move(study)), options);
+}
+
+QString TrainingView::fault() const
+{
+    const DeviceId device = m_selection.devices().empty() ? 0 : *m_selection.devices().begin();
+    const std::int64_t steps = hasPhases() ? m_studySteps : m_steps->value();
+    return m_fault->currentData()
+        .toString()
+        .replace(QStringLiteral("%1"), QString::number(device))
+        .replace(QStringLiteral("%2"), QString::number(steps / 2));
 }
 
 void TrainingView::runEnded(const std::shared_ptr<const TrainingResult>& result)
@@ -338,6 +363,7 @@ void TrainingView::showControls()
     m_steps->setToolTip(hasPhases() ? tr("The phases of the study say how many steps each has") : tr("How many steps to train"));
     m_beside->setEnabled(!active);
     m_verify->setEnabled(!active);
+    m_fault->setEnabled(!active);
 }
 
 void TrainingView::showProgress()
@@ -571,6 +597,8 @@ QString TrainingView::command() const
         command += QStringLiteral(" --set train.steps=%1").arg(m_steps->value());
     if (m_verify->isChecked())
         command += QStringLiteral(" --verify");
+    if (!fault().isEmpty())
+        command += QStringLiteral(" --inject ") + fault();
     return command;
 }
 

@@ -8,6 +8,7 @@
 #include <QElapsedTimer>
 
 class QCheckBox;
+class QComboBox;
 class QLabel;
 class QProgressBar;
 class QPushButton;
@@ -62,9 +63,11 @@ private:
     void runEnded(const std::shared_ptr<const TrainingResult>& result);
     bool isTrainable() const;
     bool isStale() const;
+    QString fault() const; ///< that is chosen, as `parseInjectedFault` reads it; empty: none
     bool hasPhases() const; ///< of the study, which then say how many steps there are
     std::vector<double> differences() const;
 
+    Selection& m_selection;
     TrainingJob m_job;
     std::shared_ptr<const sim::Analysis> m_analysis;
     sim::StudySource m_runSource; ///< of the run
@@ -80,6 +83,7 @@ private:
     QSpinBox* m_steps;
     QCheckBox* m_beside;
     QCheckBox* m_verify;
+    QComboBox* m_fault;
     QProgressBar* m_bar;
     QLabel* m_status;
     QLabel* m_pace;

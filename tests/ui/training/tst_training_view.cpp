@@ -28,6 +28,8 @@ private Q_SLOTS:
     void phasesHaveTheirSteps();
     void editWhileTraining();
     void commandAsTicked();
+    void aFaultIsInjectedWhereOneLooks();
+    void aSlowDeviceIsSeen();
     void picture();
     void themes();
     void keyboardReachesAll();
@@ -281,6 +283,41 @@ void TestTrainingView::editWhileTraining()
     QVERIFY(!shown.words().contains("earlier version"));
 }
 
+void TestTrainingView::aFaultIsInjectedWhereOneLooks()
+{
+    Shown shown(digits(20));
+    auto* fault = shown.view.findChild<QComboBox*>();
+    fault->setCurrentText("Device fails");
+    QVERIFY(shown.view.command().endsWith(" --inject fail:device=0,step=10"));
+    shown.selection.setDevices({3, 5});
+    QVERIFY(shown.view.command().endsWith(" --inject fail:device=3,step=10"));
+    shown.click("Train");
+    QVERIFY(!fault->isEnabled());
+    QTRY_COMPARE(shown.state(), TrainingState::Failed);
+    QVERIFY2(shown.words().contains("evice 3"), qPrintable(shown.words()));
+    QVERIFY(fault->isEnabled());
+}
+
+void TestTrainingView::aSlowDeviceIsSeen()
+{
+    Shown shown(digits(6));
+    shown.selection.setDevices({2});
+    shown.view.findChild<QComboBox*>()->setCurrentText("Slow device");
+    QSignalSpy trained(&shown.view, &ui::TrainingView::trained);
+    shown.click("Train");
+    QTRY_COMPARE(shown.state(), TrainingState::Finished);
+    // In time of its own it computes longer than any other device.
+    const Timeline& timeline = shown.view.job().result()->virtualTime;
+    std::map<std::int64_t, double> computing;
+    for (const Slice& slice : timeline.slices()) {
+        if (slice.category == SliceCategory::Compute)
+            computing[timeline.rows()[slice.row].device] += slice.durationSeconds;
+    }
+    for (const auto& [device, seconds] : computing)
+        QVERIFY2(device == 2 || seconds < computing[2], qPrintable(QString("device %1: %2 s").arg(device).arg(seconds)));
+    QCOMPARE(trained.size(), qsizetype{1});
+}
+
 void TestTrainingView::commandAsTicked()
 {
     Shown shown(digits(25));
@@ -334,12 +371,13 @@ void TestTrainingView::keyboardReachesAll()
     QVERIFY(QTest::qWaitForWindowExposed(&shown.view));
     QStringList visited;
     shown.button("Train").setFocus();
-    for (int i = 0; i < 5; ++i) {
+    for (int i = 0; i < 6; ++i) {
         QWidget* focus = shown.view.focusWidget();
         visited << focus->metaObject()->className();
         QTest::keyClick(focus, Qt::Key_Tab);
     }
-    QCOMPARE(visited, (QStringList{"QPushButton", "QSpinBox", "QCheckBox", "QCheckBox", "meshwright::ui::CurvePlot"}));
+    QCOMPARE(
+        visited, (QStringList{"QPushButton", "QSpinBox", "QCheckBox", "QCheckBox", "QComboBox", "meshwright::ui::CurvePlot"}));
 }
 
 void TestTrainingView::names()
