@@ -152,9 +152,13 @@ void StudyDocument::change(const QStringList& settings, const QString& what)
 
 void StudyDocument::changeText(std::string text, const QString& what)
 {
-    sim::StudySource after{std::move(text), m_source.file, {}};
-    if (after != m_source)
-        m_undo.push(new EditCommand(*this, std::move(after), {what}, what));
+    changeState({std::move(text), m_source.file, {}}, what);
+}
+
+void StudyDocument::changeState(sim::StudySource state, const QString& what)
+{
+    if (state != m_source)
+        m_undo.push(new EditCommand(*this, std::move(state), {what}, what));
 }
 
 void StudyDocument::removeSpec(const QString& path)

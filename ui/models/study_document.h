@@ -44,6 +44,9 @@ public:
     /// The whole study as another text (undoable); `what` says where it is from. Texts that follow each other quickly become one step of undo.
     void changeText(std::string text, const QString& what);
 
+    /// The whole study, settings too, as another state of it (undoable). Precondition: it is of the same file.
+    void changeState(sim::StudySource state, const QString& what);
+
     /// Takes the spec at a path out of the study (undoable): `sharding.layers.1.w`.
     void removeSpec(const QString& path);
 

@@ -220,7 +220,8 @@ void TimelineView::connectCanvas()
 
 bool TimelineView::isBusy() const
 {
-    return m_simulatedReader.isBusy() || m_measuredReader.isBusy() || m_searcher.isBusy() || m_adder.isBusy();
+    return m_simulatedReader.isBusy() || m_measuredReader.isBusy() || m_foreignReader.isBusy() || m_searcher.isBusy()
+        || m_adder.isBusy();
 }
 
 void TimelineView::run(LatestWorker& worker, std::size_t slices, LatestWorker::Job job)
@@ -286,6 +287,22 @@ void TimelineView::setMeasured(std::shared_ptr<const Timeline> virtualTime, std:
     showState();
 }
 
+void TimelineView::setForeign(std::shared_ptr<const Timeline> timeline, const std::string& title)
+{
+    m_slicesRead = timeline ? timeline->slices().size() : 0;
+    run(m_foreignReader, m_slicesRead, [this, timeline, title](const std::stop_token& stop) -> std::function<void()> {
+        Part part = timeline ? TimelinePart::build(timeline, stop) : nullptr;
+        if (stop.stop_requested())
+            return {};
+        return [this, part = std::move(part), title] {
+            m_foreignPart = part;
+            m_foreignTitle = title;
+            showModel();
+        };
+    });
+    showState();
+}
+
 void TimelineView::setMeasuredClock(Clock clock)
 {
     const bool showsWall = clock == Clock::Wall;
@@ -302,6 +319,8 @@ void TimelineView::showModel()
         sources.push_back({"simulated", m_simulatedTitle, m_simulatedPart, standsForAll(m_simulatedPart->timeline())});
     if (const Part& measured = m_showsWall ? m_wallPart : m_virtualPart)
         sources.push_back({"measured", measuredTitle(*measured), measured, false});
+    if (m_foreignPart)
+        sources.push_back({"trace", m_foreignTitle, m_foreignPart, false});
     m_canvas->setModel(std::make_shared<const TimelineModel>(std::move(sources)));
     m_legend->setCategories(m_canvas->model().categories());
     m_legend->parentWidget()->layout()->invalidate();
@@ -328,8 +347,9 @@ void TimelineView::chooseStretch()
     const std::vector<ModelGroup>& groups = m_canvas->model().groups();
     bool isStretched = false;
     if (groups.size() > 1) {
-        const auto [shortest, longest] = std::minmax({groups.front().part->endSeconds(), groups.back().part->endSeconds()});
-        isStretched = m_stretch.value_or(longest > kMostDifference * shortest);
+        const auto [shortest, longest] = std::minmax_element(groups.begin(), groups.end(),
+            [](const ModelGroup& a, const ModelGroup& b) { return a.part->endSeconds() < b.part->endSeconds(); });
+        isStretched = m_stretch.value_or(longest->part->endSeconds() > kMostDifference * shortest->part->endSeconds());
     }
     m_scaleButton->setChecked(isStretched);
     m_canvas->setStretched(isStretched);
@@ -338,7 +358,7 @@ void TimelineView::chooseStretch()
 
 void TimelineView::showState()
 {
-    if (m_simulatedReader.isBusy() || m_measuredReader.isBusy())
+    if (m_simulatedReader.isBusy() || m_measuredReader.isBusy() || m_foreignReader.isBusy())
         m_canvas->setMessage(tr("Reading %1 slices\u2026").arg(grouped(m_slicesRead)));
     else if (m_canvas->model().isEmpty() && (!m_analysis || hasTimeline(*m_analysis)))
         m_canvas->setMessage(tr("Nothing to show yet."));

@@ -38,6 +38,9 @@ public:
     /// A measured step by both clocks; null takes it away.
     void setMeasured(std::shared_ptr<const Timeline> virtualTime, std::shared_ptr<const Timeline> wall);
 
+    /// A trace of another program below the others; `title` is its file's name. Null takes it away.
+    void setForeign(std::shared_ptr<const Timeline> timeline, const std::string& title);
+
     /// The visible window of every group that is not collapsed.
     DisplayList picture() const override;
 
@@ -97,6 +100,8 @@ private:
     std::uint64_t m_latestGeneration = 0; ///< of the latest analysis with a timeline, shown or being read
     Part m_virtualPart;
     Part m_wallPart;
+    Part m_foreignPart;
+    std::string m_foreignTitle;
     bool m_showsWall = false;
     std::optional<bool> m_stretch; ///< as the user chose
     bool m_heightIsUsers = false; ///< the user moved the splitter
@@ -121,6 +126,7 @@ private:
 
     LatestWorker m_simulatedReader;
     LatestWorker m_measuredReader;
+    LatestWorker m_foreignReader;
     LatestWorker m_searcher;
     LatestWorker m_adder;
 };

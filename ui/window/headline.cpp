@@ -32,6 +32,7 @@ QString percent(double share)
 }
 
 constexpr int kHeight = 44;
+constexpr char kWhy[] = "why"; ///< property of a figure's labels
 
 /// A label whose text has the colour of a role, in either theme.
 void colourText(QLabel* label, ColourRole role)
@@ -53,10 +54,10 @@ Headline::Headline(QWidget* parent)
     auto* row = new QHBoxLayout(this);
     row->setContentsMargins(12, 0, 12, 0);
     row->setSpacing(20);
-    m_step = addFigure(*row, tr("Predicted step"));
-    m_compute = addFigure(*row, tr("Computing"));
-    m_waiting = addFigure(*row, tr("Waiting for collectives"));
-    m_memory = addFigure(*row, tr("Memory of a device"));
+    m_step = addFigure(*row, tr("Predicted step"), "step time");
+    m_compute = addFigure(*row, tr("Computing"), "step time");
+    m_waiting = addFigure(*row, tr("Waiting for collectives"), "exposed communication");
+    m_memory = addFigure(*row, tr("Memory of a device"), "peak memory");
     const auto addColumn = [&](QWidget* upper, QWidget* lower, int stretch) {
         auto* column = new QVBoxLayout;
         column->setSpacing(1);
@@ -81,7 +82,7 @@ Headline::Headline(QWidget* parent)
     forget();
 }
 
-Headline::Figure Headline::addFigure(QHBoxLayout& row, const QString& name)
+Headline::Figure Headline::addFigure(QHBoxLayout& row, const QString& name, const char* why)
 {
     Figure figure{new QLabel(QStringLiteral("–"), this), new QLabel(this)};
     figure.note->setForegroundRole(QPalette::PlaceholderText);
@@ -93,8 +94,13 @@ Headline::Figure Headline::addFigure(QHBoxLayout& row, const QString& name)
     QFont small = font();
     small.setPointSizeF(font().pointSizeF() * 0.92);
     figure.note->setFont(small);
-    for (QLabel* label : {figure.value, figure.note})
+    for (QLabel* label : {figure.value, figure.note}) {
         label->setTextFormat(Qt::PlainText);
+        label->setToolTip(tr("Click to see why"));
+        label->setCursor(Qt::PointingHandCursor);
+        label->setProperty(kWhy, QString::fromLatin1(why));
+        label->installEventFilter(this);
+    }
     auto* column = new QVBoxLayout;
     column->setSpacing(0);
     column->addStretch();
@@ -136,8 +142,7 @@ void Headline::setAnalysis(const std::shared_ptr<const sim::Analysis>& analysis)
     enableFigures();
     if (analysis->simulated) {
         showSimulation(analysis->simulated->simulation);
-        showChange(*analysis);
-        m_last = analysis;
+        showChange(analysis);
         return;
     }
     const auto why = std::find_if(analysis->problems.begin(), analysis->problems.end(),
@@ -178,6 +183,13 @@ void Headline::enableFigures()
         figure.value->setEnabled(m_hasSimulation && !m_isStale);
         figure.note->setEnabled(m_hasSimulation && !m_isStale);
     }
+}
+
+bool Headline::eventFilter(QObject* watched, QEvent* event)
+{
+    if (event->type() == QEvent::MouseButtonRelease && m_hasSimulation)
+        Q_EMIT whyRequested(watched->property(kWhy).toString());
+    return QWidget::eventFilter(watched, event);
 }
 
 void Headline::changeEvent(QEvent* event)
@@ -230,12 +242,34 @@ void Headline::showProof(const sim::Analysis& analysis)
 }
 
 /// An error leaves with its cause: a study that is as it was before has the sentence that it had.
-void Headline::showChange(const sim::Analysis& analysis)
+void Headline::showChange(const std::shared_ptr<const sim::Analysis>& analysis)
 {
-    if (m_last && m_last->source != analysis.source)
+    if (m_last && m_last->source != analysis->source)
         m_effect = QString::fromStdString(
-            sim::explainStepChange(m_last->simulated->simulation, analysis.simulated->simulation).sentence);
-    m_change->setWhole(m_effect);
+            sim::explainStepChange(m_last->simulated->simulation, analysis->simulated->simulation).sentence);
+    m_last = analysis;
+    m_change->setWhole(changeSentence());
+}
+
+void Headline::setBaseline(const std::shared_ptr<const sim::Analysis>& baseline)
+{
+    if (baseline == m_baseline)
+        return;
+    m_baseline = baseline;
+    if (m_hasSimulation) // else the line says what is wrong
+        m_change->setWhole(changeSentence());
+}
+
+/// What is pinned comes before what was edited last.
+QString Headline::changeSentence() const
+{
+    if (!m_baseline)
+        return m_effect;
+    if (m_baseline->source == m_last->source)
+        return tr("This state is the baseline.");
+    return tr("Against the baseline: %1")
+        .arg(QString::fromStdString(
+            sim::explainStepChange(m_baseline->simulated->simulation, m_last->simulated->simulation).sentence));
 }
 
 } // namespace meshwright::ui

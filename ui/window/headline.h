@@ -25,6 +25,9 @@ public:
     /// The sentence compares with the last analysis of the same study that was simulated.
     void setAnalysis(const std::shared_ptr<const sim::Analysis>& analysis);
 
+    /// The sentence compares with this state from now on; null: with the one before the last edit. Precondition: it was simulated.
+    void setBaseline(const std::shared_ptr<const sim::Analysis>& baseline);
+
     /// Another study is opened: there is nothing to compare with.
     void forget();
 
@@ -37,7 +40,11 @@ public:
 Q_SIGNALS:
     void problemsRequested();
 
+    /// Somebody asks why a figure is as large, by its name in `sim::explainFigures`: "step time".
+    void whyRequested(const QString& figure);
+
 protected:
+    bool eventFilter(QObject* watched, QEvent* event) override;
     void changeEvent(QEvent* event) override;
     void paintEvent(QPaintEvent* event) override;
 
@@ -47,14 +54,16 @@ private:
         QLabel* note = nullptr; ///< what it is, and its share
     };
 
-    Figure addFigure(QHBoxLayout& row, const QString& name);
+    Figure addFigure(QHBoxLayout& row, const QString& name, const char* why);
     void showSimulation(const sim::Simulation& simulation);
     void showProof(const sim::Analysis& analysis);
     void showProblems(const Problems& problems);
-    void showChange(const sim::Analysis& analysis);
+    void showChange(const std::shared_ptr<const sim::Analysis>& analysis);
+    QString changeSentence() const;
     void enableFigures();
 
     std::shared_ptr<const sim::Analysis> m_last; ///< the last one that was simulated
+    std::shared_ptr<const sim::Analysis> m_baseline; ///< null: none is pinned
     QString m_effect; ///< of the last edit that changed the step
     bool m_isStale = false;
     bool m_hasSimulation = false; ///< the figures are those of the study as it was analysed last

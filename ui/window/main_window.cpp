@@ -4,10 +4,12 @@
 #include "core/support/file.h"
 #include "core/support/resources.h"
 #include "core/support/version.h"
+#include "sim/report/read_trace.h"
 #include "sim/report/report.h"
 #include "ui/explain/explain_view.h"
 #include "ui/report/report_files.h"
 #include "ui/search/search_view.h"
+#include "ui/timeline/timeline_view.h"
 #include "ui/training/training_view.h"
 #include "ui/widgets/picture_export.h"
 #include "ui/window/action_palette.h"
@@ -29,6 +31,8 @@
 #include <QPushButton>
 #include <QStackedWidget>
 #include <QStatusBar>
+
+#include <fstream>
 
 namespace meshwright::ui {
 
@@ -132,6 +136,9 @@ void MainWindow::buildEditMenu()
     m_backAction = menu->addAction(tr("Selected &before"), QKeySequence(Qt::ALT | Qt::Key_PageUp), &selection, &Selection::back);
     m_forwardAction
         = menu->addAction(tr("Selected &after"), QKeySequence(Qt::ALT | Qt::Key_PageDown), &selection, &Selection::forward);
+    menu->addSeparator();
+    m_studyActions.push_back(
+        menu->addAction(tr("&Pin as baseline"), QKeySequence(Qt::CTRL | Qt::Key_D), m_workbench, &Workbench::pinBaseline));
     connect(&selection, &Selection::historyChanged, this, &MainWindow::updateActions);
 }
 
@@ -265,6 +272,11 @@ bool MainWindow::openFile(const QString& path)
         remember(path);
         return true;
     }
+    if (*as == OpenAs::Trace) {
+        openTrace(path);
+        remember(path);
+        return true;
+    }
     if (!mayDiscard())
         return false;
     if (*as == OpenAs::Model)
@@ -309,6 +321,32 @@ void MainWindow::openReport(const QString& path)
             if (!read)
                 return report(tr("The report cannot be opened."), read.error());
             takeStudy({read->study.text, read->study.file, read->study.settings}, {});
+        };
+    });
+}
+
+void MainWindow::openTrace(const QString& path)
+{
+    showWorkbench();
+    m_workbench->showView(&m_workbench->timeline());
+    const QString name = QFileInfo(path).fileName();
+    statusBar()->showMessage(tr("Reading %1…").arg(name));
+    m_reader.start([this, path, name](const std::stop_token& stop) -> std::function<void()> {
+        std::ifstream stream(path.toStdString(), std::ios::binary);
+        auto read = sim::readTraceJson(stream, path.toStdString(), stop);
+        if (stop.stop_requested())
+            return nullptr;
+        if (!read)
+            return [this, why = read.error()] {
+                statusBar()->clearMessage();
+                report(tr("The trace cannot be opened."), why);
+            };
+        const auto trace = std::make_shared<const sim::ForeignTrace>(*std::move(read));
+        return [this, trace, name] {
+            statusBar()->clearMessage();
+            if (trace->leftOut > 0)
+                statusBar()->showMessage(tr("%1 slices of %2 are left out").arg(trace->leftOut).arg(name), 6000);
+            m_workbench->timeline().setForeign({trace, &trace->timeline}, name.toStdString());
         };
     });
 }

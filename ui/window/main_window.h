@@ -68,6 +68,7 @@ private:
     bool saveTo(const QString& path);
     bool openStudy(const QString& path);
     void openReport(const QString& path);
+    void openTrace(const QString& path);
     void takeStudy(sim::StudySource source, const QString& path);
     bool save();
     bool saveAs();

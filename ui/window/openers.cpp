@@ -5,6 +5,7 @@
 #include "core/study/edit_text.h"
 #include "core/study/program_study.h"
 #include "core/support/file.h"
+#include "sim/report/read_trace.h"
 #include "sim/report/report.h"
 
 #include <fmt/format.h>
@@ -54,6 +55,11 @@ bool isReportFile(const FileStart& file)
     return sim::isReport(file.text) && (!isJson(file) || !hasKey(file, "traceEvents"));
 }
 
+bool isTrace(const FileStart& file)
+{
+    return isText(file) && sim::isTraceJson(file.text);
+}
+
 /// The `config.json` of a model: its fields in the names of the families that are read.
 bool isModel(const FileStart& file)
 {
@@ -95,8 +101,6 @@ std::string kindOf(const FileStart& file)
         return "a compressed file: unpack it first";
     if (file.text.starts_with("PK\x03\x04"))
         return "a ZIP archive: unpack it first";
-    if (isJson(file) && (hasKey(file, "traceEvents") || hasKey(file, "schemaVersion")))
-        return "a trace, which is not read yet";
     if (file.text.size() > 9 && file.text[8] == '{' && endsIn(file, ".safetensors"))
         return "weights: open the model's config.json";
     if (isJson(file))
@@ -127,6 +131,7 @@ const std::vector<Opener>& openers()
         {QT_TRANSLATE_NOOP("openers", "a program (StableHLO text)"), "*.mlir", isProgram, OpenAs::Program},
         {QT_TRANSLATE_NOOP("openers", "a report that Meshwright wrote (HTML, JSON)"), "*.html *.json", isReportFile,
             OpenAs::Report},
+        {QT_TRANSLATE_NOOP("openers", "a trace (Perfetto, Chrome and PyTorch JSON)"), "*.json", isTrace, OpenAs::Trace},
         {QT_TRANSLATE_NOOP("openers", "a model's config.json"), "*.json", isModel, OpenAs::Model},
         {QT_TRANSLATE_NOOP("openers", "a study (YAML)"), "*.yaml *.yml", isStudy, OpenAs::Study},
         {QT_TRANSLATE_NOOP("openers", "a log or an error text"), "*.log *.txt", isMessages, OpenAs::Messages},

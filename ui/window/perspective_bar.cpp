@@ -45,6 +45,11 @@ void paintSign(QPainter& painter, Sign sign)
         painter.fillPath(use, solid);
         return;
     }
+    case Sign::Why: // a figure, and the parts that make it
+        painter.fillRect(QRectF(3, 3, 5, 14), solid);
+        painter.drawRect(QRectF(12, 3, 5, 5));
+        painter.drawRect(QRectF(12, 11, 5, 6));
+        return;
     case Sign::Search:
         painter.drawEllipse(QPointF(8.5, 8.5), 5.5, 5.5);
         painter.drawLine(QPointF(12.5, 12.5), QPointF(17, 17));

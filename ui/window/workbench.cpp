@@ -13,6 +13,9 @@
 #include "ui/study/study_panel.h"
 #include "ui/timeline/timeline_view.h"
 #include "ui/training/training_view.h"
+#include "ui/why/causes_view.h"
+#include "ui/why/compare_view.h"
+#include "ui/why/what_if_view.h"
 #include "ui/window/headline.h"
 #include "ui/window/perspective_bar.h"
 #include "ui/window/view_frame.h"
@@ -76,6 +79,8 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
     , m_collectives(new CollectivesView(m_selection, this))
     , m_timeline(new TimelineView(m_selection, this))
     , m_training(new TrainingView(m_selection, this))
+    , m_causes(new CausesView(m_selection, this))
+    , m_compare(new CompareView(m_baselines, this))
     , m_search(new SearchView(m_selection, catalogueOf(m_session), this))
     , m_explain(new ExplainView(m_selection, this))
     , m_report(new ReportView(m_selection, this))
@@ -114,6 +119,7 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
     addFrame(addPerspective(QStringLiteral("memory"), tr("Memory"), tr("See what a device's memory is used for over a step"),
                  Sign::Memory, false))
         ->addView(tr("Memory"), QStringLiteral("memory"), new MemoryView(m_selection, this));
+    addWhy();
     addFrame(addPerspective(QStringLiteral("search"), tr("Search"), tr("Find the best plans for the model on its hardware"),
                  Sign::Search, false))
         ->addView(tr("Plans"), QStringLiteral("plans"), m_search);
@@ -152,6 +158,7 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
     };
     connect(m_collectives, &CollectivesView::specRequested, this, showField);
     connect(m_layout, &LayoutView::specRequested, this, showField);
+    connect(m_causes, &CausesView::specRequested, this, showField);
     connect(m_collectives, &CollectivesView::removeSpecRequested, &m_document, &StudyDocument::removeSpec);
     connect(m_training, &TrainingView::trained, this, [this](const std::shared_ptr<const TrainingResult>& result) {
         m_timeline->setMeasured(std::shared_ptr<const Timeline>(result, &result->virtualTime),
@@ -164,6 +171,44 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
 }
 
 Workbench::~Workbench() = default;
+
+void Workbench::addWhy()
+{
+    Perspective& why = addPerspective(QStringLiteral("why"), tr("Why"),
+        tr("See what a figure is made of, what would change it, and how the study differs from a pinned state"), Sign::Why,
+        false);
+    addFrame(why)->addView(tr("Causes"), QStringLiteral("causes"), m_causes);
+    ViewFrame* changes = addFrame(why);
+    auto* whatIf = new WhatIfView(m_selection, this);
+    changes->addView(tr("What if"), QStringLiteral("what-if"), whatIf);
+    changes->addView(tr("Compare"), QStringLiteral("compare"), m_compare);
+    connect(whatIf, &WhatIfView::changeChosen, &m_document, &StudyDocument::change);
+    connect(m_compare, &CompareView::pinRequested, this, &Workbench::pinBaseline);
+    connect(m_compare, &CompareView::stateChosen, this,
+        [this](const sim::StudySource& state, const QString& name) { m_document.changeState(state, tr("Go to %1").arg(name)); });
+    connect(m_headline, &Headline::whyRequested, this, [this](const QString& figure) {
+        showView(m_causes);
+        m_causes->showFigure(figure);
+    });
+    connect(&m_baselines, &Baselines::changed, this, &Workbench::compareHeadline);
+}
+
+void Workbench::pinBaseline()
+{
+    if (!m_analysis || (!m_analysis->built && !m_analysis->simulated))
+        return;
+    m_baselines.pin(m_analysis, QString::fromStdString(m_analysis->study->name));
+    showView(m_compare);
+}
+
+/// A state of another file is not what this study is measured by.
+void Workbench::compareHeadline()
+{
+    const Baselines::Pinned* pinned = m_baselines.current();
+    const bool isOfThis
+        = pinned != nullptr && pinned->analysis->simulated && pinned->analysis->source.file == m_document.source().file;
+    m_headline->setBaseline(isOfThis ? pinned->analysis : nullptr);
+}
 
 Perspective& Workbench::addPerspective(
     const QString& id, const QString& title, const QString& meaning, Sign sign, bool showsStudy)
@@ -309,6 +354,7 @@ void Workbench::beginStudy()
     m_analysis.reset();
     m_selection.clear();
     m_headline->forget();
+    m_headline->setBaseline(nullptr);
 }
 
 void Workbench::analyse()
@@ -326,6 +372,7 @@ void Workbench::show(const std::shared_ptr<const sim::Analysis>& analysis)
     if (m_selection.array().isEmpty())
         m_selection.setArray(firstSplitArray(*analysis));
     m_headline->setAnalysis(analysis);
+    compareHeadline();
     updatePanel();
     for (View* view : views())
         view->present(analysis);

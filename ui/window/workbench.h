@@ -3,6 +3,7 @@
 
 #include "sim/report/report.h"
 #include "ui/jobs/analysis_job.h"
+#include "ui/models/baselines.h"
 #include "ui/models/selection.h"
 #include "ui/models/study_document.h"
 
@@ -19,7 +20,9 @@ class QTabWidget;
 
 namespace meshwright::ui {
 
+class CausesView;
 class CollectivesView;
+class CompareView;
 class ExplainView;
 class Headline;
 class LayoutView;
@@ -76,14 +79,19 @@ public:
     void showSource();
 
     Selection& selection() { return m_selection; }
+    Baselines& baselines() { return m_baselines; }
     ExplainView& explain() { return *m_explain; }
     SearchView& search() { return *m_search; }
+    TimelineView& timeline() { return *m_timeline; }
     TrainingView& training() { return *m_training; }
     Headline& headline() { return *m_headline; }
     const std::shared_ptr<const sim::Analysis>& analysis() const { return m_analysis; }
 
     /// The report of what is shown. Precondition: analysis().
     sim::Report currentReport() const;
+
+    /// Keeps the study as it is shown, to compare with it: the headline does, and the comparison.
+    void pinBaseline();
 
     /// Sizes, and which perspectives have the fields beside them, as they are at first.
     void resetArrangement();
@@ -111,12 +119,15 @@ private:
     void setCurrent(std::size_t index);
     void updatePanel();
     void showFields();
+    void addWhy();
+    void compareHeadline();
     void analyse();
     void show(const std::shared_ptr<const sim::Analysis>& analysis);
 
     StudyDocument& m_document;
     std::shared_ptr<sim::Session> m_session;
     Selection m_selection;
+    Baselines m_baselines;
     AnalysisJob m_job;
     QTimer m_staleAfter;
     std::shared_ptr<const sim::Analysis> m_analysis;
@@ -133,6 +144,8 @@ private:
     CollectivesView* m_collectives;
     TimelineView* m_timeline;
     TrainingView* m_training;
+    CausesView* m_causes;
+    CompareView* m_compare;
     SearchView* m_search;
     ExplainView* m_explain;
     ReportView* m_report;

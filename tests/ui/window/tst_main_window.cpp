@@ -44,6 +44,8 @@ private Q_SLOTS:
     void theFirstExampleIsTheNotebook();
     void anEditReachesEveryView();
     void saysWhyTheStepChanged();
+    void comparesWithWhatIsPinned();
+    void aFigureSaysWhy();
     void undoAndRedo();
     void unsavedEditsAreMarked();
     void savesAndRemembers();
@@ -156,6 +158,7 @@ void TestMainWindow::anEditReachesEveryView()
 {
     WindowFixture fixture;
     openNotebook(fixture);
+    fixture.window.workbench().pinBaseline();
     QSignalSpy shown(&fixture.window.workbench(), &ui::Workbench::shown);
     fixture.window.document().change({"mesh={data: 8, model: 1}"}, "Edit the mesh");
     QTRY_COMPARE(shown.count(), 1);
@@ -181,6 +184,53 @@ void TestMainWindow::saysWhyTheStepChanged()
     fixture.window.document().undoStack().undo();
     QTRY_VERIFY(fixture.isShown());
     QVERIFY2(headline.changeText().startsWith("-") || headline.changeText().startsWith("−"), qPrintable(headline.changeText()));
+}
+
+void TestMainWindow::comparesWithWhatIsPinned()
+{
+    WindowFixture fixture;
+    openNotebook(fixture);
+    const auto& headline = fixture.window.workbench().headline();
+    QTest::keyClick(&fixture.window, Qt::Key_D, Qt::ControlModifier);
+    QCOMPARE(fixture.window.workbench().perspective().id, QString("why"));
+    QCOMPARE(headline.changeText(), QString("This state is the baseline."));
+    for (const char* batch : {"batch=4096", "batch=16384"}) {
+        fixture.window.document().change({batch}, "Edit the batch");
+        QTRY_VERIFY(fixture.isShown());
+        QVERIFY2(headline.changeText().startsWith("Against the baseline: "), qPrintable(headline.changeText()));
+    }
+    const QString error = "batch=0"; // what is wrong comes first
+    fixture.window.document().change({error}, "Edit the batch");
+    QTRY_VERIFY(fixture.isShown());
+    QVERIFY(!headline.changeText().contains("baseline"));
+    fixture.window.document().undoStack().setIndex(0);
+    QTRY_VERIFY(fixture.isShown());
+    QCOMPARE(headline.changeText(), QString("This state is the baseline."));
+    // Of another study it is none, and comes back with its own.
+    fixture.window.openExample(fixture.example("fsdp.yaml"));
+    QTRY_VERIFY(fixture.isShown());
+    QVERIFY(!headline.changeText().contains("baseline"));
+    QCOMPARE(fixture.window.workbench().baselines().all().size(), std::size_t{1});
+    fixture.window.openExample(fixture.example("notebook_mlp.yaml"));
+    QTRY_VERIFY(fixture.isShown());
+    QCOMPARE(headline.changeText(), QString("This state is the baseline."));
+    fixture.window.workbench().baselines().remove(0);
+    QVERIFY(!headline.changeText().contains("baseline"));
+}
+
+void TestMainWindow::aFigureSaysWhy()
+{
+    WindowFixture fixture;
+    openNotebook(fixture);
+    ui::Workbench& workbench = fixture.window.workbench();
+    for (QLabel* label : workbench.headline().findChildren<QLabel*>()) {
+        if (label->accessibleName() == "Memory of a device")
+            QTest::mouseClick(label, Qt::LeftButton);
+    }
+    QCOMPARE(workbench.perspective().id, QString("why"));
+    const auto* table = workbench.findView("causes")->findChild<QTreeView*>();
+    for (int i = 0; i < 3; ++i)
+        QCOMPARE(table->isExpanded(table->model()->index(i, 0)), i == 2);
 }
 
 void TestMainWindow::undoAndRedo()

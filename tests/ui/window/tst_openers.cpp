@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/file.h"
+#include "sim/report/trace.h"
 #include "sim/session/report_of.h"
 #include "tests/test_class.h"
 #include "tests/ui/window/window_fixture.h"
 #include "ui/explain/explain_view.h"
 #include "ui/report/report_files.h"
+#include "ui/timeline/timeline_canvas.h"
+#include "ui/timeline/timeline_view.h"
 #include "ui/window/openers.h"
 
 namespace tst_openers {
@@ -26,6 +29,7 @@ private Q_SLOTS:
     void reportsAreOpened_data();
     void reportsAreOpened();
     void programsBecomeStudies();
+    void aTraceIsShownBelowTheStudy();
 };
 
 namespace {
@@ -67,7 +71,8 @@ void TestOpeners::tellsFilesByTheirContent_data()
     row("a report", "r.html", "<!DOCTYPE html>\n<html></html>\n", ui::OpenAs::Report);
     row("a log", "train.log", "RESOURCE_EXHAUSTED: Out of memory\n", ui::OpenAs::Messages);
     row("an error without an ending", "error", "ValueError: no\n", ui::OpenAs::Messages);
-    refused("a trace", "t.json", R"({"traceEvents": []})", "a trace");
+    row("a trace", "t.json", R"({"displayTimeUnit": "ms", "traceEvents": []})", ui::OpenAs::Trace);
+    row("a trace that is a list", "t.txt", R"([{"ph": "X", "ts": 1, "dur": 2}])", ui::OpenAs::Trace);
     refused("other JSON", "package.json", R"({"name": "x"})", "a JSON document");
     refused("other YAML", "ci.yaml", "on: push\njobs: {}\n", "another program");
     refused("an archive", "a.zip", QByteArray("PK\x03\x04zzzz", 8), "ZIP archive");
@@ -184,6 +189,24 @@ void TestOpeners::reportsAreOpened()
     QTRY_VERIFY(fixture.isShown());
     QCOMPARE(fixture.analysis()->study->batch, 96);
     fixture.window.document().undoStack().setClean();
+}
+
+void TestOpeners::aTraceIsShownBelowTheStudy()
+{
+    WindowFixture fixture;
+    fixture.window.show();
+    fixture.window.openExample(fixture.example("wide_mlp.yaml"));
+    QTRY_VERIFY(fixture.isShown());
+    const Timeline& simulated = fixture.analysis()->simulated->simulation.timeline;
+    const QString path
+        = writtenTo(fixture.folder, "run.json", QByteArray::fromStdString(sim::traceJson({{"a run", &simulated}})));
+    QVERIFY(fixture.window.openFile(path));
+    QCOMPARE(fixture.window.workbench().perspective().id, QString("time"));
+    const auto groups = [&] { return fixture.window.workbench().timeline().canvas().model().groups(); };
+    QTRY_COMPARE(groups().size(), std::size_t{2});
+    QCOMPARE(groups()[1].title, std::string("run.json"));
+    QCOMPARE(groups()[1].part->sliceCount(), simulated.slices().size());
+    QVERIFY(!fixture.window.document().isModified());
 }
 
 void TestOpeners::programsBecomeStudies()

@@ -114,6 +114,9 @@ void TestPerspectives::nothingOverlaps()
     QCOMPARE(fixture.window.size(), size);
     ui::Workbench& workbench = fixture.window.workbench();
     QCOMPARE(workbench.headline().height(), 44);
+    workbench.pinBaseline();
+    fixture.window.document().change({"batch=4096"}, "Edit the batch");
+    QTRY_VERIFY(fixture.isShown());
     workbench.showPerspective("search");
     workbench.search().search();
     QTRY_VERIFY_WITH_TIMEOUT(!workbench.search().job().isBusy(), 60'000);

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/support/file.h"
+#include "core/support/resources.h"
+#include "tests/test_class.h"
+#include "ui/why/causes_view.h"
+#include "ui/why/compare_view.h"
+#include "ui/why/table.h"
+#include "ui/why/what_if_view.h"
+
+#include <QPushButton>
+#include <QSignalSpy>
+#include <QTabBar>
+
+namespace tst_why_views {
+
+using namespace meshwright;
+
+/// A person asks why a figure is as large, what would change it, and what differs from a pinned state.
+class TestWhyViews : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void everyCauseSelectsWhatItIs();
+    void enterGoesToTheSpec();
+    void aFigureIsOpenedAlone();
+    void changesAreSimulatedAndOneIsChosen();
+    void ofAnotherStudyTheChangesAreItsOwn();
+    void onlyDifferencesAreListed();
+    void pinnedStatesAreTabs();
+    void aStateOfAnotherFileIsNotTaken();
+    void withoutHardwareSaysSo();
+};
+
+namespace {
+
+std::shared_ptr<const sim::Analysis> analysed(const std::string& example, const std::vector<std::string>& settings = {})
+{
+    static const sim::Catalogue catalogue = valueOf(sim::defaultCatalogue());
+    const std::string path = (resourcesDirectory() / "examples" / (example + ".yaml")).string();
+    return sim::analysed({valueOf(readFile(path)), path, settings}, catalogue, {}, false);
+}
+
+ui::Table* tableOf(const QWidget& view)
+{
+    return view.findChild<ui::Table*>();
+}
+
+QTreeWidgetItem* rowOf(const ui::Table& table, const QString& beginning)
+{
+    for (QTreeWidgetItemIterator item(const_cast<ui::Table*>(&table)); *item != nullptr; ++item) {
+        if ((*item)->text(0).startsWith(beginning))
+            return *item;
+    }
+    return nullptr;
+}
+
+struct Shown {
+    ui::Selection selection;
+    ui::CausesView view{selection};
+
+    explicit Shown(const std::shared_ptr<const sim::Analysis>& analysis)
+    {
+        view.resize(700, 400);
+        view.show();
+        selection.setAnalysis(*analysis);
+        view.setAnalysis(analysis);
+    }
+};
+
+} // namespace
+
+void TestWhyViews::everyCauseSelectsWhatItIs()
+{
+    const auto analysis = analysed("wide_mlp");
+    Shown shown(analysis);
+    ui::Table* table = tableOf(shown.view);
+    QCOMPARE(table->topLevelItemCount(), static_cast<int>(shown.view.figures().size()));
+    int collectives = 0;
+    for (int i = 0; i < table->topLevelItemCount(); ++i) {
+        const sim::ExplainedFigure& figure = shown.view.figures()[static_cast<std::size_t>(i)];
+        QCOMPARE(table->topLevelItem(i)->childCount(), static_cast<int>(figure.causes.size()));
+        for (int row = 0; row < table->topLevelItem(i)->childCount(); ++row) {
+            table->setCurrentItem(table->topLevelItem(i)->child(row));
+            const sim::FigureCause& cause = figure.causes[static_cast<std::size_t>(row)];
+            QCOMPARE(table->currentItem()->text(0).toStdString(), cause.what);
+            if (cause.collective) {
+                ++collectives;
+                QCOMPARE(shown.selection.collective()->index, *cause.collective);
+            }
+            if (analysis->findArray(cause.array) != nullptr)
+                QCOMPARE(shown.selection.array().toStdString(), cause.array);
+        }
+    }
+    QVERIFY(collectives >= 4);
+}
+
+void TestWhyViews::enterGoesToTheSpec()
+{
+    Shown shown(analysed("wide_mlp"));
+    QSignalSpy asked(&shown.view, &ui::CausesView::specRequested);
+    ui::Table* table = tableOf(shown.view);
+    QTreeWidgetItem* wait = rowOf(*table, "all-reduce of layers.2's output");
+    QVERIFY(wait != nullptr);
+    table->setCurrentItem(wait);
+    QTest::keyClick(table, Qt::Key_Return);
+    QCOMPARE(asked.value(0).value(0).toString(), QString("sharding.layers.1.w"));
+}
+
+void TestWhyViews::aFigureIsOpenedAlone()
+{
+    Shown shown(analysed("wide_mlp"));
+    shown.view.showFigure("peak memory");
+    for (int i = 0; i < 3; ++i)
+        QCOMPARE(tableOf(shown.view)->topLevelItem(i)->isExpanded(), i == 2);
+    shown.view.setAnalysis(analysed("wide_mlp", {"mesh.data=8", "mesh.model=1"}));
+    QVERIFY(!tableOf(shown.view)->topLevelItem(0)->isExpanded()); // an edit leaves open what was open
+    QVERIFY(!shown.view.picture().items.empty());
+}
+
+void TestWhyViews::changesAreSimulatedAndOneIsChosen()
+{
+    ui::Selection selection;
+    ui::WhatIfView view(selection);
+    QSignalSpy chosen(&view, &ui::WhatIfView::changeChosen);
+    view.resize(700, 300);
+    view.show();
+    view.setAnalysis(analysed("wide_mlp"));
+    QVERIFY(!tableOf(view)->isEnabled());
+    QTRY_VERIFY(!view.isBusy());
+    const std::vector<sim::ReportTrial>& trials = view.trials();
+    QVERIFY(trials.size() >= 4);
+    for (std::size_t i = 1; i < trials.size(); ++i) {
+        if (trials[i - 1].whyNot.empty() && trials[i].whyNot.empty())
+            QVERIFY(trials[i - 1].stepSeconds / static_cast<double>(trials[i - 1].batch)
+                <= trials[i].stepSeconds / static_cast<double>(trials[i].batch));
+    }
+    // What it says of a change is what the study is with it.
+    tableOf(view)->setCurrentItem(tableOf(view)->topLevelItem(0));
+    QTest::keyClick(tableOf(view), Qt::Key_Return);
+    QCOMPARE(chosen.size(), qsizetype{1});
+    std::vector<std::string> settings;
+    for (const QString& setting : chosen[0][0].toStringList())
+        settings.push_back(setting.toStdString());
+    QCOMPARE(analysed("wide_mlp", settings)->simulated->simulation.stepSeconds, trials.front().stepSeconds);
+}
+
+void TestWhyViews::ofAnotherStudyTheChangesAreItsOwn()
+{
+    ui::Selection selection;
+    ui::WhatIfView view(selection);
+    view.show();
+    view.setAnalysis(analysed("wide_mlp"));
+    view.setAnalysis(analysed("pipeline_1f1b")); // before the first was ready
+    QTRY_VERIFY(!view.isBusy());
+    QVERIFY(view.trials().empty());
+    QCOMPARE(tableOf(view)->topLevelItemCount(), 0);
+}
+
+void TestWhyViews::onlyDifferencesAreListed()
+{
+    ui::Baselines baselines;
+    ui::CompareView view(baselines);
+    view.resize(700, 400);
+    view.show();
+    const auto before = analysed("wide_mlp");
+    view.setAnalysis(before);
+    QVERIFY(!view.comparison());
+    baselines.pin(before, "wide MLP");
+    QVERIFY(view.comparison()->same());
+
+    view.setAnalysis(analysed("wide_mlp", {"sharding.layers.1.w=P()"}));
+    const ui::Table& table = *tableOf(view);
+    QVERIFY(rowOf(table, "layers.1.w") != nullptr);
+    QCOMPARE(rowOf(table, "layers.1.w")->text(1), QString("P(None, 'model'), 128 MiB"));
+    QCOMPARE(rowOf(table, "layers.1.w")->text(2), QString("P(), 256 MiB"));
+    QVERIFY(rowOf(table, "layers.0.w") == nullptr);
+    QVERIFY(rowOf(table, "mesh") == nullptr);
+    QVERIFY(!rowOf(table, "step time")->text(3).isEmpty());
+    QVERIFY(view.command().contains("--set-b 'sharding.layers.1.w=P()'"));
+    QVERIFY(!view.picture().items.empty());
+}
+
+void TestWhyViews::pinnedStatesAreTabs()
+{
+    ui::Baselines baselines;
+    ui::CompareView view(baselines);
+    view.resize(700, 400);
+    view.show();
+    const auto first = analysed("wide_mlp");
+    const auto second = analysed("wide_mlp", {"mesh.data=8", "mesh.model=1"});
+    baselines.pin(first, "a");
+    baselines.pin(second, "a");
+    baselines.pin(first, "a"); // it is there: it becomes the baseline again
+    auto* tabs = view.findChild<QTabBar*>();
+    QCOMPARE(tabs->count(), 2);
+    QCOMPARE(tabs->currentIndex(), 0);
+    QCOMPARE(tabs->tabText(1), QString("2: a, data=8,model=1"));
+    view.setAnalysis(second);
+    QVERIFY(!view.comparison()->same());
+    tabs->setCurrentIndex(1);
+    QCOMPARE(baselines.current()->analysis, second);
+    QVERIFY(view.comparison()->same());
+
+    QSignalSpy taken(&view, &ui::CompareView::stateChosen);
+    tabs->setCurrentIndex(0);
+    QTest::mouseClick(view.findChildren<QPushButton*>().at(1), Qt::LeftButton);
+    QCOMPARE(taken.size(), qsizetype{1});
+    Q_EMIT tabs->tabCloseRequested(0);
+    QCOMPARE(baselines.current()->analysis, second);
+    Q_EMIT tabs->tabCloseRequested(0);
+    QVERIFY(baselines.current() == nullptr);
+    QVERIFY(!view.comparison());
+}
+
+void TestWhyViews::aStateOfAnotherFileIsNotTaken()
+{
+    ui::Baselines baselines;
+    ui::CompareView view(baselines);
+    baselines.pin(analysed("fsdp"), "fsdp");
+    view.setAnalysis(analysed("wide_mlp"));
+    QVERIFY(view.comparison()->comparesArrays);
+    QVERIFY(!view.findChildren<QPushButton*>().at(1)->isEnabled());
+}
+
+void TestWhyViews::withoutHardwareSaysSo()
+{
+    const auto analysis = analysed("wide_mlp", {"hardware="});
+    QVERIFY(!analysis->simulated);
+    Shown shown(analysis);
+    QVERIFY(!tableOf(shown.view)->isEnabled());
+    QCOMPARE(tableOf(shown.view)->topLevelItemCount(), 0);
+    ui::WhatIfView whatIf(shown.selection);
+    whatIf.setAnalysis(analysis);
+    QVERIFY(!whatIf.isBusy());
+}
+
+MESHWRIGHT_TEST(TestWhyViews)
+
+} // namespace tst_why_views
+
+#include "tst_why_views.moc"

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/draw/display_list.h"
+
+#include <QTreeWidget>
+
+namespace meshwright::ui {
+
+/// A table of rows under headings, the first column words, the others figures unless said otherwise.
+class Table : public QTreeWidget {
+    Q_OBJECT
+
+public:
+    Table(const QStringList& columns, const QString& accessibleName, QWidget* parent = nullptr);
+
+    /// A heading over rows, bold and open.
+    QTreeWidgetItem* addGroup(const QStringList& cells);
+
+    /// Every column as wide as what is in it; the first has what is left.
+    void fitColumns();
+
+protected:
+    void resizeEvent(QResizeEvent* event) override;
+};
+
+/// The rows that are open, as a picture. Empty: `nothing` is said.
+DisplayList tablePicture(const Table& table, const std::string& title, const std::string& nothing);
+
+} // namespace meshwright::ui

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/why/what_if_view.h"
+
+#include "core/support/text.h"
+#include "ui/why/table.h"
+
+#include <QBoxLayout>
+#include <QLabel>
+
+#include <algorithm>
+
+namespace meshwright::ui {
+
+namespace {
+
+/// "-5.01 ms (-14 %)"; of another batch by the row of the batch.
+QString differenceText(double was, double is)
+{
+    const double change = is - was;
+    return QStringLiteral("%1%2 (%3%4 %)")
+        .arg(change < 0.0 ? QStringLiteral("\u2212") : QStringLiteral("+"),
+            QString::fromStdString(formatSeconds(std::abs(change))),
+            change < 0.0 ? QStringLiteral("\u2212") : QStringLiteral("+"))
+        .arg(100.0 * std::abs(change) / was, 0, 'f', 1);
+}
+
+/// Seconds for one row of the batch: what is compared.
+double perRow(const sim::ReportTrial& trial)
+{
+    return trial.stepSeconds / static_cast<double>(std::max<std::int64_t>(1, trial.batch));
+}
+
+} // namespace
+
+WhatIfView::WhatIfView(Selection&, QWidget* parent)
+    : View(parent)
+    , m_status(new QLabel(this))
+    , m_table(new Table({tr("What if"), tr("Step"), tr("Against now"), tr("Memory"), tr("Bound by")}, tr("Changes"), this))
+{
+    m_status->setTextFormat(Qt::PlainText);
+    m_status->setWordWrap(true);
+    m_status->setAccessibleName(tr("How far the changes are"));
+    m_table->setRootIsDecorated(false);
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(8, 8, 8, 8);
+    layout->setSpacing(6);
+    layout->addWidget(m_status);
+    layout->addWidget(m_table, 1);
+    connect(m_table, &QTreeWidget::itemActivated, this, [this](QTreeWidgetItem* row) {
+        const sim::ReportTrial& trial = m_trials[static_cast<std::size_t>(m_table->indexOfTopLevelItem(row))];
+        if (!trial.whyNot.empty())
+            return;
+        QStringList settings;
+        for (const std::string& setting : trial.settings)
+            settings << QString::fromStdString(setting);
+        Q_EMIT changeChosen(settings, QString::fromStdString(trial.what));
+    });
+    setFocusProxy(m_table);
+}
+
+void WhatIfView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
+{
+    m_analysis = std::move(analysis);
+    m_table->setEnabled(false);
+    if (!m_analysis->simulated) {
+        m_worker.cancel();
+        m_status->setText(tr("The study cannot be simulated as it stands."));
+        return;
+    }
+    m_status->setText(tr("Changes are being simulated…"));
+    m_worker.start([this, of = m_analysis](const std::stop_token& stop) -> std::function<void()> {
+        auto trials = sim::trialsOf(*of, kMostTrials, stop);
+        if (stop.stop_requested())
+            return nullptr;
+        return [this, trials = std::move(trials)]() mutable { showTrials(std::move(trials)); };
+    });
+}
+
+void WhatIfView::showTrials(std::vector<sim::ReportTrial> trials)
+{
+    std::stable_sort(trials.begin(), trials.end(), [](const sim::ReportTrial& a, const sim::ReportTrial& b) {
+        const bool canA = a.whyNot.empty();
+        const bool canB = b.whyNot.empty();
+        return canA != canB ? canA : canA && perRow(a) < perRow(b);
+    });
+    m_trials = std::move(trials);
+    m_table->clear();
+    m_table->setEnabled(true);
+    for (const sim::ReportTrial& trial : m_trials) {
+        const auto text = [](const std::string& words) { return QString::fromStdString(words); };
+        auto* row = new QTreeWidgetItem(m_table, {text(trial.what)});
+        row->setToolTip(0, text(trial.whyNot.empty() ? join(trial.settings, "\n") : trial.whyNot));
+        for (int column = 1; column < m_table->columnCount(); ++column)
+            row->setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
+        if (!trial.whyNot.empty()) {
+            row->setDisabled(true);
+            row->setText(0, tr("%1: %2").arg(text(trial.what), text(trial.whyNot)));
+            row->setFirstColumnSpanned(true);
+            continue;
+        }
+        row->setText(1, text(formatSeconds(trial.stepSeconds)));
+        const double now = m_analysis->simulated->simulation.stepSeconds / static_cast<double>(m_analysis->built->study.batch);
+        row->setText(2, differenceText(now * static_cast<double>(trial.batch), trial.stepSeconds));
+        row->setText(3, tr(trial.fits ? "%1" : "%1, too much").arg(text(formatBytes(static_cast<double>(trial.peakBytes)))));
+        row->setText(4, text(trial.boundBy));
+    }
+    m_table->fitColumns();
+    m_status->setText(m_trials.empty()
+            ? tr("There is no change to try: of pipelines and of steps that formulas predict none is simulated here.")
+            : tr("Each was simulated; the quickest for a row of the batch is first. Double click or Enter applies one, Undo goes "
+                 "back."));
+}
+
+DisplayList WhatIfView::picture() const
+{
+    return tablePicture(*m_table, "changes", "nothing was simulated");
+}
+
+QString WhatIfView::command() const
+{
+    return QStringLiteral("meshwright report ") + studyArguments(m_analysis ? m_analysis->source : sim::StudySource{});
+}
+
+} // namespace meshwright::ui
