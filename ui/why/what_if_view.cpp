@@ -13,6 +13,8 @@ namespace meshwright::ui {
 
 namespace {
 
+constexpr int kStillMilliseconds = 250;
+
 /// "-5.01 ms (-14 %)"; of another batch by the row of the batch.
 QString differenceText(double was, double is)
 {
@@ -56,18 +58,27 @@ WhatIfView::WhatIfView(Selection&, QWidget* parent)
         Q_EMIT changeChosen(settings, QString::fromStdString(trial.what));
     });
     setFocusProxy(m_table);
+    m_still.setSingleShot(true);
+    m_still.setInterval(kStillMilliseconds);
+    connect(&m_still, &QTimer::timeout, this, &WhatIfView::start);
 }
 
 void WhatIfView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
 {
     m_analysis = std::move(analysis);
     m_table->setEnabled(false);
+    m_worker.cancel();
+    m_still.stop();
     if (!m_analysis->simulated) {
-        m_worker.cancel();
         m_status->setText(tr("The study cannot be simulated as it stands."));
         return;
     }
     m_status->setText(tr("Changes are being simulated…"));
+    m_still.start();
+}
+
+void WhatIfView::start()
+{
     m_worker.start([this, of = m_analysis](const std::stop_token& stop) -> std::function<void()> {
         auto trials = sim::trialsOf(*of, kMostTrials, stop);
         if (stop.stop_requested())

@@ -6,6 +6,8 @@
 #include "ui/models/selection.h"
 #include "ui/widgets/view.h"
 
+#include <QTimer>
+
 class QLabel;
 
 namespace meshwright::ui {
@@ -26,13 +28,14 @@ public:
     QString command() const override;
 
     const std::vector<sim::ReportTrial>& trials() const { return m_trials; }
-    bool isBusy() const { return m_worker.isBusy(); }
+    bool isBusy() const { return m_still.isActive() || m_worker.isBusy(); }
 
 Q_SIGNALS:
     /// The study is to have these settings: `path=value` each; `what` names the change.
     void changeChosen(const QStringList& settings, const QString& what);
 
 private:
+    void start();
     void showTrials(std::vector<sim::ReportTrial> trials);
 
     static constexpr std::size_t kMostTrials = 20;
@@ -41,6 +44,7 @@ private:
     std::vector<sim::ReportTrial> m_trials; ///< the quickest first, then what cannot be
     QLabel* m_status;
     Table* m_table;
+    QTimer m_still; ///< the study was not edited for a moment: what is being dragged is not simulated
     LatestWorker m_worker; ///< last: its jobs use all of the above
 };
 
