@@ -13,6 +13,7 @@
 #include <chrono>
 #include <fstream>
 #include <mutex>
+#include <new>
 #include <thread>
 
 namespace meshwright::sim {
@@ -256,8 +257,10 @@ public:
     Problem problem() const
     {
         const int code = m_db == nullptr ? SQLITE_NOMEM : sqlite3_errcode(m_db);
-        const std::string words = m_db == nullptr ? "no memory" : sqlite3_errmsg(m_db);
+        const std::string words = m_db == nullptr ? "" : sqlite3_errmsg(m_db);
         switch (code & 0xff) {
+        case SQLITE_NOMEM:
+            throw std::bad_alloc();
         case SQLITE_NOTADB:
             return {"MW1785", fmt::format("\"{}\" is not a database", m_name), "name another file with --db"};
         case SQLITE_BUSY:
