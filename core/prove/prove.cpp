@@ -216,8 +216,10 @@ private:
                 fault(fmt::format("result {} is not laid out as it is declared", i));
                 continue;
             }
-            if (lookedFor < kMostObstacles && !stands(results[i], m_source[wanted[i]], *layout) && ++lookedFor > 0)
+            if (lookedFor < kMostObstacles && !stands(results[i], m_source[wanted[i]], *layout)) {
+                ++lookedFor;
                 obstacle(m_obstacles.before(results[i], fmt::format("result {}", i), m_source[wanted[i]], &*layout));
+            }
         }
         for (const Donation& donation : function().donations) {
             if (function()[function().arguments()[donation.argument]].type != function()[results[donation.result]].type)
