@@ -212,6 +212,8 @@ struct Head {
     Rows queries;
     Rows result;
     Rows statistics;
+    Rows before; ///< the result of the part before, where there is one; then its statistics
+    Rows statisticsBefore;
     Rows cotangent; ///< of the derivative, as the next
     Rows queryCotangents;
 };
@@ -244,9 +246,7 @@ public:
     {
         forEachStretch(m_sizes.queries, kQueryRows, [&](Stretch queries) {
             m_arithmetic.loadRounded(m_queries, head.queries, queries);
-            std::fill_n(m_largest, queries.count, A::kLowest);
-            std::fill_n(m_sum, queries.count, T{});
-            std::fill_n(m_result, queries.count * m_sizes.valueDims, T{});
+            begin(head, queries);
             forEachStretch(m_sizes.keys, kKeyRows, [&](Stretch keys) {
                 if (!stop.isSet() && !visibility.seesNone(queries, keys))
                     meet(queries, keys, shared, visibility);
@@ -264,6 +264,20 @@ public:
 
 private:
     using A = Arithmetic<T>;
+
+    /// No key was met; or those before, which are as one key with the value of their result and the score of their statistics.
+    void begin(const Head& head, Stretch queries)
+    {
+        if (head.before.data == nullptr) {
+            std::fill_n(m_largest, queries.count, A::kLowest);
+            std::fill_n(m_result, queries.count * m_sizes.valueDims, T{});
+        } else {
+            A::load(m_largest, head.statisticsBefore, queries);
+            A::load(m_result, head.before, queries);
+        }
+        for (std::int64_t row = 0; row < queries.count; ++row)
+            m_sum[row] = m_largest[row] == A::kLowest ? T{} : T{1};
+    }
 
     void meet(Stretch queries, Stretch keys, const Shared<T>& shared, const Visibility& visibility)
     {
@@ -411,7 +425,7 @@ public:
         , m_types(typesOf(function, op.operands))
         , m_resultTypes(typesOf(function, op.results))
         , m_form(*attentionForm(op.as<OtherAttributes>()))
-        , m_places(m_form)
+        , m_places(m_form, op.kind)
         , m_sizes(m_types)
         , m_isGradient(op.kind == OpKind::AttentionGrad)
     {
@@ -530,17 +544,22 @@ private:
         };
         const DType type = m_types.front().dtype;
         const DType wide = type == DType::F64 ? DType::F64 : DType::F32;
+        const DType made = m_resultTypes.front().dtype;
         Head head;
         head.queries = rows(inputs[0], type, m_sizes.dims);
         if (!m_isGradient) {
-            head.result = rows(addresses[m_results[0].at()], type, m_sizes.valueDims);
+            head.result = rows(addresses[m_results[0].at()], made, m_sizes.valueDims);
             head.statistics = rows(addresses[m_results[1].at()], wide, 1);
+            if (m_places.before != m_places.end) {
+                head.before = rows(inputs[m_places.before], made, m_sizes.valueDims);
+                head.statisticsBefore = rows(inputs[m_places.before + 1], wide, 1);
+            }
             return head;
         }
         head.result = rows(inputs[m_places.end], type, m_sizes.valueDims);
         head.statistics = rows(inputs[m_places.end + 1], wide, 1);
         head.cotangent = rows(inputs[m_places.end + 2], type, m_sizes.valueDims);
-        head.queryCotangents = rows(addresses[m_results[0].at()], type, m_sizes.dims);
+        head.queryCotangents = rows(addresses[m_results[0].at()], made, m_sizes.dims);
         return head;
     }
 

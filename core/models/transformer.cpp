@@ -185,6 +185,20 @@ Problems sizeProblems(const TransformerModel& model)
                 : fmt::format(
                     "lossChunks must be a number that divides the sequence of {}, got: {}", model.sequence, model.lossChunks),
             {}, {.path = "lossChunks"}});
+    const bool isOrdered = model.zigzag == 0
+        || (model.zigzag > 0 && model.attention == AttentionOp::Fused && model.sequence % (2 * model.zigzag) == 0
+            && !c.isRecurrent()
+            && std::none_of(c.kinds.begin(), c.kinds.end(), [](const TransformerConfig& kind) { return kind.isRecurrent(); }));
+    if (!isOrdered)
+        problems.push_back({"MW1352",
+            fmt::format("zigzag needs fused attention in every layer and a number of devices of which the double divides the "
+                        "sequence of {}, "
+                        "got: {}",
+                model.sequence, model.zigzag),
+            "leave it out: tokens are in their order then", {.path = "zigzag"}});
+    if (model.context != ContextExchange::Gather && model.attention != AttentionOp::Fused)
+        problems.push_back(
+            {"MW1352", "plain attention cannot exchange keys and values in a ring, or heads", {}, {.path = "context"}});
     if (!std::isfinite(model.capacityFactor) || model.capacityFactor < 0.0)
         problems.push_back({"MW1352", fmt::format("capacityFactor must be at least 0, got: {}", model.capacityFactor), {},
             {.path = "capacityFactor"}});

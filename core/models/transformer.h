@@ -3,6 +3,7 @@
 
 #include "core/models/training.h"
 #include "core/models/transformer_config.h"
+#include "core/program/attention.h"
 
 #include <cstdint>
 #include <string>
@@ -48,6 +49,10 @@ struct TransformerModel {
     Recompute recompute = Recompute::None;
     std::vector<std::string> kept = {}; ///< with Recompute::Named: some of keepableNames
     AttentionOp attention = AttentionOp::Fused;
+    ContextExchange context = ContextExchange::Gather; ///< of fused attention whose sequence a mesh axis splits
+    /// Devices along the axis that splits the sequence. The first has the tokens of the first and the last of twice as many equal chunks, the second
+    /// those of the second and the last but one, and so on, so that each sees as many keys as any. 0: tokens are in their order.
+    std::int64_t zigzag = 0;
     std::int64_t lossChunks
         = 1; ///< parts of the sequence whose logits are made, and made again, one after the other; they divide it
     bool unrolled = false; ///< a copy of the ops for each layer in place of one loop
@@ -104,8 +109,9 @@ std::string layerOutput(const TransformerModel& model, std::int64_t layer);
 Problems programProblems(const TransformerConfig& config);
 
 /// What is wrong with a model's sizes. Places have the paths of the members.
-/// Problems: those of transformerProblems and programProblems; MW1352 lossChunks that do not divide the sequence, or are several with Prediction::LastToken; MW1355 a sequence longer than maxPositions where positions are learned; MW1352 sequence or
-/// capacityFactor out of range, or more than 512 unrolled layers.
+/// Problems: those of transformerProblems and programProblems; MW1352 a zigzag order or an exchange that attention does not have, lossChunks that do not
+/// divide the sequence, or are several with Prediction::LastToken, sequence or capacityFactor out of range, or more than 512 unrolled layers; MW1355 a
+/// sequence longer than maxPositions where positions are learned.
 Problems sizeProblems(const TransformerModel& model);
 
 /// The training of a transformer: the functions of buildMlpTraining, where x is i32[batch, sequence] and y i32[batch, sequence] or

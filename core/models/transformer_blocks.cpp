@@ -166,10 +166,26 @@ ValueId TransformerBlocks::sliced(Builder& builder, ValueId value, std::size_t d
     return builder.add(OpKind::Slice, {value}, std::move(attributes));
 }
 
-ValueId TransformerBlocks::lastPosition(Builder& builder, ValueId value)
+ValueId TransformerBlocks::lastPosition(Builder& builder, ValueId value) const
 {
     const Shape whole = builder.type(value).shape;
-    return builder.reshape(sliced(builder, value, 1, whole[1] - 1, whole[1]), {whole[0], whole[2]});
+    const std::int64_t end = m_model.zigzag > 0 ? whole[1] / m_model.zigzag : whole[1]; // the first device has the last chunk
+    return builder.reshape(sliced(builder, value, 1, end - 1, end), {whole[0], whole[2]});
+}
+
+ValueId TransformerBlocks::inOrder(Builder& builder, ValueId value, std::size_t dim) const
+{
+    const std::int64_t devices = m_model.zigzag;
+    if (devices == 0)
+        return value;
+    const Shape whole = builder.type(value).shape;
+    Shape chunks = whole;
+    chunks[dim] /= 2 * devices;
+    chunks.insert(chunks.begin() + static_cast<std::ptrdiff_t>(dim), {devices, 1});
+    const ValueId first = builder.reshape(sliced(builder, value, dim, 0, whole[dim] / 2), chunks);
+    const ValueId second = builder.reshape(sliced(builder, value, dim, whole[dim] / 2, whole[dim]), chunks);
+    const ValueId backwards = builder.add(OpKind::Reverse, {second}, ReverseAttributes{{dim}});
+    return builder.reshape(builder.add(OpKind::Concatenate, {first, backwards}, ConcatenateAttributes{dim + 1}), whole);
 }
 
 TransformerBlocks::Shared TransformerBlocks::sharedParts()
@@ -181,7 +197,7 @@ TransformerBlocks::Shared TransformerBlocks::sharedParts()
     const TensorType type{m_wide, {m_model.sequence, rotated / 2}};
     const double step = -2.0 * std::log(m_c.rotaryBase) / static_cast<double>(rotated);
     const ValueId frequency = m_builder.unary(OpKind::Exp, scaled(m_builder.iota(type, 1), step));
-    const ValueId angle = times(m_builder.iota(type, 0), frequency);
+    const ValueId angle = times(inOrder(m_builder, m_builder.iota(type, 0), 0), frequency);
     shared.cosine = m_builder.unary(OpKind::Cosine, angle);
     shared.sine = m_builder.unary(OpKind::Sine, angle);
     return shared;
@@ -282,14 +298,15 @@ ValueId TransformerBlocks::attention(ValueId x, const Parameters& p, const Share
 
 ValueId TransformerBlocks::fusedAttention(ValueId q, ValueId keys, ValueId values, ValueId window, double scale)
 {
-    const TensorType positions{DType::S32, {m_model.sequence}};
     std::vector<ValueId> operands;
     for (const ValueId operand : {q, keys, values})
         operands.push_back(m_builder.convert(operand, m_activation));
-    operands.insert(operands.end(), {m_builder.iota(positions, 0), m_builder.iota(positions, 0)});
+    for (int i = 0; i < 2; ++i) // of queries and of keys
+        operands.push_back(inOrder(m_builder, m_builder.iota({DType::S32, {m_model.sequence}}, 0), 0));
     if (window.valid())
         operands.push_back(window);
-    const AttentionForm form{scale, m_c.attentionSoftcap, true, window.valid(), false, productType()};
+    const AttentionForm form{
+        scale, m_c.attentionSoftcap, true, window.valid(), false, productType(), m_model.context, m_model.zigzag > 0};
     std::vector<TensorType> types;
     for (const ValueId operand : operands)
         types.push_back(m_builder.type(operand));

@@ -58,7 +58,9 @@ public:
     ValueId softcapped(ValueId value, double cap);
     static ValueId sliced(Builder& builder, ValueId value, std::size_t dim, std::int64_t start, std::int64_t limit);
     /// [batch, sequence, n] -> [batch, n].
-    static ValueId lastPosition(Builder& builder, ValueId value);
+    ValueId lastPosition(Builder& builder, ValueId value) const;
+    /// The tokens, or what belongs to them along `dim`, in the order that the model computes them in.
+    ValueId inOrder(Builder& builder, ValueId value, std::size_t dim) const;
     /// Layers added from now on are of this kind (see `layerGroups`).
     void become(const TransformerConfig& kind) { m_c = kind; }
     Shared sharedParts();

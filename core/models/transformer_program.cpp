@@ -57,7 +57,7 @@ public:
             trained.part = TransformerTraining(m_model, m_options).lossWith(trained, MaskRows::Part);
         if (m_model.lossChunks == 1)
             trained.accuracy = [this](Builder& builder, ValueId logits, ValueId y) {
-                return accuracyOf(builder, builder.named(rightCount(builder, logits, y), "accuracy.count"));
+                return accuracyOf(builder, builder.named(rightCount(builder, logits, labels(builder, y)), "accuracy.count"));
             };
         if (everyToken() && m_model.lossChunks == 1)
             trained.shown = [this](Builder& builder, ValueId logits) { return m_blocks.lastPosition(builder, logits); };
@@ -368,17 +368,18 @@ private:
     {
         m_loss.name = "loss";
         const std::vector<ValueId> parameters = parameterArguments(m_builder, trained.parameters);
-        const auto [tokens, y] = batchArguments(m_builder, trained.x, trained.y);
+        const auto [tokens, given] = batchArguments(m_builder, trained.x, trained.y);
+        const ValueId y = labels(m_builder, given);
         std::size_t next = 0;
         const ValueId table = parameters[next++];
-        ValueId x = embedded(tokens, table);
+        ValueId x = embedded(m_blocks.inOrder(m_builder, tokens, 1), table);
         if (m_c.embeddingScale)
             x = m_blocks.scaled(x, std::sqrt(static_cast<double>(m_c.hidden)));
         if (m_c.position == PositionKind::Learned) {
             ValueId positions = m_builder.convert(parameters[next++], m_blocks.activation());
             if (m_c.maxPositions > m_model.sequence)
                 positions = m_blocks.sliced(m_builder, positions, 0, 0, m_model.sequence);
-            x = m_blocks.plus(x, m_blocks.along(positions, x, {1, 2}));
+            x = m_blocks.plus(x, m_blocks.along(m_blocks.inOrder(m_builder, positions, 0), x, {1, 2}));
         }
         Shared shared;
         shared.masks = maskArguments(m_builder, rows, trained.masks);
@@ -411,6 +412,9 @@ private:
         const ValueId loss = lossOf(m_builder.named(likelihoodSum(logits, y), "loss.sum"));
         m_builder.setResults({loss, logits}, {"loss", "predictions"});
     }
+
+    /// y beside the logits.
+    ValueId labels(Builder& builder, ValueId y) const { return everyToken() ? m_blocks.inOrder(builder, y, 1) : y; }
 
     ValueId logitsOf(ValueId x, ValueId head)
     {

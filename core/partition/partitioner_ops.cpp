@@ -134,11 +134,13 @@ void Partitioner::partitionByRule(OpId id)
         partitionWhole(op);
         return;
     }
-    const OpLayout layout = layoutFor(id, *rule);
+    OpLayout layout = layoutFor(id, *rule);
+    const std::optional<std::size_t> counted = exchangeContext(op, *rule, layout);
     std::vector<ValueId> operands;
     std::vector<TensorSharding> wanted;
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
-        wanted.push_back(layoutUnder(layout, rule->operands[i], *rule, m_source[op.operands[i]].sharding->mesh));
+        const std::int32_t mesh = m_source[op.operands[i]].sharding->mesh;
+        wanted.push_back(i == counted ? wholeLayout(1, mesh) : layoutUnder(layout, rule->operands[i], *rule, mesh));
         operands.push_back(obtain(op.operands[i], wanted.back(), op.phase, std::string(opName(op)), layout.reason));
     }
     std::vector<TensorSharding> layouts;
@@ -164,7 +166,8 @@ Result<Done> Partitioner::emitOnPieces(const Op& op, std::vector<ValueId> operan
     const std::vector<TensorSharding>& layouts, const AxisRefs& reduced)
 {
     maskPadding(op, operands, wanted);
-    if (emitGather(op, operands, wanted, layouts, reduced) || emitExchange(op, operands, wanted, layouts))
+    if (emitGather(op, operands, wanted, layouts, reduced) || emitExchange(op, operands, wanted, layouts)
+        || emitRing(op, operands, wanted, layouts))
         return Done{};
     scatterToPieces(op, operands, wanted, reduced);
     const auto slid = slidOp(op, operands, wanted);

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <functional>
@@ -14,8 +15,20 @@ namespace meshwright {
 
 namespace {
 
-constexpr const char* kFlags[] = {"causal", "windowed", "segmented"};
-constexpr bool AttentionForm::*kFlagMembers[] = {&AttentionForm::causal, &AttentionForm::windowed, &AttentionForm::segmented};
+constexpr std::pair<const char*, bool AttentionForm::*> kFlags[]
+    = {{"causal", &AttentionForm::causal}, {"windowed", &AttentionForm::windowed}, {"segmented", &AttentionForm::segmented}};
+
+// Those that an op has only where they are not the usual ones.
+constexpr const char* kContext = "context";
+constexpr const char* kBalanced = "balanced";
+constexpr const char* kPart = "part";
+constexpr std::pair<const char*, ContextExchange> kContexts[]
+    = {{"ring", ContextExchange::Ring}, {"ulysses", ContextExchange::Ulysses}};
+
+DType wideType(DType type)
+{
+    return type == DType::F64 ? DType::F64 : DType::F32;
+}
 
 KeptAttribute textAttribute(const char* name, std::string text)
 {
@@ -58,8 +71,12 @@ std::vector<TensorType> operandTypes(OpKind kind, const AttentionForm& form, std
     if (form.segmented)
         types.insert(
             types.end(), {{DType::S32, joined(sizes.batch, {sizes.queries})}, {DType::S32, joined(sizes.batch, {sizes.keys})}});
+    if (AttentionPlaces(form, kind).before != AttentionPlaces(form, kind).end) {
+        const std::vector<TensorType> made = attentionResults(kind, form, given);
+        types.insert(types.end(), {made[0], made[1]});
+    }
     if (kind == OpKind::AttentionGrad) {
-        const std::vector<TensorType> made = attentionResults(OpKind::Attention, given);
+        const std::vector<TensorType> made = attentionResults(OpKind::Attention, {}, given);
         types.insert(types.end(), {made[0], made[1], made[0]});
     }
     return types;
@@ -96,36 +113,60 @@ std::optional<AttentionForm> attentionForm(const OtherAttributes& other)
         return std::nullopt;
     form.scale = *scale;
     form.softcap = *softcap;
-    for (std::size_t i = 0; i < std::size(kFlags); ++i) {
-        const auto flag = integerAt(other.attributes, kFlags[i]);
+    for (const auto& [name, member] : kFlags) {
+        const auto flag = integerAt(other.attributes, name);
         if (!flag)
             return std::nullopt;
-        form.*kFlagMembers[i] = *flag != 0;
+        form.*member = *flag != 0;
     }
-    return !form.windowed || form.causal ? std::optional(form) : std::nullopt;
+    form.isBalanced = integerAt(other.attributes, kBalanced).value_or(0) != 0;
+    form.part = integerAt(other.attributes, kPart).value_or(-1);
+    if (const KeptAttribute* context = findAttribute(other.attributes, kContext)) {
+        const auto* const word = std::find_if(std::begin(kContexts), std::end(kContexts),
+            [&](const auto& one) { return context->text == fmt::format("\"{}\"", one.first); });
+        if (word == std::end(kContexts))
+            return std::nullopt;
+        form.context = word->second;
+    }
+    return (!form.windowed || form.causal) && form.part >= -1 ? std::optional(form) : std::nullopt;
 }
 
 OtherAttributes attentionAttributes(OpKind kind, const AttentionForm& form, std::span<const TensorType> operands)
 {
-    OtherAttributes other{fmt::format("mw.{}", opName(kind)), {}, attentionResults(kind, operands), 0};
-    for (std::size_t i = 0; i < std::size(kFlags); ++i) {
-        const bool isSet = form.*kFlagMembers[i];
-        other.attributes.push_back({kFlags[i], isSet ? "true" : "false", false, {isSet ? 1 : 0}, {}});
+    OtherAttributes other{fmt::format("mw.{}", opName(kind)), {}, attentionResults(kind, form, operands), 0};
+    const auto addTruth = [&](const char* name, bool isSet) {
+        other.attributes.push_back({name, isSet ? "true" : "false", false, {isSet ? 1 : 0}, {}});
+    };
+    if (form.isBalanced)
+        addTruth(kBalanced, true);
+    for (const auto& [name, member] : kFlags)
+        addTruth(name, form.*member);
+    for (const auto& [word, context] : kContexts) {
+        if (form.context == context)
+            other.attributes.push_back(textAttribute(kContext, fmt::format("\"{}\"", word)));
     }
     other.attributes.push_back(textAttribute("operand_type", dtypeName(form.operandType)));
+    if (form.isPart())
+        other.attributes.push_back({kPart, fmt::format("{} : i64", form.part), false, {form.part}, {}});
     other.attributes.push_back(number("scale", form.scale));
     other.attributes.push_back(number("softcap", form.softcap));
     return other;
 }
 
-std::vector<TensorType> attentionResults(OpKind kind, std::span<const TensorType> operands)
+std::vector<TensorType> attentionResults(OpKind kind, const AttentionForm& form, std::span<const TensorType> operands)
 {
+    const DType wide = wideType(operands[0].dtype);
+    const DType made = form.isPart() ? wide : operands[0].dtype;
     if (kind == OpKind::AttentionGrad)
-        return {operands[0], operands[1], operands[2]};
+        return {{made, operands[0].shape}, {made, operands[1].shape}, {made, operands[2].shape}};
     const AttentionSizes sizes(operands);
     const Shape rows = joined(sizes.batch, {sizes.queries, sizes.groups, sizes.shares});
-    const DType type = operands[0].dtype;
-    return {{type, joined(rows, {sizes.valueDims})}, {type == DType::F64 ? DType::F64 : DType::F32, rows}};
+    return {{made, joined(rows, {sizes.valueDims})}, {wide, rows}};
+}
+
+std::set<std::string_view> attributesOfExchange()
+{
+    return {kContext, kBalanced, kPart};
 }
 
 std::optional<Problem> attentionProblem(const OtherAttributes& other, std::span<const TensorType> operands)
@@ -134,9 +175,11 @@ std::optional<Problem> attentionProblem(const OtherAttributes& other, std::span<
     if (!form)
         return wrongAttribute(other.name,
             "needs causal, windowed (with causal) and segmented (truth values), operand_type (a floating type), scale and "
-            "softcap (numbers, softcap at least 0)");
+            "softcap (numbers, softcap at least 0); it may have context (\"ring\" or \"ulysses\"), balanced (a truth value) and "
+            "part (a "
+            "number from 0)");
     const OpKind kind = keptKind(other);
-    const std::size_t count = AttentionPlaces(*form).end + (kind == OpKind::AttentionGrad ? 3 : 0);
+    const std::size_t count = AttentionPlaces(*form, kind).end + (kind == OpKind::AttentionGrad ? 3 : 0);
     if (operands.size() != count)
         return wrongCount(other.name, fmt::format("{} operands", count), operands.size());
     if (!isFloating(operands[0].dtype))
@@ -156,7 +199,7 @@ std::optional<Problem> attentionProblem(const OtherAttributes& other, std::span<
             return wrongShape(
                 other.name, fmt::format("operand {} is {}, needed is {}", i, typeText(operands[i]), typeText(wanted[i])));
     }
-    if (const auto made = attentionResults(kind, operands); other.results != made)
+    if (const auto made = attentionResults(kind, *form, operands); other.results != made)
         return wrongShape(other.name, fmt::format("makes {} results of other types than its operands say", other.results.size()));
     return std::nullopt;
 }

@@ -5,10 +5,19 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace meshwright {
+
+/// How queries meet keys where one mesh axis splits the sequence of both (context parallelism).
+enum class ContextExchange : std::uint8_t {
+    Gather, ///< every device has all keys and values
+    Ring, ///< keys and values go round
+    Ulysses, ///< devices have whole sequences of some of the heads (Jacobs et al., "DeepSpeed Ulysses", 2023)
+};
 
 /// Fused attention, and its derivative: of each head, result = softmax(mask(cap(scale q k^T))) v, whose scores no program sees. Heads come in groups
 /// that share keys and values. OpKind::Attention and OpKind::AttentionGrad are kept ops of the names `mw.attention` and `mw.attention_grad`.
@@ -22,6 +31,11 @@ namespace meshwright {
 ///
 /// A row whose keys are all masked gives 0, with -infinity for its sum.
 /// Source of the method: Dao, Fu, Ermon, Rudra, Re, "FlashAttention", NeurIPS 2022, algorithms 1 and 4.
+///
+/// On devices, an op may meet a part of the keys: its results are in f32 then (f64 of f64). Those of part 0 are over the device's own keys; of any
+/// later one, the operands end in the results of the part before, which its own take in. The parts of the derivative, each by its keys and the
+/// statistics over all of them, add up to it.
+/// Source: Liu, Zaharia, Abbeel, "Ring Attention with Blockwise Transformers for Near-Infinite Context", ICLR 2024.
 struct AttentionForm {
     double scale = 1.0; ///< of the scores
     double softcap = 0.0; ///< scores are c tanh(score / c); 0: as they are
@@ -29,13 +43,18 @@ struct AttentionForm {
     bool windowed = false; ///< causal, and less than the window before it
     bool segmented = false; ///< a query sees keys of its own segment
     DType operandType = DType::F32; ///< operands of the products are rounded to this; sums are of f32 at least
+    ContextExchange context = ContextExchange::Gather; ///< what devices exchange where one axis splits queries and keys
+    bool isBalanced
+        = false; ///< causal: every device sees as many keys as any other (zigzag order), which counts for the time alone
+    std::int64_t part = -1; ///< the keys are those of the device so many places before along the axis; -1: all keys
 
+    bool isPart() const { return part >= 0; }
     friend bool operator==(const AttentionForm&, const AttentionForm&) = default;
 };
 
 /// Where the operands behind the values are; one that the form has not has no place.
 struct AttentionPlaces {
-    explicit AttentionPlaces(const AttentionForm& form)
+    AttentionPlaces(const AttentionForm& form, OpKind kind)
     {
         positions = end;
         end += form.causal ? 2 : 0;
@@ -43,11 +62,14 @@ struct AttentionPlaces {
         end += form.windowed ? 1 : 0;
         segments = end;
         end += form.segmented ? 2 : 0;
+        before = end;
+        end += form.part > 0 && kind == OpKind::Attention ? 2 : 0;
     }
 
     std::size_t positions; ///< of the queries; those of the keys follow
     std::size_t window;
     std::size_t segments; ///< likewise
+    std::size_t before; ///< the result of the part before; its statistics follow
     std::size_t end = 3; ///< behind them; of the derivative, of the result
 };
 
@@ -73,7 +95,10 @@ std::optional<AttentionForm> attentionForm(const OtherAttributes& other);
 OtherAttributes attentionAttributes(OpKind kind, const AttentionForm& form, std::span<const TensorType> operands);
 
 /// The types that such an op makes of operands that fit it.
-std::vector<TensorType> attentionResults(OpKind kind, std::span<const TensorType> operands);
+std::vector<TensorType> attentionResults(OpKind kind, const AttentionForm& form, std::span<const TensorType> operands);
+
+/// The attributes of an op that say how it is computed, and not what.
+std::set<std::string_view> attributesOfExchange();
 
 /// MW1301 to MW1304 as `resultTypes`.
 std::optional<Problem> attentionProblem(const OtherAttributes& other, std::span<const TensorType> operands);

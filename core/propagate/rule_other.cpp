@@ -333,7 +333,7 @@ Rule topRule(const Kept& op)
 Rule attentionRule(const Kept& op)
 {
     const AttentionForm form = *attentionForm(op.other);
-    const AttentionPlaces places(form);
+    const AttentionPlaces places(form, op.kind);
     const bool isGradient = op.kind == OpKind::AttentionGrad;
     const AttentionSizes sizes(op.operands);
     RuleBuilder builder(op.operands, op.results);
@@ -377,6 +377,10 @@ Rule attentionRule(const Kept& op)
         operand(places.segments + 1, laid({keys}));
     }
     if (!isGradient) {
+        for (std::size_t i = places.before; i < places.end; i += 2) {
+            operand(i, made);
+            operand(i + 1, laid({queries, groups, shares}));
+        }
         result(0, made);
         result(1, laid({queries, groups, shares}));
         return builder.finish();

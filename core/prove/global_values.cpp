@@ -81,6 +81,9 @@ GlobalId GlobalValues::sum(GlobalId a, GlobalId b)
         const auto& own = (*this)[operand].terms;
         own.empty() ? terms.push_back(operand) : static_cast<void>(terms.insert(terms.end(), own.begin(), own.end()));
     }
+    joinParts(terms);
+    if (terms.size() == 1)
+        return terms.front();
     std::sort(terms.begin(), terms.end());
     const Shape shape = (*this)[a].shape;
     const DType dtype = (*this)[a].dtype;
@@ -88,6 +91,41 @@ GlobalId GlobalValues::sum(GlobalId a, GlobalId b)
     const GlobalId id = number(fmt::format("sum {}", fmt::join(terms, " ")), shape, dtype, varies);
     (*this)[id].terms = std::move(terms);
     return id;
+}
+
+GlobalId GlobalValues::part(GlobalId of, std::set<std::int64_t> parts, std::int64_t count, bool adds)
+{
+    if (std::ssize(parts) == count)
+        return of;
+    const GlobalValue whole = (*this)[of];
+    const GlobalId id
+        = number(fmt::format("parts {} of {} of {}", fmt::join(parts, " "), count, of), whole.shape, whole.dtype, whole.varies);
+    GlobalValue& made = (*this)[id];
+    made.of = of;
+    made.parts = std::move(parts);
+    made.partCount = count;
+    made.partsAdd = adds;
+    return id;
+}
+
+/// Different parts of one value, of those that add up, as one term.
+void GlobalValues::joinParts(std::vector<GlobalId>& terms)
+{
+    for (std::size_t i = 0; i < terms.size(); ++i) {
+        for (std::size_t j = i + 1; j < terms.size();) {
+            const GlobalValue& a = (*this)[terms[i]];
+            const GlobalValue& b = (*this)[terms[j]];
+            std::set<std::int64_t> parts = a.parts;
+            parts.insert(b.parts.begin(), b.parts.end());
+            if (!a.partsAdd || !b.partsAdd || a.of != b.of || a.partCount != b.partCount
+                || parts.size() != a.parts.size() + b.parts.size()) {
+                ++j;
+                continue;
+            }
+            terms[i] = part(a.of, std::move(parts), a.partCount, true);
+            terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(j));
+        }
+    }
 }
 
 std::optional<double> GlobalValues::numberOf(GlobalId scalar) const

@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -42,6 +43,10 @@ struct GlobalValue {
     GlobalId unscaled = kNoGlobal; ///< of a value that is a constant times another one: that one
     double factor = 1.0; ///< the constant
     std::vector<GlobalId> terms; ///< of a sum: what is added up, in the order of their numbers
+    GlobalId of = kNoGlobal; ///< of a value that is made by parts (`part`): the value
+    std::set<std::int64_t> parts; ///< those of it that this one has
+    std::int64_t partCount = 0; ///< of how many
+    bool partsAdd = false; ///< all parts add up to the value
     std::vector<Embedding> embeddings; ///< what of the source program is made of its elements
     std::string reshaped; ///< of a reshape: what has the same elements in the same order, and is none itself
     std::string copies; ///< of an array of copies: the text of what is copied (`Framed`); else empty
@@ -102,6 +107,9 @@ public:
     /// A sum of two values of one shape: of all their terms, in whatever order they were added.
     GlobalId sum(GlobalId a, GlobalId b);
 
+    /// What `parts` of `count` make of a value, which all of them together make: by adding up where `adds`, else in a way of their own.
+    GlobalId part(GlobalId of, std::set<std::int64_t> parts, std::int64_t count, bool adds);
+
     /// A constant that is a number; nothing for other values.
     std::optional<double> numberOf(GlobalId scalar) const;
 
@@ -110,6 +118,8 @@ public:
     bool isZero(GlobalId scalar) const { return isIdentity(scalar, ReduceKind::Sum); }
 
 private:
+    void joinParts(std::vector<GlobalId>& terms);
+
     std::vector<GlobalValue> m_values;
     std::unordered_map<std::string, GlobalId> m_numbers;
     std::vector<std::shared_ptr<const std::string>> m_blobs;

@@ -39,6 +39,9 @@ std::optional<Standing> bitGeneratorLemma(Site& site, std::size_t result);
 std::optional<Standing> elementwiseLemma(Site& site, std::size_t result);
 std::optional<Standing> identityLemma(Site& site, std::size_t result);
 
+/// What a conversion makes of a value with this standing.
+Standing convertedStanding(const Walk& walk, Standing standing, DType dtype);
+
 // lemmas_shapes.cpp: other shapes, and parts at places that the program says
 std::optional<Standing> broadcastLemma(Site& site, std::size_t result);
 std::optional<Standing> reshapeLemma(Site& site, std::size_t result);

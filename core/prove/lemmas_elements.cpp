@@ -257,6 +257,21 @@ std::optional<Standing> simplified(const Site& site, const Standing& made)
     return simple;
 }
 
+/// Which elements of an operand meet at each element of what an op makes element by element.
+void addElements(std::string& text, const Standing& operand, const std::vector<int>& places)
+{
+    text += ' ';
+    addNumber(text, operand.global);
+    text += '[';
+    for (std::size_t dim = 0; dim < places.size(); ++dim) {
+        if (places[dim] >= 0) {
+            addNumber(text, operand.dims[dim].from);
+            text += ' ';
+        }
+    }
+    text += ']';
+}
+
 } // namespace
 
 std::optional<Standing> elementwiseLemma(Site& site, std::size_t result)
@@ -337,20 +352,33 @@ std::optional<Standing> elementwiseLemma(Site& site, std::size_t result)
         text += fmt::format(" result {}", result);
     std::uint64_t varies = 0;
     for (const Standing* operand : site.operands) {
-        text += ' ';
-        addNumber(text, operand->global);
-        text += '[';
-        for (std::size_t dim = 0; dim < rank; ++dim) {
-            if (places[dim] >= 0) {
-                addNumber(text, operand->dims[dim].from);
-                text += ' ';
-            }
-        }
-        text += ']';
+        addElements(text, *operand, places);
         varies |= globals[operand->global].varies;
     }
     made.global = site.walk.globals.number(std::move(text), std::move(shape), site.dtype(result), varies);
     return made;
+}
+
+Standing convertedStanding(const Walk& walk, Standing standing, DType dtype)
+{
+    if (walk.globals[standing.global].dtype == dtype)
+        return standing;
+    Shape shape;
+    std::vector<int> places(standing.dims.size(), -1);
+    std::vector<StandingDim> dims = standing.dims;
+    for (std::size_t dim = 0; dim < dims.size(); ++dim) {
+        dims[dim].fill = kNoGlobal;
+        if (dims[dim].from < 0)
+            continue;
+        places[dim] = static_cast<int>(shape.size());
+        shape.push_back(walk.globals[standing.global].shape[static_cast<std::size_t>(dims[dim].from)]);
+        dims[dim].from = places[dim];
+    }
+    std::string text = fmt::format("{} {}", opName(OpKind::Convert), dtypeName(dtype));
+    addElements(text, standing, places);
+    standing.dims = std::move(dims);
+    standing.global = walk.globals.number(std::move(text), std::move(shape), dtype, walk.globals[standing.global].varies);
+    return standing;
 }
 
 std::optional<Standing> identityLemma(Site& site, std::size_t result)

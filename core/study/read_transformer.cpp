@@ -205,6 +205,18 @@ void StudyReader::readLossChunks(const DocNode& node, const std::string& path, s
     fields.close();
 }
 
+/// `plain`, or of fused attention `{context: ring, zigzag: 8}`
+void StudyReader::readAttention(const DocNode& node, const std::string& path, TransformerModel& model)
+{
+    if (node.kind != DocNode::Kind::Map)
+        return word(&node, path, attentionWords(), model.attention);
+    Fields fields(*this, node, path);
+    word(fields.require("context", "say how keys and values are exchanged: {context: ring}"), path + ".context", contextWords(),
+        model.context);
+    setInteger(fields.take("zigzag"), path + ".zigzag", model.zigzag);
+    fields.close();
+}
+
 void StudyReader::readTransformer(const DocNode& node)
 {
     const std::string path = "model.transformer";
@@ -236,7 +248,8 @@ void StudyReader::readTransformer(const DocNode& node)
     countKinds(model.config);
     word(fields.take("predict"), path + ".predict", predictionWords(), model.predict);
     word(fields.take("lookup"), path + ".lookup", lookupWords(), model.lookup);
-    word(fields.take("attention"), path + ".attention", attentionWords(), model.attention);
+    if (const DocNode* attention = fields.take("attention"))
+        readAttention(*attention, path + ".attention", model);
     if (const DocNode* loss = fields.take("loss"))
         readLossChunks(*loss, path + ".loss", model.lossChunks);
     if (const DocNode* unroll = fields.take("unroll"))

@@ -195,6 +195,7 @@ private:
     bool readKinds(Fields& fields, TransformerConfig& config);
     void completeSizes(Fields& fields, TransformerConfig& config);
     void readTransformerChoices(Fields& fields);
+    void readAttention(const DocNode& node, const std::string& path, TransformerModel& model);
     void readRecompute(const DocNode& node, TransformerModel& model);
     void readInit(const DocNode& node);
     void readDtype(const DocNode& node);

@@ -115,6 +115,13 @@ const Words<AttentionOp>& attentionWords()
     return words;
 }
 
+const Words<ContextExchange>& contextWords()
+{
+    static const Words<ContextExchange> words
+        = {{"gather", ContextExchange::Gather}, {"ring", ContextExchange::Ring}, {"ulysses", ContextExchange::Ulysses}};
+    return words;
+}
+
 const Words<Recompute>& recomputeWords()
 {
     static const Words<Recompute> words = {{"none", Recompute::None}, {"selective", Recompute::Selective},
@@ -130,6 +137,8 @@ Problem inStudyWords(Problem problem)
     key = key != nullptr ? key : keyOf<double>(kNumbers, name);
     if (name == "capacityFactor")
         key = "capacity_factor";
+    if (name == "zigzag" || name == "context")
+        key = name == "zigzag" ? "attention.zigzag" : "attention.context";
     if (name == "lossChunks")
         key = "loss.cross_entropy.chunks";
     if (key == nullptr)
@@ -196,6 +205,10 @@ std::string transformerText(const TransformerModel& model)
         add("lookup", wordOf(lookupWords(), model.lookup));
     if (model.attention != AttentionOp::Fused)
         add("attention", wordOf(attentionWords(), model.attention));
+    else if (model.zigzag > 0)
+        add("attention", fmt::format("{{context: {}, zigzag: {}}}", wordOf(contextWords(), model.context), model.zigzag));
+    else if (model.context != ContextExchange::Gather)
+        add("attention", fmt::format("{{context: {}}}", wordOf(contextWords(), model.context)));
     if (model.lossChunks != 1)
         add("loss", fmt::format("{{cross_entropy: {{chunks: {}}}}}", model.lossChunks));
     if (model.unrolled)

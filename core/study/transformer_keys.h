@@ -28,6 +28,7 @@ const Words<MixerKind>& mixerWords();
 const Words<Prediction>& predictionWords();
 const Words<TokenLookup>& lookupWords();
 const Words<AttentionOp>& attentionWords();
+const Words<ContextExchange>& contextWords();
 const Words<Recompute>& recomputeWords();
 
 /// The word of a value. Precondition: the words have it.

@@ -42,6 +42,7 @@ struct FoundPlan {
     double microbatch = 0.0; ///< sequences of a data rank in one pass; 0: none to choose
     int zeroStage = 0;
     bool sequenceParallel = false;
+    bool exchangesHeads = false; ///< over the context axis (Ulysses); else keys and values go round
     double modelSeconds = 0.0; ///< step time by the cost model that was searched: an estimate
     std::optional<double> simulatedSeconds = {}; ///< step time by the simulator, where it ran
     double peakBytes = 0.0; ///< of the device that needs most, without what the runtime keeps

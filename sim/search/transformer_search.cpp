@@ -209,6 +209,7 @@ FoundPlan Search::planOf(Field& field, const Estimated& estimated) const
     plan.microbatch = c.microbatch;
     plan.zeroStage = c.zero;
     plan.sequenceParallel = c.sequenceParallel;
+    plan.exchangesHeads = c.ulysses;
     plan.modelSeconds = step.seconds;
     plan.peakBytes = step.memory.total() - step.memory.reserve; // as the simulator counts
     plan.capacityBytes = step.capacityBytes;

@@ -96,6 +96,7 @@ StepSimulator stepSimulator(const Catalogue& catalogue, const Calibration& calib
         found.specs = specsOf(*candidate, work.model);
         found.pipeline = {candidate->pp, candidate->chunks, plan.microbatches(), scheduleName(candidate->schedule)};
         found.recompute = policy;
+        found.exchangesHeads = candidate->ulysses;
         const auto simulated
             = simulatedPlan(found, work, machine, stepCase.stack.empty() ? "plain" : stepCase.stack, catalogue, {});
         if (!simulated)

@@ -395,6 +395,12 @@ Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, con
     model.sequence = work.sequence;
     model.recompute = recompute->recompute;
     model.kept = recompute->kept;
+    const auto context = std::ranges::find(plan.mesh, "context", &MeshAxis::name);
+    if (context != plan.mesh.end()) {
+        model.context = plan.exchangesHeads ? ContextExchange::Ulysses : ContextExchange::Ring;
+        if (!plan.exchangesHeads && work.sequence % (2 * context->size) == 0)
+            model.zigzag = context->size;
+    }
     study.model = model;
     study.batch = work.globalBatch;
     study.parameterType = DType::F32;

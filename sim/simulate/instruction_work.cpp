@@ -46,6 +46,17 @@ double keysSeen(std::int64_t queries, std::int64_t keys, std::int64_t window)
     return sumTo(near) - sumTo(before) + static_cast<double>(window) * static_cast<double>(keys - near);
 }
 
+/// The same for the device whose queries see the most.
+double mostKeysSeen(const AttentionForm& form, const AttentionSizes& sizes, std::int64_t window)
+{
+    if (form.isBalanced)
+        return keysSeen(sizes.keys, sizes.keys, window) * static_cast<double>(sizes.queries) / static_cast<double>(sizes.keys);
+    if (form.part > 0) // of all keys up to these queries, the first part
+        return keysSeen(sizes.queries, (form.part + 1) * sizes.keys, window)
+            - keysSeen(sizes.queries, form.part * sizes.keys, window);
+    return keysSeen(sizes.queries, sizes.keys, window);
+}
+
 /// The numbers that a scalar, an i32, is: one, or in a loop one for each round. Empty: they are not known.
 std::vector<double> knownScalars(const Function& function, ValueId scalar)
 {
@@ -92,12 +103,12 @@ AttentionWork attentionWork(const Function& function, const Op& op, std::span<co
     if (form.causal) {
         std::vector<double> windows;
         if (form.windowed)
-            windows = knownScalars(function, op.operands[AttentionPlaces(form).window]);
+            windows = knownScalars(function, op.operands[AttentionPlaces(form, op.kind).window]);
         if (windows.empty())
             windows = {work.keys};
         double seen = 0.0;
         for (const double window : windows)
-            seen += keysSeen(sizes.queries, sizes.keys, static_cast<std::int64_t>(window));
+            seen += mostKeysSeen(form, sizes, static_cast<std::int64_t>(window));
         work.keys = seen / static_cast<double>(windows.size()) / queries;
     }
     const auto rows = static_cast<double>(sizes.batches() * sizes.groups * sizes.shares) * queries;

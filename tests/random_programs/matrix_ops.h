@@ -145,6 +145,7 @@ inline void attention(ProgramGenerator& generator, Random& random)
         given({DType::F32, shape({keys, groups, valueDims})}, 9)};
     AttentionForm form{0.5, chance(random, 30) ? 2.0 : 0.0, chance(random, 60), false, chance(random, 20), DType::F32};
     form.windowed = form.causal && chance(random, 40);
+    form.context = static_cast<ContextExchange>(pick(random, 0, 2));
     if (form.causal) {
         operands.push_back(builder.iota({DType::S32, {queries}}, 0));
         operands.push_back(builder.iota({DType::S32, {keys}}, 0));

@@ -65,7 +65,7 @@ Function attentionOf(const Sizes& sizes, const AttentionForm& form, DType type, 
 std::vector<HostArray> argumentsOf(const Function& function, const Sizes& sizes, const AttentionForm& form, double window)
 {
     std::vector<HostArray> arguments;
-    const AttentionPlaces places(form);
+    const AttentionPlaces places(form, OpKind::Attention);
     for (std::size_t i = 0; i < function.arguments().size(); ++i) {
         const TensorType& type = function[function.arguments()[i]].type;
         std::vector<double> values(static_cast<std::size_t>(type.elements()));
