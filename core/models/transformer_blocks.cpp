@@ -173,19 +173,40 @@ ValueId TransformerBlocks::lastPosition(Builder& builder, ValueId value) const
     return builder.reshape(sliced(builder, value, 1, end - 1, end), {whole[0], whole[2]});
 }
 
+ValueId TransformerBlocks::positions(Builder& builder) const
+{
+    const TensorType type{DType::S32, {m_model.sequence}};
+    const ValueId place = builder.iota(type, 0);
+    if (m_model.zigzag == 0)
+        return place;
+    const auto number = [&](std::int64_t value) { return builder.splat(type, static_cast<double>(value)); };
+    const auto binary = [&](OpKind kind, ValueId a, ValueId b) { return builder.binary(kind, a, b); };
+    const std::int64_t chunk = m_model.sequence / (2 * m_model.zigzag);
+    const ValueId device = binary(OpKind::Divide, place, number(2 * chunk));
+    const ValueId rest = binary(OpKind::Subtract, place, binary(OpKind::Multiply, device, number(2 * chunk)));
+    const ValueId late
+        = binary(OpKind::Subtract, number(2 * m_model.zigzag - 2), device); // the chunk that its second part follows
+    const ValueId chunks = builder.select(builder.compare(CompareDirection::Less, rest, number(chunk)), device, late);
+    return binary(OpKind::Add, binary(OpKind::Multiply, chunks, number(chunk)), rest);
+}
+
 ValueId TransformerBlocks::inOrder(Builder& builder, ValueId value, std::size_t dim) const
 {
-    const std::int64_t devices = m_model.zigzag;
-    if (devices == 0)
+    if (m_model.zigzag == 0)
         return value;
-    const Shape whole = builder.type(value).shape;
-    Shape chunks = whole;
-    chunks[dim] /= 2 * devices;
-    chunks.insert(chunks.begin() + static_cast<std::ptrdiff_t>(dim), {devices, 1});
-    const ValueId first = builder.reshape(sliced(builder, value, dim, 0, whole[dim] / 2), chunks);
-    const ValueId second = builder.reshape(sliced(builder, value, dim, whole[dim] / 2, whole[dim]), chunks);
-    const ValueId backwards = builder.add(OpKind::Reverse, {second}, ReverseAttributes{{dim}});
-    return builder.reshape(builder.add(OpKind::Concatenate, {first, backwards}, ConcatenateAttributes{dim + 1}), whole);
+    GatherAttributes attributes;
+    attributes.sliceSizes = builder.type(value).shape;
+    attributes.sliceSizes[dim] = 1;
+    for (std::size_t other = 0; other < attributes.sliceSizes.size(); ++other) {
+        if (other != dim)
+            attributes.dims.window.push_back(other);
+    }
+    attributes.dims.collapsed = {dim};
+    attributes.dims.indexMap = {dim};
+    attributes.dims.indexVectorDim = 1;
+    const ValueId ordered = builder.add(OpKind::Gather, {value, positions(builder)}, std::move(attributes));
+    builder.function().shardingGroups.push_back({value, ordered}); // a gather says nothing of what it goes through
+    return ordered;
 }
 
 TransformerBlocks::Shared TransformerBlocks::sharedParts()
@@ -197,7 +218,10 @@ TransformerBlocks::Shared TransformerBlocks::sharedParts()
     const TensorType type{m_wide, {m_model.sequence, rotated / 2}};
     const double step = -2.0 * std::log(m_c.rotaryBase) / static_cast<double>(rotated);
     const ValueId frequency = m_builder.unary(OpKind::Exp, scaled(m_builder.iota(type, 1), step));
-    const ValueId angle = times(inOrder(m_builder, m_builder.iota(type, 0), 0), frequency);
+    const ValueId place = m_model.zigzag == 0
+        ? m_builder.iota(type, 0)
+        : m_builder.broadcast(m_builder.convert(positions(m_builder), m_wide), type.shape, {0});
+    const ValueId angle = times(place, frequency);
     shared.cosine = m_builder.unary(OpKind::Cosine, angle);
     shared.sine = m_builder.unary(OpKind::Sine, angle);
     return shared;
@@ -302,7 +326,7 @@ ValueId TransformerBlocks::fusedAttention(ValueId q, ValueId keys, ValueId value
     for (const ValueId operand : {q, keys, values})
         operands.push_back(m_builder.convert(operand, m_activation));
     for (int i = 0; i < 2; ++i) // of queries and of keys
-        operands.push_back(inOrder(m_builder, m_builder.iota({DType::S32, {m_model.sequence}}, 0), 0));
+        operands.push_back(positions(m_builder));
     if (window.valid())
         operands.push_back(window);
     const AttentionForm form{

@@ -59,7 +59,9 @@ public:
     static ValueId sliced(Builder& builder, ValueId value, std::size_t dim, std::int64_t start, std::int64_t limit);
     /// [batch, sequence, n] -> [batch, n].
     ValueId lastPosition(Builder& builder, ValueId value) const;
-    /// The tokens, or what belongs to them along `dim`, in the order that the model computes them in.
+    /// Of the tokens in the order in which the model computes them: i32[sequence].
+    ValueId positions(Builder& builder) const;
+    /// The tokens, or what belongs to them along `dim`, in that order.
     ValueId inOrder(Builder& builder, ValueId value, std::size_t dim) const;
     /// Layers added from now on are of this kind (see `layerGroups`).
     void become(const TransformerConfig& kind) { m_c = kind; }

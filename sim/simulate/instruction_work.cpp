@@ -105,7 +105,7 @@ AttentionWork attentionWork(const Function& function, const Op& op, std::span<co
         if (form.windowed)
             windows = knownScalars(function, op.operands[AttentionPlaces(form, op.kind).window]);
         if (windows.empty())
-            windows = {work.keys};
+            windows = {work.keys * static_cast<double>(form.part + 2)}; // none
         double seen = 0.0;
         for (const double window : windows)
             seen += mostKeysSeen(form, sizes, static_cast<std::int64_t>(window));
