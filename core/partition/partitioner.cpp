@@ -405,8 +405,9 @@ ValueId Partitioner::obtain(ValueId value, const TensorSharding& wanted, Phase p
                 "use one mesh for all values of a function"});
         return m_builder.splat(localType(value, wanted), 0.0); // of the right type, so that all problems are found
     }
-    if (bestRoute.communicates && wanted.unreduced.empty() && best->layout.unreduced.empty() && isWidened(value))
-        return widenAgain(value, wanted, phase, consumer, reason, mayMove);
+    if (bestRoute.communicates && wanted.unreduced.empty() && best->layout.unreduced.empty()
+        && (isWidened(value) || m_isCounted[value.at()]))
+        return makeAgain(value, wanted, phase, consumer, reason, mayMove);
     if (m_options.localOnly && !mayMove && bestRoute.communicates)
         m_problems.push_back({"MW1221",
             fmt::format("{} needs {} as {}, but it is sharded as {}", consumer, valueText(m_source, value),
@@ -512,16 +513,16 @@ bool Partitioner::isWidened(ValueId value) const
     return isFloating(m_source[value].type.dtype);
 }
 
-/// Moves the 8-bit numbers, and widens them where they are needed.
-ValueId Partitioner::widenAgain(ValueId value, const TensorSharding& wanted, Phase phase, const std::string& consumer,
+/// Moves the 8-bit numbers and widens them where they are needed; makes what follows from places alone.
+ValueId Partitioner::makeAgain(ValueId value, const TensorSharding& wanted, Phase phase, const std::string& consumer,
     const std::string& reason, bool mayMove)
 {
     const Op op = m_source[m_source[value].producer];
     std::vector<ValueId> operands;
     for (const ValueId operand : op.operands) {
-        const bool isWide = byteSize(m_source[operand].type.dtype) > 1 && isWidened(operand);
-        operands.push_back(isWide && find(operand, wanted, phase) == nullptr
-                ? widenAgain(operand, wanted, phase, consumer, reason, mayMove)
+        const bool isMade = (byteSize(m_source[operand].type.dtype) > 1 && isWidened(operand)) || m_isCounted[operand.at()];
+        operands.push_back(isMade && find(operand, wanted, phase) == nullptr
+                ? makeAgain(operand, wanted, phase, consumer, reason, mayMove)
                 : obtain(operand, wanted, phase, consumer, reason, mayMove));
     }
     const Phase before = m_builder.phase();

@@ -61,6 +61,7 @@ public:
         , m_builder(m_device.function)
         , m_versions(source.values.size())
         , m_uses(useCounts(source))
+        , m_isCounted(source.values.size(), false)
         , m_accumulates(source.values.size(), false)
         , m_sinks(source.values.size(), false)
     {
@@ -114,8 +115,9 @@ private:
     ValueId madePartial(ValueId value, const TensorSharding& wanted, Phase phase, const std::string& consumer,
         const std::string& reason, bool mayMove);
     ValueId remake(ValueId value, const TensorSharding& wanted, Phase phase);
+    bool isCounted(const Op& op) const;
     bool isWidened(ValueId value) const;
-    ValueId widenAgain(ValueId value, const TensorSharding& wanted, Phase phase, const std::string& consumer,
+    ValueId makeAgain(ValueId value, const TensorSharding& wanted, Phase phase, const std::string& consumer,
         const std::string& reason, bool mayMove);
 
     /// A change of layout that may pad: parts, and the collectives of each.
@@ -234,6 +236,8 @@ private:
     std::vector<std::vector<Version>> m_versions; ///< by value of the source
     std::vector<std::size_t> m_uses;
     std::vector<std::vector<const ShardingReason*>> m_reasons; ///< by value of the source, as they came; empty without a report
+    std::vector<bool>
+        m_isCounted; ///< by value of the source: lists of numbers that devices make themselves where they would exchange them
     std::vector<bool> m_accumulates; ///< by value of the source: carries that may stay partial
     std::vector<bool> m_sinks; ///< by value of the source: scaled or converted on the way to such a carry, before its sum is made
     /// The manual computations around the ops at work.

@@ -25,6 +25,8 @@ void Partitioner::partitionBlock(const Block& block)
     for (const OpId id : block.ops) {
         const Op& op = m_source[id];
         m_builder.setPhase(op.phase);
+        if (isCounted(op))
+            m_isCounted[op.results.front().at()] = true;
         if (op.kind == OpKind::Repeat)
             partitionRepeat(op);
         else if (op.kind == OpKind::While)
@@ -50,6 +52,14 @@ void Partitioner::partitionBlock(const Block& block)
         else if (!keepPartial(op))
             partitionByRule(id);
     }
+}
+
+/// True for what makes a list of numbers that follow from places alone, element by element.
+bool Partitioner::isCounted(const Op& op) const
+{
+    return isElementwise(op.kind) && globalShape(op.results.front()).size() == 1
+        && std::all_of(op.operands.begin(), op.operands.end(),
+            [this](ValueId operand) { return isLeaf(operand) || isBroadcastScalar(operand) || m_isCounted[operand.at()]; });
 }
 
 void Partitioner::partitionConstraint(const Op& op, const char* consumer, const std::string& origin)
