@@ -39,6 +39,7 @@ struct FoundPlan {
     std::vector<std::pair<std::string, std::string>> specs; ///< array (as studies name it) and its PartitionSpec
     PipelinePlan pipeline;
     std::string recompute; ///< policy; empty where there is none to choose
+    std::int64_t lossChunks = 1; ///< parts of a sequence whose logits are made one after the other
     double microbatch = 0.0; ///< sequences of a data rank in one pass; 0: none to choose
     int zeroStage = 0;
     bool sequenceParallel = false;

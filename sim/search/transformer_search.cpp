@@ -206,6 +206,7 @@ FoundPlan Search::planOf(Field& field, const Estimated& estimated) const
     plan.specs = specsOf(c, m_work.model);
     plan.pipeline = {c.pp, c.chunks, static_cast<double>(m_work.globalBatch) / c.dp / c.microbatch, scheduleOf(c)};
     plan.recompute = field.space->recomputeName(c);
+    plan.lossChunks = field.space->lossChunks(c);
     plan.microbatch = c.microbatch;
     plan.zeroStage = c.zero;
     plan.sequenceParallel = c.sequenceParallel;

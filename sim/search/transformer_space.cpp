@@ -78,6 +78,7 @@ TransformerSpace::TransformerSpace(const SearchWork& work, const SearchMachine& 
     unsigned threads, const std::stop_token& stop)
     : m_work(work)
     , m_machine(machine)
+    , m_capacityBytes(Cluster(machine.chip, machine.cluster, machine.constants).capacityBytes())
     , m_recomputations(policiesOf(machine.chip))
 {
     for (const FixedChoice& choice : fixed) {
@@ -163,6 +164,7 @@ void TransformerSpace::apply(const Candidate& candidate, TrainingPlan& plan) con
 {
     plan.work.microbatch = asDouble(candidate.microbatch);
     plan.work.recompute = m_recomputations[candidate.recompute].second;
+    plan.work.lossChunks = lossChunks(candidate);
     plan.layout.dp = candidate.dp;
     plan.layout.tp = candidate.tp;
     plan.layout.pp = candidate.pp;
@@ -174,6 +176,21 @@ void TransformerSpace::apply(const Candidate& candidate, TrainingPlan& plan) con
     plan.layout.ulysses = candidate.ulysses;
     plan.layout.zeroStage = candidate.zero;
     plan.layout.shardDegree = candidate.zero >= 3 ? std::int64_t{candidate.fsdp} * candidate.cp : 0;
+}
+
+std::int64_t TransformerSpace::lossChunks(const Candidate& candidate) const
+{
+    constexpr double kMostWhole = 0.25; // of the device's memory: logits of which a step holds several copies
+    constexpr double kMostOfChunk = 1.0 / 32.0;
+    const double tokens = asDouble(candidate.microbatch) * asDouble(m_work.sequence) / candidate.cp;
+    const double bytes = bytesPerElement(MathFormat::Bf16) * tokens * asDouble(m_work.model.vocabulary) / candidate.tp;
+    std::int64_t chunks = 1;
+    if (bytes <= kMostWhole * m_capacityBytes)
+        return chunks;
+    while (bytes / asDouble(chunks) > kMostOfChunk * m_capacityBytes
+        && m_work.sequence % (2 * chunks * std::int64_t{candidate.cp} * candidate.tp) == 0)
+        chunks *= 2;
+    return chunks;
 }
 
 void TransformerSpace::enumerate(const std::stop_token& stop)
@@ -246,7 +263,8 @@ EnumeratedSpace TransformerSpace::described() const
         "recomputation that keeps values by name or in the host's memory, unless --fix recompute= asks for it",
         "specs of single arrays: all layers have the same", "degrees that split heads, batch or sequence unevenly",
         "orders of the mesh's axes: tensor joins neighbours, then context, expert, fsdp, data, pipeline",
-        "a loss in chunks, capacity of experts, types of gradients: as the stack has them"};
+        "capacity of experts, types of gradients: as the stack has them",
+        "a loss in chunks, but for logits over a quarter of a device's memory"};
     return space;
 }
 

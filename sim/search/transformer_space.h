@@ -98,6 +98,8 @@ public:
     void apply(const Candidate& candidate, TrainingPlan& plan) const;
 
     EnumeratedSpace described() const;
+    /// Parts of a sequence whose logits are made one after the other: 1, but for logits that would fill much of a device's memory.
+    std::int64_t lossChunks(const Candidate& candidate) const;
     const char* recomputeName(const Candidate& candidate) const { return m_recomputations[candidate.recompute].first; }
 
 private:
@@ -136,6 +138,7 @@ private:
 
     SearchWork m_work;
     SearchMachine m_machine;
+    double m_capacityBytes; ///< of a device
     Fixed m_fixed;
     std::vector<std::pair<const char*, Recomputation>> m_recomputations;
     std::vector<Candidate> m_candidates;

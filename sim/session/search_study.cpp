@@ -395,6 +395,7 @@ Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, con
     model.sequence = work.sequence;
     model.recompute = recompute->recompute;
     model.kept = recompute->kept;
+    model.lossChunks = plan.lossChunks;
     const auto context = std::ranges::find(plan.mesh, "context", &MeshAxis::name);
     if (context != plan.mesh.end()) {
         model.context = plan.exchangesHeads ? ContextExchange::Ulysses : ContextExchange::Ring;

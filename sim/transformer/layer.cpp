@@ -722,7 +722,12 @@ EndCost endCost(const TrainingPlan& plan, const DeviceCost& curve, const Cluster
         if (!traits.parallelLogits)
             cost.headForward.tensor = cluster.allGatherSeconds(2.0 * logits, group);
     }
-    cost.logitBytes = traits.logitBytes * logits;
+    const std::int64_t chunks = plan.work.lossChunks;
+    if (chunks > 1) {
+        cost.headBackward.products += cost.headForward.products;
+        cost.headBackward.elementwise += cost.headForward.elementwise;
+    }
+    cost.logitBytes = traits.logitBytes * logits / asDouble(chunks);
     return cost;
 }
 

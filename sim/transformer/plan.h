@@ -37,6 +37,7 @@ struct TrainingWork {
     double microbatch
         = 1.0; ///< sequences of one data rank in one pass; below 1 where context parallelism splits a sequence among data ranks
     Recomputation recompute;
+    std::int64_t lossChunks = 1; ///< parts of a pass whose logits are made one after the other, and again backward
     AttentionKernel attention = AttentionKernel::Flash2;
     MathFormat format = MathFormat::Bf16; ///< of the linear layers' products
     MathFormat activationFormat = MathFormat::Bf16; ///< of everything else
