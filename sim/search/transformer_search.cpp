@@ -144,6 +144,7 @@ private:
     void addOthers(Field& field);
     void addMemoryPrice(Field& field);
     void addChanges(Field& field);
+    bool addTightPlans(Field& field);
     std::string whyAgainstBest(Field& field, std::size_t index) const;
 
     const SearchWork& m_work;
@@ -419,6 +420,33 @@ void Search::addChanges(Field& field)
     }
 }
 
+/// The smallest plans that the estimate finds a little too large: its memory is no program's. True when the simulator finds room for one.
+bool Search::addTightPlans(Field& field)
+{
+    constexpr double kTooLarge = 1.5; // times the memory of a device
+    constexpr std::size_t kMostTight = 4;
+    const auto& candidates = field.space->candidates();
+    std::set<std::string> meshes;
+    std::vector<Estimated> tight;
+    while (m_options.simulate && tight.size() < kMostTight && !stopped()) {
+        const auto next = field.explorer->smallest([&](const Candidate& c) { return !meshes.contains(meshText(meshOf(c))); });
+        if (!next || next->bytes > kTooLarge * field.explorer->capacityBytes())
+            break;
+        meshes.insert(meshText(meshOf(candidates[next->index])));
+        tight.push_back(*next);
+    }
+    if (tight.empty())
+        return false;
+    auto plans = triedPlans({{field.explorer.get(), tight, [this, &field](const Estimated& one) { return planOf(field, one); }}},
+        m_options, m_result);
+    if (plans.empty() || !plans.front().fits || !plans.front().simulatedSeconds)
+        return false;
+    m_result.plans = std::move(plans);
+    m_result.assumptions.emplace_back(
+        "by the estimate no plan fits: only the smallest were simulated, and a quicker one may be among the others");
+    return true;
+}
+
 /// True when `a` is no worse than `b` in anything and better in something.
 bool beats(const FoundPlan& a, const FoundPlan& b)
 {
@@ -502,10 +530,10 @@ SearchResult Search::run()
         m_result.whyNone = whyNoLayout(m_work, winner.space->machine(), onMachine(m_fixed, winner.space->machine()));
     if (m_result.whyNone.empty()) // else none of them can be
         addTemplates(winner);
-    if (winner.best.empty())
-        addChanges(winner);
-    else // last: it takes longest
+    if (!winner.best.empty()) // last: it takes longest
         addPlans(fields, winner);
+    else if (!addTightPlans(winner))
+        addChanges(winner);
     m_result.wallSeconds = std::chrono::duration<double>(PlanExplorer::Clock::now() - m_start).count();
     return std::move(m_result);
 }
