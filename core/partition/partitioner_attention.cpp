@@ -80,8 +80,7 @@ bool Partitioner::emitRing(const Op& op, const std::vector<ValueId>& operands, c
     std::vector<RingAttention::Array> results;
     for (std::size_t i = 0; i < op.results.size(); ++i)
         results.push_back({{}, layouts[i], globalShape(op.results[i])});
-    RingAttention ring(ops, op.kind, *attentionForm(op.as<OtherAttributes>()), axes, std::string(opName(op)));
-    const std::vector<ValueId> made = ring.emit(std::move(given), results);
+    const std::vector<ValueId> made = RingAttention(ops, op, axes).emit(std::move(given), results);
     for (std::size_t i = 0; i < op.results.size(); ++i)
         define(op.results[i], layouts[i], made[i]);
     return true;

@@ -8,20 +8,19 @@
 
 namespace meshwright {
 
-RingAttention::RingAttention(DeviceOps& ops, OpKind kind, AttentionForm form, AxisRefs axes, std::string consumer)
+RingAttention::RingAttention(DeviceOps& ops, const Op& op, AxisRefs axes)
     : m_ops(ops)
-    , m_kind(kind)
-    , m_form(form)
-    , m_places(form, kind)
+    , m_op(op)
+    , m_form(*attentionForm(op.as<OtherAttributes>()))
+    , m_places(m_form, op.kind)
     , m_axes(std::move(axes))
     , m_parts(shardCount(m_axes))
-    , m_consumer(std::move(consumer))
 {
 }
 
 std::vector<ValueId> RingAttention::emit(std::vector<Array> operands, const std::vector<Array>& results)
 {
-    const bool isGradient = m_kind == OpKind::AttentionGrad;
+    const bool isGradient = m_op.kind == OpKind::AttentionGrad;
     const DType type = m_ops.type(operands[0].value).dtype;
     const std::int64_t keys = m_ops.type(operands[1].value).shape[operands[1].layout.dims.size() - 3];
     const std::vector<std::pair<std::size_t, const char*>> moving = m_form.segmented
@@ -64,12 +63,11 @@ std::vector<ValueId> RingAttention::emit(std::vector<Array> operands, const std:
 
 std::vector<ValueId> RingAttention::part(std::int64_t number, std::vector<ValueId> operands, const std::vector<Array>& results)
 {
-    AttentionForm form = m_form;
-    form.part = number;
     std::vector<TensorType> types;
     for (const ValueId operand : operands)
         types.push_back(m_ops.type(operand));
-    std::vector<ValueId> made = m_ops.builder().addMany(m_kind, std::move(operands), attentionAttributes(m_kind, form, types));
+    std::vector<ValueId> made
+        = m_ops.builder().addMany(m_op.kind, std::move(operands), attentionPart(m_op.as<OtherAttributes>(), number, types));
     for (std::size_t i = 0; i < made.size(); ++i)
         m_ops.describe(made[i], results[i].layout, results[i].whole);
     return made;
@@ -87,7 +85,7 @@ RingAttention::Array RingAttention::moved(const Array& array, const std::string&
         for (std::size_t to = 0; to < group.size(); ++to)
             attributes.sources[static_cast<std::size_t>(group[to])] = group[(to + group.size() - 1) % group.size()];
     }
-    attributes.cause = {name, m_consumer,
+    attributes.cause = {name, std::string(opName(m_op)),
         fmt::format("{} go round the {} devices along {}, so that each device's queries meet all keys", name, m_parts,
             axesText(m_axes, m_ops.mesh())),
         {}};

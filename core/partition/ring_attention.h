@@ -21,8 +21,8 @@ public:
         Shape whole;
     };
 
-    /// `consumer` is what causes name. Precondition: `axes` divide the sequences of queries and keys, and split nothing else.
-    RingAttention(DeviceOps& ops, OpKind kind, AttentionForm form, AxisRefs axes, std::string consumer);
+    /// `op`, on whole arrays, outlives this. Precondition: `axes` divide the sequences of queries and keys, and split nothing else.
+    RingAttention(DeviceOps& ops, const Op& op, AxisRefs axes);
 
     /// The results, in the types of the op on whole arrays; `results` say how they lie.
     std::vector<ValueId> emit(std::vector<Array> operands, const std::vector<Array>& results);
@@ -35,12 +35,11 @@ private:
     ValueId sum(ValueId a, ValueId b, const Array& like);
 
     DeviceOps& m_ops;
-    OpKind m_kind;
+    const Op& m_op;
     AttentionForm m_form;
-    AttentionPlaces m_places; ///< of the op on whole arrays
+    AttentionPlaces m_places;
     AxisRefs m_axes;
     std::int64_t m_parts;
-    std::string m_consumer;
 };
 
 } // namespace meshwright

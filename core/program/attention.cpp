@@ -40,6 +40,11 @@ KeptAttribute number(const char* name, double value)
     return textAttribute(name, fmt::format("{:.17e} : f64", value));
 }
 
+KeptAttribute partAttribute(std::int64_t part)
+{
+    return {kPart, fmt::format("{} : i64", part), false, {part}, {}};
+}
+
 std::optional<double> numberIn(const OtherAttributes& other, const char* name)
 {
     const KeptAttribute* attribute = findAttribute(other.attributes, name);
@@ -147,10 +152,17 @@ OtherAttributes attentionAttributes(OpKind kind, const AttentionForm& form, std:
     }
     other.attributes.push_back(textAttribute("operand_type", dtypeName(form.operandType)));
     if (form.isPart())
-        other.attributes.push_back({kPart, fmt::format("{} : i64", form.part), false, {form.part}, {}});
+        other.attributes.push_back(partAttribute(form.part));
     other.attributes.push_back(number("scale", form.scale));
     other.attributes.push_back(number("softcap", form.softcap));
     return other;
+}
+
+OtherAttributes attentionPart(OtherAttributes whole, std::int64_t part, std::span<const TensorType> operands)
+{
+    whole.attributes.push_back(partAttribute(part));
+    whole.results = attentionResults(keptKind(whole), *attentionForm(whole), operands);
+    return whole;
 }
 
 std::vector<TensorType> attentionResults(OpKind kind, const AttentionForm& form, std::span<const TensorType> operands)

@@ -94,6 +94,9 @@ std::optional<AttentionForm> attentionForm(const OtherAttributes& other);
 /// The attributes of an op of this form on these operands.
 OtherAttributes attentionAttributes(OpKind kind, const AttentionForm& form, std::span<const TensorType> operands);
 
+/// The attributes of a part of an op with these.
+OtherAttributes attentionPart(OtherAttributes whole, std::int64_t part, std::span<const TensorType> operands);
+
 /// The types that such an op makes of operands that fit it.
 std::vector<TensorType> attentionResults(OpKind kind, const AttentionForm& form, std::span<const TensorType> operands);
 

@@ -286,6 +286,8 @@ private Q_SLOTS:
     void fusedEqualsPlain_data();
     void fusedEqualsPlain();
     void chunksEqualTheWhole();
+    void zigzagEqualsTheOrder_data();
+    void zigzagEqualsTheOrder();
     void trainsAlike();
     void unrolledEqualsLoop_data();
     void unrolledEqualsLoop();
@@ -432,6 +434,37 @@ void TestTransformer::fusedEqualsPlain()
         return; // it has no attention
     QVERIFY(countOf(*fused.find("step"), OpKind::AttentionGrad) > 0);
     QVERIFY(residualBytes(fused) < residualBytes(plain));
+}
+
+void TestTransformer::zigzagEqualsTheOrder_data()
+{
+    QTest::addColumn<QString>("name");
+    for (const char* name : {"llama", "gpt2", "gemma2", "a loss in chunks", "last token", "deepseek"})
+        QTest::newRow(name) << name;
+}
+
+// Loss, accuracy, the logits behind the last token and gradients, whatever order tokens are computed in.
+void TestTransformer::zigzagEqualsTheOrder()
+{
+    QFETCH(QString, name);
+    TransformerModel model = modelOf(qPrintable(name));
+    model.sequence = 12;
+    model.config.maxPositions = std::max<std::int64_t>(model.config.maxPositions, 13);
+    if (model.lossChunks > 1)
+        model.lossChunks = 4;
+    const Program plain = programOf(model);
+    model.zigzag = 3;
+    const Program zigzag = programOf(model);
+    const std::vector<HostArray> arguments = argumentsOf(*plain.find("loss"), model.config.vocabulary);
+    QVERIFY(std::abs(lossOf(zigzag, arguments) - lossOf(plain, arguments)) < 1e-12);
+    const std::vector<HostArray> expected = gradientsOf(plain, arguments);
+    const std::vector<HostArray> found = gradientsOf(zigzag, arguments);
+    for (std::size_t i = 0; i < expected.size(); ++i)
+        QVERIFY(difference(expected[i], found[i]) < 1e-11);
+    const std::vector<HostArray> before = evaluated(*plain.find("evaluate"), arguments);
+    const std::vector<HostArray> after = evaluated(*zigzag.find("evaluate"), arguments);
+    for (std::size_t i = 0; i < before.size(); ++i)
+        QVERIFY(difference(before[i], after[i]) < 1e-11);
 }
 
 // The same loss, accuracy and gradients, and no value is as large as the logits are.

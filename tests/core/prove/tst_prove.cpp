@@ -24,6 +24,8 @@ private Q_SLOTS:
     void examplesAreProved();
     void faultsAreRejected_data();
     void faultsAreRejected();
+    void faultyRingsAreRejected_data();
+    void faultyRingsAreRejected();
     void programsOfOthersAreRejected();
 };
 
@@ -526,6 +528,104 @@ Program programOf(const char* mesh, const char* signature, const std::string& op
 }
 
 } // namespace
+
+namespace {
+
+/// Attention and its derivative, whose sequences of 8 lie on four devices; keys and values go round.
+Program ringProgram(const char* type)
+{
+    const std::string t = type;
+    const auto attributes = std::string(" {causal = true, context = \"ring\", operand_type = f32, scale = 5.0e-1 : f64, "
+                                        "segmented = false, softcap = 0.0e+0 : f64, "
+                                        "windowed = false, sdy.sharding = #sdy.sharding_per_value<[");
+    const std::string split5 = "<@mesh, [{}, {\"d\"}, {}, {}, {}]>";
+    const std::string split4 = "<@mesh, [{}, {\"d\"}, {}, {}]>";
+    const std::string q = "tensor<1x8x2x1x2x" + t + ">";
+    const std::string k = "tensor<1x8x2x2x" + t + ">";
+    const std::string rows = "tensor<1x8x2x1xf32>";
+    const std::string five = " {sdy.sharding = #sdy.sharding" + split5 + "}";
+    const std::string four = " {sdy.sharding = #sdy.sharding" + split4 + "}";
+    const std::string ops = "%p = stablehlo.iota dim = 0 : tensor<8xi32>\n%i = stablehlo.iota dim = 0 : tensor<8xi32>\n"
+                            "%r:2 = \"mw.attention\"(%q, %k, %v, %p, %i)"
+        + attributes + split5 + ", " + split4 + "]>} : (" + q + ", " + k + ", " + k + ", tensor<8xi32>, tensor<8xi32>) -> (" + q
+        + ", " + rows + ")\n%g:3 = \"mw.attention_grad\"(%q, %k, %v, %p, %i, %r#0, %r#1, %c)" + attributes + split5 + ", "
+        + split4 + ", " + split4 + "]>} : (" + q + ", " + k + ", " + k + ", tensor<8xi32>, tensor<8xi32>, " + q + ", " + rows
+        + ", " + q + ") -> (" + q + ", " + k + ", " + k + ")\nreturn %r#0, %g#0, %g#1, %g#2 : " + q + ", " + q + ", " + k + ", "
+        + k;
+    const std::string signature = "(%q: " + q + five + ", %k: " + k + four + ", %v: " + k + four + ", %c: " + q + five + ") -> ("
+        + q + five + ", " + q + five + ", " + k + four + ", " + k + four + ")";
+    return programOf("\"d\"=4", signature.c_str(), ops);
+}
+
+/// The ops of a kind, in their order.
+std::vector<OpId> opsOf(const Function& function, OpKind kind)
+{
+    std::vector<OpId> ops;
+    for (const OpId op : function.body().ops) {
+        if (function[op].kind == kind)
+            ops.push_back(op);
+    }
+    return ops;
+}
+
+} // namespace
+
+void TestProve::faultyRingsAreRejected_data()
+{
+    QTest::addColumn<QString>("type");
+    QTest::addColumn<QString>("fault");
+    for (const char* type : {"f32", "bf16"}) {
+        for (const char* fault : {"", "the same keys twice", "keys of one part with values of another", "positions of other keys",
+                 "statistics of an earlier part", "a part less", "keys that go the other way", "cotangents that stay away",
+                 "a part of a gradient twice"})
+            QTest::addRow("%s: %s", type, *fault == '\0' ? "right" : fault) << QString(type) << QString(fault);
+    }
+}
+
+void TestProve::faultyRingsAreRejected()
+{
+    QFETCH(QString, type);
+    QFETCH(QString, fault);
+    auto made = propagateAndPartition(ringProgram(qPrintable(type)));
+    QVERIFY2(made, made ? "" : made.error().front().message.c_str());
+    Function& device = made->device.stages.front().functions.front().function;
+    const std::vector<OpId> parts = opsOf(device, OpKind::Attention);
+    const std::vector<OpId> moves = opsOf(device, OpKind::CollectivePermute);
+    const std::vector<OpId> adds = opsOf(device, OpKind::Add);
+    QCOMPARE(parts.size(), std::size_t{4});
+    QCOMPARE(opsOf(device, OpKind::AttentionGrad).size(), std::size_t{4});
+    QCOMPARE(moves.size(), std::size_t{3 * 2 + 3 * 2 + 4 * 2}); // keys and values, again, and their cotangents
+    const auto copy = [&](std::size_t from, std::size_t to, std::size_t operand) {
+        device[parts[to]].operands[operand] = device[parts[from]].operands[operand];
+    };
+    const auto replace = [&](ValueId value, ValueId by) {
+        for (const OpId op : device.body().ops)
+            std::replace(device[op].operands.begin(), device[op].operands.end(), value, by);
+        std::replace(device.body().results.begin(), device.body().results.end(), value, by);
+    };
+    if (fault == "the same keys twice") {
+        for (const std::size_t operand : {std::size_t{1}, std::size_t{2}, std::size_t{4}})
+            copy(1, 2, operand);
+    } else if (fault == "keys of one part with values of another") {
+        copy(1, 2, 1);
+    } else if (fault == "positions of other keys") {
+        copy(0, 1, 4);
+    } else if (fault == "statistics of an earlier part") {
+        copy(1, 2, 6);
+    } else if (fault == "a part less") {
+        for (const std::size_t result : {std::size_t{0}, std::size_t{1}})
+            replace(device[parts[3]].results[result], device[parts[2]].results[result]);
+    } else if (fault == "keys that go the other way") {
+        auto& sources = device[moves.front()].as<CollectiveAttributes>().sources;
+        std::rotate(sources.begin(), sources.begin() + 2, sources.end());
+    } else if (fault == "cotangents that stay away") {
+        replace(device[moves.back()].results.front(), device[moves.back()].operands.front());
+    } else if (fault == "a part of a gradient twice") {
+        device[adds.front()].operands[0] = device[adds.front()].operands[1];
+    }
+    const Proof proof = prove(made->propagated, made->device);
+    QVERIFY2(proof.isProved() == fault.isEmpty(), proof.isProved() ? "proved" : whyNot(proof).c_str());
+}
 
 void TestProve::faultsAreRejected_data()
 {

@@ -201,6 +201,11 @@ void TestTransformerStudy::writtenAndRead_data()
     QTest::newRow("choices") << QString(
         "meshwright: 1\nmodel: {transformer: {config: gpt2, attention: plain, loss: {cross_entropy: "
         "{chunks: 8}}}}\nsequence: 1024\nbatch: 4\n");
+    QTest::newRow("heads exchanged") << QString(
+        "meshwright: 1\nmodel: {transformer: {config: gpt2, attention: {context: ulysses}}}\nsequence: 1024\nbatch: 4\n");
+    QTest::newRow("ring") << QString(
+        "meshwright: 1\nmodel: {transformer: {config: gpt2, attention: {context: ring, zigzag: 8}}}\n"
+        "sequence: 1024\nbatch: 4\n");
     QTest::newRow("kept by name") << QString("meshwright: 1\nmodel: {transformer: {config: gpt2}}\nsequence: 1024\nbatch: 4\n"
                                              "recompute: {keep: [attention.mixed, ffn.hidden]}\n");
     QTest::newRow("gpt2") << QString("meshwright: 1\nmodel: {transformer: {config: gpt2}}\nsequence: 1024\nbatch: 4\n");
@@ -276,6 +281,12 @@ void TestTransformerStudy::problems_data()
     QTest::newRow("experts") << changed("heads: 4", "heads: 4, experts: 2, experts_per_token: 3") << "MW1353 4:87";
     QTest::newRow("capacity") << changed("heads: 4", "heads: 4, capacity_factor: -1") << "MW1352 4:73";
     QTest::newRow("attention") << changed("heads: 4", "heads: 4, attention: flash") << "MW1423 4:67";
+    QTest::newRow("context") << changed("heads: 4", "heads: 4, attention: {context: round}") << "MW1423 4:77";
+    QTest::newRow("no context") << changed("heads: 4", "heads: 4, attention: {zigzag: 2}") << "MW1421 4:67";
+    QTest::newRow("zigzag that does not divide")
+        << changed("heads: 4", "heads: 4, attention: {context: ring, zigzag: 5}") << "MW1352 4:91";
+    QTest::newRow("zigzag below zero") << changed("heads: 4", "heads: 4, attention: {context: ring, zigzag: -1}")
+                                       << "MW1352 4:91";
     QTest::newRow("chunks") << changed("heads: 4", "heads: 4, loss: {cross_entropy: {chunks: 5}}") << "MW1352 4:87";
     QTest::newRow("chunks of what") << changed("heads: 4", "heads: 4, loss: {chunks: 5}") << "MW1421 4:62 MW1420 4:63";
     QTest::newRow("latent attention") << changed("heads: 4", "heads: 4, kv_rank: 3, latent_rotary_dim: 2") << "";

@@ -134,6 +134,22 @@ void TestStrategies::traffic_data()
         {line("all_gather model", 2 * 2 * 3, 2 * 2 * 3 * stream), line("reduce_scatter model", 2 * 2 * 2, 2 * 2 * 2 * stream),
             line("all_reduce data", 2 * 6, 2 * (4 * heads + 2 * wide)),
             line("all_reduce data,model", 2 * 2 + 3, f32({5 * 32, 2 * 32 * 32}))});
+    // Liu et al. 2023, section 3: on n devices keys and values move n - 1 times forward and again backward, their gradients n times. Tokens and
+    // labels (these for the loss and for accuracy) are put in zigzag order.
+    const std::int64_t keys = f32({4 * 16 * 4 * 8}); // of a quarter of the sequence, or values
+    const std::int64_t tokens = f32({4 * 64});
+    const std::int64_t layer = f32({4 * 32 * 32, 3 * 32 * 64, 2 * 32});
+    row("ring attention", "ring_attention", "batch=8",
+        {line("collective_permute context", 2 * 2 * (3 + 3 + 4), 2 * 2 * (3 + 3 + 4) * keys),
+            line("all_gather context", 3, 3 * tokens),
+            line("all_reduce data,context", 2 * 9 + 3, 2 * layer + f32({2 * 32 * 32, 32}))});
+    // Jacobs et al. 2023, section 3.1: queries, keys, values and the result change from parts of sequences to parts of heads or back, forward and
+    // backward. What the derivative reads is kept as parts of sequences, and changes once more: queries, keys, values, the result, and the statistics.
+    const std::int64_t changed = f32({4 * 16 * 4 * 8});
+    const std::int64_t statistics = f32({4 * 16 * 4});
+    row("exchanged heads", "ring_attention", "batch=8;model.transformer.attention={context: ulysses}",
+        {line("all_to_all context", 2 * (4 + 4 + 4 + 2), 2 * ((4 + 4 + 4) * changed + 2 * statistics)),
+            line("all_reduce data,context", 2 * 9 + 3, 2 * layer + f32({2 * 32 * 32, 32}))});
 }
 
 /// Predicted, and counted by the devices in two steps.

@@ -61,6 +61,8 @@ class TestAttentionWork : public QObject {
 private Q_SLOTS:
     void keys_data();
     void keys();
+    void partsOfRings_data();
+    void partsOfRings();
 };
 
 void TestAttentionWork::keys_data()
@@ -105,6 +107,38 @@ void TestAttentionWork::keys()
     Op gradient = *op; // of whose five products one makes the scores again
     gradient.kind = OpKind::AttentionGrad;
     QVERIFY(qAbs(attentionWork(function, gradient, types).flops - flops * (3.0 * 16 + 2.0 * 8) / (16 + 8)) < 1e-6);
+}
+
+void TestAttentionWork::partsOfRings_data()
+{
+    QTest::addColumn<bool>("balanced");
+    QTest::addColumn<std::vector<std::int32_t>>("windows");
+    QTest::addColumn<QList<double>>("expected"); ///< keys that a query of 4 sees, on average, in each of three parts of 4 keys
+
+    using Windows = std::vector<std::int32_t>;
+    QTest::newRow("the last device sees all") << false << Windows{} << QList<double>{2.5, 4.0, 4.0};
+    QTest::newRow("each device sees as many") << true << Windows{} << QList<double>{2.5, 2.5, 2.5};
+    QTest::newRow("a window that reaches into one part") << false << Windows{5} << QList<double>{2.5, 2.5, 0.0};
+}
+
+void TestAttentionWork::partsOfRings()
+{
+    QFETCH(bool, balanced);
+    QFETCH(std::vector<std::int32_t>, windows);
+    QFETCH(QList<double>, expected);
+    const Function function = attentionOf(4, 4, true, windows);
+    const auto op
+        = std::find_if(function.ops.begin(), function.ops.end(), [](const Op& one) { return one.kind == OpKind::Attention; });
+    std::vector<TensorType> types;
+    for (const ValueId operand : op->operands)
+        types.push_back(function[operand].type);
+    AttentionForm form = *attentionForm(op->as<OtherAttributes>());
+    form.isBalanced = balanced;
+    for (form.part = 0; form.part < expected.size(); ++form.part) {
+        Op part = *op;
+        part.attributes = attentionAttributes(OpKind::Attention, form, types);
+        QCOMPARE(attentionWork(function, part, types).keys, expected[form.part]);
+    }
 }
 
 MESHWRIGHT_TEST(TestAttentionWork)
