@@ -69,8 +69,11 @@ std::optional<Standing> reduceScatterLemma(Site& site, std::size_t result);
 std::optional<Standing> allToAllLemma(Site& site, std::size_t result);
 std::optional<Standing> permuteLemma(Site& site, std::size_t result);
 
+/// Axes as a text that is the same for the same axes.
+std::string axesKey(const AxisRefs& axes);
+
 /// Every device receives from one of its group over the axes, or from none.
-bool sendsWithinGroups(const CollectiveAttributes& permute, const Mesh& mesh);
+bool sendsWithinGroups(const Walk& walk, const CollectiveAttributes& permute, const Mesh& mesh);
 
 // lemmas_kept.cpp: ops that are kept as they are, by their names
 std::optional<Standing> keptLemma(Site& site, std::size_t result);

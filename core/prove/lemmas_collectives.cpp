@@ -28,7 +28,12 @@ std::optional<Standing> exchangedPieces(
     const Mesh& mesh = site.walk.mesh();
     if (!operand.partial.empty())
         return site.refuse("it exchanges pieces of a partial result");
-    const std::vector<std::int32_t> touched = axesTouched(collective, mesh);
+    const auto computed = [&] {
+        const std::vector<std::int32_t> axesOf = axesTouched(collective, mesh);
+        return std::vector<std::int64_t>(axesOf.begin(), axesOf.end());
+    };
+    const std::vector<std::int64_t> touched
+        = collective.sources.empty() ? computed() : site.walk.ofTable(collective.sources, "touched", computed);
     for (const AxisRef& axis : placeAxes(*site.operands[operandIndex])) {
         if (std::find(touched.begin(), touched.end(), axis.axis) != touched.end())
             return site.refuse("it exchanges pieces along an axis that splits its operand");
@@ -50,8 +55,8 @@ std::optional<Standing> exchangedPieces(
         return site.refuse("a dimension along which it exchanges pieces is split");
     std::uint64_t varies = site.walk.globals[operand.global].varies;
     const bool levels = axes && (collective.kind == OpKind::AllReduce || collective.kind == OpKind::AllGather);
-    for (const std::int32_t axis : touched) {
-        const std::uint64_t bit = std::uint64_t{1} << std::min(axis, 63);
+    for (const std::int64_t axis : touched) {
+        const std::uint64_t bit = std::uint64_t{1} << std::min<std::int64_t>(axis, 63);
         const bool isAll = levels && std::any_of(axes->begin(), axes->end(), [&](const AxisRef& ref) {
             return ref.axis == axis && ref.pre == 1 && ref.size == mesh.axes()[static_cast<std::size_t>(axis)].size;
         });
@@ -82,7 +87,7 @@ std::optional<Standing> exchangedPieces(Site& site)
     }
     if (site.op.kind == OpKind::CollectivePermute
         && (collective.sources.size() != static_cast<std::size_t>(site.walk.mesh().deviceCount())
-            || !sendsWithinGroups(attributes, site.walk.mesh())))
+            || !sendsWithinGroups(site.walk, attributes, site.walk.mesh())))
         return site.refuse("a device receives from one that is not in its group");
     return meshwright::exchangedPieces(site, collective, axes, 0);
 }
@@ -222,16 +227,24 @@ std::optional<Standing> allToAllLemma(Site& site, std::size_t)
     return made;
 }
 
-bool sendsWithinGroups(const CollectiveAttributes& permute, const Mesh& mesh)
+bool sendsWithinGroups(const Walk& walk, const CollectiveAttributes& permute, const Mesh& mesh)
 {
     const AxisRefs others = permute.axes.empty() ? AxisRefs() : unusedAxes(permute.axes, mesh);
-    for (std::size_t receiver = 0; receiver < permute.sources.size(); ++receiver) {
-        const std::int64_t sender = permute.sources[receiver];
-        if (sender >= mesh.deviceCount()
-            || (sender >= 0 && shardIndex(sender, others, mesh) != shardIndex(static_cast<std::int64_t>(receiver), others, mesh)))
-            return false;
-    }
-    return true;
+    const auto leaves = [&](std::int64_t sender, std::int64_t receiver) {
+        return sender >= mesh.deviceCount()
+            || (sender >= 0 && shardIndex(sender, others, mesh) != shardIndex(receiver, others, mesh));
+    };
+    const std::string question = fmt::format("groups of {} over {}", mesh.text(), axesKey(permute.axes));
+    return walk.ofTable(permute.sources, question,
+                   [&] {
+                       for (std::size_t receiver = 0; receiver < permute.sources.size(); ++receiver) {
+                           if (leaves(permute.sources[receiver], static_cast<std::int64_t>(receiver)))
+                               return std::vector<std::int64_t>();
+                       }
+                       return std::vector<std::int64_t>{1};
+                   })
+               .size()
+        == 1;
 }
 
 /// Devices take what other devices have: the standing is that of the sender, at the receiver's place.
@@ -250,7 +263,7 @@ std::optional<Standing> permuteLemma(Site& site, std::size_t)
         return site.refuse("its operand or its result has no layout on the mesh of its table");
     if (site.local(0) != site.localResult())
         return site.refuse("its pieces are of different sizes");
-    if (!sendsWithinGroups(attributes, mesh))
+    if (!sendsWithinGroups(site.walk, attributes, mesh))
         return site.refuse("a device receives from one that is not in its group");
     Standing made = operand;
     made.mesh = claimed->mesh;

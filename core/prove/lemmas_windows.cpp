@@ -396,6 +396,26 @@ Standings ownWindows(const Walk& walk, const Op& op)
     return made;
 }
 
+/// By piece number along the axes, that of the sender's piece (-1: none sends); empty where it differs between receivers, or where sender and
+/// receiver have different pieces along other axes.
+std::vector<std::int64_t> piecesFrom(
+    const std::vector<std::int64_t>& sources, const AxisRefs& axes, const std::vector<AxisRefs>& others, const Mesh& mesh)
+{
+    std::vector<std::int64_t> from(static_cast<std::size_t>(shardCount(axes)), -2);
+    for (std::int64_t receiver = 0; receiver < mesh.deviceCount(); ++receiver) {
+        const std::int64_t sender = sources[static_cast<std::size_t>(receiver)];
+        auto& known = from[static_cast<std::size_t>(shardIndex(receiver, axes, mesh))];
+        const std::int64_t piece = sender < 0 ? -1 : shardIndex(sender, axes, mesh);
+        const auto differs
+            = [&](const AxisRefs& beside) { return shardIndex(sender, beside, mesh) != shardIndex(receiver, beside, mesh); };
+        if (sender >= mesh.deviceCount() || (known != -2 && known != piece)
+            || (sender >= 0 && std::any_of(others.begin(), others.end(), differs)))
+            return {};
+        known = piece;
+    }
+    return from;
+}
+
 /// Devices take the pieces of others along one split dimension, by a table that is the same for all other places.
 Standings permutedWindows(const Walk& walk, const Op& op)
 {
@@ -404,7 +424,7 @@ Standings permutedWindows(const Walk& walk, const Op& op)
     const Mesh& mesh = walk.mesh();
     const auto& sources = attributes.sources;
     if (!attributes.pieces || !layout || layout->mesh != 0 || sources.size() != static_cast<std::size_t>(mesh.deviceCount())
-        || !sendsWithinGroups(attributes, mesh))
+        || !sendsWithinGroups(walk, attributes, mesh))
         return {};
     const Shape& local = walk.local(op.operands[0]);
     Standings made;
@@ -414,21 +434,17 @@ Standings permutedWindows(const Walk& walk, const Op& op)
             const StandingDim& along = standing.dims[dim];
             if (!isSplit(along) || along.axes.empty() || !hasPlace(walk, standing, dim, local[dim]))
                 continue;
-            std::vector<std::int64_t> from(static_cast<std::size_t>(shardCount(along.axes)), -2);
-            bool fits = true;
-            for (std::int64_t receiver = 0; receiver < mesh.deviceCount() && fits; ++receiver) {
-                const std::int64_t sender = sources[static_cast<std::size_t>(receiver)];
-                auto& known = from[static_cast<std::size_t>(shardIndex(receiver, along.axes, mesh))];
-                const std::int64_t piece = sender < 0 ? -1 : shardIndex(sender, along.axes, mesh);
-                fits = sender < mesh.deviceCount() && (known == -2 || known == piece);
-                known = piece;
-                for (std::size_t other = 0; other < standing.dims.size() && sender >= 0 && fits; ++other) {
-                    const StandingDim& beside = standing.dims[other];
-                    fits = other == dim || beside.from < 0
-                        || shardIndex(sender, beside.axes, mesh) == shardIndex(receiver, beside.axes, mesh);
+            std::string question = fmt::format("pieces of {}", axesKey(along.axes));
+            std::vector<AxisRefs> others;
+            for (std::size_t other = 0; other < standing.dims.size(); ++other) {
+                if (other != dim && standing.dims[other].from >= 0 && !standing.dims[other].axes.empty()) {
+                    others.push_back(standing.dims[other].axes);
+                    question += fmt::format(" beside {}", axesKey(others.back()));
                 }
             }
-            if (!fits)
+            const std::vector<std::int64_t>& from
+                = walk.ofTable(sources, std::move(question), [&] { return piecesFrom(sources, along.axes, others, mesh); });
+            if (from.empty())
                 continue;
             const Window window = windowOf(walk, standing, dim, local[dim]);
             Window taken;

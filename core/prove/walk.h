@@ -41,6 +41,19 @@ struct Walk {
     /// Whether `framed` takes copies for as many as the partitioner claims, and whether it has done so where pieces are fewer.
     mutable bool usesClaims = true;
     mutable bool hasUsedClaims = false;
+
+    /// What `answer` says of the table of a permute, computed once: many permutes share a table, which is as long as the mesh has devices.
+    template <typename Answer>
+    const std::vector<std::int64_t>& ofTable(
+        const std::vector<std::int64_t>& sources, std::string question, const Answer& answer) const
+    {
+        std::map<std::string, std::vector<std::int64_t>>& known = m_tables[sources];
+        const auto found = known.find(question);
+        return found != known.end() ? found->second : known.emplace(std::move(question), answer()).first->second;
+    }
+
+private:
+    mutable std::map<std::vector<std::int64_t>, std::map<std::string, std::vector<std::int64_t>>> m_tables;
 };
 
 /// An op whose operands have been given one standing each.
