@@ -100,6 +100,9 @@ void addSettings(CLI::App& app, std::vector<std::string>& settings)
     app.add_option("--set", settings, "Override a value of the study: train.steps=0, mesh.data=8")
         ->type_name("PATH=VALUE")
         ->allow_extra_args(false);
+    app.add_flag_callback(
+        "--shrink", [&settings] { settings.emplace_back("shrink=true"); },
+        "Make the study small enough to run here: two devices an axis, small sizes, the same structure");
 }
 
 void addHardware(CLI::App& app, std::vector<std::string>& settings)

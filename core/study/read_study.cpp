@@ -2,6 +2,7 @@
 #include "core/study/arrays.h"
 #include "core/study/program_study.h"
 #include "core/study/setting_path.h"
+#include "core/study/shrink.h"
 #include "core/study/study_reader.h"
 #include "core/study/transformer_keys.h"
 #include "core/support/file.h"
@@ -67,7 +68,10 @@ void StudyReader::read(const DocNode& root)
     if (const DocNode* node = fields.take("network"))
         readNetwork(*node);
     setText(fields.take("stack"), "stack", study.stack);
+    const DocNode* shrinks = fields.take("shrink");
     fields.close();
+    if (shrinks != nullptr && truth(*shrinks, "shrink").value_or(false))
+        study = shrunken(std::move(study));
 }
 
 void StudyReader::readHardware(const DocNode& node)

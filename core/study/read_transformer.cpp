@@ -108,9 +108,6 @@ bool StudyReader::readKinds(Fields& fields, TransformerConfig& config)
     return good;
 }
 
-namespace {
-
-/// Gives the pattern the model's layers, cut off or from its beginning again, and counts those of each kind; kinds without layers leave.
 void countKinds(TransformerConfig& config)
 {
     const std::vector<std::int64_t> period = std::move(config.pattern);
@@ -132,8 +129,6 @@ void countKinds(TransformerConfig& config)
             kind -= kind > static_cast<std::int64_t>(i) ? 1 : 0;
     }
 }
-
-} // namespace
 
 /// Keys beside a configuration count for all kinds of its layers that have what they are about.
 void StudyReader::passToKinds(Fields& fields, TransformerConfig& config)

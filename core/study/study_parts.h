@@ -16,6 +16,9 @@ struct ReadGaps {
 /// `checkStudy` for what was read.
 Problems checkStudyParts(const Study& study, const ReadGaps& gaps);
 
+/// Gives the pattern the model's layers, cut off or from its beginning again, and counts those of each kind; kinds without layers leave.
+void countKinds(TransformerConfig& config);
+
 /// The words of the study file with their meanings, in the order of documentation.
 template <typename T>
 using Words = std::vector<std::pair<const char*, T>>;
