@@ -87,7 +87,8 @@ struct References {
     }
 };
 
-VerifiedTensor judged(const HostArray& sharded, const HostArray& unsharded, const HostArray& reference, std::int64_t devices)
+VerifiedTensor judged(
+    const HostArray& sharded, const HostArray& unsharded, const HostArray& reference, std::int64_t devices, double coarsest)
 {
     const std::vector<double> exact = reference.values();
     VerifiedTensor tensor;
@@ -97,8 +98,8 @@ VerifiedTensor judged(const HostArray& sharded, const HostArray& unsharded, cons
     const std::vector<double> plain = unsharded.values();
     for (std::size_t i = 0; i < exact.size(); ++i)
         tensor.proved += std::isfinite(exact[i]) && std::isfinite(plain[i]) ? 1 : 0;
-    tensor.tolerance
-        = 4.0 * tensor.unshardedError + static_cast<double>(devices) * epsilonOf(sharded.type().dtype) * tensor.scale;
+    tensor.tolerance = (coarsest > epsilonOf(DType::F32) ? 8.0 : 4.0) * tensor.unshardedError
+        + static_cast<double>(devices) * epsilonOf(sharded.type().dtype) * tensor.scale;
     // Where one device overflows too, the sharded run must overflow alike.
     tensor.passed = std::isfinite(tensor.tolerance) ? tensor.shardedError <= tensor.tolerance
                                                     : std::isfinite(largestDifference(sharded.values(), unsharded.values()));
@@ -135,7 +136,8 @@ Result<std::optional<VerifiedTensor>> judgedFromResults(const Function& function
     const auto runs = References{slice.function, meshes, stop}.run(given);
     if (!runs)
         return runs.error();
-    VerifiedTensor tensor = judged(sharded[result], runs->unsharded.front(), runs->reference.front(), devices);
+    VerifiedTensor tensor
+        = judged(sharded[result], runs->unsharded.front(), runs->reference.front(), devices, coarsestEpsilon(slice.function));
     return std::optional(std::move(tensor));
 }
 
@@ -197,7 +199,7 @@ Result<std::vector<VerifiedTensor>> verifyStep(const Function& function, std::sp
         if (stop.stop_requested())
             return VirtualDevices::interrupted();
         const std::string name = i < function.resultNames.size() ? function.resultNames[i] : "result " + std::to_string(i);
-        VerifiedTensor tensor = judged(sharded[i], runs->unsharded[i], runs->reference[i], devices);
+        VerifiedTensor tensor = judged(sharded[i], runs->unsharded[i], runs->reference[i], devices, coarsest);
         if (sharded[i].type().elements() == 1) {
             tensor.tolerance += 0.5 * coarsest * (name == "accuracy" ? 1.0 : tensor.scale);
             tensor.passed = tensor.passed || tensor.shardedError <= tensor.tolerance;

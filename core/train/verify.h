@@ -17,7 +17,8 @@ struct VerifiedTensor {
     std::string name;
     double shardedError = 0.0; ///< largest absolute error of the sharded run
     double unshardedError = 0.0; ///< of the run on one device, in the same types
-    double tolerance = 0.0; ///< 4 * unshardedError + devices * eps * scale; of a single number more, see verifyStep
+    double tolerance
+        = 0.0; ///< 4 * unshardedError + devices * eps * scale; more in 16 bits and of a single number, see verifyStep
     double scale = 0.0; ///< largest absolute value of the reference
     std::int64_t proved = 0; ///< elements that are finite on one device: the others prove nothing
     bool passed = true;
@@ -39,8 +40,8 @@ struct Verification {
 };
 
 /// Compares what a sharded run of `function` made of `arguments` with two runs of it on one device: one in the program's own types, one in double
-/// precision. A tensor passes when its error against the latter is at most 4 times that of the former plus `devices` roundings of
-/// its largest value; what is not finite in the reference must be so, alike, in the sharded run. A single number, whose error on one device may be small
+/// precision. A tensor passes when its error against the latter is at most 4 times that of the former (8 times in 16 bits, where devices round parts of
+/// sums that one device does not have) plus `devices` roundings of its largest value; what is not finite in the reference must be so, alike, in the sharded run. A single number, whose error on one device may be small
 /// by chance, has a rounding of the narrowest type (of 16 bits and more) besides: of its value, or for accuracy, where a token more or less is right, of 1.
 ///
 /// A tensor that is more than that apart and is made of other results (Adam's new parameter of its new moments) is judged by what was made of
