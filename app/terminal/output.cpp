@@ -218,8 +218,8 @@ std::map<std::string, std::string> problemTitles()
     return titles;
 }
 
-std::string problemsJson(
-    const Problems& problems, const Problems& fixed, const Problems& notFor, const std::map<std::string, std::string>& proofs)
+std::string problemsJson(const Problems& problems, const Problems& fixed, const Problems& notFor,
+    const std::map<std::string, std::string>& proofs, const std::string& templates)
 {
     const auto listOf = [](const Problems& some) {
         Json list = Json::array();
@@ -241,6 +241,8 @@ std::string problemsJson(
         object.update(Json::parse(proof));
         document["proofs"].push_back(std::move(object));
     }
+    if (!templates.empty())
+        document["templates"] = Json::parse(templates);
     return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

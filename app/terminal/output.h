@@ -78,8 +78,8 @@ int failAfterResult(const Problems& problems, const Output& output);
 std::map<std::string, std::string> problemTitles();
 
 /// `meshwright.problems/1`, with a newline at the end; `fixed` are those that were fixed and are no more, `notFor` what verbs for other documents say,
-/// `proofs` those of the files' device programs as JSON, by file.
+/// `proofs` those of the files' device programs as JSON, by file; `templates` a JSON array of plans that studies without specs could have.
 std::string problemsJson(const Problems& problems, const Problems& fixed = {}, const Problems& notFor = {},
-    const std::map<std::string, std::string>& proofs = {});
+    const std::map<std::string, std::string>& proofs = {}, const std::string& templates = {});
 
 } // namespace meshwright::cli

@@ -7,17 +7,22 @@
 #include "core/diagnose/peer_errors.h"
 #include "core/study/arrays.h"
 #include "core/study/check_spec.h"
+#include "core/study/edit_text.h"
 #include "core/study/fix_text.h"
 #include "core/study/program_study.h"
 #include "core/study/study.h"
 #include "core/support/file.h"
+#include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/text/program_text.h"
+#include "sim/report/build_report.h"
 #include "sim/report/finding_files.h"
 #include "sim/report/results.h"
+#include "sim/search/mesh_templates.h"
 #include "sim/session/verdict.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <unordered_map>
@@ -34,6 +39,7 @@ struct CheckedFile {
     std::optional<Proof> proof; ///< absent: nobody asked, or there is nothing to prove
     Problems fixed; ///< what was fixed
     bool rewritten = false; ///< for that the file had to be written anew
+    std::vector<sim::MeshTemplate> templates = {}; ///< plans that the study, which has no specs, could have
 };
 
 // ---- programs
@@ -67,9 +73,9 @@ Result<FixedText> fixedProgramText(const std::string& text, const std::string& n
     return FixedText{writeProgram(repaired.program), std::move(repaired.fixed), true};
 }
 
-/// Fixes the text and writes it back to where it came from; standard input goes to standard output.
-std::string fixOne(const std::string& path, std::string text, bool isProgram, const sim::Catalogue& catalogue,
-    CheckedFile& checked, Output& output)
+/// Fixes the text and writes it back to where it came from; standard input goes to standard output. `written` is what stands there.
+std::string fixOne(const std::string& path, std::string text, const std::string& written, bool isProgram,
+    const sim::Catalogue& catalogue, CheckedFile& checked, Output& output)
 {
     auto fixed = isProgram ? fixedProgramText(text, checked.name) : fixedText(text, checked.name, [&](std::string_view edited) {
         return sim::verdictOf({std::string(edited), checked.name, {}}, catalogue, false).problems;
@@ -78,18 +84,29 @@ std::string fixOne(const std::string& path, std::string text, bool isProgram, co
         return text;
     if (path == "-") {
         output.result(fixed->text);
-    } else if (fixed->text != text) {
-        if (const auto written = writeFileAtomically(path, fixed->text); !written) {
-            checked.problems = written.error();
+    } else if (fixed->text != written) {
+        if (const auto done = writeFileAtomically(path, fixed->text); !done) {
+            checked.problems = done.error();
             return text;
         }
     }
     checked.fixed = std::move(fixed->fixed);
-    checked.rewritten = fixed->rewritten;
+    checked.rewritten = checked.rewritten || fixed->rewritten;
     return std::move(fixed->text);
 }
 
-CheckedFile checkOne(const std::string& path, const CheckOptions& options, const std::vector<std::string>& settings,
+/// The settings that write a plan into the study. Problems: MW1938 it has no such plan.
+Result<std::vector<std::string>> planSettings(
+    const std::string& plan, const std::string& text, const std::string& name, const std::vector<std::string>& settings)
+{
+    const StudyReading reading = readStudyInPart(text, name, settings);
+    auto chosen = sim::templateNamed(sim::meshTemplates(reading.study), plan);
+    if (!chosen)
+        return inFile(chosen.error(), name);
+    return std::move(chosen->settings);
+}
+
+CheckedFile checkOne(const std::string& path, const CheckOptions& options, std::vector<std::string> settings,
     const sim::Catalogue& catalogue, Output& output)
 {
     CheckedFile checked;
@@ -104,8 +121,25 @@ CheckedFile checkOne(const std::string& path, const CheckOptions& options, const
         return checked;
     }
     const bool isProgram = isProgramText(path, *text);
+    const std::string written = *text;
+    if (!options.plan.empty()) {
+        const auto plan = planSettings(options.plan, *text, checked.name, settings);
+        if (!plan) {
+            checked.problems = plan.error();
+            return checked;
+        }
+        auto planned = options.fix ? editedText(*text, checked.name, *plan) : Result<EditedText>(EditedText{*text, false});
+        if (!planned) {
+            checked.problems = planned.error();
+            return checked;
+        }
+        *text = std::move(planned->text);
+        checked.rewritten = planned->rewritten;
+        if (!options.fix)
+            settings.insert(settings.end(), plan->begin(), plan->end());
+    }
     if (options.fix)
-        *text = fixOne(path, *std::move(text), isProgram, catalogue, checked, output);
+        *text = fixOne(path, *std::move(text), written, isProgram, catalogue, checked, output);
     sim::Verdict verdict = isProgram && settings.empty()
         ? verdictOnProgram(*text, checked.name, options.proves)
         : sim::verdictOf({*text, checked.name, settings}, catalogue, options.proves);
@@ -113,7 +147,44 @@ CheckedFile checkOne(const std::string& path, const CheckOptions& options, const
     checked.notFor = std::move(verdict.notFor);
     checked.study = std::move(verdict.study);
     checked.proof = std::move(verdict.proof);
+    if (checked.study && !hasErrors(checked.problems))
+        checked.templates = sim::meshTemplates(*checked.study);
     return checked;
+}
+
+/// The command that writes a plan into a study.
+std::string commandOf(const CheckedFile& checked, const CheckOptions& options, const std::string& plan)
+{
+    return sim::commandText("check", checked.name == "standard input" ? "-" : checked.name, options.settings,
+        fmt::format(
+            "{}--plan {} --fix", options.mesh.empty() ? "" : "--mesh " + shellQuoted(options.mesh) + " ", shellQuoted(plan)));
+}
+
+/// The plans that a study without specs could have, a line each, and how to write one.
+std::string templatesText(const CheckedFile& checked, const CheckOptions& options)
+{
+    if (checked.templates.empty())
+        return {};
+    std::string text = fmt::format("  no specs: every device holds whole arrays. Plans that fit this model and mesh ({}):\n",
+        valueOf(meshOf(*checked.study)).text());
+    TextTable table({{"plan"}, {"splits"}});
+    for (const sim::MeshTemplate& one : checked.templates)
+        table.addRow({one.name, one.splits});
+    text += table.text(4);
+    return text + "  to write one into the study: " + commandOf(checked, options, checked.templates.back().name) + "\n";
+}
+
+nlohmann::ordered_json templatesJson(const CheckedFile& checked, const CheckOptions& options)
+{
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const sim::MeshTemplate& one : checked.templates) {
+        nlohmann::ordered_json specs = nlohmann::ordered_json::object();
+        for (const auto& [array, spec] : one.specs)
+            specs[array] = spec;
+        list.push_back({{"file", checked.name}, {"name", one.name}, {"splits", one.splits}, {"specs", std::move(specs)},
+            {"settings", one.settings}, {"command", commandOf(checked, options, one.name)}});
+    }
+    return list;
 }
 
 /// How the logical axis rules decided, once for arrays of which they say the same.
@@ -192,8 +263,8 @@ std::string countText(const CheckedFile& checked)
 
 int codeOf(const Problems& problems, const CheckOptions& options)
 {
-    if (exitCodeOf(problems) == kExitInvalid)
-        return kExitInvalid;
+    if (const int code = exitCodeOf(problems); code == kExitInvalid || code == kExitUsage)
+        return code;
     const bool found = std::any_of(
         problems.begin(), problems.end(), [&](const Problem& problem) { return problem.severity >= options.failOn; });
     return found ? kExitFindings : kExitOk;
@@ -269,6 +340,8 @@ int runCheck(const CheckOptions& options, Output& output)
             output);
     if (options.files.empty())
         return fail({Problem{"MW1904", "FILE is missing", "see the examples of `meshwright check --help`"}}, output);
+    if (options.explicitTypes && !options.plan.empty())
+        return fail({Problem{"MW1903", "--plan is for studies, and --explicit for programs", "give one of them"}}, output);
     const bool fixesInput = options.fix && std::find(options.files.begin(), options.files.end(), "-") != options.files.end();
     if (fixesInput && (output.format != Format::Text || options.files.size() > 1))
         return fail({Problem{"MW1903", "--fix writes the fixed standard input to standard output, which must carry nothing else",
@@ -286,6 +359,7 @@ int runCheck(const CheckOptions& options, Output& output)
     std::string summary;
     std::vector<sim::FindingCase> cases;
     std::map<std::string, std::string> proofs;
+    nlohmann::ordered_json templates = nlohmann::ordered_json::array();
     for (const std::string& path : options.files) {
         CheckedFile checked = checkOne(path, options, settings, *catalogue, output);
         cases.push_back({checked.name, checked.problems, path});
@@ -294,14 +368,16 @@ int runCheck(const CheckOptions& options, Output& output)
             summary += fmt::format("  {}\n", sim::proofText(*checked.proof));
         append(fixed, std::move(checked.fixed));
         if (checked.study)
-            summary += rulesText(*checked.study);
+            summary += rulesText(*checked.study) + templatesText(checked, options);
+        for (nlohmann::ordered_json& one : templatesJson(checked, options))
+            templates.push_back(std::move(one));
         append(all, std::move(checked.problems));
         append(notFor, std::move(checked.notFor));
         if (checked.proof)
             proofs[checked.name] = sim::proofJson(*checked.proof);
     }
     if (output.format == Format::Json)
-        output.result(problemsJson(all, fixed, notFor, proofs));
+        output.result(problemsJson(all, fixed, notFor, proofs, templates.empty() ? std::string() : templates.dump()));
     else if (output.format != Format::Text)
         output.result(findingsText(cases, options.failOn, output.format));
     else if (!all.empty())

@@ -31,6 +31,7 @@ constexpr const char* kCheckExamples = R"help(  meshwright check study.yaml
   meshwright check *.yaml --fail-on warning
   meshwright check study.yaml --set mesh.data=8 --set "sharding.x=P('data')" --format json
   meshwright check study.yaml --fix
+  meshwright check study.yaml --plan "FSDP + TP 2" --fix
   meshwright check *.yaml --format sarif > check.sarif
   meshwright check program.mlir
   meshwright check --mesh x=4,y=2 --shape 8x3 --spec "P('x', 'y')"
@@ -131,6 +132,11 @@ void addCheck(VerbTable& table)
     verb.app->add_option("--shape", options->shape, "The shape of the spec's array: 8192x8192, or scalar")->type_name("SHAPE");
     verb.app->add_flag("--explicit", options->explicitTypes, "Check the types of StableHLO programs as JAX's explicit mode does");
     addNoProve(*verb.app, options->proves);
+    verb.app
+        ->add_option("--plan", options->plan,
+            "Check a study without specs with those of a plan, and with --fix write them: FSDP, HSDP, \"ZeRO-1 + TP 8\", "
+            "Megatron")
+        ->type_name("NAME");
     verb.app->add_flag("--fix", options->fix, "Apply the fixes that have only one answer, in place (for -, to standard output)");
     verb.app->add_option("--fail-on", *failOn, "Lowest severity that gives exit code 1: note, warning or error (default)")
         ->type_name("SEVERITY");

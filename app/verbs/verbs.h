@@ -79,15 +79,17 @@ struct CheckOptions {
     std::vector<std::string> settings; ///< with any, a program is checked as the study that simulates it
     Severity failOn = Severity::Error;
     bool explicitTypes = false; ///< the files are programs, whose types are checked as JAX's explicit mode does
-    bool fix = false; ///< applies the fixes that a program can apply, to the files (standard input: to standard output)
+    std::string plan; ///< "FSDP + TP 2": puts the specs of this plan into studies that have none; empty: nothing is put in
+    bool fix = false; ///< applies the fixes that a program can apply, to the files (standard input: to standard output), and writes the plan
     std::string spec; ///< "P('x', None)", checked instead of files, on ..
     std::string mesh; ///< "x=4,y=2", of files in place of their own, and ..
     std::string shape; ///< "8192x8192"
     bool proves = true; ///< says whether the device program is proved
 };
 /// Every mistake in studies and programs, or in one spec. With `fix` what was changed comes first, and the problems are those that are left;
-/// settings are only looked at. Problems: those of studies, programs and `lintStudy`; MW1005 a file cannot be written, MW1904 --mesh or
-/// --shape is missing beside --spec, MW1932 a spec beside files.
+/// settings are only looked at. A study without specs is offered the plans that it could have (mesh_templates.h).
+/// Problems: those of studies, programs and `lintStudy`; MW1005 a file cannot be written, MW1904 --mesh or
+/// --shape is missing beside --spec, MW1932 a spec beside files, MW1938 a plan that the study cannot have.
 int runCheck(const CheckOptions& options, Output& output);
 
 struct ExplainOptions {

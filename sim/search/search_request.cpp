@@ -358,8 +358,9 @@ std::string choiceName(const std::string& word)
     return found == names.end() ? word : found->second;
 }
 
-/// The parts of "ZeRO-1 + TP 8, recompute=full": "zero-1", "tensor=8", "recompute=full".
-std::vector<std::string> planParts(const std::string& text)
+} // namespace
+
+std::vector<std::string> planWords(const std::string& text)
 {
     std::string apart = text;
     std::ranges::replace_if(
@@ -381,6 +382,8 @@ std::vector<std::string> planParts(const std::string& text)
     }
     return parts;
 }
+
+namespace {
 
 /// What a choice's value may be; empty: this one is.
 std::string wrongValue(const FixedChoice& choice)
@@ -408,7 +411,7 @@ Result<std::vector<FixedChoice>> parseFixed(std::span<const std::string> texts)
         return std::any_of(choices.begin(), choices.end(), [&](const FixedChoice& other) { return other.name == name; });
     };
     for (const std::string& text : texts) {
-        for (const std::string& part : planParts(text)) {
+        for (const std::string& part : planWords(text)) {
             const auto equals = part.find('=');
             const FixedChoice choice{part.substr(0, equals), equals == std::string::npos ? "" : part.substr(equals + 1)};
             const auto& names = fixedChoiceNames();

@@ -58,6 +58,9 @@ std::vector<std::int64_t> compactTopology(std::int64_t chips, std::int64_t rank)
 std::vector<SearchMachine> largerMachines(
     const SearchMachine& machine, const Catalogue& catalogue, const Calibration& calibration);
 
+/// The words of a plan's name: "zero-1", "tensor=8", "recompute=full" of "ZeRO-1 + TP 8, recompute=full".
+std::vector<std::string> planWords(const std::string& text);
+
 /// `tensor=8,zero=3`, any number of times, and as people name plans: `FSDP`, `HSDP`, `ZeRO-1 + TP 8`, `Megatron`, `tp=8 pp=4 dp=16`. Beside such a name
 /// axes that are not named are 1. Problems: MW1938 a name or a value that is not known, a name twice.
 Result<std::vector<FixedChoice>> parseFixed(std::span<const std::string> texts);

@@ -653,12 +653,16 @@ SearchResult searchTransformer(const SearchWork& work, const std::vector<SearchM
 
 std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candidate, const TransformerConfig& model)
 {
+    return specsOf(candidate, TransformerModel{.config = model, .sequence = 1});
+}
+
+std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candidate, const TransformerModel& model)
+{
     const PlanAxes axes(candidate);
-    const TransformerModel whole{.config = model, .sequence = 1};
     const std::string tokens = fmt::format("P({}, {})", listed(axes.batch), listed(axes.context));
     std::vector<std::pair<std::string, std::string>> specs = {{"x", tokens}, {"y", tokens}};
     const auto addWeights = [&](const std::string& prefix, const std::vector<std::string>& over) {
-        for (const ModelArray& array : transformerParameters(whole)) {
+        for (const ModelArray& array : transformerParameters(model)) {
             const bool isSmall = array.name.ends_with("router.w") || array.name == "positions.w";
             if (array.kind == ModelArray::Kind::Weight && !isSmall)
                 specs.emplace_back(prefix + array.name, axes.ofWeight(array, over));
@@ -666,7 +670,7 @@ std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candid
     };
     addWeights("", axes.shards);
     if (candidate.sequenceParallel && !axes.tensor.empty()) {
-        for (const ModelArray& value : transformerActivations(whole, 1)) {
+        for (const ModelArray& value : transformerActivations(model, 1)) {
             const bool isGathered = value.name.ends_with(".input") || value.name == "act.logits";
             const bool isWhole = value.name.ends_with(".mixed") && value.shape[2] % candidate.tp != 0;
             if (!isGathered && !isWhole)

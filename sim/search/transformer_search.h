@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/models/transformer.h"
 #include "sim/search/search.h"
 #include "sim/search/transformer_space.h"
 
@@ -22,5 +23,8 @@ SearchResult searchTransformer(const SearchWork& work, const std::vector<SearchM
 
 /// The PartitionSpecs of a candidate's arrays, by the names that `transformerParameters` gives them; x and y first.
 std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candidate, const TransformerConfig& model);
+
+/// The same by the names of a study's model, whose layers may stand one by one.
+std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candidate, const TransformerModel& model);
 
 } // namespace meshwright::sim

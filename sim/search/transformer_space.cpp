@@ -68,6 +68,16 @@ std::vector<FixedChoice> onMachine(std::vector<FixedChoice> choices, const Searc
     return choices;
 }
 
+bool splitsHeads(const TransformerConfig& model, std::int64_t tensor)
+{
+    const std::vector<TransformerConfig> groups = layerGroups(model);
+    return std::all_of(groups.begin(), groups.end(), [tensor](const TransformerConfig& c) {
+        const bool splitsMixer = c.isRecurrent() ? c.stateHeads % tensor == 0 && c.stateKeyHeads % tensor == 0
+                                                 : c.mixer == MixerKind::None || c.heads % tensor == 0;
+        return splitsMixer && c.ffn % tensor == 0 && (c.experts == 0 || c.expertFfn % tensor == 0);
+    });
+}
+
 bool TransformerSpace::Fixed::allows(const char* name, std::int64_t value) const
 {
     const auto found = numbers.find(name);
@@ -199,18 +209,11 @@ void TransformerSpace::enumerate(const std::stop_token& stop)
     const TransformerConfig& model = m_work.model;
     Candidate candidate;
     const std::vector<TransformerConfig> groups = layerGroups(model);
-    const auto splitsAll = [&](std::int64_t tp) {
-        return std::all_of(groups.begin(), groups.end(), [tp](const TransformerConfig& c) {
-            const bool splitsMixer = c.isRecurrent() ? c.stateHeads % tp == 0 && c.stateKeyHeads % tp == 0
-                                                     : c.mixer == MixerKind::None || c.heads % tp == 0;
-            return splitsMixer && c.ffn % tp == 0 && (c.experts == 0 || c.expertFfn % tp == 0);
-        });
-    };
     // A state goes through the whole sequence.
     const bool isRecurrent
         = std::any_of(groups.begin(), groups.end(), [](const TransformerConfig& c) { return c.isRecurrent(); });
     for (const std::int64_t tp : divisors(devices)) {
-        if (!splitsAll(tp) || !m_fixed.allows("tensor", tp))
+        if (!splitsHeads(model, tp) || !m_fixed.allows("tensor", tp))
             continue;
         for (const std::int64_t pp : divisors(devices / tp)) {
             if (pp > model.layers || !m_fixed.allows("pipeline", pp))

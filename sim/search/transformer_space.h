@@ -53,6 +53,9 @@ std::vector<FixedChoice> onMachine(std::vector<FixedChoice> choices, const Searc
 /// data, fsdp, expert, context, tensor, pipeline, microbatch, chunks, zero, recompute, schedule.
 const std::vector<std::string>& fixedChoiceNames();
 
+/// Whether tensor parallelism of this degree splits the heads and the feed-forward width of all layers evenly.
+bool splitsHeads(const TransformerConfig& model, std::int64_t tensor);
+
 /// One layout of a space: degrees and choices. Sizes of the mesh: pipeline x data x fsdp x expert x context x tensor = devices, of which expert is
 /// taken from fsdp, or else from data.
 struct Candidate {
