@@ -2,11 +2,8 @@
 #include "app/pages/page_machine.h"
 
 #include "core/mesh/device_mesh.h"
-#include "core/support/resources.h"
 #include "core/support/text.h"
-#include "sim/hardware/catalogue.h"
 #include "sim/hardware/hardware_name.h"
-#include "sim/hardware/machine.h"
 
 #include <fmt/format.h>
 
@@ -83,13 +80,7 @@ PageMachine cpuDevices(const Page& page)
 
 Result<PageMachine> machineOfName(const std::string& name)
 {
-    const auto catalogue = sim::Catalogue::load(resourcesDirectory() / "hardware" / "catalogue.json");
-    if (!catalogue)
-        return catalogue.error();
-    const auto choice = sim::namedChoice(*catalogue, {name});
-    if (!choice)
-        return choice.error();
-    const auto built = sim::buildMachine(*catalogue, *choice);
+    const auto built = sim::machineNamed(name);
     if (!built)
         return built.error();
     PageMachine machine;

@@ -7,7 +7,6 @@
 #include "core/program/body_collective.h"
 #include "core/program/transform.h"
 #include "core/runtime/evaluate.h"
-#include "core/support/resources.h"
 #include "core/text/program_text.h"
 #include "sim/hardware/hardware_name.h"
 #include "sim/simulate/simulation.h"
@@ -401,13 +400,7 @@ std::string Executable::text() const
 
 Result<SimulatedMachine> SimulatedMachine::named(const std::string& name)
 {
-    const auto catalogue = sim::Catalogue::load(resourcesDirectory() / "hardware" / "catalogue.json");
-    if (!catalogue)
-        return catalogue.error();
-    const auto choice = sim::namedChoice(*catalogue, {name});
-    if (!choice)
-        return choice.error();
-    auto machine = sim::buildMachine(*catalogue, *choice);
+    auto machine = sim::machineNamed(name);
     if (!machine)
         return machine.error();
     auto cost = sim::costOptionsOf(machine->chip);

@@ -3,7 +3,7 @@
 
 #include "core/support/file.h"
 #include "sim/chakra/replay.h"
-#include "sim/hardware/hardware_name.h"
+#include "sim/hardware/machine.h"
 #include "sim/report/replay_results.h"
 #include "sim/report/trace.h"
 
@@ -13,23 +13,10 @@
 
 namespace meshwright::cli {
 
-namespace {
-
-/// Problems: those of `namedChoice` and `buildMachine`.
-Result<sim::Machine> machineNamed(const std::string& name, const sim::Catalogue& catalogue)
-{
-    sim::HardwareChoice choice;
-    choice.chip = name;
-    const auto named = sim::namedChoice(catalogue, choice);
-    return named ? sim::buildMachine(catalogue, *named) : named.error();
-}
-
-} // namespace
-
 int runReplay(const SimulateOptions& options, const sim::Catalogue& catalogue, const sim::NetworkOptions& network, Output& output)
 {
     const auto start = std::chrono::steady_clock::now();
-    const auto machine = machineNamed(options.hardware, catalogue);
+    const auto machine = sim::buildMachine(catalogue, {options.hardware});
     if (!machine)
         return fail(inFile(machine.error(), "--hw"), output);
     const auto cost = sim::costOptionsOf(machine->chip);

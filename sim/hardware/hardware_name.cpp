@@ -3,6 +3,7 @@
 
 #include "core/support/checked.h"
 #include "core/support/quantity.h"
+#include "core/support/resources.h"
 #include "core/support/text.h"
 #include "sim/hardware/fitting_choice.h"
 
@@ -195,6 +196,12 @@ Result<HardwareChoice> namedChoice(const Catalogue& catalogue, const HardwareCho
             fmt::format("name one slice, or search over all of them: meshwright search --hw {}", catalogueOrder(choice.chip))};
     return chip.interconnect.kind == InterconnectKind::Torus ? torusOf(catalogue, chip, named->chip, *named->chips)
                                                              : hostsOf(chip, named->chip, *named->chips);
+}
+
+Result<Machine> machineNamed(const std::string& name)
+{
+    const auto catalogue = Catalogue::load(resourcesDirectory() / "hardware" / "catalogue.json");
+    return catalogue ? buildMachine(*catalogue, {name}) : catalogue.error();
 }
 
 } // namespace meshwright::sim

@@ -34,4 +34,7 @@ Result<MachineName> readMachineName(const Catalogue& catalogue, const std::strin
 /// several slices.
 Result<HardwareChoice> namedChoice(const Catalogue& catalogue, const HardwareChoice& choice);
 
+/// The machine of a name (`readMachineName`) in the catalogue that comes with Meshwright. Problems: those of `Catalogue::load` and `buildMachine`.
+Result<Machine> machineNamed(const std::string& name);
+
 } // namespace meshwright::sim
