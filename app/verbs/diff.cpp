@@ -42,7 +42,7 @@ public:
         if (!text)
             return text.error();
         const std::string name = file == "-" ? "standard input" : file;
-        if (isProgramText(file, *text))
+        if (isProgramText(file, *text) && settings.empty()) // else it is the study that simulates it
             return program(*text, name);
         if (sim::isComparableResult(*text)) {
             auto comparable = sim::readComparable(*text, name);

@@ -14,6 +14,7 @@ namespace {
 
 constexpr const char* kRunExamples = R"help(  meshwright run program.mlir --verify
   meshwright run program.mlir --function main --seed 7
+  meshwright run program.mlir --mesh data=4,model=2 --hw v5e-8
   meshwright run program.mlir --args x.npy,w.npy --out results
   meshwright run program.mlir --grad --verify --format json
   meshwright run program.mlir --time 5x5)help";
@@ -43,6 +44,9 @@ void addRun(VerbTable& table)
     verb.needed.push_back(
         verb.app->add_option("FILE", options->file, "StableHLO text with Shardy's shardings; - is standard input")
             ->type_name(""));
+    addSettings(*verb.app, options->settings);
+    addHardware(*verb.app, options->settings);
+    addMesh(*verb.app, options->settings);
     verb.app->add_option("--function", options->function, "Function to run, if there are several")->type_name("NAME");
     auto* arguments = verb.app->add_option("--args", options->arguments, "The arguments as NPY files (default: random numbers)")
                           ->type_name("A.npy,B.npy")

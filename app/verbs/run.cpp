@@ -6,6 +6,7 @@
 #include "app/verbs/verbs.h"
 
 #include "core/kernels/npy.h"
+#include "core/study/study.h"
 #include "core/support/file.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
@@ -70,7 +71,7 @@ Json nestedJson(const HostArray& array, std::size_t dim, std::int64_t& flat)
     return list;
 }
 
-std::string runJson(const sim::RunResult& run, const std::string& function)
+std::string runJson(const sim::RunResult& run, const std::string& function, const std::optional<sim::SimulatedStudy>& simulated)
 {
     Json axes = Json::array();
     for (const MeshAxis& axis : run.mesh.axes())
@@ -93,6 +94,9 @@ std::string runJson(const sim::RunResult& run, const std::string& function)
     if (run.verification)
         document["verify"] = {{"verdict", run.verification->passed ? "equal" : "different"},
             {"proves_anything", run.verification->provesAnything()}, {"max_rel_error", run.verification->maxRelError()}};
+    if (simulated)
+        document["simulated"] = {{"hardware", simulated->simulation.machine}, {"step_time_s", simulated->simulation.stepSeconds},
+            {"peak_bytes_per_device", simulated->simulation.peakBytes}, {"fits", simulated->simulation.fits}};
     if (run.proof)
         document["proof"] = Json::parse(sim::proofJson(*run.proof));
     if (run.times)
@@ -101,7 +105,7 @@ std::string runJson(const sim::RunResult& run, const std::string& function)
     return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string runText(const sim::RunResult& run)
+std::string runText(const sim::RunResult& run, const std::optional<sim::SimulatedStudy>& simulated)
 {
     std::string text = fmt::format("ran on {} devices ({}) in {}, {} a device\n", run.mesh.deviceCount(), run.mesh.text(),
         formatSeconds(run.seconds), formatBytes(static_cast<double>(run.arenaBytes)));
@@ -116,6 +120,11 @@ std::string runText(const sim::RunResult& run)
         table.addRow({opName(counted.use.kind), counted.use.axes, fmt::format("{}", counted.calls),
             formatBytes(static_cast<double>(counted.use.payloadBytes)), counted.use.cause.value, counted.use.cause.reason});
     text += table.rowCount() == 0 ? "  no collectives\n" : table.text(2);
+    if (simulated)
+        text += fmt::format("on {}, simulated: {} a step, {} of {} a device{}\n", simulated->simulation.machine,
+            formatSeconds(simulated->simulation.stepSeconds), formatBytes(static_cast<double>(simulated->simulation.peakBytes)),
+            formatBytes(static_cast<double>(simulated->simulation.capacityBytes)),
+            simulated->simulation.fits ? "" : ": does not fit");
     if (run.verification && run.verification->passed && !run.verification->provesAnything())
         text += "nothing was proved: no element of the results is finite on one device\n";
     else if (run.verification)
@@ -184,11 +193,43 @@ std::vector<std::string> fileNames(const Function& function, std::size_t count)
     return names;
 }
 
+/// A program as the settings have it.
+struct SetProgram {
+    Program program;
+    std::optional<sim::SimulatedStudy> simulated; ///< where they name hardware
+};
+
+/// Problems: those of `loadStudy`, `buildPhase` and `simulateStudy`.
+Result<SetProgram> setProgram(const RunOptions& options, const std::string& function)
+{
+    auto study = loadStudy(options.file, options.settings);
+    if (!study)
+        return study.error();
+    auto* file = std::get_if<ProgramFile>(&study->model);
+    if (file == nullptr)
+        return Problem{"MW1903", "--set model=: the program that runs is the file's", "name another file"};
+    file->function = function;
+    auto built = sim::buildPhase(*study);
+    if (!built)
+        return built.error();
+    SetProgram set{std::move(built->program), {}};
+    if (study->hardware) {
+        const auto catalogue = sim::defaultCatalogue();
+        if (!catalogue)
+            return catalogue.error();
+        auto simulated = sim::simulateStudy(*study, *catalogue);
+        if (!simulated)
+            return simulated.error();
+        set.simulated = *std::move(simulated);
+    }
+    return set;
+}
+
 /// As one of several processes, or alone. All read the same program and arrays; the first one writes the results.
 int runAs(const std::shared_ptr<Ranks>& ranks, const RunOptions& options, Output& output)
 {
     const bool isFirst = ranks == nullptr || ranks->isFirst();
-    const auto program = readProgramFile(options.file, output);
+    auto program = readProgramFile(options.file, output);
     if (!program)
         return fail(program.error(), output);
     std::vector<std::string> names;
@@ -234,6 +275,15 @@ int runAs(const std::shared_ptr<Ranks>& ranks, const RunOptions& options, Output
         choices.arguments = *std::move(arguments);
     }
 
+    std::optional<sim::SimulatedStudy> simulated;
+    if (!options.settings.empty()) {
+        auto set = setProgram(options, name);
+        if (!set)
+            return fail(inFile(set.error(), options.file), output);
+        program = std::move(set->program);
+        simulated = std::move(set->simulated);
+    }
+
     InterruptWatcher interrupt;
     const auto run = sim::runProgram(*program, name, choices, interrupt.token());
     if (!run)
@@ -248,7 +298,8 @@ int runAs(const std::shared_ptr<Ranks>& ranks, const RunOptions& options, Output
     Result<Done> written = Done{};
     if (!options.folder.empty())
         written = writeResults(*run, options.folder, fileNames(*program->find(name), run->results.size()));
-    output.result(output.format == Format::Json ? runJson(*run, name) : runText(*run)); // whatever could not be written
+    output.result(output.format == Format::Json ? runJson(*run, name, simulated)
+                                                : runText(*run, simulated)); // whatever could not be written
     if (!written)
         return failAfterResult(written.error(), output);
     return run->verification && !run->verification->passed ? kExitMismatch : kExitOk;

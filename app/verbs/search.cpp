@@ -83,6 +83,9 @@ Problems usageProblems(const SearchVerbOptions& options)
         problems.push_back({"MW1933", "--hw is missing", "name chips and their number: --hw v5e-64, --hw h100x64"});
     if (options.perOp && options.study.empty())
         problems.push_back({"MW1933", "--per-op needs a study", "meshwright search study.yaml --per-op"});
+    if (!options.mesh.empty() && options.study.empty())
+        problems.push_back({"MW1934", "--mesh is for a program: the plans of --model have axes of their own",
+            "fix their degrees: --plan \"dp=4 tp=2\""});
     if (options.top < 1)
         problems.push_back({"MW1903", fmt::format("--top: {} is not allowed here", options.top), "write 1 or more"});
     if (options.timeLimit && !(*options.timeLimit > 0.0))
@@ -109,11 +112,16 @@ Result<Answer> searchedStudy(const SearchVerbOptions& options, const std::vector
     std::vector<std::string> settings = options.settings;
     if (!options.words.hardware.empty())
         settings.insert(settings.begin(), "hardware=" + options.words.hardware.front());
+    if (!options.mesh.empty())
+        settings.insert(settings.begin(), "mesh=" + options.mesh);
     if (!options.words.stack.empty())
         settings.push_back("stack=" + options.words.stack);
     const auto study = loadStudy(options.study, settings);
     if (!study)
         return study.error();
+    if (!options.mesh.empty() && study->trains() && !options.perOp)
+        return Problem{"MW1934", "--mesh is for a program, or --per-op: the plans of a model have axes of their own",
+            "fix their degrees: --plan \"dp=4 tp=2\""};
     if (const auto* program = std::get_if<ProgramFile>(&study->model); program != nullptr && !options.file.empty()) {
         std::error_code error;
         if (std::filesystem::equivalent(study->resolved(program->file), programBeside(options.file), error))
@@ -122,12 +130,20 @@ Result<Answer> searchedStudy(const SearchVerbOptions& options, const std::vector
                 "name another file: -o plan.yaml"};
     }
     sim::SearchOptions simulated = search;
+    if (!options.mesh.empty()) {
+        const auto machine = sim::machineOf(*study, catalogue);
+        if (!machine)
+            return machine.error();
+        if (Problems problems = checkMeshFits(*study, machine->deviceCount()); !problems.empty())
+            return problems;
+        simulated.mesh = study->mesh;
+    }
     sim::SearchWork work;
     if (study->transformer() != nullptr && options.simulates) {
         work = sim::workOf(*study);
         simulated.simulate = sim::planSimulator(work, catalogue, search.stop);
     }
-    auto result = options.perOp ? sim::searchProgramOf(*study, catalogue, search)
+    auto result = options.perOp ? sim::searchProgramOf(*study, catalogue, simulated)
                                 : sim::searchStudy(*study, catalogue, calibration, fixed, simulated);
     if (!result)
         return result.error();

@@ -34,7 +34,8 @@ constexpr const char* kSearchExamples = R"help(  meshwright search --model llama
   meshwright search --model llama3_70b --hw h100,v5p --chips 64..512 --tokens 4M --seq 4k
   meshwright search --model llama3_8b --hw h100x64 --tokens 1M --seq 4k --fix pipeline=1,context=1
   meshwright search study.yaml --set hardware.hosts=8 -o plan.yaml
-  meshwright search program.mlir --hw v5e-8 -o plan.mlir)help";
+  meshwright search program.mlir --hw v5e-8 -o plan.mlir
+  meshwright search program.mlir --hw v5e-8 --mesh data=4,model=2)help";
 
 constexpr const char* kPlanExamples = R"help(  meshwright plan llama3_8b --on 512xH100 --tokens 15T --seq 8k
   meshwright plan config.json --on v5p-512 --tokens 2T --batch 4M -o plan.html
@@ -141,6 +142,8 @@ void addSearch(VerbTable& table)
     app.add_option("STUDY", options->study, "A study, or a program as StableHLO text; its own mesh and specs are ignored")
         ->type_name("");
     addSettings(app, options->settings);
+    app.add_option("--mesh", options->mesh, "Search a program's layouts on this mesh alone: data=8,model=4 (default: all meshes)")
+        ->type_name("AXES");
     app.add_option(
            "--model", options->words.model, "A Hugging Face config.json, a model file of MaxText, or a built-in model: llama3_8b")
         ->type_name("FILE");
@@ -244,15 +247,18 @@ void addSweep(VerbTable& table)
                 options->formatGiven = table.isFormatGiven();
                 return runSweepVerb(*options, output);
             });
-    verb.needed.push_back(
-        verb.app->add_option("STUDY", options->file, "Study file, or a sweep file that names one; - is standard input")
-            ->type_name(""));
+    verb.needed.push_back(verb.app
+                              ->add_option("STUDY", options->file,
+                                  "Study file, a program as StableHLO text, or a sweep file that names one; - is standard input")
+                              ->type_name(""));
     verb.app
         ->add_option("--vary", options->vary,
             "What to vary, and its values: batch=1k,4k; 1..8; 2^0..2^6; mesh=\"data*model=64\" is every factorisation")
         ->type_name("PATH=VALUES")
         ->allow_extra_args(false);
     addSettings(*verb.app, options->settings);
+    addHardware(*verb.app, options->settings);
+    addMesh(*verb.app, options->settings);
     addStack(*verb.app, options->settings);
     verb.app->add_option("--db", options->database, "SQLite file that keeps finished points; the same command resumes from it")
         ->type_name("FILE");
@@ -283,6 +289,8 @@ void addDiff(VerbTable& table)
                               ->type_name(""));
     verb.app->add_option("B", options->after, "The same; default: A with --set-b")->type_name("");
     addSettings(*verb.app, options->settings);
+    addHardware(*verb.app, options->settings);
+    addMesh(*verb.app, options->settings);
     verb.app->add_option("--set-a", options->settingsBefore, "Override a value in study A only")
         ->type_name("PATH=VALUE")
         ->allow_extra_args(false);

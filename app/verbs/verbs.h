@@ -80,7 +80,8 @@ struct CheckOptions {
     Severity failOn = Severity::Error;
     bool explicitTypes = false; ///< the files are programs, whose types are checked as JAX's explicit mode does
     std::string plan; ///< "FSDP + TP 2": puts the specs of this plan into studies that have none; empty: nothing is put in
-    bool fix = false; ///< applies the fixes that a program can apply, to the files (standard input: to standard output), and writes the plan
+    bool fix
+        = false; ///< applies the fixes that a program can apply, to the files (standard input: to standard output), and writes the plan
     std::string spec; ///< "P('x', None)", checked instead of files, on ..
     std::string mesh; ///< "x=4,y=2", of files in place of their own, and ..
     std::string shape; ///< "8192x8192"
@@ -157,6 +158,7 @@ struct FaultFlags {
 struct SearchVerbOptions {
     std::string study; ///< or a program; empty: `words` say what is searched. One of `words.hardware` is in place of its own
     std::vector<std::string> settings;
+    std::string mesh; ///< of a program that is searched: this one alone; empty: all meshes
     sim::SearchWords words;
     std::vector<std::string> fixed; ///< "tensor=8,zero=3"
     bool perOp = false; ///< a layout for each op of the study's program
@@ -168,7 +170,7 @@ struct SearchVerbOptions {
 };
 /// The best plans of a transformer on hardware, why they are, and what the others lose (`meshwright.search/2`). Infeasible when none fits, with the
 /// changes that would. Interrupted it prints the best so far.
-/// Problems: MW1933 nothing to search, MW1934 a study beside what it says itself, MW1903 --top or --time-limit; those of studies, of search_request.h,
+/// Problems: MW1933 nothing to search, MW1934 a study beside what it says itself, or --mesh for a model whose plans have axes of their own, MW1903 --top or --time-limit; those of studies, of search_request.h,
 /// `searchMachineOf` and `studyText`; MW1005.
 int runSearch(const SearchVerbOptions& options, Output& output);
 
@@ -226,6 +228,8 @@ struct RunOptions {
     std::string function; ///< empty: the only one
     std::vector<std::string> arguments; ///< NPY files; none: drawn from the seed
     std::int64_t seed = 0; ///< of the arguments' values
+    std::vector<std::string>
+        settings; ///< with any, the program runs as the study that simulates it: its mesh, specs and hardware
     std::string folder; ///< where the results go as NPY files; empty: nowhere
     std::string time; ///< "5x5": repetitions and runs in each; empty: no times
     bool gradient = false;
@@ -236,8 +240,8 @@ struct RunOptions {
     std::int64_t deviceMemory = 0; ///< bytes that each device may use; 0: any amount
     bool proves = true; ///< says whether the device program is proved
 };
-/// Executes a program, sharded as its text says: text with small results, or JSON (`meshwright.run/1`).
-/// Problems: MW1526; MW1732 no such function, MW1903 --time has another form, MW1005 a result cannot be written; those of `readNpy` and `runProgram`.
+/// Executes a program, sharded as its text or the settings say: text with small results, or JSON (`meshwright.run/1`). With hardware its step is
+/// simulated too. Problems: those of `loadStudy`, `buildPhase` and `simulateStudy` with settings; MW1526; MW1732 no such function, MW1903 --time has another form, MW1005 a result cannot be written; those of `readNpy` and `runProgram`.
 int runRun(const RunOptions& options, Output& output);
 
 struct OpenOptions {

@@ -207,19 +207,24 @@ private:
 void ProgramSearch::placeMeshes()
 {
     static constexpr std::array<const char*, 3> kNames{"x", "y", "z"};
+    const auto add = [&](std::vector<MeshAxis> axes) {
+        auto mesh = Mesh::create(std::move(axes));
+        if (!mesh)
+            return;
+        if (auto placement = placeMesh(*mesh, m_machine)) {
+            m_meshes.push_back(*std::move(mesh));
+            m_placements.push_back(*std::move(placement));
+        }
+    };
+    if (!m_options.mesh.empty())
+        return add(m_options.mesh);
     std::size_t ops = 0;
     forEachOp(m_function, [&](OpId) { ++ops; });
     for (const auto& sizes : orderedFactors(m_machine.deviceCount(), ops <= kOpsOnThreeAxes ? 3 : 2)) {
         std::vector<MeshAxis> axes;
         for (std::size_t i = 0; i < sizes.size(); ++i)
             axes.push_back({kNames[i], sizes[i]});
-        auto mesh = Mesh::create(std::move(axes));
-        if (!mesh)
-            continue;
-        if (auto placement = placeMesh(*mesh, m_machine)) {
-            m_meshes.push_back(*std::move(mesh));
-            m_placements.push_back(*std::move(placement));
-        }
+        add(std::move(axes));
     }
 }
 
@@ -419,7 +424,9 @@ SearchResult ProgramSearch::run()
 {
     m_result.about = fmt::format("{}, function {}", m_work.name.empty() ? "the program" : m_work.name, m_function.name);
     m_result.space
-        = {{{"mesh", "all orders of two axes whose product is the devices; of small programs three"},
+        = {{{"mesh",
+                m_options.mesh.empty() ? "all orders of two axes whose product is the devices; of small programs three"
+                                       : meshText(m_options.mesh)},
                {"layouts", "each op's dimensions over each axis, as far as they divide; one layout for each use of a value"}},
             {"pipelines, microbatches and recomputation: the program says them", "uneven shards",
                 "one dimension over parts of an axis"}};

@@ -155,6 +155,7 @@ struct SearchOptions {
     std::stop_token stop = {}; ///< asked, by somebody or by the clock (TimedStop): what there is so far
     std::function<void(const SearchProgress&)> progress = {};
     PlanSimulator simulate = {}; ///< of a transformer's plans that are told of; null: they are estimated only
+    std::vector<MeshAxis> mesh = {}; ///< of a program's search: this one alone; empty: all meshes
     std::optional<std::chrono::steady_clock::time_point> deadline = {}; ///< no simulation begins that would end behind it
 };
 

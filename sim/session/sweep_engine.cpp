@@ -136,9 +136,10 @@ Result<Done> takeStudy(SweepPlan& plan, const std::string& file)
     plan.studyText = *std::move(text);
     plan.studyFile = file == "-" ? std::string() : file;
     const std::string shown = file == "-" ? "standard input" : file;
-    if (const Document document = parseDocument(plan.studyText, shown); !document.readable)
-        return document.problems;
-    plan.name = readStudyInPart(plan.studyText, shown, plan.settings).study.name;
+    StudyReading reading = readStudyInPart(plan.studyText, shown, plan.settings);
+    if (!reading.readable)
+        return std::move(reading.problems);
+    plan.name = std::move(reading.study.name);
     return Done{};
 }
 

@@ -18,6 +18,7 @@ private Q_SLOTS:
     void asItsStudy_data();
     void asItsStudy();
     void searched();
+    void ranAsItsStudy();
     void verbs_data();
     void verbs();
     void wrongInput_data();
@@ -97,6 +98,26 @@ void TestProgramStudies::searched()
     QVERIFY2(over.err.contains("MW1903"), over.err.constData());
 }
 
+/// A run on another mesh gives the values of the run on the program's own, in layouts of that mesh, and the step of `simulate`.
+void TestProgramStudies::ranAsItsStudy()
+{
+    const QString program = example("mlp.mlir");
+    const QStringList there = {"--hw", "h100x16", "--mesh", "data=2,model=8"};
+    const Outcome own = run({"run", program, "--format", "json"});
+    const Outcome other = run(QStringList{"run", program, "--verify", "--format", "json"} + there);
+    QVERIFY2(other.code == 0, other.err.constData());
+    QCOMPARE(errorsAgainst("run-1.json", other.out), QStringList());
+    QCOMPARE(json(other)["devices"].toInt(), 16);
+    QCOMPARE(json(other)["verify"].toObject()["verdict"].toString(), QString("equal"));
+    QVERIFY(!json(own).contains("simulated"));
+    const QJsonObject before = json(own)["results"].toArray().first().toObject();
+    const QJsonObject after = json(other)["results"].toArray().first().toObject();
+    QCOMPARE(after["shape"], before["shape"]);
+    QCOMPARE(after["layout"], before["layout"]); // the axes have their names still
+    const Outcome simulated = run(QStringList{"simulate", program, "--format", "json"} + there);
+    QCOMPARE(json(other)["simulated"].toObject()["step_time_s"], json(simulated)["step_time_s"]);
+}
+
 void TestProgramStudies::verbs_data()
 {
     addExitCodeColumns();
@@ -109,6 +130,16 @@ void TestProgramStudies::verbs_data()
     row("check", {"check", program, "--hw", "v3-8"}, 0, "no problems");
     row("check as it stands", {"check", program}, 0, "no problems");
     row("check on another mesh", {"check", program, "--mesh", "a=2,b=2"}, 0, "on 4 devices");
+    row("run", {"run", example("mlp.mlir"), "--mesh", "data=2,model=2", "--verify"}, 0, "ran on 4 devices (data=2,model=2)");
+    row("run on hardware", {"run", example("mlp.mlir"), "--hw", "v3-8"}, 0, ", simulated: ");
+    row("run a study", {"run", example("fsdp.yaml"), "--mesh", "data=2"}, 3, "MW1320");
+    row("run on too little hardware", {"run", example("mlp.mlir"), "--hw", "v5e-4"}, 4, "MW1430");
+    row("search a study on a mesh", {"search", example("fsdp.yaml"), "--mesh", "data=8"}, 2, "MW1934");
+    row("search a model on a mesh", {"search", "--model", "llama3_8b", "--hw", "h100x8", "--mesh", "data=8"}, 2, "MW1934");
+    row("run with a setting", {"run", example("mlp.mlir"), "--set", "mesh.model=1"}, 0, "ran on 4 devices (data=4,model=1)");
+    row("search on a mesh", {"search", program, "--hw", "v3-8", "--mesh", "b=2,a=4"}, 0, "1  b=2 a=4");
+    row("sweep", {"sweep", program, "--hw", "v3-8", "--vary", "mesh=a*b=8", "--quiet"}, 0, "best");
+    row("diff", {"diff", program, "--hw", "v3-8", "--set-b", "mesh.b=1"}, 0, "mesh");
     row("prove", {"prove", program, "--mesh", "a=2,b=2"}, 0, "on 4 devices");
     row("train", {"train", program}, 3, "MW1733");
     row("no hardware", {"simulate", program}, 3, "--hw h100x8");
