@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <span>
+
 namespace meshwright::sim {
 
 namespace {
@@ -29,6 +31,12 @@ ReportValue secondsOf(double seconds)
 ReportValue daysOf(double days)
 {
     return {formatDays(days), days * 86400.0, "s"};
+}
+
+/// Seconds, or days where they are more than one.
+ReportValue spanOf(double seconds)
+{
+    return seconds < 86400.0 ? secondsOf(seconds) : daysOf(seconds / 86400.0);
 }
 
 ReportValue gainOf(double share)
@@ -76,6 +84,10 @@ ReportAnswer timeAnswer(const PlanAnswer& answer)
         = {{"step", formatSeconds(answer.time.stepSeconds), answer.plans.front().simulatedSeconds ? "simulated" : "estimated"},
             {"tokens", formatCount(answer.tokens), "the command"},
             {"goodput", fmt::format("{:.1f} %", 100.0 * answer.time.goodput.share), "below"}};
+    if (!answer.rangeFrom.empty())
+        result.opening.inputs.push_back(
+            {"range", fmt::format("{} to {}", formatDays(answer.daysLow), formatDays(answer.daysHigh)),
+                "measured over simulated steps of published runs"});
     return result;
 }
 
@@ -117,22 +129,26 @@ ReportAnswer nextAnswer(const PlanAnswer& answer)
 ReportTable plansTable(const PlanAnswer& answer)
 {
     ReportTable table;
-    table.title = "The best plan, and the nearest of other kinds";
+    table.title = answer.fits() ? "The best plan, and the nearest of other kinds" : "By the estimate";
     table.columns
         = {{"kind"}, {"mesh"}, {"recompute"}, {"microbatches", true}, {"step", true}, {"loses", true}, {"memory", true}, {"why"}};
     for (const FoundPlan& plan : answer.plans) {
+        const bool isBest = &plan == &answer.plans.front();
         const double loss = stepOf(plan) / stepOf(answer.plans.front()) - 1.0;
         ReportRow row;
         row.cells = {words(plan.kind), words(meshText(plan.mesh)), words(plan.recompute),
             words(fmt::format("{:.0f} x {:.0f}{}", plan.pipeline.microbatches, plan.microbatch,
                 plan.pipeline.stages > 1 ? " " + plan.pipeline.schedule : std::string{})),
-            secondsOf(stepOf(plan)), plan.simulatedSeconds ? gainOf(loss) : words("estimated"), bytesOf(plan.peakBytes),
-            words(plan.why.empty() ? std::string{} : plan.why.front())};
-        row.opening.text = join(plan.why, "\n");
+            secondsOf(stepOf(plan)),
+            !plan.simulatedSeconds ? words("estimated")
+                : isBest           ? words("-")
+                                   : gainOf(loss),
+            bytesOf(plan.peakBytes), words(plan.why.empty() ? std::string{} : plan.why.front())};
+        if (plan.why.size() > 1)
+            row.opening.text = join(std::span<const std::string>(plan.why).subspan(1), "\n");
         table.rows.push_back(std::move(row));
     }
-    table.note
-        = "Steps and memory are those of `meshwright simulate` of the study of each plan, unless they are called estimated.";
+    table.note = "Steps and memory are those of meshwright simulate of the study of each plan, unless they are called estimated.";
     return table;
 }
 
@@ -149,7 +165,7 @@ ReportTable sharesTable(const char* title, const std::vector<NamedShare>& shares
 ReportTable changesTable(const PlanAnswer& answer)
 {
     ReportTable table;
-    table.title = "What would change the answer";
+    table.title = "Each change alone";
     table.columns = {{"change"}, {"tokens/s", true}, {"gain", true}, {"plan"}, {"step", true}, {"memory", true}};
     for (const PlanChange& change : answer.changes) {
         if (change.plan)
@@ -188,20 +204,57 @@ ReportFigures failureFigures(const PlanAnswer& answer)
     ReportFigures figures;
     ReportOpening opening;
     opening.formula = "1 / ((1 + d / t) (1 + (r + (t + d) / 2) / m)), t = sqrt(2 d m)";
-    opening.inputs = {{"m", formatSeconds(goodput.failureSeconds), "between failures"},
+    opening.inputs = {{"m", spanOf(goodput.failureSeconds).text, "between failures"},
         {"d", formatSeconds(goodput.checkpointSeconds), "to write a checkpoint"},
         {"r", formatSeconds(goodput.restartSeconds), "to start again"}};
     opening.text = join(answer.reliability, "\n");
     figures.figures.push_back({"Goodput", {fmt::format("{:.1f} %", 100.0 * goodput.share), goodput.share}, std::move(opening)});
-    figures.figures.push_back({"Between failures", secondsOf(goodput.failureSeconds)});
-    figures.figures.push_back({"A checkpoint takes", secondsOf(goodput.checkpointSeconds)});
-    figures.figures.push_back({"Between checkpoints", secondsOf(goodput.intervalSeconds)});
+    figures.figures.push_back({"Between failures", spanOf(goodput.failureSeconds)});
+    figures.figures.push_back({"A checkpoint takes", spanOf(goodput.checkpointSeconds)});
+    figures.figures.push_back({"Between checkpoints", spanOf(goodput.intervalSeconds)});
     return figures;
 }
 
-ReportParagraph paragraphOf(const std::vector<std::string>& sentences)
+/// The commands of the frameworks that have such a plan, an option a line, and why the others have none.
+ReportSection launchSection(const PlanAnswer& answer)
 {
-    return {join(sentences, "\n")};
+    ReportSection section{"launch", "How it is launched", {}};
+    ReportTable none;
+    none.title = "Frameworks without such a plan";
+    none.columns = {{"framework"}, {"why not"}};
+    for (const LaunchCommand& launch : answer.launch) {
+        if (launch.command.empty()) {
+            none.rows.push_back({{words(launch.framework), words(launch.whyNot)}, {}});
+            continue;
+        }
+        std::string lines = launch.command;
+        for (std::size_t at = lines.find(" --"); at != std::string::npos; at = lines.find(" --", at + 6))
+            lines.replace(at, 1, " \\\n  ");
+        section.blocks.emplace_back(ReportCode{launch.framework, std::move(lines)});
+    }
+    if (!none.rows.empty())
+        section.blocks.emplace_back(std::move(none));
+    section.blocks.emplace_back(ReportParagraph{"Data, tokenizer and learning rate are yours to add."});
+    return section;
+}
+
+/// What was read, measured elsewhere and assumed, a row each.
+ReportTable sourcesTable(const PlanAnswer& answer)
+{
+    ReportTable table;
+    table.title = "Read, published and assumed";
+    table.columns = {{"part"}, {"from"}};
+    const auto add = [&](const char* part, const std::vector<std::string>& sentences) {
+        for (const std::string& sentence : sentences)
+            table.rows.push_back({{words(part), words(sentence)}, {}});
+    };
+    add("read as", answer.notes);
+    if (!answer.ignoredKeys.empty())
+        add("not read", {join(answer.ignoredKeys, ", ")});
+    if (answer.fits())
+        add("published", answer.reliability);
+    add("assumed", answer.assumptions);
+    return table;
 }
 
 } // namespace
@@ -231,19 +284,23 @@ Report planReport(const PlanAnswer& answer, const std::string& command)
         report.sections.push_back({"failures", "Failures", {failureFigures(answer)}});
         if (!answer.changes.empty())
             report.sections.push_back({"changes", "What would change the answer", {changesTable(answer)}});
+        if (!answer.launch.empty())
+            report.sections.push_back(launchSection(answer));
     } else {
-        std::vector<std::string> changes = answer.changesThatFit;
         if (!answer.plans.empty())
             report.sections.push_back({"plans", "The plan that needs least", {plansTable(answer)}});
-        if (!changes.empty())
-            report.sections.push_back({"changes", "The smallest changes that fit, by the estimate", {paragraphOf(changes)}});
+        if (!answer.changesThatFit.empty()) {
+            ReportSection changes{"changes", "The smallest changes that fit, by the estimate", {}};
+            for (const std::string& change : answer.changesThatFit)
+                changes.blocks.emplace_back(ReportParagraph{change});
+            report.sections.push_back(std::move(changes));
+        }
     }
     ReportSection origin{"origin", "Where this comes from", {}};
-    if (!answer.notes.empty())
-        origin.blocks.emplace_back(paragraphOf(answer.notes));
     if (!answer.notSimulated.empty())
-        origin.blocks.emplace_back(ReportParagraph{"Not simulated:\n" + join(answer.notSimulated, "\n"), ReportTone::Warning});
-    origin.blocks.emplace_back(paragraphOf(answer.assumptions));
+        origin.blocks.emplace_back(ReportParagraph{"Not simulated: " + join(answer.notSimulated, "; "), ReportTone::Warning});
+    if (ReportTable sources = sourcesTable(answer); !sources.rows.empty())
+        origin.blocks.emplace_back(std::move(sources));
     if (!answer.study.empty())
         origin.blocks.emplace_back(ReportCode{"The study of the best plan", answer.study});
     origin.blocks.emplace_back(ReportCode{"Command", command});

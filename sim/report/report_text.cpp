@@ -41,9 +41,19 @@ private:
         fmt::format_to(std::back_inserter(m_text), format, std::forward<Args>(args)...);
     }
 
+    /// Lines that end without a stop are parted by semicolons.
+    static std::string onOneLine(std::string text)
+    {
+        for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1)) {
+            const bool ends = at == 0 || std::string_view(".:;,!?").find(text[at - 1]) != std::string_view::npos;
+            text.replace(at, 1, ends ? " " : "; ");
+        }
+        return text;
+    }
+
     static std::string opened(const ReportOpening& opening)
     {
-        std::string text = markdownText(opening.text);
+        std::string text = markdownText(onOneLine(opening.text));
         if (!opening.formula.empty())
             text += (text.empty() ? "" : " ") + markdownCode(opening.formula);
         std::string inputs;

@@ -85,7 +85,11 @@ void TestPlanVerb::pageHasTheAnswer_data()
     QTest::newRow("json") << "json" << QByteArray("\"meshwright.plan/1\"");
     QTest::newRow("md") << "md" << QByteArray("## What would change the answer");
     QTest::newRow("md: the command with its choices") << "md" << QByteArray("--batch 512k --fix pipeline=1");
+    QTest::newRow("md: what launches it") << "md" << QByteArray("torchrun \\\n  --");
+    QTest::newRow("md: what is assumed") << "md" << QByteArray("| assumed | a checkpoint holds");
     QTest::newRow("html") << "html" << QByteArray("<title>Training llama on 8 H100 SXM 80GB");
+    QTest::newRow("html: what launches it") << "html" << QByteArray("<h2 id=\"launch\">How it is launched</h2>");
+    QTest::newRow("html: how far off") << "html" << QByteArray("<td>measured over simulated steps of published runs</td>");
 }
 
 void TestPlanVerb::pageHasTheAnswer()
