@@ -11,6 +11,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <span>
 
 namespace meshwright {
 
@@ -132,15 +133,91 @@ void FieldReader::refuse(const char* id, const std::string& name, std::string me
     m_problems.push_back({id, std::move(message), {}, {.path = name}});
 }
 
+namespace {
+
+/// Numbers that change neither the sizes of a model nor what its products cost: tokens with a meaning, initial values, dropout, losses of routers,
+/// scales of scores, limits of activations, generation of text, further tokens that are predicted, and what older libraries write.
+constexpr std::array kInert = {"activation_situ_beta", "activation_situ_linear_beta", "attention_chunk_size", "attention_dropout",
+    "attention_value_scale", "attn_res_block_size", "aux_loss_alpha", "begin_suppress_tokens", "bos_token_id", "chunk_size",
+    "chunk_size_feed_forward", "compress_rope_theta", "decoder_start_token_id", "diversity_penalty", "embd_pdrop",
+    "encoder_no_repeat_ngram_size", "eos_token_id", "ep_size", "expand", "full_attention_interval", "hc_eps", "hc_sinkhorn_iters",
+    "hidden_dropout", "ignore_index", "initial_context_length", "initializer_range", "length_penalty",
+    "linear_attn_config.gate_lower_bound", "mamba_expand", "max_length", "max_window_layers", "min_length",
+    "moe_router_scaling_factor", "mtp_num_hidden_layers", "mtp_transformer_layers", "n_group", "no_repeat_ngram_size",
+    "num_beam_groups", "num_beams", "num_expert_group", "num_hash_layers", "num_logits_to_keep", "num_mtp_modules",
+    "num_nextn_predict_layers", "num_return_sequences", "pad_token_id", "pretraining_tp", "repetition_penalty", "resid_pdrop",
+    "rope_parameters.attention_factor", "rope_parameters.beta_fast", "rope_parameters.beta_slow", "rope_parameters.factor",
+    "rope_parameters.high_freq_factor", "rope_parameters.low_freq_factor", "rope_parameters.mrope_section",
+    "rope_parameters.mscale", "rope_parameters.mscale_all_dim", "rope_parameters.original_max_position_embeddings",
+    "routed_scaling_factor", "router_aux_loss_coef", "router_jitter_noise", "sep_token_id", "swa_rope_theta", "swiglu_alpha",
+    "swiglu_limit", "temperature", "time_step_floor", "time_step_limit", "time_step_max", "time_step_min", "time_step_rank",
+    "top_k", "top_p", "topk_group", "typical_p", "vision_soft_tokens_per_image", "vocab_size_per_layer_input"};
+
+/// Objects without a number that does: how positions beyond those of training are turned, how stored weights are packed, names of classes, and what
+/// a note says is left out: towers beside the language model, indices of sparse attention.
+constexpr std::array kInertObjects
+    = {"rope_scaling", "quantization_config", "vision_config", "audio_config", "label2id", "generation_config",
+        "task_specific_params", "rope_parameters.full_attention", "rope_parameters.sliding_attention", "sparse_attention_config"};
+
+constexpr int kMostInside = 8;
+
+/// Numbers inside of objects that are read.
+constexpr std::array kReadInside = {"rope_parameters.rope_theta", "rope_parameters.partial_rotary_factor",
+    "linear_attn_config.kda_layers", "linear_attn_config.linear_attn_layers", "linear_attn_config.mamba_layers",
+    "linear_attn_config.full_attn_layers", "linear_attn_config.num_heads", "linear_attn_config.num_value_heads",
+    "linear_attn_config.num_key_heads", "linear_attn_config.head_dim", "linear_attn_config.key_head_dim",
+    "linear_attn_config.value_head_dim", "linear_attn_config.short_conv_kernel_size", "linear_attn_config.conv_kernel"};
+
+/// Numbers of an object, and lists of numbers, by their paths; `deep`: objects inside of each other.
+void addNumbers(
+    const FieldReader::Json& object, const std::string& prefix, std::vector<std::string>& paths, int deep = kMostInside)
+{
+    if (deep == 0)
+        return;
+    for (const auto& [name, value] : object.items()) {
+        const std::string path = prefix + name;
+        if (value.is_number() || (value.is_array() && !value.empty() && value.front().is_number()))
+            paths.push_back(path);
+        else if (value.is_object())
+            addNumbers(value, path + ".", paths, deep - 1);
+    }
+}
+
+bool isIn(std::span<const char* const> names, std::string_view name)
+{
+    return std::ranges::find(names, name) != names.end();
+}
+
+} // namespace
+
+bool isInertField(std::string_view path)
+{
+    if (isIn(kInert, path) || path.ends_with("_token_id") || path.ends_with("_token_index"))
+        return true;
+    for (std::size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.', dot + 1)) {
+        if (isIn(kInertObjects, path.substr(0, dot)))
+            return true;
+    }
+    return false;
+}
+
 std::vector<std::string> FieldReader::ignoredNumbers() const
 {
-    std::vector<std::string> names;
-    for (const auto& [name, value] : m_json.items()) {
-        const bool isNumber = value.is_number() || (value.is_array() && !value.empty() && value.front().is_number());
-        if (isNumber && !m_asked.contains(name))
-            names.push_back(name);
-    }
-    return names;
+    std::vector<std::string> paths;
+    addNumbers(m_json, {}, paths);
+    std::erase_if(paths, [&](const std::string& path) {
+        const bool isInside = path.find('.') != std::string::npos;
+        return isInertField(path) || (isInside ? isIn(kReadInside, path) : m_asked.contains(path));
+    });
+    return paths;
+}
+
+void noteIgnored(const FieldReader& reader, std::vector<std::string>& notes, std::vector<std::string>& ignored)
+{
+    const std::vector<std::string> found = reader.ignoredNumbers();
+    if (!found.empty())
+        notes.push_back("ignored: " + join(found, ", "));
+    ignored.insert(ignored.end(), found.begin(), found.end());
 }
 
 TransformerActivation activationOf(FieldReader& reader, const std::string& field, const std::string& absent)
@@ -174,20 +251,6 @@ double rotaryNumber(
 }
 
 namespace {
-
-/// Numbers that change neither the sizes of a model nor what its products cost: tokens with a meaning, initial values, dropout, losses of routers,
-/// scales of scores, limits of activations, generation of text, further tokens that are predicted, and what older libraries write.
-constexpr std::array kInert = {"activation_situ_beta", "activation_situ_linear_beta", "attention_chunk_size", "attention_dropout",
-    "attention_value_scale", "attn_res_block_size", "aux_loss_alpha", "begin_suppress_tokens", "bos_token_id", "chunk_size",
-    "chunk_size_feed_forward", "compress_rope_theta", "decoder_start_token_id", "diversity_penalty", "embd_pdrop",
-    "encoder_no_repeat_ngram_size", "eos_token_id", "ep_size", "expand", "full_attention_interval", "hc_eps", "hc_sinkhorn_iters",
-    "hidden_dropout", "initial_context_length", "initializer_range", "length_penalty", "mamba_expand", "max_length",
-    "max_window_layers", "min_length", "moe_router_scaling_factor", "mtp_num_hidden_layers", "mtp_transformer_layers", "n_group",
-    "no_repeat_ngram_size", "num_beam_groups", "num_beams", "num_expert_group", "num_hash_layers", "num_logits_to_keep",
-    "num_mtp_modules", "num_nextn_predict_layers", "num_return_sequences", "pad_token_id", "pretraining_tp", "repetition_penalty",
-    "resid_pdrop", "routed_scaling_factor", "router_aux_loss_coef", "router_jitter_noise", "sep_token_id", "swa_rope_theta",
-    "swiglu_alpha", "swiglu_limit", "temperature", "time_step_floor", "time_step_limit", "time_step_max", "time_step_min",
-    "time_step_rank", "top_k", "top_p", "topk_group", "typical_p", "vocab_size_per_layer_input"};
 
 void readLatent(FieldReader& reader, TransformerConfig& c)
 {
@@ -285,11 +348,7 @@ void readByFields(FieldReader& reader, Problems& problems, TransformerConfig& c,
     reader.refuseMissing();
     for (const char* field : {"name", "_name_or_path", "rope_scaling"})
         static_cast<void>(reader.find(field));
-    ignored = reader.ignoredNumbers();
-    std::erase_if(
-        ignored, [](const std::string& field) { return std::find(kInert.begin(), kInert.end(), field) != kInert.end(); });
-    if (!ignored.empty())
-        notes.push_back("ignored: " + join(ignored, ", "));
+    noteIgnored(reader, notes, ignored);
 }
 
 } // namespace meshwright

@@ -50,7 +50,7 @@ public:
     void refuse(const char* id, const std::string& name, std::string message);
     void refuseMissing(); ///< one problem for all sizes that were needed and are not there
 
-    /// Numbers, and lists of numbers, that nobody asked for.
+    /// Numbers, and lists of numbers, that nobody asked for, those inside of objects by their paths (`rope_scaling.factor`), but for inert ones.
     std::vector<std::string> ignoredNumbers() const;
 
 private:
@@ -59,6 +59,13 @@ private:
     std::set<std::string> m_asked;
     std::vector<std::string> m_missing;
 };
+
+/// Whether a number of a configuration changes neither the sizes of a model nor what its products cost: it stands on the list of such numbers
+/// (config_fields.cpp), or in an object that does. `path`: "bos_token_id", "rope_scaling.factor".
+bool isInertField(std::string_view path);
+
+/// Tells of numbers that nobody asked for.
+void noteIgnored(const FieldReader& reader, std::vector<std::string>& notes, std::vector<std::string>& ignored);
 
 TransformerActivation activationOf(FieldReader& reader, const std::string& field, const std::string& absent);
 

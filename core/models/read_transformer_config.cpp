@@ -303,7 +303,7 @@ Result<Json> parsed(std::string_view text)
 }
 
 /// The part of a configuration that describes the language model; with what the whole says of it where it is silent itself.
-Json languagePart(const Json& whole, std::vector<std::string>& notes)
+Json languagePart(const Json& whole, std::vector<std::string>& notes, std::vector<std::string>& ignored)
 {
     for (const char* name : {"text_config", "language_config", "llm_config"}) {
         const auto part = whole.find(name);
@@ -315,6 +315,10 @@ Json languagePart(const Json& whole, std::vector<std::string>& notes)
                 language[field] = whole[field];
         }
         notes.push_back(fmt::format("the language model alone is read (\"{}\"): other towers are left out", name));
+        Json rest = whole;
+        rest.erase(name);
+        Problems none;
+        noteIgnored(FieldReader(rest, none), notes, ignored);
         return language;
     }
     return whole;
@@ -324,7 +328,7 @@ Result<TransformerConfig> configOf(const Json& whole, std::vector<std::string>& 
 {
     if (!whole.is_object())
         return Problem{"MW1350", "a model's configuration is a JSON object"};
-    const Json json = languagePart(whole, notes);
+    const Json json = languagePart(whole, notes, ignored);
     Problems problems;
     FieldReader reader(json, problems);
     const std::string modelType = reader.word("model_type", "");
@@ -337,9 +341,10 @@ Result<TransformerConfig> configOf(const Json& whole, std::vector<std::string>& 
     config.name = reader.word("name", reader.word("_name_or_path", modelType));
     const auto family
         = std::find_if(kFamilies.begin(), kFamilies.end(), [&](const Family& known) { return known.modelType == modelType; });
-    if (family != kFamilies.end())
+    if (family != kFamilies.end()) {
         family->read(reader, problems, config);
-    else
+        noteIgnored(reader, notes, ignored);
+    } else
         readByFields(reader, problems, config, notes, ignored);
     if (problems.empty())
         append(problems, transformerProblems(config));
