@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/support/result.h"
+
 #include <functional>
 #include <optional>
 #include <stop_token>
 #include <thread>
 
 namespace meshwright {
+
+/// What work that was stopped before it had its result says; without an id, since nobody did anything wrong.
+inline Problem stoppedProblem()
+{
+    return {"", "stopped before it was done"};
+}
 
 /// Asks for a stop when somebody else does, or when a time is over: one token for whoever works against both.
 class TimedStop {

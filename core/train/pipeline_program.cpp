@@ -7,6 +7,7 @@
 #include "core/program/transform.h"
 #include "core/schedule/pipeline_tasks.h"
 #include "core/schedule/stage_array.h"
+#include "core/support/timed_stop.h"
 #include "core/train/function_slice.h"
 #include "core/train/gradient_sums.h"
 #include "core/train/split_backward.h"
@@ -134,10 +135,14 @@ public:
             made.meshes.push_back({m_program.meshes.front().name, stageMesh(stage)});
         }
         for (std::size_t piece = 0; piece < pieces(); ++piece) {
+            if (m_cut.stop.stop_requested())
+                return stoppedProblem();
             if (auto added = addPiece(piece); !added)
                 return added.error();
         }
         for (std::size_t stage = 0; stage < m_device.stages.size(); ++stage) {
+            if (m_cut.stop.stop_requested())
+                return stoppedProblem();
             if (auto added = addUpdate(stage); !added)
                 return added.error();
         }

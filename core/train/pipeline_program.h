@@ -5,6 +5,7 @@
 #include "core/partition/partition.h"
 #include "core/schedule/schedule.h"
 
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct PipelineCut {
     LossScale lossScale = {}; ///< the optimizer's
     SchedulePolicy policy = SchedulePolicy::Host; ///< in which order the stages' functions do their ops
     std::vector<bool> again = {}; ///< ops that the backward pieces carry out again, see recomputedOps
+    std::stop_token stop = {}; ///< asked: nothing more is cut, and the problem is `stoppedProblem`
 };
 
 /// The stages of a training, each over its part of the mesh, and their tasks, ready for `LoadedPipeline`.

@@ -116,6 +116,7 @@ public:
         : m_work(work)
         , m_folded(folded)
         , m_jump(options.jump)
+        , m_stop(options.stop)
         , m_engine(work, folded, m_queue)
     {
         for (const std::uint32_t device : options.recorded)
@@ -143,6 +144,7 @@ private:
     const StepWork& m_work;
     const FoldedStep& m_folded;
     bool m_jump;
+    const std::stop_token m_stop;
     EventQueue m_queue;
     Engine m_engine;
     std::vector<std::uint32_t> m_recorded; ///< classes of devices
@@ -482,6 +484,10 @@ StepRun Runner<Engine>::run()
     };
     drain(0);
     while (!m_queue.empty() && !m_result.isTooLong) {
+        if (m_stop.stop_requested()) {
+            m_result.isStopped = true;
+            break;
+        }
         const Ticks now = m_queue.top().time;
         if (now > kLongestTicks) {
             m_result.isTooLong = true;

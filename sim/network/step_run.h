@@ -5,6 +5,7 @@
 #include "sim/network/step_work.h"
 
 #include <cstdint>
+#include <stop_token>
 #include <vector>
 
 namespace meshwright::sim {
@@ -15,6 +16,7 @@ struct StepRunOptions {
     /// Message: every message of every collective an event, without folding and jumping; each site needs its `messages`. What takes no link
     /// (see `delaySite`) is the closed form.
     Fidelity fidelity = Fidelity::Fluid;
+    std::stop_token stop = {}; ///< asked: the step is not played to its end
     std::span<const std::uint32_t> recorded = {}; ///< devices of which it is to be told when each op began and ended
 };
 
@@ -30,6 +32,7 @@ struct StepSpan {
 
 struct StepRun {
     Ticks end = 0;
+    bool isStopped = false; ///< StepRunOptions::stop was asked
     bool isTooLong = false; ///< it takes more than kLongestTicks, and was not played to its end
     std::vector<std::uint32_t> classOf; ///< for each device; kNothing: it does nothing
     std::vector<Ticks> endOfClass; ///< when the last op of each class of devices ends

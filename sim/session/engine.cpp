@@ -219,7 +219,7 @@ Result<Study> pipelinedStudy(const Study& study, SchedulePolicy policy)
 }
 
 /// A phase whose steps are cut into stages and microbatches. It is propagated and partitioned piece by piece.
-Result<TrainingPhase> pipelinedPhase(const Study& looped, SchedulePolicy policy)
+Result<TrainingPhase> pipelinedPhase(const Study& looped, SchedulePolicy policy, const std::stop_token& stop = {})
 {
     const auto apart = pipelinedStudy(looped, policy);
     if (!apart)
@@ -239,6 +239,7 @@ Result<TrainingPhase> pipelinedPhase(const Study& looped, SchedulePolicy policy)
     cut.shape = {study.pipeline.stages, study.pipeline.chunks, study.pipeline.microbatches, study.pipeline.schedule};
     cut.axis = study.pipeline.axis;
     cut.policy = policy;
+    cut.stop = stop;
     for (const std::int64_t layer : cutsOf(study))
         cut.after.push_back(cutBehind(study, layer));
     if (const UpdateChoices* update = updateChoices(study.optimizer))
@@ -287,22 +288,23 @@ Result<MeshPlacement> placementOf(const Study& study, const Mesh& mesh, const Ma
     return placement;
 }
 
-Result<std::shared_ptr<const TrainingPhase>> pipelineOfPhase(const BuiltPhase& built)
+Result<std::shared_ptr<const TrainingPhase>> pipelineOfPhase(const BuiltPhase& built, const std::stop_token& stop)
 {
     if (!isPipelined(built.study.pipeline))
         return std::shared_ptr<const TrainingPhase>();
-    auto phase = pipelinedPhase(built.study, SchedulePolicy::Overlapped);
+    auto phase = pipelinedPhase(built.study, SchedulePolicy::Overlapped, stop);
     if (!phase)
         return phase.error();
     return std::make_shared<const TrainingPhase>(*std::move(phase));
 }
 
 Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunction& scheduled, const TrainingPhase* pipeline,
-    const Machine& machine, StepGraph* graph)
+    const Machine& machine, StepGraph* graph, const std::stop_token& stop)
 {
     const Mesh& mesh = built.partitioned.device.stages.front().mesh();
     const Function& unsharded = *built.program.find(built.mainFunction);
-    const NetworkOptions network = networkOf(built.study);
+    NetworkOptions network = networkOf(built.study);
+    network.stop = stop;
     const auto cost = costOptionsOf(machine.chip, unstatedPrecision(built.study), built.study.stack);
     if (!cost)
         return cost.error();
@@ -417,13 +419,14 @@ std::optional<SimulatedStudy> predictStep(StepParts& parts, const Study& study, 
         return std::nullopt;
     append(parts.problems, parts.built->warnings);
     parts.scheduled = std::make_shared<const ScheduledFunction>(scheduleStep(*parts.built));
-    auto pipeline = valueKept(pipelineOfPhase(*parts.built), parts.problems);
+    auto pipeline = valueKept(pipelineOfPhase(*parts.built, stop), parts.problems);
     if (!pipeline)
         return std::nullopt;
     parts.pipeline = *std::move(pipeline);
     if (stop.stop_requested() || !place(parts.built->partitioned.device.stages.front().mesh()))
         return std::nullopt;
-    return valueKept(simulateStep(*parts.built, *parts.scheduled, parts.pipeline.get(), *parts.machine, graph), parts.problems);
+    return valueKept(
+        simulateStep(*parts.built, *parts.scheduled, parts.pipeline.get(), *parts.machine, graph, stop), parts.problems);
 }
 
 void proveStep(StepParts& parts)

@@ -59,12 +59,12 @@ ScheduledFunction scheduleStep(const BuiltPhase& built);
 
 /// The stages and tasks of a built phase whose study has a pipeline, with ops for each layer of their own; null of others. Problems: those of
 /// `withUnrolledLayers` and `pipelineOf`.
-Result<std::shared_ptr<const TrainingPhase>> pipelineOfPhase(const BuiltPhase& built);
+Result<std::shared_ptr<const TrainingPhase>> pipelineOfPhase(const BuiltPhase& built, const std::stop_token& stop = {});
 
 /// Simulates a scheduled step; of a study with a pipeline, its stages and tasks. Problems: those of `simulate`.
-/// `graph`, if any, gets the step written out.
+/// `graph`, if any, gets the step written out. `stop` is heeded all along, here and in `pipelineOfPhase`: then the problem is `stoppedProblem`.
 Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunction& scheduled, const TrainingPhase* pipeline,
-    const Machine& machine, StepGraph* graph = nullptr);
+    const Machine& machine, StepGraph* graph = nullptr, const std::stop_token& stop = {});
 
 /// Whether a device program computes its program (`prove`), with the measured time.
 Proof proofOf(const PartitionedProgram& partitioned);

@@ -3,6 +3,7 @@
 
 #include "core/study/transformer_keys.h"
 #include "core/support/checked.h"
+#include "core/support/timed_stop.h"
 #include "sim/search/mlp_search.h"
 #include "sim/search/program_search.h"
 #include "sim/search/transformer_search.h"
@@ -347,7 +348,7 @@ Result<SimulatedStudy> simulatedPlan(const FoundPlan& plan, const SearchWork& wo
         return *std::move(simulated);
     std::erase_if(parts.problems, [](const Problem& problem) { return problem.severity != Severity::Error; });
     if (parts.problems.empty())
-        return Problem{"", "the simulation was stopped"};
+        return stoppedProblem();
     return parts.problems;
 }
 

@@ -33,12 +33,12 @@ std::string studyOfProgram(const Study& study, const FoundPlan& plan, const std:
 /// An MLP's study with the mesh and the specs of a plan in place of its own. Precondition: study.mlp(), and the plan is of it.
 Study studyOfPlan(Study study, const FoundPlan& plan);
 
-/// Simulates plans of a transformer as the studies that `studyText` writes: to the digits of `simulate` of the written file. `stop` is heeded between its parts.
+/// Simulates plans of a transformer as the studies that `studyText` writes: to the digits of `simulate` of the written file. `stop` is heeded all along.
 /// What it refers to must live as long.
 PlanSimulator planSimulator(const SearchWork& work, const Catalogue& catalogue, const std::stop_token& stop = {});
 
 /// Simulates a plan as the study that `studyText` writes, as `simulate` reads it, but with a stack by its name and the network that the cluster states.
-/// Problems: those of `studyText` and of `simulateStudy` (engine.h); one without an id where it was stopped.
+/// Problems: those of `studyText` and of `simulateStudy` (engine.h); `stoppedProblem` where it was stopped.
 Result<SimulatedStudy> simulatedPlan(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine,
     const std::string& stack, const Catalogue& catalogue, const std::stop_token& stop);
 

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -25,6 +26,7 @@ Result<ForcedAlgorithms> parseAlgorithms(std::string_view text);
 struct NetworkOptions {
     Fidelity fidelity = Fidelity::Fluid;
     ForcedAlgorithms algorithms = {};
+    std::stop_token stop = {}; ///< asked: nothing more is simulated, and the problem is `stoppedProblem`
 };
 
 /// What one device of each of two pipeline stages passes to its partner in the other, and that nothing else on the way need know.
@@ -96,6 +98,8 @@ public:
     /// device; `opsPerDevice` of the longest program.
     /// Problems: MW1740 no collective of a kind could be done as it was forced to, MW1741 a failed link leaves no way.
     Result<StepWork> work(const std::vector<std::int64_t>& calls, std::int64_t opsPerDevice);
+
+    const std::stop_token& stop() const { return m_options.stop; }
 
     /// After `work`: what the step is to be run as.
     Fidelity fidelity() const { return m_fidelity; }

@@ -50,6 +50,8 @@ std::vector<StageWork> PipelineWriter::write()
     moments.resize(m_pipeline.stages.size());
     std::vector<std::string> names;
     for (const Task& task : m_pipeline.tasks) {
+        if (m_sites.stop().stop_requested())
+            break; // the caller sees it
         add(task, static_cast<std::uint32_t>(names.size()));
         names.push_back(taskLabel(task, m_pipeline.pipeline));
     }

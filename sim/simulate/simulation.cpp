@@ -3,6 +3,7 @@
 
 #include "core/program/attention.h"
 #include "core/program/transform.h"
+#include "core/support/timed_stop.h"
 #include "sim/simulate/instruction_work.h"
 #include "sim/simulate/pipeline_memory.h"
 #include "sim/simulate/pipeline_writer.h"
@@ -183,7 +184,11 @@ Result<Simulation> simulate(const ScheduledProgram& pipeline, const Mesh& mesh, 
         return ground.error();
     NetworkSites sites(ground->placement, machine.faults, network, mesh.findAxis(axis));
     PipelineWriter writer(pipeline, mesh, axis, sites, ground->cost);
+    if (network.stop.stop_requested())
+        return stoppedProblem();
     std::vector<StageWork> stages = writer.write();
+    if (network.stop.stop_requested())
+        return stoppedProblem();
     if (graph != nullptr)
         *graph = graphOf(stages, writer.uses, writer.siteOfUse, sites);
     const bool rolls = splitsBackward(pipeline.pipeline.order);

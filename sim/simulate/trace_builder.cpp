@@ -3,6 +3,7 @@
 
 #include "core/schedule/label.h"
 #include "core/support/text.h"
+#include "core/support/timed_stop.h"
 
 #include <fmt/format.h>
 
@@ -69,7 +70,10 @@ Result<Done> TraceBuilder::run()
     StepRunOptions options;
     options.fidelity = m_sites.fidelity();
     options.recorded = devices;
+    options.stop = m_sites.stop();
     m_run = runFolded(work, folded, options);
+    if (m_run.isStopped)
+        return stoppedProblem();
     if (m_run.isTooLong)
         return Problem{"MW1751", fmt::format("a step takes more than {}", formatSeconds(secondsOf(kLongestTicks))),
             "use a smaller model or batch, or more devices; is a link or a device of the machine slower than it should be?"};
@@ -82,8 +86,11 @@ Result<Done> TraceBuilder::run()
         order[i] = i;
     std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(work.kindOf[devices[i]], devices[i]); });
     std::vector<std::vector<OwnSpan>> spans = spansByDevice();
-    for (const std::size_t i : order)
+    for (const std::size_t i : order) {
+        if (m_sites.stop().stop_requested())
+            return stoppedProblem();
         addDevice(work, devices[i], i, std::move(spans[i]), i == 0);
+    }
     if (m_rolls)
         finishRolling();
     finishCollectives();

@@ -37,6 +37,7 @@ private Q_SLOTS:
     void microbatchesHoldNoMore();
     void closedFormAgrees_data();
     void closedFormAgrees();
+    void stopsInTheMiddle();
 };
 
 namespace {
@@ -364,6 +365,29 @@ void TestPipelineSteps::closedFormAgrees()
     forward[1] *= 2;
     forward.back() += kForward / 2;
     QVERIFY(qAbs(sim::secondsOf(playedByTasks(shape, forward, 0)) - clockSeconds(forward)) < 1e-12 * stages * microbatches);
+}
+
+/// Each of the parts of a prediction that take long ends with a problem of nobody's when it is asked to stop, and nothing is predicted.
+void TestPipelineSteps::stopsInTheMiddle()
+{
+    const Study study = valueOf(readStudy(deep(4, 8, "1f1b"), "pipeline.yaml"));
+    std::stop_source source;
+    const auto built = valueOf(sim::buildPhase(study));
+    const auto pipeline = valueOf(sim::pipelineOfPhase(built, source.get_token()));
+    QVERIFY(pipeline != nullptr);
+    const auto scheduled = sim::scheduleStep(built);
+    const auto machine = valueOf(sim::machineOf(study, valueOf(sim::defaultCatalogue())));
+    QVERIFY(sim::simulateStep(built, scheduled, pipeline.get(), machine, nullptr, source.get_token()));
+    QVERIFY(sim::simulateStep(built, scheduled, nullptr, machine, nullptr, source.get_token()));
+    source.request_stop();
+    const auto cut = sim::pipelineOfPhase(built, source.get_token());
+    QVERIFY(!cut);
+    QCOMPARE(cut.error().front().id, std::string());
+    for (const TrainingPhase* stages : {pipeline.get(), static_cast<const TrainingPhase*>(nullptr)}) {
+        const auto step = sim::simulateStep(built, scheduled, stages, machine, nullptr, source.get_token());
+        QVERIFY(!step);
+        QCOMPARE(step.error().front().id, std::string());
+    }
 }
 
 MESHWRIGHT_TEST(TestPipelineSteps)
