@@ -122,6 +122,10 @@ Result<Answer> searchedStudy(const SearchVerbOptions& options, const std::vector
     if (!options.mesh.empty() && study->trains() && !options.perOp)
         return Problem{"MW1934", "--mesh is for a program, or --per-op: the plans of a model have axes of their own",
             "fix their degrees: --plan \"dp=4 tp=2\""};
+    if (!fixed.empty() && (study->transformer() == nullptr || options.perOp))
+        return Problem{"MW1934",
+            "--fix and --plan are for transformers: layouts of an MLP's layers and of a program's ops are chosen one by one",
+            "leave it out; check --plan puts the specs of a plan into an MLP's study"};
     if (const auto* program = std::get_if<ProgramFile>(&study->model); program != nullptr && !options.file.empty()) {
         std::error_code error;
         if (std::filesystem::equivalent(study->resolved(program->file), programBeside(options.file), error))

@@ -170,7 +170,7 @@ struct SearchVerbOptions {
 };
 /// The best plans of a transformer on hardware, why they are, and what the others lose (`meshwright.search/2`). Infeasible when none fits, with the
 /// changes that would. Interrupted it prints the best so far.
-/// Problems: MW1933 nothing to search, MW1934 a study beside what it says itself, or --mesh for a model whose plans have axes of their own, MW1903 --top or --time-limit; those of studies, of search_request.h,
+/// Problems: MW1933 nothing to search, MW1934 a study beside what it says itself, plans for another model than a transformer, or --mesh for a model whose plans have axes of their own, MW1903 --top or --time-limit; those of studies, of search_request.h,
 /// `searchMachineOf` and `studyText`; MW1005.
 int runSearch(const SearchVerbOptions& options, Output& output);
 

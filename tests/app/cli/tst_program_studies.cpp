@@ -134,6 +134,7 @@ void TestProgramStudies::verbs_data()
     row("run on hardware", {"run", example("mlp.mlir"), "--hw", "v3-8"}, 0, ", simulated: ");
     row("run a study", {"run", example("fsdp.yaml"), "--mesh", "data=2"}, 3, "MW1320");
     row("run on too little hardware", {"run", example("mlp.mlir"), "--hw", "v5e-4"}, 4, "MW1430");
+    row("search a program for a plan", {"search", program, "--hw", "v3-8", "--plan", "FSDP"}, 2, "MW1934");
     row("search a study on a mesh", {"search", example("fsdp.yaml"), "--mesh", "data=8"}, 2, "MW1934");
     row("search a model on a mesh", {"search", "--model", "llama3_8b", "--hw", "h100x8", "--mesh", "data=8"}, 2, "MW1934");
     row("run with a setting", {"run", example("mlp.mlir"), "--set", "mesh.model=1"}, 0, "ran on 4 devices (data=4,model=1)");
