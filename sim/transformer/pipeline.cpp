@@ -145,7 +145,16 @@ double PipelineClock::seconds(std::span<const ChunkTime> chunks, std::int64_t st
     const double later = playSeconds(chunks, stages, first + step, schedule, sendSeconds, busySeconds);
     if (m_stop.stop_requested())
         return std::numeric_limits<double>::infinity();
-    return early + (microbatches - static_cast<double>(first)) * (later - early) / static_cast<double>(step);
+    // Stages of unequal length still catch up with the longest one while the first rounds are played: no round is shorter than its work.
+    double longest = 0.0;
+    for (std::int64_t stage = 0; stage < stages; ++stage) {
+        double work = 0.0;
+        for (auto place = static_cast<std::size_t>(stage); place < chunks.size(); place += static_cast<std::size_t>(stages))
+            work += chunks[place].forward + chunks[place].backward;
+        longest = std::max(longest, work);
+    }
+    const double pace = std::max((later - early) / static_cast<double>(step), longest);
+    return early + (microbatches - static_cast<double>(first)) * pace;
 }
 
 double heldChunks(PipelineOrder schedule, double stages, double stage, double virtualStages, double microbatches)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/study/study.h"
 #include "core/support/resources.h"
 #include "sim/search/plan_reasons.h"
 #include "sim/search/search_output.h"
@@ -85,6 +86,8 @@ private Q_SLOTS:
     void boundsAreNeverAbove_data();
     void boundsAreNeverAbove();
     void findsTheOptimum();
+    void nothingIsBetterInSmallSpaces_data();
+    void nothingIsBetterInSmallSpaces();
     void sameForAnyNumberOfThreads();
     void moreMemoryIsNeverSlower();
     void interruptedKeepsTheBest();
@@ -119,19 +122,26 @@ void TestTransformerSearch::boundsAreNeverAbove()
     StepModel stepModel(where.chip, where.cluster, where.constants, where.traits);
     TrainingPlan plan = space.emptyPlan();
     std::mt19937 random(7);
-    for (int i = 0; i < 400; ++i) {
+    constexpr int kLayouts = 5000; // of 20,000
+    for (int i = 0; i < kLayouts; ++i) {
         const Candidate& candidate = space.candidates()[random() % space.candidates().size()];
         space.apply(candidate, plan);
         QVERIFY2(checkPlan(plan), qPrintable(QString::fromStdString(meshText(meshOf(candidate)))));
         QCOMPARE(plan.layout.deviceCount(), where.cluster.devices);
         const StepEstimate step = stepModel.estimate(plan);
-        const QString what = QString("%1 pp %2 chunks %3 microbatch %4: bound %5, estimate %6")
+        const QString what = QString(
+            "%1 zero %7 shards %8 recompute=%9 sequence parallel %10 %11 pp %2 chunks %3 microbatch %4: bound %5, estimate %6")
                                  .arg(QString::fromStdString(meshText(meshOf(candidate))))
                                  .arg(candidate.pp)
                                  .arg(candidate.chunks)
                                  .arg(candidate.microbatch)
                                  .arg(candidate.seconds)
-                                 .arg(step.seconds);
+                                 .arg(step.seconds)
+                                 .arg(candidate.zero)
+                                 .arg(candidate.fsdp)
+                                 .arg(space.recomputeName(candidate))
+                                 .arg(candidate.sequenceParallel)
+                                 .arg(scheduleName(candidate.schedule));
         QVERIFY2(candidate.seconds <= step.seconds, qPrintable(what));
         QVERIFY2(candidate.bytes <= step.memory.total(), qPrintable(what));
         QVERIFY2(candidate.seconds >= 0.25 * step.seconds, qPrintable("a bound that prunes nothing: " + what));
@@ -163,6 +173,64 @@ void TestTransformerSearch::findsTheOptimum()
         for (const NamedShare& share : result.plans.front().time)
             parts += share.amount;
         QVERIFY(std::abs(parts - best) < 1e-6 * best);
+    }
+}
+
+void TestTransformerSearch::nothingIsBetterInSmallSpaces_data()
+{
+    QTest::addColumn<QString>("hardware");
+    for (const char* hardware : {"h100x2", "h100x4", "h100x8", "a100x4", "v5e-4", "v5e-8", "v3-8", "h100x16"})
+        QTest::newRow(hardware) << hardware;
+}
+
+/// 25 models on each machine, 200 spaces in all: every layout of a space is estimated, and none that fits takes less than what the search
+/// finds, by its memory, with and without choices that are fixed.
+void TestTransformerSearch::nothingIsBetterInSmallSpaces()
+{
+    QFETCH(QString, hardware);
+    SearchMachine where = machine(hardware.toUtf8().constData());
+    std::mt19937 random(
+        static_cast<std::mt19937::result_type>(where.cluster.devices) * 31U + static_cast<unsigned>(hardware[0].unicode()));
+    const auto oneOf = [&](std::initializer_list<std::int64_t> values) { return *(values.begin() + random() % values.size()); };
+    for (int i = 0; i < 25; ++i) {
+        SearchWork work = smallWork(oneOf({1, 2, 4, 6, 8, 16}));
+        work.model.layers = oneOf({1, 2, 3, 4, 6, 8});
+        work.model.heads = oneOf({1, 2, 4, 6, 8});
+        work.model.keyValueHeads = work.model.heads % 2 == 0 ? work.model.heads / oneOf({1, 2}) : work.model.heads;
+        work.model.headDim = oneOf({64, 128});
+        work.model.hidden = oneOf({256, 512, 1024});
+        work.model.ffn = oneOf({1024, 1536, 4096});
+        work.model.tiedEmbeddings = random() % 2 == 0;
+        if (random() % 4 == 0) {
+            work.model.experts = oneOf({2, 4, 8});
+            work.model.expertsPerToken = 2;
+            work.model.expertFfn = 512;
+        }
+        work.sequence = oneOf({256, 1024, 2048});
+        std::vector<FixedChoice> fixed;
+        if (random() % 3 == 0)
+            fixed.push_back({"zero", std::to_string(random() % 4)});
+        if (random() % 3 == 0)
+            where.cluster.hbmBytes = static_cast<double>(oneOf({1, 2, 4, 16})) * 1e9;
+        const SearchResult result = searchTransformer(work, {where}, fixed, withThreads(1));
+        QVERIFY(result.complete);
+        const TransformerSpace space(work, where, fixed, 1, {});
+        StepModel model(where.chip, where.cluster, where.constants, where.traits);
+        TrainingPlan plan = space.emptyPlan();
+        double best = std::numeric_limits<double>::infinity();
+        for (const Candidate& candidate : space.candidates()) {
+            space.apply(candidate, plan);
+            const StepEstimate step = model.estimate(plan);
+            QVERIFY(candidate.seconds <= step.seconds && candidate.bytes <= step.memory.total());
+            if (step.fits)
+                best = std::min(best, step.seconds);
+        }
+        const bool found = !result.plans.empty() && result.plans.front().fits;
+        QCOMPARE(found, best < std::numeric_limits<double>::infinity());
+        if (!found)
+            continue;
+        QCOMPARE(result.plans.front().modelSeconds, best);
+        QCOMPARE(result.gap, 0.0);
     }
 }
 

@@ -22,6 +22,8 @@ private Q_SLOTS:
     void inFlight();
     void shortCutEqualsPlay_data();
     void shortCutEqualsPlay();
+    void unequalStagesCatchUp_data();
+    void unequalStagesCatchUp();
     void slowStageRules();
     void messagesDelay();
 };
@@ -162,6 +164,35 @@ void TestPipeline::shortCutEqualsPlay()
         const double short_ = clock.seconds(chunks, stages, microbatches, schedule, 0.125, 0.0625);
         QVERIFY2(std::abs(short_ / played - 1.0) < 1e-9, qPrintable(QString("%1 against %2").arg(short_).arg(played)));
     }
+}
+
+void TestPipeline::unequalStagesCatchUp_data()
+{
+    QTest::addColumn<int>("stages");
+    QTest::addColumn<int>("turns");
+    QTest::addColumn<double>("head");
+    QTest::newRow("few layers less at the ends") << 4 << 2 << 0.2;
+    QTest::newRow("a long head") << 4 << 2 << 3.0;
+    QTest::newRow("many turns") << 4 << 4 << 0.2;
+    QTest::newRow("eight stages") << 8 << 2 << 0.2;
+}
+
+/// One layer less at both ends, as 126 layers on 8 places have it: the stages between them are longest, and take their whole work in each
+/// microbatch, however the first rounds went.
+void TestPipeline::unequalStagesCatchUp()
+{
+    QFETCH(int, stages);
+    QFETCH(int, turns);
+    QFETCH(double, head);
+    std::vector<ChunkTime> chunks(static_cast<std::size_t>(stages * turns), ChunkTime{16.0, 32.0, 16.0});
+    chunks.front() = {15.0, 30.0, 15.0};
+    chunks.back() = {15.0 + head, 30.0 + 2.0 * head, 15.0 + head};
+    PipelineClock clock;
+    constexpr int kMicrobatches = 512;
+    const double quick = clock.seconds(chunks, stages, kMicrobatches, PipelineOrder::Interleaved, 0.0, 0.0);
+    const double played = clock.playSeconds(chunks, stages, kMicrobatches, PipelineOrder::Interleaved, 0.0, 0.0);
+    QVERIFY(quick >= kMicrobatches * turns * 48.0);
+    QVERIFY2(std::abs(quick / played - 1.0) < 0.01, qPrintable(QString("%1 against %2").arg(quick).arg(played)));
 }
 
 void TestPipeline::slowStageRules()
