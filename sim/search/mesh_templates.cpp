@@ -9,6 +9,7 @@
 #include "sim/search/transformer_search.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -278,6 +279,18 @@ std::string splitsText(const Candidate& candidate, const Reading& reading, bool 
     return join(parts, "; ");
 }
 
+/// The layers of each stage, where they are not as many everywhere; empty: they are, or some stage would have none.
+std::vector<std::int64_t> unevenStages(const Study& study, std::int64_t stages)
+{
+    const TransformerModel* model = study.transformer();
+    const std::int64_t layers
+        = model != nullptr ? model->config.layers : static_cast<std::int64_t>(study.mlp()->layers.size()) - 1;
+    std::vector<std::int64_t> counts;
+    for (std::int64_t stage = 0; stage < stages && layers % stages != 0 && layers > stages; ++stage)
+        counts.push_back(layersOfChunk(layers, stages, stage));
+    return counts;
+}
+
 /// Stages and microbatches, where the study does not say them.
 void addPipeline(std::vector<std::string>& settings, const Study& study, const Candidate& candidate, const Reading& reading)
 {
@@ -287,8 +300,10 @@ void addPipeline(std::vector<std::string>& settings, const Study& study, const C
     while (
         microbatches > 1 && (microbatches > kPassesOfAStage * candidate.pp || study.batch % (microbatches * candidate.dp) != 0))
         --microbatches;
-    settings.push_back(fmt::format("pipeline={{axis: {}, stages: {}, microbatches: {}, schedule: 1f1b}}",
-        reading.axes.at(AxisRole::Pipeline).front().name, candidate.pp, microbatches));
+    const std::vector<std::int64_t> layers = unevenStages(study, candidate.pp);
+    settings.push_back(fmt::format("pipeline={{axis: {}, stages: {}, microbatches: {}, schedule: 1f1b{}}}",
+        reading.axes.at(AxisRole::Pipeline).front().name, candidate.pp, microbatches,
+        layers.empty() ? std::string() : fmt::format(", layers: [{}]", fmt::join(layers, ", "))));
 }
 
 bool fits(const Study& study, const Specs& specs, const Candidate& candidate, const Reading& reading)
@@ -304,6 +319,7 @@ bool fits(const Study& study, const Specs& specs, const Candidate& candidate, co
             return false;
         other.pipeline.axis = reading.axes.at(AxisRole::Pipeline).front().name;
         other.pipeline.stages = candidate.pp;
+        other.pipeline.layers = unevenStages(study, candidate.pp);
     }
     return !hasErrors(checkStudy(other));
 }
@@ -363,7 +379,8 @@ Result<MeshTemplate> templateNamed(const std::vector<MeshTemplate>& templates, c
         found.size() > 1    ? fmt::format("\"{}\" is {} plans on this mesh", plan, found.size())
             : names.empty() ? fmt::format("no plan can be put into this study: \"{}\"", plan)
                             : fmt::format("\"{}\" is not a plan that fits this model and mesh", plan),
-        names.empty() ? std::string("plans are for an MLP or a transformer without specs, on a mesh of two devices or more")
+        names.empty() ? std::string(
+            "plans are for an MLP or a transformer without specs, on a mesh whose axes divide its batch, heads and widths")
                       : "one of: " + join(names, "; ")};
 }
 

@@ -69,6 +69,9 @@ void TestMeshTemplates::names_data()
     QTest::newRow("no such batch") << "data: 32" << transformer << QStringList();
     QTest::newRow("a pipeline") << "pipe: 2, data: 4" << transformer
                                 << QStringList{"DDP + PP 2", "ZeRO-1 + PP 2", "ZeRO-2 + PP 2", "FSDP + PP 2"};
+    QTest::newRow("stages of unequal length")
+        << "pipe: 3, data: 2" << transformer << QStringList{"DDP + PP 3", "ZeRO-1 + PP 3", "ZeRO-2 + PP 3", "FSDP + PP 3"};
+    QTest::newRow("more stages than layers") << "pipe: 8, data: 2" << transformer << QStringList();
     QTest::newRow("names that say nothing") << "x: 2, y: 4" << mlp
                                             << QStringList{"DDP", "FSDP", "HSDP fsdp=4", "DDP + TP 4", "FSDP + TP 4"};
     QTest::newRow("no states to split") << "data: 4, model: 2" << mlp << QStringList{"DDP + TP 2", "FSDP + TP 2"};
