@@ -68,6 +68,7 @@ struct Options {
     QString picture;
     QString view;
     QString size;
+    QStringList settings; ///< of the study: `path=value`
     QString theme;
     QStringList benchmark; ///< a program of tests/bench and its arguments; empty: none
 };
@@ -81,6 +82,7 @@ Options optionsOf(const QApplication& application)
     parser.addPositionalArgument(
         "file", "A study, a program, a model's config.json, a report of Meshwright, or a log.", "[file]");
     parser.addOptions({{"theme", "system, light or dark.", "theme"},
+        {"set", "Sets a value of the study, or of the program in its place; may be undone.", "path=value"},
         {"print", "Prints a report to a PDF and exits.", "report.html"},
         {{"o", "output"}, "The file that --print writes.", "report.pdf"},
         {"picture", "Opens the file, saves a picture of the window and exits.", "window.png"},
@@ -92,6 +94,7 @@ Options optionsOf(const QApplication& application)
     parser.process(application);
     Options options;
     options.file = parser.positionalArguments().value(0);
+    options.settings = parser.values("set");
     options.print = parser.value("print");
     options.output = parser.value("output");
     options.picture = parser.value("picture");
@@ -191,6 +194,8 @@ int main(int argc, char** argv)
         savePictureWhenShown(window, options);
     if (!options.file.isEmpty())
         window.openFile(options.file);
+    if (!options.settings.isEmpty() && !window.document().source().text.empty())
+        window.document().change(options.settings, QStringLiteral("the command line"));
     if (!options.picture.isEmpty() && window.document().source().text.empty()) // no study is to be shown
         QTimer::singleShot(1000, &window, [&] { QApplication::exit(savePicture(window, options.picture)); });
     QTimer::singleShot(0, &window, &ui::MainWindow::offerRecovery);

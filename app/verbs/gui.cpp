@@ -47,10 +47,21 @@ int runGui(const GuiOptions& options, Output& output)
         return fail({Problem{"MW1827", "the desktop program, meshwright-gui, is neither next to this program nor in PATH",
                         "install it (it needs Qt 6), or build without -DMESHWRIGHT_GUI=OFF"}},
             output);
-    std::string name = program.string();
-    std::string file = options.file;
-    char* arguments[] = {name.data(), file.empty() ? nullptr : file.data(), nullptr};
-    execv(name.c_str(), arguments);
+    if (options.file.empty() && !options.settings.empty())
+        return fail({Problem{"MW1904", "FILE is missing: --hw, --mesh and --set are of a study or a program",
+                        "meshwright gui program.mlir --hw v5e-8"}},
+            output);
+    const std::string name = program.string();
+    std::vector<std::string> words = {name};
+    for (const std::string& setting : options.settings)
+        words.push_back("--set=" + setting);
+    if (!options.file.empty())
+        words.push_back(options.file);
+    std::vector<char*> arguments;
+    for (std::string& word : words)
+        arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    execv(name.c_str(), arguments.data());
     return fail({Problem{"MW1827", fmt::format("cannot start {}: {}", name, std::strerror(errno)), "install it again"}}, output);
 }
 

@@ -15,6 +15,7 @@ namespace {
 
 constexpr const char* kGuiExamples = R"help(  meshwright gui
   meshwright gui study.yaml
+  meshwright gui program.mlir --hw v5e-8 --mesh data=4,model=2
   meshwright gui report.html)help";
 
 constexpr const char* kOpenExamples = R"help(  meshwright open page.ipynb
@@ -73,7 +74,10 @@ void addGui(VerbTable& table)
     const auto options = std::make_shared<GuiOptions>();
     Verb& verb = table.add("gui", "Start the desktop program.", kGuiExamples, {Format::Text},
         [options](Output& output) { return runGui(*options, output); });
-    verb.app->add_option("FILE", options->file, "A study or a report to open")->type_name("");
+    verb.app->add_option("FILE", options->file, "A study, a program as StableHLO text or a report to open")->type_name("");
+    addSettings(*verb.app, options->settings);
+    addHardware(*verb.app, options->settings);
+    addMesh(*verb.app, options->settings);
 }
 
 void addOpen(VerbTable& table)

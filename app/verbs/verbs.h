@@ -302,9 +302,10 @@ struct ReportOptions {
 int runReport(const ReportOptions& options, Output& output);
 
 struct GuiOptions {
-    std::string file; ///< a study or a report; empty: none
+    std::string file; ///< a study, a program or a report; empty: none
+    std::vector<std::string> settings; ///< of the study or of the program in its place, as edits that can be undone
 };
-/// Becomes the desktop program. Problems: MW1827 it is not installed.
+/// Becomes the desktop program. Problems: MW1827 it is not installed, MW1904 settings without a file.
 int runGui(const GuiOptions& options, Output& output);
 
 struct TourOptions {

@@ -271,13 +271,18 @@ void TestReportVerb::guiIsStarted()
     QVERIFY(QFile::copy(MESHWRIGHT_PROGRAM, program));
     QFile script(folder.filePath("meshwright-gui"));
     QVERIFY(script.open(QIODevice::WriteOnly));
-    script.write("#!/bin/sh\necho \"$#:$1\"\nexit 7\n");
+    script.write("#!/bin/sh\necho \"$#:$*\"\nexit 7\n");
     script.close();
     QVERIFY(script.setPermissions(QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner));
     const Outcome with = run({"gui", "a file.html"}, {}, program);
     QCOMPARE(with.code, 7); // it became that program
     QCOMPARE(with.out, QByteArray("1:a file.html\n"));
     QCOMPARE(run({"gui"}, {}, program).out, QByteArray("0:\n"));
+    QCOMPARE(run({"gui", "a.mlir", "--hw", "v5e-8", "--mesh", "a=8", "--set", "name=b"}, {}, program).out,
+        QByteArray("4:--set=mesh=a=8 --set=hardware=v5e-8 --set=name=b a.mlir\n"));
+    const Outcome without = run({"gui", "--hw", "v5e-8"}, {}, program);
+    QCOMPARE(without.code, 2);
+    QVERIFY2(without.err.contains("MW1904"), without.err);
 }
 
 void TestReportVerb::guiIsMissing()
