@@ -19,6 +19,8 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <map>
 
 namespace {
 
@@ -46,7 +48,7 @@ bool needsNoDisplay(int argc, char** argv)
 {
     for (int i = 1; i < argc; ++i) {
         const QByteArray argument(argv[i]);
-        for (const char* option : {"--print", "--benchmark-", "--picture", "--help", "--version", "-h", "-v"}) {
+        for (const char* option : {"--print", "--benchmark", "--picture", "--help", "--version", "-h", "-v"}) {
             if (argument.startsWith(option))
                 return true;
         }
@@ -86,11 +88,15 @@ Options optionsOf(const QApplication& application)
         {"print", "Prints a report to a PDF and exits.", "report.html"},
         {{"o", "output"}, "The file that --print writes.", "report.pdf"},
         {"picture", "Opens the file, saves a picture of the window and exits.", "window.png"},
-        {"view", "What --picture shows: a perspective (design, time, memory, search, train, explain, report) or a view (mesh).",
+        {"view",
+            "What --picture shows: a perspective (design, time, memory, search, train, explain, report) or a view (mesh).",
             "view"},
         {"size", "The window's size for --picture, such as 1024x700.", "size"},
-        {"benchmark-timeline", "Draws a timeline of this many slices and prints the time per frame.", "slices"},
-        {"benchmark-edit", "Makes 200 edits and prints how long they take to reach every view."}});
+        {"benchmark",
+            "Measures and exits: edit (200 edits until every view shows them), timeline [slices] (a frame), start (until the "
+            "window is there), open "
+            "[file] (until a study is shown).",
+            "name"}});
     parser.process(application);
     Options options;
     options.file = parser.positionalArguments().value(0);
@@ -101,10 +107,17 @@ Options optionsOf(const QApplication& application)
     options.view = parser.value("view");
     options.size = parser.value("size");
     options.theme = parser.value("theme");
-    if (parser.isSet("benchmark-timeline"))
-        options.benchmark = {"bench_timeline", parser.value("benchmark-timeline")};
-    else if (parser.isSet("benchmark-edit"))
-        options.benchmark = {"bench_edits"};
+    if (const QString benchmark = parser.value("benchmark"); !benchmark.isEmpty()) {
+        static const std::map<QString, QString> kPrograms
+            = {{"edit", "bench_edits"}, {"timeline", "bench_timeline"}, {"start", "bench_open"}, {"open", "bench_open"}};
+        const auto program = kPrograms.find(benchmark);
+        if (program == kPrograms.end()) {
+            std::fprintf(stderr, "--benchmark %s: there is none of this name: write edit, timeline, start or open\n",
+                qPrintable(benchmark));
+            std::exit(kUsage);
+        }
+        options.benchmark = QStringList{program->second} + parser.positionalArguments();
+    }
     return options;
 }
 

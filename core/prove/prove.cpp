@@ -37,7 +37,7 @@ constexpr std::size_t kMostChoices = 64; ///< of standings of an op's operands
 
 class Prover {
 public:
-    Prover(const Function& source, const DeviceFunction& device, const std::vector<NamedMesh>& meshes,
+    Prover(const Function& source, const DeviceFunction& device, const std::vector<NamedMesh>& meshes, std::stop_token stop,
         std::optional<std::int32_t> calls = {})
         : m_live(withoutDeadOps(source))
         , m_source(m_globals, m_live, meshes)
@@ -45,6 +45,7 @@ public:
         , m_device(m_simpler ? *m_simpler : device)
         , m_walk(m_globals, m_device.function, meshes, &m_device.globalShapes)
         , m_obstacles(m_source.walk, m_walk)
+        , m_stop(std::move(stop))
     {
         m_walk.calls = calls;
     }
@@ -61,6 +62,10 @@ public:
         takeArguments();
         Cursor cursor{&m_source.controls, 0};
         walkBlock(BlockId(std::int32_t{0}), cursor);
+        if (m_stop.stop_requested()) {
+            fault("it was stopped");
+            return m_proof;
+        }
         checkResults();
         if (!m_proof.obstacles.empty()) {
             for (const std::string& why : m_source.faults)
@@ -297,6 +302,8 @@ private:
     void walkBlock(BlockId block, Cursor& cursor)
     {
         for (const OpId id : function()[block].ops) {
+            if (m_stop.stop_requested())
+                return;
             ++m_proof.ops;
             const Op& op = function()[id];
             const bool isControl = op.kind == OpKind::Repeat || op.kind == OpKind::While || op.kind == OpKind::Case;
@@ -584,19 +591,21 @@ private:
     const DeviceFunction& m_device;
     Walk m_walk;
     Obstacles m_obstacles;
+    std::stop_token m_stop;
     FunctionProof m_proof;
 };
 
 } // namespace
 
-FunctionProof prove(const Function& source, const DeviceFunction& device, const std::vector<NamedMesh>& meshes)
+namespace {
+
+FunctionProof proofOf(
+    const Function& source, const DeviceFunction& device, const std::vector<NamedMesh>& meshes, const std::stop_token& stop)
 {
-    FunctionProof proof = Prover(source, device, meshes).run();
+    FunctionProof proof = Prover(source, device, meshes, stop).run();
     proof.meshes = meshes;
     return proof;
 }
-
-namespace {
 
 FunctionProof refused(const Function& function, std::string why)
 {
@@ -619,7 +628,7 @@ const DeviceFunction& deviceOf(const ScheduledFunction& function)
 
 /// Of stages that each run all of a function.
 template <typename Stage>
-Proof proveByName(const Program& source, const std::vector<Stage>& stages)
+Proof proveByName(const Program& source, const std::vector<Stage>& stages, const std::stop_token& stop)
 {
     Proof proof;
     proof.devices = 0;
@@ -634,7 +643,7 @@ Proof proveByName(const Program& source, const std::vector<Stage>& stages)
                 proof.functions.push_back(
                     refused(device.function, "its mesh has other axes, or another order of devices, than the source's"));
             else
-                proof.functions.push_back(prove(*of, device, stage.meshes));
+                proof.functions.push_back(proofOf(*of, device, stage.meshes, stop));
         }
     }
     for (const Function& function : source.functions) {
@@ -644,7 +653,7 @@ Proof proveByName(const Program& source, const std::vector<Stage>& stages)
     return proof;
 }
 
-Proof provePipeline(const Program& source, const ScheduledProgram& pipeline)
+Proof provePipeline(const Program& source, const ScheduledProgram& pipeline, const std::stop_token& stop)
 {
     Proof proof;
     proof.devices = 0;
@@ -656,7 +665,7 @@ Proof provePipeline(const Program& source, const ScheduledProgram& pipeline)
             continue; // others are what these are made of
         const JoinedFunction joined = joinedPipeline(source, function, pipeline);
         FunctionProof& made = proof.functions.emplace_back(joined.obstacle.empty()
-                ? Prover(joined.source, joined.device, joined.meshes, joined.calls).run()
+                ? Prover(joined.source, joined.device, joined.meshes, stop, joined.calls).run()
                 : refused(function, joined.obstacle));
         made.meshes = joined.meshes;
         if (function.name == "step" && !fault.empty())
@@ -667,14 +676,19 @@ Proof provePipeline(const Program& source, const ScheduledProgram& pipeline)
 
 } // namespace
 
-Proof prove(const Program& source, const DeviceProgram& device)
+FunctionProof prove(const Function& source, const DeviceFunction& device, const std::vector<NamedMesh>& meshes)
 {
-    return proveByName(source, device.stages);
+    return proofOf(source, device, meshes, {});
 }
 
-Proof prove(const Program& source, const ScheduledProgram& scheduled)
+Proof prove(const Program& source, const DeviceProgram& device, const std::stop_token& stop)
 {
-    return isPipelined(scheduled) ? provePipeline(source, scheduled) : proveByName(source, scheduled.stages);
+    return proveByName(source, device.stages, stop);
+}
+
+Proof prove(const Program& source, const ScheduledProgram& scheduled, const std::stop_token& stop)
+{
+    return isPipelined(scheduled) ? provePipeline(source, scheduled, stop) : proveByName(source, scheduled.stages, stop);
 }
 
 void add(Proof& proof, Proof more)

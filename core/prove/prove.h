@@ -6,6 +6,7 @@
 #include "core/schedule/schedule.h"
 
 #include <cstddef>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -73,13 +74,13 @@ std::string firstObstacle(const Proof& proof);
 FunctionProof prove(const Function& source, const DeviceFunction& device, const std::vector<NamedMesh>& meshes);
 
 /// The same for all functions of a program after propagation. A function that only one of both has, and one whose mesh is another, is not proved.
-/// Precondition: both have a mesh.
-Proof prove(const Program& source, const DeviceProgram& device);
+/// Precondition: both have a mesh. When `stop` is asked for it ends soon, and the functions that it did not come to are not proved.
+Proof prove(const Program& source, const DeviceProgram& device, const std::stop_token& stop = {});
 
 /// The same for what really runs. Of a training that is cut into a pipeline, "init", "evaluate" and "step" of the program for the whole batch:
 /// the tasks carry each microbatch through each piece once and in time, and what the pieces' functions compute of all microbatches is what the
 /// source computes (pipeline_proof.h).
-Proof prove(const Program& source, const ScheduledProgram& scheduled);
+Proof prove(const Program& source, const ScheduledProgram& scheduled, const std::stop_token& stop = {});
 
 /// A program of one device that was read from a text, as one stage: values lie as their shardings say (whole without one), in pieces of one size.
 DeviceProgram deviceProgramOf(Program program);

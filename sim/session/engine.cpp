@@ -23,6 +23,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <map>
 #include <numeric>
 
@@ -288,14 +289,24 @@ Result<MeshPlacement> placementOf(const Study& study, const Mesh& mesh, const Ma
     return placement;
 }
 
-Result<std::shared_ptr<const TrainingPhase>> pipelineOfPhase(const BuiltPhase& built, const std::stop_token& stop)
+namespace {
+
+/// Of the study of one phase; null without a pipeline.
+Result<std::shared_ptr<const TrainingPhase>> simulatedPipeline(const Study& study, const std::stop_token& stop)
 {
-    if (!isPipelined(built.study.pipeline))
+    if (!isPipelined(study.pipeline))
         return std::shared_ptr<const TrainingPhase>();
-    auto phase = pipelinedPhase(built.study, SchedulePolicy::Overlapped, stop);
+    auto phase = pipelinedPhase(study, SchedulePolicy::Overlapped, stop);
     if (!phase)
         return phase.error();
     return std::make_shared<const TrainingPhase>(*std::move(phase));
+}
+
+} // namespace
+
+Result<std::shared_ptr<const TrainingPhase>> pipelineOfPhase(const BuiltPhase& built, const std::stop_token& stop)
+{
+    return simulatedPipeline(built.study, stop);
 }
 
 Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunction& scheduled, const TrainingPhase* pipeline,
@@ -358,31 +369,31 @@ double secondsSince(std::chrono::steady_clock::time_point start)
 
 } // namespace
 
-Proof proofOf(const PartitionedProgram& partitioned)
+Proof proofOf(const PartitionedProgram& partitioned, const std::stop_token& stop)
 {
     const auto start = std::chrono::steady_clock::now();
-    Proof proof = prove(partitioned.propagated, partitioned.device);
+    Proof proof = prove(partitioned.propagated, partitioned.device, stop);
     proof.seconds = secondsSince(start);
     return proof;
 }
 
-Proof proofOf(const BuiltPhase& built, const TrainingPhase* pipeline)
+Proof proofOf(const BuiltPhase& built, const TrainingPhase* pipeline, const std::stop_token& stop)
 {
     if (pipeline == nullptr)
-        return proofOf(built.partitioned);
+        return proofOf(built.partitioned, stop);
     const TransformerModel* transformer = built.study.transformer();
     if (transformer == nullptr || transformer->unrolled)
-        return proofOf(std::span(pipeline, 1));
+        return proofOf(std::span(pipeline, 1), stop);
     const auto trained = pipelinedPhase(built.study, SchedulePolicy::Host);
-    return trained ? proofOf(std::span(&*trained, 1)) : proofOf(std::span(pipeline, 1));
+    return trained ? proofOf(std::span(&*trained, 1), stop) : proofOf(std::span(pipeline, 1), stop);
 }
 
-Proof proofOf(std::span<const TrainingPhase> phases)
+Proof proofOf(std::span<const TrainingPhase> phases, const std::stop_token& stop)
 {
     Proof all;
     for (const TrainingPhase& phase : phases) {
         const auto start = std::chrono::steady_clock::now();
-        Proof proof = prove(phase.program, phase.scheduled);
+        Proof proof = prove(phase.program, phase.scheduled, stop);
         proof.seconds = secondsSince(start);
         add(all, std::move(proof));
     }
@@ -414,25 +425,34 @@ std::optional<SimulatedStudy> predictStep(StepParts& parts, const Study& study, 
             parts.placement = kept(placementOf(study, mesh, *parts.machine), parts.problems);
         return parts.placement != nullptr;
     };
+    // The pieces of a pipeline are cut, propagated and partitioned by themselves: beside the whole step.
+    std::future<Result<std::shared_ptr<const TrainingPhase>>> pieces;
+    if (isPipelined(study.pipeline))
+        pieces = std::async(std::launch::async, [phase = phaseStudy(study, 0), stop] { return simulatedPipeline(phase, stop); });
     parts.built = kept(buildPhase(study), parts.problems);
     if (!parts.built || stop.stop_requested())
         return std::nullopt;
     append(parts.problems, parts.built->warnings);
     parts.scheduled = std::make_shared<const ScheduledFunction>(scheduleStep(*parts.built));
-    auto pipeline = valueKept(pipelineOfPhase(*parts.built, stop), parts.problems);
-    if (!pipeline)
-        return std::nullopt;
-    parts.pipeline = *std::move(pipeline);
+    if (pieces.valid()) {
+        auto pipeline = valueKept(pieces.get(), parts.problems);
+        if (!pipeline)
+            return std::nullopt;
+        parts.pipeline = *std::move(pipeline);
+    }
     if (stop.stop_requested() || !place(parts.built->partitioned.device.stages.front().mesh()))
         return std::nullopt;
     return valueKept(
         simulateStep(*parts.built, *parts.scheduled, parts.pipeline.get(), *parts.machine, graph, stop), parts.problems);
 }
 
-void proveStep(StepParts& parts)
+void proveStep(StepParts& parts, const std::stop_token& stop)
 {
-    if (parts.built)
-        parts.proof = std::make_shared<const Proof>(proofOf(*parts.built, parts.pipeline.get()));
+    if (!parts.built || stop.stop_requested())
+        return;
+    auto proof = std::make_shared<const Proof>(proofOf(*parts.built, parts.pipeline.get(), stop));
+    if (!stop.stop_requested())
+        parts.proof = std::move(proof);
 }
 
 Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalogue, StepGraph* graph, bool proves)

@@ -66,14 +66,14 @@ Result<std::shared_ptr<const TrainingPhase>> pipelineOfPhase(const BuiltPhase& b
 Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunction& scheduled, const TrainingPhase* pipeline,
     const Machine& machine, StepGraph* graph = nullptr, const std::stop_token& stop = {});
 
-/// Whether a device program computes its program (`prove`), with the measured time.
-Proof proofOf(const PartitionedProgram& partitioned);
+/// Whether a device program computes its program (`prove`), with the measured time. Worth nothing once `stop` was asked for, as those below.
+Proof proofOf(const PartitionedProgram& partitioned, const std::stop_token& stop = {});
 
 /// The same of a phase: of its pipeline, where it has one.
-Proof proofOf(const BuiltPhase& built, const TrainingPhase* pipeline = nullptr);
+Proof proofOf(const BuiltPhase& built, const TrainingPhase* pipeline = nullptr, const std::stop_token& stop = {});
 
 /// The same of what a training really runs, all phases together.
-Proof proofOf(std::span<const TrainingPhase> phases);
+Proof proofOf(std::span<const TrainingPhase> phases, const std::stop_token& stop = {});
 
 /// What leads from a study to the simulation of its step. What problems prevent is null, the rest is there.
 struct StepParts {
@@ -98,8 +98,8 @@ void findMachine(StepParts& parts, const Study& study, const Catalogue& catalogu
 std::optional<SimulatedStudy> predictStep(
     StepParts& parts, const Study& study, StepGraph* graph = nullptr, const std::stop_token& stop = {});
 
-/// Finds what `predictStep` built to compute its program, or not; nothing where nothing was built.
-void proveStep(StepParts& parts);
+/// Finds what `predictStep` built to compute its program, or not; nothing where nothing was built, or `stop` was asked for.
+void proveStep(StepParts& parts, const std::stop_token& stop = {});
 
 /// Simulates one step of a study (of its first phase).
 /// Problems: those of `findMachine` and `predictStep`.

@@ -64,24 +64,42 @@ Session::Session(Catalogue catalogue)
 {
 }
 
-std::shared_ptr<const Analysis> Session::analyse(const StudySource& source, const std::stop_token& stop)
+/// Null: it is not among the latest.
+std::shared_ptr<const Analysis> Session::remembered(const StudySource& source)
 {
-    {
-        const std::lock_guard lock(m_mutex);
-        const auto found = std::find_if(
-            m_remembered.begin(), m_remembered.end(), [&](const auto& analysis) { return analysis->source == source; });
-        if (found != m_remembered.end()) {
-            std::rotate(found, found + 1, m_remembered.end());
-            return m_remembered.back();
-        }
+    const std::lock_guard lock(m_mutex);
+    const auto found = std::find_if(
+        m_remembered.begin(), m_remembered.end(), [&](const auto& analysis) { return analysis->source == source; });
+    if (found == m_remembered.end())
+        return nullptr;
+    std::rotate(found, found + 1, m_remembered.end());
+    return m_remembered.back();
+}
+
+/// In the place of an earlier one of the same study.
+void Session::remember(std::shared_ptr<const Analysis> analysis)
+{
+    const std::lock_guard lock(m_mutex);
+    std::erase_if(m_remembered, [&](const auto& earlier) { return earlier->source == analysis->source; });
+    if (m_remembered.size() == kRememberedAnalyses)
+        m_remembered.erase(m_remembered.begin());
+    m_remembered.push_back(std::move(analysis));
+}
+
+std::shared_ptr<const Analysis> Session::analyse(const StudySource& source, const std::stop_token& stop, bool proves)
+{
+    auto analysis = remembered(source);
+    if (analysis && (!proves || analysis->proof || !analysis->built))
+        return analysis;
+    if (!analysis) {
+        analysis = analysed(source, m_catalogue, stop, proves);
+    } else {
+        auto proved = std::make_shared<Analysis>(*analysis);
+        proveStep(*proved, stop);
+        analysis = proved->proof ? std::move(proved) : nullptr;
     }
-    auto analysis = analysed(source, m_catalogue, stop);
-    if (analysis) {
-        const std::lock_guard lock(m_mutex);
-        if (m_remembered.size() == kRememberedAnalyses)
-            m_remembered.erase(m_remembered.begin());
-        m_remembered.push_back(analysis);
-    }
+    if (analysis)
+        remember(analysis);
     return analysis;
 }
 
@@ -110,7 +128,7 @@ std::shared_ptr<const Analysis> analysed(
     if (stop.stop_requested())
         return nullptr;
     if (proves)
-        proveStep(*analysis);
+        proveStep(*analysis, stop);
     // Behind what explains why something is missing.
     if (analysis->built) {
         analysis->arrays = arraysOf(*analysis->built);

@@ -65,12 +65,16 @@ public:
 
     const Catalogue& catalogue() const { return m_catalogue; }
 
-    /// As `analysed`. The last `kRememberedAnalyses` answers are kept.
-    std::shared_ptr<const Analysis> analyse(const StudySource& source, const std::stop_token& stop = {});
+    /// As `analysed`. The last `kRememberedAnalyses` answers are kept; one that was kept without its proof, and is asked for with it, is proved and
+    /// otherwise the same.
+    std::shared_ptr<const Analysis> analyse(const StudySource& source, const std::stop_token& stop = {}, bool proves = true);
 
     static constexpr std::size_t kRememberedAnalyses = 64;
 
 private:
+    std::shared_ptr<const Analysis> remembered(const StudySource& source);
+    void remember(std::shared_ptr<const Analysis> analysis);
+
     Catalogue m_catalogue;
     std::mutex m_mutex; ///< guards m_remembered
     std::vector<std::shared_ptr<const Analysis>> m_remembered; ///< the latest used last

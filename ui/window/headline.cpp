@@ -138,7 +138,7 @@ void Headline::setAnalysis(const std::shared_ptr<const sim::Analysis>& analysis)
     m_isStale = false;
     m_hasSimulation = analysis->simulated != nullptr;
     showProblems(analysis->problems);
-    showProof(*analysis);
+    showProof(*analysis, true);
     enableFigures();
     if (analysis->simulated) {
         showSimulation(analysis->simulated->simulation);
@@ -170,6 +170,13 @@ void Headline::showProblems(const Problems& problems)
         found.isEmpty() ? QString() : QStringLiteral("<a href=\"problems\">%1</a>").arg(found.join(QStringLiteral(", "))));
 }
 
+void Headline::setProof(const std::shared_ptr<const sim::Analysis>& analysis)
+{
+    showProof(*analysis, false);
+    if (m_last && m_last->source == analysis->source)
+        m_last = analysis;
+}
+
 void Headline::setStale(bool isStale)
 {
     m_isStale = isStale;
@@ -197,7 +204,7 @@ void Headline::changeEvent(QEvent* event)
     QWidget::changeEvent(event);
     if (event->type() == QEvent::PaletteChange && m_last) {
         showSimulation(m_last->simulated->simulation);
-        showProof(*m_last);
+        showProof(*m_last, m_proof->isVisibleTo(this));
     }
 }
 
@@ -229,11 +236,19 @@ void Headline::showSimulation(const sim::Simulation& simulation)
     m_bound->setWhole(bound.join(QStringLiteral("  ·  ")));
 }
 
-void Headline::showProof(const sim::Analysis& analysis)
+void Headline::showProof(const sim::Analysis& analysis, bool isUnderWay)
 {
-    m_proof->setVisible(analysis.proof != nullptr);
-    if (!analysis.proof)
+    m_proof->setVisible(analysis.proof != nullptr || (isUnderWay && analysis.built));
+    if (!m_proof->isVisibleTo(this))
         return;
+    if (!analysis.proof) {
+        const QString meaning = tr("Whether the devices' program computes the program is being shown");
+        m_proof->setText(tr("proving…"));
+        m_proof->setToolTip(meaning);
+        m_proof->setAccessibleDescription(meaning);
+        colourText(m_proof, ColourRole::MutedText);
+        return;
+    }
     const QString text = QString::fromStdString(sim::proofText(*analysis.proof));
     m_proof->setText(analysis.proof->isProved() ? tr("\u2713 proved") : tr("not proved"));
     m_proof->setToolTip(text);

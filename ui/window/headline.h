@@ -25,6 +25,9 @@ public:
     /// The sentence compares with the last analysis of the same study that was simulated.
     void setAnalysis(const std::shared_ptr<const sim::Analysis>& analysis);
 
+    /// The same analysis, now with its proof; without one, where there is not enough memory for it.
+    void setProof(const std::shared_ptr<const sim::Analysis>& analysis);
+
     /// The sentence compares with this state from now on; null: with the one before the last edit. Precondition: it was simulated.
     void setBaseline(const std::shared_ptr<const sim::Analysis>& baseline);
 
@@ -56,7 +59,7 @@ private:
 
     Figure addFigure(QHBoxLayout& row, const QString& name, const char* why);
     void showSimulation(const sim::Simulation& simulation);
-    void showProof(const sim::Analysis& analysis);
+    void showProof(const sim::Analysis& analysis, bool isUnderWay);
     void showProblems(const Problems& problems);
     void showChange(const std::shared_ptr<const sim::Analysis>& analysis);
     QString changeSentence() const;

@@ -140,6 +140,7 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
     connect(&m_document, &StudyDocument::sourceChanged, this, &Workbench::analyse);
     connect(&m_document, &StudyDocument::sourceChanged, this, &Workbench::updatePanel);
     connect(&m_job, &AnalysisJob::finished, this, &Workbench::show);
+    connect(&m_job, &AnalysisJob::proved, this, &Workbench::showProof);
     connect(m_panel, &StudyPanel::settingsChanged, this, [this](const QStringList& settings) {
         m_document.change(settings, tr("Edit %1").arg(settings.front().section(QLatin1Char('='), 0, 0)));
     });
@@ -345,6 +346,8 @@ void Workbench::restoreArrangement(const QSettings& settings)
 
 sim::Report Workbench::currentReport() const
 {
+    if (m_job.isProving()) // a report says whether the study is proved
+        m_report->present(m_session->analyse(m_analysis->source));
     m_report->bringUpToDate();
     return m_report->currentReport();
 }
@@ -377,6 +380,15 @@ void Workbench::show(const std::shared_ptr<const sim::Analysis>& analysis)
     for (View* view : views())
         view->present(analysis);
     Q_EMIT shown();
+}
+
+/// Of the views, the report alone says it.
+void Workbench::showProof(const std::shared_ptr<const sim::Analysis>& analysis)
+{
+    m_analysis = analysis;
+    m_headline->setProof(analysis);
+    m_report->present(analysis);
+    Q_EMIT proved();
 }
 
 } // namespace meshwright::ui

@@ -110,8 +110,11 @@ Q_SIGNALS:
     void saveReportRequested();
     void arrangementChanged(); ///< another perspective is seen, or the fields came or went
 
-    /// Every view that is seen has the analysis of the document's latest state.
+    /// Every view that is seen has the analysis of the document's latest state. Its proof may still be under way.
     void shown();
+
+    /// The analysis that is shown has its proof.
+    void proved();
 
 private:
     Perspective& addPerspective(const QString& id, const QString& title, const QString& meaning, Sign sign, bool showsStudy);
@@ -123,6 +126,7 @@ private:
     void compareHeadline();
     void analyse();
     void show(const std::shared_ptr<const sim::Analysis>& analysis);
+    void showProof(const std::shared_ptr<const sim::Analysis>& analysis);
 
     StudyDocument& m_document;
     std::shared_ptr<sim::Session> m_session;

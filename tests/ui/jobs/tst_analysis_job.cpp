@@ -14,6 +14,8 @@ class TestAnalysisJob : public QObject {
 
 private Q_SLOTS:
     void answersOnItsThread();
+    void figuresComeBeforeTheirProof();
+    void anEditEndsTheProofBeforeIt();
     void theLatestRequestWins();
     void endsWhileItWorks();
     void memoryRunsOut();
@@ -50,6 +52,45 @@ void TestAnalysisJob::answersOnItsThread()
     QCOMPARE(thread, QThread::currentThread());
     QVERIFY(!job.isBusy());
     QVERIFY(answer->simulated != nullptr);
+}
+
+/// Of a pipeline, whose proof takes longer than its simulation.
+void TestAnalysisJob::figuresComeBeforeTheirProof()
+{
+    const auto session = newSession();
+    ui::AnalysisJob job(session);
+    std::vector<std::shared_ptr<const sim::Analysis>> answers;
+    const auto note = [&](const std::shared_ptr<const sim::Analysis>& analysis) { answers.push_back(analysis); };
+    connect(&job, &ui::AnalysisJob::finished, this, note);
+    connect(&job, &ui::AnalysisJob::proved, this, note);
+    const auto path = resourcesDirectory() / "examples" / "pipeline_1f1b.yaml";
+    const sim::StudySource source{valueOf(readFile(path)), path.string(), {}};
+    job.request(source);
+    QTRY_COMPARE(answers.size(), std::size_t{2});
+    QVERIFY(answers[0]->simulated != nullptr && answers[0]->proof == nullptr);
+    QVERIFY(answers[1]->proof != nullptr && answers[1]->proof->isProved());
+    QCOMPARE(answers[1]->simulated.get(), answers[0]->simulated.get()); // nothing else is done again
+    QVERIFY(!job.isProving());
+
+    answers.clear();
+    job.request(source); // which is remembered with its proof
+    QTRY_COMPARE(answers.size(), std::size_t{1});
+    QVERIFY(answers[0]->proof != nullptr && !job.isProving());
+}
+
+void TestAnalysisJob::anEditEndsTheProofBeforeIt()
+{
+    ui::AnalysisJob job(newSession());
+    QList<int> proved;
+    int edits = 0;
+    connect(&job, &ui::AnalysisJob::finished, this, [&] {
+        if (++edits < 10)
+            job.request(notebook(512 * (edits + 1)));
+    });
+    connect(&job, &ui::AnalysisJob::proved, this,
+        [&](const std::shared_ptr<const sim::Analysis>& analysis) { proved << static_cast<int>(analysis->study->batch); });
+    job.request(notebook(512));
+    QTRY_COMPARE(proved, QList<int>{5120});
 }
 
 void TestAnalysisJob::theLatestRequestWins()

@@ -44,6 +44,7 @@ private Q_SLOTS:
     void theFirstExampleIsTheNotebook();
     void anEditReachesEveryView();
     void saysWhyTheStepChanged();
+    void theProofFollowsTheFigures();
     void comparesWithWhatIsPinned();
     void aFigureSaysWhy();
     void undoAndRedo();
@@ -184,6 +185,28 @@ void TestMainWindow::saysWhyTheStepChanged()
     fixture.window.document().undoStack().undo();
     QTRY_VERIFY(fixture.isShown());
     QVERIFY2(headline.changeText().startsWith("-") || headline.changeText().startsWith("−"), qPrintable(headline.changeText()));
+}
+
+void TestMainWindow::theProofFollowsTheFigures()
+{
+    WindowFixture fixture;
+    fixture.window.show();
+    ui::Workbench& workbench = fixture.window.workbench();
+    const QLabel* badge = nullptr;
+    for (const QLabel* label : workbench.headline().findChildren<QLabel*>()) {
+        if (label->accessibleName() == "Whether the device program is proved")
+            badge = label;
+    }
+    QString first;
+    connect(&workbench, &ui::Workbench::shown, this, [&] { first = badge->text(); });
+    fixture.window.openExample(fixture.example("pipeline_1f1b.yaml"));
+    QTRY_VERIFY(fixture.isShown());
+    QCOMPARE(first, QString("proving…"));
+    QTRY_COMPARE(badge->text(), QString("✓ proved"));
+    QVERIFY(fixture.analysis()->proof != nullptr);
+    fixture.window.document().change({"batch=0"}, "Edit the batch"); // nothing is built
+    QTRY_VERIFY(fixture.isShown());
+    QVERIFY(!badge->isVisible());
 }
 
 void TestMainWindow::comparesWithWhatIsPinned()
