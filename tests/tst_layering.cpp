@@ -59,6 +59,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>> kMayUse = {
     {"core/train", {"core/checkpoint", "core/models", "core/prove", "core/runtime"}},
     {"core/diagnose", {"core/partition", "core/study"}},
     {"sim/hardware", {"core/study"}},
+    {"sim/pages", {"sim/hardware"}},
     {"sim/collective", {"sim/hardware", "core/reshard"}},
     {"sim/network", {"sim/collective"}},
     {"sim/cost", {"sim/hardware"}},
@@ -92,9 +93,8 @@ const std::vector<std::pair<std::string, std::set<std::string>>> kMayUse = {
         {"ui/study", "ui/mesh", "ui/layout", "ui/collectives", "ui/timeline", "ui/memory", "ui/training", "ui/report",
             "ui/search", "ui/shapes", "ui/explain"}},
     {"app/python", {"core/diagnose", "core/runtime", "sim/simulate"}},
-    {"app/pages", {"sim/hardware"}},
     {"app/terminal", {"core/diagnose", "core/text", "sim/report"}},
-    {"app/verbs", {"app/pages", "app/terminal", "sim/session", "sim/validate", "sim/calibrate"}},
+    {"app/verbs", {"sim/pages", "app/terminal", "sim/session", "sim/validate", "sim/calibrate"}},
     {"app/cli", {"app/verbs"}},
     {"app/gui", {"ui/window"}},
 };

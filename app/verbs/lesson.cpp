@@ -1,121 +1,28 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/pages/page_output.h"
 #include "app/terminal/files.h"
 #include "app/terminal/interrupt.h"
 #include "app/verbs/verbs.h"
 
-#include "core/support/file.h"
-#include "core/support/resources.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
+#include "sim/pages/lessons.h"
+#include "sim/pages/page_output.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <filesystem>
-#include <map>
 #include <optional>
-#include <set>
 
 namespace meshwright::cli {
 
 namespace {
 
-namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
-
-struct Lesson {
-    std::string name; ///< of its file, without the ending: 3-products
-    std::string title; ///< its first heading
-    pages::Page page;
-
-    std::size_t questions() const
-    {
-        return static_cast<std::size_t>(std::count_if(
-            page.cells.begin(), page.cells.end(), [](const pages::Cell& cell) { return cell.question.has_value(); }));
-    }
-};
-
-/// All lessons in their order. Problems: MW1006; those of `readFile` and `readPage`.
-Result<std::vector<Lesson>> lessons()
-{
-    const auto folder = findResource("lessons");
-    if (!folder)
-        return folder.error();
-    std::vector<fs::path> files;
-    for (const auto& entry : fs::directory_iterator(*folder))
-        files.push_back(entry.path());
-    std::sort(files.begin(), files.end());
-    std::vector<Lesson> all;
-    for (const fs::path& file : files) {
-        auto text = readFile(file);
-        if (!text)
-            return text.error();
-        auto page = pages::readPage(*std::move(text), file.string());
-        if (!page)
-            return inFile(page.error(), file.string());
-        const std::size_t heading = page->text.find("# ");
-        const std::string title
-            = heading == std::string::npos ? "" : page->text.substr(heading + 2, page->text.find('\n', heading) - heading - 2);
-        all.push_back({file.stem().string(), title, *std::move(page)});
-    }
-    return all;
-}
-
-/// Which questions of each lesson were answered rightly, kept in one file of the user's.
-class Progress {
-public:
-    Progress()
-    {
-        const char* data = std::getenv("XDG_DATA_HOME");
-        const char* home = std::getenv("HOME");
-        if (data != nullptr && *data == '/')
-            m_file = fs::path(data) / "meshwright" / "lessons.json";
-        else if (home != nullptr && *home == '/')
-            m_file = fs::path(home) / ".local" / "share" / "meshwright" / "lessons.json";
-        if (m_file.empty() || !fs::exists(m_file))
-            return;
-        const auto text = readFile(m_file);
-        const Json read = text ? Json::parse(*text, nullptr, false) : Json();
-        if (!read.is_object())
-            return;
-        for (const auto& [lesson, numbers] : read.items()) {
-            for (const Json& number : numbers) {
-                if (number.is_number_unsigned())
-                    m_done[lesson].insert(number.get<std::size_t>());
-            }
-        }
-    }
-
-    std::size_t done(const Lesson& lesson) const
-    {
-        const auto found = m_done.find(lesson.name);
-        return found == m_done.end() ? 0 : std::min(found->second.size(), lesson.questions());
-    }
-
-    /// Problems: those of writing the file.
-    Result<Done> add(const Lesson& lesson, std::size_t question)
-    {
-        if (!m_done[lesson.name].insert(question).second || m_file.empty())
-            return Done{};
-        Json written = Json::object();
-        for (const auto& [name, numbers] : m_done)
-            written[name] = numbers;
-        std::error_code error;
-        fs::create_directories(m_file.parent_path(), error);
-        return writeFileAtomically(m_file, written.dump(2) + "\n");
-    }
-
-private:
-    fs::path m_file; ///< empty: there is no place for one
-    std::map<std::string, std::set<std::size_t>> m_done;
-};
+using pages::Lesson;
+using pages::LessonProgress;
 
 /// Lines of standard input.
 class Lines {
@@ -158,7 +65,7 @@ std::string indented(const std::string& text, const std::string& indent)
 /// A lesson gone through from its first word to its last.
 class Walk {
 public:
-    Walk(const Lesson& lesson, Progress& progress, Output& output, std::stop_token stop)
+    Walk(const Lesson& lesson, LessonProgress& progress, Output& output, std::stop_token stop)
         : m_lesson(lesson)
         , m_progress(progress)
         , m_output(output)
@@ -239,7 +146,7 @@ private:
     }
 
     const Lesson& m_lesson;
-    Progress& m_progress;
+    LessonProgress& m_progress;
     Output& m_output;
     std::stop_token m_stop;
     Lines m_lines;
@@ -249,7 +156,7 @@ private:
     std::string m_answers;
 };
 
-int listLessons(const std::vector<Lesson>& all, const Progress& progress, Output& output)
+int listLessons(const std::vector<Lesson>& all, const LessonProgress& progress, Output& output)
 {
     using Align = TextTable::Align;
     TextTable table({{"lesson", Align::Right}, {"about"}, {"answered", Align::Right}});
@@ -276,10 +183,10 @@ int writeLesson(const Lesson& lesson, const std::string& file, const std::stop_t
 
 int runLesson(const LessonOptions& options, Output& output)
 {
-    const auto all = lessons();
+    const auto all = pages::lessons();
     if (!all)
         return fail(all.error(), output);
-    Progress progress;
+    LessonProgress progress;
     if (options.which.empty())
         return listLessons(*all, progress, output);
     const auto number = parseInteger(options.which);

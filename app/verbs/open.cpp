@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/pages/page_output.h"
 #include "app/terminal/files.h"
 #include "app/terminal/interrupt.h"
 #include "app/verbs/verbs.h"
 
 #include "core/support/file.h"
-#include "core/support/resources.h"
 #include "core/support/text.h"
+#include "sim/pages/page_output.h"
+#include "sim/pages/trusted_pages.h"
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <optional>
 
@@ -36,46 +35,16 @@ Result<std::set<std::size_t>> cellsOf(const std::string& text, std::size_t count
     return cells;
 }
 
-/// The file that lists the pages whose reader was told that they are programs; empty where there is no place for one.
-fs::path trustFile()
-{
-    const char* state = std::getenv("XDG_STATE_HOME");
-    const char* home = std::getenv("HOME");
-    if (state != nullptr && *state == '/')
-        return fs::path(state) / "meshwright" / "trusted-pages";
-    return home != nullptr && *home == '/' ? fs::path(home) / ".local" / "state" / "meshwright" / "trusted-pages" : fs::path();
-}
-
-/// What stands for a page there: a hash (FNV-1a) and the length of its text. It decides about a sentence, not about what a page may do.
-std::string markOf(const std::string& text)
-{
-    std::uint64_t hash = 0xcbf29ce484222325U;
-    for (const char c : text)
-        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-    return fmt::format("{:016x} {}", hash, text.size());
-}
-
 /// Says what a page may do, unless its reader knows. Problems: those of writing the list, with --trust.
 Result<Done> sayWhatItIs(const std::string& text, const OpenOptions& options, const Output& output)
 {
-    const fs::path list = trustFile();
-    std::string known;
-    if (!list.empty() && fs::exists(list)) {
-        if (auto read = readFile(list))
-            known = *std::move(read);
-    }
-    const std::string mark = markOf(text) + "\n";
-    if (known.find(mark) != std::string::npos)
+    if (pages::isTrusted(text))
         return Done{};
     output.narrate(options.isUnsafe
             ? "a page is a program: this one runs with all your rights (--unsafe)"
             : "a page is a program by whoever wrote it: it runs without network, without other programs, and without your files"
                 + (options.folder.empty() ? std::string() : " outside of " + options.folder));
-    if (!options.isTrusted || list.empty())
-        return Done{};
-    std::error_code error;
-    fs::create_directories(list.parent_path(), error);
-    return writeFileAtomically(list, known + mark);
+    return options.isTrusted ? pages::trust(text) : Result<Done>(Done{});
 }
 
 std::optional<std::string> writtenAs(const pages::PageReport& report, const std::string& file, Format format)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/pages/page.h"
-#include "app/pages/page_machine.h"
-#include "app/pages/printed.h"
-#include "app/pages/words_html.h"
+#include "sim/pages/page.h"
+#include "sim/pages/page_machine.h"
+#include "sim/pages/printed.h"
+#include "sim/pages/words_html.h"
 #include "tests/test_class.h"
 #include "tests/values.h"
 

@@ -2,7 +2,8 @@
 """The process of a page: takes a job as a line of JSON on standard input, then commands, a line each, and answers each with a line of JSON.
 
 Job: {"cells": [{"source", "text", "question"?}..], "after": text, "readable": [path..], "writable": [path..], "confine": bool, "folder": path,
-"memory": bytes}. Commands: {"run": number}, {"judge": number, "answer": text} for a cell that is a question, {"findings": true} at the end.
+"memory": bytes}. Commands: {"run": number}, {"change": number, "source": text} before it, {"judge": number, "answer": text} for a cell that is a
+question, {"findings": true} at the end.
 Before the first cell the process gives up all that a page does not need (see app/python/confine.h)."""
 import json
 import os
@@ -42,6 +43,9 @@ def main():
         command = json.loads(line)
         if "run" in command:
             tell(page.run(command["run"]))
+        elif "change" in command:
+            page.change(command["change"], command["source"])
+            tell({"changed": True})
         elif "judge" in command:
             tell(page.judge(command["judge"], command["answer"]))
         else:

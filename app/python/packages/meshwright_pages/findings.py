@@ -79,14 +79,18 @@ class Findings:
         self._words, self._after = words, after
         self._status = {}  # by cell
         self._aliases = {}  # what a name stands for: {"P": "jax.sharding.PartitionSpec"}
-        self._told = set()
+        self._told = {}  # the cell that an older name was told of
         self._meshes = {}  # the cell in which a program first computed on a mesh
+
+    def change(self, number):
+        """A cell has another source."""
+        self._trees[number], self._returns = _parsed(self._sources[number]), None
 
     def of_cell(self, number, status, error, programs):
         """Findings of a cell that ran, by what it raised (or nothing) and the programs that it ran."""
         self._status[number] = status
         tree = self._trees[number]
-        found = self._older_names(tree) + self._same_key(tree)
+        found = self._older_names(number, tree) + self._same_key(tree)
         if isinstance(error, NameError) and getattr(error, "name", None):
             found += self._name_that_is_missing(number, error.name)
         for mesh in shardings.used:
@@ -117,8 +121,8 @@ class Findings:
             return ""
         return ".".join([self._aliases.get(node.id, node.id)] + parts[::-1])
 
-    def _older_names(self, tree):
-        uses = []
+    def _older_names(self, number, tree):
+        uses, told = [], set()
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 for alias in node.names:
@@ -132,8 +136,8 @@ class Findings:
         found = []
         for use, line in uses:
             for old, new in _RENAMED.items():
-                if (use == old or use.startswith(old + ".")) and old not in self._told:
-                    self._told.add(old)
+                if (use == old or use.startswith(old + ".")) and self._told.setdefault(old, number) == number and old not in told:
+                    told.add(old)
                     found.append(_finding("MW1570", f"line {line}: {old} is an older name", f"write {new}", line))
         return found
 

@@ -64,14 +64,22 @@ class Page:
         self._number = 0
         self._notes = []
         sys.meta_path.append(Finder(lambda name: self._notes.append(f"{name} is not installed here: what it would show is left out")))
-        self._sources = []
-        for cell in cells:
-            try:
-                self._sources.append(self._plain(cell["source"], False))
-            except SyntaxError:  # raised again when the cell runs
-                self._sources.append(cell["source"])
         self._cells = cells
+        self._sources = [self._shown(cell["source"]) for cell in cells]
         self._findings = Findings(self._sources, [cell["text"] for cell in cells], after)
+
+    def _shown(self, source):
+        """A cell as Python, without what measures it; one that is not Python as it is: it raises when it runs."""
+        try:
+            return self._plain(source, False)
+        except SyntaxError:
+            return source
+
+    def change(self, number, source):
+        """Gives a cell another source, from its next run on."""
+        self._cells[number]["source"] = source
+        self._sources[number] = self._shown(source)
+        self._findings.change(number)
 
     def _display(self, *values):
         for value in values:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/pages/page.h"
+#include "sim/pages/page.h"
 
 #include "core/support/text.h"
 

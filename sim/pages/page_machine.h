@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include "app/pages/page.h"
 #include "core/support/result.h"
+#include "sim/pages/page.h"
 
 #include <cstdint>
 #include <string>

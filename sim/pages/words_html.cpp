@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/pages/words_html.h"
+#include "sim/pages/words_html.h"
 
 #include "core/support/escape.h"
 #include "core/support/text.h"

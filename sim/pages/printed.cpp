@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/pages/printed.h"
+#include "sim/pages/printed.h"
 
 #include "core/support/text.h"
 

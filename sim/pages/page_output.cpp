@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/pages/page_output.h"
+#include "sim/pages/page_output.h"
 
-#include "app/pages/words_html.h"
 #include "core/support/escape.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
+#include "sim/pages/words_html.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

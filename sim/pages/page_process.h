@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include "app/pages/page_machine.h"
-#include "app/pages/printed.h"
+#include "sim/pages/page_machine.h"
+#include "sim/pages/printed.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -115,6 +115,9 @@ public:
     /// Runs a cell in the names that the cells before it made. What the cell raises is its result; of a question the result is the answer.
     /// Problems: MW1507 `stop` was asked for; MW1566 the time is over; MW1567 the process ended by itself. After one of them there is no session.
     virtual Result<CellResult> run(std::size_t cell, const std::stop_token& stop) = 0;
+
+    /// Gives a cell another source, from its next run on. Problems: as `run`.
+    virtual Result<Done> change(std::size_t cell, const std::string& source, const std::stop_token& stop) = 0;
 
     /// Compares an answer to the question of a cell with what the names give now. Problems: as `run`.
     virtual Result<Judgement> judge(std::size_t cell, const std::string& answer, const std::stop_token& stop) = 0;

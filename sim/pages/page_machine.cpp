@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/pages/page_machine.h"
+#include "sim/pages/page_machine.h"
 
 #include "core/mesh/device_mesh.h"
 #include "core/support/text.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/pages/page_process.h"
+#include "sim/pages/page_process.h"
 
 #include "core/support/resources.h"
 #include "core/support/text.h"
@@ -358,6 +358,14 @@ public:
         if (!answer)
             return answer.error();
         return resultOf(*answer, m_page.cells[cell]);
+    }
+
+    Result<Done> change(std::size_t cell, const std::string& source, const std::stop_token& stop) override
+    {
+        const auto answer = ask({{"change", cell}, {"source", source}}, fmt::format("cell {}", cell + 1), stop);
+        if (!answer)
+            return answer.error();
+        return Done{};
     }
 
     Result<Judgement> judge(std::size_t cell, const std::string& text, const std::stop_token& stop) override

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include "app/pages/page_process.h"
+#include "sim/pages/page_process.h"
 
 #include <string>
 
