@@ -89,7 +89,7 @@ Options optionsOf(const QApplication& application)
         {{"o", "output"}, "The file that --print writes.", "report.pdf"},
         {"picture", "Opens the file, saves a picture of the window and exits.", "window.png"},
         {"view",
-            "What --picture shows: a perspective (design, time, memory, search, train, explain, report) or a view (mesh).",
+            "What --picture shows: a perspective (design, time, memory, search, train, explain, pages, report) or a view (mesh).",
             "view"},
         {"size", "The window's size for --picture, such as 1024x700.", "size"},
         {"benchmark",

@@ -4,6 +4,7 @@
 #include "core/support/file.h"
 #include "core/support/text.h"
 #include "ui/explain/explanation_html.h"
+#include "ui/widgets/text_picture.h"
 
 #include <QBoxLayout>
 #include <QFileInfo>
@@ -14,8 +15,6 @@
 #include <QSplitter>
 #include <QTextBrowser>
 #include <QTimer>
-
-#include <sstream>
 
 namespace meshwright::ui {
 
@@ -173,22 +172,7 @@ void ExplainView::showMessage(int row)
 
 DisplayList ExplainView::picture() const
 {
-    constexpr double kMargin = 16.0;
-    constexpr double kLine = 16.0;
-    constexpr double kText = 12.0;
-    DisplayList picture;
-    picture.title = "explained messages";
-    std::istringstream lines(m_explained ? explainedText(*m_explained, kColumns) : "nothing was explained");
-    double widest = 0.0;
-    double y = kMargin;
-    for (std::string line; std::getline(lines, line); y += kLine) {
-        widest = std::max(widest, estimatedWidth(line, kText));
-        if (!line.empty())
-            picture.items.push_back({TextShape{{kMargin, y + kLine / 2.0}, line, kText}});
-    }
-    picture.width = widest + 2.0 * kMargin;
-    picture.height = y + kMargin;
-    return picture;
+    return textPicture("explained messages", m_explained ? explainedText(*m_explained, kColumns) : "nothing was explained");
 }
 
 QString ExplainView::command() const

@@ -7,6 +7,7 @@
 #include "sim/report/read_trace.h"
 #include "sim/report/report.h"
 #include "ui/explain/explain_view.h"
+#include "ui/pages/page_view.h"
 #include "ui/report/report_files.h"
 #include "ui/search/search_view.h"
 #include "ui/timeline/timeline_view.h"
@@ -112,6 +113,16 @@ void MainWindow::buildFileMenu()
     QMenu* examples = menu->addMenu(tr("Open &example"));
     for (const QString& path : m_start->examples())
         examples->addAction(QFileInfo(path).completeBaseName(), this, [this, path] { openExample(path); });
+    QMenu* lessons = menu->addMenu(tr("Open &lesson"));
+    for (const auto& lesson : m_workbench->pages().lessons()) {
+        const auto number = static_cast<std::size_t>(lessons->actions().size());
+        lessons->addAction(
+            QStringLiteral("%1. %2").arg(number + 1).arg(QString::fromStdString(lesson.title)), this, [this, number] {
+                showWorkbench();
+                m_workbench->showView(&m_workbench->pages());
+                m_workbench->pages().openLesson(number);
+            });
+    }
     m_toStart = menu->addAction(tr("S&tart page"), this, &MainWindow::showStart);
     m_backToStudy = menu->addAction(tr("&Back to the study"), QKeySequence(Qt::Key_Escape), this, &MainWindow::showWorkbench);
     menu->addSeparator();
@@ -269,6 +280,13 @@ bool MainWindow::openFile(const QString& path)
         showWorkbench();
         m_workbench->showView(&m_workbench->explain());
         m_workbench->explain().explainFile(path);
+        remember(path);
+        return true;
+    }
+    if (*as == OpenAs::Page) {
+        showWorkbench();
+        m_workbench->showView(&m_workbench->pages());
+        m_workbench->pages().openPage(path);
         remember(path);
         return true;
     }

@@ -60,6 +60,21 @@ bool isTrace(const FileStart& file)
     return isText(file) && sim::isTraceJson(file.text);
 }
 
+/// A notebook; a Markdown page or a script whose code is JAX's; a page saved as text, with `In [1]:` before its cells.
+bool isPage(const FileStart& file)
+{
+    if (!isText(file))
+        return false;
+    if (isJson(file))
+        return hasKey(file, "cells") && (hasKey(file, "nbformat") || endsIn(file, ".ipynb"));
+    const auto has = [&](std::string_view part) { return file.text.find(part) != std::string_view::npos; };
+    if (endsIn(file, ".md"))
+        return has("```{code-cell") || has("```py") || has("```question");
+    if (endsIn(file, ".py"))
+        return true;
+    return has("In [1]:");
+}
+
 /// The `config.json` of a model: its fields in the names of the families that are read.
 bool isModel(const FileStart& file)
 {
@@ -132,6 +147,8 @@ const std::vector<Opener>& openers()
         {QT_TRANSLATE_NOOP("openers", "a report that Meshwright wrote (HTML, JSON)"), "*.html *.json", isReportFile,
             OpenAs::Report},
         {QT_TRANSLATE_NOOP("openers", "a trace (Perfetto, Chrome and PyTorch JSON)"), "*.json", isTrace, OpenAs::Trace},
+        {QT_TRANSLATE_NOOP("openers", "a page with Python cells (a notebook, Markdown, a script)"), "*.ipynb *.md *.py", isPage,
+            OpenAs::Page},
         {QT_TRANSLATE_NOOP("openers", "a model's config.json"), "*.json", isModel, OpenAs::Model},
         {QT_TRANSLATE_NOOP("openers", "a study (YAML)"), "*.yaml *.yml", isStudy, OpenAs::Study},
         {QT_TRANSLATE_NOOP("openers", "a log or an error text"), "*.log *.txt", isMessages, OpenAs::Messages},

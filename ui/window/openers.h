@@ -21,6 +21,7 @@ enum class OpenAs : std::uint8_t {
     Model, ///< a study with this model, which has no file yet
     Report, ///< the study inside it
     Messages, ///< it is explained
+    Page, ///< its cells are run
     Trace, ///< its slices are shown below the study's
 };
 

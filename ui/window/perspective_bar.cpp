@@ -66,6 +66,11 @@ void paintSign(QPainter& painter, Sign sign)
         painter.drawLine(QPointF(10, 8), QPointF(10, 12));
         painter.drawPoint(QPointF(10, 14.5));
         return;
+    case Sign::Pages: // cells, one of which has run
+        painter.fillRect(QRectF(3, 3, 14, 4), solid);
+        painter.drawRect(QRectF(3.5, 9.5, 13, 3));
+        painter.drawLine(QPointF(3, 16), QPointF(13, 16));
+        return;
     case Sign::Report:
         painter.drawRect(QRectF(4, 2.5, 12, 15));
         for (const double y : {6.5, 10.0, 13.5})

@@ -9,7 +9,7 @@ class QButtonGroup;
 namespace meshwright::ui {
 
 /// What a perspective's sign shows, beside its name.
-enum class Sign { Design, Time, Memory, Why, Search, Train, Explain, Report };
+enum class Sign { Design, Time, Memory, Why, Search, Train, Explain, Pages, Report };
 
 /// The perspectives, one below the other at the window's left edge: a sign and a name each; one of them is current.
 class PerspectiveBar : public QWidget {

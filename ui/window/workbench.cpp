@@ -6,6 +6,7 @@
 #include "ui/layout/layout_view.h"
 #include "ui/memory/memory_view.h"
 #include "ui/mesh/mesh_view.h"
+#include "ui/pages/page_view.h"
 #include "ui/report/report_view.h"
 #include "ui/search/search_view.h"
 #include "ui/shapes/shapes_view.h"
@@ -83,6 +84,7 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
     , m_compare(new CompareView(m_baselines, this))
     , m_search(new SearchView(m_selection, catalogueOf(m_session), this))
     , m_explain(new ExplainView(m_selection, this))
+    , m_page(new PageView(m_selection, this))
     , m_report(new ReportView(m_selection, this))
 {
     m_side->setDocumentMode(true);
@@ -128,6 +130,9 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
     addFrame(addPerspective(QStringLiteral("explain"), tr("Explain"), tr("Learn what an error or a log means, and what to do"),
                  Sign::Explain, false))
         ->addView(tr("Messages"), QStringLiteral("messages"), m_explain);
+    addFrame(addPerspective(QStringLiteral("pages"), tr("Pages"),
+                 tr("Run pages with JAX on virtual devices, and go through lessons"), Sign::Pages, false))
+        ->addView(tr("Page"), QStringLiteral("page"), m_page);
     addFrame(
         addPerspective(QStringLiteral("report"), tr("Report"), tr("Read and save the report of the study"), Sign::Report, false))
         ->addView(tr("Report"), QStringLiteral("report"), m_report);

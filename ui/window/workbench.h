@@ -26,6 +26,7 @@ class CompareView;
 class ExplainView;
 class Headline;
 class LayoutView;
+class PageView;
 class PerspectiveBar;
 enum class Sign;
 class ReportView;
@@ -81,6 +82,7 @@ public:
     Selection& selection() { return m_selection; }
     Baselines& baselines() { return m_baselines; }
     ExplainView& explain() { return *m_explain; }
+    PageView& pages() { return *m_page; }
     SearchView& search() { return *m_search; }
     TimelineView& timeline() { return *m_timeline; }
     TrainingView& training() { return *m_training; }
@@ -152,6 +154,7 @@ private:
     CompareView* m_compare;
     SearchView* m_search;
     ExplainView* m_explain;
+    PageView* m_page;
     ReportView* m_report;
 };
 

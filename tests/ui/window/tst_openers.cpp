@@ -71,6 +71,11 @@ void TestOpeners::tellsFilesByTheirContent_data()
     row("a report", "r.html", "<!DOCTYPE html>\n<html></html>\n", ui::OpenAs::Report);
     row("a log", "train.log", "RESOURCE_EXHAUSTED: Out of memory\n", ui::OpenAs::Messages);
     row("an error without an ending", "error", "ValueError: no\n", ui::OpenAs::Messages);
+    row("a notebook", "n.ipynb", R"({"cells": [{"cell_type": "code", "source": ["1"]}]})", ui::OpenAs::Page);
+    row("a notebook of another name", "n.json", R"({"cells": [], "nbformat": 4})", ui::OpenAs::Page);
+    row("a page", "p.md", "# Sharding\n\n```python\nimport jax\n```\n", ui::OpenAs::Page);
+    row("a script", "p.py", "import jax\n", ui::OpenAs::Page);
+    row("a page as text", "p.txt", "In [1]:\nimport jax\n", ui::OpenAs::Page);
     row("a trace", "t.json", R"({"displayTimeUnit": "ms", "traceEvents": []})", ui::OpenAs::Trace);
     row("a trace that is a list", "t.txt", R"([{"ph": "X", "ts": 1, "dur": 2}])", ui::OpenAs::Trace);
     refused("other JSON", "package.json", R"({"name": "x"})", "a JSON document");
