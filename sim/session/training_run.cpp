@@ -82,9 +82,9 @@ TrainingSnapshot TrainingRun::snapshot() const
     TrainingSnapshot snapshot = m_figures;
     snapshot.state = stateLocked();
     snapshot.elapsedSeconds = elapsedLocked();
-    if (snapshot.step > 0 && !m_end)
+    if (const auto done = snapshot.step - snapshot.firstStep; done > 0 && !m_end)
         snapshot.secondsLeft
-            = snapshot.elapsedSeconds * static_cast<double>(snapshot.steps - snapshot.step) / static_cast<double>(snapshot.step);
+            = snapshot.elapsedSeconds * static_cast<double>(snapshot.steps - snapshot.step) / static_cast<double>(done);
     return snapshot;
 }
 
@@ -146,8 +146,13 @@ Result<Done> TrainingRun::prepare(Side& sharded, Side& oneDevice, Dataset& data,
     if (!phases)
         return phases.error();
     sharded.phases = *std::move(phases);
-    const auto options = trainerOptions(
-        *m_study, {.verify = m_options.verify, .record = true, .permits = m_options.permits, .faults = m_options.faults});
+    const auto options = trainerOptions(*m_study,
+        {.verify = m_options.verify,
+            .record = true,
+            .permits = m_options.permits,
+            .checkpoints = m_options.checkpoints,
+            .faults = m_options.faults,
+            .resume = m_options.resume});
     if (!options)
         return options.error();
     const std::int64_t planned = plannedTrainingBytes(sharded.phases, m_study->train.evaluate.every > 0);
@@ -173,6 +178,15 @@ Result<Done> TrainingRun::prepare(Side& sharded, Side& oneDevice, Dataset& data,
     for (const TrainingPhase& phase : sharded.phases)
         m_figures.stepArenaBytes = std::max(m_figures.stepArenaBytes, plannedStepBytes(phase));
     m_figures.besideOneDevice = oneDevice.trainer != nullptr;
+    m_figures.firstStep = sharded.trainer->stepsDone();
+    m_figures.step = m_figures.firstStep;
+    append(m_figures.problems, sharded.trainer->result().warnings);
+    m_curves.loss = sharded.trainer->result().losses;
+    m_curves.accuracy = sharded.trainer->result().accuracies;
+    if (oneDevice.trainer != nullptr) { // what the checkpoint has is of its run alone
+        m_curves.oneDeviceLoss = oneDevice.trainer->result().losses;
+        m_curves.oneDeviceAccuracy = oneDevice.trainer->result().accuracies;
+    }
     return Done{};
 }
 
@@ -187,7 +201,7 @@ void TrainingRun::prepareOneDevice(Side& side, const Dataset& data, std::optiona
         side.phases = *std::move(phases);
         if (auto fits = checkMemory(plannedTrainingBytes(side.phases), memoryBytes); !fits)
             return fits;
-        const auto options = trainerOptions(study, {.permits = m_options.permits});
+        const auto options = trainerOptions(study, {.permits = m_options.permits, .resume = m_options.resume});
         if (!options)
             return options.error();
         auto trainer = Trainer::create(side.phases, data, *options);

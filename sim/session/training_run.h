@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -32,6 +33,9 @@ struct TrainingRunOptions {
     bool besideOneDevice = true; ///< train the same study on one device too, step by step, so that the losses can be compared
     bool verify = false; ///< of the sharded run, as in `TrainerOptions`
     FaultOptions faults = {}; ///< of the sharded run, as in `TrainChoices`
+    std::optional<CheckpointPlan> checkpoints = {}; ///< of the sharded run
+    std::filesystem::path resume
+        = {}; ///< a checkpoint, or a folder of them, that both go on from; of any mesh. Empty: from the first step
     int permits = 0; ///< devices that compute at once; 0: one for each core
     std::optional<std::int64_t> memoryBytes = {}; ///< that there are for the devices; nothing: what this computer has free
 };
@@ -47,7 +51,8 @@ struct TrainingCurves {
 /// How a run stands.
 struct TrainingSnapshot {
     TrainingState state = TrainingState::Preparing;
-    std::int64_t step = 0; ///< steps done by the sharded run
+    std::int64_t step = 0; ///< steps done by the sharded run, those of the checkpoint that it went on from included
+    std::int64_t firstStep = 0; ///< that were done in that checkpoint
     std::int64_t steps = 0; ///< in all; 0 while preparing
     std::int64_t batch = 0; ///< samples of a step
     std::int64_t devices = 0; ///< 0 while preparing

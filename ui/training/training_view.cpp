@@ -8,17 +8,21 @@
 #include "ui/training/curve_plot.h"
 #include "ui/training/figures.h"
 
+#include <QAction>
 #include <QBoxLayout>
 #include <QCheckBox>
 #include <QComboBox>
+#include <QFileDialog>
 #include <QIcon>
 #include <QLabel>
 #include <QLocale>
+#include <QMenu>
 #include <QPainter>
 #include <QProgressBar>
 #include <QPushButton>
 #include <QSpinBox>
 #include <QStackedWidget>
+#include <QToolButton>
 
 #include <cmath>
 #include <numeric>
@@ -143,6 +147,7 @@ TrainingView::TrainingView(Selection& selection, QWidget* parent)
     , m_beside(new QCheckBox(tr("Compare with one device"), this))
     , m_verify(new QCheckBox(tr("Verify"), this))
     , m_fault(new QComboBox(this))
+    , m_checkpoints(new QToolButton(this))
     , m_bar(new QProgressBar(this))
     , m_status(new QLabel(this))
     , m_pace(new QLabel(this))
@@ -229,6 +234,7 @@ QLayout* TrainingView::makeControls()
              std::pair{tr("Device fails"), "fail:device=%1,step=%2"}, std::pair{tr("Value is NaN"), "nan:device=%1,step=%2"},
              std::pair{tr("Out of memory"), "memory:device=%1,step=%2"}})
         m_fault->addItem(words, QString::fromLatin1(form));
+    makeCheckpoints();
     connect(m_train, &QPushButton::clicked, this, &TrainingView::train);
     connect(m_pause, &QPushButton::clicked, &m_job, &TrainingJob::pause);
     connect(m_resume, &QPushButton::clicked, &m_job, &TrainingJob::resume);
@@ -271,7 +277,47 @@ QLayout* TrainingView::makeProgress()
     row->addWidget(m_status);
     row->addWidget(m_bar, 1);
     row->addWidget(m_pace);
+    row->addWidget(m_checkpoints);
     return row;
+}
+
+void TrainingView::makeCheckpoints()
+{
+    auto* menu = new QMenu(m_checkpoints);
+    m_keeps = menu->addAction(tr("&Keep checkpoints in a folder…"));
+    m_keeps->setCheckable(true);
+    connect(m_keeps, &QAction::triggered, this, [this](bool keeps) {
+        keepCheckpoints(keeps ? QFileDialog::getExistingDirectory(this, tr("Folder of the checkpoints")) : QString());
+    });
+    menu->addSeparator();
+    m_goesOnFromLast = menu->addAction(tr("&Go on from the last one"), this, [this] { goOnFrom(m_lastCheckpoint); });
+    m_goesOn = menu->addAction(tr("Go on &from a checkpoint…"), this, [this] {
+        const QString chosen
+            = QFileDialog::getExistingDirectory(this, tr("Checkpoint, or folder of checkpoints"), m_checkpointFolder);
+        if (!chosen.isEmpty())
+            goOnFrom(chosen);
+    });
+    menu->setToolTipsVisible(true);
+    m_goesOn->setToolTip(tr("Of any mesh: the layout may change in mid-run"));
+    m_checkpoints->setText(tr("Checkpoints"));
+    m_checkpoints->setAccessibleName(tr("Checkpoints"));
+    m_checkpoints->setToolTip(tr("Keeps the state of a training, and goes on from one that was kept"));
+    m_checkpoints->setMenu(menu);
+    m_checkpoints->setPopupMode(QToolButton::InstantPopup);
+    m_checkpoints->setFocusPolicy(Qt::TabFocus);
+}
+
+void TrainingView::keepCheckpoints(const QString& folder)
+{
+    m_checkpointFolder = folder;
+    m_keeps->setChecked(!folder.isEmpty());
+    m_keeps->setToolTip(folder);
+}
+
+std::int64_t TrainingView::stepsBetweenCheckpoints() const
+{
+    constexpr std::int64_t kOfARun = 10;
+    return std::max<std::int64_t>(1, (hasPhases() ? m_studySteps : m_steps->value()) / kOfARun);
 }
 
 void TrainingView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
@@ -307,6 +353,16 @@ bool TrainingView::isStale() const
 
 void TrainingView::train()
 {
+    start({});
+}
+
+void TrainingView::goOnFrom(const QString& checkpoint)
+{
+    start(checkpoint);
+}
+
+void TrainingView::start(const QString& checkpoint)
+{
     if (!isTrainable() || m_job.isActive())
         return;
     Study study = *m_analysis->study;
@@ -318,6 +374,10 @@ void TrainingView::train()
     options.verify = m_verify->isChecked();
     if (!fault().isEmpty())
         options.faults.injected = {valueOf(parseInjectedFault(fault().toStdString()))};
+    if (!m_checkpointFolder.isEmpty())
+        options.checkpoints = CheckpointPlan{m_checkpointFolder.toStdString(), stepsBetweenCheckpoints()};
+    options.resume = checkpoint.toStdString();
+    m_resumed = checkpoint;
     m_job.start(std::make_shared<const Study>(std::move(study)), options);
 }
 
@@ -333,6 +393,10 @@ QString TrainingView::fault() const
 
 void TrainingView::runEnded(const std::shared_ptr<const TrainingResult>& result)
 {
+    if (result != nullptr && result->checkpoint)
+        m_lastCheckpoint = text(result->checkpoint->string());
+    showControls();
+    showMessages();
     if (result != nullptr && !result->accuracies.empty())
         Q_EMIT trained(result);
 }
@@ -364,6 +428,10 @@ void TrainingView::showControls()
     m_beside->setEnabled(!active);
     m_verify->setEnabled(!active);
     m_fault->setEnabled(!active);
+    m_keeps->setEnabled(!active);
+    m_goesOn->setEnabled(!active && isTrainable());
+    m_goesOnFromLast->setEnabled(!active && isTrainable() && !m_lastCheckpoint.isEmpty());
+    m_goesOnFromLast->setToolTip(m_lastCheckpoint);
 }
 
 void TrainingView::showProgress()
@@ -413,6 +481,10 @@ void TrainingView::showMessages()
     QStringList lines;
     for (const Problem& problem : m_job.snapshot().problems)
         lines << problemHtml(problem, colour(problem.severity == Severity::Error ? ColourRole::Error : ColourRole::Warning));
+    if (!m_resumed.isEmpty() && m_job.snapshot().firstStep > 0)
+        lines << tr("Went on after step %1 of %2.").arg(count(m_job.snapshot().firstStep), m_resumed.toHtmlEscaped());
+    if (const auto result = m_job.result(); result != nullptr && result->checkpoint)
+        lines << tr("The last checkpoint: %1").arg(text(result->checkpoint->string()).toHtmlEscaped());
     if (isStale())
         lines << QStringLiteral("<span style=\"color:%1\">%2</span>")
                      .arg(colour(ColourRole::Warning).name(), tr("This run is of an earlier version of the study."));
@@ -599,6 +671,11 @@ QString TrainingView::command() const
         command += QStringLiteral(" --verify");
     if (!fault().isEmpty())
         command += QStringLiteral(" --inject ") + fault();
+    if (!m_checkpointFolder.isEmpty())
+        command
+            += QStringLiteral(" --checkpoint %1 --every %2").arg(shellQuoted(m_checkpointFolder)).arg(stepsBetweenCheckpoints());
+    if (!m_resumed.isEmpty())
+        command += QStringLiteral(" --resume ") + shellQuoted(m_resumed);
     return command;
 }
 

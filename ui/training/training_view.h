@@ -7,6 +7,7 @@
 
 #include <QElapsedTimer>
 
+class QAction;
 class QCheckBox;
 class QComboBox;
 class QLabel;
@@ -14,6 +15,7 @@ class QProgressBar;
 class QPushButton;
 class QSpinBox;
 class QStackedWidget;
+class QToolButton;
 
 namespace meshwright::ui {
 
@@ -33,7 +35,14 @@ public:
     /// The curves, one under the other.
     DisplayList picture() const override;
 
-    /// `meshwright train STUDY`, with the steps and the verification that are chosen.
+    /// Checkpoints of the runs to come go to this folder, about ten of a run and one at its end; an empty name: there are none.
+    void keepCheckpoints(const QString& folder);
+
+    /// Starts a run that goes on from a checkpoint, or from the newest of a folder. Its mesh and specs may be others than the study's: the layout
+    /// changes in mid-run. Nothing when there is nothing to train or a run is under way.
+    void goOnFrom(const QString& checkpoint);
+
+    /// `meshwright train STUDY`, with the steps, the verification and the checkpoints that are chosen.
     QString command() const override;
 
     /// The runs of this view; start them with `train`.
@@ -53,6 +62,9 @@ protected:
 private:
     QLayout* makeControls();
     QLayout* makeProgress();
+    void makeCheckpoints();
+    void start(const QString& checkpoint);
+    std::int64_t stepsBetweenCheckpoints() const;
     void showControls();
     void showProgress();
     void showMessages();
@@ -74,6 +86,9 @@ private:
     std::int64_t m_studySteps = 0; ///< what the study of the last analysis has
     QElapsedTimer m_sinceCurves;
     qint64 m_curvesTook = 0; ///< milliseconds, the last time
+    QString m_checkpointFolder; ///< empty: none are written
+    QString m_resumed; ///< the checkpoint that the run went on from; empty: none
+    QString m_lastCheckpoint; ///< that a run of this view wrote
 
     QPushButton* m_train;
     QPushButton* m_pause;
@@ -84,6 +99,10 @@ private:
     QCheckBox* m_beside;
     QCheckBox* m_verify;
     QComboBox* m_fault;
+    QToolButton* m_checkpoints;
+    QAction* m_keeps = nullptr;
+    QAction* m_goesOn = nullptr;
+    QAction* m_goesOnFromLast = nullptr;
     QProgressBar* m_bar;
     QLabel* m_status;
     QLabel* m_pace;

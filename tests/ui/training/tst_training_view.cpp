@@ -28,6 +28,7 @@ private Q_SLOTS:
     void phasesHaveTheirSteps();
     void editWhileTraining();
     void commandAsTicked();
+    void goesOnFromACheckpoint();
     void aFaultIsInjectedWhereOneLooks();
     void aSlowDeviceIsSeen();
     void picture();
@@ -318,6 +319,37 @@ void TestTrainingView::aSlowDeviceIsSeen()
     QCOMPARE(trained.size(), qsizetype{1});
 }
 
+/// On another mesh than the one that it was written from.
+void TestTrainingView::goesOnFromACheckpoint()
+{
+    const QTemporaryDir folder;
+    Shown shown(digits(20));
+    QVERIFY(QTest::qWaitForWindowExposed(&shown.view));
+    shown.view.keepCheckpoints(folder.filePath("kept"));
+    QVERIFY2(shown.view.command().contains("--checkpoint") && shown.view.command().endsWith("--every 2"),
+        qPrintable(shown.view.command()));
+    shown.click("Train");
+    QTRY_COMPARE(shown.state(), TrainingState::Finished);
+    QTRY_VERIFY2(shown.words().contains("The last checkpoint: "), qPrintable(shown.words()));
+    QCOMPARE(QDir(folder.filePath("kept")).entryList(QDir::Dirs | QDir::NoDotAndDotDot).size(), 10);
+    const double before = shown.view.job().curves().loss[12];
+
+    shown.view.keepCheckpoints({});
+    shown.view.setAnalysis(analysed("digits.yaml", {"train.steps=20", "mesh={data: 2, model: 2}"}));
+    shown.view.goOnFrom(folder.filePath("kept/step-000000010"));
+    QTRY_COMPARE(shown.state(), TrainingState::Finished);
+    QVERIFY2(shown.words().contains("Went on after step 10"), qPrintable(shown.words()));
+    const sim::TrainingCurves& curves = shown.view.job().curves();
+    QCOMPARE(curves.loss.size(), std::size_t{21});
+    QVERIFY(std::abs(curves.loss[12] - before) < 1e-4); // the sums have another order
+    QVERIFY(std::abs(curves.oneDeviceLoss[12] - before) < 1e-4);
+    QVERIFY(shown.view.command().contains("--resume"));
+
+    shown.view.goOnFrom(folder.filePath("nothing"));
+    QTRY_COMPARE(shown.state(), TrainingState::Failed);
+    QVERIFY2(shown.words().contains("MW1001"), qPrintable(shown.words()));
+}
+
 void TestTrainingView::commandAsTicked()
 {
     Shown shown(digits(25));
@@ -371,13 +403,14 @@ void TestTrainingView::keyboardReachesAll()
     QVERIFY(QTest::qWaitForWindowExposed(&shown.view));
     QStringList visited;
     shown.button("Train").setFocus();
-    for (int i = 0; i < 6; ++i) {
+    for (int i = 0; i < 7; ++i) {
         QWidget* focus = shown.view.focusWidget();
         visited << focus->metaObject()->className();
         QTest::keyClick(focus, Qt::Key_Tab);
     }
-    QCOMPARE(
-        visited, (QStringList{"QPushButton", "QSpinBox", "QCheckBox", "QCheckBox", "QComboBox", "meshwright::ui::CurvePlot"}));
+    QCOMPARE(visited,
+        (QStringList{
+            "QPushButton", "QSpinBox", "QCheckBox", "QCheckBox", "QComboBox", "QToolButton", "meshwright::ui::CurvePlot"}));
 }
 
 void TestTrainingView::names()
