@@ -6,6 +6,7 @@
 
 #include <QMetaObject>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 
@@ -15,13 +16,6 @@ namespace {
 
 constexpr std::size_t kRows = 10;
 constexpr auto kBetweenReports = std::chrono::milliseconds(100);
-
-bool areEqual(const sim::FoundPlan& a, const sim::FoundPlan& b)
-{
-    return a.mesh == b.mesh && a.specs == b.specs && a.recompute == b.recompute && a.microbatch == b.microbatch
-        && a.zeroStage == b.zeroStage && a.pipeline.schedule == b.pipeline.schedule && a.pipeline.stages == b.pipeline.stages
-        && a.pipeline.chunks == b.pipeline.chunks;
-}
 
 std::shared_ptr<const FoundPlans> plansOf(std::shared_ptr<const Study> study, Result<sim::SearchResult> result)
 {
@@ -35,13 +29,42 @@ std::shared_ptr<const FoundPlans> plansOf(std::shared_ptr<const Study> study, Re
     found->plans = found->result.plans;
     for (const sim::FoundPlan& plan : found->result.front) {
         if (std::none_of(
-                found->plans.begin(), found->plans.end(), [&](const sim::FoundPlan& one) { return areEqual(one, plan); }))
+                found->plans.begin(), found->plans.end(), [&](const sim::FoundPlan& one) { return isSamePlan(one, plan); }))
             found->plans.push_back(plan);
     }
     return found;
 }
 
+/// The plans with one that was just simulated: in the place of its estimate, or behind them.
+std::shared_ptr<const FoundPlans> withTrial(const FoundPlans& known, sim::FoundPlan plan, const sim::PlanTrial& trial)
+{
+    plan.simulatedSeconds = trial.seconds;
+    plan.peakBytes = trial.peakBytes;
+    plan.capacityBytes = trial.capacityBytes;
+    plan.fits = trial.fits;
+    plan.mfu = trial.mfu;
+    plan.boundBy = trial.boundBy;
+    plan.time = trial.time;
+    plan.memory = trial.memory;
+    plan.live = trial.live;
+    auto found = std::make_shared<FoundPlans>(known);
+    const auto row = std::find_if(
+        found->plans.begin(), found->plans.end(), [&](const sim::FoundPlan& one) { return isSamePlan(one, plan); });
+    if (row == found->plans.end())
+        found->plans.push_back(std::move(plan));
+    else
+        *row = std::move(plan);
+    return found;
+}
+
 } // namespace
+
+bool isSamePlan(const sim::FoundPlan& a, const sim::FoundPlan& b)
+{
+    return a.mesh == b.mesh && a.specs == b.specs && a.recompute == b.recompute && a.microbatch == b.microbatch
+        && a.zeroStage == b.zeroStage && a.pipeline.schedule == b.pipeline.schedule && a.pipeline.stages == b.pipeline.stages
+        && a.pipeline.chunks == b.pipeline.chunks;
+}
 
 SearchJob::SearchJob(std::shared_ptr<const sim::Catalogue> catalogue, QObject* parent)
     : QObject(parent)
@@ -84,7 +107,15 @@ void SearchJob::start(std::shared_ptr<const Study> study)
         if (isOver)
             return nullptr;
         const sim::SearchWork work = sim::workOf(*study);
-        options.simulate = sim::planSimulator(work, *m_catalogue, stop);
+        options.simulate = [&, simulator = sim::planSimulator(work, *m_catalogue, stop)](const sim::FoundPlan& plan,
+                               const sim::SearchMachine& machine, std::string& whyNot) { // by this thread alone
+            auto trial = simulator(plan, machine, whyNot);
+            if (trial) {
+                estimated = withTrial(*estimated, plan, *trial);
+                post(estimated, false, number);
+            }
+            return trial;
+        };
         post(plansOf(study, sim::searchStudy(*study, *m_catalogue, *calibration, {}, options)), true, number);
         return nullptr;
     });

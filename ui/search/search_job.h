@@ -19,14 +19,18 @@ struct FoundPlans {
     Problems problems; ///< why there is no result
 };
 
-/// Searches the best plans of a study on a thread of its own: first by the estimate, at once, then with the simulator.
+/// Whether both lay the training out in the same way, whatever is known of their times.
+bool isSamePlan(const sim::FoundPlan& a, const sim::FoundPlan& b);
+
+/// Searches the best plans of a study on a thread of its own: first by the estimate, at once, then with the simulator, plan by plan.
 class SearchJob : public QObject {
     Q_OBJECT
 
 public:
     explicit SearchJob(std::shared_ptr<const sim::Catalogue> catalogue, QObject* parent = nullptr);
 
-    /// Stops the search before. Of a study of a transformer `found` comes twice.
+    /// Stops the search before. Of a study of a transformer `found` comes with the estimates, again with each plan that was simulated,
+    /// and with the result.
     void start(std::shared_ptr<const Study> study);
 
     /// What was found so far stays.

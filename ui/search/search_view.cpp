@@ -171,11 +171,17 @@ void SearchView::showProgress(const sim::SearchProgress& progress)
 
 void SearchView::showFound(const std::shared_ptr<const FoundPlans>& found, bool isLast)
 {
+    const auto chosen
+        = m_found && m_chosen >= 0 ? std::optional(m_found->plans[static_cast<std::size_t>(m_chosen)]) : std::nullopt;
     m_found = found;
-    m_chosen = -1;
     m_empty->hide();
     m_halves->show();
     m_plans->setPlans(found);
+    m_chosen = -1; // the table forgot it; rows that arrive do not take it away from its reader
+    for (std::size_t i = 0; chosen && i < found->plans.size(); ++i) {
+        if (isSamePlan(found->plans[i], *chosen))
+            m_table->selectRow(m_sorted->mapFromSource(m_plans->index(static_cast<int>(i), 0)).row());
+    }
     m_table->resizeColumnsToContents();
     m_table->setColumnWidth(PlansModel::Mesh, std::min(m_table->columnWidth(PlansModel::Mesh), kWidestNote));
     m_table->setColumnHidden(PlansModel::Pipeline,
@@ -191,7 +197,7 @@ void SearchView::showFound(const std::shared_ptr<const FoundPlans>& found, bool 
         m_status->setText((isLast ? tr("%1 layouts, %2 pruned by bounds.")
                                   : tr("%1 layouts, %2 pruned by bounds; the best are being simulated…"))
                               .arg(counted(result.candidates), counted(result.pruned)));
-    showPlan(-1);
+    showPlan(m_chosen);
     showControls();
 }
 

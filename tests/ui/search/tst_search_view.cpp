@@ -25,6 +25,7 @@ private Q_SLOTS:
     void theModelKeepsItsPromises();
     void whatDoesNotFitIsGreyAndSaysWhy();
     void thePictureHasADiscForEachPlan();
+    void plansAreSimulatedBeforeTheirReader();
     void aPlanBecomesTheStudy();
     void saysWhenTheStudyIsAnotherOne();
     void aSearchCanBeCancelled();
@@ -124,6 +125,33 @@ void TestSearchView::thePictureHasADiscForEachPlan()
     QVERIFY(discs["plan:1"].width > discs["plan:0"].width); // chosen
     for (const auto& [id, disc] : discs)
         QVERIFY(disc.topLeft.x >= 0.0 && disc.topLeft.x + disc.width <= 600.0 && disc.topLeft.y + disc.height <= 400.0);
+}
+
+/// Each row that is simulated is seen at once, and a chosen one stays chosen.
+void TestSearchView::plansAreSimulatedBeforeTheirReader()
+{
+    const auto analysis = analysed("transformer_64.yaml");
+    Searched searched(analysis);
+    std::vector<std::size_t> simulated; // plans with a simulated step, each time
+    bool isOver = false;
+    const auto mesh = [&] { return searched.table()->currentIndex().siblingAtColumn(ui::PlansModel::Mesh).data().toString(); };
+    QString chosen; // its mesh
+    connect(
+        &searched.view.job(), &ui::SearchJob::found, this, [&](const std::shared_ptr<const ui::FoundPlans>& found, bool isLast) {
+            simulated.push_back(static_cast<std::size_t>(std::count_if(found->plans.begin(), found->plans.end(),
+                [](const sim::FoundPlan& plan) { return plan.simulatedSeconds.has_value(); })));
+            isOver = isLast;
+            if (chosen.isEmpty()) { // at the first rows
+                searched.table()->selectRow(0);
+                chosen = mesh();
+            }
+        });
+    QTRY_VERIFY_WITH_TIMEOUT(isOver, 120'000);
+    QVERIFY2(simulated.size() >= 4, qPrintable(QString::number(simulated.size())));
+    QCOMPARE(simulated.front(), std::size_t{0});
+    QCOMPARE(simulated[1], std::size_t{1});
+    QCOMPARE(simulated[2], std::size_t{2});
+    QCOMPARE(mesh(), chosen);
 }
 
 /// What the row says is what the study that it becomes gives.
