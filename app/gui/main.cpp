@@ -83,7 +83,7 @@ Options optionsOf(const QApplication& application)
     parser.addVersionOption();
     parser.addPositionalArgument(
         "file", "A study, a program, a model's config.json, a report of Meshwright, or a log.", "[file]");
-    parser.addOptions({{"theme", "system, light or dark.", "theme"},
+    parser.addOptions({{"theme", "system, light, dark or contrast.", "theme"},
         {"set", "Sets a value of the study, or of the program in its place; may be undone.", "path=value"},
         {"print", "Prints a report to a PDF and exits.", "report.html"},
         {{"o", "output"}, "The file that --print writes.", "report.pdf"},
@@ -127,6 +127,8 @@ ui::ThemeChoice themeChoice(const QString& name, const QString& settings)
         return ui::ThemeChoice::Light;
     if (name == QLatin1String("dark"))
         return ui::ThemeChoice::Dark;
+    if (name == QLatin1String("contrast"))
+        return ui::ThemeChoice::HighContrast;
     return static_cast<ui::ThemeChoice>(QSettings(settings, QSettings::IniFormat).value("theme", 0).toInt());
 }
 

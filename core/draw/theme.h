@@ -8,7 +8,9 @@
 
 namespace meshwright {
 
-enum class Theme : std::uint8_t { Light, Dark };
+enum class Theme : std::uint8_t { Light, Dark, HighContrast };
+
+inline constexpr std::array kAllThemes = {Theme::Light, Theme::Dark, Theme::HighContrast};
 
 /// What a colour is for. Pictures name roles, so that one list of shapes fits both themes.
 enum class ColourRole : std::uint8_t {
@@ -50,7 +52,8 @@ inline constexpr std::array kCategoryRoles = {ColourRole::Compute, ColourRole::A
 /// `background`, `all-gather` and so on.
 const char* colourRoleName(ColourRole role);
 
-/// The colour of a role. Every text role has a contrast of at least 4.5 on every backdrop role, in both themes.
+/// The colour of a role. Every text role has a contrast of at least 4.5 on every backdrop role, in every theme, and
+/// of at least 7 with high contrast.
 /// Source of the category hues: M. Okabe, K. Ito, "Color Universal Design", 2008.
 Colour colourOf(ColourRole role, Theme theme);
 

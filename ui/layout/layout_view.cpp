@@ -8,6 +8,7 @@
 #include "ui/layout/picture_area.h"
 #include "ui/layout/slice_controls.h"
 #include "ui/layout/spec_chip.h"
+#include "ui/widgets/link_colours.h"
 
 #include <QBoxLayout>
 #include <QLabel>
@@ -422,6 +423,13 @@ LayoutDrawing LayoutView::drawing(QSizeF size, bool heading) const
 DisplayList LayoutView::drawn(QSizeF size, bool heading) const
 {
     return drawLayoutInto(m_layout, drawing(size, heading), std::max(1.0, size.width()), std::max(1.0, size.height()));
+}
+
+void LayoutView::changeEvent(QEvent* event)
+{
+    View::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange)
+        recolourLinks(*m_reason);
 }
 
 void LayoutView::showEvent(QShowEvent* event)

@@ -2,7 +2,10 @@
 #include "ui/theme/theme.h"
 
 #include <QApplication>
-#include <QStyleFactory>
+#include <QPainter>
+#include <QProxyStyle>
+#include <QStyleOption>
+#include <QToolTip>
 
 namespace meshwright::ui {
 
@@ -22,14 +25,23 @@ QColor mixed(const QColor& a, const QColor& b, double share)
     return QColor(channel(a.red(), b.red()), channel(a.green(), b.green()), channel(a.blue(), b.blue()));
 }
 
-QString styleSheetOf(Theme theme)
-{
-    return QStringLiteral("QToolTip { color: %1; background: %2; border: 1px solid %3; padding: 4px; }"
-                          "QToolBar { border: 0; spacing: 4px; padding: 4px; }"
-                          "QSplitter::handle:hover { background: %4; }")
-        .arg(qtColour(ColourRole::Text, theme).name(), qtColour(ColourRole::Surface, theme).name(),
-            qtColour(ColourRole::Grid, theme).name(), qtColour(ColourRole::Accent, theme).name());
-}
+/// Fusion, with splitters that light up under the mouse. No style sheet does that: it would give widgets back the palettes of the theme in which they
+/// were first shown.
+class WindowStyle : public QProxyStyle {
+public:
+    WindowStyle()
+        : QProxyStyle(QStringLiteral("Fusion"))
+    {
+    }
+
+    void drawControl(ControlElement element, const QStyleOption* option, QPainter* painter, const QWidget* widget) const override
+    {
+        if (element == CE_Splitter && option->state.testFlag(State_MouseOver))
+            painter->fillRect(option->rect, option->palette.color(QPalette::Highlight));
+        else
+            QProxyStyle::drawControl(element, option, painter, widget);
+    }
+};
 
 } // namespace
 
@@ -82,18 +94,24 @@ QPalette paletteOf(Theme theme)
 
 Theme themeOf(const QPalette& palette)
 {
-    return palette.color(QPalette::Window).lightness() < 128 ? Theme::Dark : Theme::Light;
+    const QColor window = palette.color(QPalette::Window);
+    if (window.rgb() == qtColour(ColourRole::Surface, Theme::HighContrast).rgb())
+        return Theme::HighContrast;
+    return window.lightness() < 128 ? Theme::Dark : Theme::Light;
 }
 
 void applyTheme(QApplication& application, ThemeChoice choice)
 {
+    const QPalette start = startPalette(); // asked for before any of ours is set
     const Theme theme = choice == ThemeChoice::Light ? Theme::Light
         : choice == ThemeChoice::Dark                ? Theme::Dark
-                                                     : themeOf(startPalette());
-    if (application.style()->objectName().compare(QLatin1String("fusion"), Qt::CaseInsensitive) != 0)
-        application.setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
+        : choice == ThemeChoice::HighContrast        ? Theme::HighContrast
+                                                     : themeOf(start);
+    if (dynamic_cast<WindowStyle*>(application.style()) == nullptr)
+        application.setStyle(new WindowStyle);
     application.setPalette(paletteOf(theme));
-    application.setStyleSheet(styleSheetOf(theme));
+    QToolTip::setPalette(paletteOf(theme));
+    QCoreApplication::sendPostedEvents(nullptr, QEvent::ApplicationPaletteChange); // all of the window changes at once
 }
 
 QFont tabularFont(const QFont& base)

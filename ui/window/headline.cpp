@@ -6,6 +6,7 @@
 #include "sim/report/results.h"
 #include "ui/theme/theme.h"
 #include "ui/widgets/elided_label.h"
+#include "ui/widgets/link_colours.h"
 
 #include <QBoxLayout>
 #include <QEvent>
@@ -202,6 +203,8 @@ bool Headline::eventFilter(QObject* watched, QEvent* event)
 void Headline::changeEvent(QEvent* event)
 {
     QWidget::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange)
+        recolourLinks(*m_problems);
     if (event->type() == QEvent::PaletteChange && m_last) {
         showSimulation(m_last->simulated->simulation);
         showProof(*m_last, m_proof->isVisibleTo(this));

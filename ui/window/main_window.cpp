@@ -183,8 +183,8 @@ void MainWindow::buildViewMenu()
     m_studyActions.push_back(menu->addAction(tr("&Reset the arrangement"), m_workbench, &Workbench::resetArrangement));
     QMenu* themes = menu->addMenu(tr("&Theme"));
     auto* group = new QActionGroup(themes);
-    const std::pair<ThemeChoice, QString> choices[]
-        = {{ThemeChoice::System, tr("Follow the system")}, {ThemeChoice::Light, tr("Light")}, {ThemeChoice::Dark, tr("Dark")}};
+    const std::pair<ThemeChoice, QString> choices[] = {{ThemeChoice::System, tr("Follow the system")},
+        {ThemeChoice::Light, tr("Light")}, {ThemeChoice::Dark, tr("Dark")}, {ThemeChoice::HighContrast, tr("High contrast")}};
     for (const auto& [choice, name] : choices) {
         QAction* action = themes->addAction(name);
         action->setCheckable(true);

@@ -101,9 +101,13 @@ inline QString faultsOf(const DisplayList& list)
         const ShapeStyle back = behind(list, i);
         if (back.hatch != Hatch::None)
             faults << "on a hatch: " + words;
-        for (const Theme theme : {Theme::Light, Theme::Dark}) {
+        for (const Theme theme : kAllThemes) {
             if (contrast(*colourOf(text->paint, theme), *colourOf(back.fill, theme)) < 4.5)
-                faults << QString("hard to read (%1): %2").arg(theme == Theme::Light ? "light" : "dark", words);
+                faults << QString("hard to read (%1): %2")
+                              .arg(theme == Theme::Light     ? "light"
+                                      : theme == Theme::Dark ? "dark"
+                                                             : "high contrast",
+                                  words);
         }
         for (const auto& [other, otherWords] : frames) {
             if (frame.left < other.right && other.left < frame.right && frame.top < other.bottom && other.top < frame.bottom)

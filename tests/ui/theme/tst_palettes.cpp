@@ -49,7 +49,7 @@ void TestPalettes::textCanBeRead()
 {
     QFETCH(QPalette::ColorRole, text);
     QFETCH(QPalette::ColorRole, ground);
-    for (const Theme theme : {Theme::Light, Theme::Dark}) {
+    for (const Theme theme : kAllThemes) {
         const QPalette palette = ui::paletteOf(theme);
         for (const QPalette::ColorGroup group : {QPalette::Active, QPalette::Inactive}) {
             const double ratio = contrast(plain(palette.color(group, text)), plain(palette.color(group, ground)));
@@ -78,6 +78,8 @@ void TestPalettes::switchesAtRunTime()
     label.show();
     ui::applyTheme(*qApp, ui::ThemeChoice::Dark);
     QCOMPARE(ui::themeOf(label.palette()), Theme::Dark);
+    ui::applyTheme(*qApp, ui::ThemeChoice::HighContrast);
+    QCOMPARE(ui::themeOf(label.palette()), Theme::HighContrast);
     ui::applyTheme(*qApp, ui::ThemeChoice::Light);
     QCOMPARE(ui::themeOf(label.palette()), Theme::Light);
     QCOMPARE(label.grab().toImage().pixel(190, 55), ui::qtColour(ColourRole::Surface, Theme::Light).rgb());

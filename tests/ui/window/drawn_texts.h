@@ -14,6 +14,7 @@ namespace meshwright::tests {
 struct DrawnText {
     QString text;
     QRectF where;
+    QColor ink = {};
 };
 
 /// Takes the texts out of whatever is painted.
@@ -45,8 +46,11 @@ public:
             seen &= QRectF(systemClip().boundingRect());
         if (painter()->hasClipping())
             seen &= m_transform.mapRect(painter()->clipBoundingRect());
-        if (!item.text().trimmed().isEmpty() && !seen.isEmpty())
-            texts.push_back({item.text(), seen});
+        if (!item.text().trimmed().isEmpty() && !seen.isEmpty()) {
+            QColor ink = painter()->pen().color();
+            ink.setAlphaF(static_cast<float>(ink.alphaF() * painter()->opacity()));
+            texts.push_back({item.text(), seen, ink});
+        }
     }
 
     std::vector<DrawnText> texts;

@@ -510,12 +510,13 @@ void TestMainWindow::themesSwitchAtRunTime()
 {
     WindowFixture fixture;
     openNotebook(fixture);
-    for (const auto& [name, theme] : {std::pair{QString("Dark"), Theme::Dark}, std::pair{QString("Light"), Theme::Light}}) {
+    for (const auto& [name, theme] : {std::pair{QString("Dark"), Theme::Dark},
+             std::pair{QString("High contrast"), Theme::HighContrast}, std::pair{QString("Light"), Theme::Light}}) {
         actionOf(fixture.window, name)->trigger();
         QCOMPARE(ui::themeOf(fixture.window.palette()), theme);
         for (ui::View* view : fixture.window.workbench().views()) {
             const QImage image = view->grab().toImage();
-            QVERIFY2((qGray(image.pixel(2, image.height() - 3)) < 128) == (theme == Theme::Dark),
+            QVERIFY2((qGray(image.pixel(2, image.height() - 3)) < 128) == (theme != Theme::Light),
                 qPrintable(view->accessibleName() + name));
         }
     }

@@ -11,6 +11,8 @@
 #include <QAbstractButton>
 #include <QLabel>
 
+#include <map>
+
 namespace tst_perspectives {
 
 using namespace meshwright;
@@ -28,12 +30,16 @@ private Q_SLOTS:
     void nothingOverlaps();
     void viewsHaveTheRoomThatTheyNeed_data() { nothingOverlaps_data(); }
     void viewsHaveTheRoomThatTheyNeed();
+    void textCanBeRead_data();
+    void textCanBeRead();
 };
 
 namespace {
 
 /// Letters may touch: a pixel of a rounded position is not seen.
 constexpr double kTouch = 1.5;
+
+constexpr QPalette::ColorRole kDisabled[] = {QPalette::WindowText, QPalette::Text, QPalette::ButtonText};
 
 QStringList overlapsOf(const std::vector<tests::DrawnText>& texts)
 {
@@ -67,6 +73,53 @@ QStringList cutOff(const QWidget& window)
                          .arg(widget->width())
                          .arg(widget->height())
                          .arg(needs);
+    }
+    return found;
+}
+
+/// What a text lies on: the colour that most pixels around its letters have.
+QColor groundOf(const QImage& picture, const QRectF& where)
+{
+    std::map<QRgb, int> counts;
+    const QRect area = where.toAlignedRect().adjusted(-2, -2, 2, 2) & picture.rect();
+    for (int y = area.top(); y <= area.bottom(); ++y) {
+        for (int x = area.left(); x <= area.right(); ++x)
+            ++counts[picture.pixel(x, y)];
+    }
+    const auto most
+        = std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    return most == counts.end() ? QColor() : QColor(most->first);
+}
+
+Colour plain(const QColor& colour)
+{
+    return {static_cast<std::uint8_t>(colour.red()), static_cast<std::uint8_t>(colour.green()),
+        static_cast<std::uint8_t>(colour.blue())};
+}
+
+/// Texts with less contrast than 4.5, but for those of what is disabled. Source: WCAG 2.1, 1.4.3.
+QStringList unreadable(QWidget& window)
+{
+    QStringList found;
+    const QImage picture = window.grab().toImage().convertToFormat(QImage::Format_RGB32);
+    if (picture.size() != window.size()) // at scale 2 the colours are the same
+        return found;
+    const QPalette palette = window.palette();
+    for (const tests::DrawnText& text : tests::textsOf(window)) {
+        const bool isDisabled = std::any_of(std::begin(kDisabled), std::end(kDisabled),
+            [&](QPalette::ColorRole role) { return palette.color(QPalette::Disabled, role) == text.ink; });
+        const QColor ground = groundOf(picture, text.where);
+        const double share = text.ink.alphaF();
+        const auto seen = [&](int ink, int under) { return qRound(under + (ink - under) * share); };
+        const QColor ink(
+            seen(text.ink.red(), ground.red()), seen(text.ink.green(), ground.green()), seen(text.ink.blue(), ground.blue()));
+        const double ratio = contrast(plain(ink), plain(ground));
+        if (!isDisabled && ratio < 4.5)
+            found << QString("\"%1\" in %2 on %3 at %4,%5: %6")
+                         .arg(text.text, ink.name(), ground.name())
+                         .arg(text.where.x())
+                         .arg(text.where.y())
+                         .arg(ratio);
     }
     return found;
 }
@@ -157,6 +210,46 @@ void TestPerspectives::viewsHaveTheRoomThatTheyNeed()
         const QRect page = view->parentWidget()->rect();
         QVERIFY2(page.height() >= 90 && page.width() >= 300, qPrintable(view->objectName()));
     }
+}
+
+void TestPerspectives::textCanBeRead_data()
+{
+    QTest::addColumn<int>("theme");
+
+    QTest::newRow("light") << static_cast<int>(ui::ThemeChoice::Light);
+    QTest::newRow("dark") << static_cast<int>(ui::ThemeChoice::Dark);
+    QTest::newRow("high contrast") << static_cast<int>(ui::ThemeChoice::HighContrast);
+}
+
+/// In each theme, switched to while the window is there.
+void TestPerspectives::textCanBeRead()
+{
+    QFETCH(int, theme);
+    WindowFixture fixture;
+    show(fixture, {1366, 768});
+    ui::Workbench& workbench = fixture.window.workbench();
+    workbench.pinBaseline();
+    workbench.explain().explainText("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 17179869184 bytes.");
+    QTRY_VERIFY(workbench.explain().explained() != nullptr);
+    fixture.window.document().change({"batch=4100"}, "Edit the batch"); // an error
+    QTRY_VERIFY(fixture.isShown());
+    fixture.window.document().change({"batch=4096"}, "Edit the batch");
+    QTRY_VERIFY(fixture.isShown());
+    for (const ui::View* view : workbench.views()) // drawn in another theme before
+        workbench.showView(view);
+    ui::applyTheme(*qApp, static_cast<ui::ThemeChoice>(theme));
+    QStringList wrong;
+    for (const ui::View* view : workbench.views()) {
+        workbench.showView(view);
+        workbench.setStudyShown(view->objectName() == "layout");
+        QTest::qWait(30);
+        if (const QString folder = qEnvironmentVariable("MESHWRIGHT_PICTURES"); !folder.isEmpty())
+            fixture.window.grab().save(QString("%1/%2-%3.png").arg(folder, view->objectName(), QTest::currentDataTag()));
+        for (const QString& one : unreadable(fixture.window))
+            wrong << view->objectName() + ": " + one;
+    }
+    ui::applyTheme(*qApp, ui::ThemeChoice::Light);
+    QVERIFY2(wrong.isEmpty(), qPrintable("\n" + wrong.join('\n')));
 }
 
 MESHWRIGHT_TEST(TestPerspectives)
