@@ -124,7 +124,7 @@ std::string wordsHtml(const std::string& markdown)
             for (++i; i < lines.size() && !trimmed(lines[i]).starts_with(line.substr(0, 3)); ++i)
                 code += lines[i] + "\n";
             html += "<pre>" + htmlEscaped(code) + "</pre>\n";
-        } else if (line.empty()) {
+        } else if (line.empty() || line.starts_with("+++")) { // MyST's mark between blocks, with data that is nobody's to read
             close();
         } else if (hashes > 0 && hashes <= 6 && line[std::min(hashes, line.size() - 1)] == ' ') {
             close();

@@ -149,7 +149,11 @@ void ExplainView::showExplained(const std::shared_ptr<const ExplainedText>& expl
                    .arg(explained->lineCount)
                    .arg(QString::fromStdString(explained->nearest));
     else
-        text = tr("%1 known messages in %2 (%3 lines).").arg(explained->messages.size()).arg(name).arg(explained->lineCount);
+        text = tr("%1 in %2 (%3 lines).")
+                   .arg(explained->messages.size() == 1 ? tr("1 known message")
+                                                        : tr("%1 known messages").arg(explained->messages.size()),
+                       name)
+                   .arg(explained->lineCount);
     if (explained->leftOut > 0)
         text += tr(" %1 more are not listed.").arg(explained->leftOut);
     if (explained->cut)

@@ -8,6 +8,8 @@
 #include <QCoreApplication>
 #include <QStringList>
 
+#include <algorithm>
+
 namespace meshwright::ui {
 
 namespace {
@@ -40,7 +42,7 @@ public:
         const pages::Cell& cell = shown.page.cells[index];
         const ShownCell& now = shown.cells[index];
         const bool runs = shown.running == index;
-        QString html = text(pages::wordsHtml(cell.before)) + heading(cell, now, index, runs, shown.current == index);
+        QString html = text(pages::wordsHtml(cell.before)) + heading(shown, index, runs);
         if (cell.question)
             return html + question(*cell.question, now);
         html += block(now.source, ColourRole::Text, ColourRole::Surface);
@@ -92,16 +94,19 @@ private:
                 preformatted(result.output), paragraph(tr("Printed by the page"), ColourRole::MutedText), preformatted(printed));
     }
 
-    QString heading(const pages::Cell& cell, const ShownCell& now, std::size_t index, bool runs, bool isCurrent) const
+    QString heading(const ShownPage& shown, std::size_t index, bool runs) const
     {
-        const QString title = (cell.question ? tr("Question %1") : tr("Cell %1")).arg(index + 1);
-        QString html = QStringLiteral(
+        const auto& cells = shown.page.cells;
+        const pages::Cell& cell = cells[index];
+        const auto questions = std::count_if(cells.begin(), cells.begin() + static_cast<std::ptrdiff_t>(index) + 1,
+            [](const pages::Cell& one) { return one.question.has_value(); });
+        const QString title = cell.question ? tr("Question %1").arg(questions) : tr("Cell %1").arg(index + 1);
+        return QStringLiteral(
             "<p style='margin: 12px 0 2px 0'><a name='%1'></a><a href='cell:%2' style='color: %3'>%4</a> &nbsp; %5</p>")
-                           .arg(cellAnchor(index))
-                           .arg(index)
-                           .arg(name(ColourRole::Accent), isCurrent ? QStringLiteral("<b>▸ %1</b>").arg(title) : title,
-                               status(cell, now, runs));
-        return html;
+            .arg(cellAnchor(index))
+            .arg(index)
+            .arg(name(ColourRole::Accent), shown.current == index ? QStringLiteral("<b>▸ %1</b>").arg(title) : title,
+                status(cell, shown.cells[index], runs));
     }
 
     QString status(const pages::Cell& cell, const ShownCell& now, bool runs) const

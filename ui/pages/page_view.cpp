@@ -444,9 +444,11 @@ void PageView::showCell(std::size_t cell, const std::shared_ptr<const pages::Cel
     m_cells[cell].result = *result;
     m_cells[cell].isOutdated = false;
     m_running.reset();
-    if (m_page->page.cells[cell].question && !m_cells[cell].isAnswered && cell != m_current)
+    if (m_page->page.cells[cell].question && !m_cells[cell].isAnswered && cell != m_current) {
         choose(cell); // it waits for its reader
-    else if (cell == m_current)
+        m_flow->scrollToAnchor(cellAnchor(cell));
+        m_answer->setFocus();
+    } else if (cell == m_current)
         showSide();
     m_drawsSoon.start();
 }
@@ -539,6 +541,7 @@ void PageView::showSide()
         m_array->setCurrentIndex(std::max(0, m_array->findText(before)));
     }
     m_array->setVisible(m_array->count() > 0);
+    m_layout->setVisible(m_array->count() > 0);
     showArray();
 }
 

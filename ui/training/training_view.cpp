@@ -305,6 +305,7 @@ void TrainingView::makeCheckpoints()
     m_checkpoints->setMenu(menu);
     m_checkpoints->setPopupMode(QToolButton::InstantPopup);
     m_checkpoints->setFocusPolicy(Qt::TabFocus);
+    m_checkpoints->setMinimumWidth(m_checkpoints->sizeHint().width() + 12); // beside its arrow
 }
 
 void TrainingView::keepCheckpoints(const QString& folder)

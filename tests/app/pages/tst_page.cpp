@@ -239,6 +239,8 @@ void TestPage::html_data()
                            << "<table>\n<tr><th>a</th><th>b</th></tr>\n<tr><td>1</td><td><code>2</code></td></tr>\n</table>\n";
     QTest::newRow("code") << "```bash\nls <x>\n```"
                           << "<pre>ls &lt;x&gt;\n</pre>\n";
+    QTest::newRow("MyST's mark between blocks") << "one\n+++ {\"id\": \"a\"}\ntwo"
+                                                << "<p>one</p>\n<p>two</p>\n";
     QTest::newRow("link") << "[a](https://b.org)"
                           << "<p><a href=\"https://b.org\">a</a></p>\n";
     QTest::newRow("link to a script") << "[a](javascript:b)"
