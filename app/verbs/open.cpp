@@ -50,15 +50,8 @@ Result<Done> sayWhatItIs(const std::string& text, const OpenOptions& options, co
 std::optional<std::string> writtenAs(const pages::PageReport& report, const std::string& file, Format format)
 {
     const std::string ending = file == "-" ? std::string() : fs::path(file).extension().string();
-    if (ending == ".ipynb")
-        return pages::pageNotebook(report);
-    if (ending == ".html" || (ending.empty() && format == Format::Html))
-        return pages::pageHtml(report);
-    if (ending == ".json" || (ending.empty() && format == Format::Json))
-        return pages::pageJson(report);
-    if (ending.empty() || ending == ".txt")
-        return pages::pageText(report);
-    return std::nullopt;
+    const char* wanted = format == Format::Html ? ".html" : format == Format::Json ? ".json" : ".txt";
+    return pages::pageAs(report, ending.empty() ? wanted : ending);
 }
 
 } // namespace

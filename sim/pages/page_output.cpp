@@ -274,6 +274,19 @@ std::string pageHtml(const PageReport& report)
     return html + wordsHtml(report.page.after) + "</body></html>\n";
 }
 
+std::optional<std::string> pageAs(const PageReport& report, std::string_view ending)
+{
+    if (ending == ".html")
+        return pageHtml(report);
+    if (ending == ".ipynb")
+        return pageNotebook(report);
+    if (ending == ".json")
+        return pageJson(report);
+    if (ending.empty() || ending == ".txt")
+        return pageText(report);
+    return std::nullopt;
+}
+
 std::string pageNotebook(const PageReport& report)
 {
     Json document;
@@ -304,6 +317,8 @@ std::string pageNotebook(const PageReport& report)
             text += line.is_string() ? line.get<std::string>() : std::string();
         if (trimmed(text).empty())
             continue;
+        if (report.page.isNotebook && text != report.page.cells[at].source)
+            cell["source"] = report.page.cells[at].source;
         const CellResult& result = report.run.cells[at++];
         if (result.status == CellStatus::NotRun)
             continue;

@@ -15,6 +15,8 @@
 #include <QBoxLayout>
 #include <QComboBox>
 #include <QDesktopServices>
+#include <QDir>
+#include <QFileDialog>
 #include <QFileInfo>
 #include <QFontDatabase>
 #include <QLineEdit>
@@ -71,6 +73,7 @@ PageView::PageView(Selection&, QWidget* parent)
     , m_machine(new QLineEdit(this))
     , m_run(new QPushButton(tr("Run the page"), this))
     , m_stop(new QPushButton(tr("Stop"), this))
+    , m_save(new QPushButton(tr("Save…"), this))
     , m_asks(new QWidget(this))
     , m_question(new QLabel(m_asks))
     , m_notice(new Notice(this))
@@ -88,6 +91,7 @@ PageView::PageView(Selection&, QWidget* parent)
     m_machine->setFixedWidth(m_machine->fontMetrics().horizontalAdvance(m_machine->placeholderText()) + 24);
     m_run->setToolTip(tr("Runs all cells in a new process"));
     m_stop->setToolTip(tr("Ends what runs, and its process"));
+    m_save->setToolTip(tr("Writes the page with what came of it: HTML, a notebook, JSON or text"));
     m_question->setWordWrap(true);
     m_question->setTextFormat(Qt::PlainText);
     auto* once = new QPushButton(tr("Run it"), m_asks);
@@ -113,6 +117,7 @@ PageView::PageView(Selection&, QWidget* parent)
     head->addWidget(m_machine);
     head->addWidget(m_run);
     head->addWidget(m_stop);
+    head->addWidget(m_save);
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(8, 8, 8, 8);
     layout->setSpacing(6);
@@ -130,6 +135,14 @@ PageView::PageView(Selection&, QWidget* parent)
     });
     connect(m_machine, &QLineEdit::editingFinished, this, &PageView::changeMachine);
     connect(m_stop, &QPushButton::clicked, &m_job, &PageJob::stop);
+    connect(m_save, &QPushButton::clicked, this, [this] {
+        const QFileInfo page(qtText(m_page->file));
+        const QString path = QFileDialog::getSaveFileName(this, tr("Save the page"),
+            page.dir().filePath(page.completeBaseName() + QStringLiteral("-run.html")),
+            tr("HTML (*.html);;Notebook (*.ipynb);;JSON (*.json);;Text (*.txt)"));
+        if (!path.isEmpty())
+            savePage(path);
+    });
     connect(once, &QPushButton::clicked, this, [this] { runFrom(0); });
     connect(always, &QPushButton::clicked, this, [this] {
         if (const auto kept = pages::trust(m_page->page.text); !kept)
@@ -482,6 +495,21 @@ void PageView::showEnd(const Problems& problems)
     m_next.reset();
 }
 
+void PageView::savePage(const QString& path)
+{
+    pages::Page edited = m_page->page;
+    for (std::size_t i = 0; i < m_cells.size(); ++i)
+        edited.cells[i].source = m_cells[i].source;
+    const pages::PageRun made = run();
+    const auto text = pages::pageAs(
+        {m_page->file, edited, m_page->machine, made}, QFileInfo(path).suffix().prepend(QLatin1Char('.')).toStdString());
+    if (!text)
+        return m_notice->show(
+            tr("No format has the ending of %1: write .html, .ipynb, .json or .txt.").arg(QFileInfo(path).fileName()));
+    const auto written = writeFileAtomically(path.toStdString(), *text);
+    m_notice->show(written ? QString() : qtText(describe(written.error())), Notice::Level::Error);
+}
+
 pages::PageRun PageView::run() const
 {
     pages::PageRun made;
@@ -496,6 +524,7 @@ void PageView::showStatus()
     m_run->setVisible(m_page != nullptr);
     m_machine->setVisible(m_page != nullptr);
     m_stop->setVisible(m_job.isBusy());
+    m_save->setVisible(m_page && !m_job.isBusy());
     if (!m_page)
         return;
     const QString name = m_lesson ? tr("Lesson %1").arg(*m_lesson + 1) : QFileInfo(qtText(m_page->file)).fileName();

@@ -56,6 +56,10 @@ public:
     /// In their order; empty where there are none.
     const std::vector<pages::Lesson>& lessons() const { return m_lessons; }
 
+    /// Writes the page with what came of it, and with what was edited, as the ending says: HTML, a notebook, JSON or text. A problem is said in the view.
+    /// Precondition: a page is open.
+    void savePage(const QString& path);
+
     /// Runs all cells from this one on, up to the next question that is not answered; all from the first on where no process has their names.
     void runFrom(std::size_t cell);
 
@@ -110,6 +114,7 @@ private:
     QLineEdit* m_machine;
     QPushButton* m_run;
     QPushButton* m_stop;
+    QPushButton* m_save;
     QWidget* m_asks; ///< whether a stranger's page is to be run
     QLabel* m_question;
     Notice* m_notice;

@@ -25,6 +25,8 @@ private Q_SLOTS:
     void runsOnAnotherMachine();
     void runsFromAnEditedCell();
     void aStoppedPageRunsAgain();
+    void savesWhatWasEdited_data();
+    void savesWhatWasEdited();
     void aLessonWaitsForAnswers();
     void saysWhyAPageCannotBeOpened_data();
     void saysWhyAPageCannotBeOpened();
@@ -220,6 +222,40 @@ void TestPageView::aStoppedPageRunsAgain()
     QTest::mouseClick(shown.button("Run from here"), Qt::LeftButton); // from the first, since its names are gone
     QTRY_VERIFY_WITH_TIMEOUT(shown.isOver() && shown.view->cells()[1].result.status == pages::CellStatus::Ran, 60'000);
     QCOMPARE(shown.view->cells()[1].result.output, std::string("ended\n"));
+}
+
+void TestPageView::savesWhatWasEdited_data()
+{
+    QTest::addColumn<QString>("name");
+    QTest::newRow("notebook") << "saved.ipynb";
+    QTest::newRow("HTML") << "saved.html";
+}
+
+/// The file that was opened stays as it is.
+void TestPageView::savesWhatWasEdited()
+{
+    QFETCH(QString, name);
+    const QString notebook
+        = R"({"cells": [{"cell_type": "code", "source": ["first = 1\n", "first"], "outputs": []}], "nbformat": 4})";
+    const QString path = file("opened.ipynb", notebook);
+    Shown shown;
+    shown.view->openPage(path);
+    QTRY_VERIFY(shown.isOver());
+    shown.view->findChild<QPlainTextEdit*>()->setPlainText("second = 2\nsecond * 21");
+    shown.view->runFrom(0);
+    QTRY_VERIFY_WITH_TIMEOUT(shown.isOver() && shown.view->cells()[0].result.status == pages::CellStatus::Ran, 60'000);
+    shown.view->savePage(m_folder.filePath(name));
+    QFile saved(m_folder.filePath(name));
+    QVERIFY(saved.open(QIODevice::ReadOnly));
+    const QString text = QString::fromUtf8(saved.readAll());
+    QVERIFY2(text.contains("second * 21") && text.contains("42") && !text.contains("first"), qPrintable(text));
+    QFile opened(path);
+    QVERIFY(opened.open(QIODevice::ReadOnly));
+    QCOMPARE(QString::fromUtf8(opened.readAll()), notebook);
+
+    shown.view->savePage(m_folder.filePath("saved.docx"));
+    QVERIFY(shown.view->findChild<ui::Notice*>()->isVisible());
+    QVERIFY(!QFile::exists(m_folder.filePath("saved.docx")));
 }
 
 void TestPageView::aLessonWaitsForAnswers()

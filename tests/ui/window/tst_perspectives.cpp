@@ -3,6 +3,7 @@
 #include "tests/ui/window/drawn_texts.h"
 #include "tests/ui/window/window_fixture.h"
 #include "ui/explain/explain_view.h"
+#include "ui/pages/page_view.h"
 #include "ui/search/search_view.h"
 #include "ui/widgets/elided_label.h"
 #include "ui/window/headline.h"
@@ -124,6 +125,21 @@ QStringList unreadable(QWidget& window)
     return found;
 }
 
+/// A page that is read and not run: it needs no Python.
+void openPage(WindowFixture& fixture)
+{
+    QFile page(fixture.folder.filePath("page.md"));
+    QVERIFY(page.open(QIODevice::WriteOnly));
+    page.write(
+        "# A page with a long heading about arrays that lie on eight devices of a mesh\n\nWords before a cell, with `code`.\n\n"
+        "```python\nimport jax\nmesh = jax.make_mesh((4, 2), ('data', 'model'))  # a long line that goes on and on and on and on "
+        "and on\n"
+        "```\n");
+    page.close();
+    fixture.window.workbench().pages().openPage(page.fileName());
+    QTRY_VERIFY(fixture.window.workbench().pages().page() != nullptr);
+}
+
 void show(WindowFixture& fixture, QSize size)
 {
     fixture.window.resize(size);
@@ -175,6 +191,7 @@ void TestPerspectives::nothingOverlaps()
     QTRY_VERIFY_WITH_TIMEOUT(!workbench.search().job().isBusy(), 60'000);
     workbench.explain().explainText("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 17179869184 bytes.");
     QTRY_VERIFY(workbench.explain().explained() != nullptr);
+    openPage(fixture);
     for (const ui::View* view : workbench.views()) {
         workbench.showView(view);
         for (const bool showsStudy : {false, true}) {
@@ -231,6 +248,7 @@ void TestPerspectives::textCanBeRead()
     workbench.pinBaseline();
     workbench.explain().explainText("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 17179869184 bytes.");
     QTRY_VERIFY(workbench.explain().explained() != nullptr);
+    openPage(fixture);
     fixture.window.document().change({"batch=4100"}, "Edit the batch"); // an error
     QTRY_VERIFY(fixture.isShown());
     fixture.window.document().change({"batch=4096"}, "Edit the batch");
