@@ -25,7 +25,7 @@ QColor mixed(const QColor& a, const QColor& b, double share)
     return QColor(channel(a.red(), b.red()), channel(a.green(), b.green()), channel(a.blue(), b.blue()));
 }
 
-/// Fusion, with splitters that light up under the mouse. No style sheet does that: it would give widgets back the palettes of the theme in which they
+/// Fusion, with splitters that light up under the mouse, and with edges that are seen in high contrast. No style sheet does that: it would give widgets back the palettes of the theme in which they
 /// were first shown.
 class WindowStyle : public QProxyStyle {
 public:
@@ -40,6 +40,48 @@ public:
             painter->fillRect(option->rect, option->palette.color(QPalette::Highlight));
         else
             QProxyStyle::drawControl(element, option, painter, widget);
+    }
+
+    void drawPrimitive(
+        PrimitiveElement element, const QStyleOption* option, QPainter* painter, const QWidget* widget) const override
+    {
+        QProxyStyle::drawPrimitive(element, option, painter, widget);
+        switch (element) {
+        case PE_PanelButtonCommand:
+        case PE_FrameLineEdit:
+        case PE_Frame:
+        case PE_IndicatorCheckBox:
+            return frame(option, painter);
+        default:
+            return;
+        }
+    }
+
+    void drawComplexControl(
+        ComplexControl control, const QStyleOptionComplex* option, QPainter* painter, const QWidget* widget) const override
+    {
+        QProxyStyle::drawComplexControl(control, option, painter, widget);
+        const auto* combo = qstyleoption_cast<const QStyleOptionComboBox*>(option);
+        const auto* spin = qstyleoption_cast<const QStyleOptionSpinBox*>(option);
+        if ((combo != nullptr && combo->frame) || (spin != nullptr && spin->frame))
+            frame(option, painter);
+    }
+
+private:
+    /// Fusion's edges are darker than what is around them: on black they are not seen.
+    static void frame(const QStyleOption* option, QPainter* painter)
+    {
+        if (themeOf(option->palette) != Theme::HighContrast)
+            return;
+        const bool isEnabled = option->state.testFlag(State_Enabled);
+        const bool hasFocus = option->state.testFlag(State_HasFocus);
+        const ColourRole role = hasFocus ? ColourRole::Accent : isEnabled ? ColourRole::Outline : ColourRole::Grid;
+        painter->save();
+        painter->setRenderHint(QPainter::Antialiasing, false);
+        painter->setBrush(Qt::NoBrush);
+        painter->setPen(QPen(qtColour(role, Theme::HighContrast), 1.0));
+        painter->drawRect(option->rect.adjusted(0, 0, -1, -1));
+        painter->restore();
     }
 };
 

@@ -3,6 +3,13 @@
 #include "tests/test_class.h"
 #include "ui/theme/theme.h"
 
+#include <QComboBox>
+#include <QLineEdit>
+#include <QPushButton>
+#include <QSpinBox>
+
+#include <memory>
+
 namespace tst_palettes {
 
 using namespace meshwright;
@@ -16,6 +23,8 @@ private Q_SLOTS:
     void textCanBeRead();
     void everyRoleIsSet();
     void switchesAtRunTime();
+    void fieldsHaveEdgesInHighContrast_data();
+    void fieldsHaveEdgesInHighContrast();
 };
 
 namespace {
@@ -83,6 +92,36 @@ void TestPalettes::switchesAtRunTime()
     ui::applyTheme(*qApp, ui::ThemeChoice::Light);
     QCOMPARE(ui::themeOf(label.palette()), Theme::Light);
     QCOMPARE(label.grab().toImage().pixel(190, 55), ui::qtColour(ColourRole::Surface, Theme::Light).rgb());
+}
+
+void TestPalettes::fieldsHaveEdgesInHighContrast_data()
+{
+    QTest::addColumn<int>("kind");
+    QTest::newRow("button") << 0;
+    QTest::newRow("line") << 1;
+    QTest::newRow("choice") << 2;
+    QTest::newRow("number") << 3;
+}
+
+/// WCAG 2.1, 1.4.11: what one must see to use a field has at least 3.
+void TestPalettes::fieldsHaveEdgesInHighContrast()
+{
+    QFETCH(int, kind);
+    ui::applyTheme(*qApp, ui::ThemeChoice::HighContrast);
+    std::unique_ptr<QWidget> widget;
+    if (kind == 0)
+        widget = std::make_unique<QPushButton>("text");
+    else if (kind == 1)
+        widget = std::make_unique<QLineEdit>("text");
+    else if (kind == 2)
+        widget = std::make_unique<QComboBox>();
+    else
+        widget = std::make_unique<QSpinBox>();
+    widget->resize(120, 30);
+    const QImage image = widget->grab().toImage();
+    const QColor edge = image.pixelColor(0, image.height() / 2);
+    ui::applyTheme(*qApp, ui::ThemeChoice::Light);
+    QVERIFY2(contrast(plain(edge), colourOf(ColourRole::Surface, Theme::HighContrast)) >= 3.0, qPrintable(edge.name()));
 }
 
 MESHWRIGHT_TEST(TestPalettes)
