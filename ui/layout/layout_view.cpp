@@ -8,6 +8,7 @@
 #include "ui/layout/picture_area.h"
 #include "ui/layout/slice_controls.h"
 #include "ui/layout/spec_chip.h"
+#include "ui/widgets/elided_label.h"
 #include "ui/widgets/link_colours.h"
 
 #include <QBoxLayout>
@@ -206,9 +207,9 @@ QWidget* LayoutView::makePicture()
     m_slices = new SliceControls(side);
     m_area = new PictureArea(side);
     m_area->setMinimumSize(160, 120);
-    m_piece = makeText(tr("The piece under the pointer"), side);
+    m_piece = new ElidedLabel(side);
+    m_piece->setAccessibleName(tr("The piece under the pointer"));
     m_piece->setForegroundRole(QPalette::PlaceholderText);
-    m_piece->setWordWrap(false);
     m_piece->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
     m_reason = makeText(tr("Why the array is sharded this way"), side);
     m_reason->setTextFormat(Qt::RichText);
@@ -369,8 +370,7 @@ void LayoutView::showPiece(const QString& id)
     const QString text = item == picture.items.end()
         ? tr("Click selects devices, Ctrl adds.")
         : fromText(item->tooltip).replace(QLatin1Char('\n'), QStringLiteral("  ·  "));
-    m_piece->setText(text);
-    m_piece->setToolTip(text); // where the line is too short for it
+    m_piece->setWhole(text);
 }
 
 void LayoutView::clickPiece(const QString& id, Qt::KeyboardModifiers modifiers)

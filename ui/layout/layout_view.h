@@ -15,6 +15,7 @@ namespace meshwright::ui {
 
 class ArrayModel;
 class ArrayTree;
+class ElidedLabel;
 class PictureArea;
 class SliceControls;
 class SpecChip;
@@ -76,7 +77,7 @@ private:
     QLabel* m_facts;
     SliceControls* m_slices;
     PictureArea* m_area;
-    QLabel* m_piece;
+    ElidedLabel* m_piece;
     QLabel* m_reason;
 };
 

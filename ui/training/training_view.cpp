@@ -22,7 +22,6 @@
 #include <QPushButton>
 #include <QSpinBox>
 #include <QStackedWidget>
-#include <QToolButton>
 
 #include <cmath>
 #include <numeric>
@@ -147,7 +146,7 @@ TrainingView::TrainingView(Selection& selection, QWidget* parent)
     , m_beside(new QCheckBox(tr("Compare with one device"), this))
     , m_verify(new QCheckBox(tr("Verify"), this))
     , m_fault(new QComboBox(this))
-    , m_checkpoints(new QToolButton(this))
+    , m_checkpoints(new QPushButton(tr("Checkpoints"), this))
     , m_bar(new QProgressBar(this))
     , m_status(new QLabel(this))
     , m_pace(new QLabel(this))
@@ -299,13 +298,8 @@ void TrainingView::makeCheckpoints()
     });
     menu->setToolTipsVisible(true);
     m_goesOn->setToolTip(tr("Of any mesh: the layout may change in mid-run"));
-    m_checkpoints->setText(tr("Checkpoints"));
-    m_checkpoints->setAccessibleName(tr("Checkpoints"));
     m_checkpoints->setToolTip(tr("Keeps the state of a training, and goes on from one that was kept"));
     m_checkpoints->setMenu(menu);
-    m_checkpoints->setPopupMode(QToolButton::InstantPopup);
-    m_checkpoints->setFocusPolicy(Qt::TabFocus);
-    m_checkpoints->setMinimumWidth(m_checkpoints->sizeHint().width() + 12); // beside its arrow
 }
 
 void TrainingView::keepCheckpoints(const QString& folder)

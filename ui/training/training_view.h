@@ -15,7 +15,6 @@ class QProgressBar;
 class QPushButton;
 class QSpinBox;
 class QStackedWidget;
-class QToolButton;
 
 namespace meshwright::ui {
 
@@ -99,7 +98,7 @@ private:
     QCheckBox* m_beside;
     QCheckBox* m_verify;
     QComboBox* m_fault;
-    QToolButton* m_checkpoints;
+    QPushButton* m_checkpoints;
     QAction* m_keeps = nullptr;
     QAction* m_goesOn = nullptr;
     QAction* m_goesOnFromLast = nullptr;

@@ -252,10 +252,10 @@ void TestLayoutView::hoverShowsThePiece()
 {
     Shown shown(exampleAnalysis("wide_mlp"));
     shown.selection.setArray("layers.1.w");
-    QVERIFY(shown.label("The piece under the pointer")->text().startsWith("Click selects"));
+    QVERIFY(shown.label("The piece under the pointer")->accessibleDescription().startsWith("Click selects"));
     const QPoint place = shown.picture()->placeOf("shard:1");
     moveTo(shown.picture(), place);
-    const QStringList told = shown.label("The piece under the pointer")->text().split("  ·  ");
+    const QStringList told = shown.label("The piece under the pointer")->accessibleDescription().split("  ·  ");
     QCOMPARE(told, (QStringList{"layers.1.w[0:8192, 4096:8192]", "P(None, 'model')", "TPU 1,3,5,7", "4 copies", "128 MiB"}));
     QHelpEvent help(QEvent::ToolTip, place, shown.picture()->mapToGlobal(place));
     QCoreApplication::sendEvent(shown.picture(), &help);
