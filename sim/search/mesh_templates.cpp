@@ -306,6 +306,19 @@ void addPipeline(std::vector<std::string>& settings, const Study& study, const C
         layers.empty() ? std::string() : fmt::format(", layers: [{}]", fmt::join(layers, ", "))));
 }
 
+/// A ring in zigzag order, where the study does not say how parts of a sequence meet.
+void addContext(std::vector<std::string>& settings, const Study& study, const Candidate& candidate)
+{
+    const TransformerModel* model = study.transformer();
+    if (candidate.cp == 1 || model == nullptr || model->attention != AttentionOp::Fused
+        || model->context != ContextExchange::Gather)
+        return;
+    TransformerModel ring = *model;
+    ring.zigzag = candidate.cp;
+    settings.push_back(fmt::format("model.transformer.attention={{context: ring{}}}",
+        hasErrors(sizeProblems(ring)) ? std::string() : fmt::format(", zigzag: {}", ring.zigzag)));
+}
+
 bool fits(const Study& study, const Specs& specs, const Candidate& candidate, const Reading& reading)
 {
     if (const TransformerModel* model = study.transformer(); model != nullptr
@@ -354,6 +367,7 @@ std::vector<MeshTemplate> meshTemplates(const Study& study)
                 found.settings.push_back(fmt::format("sharding.{}={}", array, spec));
             found.settings.emplace_back("sharding.match=[{path: \"*\", spec: []}]");
             addPipeline(found.settings, study, candidate, plan.reading);
+            addContext(found.settings, study, candidate);
             templates.push_back(std::move(found));
         }
     }
