@@ -2,6 +2,7 @@
 #include "core/models/training.h"
 #include "core/runtime/pipeline.h"
 #include "core/schedule/pipeline_tasks.h"
+#include "core/support/timed_stop.h"
 #include "core/train/pipeline_program.h"
 #include "core/train/trainer.h"
 #include "tests/test_class.h"
@@ -151,6 +152,7 @@ private Q_SLOTS:
     void failsCleanly();
     void phasesAndCheckpoints();
     void refusesInvalidCuts();
+    void stopsBetweenPieces();
 };
 
 void TestPipelinedTraining::equalsTheWhole_data()
@@ -421,6 +423,19 @@ void TestPipelinedTraining::phasesAndCheckpoints()
     const TrainingResult elsewhere = trained({phaseOf(four, 4)}, options);
     for (std::size_t i = 0; i < unbroken.losses.size(); ++i)
         QVERIFY(std::abs(elsewhere.losses[i] - unbroken.losses[i]) < 1e-5 * std::abs(unbroken.losses[i]));
+}
+
+void TestPipelinedTraining::stopsBetweenPieces()
+{
+    std::stop_source stop;
+    PipelineCut cut = cutOf({2, 1, 2, kOneByOne}, "pipe", {2, 2});
+    cut.stop = stop.get_token();
+    const Program program = programOf(4, 12, SgdOptimizer{}, valueOf(parseMesh("pipe=2")), {});
+    QVERIFY(pipelineOf(program, cut));
+    stop.request_stop();
+    const auto stopped = pipelineOf(program, cut);
+    QVERIFY(!stopped);
+    QCOMPARE(stopped.error().front().message, stoppedProblem().message);
 }
 
 void TestPipelinedTraining::refusesInvalidCuts()
