@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How long an edit takes until every view has the new analysis and has drawn it; all views count, hidden ones too: bench_edits [edits].
+// How long an edit takes until every view has the new analysis and has drawn it; all views count, hidden ones too: bench_edits [edits] [chips].
+// The study is the notebook's MLP; with "chips" a transformer on 4,096 chips.
 // Prints {"edits", "p50_ms", "p95_ms", "max_ms", "views"}. Offscreen is enough: QT_QPA_PLATFORM=offscreen.
 #include "ui/theme/theme.h"
 #include "ui/widgets/view.h"
@@ -10,8 +11,10 @@
 #include <fmt/format.h>
 
 #include <QApplication>
+#include <QDir>
 #include <QElapsedTimer>
 #include <QEventLoop>
+#include <QFileInfo>
 #include <QPixmap>
 #include <QTimer>
 
@@ -20,6 +23,7 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 using namespace meshwright;
@@ -43,6 +47,14 @@ QStringList editNumber(std::int64_t number)
     default:
         return {QStringLiteral("model.mlp.layers.2=%1").arg(4096 + 64 * number)};
     }
+}
+
+/// The same of the transformer on 4,096 chips.
+QStringList chipsEditNumber(std::int64_t number)
+{
+    static const char* const kMeshes[] = {"{data: 512, model: 8}", "{data: 256, model: 16}", "{data: 128, model: 32}"};
+    return {number % 2 == 0 ? QStringLiteral("mesh=%1").arg(QString::fromUtf8(kMeshes[number / 2 % 3]))
+                            : QStringLiteral("batch=%1").arg(4096 + 512 * number)};
 }
 
 /// Until every view has the analysis and has been drawn.
@@ -75,13 +87,21 @@ int main(int argc, char** argv)
     MainWindow window(std::make_shared<sim::Session>(*std::move(catalogue)), places);
     window.show();
     Workbench& workbench = window.workbench();
-    window.openExample(window.findChild<StartPage*>()->examples().front());
+    const bool isChips = argc > 2 && std::string_view(argv[2]) == "chips";
+    const QString first = window.findChild<StartPage*>()->examples().front();
+    window.openExample(isChips ? QFileInfo(first).dir().filePath(QStringLiteral("transformer_64.yaml")) : first);
     waitUntilShown(workbench);
+    if (isChips) {
+        window.document().change({QStringLiteral("hardware={chip: v5p, topology: [16, 16, 16]}"),
+                                     QStringLiteral("mesh={data: 256, model: 16}"), QStringLiteral("batch=4096")},
+            QStringLiteral("4,096 chips"));
+        waitUntilShown(workbench);
+    }
     std::vector<double> milliseconds;
     for (std::int64_t i = 0; i < edits; ++i) {
         QElapsedTimer timer;
         timer.start();
-        window.document().change(editNumber(i), QStringLiteral("edit"));
+        window.document().change(isChips ? chipsEditNumber(i) : editNumber(i), QStringLiteral("edit"));
         waitUntilShown(workbench);
         milliseconds.push_back(static_cast<double>(timer.nsecsElapsed()) * 1e-6);
     }
