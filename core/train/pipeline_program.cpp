@@ -70,9 +70,12 @@ std::vector<OpId> opsOf(const Function& function)
 /// Gives arguments and results of these names these layouts.
 void pin(Function& function, const Layouts& layouts)
 {
-    for (const ValueId argument : function.arguments()) {
-        if (const auto layout = layouts.find(function[argument].name); layout != layouts.end())
-            function[argument].sharding = layout->second;
+    for (const ValueId id : function.arguments()) {
+        Value& argument = function[id];
+        if (const auto layout = layouts.find(argument.name); layout != layouts.end())
+            argument.sharding = layout->second;
+        if (argument.name == nameOf(Kind::Input) || argument.name == nameOf(Kind::OutputGradient))
+            argument.annotation = "pipeline"; // where the study cuts the model
     }
     function.resultShardings.resize(function.results().size());
     for (std::size_t i = 0; i < function.resultNames.size(); ++i) {
