@@ -90,6 +90,10 @@ MainWindow::MainWindow(std::shared_ptr<sim::Session> session, const Places& plac
     connect(m_start, &StartPage::fileChosen, this, &MainWindow::openFile);
     connect(m_start, &StartPage::openRequested, this, &MainWindow::askForFile);
     connect(m_start, &StartPage::backRequested, this, &MainWindow::showWorkbench);
+    connect(m_start, &StartPage::pagesRequested, this, [this] {
+        showWorkbench();
+        m_workbench->showView(&m_workbench->pages());
+    });
     connect(m_workbench, &Workbench::commandRequested, this, &MainWindow::showCommand);
     connect(m_workbench, &Workbench::exportRequested, this, &MainWindow::exportView);
     connect(m_workbench, &Workbench::saveReportRequested, this, &MainWindow::saveReport);

@@ -179,8 +179,13 @@ StartPage::StartPage(const QString& examplesFolder, QWidget* parent)
         this);
     subtitle->setWordWrap(true);
     subtitle->setForegroundRole(QPalette::PlaceholderText);
-    auto* open = new QPushButton(tr("Open a study…"), this);
-    open->setToolTip(tr("A study (YAML) or a report of Meshwright; files can also be dropped on the window"));
+    auto* open = new QPushButton(tr("Open a file…"), this);
+    open->setToolTip(tr("A study, a program, a model's config.json, a page that uses JAX, a trace, a log, a report; files can "
+                        "also be dropped on the "
+                        "window"));
+    auto* lessons = new QPushButton(tr("Pages and lessons"), this);
+    lessons->setToolTip(tr("Learn to predict what a sharding does, and run the pages that others teach with"));
+    connect(lessons, &QPushButton::clicked, this, &StartPage::pagesRequested);
     connect(open, &QPushButton::clicked, this, &StartPage::openRequested);
     m_back->setObjectName(QStringLiteral("back"));
     connect(m_back, &QPushButton::clicked, this, &StartPage::backRequested);
@@ -208,6 +213,7 @@ StartPage::StartPage(const QString& examplesFolder, QWidget* parent)
     words->addWidget(subtitle);
     top->addLayout(words, 1);
     top->addWidget(m_back, 0, Qt::AlignVCenter);
+    top->addWidget(lessons, 0, Qt::AlignVCenter);
     top->addWidget(open, 0, Qt::AlignVCenter);
     column->addLayout(top);
     column->addSpacing(12);

@@ -31,6 +31,7 @@ Q_SIGNALS:
     void exampleChosen(const QString& path);
     void fileChosen(const QString& path);
     void openRequested();
+    void pagesRequested(); ///< pages and lessons
     void backRequested();
 
 protected:

@@ -43,6 +43,7 @@ class TestMainWindow : public QObject {
 private Q_SLOTS:
     void startsWithExamples();
     void theFirstExampleIsTheNotebook();
+    void lessonsAreADoorOfTheStartPage();
     void anEditReachesEveryView();
     void saysWhyTheStepChanged();
     void theProofFollowsTheFigures();
@@ -145,6 +146,19 @@ void TestMainWindow::startsWithExamples()
     QTRY_VERIFY(fixture.isShown());
     QVERIFY(!start->isVisible());
     QVERIFY(fixture.window.workbench().isVisible());
+}
+
+void TestMainWindow::lessonsAreADoorOfTheStartPage()
+{
+    WindowFixture fixture;
+    fixture.window.show();
+    for (QPushButton* button : fixture.window.findChild<ui::StartPage*>()->findChildren<QPushButton*>()) {
+        if (button->text() == "Pages and lessons")
+            QTest::mouseClick(button, Qt::LeftButton);
+    }
+    QCOMPARE(fixture.window.workbench().perspective().id, QString("pages"));
+    QVERIFY(fixture.window.workbench().pages().isVisible());
+    QVERIFY(fixture.window.workbench().pages().lessons().size() >= 6);
 }
 
 void TestMainWindow::theFirstExampleIsTheNotebook()
