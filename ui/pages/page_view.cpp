@@ -3,6 +3,7 @@
 
 #include "core/draw/draw_layout.h"
 #include "core/sharding/jax_spec.h"
+#include "core/sharding/tile_assignment.h"
 #include "core/study/document.h"
 #include "core/support/file.h"
 #include "core/support/text.h"
@@ -43,26 +44,40 @@ QString qtText(const std::string& text)
     return QString::fromStdString(text);
 }
 
+/// A mesh, and how an array lies on it.
+struct OnMesh {
+    Mesh mesh;
+    TensorSharding sharding;
+};
+
+/// Reads `P('x', None) on x=4, y=2`, and `{devices=[4,2]<=[8]}` of a PositionalSharding.
+std::optional<OnMesh> meshLayout(const std::string& layout, std::size_t rank)
+{
+    if (const std::size_t on = layout.rfind(" on "); on != std::string::npos) {
+        const auto mesh = parseMesh(layout.substr(on + 4));
+        const auto spec = parseSpec(layout.substr(0, on));
+        const auto sharding = mesh && spec ? toTensorSharding(*spec, rank, *mesh) : Result<TensorSharding>(Problem{});
+        return sharding ? std::optional(OnMesh{*mesh, *sharding}) : std::nullopt;
+    }
+    const auto tiles = parseTileSharding(layout);
+    const auto mesh = tiles ? meshOfTiles(*tiles) : Result<Mesh>(Problem{});
+    const auto sharding = mesh ? fromTiles(*tiles, rank, *mesh) : Result<NamedTiles>(Problem{});
+    return sharding ? std::optional(OnMesh{*mesh, sharding->sharding}) : std::nullopt;
+}
+
 /// How an array lies that a cell made; empty where its layout is not one of a mesh.
 DisplayList layoutPicture(const pages::PlacedValue& value, QSize size)
 {
-    const std::size_t on = value.layout.rfind(" on ");
     const auto type = parseJaxType(value.type);
-    if (!type || on == std::string::npos)
-        return {};
-    const auto mesh = parseMesh(value.layout.substr(on + 4));
-    const auto spec = parseSpec(value.layout.substr(0, on));
-    if (!mesh || !spec || mesh->deviceCount() > kMostDrawnDevices)
-        return {};
-    const auto sharding = toTensorSharding(*spec, type->shape.size(), *mesh);
-    if (!sharding)
+    const auto on = type ? meshLayout(value.layout, type->shape.size()) : std::nullopt;
+    if (!on || on->mesh.deviceCount() > kMostDrawnDevices)
         return {};
     LayoutDrawing drawing;
     drawing.arrayName = value.name;
-    drawing.caption = value.layout.substr(0, on);
-    drawing.deviceColours = DeviceColours(*mesh);
+    drawing.caption = value.layout.substr(0, value.layout.rfind(" on "));
+    drawing.deviceColours = DeviceColours(on->mesh);
     return drawLayoutInto(
-        layoutOf(type->shape, *sharding, *mesh), drawing, std::max(120, size.width()), std::max(80, size.height()));
+        layoutOf(type->shape, on->sharding, on->mesh), drawing, std::max(120, size.width()), std::max(80, size.height()));
 }
 
 } // namespace

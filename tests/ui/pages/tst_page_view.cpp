@@ -22,6 +22,8 @@ private Q_SLOTS:
     void initTestCase();
     void asksBeforeAStrangersPageRuns();
     void showsWhatCameOfEachCell();
+    void layoutsAreDrawn_data();
+    void layoutsAreDrawn();
     void runsOnAnotherMachine();
     void runsFromAnEditedCell();
     void aStoppedPageRunsAgain();
@@ -164,6 +166,36 @@ void TestPageView::showsWhatCameOfEachCell()
     shown.choose(3); // which made none
     QVERIFY(picture->picture().items.empty());
     QVERIFY(shown.view->command().startsWith("meshwright open "));
+}
+
+void TestPageView::layoutsAreDrawn_data()
+{
+    QTest::addColumn<QString>("sharding");
+    QTest::addColumn<QString>("piece"); // that is drawn; empty: nothing is
+    QTest::newRow("named") << "NamedSharding(jax.make_mesh((4, 2), ('a', 'b')), P('a', 'b'))"
+                           << "shard:7";
+    QTest::newRow("positional") << "jax.sharding.PositionalSharding(jax.devices()).reshape(4, 2)"
+                                << "shard:7";
+    QTest::newRow("replicated") << "NamedSharding(jax.make_mesh((8,), ('a',)), P())"
+                                << "shard:0";
+    QTest::newRow("one device") << "jax.sharding.SingleDeviceSharding(jax.devices()[0])"
+                                << "";
+}
+
+void TestPageView::layoutsAreDrawn()
+{
+    QFETCH(QString, sharding);
+    QFETCH(QString, piece);
+    Shown shown;
+    shown.view->openPage(file("drawn.py",
+        QString("import jax, jax.numpy as jnp\nfrom jax.sharding import NamedSharding, PartitionSpec as P\n"
+                "x = jax.device_put(jnp.ones((8, 16)), %1)\n")
+            .arg(sharding)));
+    QTRY_VERIFY(shown.isOver());
+    shown.view->runFrom(0);
+    QTRY_VERIFY_WITH_TIMEOUT(shown.isOver() && shown.view->cells()[0].result.status == pages::CellStatus::Ran, 60'000);
+    const auto* picture = shown.view->findChild<ui::PictureView*>();
+    QCOMPARE(picture->placeOf(piece.isEmpty() ? "shard:0" : piece).isNull(), piece.isEmpty());
 }
 
 /// Whose times are simulated.
