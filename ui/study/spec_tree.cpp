@@ -2,6 +2,7 @@
 #include "ui/study/spec_tree.h"
 
 #include "ui/study/spec_delegate.h"
+#include "ui/study/spec_edit.h"
 
 #include <QApplication>
 #include <QClipboard>
@@ -147,6 +148,13 @@ bool SpecTree::editSpec(const QString& name)
     setFocus();
     edit(currentIndex());
     return true;
+}
+
+void SpecTree::leaveEdit()
+{
+    QAbstractItemDelegate* delegate = itemDelegateForColumn(SpecModel::Spec);
+    for (SpecEdit* editor : viewport()->findChildren<SpecEdit*>())
+        Q_EMIT delegate->closeEditor(editor, QAbstractItemDelegate::RevertModelCache);
 }
 
 void SpecTree::currentChanged(const QModelIndex& current, const QModelIndex& previous)

@@ -20,6 +20,9 @@ public:
     /// As `showArray`, and begins to edit its spec.
     bool editSpec(const QString& name);
 
+    /// Drops what is half typed.
+    void leaveEdit();
+
     /// False when the column is too narrow for the spec of an array.
     bool showsWholeSpec(const ArrayFacts& array) const;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/window/main_window.h"
+#include "ui/study/spec_tree.h"
 
 #include "core/support/file.h"
 #include "core/support/resources.h"
@@ -455,6 +456,10 @@ bool MainWindow::saveAs()
 
 bool MainWindow::mayDiscard()
 {
+    if (QWidget* editor = focusWidget())
+        editor->clearFocus(); // what is half typed is an edit of this study, and of no other
+    for (SpecTree* specs : findChildren<SpecTree*>())
+        specs->leaveEdit();
     if (!m_document.isModified())
         return true;
     const auto answer = QMessageBox::question(this, tr("Unsaved edits"), tr("Save the edits of %1?").arg(m_document.title()),

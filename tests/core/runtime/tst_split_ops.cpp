@@ -137,6 +137,8 @@ private Q_SLOTS:
     void groupsOfOne_data();
     void groupsOfOne();
     void unknownOpsAreComputedWhole();
+    void contextThatDoesNotDivide_data();
+    void contextThatDoesNotDivide();
     void sumsBesidePartsInNoOneGrid();
 
 private:
@@ -688,6 +690,49 @@ void TestSplitOps::unknownOpsAreComputedWhole()
         QCOMPARE(warnings.front().severity, Severity::Warning);
         QVERIFY2(warnings.front().message.find("96 B") != std::string::npos, warnings.front().message.c_str());
     }
+}
+
+void TestSplitOps::contextThatDoesNotDivide_data()
+{
+    QTest::addColumn<QString>("context");
+    QTest::addColumn<int>("sequence");
+    QTest::addColumn<int>("heads");
+    QTest::addColumn<QString>("why"); ///< keys and values are gathered; empty: they are not
+    QTest::newRow("ring") << "ring" << 8 << 3 << "";
+    QTest::newRow("ring of uneven pieces") << "ring" << 6 << 4 << "6 keys and 6 queries do not divide by 4 devices";
+    QTest::newRow("heads") << "ulysses" << 8 << 4 << "";
+    QTest::newRow("too few heads") << "ulysses" << 8 << 2 << "2 heads with keys of their own do not divide by 4 devices";
+}
+
+/// Right all the same, and said.
+void TestSplitOps::contextThatDoesNotDivide()
+{
+    QFETCH(QString, context);
+    QFETCH(int, sequence);
+    QFETCH(int, heads);
+    QFETCH(QString, why);
+    const std::string q = fmt::format("tensor<1x{}x{}x1x2xf32>", sequence, heads);
+    const std::string k = fmt::format("tensor<1x{}x{}x2xf32>", sequence, heads);
+    const std::string attributes
+        = fmt::format("{{causal = false, context = \"{}\", operand_type = f32, scale = 5.0e-1 : f64, segmented = "
+                      "false, softcap = 0.0e+0 : f64, windowed = false}}",
+            context.toStdString());
+    const std::string split = "sdy.sharding_constraint %{0} <@mesh, [{{}}, {{\"x\"}}, {{}}, {{}}{2}]> : {1}\n";
+    const std::string text = "module {\n  sdy.mesh @mesh = <[\"x\"=4]>\n  func.func public @main(%q: " + q + ", %k: " + k
+        + ", %v: " + k + ") -> " + q + " {\n    %a = " + fmt::format(fmt::runtime(split), "q", q, ", {}")
+        + "    %b = " + fmt::format(fmt::runtime(split), "k", k, "") + "    %c = " + fmt::format(fmt::runtime(split), "v", k, "")
+        + "    %r:2 = \"mw.attention\"(%a, %b, %c) " + attributes + " : (" + q + ", " + k + ", " + k + ") -> (" + q
+        + fmt::format(", tensor<1x{}x{}x1xf32>)\n    return %r#0 : {}\n  }}\n}}\n", sequence, heads, q);
+    bool whole = false;
+    QCOMPARE(QString::fromStdString(faultOf(text, whole)), QString());
+    const auto partitioned = propagateAndPartition(valueOf(readProgram(text, "program.mlir")));
+    QVERIFY(partitioned);
+    const Problems& warnings = partitioned->device.stages.front().functions.front().warnings;
+    QCOMPARE(warnings.size(), std::size_t{why.isEmpty() ? 0U : 1U});
+    if (why.isEmpty())
+        return;
+    QCOMPARE(QString::fromStdString(warnings.front().id), QString("MW1219"));
+    QVERIFY2(warnings.front().message.find(why.toStdString()) != std::string::npos, warnings.front().message.c_str());
 }
 
 /// The update's place is a maximum over x:(1)2, less where a piece by x:(3)2 begins: no device of a group can compute it for the others.

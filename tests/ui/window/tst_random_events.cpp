@@ -184,11 +184,12 @@ void TestRandomEvents::survives()
         if (i % 10 == 0)
             QApplication::processEvents();
     }
-    fixture.window.document().undoStack().setClean();
+    fixture.window.document().undoStack().setClean(); // nothing asks whether to save
     fixture.window.openExample(fixture.example("digits.yaml"));
     fixture.window.document().change({"mesh={data: 2, model: 4}"}, "Edit the mesh");
     QTRY_VERIFY(fixture.isShown());
-    QVERIFY(fixture.analysis()->simulated != nullptr);
+    const auto analysis = fixture.analysis();
+    QVERIFY2(analysis->simulated != nullptr, (analysis->source.text + describe(analysis->problems)).c_str());
 }
 
 MESHWRIGHT_TEST(TestRandomEvents)
