@@ -166,6 +166,7 @@ private:
         const std::vector<TensorSharding>& layouts, const AxisRefs& reduced);
     std::int64_t gatheredBytes(const Op& op) const;
     void warnOfWhole(const Op& op, const std::string& why);
+    bool refusePart(const Op& op);
     std::optional<std::size_t> exchangeContext(const Op& op, const OpShardingRule& rule, OpLayout& layout);
     bool emitRing(const Op& op, const std::vector<ValueId>& operands, const std::vector<TensorSharding>& wanted,
         const std::vector<TensorSharding>& layouts);

@@ -16,6 +16,20 @@ bool isAttention(const Op& op)
 
 } // namespace
 
+/// True for attention with some of the keys, which only devices have.
+bool Partitioner::refusePart(const Op& op)
+{
+    if (!isAttention(op) || !attentionForm(op.as<OtherAttributes>())->isPart())
+        return false;
+    m_problems.push_back({"MW1265",
+        fmt::format(
+            "{} in \"{}\" is a part of one, by the keys of one device: the program is one on shards", opName(op), m_source.name),
+        "partition the program that it was made from"});
+    for (const ValueId result : op.results)
+        makeUp(result);
+    return true;
+}
+
 /// Context parallelism: where the same axes split the sequence of queries and keys, and the op is to exchange them in another way than by gathering
 /// keys and values, the axes of the keys' factor become those of the queries' (ring), or those move to the heads (Ulysses). Of a ring, the operand
 /// that every device needs whole all the same: the positions of keys, by which it counts.

@@ -132,6 +132,8 @@ void Partitioner::pass(ValueId from, ValueId to, const Op& op)
 void Partitioner::partitionByRule(OpId id)
 {
     const Op& op = m_source[id];
+    if (refusePart(op))
+        return;
     auto rule = computableRule(m_source, id, pads());
     if (const auto* other = std::get_if<OtherAttributes>(&op.attributes); other != nullptr && isShardMapBorder(*other))
         m_problems.push_back({"MW1241",

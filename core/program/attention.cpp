@@ -23,7 +23,7 @@ constexpr const char* kContext = "context";
 constexpr const char* kBalanced = "balanced";
 constexpr const char* kPart = "part";
 constexpr std::pair<const char*, ContextExchange> kContexts[]
-    = {{"ring", ContextExchange::Ring}, {"ulysses", ContextExchange::Ulysses}};
+    = {{"gather", ContextExchange::Gather}, {"ring", ContextExchange::Ring}, {"ulysses", ContextExchange::Ulysses}};
 
 DType wideType(DType type)
 {
@@ -124,8 +124,18 @@ std::optional<AttentionForm> attentionForm(const OtherAttributes& other)
             return std::nullopt;
         form.*member = *flag != 0;
     }
-    form.isBalanced = integerAt(other.attributes, kBalanced).value_or(0) != 0;
-    form.part = integerAt(other.attributes, kPart).value_or(-1);
+    if (const KeptAttribute* balanced = findAttribute(other.attributes, kBalanced)) {
+        if (balanced->text != "true" && balanced->text != "false")
+            return std::nullopt;
+        form.isBalanced = balanced->text == "true";
+    }
+    if (const KeptAttribute* part = findAttribute(other.attributes, kPart)) {
+        constexpr std::int64_t kMostParts = std::int64_t{1} << 24; // devices of a mesh
+        form.part
+            = part->text.ends_with("i64") || part->text.ends_with("i32") ? integerAt(other.attributes, kPart).value_or(-1) : -1;
+        if (form.part < 0 || form.part >= kMostParts)
+            return std::nullopt;
+    }
     if (const KeptAttribute* context = findAttribute(other.attributes, kContext)) {
         const auto* const word = std::find_if(std::begin(kContexts), std::end(kContexts),
             [&](const auto& one) { return context->text == fmt::format("\"{}\"", one.first); });
@@ -133,7 +143,7 @@ std::optional<AttentionForm> attentionForm(const OtherAttributes& other)
             return std::nullopt;
         form.context = word->second;
     }
-    return (!form.windowed || form.causal) && form.part >= -1 ? std::optional(form) : std::nullopt;
+    return !form.windowed || form.causal ? std::optional(form) : std::nullopt;
 }
 
 OtherAttributes attentionAttributes(OpKind kind, const AttentionForm& form, std::span<const TensorType> operands)
@@ -147,7 +157,7 @@ OtherAttributes attentionAttributes(OpKind kind, const AttentionForm& form, std:
     for (const auto& [name, member] : kFlags)
         addTruth(name, form.*member);
     for (const auto& [word, context] : kContexts) {
-        if (form.context == context)
+        if (form.context == context && context != ContextExchange::Gather)
             other.attributes.push_back(textAttribute(kContext, fmt::format("\"{}\"", word)));
     }
     other.attributes.push_back(textAttribute("operand_type", dtypeName(form.operandType)));
@@ -187,7 +197,8 @@ std::optional<Problem> attentionProblem(const OtherAttributes& other, std::span<
     if (!form)
         return wrongAttribute(other.name,
             "needs causal, windowed (with causal) and segmented (truth values), operand_type (a floating type), scale and "
-            "softcap (numbers, softcap at least 0); it may have context (\"ring\" or \"ulysses\"), balanced (a truth value) and "
+            "softcap (numbers, softcap at least 0); it may have context (\"gather\", \"ring\" or \"ulysses\"), balanced (a truth "
+            "value) and "
             "part (a "
             "number from 0)");
     const OpKind kind = keptKind(other);

@@ -68,10 +68,13 @@ void StudyReader::read(const DocNode& root)
     if (const DocNode* node = fields.take("network"))
         readNetwork(*node);
     setText(fields.take("stack"), "stack", study.stack);
-    const DocNode* shrinks = fields.take("shrink");
+    if (const DocNode* node = fields.take("shrink")) {
+        shrinks = truth(*node, "shrink").value_or(false);
+        if (shrinks && !study.trains())
+            report("MW1468", "a program has the sizes that it has: it cannot be shrunken", "leave shrink out",
+                node->place("shrink"));
+    }
     fields.close();
-    if (shrinks != nullptr && truth(*shrinks, "shrink").value_or(false))
-        study = shrunken(std::move(study));
 }
 
 void StudyReader::readHardware(const DocNode& node)
@@ -410,6 +413,10 @@ StudyReading readStudyInPart(std::string_view text, const std::string& fileName,
     reader.study.places.file = fileName;
     append(reading.problems, std::move(reader.problems));
     append(reading.problems, checkStudyParts(reader.study, reader.gaps));
+    if (reader.shrinks && !hasErrors(reading.problems)) {
+        reader.study = shrunken(std::move(reader.study));
+        append(reading.problems, checkStudyParts(reader.study, reader.gaps));
+    }
     reading.problems = inFile(std::move(reading.problems), fileName);
     sortProblems(reading.problems, fileName);
     reading.study = std::move(reader.study);

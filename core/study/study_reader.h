@@ -45,6 +45,7 @@ public:
     Study study;
     Problems problems;
     ReadGaps gaps;
+    bool shrinks = false; ///< the study is to be made small (shrink.h)
 
 private:
     /// The keys of one mapping. What is not asked for by the time it is closed is unknown.

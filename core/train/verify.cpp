@@ -159,8 +159,10 @@ double Verification::maxAbsError() const
 double Verification::maxRelError() const
 {
     double largest = 0.0;
-    for (const VerifiedTensor& tensor : tensors)
-        largest = std::max(largest, tensor.scale > 0.0 ? tensor.shardedError / tensor.scale : tensor.shardedError);
+    for (const VerifiedTensor& tensor : tensors) {
+        if (tensor.scale > tensor.unshardedError) // else it is nothing but rounding, on one device too
+            largest = std::max(largest, tensor.shardedError / tensor.scale);
+    }
     return largest;
 }
 

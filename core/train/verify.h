@@ -33,7 +33,7 @@ struct Verification {
     /// False where no element of any tensor was finite, or there was none: then nothing is known of the sharded run.
     bool provesAnything() const;
     double maxAbsError() const;
-    double maxRelError() const; ///< error over the tensor's scale
+    double maxRelError() const; ///< error over the tensor's scale, of those that are more than rounding on one device
 
     /// Adds the outcome of one more step.
     void add(std::int64_t step, const std::vector<VerifiedTensor>& outcome);

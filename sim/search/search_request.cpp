@@ -164,6 +164,10 @@ Result<SearchWork> workOf(const SearchWords& words, std::vector<std::string>* no
     const auto tokens = take(words.tokens, "--tokens");
     const auto batch = take(words.globalBatch, "--global-batch");
     work.sequence = sequence.value_or(std::min<std::int64_t>(4096, work.model.maxPositions > 0 ? work.model.maxPositions : 4096));
+    if (work.model.position == PositionKind::Learned && work.model.maxPositions > 0 && work.sequence > work.model.maxPositions)
+        problems.push_back({"MW1355",
+            fmt::format("a sequence of {} tokens, but only {} positions are learned", work.sequence, work.model.maxPositions),
+            fmt::format("use a sequence of at most {}", work.model.maxPositions)});
     if (words.tokens.empty() == words.globalBatch.empty())
         problems.push_back(
             {"MW1936", words.tokens.empty() ? "the batch of a step is missing" : "--tokens and --global-batch are both given",

@@ -123,21 +123,27 @@ void TestShrunkenPlans::plans()
 
 void TestShrunkenPlans::settings_data()
 {
-    QTest::addColumn<QString>("setting");
+    QTest::addColumn<QString>("example");
+    QTest::addColumn<QStringList>("settings");
     QTest::addColumn<int>("code");
     QTest::addColumn<QString>("message");
-    QTest::newRow("a truth value") << "shrink=true" << 0 << "";
-    QTest::newRow("not shrunken") << "shrink=false" << 0 << "";
-    QTest::newRow("a number") << "shrink=3" << 3 << "MW1422";
+    QTest::newRow("a truth value") << "three_d" << QStringList{"shrink=true"} << 0 << "";
+    QTest::newRow("not shrunken") << "three_d" << QStringList{"shrink=false"} << 0 << "";
+    QTest::newRow("a number") << "three_d" << QStringList{"shrink=3"} << 3 << "MW1422";
+    QTest::newRow("wrong at its own sizes") << "ring_attention" << QStringList{"shrink=true", "mesh.context=5"} << 3 << "MW1104";
+    QTest::newRow("a program") << "jax_product" << QStringList{"shrink=true"} << 3 << "MW1468";
 }
 
 void TestShrunkenPlans::settings()
 {
-    QFETCH(QString, setting);
+    QFETCH(QString, example);
+    QFETCH(QStringList, settings);
     QFETCH(int, code);
     QFETCH(QString, message);
-    const Outcome outcome
-        = run({"check", MESHWRIGHT_SOURCE_DIR "/resources/examples/three_d.yaml", "--set", setting, "--format", "json"});
+    QStringList words{"check", QString(MESHWRIGHT_SOURCE_DIR "/resources/examples/%1.yaml").arg(example), "--format", "json"};
+    for (const QString& setting : settings)
+        words << "--set" << setting;
+    const Outcome outcome = run(words);
     QVERIFY2(outcome.code == code, outcome.out);
     QVERIFY2(outcome.out.contains(message.toUtf8()), outcome.out);
 }

@@ -237,6 +237,11 @@ void TestAttention::shapes_data()
                               << "MW1304";
     QTest::newRow("no flag") << Types{q, k, v} << "causal"
                              << "MW1304";
+    for (const char* wrong : {"part=1.5 : f64", "part=-1 : i64", "part=true", "part=9223372036854775807 : i64",
+             "balanced=\"yes\"", "context=\"round\"", "context=1 : i64"})
+        QTest::newRow(wrong) << Types{q, k, v} << wrong << "MW1304";
+    QTest::newRow("gather") << Types{q, k, v} << "context=\"gather\""
+                            << "";
 }
 
 void TestAttention::shapes()
@@ -246,7 +251,17 @@ void TestAttention::shapes()
     QFETCH(const QString, id);
     const std::vector<TensorType> right{{DType::F32, {2, 5, 2, 3, 4}}, {DType::F32, {2, 7, 2, 4}}, {DType::F32, {2, 7, 2, 3}}};
     OtherAttributes other = attentionAttributes(OpKind::Attention, {}, right);
-    std::erase_if(other.attributes, [&](const KeptAttribute& one) { return one.name == attribute.toStdString(); });
+    if (const qsizetype value = attribute.indexOf('='); value > 0) {
+        const std::string text = attribute.mid(value + 1).toStdString();
+        std::vector<std::int64_t> integers;
+        if (text == "true" || text == "1 : i64")
+            integers = {1};
+        else if (text.ends_with("i64"))
+            integers = {text.starts_with('-') ? -1 : std::numeric_limits<std::int64_t>::max()};
+        other.attributes.push_back({attribute.left(value).toStdString(), text, false, integers, {}});
+    } else {
+        std::erase_if(other.attributes, [&](const KeptAttribute& one) { return one.name == attribute.toStdString(); });
+    }
     const auto problem = attentionProblem(other, operands);
     QCOMPARE(problem ? tests::text(problem->id) : QString(), id);
 }

@@ -139,6 +139,7 @@ private Q_SLOTS:
     void unknownOpsAreComputedWhole();
     void contextThatDoesNotDivide_data();
     void contextThatDoesNotDivide();
+    void partsBelongToDevices();
     void sumsBesidePartsInNoOneGrid();
 
 private:
@@ -733,6 +734,24 @@ void TestSplitOps::contextThatDoesNotDivide()
         return;
     QCOMPARE(QString::fromStdString(warnings.front().id), QString("MW1219"));
     QVERIFY2(warnings.front().message.find(why.toStdString()) != std::string::npos, warnings.front().message.c_str());
+}
+
+/// A part by the keys of one device means nothing of whole arrays.
+void TestSplitOps::partsBelongToDevices()
+{
+    const auto partitioned = propagateAndPartition(valueOf(readProgram(R"(
+module {
+  sdy.mesh @mesh = <["x"=2]>
+  func.func public @main(%q: tensor<1x4x2x1x2xf32>, %k: tensor<1x4x2x2xf32>) -> tensor<1x4x2x1x2xf32> {
+    %r:2 = "mw.attention"(%q, %k, %k) {causal = false, context = "ring", operand_type = f32, part = 0 : i64, scale = 1.0 : f64,
+      segmented = false, softcap = 0.0 : f64, windowed = false} : (tensor<1x4x2x1x2xf32>, tensor<1x4x2x2xf32>, tensor<1x4x2x2xf32>)
+      -> (tensor<1x4x2x1x2xf32>, tensor<1x4x2x1xf32>)
+    return %r#0 : tensor<1x4x2x1x2xf32>
+  }
+})",
+        "program.mlir")));
+    QVERIFY(!partitioned);
+    QCOMPARE(QString::fromStdString(partitioned.error().front().id), QString("MW1265"));
 }
 
 /// The update's place is a maximum over x:(1)2, less where a piece by x:(3)2 begins: no device of a group can compute it for the others.
