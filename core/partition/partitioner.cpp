@@ -501,6 +501,7 @@ ValueId Partitioner::remake(ValueId value, const TensorSharding& wanted, Phase p
 /// True for numbers of 8 bits that are cast and scaled by one number.
 bool Partitioner::isWidened(ValueId value) const
 {
+    const bool isWide = byteSize(m_source[value].type.dtype) > 1;
     while (byteSize(m_source[value].type.dtype) > 1) {
         const OpId producer = m_source[value].producer;
         if (!producer.valid())
@@ -510,7 +511,7 @@ bool Partitioner::isWidened(ValueId value) const
             return false;
         value = op.operands[0];
     }
-    return isFloating(m_source[value].type.dtype);
+    return isWide && isFloating(m_source[value].type.dtype);
 }
 
 /// Moves the 8-bit numbers and widens them where they are needed; makes what follows from places alone.
@@ -520,7 +521,7 @@ ValueId Partitioner::makeAgain(ValueId value, const TensorSharding& wanted, Phas
     const Op op = m_source[m_source[value].producer];
     std::vector<ValueId> operands;
     for (const ValueId operand : op.operands) {
-        const bool isMade = (byteSize(m_source[operand].type.dtype) > 1 && isWidened(operand)) || m_isCounted[operand.at()];
+        const bool isMade = isWidened(operand) || m_isCounted[operand.at()];
         operands.push_back(isMade && find(operand, wanted, phase) == nullptr
                 ? makeAgain(operand, wanted, phase, consumer, reason, mayMove)
                 : obtain(operand, wanted, phase, consumer, reason, mayMove));

@@ -259,8 +259,8 @@ void TestSearchVerb::faults_data()
                                  << QByteArray("MW1935");
     QTest::newRow("NaN tokens") << model + QStringList{"--hw", "h100x8", "--tokens", "nan"} << 2 << QByteArray("MW1935");
     QTest::newRow("no batch") << model + QStringList{"--hw", "h100x8"} << 2 << QByteArray("MW1936");
-    QTest::newRow("more tokens than positions are learned") << QStringList{"search", "--model", "gpt2", "--hw", "h100x8",
-        "--tokens", "128k", "--seq", "2k"} << 3 << QByteArray("MW1355");
+    QTest::newRow("more tokens than positions are learned")
+        << QStringList{"--model", "gpt2", "--hw", "h100x8", "--tokens", "128k", "--seq", "2k"} << 3 << QByteArray("MW1355");
     QTest::newRow("choice") << model + QStringList{"--hw", "h100x8", "--tokens", "1M", "--fix", "tensr=2"} << 2
                             << QByteArray("MW1938");
     QTest::newRow("price") << model + QStringList{"--hw", "h100x8", "--tokens", "1M", "--price", "nan"} << 2

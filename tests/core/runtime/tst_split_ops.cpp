@@ -140,6 +140,7 @@ private Q_SLOTS:
     void contextThatDoesNotDivide_data();
     void contextThatDoesNotDivide();
     void partsBelongToDevices();
+    void numbersOfEightBitsMove();
     void sumsBesidePartsInNoOneGrid();
 
 private:
@@ -752,6 +753,26 @@ module {
         "program.mlir")));
     QVERIFY(!partitioned);
     QCOMPARE(QString::fromStdString(partitioned.error().front().id), QString("MW1265"));
+}
+
+/// An argument of 8 bits is moved as it is, and cast where it is needed.
+void TestSplitOps::numbersOfEightBitsMove()
+{
+    bool whole = false;
+    const std::string fault = faultOf(R"(
+module {
+  sdy.mesh @mesh = <["x"=2]>
+  func.func public @main(%a: tensor<4x6xf8E4M3FN> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<4x6xf32> {
+    %0 = stablehlo.convert %a : (tensor<4x6xf8E4M3FN>) -> tensor<4x6xf32>
+    %1 = stablehlo.sine %0 : tensor<4x6xf32>
+    %2 = sdy.sharding_constraint %0 <@mesh, [{}, {"x"}]> : tensor<4x6xf32>
+    %3 = sdy.sharding_constraint %1 <@mesh, [{}, {"x"}]> : tensor<4x6xf32>
+    %4 = stablehlo.add %2, %3 : tensor<4x6xf32>
+    return %4 : tensor<4x6xf32>
+  }
+})",
+        whole);
+    QVERIFY2(fault.empty(), fault.c_str());
 }
 
 /// The update's place is a maximum over x:(1)2, less where a piece by x:(3)2 begins: no device of a group can compute it for the others.
