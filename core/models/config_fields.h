@@ -64,7 +64,7 @@ private:
 /// (config_fields.cpp), or in an object that does. `path`: "bos_token_id", "rope_scaling.factor".
 bool isInertField(std::string_view path);
 
-/// Tells of numbers that nobody asked for.
+/// Notes which numbers were ignored: `FieldReader::ignoredNumbers`.
 void noteIgnored(const FieldReader& reader, std::vector<std::string>& notes, std::vector<std::string>& ignored);
 
 TransformerActivation activationOf(FieldReader& reader, const std::string& field, const std::string& absent);

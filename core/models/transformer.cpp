@@ -192,8 +192,7 @@ Problems sizeProblems(const TransformerModel& model)
     if (!isOrdered)
         problems.push_back({"MW1352",
             fmt::format("zigzag needs fused attention in every layer and a number of devices of which the double divides the "
-                        "sequence of {}, "
-                        "got: {}",
+                        "sequence of {}, got: {}",
                 model.sequence, model.zigzag),
             "leave it out: tokens are in their order then", {.path = "zigzag"}});
     if (model.context != ContextExchange::Gather && model.attention != AttentionOp::Fused)

@@ -198,9 +198,7 @@ std::optional<Problem> attentionProblem(const OtherAttributes& other, std::span<
         return wrongAttribute(other.name,
             "needs causal, windowed (with causal) and segmented (truth values), operand_type (a floating type), scale and "
             "softcap (numbers, softcap at least 0); it may have context (\"gather\", \"ring\" or \"ulysses\"), balanced (a truth "
-            "value) and "
-            "part (a "
-            "number from 0)");
+            "value) and part (a number from 0)");
     const OpKind kind = keptKind(other);
     const std::size_t count = AttentionPlaces(*form, kind).end + (kind == OpKind::AttentionGrad ? 3 : 0);
     if (operands.size() != count)

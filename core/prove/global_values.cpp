@@ -115,10 +115,13 @@ void GlobalValues::joinParts(std::vector<GlobalId>& terms)
         for (std::size_t j = i + 1; j < terms.size();) {
             const GlobalValue& a = (*this)[terms[i]];
             const GlobalValue& b = (*this)[terms[j]];
+            if (!a.partsAdd || !b.partsAdd || a.of != b.of || a.partCount != b.partCount) {
+                ++j;
+                continue;
+            }
             std::set<std::int64_t> parts = a.parts;
             parts.insert(b.parts.begin(), b.parts.end());
-            if (!a.partsAdd || !b.partsAdd || a.of != b.of || a.partCount != b.partCount
-                || parts.size() != a.parts.size() + b.parts.size()) {
+            if (parts.size() != a.parts.size() + b.parts.size()) {
                 ++j;
                 continue;
             }

@@ -213,8 +213,7 @@ std::optional<Standing> attentionLemma(Site& site, std::size_t result)
         dims[dim].fill = kNoGlobal;
     }
     // It is computed in a wide type, and rounded where it is complete.
-    const DType wide
-        = isGradient || result == 0 ? (site.dtype(result) == DType::F64 ? DType::F64 : DType::F32) : site.dtype(result);
+    const DType wide = site.dtype(result) == DType::F64 ? DType::F64 : DType::F32;
     GlobalId global = site.walk.globals.number(resultText(result, text), shape, wide, varies);
     if (part) {
         auto parts = partsBefore(site, places, operands, text, *part);

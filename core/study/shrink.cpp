@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <numeric>
 
 namespace meshwright {
 
@@ -35,7 +36,7 @@ void shrinkHardware(HardwareChoice& hardware, std::int64_t devices)
     for (std::size_t dim = 0; !hardware.topology.empty() && left > 1; dim = (dim + 1) % hardware.topology.size(), left /= 2)
         hardware.topology[dim] *= 2;
     if (hardware.chipsPerHost)
-        hardware.chipsPerHost = std::min(*hardware.chipsPerHost, devices);
+        hardware.chipsPerHost = std::gcd(*hardware.chipsPerHost, devices);
     if (hardware.hosts)
         hardware.hosts = hardware.chipsPerHost ? devices / *hardware.chipsPerHost : 1;
 }
@@ -160,7 +161,7 @@ Study shrunken(Study study)
         countKinds(config);
         widest = std::max(widest, config.hidden);
     }
-    for (MatchRule& rule : study.sharding.match) // as large ones were told from vectors
+    for (MatchRule& rule : study.sharding.match) // a rule for large arrays still leaves vectors out
         rule.minElements = std::min(rule.minElements, widest + 1);
     return study;
 }

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <set>
 
 namespace meshwright::sim {
 

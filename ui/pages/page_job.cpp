@@ -40,7 +40,7 @@ void PageJob::open(std::shared_ptr<const OpenPage> page)
             m_onThread, [before] { before->session.reset(); }, Qt::QueuedConnection);
 }
 
-void PageJob::tell(std::uint64_t generation, std::function<void()> what)
+void PageJob::post(std::uint64_t generation, std::function<void()> what)
 {
     QMetaObject::invokeMethod(
         this,
@@ -61,7 +61,7 @@ void PageJob::start(Work work)
             const Problems problems = work(*process, stop);
             if (!problems.empty())
                 process->session.reset();
-            tell(generation, [this, problems] {
+            post(generation, [this, problems] {
                 m_isBusy = false;
                 m_hasProcess = problems.empty();
                 Q_EMIT ended(problems);
@@ -85,11 +85,11 @@ void PageJob::run(std::size_t first, std::size_t last, const std::map<std::size_
                 return changed.error();
         }
         for (std::size_t cell = first; cell <= last; ++cell) {
-            tell(generation, [this, cell] { Q_EMIT began(cell); });
+            post(generation, [this, cell] { Q_EMIT began(cell); });
             auto result = process.session->run(cell, stop);
             if (!result)
                 return result.error();
-            tell(generation, [this, cell, shared = std::make_shared<const pages::CellResult>(*std::move(result))] {
+            post(generation, [this, cell, shared = std::make_shared<const pages::CellResult>(*std::move(result))] {
                 Q_EMIT ran(cell, shared);
             });
         }
@@ -97,7 +97,7 @@ void PageJob::run(std::size_t first, std::size_t last, const std::map<std::size_
             auto findings = process.session->findings(stop);
             if (!findings)
                 return findings.error();
-            tell(generation, [this, all = *std::move(findings)] { Q_EMIT found(all); });
+            post(generation, [this, all = *std::move(findings)] { Q_EMIT found(all); });
         }
         return {};
     });
@@ -109,7 +109,7 @@ void PageJob::judge(std::size_t cell, const std::string& answer)
         const auto judgement = process.session->judge(cell, answer, stop);
         if (!judgement)
             return judgement.error();
-        tell(generation, [this, cell, said = *judgement] { Q_EMIT judged(cell, said); });
+        post(generation, [this, cell, said = *judgement] { Q_EMIT judged(cell, said); });
         return {};
     });
 }

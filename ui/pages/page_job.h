@@ -71,7 +71,7 @@ private:
     using Work = std::function<Problems(Process&, const std::stop_token&)>;
 
     void start(Work work);
-    void tell(std::uint64_t generation, std::function<void()> what);
+    void post(std::uint64_t generation, std::function<void()> what);
 
     QThread m_thread;
     QObject* m_onThread; ///< lives on it

@@ -2,6 +2,7 @@
 #include "ui/search/search_job.h"
 
 #include "sim/cost/stack.h"
+#include "sim/search/plan_trials.h"
 #include "sim/session/search_study.h"
 
 #include <QMetaObject>
@@ -38,15 +39,7 @@ std::shared_ptr<const FoundPlans> plansOf(std::shared_ptr<const Study> study, Re
 /// The plans with one that was just simulated: in the place of its estimate, or behind them.
 std::shared_ptr<const FoundPlans> withTrial(const FoundPlans& known, sim::FoundPlan plan, const sim::PlanTrial& trial)
 {
-    plan.simulatedSeconds = trial.seconds;
-    plan.peakBytes = trial.peakBytes;
-    plan.capacityBytes = trial.capacityBytes;
-    plan.fits = trial.fits;
-    plan.mfu = trial.mfu;
-    plan.boundBy = trial.boundBy;
-    plan.time = trial.time;
-    plan.memory = trial.memory;
-    plan.live = trial.live;
+    sim::takeTrial(plan, trial);
     auto found = std::make_shared<FoundPlans>(known);
     const auto row = std::find_if(
         found->plans.begin(), found->plans.end(), [&](const sim::FoundPlan& one) { return isSamePlan(one, plan); });
@@ -63,7 +56,7 @@ bool isSamePlan(const sim::FoundPlan& a, const sim::FoundPlan& b)
 {
     return a.mesh == b.mesh && a.specs == b.specs && a.recompute == b.recompute && a.microbatch == b.microbatch
         && a.zeroStage == b.zeroStage && a.pipeline.schedule == b.pipeline.schedule && a.pipeline.stages == b.pipeline.stages
-        && a.pipeline.chunks == b.pipeline.chunks;
+        && a.pipeline.chunks == b.pipeline.chunks && a.exchangesHeads == b.exchangesHeads && a.lossChunks == b.lossChunks;
 }
 
 SearchJob::SearchJob(std::shared_ptr<const sim::Catalogue> catalogue, QObject* parent)
