@@ -4,6 +4,7 @@
 
 #include "core/draw/svg.h"
 #include "core/support/checked.h"
+#include "core/support/counted.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -137,7 +138,7 @@ std::string meshText(const sim::MeshPlan& plan, const sim::Machine& machine)
             row.push_back(fmt::format("{}", axis.outer));
         table.addRow(std::move(row));
     }
-    std::string text = fmt::format("{}: {} devices", plan.machine, machine.deviceCount());
+    std::string text = fmt::format("{}: {}", plan.machine, counted(machine.deviceCount(), "device"));
     if (isHybrid)
         text += fmt::format(
             "\n{} such {}, {} a device between them", plan.slices, outer, rateText(plan.betweenSlicesBytesPerSecond));

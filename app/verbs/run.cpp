@@ -7,6 +7,7 @@
 
 #include "core/kernels/npy.h"
 #include "core/study/study.h"
+#include "core/support/counted.h"
 #include "core/support/file.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
@@ -107,8 +108,8 @@ std::string runJson(const sim::RunResult& run, const std::string& function, cons
 
 std::string runText(const sim::RunResult& run, const std::optional<sim::SimulatedStudy>& simulated)
 {
-    std::string text = fmt::format("ran on {} devices ({}) in {}, {} a device\n", run.mesh.deviceCount(), run.mesh.text(),
-        formatSeconds(run.seconds), formatBytes(static_cast<double>(run.arenaBytes)));
+    std::string text = fmt::format("ran on {} ({}) in {}, {} a device\n", counted(run.mesh.deviceCount(), "device"),
+        run.mesh.text(), formatSeconds(run.seconds), formatBytes(static_cast<double>(run.arenaBytes)));
     for (std::size_t i = 0; i < run.results.size(); ++i) {
         std::int64_t flat = 0;
         text += fmt::format("  {}: {} {}{}\n", run.names[i], typeText(run.results[i].type()), run.layouts[i],

@@ -128,6 +128,12 @@ Problems lintProgram(const PartitionedProgram& partitioned)
         if (found.lint.edits.empty() && !found.lint.noEdit.empty())
             problem.fix += fmt::format(" (check --fix leaves it: {})", found.lint.noEdit);
     }
+    for (const DeviceFunction& device : partitioned.device.stages.front().functions) {
+        for (Problem warning : device.warnings) {
+            warning.place.path = device.function.name;
+            problems.push_back(std::move(warning));
+        }
+    }
     return problems;
 }
 

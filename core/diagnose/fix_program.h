@@ -6,7 +6,7 @@
 
 namespace meshwright {
 
-/// The lints of all functions of a partitioned program (`lintFunction`); `place.path` begins with the function's name.
+/// The lints of all functions of a partitioned program and what its partitioner warns of (`lintFunction`); `place.path` begins with the function's name.
 Problems lintProgram(const PartitionedProgram& partitioned);
 
 /// A program after everything was fixed that needs no decision of its author.

@@ -3,6 +3,7 @@
 
 #include "core/partition/device_program.h"
 #include "core/sharding/named_sharding.h"
+#include "core/support/counted.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -333,7 +334,7 @@ bool explainRank(const MessagePart& part, std::size_t at, const ExplainContext&,
     out.meaning = fmt::format(
         "The spec has {} entries, one for each dimension, but the array has {}. Often the spec was written for another array: "
         "labels and biases have one dimension, so the spec of a matrix cannot be theirs.",
-        *least, *rank == 0 ? std::string("none: it is a scalar") : fmt::format("{} dimension{}", *rank, *rank == 1 ? "" : "s"));
+        *least, *rank == 0 ? std::string("none: it is a scalar") : counted(*rank, "dimension"));
     const auto before = lastBefore(part, "namedsharding(", at);
     const auto sharding = before ? namedShardingIn(part, *before) : std::nullopt;
     if (sharding) {
@@ -378,9 +379,8 @@ bool explainShardyRank(const MessagePart& part, std::size_t at, const ExplainCon
     const auto rank = part.integer("!=", at);
     if (!entries || !rank)
         return false;
-    out.meaning = fmt::format(
-        "A Shardy sharding has exactly one {{..}} for each dimension. This one has {}, the tensor has {} dimension{}.", *entries,
-        *rank, *rank == 1 ? "" : "s");
+    out.meaning = fmt::format("A Shardy sharding has exactly one {{..}} for each dimension. This one has {}, the tensor has {}.",
+        *entries, counted(*rank, "dimension"));
     std::string dims;
     for (std::int64_t i = 0; i < std::min<std::int64_t>(*rank, 8); ++i)
         dims += i == 0 ? "{}" : ", {}";

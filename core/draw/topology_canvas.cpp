@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/draw/topology_canvas.h"
 
+#include "core/support/counted.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -56,8 +57,7 @@ std::string coordinatesText(const TopologyDrawing& drawing, const DrawnDevice& d
 
 std::string meshAxisTooltip(const DrawnMeshAxis& axis)
 {
-    std::string text
-        = fmt::format("mesh axis {} of size {}, {} group{}", axis.name, axis.size, axis.groups, axis.groups == 1 ? "" : "s");
+    std::string text = fmt::format("mesh axis {} of size {}, {}", axis.name, axis.size, counted(axis.groups, "group"));
     if (axis.bytesPerSecond <= 0.0)
         return text + "\nneeds no links";
     text += fmt::format("\nalong {}\n{}: a group has {} each way, {} to the next device", axis.where, axis.kind,
@@ -486,7 +486,7 @@ std::string meshAxisText(const DrawnMeshAxis& axis)
     text += fmt::format("{}, {} {} each way", axis.where, axis.kind, bandwidthText(axis.bytesPerSecond));
     if (axis.wraps)
         text += ", rings";
-    text += fmt::format(", {} group{}", axis.groups, axis.groups == 1 ? "" : "s");
+    text += fmt::format(", {}", counted(axis.groups, "group"));
     if (!axis.sharesWith.empty())
         text += ", shares links with " + join(axis.sharesWith, ", ");
     return text;

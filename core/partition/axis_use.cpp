@@ -2,6 +2,7 @@
 #include "core/partition/axis_use.h"
 
 #include "core/program/transform.h"
+#include "core/support/counted.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -209,7 +210,7 @@ std::optional<Problem> axisProblem(const AxisWork& work, const Mesh& mesh)
         return problem;
     }
     const std::int64_t enough = mesh.deviceCount() / axis.size;
-    const std::string devices = enough == 1 ? std::string("1 device") : fmt::format("{} devices", enough);
+    const std::string devices = counted(enough, "device");
     problem.message = fmt::format(
         "the mesh axis \"{}\" splits nothing: all {} devices along it hold and compute the same", axis.name, axis.size);
     problem.rule = work.flops > 0.0 ? fmt::format("each of {} devices computes {}, all of it {}; {} could do the same work",

@@ -7,6 +7,7 @@
 #include "core/prove/obstacle.h"
 #include "core/prove/pipeline_proof.h"
 #include "core/prove/source_walk.h"
+#include "core/support/counted.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -700,11 +701,8 @@ void add(Proof& proof, Proof more)
 
 std::string headline(const Proof& proof)
 {
-    const auto count = [](std::size_t number, const char* one) {
-        return fmt::format("{} {}{}", formatWhole(static_cast<std::int64_t>(number)), one, number == 1 ? "" : "s");
-    };
-    const std::string scale = fmt::format("{} on {}, {}", count(proof.ops(), "op"),
-        count(static_cast<std::size_t>(proof.devices), "device"), count(proof.functions.size(), "function"));
+    const std::string scale = fmt::format("{} on {}, {}", counted(proof.ops(), "op"), counted(proof.devices, "device"),
+        counted(proof.functions.size(), "function"));
     return proof.isProved() ? fmt::format("proved: {}, equal up to the order of sums", scale) : "not proved: " + scale;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/hardware/topology.h"
 
+#include "core/support/counted.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -98,9 +99,9 @@ std::string Topology::text() const
         } else if (axis.kind == AxisKind::Torus) {
             islands += fmt::format(", {} devices a chip", axis.length);
         } else if (axis.kind == AxisKind::Network) {
-            islands += axis.length == 1 ? "1 host of " : fmt::format("{} hosts of ", axis.length);
+            islands += counted(axis.length, "host") + " of ";
         } else {
-            islands += fmt::format("{} GPU{}", axis.length, axis.length == 1 ? "" : "s");
+            islands += counted(axis.length, "GPU");
         }
     }
     if (lengths.empty())

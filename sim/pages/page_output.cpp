@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/pages/page_output.h"
 
+#include "core/support/counted.h"
 #include "core/support/escape.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
@@ -198,7 +199,7 @@ std::string summaryText(const PageReport& report)
         compared.push_back(fmt::format("{} {}", count, likenessName(likeness)));
     if (!compared.empty())
         text += "; outputs: " + join(compared, ", ");
-    return findings == 0 ? text : text + fmt::format("; {} finding{}", findings, findings == 1 ? "" : "s");
+    return findings == 0 ? text : text + "; " + counted(findings, "finding");
 }
 
 std::string pageText(const PageReport& report)

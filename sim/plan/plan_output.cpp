@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/plan/plan_answer.h"
 
+#include "core/support/counted.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -117,10 +118,10 @@ std::string planJson(const PlanAnswer& answer)
 
 std::string planText(const PlanAnswer& answer)
 {
-    std::string text = fmt::format("{}: {} parameters{}, {} tokens, {} sequences of {} a step\non {}\n\n", answer.model,
-        formatCount(answer.parameters),
-        answer.activeParameters < answer.parameters ? fmt::format(" ({} active)", formatCount(answer.activeParameters)) : "",
-        formatCount(answer.tokens), formatWhole(answer.globalBatch), formatWhole(answer.sequence), answer.cluster);
+    std::string text
+        = fmt::format("{}: {} parameters{}, {} tokens, {} of {} a step\non {}\n\n", answer.model, formatCount(answer.parameters),
+            answer.activeParameters < answer.parameters ? fmt::format(" ({} active)", formatCount(answer.activeParameters)) : "",
+            formatCount(answer.tokens), counted(answer.globalBatch, "sequence"), formatWhole(answer.sequence), answer.cluster);
     if (!answer.sizes.empty()) {
         TextTable table({{"cluster"}, {"mesh"}, {"step", Align::Right}, {"days", Align::Right}, {"dollars", Align::Right}, {""}});
         for (const ClusterSize& size : answer.sizes)

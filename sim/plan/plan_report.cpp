@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/plan/plan_answer.h"
 
+#include "core/support/counted.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
 #include "sim/search/plan_reasons.h"
@@ -266,7 +267,7 @@ Report planReport(const PlanAnswer& answer, const std::string& command)
     report.title = fmt::format("Training {} on {}", answer.model, answer.cluster);
     report.facts = {{"model", fmt::format("{}, {} parameters", answer.model, formatCount(answer.parameters))},
         {"machine", answer.cluster}, {"tokens", formatCount(answer.tokens)},
-        {"step", fmt::format("{} sequences of {}", formatWhole(answer.globalBatch), formatWhole(answer.sequence))}};
+        {"step", fmt::format("{} of {}", counted(answer.globalBatch, "sequence"), formatWhole(answer.sequence))}};
     report.command = command;
     report.study.text = answer.study;
     report.answers.push_back(fitsAnswer(answer));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/report/diff_results.h"
 
+#include "core/support/counted.h"
 #include "core/support/escape.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
@@ -134,8 +135,7 @@ std::string notCompared(const Comparison& comparison)
 std::string gateLine(const GateResult& gate)
 {
     return fmt::format("gate {}: {}", gate.gate.text,
-        gate.passes() ? "passes"
-                      : fmt::format("FAILS, {} finding{}", gate.findings.size(), gate.findings.size() == 1 ? "" : "s"));
+        gate.passes() ? "passes" : fmt::format("FAILS, {}", counted(gate.findings.size(), "finding")));
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/report/results.h"
 
+#include "core/support/counted.h"
 #include "core/support/escape.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
@@ -361,8 +362,8 @@ std::string trainingText(const TrainingResult& result)
     std::int64_t steps = 0;
     for (const PhaseResult& phase : result.phases)
         steps += phase.steps;
-    text += fmt::format("{}{} step{} on {} devices{}", result.interrupted ? "interrupted after " : "", steps,
-        steps == 1 ? "" : "s", result.devices, result.engine == EngineKind::Fibers ? " (fibers)" : "");
+    text += fmt::format("{}{} on {}{}", result.interrupted ? "interrupted after " : "", counted(steps, "step"),
+        counted(result.devices, "device"), result.engine == EngineKind::Fibers ? " (fibers)" : "");
     if (!result.losses.empty())
         text += fmt::format(": loss {:.6g} -> {:.6g}", result.losses.front(), result.losses.back());
     if (result.heldOutAccuracy)

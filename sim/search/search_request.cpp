@@ -113,12 +113,6 @@ Result<TransformerConfig> modelOf(const std::string& name, std::vector<std::stri
     if (config->name.empty())
         config->name = file.stem().string();
     Problems problems = programProblems(*config);
-    const std::vector<TransformerConfig> groups = layerGroups(*config);
-    // A loop over the chunks of every row in each layer: minutes of simulation for each layout.
-    if (problems.empty() && std::any_of(groups.begin(), groups.end(), [](const TransformerConfig& c) { return c.isRecurrent(); }))
-        problems.push_back({"MW1358",
-            fmt::format("{} has layers with states, whose chunks are simulated one by one: too slow for a search", config->name),
-            "write a study with its mesh and specs: check, simulate and train take it"});
     if (!problems.empty()) {
         const ParameterCounts counts = parameterCounts(*config);
         problems.front().message += fmt::format("; it has {} parameters, {} active",

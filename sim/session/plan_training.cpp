@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/plan_training.h"
 
+#include "core/support/counted.h"
 #include "core/support/file.h"
 #include "core/support/resources.h"
 #include "core/support/text.h"
@@ -529,12 +530,11 @@ void Planner::addChanges(const SearchMachine& machine)
     }
     SearchWork batch = m_work;
     batch.globalBatch = 2 * m_work.globalBatch;
-    addChange(
-        {fmt::format("{} sequences a step", formatWhole(batch.globalBatch)), "batch"}, batch, machine, m_catalogue, fixed, true);
+    addChange({counted(batch.globalBatch, "sequence") + " a step", "batch"}, batch, machine, m_catalogue, fixed, true);
     if (halves) {
         batch.globalBatch = m_work.globalBatch / 2;
-        addChange(changeOf(fmt::format("{} sequences a step", formatWhole(batch.globalBatch)), "batch"), batch, machine,
-            m_catalogue, fixed, true);
+        addChange(
+            changeOf(counted(batch.globalBatch, "sequence") + " a step", "batch"), batch, machine, m_catalogue, fixed, true);
     }
     if (manyHosts) {
         const std::string network = isTpu ? "links between chips" : "network between hosts";

@@ -2,6 +2,9 @@
 #include "sim/simulate/step_writer.h"
 
 #include "core/schedule/label.h"
+#include "core/support/text.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cassert>
@@ -13,6 +16,13 @@ namespace {
 
 constexpr std::uint32_t kComputing = 0;
 constexpr std::int64_t kFewTurns = 4; ///< a loop of fewer is written out: its steady state is never reached
+
+bool onlyComputes(const Instruction& loop)
+{
+    return std::ranges::all_of(loop.body, [](const Instruction& inner) {
+        return inner.kind == InstructionKind::Compute || (inner.kind == InstructionKind::Loop && onlyComputes(inner));
+    });
+}
 
 } // namespace
 
@@ -77,9 +87,12 @@ std::uint32_t StepWriter::workOfInstruction(const Function& function, const Inst
     written.label = instructionLabel(function, computing);
     written.formula = std::move(formula);
     written.time = time;
-    written.bytes = work.bytesRead + work.bytesWritten;
+    written.turns = m_turns;
+    written.bytes = m_turns * (work.bytesRead + work.bytesWritten);
     written.isProduct = work.matmul || work.attention;
-    written.flops = work.flops();
+    written.flops = static_cast<double>(m_turns) * work.flops();
+    if (m_turns > 1)
+        written.formula = fmt::format("{} turns of {}", formatWhole(m_turns), written.formula);
     m_works.push_back(std::move(written));
     return found->second;
 }
@@ -92,7 +105,7 @@ void StepWriter::compute(const Function& function, const Instruction& instructio
 void StepWriter::computeShare(std::uint32_t work, double share)
 {
     PendingOp pending;
-    pending.ticks = ticksOf(share * m_works[work].time.seconds);
+    pending.ticks = m_works[work].turns * ticksOf(share * m_works[work].time.seconds);
     pending.note = {StepOpNote::Kind::Compute, work, m_task};
     add(std::move(pending), {kComputing}, {kComputing});
 }
@@ -212,10 +225,20 @@ void StepWriter::write(const ScheduledFunction& function, const Instruction& ins
     }
 }
 
-/// The turns in the middle are alike: what one does for its neighbours, the first and the last leave out.
+/// Inside of a loop and of a function's tasks, a loop that only computes takes each of its instructions for all turns at once: as long in all, and
+/// nothing else can see in which order. The turns in the middle of others are alike: what one does for its neighbours, the first and the last leave
+/// out.
 void StepWriter::writeLoop(const ScheduledFunction& function, const Instruction& loop, bool isTop)
 {
     const std::int64_t count = function.device.function[loop.ops.front()].as<RepeatAttributes>().count;
+    if (!isTop && onlyComputes(loop)) {
+        const std::int64_t turns = std::exchange(m_turns, m_turns * count);
+        for (const Instruction& inner : loop.body)
+            write(function, inner, false);
+        settle();
+        m_turns = turns;
+        return;
+    }
     const auto writeThose = [&](auto isWanted) {
         for (const Instruction& inner : loop.body) {
             if (isWanted(inner.turn))

@@ -31,9 +31,10 @@ struct StepOpNote {
 struct KernelWork {
     std::string label;
     std::string formula;
-    OpTime time;
-    std::int64_t bytes = 0;
-    double flops = 0.0; ///< of a product
+    std::int64_t turns = 1; ///< of loops around it that only compute: each op of it stands for all
+    OpTime time; ///< of one turn
+    std::int64_t bytes = 0; ///< of all turns
+    double flops = 0.0; ///< of a product, of all turns
     bool isProduct = false;
 };
 
@@ -148,6 +149,7 @@ private:
     std::vector<PendingOp> m_pending;
     std::map<std::uint32_t, std::uint32_t> m_meetings; ///< of the loop at hand, by site
     std::int64_t m_repeat = 1;
+    std::int64_t m_turns = 1;
     std::uint32_t m_task = kNothing;
     const Announced* m_arriving = nullptr; ///< a gather that the next product may take part by part, and what it gives
     ValueId m_arrived = {};
