@@ -133,6 +133,7 @@ ValueId TransformerBlocks::convolved(ValueId x, const Parameters& p, const std::
 
 ValueId TransformerBlocks::throughStates(const Chunked& c)
 {
+    enter(Region::States);
     const Shape whole = shape(c.values); // n b c g r v
     const std::int64_t tokens = whole[2];
     const std::int64_t keys = shape(c.keys)[4];
@@ -192,7 +193,9 @@ ValueId TransformerBlocks::throughStates(const Chunked& c)
     const ValueId inside = dot(weights, states[2], {5}, {4}, {0, 1, 2, 3}, {0, 1, 2, 3}); // n b g r c v
     const ValueId outside // n b g c r v -> n b g r c v
         = m_builder.transpose(dot(c.queries, states[1], {4}, {3}, {0, 1, 3}, {0, 1, 2}), {0, 1, 2, 4, 3, 5});
-    return plus(inside, times(outside, along(m_builder.convert(fromBegin, m_activation), outside, {0, 1, 2, 3, 4})));
+    const ValueId all = plus(inside, times(outside, along(m_builder.convert(fromBegin, m_activation), outside, {0, 1, 2, 3, 4})));
+    enter(Region::Layer);
+    return all;
 }
 
 ValueId TransformerBlocks::recurrence(ValueId x, const Parameters& p, const std::string& act)

@@ -237,7 +237,8 @@ private:
         const TransformerBlocks::Region region = m_blocks.regionOf(id);
         if (region == TransformerBlocks::Region::Outside)
             return false;
-        if (region == TransformerBlocks::Region::LossChunk)
+        // Kernels of recurrences keep what they are given and go through its chunks again (mamba_ssm's ssd_combined, FLA's chunk_gated_delta_rule).
+        if (region == TransformerBlocks::Region::LossChunk || region == TransformerBlocks::Region::States)
             return true;
         switch (m_model.recompute) {
         case Recompute::None:
