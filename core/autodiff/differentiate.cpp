@@ -262,7 +262,8 @@ private:
     {
         const OpId producer = m_forward[value].producer;
         return m_surroundings.again && producer.valid() && producer.at() < m_surroundings.ops
-            && m_forward[producer].bodies.empty() && m_surroundings.again(producer);
+            && (m_forward[producer].bodies.empty() || m_forward[producer].kind == OpKind::Repeat)
+            && m_surroundings.again(producer);
     }
 
     ValueId primal(ValueId value)
@@ -272,7 +273,10 @@ private:
         if (const OpId producer = m_forward[value].producer; producer.valid() && isVaried(m_forward[producer]))
             return m_primals[value] = primal(m_forward[producer].operands.front());
         ValueId here;
-        if (isFromNothing(value) || isSpreading(value) || isCarriedOutAgain(value)) {
+        if (isCarriedOutAgain(value) && m_forward[m_forward[value].producer].kind == OpKind::Repeat) {
+            runAgain(m_forward[value].producer);
+            here = m_primals[value];
+        } else if (isFromNothing(value) || isSpreading(value) || isCarriedOutAgain(value)) {
             const Op op = m_forward[m_forward[value].producer];
             std::vector<ValueId> operands;
             for (const ValueId operand : op.operands)
@@ -294,6 +298,7 @@ private:
 
     void reverseRepeat(OpId id);
     ValueId stackedResidual(OpId repeat, ValueId inner);
+    void runAgain(OpId repeat);
 
     /// What a backward computation takes: values of this block, and how they lie.
     struct ComputationInput {
@@ -341,6 +346,37 @@ ValueId BlockReverse::stackedResidual(OpId repeat, ValueId inner)
     m_forward[repeat].results.push_back(result);
     body.results.push_back(inner);
     return result;
+}
+
+/// A forward Repeat once more, beside its reverse: what that takes of each turn are results of it.
+void BlockReverse::runAgain(OpId id)
+{
+    const Block body = m_forward[m_forward[id].bodies.front()];
+    const auto attributes = m_forward[id].as<RepeatAttributes>();
+    std::vector<Seed> seeds; // all that may have a cotangent
+    for (std::size_t i = 0; i < body.results.size(); ++i) {
+        if (m_active(body.results[i]))
+            seeds.push_back({i});
+    }
+    BlockReverse inner(m_forward, m_active, m_forward[id].bodies.front(), seeds, m_surroundings);
+    for (const ValueId residual : inner.finish({}).second) {
+        const auto argument = static_cast<std::size_t>(std::ranges::find(body.arguments, residual) - body.arguments.begin());
+        if (argument < attributes.carries || argument == body.arguments.size())
+            stackedResidual(id, residual);
+    }
+
+    std::vector<ValueId> mapping(m_forward.values.size());
+    for (const ValueId operand : m_forward[id].operands)
+        mapping[operand.at()] = primal(operand);
+    const std::size_t firstOp = m_backward.ops.size();
+    const std::size_t firstValue = m_backward.values.size();
+    copyOp(m_builder, m_forward, id, mapping);
+    for (std::size_t op = firstOp; op < m_backward.ops.size(); ++op)
+        m_backward.ops[op].phase = Phase::Backward;
+    for (std::size_t value = firstValue; value < m_backward.values.size(); ++value)
+        m_backward.values[value].name.clear(); // the forward values' own
+    for (const ValueId result : m_forward[id].results)
+        m_primals[result] = mapping[result.at()];
 }
 
 /// A Repeat in the other direction. It carries the cotangents of the forward carries and the sums of those of the invariants; it takes

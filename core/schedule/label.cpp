@@ -3,7 +3,57 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace meshwright {
+
+namespace {
+
+/// The value that stands for this one outside of a loop, and inside of one: what a body's argument is given first, what a turn gives. Itself, where
+/// there is none.
+ValueId throughLoop(const Function& function, ValueId id)
+{
+    const Value& value = function[id];
+    if (value.producer.valid()) {
+        const Op& op = function[value.producer];
+        return op.kind == OpKind::Repeat ? function[op.bodies.front()].results[value.index] : id;
+    }
+    const auto loop = std::ranges::find_if(function.ops,
+        [&](const Op& op) { return op.kind == OpKind::Repeat && std::ranges::find(op.bodies, value.block) != op.bodies.end(); });
+    return loop == function.ops.end() ? id : loop->operands[value.index];
+}
+
+/// The nearest name among the first operands behind a value; empty where there is none near.
+std::string nameBehind(const Function& function, ValueId id)
+{
+    constexpr int kFar = 8;
+    for (int step = 0; step < kFar; ++step) {
+        if (!function[id].name.empty())
+            return function[id].name;
+        const ValueId same = throughLoop(function, id);
+        const OpId producer = function[id].producer;
+        if (same == id && (!producer.valid() || function[producer].operands.empty()))
+            return {};
+        id = same != id ? same : function[producer].operands.front();
+    }
+    return {};
+}
+
+} // namespace
+
+std::string bufferLabel(const Function& function, ValueId id)
+{
+    if (!function[id].name.empty())
+        return function[id].name;
+    const std::string name = nameBehind(function, id);
+    ValueId made = id;
+    for (ValueId same = throughLoop(function, made); same != made; same = throughLoop(function, made))
+        made = same;
+    if (!function[made].producer.valid())
+        return name.empty() ? "an argument" : name;
+    const std::string op(opName(function[function[made].producer]));
+    return name.empty() || function[made].name == name ? (name.empty() ? op : name) : fmt::format("{}({}, ..)", op, name);
+}
 
 std::string instructionLabel(const Function& function, const Instruction& instruction)
 {

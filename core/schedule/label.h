@@ -8,6 +8,9 @@
 
 namespace meshwright {
 
+/// What a value in memory is called: its name, or what made it: "dot_general". What a loop stacks is called as in one of its turns.
+std::string bufferLabel(const Function& function, ValueId value);
+
 /// What an instruction is called in timelines, measured or predicted: "dot_general act.layers.1.product", "fused act.layers.1 (4 ops)",
 /// "all_reduce grad.layers.0.w".
 std::string instructionLabel(const Function& function, const Instruction& instruction);

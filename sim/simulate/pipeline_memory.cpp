@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/simulate/pipeline_memory.h"
 
+#include "core/schedule/label.h"
 #include "core/schedule/stage_array.h"
+#include "core/support/counted.h"
 
 #include <fmt/format.h>
 
@@ -66,12 +68,29 @@ std::vector<StageMemory::Kept> keptBetween(const Function& backward, const Funct
     return kept;
 }
 
-/// True when the function computes this result, and does not only pass an argument on.
-bool makes(const Function& function, const std::string& result)
+/// What the function computes as this result; invalid where it only passes an argument on.
+ValueId madeAs(const Function& function, const std::string& result)
 {
     const auto found = std::ranges::find(function.resultNames, result);
-    return found != function.resultNames.end()
-        && function[function.results()[static_cast<std::size_t>(found - function.resultNames.begin())]].producer.valid();
+    if (found == function.resultNames.end())
+        return {};
+    const ValueId made = function.results()[static_cast<std::size_t>(found - function.resultNames.begin())];
+    return function[made].producer.valid() ? made : ValueId();
+}
+
+const Function& makerOf(const StageMemory::Kept& kept, const ScheduledStage& stage, std::size_t chunk)
+{
+    return stage.functions[functionIndex(stage, functionOf(kept.from, chunk))].device.function;
+}
+
+/// "act.layers.0.ffn.hidden of chunk 1, 3 microbatches"
+std::string keptLabel(
+    const StageMemory::Kept& kept, const ScheduledStage& stage, std::size_t chunk, std::int64_t chunks, std::int64_t microbatches)
+{
+    const Function& maker = makerOf(kept, stage, chunk);
+    const ValueId made = madeAs(maker, kept.value.name);
+    return fmt::format("{}{}, {}", made.valid() ? bufferLabel(maker, made) : kept.value.name,
+        chunks > 1 ? fmt::format(" of chunk {}", chunk) : "", counted(microbatches, "microbatch"));
 }
 
 void addBytes(MemoryPoint& point, MemoryKind kind, std::int64_t bytes)
@@ -105,7 +124,7 @@ StageMemory stageMemory(const ScheduledStage& stage, std::int64_t chunks)
             stage.find(TaskKind::Backward, chunk)->device.function, weights == nullptr ? nullptr : &weights->device.function);
         for (const StageMemory::Kept& kept : memory.kept[chunk]) { // what a task makes of it lies in the task's arena
             const std::size_t maker = functionIndex(stage, functionOf(kept.from, chunk));
-            if (makes(stage.functions[maker].device.function, kept.value.name))
+            if (madeAs(stage.functions[maker].device.function, kept.value.name).valid())
                 memory.working[maker] = std::max<std::int64_t>(0, memory.working[maker] - kept.value.bytes);
         }
     }
@@ -177,11 +196,11 @@ std::vector<LiveValue> liveAtPeak(const ScheduledProgram& pipeline)
     }
     for (std::size_t chunk = 0; chunk < memory.kept.size(); ++chunk) {
         for (std::size_t i = 0; i < memory.kept[chunk].size(); ++i) {
-            const LiveValue& value = memory.kept[chunk][i].value;
+            const StageMemory::Kept& kept = memory.kept[chunk][i];
             const std::int64_t count = underWay[chunk][i];
             if (count > 0)
                 live.push_back(
-                    {fmt::format("{} of chunk {}, {} microbatches", value.name, chunk, count), value.kind, count * value.bytes});
+                    {keptLabel(kept, stage, chunk, pipeline.pipeline.chunks, count), kept.value.kind, count * kept.value.bytes});
         }
     }
     std::erase_if(live, [](const LiveValue& value) { return value.bytes == 0; });

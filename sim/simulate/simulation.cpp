@@ -3,6 +3,7 @@
 
 #include "core/program/attention.h"
 #include "core/program/transform.h"
+#include "core/schedule/label.h"
 #include "core/support/timed_stop.h"
 #include "sim/simulate/instruction_work.h"
 #include "sim/simulate/pipeline_memory.h"
@@ -43,16 +44,6 @@ double hostSeconds(const Machine& machine, std::int64_t devices)
         return 0.0;
     const std::int64_t ofHost = machine.chip.chipsPerHost.value_or(1) * machine.chip.devicesPerChip;
     return library->callSeconds + static_cast<double>(std::min(devices, ofHost) - 1) * library->callSecondsPerDevice;
-}
-
-std::string nameOf(const Function& function, const Buffer& buffer)
-{
-    if (!buffer.value.valid())
-        return "a loop's body";
-    const Value& value = function[buffer.value];
-    if (!value.name.empty())
-        return value.name;
-    return value.producer.valid() ? opName(function[value.producer].kind) : "an argument";
 }
 
 /// Of fused attention on whole arrays, without the scores that its derivative computes again.
@@ -223,7 +214,8 @@ std::vector<LiveValue> liveAtPeak(const ScheduledFunction& scheduled)
     for (const Buffer& buffer : scheduled.buffers.buffers) {
         if (buffer.first > peak || buffer.last < peak || buffer.bytes == 0 || buffer.inLoop)
             continue;
-        live.push_back({nameOf(scheduled.device.function, buffer), buffer.kind, buffer.bytes});
+        live.push_back({buffer.value.valid() ? bufferLabel(scheduled.device.function, buffer.value) : "a loop's body",
+            buffer.kind, buffer.bytes});
     }
     std::stable_sort(live.begin(), live.end(), [](const LiveValue& a, const LiveValue& b) { return a.bytes > b.bytes; });
     return live;
