@@ -572,6 +572,45 @@ JoinedFunction joinedPipeline(const Program& source, const Function& function, c
     return JoinedPipeline(source, function, pipeline).joined();
 }
 
+std::vector<bool> variesByCall(const Function& function, std::int32_t axis)
+{
+    const auto isOfCalls = [&](const AxisRef& one) { return one.axis == axis; };
+    std::vector<bool> varies(function.values.size());
+    bool grows = false;
+    const auto take = [&](ValueId value, bool does) {
+        grows = grows || (does && !varies[value.at()]);
+        varies[value.at()] = varies[value.at()] || does;
+    };
+    for (std::size_t i = 0; i < function.values.size(); ++i) {
+        const auto& layout = function.values[i].sharding;
+        varies[i] = layout && std::ranges::any_of(layout->dims, [&](const DimSharding& dim) {
+            return std::ranges::any_of(dim.axes, isOfCalls);
+        });
+    }
+    do { // again for what loops carry
+        grows = false;
+        forEachOp(function, [&](OpId id) {
+            const Op& op = function[id];
+            const bool isReduced = isCollective(op.kind) && std::ranges::any_of(op.as<CollectiveAttributes>().axes, isOfCalls);
+            const bool ofOperands
+                = !isReduced && std::ranges::any_of(op.operands, [&](ValueId operand) { return varies[operand.at()]; });
+            for (const BlockId body : op.bodies) {
+                const std::vector<ValueId>& arguments = function[body].arguments;
+                for (std::size_t i = 0; i < arguments.size(); ++i)
+                    take(arguments[i], op.kind == OpKind::Repeat ? varies[op.operands[i].at()] : ofOperands);
+            }
+            for (std::size_t i = 0; i < op.results.size(); ++i) {
+                const bool isLoop = op.kind == OpKind::Repeat;
+                const bool made = isLoop ? varies[function[op.bodies[0]].results[i].at()] : ofOperands;
+                take(op.results[i], made);
+                if (isLoop && i < op.as<RepeatAttributes>().carries)
+                    take(function[op.bodies[0]].arguments[i], made);
+            }
+        });
+    } while (grows);
+    return varies;
+}
+
 std::string taskFault(const ScheduledProgram& pipeline)
 {
     return TaskRun(pipeline).fault();

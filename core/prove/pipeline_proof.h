@@ -23,6 +23,9 @@ struct JoinedFunction {
 /// Precondition: `function` is one of `source`, the program for the whole batch.
 JoinedFunction joinedPipeline(const Program& source, const Function& function, const ScheduledProgram& pipeline);
 
+/// Which values differ along the axis of the calls: those that are made of the calls' pieces, until they are reduced over it.
+std::vector<bool> variesByCall(const Function& function, std::int32_t axis);
+
 /// What is wrong with the tasks of one step; empty where every piece takes every microbatch forward and then backward once, nothing waits for ever,
 /// nothing is overwritten while it is needed, and each stage adds up and updates once, at its end.
 std::string taskFault(const ScheduledProgram& pipeline);

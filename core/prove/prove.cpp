@@ -48,7 +48,10 @@ public:
         , m_obstacles(m_source.walk, m_walk)
         , m_stop(std::move(stop))
     {
-        m_walk.calls = calls;
+        if (calls && m_walk.mesh().axes()[static_cast<std::size_t>(*calls)].size > 1) {
+            m_walk.calls = calls;
+            m_varies = variesByCall(m_device.function, *calls);
+        }
     }
 
     FunctionProof run()
@@ -430,10 +433,32 @@ private:
         return stack;
     }
 
+    /// What the layout of a loop's value, which is that of one call, is of all: they have rows of it each, or else each a part of a sum.
+    std::optional<TensorSharding> overCalls(std::optional<TensorSharding> layout, const Standing& wanted, ValueId value) const
+    {
+        const bool fits = layout && layout->dims.size() == wanted.dims.size();
+        if (!m_walk.calls || !m_varies[value.at()] || !fits)
+            return layout;
+        const AxisRef calls = wholeAxis(m_walk.mesh(), static_cast<std::size_t>(*m_walk.calls));
+        for (std::size_t dim = 0; dim < wanted.dims.size(); ++dim) {
+            const auto from = wanted.dims[dim].from;
+            AxisRefs axes = layout->dims[dim].axes;
+            axes.insert(axes.begin(), calls);
+            if (from >= 0
+                && function()[value].type.shape[dim] * shardCount(axes)
+                    == m_globals[wanted.global].shape[static_cast<std::size_t>(from)]) {
+                layout->dims[dim].axes = std::move(axes);
+                return layout;
+            }
+        }
+        layout->unreduced.push_back(calls);
+        return layout;
+    }
+
     /// Takes an argument of a block as what it is claimed to be; "" when the operand is that, of which it is the value or (with `isStacked`) a slice.
     std::string assume(ValueId argument, const Standing& inside, ValueId operand, const Standing& outside, bool isStacked)
     {
-        const auto& layout = function()[argument].sharding;
+        const auto layout = overCalls(function()[argument].sharding, inside, argument);
         if (!layout)
             return "an argument of its block has no layout";
         const auto standing = laidOut(inside, *layout, argument);
@@ -462,14 +487,17 @@ private:
         }
         std::size_t next = 0;
         for (std::size_t i = 0; i < own.carries + own.stacked; ++i) {
-            const auto& layout = function()[function()[op.bodies[0]].arguments[i]].sharding;
+            const ValueId argument = function()[op.bodies[0]].arguments[i];
             const bool isStacked = i >= own.carries;
             next = isStacked ? std::max(next, whole.carries) : next;
             const std::size_t end = whole.carries + (isStacked ? whole.stacked : 0);
-            while (
-                next < end && layout && !stands(op.operands[i], control.operands[next], isStacked ? stacked(*layout) : *layout))
+            const auto comesIn = [&](std::size_t operand) {
+                const auto layout = overCalls(function()[argument].sharding, control.arguments[0][operand], argument);
+                return layout && stands(op.operands[i], control.operands[operand], isStacked ? stacked(*layout) : *layout);
+            };
+            while (next < end && !comesIn(next))
                 ++next;
-            if (next >= end || !layout)
+            if (next >= end)
                 return std::nullopt;
             found.push_back(next++);
         }
@@ -496,9 +524,14 @@ private:
         }
         Cursor cursor{&control.inside[0], 0};
         walkBlock(op.bodies[0], cursor);
+        const auto layoutOf = [&](std::size_t i) {
+            return i < repeat.carries
+                ? overCalls(function()[body.arguments[i]].sharding, control.arguments[0][carries[i]], body.arguments[i])
+                : overCalls(function()[op.results[i]].sharding, control.results[resultOf(i)], op.results[i]);
+        };
         for (std::size_t i = 0; i < body.results.size(); ++i) {
             const bool isCarry = i < repeat.carries;
-            const auto& layout = function()[isCarry ? body.arguments[i] : op.results[i]].sharding;
+            const auto layout = layoutOf(i);
             if (!layout || (!isCarry && layout->dims.empty()) || (!isCarry && !canonical(layout->dims.front().axes).empty()))
                 return "a result has no layout";
             const Standing& yield = control.yields[0][resultOf(i)];
@@ -507,8 +540,7 @@ private:
         }
         // Each carry may depend on all: none is shown before all are.
         for (std::size_t i = 0; i < body.results.size(); ++i) {
-            const auto& layout = function()[i < repeat.carries ? body.arguments[i] : op.results[i]].sharding;
-            if (auto standing = laidOut(control.results[resultOf(i)], *layout, op.results[i]))
+            if (auto standing = laidOut(control.results[resultOf(i)], *layoutOf(i), op.results[i]))
                 give(op.results[i], {*std::move(standing)});
         }
         return {};
@@ -591,6 +623,7 @@ private:
     std::optional<DeviceFunction> m_simpler; ///< the device function without barriers, if it has some
     const DeviceFunction& m_device;
     Walk m_walk;
+    std::vector<bool> m_varies; ///< with `calls` of more than one: what differs from call to call
     Obstacles m_obstacles;
     std::stop_token m_stop;
     FunctionProof m_proof;

@@ -291,6 +291,8 @@ private Q_SLOTS:
     void trainsAlike();
     void unrolledEqualsLoop_data();
     void unrolledEqualsLoop();
+    void recurrencesAgain_data();
+    void recurrencesAgain();
     void recomputation_data();
     void recomputation();
     void keepsWhatKernelsRead();
@@ -565,6 +567,58 @@ void TestTransformer::unrolledEqualsLoop()
     }
     QCOMPARE(single.size(), loss.arguments().size());
     QVERIFY(std::abs(lossOf(looped, stacked) - lossOf(unrolled, single)) < 1e-12);
+}
+
+void TestTransformer::recurrencesAgain_data()
+{
+    QTest::addColumn<MixerKind>("mixer");
+    QTest::addColumn<Recompute>("recompute");
+    QTest::addColumn<bool>("unrolled");
+    for (const bool unrolled : {false, true}) {
+        for (const auto& [name, mixer] :
+            {std::pair("delta rule", MixerKind::DeltaRule), std::pair("state space", MixerKind::StateSpace)}) {
+            for (const auto& [policy, recompute] :
+                {std::pair("none", Recompute::None), std::pair("dots", Recompute::Dots), std::pair("full", Recompute::Full)})
+                QTest::newRow(qPrintable(QString("%1, %2%3").arg(name, policy, unrolled ? ", unrolled" : "")))
+                    << mixer << recompute << unrolled;
+        }
+    }
+}
+
+/// Whatever is kept of a layer, the loop through a recurrence's chunks runs again in the derivative: the states of chunks are not kept.
+void TestTransformer::recurrencesAgain()
+{
+    QFETCH(MixerKind, mixer);
+    QFETCH(Recompute, recompute);
+    QFETCH(bool, unrolled);
+    TransformerModel model = modelOf("llama");
+    recur(model, mixer);
+    model.unrolled = unrolled;
+    const std::vector<HostArray> arguments = argumentsOf(*programOf(model).find("loss"), model.config.vocabulary);
+    const std::vector<HostArray> expected = gradientsOf(programOf(model), arguments);
+    model.recompute = recompute;
+    const Program program = programOf(model);
+    const std::vector<HostArray> gradients = gradientsOf(program, arguments);
+    for (std::size_t i = 0; i < expected.size(); ++i)
+        QVERIFY(difference(expected[i], gradients[i]) < 1e-12);
+
+    constexpr std::int64_t kChunks = 3;
+    constexpr std::int64_t kBatch = 3;
+    const std::int64_t states
+        = kChunks * kBatch * model.config.stateHeads * model.config.stateKeyDim * model.config.stateValueDim;
+    const Function& forward = *program.find("loss.fwd");
+    std::int64_t kept = 0;
+    for (const ValueId result : forward.results()) {
+        const std::int64_t elements = forward[result].type.elements();
+        QVERIFY2(elements != states && elements != model.config.layers * states, valueText(forward, result).c_str());
+        if (forward[result].producer.valid() && forward[forward[result].producer].kind == OpKind::Repeat)
+            kept += forward[result].type.bytes();
+    }
+    // Forward, again and back.
+    const int loops = unrolled ? static_cast<int>(model.config.layers) : 1;
+    QCOMPARE(countOf(*program.find("loss.bwd"), OpKind::Repeat), (unrolled ? 0 : 1) + 2 * loops);
+    if (recompute == Recompute::Full && !unrolled)
+        QCOMPARE(kept, (model.config.layers + 1) * kBatch * model.sequence * model.config.hidden * 4);
 }
 
 void TestTransformer::recomputation_data()
