@@ -82,6 +82,14 @@ Op& lastOp(Function& function, OpKind kind)
     qFatal("no such op");
 }
 
+const Settings kChunks = {"model.transformer.predict=every_token", "model.transformer.loss={cross_entropy: {chunks: 4}}"};
+
+/// The loop through the loss of a microbatch, in the function that its value comes from.
+Op& lossLoop(Function& function)
+{
+    return lastOp(function, OpKind::Repeat);
+}
+
 using Fault = std::function<void(ScheduledProgram&)>;
 
 } // namespace
@@ -126,6 +134,14 @@ private Q_SLOTS:
         QTest::newRow("recomputed") << std::string(kTransformer) << Settings{"recompute=full"};
         QTest::newRow("bf16") << std::string(kTransformer)
                               << Settings{"dtype={parameters: f32, matmul: bf16, activations: bf16}"};
+        QTest::newRow("a loss in chunks") << std::string(kTransformer) << kChunks;
+        QTest::newRow("states, kept and made again")
+            << std::string(kTransformer)
+            << Settings{"model={transformer: {layers: 4, hidden: 32, heads: 4, kv_heads: 2, ffn: 64, vocabulary: 64, kinds: "
+                        "[{mixer: delta_rule, state_heads: 4, state_key_heads: 2, state_key_dim: 4, state_value_dim: 4, "
+                        "convolution: 2}, {}, {mixer: state_space, state_heads: 4, state_key_heads: 2, state_key_dim: 4, "
+                        "state_value_dim: 4}], pattern: [0, 0, 1, 2]}}",
+                   "sequence=192", "sharding={x: [data], y: [data]}"};
     }
 
     void pipelinesAreProved()
@@ -204,6 +220,20 @@ private Q_SLOTS:
         });
         add("an update by the wrong sign", kMlp, none, "the source computes no such value", [](ScheduledProgram& pipeline) {
             lastOp(functionOf(pipeline, 0, "update").function, OpKind::Subtract).kind = OpKind::Add;
+        });
+        add("a loss of the last chunk alone", kTransformer, kChunks, "", [](ScheduledProgram& pipeline) {
+            Function& forward = functionOf(pipeline, 1, "forward.0").function;
+            ValueId& sum = forward[lossLoop(forward).bodies.front()].results.front();
+            sum = forward[forward[sum].producer].operands.back();
+        });
+        add("a loss that begins at one", kTransformer, kChunks, "", [](ScheduledProgram& pipeline) {
+            Function& forward = functionOf(pipeline, 1, "forward.0").function;
+            Op& begin = forward[forward[lossLoop(forward).operands.front()].producer];
+            begin.as<ConstantAttributes>().data.value = 1.0;
+        });
+        add("a loss with a chunk less", kTransformer, kChunks, "", [](ScheduledProgram& pipeline) {
+            Function& forward = functionOf(pipeline, 1, "forward.0").function;
+            lossLoop(forward).as<RepeatAttributes>().count = 3;
         });
         add("layers in the wrong order", kTransformer, none, "", [](ScheduledProgram& pipeline) {
             Function& forward = functionOf(pipeline, 1, "forward.0").function;
