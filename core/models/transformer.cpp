@@ -130,6 +130,14 @@ std::vector<ModelArray> transformerActivations(const TransformerModel& model, st
                 add(act + ".ffn.input", stream, words);
                 if (layer.experts == 0)
                     add(act + ".ffn.hidden", {batch, model.sequence, layer.ffn}, {"batch", "sequence", "ffn"});
+                if (layer.experts > 0 && model.capacityFactor > 0.0) {
+                    const std::int64_t capacity = expertCapacity(model, layer);
+                    const std::int64_t width = layer.expertHidden > 0 ? layer.expertHidden : c.hidden;
+                    for (const char* name : {".experts.sent", ".experts.returned"})
+                        add(act + name, {batch, layer.experts, capacity, width}, {"batch", "experts", "capacity", "hidden"});
+                    for (const char* name : {".experts.received", ".experts.made"})
+                        add(act + name, {layer.experts, batch, capacity, width}, {"experts", "batch", "capacity", "hidden"});
+                }
                 add(act + ".ffn", stream, words);
             }
             add(act, stream, words);
@@ -140,6 +148,12 @@ std::vector<ModelArray> transformerActivations(const TransformerModel& model, st
     else
         add("act.logits", {batch, c.vocabulary}, {"batch", "vocabulary"});
     return arrays;
+}
+
+std::int64_t expertCapacity(const TransformerModel& model, const TransformerConfig& layer)
+{
+    const auto share = static_cast<double>(model.sequence * layer.expertsPerToken) / static_cast<double>(layer.experts);
+    return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(share * model.capacityFactor)), 1, model.sequence);
 }
 
 const std::vector<std::string>& keepableNames()

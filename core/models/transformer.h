@@ -98,8 +98,13 @@ const std::vector<std::string>& keepableNames();
 /// hidden], "act.layers" (a layer's output), "act.layers.attention.input" (normalised), "act.layers.attention.q" [batch, sequence, heads,
 /// head size], "..k", "..v" (before they are normalised or turned; keys made from latents, whole), "..mixed" (what heads make of the values;
 /// [batch, sequence, key and value heads, heads of each, head size]), "act.layers.attention", "act.layers.ffn.input",
-/// "act.layers.ffn.hidden", "act.layers.ffn" (a block's output), "act.logits" (with chunks of the loss, of one).
+/// "act.layers.ffn.hidden", "act.layers.ffn" (a block's output), "act.logits" (with chunks of the loss, of one). Of experts with a capacity also what
+/// tokens are as they are sent and come back: "..experts.sent" and "..returned" [batch, experts, capacity, hidden], "..experts.received" and "..made"
+/// [experts, batch, capacity, hidden].
 std::vector<ModelArray> transformerActivations(const TransformerModel& model, std::int64_t batch);
+
+/// How many tokens of a row an expert of these layers takes: its share of them times capacityFactor, at most all.
+std::int64_t expertCapacity(const TransformerModel& model, const TransformerConfig& layer);
 
 /// The name of a layer's output, "act.layers.3", of the model's layer 0, 1, ..; of a loop, that of each of its layers. Of the last layer before a
 /// cut: what the part of the loop passes on, "act.layers.0-7.out".
@@ -119,8 +124,8 @@ Problems sizeProblems(const TransformerModel& model);
 ///
 /// Equal layers are one Repeat over stacked parameters, its carry the residual stream; with `unrolled` they are copies. Parameters and
 /// moments have the parameter type; activations `options.activationType`; products round their operands to the matmul type, and
-/// accumulate, like norms, softmax and loss, in f32 at least. Experts are one-hot products (GShard, Lepikhin et al. 2020,
-/// arXiv:2006.16668, section 3.2). Windows that not all layers have are spread evenly, the first layer having one (Gemma 2). Gelu is
+/// accumulate, like norms, softmax and loss, in f32 at least. Tokens go to their experts by index, the first of a row as far as there is room (the
+/// capacity of GShard, Lepikhin et al. 2020, arXiv:2006.16668, section 3.2). Windows that not all layers have are spread evenly, the first layer having one (Gemma 2). Gelu is
 /// computed by tanh. Softmax and cross entropy as in training_program.h.
 ///
 /// Problems: MW1312 a constraint names no activation of the model, MW1308 one of another rank. Preconditions: no sizeProblems,

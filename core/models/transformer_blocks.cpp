@@ -366,29 +366,34 @@ ValueId TransformerBlocks::ffn(ValueId x, const Parameters& p, const std::string
     return biased(projection(hidden, p.at(block + ".down.w"), {2}, {0}), p, block + ".down.b");
 }
 
-ValueId TransformerBlocks::gates(ValueId x, const Parameters& p, ValueId& chosen)
+TransformerBlocks::Routes TransformerBlocks::routes(ValueId x, const Parameters& p)
 {
+    Routes routes;
     const ValueId logits = wideDot(x, p.at("experts.router.w"), {2}, {0});
     const ValueId probabilities = m_builder.unary(OpKind::Exp, logSoftmax(m_builder, logits));
     const TensorType type = m_builder.type(probabilities);
     const ValueId none = m_builder.splat(TensorType(type), -1.0);
+    const ValueId number = m_builder.iota({DType::S32, type.shape}, 2);
+    const ValueId last = m_builder.splat({DType::S32, type.shape}, static_cast<double>(m_c.experts));
     ValueId left = probabilities;
-    for (std::int64_t i = 0; i < m_c.expertsPerToken; ++i) {
+    for (std::int64_t i = 0; i < m_c.expertsPerToken; ++i) { // the largest that is left, of equal ones the first
         const ValueId best = along(m_builder.reduce(ReduceKind::Max, left, {2}), left, {0, 1});
-        left = m_builder.select(m_builder.compare(CompareDirection::Equal, left, best), none, left);
+        const ValueId isBest = m_builder.compare(CompareDirection::Equal, left, best);
+        const ValueId first = m_builder.reduce(ReduceKind::Min, m_builder.select(isBest, number, last), {2});
+        routes.picks.push_back(m_builder.compare(CompareDirection::Equal, number, along(first, number, {0, 1})));
+        left = m_builder.select(routes.picks.back(), none, left);
     }
-    chosen = m_builder.compare(CompareDirection::Less, left, m_builder.splat(TensorType(type), 0.0));
-    const ValueId kept = m_builder.select(chosen, probabilities, m_builder.splat(TensorType(type), 0.0));
-    return m_builder.binary(OpKind::Divide, kept, along(m_builder.reduce(ReduceKind::Sum, kept, {2}), kept, {0, 1}));
+    routes.chosen = m_builder.compare(CompareDirection::Less, left, m_builder.splat(TensorType(type), 0.0));
+    const ValueId kept = m_builder.select(routes.chosen, probabilities, m_builder.splat(TensorType(type), 0.0));
+    routes.weights = m_builder.binary(OpKind::Divide, kept, along(m_builder.reduce(ReduceKind::Sum, kept, {2}), kept, {0, 1}));
+    return routes;
 }
 
-ValueId TransformerBlocks::experts(ValueId x, const Parameters& p, const std::string& hiddenName)
+ValueId TransformerBlocks::experts(ValueId x, const Parameters& p, const std::string& act)
 {
-    ValueId chosen;
-    const ValueId gate = gates(x, p, chosen);
+    const Routes routed = routes(x, p);
     const ValueId in = m_c.expertHidden > 0 ? projection(x, p.at("experts.in.w"), {2}, {0}) : x;
-    ValueId result
-        = m_model.capacityFactor > 0.0 ? dispatched(in, p, gate, chosen, hiddenName) : everyExpert(in, p, gate, hiddenName);
+    ValueId result = m_model.capacityFactor > 0.0 ? dispatched(in, p, routed, act) : everyExpert(in, p, routed.weights, act);
     if (m_c.expertHidden > 0)
         result = projection(result, p.at("experts.out.w"), {2}, {0});
     if (m_c.sharedExperts > 0)
@@ -396,52 +401,102 @@ ValueId TransformerBlocks::experts(ValueId x, const Parameters& p, const std::st
     return result;
 }
 
-ValueId TransformerBlocks::everyExpert(ValueId x, const Parameters& p, ValueId gate, const std::string& hiddenName)
+ValueId TransformerBlocks::everyExpert(ValueId x, const Parameters& p, ValueId weights, const std::string& act)
 {
     const auto into = [&](const std::string& name) { // [b, s, experts, width]
         return biased(projection(x, p.at(name + ".w"), {2}, {1}), p, name + ".b");
     };
     ValueId hidden = into("experts.up");
     hidden = m_c.gatedFfn ? times(activated(into("experts.gate")), hidden) : activated(hidden);
-    hidden = named(hidden, hiddenName);
-    const ValueId weighted = times(hidden, along(m_builder.convert(gate, m_activation), hidden, {0, 1, 2}));
+    hidden = named(hidden, act + ".ffn.hidden");
+    const ValueId weighted = times(hidden, along(m_builder.convert(weights, m_activation), hidden, {0, 1, 2}));
     const ValueId result = projection(weighted, p.at("experts.down.w"), {2, 3}, {0, 1});
     if (!m_c.ffnBias)
         return result;
-    return plus(result, dot(gate, p.at("experts.down.b"), {2}, {0}));
+    return plus(result, dot(weights, p.at("experts.down.b"), {2}, {0}));
 }
 
-ValueId TransformerBlocks::dispatched(ValueId x, const Parameters& p, ValueId gate, ValueId chosen, const std::string& hiddenName)
+/// Counted in short parts of the row, then over the parts: products with triangles of ones.
+ValueId TransformerBlocks::countAlongRow(ValueId chosen)
 {
-    const auto share = static_cast<double>(m_model.sequence * m_c.expertsPerToken) / static_cast<double>(m_c.experts);
-    const std::int64_t capacity
-        = std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(share * m_model.capacityFactor)), 1, m_model.sequence);
-    // Which of its expert's tokens each one is, counted along the row: a product with a triangle of ones.
-    const TensorType square{DType::S32, {m_model.sequence, m_model.sequence}};
-    const ValueId upTo = m_builder.convert(
-        m_builder.compare(CompareDirection::LessEqual, m_builder.iota(square, 0), m_builder.iota(square, 1)), m_wide);
-    DotAttributes counting;
-    counting.lhsContracting = {1};
-    counting.rhsContracting = {0};
-    counting.resultType = counting.operandType = m_wide;
-    const ValueId count = m_builder.dot(m_builder.convert(chosen, m_wide), upTo, std::move(counting)); // [b, experts, s], from 1
-    const Shape slots = {m_options.batch, m_c.experts, m_model.sequence, capacity};
-    const ValueId slot = m_builder.convert(count, DType::S32);
-    const ValueId isSlot = m_builder.compare(CompareDirection::Equal, m_builder.broadcast(slot, slots, {0, 1, 2}),
-        plus(m_builder.iota({DType::S32, slots}, 3), m_builder.splat({DType::S32, slots}, 1.0)));
-    const ValueId taken = m_builder.binary(OpKind::And, isSlot, m_builder.broadcast(chosen, slots, {0, 2, 1}));
+    const Shape whole = shape(chosen); // b s experts
+    const std::int64_t part = chunkTokens();
+    const std::int64_t parts = whole[1] / part;
+    const auto triangle = [&](std::int64_t size, CompareDirection direction) {
+        const TensorType square{DType::S32, {size, size}};
+        return m_builder.convert(m_builder.compare(direction, m_builder.iota(square, 0), m_builder.iota(square, 1)), m_wide);
+    };
+    const ValueId ones = m_builder.reshape(m_builder.convert(chosen, m_wide), {whole[0], parts, part, whole[2]});
+    const ValueId inside = exactDot(ones, triangle(part, CompareDirection::LessEqual), {2}, {0}, {}, {}); // b parts experts part
+    const ValueId before = exactDot(m_builder.reduce(ReduceKind::Sum, ones, {2}), triangle(parts, CompareDirection::Less), {1},
+        {0}, {}, {}); // b experts parts
+    const ValueId count = m_builder.binary(OpKind::Add, m_builder.transpose(inside, {0, 1, 3, 2}),
+        m_builder.broadcast(before, {whole[0], parts, part, whole[2]}, {0, 3, 1}));
+    return m_builder.convert(m_builder.reshape(count, Shape(whole)), DType::S32);
+}
 
-    const ValueId send = m_builder.convert(taken, m_activation); // [b, experts, s, capacity]
-    const ValueId received = dot(send, x, {2}, {1}, {0}, {0}); // [b, experts, capacity, hidden]
+ValueId TransformerBlocks::dispatched(ValueId x, const Parameters& p, const Routes& routes, const std::string& act)
+{
+    const Shape rows = shape(x); // b s hidden
+    const std::int64_t capacity = expertCapacity(m_model, m_c);
+    const std::int64_t places = m_c.experts * capacity;
+    const std::int64_t picks = m_c.expertsPerToken;
+    const Shape choices = {rows[0], rows[1], m_c.experts};
+    const auto whole = [&](std::int64_t number) { return m_builder.splat({DType::S32, choices}, static_cast<double>(number)); };
+    // The place of each token at each expert, were it sent there: behind all others where there is no room.
+    const ValueId count = countAlongRow(routes.chosen);
+    const ValueId first = m_builder.binary(OpKind::Multiply, m_builder.iota({DType::S32, choices}, 2), whole(capacity));
+    const ValueId hasRoom = m_builder.compare(CompareDirection::LessEqual, count, whole(capacity));
+    const ValueId place = m_builder.select(
+        hasRoom, m_builder.binary(OpKind::Subtract, m_builder.binary(OpKind::Add, first, count), whole(1)), whole(places));
+    const ValueId weight
+        = m_builder.select(hasRoom, routes.weights, m_builder.splat(TensorType(m_builder.type(routes.weights)), 0.0));
+    const auto ofPicks = [&](ValueId value) { // [b, s, picks]
+        std::vector<ValueId> each;
+        for (const ValueId pick : routes.picks) {
+            const ValueId none = m_builder.splat(TensorType(m_builder.type(value)), 0.0);
+            each.push_back(m_builder.reshape(
+                m_builder.reduce(ReduceKind::Sum, m_builder.select(pick, value, none), {2}), {rows[0], rows[1], 1}));
+        }
+        return each.size() == 1 ? each.front() : m_builder.add(OpKind::Concatenate, std::move(each), ConcatenateAttributes{2});
+    };
+    const ValueId placeOfPick = m_builder.reshape(ofPicks(place), {rows[0], rows[1] * picks, 1});
+
+    // Which token is at each place: the first one where there is none.
+    ScatterAttributes put;
+    put.dims.collapsed = put.dims.indexMap = {1};
+    put.dims.operandBatch = put.dims.indicesBatch = {0};
+    put.dims.indexVectorDim = 2;
+    const ValueId number
+        = m_builder.reshape(m_builder.iota({DType::S32, {rows[0], rows[1], picks}}, 1), {rows[0], rows[1] * picks});
+    const ValueId token = m_builder.add(
+        OpKind::Scatter, {m_builder.splat({DType::S32, {rows[0], places}}, 0.0), placeOfPick, number}, std::move(put));
+    const auto pickedRows = [&](ValueId from, ValueId indices) { // [b, indices, hidden]
+        GatherAttributes take;
+        take.dims.window = {2};
+        take.dims.collapsed = take.dims.indexMap = {1};
+        take.dims.operandBatch = take.dims.indicesBatch = {0};
+        take.dims.indexVectorDim = 2;
+        take.sliceSizes = {1, 1, rows[2]};
+        return m_builder.add(OpKind::Gather, {from, indices}, std::move(take));
+    };
+    const ValueId sent = named(m_builder.reshape(pickedRows(x, m_builder.reshape(token, {rows[0], places, 1})),
+                                   {rows[0], m_c.experts, capacity, rows[2]}),
+        act + ".experts.sent");
+    const ValueId received = named(m_builder.transpose(sent, {1, 0, 2, 3}), act + ".experts.received");
+
     const auto into = [&](const std::string& name) { // [experts, b, capacity, width]
-        return expertBiased(projection(received, p.at(name + ".w"), {3}, {1}, {1}, {0}), p, name + ".b");
+        return expertBiased(projection(received, p.at(name + ".w"), {3}, {1}, {0}, {0}), p, name + ".b");
     };
     ValueId hidden = into("experts.up");
     hidden = m_c.gatedFfn ? times(activated(into("experts.gate")), hidden) : activated(hidden);
-    hidden = named(hidden, hiddenName);
-    const ValueId made = expertBiased(projection(hidden, p.at("experts.down.w"), {3}, {1}, {0}, {0}), p, "experts.down.b");
-    const ValueId back = times(m_builder.convert(taken, m_wide), m_builder.broadcast(gate, slots, {0, 2, 1}));
-    return dot(back, made, {1, 3}, {0, 2}, {0}, {1});
+    hidden = named(hidden, act + ".ffn.hidden");
+    const ValueId made = named(
+        expertBiased(projection(hidden, p.at("experts.down.w"), {3}, {1}, {0}, {0}), p, "experts.down.b"), act + ".experts.made");
+    const ValueId returned = named(m_builder.transpose(made, {1, 0, 2, 3}), act + ".experts.returned");
+    const ValueId back = m_builder.reshape(
+        pickedRows(m_builder.reshape(returned, {rows[0], places, rows[2]}), placeOfPick), {rows[0], rows[1], picks, rows[2]});
+    return dot(ofPicks(weight), back, {2}, {2}, {0, 1}, {0, 1});
 }
 
 ValueId TransformerBlocks::expertBiased(ValueId value, const Parameters& p, const std::string& name)
@@ -473,7 +528,7 @@ ValueId TransformerBlocks::layer(
         if (m_c.experts == 0 || m_c.ffnBesideExperts)
             made = ffn(input, p, "ffn", m_c.experts == 0 ? hiddenName : std::string());
         if (m_c.experts > 0) {
-            const ValueId routed = experts(input, p, hiddenName);
+            const ValueId routed = experts(input, p, act);
             made = made.valid() ? plus(made, routed) : routed;
         }
         if (m_c.postNorms)

@@ -121,13 +121,21 @@ private:
     std::int64_t chunkTokens() const;
     DType productType() const; ///< to which operands of products are rounded
     ValueId ffn(ValueId x, const Parameters& p, const std::string& block, const std::string& hiddenName);
-    /// What part of each token's result comes from each expert: [batch, sequence, experts], zero for those that it does not pass.
-    ValueId gates(ValueId x, const Parameters& p, ValueId& chosen);
-    ValueId experts(ValueId x, const Parameters& p, const std::string& hiddenName);
+    /// Where tokens go, all [batch, sequence, experts].
+    struct Routes {
+        ValueId weights; ///< what part of a token's result comes from each expert; zero for those that it does not pass
+        ValueId chosen; ///< true for those that it passes
+        std::vector<ValueId> picks; ///< true for the first of them, the second, ..
+    };
+    Routes routes(ValueId x, const Parameters& p);
+    ValueId experts(ValueId x, const Parameters& p, const std::string& act);
     /// Every expert computes every token.
-    ValueId everyExpert(ValueId x, const Parameters& p, ValueId gate, const std::string& hiddenName);
-    /// Each expert computes the tokens that are sent to it, up to its capacity.
-    ValueId dispatched(ValueId x, const Parameters& p, ValueId gate, ValueId chosen, const std::string& hiddenName);
+    ValueId everyExpert(ValueId x, const Parameters& p, ValueId weights, const std::string& act);
+    /// Each expert computes the tokens that are sent to it, the first of each row, up to its capacity. What is sent and comes back is there twice, rows
+    /// first and experts first: where those lie on one axis of the mesh, layouts of both make all-to-alls.
+    ValueId dispatched(ValueId x, const Parameters& p, const Routes& routes, const std::string& act);
+    /// Which of its expert's tokens in a row each one is, from 1.
+    ValueId countAlongRow(ValueId chosen);
     /// Adds a bias [experts, width] to [experts, batch, capacity, width].
     ValueId expertBiased(ValueId value, const Parameters& p, const std::string& name);
     /// What a block passes on.

@@ -620,6 +620,18 @@ public:
         return fmt::format("P({})", join(dims, ", "));
     }
 
+    /// The spec of tokens on their way to experts and back: rows by their devices, then experts by theirs, which changes by all-to-alls
+    /// (GShard, arXiv:2006.16668, section 3.2).
+    std::string ofTokens(const ModelArray& value) const
+    {
+        const bool isByRow = value.meaning.front() == "batch";
+        std::vector<std::string> rows = batch;
+        if (!isByRow)
+            std::erase(rows, "expert");
+        return isByRow ? fmt::format("P({}, None, None, None)", listed(rows))
+                       : fmt::format("P({}, {}, None, None)", listed(dividing(expert, value.shape.front())), listed(rows));
+    }
+
     std::vector<std::string> batch;
     std::vector<std::string> shards; ///< of weights
     std::vector<std::string> states; ///< of the optimizer, with ZeRO-1 and 2
@@ -670,12 +682,14 @@ std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candid
         }
     };
     addWeights("", axes.shards);
-    if (candidate.sequenceParallel && !axes.tensor.empty()) {
-        for (const ModelArray& value : transformerActivations(model, 1)) {
-            const bool isGathered = value.name.ends_with(".input") || value.name == "act.logits";
-            const bool isWhole = value.name.ends_with(".mixed") && value.shape[2] % candidate.tp != 0;
-            if (!isGathered && !isWhole)
-                specs.emplace_back(value.name, axes.ofActivation(value));
+    for (const ModelArray& value : transformerActivations(model, 1)) {
+        const bool isGathered = value.name.ends_with(".input") || value.name == "act.logits";
+        const bool isWhole = value.name.ends_with(".mixed") && value.shape[2] % candidate.tp != 0;
+        if (std::ranges::find(value.meaning, "capacity") != value.meaning.end()) {
+            if (candidate.ep > 1)
+                specs.emplace_back(value.name, axes.ofTokens(value));
+        } else if (candidate.sequenceParallel && !axes.tensor.empty() && !isGathered && !isWhole) {
+            specs.emplace_back(value.name, axes.ofActivation(value));
         }
     }
     if (candidate.zero == 2)
