@@ -132,11 +132,12 @@ std::vector<ModelArray> transformerActivations(const TransformerModel& model, st
                     add(act + ".ffn.hidden", {batch, model.sequence, layer.ffn}, {"batch", "sequence", "ffn"});
                 if (layer.experts > 0 && model.capacityFactor > 0.0) {
                     const std::int64_t capacity = expertCapacity(model, layer);
+                    const std::int64_t rows = batch * model.dispatchGroups;
                     const std::int64_t width = layer.expertHidden > 0 ? layer.expertHidden : c.hidden;
                     for (const char* name : {".experts.sent", ".experts.returned"})
-                        add(act + name, {batch, layer.experts, capacity, width}, {"batch", "experts", "capacity", "hidden"});
+                        add(act + name, {rows, layer.experts, capacity, width}, {"batch", "experts", "capacity", "hidden"});
                     for (const char* name : {".experts.received", ".experts.made"})
-                        add(act + name, {layer.experts, batch, capacity, width}, {"experts", "batch", "capacity", "hidden"});
+                        add(act + name, {layer.experts, rows, capacity, width}, {"experts", "batch", "capacity", "hidden"});
                 }
                 add(act + ".ffn", stream, words);
             }
@@ -152,8 +153,9 @@ std::vector<ModelArray> transformerActivations(const TransformerModel& model, st
 
 std::int64_t expertCapacity(const TransformerModel& model, const TransformerConfig& layer)
 {
-    const auto share = static_cast<double>(model.sequence * layer.expertsPerToken) / static_cast<double>(layer.experts);
-    return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(share * model.capacityFactor)), 1, model.sequence);
+    const std::int64_t tokens = model.sequence / model.dispatchGroups;
+    const auto share = static_cast<double>(tokens * layer.expertsPerToken) / static_cast<double>(layer.experts);
+    return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(share * model.capacityFactor)), 1, tokens);
 }
 
 const std::vector<std::string>& keepableNames()
@@ -199,6 +201,11 @@ Problems sizeProblems(const TransformerModel& model)
                 : fmt::format(
                     "lossChunks must be a number that divides the sequence of {}, got: {}", model.sequence, model.lossChunks),
             {}, {.path = "lossChunks"}});
+    if (model.dispatchGroups < 1 || (model.sequence > 0 && model.sequence % model.dispatchGroups != 0))
+        problems.push_back({"MW1352",
+            fmt::format(
+                "dispatchGroups must be a number that divides the sequence of {}, got: {}", model.sequence, model.dispatchGroups),
+            {}, {.path = "dispatchGroups"}});
     const bool isOrdered = model.zigzag == 0
         || (model.zigzag > 0 && model.attention == AttentionOp::Fused && model.sequence % (2 * model.zigzag) == 0
             && !c.isRecurrent()

@@ -62,6 +62,9 @@ struct TransformerModel {
         = false; ///< unrolled: parameters begin with the numbers and from the keys that they have in a loop's stacked arrays
     /// Experts take at most this times sequence * expertsPerToken / experts tokens of a row, in the order of the row; the others pass by.
     double capacityFactor = 1.0; ///< 0: each expert computes every token
+    /// Parts of a row that send their tokens by themselves, each with its share of the capacity; they divide the sequence. As many as devices split it,
+    /// no token has to be known elsewhere before it is sent.
+    std::int64_t dispatchGroups = 1;
 
     friend bool operator==(const TransformerModel&, const TransformerModel&) = default;
 };
@@ -99,11 +102,11 @@ const std::vector<std::string>& keepableNames();
 /// head size], "..k", "..v" (before they are normalised or turned; keys made from latents, whole), "..mixed" (what heads make of the values;
 /// [batch, sequence, key and value heads, heads of each, head size]), "act.layers.attention", "act.layers.ffn.input",
 /// "act.layers.ffn.hidden", "act.layers.ffn" (a block's output), "act.logits" (with chunks of the loss, of one). Of experts with a capacity also what
-/// tokens are as they are sent and come back: "..experts.sent" and "..returned" [batch, experts, capacity, hidden], "..experts.received" and "..made"
-/// [experts, batch, capacity, hidden].
+/// tokens are as they are sent and come back: "..experts.sent" and "..returned" [batch * dispatchGroups, experts, capacity, hidden], "..experts.received" and
+/// "..made" [experts, batch * dispatchGroups, capacity, hidden].
 std::vector<ModelArray> transformerActivations(const TransformerModel& model, std::int64_t batch);
 
-/// How many tokens of a row an expert of these layers takes: its share of them times capacityFactor, at most all.
+/// How many tokens of a row's part (dispatchGroups) an expert of these layers takes: its share of them times capacityFactor, at most all.
 std::int64_t expertCapacity(const TransformerModel& model, const TransformerConfig& layer);
 
 /// The name of a layer's output, "act.layers.3", of the model's layer 0, 1, ..; of a loop, that of each of its layers. Of the last layer before a

@@ -391,6 +391,10 @@ TransformerBlocks::Routes TransformerBlocks::routes(ValueId x, const Parameters&
 
 ValueId TransformerBlocks::experts(ValueId x, const Parameters& p, const std::string& act)
 {
+    const Shape stream = shape(x);
+    const bool isInParts = m_model.capacityFactor > 0.0 && m_model.dispatchGroups > 1;
+    if (isInParts)
+        x = m_builder.reshape(x, {stream[0] * m_model.dispatchGroups, stream[1] / m_model.dispatchGroups, stream[2]});
     const Routes routed = routes(x, p);
     const ValueId in = m_c.expertHidden > 0 ? projection(x, p.at("experts.in.w"), {2}, {0}) : x;
     ValueId result = m_model.capacityFactor > 0.0 ? dispatched(in, p, routed, act) : everyExpert(in, p, routed.weights, act);
@@ -398,7 +402,7 @@ ValueId TransformerBlocks::experts(ValueId x, const Parameters& p, const std::st
         result = projection(result, p.at("experts.out.w"), {2}, {0});
     if (m_c.sharedExperts > 0)
         result = plus(result, ffn(x, p, "experts.shared", {}));
-    return result;
+    return isInParts ? m_builder.reshape(result, Shape(stream)) : result;
 }
 
 ValueId TransformerBlocks::everyExpert(ValueId x, const Parameters& p, ValueId weights, const std::string& act)
@@ -420,7 +424,8 @@ ValueId TransformerBlocks::everyExpert(ValueId x, const Parameters& p, ValueId w
 ValueId TransformerBlocks::countAlongRow(ValueId chosen)
 {
     const Shape whole = shape(chosen); // b s experts
-    const std::int64_t part = chunkTokens();
+    constexpr std::int64_t kMost = 64;
+    const std::int64_t part = std::gcd(whole[1], kMost);
     const std::int64_t parts = whole[1] / part;
     const auto triangle = [&](std::int64_t size, CompareDirection direction) {
         const TensorType square{DType::S32, {size, size}};

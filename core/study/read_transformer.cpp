@@ -250,6 +250,7 @@ void StudyReader::readTransformer(const DocNode& node)
     if (const DocNode* unroll = fields.take("unroll"))
         model.unrolled = truth(*unroll, path + ".unroll").value_or(false);
     setNumber(fields.take("capacity_factor"), path + ".capacity_factor", model.capacityFactor);
+    setInteger(fields.take("dispatch_groups"), path + ".dispatch_groups", model.dispatchGroups);
     fields.close();
     if (good)
         study.model = std::move(model);

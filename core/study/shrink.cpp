@@ -152,6 +152,7 @@ Study shrunken(Study study)
         model.sequence = std::max<std::int64_t>(16, 4 * devices);
         model.lossChunks = std::min<std::int64_t>(model.lossChunks, 2);
         model.zigzag = std::min<std::int64_t>(model.zigzag, 2);
+        model.dispatchGroups = std::min<std::int64_t>(model.dispatchGroups, 2);
         TransformerConfig& config = model.config;
         shrinkSizes(config, small, model.sequence);
         for (TransformerConfig& kind : config.kinds)

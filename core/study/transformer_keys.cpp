@@ -137,6 +137,8 @@ Problem inStudyWords(Problem problem)
     key = key != nullptr ? key : keyOf<double>(kNumbers, name);
     if (name == "capacityFactor")
         key = "capacity_factor";
+    if (name == "dispatchGroups")
+        key = "dispatch_groups";
     if (name == "zigzag" || name == "context")
         key = name == "zigzag" ? "attention.zigzag" : "attention.context";
     if (name == "lossChunks")
@@ -215,6 +217,8 @@ std::string transformerText(const TransformerModel& model)
         add("unroll", true);
     if (model.capacityFactor != TransformerModel{}.capacityFactor)
         add("capacity_factor", model.capacityFactor);
+    if (model.dispatchGroups != 1)
+        add("dispatch_groups", model.dispatchGroups);
     return fmt::format("transformer: {{{}}}", fmt::join(parts, ", "));
 }
 

@@ -306,12 +306,15 @@ void addPipeline(std::vector<std::string>& settings, const Study& study, const C
         layers.empty() ? std::string() : fmt::format(", layers: [{}]", fmt::join(layers, ", "))));
 }
 
-/// A ring in zigzag order, where the study does not say how parts of a sequence meet.
+/// A ring in zigzag order, where the study does not say how parts of a sequence meet, and experts that take from each part.
 void addContext(std::vector<std::string>& settings, const Study& study, const Candidate& candidate)
 {
     const TransformerModel* model = study.transformer();
-    if (candidate.cp == 1 || model == nullptr || model->attention != AttentionOp::Fused
-        || model->context != ContextExchange::Gather)
+    if (candidate.cp == 1 || model == nullptr)
+        return;
+    if (model->config.experts > 0 && model->dispatchGroups == 1)
+        settings.push_back(fmt::format("model.transformer.dispatch_groups={}", candidate.cp));
+    if (model->attention != AttentionOp::Fused || model->context != ContextExchange::Gather)
         return;
     TransformerModel ring = *model;
     ring.zigzag = candidate.cp;

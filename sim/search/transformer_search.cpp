@@ -626,6 +626,7 @@ public:
     {
         const bool isByRow = value.meaning.front() == "batch";
         std::vector<std::string> rows = batch;
+        rows.insert(rows.end(), context.begin(), context.end());
         if (!isByRow)
             std::erase(rows, "expert");
         return isByRow ? fmt::format("P({}, None, None, None)", listed(rows))

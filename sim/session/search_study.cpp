@@ -402,6 +402,8 @@ Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, con
         model.context = plan.exchangesHeads ? ContextExchange::Ulysses : ContextExchange::Ring;
         if (!plan.exchangesHeads && work.sequence % (2 * context->size) == 0)
             model.zigzag = context->size;
+        if (work.model.experts > 0)
+            model.dispatchGroups = context->size;
     }
     study.model = model;
     study.batch = work.globalBatch;
