@@ -472,8 +472,9 @@ ValueId TransformerBlocks::dispatched(ValueId x, const Parameters& p, const Rout
     put.dims.collapsed = put.dims.indexMap = {1};
     put.dims.operandBatch = put.dims.indicesBatch = {0};
     put.dims.indexVectorDim = 2;
-    const ValueId number
-        = m_builder.reshape(m_builder.iota({DType::S32, {rows[0], rows[1], picks}}, 1), {rows[0], rows[1] * picks});
+    const TensorType ofPick{DType::S32, {rows[0], rows[1] * picks}};
+    const ValueId number = m_builder.binary(
+        OpKind::Divide, m_builder.iota(ofPick, 1), m_builder.splat(TensorType(ofPick), static_cast<double>(picks)));
     const ValueId token = m_builder.add(
         OpKind::Scatter, {m_builder.splat({DType::S32, {rows[0], places}}, 0.0), placeOfPick, number}, std::move(put));
     const auto pickedRows = [&](ValueId from, ValueId indices) { // [b, indices, hidden]
