@@ -95,7 +95,8 @@ Options optionsOf(const QApplication& application)
         {"benchmark",
             "Measures and exits: edit (200 edits until every view shows them), chips (edits of a transformer on 4,096 chips), "
             "timeline [slices] (a "
-            "frame), start (until the window is there), open [file] (until a study is shown), search (searches of plans).",
+            "frame), graph [nodes] (laying out a program, and frames while it is moved), start (until the window is there), open "
+            "[file] (until a study is shown), search (searches of plans).",
             "name"}});
     parser.process(application);
     Options options;
@@ -110,11 +111,11 @@ Options optionsOf(const QApplication& application)
     if (const QString benchmark = parser.value("benchmark"); !benchmark.isEmpty()) {
         static const std::map<QString, QStringList> kPrograms
             = {{"edit", {"bench_edits"}}, {"chips", {"bench_edits", "40", "chips"}}, {"timeline", {"bench_timeline"}},
-                {"start", {"bench_open"}}, {"open", {"bench_open"}}, {"search", {"bench_search"}}};
+                {"graph", {"bench_graph"}}, {"start", {"bench_open"}}, {"open", {"bench_open"}}, {"search", {"bench_search"}}};
         const auto program = kPrograms.find(benchmark);
         if (program == kPrograms.end()) {
             std::fprintf(stderr,
-                "--benchmark %s: there is none of this name: write edit, chips, timeline, start, open or search\n",
+                "--benchmark %s: there is none of this name: write edit, chips, timeline, graph, start, open or search\n",
                 qPrintable(benchmark));
             std::exit(kUsage);
         }

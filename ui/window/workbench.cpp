@@ -7,6 +7,7 @@
 #include "ui/memory/memory_view.h"
 #include "ui/mesh/mesh_view.h"
 #include "ui/pages/page_view.h"
+#include "ui/program/program_view.h"
 #include "ui/report/report_view.h"
 #include "ui/search/search_view.h"
 #include "ui/shapes/shapes_view.h"
@@ -110,6 +111,13 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
         tr("Change the mesh and the specs, and see where arrays lie"), Sign::Design, true));
     design->addView(tr("Layout"), QStringLiteral("layout"), m_layout);
     design->addView(tr("Mesh"), QStringLiteral("mesh"), new MeshView(m_selection, this));
+    auto* program = new ProgramView(m_selection, this);
+    design->addView(tr("Program"), QStringLiteral("program"), program);
+    connect(program, &ProgramView::specChosen, this, [this](const QString& path, const QString& spec) {
+        if (spec.trimmed().isEmpty())
+            return m_document.removeSpec(path);
+        m_document.change({path + QLatin1Char('=') + spec}, tr("Set %1").arg(path));
+    });
     auto* shapes = new ShapesView(m_selection, catalogueOf(m_session), this);
     design->addView(tr("Shapes"), QStringLiteral("shapes"), shapes);
     connect(shapes, &ShapesView::meshChosen, this,
@@ -164,6 +172,7 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
     };
     connect(m_collectives, &CollectivesView::specRequested, this, showField);
     connect(m_layout, &LayoutView::specRequested, this, showField);
+    connect(program, &ProgramView::specRequested, this, showField);
     connect(m_causes, &CausesView::specRequested, this, showField);
     connect(m_collectives, &CollectivesView::removeSpecRequested, &m_document, &StudyDocument::removeSpec);
     connect(m_training, &TrainingView::trained, this, [this](const std::shared_ptr<const TrainingResult>& result) {

@@ -1,0 +1,549 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/session/program_graph.h"
+
+#include "core/support/text.h"
+#include "sim/report/report_parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <unordered_map>
+
+namespace meshwright::sim {
+
+namespace {
+
+const BlockId kMainBlock(std::int32_t{0});
+
+/// A use of a value, and what moves it there.
+struct MovedUse {
+    ValueId value;
+    OpId user; ///< invalid: the function's result
+    std::vector<std::size_t> collectives; ///< in the order in which they are done
+};
+
+/// The function partitioned once more, with every value under a name of its own: names are what partitioning carries over to the pieces, so each
+/// collective is found between the ops that it stands between.
+class MovesOnDevices {
+public:
+    MovesOnDevices(const Function& function, const std::vector<NamedMesh>& meshes, const PropagationReport& report)
+        : m_source(function)
+    {
+        Function named = function;
+        for (std::size_t i = 0; i < named.values.size(); ++i) {
+            const ValueId value(static_cast<std::int32_t>(i));
+            named.values[i].name = fmt::format("%{}", i);
+            m_sourceOf.emplace(named.values[i].name, value);
+        }
+        PartitionOptions options;
+        options.report = &report;
+        auto device = partition(named, meshes, options);
+        if (!device)
+            return;
+        m_device = *std::move(device);
+        uses = collectivesOf(m_device, meshes.front().mesh);
+        for (std::size_t i = 0; i < uses.size(); ++i)
+            m_numberOf.emplace(uses[i].op, i);
+        inside.resize(uses.size());
+        specs.resize(uses.size());
+        for (std::size_t i = 0; i < uses.size(); ++i) {
+            const Value& result = m_device.function[m_device.function[uses[i].op].results.front()];
+            if (result.sharding)
+                specs[i] = layoutText(*result.sharding, meshes.front().mesh);
+            nameCause(uses[i].cause);
+        }
+        visit(kMainBlock, OpId());
+    }
+
+    std::vector<CollectiveUse> uses;
+    std::vector<std::string> specs; ///< of what each collective makes
+    std::vector<OpId> inside; ///< the op of the source in whose body each collective is; invalid: none
+    std::vector<MovedUse> moves;
+
+private:
+    /// Causes speak of values by the names that they were given here.
+    void nameCause(Cause& cause) const
+    {
+        const auto found = m_sourceOf.find(cause.value);
+        if (found == m_sourceOf.end())
+            return;
+        const std::string before = cause.value;
+        cause.value = valueText(m_source, found->second);
+        if (const auto at = cause.reason.find(before + " "); at != std::string::npos)
+            cause.reason.replace(at, before.size(), cause.value);
+    }
+
+    ValueId sourceOf(ValueId local) const
+    {
+        const auto found = m_sourceOf.find(m_device.function[local].name);
+        return found == m_sourceOf.end() ? ValueId() : found->second;
+    }
+
+    /// The op that this one does on pieces; invalid for what only moves or prepares.
+    OpId sourceOf(const Op& op) const
+    {
+        if (m_numberOf.empty() || isCollective(op.kind))
+            return {};
+        for (const ValueId result : op.results) {
+            if (const ValueId value = sourceOf(result); value.valid())
+                return m_source[value].producer;
+        }
+        return {};
+    }
+
+    void visit(BlockId block, OpId owner)
+    {
+        for (const OpId id : m_device.function[block].ops) {
+            const Op& op = m_device.function[id];
+            if (const auto number = m_numberOf.find(id); number != m_numberOf.end())
+                inside[number->second] = owner;
+            const OpId source = sourceOf(op);
+            for (const BlockId body : op.bodies)
+                visit(body, source);
+            if (!source.valid())
+                continue;
+            for (const ValueId operand : op.operands)
+                follow(operand, source);
+        }
+        for (const ValueId result : m_device.function[block].results)
+            follow(result, owner);
+    }
+
+    void follow(ValueId local, OpId user)
+    {
+        std::vector<std::size_t> way;
+        std::set<ValueId> seen;
+        followBack(local, user, way, seen);
+    }
+
+    /// Back from a use to the value of the source, through what only moves or prepares it.
+    void followBack(ValueId local, OpId user, std::vector<std::size_t>& way, std::set<ValueId>& seen)
+    {
+        if (!seen.insert(local).second)
+            return;
+        const OpId producer = m_device.function[local].producer;
+        const ValueId value = sourceOf(local);
+        const bool isMoved = producer.valid() && isCollective(m_device.function[producer].kind);
+        if (value.valid() && !isMoved) {
+            if (!way.empty())
+                addMove(value, user, way);
+            return;
+        }
+        if (!producer.valid())
+            return;
+        const auto number = m_numberOf.find(producer);
+        if (number != m_numberOf.end())
+            way.push_back(number->second);
+        for (const ValueId operand : m_device.function[producer].operands)
+            followBack(operand, user, way, seen);
+        if (number != m_numberOf.end())
+            way.pop_back();
+    }
+
+    void addMove(ValueId value, OpId user, const std::vector<std::size_t>& way)
+    {
+        moves.push_back({value, user, {way.rbegin(), way.rend()}});
+    }
+
+    const Function& m_source;
+    DeviceFunction m_device;
+    std::unordered_map<std::string, ValueId> m_sourceOf;
+    std::map<OpId, std::size_t> m_numberOf; ///< of collectives
+};
+
+/// Those that are made of constants alone: nobody looks for them.
+std::vector<bool> constantValues(const Function& function)
+{
+    std::vector<bool> isConstant(function.values.size(), false);
+    for (const Block& block : function.blocks) {
+        for (const OpId id : block.ops) {
+            const Op& op = function[id];
+            const bool isLeaf = op.kind == OpKind::Constant || op.kind == OpKind::Iota;
+            const bool isMade = op.bodies.empty() && !op.operands.empty()
+                && std::all_of(op.operands.begin(), op.operands.end(), [&](ValueId operand) { return isConstant[operand.at()]; });
+            if (isLeaf || isMade) {
+                for (const ValueId result : op.results)
+                    isConstant[result.at()] = true;
+            }
+        }
+    }
+    return isConstant;
+}
+
+class GraphBuilder {
+public:
+    GraphBuilder(ProgramGraph& graph, const std::set<OpId>& opened)
+        : m_graph(graph)
+        , m_function(*graph.function)
+        , m_opened(opened)
+        , m_isConstant(constantValues(m_function))
+        , m_moves(m_function, graph.analysis->built->partitioned.propagated.meshes, *graph.report)
+    {
+        m_graph.nodeOf.assign(m_function.values.size(), ProgramGraph::kNoNode);
+        for (const MovedUse& move : m_moves.moves)
+            m_moved[{move.value, move.user}].push_back(&move);
+    }
+
+    void build(const std::vector<SimulatedCollective>& step)
+    {
+        takeCollectives(step);
+        m_nodeOfCollective.assign(m_moves.uses.size(), ProgramGraph::kNoNode);
+        addBlock(kMainBlock);
+        for (const ValueId result : m_function.results())
+            use(result, OpId(), ProgramGraph::kNoNode);
+        addRest();
+    }
+
+private:
+    /// Each collective with its time, where the step has it.
+    void takeCollectives(const std::vector<SimulatedCollective>& step)
+    {
+        std::vector<bool> isTaken(step.size(), false);
+        for (const CollectiveUse& use : m_moves.uses) {
+            std::size_t found = 0;
+            for (; found < step.size(); ++found) {
+                const CollectiveUse& other = step[found].use;
+                if (!isTaken[found] && other.kind == use.kind && other.axes == use.axes && other.count == use.count
+                    && other.payloadBytes == use.payloadBytes && other.phase == use.phase)
+                    break;
+            }
+            SimulatedCollective taken;
+            if (found < step.size()) {
+                isTaken[found] = true;
+                taken = step[found];
+            } else {
+                taken.use = use;
+            }
+            m_graph.collectives.push_back(std::move(taken));
+            m_graph.stepCollective.push_back(found < step.size() ? static_cast<int>(found) : -1);
+        }
+    }
+
+    std::size_t addNode(ProgramNode node)
+    {
+        for (const ValueId value : node.values) {
+            if (node.kind != GraphNodeKind::Collective)
+                m_graph.nodeOf[value.at()] = m_graph.nodes.size();
+        }
+        m_graph.nodes.push_back(std::move(node));
+        return m_graph.nodes.size() - 1;
+    }
+
+    void addBlock(BlockId block)
+    {
+        for (const ValueId argument : m_function[block].arguments)
+            addNode({GraphNodeKind::Argument, OpId(), {argument}});
+        for (const OpId op : m_function[block].ops)
+            addOp(op);
+    }
+
+    void addOp(OpId id)
+    {
+        const Op& op = m_function[id];
+        if (!op.results.empty() && m_isConstant[op.results.front().at()])
+            return;
+        if (op.bodies.empty() || m_opened.count(id) == 0) {
+            const std::size_t node = addNode({op.bodies.empty() ? GraphNodeKind::Op : GraphNodeKind::Body, id, op.results});
+            for (const ValueId operand : op.operands)
+                use(operand, id, node);
+            return;
+        }
+        for (const BlockId body : op.bodies)
+            addBlock(body);
+        const std::size_t end = addNode({GraphNodeKind::Body, id, op.results});
+        for (const BlockId body : op.bodies) {
+            const auto& arguments = m_function[body].arguments;
+            const std::size_t skipped = op.operands.size() - std::min(op.operands.size(), arguments.size());
+            for (std::size_t i = 0; i < arguments.size(); ++i)
+                use(op.operands[skipped + i], id, m_graph.nodeOf[arguments[i].at()]);
+            for (const ValueId result : m_function[body].results)
+                use(result, id, end);
+        }
+    }
+
+    std::string specOf(ValueId value) const
+    {
+        const auto& sharding = m_function[value].sharding;
+        return sharding ? layoutText(*sharding, m_graph.mesh()) : std::string();
+    }
+
+    std::size_t nodeOfCollective(std::size_t collective, ValueId value)
+    {
+        std::size_t& node = m_nodeOfCollective[collective];
+        if (node == ProgramGraph::kNoNode)
+            node = addNode({GraphNodeKind::Collective, OpId(), {value}, collective});
+        return node;
+    }
+
+    void join(std::size_t from, std::size_t to, ValueId value, const std::string& spec)
+    {
+        if (m_joined.insert({from, to, value}).second)
+            m_graph.edges.push_back({from, to, value, spec});
+    }
+
+    /// The value to a use: straight, or through the collectives that move it there. No node: it leaves the function.
+    void use(ValueId value, OpId user, std::size_t node)
+    {
+        const std::size_t from = m_graph.nodeOf[value.at()];
+        if (from == ProgramGraph::kNoNode)
+            return;
+        const auto moved = m_moved.find({value, user});
+        if (moved == m_moved.end()) {
+            if (node != ProgramGraph::kNoNode)
+                join(from, node, value, specOf(value));
+            return;
+        }
+        for (const MovedUse* move : moved->second) {
+            std::size_t last = from;
+            std::string spec = specOf(value);
+            for (const std::size_t collective : move->collectives) {
+                const std::size_t next = nodeOfCollective(collective, value);
+                join(last, next, value, spec);
+                last = next;
+                spec = m_moves.specs[collective];
+            }
+            if (node != ProgramGraph::kNoNode)
+                join(last, node, value, spec);
+        }
+    }
+
+    bool isShown(OpId body) const
+    {
+        for (OpId at = body; at.valid(); at = ownerOf(m_function[at].block)) {
+            if (m_opened.count(at) == 0)
+                return false;
+        }
+        return true;
+    }
+
+    OpId ownerOf(BlockId block) const
+    {
+        for (std::size_t i = 0; i < m_function.ops.size(); ++i) {
+            const auto& bodies = m_function.ops[i].bodies;
+            if (std::find(bodies.begin(), bodies.end(), block) != bodies.end())
+                return OpId(static_cast<std::int32_t>(i));
+        }
+        return {};
+    }
+
+    /// Collectives between values that the graph leaves out, such as those of a manual computation, stand alone.
+    void addRest()
+    {
+        for (std::size_t i = 0; i < m_nodeOfCollective.size(); ++i) {
+            if (m_nodeOfCollective[i] == ProgramGraph::kNoNode && isShown(m_moves.inside[i]))
+                addNode({GraphNodeKind::Collective, OpId(), {}, i});
+        }
+    }
+
+    ProgramGraph& m_graph;
+    const Function& m_function;
+    const std::set<OpId>& m_opened;
+    std::vector<bool> m_isConstant;
+    MovesOnDevices m_moves;
+    std::map<std::pair<ValueId, OpId>, std::vector<const MovedUse*>> m_moved;
+    std::vector<std::size_t> m_nodeOfCollective;
+    std::set<std::tuple<std::size_t, std::size_t, ValueId>> m_joined;
+};
+
+std::size_t opCount(const Function& function, BlockId block)
+{
+    std::size_t count = 0;
+    for (const OpId op : function[block].ops) {
+        ++count;
+        for (const BlockId body : function[op].bodies)
+            count += opCount(function, body);
+    }
+    return count;
+}
+
+std::string opWords(const Function& function, OpId id)
+{
+    const Op& op = function[id];
+    std::string words(opName(op));
+    if (op.kind == OpKind::Repeat)
+        words += fmt::format(" × {}", op.as<RepeatAttributes>().count);
+    return words;
+}
+
+class GraphWords {
+public:
+    GraphWords(const ProgramGraph& graph, const ProgramFocus& focus)
+        : m_graph(graph)
+        , m_focus(focus)
+    {
+        if (focus.steps)
+            m_shardings = shardingsAfter(*graph.function, *graph.report, *focus.steps);
+    }
+
+    GraphDrawing drawn() const
+    {
+        GraphDrawing drawing;
+        drawing.title = fmt::format("The program {}: {} nodes", m_graph.function->name, m_graph.nodes.size());
+        for (std::size_t i = 0; i < m_graph.nodes.size(); ++i)
+            drawing.nodes.push_back(drawnNode(i));
+        for (const ProgramEdge& edge : m_graph.edges)
+            drawing.edges.push_back({edge.from, edge.to, m_focus.steps ? specOf(edge.value) : edge.spec, emphasisOf(edge)});
+        return drawing;
+    }
+
+private:
+    const TensorSharding* shardingOf(ValueId value) const
+    {
+        if (m_focus.steps)
+            return &m_shardings[value.at()];
+        const auto& sharding = (*m_graph.function)[value].sharding;
+        return sharding ? &*sharding : nullptr;
+    }
+
+    std::string specOf(ValueId value) const
+    {
+        const TensorSharding* sharding = shardingOf(value);
+        return sharding != nullptr ? layoutText(*sharding, m_graph.mesh()) : std::string();
+    }
+
+    bool isLit(const ProgramNode& node) const
+    {
+        return node.kind != GraphNodeKind::Collective
+            && std::any_of(node.values.begin(), node.values.end(), [&](ValueId value) { return m_focus.lit.count(value) != 0; });
+    }
+
+    GraphEmphasis emphasisOf(const ProgramEdge& edge) const
+    {
+        const bool isOnWay = m_focus.lit.count(edge.value) != 0
+            && (isLit(m_graph.nodes[edge.to]) || m_graph.nodes[edge.to].kind == GraphNodeKind::Collective);
+        const bool isBeside = m_focus.selected.count(edge.from) != 0 || m_focus.selected.count(edge.to) != 0;
+        return isOnWay || isBeside ? GraphEmphasis::Lit : GraphEmphasis::Plain;
+    }
+
+    DrawnGraphNode drawnNode(std::size_t index) const
+    {
+        const ProgramNode& node = m_graph.nodes[index];
+        DrawnGraphNode drawn;
+        drawn.id = fmt::format("node:{}", index);
+        drawn.kind = node.kind;
+        drawn.emphasis = m_focus.selected.count(index) != 0 ? GraphEmphasis::Selected
+            : isLit(node)                                   ? GraphEmphasis::Lit
+                                                            : GraphEmphasis::Plain;
+        if (node.kind == GraphNodeKind::Collective)
+            describeCollective(drawn, m_graph.collectives[node.collective]);
+        else
+            describeOp(drawn, node);
+        return drawn;
+    }
+
+    static void describeCollective(DrawnGraphNode& drawn, const SimulatedCollective& collective)
+    {
+        const CollectiveUse& use = collective.use;
+        drawn.role = roleOf(use.kind);
+        drawn.title = fmt::format("{} over {}", spokenOp(std::string(opName(use.kind))), use.axes);
+        drawn.detail = formatBytes(static_cast<double>(use.payloadBytes));
+        if (use.count > 1)
+            drawn.detail += fmt::format(" × {}", use.count);
+        if (collective.seconds > 0.0)
+            drawn.detail += ", " + formatSeconds(collective.seconds);
+        drawn.tooltip = fmt::format("{}, {}\n{}", drawn.title, drawn.detail, use.cause.reason);
+        if (!use.cause.annotation.empty())
+            drawn.tooltip += "\nCaused by " + use.cause.annotation;
+    }
+
+    void describeOp(DrawnGraphNode& drawn, const ProgramNode& node) const
+    {
+        const Function& function = *m_graph.function;
+        const Value* first = node.values.empty() ? nullptr : &function[node.values.front()];
+        const std::string op = node.op.valid() ? opWords(function, node.op) : std::string("argument");
+        const std::string type = first != nullptr ? typeText(first->type) : std::string();
+        const bool isNamed = first != nullptr && !first->name.empty() && node.kind != GraphNodeKind::Body;
+        drawn.title = isNamed ? first->name : op;
+        drawn.detail = isNamed && node.op.valid() ? op + " " + type : type;
+        if (node.kind == GraphNodeKind::Body) {
+            std::size_t count = 0;
+            for (const BlockId body : function[node.op].bodies)
+                count += opCount(function, body);
+            drawn.detail = fmt::format("{} {}", count, count == 1 ? "op" : "ops");
+        }
+        drawn.tooltip = fmt::format("{}, {}", op, type);
+        for (const ValueId value : node.values) {
+            const TensorSharding* sharding = shardingOf(value);
+            drawn.isSplit = drawn.isSplit || (sharding != nullptr && !sharding->isReplicated());
+            drawn.tooltip += fmt::format("\n{}: {}", valueText(function, value), specOf(value));
+        }
+        if (node.op.valid())
+            drawn.tooltip += fmt::format("\n{}", phaseName(function[node.op].phase));
+    }
+
+    const ProgramGraph& m_graph;
+    const ProgramFocus& m_focus;
+    std::vector<TensorSharding> m_shardings;
+};
+
+/// What steps of one round have in common.
+auto roundKey(const ShardingReason& reason)
+{
+    return std::tuple(!reason.from.valid() && !reason.through.valid(), reason.userPriority, reason.opPriority, reason.aggressive,
+        reason.through.valid() ? reason.direction : StepDirection::None, reason.through.valid());
+}
+
+std::string roundTitle(const ShardingReason& reason)
+{
+    if (!reason.from.valid() && !reason.through.valid())
+        return "what the study says";
+    if (!reason.through.valid())
+        return "values that are tied: " + reason.step;
+    std::string title = stepDirectionName(reason.direction);
+    if (reason.opPriority >= 0)
+        title += fmt::format(", turn {} of the ops", reason.opPriority + 1);
+    if (reason.userPriority > 0)
+        title += fmt::format(", annotations of priority {}", reason.userPriority);
+    return reason.aggressive ? title + ", aggressive" : title;
+}
+
+} // namespace
+
+ProgramGraph programGraph(
+    std::shared_ptr<const Analysis> analysis, const std::set<OpId>& opened, const std::vector<SimulatedCollective>& step)
+{
+    assert(analysis->built);
+    ProgramGraph graph;
+    const PartitionedProgram& partitioned = analysis->built->partitioned;
+    const auto& functions = partitioned.propagated.functions;
+    const auto main = std::find_if(functions.begin(), functions.end(),
+        [&](const Function& function) { return function.name == analysis->built->mainFunction; });
+    graph.function = &*main;
+    graph.report = &partitioned.reports[static_cast<std::size_t>(main - functions.begin())];
+    graph.analysis = std::move(analysis);
+    GraphBuilder(graph, opened).build(step);
+    return graph;
+}
+
+std::vector<PropagationRound> propagationRounds(const PropagationReport& report)
+{
+    std::vector<PropagationRound> rounds;
+    for (std::size_t i = 0; i < report.reasons.size(); ++i) {
+        if (i == 0 || roundKey(report.reasons[i]) != roundKey(report.reasons[i - 1]))
+            rounds.push_back({i, roundTitle(report.reasons[i])});
+        rounds.back().end = i + 1;
+    }
+    return rounds;
+}
+
+std::vector<TensorSharding> shardingsAfter(const Function& function, const PropagationReport& report, std::size_t steps)
+{
+    std::vector<TensorSharding> shardings;
+    for (const Value& value : function.values)
+        shardings.push_back(TensorSharding::replicatedOf(value.type.shape.size()));
+    for (std::size_t i = 0; i < std::min(steps, report.reasons.size()); ++i) {
+        const ShardingReason& reason = report.reasons[i];
+        auto& dims = shardings[reason.value.at()].dims;
+        if (reason.dim < dims.size())
+            appendMerging(dims[reason.dim].axes, reason.axis);
+    }
+    return shardings;
+}
+
+GraphDrawing graphDrawing(const ProgramGraph& graph, const ProgramFocus& focus)
+{
+    return GraphWords(graph, focus).drawn();
+}
+
+} // namespace meshwright::sim

@@ -1,0 +1,536 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/program/program_view.h"
+
+#include "core/study/arrays.h"
+#include "sim/session/analysis_state.h"
+#include "ui/models/step_collectives.h"
+#include "ui/program/nodes_model.h"
+#include "ui/program/program_canvas.h"
+#include "ui/program/program_why.h"
+#include "ui/study/spec_edit.h"
+#include "ui/widgets/elided_label.h"
+#include "ui/widgets/notice.h"
+
+#include <QBoxLayout>
+#include <QHeaderView>
+#include <QLabel>
+#include <QLineEdit>
+#include <QSlider>
+#include <QSortFilterProxyModel>
+#include <QSplitter>
+#include <QTableView>
+#include <QTextBrowser>
+#include <QToolButton>
+#include <QUrl>
+
+namespace meshwright::ui {
+
+namespace {
+
+QToolButton* toolButton(const QString& text, const QString& meaning, QWidget* parent)
+{
+    auto* button = new QToolButton(parent);
+    button->setText(text);
+    button->setToolTip(meaning);
+    button->setAccessibleName(meaning);
+    button->setAutoRaise(true);
+    return button;
+}
+
+/// The array of a value that has a name; null for others.
+const sim::ProgramArray* arrayOf(const sim::Analysis& analysis, ValueId value)
+{
+    const auto found = std::find_if(
+        analysis.arrays.begin(), analysis.arrays.end(), [&](const sim::ProgramArray& array) { return array.value == value; });
+    return found == analysis.arrays.end() ? nullptr : &*found;
+}
+
+/// As specs may name it; nothing where the study cannot.
+std::optional<StudyArray> constrainable(const sim::Analysis& analysis, const sim::ProgramArray& array)
+{
+    if (array.name.find_first_of("[]=") != std::string::npos)
+        return {};
+    for (const StudyArray& known : analysis.built->arrays.all) {
+        if (known.name == array.name)
+            return known;
+    }
+    if (analysis.study->trains())
+        return {};
+    StudyArray own;
+    own.name = array.name;
+    own.shape = array.type.shape;
+    return own;
+}
+
+} // namespace
+
+ProgramView::ProgramView(Selection& selection, QWidget* parent)
+    : View(parent)
+    , m_selection(selection)
+    , m_notice(new Notice(this))
+{
+    auto* lower = new QSplitter(Qt::Horizontal, this);
+    lower->setChildrenCollapsible(false);
+    lower->addWidget(makeDetails());
+    lower->addWidget(makeTable());
+    auto* upper = new QWidget(this);
+    auto* upperLayout = new QVBoxLayout(upper);
+    upperLayout->setContentsMargins(0, 0, 0, 0);
+    upperLayout->setSpacing(6);
+    upperLayout->addWidget(makeTools());
+    m_canvas = new ProgramCanvas(upper);
+    upperLayout->addWidget(m_canvas, 1);
+    upperLayout->addWidget(makeSteps());
+    auto* halves = new QSplitter(Qt::Vertical, this);
+    halves->setChildrenCollapsible(false);
+    halves->addWidget(upper);
+    halves->addWidget(lower);
+    halves->setStretchFactor(0, 3);
+    halves->setStretchFactor(1, 1);
+    halves->setSizes({30'000, 15'000});
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(8, 8, 8, 8);
+    layout->setSpacing(6);
+    layout->addWidget(m_notice);
+    layout->addWidget(halves, 1);
+
+    connect(m_canvas, &ProgramCanvas::nodeChosen, this, &ProgramView::choose);
+    connect(m_canvas, &ProgramCanvas::nothingChosen, this, &ProgramView::chooseNothing);
+    connect(m_canvas, &ProgramCanvas::nodeOpened, this, &ProgramView::toggle);
+    connect(m_open, &QToolButton::clicked, this, [this] {
+        if (m_node)
+            toggle(*m_node);
+    });
+    connect(&m_selection, &Selection::arrayChanged, this, &ProgramView::followSelection);
+    connect(&m_selection, &Selection::collectiveChanged, this, &ProgramView::followSelection);
+    showSummary();
+    showWhy();
+    showStep();
+}
+
+QWidget* ProgramView::makeTools()
+{
+    auto* tools = new QWidget(this);
+    m_summary = new ElidedLabel(tools);
+    m_open = toolButton(tr("Open"), tr("Show what is in the selected loop (Return)"), tools);
+    auto* smaller = toolButton(QStringLiteral("−"), tr("Zoom out (S)"), tools);
+    auto* larger = toolButton(QStringLiteral("+"), tr("Zoom in (W)"), tools);
+    auto* fit = toolButton(tr("Fit"), tr("Show all of the graph (0)"), tools);
+    connect(smaller, &QToolButton::clicked, this, [this] { m_canvas->zoom(0.8); });
+    connect(larger, &QToolButton::clicked, this, [this] { m_canvas->zoom(1.25); });
+    connect(fit, &QToolButton::clicked, this, [this] { m_canvas->fit(); });
+    auto* row = new QHBoxLayout(tools);
+    row->setContentsMargins(0, 0, 0, 0);
+    row->addWidget(m_summary, 1);
+    for (QToolButton* button : {m_open, smaller, larger, fit})
+        row->addWidget(button);
+    return tools;
+}
+
+QWidget* ProgramView::makeSteps()
+{
+    auto* steps = new QWidget(this);
+    auto* title = new QLabel(tr("Propagation"), steps);
+    m_previous = toolButton(QStringLiteral("◀"), tr("One round of the propagation back"), steps);
+    m_steps = new QSlider(Qt::Horizontal, steps);
+    m_steps->setAccessibleName(tr("Steps of the propagation"));
+    m_steps->setMinimumWidth(90);
+    m_next = toolButton(QStringLiteral("▶"), tr("One round of the propagation on"), steps);
+    m_step = new ElidedLabel(steps);
+    connect(m_previous, &QToolButton::clicked, this, [this] { stepRound(-1); });
+    connect(m_next, &QToolButton::clicked, this, [this] { stepRound(1); });
+    connect(m_steps, &QSlider::valueChanged, this, [this] {
+        showStep();
+        redraw();
+    });
+    auto* row = new QHBoxLayout(steps);
+    row->setContentsMargins(0, 0, 0, 0);
+    row->addWidget(title);
+    row->addWidget(m_previous);
+    row->addWidget(m_steps, 1);
+    row->addWidget(m_next);
+    row->addWidget(m_step, 2);
+    return steps;
+}
+
+QWidget* ProgramView::makeDetails()
+{
+    auto* details = new QWidget(this);
+    m_why = new QTextBrowser(details);
+    m_why->setOpenLinks(false);
+    m_why->setFrameShape(QFrame::NoFrame);
+    m_why->setAccessibleName(tr("Why the selected value is sharded this way"));
+    m_why->setMinimumHeight(72);
+    m_specTitle = new QLabel(tr("Spec"), details);
+    m_spec = new SpecEdit(details);
+    m_spec->setAccessibleName(tr("Spec of the selected value"));
+    m_specTitle->setBuddy(m_spec);
+    connect(m_why, &QTextBrowser::anchorClicked, this, &ProgramView::followLink);
+    connect(m_spec, &QLineEdit::returnPressed, this, &ProgramView::applyConstraint);
+    auto* row = new QHBoxLayout;
+    row->addWidget(m_specTitle);
+    row->addWidget(m_spec, 1);
+    auto* layout = new QVBoxLayout(details);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->setSpacing(6);
+    layout->addWidget(m_why, 1);
+    layout->addLayout(row);
+    return details;
+}
+
+QWidget* ProgramView::makeTable()
+{
+    auto* side = new QWidget(this);
+    auto* filter = new QLineEdit(side);
+    filter->setPlaceholderText(tr("Filter nodes"));
+    filter->setAccessibleName(tr("Filter nodes"));
+    filter->setClearButtonEnabled(true);
+    m_nodes = new NodesModel(this);
+    m_filtered = new QSortFilterProxyModel(this);
+    m_filtered->setSourceModel(m_nodes);
+    m_filtered->setFilterKeyColumn(-1);
+    m_filtered->setFilterCaseSensitivity(Qt::CaseInsensitive);
+    m_table = new QTableView(side);
+    m_table->setModel(m_filtered);
+    m_table->setAccessibleName(tr("Nodes of the graph"));
+    m_table->setSelectionBehavior(QAbstractItemView::SelectRows);
+    m_table->setSelectionMode(QAbstractItemView::SingleSelection);
+    m_table->setTabKeyNavigation(false);
+    m_table->setShowGrid(false);
+    m_table->setAlternatingRowColors(true);
+    m_table->setFrameShape(QFrame::NoFrame);
+    m_table->verticalHeader()->hide();
+    m_table->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 8);
+    m_table->horizontalHeader()->setHighlightSections(false);
+    m_table->horizontalHeader()->setStretchLastSection(true);
+    connect(filter, &QLineEdit::textChanged, m_filtered, &QSortFilterProxyModel::setFilterFixedString);
+    connect(m_table->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this](const QModelIndex& index) {
+        if (const QModelIndex row = m_filtered->mapToSource(index); row.isValid() && !m_isChanging)
+            choose(static_cast<std::size_t>(row.row()));
+    });
+    auto* layout = new QVBoxLayout(side);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->setSpacing(6);
+    layout->addWidget(filter);
+    layout->addWidget(m_table, 1);
+    return side;
+}
+
+void ProgramView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
+{
+    if (!analysis->built) {
+        if (const Problem* why = sim::whyNotBuilt(*analysis); why != nullptr && m_shown)
+            m_notice->show(tr("Not up to date: %1").arg(QString::fromStdString(why->message)));
+        m_canvas->setEnabled(false);
+        return;
+    }
+    m_analysis = std::move(analysis);
+    m_generation = m_selection.generation();
+    build();
+}
+
+void ProgramView::build()
+{
+    m_worker.start([this, analysis = m_analysis, opened = m_opened](const std::stop_token& stop) -> std::function<void()> {
+        auto shown = std::make_shared<Shown>();
+        const auto collectives = analysis->scheduled ? stepCollectives(*analysis) : std::vector<sim::SimulatedCollective>();
+        shown->graph = sim::programGraph(analysis, opened, collectives);
+        if (stop.stop_requested())
+            return nullptr;
+        shown->drawing = sim::graphDrawing(shown->graph);
+        shown->layout = graphLayout(shown->drawing);
+        return [this, shown] { show(shown); };
+    });
+}
+
+/// Where the program has the same values as before, what was selected stays, and the step of the propagation is the last again.
+void ProgramView::show(std::shared_ptr<const Shown> shown)
+{
+    const bool isSame = m_shown && m_shown->graph.function->name == shown->graph.function->name
+        && m_shown->graph.function->values.size() == shown->graph.function->values.size();
+    m_shown = std::move(shown);
+    const sim::ProgramGraph& graph = m_shown->graph;
+    m_isChanging = true;
+    m_notice->show({});
+    m_canvas->setEnabled(true);
+    m_canvas->setGraph(m_shown->drawing, m_shown->layout);
+    m_nodes->setGraph(graph, m_shown->drawing);
+    m_table->resizeColumnToContents(NodesModel::Name);
+    m_table->resizeColumnToContents(NodesModel::What);
+    m_rounds = sim::propagationRounds(*graph.report);
+    const QSignalBlocker blocker(m_steps);
+    m_steps->setRange(0, static_cast<int>(graph.report->reasons.size()));
+    m_steps->setValue(m_steps->maximum());
+    m_isChanging = false;
+    const ValueId before = isSame ? m_value : ValueId();
+    m_node.reset();
+    m_value = ValueId();
+    if (before.valid()) {
+        const std::size_t node = graph.nodeOf[before.at()];
+        select(node == sim::ProgramGraph::kNoNode ? std::nullopt : std::optional(node), before);
+    } else {
+        followSelection();
+    }
+    showSummary();
+    showStep();
+    redraw();
+    Q_EMIT graphShown();
+}
+
+void ProgramView::showSummary()
+{
+    if (!m_shown)
+        return m_summary->setWhole(tr("Open a study or a program: its ops and the specs of its values appear here."));
+    const sim::ProgramGraph& graph = m_shown->graph;
+    const auto hidden = std::count_if(graph.nodes.begin(), graph.nodes.end(),
+        [&](const sim::ProgramNode& node) { return node.kind == GraphNodeKind::Body && m_opened.count(node.op) == 0; });
+    QString text = tr("%1: %2 nodes, %3 collectives")
+                       .arg(QString::fromStdString(graph.function->name))
+                       .arg(graph.nodes.size())
+                       .arg(graph.collectives.size());
+    if (hidden > 0)
+        text += hidden == 1 ? tr(", 1 closed loop") : tr(", %1 closed loops").arg(hidden);
+    m_summary->setWhole(text);
+}
+
+/// By the user: all views follow.
+void ProgramView::choose(std::size_t node)
+{
+    const sim::ProgramNode& chosen = m_shown->graph.nodes[node];
+    m_isChanging = true;
+    if (chosen.kind == GraphNodeKind::Collective) {
+        const int index = m_shown->graph.stepCollective[chosen.collective];
+        const sim::SimulatedCollective& collective = m_shown->graph.collectives[chosen.collective];
+        if (index >= 0 && m_generation == m_selection.generation()) {
+            m_selection.setCollective(CollectiveId{static_cast<std::size_t>(index), m_generation});
+            m_selection.setOperation(QString::fromStdString(collective.label));
+            if (m_analysis->findArray(collective.use.cause.value) != nullptr)
+                m_selection.setArray(QString::fromStdString(collective.use.cause.value));
+        }
+    } else {
+        for (const ValueId value : chosen.values) {
+            if (const sim::ProgramArray* array = arrayOf(*m_analysis, value)) {
+                m_selection.setArray(QString::fromStdString(array->name));
+                break;
+            }
+        }
+    }
+    m_isChanging = false;
+    select(node, chosen.values.empty() || chosen.kind == GraphNodeKind::Collective ? ValueId() : chosen.values.front());
+}
+
+void ProgramView::chooseNothing()
+{
+    select({}, ValueId());
+}
+
+void ProgramView::chooseValue(ValueId value)
+{
+    const std::size_t node = m_shown->graph.nodeOf[value.at()];
+    if (node == sim::ProgramGraph::kNoNode)
+        return select({}, value);
+    choose(node);
+    m_value = value;
+    m_canvas->bringIntoView(node);
+    showWhy();
+    redraw();
+}
+
+void ProgramView::select(std::optional<std::size_t> node, ValueId value)
+{
+    m_node = node;
+    m_value = value;
+    m_canvas->setCurrent(node);
+    showRow();
+    showWhy();
+    redraw();
+}
+
+void ProgramView::toggle(std::size_t node)
+{
+    const sim::ProgramNode& toggled = m_shown->graph.nodes[node];
+    if (toggled.kind != GraphNodeKind::Body)
+        return;
+    if (m_opened.erase(toggled.op) == 0)
+        m_opened.insert(toggled.op);
+    build();
+}
+
+/// What other views selected.
+void ProgramView::followSelection()
+{
+    if (m_isChanging || !m_shown)
+        return;
+    const sim::ProgramGraph& graph = m_shown->graph;
+    const auto& collective = m_selection.collective();
+    if (collective && collective->generation == m_generation) {
+        for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
+            const sim::ProgramNode& one = graph.nodes[node];
+            if (one.kind == GraphNodeKind::Collective
+                && graph.stepCollective[one.collective] == static_cast<int>(collective->index)) {
+                m_canvas->bringIntoView(node);
+                return select(node, ValueId());
+            }
+        }
+    }
+    const sim::ProgramArray* array = m_analysis->findArray(m_selection.array().toStdString());
+    if (array == nullptr || m_shown->graph.analysis != m_analysis)
+        return;
+    const std::size_t node = graph.nodeOf[array->value.at()];
+    if (node == sim::ProgramGraph::kNoNode)
+        return select({}, array->value);
+    m_canvas->bringIntoView(node);
+    select(node, array->value);
+}
+
+sim::ProgramFocus ProgramView::focus() const
+{
+    sim::ProgramFocus focus;
+    if (m_node)
+        focus.selected.insert(*m_node);
+    if (m_value.valid())
+        focus.lit = valuesOnTheWay(m_shown->graph, m_value);
+    if (const int step = m_steps->value(); step < m_steps->maximum()) {
+        focus.steps = static_cast<std::size_t>(step);
+        focus.lit.clear();
+        if (step > 0) {
+            const ShardingReason& reason = m_shown->graph.report->reasons[static_cast<std::size_t>(step) - 1];
+            focus.lit.insert(reason.value);
+            if (reason.from.valid())
+                focus.lit.insert(reason.from);
+        }
+    }
+    return focus;
+}
+
+void ProgramView::redraw()
+{
+    if (m_shown)
+        m_canvas->setDrawing(sim::graphDrawing(m_shown->graph, focus()));
+}
+
+void ProgramView::showWhy()
+{
+    const bool isBody = m_node && m_shown->graph.nodes[*m_node].kind == GraphNodeKind::Body;
+    m_open->setEnabled(isBody);
+    m_open->setText(isBody && m_opened.count(m_shown->graph.nodes[*m_node].op) != 0 ? tr("Close") : tr("Open"));
+    if (m_value.valid())
+        m_why->setHtml(valueWhyHtml(m_shown->graph, m_value));
+    else if (m_node && m_shown->graph.nodes[*m_node].kind == GraphNodeKind::Collective)
+        m_why->setHtml(collectiveWhyHtml(m_shown->graph.collectives[m_shown->graph.nodes[*m_node].collective]));
+    else
+        m_why->setHtml(tr("Select a value to see why it is sharded as it is; select a collective to see what causes it."));
+    showConstraint();
+}
+
+void ProgramView::showRow()
+{
+    m_isChanging = true;
+    const QModelIndex row = m_node ? m_filtered->mapFromSource(m_nodes->index(static_cast<int>(*m_node), 0)) : QModelIndex();
+    if (row.row() != m_table->currentIndex().row() || !row.isValid()) {
+        m_table->clearSelection();
+        m_table->setCurrentIndex(row);
+    }
+    m_isChanging = false;
+}
+
+/// The line for a spec, where the study can have one for the selected value.
+void ProgramView::showConstraint()
+{
+    const sim::ProgramArray* array
+        = m_value.valid() && m_shown->graph.analysis == m_analysis ? arrayOf(*m_analysis, m_value) : nullptr;
+    const auto subject = array != nullptr ? constrainable(*m_analysis, *array) : std::nullopt;
+    m_spec->setEnabled(subject.has_value());
+    m_spec->setToolTip(subject ? tr("Return sets the spec in the study; an empty line takes it out")
+                               : tr("A study can set specs on values that have a name"));
+    if (!subject)
+        return m_spec->clear();
+    m_spec->setSubject(*subject, m_analysis->built->study.mesh);
+    m_spec->setText(QString::fromStdString(array->spec));
+}
+
+void ProgramView::applyConstraint()
+{
+    const sim::ProgramArray* array = m_value.valid() ? arrayOf(*m_analysis, m_value) : nullptr;
+    if (array == nullptr || !m_spec->problems().empty() || m_spec->isCompleting())
+        return;
+    const QString path = QString::fromStdString(ownSpecPath(*m_analysis->study, array->name));
+    if (m_spec->text() != QString::fromStdString(array->spec))
+        Q_EMIT specChosen(path, m_spec->text());
+}
+
+void ProgramView::showStep()
+{
+    const int step = m_steps->value();
+    const bool canStep = m_shown && m_steps->maximum() > 0;
+    m_steps->setEnabled(canStep);
+    m_previous->setEnabled(canStep && step > 0);
+    m_next->setEnabled(canStep && step < m_steps->maximum());
+    if (!canStep)
+        return m_step->setWhole(m_shown ? tr("Nothing is annotated.") : QString());
+    if (step == 0)
+        return m_step->setWhole(tr("Before the first of %1 rounds").arg(m_rounds.size()));
+    const auto round = std::find_if(m_rounds.begin(), m_rounds.end(),
+        [&](const sim::PropagationRound& one) { return static_cast<std::size_t>(step) <= one.end; });
+    const QString where = tr("Round %1 of %2, %3")
+                              .arg(round - m_rounds.begin() + 1)
+                              .arg(m_rounds.size())
+                              .arg(QString::fromStdString(round->title));
+    m_step->setWhole(step == m_steps->maximum()
+            ? tr("Complete: %1 rounds, %2 steps").arg(m_rounds.size()).arg(step)
+            : tr("%1: %2").arg(where, stepText(m_shown->graph, static_cast<std::size_t>(step) - 1)));
+}
+
+void ProgramView::stepRound(int by)
+{
+    const auto step = static_cast<std::size_t>(m_steps->value());
+    std::size_t next = by < 0 ? 0 : static_cast<std::size_t>(m_steps->maximum());
+    for (const sim::PropagationRound& round : m_rounds) {
+        if (by < 0 && round.end < step)
+            next = round.end;
+        if (by > 0 && round.end > step) {
+            next = round.end;
+            break;
+        }
+    }
+    m_steps->setValue(static_cast<int>(next));
+}
+
+void ProgramView::followLink(const QUrl& target)
+{
+    const QString text = target.toString();
+    if (text.startsWith(QLatin1String("spec:")))
+        Q_EMIT specRequested(text.mid(5));
+    else if (text.startsWith(QLatin1String("value:")))
+        chooseValue(ValueId(text.mid(6).toInt()));
+}
+
+/// Links in HTML have the colour of when they were set.
+void ProgramView::changeEvent(QEvent* event)
+{
+    View::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange && m_shown)
+        showWhy();
+}
+
+DisplayList ProgramView::picture() const
+{
+    if (!m_shown)
+        return {320.0, 60.0, "No program", ColourRole::Background, {{TextShape{{16.0, 30.0}, "nothing is built", 12.0}}}};
+    return drawGraph(m_canvas->drawing(), m_shown->layout, wholeGraph(m_shown->layout));
+}
+
+/// Of a program file its own verb, which explains values; studies have none.
+QString ProgramView::command() const
+{
+    const auto* file = m_analysis ? std::get_if<ProgramFile>(&m_analysis->study->model) : nullptr;
+    if (file == nullptr)
+        return QStringLiteral("meshwright simulate ") + studyArguments(m_analysis ? m_analysis->source : sim::StudySource{});
+    QString command = QStringLiteral("meshwright propagate ") + shellQuoted(QString::fromStdString(file->file));
+    if (m_value.valid())
+        command
+            += QStringLiteral(" --explain ") + shellQuoted(QString::fromStdString(valueText(*m_shown->graph.function, m_value)));
+    return command;
+}
+
+} // namespace meshwright::ui
