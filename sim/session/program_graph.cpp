@@ -83,7 +83,7 @@ private:
     /// The op that this one does on pieces; invalid for what only moves or prepares.
     OpId sourceOf(const Op& op) const
     {
-        if (m_numberOf.empty() || isCollective(op.kind))
+        if (isCollective(op.kind))
             return {};
         for (const ValueId result : op.results) {
             if (const ValueId value = sourceOf(result); value.valid())
@@ -110,40 +110,66 @@ private:
             follow(result, owner);
     }
 
+    /// What is between a use and the value that it uses, the latest first.
+    struct Way {
+        OpId user;
+        std::vector<std::size_t> collectives;
+        std::vector<std::pair<ValueId, std::size_t>>
+            passed; ///< values that a collective makes, and how many collectives are behind them
+        std::set<ValueId> seen; ///< of the device function
+    };
+
     void follow(ValueId local, OpId user)
     {
-        std::vector<std::size_t> way;
-        std::set<ValueId> seen;
-        followBack(local, user, way, seen);
+        Way way;
+        way.user = user;
+        followBack(local, way);
     }
 
     /// Back from a use to the value of the source, through what only moves or prepares it.
-    void followBack(ValueId local, OpId user, std::vector<std::size_t>& way, std::set<ValueId>& seen)
+    void followBack(ValueId local, Way& way)
     {
-        if (!seen.insert(local).second)
+        if (!way.seen.insert(local).second)
             return;
         const OpId producer = m_device.function[local].producer;
         const ValueId value = sourceOf(local);
+        const auto number = producer.valid() ? m_numberOf.find(producer) : m_numberOf.end();
         const bool isMoved = producer.valid() && isCollective(m_device.function[producer].kind);
-        if (value.valid() && !isMoved) {
-            if (!way.empty())
-                addMove(value, user, way);
-            return;
-        }
+        if (value.valid() && !isMoved)
+            return addMoves(value, way);
         if (!producer.valid())
             return;
-        const auto number = m_numberOf.find(producer);
+        if (value.valid())
+            way.passed.emplace_back(value, way.collectives.size());
         if (number != m_numberOf.end())
-            way.push_back(number->second);
+            way.collectives.push_back(number->second);
         for (const ValueId operand : m_device.function[producer].operands)
-            followBack(operand, user, way, seen);
+            followBack(operand, way);
         if (number != m_numberOf.end())
-            way.pop_back();
+            way.collectives.pop_back();
+        if (value.valid())
+            way.passed.pop_back();
     }
 
-    void addMove(ValueId value, OpId user, const std::vector<std::size_t>& way)
+    /// A value that is another one in another layout, such as the result of a constraint, is on the way: what moves it there belongs to its op.
+    void addMoves(ValueId value, const Way& way)
     {
-        moves.push_back({value, user, {way.rbegin(), way.rend()}});
+        std::size_t end = way.collectives.size();
+        for (auto passed = way.passed.rbegin(); passed != way.passed.rend(); ++passed) {
+            if (passed->first == value)
+                continue;
+            addMove(value, m_source[passed->first].producer, way.collectives, passed->second, end);
+            value = passed->first;
+            end = passed->second;
+        }
+        addMove(value, way.user, way.collectives, 0, end);
+    }
+
+    void addMove(ValueId value, OpId user, const std::vector<std::size_t>& way, std::size_t begin, std::size_t end)
+    {
+        const auto at = [&](std::size_t index) { return way.begin() + static_cast<std::ptrdiff_t>(index); };
+        if (begin < end)
+            moves.push_back({value, user, {std::make_reverse_iterator(at(end)), std::make_reverse_iterator(at(begin))}});
     }
 
     const Function& m_source;
@@ -477,22 +503,26 @@ private:
     std::vector<TensorSharding> m_shardings;
 };
 
-/// What steps of one round have in common.
-auto roundKey(const ShardingReason& reason)
+bool isWritten(const ShardingReason& reason)
 {
-    return std::tuple(!reason.from.valid() && !reason.through.valid(), reason.userPriority, reason.opPriority, reason.aggressive,
-        reason.through.valid() ? reason.direction : StepDirection::None, reason.through.valid());
+    return !reason.from.valid() && !reason.through.valid();
+}
+
+/// Steps of one round have the same turn: of the annotations' priorities, of the ops, of the strategies. What is tied follows at once.
+bool isSameRound(const ShardingReason& before, const ShardingReason& after)
+{
+    const auto turn = [](const ShardingReason& reason) {
+        return std::tuple(isWritten(reason), reason.userPriority, reason.opPriority, reason.aggressive);
+    };
+    const bool isTied = !isWritten(after) && !after.through.valid();
+    return isTied || turn(before) == turn(after);
 }
 
 std::string roundTitle(const ShardingReason& reason)
 {
-    if (!reason.from.valid() && !reason.through.valid())
+    if (isWritten(reason))
         return "what the study says";
-    if (!reason.through.valid())
-        return "values that are tied: " + reason.step;
-    std::string title = stepDirectionName(reason.direction);
-    if (reason.opPriority >= 0)
-        title += fmt::format(", turn {} of the ops", reason.opPriority + 1);
+    std::string title = reason.opPriority < 0 ? "all ops" : fmt::format("turn {} of the ops", reason.opPriority + 1);
     if (reason.userPriority > 0)
         title += fmt::format(", annotations of priority {}", reason.userPriority);
     return reason.aggressive ? title + ", aggressive" : title;
@@ -520,7 +550,7 @@ std::vector<PropagationRound> propagationRounds(const PropagationReport& report)
 {
     std::vector<PropagationRound> rounds;
     for (std::size_t i = 0; i < report.reasons.size(); ++i) {
-        if (i == 0 || roundKey(report.reasons[i]) != roundKey(report.reasons[i - 1]))
+        if (i == 0 || !isSameRound(report.reasons[i - 1], report.reasons[i]))
             rounds.push_back({i, roundTitle(report.reasons[i])});
         rounds.back().end = i + 1;
     }

@@ -52,10 +52,10 @@ struct ProgramGraph {
 ProgramGraph programGraph(
     std::shared_ptr<const Analysis> analysis, const std::set<OpId>& opened, const std::vector<SimulatedCollective>& step);
 
-/// Steps of the propagation that follow each other: those of one turn of priorities in one direction.
+/// Steps of the propagation that follow each other: those of one turn of the priorities.
 struct PropagationRound {
     std::size_t end = 0; ///< how many of the report's reasons are made when it is over
-    std::string title; ///< `element-wise ops, forward`
+    std::string title; ///< `turn 1 of the ops`
 };
 
 /// The first is what the user wrote; empty where nothing is annotated.

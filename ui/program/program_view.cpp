@@ -239,12 +239,12 @@ void ProgramView::build()
             return nullptr;
         shown->drawing = sim::graphDrawing(shown->graph);
         shown->layout = graphLayout(shown->drawing);
-        return [this, shown] { show(shown); };
+        return [this, shown] { take(shown); };
     });
 }
 
 /// Where the program has the same values as before, what was selected stays, and the step of the propagation is the last again.
-void ProgramView::show(std::shared_ptr<const Shown> shown)
+void ProgramView::take(std::shared_ptr<const Shown> shown)
 {
     const bool isSame = m_shown && m_shown->graph.function->name == shown->graph.function->name
         && m_shown->graph.function->values.size() == shown->graph.function->values.size();

@@ -60,7 +60,7 @@ private:
     QWidget* makeDetails();
     QWidget* makeTable();
     void build();
-    void show(std::shared_ptr<const Shown> shown);
+    void take(std::shared_ptr<const Shown> shown);
     void showSummary();
     void choose(std::size_t node);
     void chooseNothing();

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/study/program_study.h"
 #include "core/support/file.h"
 #include "tests/test_class.h"
 #include "ui/program/nodes_model.h"
@@ -115,8 +116,9 @@ void TestProgramView::initTestCase()
 std::shared_ptr<const sim::Analysis> TestProgramView::analysed(const std::string& file, const std::vector<std::string>& settings)
 {
     const std::string path = MESHWRIGHT_SOURCE_DIR "/resources/examples/" + file;
-    const std::string text
-        = file.ends_with(".mlir") ? "meshwright: 1\nmodel: {program: " + path + "}\n" : valueOf(readFile(path));
+    std::string text = valueOf(readFile(path));
+    if (file.ends_with(".mlir"))
+        text = valueOf(programStudyText(path, text));
     return m_session->analyse({text, path, settings});
 }
 
@@ -281,8 +283,8 @@ void TestProgramView::brokenStudiesKeepTheLastGraph()
 
 void TestProgramView::programFiles()
 {
-    Shown shown(analysed("megatron_pair.mlir"));
-    QVERIFY(shown.node("all-reduce over") >= 0);
+    Shown shown(analysed("mlp.mlir"));
+    QVERIFY(shown.node("dot_general") >= 0);
     QVERIFY(shown.view.command().startsWith("meshwright propagate "));
 }
 
