@@ -47,6 +47,10 @@ public:
             m_numberOf.emplace(uses[i].op, i);
         inside.resize(uses.size());
         specs.resize(uses.size());
+        for (const CollectiveUse& use : uses) {
+            const auto found = m_sourceOf.find(use.cause.value);
+            causes.push_back(found == m_sourceOf.end() ? ValueId() : found->second);
+        }
         for (std::size_t i = 0; i < uses.size(); ++i) {
             const Value& result = m_device.function[m_device.function[uses[i].op].results.front()];
             if (result.sharding)
@@ -59,6 +63,7 @@ public:
     std::vector<CollectiveUse> uses;
     std::vector<std::string> specs; ///< of what each collective makes
     std::vector<OpId> inside; ///< the op of the source in whose body each collective is; invalid: none
+    std::vector<ValueId> causes; ///< the value that each collective moves, where it has one
     std::vector<MovedUse> moves;
 
 private:
@@ -353,12 +358,17 @@ private:
         return {};
     }
 
-    /// Collectives between values that the graph leaves out, such as those of a manual computation, stand alone.
+    /// Collectives whose use the graph leaves out hang on what they move; those of a program's own, in its manual computations, stand alone.
     void addRest()
     {
         for (std::size_t i = 0; i < m_nodeOfCollective.size(); ++i) {
-            if (m_nodeOfCollective[i] == ProgramGraph::kNoNode && isShown(m_moves.inside[i]))
-                addNode({GraphNodeKind::Collective, OpId(), {}, i});
+            if (m_nodeOfCollective[i] != ProgramGraph::kNoNode || !isShown(m_moves.inside[i]))
+                continue;
+            const ValueId value = m_moves.causes[i];
+            const std::size_t from = value.valid() ? m_graph.nodeOf[value.at()] : ProgramGraph::kNoNode;
+            const std::size_t node = addNode({GraphNodeKind::Collective, OpId(), {}, i});
+            if (from != ProgramGraph::kNoNode)
+                join(from, node, value, specOf(value));
         }
     }
 

@@ -115,10 +115,12 @@ void TestProgramView::initTestCase()
 
 std::shared_ptr<const sim::Analysis> TestProgramView::analysed(const std::string& file, const std::vector<std::string>& settings)
 {
-    const std::string path = MESHWRIGHT_SOURCE_DIR "/resources/examples/" + file;
+    std::string path = MESHWRIGHT_SOURCE_DIR "/resources/examples/" + file;
     std::string text = valueOf(readFile(path));
-    if (file.ends_with(".mlir"))
+    if (file.ends_with(".mlir")) { // as the window opens it
         text = valueOf(programStudyText(path, text));
+        path = std::filesystem::path(path).replace_extension(".yaml").string();
+    }
     return m_session->analyse({text, path, settings});
 }
 
