@@ -6,6 +6,7 @@
 #include "core/autodiff/varying.h"
 #include "core/program/eight_bits.h"
 #include "core/program/other_op.h"
+#include "core/program/placement.h"
 
 #include <algorithm>
 #include <cmath>
@@ -696,6 +697,8 @@ constexpr DerivativeRow kKeptDerivative{OpKind::Other, Known::Smooth,
         return isVaried(op) || isSmoothCollective(function, op) ? Known::Smooth : Known::Unknown;
     }};
 
+constexpr DerivativeRow kMoveDerivative = one(OpKind::CustomCall, [](D& d, ValueId) { return d.ct; });
+
 constexpr DerivativeRow kAttentionDerivative
     = all(OpKind::Attention, [](D& d) { d.made = attentionCotangents(d.context, d.ct); });
 
@@ -710,6 +713,8 @@ const DerivativeRow& rowOf(const Op& op)
         return kOfBlock;
     if (op.kind == OpKind::Attention)
         return kAttentionDerivative;
+    if (movedTo(op))
+        return kMoveDerivative;
     return isKept(op.kind) ? kKeptDerivative : kUnknown;
 }
 

@@ -3,6 +3,7 @@
 
 #include "core/autodiff/derivatives.h"
 #include "core/autodiff/varying.h"
+#include "core/program/placement.h"
 #include "core/program/shape_rules.h"
 #include "core/program/transform.h"
 
@@ -133,9 +134,12 @@ TensorType wholeOf(TensorType piece, const TensorSharding& sharding, const std::
 /// Where a block stands.
 struct Surroundings {
     const std::vector<NamedMesh>& meshes;
-    const CarriedOutAgain& again;
-    std::size_t ops = 0; ///< of the function; later ones are ours, and `again` knows nothing of them
+    const ResidualChoice& residualOf;
+    std::size_t ops = 0; ///< of the function; later ones are ours, of which `residualOf` knows nothing
     const Mesh* manual = nullptr; ///< of the manual computation around it; none: it is in none
+    OpId loop = {}; ///< the Repeat whose body the block is, if it is one
+
+    Residual residual(OpId op) const { return residualOf && op.valid() && op.at() < ops ? residualOf(op) : Residual::Kept; }
 };
 
 /// A seeded result of a block, and what its cotangent is multiplied with.
@@ -261,9 +265,38 @@ private:
     bool isCarriedOutAgain(ValueId value) const
     {
         const OpId producer = m_forward[value].producer;
-        return m_surroundings.again && producer.valid() && producer.at() < m_surroundings.ops
-            && (m_forward[producer].bodies.empty() || m_forward[producer].kind == OpKind::Repeat)
-            && m_surroundings.again(producer);
+        return m_surroundings.residual(producer) == Residual::Again
+            && (m_forward[producer].bodies.empty() || m_forward[producer].kind == OpKind::Repeat);
+    }
+
+    /// Of a Repeat, what its iterations begin with: what it ends with is read by other ops.
+    bool isOffloaded(ValueId value) const
+    {
+        const OpId producer = m_forward[value].producer;
+        if (producer.valid())
+            return m_forward[producer].bodies.empty() && m_surroundings.residual(producer) == Residual::Offloaded;
+        const OpId loop = m_surroundings.loop;
+        return loop.valid() && m_surroundings.residual(loop) == Residual::Offloaded
+            && m_forward[value].index < m_forward[loop].as<RepeatAttributes>().carries;
+    }
+
+    /// The forward value moved to the host's memory, for the backward run to move back.
+    ValueId broughtBack(ValueId value)
+    {
+        const TensorType type = m_forward[value].type;
+        Builder forward(m_forward);
+        forward.setBlock(m_block);
+        const ValueId host = forward.add(OpKind::Other, {value}, moveCall(Placement::Host, type));
+        const ValueId residual = m_builder.argument(type, {}, m_forward[value].role);
+        m_residuals.emplace(host, residual);
+        return m_builder.add(OpKind::Other, {residual}, moveCall(Placement::Device, type));
+    }
+
+    /// The name of a forward value, where no value of the backward run has it yet.
+    std::string nameOnce(ValueId value)
+    {
+        const std::string& name = m_forward[value].name;
+        return !name.empty() && m_names.insert(name).second ? name : std::string();
     }
 
     ValueId primal(ValueId value)
@@ -285,10 +318,10 @@ private:
             for (std::size_t i = 0; i < made.size(); ++i)
                 m_primals[op.results[i]] = made[i];
             here = m_primals[value];
+        } else if (isOffloaded(value)) {
+            here = m_builder.named(broughtBack(value), nameOnce(value));
         } else {
-            const Value& original = m_forward[value];
-            const bool isNew = !original.name.empty() && m_names.insert(original.name).second;
-            here = m_builder.argument(original.type, isNew ? original.name : std::string(), original.role);
+            here = m_builder.argument(m_forward[value].type, nameOnce(value), m_forward[value].role);
             m_residuals.emplace(value, here);
         }
         return m_primals[value] = here;
@@ -408,7 +441,9 @@ void BlockReverse::reverseRepeat(OpId id)
             (i < firstInvariant ? stacked : invariants).push_back(i);
     }
 
-    BlockReverse inner(m_forward, m_active, op.bodies.front(), seeds, m_surroundings);
+    Surroundings inside = m_surroundings;
+    inside.loop = id;
+    BlockReverse inner(m_forward, m_active, op.bodies.front(), seeds, inside);
     std::vector<ValueId> innerResults;
     const auto innerCotangent = [&](std::size_t argument) {
         const ValueId known = inner.cotangent(body.arguments[argument]);
@@ -564,7 +599,7 @@ void BlockReverse::reverseComputation(OpId id)
     static const Mesh kNoMesh;
     const Mesh& mesh = manual ? m_surroundings.meshes[static_cast<std::size_t>(meshIndexOf(computation))].mesh : kNoMesh;
     const Surroundings inside{
-        m_surroundings.meshes, m_surroundings.again, m_surroundings.ops, manual ? &mesh : m_surroundings.manual};
+        m_surroundings.meshes, m_surroundings.residualOf, m_surroundings.ops, manual ? &mesh : m_surroundings.manual};
     const std::vector<Seed> seeds
         = computationSeeds(op, manual ? varyingAxes(m_forward, id, mesh) : std::vector<AxisSet>(), mesh);
 
@@ -735,7 +770,7 @@ std::string nameOr(const std::string& name, const std::string& other, std::size_
 } // namespace
 
 Result<Differentiated> differentiate(const Function& function, const std::vector<std::size_t>& wrt,
-    const std::vector<std::size_t>& seeds, const CarriedOutAgain& again, const std::vector<NamedMesh>& meshes)
+    const std::vector<std::size_t>& seeds, const ResidualChoice& residualOf, const std::vector<NamedMesh>& meshes)
 {
     if (Problems problems = problemsOf(function, wrt, seeds); !problems.empty())
         return problems;
@@ -751,7 +786,7 @@ Result<Differentiated> differentiate(const Function& function, const std::vector
     const Function varied = forward; // what `active` speaks of
     const Activity active(varied, wrt, seeds);
 
-    const Surroundings outside{meshes, again, function.ops.size()};
+    const Surroundings outside{meshes, residualOf, function.ops.size()};
     std::vector<Seed> seeded;
     for (const std::size_t seed : seeds)
         seeded.push_back({seed});

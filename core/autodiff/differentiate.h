@@ -9,6 +9,14 @@
 
 namespace meshwright {
 
+/// What becomes of what an op makes and the backward run reads.
+enum class Residual : std::uint8_t {
+    Kept, ///< on the device
+    Again, ///< the backward run makes it again
+    Offloaded, ///< kept in the host's memory
+};
+using ResidualChoice = std::function<Residual(OpId)>; ///< none: all is kept
+
 /// A function split into its forward and its backward run.
 struct Differentiated {
     /// "f.fwd": the arguments of f; the results of f, then the residuals (the values that the backward run reads).
@@ -33,13 +41,14 @@ struct Differentiated {
 /// Where a derivative does not exist the rules are JAX's (derivatives.h). All ops have one but BitcastConvert between floating types and
 /// those of programs on shards (collectives outside of manual computations, Send, Receive).
 ///
-/// Ops of which `again` says so are carried out a second time in the backward run, from their operands, so that their results are no
-/// residuals (recomputation; constraints on them are repeated too). It is asked about ops of `function` without blocks.
+/// `residualOf` chooses for each op of `function` what becomes of what it makes and the backward run reads. Ops that are carried out again
+/// (recomputation) make it a second time from their operands, so that it is no residual; constraints on them are repeated too. What is
+/// offloaded is moved to the host's memory behind the op and back where the backward run reads it (placement.h): the residual lies there.
+/// Ops with blocks are not carried out again; of a Repeat that is offloaded, the carries of each iteration are.
 ///
 /// Problems: MW1310 no derivative is known for an op on the way (named), MW1311 an argument or result is not floating; MW1260, MW1261 as
 /// `bodyCollective`.
-using CarriedOutAgain = std::function<bool(OpId)>;
 Result<Differentiated> differentiate(const Function& function, const std::vector<std::size_t>& wrt,
-    const std::vector<std::size_t>& seeds, const CarriedOutAgain& again = {}, const std::vector<NamedMesh>& meshes = {});
+    const std::vector<std::size_t>& seeds, const ResidualChoice& residualOf = {}, const std::vector<NamedMesh>& meshes = {});
 
 } // namespace meshwright

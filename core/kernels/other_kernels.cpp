@@ -7,6 +7,7 @@
 #include "core/kernels/scalar_block.h"
 #include "core/kernels/strides.h"
 #include "core/program/other_op.h"
+#include "core/program/placement.h"
 
 #include <algorithm>
 #include <cmath>
@@ -552,6 +553,8 @@ std::unique_ptr<const Kernel> makeOtherKernel(const KernelSite& site, OpId id)
         const bool areIntegers = isInteger(first.dtype) && isInteger(function[op.results.front()].type.dtype);
         return areIntegers ? makeCopyKernel(function, id) : nullptr;
     }
+    if (movedTo(op) && op.operands.size() == 1 && first == function[op.results.front()].type)
+        return makeCopyKernel(function, id);
     if (op.kind == OpKind::FftOfPairs)
         return makeFftKernel(function, id);
     if (op.kind == OpKind::Attention || op.kind == OpKind::AttentionGrad)

@@ -75,7 +75,7 @@ public:
     {
         std::vector<std::size_t> wrt(m_model.parameters.size());
         std::iota(wrt.begin(), wrt.end(), std::size_t{0});
-        auto derivative = differentiate(m_model.loss, wrt, {0}, m_model.again);
+        auto derivative = differentiate(m_model.loss, wrt, {0}, m_model.residualOf);
         if (!derivative)
             return derivative.error();
         Program program;

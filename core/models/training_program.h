@@ -34,7 +34,7 @@ struct TrainedModel {
     std::function<ValueId(Builder&, ValueId predictions, ValueId y)>
         accuracy; ///< a scalar of the loss' type; none: "loss" gives it
     std::function<ValueId(Builder&, ValueId predictions)> shown; ///< what "evaluate" gives of the predictions; none: all
-    std::function<bool(OpId)> again; ///< ops of "loss" that the backward run carries out again; none: no op
+    ResidualChoice residualOf; ///< of ops of "loss"
     Function evaluated; ///< with masks: "loss" without them
     Function part; ///< with masks, of a pipeline's microbatch: "loss" with masks of MaskRows::Part
     std::int64_t masks = 0; ///< of dropout, whose keys are the last argument of "loss"

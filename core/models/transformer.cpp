@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/models/transformer.h"
 
+#include "core/models/transformer_blocks.h"
 #include "core/models/transformer_layers.h"
 #include "core/support/text.h"
 
@@ -132,12 +133,14 @@ std::vector<ModelArray> transformerActivations(const TransformerModel& model, st
                     add(act + ".ffn.hidden", {batch, model.sequence, layer.ffn}, {"batch", "sequence", "ffn"});
                 if (layer.experts > 0 && model.capacityFactor > 0.0) {
                     const std::int64_t capacity = expertCapacity(model, layer);
-                    const std::int64_t rows = batch * model.dispatchGroups;
+                    const std::int64_t groups = model.dispatchGroups;
                     const std::int64_t width = layer.expertHidden > 0 ? layer.expertHidden : c.hidden;
                     for (const char* name : {".experts.sent", ".experts.returned"})
-                        add(act + name, {rows, layer.experts, capacity, width}, {"batch", "experts", "capacity", "hidden"});
+                        add(act + name, {batch, groups, layer.experts, capacity, width},
+                            {"batch", "groups", "experts", "capacity", "hidden"});
                     for (const char* name : {".experts.received", ".experts.made"})
-                        add(act + name, {layer.experts, rows, capacity, width}, {"experts", "batch", "capacity", "hidden"});
+                        add(act + name, {layer.experts, batch, groups, capacity, width},
+                            {"experts", "batch", "groups", "capacity", "hidden"});
                 }
                 add(act + ".ffn", stream, words);
             }
@@ -162,6 +165,16 @@ const std::vector<std::string>& keepableNames()
 {
     static const std::vector<std::string> kNames = {"attention.input", "attention.q", "attention.k", "attention.v",
         "attention.mixed", "attention", "ffn.input", "ffn.hidden", "ffn"};
+    return kNames;
+}
+
+const std::vector<std::string>& offloadableNames()
+{
+    static const std::vector<std::string> kNames = [] {
+        std::vector<std::string> names = keepableNames();
+        names.insert(names.begin(), kLayerInput);
+        return names;
+    }();
     return kNames;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/autodiff/differentiate.h"
 #include "core/models/training.h"
 #include "core/models/transformer_config.h"
 #include "core/program/attention.h"
@@ -21,8 +22,9 @@ enum class Recompute : std::uint8_t {
     Full, ///< the whole layer, from its input (JAX: nothing_saveable)
     Dots, ///< all but products of matrices (JAX: dots_saveable)
     DotsWithoutBatch, ///< all but products without batch dimensions, so attention's too (JAX: dots_with_no_batch_dims_saveable)
+    OffloadedDots, ///< as DotsWithoutBatch, and what is kept lies in the host's memory (JAX: offload_dot_with_no_batch_dims; MaxText: minimal_offloaded)
     DotsAndAttention, ///< all but products of matrices and fused attention (MaxText: minimal_with_context)
-    Named, ///< all but what TransformerModel::kept names (JAX: save_only_these_names)
+    Named, ///< all but what TransformerModel::kept and offloaded name (JAX: save_and_offload_only_these_names)
 };
 
 enum class TokenLookup : std::uint8_t {
@@ -48,6 +50,8 @@ struct TransformerModel {
     TokenLookup lookup = TokenLookup::Gather;
     Recompute recompute = Recompute::None;
     std::vector<std::string> kept = {}; ///< with Recompute::Named: some of keepableNames
+    std::vector<std::string> offloaded
+        = {}; ///< with Recompute::Named: some of offloadableNames, kept in the host's memory; none of `kept`
     AttentionOp attention = AttentionOp::Fused;
     ContextExchange context = ContextExchange::Gather; ///< of fused attention whose sequence a mesh axis splits
     /// Devices along the axis that splits the sequence. The first has the tokens of the first and the last of twice as many equal chunks, the second
@@ -97,13 +101,16 @@ std::vector<ModelArray> transformerParameters(const TransformerModel& model);
 /// The values of a layer that may be kept by name: "attention.q", "ffn.hidden", as in transformerActivations behind "act.layers.".
 const std::vector<std::string>& keepableNames();
 
+/// Those that may be kept in the host's memory: keepableNames, and "input", the layer's input, which is kept in any case.
+const std::vector<std::string>& offloadableNames();
+
 /// The values inside the program that a constraint may name, of one layer where layers are a loop: "act.embedding" [batch, sequence,
 /// hidden], "act.layers" (a layer's output), "act.layers.attention.input" (normalised), "act.layers.attention.q" [batch, sequence, heads,
 /// head size], "..k", "..v" (before they are normalised or turned; keys made from latents, whole), "..mixed" (what heads make of the values;
 /// [batch, sequence, key and value heads, heads of each, head size]), "act.layers.attention", "act.layers.ffn.input",
 /// "act.layers.ffn.hidden", "act.layers.ffn" (a block's output), "act.logits" (with chunks of the loss, of one). Of experts with a capacity also what
-/// tokens are as they are sent and come back: "..experts.sent" and "..returned" [batch * dispatchGroups, experts, capacity, hidden], "..experts.received" and
-/// "..made" [experts, batch * dispatchGroups, capacity, hidden].
+/// tokens are as they are sent and come back: "..experts.sent" and "..returned" [batch, dispatchGroups, experts, capacity, hidden], "..experts.received" and
+/// "..made" [experts, batch, dispatchGroups, capacity, hidden].
 std::vector<ModelArray> transformerActivations(const TransformerModel& model, std::int64_t batch);
 
 /// How many tokens of a row's part (dispatchGroups) an expert of these layers takes: its share of them times capacityFactor, at most all.
@@ -135,9 +142,9 @@ Problems sizeProblems(const TransformerModel& model);
 /// batch >= 1, floating types.
 Result<Program> buildTransformerTraining(const TransformerModel& model, const TrainingOptions& options);
 
-/// For each op of the loss, also in blocks, in the order (of forEachOp) in which "evaluate" (with dropout "microbatch") has them: whether the
-/// backward run carries it out again. Precondition: as above.
-std::vector<bool> recomputedOps(const TransformerModel& model, const TrainingOptions& options);
+/// For each op of the loss, also in blocks, in the order (of forEachOp) in which "evaluate" (with dropout "microbatch") has them: what becomes of what
+/// it makes and the backward run reads. Precondition: as above.
+std::vector<Residual> residualsOf(const TransformerModel& model, const TrainingOptions& options);
 
 /// As of the MLP (training.h): one key for each random parameter, `_, *keys = split(key, parameters + 1)`.
 std::vector<std::pair<std::string, RandomKey>> initKeys(

@@ -59,11 +59,22 @@ ValueId TransformerBlocks::named(ValueId value, const std::string& name)
 {
     if (const auto found = m_options.constraints.find(name); found != m_options.constraints.end())
         value = m_builder.constrain(value, found->second.sharding, found->second.origin);
-    const bool isKept = std::any_of(
-        m_model.kept.begin(), m_model.kept.end(), [&](const std::string& kept) { return name.ends_with("." + kept); });
-    if (isKept && m_builder.function()[value].producer.valid())
-        m_kept.insert(m_builder.function()[value].producer);
+    const auto isAmong = [&](const std::vector<std::string>& names) {
+        return std::any_of(
+            names.begin(), names.end(), [&](const std::string& one) { return one != kLayerInput && name.ends_with("." + one); });
+    };
+    const OpId producer = m_builder.function()[value].producer;
+    if (producer.valid() && isAmong(m_model.kept))
+        m_kept.insert(producer);
+    if (producer.valid() && isAmong(m_model.offloaded))
+        m_offloaded.insert(producer);
     return m_builder.named(value, name);
+}
+
+void TransformerBlocks::offloadInput(OpId op)
+{
+    if (op.valid() && std::ranges::find(m_model.offloaded, kLayerInput) != m_model.offloaded.end())
+        m_offloaded.insert(op);
 }
 
 DType TransformerBlocks::productType() const
@@ -391,10 +402,6 @@ TransformerBlocks::Routes TransformerBlocks::routes(ValueId x, const Parameters&
 
 ValueId TransformerBlocks::experts(ValueId x, const Parameters& p, const std::string& act)
 {
-    const Shape stream = shape(x);
-    const bool isInParts = m_model.capacityFactor > 0.0 && m_model.dispatchGroups > 1;
-    if (isInParts)
-        x = m_builder.reshape(x, {stream[0] * m_model.dispatchGroups, stream[1] / m_model.dispatchGroups, stream[2]});
     const Routes routed = routes(x, p);
     const ValueId in = m_c.expertHidden > 0 ? projection(x, p.at("experts.in.w"), {2}, {0}) : x;
     ValueId result = m_model.capacityFactor > 0.0 ? dispatched(in, p, routed, act) : everyExpert(in, p, routed.weights, act);
@@ -402,7 +409,7 @@ ValueId TransformerBlocks::experts(ValueId x, const Parameters& p, const std::st
         result = projection(result, p.at("experts.out.w"), {2}, {0});
     if (m_c.sharedExperts > 0)
         result = plus(result, ffn(x, p, "experts.shared", {}));
-    return isInParts ? m_builder.reshape(result, Shape(stream)) : result;
+    return result;
 }
 
 ValueId TransformerBlocks::everyExpert(ValueId x, const Parameters& p, ValueId weights, const std::string& act)
@@ -420,95 +427,100 @@ ValueId TransformerBlocks::everyExpert(ValueId x, const Parameters& p, ValueId w
     return plus(result, dot(weights, p.at("experts.down.b"), {2}, {0}));
 }
 
-/// Counted in short parts of the row, then over the parts: products with triangles of ones.
+/// Counted in short parts, then over the parts: products with triangles of ones.
 ValueId TransformerBlocks::countAlongRow(ValueId chosen)
 {
-    const Shape whole = shape(chosen); // b s experts
+    const Shape whole = shape(chosen); // b groups t experts
     constexpr std::int64_t kMost = 64;
-    const std::int64_t part = std::gcd(whole[1], kMost);
-    const std::int64_t parts = whole[1] / part;
+    const std::int64_t part = std::gcd(whole[2], kMost);
+    const Shape inParts = {whole[0], whole[1], whole[2] / part, part, whole[3]};
     const auto triangle = [&](std::int64_t size, CompareDirection direction) {
         const TensorType square{DType::S32, {size, size}};
         return m_builder.convert(m_builder.compare(direction, m_builder.iota(square, 0), m_builder.iota(square, 1)), m_wide);
     };
-    const ValueId ones = m_builder.reshape(m_builder.convert(chosen, m_wide), {whole[0], parts, part, whole[2]});
-    const ValueId inside = exactDot(ones, triangle(part, CompareDirection::LessEqual), {2}, {0}, {}, {}); // b parts experts part
-    const ValueId before = exactDot(m_builder.reduce(ReduceKind::Sum, ones, {2}), triangle(parts, CompareDirection::Less), {1},
-        {0}, {}, {}); // b experts parts
-    const ValueId count = m_builder.binary(OpKind::Add, m_builder.transpose(inside, {0, 1, 3, 2}),
-        m_builder.broadcast(before, {whole[0], parts, part, whole[2]}, {0, 3, 1}));
+    const ValueId ones = m_builder.reshape(m_builder.convert(chosen, m_wide), Shape(inParts));
+    const ValueId inside
+        = exactDot(ones, triangle(part, CompareDirection::LessEqual), {3}, {0}, {}, {}); // b groups parts experts part
+    const ValueId before = exactDot(m_builder.reduce(ReduceKind::Sum, ones, {3}), triangle(inParts[2], CompareDirection::Less),
+        {2}, {0}, {}, {}); // b groups experts parts
+    const ValueId count = m_builder.binary(
+        OpKind::Add, m_builder.transpose(inside, {0, 1, 2, 4, 3}), m_builder.broadcast(before, Shape(inParts), {0, 1, 4, 2}));
     return m_builder.convert(m_builder.reshape(count, Shape(whole)), DType::S32);
 }
 
 ValueId TransformerBlocks::dispatched(ValueId x, const Parameters& p, const Routes& routes, const std::string& act)
 {
-    const Shape rows = shape(x); // b s hidden
+    const Shape stream = shape(x); // b s hidden
+    const std::int64_t groups = m_model.dispatchGroups;
+    const std::int64_t tokens = stream[1] / groups;
     const std::int64_t capacity = expertCapacity(m_model, m_c);
     const std::int64_t places = m_c.experts * capacity;
     const std::int64_t picks = m_c.expertsPerToken;
-    const Shape choices = {rows[0], rows[1], m_c.experts};
+    const Shape choices = {stream[0], groups, tokens, m_c.experts};
+    const auto grouped = [&](ValueId value) { return m_builder.reshape(value, {stream[0], groups, tokens, shape(value)[2]}); };
     const auto whole = [&](std::int64_t number) { return m_builder.splat({DType::S32, choices}, static_cast<double>(number)); };
     // The place of each token at each expert, were it sent there: behind all others where there is no room.
-    const ValueId count = countAlongRow(routes.chosen);
-    const ValueId first = m_builder.binary(OpKind::Multiply, m_builder.iota({DType::S32, choices}, 2), whole(capacity));
+    const ValueId count = countAlongRow(grouped(routes.chosen));
+    const ValueId first = m_builder.binary(OpKind::Multiply, m_builder.iota({DType::S32, choices}, 3), whole(capacity));
     const ValueId hasRoom = m_builder.compare(CompareDirection::LessEqual, count, whole(capacity));
     const ValueId place = m_builder.select(
         hasRoom, m_builder.binary(OpKind::Subtract, m_builder.binary(OpKind::Add, first, count), whole(1)), whole(places));
-    const ValueId weight
-        = m_builder.select(hasRoom, routes.weights, m_builder.splat(TensorType(m_builder.type(routes.weights)), 0.0));
-    const auto ofPicks = [&](ValueId value) { // [b, s, picks]
+    const ValueId weights = grouped(routes.weights);
+    const ValueId weight = m_builder.select(hasRoom, weights, m_builder.splat(TensorType(m_builder.type(weights)), 0.0));
+    const auto ofPicks = [&](ValueId value) { // [b, groups, t, picks]
         std::vector<ValueId> each;
         for (const ValueId pick : routes.picks) {
             const ValueId none = m_builder.splat(TensorType(m_builder.type(value)), 0.0);
-            each.push_back(m_builder.reshape(
-                m_builder.reduce(ReduceKind::Sum, m_builder.select(pick, value, none), {2}), {rows[0], rows[1], 1}));
+            const ValueId one = m_builder.reduce(ReduceKind::Sum, m_builder.select(grouped(pick), value, none), {3});
+            each.push_back(m_builder.reshape(one, {stream[0], groups, tokens, 1}));
         }
-        return each.size() == 1 ? each.front() : m_builder.add(OpKind::Concatenate, std::move(each), ConcatenateAttributes{2});
+        return each.size() == 1 ? each.front() : m_builder.add(OpKind::Concatenate, std::move(each), ConcatenateAttributes{3});
     };
-    const ValueId placeOfPick = m_builder.reshape(ofPicks(place), {rows[0], rows[1] * picks, 1});
+    const ValueId placeOfPick = m_builder.reshape(ofPicks(place), {stream[0], groups, tokens * picks, 1});
 
     // Which token is at each place: the first one where there is none.
-    ScatterAttributes put;
-    put.dims.collapsed = put.dims.indexMap = {1};
-    put.dims.operandBatch = put.dims.indicesBatch = {0};
-    put.dims.indexVectorDim = 2;
-    const TensorType ofPick{DType::S32, {rows[0], rows[1] * picks}};
+    IndexingDims byPlace;
+    byPlace.collapsed = byPlace.indexMap = {2};
+    byPlace.operandBatch = byPlace.indicesBatch = {0, 1};
+    byPlace.indexVectorDim = 3;
+    const TensorType ofPick{DType::S32, {stream[0], groups, tokens * picks}};
     const ValueId number = m_builder.binary(
-        OpKind::Divide, m_builder.iota(ofPick, 1), m_builder.splat(TensorType(ofPick), static_cast<double>(picks)));
+        OpKind::Divide, m_builder.iota(ofPick, 2), m_builder.splat(TensorType(ofPick), static_cast<double>(picks)));
+    ScatterAttributes put;
+    put.dims = byPlace;
     const ValueId token = m_builder.add(
-        OpKind::Scatter, {m_builder.splat({DType::S32, {rows[0], places}}, 0.0), placeOfPick, number}, std::move(put));
-    const auto pickedRows = [&](ValueId from, ValueId indices) { // [b, indices, hidden]
+        OpKind::Scatter, {m_builder.splat({DType::S32, {stream[0], groups, places}}, 0.0), placeOfPick, number}, std::move(put));
+    const auto pickedRows = [&](ValueId from, ValueId indices) { // [b, groups, indices, hidden]
         GatherAttributes take;
-        take.dims.window = {2};
-        take.dims.collapsed = take.dims.indexMap = {1};
-        take.dims.operandBatch = take.dims.indicesBatch = {0};
-        take.dims.indexVectorDim = 2;
-        take.sliceSizes = {1, 1, rows[2]};
+        take.dims = byPlace;
+        take.dims.window = {3};
+        take.sliceSizes = {1, 1, 1, stream[2]};
         return m_builder.add(OpKind::Gather, {from, indices}, std::move(take));
     };
-    const ValueId sent = named(m_builder.reshape(pickedRows(x, m_builder.reshape(token, {rows[0], places, 1})),
-                                   {rows[0], m_c.experts, capacity, rows[2]}),
-        act + ".experts.sent");
-    const ValueId received = named(m_builder.transpose(sent, {1, 0, 2, 3}), act + ".experts.received");
+    const ValueId rows = pickedRows(grouped(x), m_builder.reshape(token, {stream[0], groups, places, 1}));
+    const ValueId sent
+        = named(m_builder.reshape(rows, {stream[0], groups, m_c.experts, capacity, stream[2]}), act + ".experts.sent");
+    const ValueId received = named(m_builder.transpose(sent, {2, 0, 1, 3, 4}), act + ".experts.received");
 
-    const auto into = [&](const std::string& name) { // [experts, b, capacity, width]
-        return expertBiased(projection(received, p.at(name + ".w"), {3}, {1}, {0}, {0}), p, name + ".b");
+    const auto into = [&](const std::string& name) { // [experts, b, groups, capacity, width]
+        return expertBiased(projection(received, p.at(name + ".w"), {4}, {1}, {0}, {0}), p, name + ".b");
     };
     ValueId hidden = into("experts.up");
     hidden = m_c.gatedFfn ? times(activated(into("experts.gate")), hidden) : activated(hidden);
     hidden = named(hidden, act + ".ffn.hidden");
     const ValueId made = named(
-        expertBiased(projection(hidden, p.at("experts.down.w"), {3}, {1}, {0}, {0}), p, "experts.down.b"), act + ".experts.made");
-    const ValueId returned = named(m_builder.transpose(made, {1, 0, 2, 3}), act + ".experts.returned");
-    const ValueId back = m_builder.reshape(
-        pickedRows(m_builder.reshape(returned, {rows[0], places, rows[2]}), placeOfPick), {rows[0], rows[1], picks, rows[2]});
-    return dot(ofPicks(weight), back, {2}, {2}, {0, 1}, {0, 1});
+        expertBiased(projection(hidden, p.at("experts.down.w"), {4}, {1}, {0}, {0}), p, "experts.down.b"), act + ".experts.made");
+    const ValueId returned = named(m_builder.transpose(made, {1, 2, 0, 3, 4}), act + ".experts.returned");
+    const ValueId back
+        = m_builder.reshape(pickedRows(m_builder.reshape(returned, {stream[0], groups, places, stream[2]}), placeOfPick),
+            {stream[0], groups, tokens, picks, stream[2]});
+    return m_builder.reshape(dot(ofPicks(weight), back, {3}, {3}, {0, 1, 2}, {0, 1, 2}), Shape(stream));
 }
 
 ValueId TransformerBlocks::expertBiased(ValueId value, const Parameters& p, const std::string& name)
 {
     const auto bias = p.find(name);
-    return bias == p.end() ? value : plus(value, along(m_builder.convert(bias->second, m_activation), value, {0, 3}));
+    return bias == p.end() ? value : plus(value, along(m_builder.convert(bias->second, m_activation), value, {0, 4}));
 }
 
 ValueId TransformerBlocks::layer(

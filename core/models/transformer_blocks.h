@@ -15,6 +15,9 @@
 
 namespace meshwright {
 
+/// How TransformerModel::offloaded names a layer's input; no value in the layer has that name.
+inline constexpr const char* kLayerInput = "input";
+
 /// Adds the ops of a transformer's layers to a function, and the small parts that the rest of the model is made of as well.
 /// Activations are [batch, sequence, ..] of the activation type; norms, softmax and sums of products are of `wide`.
 class TransformerBlocks {
@@ -73,6 +76,10 @@ public:
     Region regionOf(OpId op) const;
     /// True for the op that makes a value which the model keeps by name.
     bool isKept(OpId op) const { return m_kept.contains(op); }
+    bool isOffloaded(OpId op) const { return m_offloaded.contains(op); }
+
+    /// With "input" among TransformerModel::offloaded: what an op makes, or a loop begins its iterations with, is a layer's input.
+    void offloadInput(OpId op);
     /// Ops added from now on stand there.
     void enter(Region region);
 
@@ -134,9 +141,9 @@ private:
     /// Each expert computes the tokens that are sent to it, the first of each row, up to its capacity. What is sent and comes back is there twice, rows
     /// first and experts first: where those lie on one axis of the mesh, layouts of both make all-to-alls.
     ValueId dispatched(ValueId x, const Parameters& p, const Routes& routes, const std::string& act);
-    /// Which of its expert's tokens in a row each one is, from 1.
+    /// Which of its expert's tokens in [batch, groups, tokens, experts] each one is, from 1.
     ValueId countAlongRow(ValueId chosen);
-    /// Adds a bias [experts, width] to [experts, batch, capacity, width].
+    /// Adds a bias [experts, width] to [experts, batch, groups, capacity, width].
     ValueId expertBiased(ValueId value, const Parameters& p, const std::string& name);
     /// What a block passes on.
     ValueId passedOn(ValueId made, const Masks& masks, std::int64_t block);
@@ -149,6 +156,7 @@ private:
     DType m_wide; ///< of products, norms, softmax and loss
     std::vector<std::pair<std::size_t, Region>> m_regions; ///< the first op of each
     std::set<OpId> m_kept;
+    std::set<OpId> m_offloaded;
     std::map<std::pair<ValueId, Dims>, ValueId> m_eightBits; ///< what was rounded, and along which dimensions its products sum
 };
 

@@ -61,19 +61,19 @@ public:
             };
         if (everyToken() && m_model.lossChunks == 1)
             trained.shown = [this](Builder& builder, ValueId logits) { return m_blocks.lastPosition(builder, logits); };
-        trained.again = [again = againOps(trained.loss)](OpId op) { return again[op.at()]; };
+        trained.residualOf = [all = residualsOfOps(trained.loss)](OpId op) { return all[op.at()]; };
         return trainingProgram(trained, m_options);
     }
 
-    /// See recomputedOps.
-    std::vector<bool> recomputed()
+    /// See residualsOf.
+    std::vector<Residual> residuals()
     {
         const TrainedModel trained = described();
         addLoss(trained, trained.masks > 0 ? MaskRows::Part : MaskRows::None);
-        const std::vector<bool> all = againOps(m_loss);
-        std::vector<bool> again;
-        forEachOp(m_loss, [&](OpId op) { again.push_back(all[op.at()]); });
-        return again;
+        const std::vector<Residual> all = residualsOfOps(m_loss);
+        std::vector<Residual> inOrder;
+        forEachOp(m_loss, [&](OpId op) { inOrder.push_back(all[op.at()]); });
+        return inOrder;
     }
 
 private:
@@ -196,14 +196,30 @@ private:
         return uses;
     }
 
-    /// By op, also of blocks: whether the backward run carries it out again.
-    std::vector<bool> againOps(const Function& loss) const
+    /// By op, also of blocks.
+    std::vector<Residual> residualsOfOps(const Function& loss) const
     {
         const ValueUses uses = usesOf(loss);
-        std::vector<bool> again(loss.ops.size());
-        for (std::size_t i = 0; i < again.size(); ++i)
-            again[i] = isAgain(loss, OpId{i}, uses);
-        return again;
+        std::vector<Residual> all(loss.ops.size());
+        for (std::size_t i = 0; i < all.size(); ++i)
+            all[i] = isOffloaded(loss, OpId{i}) ? Residual::Offloaded
+                : isAgain(loss, OpId{i}, uses)  ? Residual::Again
+                                                : Residual::Kept;
+        return all;
+    }
+
+    bool isOffloaded(const Function& loss, OpId id) const
+    {
+        if (m_model.recompute != Recompute::OffloadedDots)
+            return m_blocks.isOffloaded(id);
+        return m_blocks.regionOf(id) != TransformerBlocks::Region::Outside
+            && m_blocks.regionOf(id) != TransformerBlocks::Region::LossChunk && isProductWithoutBatch(loss, loss[id]);
+    }
+
+    static bool isProductWithoutBatch(const Function& loss, const Op& op)
+    {
+        const DotAttributes* product = productOf(loss, op);
+        return product != nullptr && product->lhsBatch.empty();
     }
 
     /// A rounding to 8 bits.
@@ -250,7 +266,8 @@ private:
         case Recompute::Dots:
             return productOf(loss, op) == nullptr;
         case Recompute::DotsWithoutBatch:
-            return productOf(loss, op) == nullptr || !productOf(loss, op)->lhsBatch.empty();
+        case Recompute::OffloadedDots:
+            return !isProductWithoutBatch(loss, op);
         case Recompute::DotsAndAttention:
             return productOf(loss, op) == nullptr && op.kind != OpKind::Attention;
         case Recompute::Named:
@@ -326,6 +343,7 @@ private:
             ValueId window;
             if (!windows.empty())
                 window = m_builder.splat({DType::S32, {}}, static_cast<double>(windows[static_cast<std::size_t>(i)]));
+            m_blocks.offloadInput(m_loss[x].producer);
             x = m_blocks.layer(x, p, shared, window, masksOf(shared, run.first + i, 1), layerName(m_model, run, i));
         }
         return x;
@@ -350,6 +368,7 @@ private:
             operands.insert(operands.end(), {shared.cosine, shared.sine});
 
         const OpId repeat = m_builder.beginRepeat(attributes, std::move(operands));
+        m_blocks.offloadInput(repeat);
         const std::vector<ValueId> arguments = m_loss[m_builder.block()].arguments;
         Parameters p;
         for (std::size_t i = 0; i < arrays.size(); ++i)
@@ -452,7 +471,7 @@ private:
         const std::vector<ValueId> sums = m_builder.endRepeat(repeat);
         m_blocks.enter(TransformerBlocks::Region::Outside);
         const ValueId accuracy = accuracyOf(m_builder, m_builder.named(sums[1], "accuracy.count"));
-        const ValueId loss = lossOf(m_builder.named(sums[0], "loss.sum")); // the last op, see recomputedOps
+        const ValueId loss = lossOf(m_builder.named(sums[0], "loss.sum")); // the last op, see residualsOf
         m_builder.setResults({loss, last, accuracy}, {"loss", "predictions", "accuracy"});
     }
 
@@ -528,10 +547,10 @@ Result<Program> buildTransformerTraining(const TransformerModel& model, const Tr
     return TransformerTraining(model, ofMicrobatch).build();
 }
 
-std::vector<bool> recomputedOps(const TransformerModel& model, const TrainingOptions& options)
+std::vector<Residual> residualsOf(const TransformerModel& model, const TrainingOptions& options)
 {
     const TrainingOptions ofMicrobatch = microbatchOptions(options);
-    return TransformerTraining(model, ofMicrobatch).recomputed();
+    return TransformerTraining(model, ofMicrobatch).residuals();
 }
 
 } // namespace meshwright

@@ -2,6 +2,7 @@
 #include "core/program/other_op.h"
 
 #include "core/program/attention.h"
+#include "core/program/placement.h"
 #include "core/program/shape_problems.h"
 #include "core/support/checked.h"
 #include "core/support/text.h"
@@ -82,6 +83,8 @@ OtherClass otherClass(const OtherAttributes& other)
     if (other.name.starts_with("sdy."))
         return other.name == "sdy.data_flow_edge" || other.name.ends_with("_to_unreduced") ? OtherClass::Elementwise
                                                                                            : OtherClass::Unknown;
+    if (movedTo(other))
+        return OtherClass::Elementwise;
     if (keptKind(other) != OpKind::Other)
         return OtherClass::Named;
     const auto found = isOfKnownDialect(other.name) ? classes().find(baseName(other.name)) : classes().end();

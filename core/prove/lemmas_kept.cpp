@@ -3,6 +3,7 @@
 
 #include "core/program/body_collective.h"
 #include "core/program/other_op.h"
+#include "core/program/placement.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -392,6 +393,8 @@ std::optional<Standing> keptLemma(Site& site, std::size_t result)
 {
     const auto& other = site.op.as<OtherAttributes>();
     const OpKind kind = site.op.kind;
+    if (movedTo(site.op))
+        return identityLemma(site, result);
     if (isElementwise(site.op))
         return elementwiseLemma(site, result);
     if (isBodyCollective(site.op) || isPartitionId(site.op)) {

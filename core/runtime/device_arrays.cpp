@@ -138,10 +138,12 @@ DeviceArrays::DeviceArrays(const ScheduledFunction& scheduled, const DevicePosit
         if (!m_ranks.isHere(number))
             continue;
         device.arena = AlignedBytes(plan.arenaBytes);
+        device.hostArena = AlignedBytes(plan.hostBytes);
         for (std::size_t value = 0; value < function().values.size(); ++value) {
-            const std::int32_t buffer = plan.bufferOf[value];
-            if (buffer >= 0)
-                device.addresses[value] = device.arena.data() + plan.buffers[static_cast<std::size_t>(buffer)].offset;
+            if (plan.bufferOf[value] < 0)
+                continue;
+            const Buffer& buffer = plan.buffers[static_cast<std::size_t>(plan.bufferOf[value])];
+            device.addresses[value] = (buffer.onHost ? device.hostArena : device.arena).data() + buffer.offset;
         }
     }
 }

@@ -14,6 +14,7 @@ namespace meshwright {
 /// What belongs to one device: its arena, and where every value lies, which is nowhere for those that are never in memory.
 struct alignas(64) DeviceMemory {
     AlignedBytes arena;
+    AlignedBytes hostArena; ///< its part of the host's memory
     std::vector<std::byte*> addresses; ///< by value
     std::int64_t touchedBytes = 0; ///< from the arena's start to the end of what was last in it of all that has been used
 

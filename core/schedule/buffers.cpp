@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/schedule/buffers.h"
 
+#include "core/program/placement.h"
 #include "core/schedule/free_space.h"
 #include "core/schedule/fusion.h"
 
@@ -22,12 +23,19 @@ std::int64_t aligned(std::int64_t bytes)
     return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
 }
 
+/// What a block needs in each memory.
+struct BlockBytes {
+    std::int64_t device = 0;
+    std::int64_t host = 0;
+};
+
 /// Plans the buffers of one list of instructions: the function's, or a block of an op.
 class BlockPlanner {
 public:
-    BlockPlanner(
-        const Function& function, const std::vector<Instruction>& instructions, BlockId block, bool isBody, BufferPlan& plan)
+    BlockPlanner(const Function& function, const std::vector<bool>& onHost, const std::vector<Instruction>& instructions,
+        BlockId block, bool isBody, BufferPlan& plan)
         : m_function(function)
+        , m_onHost(onHost)
         , m_instructions(instructions)
         , m_block(function[block])
         , m_isBody(isBody)
@@ -35,8 +43,8 @@ public:
     {
     }
 
-    /// Places everything from offset 0 on; returns the bytes that the block needs. Buffers are appended to the plan.
-    std::int64_t run(std::vector<FinalCopy>* finalCopies)
+    /// Places everything from offset 0 of each memory on; returns the bytes that the block needs. Buffers are appended to the plan.
+    BlockBytes run(std::vector<FinalCopy>* finalCopies)
     {
         collectUses();
         for (const ValueId argument : m_block.arguments)
@@ -115,7 +123,8 @@ private:
     void addBuffer(ValueId value, std::size_t first, std::size_t last)
     {
         m_own.push_back(static_cast<std::int32_t>(m_plan.buffers.size()));
-        m_plan.buffers.push_back({0, aligned(m_function[value].type.bytes()), kindOf(value), value, first, last});
+        m_plan.buffers.push_back(
+            {0, aligned(m_function[value].type.bytes()), kindOf(value), value, first, last, false, m_onHost[value.at()]});
     }
 
     MemoryKind kindOf(ValueId id) const
@@ -167,7 +176,7 @@ private:
                 continue;
             const auto written = m_written.find(result);
             const auto read = m_lastRead.find(argument);
-            const bool sameSize = m_function[argument].type == m_function[result].type;
+            const bool sameSize = m_function[argument].type == m_function[result].type && shareMemory(argument, result);
             bool free = sameSize && written != m_written.end() && !homes.contains(result);
             if (free && read != m_lastRead.end())
                 free = read->second < startOf(written->second)
@@ -182,6 +191,8 @@ private:
         }
         return homes;
     }
+
+    bool shareMemory(ValueId a, ValueId b) const { return m_onHost[a.at()] == m_onHost[b.at()]; }
 
     /// Read by an instruction from `first` on and before `end`.
     bool isReadBetween(ValueId value, std::size_t first, std::size_t end) const
@@ -256,7 +267,7 @@ private:
             newBuffer(value, start, last);
     }
 
-    /// A collective writes its result from its start on.
+    /// A collective, like a move, writes its result from its start on.
     std::size_t startOf(std::size_t at) const
     {
         if (m_instructions[at].kind != InstructionKind::CollectiveDone)
@@ -281,7 +292,7 @@ private:
             const bool isArgument = !m_function[operand].producer.valid();
             if (reducesInPlace && isReadBetween(operand, startOf(at) + 1, at))
                 continue; // it changes from the start on
-            if (isArgument || m_taken.contains(operand) || lastUse(operand, false) != at)
+            if (isArgument || m_taken.contains(operand) || lastUse(operand, false) != at || !shareMemory(operand, value))
                 continue;
             // Memory shared already may still be somebody else's.
             const std::int32_t buffer = m_plan.bufferOf[operand.at()];
@@ -300,17 +311,25 @@ private:
     void planBlocks(std::size_t at, std::span<const std::vector<Instruction>> blocks)
     {
         const std::size_t before = m_plan.buffers.size();
-        std::int64_t bytes = 0;
+        BlockBytes bytes;
         for (std::size_t i = 0; i < blocks.size(); ++i) {
             const BlockId block = opOf(m_instructions[at]).bodies[i];
-            bytes = std::max(bytes, BlockPlanner(m_function, blocks[i], block, true, m_plan).run(nullptr));
+            const BlockBytes own = BlockPlanner(m_function, m_onHost, blocks[i], block, true, m_plan).run(nullptr);
+            bytes = {std::max(bytes.device, own.device), std::max(bytes.host, own.host)};
         }
         m_loops.push_back({before, m_plan.buffers.size(), at});
-        m_own.push_back(static_cast<std::int32_t>(m_plan.buffers.size()));
-        m_plan.buffers.push_back({0, bytes, MemoryKind::Temporary, ValueId(), at, at});
+        addStretch(at, bytes.device, false);
+        if (bytes.host > 0)
+            addStretch(at, bytes.host, true);
     }
 
-    /// The body's buffers, from firstBuffer up to stretch, which is the buffer that holds them.
+    void addStretch(std::size_t at, std::int64_t bytes, bool onHost)
+    {
+        m_own.push_back(static_cast<std::int32_t>(m_plan.buffers.size()));
+        m_plan.buffers.push_back({0, bytes, MemoryKind::Temporary, ValueId(), at, at, false, onHost});
+    }
+
+    /// The body's buffers, from firstBuffer up to stretch, which is the buffer that holds those of the device; that of the host's is the next one.
     struct LoopBuffers {
         std::size_t firstBuffer = 0;
         std::size_t stretch = 0;
@@ -325,11 +344,28 @@ private:
         std::int64_t offset = -1;
     };
 
-    /// Larger ones first, each at the lowest offset that is free all the time it needs.
-    std::int64_t assignOffsets()
+    BlockBytes assignOffsets()
     {
+        const BlockBytes bytes{assignOffsets(false), assignOffsets(true)};
+        for (const LoopBuffers& loop : m_loops) {
+            for (std::size_t b = loop.firstBuffer; b < loop.stretch; ++b) {
+                Buffer& inner = m_plan.buffers[b];
+                inner.offset += m_plan.buffers[loop.stretch + (inner.onHost ? 1 : 0)].offset;
+                inner.first = inner.last = loop.instruction;
+                inner.inLoop = true;
+            }
+        }
+        return bytes;
+    }
+
+    /// Those in one memory, larger ones first, each at the lowest offset that is free all the time it needs.
+    std::int64_t assignOffsets(bool onHost)
+    {
+        std::vector<std::int32_t> own;
+        std::copy_if(m_own.begin(), m_own.end(), std::back_inserter(own),
+            [&](std::int32_t index) { return m_plan.buffers[static_cast<std::size_t>(index)].onHost == onHost; });
         std::vector<Interval> intervals;
-        for (const std::int32_t index : m_own) {
+        for (const std::int32_t index : own) {
             const Buffer& buffer = m_plan.buffers[static_cast<std::size_t>(index)];
             intervals.push_back({buffer.bytes, {{buffer.first, buffer.last}}});
             if (const auto began = m_beganBefore.find(static_cast<std::size_t>(index)); began != m_beganBefore.end())
@@ -350,17 +386,10 @@ private:
             total = std::max(total, interval.offset + interval.bytes);
         }
 
-        for (std::size_t i = 0; i < m_own.size(); ++i)
-            m_plan.buffers[static_cast<std::size_t>(m_own[i])].offset = intervals[i].offset;
-        for (const LoopBuffers& loop : m_loops) {
-            for (std::size_t b = loop.firstBuffer; b < loop.stretch; ++b) {
-                Buffer& inner = m_plan.buffers[b];
-                inner.offset += m_plan.buffers[loop.stretch].offset;
-                inner.first = inner.last = loop.instruction;
-                inner.inLoop = true;
-            }
-        }
-        findPeak(intervals);
+        for (std::size_t i = 0; i < own.size(); ++i)
+            m_plan.buffers[static_cast<std::size_t>(own[i])].offset = intervals[i].offset;
+        if (!onHost)
+            findPeak(intervals);
         return total;
     }
 
@@ -386,6 +415,7 @@ private:
     }
 
     const Function& m_function;
+    const std::vector<bool>& m_onHost; ///< by value
     const std::vector<Instruction>& m_instructions;
     const Block& m_block;
     bool m_isBody;
@@ -408,23 +438,29 @@ void planBuffers(ScheduledFunction& scheduled)
     scheduled.buffers = {};
     scheduled.finalCopies.clear();
     scheduled.buffers.bufferOf.assign(function.values.size(), kNoBuffer);
-    BlockPlanner planner(function, scheduled.instructions, BlockId(std::int32_t{0}), false, scheduled.buffers);
-    scheduled.buffers.arenaBytes = planner.run(&scheduled.finalCopies);
+    const std::vector<bool> onHost = valuesOnHost(function);
+    BlockPlanner planner(function, onHost, scheduled.instructions, BlockId(std::int32_t{0}), false, scheduled.buffers);
+    const BlockBytes bytes = planner.run(&scheduled.finalCopies);
+    scheduled.buffers.arenaBytes = bytes.device;
+    scheduled.buffers.hostBytes = bytes.host;
 }
 
 std::vector<MemoryMoment> memoryOverTime(const ScheduledFunction& function)
 {
     constexpr std::size_t kKinds = static_cast<std::size_t>(MemoryKind::Temporary) + 1;
-    std::vector<MemoryMoment> moments(function.instructions.size() + 1, MemoryMoment{std::vector<std::int64_t>(kKinds, 0), 0});
+    std::vector<MemoryMoment> moments(function.instructions.size() + 1, MemoryMoment{std::vector<std::int64_t>(kKinds, 0), 0, 0});
     for (const Buffer& buffer : function.buffers.buffers) { // first what changes from one moment to the next
         if (buffer.inLoop || buffer.first >= moments.size() || buffer.last < buffer.first)
             continue;
-        const auto kind = static_cast<std::size_t>(buffer.kind);
-        moments[buffer.first].bytesByKind[kind] += buffer.bytes;
+        const auto bytesAt = [&](std::size_t at) -> std::int64_t& {
+            return buffer.onHost ? moments[at].hostBytes : moments[at].bytesByKind[static_cast<std::size_t>(buffer.kind)];
+        };
+        bytesAt(buffer.first) += buffer.bytes;
         if (buffer.last + 1 < moments.size())
-            moments[buffer.last + 1].bytesByKind[kind] -= buffer.bytes;
+            bytesAt(buffer.last + 1) -= buffer.bytes;
     }
     for (std::size_t i = 0; i < moments.size(); ++i) {
+        moments[i].hostBytes += i > 0 ? moments[i - 1].hostBytes : 0;
         for (std::size_t kind = 0; kind < kKinds; ++kind) {
             if (i > 0)
                 moments[i].bytesByKind[kind] += moments[i - 1].bytesByKind[kind];

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/schedule/label.h"
 
+#include "core/program/placement.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -67,6 +69,9 @@ std::string instructionLabel(const Function& function, const Instruction& instru
         return fmt::format(
             "{}, fused with {} ({} ops)", name, valueText(function, instruction.writes.front()), instruction.update.size());
     }
+    if (const auto memory = movedTo(op))
+        return *memory == Placement::Host ? fmt::format("to host {}", valueText(function, op.operands.front()))
+                                          : fmt::format("from host {}", valueText(function, op.results.front()));
     if (instruction.writes.empty() && op.results.empty())
         return opName(op.kind);
     const ValueId made = instruction.writes.empty() ? op.results.front() : instruction.writes.front();

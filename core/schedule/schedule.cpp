@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/schedule/schedule.h"
 
+#include "core/program/placement.h"
 #include "core/schedule/buffers.h"
 #include "core/schedule/fused_update.h"
 #include "core/schedule/fusion.h"
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <limits>
 #include <optional>
 #include <queue>
 #include <unordered_set>
@@ -92,8 +94,7 @@ public:
             addInstructions(node, instructions, begun);
         if (m_policy == SchedulePolicy::Eager)
             return instructions;
-        // On an accelerator one collective follows another: with two more behind the one that is waited for, none comes too late.
-        const std::int64_t most = (m_policy == SchedulePolicy::Overlapped ? 3 : 2) * largestOperand(instructions);
+        const BytesOfStreams most = mostUnderWay(instructions);
         if (m_loop != nullptr) {
             const Delayed once = delayDones(instructions, begun, {}, most);
             return delayDones(instructions, begun, overNextTurn(once), most).instructions;
@@ -106,10 +107,18 @@ private:
 
     auto makersOf(std::size_t n) const { return boost::make_iterator_range(boost::inv_adjacent_vertices(n, m_flow)); }
 
-    bool moves(const FusionNode& node) const { return isCollective(opOf(node).kind) && opOf(node).kind != OpKind::AllSlice; }
+    /// The stream that carries a node's data from one memory to another; Compute: it moves none.
+    Stream streamOf(const FusionNode& node) const
+    {
+        const Op& op = opOf(node);
+        if (isCollective(op.kind))
+            return op.kind == OpKind::AllSlice ? Stream::Compute : Stream::Collectives;
+        const auto memory = m_policy == SchedulePolicy::Host ? std::nullopt : movedTo(op);
+        return !memory ? Stream::Compute : *memory == Placement::Host ? Stream::ToHost : Stream::ToDevice;
+    }
 
-    /// The place where each node should stand, in block positions. Reductions of partial sums follow what makes them at once, so that they run
-    /// beside the rest of the backward pass; with overlap a gather begins where the one before it is used, so that one is always under way, and
+    /// The place where each node should stand, in block positions. Reductions of partial sums, and moves to the host, follow what makes them at once, so
+    /// that they run beside the rest of the pass; moves back begin earlier (fetchAhead); with overlap a gather begins where the one before it is used, so that one is always under way, and
     /// gathers of parameters begin earlier (gatherAhead), in a loop also in the turn before (m_isAhead).
     std::vector<double> wishes()
     {
@@ -120,9 +129,12 @@ private:
         for (std::size_t n = 0; n < m_nodes.size(); ++n) {
             const FusionNode& node = m_nodes[n];
             const OpKind kind = opOf(node).kind;
-            if ((kind == OpKind::AllReduce || kind == OpKind::ReduceScatter) && boost::in_degree(n, m_flow) > 0) {
+            const bool leaves = movedTo(opOf(node)) == Placement::Host;
+            if ((kind == OpKind::AllReduce || kind == OpKind::ReduceScatter || leaves) && boost::in_degree(n, m_flow) > 0) {
                 const std::size_t maker = *boost::inv_adjacent_vertices(n, m_flow).first;
                 wish[n] = std::max(wish[maker], lastReadOfOverwritten(n)) + 0.5;
+            } else if (leaves) { // an argument of the block
+                wish[n] = 0.0;
             } else if (m_policy == SchedulePolicy::Overlapped && kind == OpKind::AllGather) {
                 const bool samePhase = gatherBefore != nullptr && opOf(*gatherBefore).phase == opOf(node).phase;
                 if (samePhase) {
@@ -134,9 +146,40 @@ private:
                 gatherBefore = &node;
             }
         }
-        if (m_policy == SchedulePolicy::Overlapped)
+        if (m_policy == SchedulePolicy::Overlapped) {
             gatherAhead(wish);
+            fetchAhead(wish);
+        }
         return wish;
+    }
+
+    /// Moves back from the host begin while others are used: in a loop when the turn before begins to use its own, and else when the last but one is used,
+    /// the first two as soon as their phase begins.
+    void fetchAhead(std::vector<double>& wish)
+    {
+        std::vector<std::size_t> moves;
+        for (std::size_t n = 0; n < m_nodes.size(); ++n) {
+            if (streamOf(m_nodes[n]) == Stream::ToDevice)
+                moves.push_back(n);
+        }
+        std::stable_sort(moves.begin(), moves.end(), [this](std::size_t a, std::size_t b) { return firstUse(a) < firstUse(b); });
+        for (std::size_t i = 0; i < moves.size(); ++i) {
+            const std::size_t n = moves[i];
+            if (m_loop != nullptr && makersOf(n).empty() && isOfAnyTurn(n, {})) {
+                m_isAhead[n] = true;
+                wish[n] = firstUse(n);
+            } else {
+                wish[n] = i < 2 ? beginOfPhase(opOf(m_nodes[n]).phase) : firstUse(moves[i - 2]);
+            }
+        }
+    }
+
+    /// The position of the first node of a phase.
+    double beginOfPhase(Phase phase) const
+    {
+        const auto first
+            = std::find_if(m_nodes.begin(), m_nodes.end(), [&](const FusionNode& node) { return opOf(node).phase == phase; });
+        return static_cast<double>(first->position);
     }
 
     /// Gathers of what is there from the beginning, such as parameters, wait for nothing but memory: at most three of the largest are gathered ahead of
@@ -303,16 +346,16 @@ private:
             instruction.kind = InstructionKind::Blocks;
             for (const BlockId body : opOf(node).bodies)
                 instruction.blocks.push_back(BlockScheduler(m_function, body, m_policy).run());
-        } else if (moves(node)) {
+        } else if (const Stream stream = streamOf(node); stream != Stream::Compute) {
             Instruction start = instruction;
             start.kind = InstructionKind::CollectiveStart;
-            start.stream = Stream::Collectives;
+            start.stream = stream;
             start.reads = opOf(node).operands;
             start.writes.clear();
             start.turn = m_isAhead[n] ? 1 : 0;
             instructions.push_back(std::move(start));
             instruction.kind = InstructionKind::CollectiveDone;
-            instruction.stream = Stream::Collectives;
+            instruction.stream = stream;
             instruction.update = node.update;
             (m_isAhead[n] ? begun : instructions).push_back(std::move(instruction));
             return;
@@ -327,14 +370,22 @@ private:
         return m_function[m_function[instruction.ops.front()].operands.front()].type.bytes();
     }
 
-    std::int64_t largestOperand(const std::vector<Instruction>& instructions) const
+    using BytesOfStreams = std::array<std::int64_t, static_cast<std::size_t>(Stream::ToDevice) + 1>;
+    static std::size_t indexOf(const Instruction& instruction) { return static_cast<std::size_t>(instruction.stream); }
+
+    /// Of the operands that each stream may have under way. On an accelerator one collective follows another: with two more behind the one that is waited
+    /// for, none comes too late. What comes from the host takes no memory there.
+    BytesOfStreams mostUnderWay(const std::vector<Instruction>& instructions) const
     {
-        std::int64_t largest = 0;
+        BytesOfStreams most{};
         for (const Instruction& instruction : instructions) {
             if (instruction.kind == InstructionKind::CollectiveStart)
-                largest = std::max(largest, operandBytes(instruction));
+                most[indexOf(instruction)] = std::max(most[indexOf(instruction)], operandBytes(instruction));
         }
-        return largest;
+        for (std::int64_t& bytes : most)
+            bytes *= m_policy == SchedulePolicy::Overlapped ? 3 : 2;
+        most[static_cast<std::size_t>(Stream::ToDevice)] = std::numeric_limits<std::int64_t>::max();
+        return most;
     }
 
     static bool readsFrom(const Instruction& instruction, const Instruction& done)
@@ -351,7 +402,7 @@ private:
     };
 
     /// Of what comes last in a turn: what may wait until the turn behind it, as it makes rows of the loop's results and nothing of the next turn's
-    /// carries.
+    /// carries, in whose place this turn's lie.
     Delayed overNextTurn(const Delayed& last) const
     {
         const auto& results = m_function[m_block].results;
@@ -359,12 +410,18 @@ private:
         const auto isCarried = [&](const Instruction& one) {
             return std::find_first_of(one.writes.begin(), one.writes.end(), results.begin(), end) != one.writes.end();
         };
+        const auto& arguments = m_function[m_block].arguments;
+        const auto lastCarry = arguments.begin() + static_cast<std::ptrdiff_t>(m_loop->carries);
+        const auto readsCarry = [&](const Instruction& one) {
+            return std::find_first_of(one.reads.begin(), one.reads.end(), arguments.begin(), lastCarry) != one.reads.end();
+        };
         Delayed next;
         for (const Instruction& done : last.waiting) {
             const auto isReader = [&](const Instruction& leaving) { return readsFrom(leaving, done); };
-            if (!isCarried(done) && std::none_of(last.leaving.begin(), last.leaving.end(), [&](const Instruction& leaving) {
-                    return isReader(leaving) && isCarried(leaving);
-                }))
+            const bool movesCarry = done.stream == Stream::ToHost && readsCarry(done);
+            if (!isCarried(done) && !movesCarry
+                && std::none_of(last.leaving.begin(), last.leaving.end(),
+                    [&](const Instruction& leaving) { return isReader(leaving) && isCarried(leaving); }))
                 next.waiting.push_back(done);
         }
         for (const Instruction& leaving : last.leaving) {
@@ -375,13 +432,13 @@ private:
         return next;
     }
 
-    /// Moves each CollectiveDone to just before the first instruction that reads its result, or to where another collective starts that would
-    /// bring the operands of those under way to more than `mostBytes`. With overlap, what only leaves the block, such as a sum of gradients, waits with
+    /// Moves each CollectiveDone to just before the first instruction that reads its result, or to where another one of its stream starts that
+    /// would bring the operands of those under way to more than `most`. With overlap, what only leaves the block, such as a sum of gradients, waits with
     /// the collective that it reads.
     ///
     /// `begun`: ends of what the turn before has begun. `late`: what this turn leaves to the next one, and is to do for the one before.
     Delayed delayDones(const std::vector<Instruction>& instructions, const std::vector<Instruction>& begun, const Delayed& late,
-        std::int64_t mostBytes) const
+        const BytesOfStreams& most) const
     {
         std::unordered_set<ValueId> readHere;
         for (const auto* list : {&instructions, &begun}) {
@@ -396,7 +453,7 @@ private:
         std::unordered_set<OpId> isLate; // collectives
         for (const Instruction& done : late.waiting)
             isLate.insert(done.ops.front());
-        std::int64_t underWay = 0;
+        BytesOfStreams underWay{};
         Delayed delay;
         std::vector<Instruction>& waiting = delay.waiting;
         std::vector<Instruction>& leaving = delay.leaving;
@@ -408,7 +465,7 @@ private:
         const auto release = [&](auto needed) {
             for (auto at = waiting.begin(); at != waiting.end();) {
                 if (needed(*at)) {
-                    underWay -= operandBytes(*at);
+                    underWay[indexOf(*at)] -= operandBytes(*at);
                     result.push_back(std::move(*at));
                     at = waiting.erase(at);
                 } else {
@@ -420,7 +477,7 @@ private:
             leaving.erase(free, leaving.end());
         };
         const auto wait = [&](Instruction done, int turn) {
-            underWay += operandBytes(done);
+            underWay[indexOf(done)] += operandBytes(done);
             done.turn = turn;
             waiting.push_back(std::move(done));
         };
@@ -438,10 +495,11 @@ private:
                 continue;
             }
             if (instruction.kind == InstructionKind::CollectiveStart) {
-                const std::int64_t added = operandBytes(instruction);
+                const std::int64_t left = most[indexOf(instruction)] - operandBytes(instruction);
                 release([&](const Instruction& done) {
                     const bool isLeft = done.turn == 0 && isLate.contains(done.ops.front());
-                    return done.ops == instruction.ops || (underWay > mostBytes - added && !isLeft);
+                    const bool isInTheWay = done.stream == instruction.stream && underWay[indexOf(done)] > left;
+                    return done.ops == instruction.ops || (isInTheWay && !isLeft);
                 });
             }
             if (onlyLeaves(instruction) && waits(instruction)) {

@@ -10,11 +10,12 @@
 
 namespace meshwright {
 
-enum class Stream : std::uint8_t { Compute, Collectives };
+enum class Stream : std::uint8_t { Compute, Collectives, ToHost, ToDevice };
 
 enum class InstructionKind : std::uint8_t {
     Compute, ///< one op, or several element-wise ops in one pass over the data
-    CollectiveStart, ///< from here the collective may move data; its operand must not be written before it is done
+    CollectiveStart, ///< from here the collective may move data; its operand must not be written before it is done. Streams to the host and back carry
+    ///< moves in the same way (placement.h), except with SchedulePolicy::Host, where moves are copies that are computed
     CollectiveDone, ///< the result may be read from here
     Loop, ///< `body` runs as often as its Repeat op says
     Blocks, ///< of a While: the condition, then the body, for as long as the condition holds; of a Case: one of the branches
@@ -51,6 +52,7 @@ struct Buffer {
     std::size_t first = 0; ///< index of the first instruction of the function's list during which it is in use; arguments: 0
     std::size_t last = 0; ///< index of the last one; what outlives the function: the number of instructions
     bool inLoop = false; ///< lies in a loop's stretch, which is listed too and counts for it
+    bool onHost = false; ///< lies in the host's memory: `offset` counts from the beginning of the host's arena
 };
 
 inline constexpr std::int64_t kBufferAlignment = 64;
@@ -62,6 +64,7 @@ struct BufferPlan {
     std::int64_t arenaBytes = 0; ///< the arena's size: the high-water mark of the offsets
     std::int64_t peakLiveBytes = 0; ///< the largest sum of buffers in use at one instruction; <= arenaBytes
     std::size_t peakInstruction = 0;
+    std::int64_t hostBytes = 0; ///< of the arena for this device in its host's memory
 };
 
 /// A result whose value could not be computed in the place of the argument that it is donated into: it is copied there at the end. It is
@@ -169,6 +172,7 @@ ScheduledProgram schedule(const DeviceProgram& program, SchedulePolicy policy);
 struct MemoryMoment {
     std::vector<std::int64_t> bytesByKind; ///< index: MemoryKind
     std::int64_t total = 0;
+    std::int64_t hostBytes = 0; ///< in the host's memory, not part of the total
 };
 std::vector<MemoryMoment> memoryOverTime(const ScheduledFunction& function);
 

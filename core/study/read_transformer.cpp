@@ -256,27 +256,47 @@ void StudyReader::readTransformer(const DocNode& node)
         study.model = std::move(model);
 }
 
-/// `full`, or `{keep: [attention.q, ffn.hidden]}`
+/// Some of the names that there are for a list of `recompute`.
+std::vector<std::string> StudyReader::keptNames(
+    const DocNode& names, const std::string& path, const std::vector<std::string>& known)
+{
+    std::vector<std::string> read;
+    if (names.kind != DocNode::Kind::List) {
+        wrongKind(names, path, "a list of names of values");
+        return read;
+    }
+    for (const DocEntry& entry : names.entries) {
+        const auto name = text(entry.value, path, "the name of a value of a layer");
+        if (name && std::ranges::find(known, *name) == known.end())
+            unknownName(entry.value, path, known);
+        else if (name)
+            read.push_back(*name);
+    }
+    return read;
+}
+
+/// `full`, or `{keep: [attention.q, ffn.hidden], offload: [input]}`
 void StudyReader::readRecompute(const DocNode& node, TransformerModel& model)
 {
     if (node.kind != DocNode::Kind::Map)
         return word(&node, "recompute", recomputeWords(), model.recompute);
     Fields fields(*this, node, "recompute");
-    const DocNode* names = fields.require("keep", "name values of a layer: {keep: [attention.q, ffn.hidden]}");
+    const DocNode* offloaded = fields.take("offload");
+    const DocNode* kept = offloaded != nullptr
+        ? fields.take("keep")
+        : fields.require("keep", "name values of a layer: {keep: [attention.q], offload: [ffn.hidden]}");
     fields.close();
-    if (names == nullptr)
+    if (kept == nullptr && offloaded == nullptr)
         return;
-    if (names->kind != DocNode::Kind::List)
-        return wrongKind(*names, "recompute.keep", "a list of names of values");
     model.recompute = Recompute::Named;
-    for (const DocEntry& entry : names->entries) {
-        const auto name = text(entry.value, "recompute.keep", "the name of a value of a layer");
-        if (!name)
-            continue;
-        if (std::find(keepableNames().begin(), keepableNames().end(), *name) == keepableNames().end())
-            unknownName(entry.value, "recompute.keep", keepableNames());
-        else
-            model.kept.push_back(*name);
+    if (kept != nullptr)
+        model.kept = keptNames(*kept, "recompute.keep", keepableNames());
+    if (offloaded != nullptr)
+        model.offloaded = keptNames(*offloaded, "recompute.offload", offloadableNames());
+    for (const std::string& name : model.offloaded) {
+        if (std::ranges::find(model.kept, name) != model.kept.end())
+            report("MW1493", fmt::format("recompute keeps \"{}\" on the device and offloads it to the host", name),
+                "name it in one of keep and offload", offloaded->place("recompute.offload"));
     }
 }
 

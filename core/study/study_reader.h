@@ -197,6 +197,7 @@ private:
     void completeSizes(Fields& fields, TransformerConfig& config);
     void readTransformerChoices(Fields& fields);
     void readAttention(const DocNode& node, const std::string& path, TransformerModel& model);
+    std::vector<std::string> keptNames(const DocNode& names, const std::string& path, const std::vector<std::string>& known);
     void readRecompute(const DocNode& node, TransformerModel& model);
     void readInit(const DocNode& node);
     void readDtype(const DocNode& node);

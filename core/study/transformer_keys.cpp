@@ -124,9 +124,10 @@ const Words<ContextExchange>& contextWords()
 
 const Words<Recompute>& recomputeWords()
 {
-    static const Words<Recompute> words = {{"none", Recompute::None}, {"selective", Recompute::Selective},
-        {"full", Recompute::Full}, {"dots_saveable", Recompute::Dots},
-        {"dots_with_no_batch_dims_saveable", Recompute::DotsWithoutBatch}, {"minimal_with_context", Recompute::DotsAndAttention}};
+    static const Words<Recompute> words
+        = {{"none", Recompute::None}, {"selective", Recompute::Selective}, {"full", Recompute::Full},
+            {"dots_saveable", Recompute::Dots}, {"dots_with_no_batch_dims_saveable", Recompute::DotsWithoutBatch},
+            {"offload_dot_with_no_batch_dims", Recompute::OffloadedDots}, {"minimal_with_context", Recompute::DotsAndAttention}};
     return words;
 }
 
@@ -153,8 +154,12 @@ Problem inStudyWords(Problem problem)
 
 std::string recomputeText(const TransformerModel& model)
 {
-    return model.recompute == Recompute::Named ? fmt::format("{{keep: [{}]}}", fmt::join(model.kept, ", "))
-                                               : wordOf(recomputeWords(), model.recompute);
+    if (model.recompute != Recompute::Named)
+        return wordOf(recomputeWords(), model.recompute);
+    if (model.offloaded.empty())
+        return fmt::format("{{keep: [{}]}}", fmt::join(model.kept, ", "));
+    const std::string kept = model.kept.empty() ? std::string() : fmt::format("keep: [{}], ", fmt::join(model.kept, ", "));
+    return fmt::format("{{{}offload: [{}]}}", kept, fmt::join(model.offloaded, ", "));
 }
 
 namespace {

@@ -109,7 +109,7 @@ public:
         , m_step(*program.find("step"))
         , m_layouts(static_cast<std::size_t>(cut.shape.stages))
     {
-        markAgain();
+        markResiduals();
         for (std::size_t i = 0; i < m_step.values.size(); ++i) {
             if (const StageArray array = stageArrayOf(m_step.values[i].name); array.kind == Kind::Gradient)
                 m_gradients.emplace(array.name, i);
@@ -208,19 +208,24 @@ private:
     }
 
     /// Finds the ops of the model's loss among those of the function that is cut: they end with the op that makes "loss".
-    void markAgain()
+    void markResiduals()
     {
-        if (m_cut.again.empty())
+        if (m_cut.residuals.empty())
             return;
         const std::vector<OpId> ops = opsOf(m_model);
         const OpId last = m_model[m_model.results()[resultIndexOf(m_model, "loss")]].producer;
         const auto end = std::find(ops.begin(), ops.end(), last) + 1;
-        assert(end - ops.begin() >= static_cast<std::ptrdiff_t>(m_cut.again.size()));
-        const auto begin = end - static_cast<std::ptrdiff_t>(m_cut.again.size());
-        for (std::size_t i = 0; i < m_cut.again.size(); ++i) {
-            if (m_cut.again[i])
-                m_again.insert(*(begin + static_cast<std::ptrdiff_t>(i)));
+        assert(end - ops.begin() >= static_cast<std::ptrdiff_t>(m_cut.residuals.size()));
+        const auto begin = end - static_cast<std::ptrdiff_t>(m_cut.residuals.size());
+        for (std::size_t i = 0; i < m_cut.residuals.size(); ++i) {
+            m_residuals.emplace(*(begin + static_cast<std::ptrdiff_t>(i)), m_cut.residuals[i]);
         }
+    }
+
+    static Residual residualIn(const std::map<OpId, Residual>& residuals, OpId op)
+    {
+        const auto found = residuals.find(op);
+        return found == residuals.end() ? Residual::Kept : found->second;
     }
 
     /// Cuts a piece out of the model and differentiates it.
@@ -273,16 +278,12 @@ private:
             wrt.push_back(i);
         }
         const std::vector<OpId> ops = opsOf(whole);
-        std::set<OpId> again;
+        std::map<OpId, Residual> residuals;
         std::size_t next = 0;
         for (const OpId taken : slice.ops) {
-            forEachOp(m_model, taken, [&](OpId op) {
-                if (m_again.contains(op))
-                    again.insert(ops[next]);
-                ++next;
-            });
+            forEachOp(m_model, taken, [&](OpId op) { residuals.emplace(ops[next++], residualIn(m_residuals, op)); });
         }
-        auto derivative = differentiate(whole, wrt, {0}, [&again](OpId op) { return again.contains(op); });
+        auto derivative = differentiate(whole, wrt, {0}, [&](OpId op) { return residualIn(residuals, op); });
         if (!derivative)
             return derivative.error();
         finishPiece(*derivative, made, names, piece);
@@ -658,7 +659,7 @@ private:
     const Program& m_program;
     const PipelineCut& m_cut;
     const Function& m_model; ///< what is cut
-    std::set<OpId> m_again; ///< ops of it that backward pieces carry out again
+    std::map<OpId, Residual> m_residuals; ///< of its loss' ops
     const Function& m_step;
     std::map<std::string, ValueId> m_gradients; ///< of it, by parameter
     Layouts m_moments; ///< of the optimizer's moments, by parameter: where they lie on most devices

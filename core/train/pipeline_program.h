@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/autodiff/differentiate.h"
 #include "core/models/training.h"
 #include "core/partition/partition.h"
 #include "core/schedule/schedule.h"
@@ -19,7 +20,7 @@ struct PipelineCut {
     std::vector<std::string> after; ///< the values of the model after which it is cut: one fewer than pieces
     LossScale lossScale = {}; ///< the optimizer's
     SchedulePolicy policy = SchedulePolicy::Host; ///< in which order the stages' functions do their ops
-    std::vector<bool> again = {}; ///< ops that the backward pieces carry out again, see recomputedOps
+    std::vector<Residual> residuals = {}; ///< of the loss' ops, see residualsOf; none: all is kept
     std::stop_token stop = {}; ///< asked: nothing more is cut, and the problem is `stoppedProblem`
 };
 

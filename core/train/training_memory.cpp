@@ -10,8 +10,14 @@ namespace meshwright {
 
 namespace {
 
+/// In a device's own memory, and with `host` in its host's too.
+std::int64_t arenasOf(const ScheduledFunction& function, bool host)
+{
+    return function.buffers.arenaBytes + (host ? function.buffers.hostBytes : 0);
+}
+
 /// What a device of each stage needs.
-std::vector<std::int64_t> bytesOfStages(const ScheduledProgram& scheduled)
+std::vector<std::int64_t> bytesOfStages(const ScheduledProgram& scheduled, bool host)
 {
     const SlotPlan slots = slotPlan(scheduled.pipeline, scheduled.tasks);
     std::vector<std::int64_t> all;
@@ -21,7 +27,7 @@ std::vector<std::int64_t> bytesOfStages(const ScheduledProgram& scheduled)
         for (const ScheduledFunction& function : scheduled.stages[stage].functions) {
             const bool isForward = function.device.function.name == functionOf(TaskKind::Forward, chunk);
             const std::int64_t kept = isForward ? slots.slots[chunk++ * scheduled.stages.size() + stage] : 0;
-            bytes += function.buffers.arenaBytes * (1 + kept);
+            bytes += arenasOf(function, host) * (1 + kept);
         }
         all.push_back(bytes);
     }
@@ -32,7 +38,7 @@ std::vector<std::int64_t> bytesOfStages(const ScheduledProgram& scheduled)
 /// microbatch that is under way, taken as large as the forward arena.
 std::int64_t plannedPipelineBytes(const ScheduledProgram& scheduled)
 {
-    const std::vector<std::int64_t> stages = bytesOfStages(scheduled);
+    const std::vector<std::int64_t> stages = bytesOfStages(scheduled, true);
     std::int64_t bytes = 0;
     for (std::size_t stage = 0; stage < stages.size(); ++stage)
         bytes += scheduled.stages[stage].mesh().deviceCount() * stages[stage];
@@ -42,7 +48,7 @@ std::int64_t plannedPipelineBytes(const ScheduledProgram& scheduled)
 /// The same of one device of the stage that needs the most.
 std::int64_t plannedStageBytes(const ScheduledProgram& scheduled)
 {
-    const std::vector<std::int64_t> stages = bytesOfStages(scheduled);
+    const std::vector<std::int64_t> stages = bytesOfStages(scheduled, false);
     return *std::max_element(stages.begin(), stages.end());
 }
 
@@ -76,7 +82,7 @@ std::int64_t plannedTrainingBytes(const std::vector<TrainingPhase>& phases, bool
         if (isPipelined(phase.scheduled))
             return name == "step" ? plannedPipelineBytes(phase.scheduled) : std::int64_t{0};
         const ScheduledStage& stage = phase.scheduled.stages.front();
-        return stage.mesh().deviceCount() * stage.find(name)->buffers.arenaBytes;
+        return stage.mesh().deviceCount() * arenasOf(*stage.find(name), true);
     };
     return peakOf(phases, evaluatesInPhases, bytesOf).bytes;
 }

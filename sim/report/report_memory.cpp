@@ -47,6 +47,12 @@ ReportFigures figures(const ReportInputs& inputs)
         {{}, "usable = capacity − reserve",
             {{"capacity", formatWhole(s.capacityBytes) + " B", sourceText(inputs.machine->chip.hbmBytes)},
                 {"reserve", formatWhole(s.reserveBytes) + " B", "assumed: 4 % and 1 GiB, at most a tenth"}}}});
+    if (s.hostLinkBytesPerSecond > 0.0)
+        figures.figures.push_back({"In the host's memory", bytesValue(static_cast<double>(s.hostBytes)),
+            {"What is kept beside the device: it goes there over the host's link and comes back.",
+                "end of the highest buffer of a device's part",
+                {{"link", formatBytes(s.hostLinkBytesPerSecond) + "/s", sourceText(inputs.machine->chip.hostLinkBytesPerSecond)},
+                    {"waited for", formatSeconds(s.hostExposedSeconds), "simulated"}}}});
     std::map<MemoryKind, std::int64_t> byKind;
     for (const LiveValue& value : inputs.simulated->liveAtPeak)
         byKind[value.kind] += value.bytes;

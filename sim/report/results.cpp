@@ -68,6 +68,30 @@ Json proofObject(const Proof& proof)
         {"functions", proof.functions.size()}, {"obstacle", firstObstacle(proof)}};
 }
 
+/// Bytes that one device moves over its host's link in a step, in one direction.
+std::int64_t movedBytes(const Simulation& s, bool toHost)
+{
+    std::int64_t bytes = 0;
+    for (const SimulatedMove& move : s.moves)
+        bytes += move.toHost == toHost ? move.bytes * move.count : 0;
+    return bytes;
+}
+
+double moveSeconds(const Simulation& s)
+{
+    double seconds = 0.0;
+    for (const SimulatedMove& move : s.moves)
+        seconds += move.seconds;
+    return seconds;
+}
+
+Json hostJson(const Simulation& s)
+{
+    return {{"bytes_per_device", s.hostBytes}, {"link_bytes_per_s", s.hostLinkBytesPerSecond},
+        {"to_host_bytes", movedBytes(s, true)}, {"to_device_bytes", movedBytes(s, false)}, {"time_s", moveSeconds(s)},
+        {"exposed_s", s.hostExposedSeconds}};
+}
+
 Json simulationObject(const SimulatedStudy& study)
 {
     const Simulation& s = study.simulation;
@@ -104,6 +128,8 @@ Json simulationObject(const SimulatedStudy& study)
         entry["formula"] = collective.formula;
         json["collectives"].push_back(std::move(entry));
     }
+    if (s.hostLinkBytesPerSecond > 0.0)
+        json["host"] = hostJson(s);
     json["arrays"] = Json::array();
     for (const ComparedArray& array : study.arrays)
         json["arrays"].push_back(
@@ -116,6 +142,8 @@ Json simulationObject(const SimulatedStudy& study)
     for (const MemoryPoint& point : s.memory) {
         Json entry = memoryJson(point.bytesByKind);
         entry["time_s"] = point.seconds;
+        if (s.hostLinkBytesPerSecond > 0.0)
+            entry["host"] = point.hostBytes;
         json["memory"].push_back(std::move(entry));
     }
     json["assumptions"] = s.assumptions;
@@ -233,6 +261,11 @@ std::string simulationText(const SimulatedStudy& study)
     text += fmt::format("  memory {} of {} a device ({} kept for the runtime): {}\n",
         formatBytes(static_cast<double>(s.peakBytes)), formatBytes(static_cast<double>(s.capacityBytes)),
         formatBytes(static_cast<double>(s.reserveBytes)), s.fits ? "fits" : "DOES NOT FIT");
+    if (s.hostLinkBytesPerSecond > 0.0)
+        text += fmt::format("  host memory {} a device; {} go there and {} come back over {}/s, and the step waits {} for that\n",
+            formatBytes(static_cast<double>(s.hostBytes)), formatBytes(static_cast<double>(movedBytes(s, true))),
+            formatBytes(static_cast<double>(movedBytes(s, false))), formatBytes(s.hostLinkBytesPerSecond),
+            formatSeconds(s.hostExposedSeconds));
     if (study.proof)
         text += fmt::format("  {}\n", proofText(*study.proof));
     if (!s.fits)

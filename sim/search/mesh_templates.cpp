@@ -328,6 +328,8 @@ bool fits(const Study& study, const Specs& specs, const Candidate& candidate, co
         && (!splitsHeads(model->config, candidate.tp) || (candidate.cp > 1 && model->sequence % (2 * candidate.cp) != 0)))
         return false;
     Study other = study;
+    if (auto* model = std::get_if<TransformerModel>(&other.model); model != nullptr && model->config.experts > 0)
+        model->dispatchGroups = std::max<std::int64_t>(model->dispatchGroups, candidate.cp);
     for (const auto& [array, spec] : specs)
         other.sharding.entries.push_back({array, valueOf(parseSpec(spec)), "sharding." + array});
     if (candidate.pp > 1 && study.pipeline.stages == 1) {

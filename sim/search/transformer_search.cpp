@@ -624,13 +624,12 @@ public:
     /// (GShard, arXiv:2006.16668, section 3.2).
     std::string ofTokens(const ModelArray& value) const
     {
-        const bool isByRow = value.meaning.front() == "batch";
+        const std::string parts = listed(context);
+        if (value.meaning.front() == "batch")
+            return fmt::format("P({}, {}, None, None, None)", listed(batch), parts);
         std::vector<std::string> rows = batch;
-        rows.insert(rows.end(), context.begin(), context.end());
-        if (!isByRow)
-            std::erase(rows, "expert");
-        return isByRow ? fmt::format("P({}, None, None, None)", listed(rows))
-                       : fmt::format("P({}, {}, None, None)", listed(dividing(expert, value.shape.front())), listed(rows));
+        std::erase(rows, "expert");
+        return fmt::format("P({}, {}, {}, None, None)", listed(dividing(expert, value.shape.front())), listed(rows), parts);
     }
 
     std::vector<std::string> batch;

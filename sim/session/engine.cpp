@@ -248,7 +248,7 @@ Result<TrainingPhase> pipelinedPhase(const Study& looped, SchedulePolicy policy,
     if (const TransformerModel* transformer = study.transformer()) {
         TrainingOptions options = *trainingOptions(part, assigned);
         options.pipelineMicrobatches = study.pipeline.microbatches;
-        cut.again = recomputedOps(*transformer, options);
+        cut.residuals = residualsOf(*transformer, options);
     }
     auto scheduled = pipelineOf(*microbatch, cut);
     if (!scheduled) {

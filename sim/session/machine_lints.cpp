@@ -112,12 +112,31 @@ void lintSlowAxes(const Analysis& analysis, Problems& problems)
     }
 }
 
+/// Values that are kept in the host's memory, and for which the step waits.
+void lintHostLink(const Analysis& analysis, Problems& problems)
+{
+    constexpr double kLeastShare = 0.05; // of the step
+    const Simulation& step = analysis.simulated->simulation;
+    if (step.hostExposedSeconds < kLeastShare * step.stepSeconds)
+        return;
+    const auto worst = std::ranges::max_element(step.moves, {}, &SimulatedMove::exposedSeconds);
+    problems.push_back({"MW1756",
+        fmt::format("the step waits {} of {} ({:.0f} %) for the link to the host's memory",
+            formatSeconds(step.hostExposedSeconds), formatSeconds(step.stepSeconds),
+            100.0 * step.hostExposedSeconds / step.stepSeconds),
+        "offload fewer values, or make them again: recompute: full", analysis.study->placeOf("recompute"), Severity::Warning,
+        fmt::format("a device has {:.3g} GB/s each way; longest it waits for \"{}\", {} in {} moves",
+            step.hostLinkBytesPerSecond / 1e9, worst->label, formatBytes(static_cast<double>(worst->bytes * worst->count)),
+            worst->count)});
+}
+
 } // namespace
 
 Problems lintsOnMachine(const Analysis& analysis)
 {
     Problems problems;
     lintIdleDevices(analysis, problems);
+    lintHostLink(analysis, problems);
     if (analysis.built && analysis.placement)
         lintSlowAxes(analysis, problems);
     return problems;

@@ -36,6 +36,7 @@ struct StudyRecompute {
     const char* policy;
     Recompute recompute;
     std::vector<std::string> kept = {};
+    std::vector<std::string> offloaded = {};
 };
 
 const std::vector<StudyRecompute>& studyRecomputes()
@@ -45,7 +46,9 @@ const std::vector<StudyRecompute>& studyRecomputes()
             {"minimal", Recompute::DotsWithoutBatch}, {"minimal_with_context", Recompute::DotsAndAttention},
             {"save_dot_except_mlp", Recompute::Named, {"attention.q", "attention.k", "attention.v", "attention"}},
             {"save_qkv_proj", Recompute::Named, {"attention.q", "attention.k", "attention.v"}},
-            {"save_out_proj", Recompute::Named, {"attention"}}};
+            {"save_out_proj", Recompute::Named, {"attention"}},
+            {"qkv_proj_offloaded", Recompute::Named, {}, {"attention.q", "attention.k", "attention.v"}},
+            {"minimal_offloaded", Recompute::OffloadedDots}};
     return known;
 }
 
@@ -371,7 +374,7 @@ Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, con
     if (recompute == studyRecomputes().end())
         return Problem{"MW1754", fmt::format("a study cannot express recompute={}", plan.recompute),
             "search with --fix recompute=full, none, selective, minimal, minimal_with_context, save_dot_except_mlp, "
-            "save_qkv_proj or save_out_proj"};
+            "save_qkv_proj, save_out_proj, qkv_proj_offloaded or minimal_offloaded"};
     if (machine.cluster.slices > 1)
         return Problem{"MW1754", "a study cannot express several slices", "search on one slice, or read the plan as JSON"};
     Study study;
@@ -396,6 +399,7 @@ Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, con
     model.sequence = work.sequence;
     model.recompute = recompute->recompute;
     model.kept = recompute->kept;
+    model.offloaded = recompute->offloaded;
     model.lossChunks = plan.lossChunks;
     const auto context = std::ranges::find(plan.mesh, "context", &MeshAxis::name);
     if (context != plan.mesh.end()) {

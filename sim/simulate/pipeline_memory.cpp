@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/simulate/pipeline_memory.h"
 
+#include "core/program/placement.h"
 #include "core/schedule/label.h"
 #include "core/schedule/stage_array.h"
 #include "core/support/counted.h"
@@ -47,6 +48,7 @@ std::vector<StageMemory::Kept> keptBetween(const Function& backward, const Funct
 {
     std::vector<StageMemory::Kept> kept;
     const auto add = [&](const Function& reader, TaskKind until) {
+        const std::vector<bool> onHost = valuesOnHost(reader);
         for (const ValueId id : reader.arguments()) {
             const Value& argument = reader[id];
             const StageArray::Kind what = stageArrayOf(argument.name).kind;
@@ -58,7 +60,7 @@ std::vector<StageMemory::Kept> keptBetween(const Function& backward, const Funct
                 known->until = until;
                 continue;
             }
-            kept.push_back({{argument.name, kindOf(argument), argument.type.bytes()},
+            kept.push_back({{argument.name, kindOf(argument), argument.type.bytes()}, onHost[id.at()],
                 what == StageArray::Kind::WeightResidual ? TaskKind::BackwardInput : TaskKind::Forward, until});
         }
     };
@@ -93,8 +95,12 @@ std::string keptLabel(
         chunks > 1 ? fmt::format(" of chunk {}", chunk) : "", counted(microbatches, "microbatch"));
 }
 
-void addBytes(MemoryPoint& point, MemoryKind kind, std::int64_t bytes)
+void addBytes(MemoryPoint& point, MemoryKind kind, std::int64_t bytes, bool onHost = false)
 {
+    if (onHost) {
+        point.hostBytes += bytes;
+        return;
+    }
     point.bytesByKind[static_cast<std::size_t>(kind)] += bytes;
     point.total += bytes;
 }
@@ -108,15 +114,18 @@ StageMemory stageMemory(const ScheduledStage& stage, std::int64_t chunks)
     std::set<std::string> seen;
     for (const ScheduledFunction& scheduled : stage.functions) {
         const Function& function = scheduled.device.function;
+        const std::vector<bool> onHost = valuesOnHost(function);
         std::int64_t arguments = 0;
+        std::int64_t onHostBefore = 0;
         for (const ValueId id : function.arguments()) {
             const Value& argument = function[id];
-            arguments += argument.type.bytes();
+            (onHost[id.at()] ? onHostBefore : arguments) += argument.type.bytes();
             const MemoryKind kind = kindOf(argument);
             if (livesThroughTheStep(kind) && seen.insert(argument.name).second)
                 memory.arrays.push_back({argument.name, kind, argument.type.bytes()});
         }
         memory.working.push_back(std::max<std::int64_t>(0, scheduled.buffers.arenaBytes - arguments));
+        memory.workingOnHost.push_back(std::max<std::int64_t>(0, scheduled.buffers.hostBytes - onHostBefore));
     }
     for (std::size_t chunk = 0; chunk < memory.kept.size(); ++chunk) {
         const ScheduledFunction* weights = stage.find(TaskKind::BackwardWeight, chunk);
@@ -124,8 +133,9 @@ StageMemory stageMemory(const ScheduledStage& stage, std::int64_t chunks)
             stage.find(TaskKind::Backward, chunk)->device.function, weights == nullptr ? nullptr : &weights->device.function);
         for (const StageMemory::Kept& kept : memory.kept[chunk]) { // what a task makes of it lies in the task's arena
             const std::size_t maker = functionIndex(stage, functionOf(kept.from, chunk));
+            std::int64_t& working = (kept.onHost ? memory.workingOnHost : memory.working)[maker];
             if (madeAs(stage.functions[maker].device.function, kept.value.name).valid())
-                memory.working[maker] = std::max<std::int64_t>(0, memory.working[maker] - kept.value.bytes);
+                working = std::max<std::int64_t>(0, working - kept.value.bytes);
         }
     }
     return memory;
@@ -144,17 +154,29 @@ std::vector<MemoryPoint> memoryOfTasks(const ScheduledProgram& pipeline, std::si
             continue;
         for (const StageMemory::Kept& kept : memory.kept[task.chunk]) {
             if (kept.isKeptBy(task))
-                addBytes(state, kept.value.kind, kept.value.bytes);
+                addBytes(state, kept.value.kind, kept.value.bytes, kept.onHost);
         }
         points.push_back(state);
-        addBytes(points.back(), MemoryKind::Temporary, memory.working[functionIndex(pipeline.stages[stage], task.function)]);
+        const std::size_t function = functionIndex(pipeline.stages[stage], task.function);
+        addBytes(points.back(), MemoryKind::Temporary, memory.working[function]);
+        points.back().hostBytes += memory.workingOnHost[function];
         for (const StageMemory::Kept& kept : memory.kept[task.chunk]) {
             if (kept.isLeftBy(task))
-                addBytes(state, kept.value.kind, -kept.value.bytes);
+                addBytes(state, kept.value.kind, -kept.value.bytes, kept.onHost);
         }
     }
     points.push_back(state);
     return points;
+}
+
+std::int64_t mostHostBytes(const ScheduledProgram& pipeline)
+{
+    std::int64_t most = 0;
+    for (std::size_t stage = 0; stage < pipeline.stages.size(); ++stage) {
+        for (const MemoryPoint& point : memoryOfTasks(pipeline, stage))
+            most = std::max(most, point.hostBytes);
+    }
+    return most;
 }
 
 FullestStage fullestStage(const ScheduledProgram& pipeline)
@@ -198,7 +220,7 @@ std::vector<LiveValue> liveAtPeak(const ScheduledProgram& pipeline)
         for (std::size_t i = 0; i < memory.kept[chunk].size(); ++i) {
             const StageMemory::Kept& kept = memory.kept[chunk][i];
             const std::int64_t count = underWay[chunk][i];
-            if (count > 0)
+            if (count > 0 && !kept.onHost)
                 live.push_back(
                     {keptLabel(kept, stage, chunk, pipeline.pipeline.chunks, count), kept.value.kind, count * kept.value.bytes});
         }

@@ -24,14 +24,15 @@ void announce(const DeviceFunction& function, const Mesh& mesh, StepWriter& writ
     }
 }
 
-PipelineWriter::PipelineWriter(
-    const ScheduledProgram& pipeline, const Mesh& mesh, const std::string& axis, NetworkSites& sites, const DeviceCost& cost)
+PipelineWriter::PipelineWriter(const ScheduledProgram& pipeline, const Mesh& mesh, const std::string& axis, NetworkSites& sites,
+    const DeviceCost& cost, double hostLinkBytesPerSecond)
     : m_pipeline(pipeline)
     , m_axis(axis)
     , m_sites(sites)
 {
     for (const ScheduledStage& stage : pipeline.stages) {
-        StepWriter& writer = *m_writers.emplace_back(std::make_unique<StepWriter>(sites, cost, MatmulPrecision::Highest, false));
+        StepWriter& writer = *m_writers.emplace_back(
+            std::make_unique<StepWriter>(sites, cost, MatmulPrecision::Highest, false, hostLinkBytesPerSecond));
         std::map<std::string, ScheduledFunction>& functions = m_functions.emplace_back();
         for (const ScheduledFunction& function : stage.functions) {
             const std::string& name = function.device.function.name;

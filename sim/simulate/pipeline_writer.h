@@ -21,9 +21,9 @@ void announce(const DeviceFunction& function, const Mesh& mesh, StepWriter& writ
 /// Writes the tasks of a pipeline's stages.
 class PipelineWriter {
 public:
-    /// The pipeline, the sites and the cost must outlive the writer.
-    PipelineWriter(
-        const ScheduledProgram& pipeline, const Mesh& mesh, const std::string& axis, NetworkSites& sites, const DeviceCost& cost);
+    /// The pipeline, the sites and the cost must outlive the writer. `hostLinkBytesPerSecond`: see StepWriter.
+    PipelineWriter(const ScheduledProgram& pipeline, const Mesh& mesh, const std::string& axis, NetworkSites& sites,
+        const DeviceCost& cost, double hostLinkBytesPerSecond);
 
     /// To be called once.
     std::vector<StageWork> write();

@@ -2,6 +2,7 @@
 #include "sim/simulate/simulation.h"
 
 #include "core/program/attention.h"
+#include "core/program/placement.h"
 #include "core/program/transform.h"
 #include "core/schedule/label.h"
 #include "core/support/timed_stop.h"
@@ -34,6 +35,7 @@ struct Ground {
     DeviceCost cost;
     MatmulRate rate;
     CostOptions options;
+    double hostLinkBytesPerSecond = 0.0; ///< of a device; 0: nothing is moved
 };
 
 /// What a host needs to call a program on its devices and to hear that they are done.
@@ -77,8 +79,44 @@ DType mainProductType(const Function& function)
     return std::max_element(flops.begin(), flops.end(), [](const auto& a, const auto& b) { return a.second < b.second; })->first;
 }
 
-Result<Ground> groundOf(const Mesh& mesh, const Function& unsharded, const Machine& machine, const CostOptions& options)
+bool movesOverHostLink(const std::vector<Instruction>& instructions)
 {
+    return std::ranges::any_of(instructions, [](const Instruction& instruction) {
+        return instruction.stream == Stream::ToHost || instruction.stream == Stream::ToDevice
+            || movesOverHostLink(instruction.body) || std::ranges::any_of(instruction.blocks, movesOverHostLink);
+    });
+}
+
+/// The stages' functions are scheduled again for the simulation, with streams.
+bool movesOverHostLink(const ScheduledProgram& pipeline)
+{
+    return std::ranges::any_of(pipeline.stages, [](const ScheduledStage& stage) {
+        return std::ranges::any_of(stage.functions, [](const ScheduledFunction& function) {
+            return std::ranges::any_of(function.device.function.ops, [](const Op& op) { return movedTo(op).has_value(); });
+        });
+    });
+}
+
+/// Of one device, one way; 0 where nothing is moved.
+Result<double> hostLinkOf(const Machine& machine, bool moves)
+{
+    if (!moves)
+        return 0.0;
+    const OptionalFigure& link = machine.chip.hostLinkBytesPerSecond;
+    if (!link)
+        return Problem{"MW1755",
+            fmt::format(
+                "values are kept in the host's memory, and the catalogue has no bandwidth of {}'s link to it", machine.chip.name),
+            "choose a chip with host_link_bytes_per_s_per_chip, or keep the values on the device: recompute: {keep: [..]}"};
+    return link->value / static_cast<double>(machine.chip.devicesPerChip);
+}
+
+Result<Ground> groundOf(
+    const Mesh& mesh, const Function& unsharded, const Machine& machine, const CostOptions& options, bool moves)
+{
+    const auto hostLink = hostLinkOf(machine, moves);
+    if (!hostLink)
+        return hostLink.error();
     auto placement = placeMesh(mesh, machine);
     if (!placement)
         return placement.error();
@@ -92,13 +130,14 @@ Result<Ground> groundOf(const Mesh& mesh, const Function& unsharded, const Machi
     if (!rate)
         return Problem{"MW1730", fmt::format("{} has no rate for products of {}", machine.chip.name, dtypeName(type)),
             "multiply in bf16 or f32 (dtype.matmul)"};
-    return Ground{*std::move(placement), *std::move(cost), *rate, options};
+    return Ground{*std::move(placement), *std::move(cost), *rate, options, *hostLink};
 }
 
 /// What is known of the machine and the program alone. `peakBytes` must be there.
 void addMachine(Simulation& simulation, const Mesh& mesh, const Function& unsharded, const Machine& machine, const Ground& ground)
 {
     simulation.cost = ground.options;
+    simulation.hostLinkBytesPerSecond = ground.hostLinkBytesPerSecond;
     simulation.callSeconds = simulation.stepSeconds + hostSeconds(machine, mesh.deviceCount());
     simulation.machine = machine.text();
     simulation.assumptions.insert(simulation.assumptions.begin(), machine.assumptions.begin(), machine.assumptions.end());
@@ -137,13 +176,13 @@ double productFlops(const Function& function)
 Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh, const Function& unsharded,
     const Machine& machine, const CostOptions& options, const NetworkOptions& network, StepGraph* graph)
 {
-    const auto ground = groundOf(mesh, unsharded, machine, options);
+    const auto ground = groundOf(mesh, unsharded, machine, options, movesOverHostLink(function.instructions));
     if (!ground)
         return ground.error();
     NetworkSites sites(ground->placement, machine.faults, network);
     std::vector<SimulatedCollective> uses;
     std::vector<std::uint32_t> siteOfUse;
-    StepWriter writer(sites, ground->cost, options.unstated, true);
+    StepWriter writer(sites, ground->cost, options.unstated, true, ground->hostLinkBytesPerSecond);
     announce(function.device, mesh, writer, sites, uses, siteOfUse);
     const StepWriter::Moments when = writer.execute(function);
     std::vector<StageWork> stages{finishedStage(writer)};
@@ -155,12 +194,14 @@ Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh,
     std::vector<MemoryPoint> memory;
     const std::vector<MemoryMoment> moments = memoryOverTime(function);
     for (std::size_t i = 0; i < moments.size() && i < when.size(); ++i)
-        memory.push_back({traceBuilder.secondsOfMoment(when[i]), moments[i].bytesByKind, moments[i].total});
+        memory.push_back({traceBuilder.secondsOfMoment(when[i]), moments[i].bytesByKind, moments[i].total, moments[i].hostBytes});
     if (moments.size() < when.size())
-        memory.push_back({traceBuilder.secondsOfMoment(when.back()), moments.back().bytesByKind, moments.back().total});
+        memory.push_back({traceBuilder.secondsOfMoment(when.back()), moments.back().bytesByKind, moments.back().total,
+            moments.back().hostBytes});
     Simulation simulation = traceBuilder.take();
     simulation.memory = std::move(memory);
     simulation.peakBytes = function.buffers.arenaBytes;
+    simulation.hostBytes = function.buffers.hostBytes;
     simulation.peakInstruction = function.buffers.peakInstruction;
     addMachine(simulation, mesh, unsharded, machine, *ground);
     return simulation;
@@ -170,11 +211,11 @@ Result<Simulation> simulate(const ScheduledProgram& pipeline, const Mesh& mesh, 
     const Function& unsharded, const Machine& machine, const CostOptions& options, const NetworkOptions& network,
     StepGraph* graph)
 {
-    const auto ground = groundOf(mesh, unsharded, machine, options);
+    const auto ground = groundOf(mesh, unsharded, machine, options, movesOverHostLink(pipeline));
     if (!ground)
         return ground.error();
     NetworkSites sites(ground->placement, machine.faults, network, mesh.findAxis(axis));
-    PipelineWriter writer(pipeline, mesh, axis, sites, ground->cost);
+    PipelineWriter writer(pipeline, mesh, axis, sites, ground->cost, ground->hostLinkBytesPerSecond);
     if (network.stop.stop_requested())
         return stoppedProblem();
     std::vector<StageWork> stages = writer.write();
@@ -194,6 +235,7 @@ Result<Simulation> simulate(const ScheduledProgram& pipeline, const Mesh& mesh, 
     Simulation simulation = traceBuilder.take();
     simulation.memory = std::move(memory);
     simulation.peakBytes = fullest.bytes;
+    simulation.hostBytes = mostHostBytes(pipeline);
     const auto peak = std::ranges::max_element(simulation.memory, {}, &MemoryPoint::total);
     simulation.peakInstruction = static_cast<std::size_t>(peak - simulation.memory.begin());
     simulation.assumptions.push_back(
@@ -212,7 +254,7 @@ std::vector<LiveValue> liveAtPeak(const ScheduledFunction& scheduled)
     std::vector<LiveValue> live;
     const std::size_t peak = scheduled.buffers.peakInstruction;
     for (const Buffer& buffer : scheduled.buffers.buffers) {
-        if (buffer.first > peak || buffer.last < peak || buffer.bytes == 0 || buffer.inLoop)
+        if (buffer.first > peak || buffer.last < peak || buffer.bytes == 0 || buffer.inLoop || buffer.onHost)
             continue;
         live.push_back({buffer.value.valid() ? bufferLabel(scheduled.device.function, buffer.value) : "a loop's body",
             buffer.kind, buffer.bytes});

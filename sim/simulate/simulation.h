@@ -28,11 +28,22 @@ struct SimulatedCollective {
     std::string formula; ///< with its inputs
 };
 
+/// One move over the link to the host's memory, as often as it comes.
+struct SimulatedMove {
+    std::string label; ///< as timelines call it: "to host act.layers.attention.q"
+    bool toHost = false; ///< else back to the device
+    std::int64_t bytes = 0; ///< of one device in one call
+    std::int64_t count = 0;
+    double seconds = 0.0; ///< all calls
+    double exposedSeconds = 0.0; ///< of them, what computing waited for
+};
+
 /// Bytes in use on one device from a moment on.
 struct MemoryPoint {
     double seconds = 0.0;
     std::vector<std::int64_t> bytesByKind; ///< index: MemoryKind
     std::int64_t total = 0;
+    std::int64_t hostBytes = 0; ///< in the host's memory, not part of the total
 };
 
 /// What a step would take on some hardware. Times are those of one device, the one that computes longest: where all devices do the same, one
@@ -46,7 +57,8 @@ struct Simulation {
     double productSeconds = 0.0; ///< of computeSeconds: instructions that are a product
     double productFlopsPerDevice = 0.0; ///< of those products
     double otherTrafficBytes = 0.0; ///< read and written by the other computing instructions
-    double exposedSeconds = 0.0; ///< waiting for collectives
+    double exposedSeconds = 0.0; ///< waiting for collectives and for moves over the host's link
+    double hostExposedSeconds = 0.0; ///< of exposedSeconds: for moves over the host's link
     double bubbleSeconds = 0.0; ///< waiting for other pipeline stages
     double collectiveSeconds = 0.0; ///< all collectives, hidden or not
     double contentionSeconds = 0.0; ///< of collectiveSeconds: what sharing links with each other, and faulty links, cost
@@ -60,8 +72,11 @@ struct Simulation {
     std::int64_t reserveBytes = 0; ///< of it, kept for the runtime and fragmentation
     bool fits = false; ///< peak <= capacity - reserve
     std::string
-        boundBy; ///< "compute", "memory bandwidth", "launch overhead", or the collective that is waited for longest: "all_reduce over data"
+        boundBy; ///< "compute", "memory bandwidth", "launch overhead", the collective that is waited for longest: "all_reduce over data", or "host link"
     std::vector<SimulatedCollective> collectives;
+    std::vector<SimulatedMove> moves;
+    double hostLinkBytesPerSecond = 0.0; ///< of one device to its host's memory, one way; 0: nothing is moved there
+    std::int64_t hostBytes = 0; ///< of the host's memory, for one device; of a pipeline, of the stage that needs most there
     std::vector<MemoryPoint> memory;
     Timeline timeline{Clock::Simulated}; ///< of one device for each stage and each speed that devices have
     std::string machine; ///< what it was simulated on
@@ -79,12 +94,15 @@ double productFlops(const Function& function);
 /// its group, and its CollectiveDone waits for it. Collectives in flight share links, as the fidelity has it (see `NetworkSites`).
 /// `unsharded` is the same function before partitioning, for its FLOPs.
 ///
+/// Moves to the host's memory and back go over the chip's host link, a stream for each direction; one takes as long as its bytes take there.
+///
 /// Devices that are slow compute so much longer; the others wait for them in every collective.
 ///
 /// `graph`, if any, gets the step written out.
 ///
 /// Problems: those of `placeMesh` (the mesh does not fit the machine), MW1730 the chip has no figure for a type that the program multiplies,
-/// MW1740 a forced algorithm that no collective can take, MW1741 a failed link leaves no way between two devices.
+/// MW1740 a forced algorithm that no collective can take, MW1741 a failed link leaves no way between two devices, MW1755 values are kept in the host's memory, and the catalogue has no
+/// bandwidth of the chip's link to it.
 Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh, const Function& unsharded,
     const Machine& machine, const CostOptions& options, const NetworkOptions& network = {}, StepGraph* graph = nullptr);
 

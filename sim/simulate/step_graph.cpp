@@ -55,6 +55,16 @@ private:
         std::ranges::sort(after);
         after.erase(std::unique(after.begin(), after.end()), after.end());
         const StepOpNote& note = loop.notes[op];
+        if (note.kind == StepOpNote::Kind::Move) {
+            const SimulatedMove& move = m_stage.moves[note.index - kFirstMove];
+            m_now[op] = {static_cast<std::uint32_t>(m_ops.size())};
+            StepGraph::Op& made = m_ops.emplace_back();
+            made.name = move.label;
+            made.ticks = loop.program.ticks(op);
+            made.bytes = move.bytes;
+            made.after = std::move(after);
+            return;
+        }
         if (note.kind == StepOpNote::Kind::Wait || note.kind == StepOpNote::Kind::Relay) {
             m_now[op] = std::move(after);
             return;

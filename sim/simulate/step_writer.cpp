@@ -26,12 +26,14 @@ bool onlyComputes(const Instruction& loop)
 
 } // namespace
 
-StepWriter::StepWriter(NetworkSites& sites, const DeviceCost& cost, MatmulPrecision unstated, bool keepLoops)
+StepWriter::StepWriter(
+    NetworkSites& sites, const DeviceCost& cost, MatmulPrecision unstated, bool keepLoops, double hostLinkBytesPerSecond)
     : m_sites(sites)
     , m_cost(cost)
     , m_unstated(unstated)
     , m_keepLoops(keepLoops)
     , m_resources(1)
+    , m_hostLink(hostLinkBytesPerSecond)
 {
 }
 
@@ -72,6 +74,35 @@ std::uint32_t StepWriter::add(
     for (const std::uint32_t resource : becomes)
         m_resources[resource].now = op;
     return op;
+}
+
+/// The move that an instruction begins or ends.
+const StepWriter::Announced& StepWriter::moveOf(const Function& function, const Instruction& instruction)
+{
+    const auto [found, isNew] = m_announced.try_emplace({&function, instruction.ops.front()});
+    if (isNew) {
+        found->second = {kNothing, kFirstMove + static_cast<std::uint32_t>(m_moves.size()), newResource()};
+        SimulatedMove& move = m_moves.emplace_back();
+        move.label = instructionLabel(function, instruction);
+        move.toHost = instruction.stream == Stream::ToHost;
+        move.bytes = function[function[instruction.ops.front()].operands.front()].type.bytes();
+    }
+    return found->second;
+}
+
+/// A move begins when what it moves is there and the one before it in its direction is over.
+void StepWriter::startMove(const Function& function, const Instruction& instruction)
+{
+    assert(m_hostLink > 0.0);
+    const Announced& move = moveOf(function, instruction);
+    const auto [stream, isNew] = m_hostStreams.try_emplace(instruction.stream, 0);
+    if (isNew)
+        stream->second = newResource();
+    m_resources[move.resource].isLive = true;
+    PendingOp pending;
+    pending.ticks = ticksOf(static_cast<double>(m_moves[move.use - kFirstMove].bytes) / m_hostLink);
+    pending.note = {StepOpNote::Kind::Move, move.use, kNothing};
+    add(std::move(pending), {kComputing, stream->second}, {stream->second, move.resource});
 }
 
 std::uint32_t StepWriter::workOfInstruction(const Function& function, const Instruction& instruction)
@@ -181,6 +212,9 @@ void StepWriter::write(const ScheduledFunction& function, const Instruction& ins
     } else {
         settle();
     }
+    if (instruction.stream == Stream::ToHost || instruction.stream == Stream::ToDevice)
+        return instruction.kind == InstructionKind::CollectiveStart ? startMove(ops, instruction)
+                                                                    : take(moveOf(ops, instruction));
     switch (instruction.kind) {
     case InstructionKind::Compute:
         if (!beginsInParts(ops, instruction))
@@ -352,7 +386,8 @@ void StepWriter::end()
         else
             loop.program.collective(pending.site, pending.meeting, waits);
         loop.notes.push_back(pending.note);
-        m_computeSeconds += secondsOf(pending.ticks) * static_cast<double>(m_repeat);
+        if (pending.note.kind == StepOpNote::Kind::Compute)
+            m_computeSeconds += secondsOf(pending.ticks) * static_cast<double>(m_repeat);
     }
     m_opsWritten += static_cast<std::int64_t>(m_pending.size());
     m_loops.push_back(std::move(loop));

@@ -5,6 +5,7 @@
 #include "sim/cost/device_cost.h"
 #include "sim/simulate/instruction_work.h"
 #include "sim/simulate/network_sites.h"
+#include "sim/simulate/simulation.h"
 
 #include <cstdint>
 #include <map>
@@ -14,12 +15,17 @@
 
 namespace meshwright::sim {
 
+/// Numbers of moves over the host's link begin here, where those of collectives are meant too.
+inline constexpr std::uint32_t kFirstMove = 1U << 30;
+
 /// What an op of a step stands for.
 struct StepOpNote {
     enum class Kind : std::uint8_t {
         Compute, ///< `index` is a work of the writer's
-        Wait, ///< computing goes on when the collective `index` (of the caller's numbers; kNothing: the host) is over; takes no time
+        Wait, ///< computing goes on when the collective `index` (of the caller's numbers; kNothing: the host), or from kFirstMove on a move of the
+        ///< writer's, is over; takes no time
         Collective, ///< `index` is the caller's number
+        Move, ///< to the host's memory or back: `index` is kFirstMove and the number of a move of the writer's
         Relay, ///< hands on what an earlier part of the program did
     };
     Kind kind = Kind::Relay;
@@ -46,13 +52,15 @@ struct StageLoop {
 };
 
 /// Writes what the devices of one stage do as a step for the network: a stream that computes in order, and streams that carry collectives
-/// in order. A collective starts when its stream and everything before it in the schedule is ready; its CollectiveDone waits for it.
+/// in order. A collective starts when its stream and everything before it in the schedule is ready; its CollectiveDone waits for it. Moves over the
+/// host's link do the same on a stream for each direction.
 ///
 /// Loops of instructions stay loops where the caller says so and they stand in a function's own list; others are written out.
 class StepWriter {
 public:
-    /// Sites and cost must outlive the writer. `unstated`: see `workOf`.
-    StepWriter(NetworkSites& sites, const DeviceCost& cost, MatmulPrecision unstated, bool keepLoops);
+    /// Sites and cost must outlive the writer. `unstated`: see `workOf`. `hostLinkBytesPerSecond`: of a device, one way; > 0 where something is moved.
+    StepWriter(
+        NetworkSites& sites, const DeviceCost& cost, MatmulPrecision unstated, bool keepLoops, double hostLinkBytesPerSecond);
 
     /// Gives the collectives of a function sites. They get the caller's numbers from `firstUse` on, in the order of `collectivesOf`.
     void announce(const DeviceFunction& function, const Mesh& mesh, std::uint32_t firstUse);
@@ -80,6 +88,9 @@ public:
     std::vector<StageLoop> finish();
 
     const std::vector<KernelWork>& works() const { return m_works; }
+
+    /// Without what they were like.
+    const std::vector<SimulatedMove>& moves() const { return m_moves; }
 
     /// Ops that a device runs, each loop once.
     std::int64_t opsWritten() const { return m_opsWritten; }
@@ -121,6 +132,8 @@ private:
         PendingOp pending, std::initializer_list<std::uint32_t> waits, std::initializer_list<std::uint32_t> becomes);
     std::uint32_t newResource();
     std::uint32_t streamResource(std::uint32_t site);
+    void startMove(const Function& function, const Instruction& instruction);
+    const Announced& moveOf(const Function& function, const Instruction& instruction);
     void write(const ScheduledFunction& function, const Instruction& instruction, bool isTop);
     void writeLoop(const ScheduledFunction& function, const Instruction& loop, bool isTop);
     void compute(const Function& function, const Instruction& instruction);
@@ -141,7 +154,10 @@ private:
     std::map<const Function*, InstructionTimes> m_times;
     std::vector<Resource> m_resources; ///< the first is the computing stream
     std::map<std::uint32_t, std::uint32_t> m_streams; ///< of the sites' streams: resource
-    std::map<std::pair<const Function*, OpId>, Announced> m_announced;
+    std::map<std::pair<const Function*, OpId>, Announced> m_announced; ///< collectives, and moves as they come
+    double m_hostLink;
+    std::map<Stream, std::uint32_t> m_hostStreams; ///< resources
+    std::vector<SimulatedMove> m_moves;
     std::map<std::uint32_t, std::uint32_t> m_received; ///< by use: resource
     std::map<const Instruction*, std::uint32_t> m_workOf;
     std::vector<KernelWork> m_works;

@@ -80,6 +80,7 @@ Result<Done> TraceBuilder::run()
     m_result.stepSeconds = secondsOf(m_run.end);
     m_result.events = m_run.events;
     m_result.classes = m_run.classes;
+    m_result.moves = m_stages[m_stage].moves;
     // The first is the chosen one; rows come in the order of devices.
     std::vector<std::size_t> order(devices.size());
     for (std::size_t i = 0; i < order.size(); ++i)
@@ -130,13 +131,22 @@ std::uint32_t TraceBuilder::rowOf(const std::string& name)
     return row->second;
 }
 
-/// How a collective is shown on the device at hand; made once.
+/// How a collective or a move is shown on the device at hand; made once.
 const TraceBuilder::Shown& TraceBuilder::shown(std::uint32_t use)
 {
     const auto [found, isNew] = m_device.shown.try_emplace(use);
     Shown& shown = found->second;
     if (!isNew)
         return shown;
+    if (use >= kFirstMove) {
+        const SimulatedMove& move = m_stages[m_device.stage].moves[use - kFirstMove];
+        shown.category = SliceCategory::Transfer;
+        shown.row = rowOf(move.toHost ? "to host" : "from host");
+        shown.name = m_result.timeline.intern(move.label);
+        shown.detail = m_result.timeline.intern(formatBytes(static_cast<double>(move.bytes)) + " over the host's link");
+        shown.waiting = m_result.timeline.intern("wait for " + move.label);
+        return shown;
+    }
     const SimulatedCollective& collective = m_result.collectives[use];
     std::string row = "collectives";
     shown.category = categoryOf(collective.use.kind);
@@ -217,7 +227,7 @@ void TraceBuilder::addDevice(
     const std::uint32_t computeRow = rowOf("compute");
     if (!m_isPipeline && m_sites.collectiveStreams() <= 1)
         rowOf("collectives"); // though it may stay empty
-    addCollectives();
+    addTransfers();
     const Ticks end = addComputing(computeRow, isChosen);
     const Ticks part = end - std::max<Ticks>(0, m_device.begin);
     m_longestPart = std::max(m_longestPart, part);
@@ -226,24 +236,39 @@ void TraceBuilder::addDevice(
     m_chosenPart = part;
     expose(end, m_rolls ? end : m_run.end);
     m_lastEnd = std::move(m_device.lastEnd);
+    countTransfers();
+}
+
+void TraceBuilder::countTransfers()
+{
     for (const Interval& interval : m_intervals) {
-        SimulatedCollective& collective = m_result.collectives[interval.use];
-        collective.seconds += secondsOf(interval.end - interval.begin);
-        collective.secondsPerCall += 1.0; // calls, until `finishCollectives`
+        const double seconds = secondsOf(interval.end - interval.begin);
+        if (interval.use >= kFirstMove) {
+            SimulatedMove& move = m_result.moves[interval.use - kFirstMove];
+            move.seconds += seconds;
+            ++move.count;
+        } else {
+            SimulatedCollective& collective = m_result.collectives[interval.use];
+            collective.seconds += seconds;
+            collective.secondsPerCall += 1.0; // calls, until `finishCollectives`
+        }
     }
 }
 
-void TraceBuilder::addCollectives()
+/// Collectives, and moves over the host's link.
+void TraceBuilder::addTransfers()
 {
     for (const OwnSpan& own : m_device.spans) {
         const StepOpNote& note = noteOf(own);
-        if (note.kind != StepOpNote::Kind::Collective)
+        if (note.kind != StepOpNote::Kind::Collective && note.kind != StepOpNote::Kind::Move)
             continue;
         const StepSpan& span = m_run.spans[own.span];
         m_intervals.push_back({span.begin, span.end, note.index});
         const Shown& as = shown(note.index);
-        addSlice(
-            as.row, span.begin, span.end, as.name, as.detail, as.category, m_result.collectives[note.index].use.payloadBytes);
+        const std::int64_t bytes = note.kind == StepOpNote::Kind::Move
+            ? m_stages[m_device.stage].moves[note.index - kFirstMove].bytes
+            : m_result.collectives[note.index].use.payloadBytes;
+        addSlice(as.row, span.begin, span.end, as.name, as.detail, as.category, bytes);
     }
     std::ranges::stable_sort(m_intervals, {}, &Interval::begin);
 }
@@ -298,7 +323,17 @@ void TraceBuilder::addCompute(const KernelWork& work, const StepSpan& span)
     m_secondsBoundBy[static_cast<std::size_t>(work.time.bound)] += seconds;
 }
 
-/// Charges a time of waiting to the collectives that were under way, those of one moment equally: the one that is waited for may have queued
+void TraceBuilder::expose(std::uint32_t use, double seconds)
+{
+    if (use >= kFirstMove) {
+        m_result.moves[use - kFirstMove].exposedSeconds += seconds;
+        m_result.hostExposedSeconds += seconds;
+    } else {
+        m_result.collectives[use].exposedSeconds += seconds;
+    }
+}
+
+/// Charges a time of waiting to the collectives and moves that were under way, those of one moment equally: the one that is waited for may have queued
 /// behind others. What is left is waiting for other devices.
 void TraceBuilder::expose(Ticks from, Ticks to)
 {
@@ -322,7 +357,7 @@ void TraceBuilder::expose(Ticks from, Ticks to)
         (sharers > 0.0 || !m_isPipeline ? m_result.exposedSeconds : m_result.bubbleSeconds) += seconds;
         for (const Interval& interval : m_underWay) {
             if (isOver(interval))
-                m_result.collectives[interval.use].exposedSeconds += seconds / sharers;
+                expose(interval.use, seconds / sharers);
         }
     }
 }
@@ -367,7 +402,7 @@ void TraceBuilder::addSlice(std::uint32_t row, Ticks begin, Ticks end, std::uint
     m_result.timeline.add(slice);
 }
 
-/// The collective that is waited for longest, when waiting takes longer than computing; otherwise what computing spends most of its time on.
+/// The collective, or the host's link, that is waited for longest, when waiting takes longer than computing; otherwise what computing spends most of its time on.
 std::string TraceBuilder::boundBy() const
 {
     std::map<std::string, double> share;
@@ -376,6 +411,8 @@ std::string TraceBuilder::boundBy() const
     if (m_result.exposedSeconds > m_result.computeSeconds) {
         for (const SimulatedCollective& collective : m_result.collectives)
             share[fmt::format("{} over {}", opName(collective.use.kind), collective.use.axes)] += collective.exposedSeconds;
+        if (m_result.hostExposedSeconds > 0.0)
+            share["host link"] = m_result.hostExposedSeconds;
     }
     if (share.empty()) {
         share["compute"] = m_secondsBoundBy[static_cast<std::size_t>(OpBound::Compute)];

@@ -14,7 +14,7 @@
 
 namespace meshwright::sim {
 
-/// A collective under way on one device.
+/// A collective, or a move over the host's link, under way on one device.
 struct Interval {
     Ticks begin = 0;
     Ticks end = 0;
@@ -28,6 +28,7 @@ struct StageWork {
     double computeSeconds = 0.0; ///< of one device at full speed, loops as often as they run
     std::int64_t opsWritten = 0; ///< each loop once
     std::vector<std::string> tasks = {}; ///< that notes of computing number
+    std::vector<SimulatedMove> moves = {}; ///< that notes of moves number
 };
 
 /// Ends a writer's program.
@@ -36,6 +37,7 @@ inline StageWork finishedStage(StepWriter& writer)
     StageWork stage{writer.finish(), &writer.works()};
     stage.computeSeconds = writer.computeSeconds();
     stage.opsWritten = writer.opsWritten();
+    stage.moves = writer.moves();
     return stage;
 }
 
@@ -93,7 +95,9 @@ private:
     void addSlice(std::uint32_t row, Ticks begin, Ticks end, std::uint32_t name, std::uint32_t detail, SliceCategory category,
         std::int64_t bytes);
     void beginDevice(const StepWork& work, std::uint32_t device, std::size_t place, std::vector<OwnSpan> spans);
-    void addCollectives();
+    void addTransfers();
+    void countTransfers();
+    void expose(std::uint32_t use, double seconds);
     Ticks addComputing(std::uint32_t row, bool isChosen);
     void finishRolling();
     std::uint32_t rowOf(const std::string& name);

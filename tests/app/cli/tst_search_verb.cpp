@@ -269,10 +269,10 @@ void TestSearchVerb::faults_data()
     QTest::newRow("time limit") << model + QStringList{"--hw", "h100x8", "--tokens", "1M", "--time-limit", "-1"} << 2
                                 << QByteArray("MW1903");
     QTest::newRow("slice too large") << model + QStringList{"--hw", "v5e-1024", "--tokens", "1M"} << 3 << QByteArray("MW1747");
-    QTest::newRow("offloaded plan as a study") << model
-            + QStringList{"--hw", "v5e-64", "--tokens", "1M", "--fix", "recompute=qkv_proj_offloaded", "-o",
+    QTest::newRow("selective plan of other ops as a study") << model
+            + QStringList{"--hw", "v5e-64", "--tokens", "1M", "--fix", "recompute=selective_op", "-o",
                 QDir::tempPath() + "/a plan that is not written.yaml"}
-                                               << 3 << QByteArray("MW1754");
+                                                            << 3 << QByteArray("MW1754");
     QTest::newRow("impossible mesh") << model + QStringList{"--hw", "h100x8", "--tokens", "1M", "--fix", "tensor=7"} << 4
                                      << QByteArray();
 }

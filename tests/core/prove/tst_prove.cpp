@@ -135,6 +135,22 @@ constexpr FaultyPair kPairs[] = {
         "%1 = stablehlo.add %0, %b : tensor<8x4xf32>\n%2 = sdy.all_reduce {\"t\"} %1 out_sharding=<@mesh, [{}, {}]> : "
         "tensor<8x4xf32>\n",
         "add"},
+    {"residual that comes back from the host for another one",
+        "(%x: tensor<8x4xf32> " A("{\"t\"}, {}") ", %y: tensor<8x4xf32> " A("{\"t\"}, {}") ") -> (tensor<8x4xf32> " A(
+            "{\"t\"}, {}") ")",
+        "%0 = stablehlo.custom_call @MoveToHost(%x) : (tensor<8x4xf32>) -> tensor<8x4xf32>\n"
+        "%1 = stablehlo.custom_call @MoveToHost(%y) : (tensor<8x4xf32>) -> tensor<8x4xf32>\n"
+        "%2 = stablehlo.custom_call @MoveToDevice(%0) : (tensor<8x4xf32>) -> tensor<8x4xf32>\n"
+        "%3 = stablehlo.add %2, %y : tensor<8x4xf32>\n"
+        "return %3 : tensor<8x4xf32>",
+        "(%x: tensor<4x4xf32> " A("{\"t\"}, {}") ", %y: tensor<4x4xf32> " A("{\"t\"}, {}") ") -> (tensor<4x4xf32> " A(
+            "{\"t\"}, {}") ")",
+        "%0 = stablehlo.custom_call @MoveToHost(%x) : (tensor<4x4xf32>) -> tensor<4x4xf32>\n"
+        "%1 = stablehlo.custom_call @MoveToHost(%y) : (tensor<4x4xf32>) -> tensor<4x4xf32>\n"
+        "%2 = stablehlo.custom_call @MoveToDevice(%0) : (tensor<4x4xf32>) -> tensor<4x4xf32>\n"
+        "%3 = stablehlo.add %2, %y " S("{\"t\"}, {}") " : tensor<4x4xf32>\n"
+                                                      "return %3 : tensor<4x4xf32>",
+        "@MoveToDevice(%0)", "@MoveToDevice(%1)", ""},
     {"gradient of a norm's scale that is not reduced over the ranks that split the sequence",
         "(%g: tensor<8x16xf32> " A("{\"t\"}, {}") ") -> (tensor<16xf32> " A("{}") ")",
         "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"

@@ -2,6 +2,7 @@
 #include "core/schedule/schedule.h"
 
 #include "core/program/builder.h"
+#include "core/program/placement.h"
 #include "tests/seeds.h"
 #include "tests/test_class.h"
 
@@ -53,6 +54,11 @@ CollectiveAttributes gatherOver(std::int64_t devices)
     CollectiveAttributes attributes = reduceOver(devices);
     attributes.perDim = {attributes.axes, {}};
     return attributes;
+}
+
+ValueId moved(Builder& builder, ValueId value, Placement to)
+{
+    return builder.add(OpKind::Other, {value}, moveCall(to, builder.type(value)));
 }
 
 constexpr std::int64_t kBytes = 64 * 64 * 4;
@@ -108,6 +114,7 @@ private Q_SLOTS:
     void fewCollectivesAreUnderWay();
     void sumsOfGradientsWait();
     void turnsOverlap();
+    void movesRunBesideLoops();
     void overlappedTurnsAreComplete_data();
     void overlappedTurnsAreComplete();
     void updatesAreFusedWithTheirReduction();
@@ -441,6 +448,52 @@ void TestSchedule::turnsOverlap()
         QCOMPARE(inner.turn, 0);
 }
 
+/// A loop stacks what it makes in the host's memory, and another one reads it there: what leaves is waited for a turn later, what comes back begins a
+/// turn ahead, and the device has no stack.
+void TestSchedule::movesRunBesideLoops()
+{
+    constexpr std::int64_t kTurns = 6;
+    Sketch s;
+    const ValueId x = s.argument("x");
+    const OpId forward = s.builder.beginRepeat({kTurns, 1, 0, false}, {x});
+    const ValueId carried = s.function[s.builder.block()].arguments.front();
+    const ValueId made = s.builder.matmul(carried, carried, DType::F32);
+    s.builder.setResults({s.builder.matmul(made, carried, DType::F32), moved(s.builder, made, Placement::Host)});
+    const std::vector<ValueId> passed = s.builder.endRepeat(forward);
+    const OpId backward = s.builder.beginRepeat({kTurns, 1, 1, true}, passed);
+    const std::vector<ValueId> inside = s.function[s.builder.block()].arguments;
+    s.builder.setResults({s.builder.matmul(inside[0], moved(s.builder, inside[1], Placement::Device), DType::F32)});
+    s.builder.setResults(s.builder.endRepeat(backward));
+
+    const ScheduledFunction overlapped = schedule(onOneDevice(s.function), SchedulePolicy::Overlapped);
+    const auto turnsOf = [&](std::size_t loop, Stream stream) {
+        QStringList turns;
+        for (const Instruction& inner : overlapped.instructions[loop].body) {
+            if (inner.stream == stream)
+                turns << QString("%1 %2").arg(inner.kind == InstructionKind::CollectiveStart ? "start" : "done").arg(inner.turn);
+        }
+        return turns;
+    };
+    QCOMPARE(turnsOf(0, Stream::ToHost), QStringList({"done -1", "start 0"}));
+    QCOMPARE(turnsOf(1, Stream::ToDevice), QStringList({"done 0", "start 1"}));
+
+    const ScheduledFunction alone = schedule(onOneDevice(s.function), SchedulePolicy::Host);
+    for (const auto* scheduled : {&overlapped, &alone}) {
+        QVERIFY(scheduled->buffers.hostBytes >= kTurns * kBytes);
+        QVERIFY(scheduled->buffers.hostBytes <= (kTurns + 2) * kBytes);
+        QVERIFY(scheduled->buffers.arenaBytes < kTurns * kBytes + 2 * kBytes);
+        for (const Buffer& buffer : scheduled->buffers.buffers)
+            QVERIFY(
+                buffer.offset + buffer.bytes <= (buffer.onHost ? scheduled->buffers.hostBytes : scheduled->buffers.arenaBytes));
+        std::int64_t mostOnHost = 0;
+        for (const MemoryMoment& moment : memoryOverTime(*scheduled))
+            mostOnHost = std::max(mostOnHost, moment.hostBytes);
+        QVERIFY(mostOnHost >= kTurns * kBytes && mostOnHost <= scheduled->buffers.hostBytes);
+    }
+    for (const Instruction& inner : alone.instructions.front().body)
+        QVERIFY(inner.kind == InstructionKind::Compute);
+}
+
 void TestSchedule::overlappedTurnsAreComplete_data()
 {
     tests::addSeeds({5, 6});
@@ -468,12 +521,18 @@ void TestSchedule::overlappedTurnsAreComplete()
         for (int i = 0; i < 16; ++i) {
             const ValueId a = values[random() % values.size()];
             const ValueId b = values[random() % values.size()];
-            switch (random() % 5) {
+            switch (random() % 8) {
             case 0:
                 values.push_back(s.builder.matmul(a, b, DType::F32));
                 break;
             case 1:
                 values.push_back(s.builder.add(OpKind::AllGather, {values[random() % arguments]}, gatherOver(1)));
+                break;
+            case 5:
+                values.push_back(moved(s.builder, a, Placement::Host));
+                break;
+            case 6:
+                values.push_back(moved(s.builder, values[random() % arguments], Placement::Device));
                 break;
             case 2:
                 values.push_back(s.builder.add(OpKind::AllReduce, {a}, reduceOver(4)));
@@ -562,13 +621,15 @@ void TestSchedule::overlappedTurnsAreComplete()
         // Values that are made one in another's place count once.
         std::map<std::int32_t, std::pair<std::int64_t, std::int64_t>> together;
         for (const auto& [value, life] : lives) {
+            if (scheduled.buffers.buffers[static_cast<std::size_t>(scheduled.buffers.bufferOf[value.at()])].onHost)
+                continue;
             const auto [buffer, isNew] = together.emplace(scheduled.buffers.bufferOf[value.at()], life);
             if (!isNew)
                 buffer->second = {std::min(buffer->second.first, life.first), std::max(buffer->second.second, life.second)};
         }
         std::int64_t stretch = 0;
         for (const Buffer& buffer : scheduled.buffers.buffers) {
-            if (!buffer.value.valid())
+            if (!buffer.value.valid() && !buffer.onHost)
                 stretch = buffer.bytes;
         }
         for (std::int64_t at = 0; at < length; ++at) {

@@ -193,7 +193,7 @@ void TestTransformerStudy::writtenAndRead_data()
     QTest::addColumn<QString>("text");
     QTest::newRow("inline") << kGood;
     QTest::newRow("shipped") << QString(
-        "meshwright: 1\nmodel: {transformer: {config: mixtral_8x7b, capacity_factor: 1.25, unroll: true}}\n"
+        "meshwright: 1\nmodel: {transformer: {config: mixtral_8x7b, capacity_factor: 1.25, dispatch_groups: 2, unroll: true}}\n"
         "sequence: 4096\nbatch: 4\nrecompute: dots_with_no_batch_dims_saveable\n"
         "dtype: {parameters: f32, matmul: bf16, activations: bf16}\n");
     QTest::newRow("gemma") << QString("meshwright: 1\nmodel: {transformer: {config: gemma_7b, window: 8, window_layers: 3}}\n"
@@ -208,6 +208,14 @@ void TestTransformerStudy::writtenAndRead_data()
         "sequence: 1024\nbatch: 4\n");
     QTest::newRow("kept by name") << QString("meshwright: 1\nmodel: {transformer: {config: gpt2}}\nsequence: 1024\nbatch: 4\n"
                                              "recompute: {keep: [attention.mixed, ffn.hidden]}\n");
+    QTest::newRow("offloaded by name") << QString(
+        "meshwright: 1\nmodel: {transformer: {config: gpt2}}\nsequence: 1024\nbatch: 4\n"
+        "recompute: {keep: [attention.mixed], offload: [input, ffn.hidden]}\n");
+    QTest::newRow("offloaded only") << QString("meshwright: 1\nmodel: {transformer: {config: gpt2}}\nsequence: 1024\nbatch: 4\n"
+                                               "recompute: {offload: [input]}\n");
+    QTest::newRow("offloaded products") << QString(
+        "meshwright: 1\nmodel: {transformer: {config: gpt2}}\nsequence: 1024\nbatch: 4\n"
+        "recompute: offload_dot_with_no_batch_dims\n");
     QTest::newRow("gpt2") << QString("meshwright: 1\nmodel: {transformer: {config: gpt2}}\nsequence: 1024\nbatch: 4\n");
     QTest::newRow("layers of several kinds")
         << QString("meshwright: 1\nmodel: {transformer: {layers: 6, hidden: 8, heads: 2, vocabulary: 16, state_heads: 4, "
@@ -280,6 +288,7 @@ void TestTransformerStudy::problems_data()
     QTest::newRow("uneven heads") << changed("heads: 4", "heads: 4, kv_heads: 3") << "MW1353 4:66";
     QTest::newRow("experts") << changed("heads: 4", "heads: 4, experts: 2, experts_per_token: 3") << "MW1353 4:87";
     QTest::newRow("capacity") << changed("heads: 4", "heads: 4, capacity_factor: -1") << "MW1352 4:73";
+    QTest::newRow("groups that do not divide") << changed("heads: 4", "heads: 4, dispatch_groups: 5") << "MW1352 4:73";
     QTest::newRow("attention") << changed("heads: 4", "heads: 4, attention: flash") << "MW1423 4:67";
     QTest::newRow("context") << changed("heads: 4", "heads: 4, attention: {context: round}") << "MW1423 4:77";
     QTest::newRow("no context") << changed("heads: 4", "heads: 4, attention: {zigzag: 2}") << "MW1421 4:67";
@@ -308,6 +317,14 @@ void TestTransformerStudy::problems_data()
     QTest::newRow("nothing to keep") << changed("sequence: 64", "sequence: 64\nrecompute: {keep: attention.q}") << "MW1422 6:19";
     QTest::newRow("a value that is not there")
         << changed("sequence: 64", "sequence: 64\nrecompute: {keep: [attention.q, attention.w]}") << "MW1423 6:33";
+    QTest::newRow("a value to offload that is not there")
+        << changed("sequence: 64", "sequence: 64\nrecompute: {offload: [input, output]}") << "MW1423 6:30";
+    QTest::newRow("an input is kept anyway")
+        << changed("sequence: 64", "sequence: 64\nrecompute: {keep: [input]}") << "MW1423 6:20";
+    QTest::newRow("a value in two memories")
+        << changed("sequence: 64", "sequence: 64\nrecompute: {keep: [ffn], offload: [ffn]}") << "MW1493 6:35";
+    QTest::newRow("nothing that can be offloaded")
+        << changed("sequence: 64", "sequence: 64\nrecompute: {offload: ffn}") << "MW1422 6:22";
     QTest::newRow("unknown array") << changed("layers.attention: {q.w", "layers.attention: {qq.w") << "MW1429 9:28";
     QTest::newRow("indivisible heads") << changed("heads: 4", "heads: 1") << "MW1104 9:27";
     QTest::newRow("rank") << changed("P(None, None, 'model', None)", "P(None, None, 'model', None, None)") << "MW1101 9:27";

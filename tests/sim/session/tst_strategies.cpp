@@ -71,6 +71,9 @@ class TestStrategies : public QObject {
 private Q_SLOTS:
     void traffic_data();
     void traffic();
+    void expertsExchangeTokens_data();
+    void expertsExchangeTokens();
+    void loopsThatOnlyComputeAreOne();
     void sequenceParallelSavesMemory_data();
     void sequenceParallelSavesMemory();
     void initialisedSharded_data();
@@ -179,6 +182,86 @@ void TestStrategies::traffic()
     }
     QCOMPARE(textOf(predicted), expected.join('\n'));
     QCOMPARE(textOf(counted), textOf(predicted));
+}
+
+void TestStrategies::expertsExchangeTokens_data()
+{
+    QTest::addColumn<QString>("setting");
+    QTest::newRow("one pass") << "";
+    QTest::newRow("microbatches") << "pipeline={stages: 1, microbatches: 2}";
+    QTest::newRow("with biases, every layer's own") << "model.transformer.ffn_bias=true";
+}
+
+/// Lepikhin et al. 2020 (arXiv:2006.16668, section 3.2): where rows and experts lie on one axis, what is sent and what comes back are exchanged, forward
+/// and backward: four all-to-alls in each layer, of as many rows as there is room for. Nothing else is: weights of experts stay where they are, and
+/// parts of a row send their tokens by themselves.
+void TestStrategies::expertsExchangeTokens()
+{
+    QFETCH(QString, setting);
+    const std::string text = R"yaml(meshwright: 1
+mesh: {data: 2, expert: 2, context: 2}
+model:
+  transformer: {layers: 2, hidden: 16, heads: 4, kv_heads: 2, ffn: 24, vocabulary: 32, gated: true, experts: 4,
+                experts_per_token: 2, expert_ffn: 8, predict: every_token, dispatch_groups: 2, attention: {context: ring}}
+sequence: 16
+batch: 8
+sharding:
+  x: "P(('data', 'expert'), 'context')"
+  y: "P(('data', 'expert'), 'context')"
+  layers.experts: {up.w: "P(None, 'expert')", gate.w: "P(None, 'expert')", down.w: "P(None, 'expert')"}
+  act.layers.experts: {sent: "P(('data', 'expert'), 'context')", returned: "P(('data', 'expert'), 'context')",
+                       received: "P('expert', 'data', 'context')", made: "P('expert', 'data', 'context')"}
+train: {steps: 2}
+)yaml";
+    std::vector<std::string> settings;
+    if (!setting.isEmpty())
+        settings.push_back(setting.toStdString());
+    const auto study = readStudy(text, "study.yaml", settings);
+    QVERIFY2(study, study ? "" : describe(study.error()).c_str());
+    const auto result = trainStudy(*study, {.verify = true}, {}, {});
+    QVERIFY2(result, result ? "" : describe(result.error()).c_str());
+    QVERIFY(result->verification->passed);
+    Traffic exchanged;
+    for (const CountedCollective& collective : result->phases.front().collectives) {
+        if (collective.use.kind == OpKind::AllToAll) {
+            QCOMPARE(QString::fromStdString(collective.use.axes), QString("expert"));
+            exchanged += {collective.calls / 2, collective.totalPayloadBytes / 2};
+        }
+        QVERIFY(collective.use.kind != OpKind::AllGather || collective.use.axes == "context"); // the labels' parts
+    }
+    const std::int64_t passes = std::max<std::int64_t>(1, study->pipeline.microbatches);
+    const std::int64_t room = 4 * 4; // of 4 experts, each with its share of 2 * 16 / 2 tokens
+    QCOMPARE(exchanged.calls, 2 * 4 * passes);
+    QCOMPARE(exchanged.bytes, 2 * 4 * f32({2 * room * 16}));
+}
+
+/// The chunks of a recurrence: their ops stand once in the timeline, for as long as all of them take.
+void TestStrategies::loopsThatOnlyComputeAreOne()
+{
+    const auto simulated = [](std::int64_t sequence) {
+        const std::string text = fmt::format(R"yaml(meshwright: 1
+hardware: {{chip: nvidia-h100-sxm-80gb, hosts: 1, per_host: 2}}
+mesh: {{data: 2}}
+model: {{transformer: {{layers: 6, hidden: 256, heads: 4, ffn: 512, vocabulary: 64, pattern: [0],
+  kinds: [{{mixer: state_space, state_heads: 4, state_key_heads: 4, state_key_dim: 64, state_value_dim: 64}}]}}}}
+sequence: {}
+batch: 8
+sharding: {{x: P('data'), y: P('data')}}
+)yaml",
+            sequence);
+        return valueOf(simulateStudy(valueOf(readStudy(text, "study.yaml")), valueOf(defaultCatalogue()))).simulation;
+    };
+    const Simulation shorter = simulated(1024);
+    const Simulation longer = simulated(4096);
+    const auto turns = [](const Simulation& simulation, const char* words) {
+        double seconds = 0.0;
+        for (const Slice& slice : simulation.timeline.slices())
+            seconds += simulation.timeline.text(slice.detail).starts_with(words) ? slice.durationSeconds : 0.0;
+        return seconds;
+    };
+    QCOMPARE(longer.timeline.slices().size(), shorter.timeline.slices().size());
+    QVERIFY(turns(shorter, "16 turns of ") > 0.0);
+    QVERIFY(std::abs(turns(longer, "64 turns of ") / turns(shorter, "16 turns of ") - 4.0) < 1e-3);
 }
 
 void TestStrategies::sequenceParallelSavesMemory_data()
