@@ -8,6 +8,7 @@
 
 #include <QFile>
 
+#include <cmath>
 #include <random>
 
 namespace tst_random_programs {
@@ -162,7 +163,8 @@ void TestRandomPrograms::giveWhatTheyMean()
         qInfo("programs that have an op, and a dimension of it split:\n%s", tally.coverage.table().c_str());
     for (const auto& [kind, seen] : tally.faults)
         tell(seen.first, seen.text, seen.times);
-    const bool isTooMuch = refusals > 0.02 * judged;
+    const double most = 0.02 * judged;
+    const bool isTooMuch = refusals > most + 3.0 * std::sqrt(most); // three deviations: few programs may be odd ones
     for (const auto& [ids, seen] : tally.refused) {
         if (isTooMuch)
             tell(seen.first, seen.text, seen.times);
