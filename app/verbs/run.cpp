@@ -126,11 +126,8 @@ std::string runText(const sim::RunResult& run, const std::optional<sim::Simulate
             formatSeconds(simulated->simulation.stepSeconds), formatBytes(static_cast<double>(simulated->simulation.peakBytes)),
             formatBytes(static_cast<double>(simulated->simulation.capacityBytes)),
             simulated->simulation.fits ? "" : ": does not fit");
-    if (run.verification && run.verification->passed && !run.verification->provesAnything())
-        text += "nothing was proved: no element of the results is finite on one device\n";
-    else if (run.verification)
-        text += fmt::format("verified against one device: {} (largest error {:.2e} of the tensor's scale)\n",
-            run.verification->passed ? "equal" : "DIFFERENT", run.verification->maxRelError());
+    if (run.verification)
+        text += fmt::format("verified against one device: {}\n", run.verification->text());
     if (run.proof)
         text += sim::proofText(*run.proof) + "\n";
     if (run.times)

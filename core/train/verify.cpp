@@ -3,7 +3,10 @@
 
 #include "core/devices/virtual_devices.h"
 #include "core/runtime/evaluate.h"
+#include "core/support/counted.h"
 #include "core/train/function_slice.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -143,9 +146,10 @@ Result<std::optional<VerifiedTensor>> judgedFromResults(const Function& function
 
 } // namespace
 
-bool Verification::provesAnything() const
+std::size_t Verification::unproved() const
 {
-    return std::any_of(tensors.begin(), tensors.end(), [](const VerifiedTensor& tensor) { return tensor.proved > 0; });
+    return static_cast<std::size_t>(
+        std::count_if(tensors.begin(), tensors.end(), [](const VerifiedTensor& tensor) { return tensor.proved == 0; }));
 }
 
 double Verification::maxAbsError() const
@@ -160,10 +164,22 @@ double Verification::maxRelError() const
 {
     double largest = 0.0;
     for (const VerifiedTensor& tensor : tensors) {
-        if (tensor.scale > tensor.unshardedError) // else it is nothing but rounding, on one device too
+        if (tensor.scale > 0.0 && (tensor.proved > 0 || !tensor.passed))
             largest = std::max(largest, tensor.shardedError / tensor.scale);
     }
     return largest;
+}
+
+std::string Verification::text() const
+{
+    if (passed && !provesAnything())
+        return "nothing was proved (on one device nothing is finite and larger than its rounding)";
+    std::string text
+        = fmt::format("{} (largest error {:.2e} of the tensor's scale)", passed ? "equal" : "DIFFERENT", maxRelError());
+    if (unproved() > 0)
+        text += fmt::format(", but for {} of {}, where rounding on one device is as large as the values", unproved(),
+            counted(tensors.size(), "tensor"));
+    return text;
 }
 
 void Verification::add(std::int64_t step, const std::vector<VerifiedTensor>& outcome)
@@ -214,6 +230,8 @@ Result<std::vector<VerifiedTensor>> verifyStep(const Function& function, std::sp
                 tensor = **again;
         }
         tensor.name = name;
+        if (tensor.shardedError > 0.0 && tensor.scale > 0.0 && tensor.tolerance >= tensor.scale)
+            tensor.proved = 0;
         outcome.push_back(std::move(tensor));
     }
     return outcome;

@@ -20,7 +20,7 @@ struct VerifiedTensor {
     double tolerance
         = 0.0; ///< 4 * unshardedError + devices * eps * scale; more in 16 bits and of a single number, see verifyStep
     double scale = 0.0; ///< largest absolute value of the reference
-    std::int64_t proved = 0; ///< elements that are finite on one device: the others prove nothing
+    std::int64_t proved = 0; ///< elements that are finite on one device; none where zeros would be within the tolerance too
     bool passed = true;
 };
 
@@ -30,10 +30,13 @@ struct Verification {
     std::vector<VerifiedTensor> tensors; ///< for each tensor its worst checked step
     bool passed = true;
 
-    /// False where no element of any tensor was finite, or there was none: then nothing is known of the sharded run.
-    bool provesAnything() const;
+    /// False where no tensor proves anything, or there was none: then nothing is known of the sharded run.
+    bool provesAnything() const { return unproved() < tensors.size(); }
+    std::size_t unproved() const; ///< tensors that prove nothing
     double maxAbsError() const;
-    double maxRelError() const; ///< error over the tensor's scale, of those that are more than rounding on one device
+    double maxRelError() const; ///< error over the tensor's scale, of those that prove something
+    /// `equal (largest error 1.2e-07 of the tensor's scale)`, with the count of tensors that prove nothing, or that nothing was proved.
+    std::string text() const;
 
     /// Adds the outcome of one more step.
     void add(std::int64_t step, const std::vector<VerifiedTensor>& outcome);

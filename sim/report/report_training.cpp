@@ -130,7 +130,7 @@ ReportParagraph verdict(const MeasuredTraining& training)
         return {"The run was not verified against one device; `meshwright train --verify` and `meshwright report --train` do."};
     const MeasuredVerification& v = *training.verification;
     if (v.passed && !v.provesAnything)
-        return {"Nothing was proved: no element of the checked tensors is finite on one device.", ReportTone::Warning};
+        return {"Nothing was proved: on one device nothing is finite and larger than its rounding.", ReportTone::Warning};
     if (v.passed)
         return {fmt::format("Equal to one device: at {} checked steps every tensor is within its tolerance (largest error {:.1e} "
                             "of a tensor's scale).",

@@ -429,10 +429,7 @@ std::string trainingText(const TrainingResult& result)
         const Verification& v = *result.verification;
         if (v.checkedSteps.empty())
             return text + "\nnot verified: no step was done that is checked\n";
-        if (v.passed && !v.provesAnything())
-            return text + "\nnothing was proved: no element of the checked tensors is finite on one device\n";
-        text += fmt::format("\nverified against one device at {} steps: {} (largest error {:.2e} of the tensor's scale)\n",
-            v.checkedSteps.size(), v.passed ? "equal" : "DIFFERENT", v.maxRelError());
+        text += fmt::format("\nverified against one device at {}: {}\n", counted(v.checkedSteps.size(), "step"), v.text());
         for (const VerifiedTensor& tensor : v.tensors) {
             if (!tensor.passed)
                 text += fmt::format("  {}: error {:.3e}, allowed {:.3e}\n", tensor.name, tensor.shardedError, tensor.tolerance);

@@ -46,7 +46,7 @@ struct MeasuredVerification {
     double maxRelError = 0.0;
     std::vector<std::int64_t> checkedSteps;
     std::vector<MeasuredTensor> tensors;
-    bool provesAnything = true; ///< some element was finite
+    bool provesAnything = true; ///< some tensor is finite and more than rounding
 };
 
 /// What `meshwright train` wrote, as a report needs it. A number that was not finite is a quiet NaN.

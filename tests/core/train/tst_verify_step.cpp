@@ -19,6 +19,7 @@ private Q_SLOTS:
     void verdict();
     void overflowMustBeAlike();
     void whatIsNotFiniteProvesNothing();
+    void whatIsOnlyRoundingProvesNothing();
     void madeOfOtherResults_data();
     void madeOfOtherResults();
 };
@@ -90,6 +91,28 @@ void TestVerifyStep::whatIsNotFiniteProvesNothing()
     Verification both = infinite;
     both.add(1, verified(0.5, 0.5));
     QVERIFY(both.provesAnything());
+}
+
+/// (x + 1e8) - 1e8 in f32 has nothing left of x: whatever the devices make of it is within its rounding.
+void TestVerifyStep::whatIsOnlyRoundingProvesNothing()
+{
+    const TensorType two{DType::F32, {2}};
+    Function function;
+    Builder builder(function);
+    const ValueId x = builder.argument(two, "x");
+    const ValueId large = builder.splat(two, 1e8);
+    const ValueId lost = builder.binary(OpKind::Subtract, builder.binary(OpKind::Add, x, large), large);
+    builder.setResults({lost, builder.binary(OpKind::Add, x, x)}, {"lost", "kept"});
+    const auto arrayOf = [&](double first, double second) { return HostArray::of(two, std::array{first, second}); };
+    const std::vector<HostArray> arguments = {arrayOf(0.5, 0.25)};
+    const std::vector<HostArray> sharded = {arrayOf(0.0, 0.0), arrayOf(1.0, 0.5)};
+    Verification verification;
+    verification.add(0, valueOf(verifyStep(function, arguments, sharded, 2)));
+    QVERIFY(verification.passed);
+    QVERIFY(verification.provesAnything());
+    QCOMPARE(verification.unproved(), std::size_t{1});
+    QCOMPARE(verification.maxRelError(), 0.0);
+    QVERIFY(verification.text().ends_with("but for 1 of 2 tensors, where rounding on one device is as large as the values"));
 }
 
 void TestVerifyStep::madeOfOtherResults_data()
