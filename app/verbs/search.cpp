@@ -25,6 +25,7 @@ namespace meshwright::cli {
 namespace {
 
 constexpr double kMostSeconds = 1e9; ///< clocks count nanoseconds in 63 bits
+constexpr double kProofSeconds = 20.0; ///< to show that no plan is much quicker, where no limit is given
 
 /// One line on a terminal that tells how far the search is, after a second.
 class SearchLine {
@@ -90,6 +91,8 @@ Problems usageProblems(const SearchVerbOptions& options)
         problems.push_back({"MW1903", fmt::format("--top: {} is not allowed here", options.top), "write 1 or more"});
     if (options.timeLimit && !(*options.timeLimit > 0.0))
         problems.push_back({"MW1903", "--time-limit: expected a number of seconds above 0", "--time-limit 20"});
+    if (!(options.gap >= 0.0))
+        problems.push_back({"MW1903", "--gap: expected a number of percent, 0 or more", "--gap 1"});
     return problems;
 }
 
@@ -99,6 +102,15 @@ struct Answer {
     std::optional<Result<std::string>> study; ///< nothing: no plan fits
     std::string program = {}; ///< text of a program with the best plan's layouts, which the study names
 };
+
+void simulateBy(
+    const sim::SearchWork& work, const sim::Catalogue& catalogue, const SearchVerbOptions& options, sim::SearchOptions& search)
+{
+    search.simulate = sim::planSimulator(work, catalogue, search.stop);
+    search.gap = options.gap / 100.0;
+    if (search.gap < 1.0)
+        search.floor = sim::floorSimulator(work, catalogue, search.stop);
+}
 
 /// The program that stands beside a plan's study: `plan.mlir` beside `plan.yaml`.
 std::filesystem::path programBeside(const std::string& file)
@@ -145,7 +157,7 @@ Result<Answer> searchedStudy(const SearchVerbOptions& options, const std::vector
     sim::SearchWork work;
     if (study->transformer() != nullptr && options.simulates) {
         work = sim::workOf(*study);
-        simulated.simulate = sim::planSimulator(work, catalogue, search.stop);
+        simulateBy(work, catalogue, options, simulated);
     }
     auto result = options.perOp ? sim::searchProgramOf(*study, catalogue, simulated)
                                 : sim::searchStudy(*study, catalogue, calibration, fixed, simulated);
@@ -186,7 +198,7 @@ Result<Answer> searchedWords(const SearchVerbOptions& options, const std::vector
         output.narrate(note);
     sim::SearchOptions simulated = search;
     if (options.simulates)
-        simulated.simulate = sim::planSimulator(*work, catalogue, search.stop);
+        simulateBy(*work, catalogue, options, simulated);
     Answer answer{sim::searchTransformer(
                       *work, *machines, fixed, simulated, sim::largerMachines(machines->front(), catalogue, calibration)),
         std::nullopt};
@@ -238,10 +250,14 @@ int runSearch(const SearchVerbOptions& options, Output& output)
         search.threads = static_cast<unsigned>(std::max<std::int64_t>(0, options.threads));
         const TimedStop stop(interrupt.token(), options.timeLimit);
         search.stop = stop.token();
-        if (options.timeLimit)
-            search.deadline = std::chrono::steady_clock::now()
+        const auto after = [](double seconds) {
+            return std::chrono::steady_clock::now()
                 + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                    std::chrono::duration<double>(std::min(*options.timeLimit, kMostSeconds)));
+                    std::chrono::duration<double>(std::min(seconds, kMostSeconds)));
+        };
+        if (options.timeLimit)
+            search.deadline = after(*options.timeLimit);
+        search.proofDeadline = after(options.timeLimit.value_or(kProofSeconds));
         search.progress = [&](const sim::SearchProgress& progress) { line.show(progress); };
         answer = options.study.empty() ? searchedWords(options, *fixed, *catalogue, *calibration, search, output)
                                        : searchedStudy(options, *fixed, *catalogue, *calibration, search);

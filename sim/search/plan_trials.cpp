@@ -143,9 +143,7 @@ void Trials::choose()
             continue;
         const std::size_t most = m_tries.size() + (m_fields.size() > 1 ? 1 : std::max(m_options.top, kFewestTries));
         take(field.best.front(), ofKind(kindOf(candidates[field.best.front().index])));
-        // The other half are other meshes, some of kinds that are there.
-        const std::size_t mostKinds = m_tries.size() + (most - m_tries.size() + 1) / 2;
-        while (m_tries.size() < mostKinds && !m_options.stop.stop_requested()) {
+        while (m_tries.size() < most && !m_options.stop.stop_requested()) {
             const auto next = field.explorer->best(
                 [&](const Candidate& c) { return !kinds.contains(kindOf(c)); }, field.explorer->capacityBytes());
             if (!next)
@@ -238,24 +236,12 @@ std::vector<FoundPlan> Trials::sorted()
         }
         (one.plan.fits ? plans : tooLarge).push_back(std::move(one.plan));
     }
-    std::stable_sort(plans.begin(), plans.end(), [](const FoundPlan& a, const FoundPlan& b) {
-        if (a.simulatedSeconds.has_value() != b.simulatedSeconds.has_value())
-            return a.simulatedSeconds.has_value();
-        return a.simulatedSeconds ? *a.simulatedSeconds < *b.simulatedSeconds : a.modelSeconds < b.modelSeconds;
-    });
-    std::set<std::string> meshes;
-    std::erase_if(
-        plans, [&](const FoundPlan& plan) { return !meshes.insert(plan.hardware + ": " + meshText(plan.mesh)).second; });
+    plans = quickestOf(std::move(plans));
     if (plans.empty()) {
         const auto least = std::min_element(
             tooLarge.begin(), tooLarge.end(), [](const FoundPlan& a, const FoundPlan& b) { return a.peakBytes < b.peakBytes; });
         if (least != tooLarge.end())
             plans.push_back(*least);
-        return plans;
-    }
-    for (std::size_t i = 1; i < plans.size() && plans.front().simulatedSeconds; ++i) {
-        if (plans[i].simulatedSeconds)
-            plans[i].why.insert(plans[i].why.begin(), whySlower(plans[i], plans.front()));
     }
     return plans;
 }
@@ -285,6 +271,27 @@ std::string kindOf(const Candidate& c)
 std::vector<FoundPlan> triedPlans(const std::vector<TrialField>& fields, const SearchOptions& options, SearchResult& notes)
 {
     return Trials(fields, options, notes).run();
+}
+
+std::vector<FoundPlan> quickestOf(std::vector<FoundPlan> plans)
+{
+    std::stable_sort(plans.begin(), plans.end(), [](const FoundPlan& a, const FoundPlan& b) {
+        if (a.simulatedSeconds.has_value() != b.simulatedSeconds.has_value())
+            return a.simulatedSeconds.has_value();
+        return a.simulatedSeconds ? *a.simulatedSeconds < *b.simulatedSeconds : a.modelSeconds < b.modelSeconds;
+    });
+    std::set<std::string> meshes;
+    std::erase_if(
+        plans, [&](const FoundPlan& plan) { return !meshes.insert(plan.hardware + ": " + meshText(plan.mesh)).second; });
+    return plans;
+}
+
+void tellLosses(std::vector<FoundPlan>& plans)
+{
+    for (std::size_t i = 1; i < plans.size() && plans.front().simulatedSeconds; ++i) {
+        if (plans[i].simulatedSeconds)
+            plans[i].why.insert(plans[i].why.begin(), whySlower(plans[i], plans.front()));
+    }
 }
 
 void takeTrial(FoundPlan& plan, PlanTrial trial)

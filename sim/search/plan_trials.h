@@ -19,16 +19,23 @@ struct TrialField {
     PlanExplorer* explorer = nullptr;
     std::vector<Estimated> best; ///< of its quickest meshes by the estimate
     std::function<FoundPlan(const Estimated&)> planOf; ///< without sentences of its time and memory
+    std::function<FoundPlan(const Candidate&)> layoutOf; ///< nothing but its layout, of a candidate that need not be in the space
 };
 
 /// The plans that are told of, after simulation: those that fit by their simulated time, then those that could not be simulated by their estimate; where
 /// none fits, the one that needs least. One for each mesh.
 ///
-/// Tried are the quickest plan by the estimate, the quickest of each kind that has none yet, and then the quickest of other meshes: `options.top` in
-/// all, and no fewer than six. One that does not fit is tried again, twice at most, with the quickest of its kind or mesh that the estimate gives so much less memory as the
+/// Tried are the quickest plan by the estimate, the quickest of each other kind, and then the quickest of other meshes: `options.top` in all, and no fewer than
+/// six. One that does not fit is tried again, twice at most, with the quickest of its kind or mesh that the estimate gives so much less memory as the
 /// simulation asks for, or with the one that needs least. `notes` gets the count and what was not simulated.
 /// Precondition: options.simulate, and some field has a best plan.
 std::vector<FoundPlan> triedPlans(const std::vector<TrialField>& fields, const SearchOptions& options, SearchResult& notes);
+
+/// The quickest plan of each mesh, the quickest first: simulated ones, then estimated ones.
+std::vector<FoundPlan> quickestOf(std::vector<FoundPlan> plans);
+
+/// Says of each simulated plan, in front of its sentences, what it loses against the first one.
+void tellLosses(std::vector<FoundPlan>& plans);
 
 /// Puts what a simulation says in the place of a plan's estimates.
 void takeTrial(FoundPlan& plan, PlanTrial trial);

@@ -80,6 +80,16 @@ struct SearchMachine;
 using PlanSimulator
     = std::function<std::optional<PlanTrial>(const FoundPlan& plan, const SearchMachine& machine, std::string& whyNot)>;
 
+/// What computing takes one device of a layout without a pipeline, whose states are split among all devices, at one microbatch a step.
+struct ComputeFloor {
+    double microbatchSeconds = 0.0; ///< forward and backward through all layers, without any waiting
+    double updateSeconds = 0.0; ///< of the optimizer
+    bool fits = true; ///< there is room for it
+};
+
+/// Simulates such a layout with the batch that one microbatch a step makes; nothing where it cannot be, or was stopped. May be called by several threads at once.
+using FloorSimulator = std::function<std::optional<ComputeFloor>(const FoundPlan& layout, const SearchMachine& machine)>;
+
 /// A layout that people know by a name, at its best.
 struct TemplateScore {
     std::string name; ///< "FSDP", "Megatron: tensor in the host, pipeline, data"
@@ -120,8 +130,10 @@ struct SearchResult {
     std::vector<std::string> assumptions;
     std::int64_t simulated = 0; ///< layouts
     std::vector<std::string> notSimulated = {}; ///< layouts that were not, though they are told of or came near it, and why
-    double lowerBoundSeconds = 0.0; ///< no plan of the space has a shorter modelSeconds
+    double lowerBoundSeconds = 0.0; ///< no plan of the space has a shorter step; `isGapSimulated` says which
     double gap = 0.0; ///< (best - lower bound) / best
+    bool isGapSimulated = false; ///< of simulated steps, else of the estimate's
+    std::int64_t floors = 0; ///< layouts whose computing alone was simulated, for the bound
     std::int64_t candidates = 0;
     std::int64_t pruned = 0; ///< never estimated in full: by a bound of their memory or their time
     std::int64_t prunedByMemory = 0; ///< of them
@@ -155,6 +167,11 @@ struct SearchOptions {
     std::stop_token stop = {}; ///< asked, by somebody or by the clock (TimedStop): what there is so far
     std::function<void(const SearchProgress&)> progress = {};
     PlanSimulator simulate = {}; ///< of a transformer's plans that are told of; null: they are estimated only
+    FloorSimulator floor
+        = {}; ///< with `simulate`: plans are simulated until no other can be quicker by more than `gap` (plan_proof.h); null: only those told of
+    double gap = 0.01;
+    std::optional<std::chrono::steady_clock::time_point> proofDeadline
+        = {}; ///< no round of such simulations begins that would end behind it
     std::vector<MeshAxis> mesh = {}; ///< of a program's search: this one alone; empty: all meshes
     std::optional<std::chrono::steady_clock::time_point> deadline = {}; ///< no simulation begins that would end behind it
 };

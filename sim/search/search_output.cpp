@@ -153,10 +153,14 @@ std::string boundText(const SearchResult& result)
     std::string text
         = fmt::format("{} layouts, {} pruned by bounds ({} by memory)", formatCount(static_cast<double>(result.candidates)),
             formatCount(static_cast<double>(result.pruned)), formatCount(static_cast<double>(result.prunedByMemory)));
-    if (result.lowerBoundSeconds > 0.0)
+    const bool isSimulated = !result.plans.empty() && result.plans.front().simulatedSeconds;
+    if (result.isGapSimulated)
+        text += fmt::format("\nsimulated: {} layouts, and the computing of {}; no plan's step is under {}: gap {:.2f} %",
+            result.simulated, result.floors, formatSeconds(result.lowerBoundSeconds), 100.0 * result.gap);
+    else if (result.lowerBoundSeconds > 0.0)
         text += fmt::format(
             "; by the estimate no plan is under {}: gap {:.2f} %", formatSeconds(result.lowerBoundSeconds), 100.0 * result.gap);
-    if (!result.plans.empty() && result.plans.front().simulatedSeconds)
+    if (isSimulated && !result.isGapSimulated)
         text += fmt::format("\nthe steps above are simulated{}; by the estimate, which orders the candidates and which the bound "
                             "is of, the first takes {}",
             result.simulated > 0 ? fmt::format(" ({} layouts)", result.simulated) : std::string{},
@@ -262,6 +266,8 @@ std::string searchJson(const SearchResult& result)
         json["space"]["choices"].push_back({{"choice", choice}, {"values", values}});
     json["lower_bound_s"] = result.lowerBoundSeconds;
     json["gap"] = result.gap;
+    json["gap_of"] = result.isGapSimulated ? "simulated" : "estimate";
+    json["floors"] = result.floors;
     json["candidates"] = result.candidates;
     json["pruned"] = result.pruned;
     json["pruned_by_memory"] = result.prunedByMemory;

@@ -6,6 +6,7 @@
 #include "core/support/text.h"
 #include "sim/search/axis_order.h"
 #include "sim/search/plan_explorer.h"
+#include "sim/search/plan_proof.h"
 #include "sim/search/plan_reasons.h"
 #include "sim/search/plan_trials.h"
 #include "sim/search/search_limits.h"
@@ -137,9 +138,12 @@ private:
     bool stopped() const { return m_options.stop.stop_requested(); }
     Field fieldOf(const SearchMachine& machine, const std::vector<FixedChoice>& fixed) const;
     void lookQuickly(const SearchMachine& machine);
+    FoundPlan layoutOf(const Field& field, const Candidate& candidate) const;
     FoundPlan planOf(Field& field, const Estimated& estimated) const;
     FoundPlan toldPlanOf(Field& field, const Estimated& estimated) const; ///< with sentences of its estimates
     void addPlans(std::vector<Field>& fields, Field& winner);
+    TrialField trialOf(Field& field, std::vector<Estimated> best) const;
+    void provePlans(const std::vector<TrialField>& trials);
     void addFront(Field& field);
     void addTemplates(Field& field);
     void addOthers(Field& field);
@@ -195,10 +199,8 @@ Field Search::fieldOf(const SearchMachine& machine, const std::vector<FixedChoic
     return field;
 }
 
-FoundPlan Search::planOf(Field& field, const Estimated& estimated) const
+FoundPlan Search::layoutOf(const Field& field, const Candidate& c) const
 {
-    const Candidate& c = field.space->candidates()[estimated.index];
-    const StepEstimate step = field.explorer->details(estimated.index);
     const SearchMachine& machine = field.space->machine();
     FoundPlan plan;
     plan.hardware = machine.name;
@@ -213,6 +215,15 @@ FoundPlan Search::planOf(Field& field, const Estimated& estimated) const
     plan.zeroStage = c.zero;
     plan.sequenceParallel = c.sequenceParallel;
     plan.exchangesHeads = c.ulysses;
+    return plan;
+}
+
+FoundPlan Search::planOf(Field& field, const Estimated& estimated) const
+{
+    const Candidate& c = field.space->candidates()[estimated.index];
+    const StepEstimate step = field.explorer->details(estimated.index);
+    const SearchMachine& machine = field.space->machine();
+    FoundPlan plan = layoutOf(field, c);
     plan.modelSeconds = step.seconds;
     plan.peakBytes = step.memory.total() - step.memory.reserve; // as the simulator counts
     plan.capacityBytes = step.capacityBytes;
@@ -239,17 +250,25 @@ FoundPlan Search::toldPlanOf(Field& field, const Estimated& estimated) const
     return plan;
 }
 
+TrialField Search::trialOf(Field& field, std::vector<Estimated> best) const
+{
+    return {field.explorer.get(), std::move(best), [this, &field](const Estimated& one) { return planOf(field, one); },
+        [this, &field](const Candidate& candidate) { return layoutOf(field, candidate); }};
+}
+
 /// The best plans of all fields: as the simulator has them, where there is one.
 void Search::addPlans(std::vector<Field>& fields, Field& winner)
 {
     if (m_options.simulate) {
         std::vector<TrialField> trials;
         for (Field& field : fields)
-            trials.push_back(
-                {field.explorer.get(), field.best, [this, &field](const Estimated& one) { return planOf(field, one); }});
+            trials.push_back(trialOf(field, field.best));
         m_result.plans = triedPlans(trials, m_options, m_result);
+        if (m_options.floor && !m_result.plans.empty() && m_result.plans.front().fits && m_result.plans.front().simulatedSeconds)
+            provePlans(trials);
         if (m_result.plans.size() > std::max(m_options.top, fields.size()))
             m_result.plans.resize(std::max(m_options.top, fields.size()));
+        tellLosses(m_result.plans);
         return;
     }
     for (Field& field : fields) {
@@ -264,6 +283,20 @@ void Search::addPlans(std::vector<Field>& fields, Field& winner)
     }
     std::stable_sort(m_result.plans.begin(), m_result.plans.end(),
         [](const FoundPlan& a, const FoundPlan& b) { return a.modelSeconds < b.modelSeconds; });
+}
+
+/// How far the best plan may be from the quickest, by what is simulated; what is quicker takes its place.
+void Search::provePlans(const std::vector<TrialField>& trials)
+{
+    PlanProof proof = provedPlans(trials, m_result.plans, m_options);
+    m_result.simulated += proof.simulated;
+    m_result.floors = proof.floors;
+    std::ranges::move(proof.quicker, std::back_inserter(m_result.plans));
+    m_result.plans = quickestOf(std::move(m_result.plans));
+    m_result.lowerBoundSeconds = proof.lowerBoundSeconds;
+    m_result.gap = 1.0 - proof.lowerBoundSeconds / *m_result.plans.front().simulatedSeconds;
+    m_result.isGapSimulated = true;
+    m_result.complete = m_result.complete && proof.complete;
 }
 
 std::string Search::whyAgainstBest(Field& field, std::size_t index) const
@@ -438,10 +471,10 @@ bool Search::addTightPlans(Field& field)
     }
     if (tight.empty())
         return false;
-    auto plans = triedPlans({{field.explorer.get(), tight, [this, &field](const Estimated& one) { return planOf(field, one); }}},
-        m_options, m_result);
+    auto plans = triedPlans({trialOf(field, tight)}, m_options, m_result);
     if (plans.empty() || !plans.front().fits || !plans.front().simulatedSeconds)
         return false;
+    tellLosses(plans);
     m_result.plans = std::move(plans);
     m_result.assumptions.emplace_back(
         "by the estimate no plan fits: only the smallest were simulated, and a quicker one may be among the others");

@@ -367,6 +367,23 @@ PlanSimulator planSimulator(const SearchWork& work, const Catalogue& catalogue, 
     };
 }
 
+FloorSimulator floorSimulator(const SearchWork& work, const Catalogue& catalogue, const std::stop_token& stop)
+{
+    return [&work, &catalogue, stop](const FoundPlan& layout, const SearchMachine& machine) -> std::optional<ComputeFloor> {
+        SearchWork one = work;
+        one.globalBatch = static_cast<std::int64_t>(layout.microbatch);
+        for (const MeshAxis& axis : layout.mesh)
+            one.globalBatch *= axis.name == "data" || axis.name == "fsdp" || axis.name == "expert" ? axis.size : 1;
+        FoundPlan plan = layout;
+        plan.pipeline.microbatches = 1.0;
+        const auto simulated = simulatedPlan(plan, one, machine, machine.stack, catalogue, stop);
+        if (!simulated)
+            return std::nullopt;
+        const Simulation& step = simulated->simulation;
+        return ComputeFloor{step.computeSeconds - step.updateSeconds, step.updateSeconds, step.fits};
+    };
+}
+
 Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine)
 {
     const auto recompute

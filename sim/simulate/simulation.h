@@ -55,6 +55,7 @@ struct Simulation {
     CostOptions cost; ///< by which kernels were timed
     double computeSeconds = 0.0; ///< busy computing
     double productSeconds = 0.0; ///< of computeSeconds: instructions that are a product
+    double updateSeconds = 0.0; ///< of computeSeconds: instructions of the optimizer
     double productFlopsPerDevice = 0.0; ///< of those products
     double otherTrafficBytes = 0.0; ///< read and written by the other computing instructions
     double exposedSeconds = 0.0; ///< waiting for collectives and for moves over the host's link

@@ -121,6 +121,7 @@ std::uint32_t StepWriter::workOfInstruction(const Function& function, const Inst
     written.turns = m_turns;
     written.bytes = m_turns * (work.bytesRead + work.bytesWritten);
     written.isProduct = work.matmul || work.attention;
+    written.isUpdate = !computing.ops.empty() && function[computing.ops.front()].phase == Phase::Update;
     written.flops = static_cast<double>(m_turns) * work.flops();
     if (m_turns > 1)
         written.formula = fmt::format("{} turns of {}", formatWhole(m_turns), written.formula);

@@ -42,6 +42,7 @@ struct KernelWork {
     std::int64_t bytes = 0; ///< of all turns
     double flops = 0.0; ///< of a product, of all turns
     bool isProduct = false;
+    bool isUpdate = false; ///< of the optimizer
 };
 
 /// A part of a program: its ops, a number of times.

@@ -314,6 +314,8 @@ void TraceBuilder::addCompute(const KernelWork& work, const StepSpan& span)
 {
     const double seconds = secondsOf(span.end - span.begin);
     m_result.computeSeconds += seconds;
+    if (work.isUpdate)
+        m_result.updateSeconds += seconds;
     if (work.isProduct) {
         m_result.productSeconds += seconds;
         m_result.productFlopsPerDevice += work.flops;

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/search/plan_proof.h"
+
+#include "core/study/study.h"
+#include "core/support/checked.h"
+#include "sim/search/parallel_for.h"
+#include "sim/search/search_limits.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+
+namespace meshwright::sim {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kProofRound = 16; ///< simulations: what is looked at does not depend on threads
+
+/// What a stage computes of one microbatch.
+struct Pieces {
+    std::int32_t tp = 1;
+    std::int32_t cp = 1;
+    std::int32_t ep = 1;
+    std::int32_t microbatch = 1;
+    std::int32_t recompute = 0;
+    bool sequenceParallel = false;
+    bool ulysses = false;
+
+    explicit Pieces(const Candidate& c)
+        : tp(c.tp)
+        , cp(c.cp)
+        , ep(c.ep)
+        , microbatch(c.microbatch)
+        , recompute(c.recompute)
+        , sequenceParallel(c.sequenceParallel)
+        , ulysses(c.ulysses)
+    {
+    }
+    auto operator<=>(const Pieces&) const = default;
+
+    /// The share of this that `finer` pieces compute at least: where they are the same cut further, as kernels lose by it and never win, and with the same
+    /// values computed again, or with none here. Experts are not: more of their ranks mean fewer experts on each. 0: nothing is known.
+    double shareOf(const Pieces& finer) const
+    {
+        const bool isCutFurther
+            = finer.tp % tp == 0 && finer.cp % cp == 0 && microbatch % finer.microbatch == 0 && finer.ep == ep;
+        const bool isSame = *this == finer;
+        if (!isSame
+            && (!isCutFurther || (recompute != 0 && recompute != finer.recompute) || ulysses
+                || (sequenceParallel && !finer.sequenceParallel)))
+            return 0.0;
+        return asDouble(finer.microbatch) / microbatch * tp / finer.tp * cp / finer.cp;
+    }
+};
+
+/// One space, and what is known of it.
+class Proof {
+public:
+    Proof(const TrialField& field, const SearchOptions& options, double productSeconds);
+
+    /// What is to be simulated next.
+    struct Work {
+        std::optional<std::size_t> candidate; ///< none: a floor
+        Candidate layout = {};
+        FoundPlan plan = {};
+        std::optional<PlanTrial> trial = {};
+        std::optional<ComputeFloor> floor = {};
+        bool isDone = false; ///< or cannot be simulated
+    };
+    std::vector<Work> next(double target); ///< none of it twice; empty: no candidate that is left has a bound below the target
+    void simulate(Work& work) const;
+    void take(const Work& work);
+    void learn(const FoundPlan& plan); ///< how far the estimate is from the simulated step of such plans
+    double lowerBound(double best) const;
+
+private:
+    const std::vector<Candidate>& candidates() const { return m_space.candidates(); }
+    std::optional<Candidate> floorFor(const Candidate& candidate) const;
+
+    const TrialField& m_field;
+    const SearchOptions& m_options;
+    const TransformerSpace& m_space;
+    std::int32_t m_largestMicrobatch = 1;
+    std::vector<std::size_t> m_kinds; ///< of each candidate
+    std::map<std::string, std::size_t> m_kindNames;
+    std::vector<double> m_slowness; ///< of each kind: least simulated step over its estimate, so far
+    std::vector<double> m_bounds; ///< of each candidate's step; infinite: it was simulated, or does not fit
+    std::map<Pieces, ComputeFloor> m_floors;
+};
+
+/// `productSeconds`: a step of nothing but the model's products at the chip's peak.
+Proof::Proof(const TrialField& field, const SearchOptions& options, double productSeconds)
+    : m_field(field)
+    , m_options(options)
+    , m_space(field.explorer->space())
+{
+    const std::int64_t batch = m_space.work().globalBatch;
+    for (const Candidate& c : candidates()) {
+        m_largestMicrobatch = std::max(m_largestMicrobatch, c.microbatch);
+        m_kinds.push_back(m_kindNames.try_emplace(kindOf(c), m_kindNames.size()).first->second);
+        const double microbatchSeconds = productSeconds * c.microbatch * c.dp * c.pp / asDouble(batch);
+        m_bounds.push_back(
+            c.bytes > field.explorer->capacityBytes() ? kInfinite : leastSeconds(c, {microbatchSeconds, 0.0}, batch));
+    }
+    m_slowness.assign(m_kindNames.size(), kInfinite);
+}
+
+void Proof::learn(const FoundPlan& plan)
+{
+    const auto kind = m_kindNames.find(plan.kind);
+    if (kind != m_kindNames.end() && plan.simulatedSeconds && plan.modelSeconds > 0.0)
+        m_slowness[kind->second] = std::min(m_slowness[kind->second], *plan.simulatedSeconds / plan.modelSeconds);
+}
+
+/// The next floor to know before the candidate itself is simulated, those that say something of most others first.
+std::optional<Candidate> Proof::floorFor(const Candidate& candidate) const
+{
+    Candidate whole = candidate;
+    whole.tp = 1;
+    whole.cp = 1;
+    whole.sequenceParallel = false;
+    whole.ulysses = false;
+    Candidate largest = whole;
+    largest.microbatch = m_largestMicrobatch;
+    Candidate inParts = whole;
+    inParts.cp = candidate.cp;
+    Candidate inHeads = whole;
+    inHeads.tp = candidate.tp;
+    inHeads.sequenceParallel = candidate.sequenceParallel;
+    for (const Candidate& one : {largest, whole, inParts, inHeads, candidate}) {
+        if (!m_floors.contains(Pieces(one)))
+            return one;
+    }
+    return std::nullopt;
+}
+
+std::vector<Proof::Work> Proof::next(double target)
+{
+    std::vector<std::pair<double, std::size_t>> open; // by the estimate, as far as it was from the simulated steps of the kind
+    for (std::size_t i = 0; i < candidates().size(); ++i) {
+        const double slowness = m_slowness[m_kinds[i]];
+        if (m_bounds[i] < target)
+            open.emplace_back(candidates()[i].seconds * (slowness < kInfinite ? slowness : 1.0), i);
+    }
+    std::ranges::sort(open);
+    std::vector<Work> round;
+    std::set<Pieces> wanted;
+    for (auto next = open.begin(); next != open.end() && round.size() < kProofRound; ++next) {
+        const Candidate& candidate = candidates()[next->second];
+        const auto floor = floorFor(candidate);
+        if (!floor)
+            round.push_back({next->second, candidate, m_field.planOf({next->second})});
+        else if (wanted.insert(Pieces(*floor)).second)
+            round.push_back({std::nullopt, *floor, m_field.layoutOf(leanest(*floor, m_space.machine().cluster.devices))});
+    }
+    return round;
+}
+
+void Proof::simulate(Work& work) const
+{
+    std::string whyNot;
+    if (work.candidate)
+        work.trial = m_options.simulate(work.plan, m_space.machine(), whyNot);
+    else
+        work.floor = m_options.floor(work.plan, m_space.machine());
+    work.isDone = work.trial || work.floor || !m_options.stop.stop_requested();
+}
+
+void Proof::take(const Work& work)
+{
+    if (!work.isDone)
+        return;
+    if (work.candidate) {
+        m_bounds[*work.candidate] = kInfinite;
+        return;
+    }
+    const Pieces pieces(work.layout);
+    const ComputeFloor floor = work.floor.value_or(ComputeFloor{}); // what cannot be simulated bounds nothing
+    m_floors[pieces] = floor;
+    for (std::size_t i = 0; i < candidates().size(); ++i) {
+        const Candidate& c = candidates()[i];
+        const Pieces finer(c);
+        const double share = pieces.shareOf(finer);
+        if (share > 0.0)
+            m_bounds[i] = std::max(
+                m_bounds[i], leastSeconds(c, {share * floor.microbatchSeconds, floor.updateSeconds}, m_space.work().globalBatch));
+        if (!floor.fits && finer == pieces && c.pp == 1)
+            m_bounds[i] = kInfinite;
+    }
+}
+
+double Proof::lowerBound(double best) const
+{
+    double bound = best;
+    for (const double one : m_bounds)
+        bound = std::min(bound, one);
+    return bound;
+}
+
+} // namespace
+
+Candidate leanest(Candidate candidate, std::int64_t devices)
+{
+    const auto ranks = static_cast<std::int32_t>(devices / candidate.tp / candidate.cp);
+    candidate.pp = 1;
+    candidate.chunks = 1;
+    candidate.schedule = PipelineOrder::OneForwardOneBackward;
+    candidate.dp = ranks;
+    candidate.fsdp = ranks;
+    candidate.zero = ranks * candidate.cp > 1 ? 3 : 0;
+    return candidate;
+}
+
+double leastSeconds(const Candidate& candidate, const ComputeFloor& floor, std::int64_t globalBatch)
+{
+    const double microbatches = asDouble(globalBatch) / candidate.dp / candidate.microbatch;
+    const double stages = candidate.pp;
+    if (candidate.pp == 1)
+        return microbatches * floor.microbatchSeconds + floor.updateSeconds;
+    if (candidate.chunks > 1 || splitsBackward(candidate.schedule))
+        return microbatches * floor.microbatchSeconds / stages;
+    return floor.microbatchSeconds / (1.0 - std::pow(1.0 - 1.0 / microbatches, stages));
+}
+
+PlanProof provedPlans(const std::vector<TrialField>& fields, const std::vector<FoundPlan>& tried, const SearchOptions& options)
+{
+    PlanProof result;
+    const FoundPlan& best = tried.front();
+    double quickest = *best.simulatedSeconds;
+    double longestRound = 0.0;
+    const auto hasTime = [&] {
+        const auto limit = options.proofDeadline;
+        return !options.stop.stop_requested()
+            && (!limit || std::chrono::duration<double>(*limit - Clock::now()).count() > longestRound);
+    };
+    result.complete = true;
+    result.lowerBoundSeconds = kInfinite;
+    for (const TrialField& field : fields) {
+        const bool isSameMachine = field.explorer->space().machine().name == best.hardware;
+        Proof proof(field, options, isSameMachine ? best.mfu * *best.simulatedSeconds : 0.0);
+        for (const FoundPlan& plan : tried)
+            proof.learn(plan);
+        for (auto round = proof.next((1.0 - options.gap) * quickest); !round.empty();
+             round = proof.next((1.0 - options.gap) * quickest)) {
+            if (!hasTime()) {
+                result.complete = false;
+                break;
+            }
+            const auto start = Clock::now();
+            parallelFor(
+                round.size(), workerCount(options.threads), options.stop,
+                [&](unsigned, std::size_t i) { proof.simulate(round[i]); }, 1);
+            longestRound = std::max(longestRound, std::chrono::duration<double>(Clock::now() - start).count());
+            for (Proof::Work& work : round) {
+                proof.take(work);
+                if (work.isDone)
+                    ++(work.candidate ? result.simulated : result.floors);
+                if (!work.trial)
+                    continue;
+                takeTrial(work.plan, *std::move(work.trial));
+                proof.learn(work.plan);
+                if (!work.plan.fits || *work.plan.simulatedSeconds >= quickest)
+                    continue;
+                quickest = *work.plan.simulatedSeconds;
+                result.quicker.push_back(std::move(work.plan));
+            }
+            if (options.progress)
+                options.progress(
+                    {0, 0, quickest, proof.lowerBound(quickest), static_cast<std::size_t>(result.simulated + result.floors)});
+        }
+        result.lowerBoundSeconds = std::min(result.lowerBoundSeconds, proof.lowerBound(quickest));
+    }
+    return result;
+}
+
+} // namespace meshwright::sim
