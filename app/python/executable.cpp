@@ -3,6 +3,7 @@
 
 #include "app/python/program_faults.h"
 
+#include "core/autodiff/custom_derivative.h"
 #include "core/partition/complex_pairs.h"
 #include "core/program/body_collective.h"
 #include "core/program/transform.h"
@@ -169,6 +170,7 @@ Result<std::shared_ptr<Executable>> Executable::compile(
 {
     std::shared_ptr<Executable> made(new Executable());
     Function& function = traced.function;
+    dropCustomDerivatives(function);
     const ArrayPointer* committed = nullptr;
     for (const ArrayPointer& argument : arguments) {
         if (argument->isCommitted())

@@ -341,6 +341,11 @@ void definePrograms(py::module_& module)
             [](Trace& trace, const TracedFunction& callee, const std::vector<int>& operands) {
                 return numbersOf(trace.call(callee, valuesOf(operands)));
             })
+        .def("custom",
+            [](Trace& trace, const TracedFunction& rule, std::size_t reads, const std::vector<int>& values,
+                const std::vector<int>& inputs, const std::vector<int>& read) {
+                return numbersOf(trace.custom(rule, reads, valuesOf(values), valuesOf(inputs), valuesOf(read)));
+            })
         .def("repeat",
             [](Trace& trace, const TracedFunction& body, const std::vector<std::size_t>& used, const std::vector<int>& operands,
                 std::int64_t count, std::size_t carries, std::size_t stacked, bool reversed) {

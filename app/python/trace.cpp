@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/python/trace.h"
 
+#include "core/autodiff/custom_derivative.h"
 #include "core/autodiff/differentiate.h"
 #include "core/models/initializers.h"
+#include "core/partition/complex_pairs.h"
 #include "core/program/body_collective.h"
 #include "core/program/shape_rules.h"
 #include "core/program/transform.h"
@@ -315,6 +317,12 @@ std::vector<ValueId> Trace::call(const TracedFunction& callee, const std::vector
     return inlineCall(m_builder, copied, operands);
 }
 
+std::vector<ValueId> Trace::custom(const TracedFunction& rule, std::size_t reads, const std::vector<ValueId>& values,
+    const std::vector<ValueId>& inputs, const std::vector<ValueId>& read)
+{
+    return addCustomDerivative(m_builder, onMeshesOf(rule, m_traced.meshes), reads, values, inputs, read);
+}
+
 std::vector<TensorType> Trace::typesOf(const std::vector<ValueId>& values) const
 {
     std::vector<TensorType> types;
@@ -467,31 +475,94 @@ TracedFunction Trace::finished(const std::vector<ValueId>& results) const
     return made;
 }
 
+namespace {
+
+/// Where each of some values begins among its parts: complex ones have two.
+std::vector<std::size_t> firstParts(const Function& function, const std::vector<ValueId>& values)
+{
+    std::vector<std::size_t> first;
+    std::size_t at = 0;
+    for (const ValueId value : values) {
+        first.push_back(at);
+        at += isComplex(function[value].type.dtype) ? 2U : 1U;
+    }
+    return first;
+}
+
+/// The parts of the chosen ones.
+std::vector<std::size_t> partsOf(
+    const Function& function, const std::vector<ValueId>& values, const std::vector<std::size_t>& chosen)
+{
+    const std::vector<std::size_t> first = firstParts(function, values);
+    std::vector<std::size_t> parts;
+    for (const std::size_t i : chosen) {
+        parts.push_back(first[i]);
+        if (isComplex(function[values[i]].type.dtype))
+            parts.push_back(first[i] + 1);
+    }
+    return parts;
+}
+
+void addParts(Builder& builder, ValueId value, bool isConjugate, std::vector<ValueId>& parts)
+{
+    if (!isComplex(builder.type(value).dtype)) {
+        parts.push_back(value);
+        return;
+    }
+    parts.push_back(builder.unary(OpKind::Real, value));
+    const ValueId imaginary = builder.unary(OpKind::Imag, value);
+    parts.push_back(isConjugate ? builder.unary(OpKind::Negate, imaginary) : imaginary);
+}
+
+} // namespace
+
 Result<TracedFunction> withCotangents(
     const TracedFunction& traced, const std::vector<std::size_t>& wrt, const std::vector<std::size_t>& seeds, bool isOne)
 {
-    const auto parts = differentiate(traced.function, wrt, seeds, {}, traced.meshes);
+    const Function& given = traced.function;
+    Function function = given;
+    if (hasComplexValues(given)) {
+        auto pairs = withComplexPairs(given);
+        if (!pairs)
+            return pairs.error();
+        function = *std::move(pairs);
+    }
+    const auto parts = differentiate(
+        function, partsOf(given, given.arguments(), wrt), partsOf(given, given.results(), seeds), {}, traced.meshes);
     if (!parts)
         return parts.error();
     TracedFunction made{{}, traced.meshes};
-    made.function.name = traced.function.name;
+    made.function.name = given.name;
     Builder builder(made.function);
     std::vector<ValueId> arguments;
-    for (const ValueId argument : traced.function.arguments())
-        arguments.push_back(builder.argument(traced.function[argument].type, traced.function[argument].name, Role::Input));
-    std::vector<ValueId> seedValues;
+    for (const ValueId argument : given.arguments())
+        addParts(builder, builder.argument(given[argument].type, given[argument].name, Role::Input), false, arguments);
+    std::vector<ValueId> seedParts;
     for (const std::size_t seed : seeds) {
-        const TensorType& type = traced.function[traced.function.results()[seed]].type;
-        seedValues.push_back(isOne ? builder.splat(type, 1.0) : builder.argument(type));
+        const TensorType& type = given[given.results()[seed]].type;
+        addParts(builder, isOne ? builder.splat(type, 1.0) : builder.argument(type), true, seedParts);
     }
+    std::vector<ValueId> results;
+    const auto join = [&](const std::vector<ValueId>& all, std::size_t& next, ValueId like, bool isConjugate) {
+        const ValueId first = all[next++];
+        if (!isComplex(given[like].type.dtype)) {
+            results.push_back(first);
+            return;
+        }
+        const ValueId second = all[next++];
+        results.push_back(builder.binary(OpKind::Complex, first, isConjugate ? builder.unary(OpKind::Negate, second) : second));
+    };
     std::vector<ValueId> values = inlineCall(builder, parts->forward, arguments);
-    const auto count = static_cast<std::ptrdiff_t>(traced.function.results().size());
-    std::vector<ValueId> results(values.begin(), values.begin() + count);
-    std::vector<ValueId> operands(values.begin() + count, values.end());
-    operands.insert(operands.end(), seedValues.begin(), seedValues.end());
+    std::size_t at = 0;
+    for (const ValueId result : given.results())
+        join(values, at, result, false);
+    std::vector<ValueId> operands(values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
+    operands.insert(operands.end(), seedParts.begin(), seedParts.end());
     builder.setPhase(Phase::Backward);
-    for (const ValueId cotangent : inlineCall(builder, parts->backward, operands))
-        results.push_back(cotangent);
+    const std::vector<ValueId> cotangents = inlineCall(builder, parts->backward, operands);
+    at = 0;
+    for (const std::size_t argument : wrt)
+        join(cotangents, at, given.arguments()[argument], true);
     builder.setResults(std::move(results));
     eraseDeadOps(made.function);
     made.function = compacted(std::move(made.function));

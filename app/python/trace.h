@@ -47,6 +47,10 @@ public:
     /// A call of a function that was traced before.
     std::vector<ValueId> call(const TracedFunction& callee, const std::vector<ValueId>& operands);
 
+    /// Values that have a derivative of their own by `inputs`: `rule` gives it, as `addCustomDerivative` says.
+    std::vector<ValueId> custom(const TracedFunction& rule, std::size_t reads, const std::vector<ValueId>& values,
+        const std::vector<ValueId>& inputs, const std::vector<ValueId>& read);
+
     /// A loop as `RepeatAttributes` has it, or while the condition holds as `WhileAttributes` has it. Its results are those of the op.
     /// Problems: MW1303 the operands do not fit, or the body's carries have other types than the operands.
     Result<std::vector<ValueId>> repeat(
@@ -76,7 +80,8 @@ private:
 };
 
 /// The results of a function, then the cotangents of the arguments `wrt`, with the seeds of the given results: their cotangents are further
-/// arguments, or 1 where `isOne`. Problems: those of `differentiate`.
+/// arguments, or 1 where `isOne`. Of complex numbers they are JAX's, the conjugates of what gradients of pairs would be.
+/// Problems: those of `differentiate`, `withComplexPairs`.
 Result<TracedFunction> withCotangents(
     const TracedFunction& traced, const std::vector<std::size_t>& wrt, const std::vector<std::size_t>& seeds, bool isOne);
 

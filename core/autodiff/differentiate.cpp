@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/autodiff/differentiate.h"
 
+#include "core/autodiff/custom_derivative.h"
 #include "core/autodiff/derivatives.h"
 #include "core/autodiff/varying.h"
 #include "core/program/placement.h"
@@ -72,6 +73,11 @@ private:
                     markVaried(op.bodies.front());
                 while (markAlike(m_varied, body.results, body.arguments, op.as<RepeatAttributes>().carries));
                 markAlike(m_varied, body.results, op.results, op.results.size());
+            } else if (const CustomDerivative custom = customDerivative(op); custom.results > 0) {
+                const auto first = op.operands.begin() + static_cast<std::ptrdiff_t>(custom.results);
+                for (std::size_t i = 0;
+                     i < custom.results && any(m_varied, {first, first + static_cast<std::ptrdiff_t>(custom.inputs)}); ++i)
+                    mark(m_varied, op.results[i]);
             } else if (op.kind == OpKind::Computation) {
                 const Block& body = m_function[op.bodies.front()];
                 markAlike(m_varied, op.operands, body.arguments, op.operands.size());
@@ -96,6 +102,10 @@ private:
                     markUseful(op.bodies.front());
                 while (markAlike(m_useful, body.arguments, body.results, op.as<RepeatAttributes>().carries));
                 markAlike(m_useful, body.arguments, op.operands, op.operands.size());
+            } else if (const CustomDerivative custom = customDerivative(op); custom.results > 0) {
+                const auto last = op.results.begin() + static_cast<std::ptrdiff_t>(custom.results);
+                for (std::size_t i = 0; i < custom.inputs && any(m_useful, {op.results.begin(), last}); ++i)
+                    mark(m_useful, op.operands[custom.results + i]);
             } else if (op.kind == OpKind::Computation) {
                 const Block& body = m_function[op.bodies.front()];
                 markAlike(m_useful, op.results, body.results, op.results.size());
@@ -226,6 +236,8 @@ private:
         nameCotangent(op.results.front());
         if (op.kind == OpKind::Repeat)
             return reverseRepeat(id);
+        if (customDerivative(op).results > 0)
+            return reverseCustom(id);
         if (op.kind == OpKind::Computation)
             return reverseComputation(id);
         DerivativeContext context{
@@ -339,6 +351,7 @@ private:
         std::optional<TensorSharding> sharding; ///< none: a named computation that says nothing
     };
     void reverseComputation(OpId id);
+    void reverseCustom(OpId id);
     ComputationInput computationResidual(OpId computation, ValueId inner);
     std::vector<Seed> computationSeeds(const Op& op, const std::vector<AxisSet>& varying, const Mesh& mesh) const;
     ValueId singleElement(BlockId block, ValueId scalar);
@@ -645,6 +658,33 @@ void BlockReverse::reverseComputation(OpId id)
         accumulate(op.operands[wanted[i]], results[i]);
 }
 
+/// What the rule says, from the cotangents of the values.
+void BlockReverse::reverseCustom(OpId id)
+{
+    const Op op = m_forward[id];
+    const CustomDerivative custom = customDerivative(op);
+    const Block body = m_forward[op.bodies.front()];
+    const std::size_t firstCotangent = op.operands.size() - custom.results;
+    std::vector<ValueId> mapping(m_forward.values.size());
+    for (std::size_t i = custom.results + custom.inputs; i < op.operands.size(); ++i) {
+        if (i < firstCotangent) {
+            mapping[body.arguments[i].at()] = primal(op.operands[i]);
+        } else {
+            const ValueId result = op.results[i - firstCotangent];
+            mapping[body.arguments[i].at()] = cotangent(result).valid() ? cotangent(result) : zeros(result);
+        }
+    }
+    const std::size_t firstOp = m_backward.ops.size();
+    for (const OpId inner : body.ops)
+        copyOp(m_builder, m_forward, inner, mapping);
+    for (std::size_t at = firstOp; at < m_backward.ops.size(); ++at)
+        m_backward.ops[at].phase = Phase::Backward;
+    for (std::size_t i = 0; i < custom.inputs; ++i) {
+        if (const ValueId input = op.operands[custom.results + i]; m_active(input))
+            accumulate(input, mapping[body.results[custom.results + i].at()]);
+    }
+}
+
 /// A manual computation of the backward run, whose body is `body`.
 std::vector<ValueId> BlockReverse::addManual(const ComputationAttributes& forward, const std::vector<ComputationInput>& inputs,
     const Function& body, const std::vector<std::size_t>& wanted)
@@ -718,6 +758,8 @@ private:
                 if (const auto collective = bodyCollective(m_function, op, *manual); !collective)
                     append(m_problems, collective.error());
             }
+            if (customDerivative(op).results > 0)
+                continue; // the rule itself is only carried out
             const Mesh* inside = manual;
             if (isManual(op) && !m_meshes.empty())
                 inside = &m_meshes[static_cast<std::size_t>(meshIndexOf(op.as<ComputationAttributes>()))].mesh;
