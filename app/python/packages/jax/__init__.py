@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The names of JAX that pages use, on Meshwright's virtual devices. Found by pages only, never beside an installed JAX."""
-import functools as _functools
+import contextlib as _contextlib
 
 from ._src.arrays import Array, NotComputed
 from ._src.machine import machine as _machine
@@ -10,30 +10,49 @@ from ._src.shardings import PartitionSpec as P
 from ._src.shardings import set_mesh
 from ._src.batching import vmap
 from . import _src
+from ._src import dtypes as _dtypes
+from .ad_checkpoint import checkpoint, checkpoint_policies, remat
 from ._src import xla_bridge as _xla_bridge
 from ._src.machine import Device
-from ._src.transforms import (ShapeDtypeStruct, device_put, eval_shape, grad, jacfwd, jacrev, jit, jvp, linearize, make_jaxpr, pmap, reshard,
-                              shard_map, value_and_grad, vjp)
+from ._src.callbacks import effects_barrier, pure_callback
+from ._src.custom import closure_convert, custom_gradient, custom_jvp, custom_vjp
+from ._src.transforms import (ShapeDtypeStruct, device_put, eval_shape, grad, hessian, jacfwd, jacrev, jit, jvp, linear_transpose, linearize, make_jaxpr, pmap,
+                              reshard, shard_map, value_and_grad, vjp)
 from ._src.transforms import jacrev as jacobian
 from ._src.trees import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
-from . import numpy, lax, nn, random, sharding, tree, tree_util, debug, profiler, experimental, errors, core, typing
+from . import (ad_checkpoint, core, custom_batching, custom_derivatives, debug, dlpack, dtypes, errors, experimental, flatten_util, image, lax, nn, numpy, profiler,
+               random, scipy, sharding, stages, tree, tree_util, typing)
 
 __version__ = "0.5.0"
 
 
 class _Config:
     """Settings that pages change. Those that change what is computed are heeded, others are accepted."""
-    jax_enable_x64 = False
+    jax_enable_x64 = enable_x64 = x64_enabled = property(lambda self: _dtypes.is_x64())
+    jax_disable_jit = property(lambda self: _machine.runs_python)
     jax_threefry_partitionable = property(lambda self: not _machine.legacy_random)
+    jax_debug_nans = property(lambda self: _machine.raises_nans)
+    jax_platform_name = jax_platforms = property(lambda self: _machine.platform)
+    jax_default_matmul_precision = None
+    jax_numpy_dtype_promotion = "standard"
 
     def update(self, name, value):
         if name == "jax_threefry_partitionable":
             _machine.legacy_random = not value
-        elif name == "jax_num_cpu_devices" and _machine.platform == "cpu":
-            _machine.count, _machine._devices = int(value), None
-        elif name == "jax_enable_x64" and value:
-            raise NotImplementedError("64-bit types (jax_enable_x64)")
-        elif name != "jax_threefry_partitionable":
+        elif name == "jax_num_cpu_devices":
+            if _machine.platform == "cpu":
+                _machine.count, _machine._devices = int(value), None
+        elif name == "jax_enable_x64":
+            _dtypes.enable_x64(value)
+        elif name == "jax_disable_jit":
+            _machine.runs_python = bool(value)
+        elif name == "jax_debug_nans":
+            _machine.raises_nans = bool(value)
+        elif name in ("jax_platform_name", "jax_platforms"):
+            pass
+        elif not name.startswith("jax_"):
+            raise AttributeError(f"Unrecognized config option: {name}")
+        else:
             self.__dict__[name] = value
 
     def read(self, name):
@@ -90,30 +109,6 @@ def device_get(tree):
     return tree_map(np.asarray, tree)
 
 
-def hessian(fun, argnums=0):
-    return jacrev(grad(fun, argnums), argnums)
-
-
-class _CheckpointPolicies:
-    """Names of what is kept: memory changes with them, values do not."""
-
-    def __getattr__(self, name):
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return lambda *args, **kwargs: name
-
-
-checkpoint_policies = _CheckpointPolicies()
-
-
-def checkpoint(fun=None, **_):
-    """What is recomputed changes memory, not values."""
-    return fun if fun is not None else checkpoint
-
-
-remat = checkpoint
-
-
 def named_call(fun, **_):
     return fun
 
@@ -123,10 +118,79 @@ def named_scope(name):
     return contextlib.nullcontext()
 
 
+@_contextlib.contextmanager
+def _setting(name, value):
+    """A setting within `with`."""
+    before = getattr(config, name)
+    config.update(name, value)
+    try:
+        yield
+    finally:
+        config.update(name, before)
+
+
 def disable_jit(disable=True):
-    import contextlib
-    return contextlib.nullcontext()
+    return _setting("jax_disable_jit", disable)
+
+
+def enable_x64(enable=True):
+    return _setting("jax_enable_x64", enable)
+
+
+def debug_nans(enable=True):
+    return _setting("jax_debug_nans", enable)
+
+
+def default_matmul_precision(precision):
+    return _contextlib.nullcontext()
+
+
+debug_infs = enable_checks = checking_leaks = check_tracer_leaks = transfer_guard = log_compiles = numpy_rank_promotion = numpy_dtype_promotion = (
+    lambda *_, **__: _contextlib.nullcontext())
+
+
+def default_device(device=None):
+    """Where arrays are made within `with`."""
+    return _contextlib.nullcontext(device)
 
 
 def typeof(x):
-    return x.aval
+    from ._src.arrays import asarray
+    return core.ShapedArray.of(asarray(x))
+
+
+def live_arrays(platform=None):
+    import gc
+    return [thing for thing in gc.get_objects() if isinstance(thing, Array) and hasattr(thing, "_handle") and not thing._handle.is_deleted]
+
+
+def clear_caches():
+    pass
+
+
+def make_array_from_callback(shape, sharding, data_callback, **_):
+    """The pieces that a function of their places gives."""
+    import numpy as np
+    whole = np.asarray(data_callback(tuple(slice(None) for _ in shape)))
+    return device_put(whole.reshape(shape), sharding)
+
+
+def make_array_from_process_local_data(sharding, local_data, global_shape=None):
+    return device_put(local_data, sharding)
+
+
+def make_array_from_single_device_arrays(shape, sharding, arrays, **_):
+    """An array of its pieces."""
+    import numpy as np
+    by_device = {array.device.id: np.asarray(array) for array in arrays}
+    whole = np.empty(shape, arrays[0].dtype)
+    for device, index in sharding.devices_indices_map(tuple(shape)).items():
+        whole[index] = by_device[device.id]
+    return device_put(whole, sharding)
+
+
+def print_environment_info(return_string=False):
+    import numpy as np
+    text = f"jax:    {__version__}\nnumpy:  {np.__version__}\ndevice info: {len(devices())} {devices()[0].device_kind}"
+    return text if return_string else print(text)
+

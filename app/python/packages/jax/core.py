@@ -1,3 +1,72 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """jax.core: the classes that pages ask for."""
+import types
+
+from ._src.arrays import Array as _Array
+from ._src.arrays import varying_text as _varying_text
 from ._src.arrays import Tracer
+
+
+class AbstractValue:
+    pass
+
+
+class ShapedArray(AbstractValue):
+    """The type of an array."""
+
+    def __init__(self, shape, dtype, weak_type=False, *, sharding=None, vma=frozenset()):
+        from ._src import dtypes
+        self.shape, self.engine_dtype = tuple(shape), dtypes.named(dtype)
+        self.dtype, self.weak_type, self.sharding, self.vma = dtypes.shown(self.engine_dtype), weak_type, sharding, vma
+
+    @staticmethod
+    def of(array):
+        sharding = getattr(array, "sharding", None) if not isinstance(array, Tracer) else array.asked
+        return ShapedArray(array.shape, array.dtype, array.weak_type, sharding=sharding, vma=getattr(array, "varying", frozenset()))
+
+    manual_axis_type = property(lambda self: types.SimpleNamespace(varying=self.vma, unreduced=frozenset(), reduced=frozenset()))
+    ndim = property(lambda self: len(self.shape))
+    size = property(lambda self: __import__("math").prod(self.shape))
+
+    def __eq__(self, other):
+        return isinstance(other, ShapedArray) and (self.shape, self.engine_dtype, self.weak_type) == (other.shape, other.engine_dtype, other.weak_type)
+
+    def __hash__(self):
+        return hash((self.shape, self.engine_dtype, self.weak_type))
+
+    def str_short(self, short_dtypes=False):
+        """float32[8@x,4]: with the axes over which the type itself says that it is split."""
+        mesh = getattr(self.sharding, "mesh", None)
+        spec = list(self.sharding.spec) if mesh is not None and any(str(kind) == "Explicit" for kind in mesh.axis_types or ()) else []
+        sizes = []
+        for at, size in enumerate(self.shape):
+            entry = spec[at] if at < len(spec) else None
+            axes = "" if entry is None else "@" + (entry if isinstance(entry, str) else "(" + ",".join(entry) + ")")
+            sizes.append(f"{size}{axes}")
+        return f"{self.dtype.name}[{','.join(sizes)}]{_varying_text(self.vma)}"
+
+    def __str__(self):
+        return ("~" if self.weak_type else "") + self.str_short()
+
+    def __repr__(self):
+        return f"ShapedArray({self.str_short()}{', weak_type=True' if self.weak_type else ''})"
+
+
+def get_aval(x):
+    from ._src.arrays import asarray
+    return ShapedArray.of(asarray(x))
+
+
+def is_concrete(x):
+    return isinstance(x, _Array) and not isinstance(x, Tracer) and not getattr(x, "level", 0)
+
+
+def concrete_or_error(force, value, context=""):
+    return force(value) if force is not None else value
+
+
+def eval_context():
+    import contextlib
+    return contextlib.nullcontext()
+
+

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """jax.debug: drawings of layouts, and printing from programs."""
-import warnings
+import builtins
 
+from ._src.callbacks import callback
 from ._src.machine import machine as _machine
 
 
@@ -11,16 +12,17 @@ def visualize_array_sharding(array, **options):
 
 def visualize_sharding(shape, sharding, *, scale=1.0, **_):
     placement = sharding.placement(tuple(shape))
-    __import__("builtins").print(placement.draw(list(shape), _machine.label, float(scale)), end="")
+    builtins.print(placement.draw(list(shape), _machine.label, float(scale)), end="")
 
 
 def inspect_array_sharding(array, *, callback):
     callback(array.sharding)
 
 
-def print(fmt, *args, **kwargs):
-    import builtins
-    if any(hasattr(value, "scope") or getattr(value, "level", 0) for value in [*args, *kwargs.values()]):
-        warnings.warn("jax.debug.print inside a traced function prints nothing here", stacklevel=2)
-        return
-    builtins.print(fmt.format(*args, **kwargs))
+def print(fmt, *args, ordered=False, partitioned=False, skip_format_check=False, **kwargs):
+    """Of what is traced the values are printed when the program has run."""
+    callback(lambda *args, **kwargs: builtins.print(fmt.format(*args, **kwargs)), *args, **kwargs)
+
+
+def breakpoint(**_):
+    builtins.print("(a breakpoint: no debugger is started here)")

@@ -4,6 +4,7 @@
 import ast
 import builtins
 import importlib
+import importlib.util
 import math
 import re
 

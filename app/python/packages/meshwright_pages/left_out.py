@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Modules for drawings, colours and progress that pages import and that may not be installed: what they would show is left out."""
+"""Modules for drawings, colours, progress and logs that pages import and that may not be installed: what they would show is left out."""
+import importlib
 import importlib.abc
 import importlib.machinery
 import sys
 import types
 
-_MODULES = ("matplotlib", "mpl_toolkits", "seaborn", "plotly", "IPython", "ipywidgets", "rich", "tqdm", "termcolor", "colorama")
+_MODULES = ("matplotlib", "mpl_toolkits", "seaborn", "plotly", "IPython", "ipywidgets", "rich", "tqdm", "termcolor", "colorama", "tensorboard", "tensorboardX",
+            "treescope", "wandb")
 
 
 class Nothing:
@@ -30,7 +32,30 @@ class Nothing:
     def __repr__(self):
         return "<left out>"
 
+    def __len__(self):
+        return 0
 
+    def __bool__(self):
+        return True
+
+    def __index__(self):
+        return 0
+
+    __int__ = __index__
+
+    def __float__(self):
+        return 0.0
+
+
+def _arithmetic():
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or"):
+        for full in (f"__{name}__", f"__r{name}__"):
+            setattr(Nothing, full, lambda self, other: self)
+    for name in ("neg", "pos", "abs", "invert"):
+        setattr(Nothing, f"__{name}__", lambda self: self)
+
+
+_arithmetic()
 NOTHING = Nothing()
 
 
@@ -38,11 +63,20 @@ def _through(items=None, *_, **__):
     return NOTHING if items is None else items
 
 
+def _subplots(nrows=1, ncols=1, *_, squeeze=True, **__):
+    """A figure, and axes in the form that a page takes apart."""
+    import numpy as np
+    grid = np.empty((nrows, ncols), dtype=object)
+    grid.fill(NOTHING)
+    grid = grid.squeeze() if squeeze else grid
+    return NOTHING, grid if grid.shape else NOTHING
+
+
 # What a page needs to go on: the items that are counted, the text without its colour, two values where two are taken.
 _KNOWN = {
     "tqdm": {"tqdm": _through, "trange": range},
     "termcolor": {"colored": lambda text, *_, **__: str(text), "cprint": lambda text, *_, **__: print(text)},
-    "matplotlib": {"subplots": lambda *_, **__: (NOTHING, NOTHING)},
+    "matplotlib": {"subplots": _subplots},
     "rich": {"print": print},
 }
 
@@ -54,6 +88,8 @@ class _Module(types.ModuleType):
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
+        if self.__name__ == "matplotlib" and name == "pyplot":
+            return importlib.import_module("matplotlib.pyplot")
         return _KNOWN.get(self.__name__.split(".")[0], {}).get(name, NOTHING)
 
 

@@ -4,6 +4,8 @@ import _meshwright as core
 import numpy as np
 
 from . import dtypes
+from .errors import (ConcretizationTypeError, TracerArrayConversionError, TracerBoolConversionError, TracerIntegerConversionError, UnexpectedTracerError,
+                     not_concrete)
 from .machine import machine
 from .shardings import Mesh, PartitionSpec, placed_devices, sharding_of
 
@@ -36,6 +38,12 @@ class Array:
 def type_text(array):
     """float32[8,128], as JAX's messages have it."""
     return f"{array.dtype}[{','.join(map(str, array.shape))}]"
+
+
+def varying_text(axes):
+    """{V:i} as JAX's types have it."""
+    axes = sorted(axes)
+    return "" if not axes else f"{{V:{axes[0]}}}" if len(axes) == 1 else f"{{V:({','.join(axes)})}}"
 
 
 class Shard:
@@ -189,7 +197,7 @@ class ConcreteArray(Array):
             return f"Array({type_text(self)}, not computed: {error})"
         end = f"dtype={name}{', weak_type=True' if self.weak_type else ''})"
         if not self.shape:
-            return f"Array({values.item() if values.dtype.kind in 'biu' else str(values)}, {end}"
+            return f"Array({np.array2string(values)}, {end}"
         text = np.array2string(values, prefix="Array(", separator=", ", suffix=",")
         if self.size == 0:
             return f"Array([], shape={self.shape}, {end}"
@@ -201,13 +209,24 @@ class ConcreteArray(Array):
         return self
 
 
-class Scope:
-    """A function that is being traced. Arrays from outside become captured arguments."""
-    _stack = []
+def _escaped(value):
+    return UnexpectedTracerError("Encountered an unexpected tracer. A function transformed by JAX had a side effect, allowing for a reference to an intermediate "
+                                 f"value with type {type_text(value)} wrapped in a JitTracer to escape the scope of the transformation.")
 
-    def __init__(self, name, mesh=None):
+
+class Scope:
+    """A function that is being traced. Arrays from outside become captured arguments. `derives`: it is traced for its derivative only, so that
+    Python may look at its values where those of its arguments are known."""
+    _stack = []
+    inlined = 0  # functions under jax.jit that are part of what is being traced: their values are nobody's to look at
+
+    def __init__(self, name, mesh=None, *, derives=False, place="", transform="jit"):
         self.core, self.captures, self._ids = core.Trace(name), [], {}
         self.mesh = mesh  # of the manual computation around; its axes have names for collectives
+        self.derives, self.place, self.transform = derives, place, transform
+        self.is_forward = self.is_linear = False  # of what derives: see `vjp`
+        self.inputs, self.names = [], []  # the arrays that its arguments stand for, and what they are called
+        self.effects = []  # (function of values, the arrays that it wants) for what is called when the program has run
 
     def __enter__(self):
         Scope._stack.append(self)
@@ -219,7 +238,11 @@ class Scope:
     def argument(self, like, name="", shape=None):
         shape = like.shape if shape is None else shape
         number = self.core.argument(like.engine_dtype, list(shape), name)
-        return Tracer(self, number, (like.engine_dtype, tuple(shape)), like.weak_type)
+        self.inputs.append(like)
+        self.names.append(name)
+        made = Tracer(self, number, (like.engine_dtype, tuple(shape)), like.weak_type, frozenset([len(self.inputs) - 1]))
+        made.lies = like.lies if isinstance(like, Tracer) else like.sharding if isinstance(like, ConcreteArray) and like.committed else None
+        return made
 
     def number(self, value):
         """The engine's number of a value here."""
@@ -227,9 +250,7 @@ class Scope:
             return value.number
         if id(value) not in self._ids:
             if isinstance(value, Tracer) and value.scope not in Scope._stack:
-                raise UnexpectedTracerError("Encountered an unexpected tracer. A function transformed by JAX had a side effect, "
-                                            f"allowing for a reference to an intermediate value with type {type_text(value)} "
-                                            "wrapped in a Tracer to escape the scope of the transformation.")
+                raise _escaped(value)
             if isinstance(value, ConcreteArray) and value.size <= 16 and value._handle.is_ready and not value.committed:
                 number = self.core.constant(value._handle.numpy(), value.engine_dtype)
             else:
@@ -243,63 +264,107 @@ class Scope:
 
     def bind(self, op, operands, attributes):
         numbers = self.core.add(op, [self.number(operand) for operand in operands], attributes)
-        return [self.tracer(number) for number in numbers]
+        own = [operand for operand in operands if isinstance(operand, Tracer)]
+        sources = frozenset().union(*[operand.sources for operand in own if operand.scope is self])
+        made = [Tracer(self, number, self.core.type(number), False, sources) for number in numbers]
+        varying = frozenset().union(*[operand.varying for operand in own])
+        if varying:
+            for one in made:
+                one.varying = varying
+        return made
 
     def finished(self, results):
         return self.core.finished([self.number(result) for result in results])
 
-
-class UnexpectedTracerError(TypeError):
-    pass
-
-
-class ConcretizationTypeError(TypeError):
-    pass
-
-
-class TracerArrayConversionError(TypeError):
-    pass
-
-
-class TracerBoolConversionError(ConcretizationTypeError):
-    pass
+    def value_of(self, tracer):
+        """The value of a tracer, computed now; None: it depends on what is not known."""
+        if not self.derives or Scope.inlined:
+            return None
+        known = []
+        for array in self.inputs:
+            known.append(array.scope.value_of(array) if isinstance(array, Tracer) else array if isinstance(array, ConcreteArray) else None)
+        if any(array is None for array in known):
+            return None
+        outside, Scope._stack = Scope._stack, []
+        try:
+            return call(self.finished([tracer]), known)[0]
+        finally:
+            Scope._stack = outside
 
 
 class Tracer(Array):
-    """A value of a function that is being traced."""
+    """A value of a function that is being traced. `sources` are the numbers of the arguments that it comes from."""
+    lies = None  # of an argument: where the array that is given for it lies
+    varying = frozenset()  # in a manual computation: the axes over which it may differ
 
-    def __init__(self, scope, number, type_, weak_type=False):
-        self.scope, self.number, self._type, self.weak_type = scope, number, type_, weak_type
+    def __init__(self, scope, number, type_, weak_type=False, sources=frozenset()):
+        self.scope, self.number, self._type, self.weak_type, self.sources = scope, number, type_, weak_type, sources
 
     def block_until_ready(self):
         return self
 
     def __array__(self, *_, **__):
-        raise TracerArrayConversionError(
-            f"The numpy.ndarray conversion method __array__() was called on traced array with shape {type_text(self)}")
+        raise TracerArrayConversionError(self)
 
-    def _concretized(self, what):
-        raise TracerBoolConversionError(f"Attempted {what} of traced array with shape {type_text(self)}.")
+    def in_words(self):
+        return f"traced array with shape {type_text(self)}"
+
+    def origin(self):
+        """Where the value comes from, in JAX's words."""
+        if not self.scope.place:
+            return ""
+        names = [self.scope.names[number] for number in sorted(self.sources) if self.scope.names[number]]
+        said = f"\nThe error occurred while tracing the function {self.scope.place} for {self.scope.transform}. "
+        if not names:
+            return said
+        listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])}{',' if len(names) > 2 else ''} and {names[-1]}"
+        many = "s" if len(names) > 1 else ""
+        return (f"{said}This concrete value was not available in Python because it depends on the value{many} of the argument{many} "
+                f"{listed}.")
+
+    def _looked_at(self, function):
+        value = self.scope.value_of(self)
+        if value is None:
+            raise not_concrete(function, self)
+        return function(value)
 
     def __bool__(self):
-        self._concretized("boolean conversion")
+        return self._looked_at(bool)
 
     def __int__(self):
-        self._concretized("conversion to int")
+        return self._looked_at(int)
 
     def __float__(self):
-        self._concretized("conversion to float")
+        return self._looked_at(float)
+
+    def __complex__(self):
+        return self._looked_at(complex)
 
     def __index__(self):
-        self._concretized("conversion to an index")
+        value = self.scope.value_of(self)
+        if value is None:
+            raise TracerIntegerConversionError(self)
+        return value.__index__()
+
+    def item(self, *at):
+        value = self.scope.value_of(self)
+        if value is None:
+            raise ConcretizationTypeError(self)
+        return value.item(*at)
+
+    tolist = item
 
     def __iter__(self):
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
         return iter([self[i] for i in range(len(self))])
 
+    def __format__(self, spec):
+        return str(self) if not spec else format(self._looked_at(lambda value: value), spec)
+
     def __repr__(self):
-        return f"Traced<{type_text(self)}>"
+        shown = f"{'~' if self.weak_type else ''}{type_text(self)}{varying_text(self.varying)}"
+        return f"LinearizeTracer<{shown}>" if self.scope.derives else f"JitTracer({shown})"
 
 
 _programs = {}
@@ -333,7 +398,10 @@ def bind(op, *operands, **attributes):
     if Scope._stack:
         results = Scope._stack[-1].bind(op, operands, attributes)
     else:
-        handles = [operand._handle for operand in operands]
+        try:
+            handles = [operand._handle for operand in operands]
+        except AttributeError:
+            raise _escaped(next(operand for operand in operands if isinstance(operand, Tracer))) from None
         key = (op, tuple(attributes.items()), *[handle.key for handle in handles])
         program = _programs.get(key)
         if program is None:
@@ -363,7 +431,18 @@ def call(function, operands, results=()):
         scope = Scope._stack[-1]
         return [scope.tracer(number) for number in scope.core.call(function, [scope.number(operand) for operand in operands])]
     handles = [operand._handle for operand in operands]
-    return run(core.compile(function, handles, list(results)), handles)
+    key = (id(function), *[handle.key for handle in handles])
+    known = _called.get(key) if not results else None
+    if known is None:
+        known = core.compile(function, handles, list(results)), function  # the function lives as long as its key
+        if not results:
+            if len(_called) >= 256:
+                _called.clear()
+            _called[key] = known
+    return run(known[0], handles)
+
+
+_called = {}  # programs of traced functions
 
 
 def from_numpy(values, engine=None, weak=False):
@@ -385,15 +464,13 @@ def asarray(value, engine=None):
     if isinstance(value, Array):
         return value if engine is None or value.engine_dtype == engine else astype(value, engine)
     if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
-        key = (type(value), value, engine) if value == value else None
+        key = (type(value), value, engine, dtypes.is_x64()) if value == value else None
         found = _scalars.get(key)
         if found is None or (value == 0 and np.signbit(np.real(value))):
             weak = {bool: "i1", int: "i32", float: "f32", complex: "complex<f32>"}[type(value)]
-            if isinstance(value, int) and engine is None and not -2**31 <= value < 2**31:
-                if 0 <= value < 2**32:
-                    weak = "ui32"
-                else:
-                    raise OverflowError(f"Python int {value} too large to convert to int32")
+            weak = weak if weak == "i1" else dtypes.default(weak)
+            if isinstance(value, int) and engine is None and weak == "i32" and not -2**31 <= value < 2**31:
+                raise OverflowError(f"Python int {value} too large to convert to int32")
             found = from_numpy(np.asarray(value), engine or weak, engine is None and not isinstance(value, bool))
             if key is not None and len(_scalars) < 4096:
                 _scalars[key] = found
@@ -430,4 +507,7 @@ def astype(value, engine):
 def _strong(value):
     if isinstance(value, ConcreteArray):
         return ConcreteArray(value._handle)
-    return Tracer(value.scope, value.number, value._type)
+    if value.level:
+        from .batching import BatchTracer
+        return BatchTracer(value.value, value.level)
+    return Tracer(value.scope, value.number, value._type, False, value.sources)

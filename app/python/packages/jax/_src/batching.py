@@ -5,7 +5,7 @@ import functools
 
 import numpy as np
 
-from . import arrays, ops
+from . import arrays, errors, ops
 from .arrays import Array, asarray, bind
 from .trees import prefix_leaves, tree_flatten, tree_map, tree_unflatten
 
@@ -22,10 +22,29 @@ class BatchTracer(Array):
     def block_until_ready(self):
         return self
 
-    def _refused(self, *_, **__):
-        raise arrays.TracerArrayConversionError(f"Attempted to look at the values of {self!r}, which stands for many examples.")
+    def in_words(self):
+        return f"traced array with shape {arrays.type_text(self)}"
 
-    __array__ = __bool__ = __int__ = __float__ = __index__ = _refused
+    def origin(self):
+        return ""
+
+    def __array__(self, *_, **__):
+        raise errors.TracerArrayConversionError(self)
+
+    def __bool__(self):
+        raise errors.not_concrete(bool, self)
+
+    def __int__(self):
+        raise errors.not_concrete(int, self)
+
+    def __float__(self):
+        raise errors.not_concrete(float, self)
+
+    def __index__(self):
+        raise errors.TracerIntegerConversionError(self)
+
+    def item(self, *_):
+        raise errors.ConcretizationTypeError(self)
 
     def __iter__(self):
         if not self.shape:
@@ -33,7 +52,7 @@ class BatchTracer(Array):
         return iter([self[i] for i in range(len(self))])
 
     def __repr__(self):
-        return f"BatchTracer<{arrays.type_text(self)}>"
+        return f"VmapTracer(aval={arrays.type_text(self)}, batched={arrays.type_text(self.value)})"
 
 
 class Level:
@@ -216,6 +235,8 @@ def reduced_over(op, x, axis_name):
     if level is None:
         return None
     kind = {"psum": "sum", "pmax": "max", "pmin": "min"}.get(op)
+    if op == "axis_index":
+        return BatchTracer(ops.iota("i32", (Level.stack[level - 1].size,)), level)
     if kind is None:
         raise NotImplementedError(f"jax.lax.{op} over the examples of a vmap")
 
@@ -227,36 +248,56 @@ def reduced_over(op, x, axis_name):
     return tree_map(one, x)
 
 
-def differentiated_apart(value_and_grad, fun, args, kwargs, numbers, has_aux):
-    """Values and gradients for each example of the innermost vmap: those of the sum over examples, none of which depends on another."""
-    level = len(Level.stack)
-    inner = Level.stack.pop()
-    try:
-        chosen = tuple(args[number] for number in numbers)
-        leaves, form = tree_flatten(chosen)
-        wholes = [leaf.value if leaf.level == level else spread(leaf, inner.size) for leaf in map(asarray, leaves)]
+class Outside:
+    """Within it, the innermost vmap is not under way: its examples are whole arrays."""
 
-        def summed(*wholes):
-            Level.stack.append(inner)
-            try:
-                changed = list(args)
-                for number, value in zip(numbers, tree_unflatten(form, [BatchTracer(whole, level) for whole in wholes])):
-                    changed[number] = value
-                made = fun(*changed, **kwargs)
-                value, aux = made if has_aux else (made, None)
-                whole = lambda x: asarray(x).value if asarray(x).level == level else spread(asarray(x), inner.size)
-                value = asarray(value)
-                if value.shape:
-                    raise TypeError(f"Gradient only defined for scalar-output functions. Output had shape: {value.shape}.")
-                values = whole(value)
-                return ops.sum_(values, 0), (values, tree_map(whole, aux))
-            finally:
-                Level.stack.pop()
-        (_, (values, aux)), grads = value_and_grad(summed, argnums=tuple(range(len(wholes))), has_aux=True)(*wholes)
-    finally:
-        Level.stack.append(inner)
-    example = lambda x: BatchTracer(asarray(x), level)
-    return example(values), tree_map(example, aux), tree_unflatten(form, [example(grad) for grad in grads])
+    def __enter__(self):
+        self.level, self._inner = len(Level.stack), Level.stack.pop()
+        return self
+
+    def __exit__(self, *_):
+        Level.stack.append(self._inner)
+
+    size = property(lambda self: self._inner.size)
+
+    def is_example(self, x):
+        return x.level == self.level
+
+    def whole(self, x):
+        """All examples of an array, one behind the other."""
+        x = asarray(x)
+        return x.value if x.level == self.level else spread(x, self._inner.size)
+
+    def example(self, x):
+        x = asarray(x)
+        return BatchTracer(x, self.level, x.weak_type)
+
+    def inside(self, function, *args):
+        """Calls it with the vmap under way again."""
+        Level.stack.append(self._inner)
+        try:
+            return function(*args)
+        finally:
+            Level.stack.pop()
+
+
+def vjp_of_examples(vjp, fun, primals, has_aux):
+    """`vjp` of each example, as one of all of them, none of which depends on another."""
+    with Outside() as outside:
+        leaves, form = tree_flatten(primals)
+
+        def of_all(*wholes):
+            made = outside.inside(lambda: fun(*tree_unflatten(form, [outside.example(whole) for whole in wholes])))
+            made, aux = made if has_aux else (made, None)
+            return tree_map(outside.whole, made), tree_map(outside.whole, aux)
+        value, pullback, aux = vjp(of_all, *[outside.whole(leaf) for leaf in leaves], has_aux=True)
+
+    def pulled(cotangents):
+        with Outside() as outside:
+            grads = pullback(tree_map(outside.whole, cotangents))
+        return tree_unflatten(form, [outside.example(grad) if hasattr(grad, "engine_dtype") else grad for grad in grads])
+    value = tree_map(outside.example, value)
+    return (value, pulled, tree_map(outside.example, aux)) if has_aux else (value, pulled)
 
 
 def called_apart(call, function, operands, results):

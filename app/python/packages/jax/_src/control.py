@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Control of programs: loops are the program's own where a function is traced; outside, and for many examples at once, Python runs them."""
-from . import batching, ops, trees
+"""Control of programs: loops are the program's own. Outside of a program a loop is one; for many examples at once it is one of all of them."""
+import weakref
+
+from . import batching, dtypes, effects, ops, trees
 from .arrays import Scope, Tracer, asarray, astype, type_text
-
-
-def _is_traced():
-    return bool(Scope._stack) and not batching.Level.stack
+from .machine import machine
 
 
 class _Block:
     """A function as a block of a loop: traced for arguments like these, with what it uses of the outside."""
 
     def __init__(self, name, function, form, likes):
-        self.scope = Scope(name)
+        self.scope = Scope(name, transform=name)
         with self.scope:
             made = function(*trees.tree_unflatten(form, [self.scope.argument(like, shape=shape) for like, shape in likes]))
             self.results, self.form = trees.tree_flatten(made)
             self.results = [asarray(result) for result in self.results]
-            self.function = self.scope.finished(self.results)
+            self.late = effects.wanted(self.scope)
+            self.function = self.scope.finished(self.results + self.late)
 
     captures = property(lambda self: self.scope.captures)
 
@@ -31,39 +31,92 @@ def _carried(name, function, carry, others):
     for _ in range(3):
         block = _Block(name, function, whole, [(leaf, leaf.shape) for leaf in leaves] + other_likes)
         after = block.results[:len(leaves)]
-        changed = [new.engine_dtype if leaf.weak_type and new.engine_dtype != leaf.engine_dtype and new.shape == leaf.shape else None
+        changed = [new.engine_dtype if leaf.weak_type and new.engine_dtype != leaf.engine_dtype and new.shape == leaf.shape
+                   and dtypes.promoted([(leaf.engine_dtype, True), (new.engine_dtype, new.weak_type)])[0] == new.engine_dtype else None
                    for leaf, new in zip(leaves, after)]
         if not any(changed):
             break
         leaves = [leaf if dtype is None else astype(leaf, dtype) for leaf, dtype in zip(leaves, changed)]
-    for leaf, new in zip(leaves, after):
-        if (leaf.engine_dtype, leaf.shape) != (new.engine_dtype, new.shape):
-            raise TypeError(f"{name} body function carry input and carry output must have equal types, but they differ: the input carry has type "
-                            f"{type_text(leaf)} but the corresponding output carry component has type {type_text(new)}, so the shapes or "
-                            "dtypes do not match.")
     return block, leaves, form
+
+
+def _check_carry(name, paths, leaves, after):
+    """Source of the text: jax-ml/jax, jax/_src/lax/control_flow/loops.py (_check_carry_type)."""
+    wrong = [(path, leaf, new) for path, leaf, new in zip(paths, leaves, after) if (leaf.engine_dtype, leaf.shape) != (new.engine_dtype, new.shape)]
+    if not wrong:
+        return
+
+    def difference(leaf, new):
+        parts = [f"the {what} do not match" for what, is_other in (("dtypes", leaf.engine_dtype != new.engine_dtype), ("shapes", leaf.shape != new.shape)) if is_other]
+        return f"so {' and '.join(parts)}"
+
+    def component(path, leaf, new):
+        where = f"the input carry component {trees.keystr(path)}" if path else "the input carry"
+        return f"{where} has type {type_text(leaf)} but the corresponding output carry component has type {type_text(new)}, {difference(leaf, new)}."
+    lines = "".join(f"  * {component(*row)}\n" for row in wrong) if len(wrong) > 1 else component(*wrong[0]) + "\n"
+    conversion = "Revise the function so that all output types (e.g. shapes and dtypes) match the corresponding input types."
+    raise TypeError(f"{name} function carry input and carry output must have equal types (e.g. shapes and dtypes of arrays), but they differ:\n\n{lines}\n{conversion}")
+
+
+_as_functions = weakref.WeakKeyDictionary()  # loops outside of a program, by the function of a turn and what else says what they do
+
+
+def _as_program(function, options, loop, *args):
+    """Runs a loop as a program of its own; that of the same function is found again."""
+    from .transforms import jit
+    try:
+        program = _as_functions.setdefault(function, {}).setdefault(options, jit(loop))
+    except TypeError:  # what cannot be told apart from others
+        program = jit(loop)
+    return program(*args)
+
+
+def _check_scanned(xs, leaves):
+    """Source of the texts: jax-ml/jax, jax/_src/lax/control_flow/loops.py (_infer_scan_length)."""
+    if any(not leaf.shape for leaf in leaves):
+        raise ValueError("scan got value with no leading axis to scan over: " + ", ".join(str(leaf) for leaf in leaves if not leaf.shape) + ".")
+    if len({leaf.shape[0] for leaf in leaves}) > 1:
+        raise ValueError(f"scan got values with different leading axis sizes: {', '.join(str(leaf.shape[0]) for leaf in leaves)}.")
 
 
 def scan(f, init, xs=None, length=None, reverse=False, unroll=1, **_):
     leaves, form = trees.tree_flatten(xs)
     leaves = [asarray(leaf) for leaf in leaves]
+    if not callable(f):
+        raise TypeError(f"lax.scan: f argument should be a callable, got {f!r} of type {type(f)}")
+    if batching.Level.stack:
+        return _scan_of_examples(f, init, leaves, form, length, reverse)
+    _check_scanned(xs, leaves)
     count = int(length) if not leaves else leaves[0].shape[0]
-    if not _is_traced() or count < 2:
+    if leaves and length is not None and int(length) != count:
+        raise ValueError(f"scan got `length` argument of {int(length)} which disagrees with leading axis sizes {[leaf.shape[0] for leaf in leaves]}.")
+    if machine.runs_python or count < 1:
         return _unrolled(f, init, leaves, form, count, reverse)
+    if not Scope._stack:
+        return _as_program(f, ("scan", count, bool(reverse)), lambda init, xs: scan(f, init, xs, count, reverse), init, trees.tree_unflatten(form, leaves))
 
     def turn(carry, x):
         made = f(carry, x)
-        if not isinstance(made, tuple) or len(made) != 2:
+        if not isinstance(made, tuple):
+            raise TypeError(f"scan body output must be a pair, got {made!r}.")
+        if len(made) != 2:
             raise TypeError(f"scan body output must be a pair, got {made!r}.")
         return made
     block, carry, carry_form = _carried("scan", turn, init, ([(leaf, leaf.shape[1:]) for leaf in leaves], form))
-    if trees.tree_structure(trees.tree_unflatten(block.form, block.results)[0]) != carry_form:
-        raise TypeError("scan body function carry input and carry output must have the same pytree structure, but they differ")
+    after_form = trees.tree_structure(trees.tree_unflatten(block.form, block.results)[0])
+    if after_form != carry_form:
+        raise TypeError("scan body function carry input and carry output must have the same pytree structure, but they differ:\n\nThe input carry has "
+                        f"pytree structure {carry_form}, while the output carry has {after_form}.\n\nRevise the function so that the carry output has the "
+                        "same pytree structure as the carry input.")
+    _check_carry("scan body", [path for path, _ in trees.tree_flatten_with_path(init)[0]], carry, block.results)
     scope = Scope._stack[-1]
     operands = carry + leaves + block.captures
     numbers = scope.core.repeat(block.function, list(range(len(operands))), [scope.number(operand) for operand in operands], count, len(carry),
                                 len(leaves), bool(reverse))
-    return trees.tree_unflatten(block.form, [scope.tracer(number, result.weak_type) for number, result in zip(numbers, block.results)])
+    results = [scope.tracer(number, result.weak_type) for number, result in zip(numbers, block.results)]
+    if block.late:
+        effects.of_each_turn(block.scope, [scope.tracer(number) for number in numbers[len(results):]], count, reverse)
+    return trees.tree_unflatten(block.form, results)
 
 
 def _unrolled(f, carry, leaves, form, count, reverse):
@@ -72,7 +125,66 @@ def _unrolled(f, carry, leaves, form, count, reverse):
         carry, y = f(carry, trees.tree_unflatten(form, [leaf[i] for leaf in leaves]))
         made.append(y)
     made = made[::-1] if reverse else made
-    return carry, trees.tree_map(lambda *ys: ops.stack(ys), *made) if made else None
+    if made:
+        return carry, trees.tree_map(lambda *ys: ops.stack(ys), *made)
+    from .transforms import eval_shape
+    _, ys = eval_shape(f, carry, trees.tree_unflatten(form, [ops.full(leaf.shape[1:], 0, leaf.engine_dtype) for leaf in leaves]))
+    return carry, trees.tree_map(lambda y: ops.full((0,) + y.shape, 0, y.engine_dtype), ys)
+
+
+class _Wider(Exception):
+    """More of a loop's carry differs from example to example of a vmap than was thought."""
+
+    def __init__(self, level, numbers):
+        self.level, self.numbers = level, numbers
+
+
+def _of_examples(outside, init, run):
+    """A loop of all examples. `run(carry, turn)` carries it out, where `turn(function)` makes a function of leaves of examples one of whole arrays, and
+    gives the final carry. What differs from example to example is found by trying."""
+    leaves, form = trees.tree_flatten(init)
+    leaves = [asarray(leaf) for leaf in leaves]
+    differs = [outside.is_example(leaf) for leaf in leaves]
+
+    def examples(wholes):
+        return trees.tree_unflatten(form, [outside.example(whole) if own else whole for whole, own in zip(wholes, differs)])
+
+    def carried(made):
+        after = [asarray(leaf) for leaf in trees.tree_leaves(made)]
+        more = [number for number, (leaf, own) in enumerate(zip(after, differs)) if outside.is_example(leaf) and not own]
+        if more:
+            raise _Wider(outside.level, more)
+        return [outside.whole(leaf) if own else leaf for leaf, own in zip(after, differs)]
+    while True:
+        try:
+            return trees.tree_unflatten(form, [outside.example(leaf) if own else leaf for leaf, own in zip(
+                run([outside.whole(leaf) if own else leaf for leaf, own in zip(leaves, differs)], examples, carried), differs)])
+        except _Wider as found:
+            if found.level != outside.level:
+                raise
+            for number in found.numbers:
+                differs[number] = True
+
+
+def _scan_of_examples(f, init, leaves, form, length, reverse):
+    with batching.Outside() as outside:
+        own = [outside.is_example(leaf) for leaf in leaves]
+        slices = [ops.moveaxis(leaf.value, 1, 0) if is_own else leaf for leaf, is_own in zip(leaves, own)]
+        found = {}
+
+        def run(carry, examples, carried):
+            def turn(carry, xs):
+                x = trees.tree_unflatten(form, [outside.example(x) if is_own else x for x, is_own in zip(xs, own)])
+                made, y = outside.inside(f, examples(carry), x)
+                ys, found["form"] = trees.tree_flatten(y)
+                ys = [asarray(y) for y in ys]
+                found["differ"] = [outside.is_example(y) for y in ys]
+                return carried(made), [outside.whole(y) if differs else y for y, differs in zip(ys, found["differ"])]
+            carry, found["ys"] = scan(turn, carry, slices, length, reverse)
+            return carry
+        carry = _of_examples(outside, init, run)
+        ys = [outside.example(ops.moveaxis(y, 1, 0)) if differs else y for y, differs in zip(found["ys"], found["differ"])]
+        return carry, trees.tree_unflatten(found["form"], ys)
 
 
 def map_(f, xs, *, batch_size=None):
@@ -80,53 +192,141 @@ def map_(f, xs, *, batch_size=None):
 
 
 def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
-    if isinstance(lower, Tracer) or isinstance(upper, Tracer):
+    is_traced = lambda x: isinstance(x, Tracer) or getattr(x, "level", 0)
+    if is_traced(lower) or is_traced(upper):
         first, last = asarray(lower), asarray(upper)
         return while_loop(lambda carry: ops.less(carry[0], last), lambda carry: (ops.add(carry[0], 1), body_fun(*carry)),
                           (astype(first, last.engine_dtype), init_val))[1]
     lower, upper = int(lower), int(upper)
-    if _is_traced() and upper - lower > 1:
-        return scan(lambda carry, i: (body_fun(i, carry), None), init_val, ops.arange(lower, upper))[0]
-    for i in range(lower, upper):
-        init_val = body_fun(asarray(i), init_val)
-    return init_val
+    if machine.runs_python or upper <= lower:
+        for i in range(lower, upper):
+            init_val = body_fun(asarray(i), init_val)
+        return init_val
+    if not (Scope._stack or batching.Level.stack):
+        return _as_program(body_fun, ("fori_loop", lower, upper), lambda init: fori_loop(lower, upper, body_fun, init), init_val)
+    return scan(lambda carry, i: (body_fun(i, carry), None), init_val, ops.arange(lower, upper))[0]
 
 
 def while_loop(cond_fun, body_fun, init_val):
-    if not _is_traced():
+    if batching.Level.stack:
+        return _while_of_examples(cond_fun, body_fun, init_val)
+    if machine.runs_python:
         while bool(cond_fun(init_val)):
             init_val = body_fun(init_val)
         return init_val
+    if not Scope._stack:
+        return _as_program(body_fun, ("while_loop", cond_fun), lambda init: while_loop(cond_fun, body_fun, init), init_val)
     body, carry, form = _carried("while_loop", lambda carry, _: body_fun(carry), init_val, ([], trees.tree_structure(None)))
     if body.form != form:
-        raise TypeError("while_loop body function carry input and carry output must have the same pytree structure, but they differ")
+        raise TypeError("while_loop body function carry input and carry output must have the same pytree structure, but they differ:\n\nThe input carry has "
+                        f"pytree structure {form}, while the output carry has {body.form}.\n\nRevise the function so that the carry output has the same pytree "
+                        "structure as the carry input.")
+    _check_carry("while_loop body", [path for path, _ in trees.tree_flatten_with_path(init_val)[0]], carry, body.results)
     condition = _Block("while_loop", lambda carry, _: cond_fun(carry), trees.tree_structure((init_val, None)), [(leaf, leaf.shape) for leaf in carry])
     if [(result.engine_dtype, result.shape) for result in condition.results] != [("i1", ())]:
-        raise TypeError(f"cond_fun must return a boolean scalar, but got {', '.join(map(type_text, condition.results))}")
+        raise TypeError(f"cond_fun must return a boolean scalar, but got output type(s) [{', '.join(map(type_text, condition.results))}].")
+    if body.late or condition.late:
+        import warnings
+        warnings.warn("what a while_loop prints is not shown here: how often it turns is not known", stacklevel=2)
     scope = Scope._stack[-1]
     operands = carry + condition.captures + body.captures
     mine = list(range(len(carry)))
     split = len(carry) + len(condition.captures)
-    numbers = scope.core.while_loop(condition.function, mine + list(range(len(carry), split)), body.function, mine + list(range(split, len(operands))),
+    first = lambda block: block.scope.finished(block.results) if block.late else block.function
+    numbers = scope.core.while_loop(first(condition), mine + list(range(len(carry), split)), first(body), mine + list(range(split, len(operands))),
                                     [scope.number(operand) for operand in operands], len(carry))
     return trees.tree_unflatten(form, [scope.tracer(number, leaf.weak_type) for number, leaf in zip(numbers, carry)])
 
 
-def cond(pred, true_fun, false_fun, *operands, operand=None):
-    operands = operands if operand is None else (operand,)
-    if not (isinstance(pred, Tracer) or getattr(pred, "level", 0)):
-        return (true_fun if bool(pred) else false_fun)(*operands)
-    return trees.tree_map(lambda a, b: ops.where(pred, a, b), true_fun(*operands), false_fun(*operands))
+def _while_of_examples(cond_fun, body_fun, init_val):
+    """Turns as long as one of the examples goes on; those that do not stay as they are."""
+    with batching.Outside() as outside:
+        def run(carry, examples, carried):
+            goes_on = lambda carry: asarray(outside.inside(cond_fun, examples(carry)))
+            found = {}
+
+            def condition(carry):
+                on = goes_on(carry)
+                found["each"] = outside.is_example(on)
+                return ops.reduce("or", on.value) if found["each"] else on
+
+            def turn(carry):
+                on, after = goes_on(carry), carried(outside.inside(body_fun, examples(carry)))
+                if not outside.is_example(on):
+                    return after
+                whole = on.value
+                kept = []
+                for number, (new, old) in enumerate(zip(after, carry)):
+                    if not outside.is_example(asarray(trees.tree_leaves(examples(carry))[number])):
+                        raise _Wider(outside.level, [number])
+                    kept.append(ops.where(ops.reshape(whole, whole.shape + (1,) * (new.ndim - 1)), new, old))
+                return kept
+            return while_loop(condition, turn, carry)
+        return _of_examples(outside, init_val, run)
 
 
-def switch(index, branches, *operands):
-    """Of the results of all branches the one of `index`, which is clamped."""
-    if not (isinstance(index, Tracer) or getattr(index, "level", 0)):
-        return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
-    made = branches[-1](*operands)
-    for number in reversed(range(len(branches) - 1)):
-        made = trees.tree_map(lambda a, b: ops.where(ops.less_equal(index, number), a, b), branches[number](*operands), made)
+def _is_traced(x):
+    return isinstance(x, Tracer) and x.scope.value_of(x) is None or getattr(x, "level", 0)
+
+
+def _branch(function, operands, holds):
+    """A branch that may not be the one: what it does besides computing happens where `holds`."""
+    before = len(Scope._stack[-1].effects) if Scope._stack else 0
+    made = function(*operands)
+    if Scope._stack and not holds.level:
+        own = Scope._stack[-1].effects
+        for number in range(before, len(own)):
+            inner, leaves = own[number]
+            own[number] = ((lambda inner: lambda values: inner(values[1:]) if bool(values[0]) else None)(inner), [holds, *leaves])
     return made
+
+
+def _same_types(name, made):
+    """Source of the text: jax-ml/jax, jax/_src/lax/control_flow/conditionals.py."""
+    forms = [trees.tree_structure(one) for one in made]
+    if any(form != forms[0] for form in forms):
+        raise TypeError(f"{name} branch outputs must have the same pytree structure, but they differ:\n\ntrue_fun output has pytree structure {forms[0]}, while "
+                        f"false_fun output has {next(form for form in forms if form != forms[0])}.\n\nRevise true_fun and/or false_fun so that they have the same "
+                        "pytree structure.")
+    for leaves in zip(*[[asarray(leaf) for leaf in trees.tree_leaves(one)] for one in made]):
+        strong = [leaf.engine_dtype for leaf in leaves if not leaf.weak_type] or [leaf.engine_dtype for leaf in leaves]
+        becomes = lambda leaf: dtypes.promoted([(leaf.engine_dtype, leaf.weak_type), (strong[0], not any(not one.weak_type for one in leaves))])[0]
+        if any(leaf.shape != leaves[0].shape for leaf in leaves) or len(set(strong)) > 1 or any(becomes(leaf) != strong[0] for leaf in leaves):
+            other = next(leaf for leaf in leaves if (leaf.shape, leaf.engine_dtype) != (leaves[0].shape, leaves[0].engine_dtype))
+            raise TypeError(f"{name} branches must have equal output types but they differ.\n\nThe output of true_fun has type {type_text(leaves[0])} but the "
+                            f"corresponding output of false_fun has type {type_text(other)}.\n\nRevise true_fun and/or false_fun so that all output types match.")
+
+
+def cond(pred, true_fun, false_fun, *operands, operand=None, linear=None):
+    operands = operands if operand is None else (operand,)
+    if not (callable(true_fun) and callable(false_fun)):
+        raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
+    if isinstance(pred, (tuple, list)) or hasattr(pred, "shape") and pred.shape != ():
+        raise TypeError(f"Pred must be a scalar, got {pred} of {'shape ' + str(pred.shape) if hasattr(pred, 'shape') else 'type ' + str(type(pred))}.")
+    if not _is_traced(pred):
+        return (true_fun if bool(pred) else false_fun)(*operands)
+    holds = ops.not_equal(pred, 0) if asarray(pred).engine_dtype != "i1" else asarray(pred)
+    made = _branch(true_fun, operands, holds), _branch(false_fun, operands, ops.logical_not(holds))
+    _same_types("cond", made)
+    return trees.tree_map(lambda a, b: ops.where(holds, a, b), *made)
+
+
+def switch(index, branches, *operands, operand=None):
+    """Of the results of all branches the one of `index`, which is clamped."""
+    operands = operands if operand is None else (operand,)
+    if not branches:
+        raise ValueError("Empty branch sequence")
+    if not _is_traced(index):
+        if dtypes.is_float(asarray(index).engine_dtype):
+            raise TypeError(f"Index type must be an integer, got {asarray(index).dtype}")
+        return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
+    index = ops.clip(index, 0, len(branches) - 1)
+    made = [_branch(branch, operands, ops.equal(index, number)) for number, branch in enumerate(branches)]
+    _same_types("switch", made)
+    result = made[-1]
+    for number in reversed(range(len(branches) - 1)):
+        result = trees.tree_map(lambda a, b: ops.where(ops.less_equal(index, number), a, b), made[number], result)
+    return result
 
 
 def associative_scan(fn, elems, reverse=False, axis=0):

@@ -31,6 +31,31 @@ _NUMPY = {"i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "in
           "complex<f32>": "complex64", "complex<f64>": "complex128"}
 _BY_NAME = {name: engine for engine, name in _NUMPY.items()} | {dtype.name: engine for engine, dtype in _EXTENDED.items()}
 _NARROWED = {"i64": "i32", "ui64": "ui32", "f64": "f32", "complex<f64>": "complex<f32>"}  # JAX without jax_enable_x64
+_WIDER = {narrow: wide for wide, narrow in _NARROWED.items()}
+_is_wide = False  # jax_enable_x64
+
+
+def enable_x64(is_wide):
+    global _is_wide
+    _is_wide = bool(is_wide)
+
+
+def is_x64():
+    return _is_wide
+
+
+def default(name):
+    """The type of 32 bits, or that of 64 for it with jax_enable_x64."""
+    return _WIDER[name] if _is_wide else name
+
+
+def widened(name):
+    """In which integers are summed."""
+    if not is_integer(name) and name != "i1":
+        return name
+    kind = "ui" if name.startswith("ui") else "i"
+    bits = 64 if _is_wide else 32
+    return f"{kind}{max(bits, _bits(name) if name != 'i1' else 0)}"
 
 
 def shown(name):
@@ -46,6 +71,8 @@ def named_wide(dtype):
         return dtype.engine
     if isinstance(dtype, str) and dtype in _BY_NAME:
         return _BY_NAME[dtype]
+    if isinstance(dtype, type) and dtype in (bool, int, float, complex):
+        return {bool: "i1", int: default("i32"), float: default("f32"), complex: default("complex<f32>")}[dtype]
     name = _BY_NAME.get(np.dtype(dtype).name)
     if name is None:
         raise TypeError(f"Value of type {dtype!r} is not a valid JAX array type.")
@@ -55,6 +82,8 @@ def named_wide(dtype):
 def named(dtype):
     """The same, of 32 bits for 64: what JAX has without jax_enable_x64."""
     name = named_wide(dtype)
+    if _is_wide:
+        return name
     return _NARROWED.get(name, name)
 
 
@@ -74,8 +103,8 @@ class ScalarType:
         self.itemsize = self.dtype.itemsize
 
     def __call__(self, value):
-        from . import ops
-        return ops.astype(ops.asarray(value), named(self))
+        from .arrays import asarray
+        return asarray(value, named(self))
 
     def __repr__(self):
         return f"<class 'jax.numpy.{self.name}'>"
@@ -98,6 +127,13 @@ def is_complex(name):
     return name.startswith("complex")
 
 
+def is_inexact(name):
+    return is_float(name) or is_complex(name)
+
+
+float0 = np.dtype([("float0", np.void, 0)])  # of what has no derivative
+
+
 def is_integer(name):
     return name != "i1" and name.startswith(("i", "ui"))
 
@@ -112,7 +148,7 @@ def _join(a, b):
     if a == "i1":
         return b
     if is_complex(a) or is_complex(b):
-        return "complex<f32>"
+        return "complex<f64>" if "f64" in a + b else "complex<f32>"
     if is_float(a) and is_float(b):
         return "f32" if _bits(a) == _bits(b) else max(a, b, key=_bits)
     if is_float(a) or is_float(b):
@@ -120,7 +156,12 @@ def _join(a, b):
     if a.startswith("u") == b.startswith("u"):
         return max(a, b, key=_bits)
     signed, unsigned = (b, a) if a.startswith("u") else (a, b)
-    return signed if _bits(signed) > _bits(unsigned) else f"i{min(32, 2 * _bits(unsigned))}"
+    return signed if _bits(signed) > _bits(unsigned) else _mixed(2 * _bits(unsigned))
+
+
+def _mixed(bits):
+    """Of signed and unsigned integers that no wider one takes: a floating type."""
+    return f"i{bits}" if bits <= (64 if _is_wide else 32) else "i32" if not _is_wide else "f64"
 
 
 _RANK = {"bool": 0, "int": 1, "float": 2, "complex": 3}
@@ -137,15 +178,17 @@ def promoted(types):
     strong = [name for name, weak in types if not weak]
     weak = max((kind_of(name) for name, is_weak in types if is_weak), key=_RANK.get, default=None)
     if not strong:
-        return _DEFAULT[weak], True
+        return ("i1" if weak == "bool" else default(_DEFAULT[weak])), True
     result = strong[0]
     for name in strong[1:]:
         result = _join(result, name)
     if weak is not None and _RANK[weak] > _RANK[kind_of(result)]:
-        return (result, False) if weak == "bool" else (_DEFAULT[weak], weak != "complex" or not is_float(result))
+        if weak == "complex" and is_float(result):
+            return ("complex<f64>" if result == "f64" else "complex<f32>"), False
+        return default(_DEFAULT[weak]), True
     return result, False
 
 
 def inexact(name):
     """The type in which functions such as sin are computed."""
-    return name if is_float(name) or is_complex(name) else "f32"
+    return name if is_float(name) or is_complex(name) else default("f32")

@@ -47,6 +47,8 @@ class Machine:
         self.most_flops = said.get("most_flops", 4e13)
         self.hardware = said.get("hardware", "")  # by its name; empty: CPU devices of any kind
         self.measures = said.get("measures", False)  # %timeit measures here
+        self.runs_python = False  # within jax.disable_jit
+        self.raises_nans = False  # jax_debug_nans
         self._devices = None
 
     @property

@@ -3,11 +3,13 @@
 import functools
 import math
 import string
+import warnings
 
 import numpy as np
 
 from . import dtypes
 from .arrays import Array, ConcreteArray, Tracer, asarray, astype, bind, from_numpy
+from .errors import ConcretizationTypeError, NonConcreteBooleanIndexError
 from .machine import machine
 
 
@@ -32,7 +34,7 @@ def binary(op, floating=False):
     def function(x, y):
         (a, b), weak = together(x, y)
         if floating and not (dtypes.is_float(a.engine_dtype) or dtypes.is_complex(a.engine_dtype)):
-            a, b = astype(a, "f32"), astype(b, "f32")
+            a, b = astype(a, dtypes.default("f32")), astype(b, dtypes.default("f32"))
         elif a.engine_dtype == "i1" and op in _OF_TRUTHS:
             return bind(_OF_TRUTHS[op], a, b)
         return _weak(bind(op, a, b), weak)
@@ -47,7 +49,7 @@ def unary(op, floating=True):
     def function(x):
         x = asarray(x)
         if floating and dtypes.inexact(x.engine_dtype) != x.engine_dtype:
-            x = astype(x, "f32")
+            x = astype(x, dtypes.inexact(x.engine_dtype))
         return _weak(bind(op, x), x.weak_type)
     function.__name__ = op
     return function
@@ -86,11 +88,9 @@ def floor_divide(x, y):
 
 
 def power(x, y):
-    if isinstance(y, int) and not isinstance(y, bool) and 0 <= y <= 64:
-        return integer_power(x, y)
+    if isinstance(y, (int, np.integer)) and not isinstance(y, bool) and abs(y) <= 64:
+        return integer_power(x, int(y))
     (a, b), weak = together(x, y)
-    if not dtypes.is_float(a.engine_dtype) and not dtypes.is_complex(a.engine_dtype) and isinstance(y, float):
-        a, b = astype(a, "f32"), astype(b, "f32")
     return _weak(bind("power", a, b), weak)
 
 
@@ -135,12 +135,13 @@ def conj(x):
 def complex_(x, y):
     """Of real and imaginary parts."""
     (a, b), _ = together(x, y)
-    return bind("complex", astype(a, "f32"), astype(b, "f32")) if a.engine_dtype != "f32" else bind("complex", a, b)
+    engine = "f64" if a.engine_dtype == "f64" else "f32"
+    return bind("complex", astype(a, engine), astype(b, engine))
 
 
 def angle(z):
     z = asarray(z)
-    return bind("atan2", astype(imag(z), "f32"), astype(real(z), "f32"))
+    return bind("atan2", astype(imag(z), dtypes.inexact(imag(z).engine_dtype)), astype(real(z), dtypes.inexact(real(z).engine_dtype)))
 
 
 def isnan(x):
@@ -153,6 +154,7 @@ def square(x):
 
 def logical(op):
     def function(*values):
+        values = [asarray(v) for v in values]
         return bind(op, *[astype(not_equal(v, 0), "i1") if asarray(v).engine_dtype != "i1" else asarray(v) for v in values])
     return function
 
@@ -162,7 +164,8 @@ logical_and, logical_or, logical_xor, logical_not = (logical(op) for op in ("and
 
 def where(condition, x=None, y=None):
     if x is None:
-        return tuple(from_numpy(part) for part in np.nonzero(np.asarray(condition)))
+        from ..numpy import nonzero
+        return nonzero(condition)
     (a, b), weak = together(x, y)
     condition = asarray(condition)
     if condition.engine_dtype != "i1":
@@ -178,9 +181,15 @@ def clip(x, low=None, high=None):
 # ---- making
 
 def _shape(shape):
-    if isinstance(shape, (int, np.integer)):
-        return (int(shape),)
-    return tuple(int(size) for size in shape)
+    """Source of the text: jax-ml/jax, jax/_src/core.py (_invalid_shape_error)."""
+    sizes = shape if isinstance(shape, (tuple, list)) or isinstance(shape, Array) and shape.ndim else (shape,)
+    try:
+        return tuple(size.__index__() for size in sizes)
+    except (TypeError, AttributeError):
+        said = f"Shapes must be 1D sequences of concrete values of integer type, got {tuple(sizes) if not isinstance(sizes, list) else sizes}."
+        if any(isinstance(size, Array) and not isinstance(size, ConcreteArray) for size in sizes):
+            said += "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions."
+        raise TypeError(said) from None
 
 
 def full(shape, value, engine=None):
@@ -204,8 +213,12 @@ def iota(engine, shape, dim=0):
 def arange(start, stop=None, step=None, engine=None):
     start, stop = (0, start) if stop is None else (start, stop)
     step = 1 if step is None else step
+    for value in (start, stop, step):
+        if isinstance(value, Array) and not isinstance(value, ConcreteArray):
+            raise ConcretizationTypeError(value, "It arose in the jnp.arange argument 'stop'")
     if engine is None:
-        engine = "i32" if all(isinstance(v, (int, np.integer)) for v in (start, stop, step)) else "f32"
+        engine = dtypes.default("f32" if any(np.asarray(v).dtype.kind == "f" for v in (start, stop, step)) else "i32")
+    start, stop, step = (v.item() if isinstance(v, ConcreteArray) else v for v in (start, stop, step))
     count = max(0, math.ceil((stop - start) / step))
     made = iota(engine, (count,))
     made = made if step == 1 else multiply(made, asarray(step, engine))
@@ -218,8 +231,7 @@ def reshape(x, *shape, order="C", out_sharding=None):
     x = asarray(x)
     if out_sharding is not None:
         return placeable(reshape)(x, *shape, out_sharding=out_sharding)
-    shape = shape[0] if len(shape) == 1 and not isinstance(shape[0], (int, np.integer)) else shape
-    shape = [int(size) for size in shape]
+    shape = list(_shape(shape[0] if len(shape) == 1 else shape))
     if -1 in shape:
         rest = math.prod(size for size in shape if size != -1)
         shape[shape.index(-1)] = x.size // rest if rest else 0
@@ -327,7 +339,7 @@ def sum_(x, axis=None, dtype=None, keepdims=False, **_):
     if dtype is not None:
         x = astype(x, dtypes.named(dtype))
     elif not (dtypes.is_float(x.engine_dtype) or dtypes.is_complex(x.engine_dtype)):
-        x = astype(x, "ui32" if x.engine_dtype.startswith("ui") else "i32")
+        x = astype(x, dtypes.widened(x.engine_dtype))
     narrow = x.engine_dtype if x.engine_dtype in ("bf16", "f16") else None  # summed in f32, as XLA does
     made = reduce("sum", astype(x, "f32") if narrow else x, axis, keepdims)
     return astype(made, narrow) if narrow else made
@@ -335,13 +347,13 @@ def sum_(x, axis=None, dtype=None, keepdims=False, **_):
 
 def prod(x, axis=None, keepdims=False):
     x = asarray(x)
-    return reduce("product", astype(x, "i32") if x.engine_dtype == "i1" else x, axis, keepdims)
+    return reduce("product", astype(x, dtypes.widened(x.engine_dtype)) if not dtypes.is_inexact(x.engine_dtype) else x, axis, keepdims)
 
 
 def mean(x, axis=None, dtype=None, keepdims=False, where=None):
     x = asarray(x)
     if not (dtypes.is_float(x.engine_dtype) or dtypes.is_complex(x.engine_dtype)):
-        x = astype(x, "f32")
+        x = astype(x, dtypes.inexact(x.engine_dtype))
     count = math.prod(x.shape[dim] for dim in _axes(x, axis))
     return divide(sum_(x, axis, dtype, keepdims), float(count))
 
@@ -349,7 +361,9 @@ def mean(x, axis=None, dtype=None, keepdims=False, where=None):
 def var(x, axis=None, keepdims=False, ddof=0):
     x = asarray(x)
     count = math.prod(x.shape[dim] for dim in _axes(x, axis))
-    return divide(sum_(square(subtract(x, mean(x, axis, keepdims=True))), axis, keepdims=keepdims), float(count - ddof))
+    apart = subtract(x, mean(x, axis, keepdims=True))
+    squares = add(square(real(apart)), square(imag(apart))) if dtypes.is_complex(apart.engine_dtype) else square(apart)
+    return divide(sum_(squares, axis, keepdims=keepdims), float(count - ddof))
 
 
 def arg_extreme(kind):
@@ -359,22 +373,25 @@ def arg_extreme(kind):
             x, axis = reshape(x, (x.size,)), 0
         axis %= x.ndim
         best = reduce(kind, x, axis, keepdims=True)
-        at = iota("i32", x.shape, axis)
-        return reduce("min", where(equal(x, best), at, x.shape[axis]), axis, keepdims)
+        at = iota(dtypes.default("i32"), x.shape, axis)
+        is_best = equal(x, best)
+        if dtypes.is_float(x.engine_dtype):  # what is not a number comes first
+            is_best = bind("or", is_best, not_equal(x, x))
+        return reduce("min", where(is_best, at, x.shape[axis]), axis, keepdims)
     return function
 
 
 argmax, argmin = arg_extreme("max"), arg_extreme("min")
 
 
-def cumulative(x, axis=0):
-    """Sums of the elements up to each, by doubling steps."""
+def cumulative(x, axis=0, combine=None, identity=0):
+    """The elements up to each, combined (summed), by doubling steps."""
     x = asarray(x)
-    axis, step = axis % x.ndim, 1
+    combine, axis, step = combine or add, axis % x.ndim, 1
     while step < x.shape[axis]:
         low, high = [0] * x.ndim, [0] * x.ndim
         low[axis], high[axis] = step, -step
-        x = add(x, pad(x, low, high))
+        x = combine(x, pad(x, low, high, identity))
         step *= 2
     return x
 
@@ -488,75 +505,144 @@ def dynamic_update_slice(x, update, starts):
     return bind("dynamic_update_slice", x, astype(update, x.engine_dtype), *[astype(start, "i32") for start in starts])
 
 
-def take(x, indices, axis=0):
-    """Slices along an axis by integers; those behind the end stay at it."""
-    x, indices = asarray(x), astype(indices, "i32")
+def _within(indices, size):
+    """Whether indices are known to be in range."""
+    if not isinstance(indices, ConcreteArray) or not indices._handle.is_ready:
+        return False
+    values = np.asarray(indices)
+    return bool(values.size == 0 or (values.min() >= -size and values.max() < size))
+
+
+def _fill_of(engine):
+    """What is read where nothing is."""
+    if dtypes.is_inexact(engine):
+        return math.nan
+    if engine == "i1":
+        return True
+    limits = np.iinfo(dtypes.shown(engine))
+    return limits.max if engine.startswith("ui") else limits.min
+
+
+def take(x, indices, axis=0, mode=None, fill_value=None):
+    """Slices along an axis by integers. Those behind the end stay at it, or are filled or counted from the start again, as `mode` says."""
+    x, indices = asarray(x), asarray(indices)
     axis %= x.ndim
-    indices = where(less(indices, 0), add(indices, x.shape[axis]), indices)
+    size = x.shape[axis]
+    if mode == "wrap":
+        indices = remainder(indices, size)
+    is_filled = mode == "fill" and not _within(indices, size)
+    wide = indices.engine_dtype if indices.engine_dtype in ("i64", "ui32") else "i32"
+    indices = astype(indices, wide)
+    if mode not in ("wrap", "clip") and not wide.startswith("u"):
+        indices = where(less(indices, 0), add(indices, size), indices)
+    is_there = logical_and(greater_equal(indices, 0), less(indices, size)) if is_filled else None
     sizes = tuple(1 if dim == axis else size for dim, size in enumerate(x.shape))
     window = tuple(dim if dim < axis else dim + indices.ndim - 1 for dim in range(x.ndim) if dim != axis)
-    return bind("gather", x, indices, window=window, collapsed=(axis,), index_map=(axis,), index_vector_dim=indices.ndim,
+    made = bind("gather", x, indices, window=window, collapsed=(axis,), index_map=(axis,), index_vector_dim=indices.ndim,
                 slice_sizes=sizes)
+    if is_filled:
+        is_there = reshape(is_there, (1,) * axis + indices.shape + (1,) * (x.ndim - axis - 1))
+        made = where(is_there, made, asarray(_fill_of(x.engine_dtype) if fill_value is None else fill_value, x.engine_dtype))
+    return made
 
 
-def getitem(x, index):
-    if isinstance(index, (np.ndarray, ConcreteArray)) and index.dtype == bool:
-        return from_numpy(np.asarray(x)[np.asarray(index)], x.engine_dtype)
-    index = index if isinstance(index, tuple) else (index,)
-    used = sum(1 for part in index if part is not None and part is not Ellipsis)
+def _indexers(x, index):
+    """The parts of an index, one for each dimension and None for each new one; masks as the places where they hold."""
+    if isinstance(index, list):
+        raise TypeError("Using a non-tuple sequence for multidimensional indexing is not allowed; use `arr[array(seq)]` instead of `arr[seq]`. "
+                        "See https://github.com/jax-ml/jax/issues/4564 for more information.")
+    parts = []
+    for part in index if isinstance(index, tuple) else (index,):
+        if isinstance(part, (np.ndarray, np.generic, Array, bool, list)) and not isinstance(part, np.integer):
+            part = asarray(part)
+            if dtypes.is_inexact(part.engine_dtype):
+                raise TypeError(f"Indexer must have integer or boolean type, got indexer with type {part.dtype} at position {len(parts)}, indexer value {part}")
+            if part.engine_dtype == "i1":
+                if not isinstance(part, ConcreteArray):
+                    raise NonConcreteBooleanIndexError(part)
+                at = sum(one is not None and one is not Ellipsis for one in parts)
+                if Ellipsis not in [one for one in parts if not isinstance(one, Array)] and part.shape != x.shape[at:at + part.ndim]:
+                    raise IndexError(f"boolean index did not match shape of indexed array in index {at}: got {part.shape}, expected {x.shape[at:at + part.ndim]}")
+                parts += [from_numpy(places.astype(np.int32)) for places in np.nonzero(np.asarray(part))] if part.shape else [part]
+                continue
+        elif not (part is None or part is Ellipsis or isinstance(part, (slice, int, np.integer))):
+            if isinstance(part, str) or not hasattr(part, "__index__") and not hasattr(part, "__jax_array__"):
+                raise TypeError(f"JAX does not support string indexing; got idx={index!r}" if isinstance(part, str) else
+                                f"Indexer must have integer or boolean type, got indexer with type {type(part)} at position {len(parts)}, indexer value {part}")
+            part = asarray(part) if hasattr(part, "__jax_array__") else part.__index__()
+        parts.append(part)
+    used = sum(part is not None and part is not Ellipsis for part in parts)
     if used > x.ndim:
-        raise IndexError(f"Too many indices: array is {x.ndim}-dimensional, but {used} were indexed")
-    if Ellipsis in [part for part in index if not isinstance(part, (Array, np.ndarray))]:
-        at = next(i for i, part in enumerate(index) if part is Ellipsis)
-        index = index[:at] + (slice(None),) * (x.ndim - used) + index[at + 1:]
-    else:
-        index += (slice(None),) * (x.ndim - used)
+        raise IndexError(f"Too many indices: {x.ndim}-dimensional array indexed with {used} regular indices.")
+    rest = [slice(None)] * (x.ndim - used)
+    for at, part in enumerate(parts):
+        if part is Ellipsis:
+            return parts[:at] + rest + parts[at + 1:]
+    return parts + rest
+
+
+def getitem(x, index, mode=None, fill_value=None):
+    x = asarray(x)
+    parts = _indexers(x, index)
+    is_array = [isinstance(part, Array) for part in parts]
     starts, limits, strides, reverse, shape, arrays = [], [], [], [], [], []
-    dim = 0
-    for part in index:
+    for part, own in zip(parts, is_array):
         if part is None:
             shape.append(1)
             continue
-        size = x.shape[dim]
+        size = x.shape[len(starts)]
         if isinstance(part, slice):
-            start, stop, step = part.indices(size)
+            start, stop, step = slice(*[None if bound is None else bound.__index__() for bound in (part.start, part.stop, part.step)]).indices(size)
             count = max(0, math.ceil((stop - start) / step))
             if step < 0:
                 start, step = start + (count - 1) * step, -step
-                reverse.append(dim)
+                reverse.append(len(starts))
             starts.append(start if count else 0), limits.append(start + (count - 1) * step + 1 if count else 0), strides.append(step)
             shape.append(count)
-        elif isinstance(part, (int, np.integer)):
+        elif not own and not any(is_array) and (mode is None or -size <= part < size):
             at = min(max(int(part) + (size if part < 0 else 0), 0), size - 1)  # behind the end there is the last one
+            if not size:
+                raise IndexError(f"index is out of bounds for axis {len(starts)} with size 0")
             starts.append(at), limits.append(at + 1), strides.append(1)
-        else:
-            arrays.append((len(shape), dim, asarray(part)))
+        else:  # beside arrays, numbers are arrays too
+            arrays.append((len(shape), asarray(int(part)) if not own else part))
             starts.append(0), limits.append(size), strides.append(1)
             shape.append(size)
-        dim += 1
-    if len(arrays) > 1:
-        return _gather_points(x, index)
     if starts != [0] * x.ndim or limits != list(x.shape) or strides != [1] * x.ndim:
         x = slice_(x, starts, limits, strides)
     if reverse:
         x = bind("reverse", x, dims=tuple(reverse))
     x = reshape(x, tuple(shape))
-    for at, _, array in arrays:
-        x = take(x, array, at)
-    return x
+    if len(arrays) == 1:
+        return take(x, arrays[0][1], arrays[0][0], mode, fill_value)
+    if not arrays:
+        return x
+    dims = [dim for dim, _ in arrays]
+    order = [dim for dim, part in enumerate(parts) if isinstance(part, Array) or isinstance(part, (int, np.integer))]
+    is_together = order == list(range(order[0], order[-1] + 1))
+    made, rank = _gather_points(moveaxis(x, dims, list(range(len(dims)))), [array for _, array in arrays], mode, fill_value)
+    return moveaxis(made, list(range(rank)), list(range(dims[0], dims[0] + rank))) if is_together and rank else made
 
 
-def _gather_points(x, index):
-    """x[i, j, ..]: the leading dimensions by arrays of integers, the others whole."""
-    count = next((i for i, part in enumerate(index) if isinstance(part, slice)), len(index))
-    if any(part != slice(None) for part in index[count:]):
-        raise NotImplementedError("indexing by arrays that are not at the front")
-    parts = [astype(part, "i32") for part in index[:count]]
-    shape = np.broadcast_shapes(*[part.shape for part in parts])
-    vectors = concatenate([expand_dims(broadcast_to(part, shape), -1) for part in parts], -1)
+def _gather_points(x, arrays, mode=None, fill_value=None):
+    """x[i, j, ..]: the leading dimensions by arrays of integers, the others whole; and how many dimensions the arrays have together."""
+    count = len(arrays)
+    arrays = [astype(part, "i32") for part in arrays]
+    shape = np.broadcast_shapes(*[part.shape for part in arrays])
+    arrays = [broadcast_to(part, shape) for part in arrays]
+    is_filled = mode == "fill" and not all(_within(part, size) for part, size in zip(arrays, x.shape))
+    if mode == "wrap":
+        arrays = [remainder(part, size) for part, size in zip(arrays, x.shape)]
+    elif mode != "clip":
+        arrays = [where(less(part, 0), add(part, size), part) for part, size in zip(arrays, x.shape)]
+    vectors = concatenate([expand_dims(part, -1) for part in arrays], -1)
     rest = x.shape[count:]
-    return bind("gather", x, vectors, window=tuple(range(len(shape), len(shape) + len(rest))), collapsed=tuple(range(count)),
+    made = bind("gather", x, vectors, window=tuple(range(len(shape), len(shape) + len(rest))), collapsed=tuple(range(count)),
                 index_map=tuple(range(count)), index_vector_dim=len(shape), slice_sizes=(1,) * count + rest)
+    if is_filled:
+        is_there = functools.reduce(logical_and, [logical_and(greater_equal(part, 0), less(part, size)) for part, size in zip(arrays, x.shape)])
+        made = where(reshape(is_there, shape + (1,) * len(rest)), made, asarray(_fill_of(x.engine_dtype) if fill_value is None else fill_value, x.engine_dtype))
+    return made, len(shape)
 
 
 class At:
@@ -568,33 +654,69 @@ class At:
     def __getitem__(self, index):
         return At(self._array, index)
 
-    def _changed(self, values, combine):
+    def __repr__(self):
+        return f"_IndexUpdateRef({self._array!r}, {self._index!r})"
+
+    def _changed(self, values, combine, mode=None):
         x = self._array
-        where_ = getitem(reshape(iota("i32", (x.size,)), x.shape), self._index)
+        values = asarray(values)
+        if combine is not None and x.engine_dtype == "i1" and combine in ("sum", "product"):
+            combine = "or" if combine == "sum" else "and"
+        if values.engine_dtype != x.engine_dtype and not values.weak_type and dtypes.promoted([(x.engine_dtype, x.weak_type), (values.engine_dtype, False)])[0] \
+                != x.engine_dtype:
+            warnings.warn(f"scatter inputs have incompatible types: cannot safely cast value from dtype={values.dtype} to dtype={x.dtype} with "
+                          "jax_numpy_dtype_promotion=standard. In future JAX releases this will result in an error.", FutureWarning, stacklevel=3)
+        places = reshape(iota("i32", (x.size,)), x.shape)
+        # What is behind the end changes nothing: there is no such place.
+        where_ = getitem(places, self._index, mode if mode in ("clip", "wrap") else "fill", x.size)
         values = broadcast_to(astype(values, x.engine_dtype), where_.shape)
         flat = bind("scatter", reshape(x, (x.size,)), reshape(where_, (where_.size,)), reshape(values, (where_.size,)),
                     window=(), collapsed=(0,), index_map=(0,), index_vector_dim=1, **({"combiner": combine} if combine else {}))
         return reshape(flat, x.shape)
 
-    def set(self, values, **_):
-        return self._changed(values, None)
+    def _masked(self, change):
+        """Where the index is a mask of values that are not known, what the change gives where it holds; else None."""
+        index = self._index[0] if isinstance(self._index, tuple) and len(self._index) == 1 else self._index
+        if not isinstance(index, Array) or index.engine_dtype != "i1" or not index.ndim or isinstance(index, ConcreteArray):
+            return None
+        mask = reshape(index, index.shape + (1,) * (self._array.ndim - index.ndim))
+        return astype(where(mask, change(self._array), self._array), self._array.engine_dtype)
 
-    def add(self, values, **_):
-        return self._changed(values, "sum")
+    def _by(self, values, combine, change, mode):
+        masked = self._masked(lambda x: change(x, values)) if not asarray(values).shape else None
+        return masked if masked is not None else self._changed(values, combine, mode)
 
-    def multiply(self, values, **_):
-        return self._changed(values, "product")
+    def set(self, values, *, mode=None, **_):
+        return self._by(values, None, lambda x, v: broadcast_to(astype(v, x.engine_dtype), x.shape), mode)
+
+    def add(self, values, *, mode=None, **_):
+        return self._by(values, "sum", add, mode)
+
+    def subtract(self, values, *, mode=None, **_):
+        return self.add(negative(values), mode=mode)
+
+    def multiply(self, values, *, mode=None, **_):
+        return self._by(values, "product", multiply, mode)
 
     mul = multiply
 
-    def max(self, values, **_):
-        return self._changed(values, "max")
+    def divide(self, values, *, mode=None, **_):
+        return divide(self._array, At(ones_like(self._array), self._index)._by(values, "product", multiply, mode))
 
-    def min(self, values, **_):
-        return self._changed(values, "min")
+    def power(self, values, *, mode=None, **_):
+        return power(self._array, At(ones_like(self._array), self._index)._by(values, "product", multiply, mode))
 
-    def get(self, **_):
-        return getitem(self._array, self._index)
+    def max(self, values, *, mode=None, **_):
+        return self._by(values, "max", maximum, mode)
+
+    def min(self, values, *, mode=None, **_):
+        return self._by(values, "min", minimum, mode)
+
+    def apply(self, function, *, mode=None, **_):
+        return self.set(function(self.get(mode=mode)), mode=mode)
+
+    def get(self, *, mode=None, fill_value=None, **_):
+        return getitem(self._array, self._index, mode, fill_value)
 
 
 def one_hot(x, count, engine="f32", axis=-1):
@@ -611,8 +733,13 @@ def as_type(x, dtype, **_):
 
 
 def immutable(x, index, value):
-    raise TypeError("JAX arrays are immutable and do not support in-place item assignment. Instead of x[idx] = y, use x = x.at[idx].set(y) "
+    raise TypeError("'<class 'jaxlib._jax.ArrayImpl'>' object does not support item assignment. JAX arrays are immutable. Instead of ``x[idx] = y``, use ``x = x.at[idx].set(y)`` "
                     "or another .at[] method: https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html")
+
+
+def shift_right(x, y):
+    (a, b), weak = together(x, y)
+    return _weak(bind("shift_right_logical" if a.engine_dtype.startswith("u") else "shift_right_arithmetic", a, b), weak)
 
 
 # ---- operators and methods of arrays
@@ -631,7 +758,7 @@ def _operators():
     for name, function in {"add": add, "sub": subtract, "mul": multiply, "truediv": divide, "floordiv": floor_divide,
                            "mod": remainder, "pow": power, "matmul": matmul, "and": binary("and"), "or": binary("or"),
                            "xor": binary("xor"), "lshift": binary("shift_left"),
-                           "rshift": binary("shift_right_logical")}.items():
+                           "rshift": shift_right, "divmod": lambda a, b: (floor_divide(a, b), remainder(a, b))}.items():
         setattr(Array, f"__{name}__", guarded(function))
         setattr(Array, f"__r{name}__", guarded(reflected(function)))
     for name, function in {"eq": equal, "ne": not_equal, "lt": less, "le": less_equal, "gt": greater, "ge": greater_equal}.items():

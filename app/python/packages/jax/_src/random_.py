@@ -11,6 +11,20 @@ from .machine import machine
 from .trees import register_pytree_node
 
 
+class KeyType:
+    """The element type of keys."""
+    name, itemsize, kind = "key<fry>", 8, "V"
+
+    def __eq__(self, other):
+        return str(other) == "key<fry>"
+
+    def __hash__(self):
+        return hash("key<fry>")
+
+    def __repr__(self):
+        return "key<fry>"
+
+
 class KeyArray:
     """Keys of `jax.random.key`: an array whose elements are keys."""
 
@@ -20,7 +34,7 @@ class KeyArray:
     shape = property(lambda self: self._data.shape[:-1])
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: math.prod(self.shape))
-    dtype = "key<fry>"
+    dtype = KeyType()
     sharding = property(lambda self: self._data.sharding)
 
     def __getitem__(self, index):
@@ -32,7 +46,31 @@ class KeyArray:
     def __iter__(self):
         return iter([self[i] for i in range(len(self))])
 
+    def reshape(self, *shape):
+        shape = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+        return KeyArray(self._data.reshape(tuple(shape) + (2,)))
+
+    def flatten(self):
+        return self.reshape(-1)
+
+    ravel = flatten
+    engine_dtype = property(lambda self: "key<fry>")
+    nbytes = property(lambda self: self._data.nbytes)
+    itemsize = 8
+    weak_type = False
+    T = property(lambda self: KeyArray(ops.transpose(self._data, tuple(range(self.ndim))[::-1] + (self.ndim,))))
+
+    def block_until_ready(self):
+        return self
+
+    def __eq__(self, other):
+        return ops.reduce("and", ops.equal(self._data, other._data), -1) if isinstance(other, KeyArray) else NotImplemented
+
+    __hash__ = None
+
     def __repr__(self):
+        if not isinstance(self._data, ConcreteArray):
+            return f"JitTracer(key<fry>[{','.join(map(str, self.shape))}])"
         return f"Array({self.shape}, dtype=key<fry>) overlaying:\n{np.asarray(self._data)}"
 
 
@@ -113,15 +151,44 @@ def fold_in(key, data):
     return _like(key, ops.stack(list(_threefry(_data(key), ops.zeros_like(low), low))))
 
 
-def _draw(op, key, shape, dtype, **attributes):
-    engine = dtypes.named(dtype) if dtype is not None else "f32"
+def _checked(key):
+    """The words of one key. Source of the text: jax-ml/jax, jax/_src/random.py (_check_prng_key)."""
+    if not isinstance(key, (KeyArray, Array, np.ndarray)):
+        raise TypeError(f"unexpected PRNG key type {type(key)}")
     data = _data(key)
+    if data.ndim > 1:
+        raise ValueError(f"Function accepts a single key, but was given a key array of shape {data.shape[:-1]} != (). Use jax.vmap for batching.")
+    return data
+
+
+def _draw(op, key, shape, dtype, **attributes):
+    engine = dtypes.named(dtype) if dtype is not None else dtypes.default("f32")
+    data = _checked(key)
+    if engine == "f64":
+        return _of_64_bits(op, data, tuple(ops._shape(shape)), **attributes)
     made = bind(op, data, shape=tuple(ops._shape(shape)), partitionable=not machine.legacy_random, **attributes)
     return astype(made, engine)
 
 
+def _of_64_bits(op, data, shape, low=0.0, high=1.0):
+    """Numbers of 64 bits, in the arithmetic of jax.random: 52 random bits behind the exponent of 1."""
+    count = math.prod(shape)
+    at = ops.iota("ui32", (count,))
+    first, second = _threefry(data, ops.zeros_like(at), at)
+    wide = bind("or", bind("shift_left", astype(first, "ui64"), asarray(32, "ui64")), astype(second, "ui64"))
+    mantissa = bind("or", bind("shift_right_logical", wide, asarray(12, "ui64")), asarray(0x3FF0000000000000, "ui64"))
+    drawn = ops.subtract(bind("bitcast_convert", mantissa, dtype="f64"), asarray(1.0, "f64"))
+    if op == "normal":
+        low, high = float(np.nextafter(np.float64(-1), np.float64(0))), 1.0
+    drawn = ops.maximum(asarray(low, "f64"), ops.add(ops.multiply(drawn, asarray(high - low, "f64")), asarray(low, "f64")))
+    if op == "normal":
+        drawn = ops.multiply(asarray(math.sqrt(2), "f64"), ops.erf_inv(drawn))
+    return ops.reshape(drawn, shape)
+
+
 def bits(key, shape=(), dtype=None):
-    return bind("random_bits", _data(key), shape=tuple(ops._shape(shape)), partitionable=not machine.legacy_random)
+    made = bind("random_bits", _checked(key), shape=tuple(ops._shape(shape)), partitionable=not machine.legacy_random)
+    return made if dtype is None else astype(made, dtypes.named(dtype))
 
 
 @ops.placeable
@@ -145,7 +212,7 @@ def truncated_normal(key, lower, upper, shape=None, dtype=None):
     return astype(ops.clip(made, *inside), dtypes.named(dtype) if dtype is not None else "f32")
 
 
-def bernoulli(key, p=0.5, shape=None):
+def bernoulli(key, p=0.5, shape=None, mode="low"):
     return ops.less(uniform(key, shape if shape is not None else np.shape(p)), p)
 
 
@@ -153,34 +220,176 @@ def randint(key, shape, minval, maxval, dtype=None):
     """Two words for each number: the remainder of 64 random bits by the span, in 32-bit arithmetic."""
     first, second = split(key)
     high, low = bits(first, shape), bits(second, shape)
-    span = int(maxval) - int(minval)
-    factor = (2**16 % span) ** 2 % span if span else 0
-    rest = lambda x: bind("remainder", x, asarray(span, "ui32"))
-    drawn = rest(ops.add(ops.multiply(rest(high), asarray(factor, "ui32")), rest(low)))
-    return ops.add(astype(drawn, dtypes.named(dtype) if dtype is not None else "i32"), int(minval))
+    engine = dtypes.named(dtype) if dtype is not None else "i32"
+    rest = lambda x, span: bind("remainder", x, span)
+    if isinstance(minval, (int, np.integer)) and isinstance(maxval, (int, np.integer)):
+        span = max(int(maxval) - int(minval), 1)
+        factor, span = asarray((2**16 % span) ** 2 % span, "ui32"), asarray(span, "ui32")
+    else:
+        minval = astype(asarray(minval), "i32")
+        span = ops.maximum(astype(ops.subtract(astype(asarray(maxval), "i32"), minval), "ui32"), asarray(1, "ui32"))
+        factor = rest(asarray(2**16, "ui32"), span)
+        factor = rest(ops.multiply(factor, factor), span)
+    drawn = rest(ops.add(ops.multiply(rest(high, span), factor), rest(low, span)), span)
+    return ops.add(astype(drawn, engine), minval)
 
 
 def permutation(key, x, axis=0, independent=False):
-    count = x if isinstance(x, int) else asarray(x).shape[axis]
-    order = from_numpy(np.array(core.permutation(_known(key), count, not machine.legacy_random), np.int32))
-    return order if isinstance(x, int) else ops.take(x, order, axis)
+    is_count = isinstance(x, (int, np.integer))
+    count = int(x) if is_count else asarray(x).shape[axis]
+    known = _known(key)
+    if independent and not is_count and asarray(x).ndim > 1:
+        raise NotImplementedError("jax.random.permutation with independent=True")
+    if known is not None:
+        order = from_numpy(np.array(core.permutation(known, count, not machine.legacy_random), np.int32))
+    else:
+        order = _shuffled(key, count)
+    return order if is_count else ops.take(x, order, axis)
+
+
+def _shuffled(key, count):
+    """Rounds of sorting by random words. Source: jax-ml/jax, jax/_src/random.py (_shuffle)."""
+    from ..numpy import argsort
+    order = ops.arange(count)
+    for _ in range(math.ceil(3 * math.log(max(1, count)) / math.log(2**32 - 1))):
+        key, own = split(key)
+        order = ops.take(order, argsort(bits(own, (count,))))
+    return order
+
+
+def shuffle(key, x, axis=0):
+    return permutation(key, x, axis)
 
 
 def exponential(key, shape=(), dtype=None):
     return ops.negative(ops.log1p(ops.negative(uniform(key, shape, dtype))))
 
 
-def gumbel(key, shape=(), dtype=None):
-    drawn = uniform(key, shape, dtype, minval=float(np.finfo(np.float32).tiny), maxval=1.0)
+def _above_zero(key, shape, dtype, maxval=1.0, minval=None):
+    engine = dtypes.named(dtype) if dtype is not None else dtypes.default("f32")
+    return uniform(key, shape, dtype, minval=float(np.finfo(dtypes.shown(engine)).tiny) if minval is None else minval, maxval=maxval)
+
+
+def gumbel(key, shape=(), dtype=None, mode=None):
+    drawn = _above_zero(key, shape, dtype)
     return ops.negative(ops.log(ops.negative(ops.log(drawn))))
 
 
-def categorical(key, logits, axis=-1, shape=None):
+def laplace(key, shape=(), dtype=None):
+    engine = dtypes.named(dtype) if dtype is not None else dtypes.default("f32")
+    drawn = uniform(key, shape, dtype, minval=-1.0 + float(np.finfo(dtypes.shown(engine)).epsneg), maxval=1.0)
+    return ops.multiply(ops.sign(drawn), ops.log1p(ops.negative(ops.absolute(drawn))))
+
+
+def logistic(key, shape=(), dtype=None):
+    engine = dtypes.named(dtype) if dtype is not None else dtypes.default("f32")
+    drawn = uniform(key, shape, dtype, minval=float(np.finfo(dtypes.shown(engine)).eps), maxval=1.0)
+    return ops.log(ops.divide(drawn, ops.subtract(1.0, drawn)))
+
+
+def cauchy(key, shape=(), dtype=None):
+    engine = dtypes.named(dtype) if dtype is not None else dtypes.default("f32")
+    drawn = uniform(key, shape, dtype, minval=float(np.finfo(dtypes.shown(engine)).eps), maxval=1.0)
+    return ops.tan(ops.multiply(math.pi, ops.subtract(drawn, 0.5)))
+
+
+def rademacher(key, shape=(), dtype=None):
+    made = ops.subtract(ops.multiply(2, astype(bernoulli(key, 0.5, shape), "i32")), 1)
+    return astype(made, dtypes.named(dtype) if dtype is not None else dtypes.default("i32"))
+
+
+def pareto(key, b, shape=None, dtype=None):
+    return ops.exp(ops.divide(exponential(key, np.shape(b) if shape is None else shape, dtype), b))
+
+
+def weibull_min(key, scale, concentration, shape=(), dtype=None):
+    drawn = uniform(key, shape, dtype)
+    return ops.multiply(scale, ops.power(ops.negative(ops.log1p(ops.negative(drawn))), ops.divide(1.0, concentration)))
+
+
+def rayleigh(key, scale, shape=None, dtype=None):
+    drawn = uniform(key, np.shape(scale) if shape is None else shape, dtype)
+    return ops.multiply(ops.sqrt(ops.multiply(-2.0, ops.log(drawn))), scale)
+
+
+def lognormal(key, sigma=1.0, shape=None, dtype=None):
+    return ops.exp(ops.multiply(normal(key, np.shape(sigma) if shape is None else shape, dtype), sigma))
+
+
+def maxwell(key, shape=(), dtype=None):
+    return ops.sqrt(ops.sum_(ops.square(normal(key, tuple(ops._shape(shape)) + (3,), dtype)), -1))
+
+
+def multivariate_normal(key, mean, cov, shape=None, dtype=None, method="cholesky"):
+    from ..numpy import linalg
+    mean, cov = asarray(mean), asarray(cov)
+    front = tuple(ops._shape(shape)) if shape is not None else np.broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
+    if method == "cholesky":
+        factor = linalg.cholesky(cov)
+    else:
+        values, vectors = linalg.eigh(cov)
+        factor = ops.multiply(vectors, ops.expand_dims(ops.sqrt(values), -2))
+    drawn = normal(key, front + mean.shape[-1:], dtype)
+    return ops.add(mean, ops.einsum("...ij,...j->...i", factor, drawn))
+
+
+def orthogonal(key, n, shape=(), dtype=None, m=None):
+    from ..numpy import linalg, diagonal
+    rows = n if m is None else m
+    q, r = linalg.qr(normal(key, tuple(ops._shape(shape)) + (max(n, rows), min(n, rows)), dtype))
+    d = ops.sign(diagonal(r, 0, -2, -1))
+    made = ops.multiply(q, ops.expand_dims(d, -2))
+    return made if n >= rows else ops.swapaxes(made, -1, -2)
+
+
+def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None):
     logits = asarray(logits)
-    return ops.argmax(ops.add(gumbel(key, logits.shape), logits), axis)
+    front = list(logits.shape)
+    del front[axis]
+    if shape is None:
+        return ops.argmax(ops.add(gumbel(key, logits.shape), logits), axis)
+    shape = tuple(ops._shape(shape))
+    more = shape[:len(shape) - len(front)]
+    at = axis % logits.ndim
+    if not replace:
+        from ..lax import top_k
+        count = math.prod(more)
+        return ops.moveaxis(top_k(ops.add(gumbel(key, logits.shape), logits), count, axis=at)[1], at, 0).reshape(shape)
+    whole = list(shape[len(more):])
+    whole.insert(at, logits.shape[at])
+    return ops.argmax(ops.add(gumbel(key, more + tuple(whole)), logits), at + len(more))
 
 
-def choice(key, a, shape=(), replace=True, p=None, axis=0):
-    count = a if isinstance(a, int) else asarray(a).shape[axis]
-    chosen = randint(key, shape, 0, count) if replace else permutation(key, count)[:math.prod(ops._shape(shape))].reshape(shape)
-    return chosen if isinstance(a, int) else ops.take(a, chosen, axis)
+def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
+    """Source: jax-ml/jax, jax/_src/random.py (choice)."""
+    is_count = isinstance(a, (int, np.integer))
+    count = int(a) if is_count else asarray(a).shape[axis]
+    drawn = math.prod(ops._shape(shape))
+    if not replace and drawn > count:
+        raise ValueError(f"Number of samples to be drawn without replacement ({drawn}) exceeds number of elements to sample from ({count})")
+    if p is None:
+        chosen = randint(key, shape, 0, count) if replace else permutation(key, count)[:drawn].reshape(shape)
+    elif replace:
+        from ..numpy import searchsorted
+        sums = ops.cumulative(asarray(p))
+        chosen = searchsorted(sums, ops.multiply(sums[-1], ops.subtract(1.0, uniform(key, shape, sums.dtype))))
+    else:
+        from ..lax import top_k
+        chosen = top_k(ops.add(gumbel(key, (count,)), ops.log(p)), drawn)[1].reshape(shape)
+    return chosen if is_count else ops.take(a, chosen, axis)
+
+
+def key_impl(keys):
+    return "threefry2x32" if not isinstance(keys, KeyArray) else PRNGSpec("fry")
+
+
+class PRNGSpec:
+    def __init__(self, name):
+        self._name = name
+
+    def __repr__(self):
+        return f"PRNGSpec({self._name!r})"
+
+
+def clone(key):
+    return key

@@ -44,7 +44,9 @@ class PartitionSpec(tuple):
     """How each dimension of an array is split over mesh axes."""
     UNCONSTRAINED = _Unconstrained()
 
-    def __new__(cls, *entries):
+    def __new__(cls, *entries, unreduced=frozenset(), reduced=frozenset()):
+        if unreduced or reduced:
+            raise NotImplementedError("jax.P with unreduced or reduced axes")
         return tuple.__new__(cls, (tuple(entry) if isinstance(entry, list) else entry for entry in entries))
 
     def __repr__(self):

@@ -9,8 +9,8 @@ import _meshwright as core
 import numpy as np
 
 from . import arrays as arrays_module
-from . import batching, dtypes
-from .arrays import (Array, ConcreteArray, Scope, Tracer, asarray, call, check_devices, run, type_text)
+from . import batching, dtypes, effects
+from .arrays import (Array, ConcreteArray, Scope, Tracer, asarray, astype, call, check_devices, run, type_text)
 from .shardings import (Mesh, NamedSharding, PartitionSpec, Sharding, as_placement, current_mesh, named_placement, raise_verdict, sharding_of)
 from . import ops
 from .machine import machine
@@ -80,6 +80,25 @@ def _placements(shardings, form, tree, arrays, what):
             for target, array in zip(targets, arrays)]
 
 
+def _place_of(function):
+    """f at page.py:3"""
+    function = inspect.unwrap(function) if callable(function) else function
+    code = getattr(getattr(function, "func", function), "__code__", None)
+    return f"{_plain_name(function)} at {code.co_filename}:{code.co_firstlineno}" if code is not None else _plain_name(function)
+
+
+def _plain_name(function):
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _result(out, function, path):
+    try:
+        return asarray(out)
+    except TypeError as error:
+        where = f" at output component{keystr(path)}" if path else ""
+        raise TypeError(f"function {_place_of(function)} traced for jit returned a value of type {type(out)}{where}, which is not a valid JAX type") from error
+
+
 _programs_of = weakref.WeakKeyDictionary()  # by function and static arguments
 
 
@@ -88,7 +107,7 @@ class Jitted:
 
     def __init__(self, function, in_shardings=None, out_shardings=None, static_argnums=(), static_argnames=(), donate_argnums=(),
                  donate_argnames=(), keep_unused=False, inline=False, **_):
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, function, updated=())
         def numbers(given):
             return (given,) if isinstance(given, int) else tuple(given or ())
         self._function, self._in, self._out = function, in_shardings, out_shardings
@@ -129,21 +148,21 @@ class Jitted:
 
     def _traced(self, arrays, form, static, count, paths):
         """The traced function, what it captured, the form of its result and whether results are weakly typed."""
-        scope = Scope(_name_of(self._function))
+        scope = Scope(_name_of(self._function), place=_place_of(self._function))
         tracers = [scope.argument(array, keystr(path)) for array, path in zip(arrays, paths)]
         with scope:
             dynamic, keywords = tree_unflatten(form, tracers)
             args, kwargs = self._joined(static, dynamic, keywords, count)
             made = self._function(*args, **kwargs)
             outs, out_form = tree_flatten(made)
-            outs = [asarray(out) for out in outs]
-            function = scope.finished(outs)
+            outs = [_result(out, self._function, path) for out, (path, _) in zip(outs, tree_flatten_with_path(made)[0])]
+            function = scope.finished(outs + effects.wanted(scope))
         after = tree_flatten((dynamic, keywords))[0]
         if len(after) == len(tracers):  # jit works on copies of the containers that it is given
             returned = set(map(id, outs))
             arrays_module.lost.extend((_name_of(self._function), keystr(path)) for path, old, new in zip(paths, tracers, after)
                                       if new is not old and id(new) not in returned)
-        return function, scope.captures, outs, out_form, made
+        return function, scope, outs, out_form, made
 
     def _inputs(self, args, kwargs):
         static, dynamic, keywords = self._split(args, kwargs)
@@ -153,7 +172,10 @@ class Jitted:
             try:
                 arrays.append(asarray(leaf))
             except TypeError as error:
-                found = TypeError(f"Cannot interpret value of type {type(leaf)} as an abstract array; it does not have a dtype attribute")
+                found = TypeError(f"Error interpreting argument to {self._function} as an abstract array. The problematic value is of type {type(leaf)} and "
+                                  f"was passed to the function at path {keystr(self._paths(form)[len(arrays)])}.\nThis typically means that a jit-wrapped "
+                                  "function was called with a non-array argument, and this argument was not marked as static using the static_argnums or "
+                                  "static_argnames parameters of jax.jit.")
                 found.add_note("arguments of a function under jax.jit are trees of arrays\n  fix: "
                                + ("use nnx.jit, which takes modules and optimizers" if any(kind.__module__.startswith("flax") for kind in type(leaf).__mro__)
                                   else "pass arrays, or make the argument static with static_argnums"))
@@ -185,14 +207,29 @@ class Jitted:
         return ConcreteArray(handle.moved(placement, True), array.weak_type)
 
     def __call__(self, *args, **kwargs):
+        if machine.runs_python:
+            return self._function(*args, **kwargs)
         static, arrays, form = self._inputs(args, kwargs)
         if Scope._stack or batching.Level.stack:  # part of what is being traced
             dynamic, keywords = tree_unflatten(form, arrays)
-            made = self._function(*self._joined(static, dynamic, keywords, len(args))[0],
-                                  **self._joined(static, dynamic, keywords, len(args))[1])
+            whole, keywords = self._joined(static, dynamic, keywords, len(args))
+            Scope.inlined += 1
+            try:
+                made = self._function(*whole, **keywords)
+            finally:
+                Scope.inlined -= 1
             return made if self._out is None else with_sharding_constraint(made, self._out)
-        program, captures, out_form, weak = self._compiled(static, arrays, form, args)
-        results = run(program, [array._handle for array in arrays] + [array._handle for array in captures])
+        try:
+            program, scope, out_form, weak = self._compiled(static, arrays, form, args)
+        except effects.NeedsValues:
+            machine.runs_python = True
+            try:
+                return self._function(*args, **kwargs)
+            finally:
+                machine.runs_python = False
+        results = run(program, [array._handle for array in arrays] + [array._handle for array in scope.captures])
+        effects.happen(scope, results[len(weak):])
+        results = results[:len(weak)]
         self._donate(args)
         for result, is_weak in zip(results, weak):
             result.weak_type = is_weak
@@ -224,12 +261,13 @@ class Jitted:
         if entry is None:
             names = [keystr(path) for path in self._paths(form)]
             check_devices(_name_of(self._function), arrays, names)
-            function, captures, outs, out_form, made = self._traced(arrays, form, static, len(args), self._paths(form))
+            function, scope, outs, out_form, made = self._traced(arrays, form, static, len(args), self._paths(form))
             places = [None] * len(outs)
             if self._out is not None:
                 places = _placements(self._out, out_form, made, outs, "pjit outputs")
-            program = core.compile(function, [array._handle for array in arrays + captures], places)
-            entry = program, captures, out_form, [out.weak_type for out in outs]
+            places += [None] * len(effects.wanted(scope))
+            program = core.compile(function, [array._handle for array in arrays + scope.captures], places)
+            entry = program, scope, out_form, [out.weak_type for out in outs]
             self._programs[key] = entry
         return entry
 
@@ -283,7 +321,7 @@ class Lowered:
         args, kwargs = tree_map(_zeros_of, (args, kwargs), is_leaf=lambda x: isinstance(x, ShapeDtypeStruct))
         static, self._arrays, form = jitted._inputs(args, kwargs)
         self._jitted = jitted
-        self._program, self._captures, self._form, _ = jitted._compiled(static, self._arrays, form, args)
+        self._program, self._scope, self._form, _ = jitted._compiled(static, self._arrays, form, args)
 
     def lower(self):
         return self
@@ -330,6 +368,19 @@ class ShapeDtypeStruct:
     def __hash__(self):
         return hash((self.shape, str(self.dtype)))
 
+    def update(self, **changed):
+        return ShapeDtypeStruct(**{"shape": self.shape, "dtype": self.dtype, "sharding": self.sharding, "weak_type": self.weak_type, **changed})
+
+    @staticmethod
+    def like(x):
+        x = asarray(x)
+        return ShapeDtypeStruct(x.shape, x.dtype, sharding=getattr(x, "sharding", None), weak_type=x.weak_type)
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
     def __repr__(self):
         sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{sharding})"
@@ -356,43 +407,55 @@ def eval_shape(function, *args, **kwargs):
 
 # ---- derivatives
 
+def _checked_for_grad(arrays, holomorphic, allow_int):
+    """Source of the texts: jax-ml/jax, jax/_src/api.py (_check_input_dtype_revderiv)."""
+    for array in arrays:
+        name = array.engine_dtype
+        if holomorphic and not dtypes.is_complex(name):
+            raise TypeError(f"grad with holomorphic=True requires inputs with complex dtype, but got {array.dtype.name}.")
+        if not (dtypes.is_float(name) or dtypes.is_complex(name) or allow_int):
+            raise TypeError("grad requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but "
+                            f"got {array.dtype.name}. If you want to use Boolean- or integer-valued inputs, use vjp or set "
+                            "allow_int to True.")
+
+
 def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, **_):
     @functools.wraps(fun)
     def differentiated(*args, **kwargs):
         numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-        if batching.Level.stack:
-            value, aux, grads = batching.differentiated_apart(value_and_grad, fun, args, kwargs, numbers, has_aux)
-            return ((value, aux) if has_aux else value), grads[0] if isinstance(argnums, int) else grads
-        leaves, form = tree_flatten(tuple(args[number] for number in numbers))
-        arrays = [asarray(leaf) for leaf in leaves]
-        for array in arrays:
-            if not dtypes.is_float(array.engine_dtype):
-                raise TypeError("grad requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but "
-                                f"got {array.dtype.name}. If you want to use Boolean- or integer-valued inputs, use vjp or set "
-                                "allow_int to True.")
-        scope = Scope(_name_of(fun))
-        tracers = [scope.argument(array, keystr(path)) for array, (path, _) in zip(arrays, tree_flatten_with_path(
-            tree_unflatten(form, arrays))[0])]
-        with scope:
+        if max(numbers) >= len(args):
+            raise TypeError(f"differentiating with respect to argnums={argnums} requires at least {max(numbers) + 1} positional arguments to be passed by "
+                            f"the caller, but got only {len(args)} positional arguments.")
+        numbers = tuple(number % len(args) for number in numbers)
+        chosen = tuple(args[number] for number in numbers)
+        _checked_for_grad([asarray(leaf) for leaf in tree_flatten(chosen)[0]], holomorphic, allow_int)
+
+        @functools.wraps(fun)
+        def of_chosen(*values):
             changed = list(args)
-            for number, value in zip(numbers, tree_unflatten(form, tracers)):
+            for number, value in zip(numbers, values):
                 changed[number] = value
             made = fun(*changed, **kwargs)
             if has_aux and not (isinstance(made, tuple) and len(made) == 2):
-                raise TypeError(f"expected function with aux output to return a two-element tuple, but got type {type(made)}")
+                raise TypeError(f"expected function with aux output to return a two-element tuple, but got type {type(made)} with value {made}")
             value, aux = made if has_aux else (made, None)
+            if isinstance(value, (tuple, list, dict)) or value is None:
+                raise TypeError(f"Gradient only defined for scalar-output functions. Output was {value}.")
             value = asarray(value)
             if value.shape:
                 raise TypeError(f"Gradient only defined for scalar-output functions. Output had shape: {value.shape}.")
-            if not dtypes.is_float(value.engine_dtype):
+            if holomorphic and not dtypes.is_complex(value.engine_dtype):
+                raise TypeError(f"grad with holomorphic=True requires outputs with complex dtype, but got {value.dtype.name}.")
+            if not (dtypes.is_float(value.engine_dtype) or holomorphic):
                 raise TypeError("grad requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got "
-                                f"{value.dtype.name}.")
-            extra, aux_form = tree_flatten(aux)
-            function = scope.finished([value] + [asarray(item) for item in extra])
-        backward = function.with_cotangents(list(range(len(arrays))), [0], True)
-        results = call(backward, arrays + scope.captures)
-        cut = 1 + len(extra)
-        value, aux, grads = results[0], tree_unflatten(aux_form, results[1:cut]), tree_unflatten(form, results[cut:])
+                                f"{value.dtype.name}. For holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic "
+                                "functions involving complex outputs, use jax.vjp directly.")
+            return value, aux
+        if batching.Level.stack:
+            value, pullback, aux = vjp(of_chosen, *chosen, has_aux=True)
+            grads = pullback(ops.ones_like(value))
+        else:
+            value, grads, aux = _with_gradients(of_chosen, chosen)
         grads = grads[0] if isinstance(argnums, int) else grads
         return ((value, aux) if has_aux else value), grads
     return differentiated
@@ -411,32 +474,130 @@ def grad(fun, argnums=0, has_aux=False, **options):
 class _Pullback:
     """What `vjp` gives: takes cotangents of the results to those of the arguments. A tree of the arrays that it keeps, as JAX's is."""
 
-    def __init__(self, operands, function, results, form):
-        self._operands, self._rest = list(operands), (function, results, form)
+    def __init__(self, operands, traced):
+        self._operands, self._traced = list(operands), traced
+
+    operands = property(lambda self: self._operands)
+
+    def with_operands(self, operands):
+        return _Pullback(operands, self._traced)
 
     def __call__(self, cotangents):
-        function, results, form = self._rest
-        seeds = [asarray(leaf) for leaf in tree_flatten(cotangents)[0]]
-        backward = function.with_cotangents(list(range(form.num_leaves)), list(range(results)), False)
-        return tree_unflatten(form, call(backward, self._operands + seeds)[results:])
+        seeds, form = tree_flatten(cotangents)
+        if form != self._traced.out_form:
+            raise ValueError(f"unexpected tree structure of argument to vjp function: got {form}, but expected to match {self._traced.out_form}")
+        return self._traced.pulled(self._operands, [asarray(seed) for seed in seeds])
 
 
-register_pytree_node(_Pullback, lambda pullback: (pullback._operands, pullback._rest), lambda rest, operands: _Pullback(operands, *rest))
+class _Traced:
+    """A function that was traced for its derivative."""
+
+    def __init__(self, function, form, arrays, out_form, outs):
+        self._function, self._form, self.out_form = function, form, out_form
+        self._inputs = [(array.shape, array.engine_dtype, array.weak_type) for array in arrays]
+        self._outs = [(out.shape, out.engine_dtype) for out in outs]
+        self._backward = None
+
+    def pulled(self, operands, seeds):
+        for seed, (shape, engine) in zip(seeds, self._outs):
+            if seed.shape != shape:
+                raise ValueError(f"Shape of cotangent input to vjp pullback function {seed.shape} must be the same as the shape of corresponding primal "
+                                 f"input {shape}.")
+            if not dtypes.is_inexact(engine):
+                continue
+            if seed.engine_dtype != engine and not seed.weak_type:
+                raise ValueError(f"The type of the cotangent argument to the function returned by vjp, {type_text(seed)}, does not match the type of the "
+                                 f"function's result, {dtypes.shown(engine)}.")
+        wanted = [at for at, (_, engine, _) in enumerate(self._inputs) if dtypes.is_inexact(engine)]
+        of = [at for at, (_, engine) in enumerate(self._outs) if dtypes.is_inexact(engine)]
+        if self._backward is None:
+            self._backward = _with_cotangents(self._function, wanted, of, False)
+        made = call(self._backward, operands + [astype(seeds[at], self._outs[at][1]) for at in of])[len(self._outs):] if wanted and of else []
+        grads = dict(zip(wanted, made))
+        results = []
+        for at, (shape, engine, weak) in enumerate(self._inputs):
+            if at in grads:
+                results.append(grads[at])
+                grads[at].weak_type = weak
+            else:
+                results.append(ops.full(shape, 0, engine) if dtypes.is_inexact(engine) else np.zeros(shape, dtypes.float0))
+        return tree_unflatten(self._form, results)
 
 
-def vjp(fun, *primals, has_aux=False):
-    leaves, form = tree_flatten(primals)
-    arrays = [asarray(leaf) for leaf in leaves]
-    scope = Scope(_name_of(fun))
-    with scope:
-        made = fun(*tree_unflatten(form, [scope.argument(array) for array in arrays]))
-        made, aux = made if has_aux else (made, None)
-        outs, out_form = tree_flatten(made)
-        function = scope.finished([asarray(out) for out in outs])
-    operands = arrays + scope.captures
-    pullback = _Pullback(operands, function, len(outs), form)
-    value = tree_unflatten(out_form, call(function, operands))
+def _with_cotangents(function, wanted, of, is_one):
+    try:
+        return function.with_cotangents(wanted, of, is_one)
+    except (RuntimeError, TypeError) as error:
+        if "derivative is known for while" in str(error):
+            raise ValueError("Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with dynamic start/stop values. Try using "
+                             "lax.scan, or using fori_loop with static start/stop.") from error
+        raise
+
+
+register_pytree_node(_Pullback, lambda pullback: (pullback._operands, pullback._traced), lambda traced, operands: _Pullback(operands, traced))
+
+
+class _Tracing:
+    """A function that is traced for its derivative: its results, what it gives besides, and the programs of these."""
+
+    def __init__(self, fun, primals, is_forward=False, is_linear=False):
+        leaves, self.form = tree_flatten(primals)
+        self.arrays = [asarray(leaf) for leaf in leaves]
+        scope = self._scope = Scope(_name_of(fun), derives=True)
+        scope.is_forward, scope.is_linear = is_forward, is_linear
+        paths = tree_flatten_with_path(tree_unflatten(self.form, self.arrays))[0]
+        tracers = [scope.argument(array, keystr(path)) for array, (path, _) in zip(self.arrays, paths)]
+        with scope:
+            made, aux = fun(*tree_unflatten(self.form, tracers))
+            outs, self.out_form = tree_flatten(made)
+            self._extra, self._aux_form = tree_flatten(aux)
+            self.outs, self._extra = [asarray(out) for out in outs], [_kept(item) for item in self._extra]
+            self._more = [item for item in self._extra if isinstance(item, Array)]
+            self.whole = scope.finished(self.outs + self._more + effects.wanted(scope))
+            self.function = scope.finished(self.outs)
+        self.operands = self.arrays + scope.captures
+
+    def given(self, results):
+        """The results and what is given besides, of those of the whole; what comes behind them is left over."""
+        for result, out in zip(results, self.outs + self._more):
+            result.weak_type = out.weak_type
+        values = iter(results[len(self.outs):])
+        aux = tree_unflatten(self._aux_form, [next(values) if isinstance(item, Array) else item for item in self._extra])
+        late = [next(values) for _ in effects.wanted(self._scope)]
+        effects.happen(self._scope, late)
+        return tree_unflatten(self.out_form, results[:len(self.outs)]), aux, list(values)
+
+
+def _with_gradients(fun, primals):
+    """The value, its gradients and what is given besides, by one program."""
+    traced = _Tracing(fun, primals)
+    wanted = [at for at, array in enumerate(traced.arrays) if dtypes.is_inexact(array.engine_dtype)]
+    is_real = dtypes.is_float(traced.outs[0].engine_dtype)
+    backward = _with_cotangents(traced.whole, wanted, [0], is_real)
+    value, aux, made = traced.given(call(backward, traced.operands + ([] if is_real else [ops.ones_like(traced.outs[0])])))
+    grads = dict(zip(wanted, made))
+    for at, grad in grads.items():
+        grad.weak_type = traced.arrays[at].weak_type
+    return value, tree_unflatten(traced.form, [grads[at] if at in grads else np.zeros(array.shape, dtypes.float0) for at, array in enumerate(traced.arrays)]), aux
+
+
+def vjp(fun, *primals, has_aux=False, is_forward=False, is_linear=False):
+    """`is_forward`: for a derivative along tangents, which functions with a rule for cotangents only refuse. `is_linear`: the transpose of a function that
+    is linear; no derivative."""
+    if batching.Level.stack:
+        return batching.vjp_of_examples(functools.partial(vjp, is_forward=is_forward, is_linear=is_linear), fun, primals, has_aux)
+    traced = _Tracing(fun if has_aux else functools.wraps(fun)(lambda *args: (fun(*args), None)), primals, is_forward, is_linear)
+    value, aux, _ = traced.given(call(traced.whole, traced.operands))
+    pullback = _Pullback(traced.operands, _Traced(traced.function, traced.form, traced.arrays, traced.out_form, traced.outs))
     return (value, pullback, aux) if has_aux else (value, pullback)
+
+
+def _kept(item):
+    """What a function gives besides: an array, or anything else as it is."""
+    try:
+        return asarray(item)
+    except TypeError:
+        return item
 
 
 # ---- pieces
@@ -450,7 +611,7 @@ def _whole_shape(piece, spec, mesh):
 
 def _own_spec(array, mesh):
     """How an array lies on the mesh: what shard_map takes where no in_specs are given."""
-    sharding = array.sharding if isinstance(array, ConcreteArray) else None
+    sharding = array.sharding if isinstance(array, ConcreteArray) else getattr(array, "asked", None) or getattr(array, "lies", None)
     return sharding.spec if isinstance(sharding, NamedSharding) and sharding.mesh == mesh else PartitionSpec()
 
 
@@ -479,6 +640,8 @@ def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, check_rep=True, 
         body = Scope(_name_of(f), at)
         with body:
             inner = [body.argument(array, shape=shape) for array, shape in zip(arrays, pieces)]
+            for piece, spec in zip(inner, specs):
+                piece.varying = frozenset(axis for entry in spec if entry is not None for axis in (entry if isinstance(entry, tuple) else (entry,)))
             made = f(*tree_unflatten(form, inner))
             outs, out_form = tree_flatten(made)
             outs = [asarray(out) for out in outs]
@@ -529,33 +692,144 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, devices=None, static_bro
     return mapped
 
 
-def jacrev(fun, argnums=0):
-    """The derivatives of each element of the result, by one argument."""
+def _basis(leaves):
+    """For each element of the leaves, all of them as they are where it alone is 1: leaves with one more dimension in front."""
+    sizes = [leaf.size for leaf in leaves]
+    total, at, made = sum(sizes), 0, []
+    for leaf, size in zip(leaves, sizes):
+        rows = ops.equal(ops.iota("i32", (total, size), 0), ops.add(ops.iota("i32", (total, size), 1), at))
+        made.append(ops.reshape(astype(rows, leaf.engine_dtype), (total,) + leaf.shape))
+        at += size
+    return made
+
+
+def _parts(x, leaves):
+    """Rows of a derivative, by the leaves whose elements they belong to."""
+    at, made = 0, []
+    for leaf in leaves:
+        made.append(ops.reshape(ops.slice_(x, [at] + [0] * (x.ndim - 1), [at + leaf.size] + list(x.shape[1:])), leaf.shape + x.shape[1:]))
+        at += leaf.size
+    return made
+
+
+def _of_argument(fun, args, kwargs, argnums, has_aux):
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    numbers = tuple(number % len(args) for number in numbers)
+
+    def of_chosen(*values):
+        changed = list(args)
+        for number, value in zip(numbers, values):
+            changed[number] = value
+        made = fun(*changed, **kwargs)
+        return made if has_aux else (made, None)
+    return of_chosen, tuple(args[number] for number in numbers)
+
+
+def _jacobian_type(arrays, holomorphic, name, of):
+    for array in arrays:
+        if holomorphic and not dtypes.is_complex(array.engine_dtype):
+            raise TypeError(f"{name} with holomorphic=True requires {of} with complex dtype, but got {array.dtype.name}.")
+        if not holomorphic and not dtypes.is_float(array.engine_dtype):
+            raise TypeError(f"{name} requires real-valued {of} ({of[:-1]} dtype that is a sub-dtype of np.floating), but got {array.dtype.name}.")
+
+
+def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
+    """The derivatives of each element of the result, row by row."""
     @functools.wraps(fun)
-    def jacobian(*args):
-        out, pullback = vjp(lambda x: fun(*args[:argnums], x, *args[argnums + 1:]), args[argnums])
-        rows = [pullback(ops.reshape(asarray(np.eye(out.size, dtype=np.float32)[i]), out.shape))[0] for i in range(out.size)]
-        return tree_map(lambda *leaves: ops.reshape(ops.stack(leaves), out.shape + leaves[0].shape), *rows)
+    def jacobian(*args, **kwargs):
+        of_chosen, chosen = _of_argument(fun, args, kwargs, argnums, has_aux)
+        value, pullback, aux = vjp(of_chosen, *chosen, has_aux=True)
+        outs, out_form = tree_flatten(value)
+        _jacobian_type(outs, holomorphic, "jacrev", "outputs")
+        rows = batching.vmap(lambda *cotangents: vjp(of_chosen, *chosen, has_aux=True)[1](tree_unflatten(out_form, list(cotangents))))(*_basis(outs))
+        leaves, form = tree_flatten(rows[0] if isinstance(argnums, int) else rows)
+        parts = [_parts(leaf, outs) for leaf in leaves]
+        made = tree_unflatten(out_form, [tree_unflatten(form, [part[at] for part in parts]) for at in range(len(outs))])
+        return (made, aux) if has_aux else made
     return jacobian
 
 
-jacfwd = jacrev
+def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
+    """The same, column by column."""
+    @functools.wraps(fun)
+    def jacobian(*args, **kwargs):
+        of_chosen, chosen = _of_argument(fun, args, kwargs, argnums, has_aux)
+        leaves, form = tree_flatten(chosen)
+        leaves = [asarray(leaf) for leaf in leaves]
+        _jacobian_type(leaves, holomorphic, "jacfwd", "inputs")
+        value, aux = of_chosen(*chosen) if has_aux else (None, None)
+        columns = batching.vmap(lambda *tangents: jvp(lambda *values: of_chosen(*values)[0], chosen, tree_unflatten(form, list(tangents)))[1],
+                                out_axes=-1)(*_basis(leaves))
+
+        def split(column):
+            parts = [ops.moveaxis(part, list(range(leaf.ndim)), list(range(-leaf.ndim, 0))) if leaf.ndim else part
+                     for part, leaf in zip(_parts(ops.moveaxis(column, -1, 0), leaves), leaves)]
+            tree = tree_unflatten(form, parts)
+            return tree[0] if isinstance(argnums, int) else tree
+        made = tree_map(split, columns)
+        return (made, aux) if has_aux else made
+    return jacobian
 
 
-def jvp(fun, primals, tangents):
+def jvp(fun, primals, tangents, has_aux=False):
     """The values, and how they change along `tangents`: the derivative of <pullback(c), tangents> by c, which is linear in c."""
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise TypeError(f"primal and tangent arguments to jax.jvp must be tuples or lists; found {type(primals).__name__} and {type(tangents).__name__}.")
     primals, tangents = tuple(primals), tuple(tangents)
-    value, pullback = vjp(fun, *primals)
+    leaves, form = tree_flatten(primals)
+    steps, step_form = tree_flatten(tangents)
+    if form != step_form:
+        raise TypeError(f"primal and tangent arguments to jax.jvp must have the same tree structure; primals have tree structure {form} whereas tangents "
+                        f"have tree structure {step_form}.")
+    for leaf, step in zip(map(asarray, leaves), steps):
+        if dtypes.is_inexact(leaf.engine_dtype):
+            step = asarray(step)
+            if leaf.engine_dtype != step.engine_dtype and not step.weak_type:
+                raise TypeError("primal and tangent arguments to jax.jvp do not match; dtypes must be equal, or in case of int/bool primal dtype the "
+                                f"tangent dtype must be float0. Got primal dtype {leaf.dtype.name} and so expected tangent dtype {leaf.dtype.name}, but got "
+                                f"tangent dtype {step.dtype.name} instead.")
+            if leaf.shape != step.shape:
+                raise ValueError(f"jvp called with different primal and tangent shapes;Got primal shape {leaf.shape} and tangent shape as {step.shape}")
+    value, pullback, aux = vjp(fun if has_aux else (lambda *args: (fun(*args), None)), *primals, has_aux=True, is_forward=True)
+    moved = [(leaf, asarray(step)) for leaf, step in zip(map(asarray, leaves), steps) if dtypes.is_inexact(leaf.engine_dtype)]
+    outs, out_form = tree_flatten(value)
+    smooth = [at for at, out in enumerate(outs) if dtypes.is_inexact(out.engine_dtype)]
 
-    def along(cotangents):
-        products = [ops.sum_(ops.multiply(a, b)) for a, b in zip(tree_flatten(pullback(cotangents))[0], tree_flatten(tangents)[0])]
+    def along(*cotangents):
+        whole = [ops.full(out.shape, 0, out.engine_dtype) for out in outs]
+        for at, cotangent in zip(smooth, cotangents):
+            whole[at] = cotangent
+        grads = [grad for grad in tree_flatten(pullback(tree_unflatten(out_form, whole)))[0] if isinstance(grad, Array)]
+        products = [ops.real(ops.sum_(ops.multiply(grad, step))) for grad, (_, step) in zip(grads, moved)]
         return functools.reduce(ops.add, products)
-    zeros = tree_map(lambda x: ops.zeros_like(asarray(x)), value)
-    return value, grad(along)(zeros)
+    if smooth and moved:
+        derivatives = dict(zip(smooth, grad(along, tuple(range(len(smooth))))(*[ops.full(outs[at].shape, 0, outs[at].engine_dtype) for at in smooth])))
+    else:
+        derivatives = dict.fromkeys(smooth, None)
+    changes = [derivatives[at] if derivatives.get(at) is not None else ops.full(out.shape, 0, out.engine_dtype) if at in derivatives
+               else np.zeros(out.shape, dtypes.float0) for at, out in enumerate(outs)]
+    for change, out in zip(changes, outs):
+        if isinstance(change, Array):
+            change.weak_type = out.weak_type
+    change = tree_unflatten(out_form, changes)
+    return (value, change, aux) if has_aux else (value, change)
 
 
-def linearize(fun, *primals):
+def linearize(fun, *primals, has_aux=False):
+    if has_aux:
+        value, aux = fun(*primals)
+        return value, lambda *tangents: jvp(lambda *args: fun(*args)[0], primals, tangents)[1], aux
     return fun(*primals), lambda *tangents: jvp(fun, primals, tangents)[1]
+
+
+def linear_transpose(fun, *primals):
+    """The transpose of a function that is linear; its arguments may be types only."""
+    zeros = tree_map(lambda x: ops.full(x.shape, 0, dtypes.named(x.dtype)), primals, is_leaf=lambda x: isinstance(x, ShapeDtypeStruct))
+    return vjp(fun, *zeros)[1]
+
+
+def hessian(fun, argnums=0, has_aux=False, holomorphic=False):
+    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
 
 
 class _ProgramText:
@@ -605,9 +879,14 @@ def collective(op, x, axis_name, **attributes):
     def one(leaf):
         leaf = asarray(leaf)
         number = Scope._stack[-1].core.collective(op, [Scope._stack[-1].number(leaf)], scope.mesh.core, list(axes), attributes)
-        return Scope._stack[-1].tracer(number)
+        made = Scope._stack[-1].tracer(number)
+        before = getattr(leaf, "varying", frozenset())
+        made.varying = before - set(axes) if op in ("psum", "pmax", "pmin") else before | set(axes)
+        return made
     if op == "axis_index":
-        return Scope._stack[-1].tracer(Scope._stack[-1].core.collective(op, [], scope.mesh.core, list(axes), {}))
+        made = Scope._stack[-1].tracer(Scope._stack[-1].core.collective(op, [], scope.mesh.core, list(axes), {}))
+        made.varying = frozenset(axes)
+        return made
     return tree_map(one, x)
 
 

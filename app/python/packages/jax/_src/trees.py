@@ -71,14 +71,34 @@ def register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten=None):
     register_pytree_node(cls, flatten or plain, unflatten, lambda node: [key for key, _ in flatten_with_keys(node)[0]])
 
 
-def register_dataclass(cls, data_fields=None, meta_fields=()):
+def register_dataclass(cls=None, data_fields=None, meta_fields=None, drop_fields=()):
     import dataclasses
-    names = list(data_fields) if data_fields is not None else [field.name for field in dataclasses.fields(cls)]
+    if cls is None:
+        return lambda cls: register_dataclass(cls, data_fields, meta_fields, drop_fields)
+    fields = dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else []
+    meta_fields = [field.name for field in fields if field.metadata.get("static")] if meta_fields is None else list(meta_fields)
+    names = list(data_fields) if data_fields is not None else [field.name for field in fields if field.name not in meta_fields and field.name not in drop_fields]
     register_pytree_node(
         cls, lambda node: ([getattr(node, name) for name in names], tuple(getattr(node, name) for name in meta_fields)),
         lambda meta, values: cls(**dict(zip(names, values)), **dict(zip(meta_fields, meta))),
         lambda node: [GetAttrKey(name) for name in names])
     return cls
+
+
+def register_pytree_with_keys_class(cls):
+    register_pytree_with_keys(cls, lambda node: node.tree_flatten_with_keys(), cls.tree_unflatten, getattr(cls, "tree_flatten", None) and (lambda node: node.tree_flatten()))
+    return cls
+
+
+def register_static(cls):
+    """Its objects are no arrays and hold none: they are part of a tree's form."""
+    register_pytree_node(cls, lambda node: ((), node), lambda node, _: node)
+    return cls
+
+
+class FlattenedIndexKey(collections.namedtuple("FlattenedIndexKey", "key")):
+    def __str__(self):
+        return f"[<flat index {self.key}>]"
 
 
 class DictKey(collections.namedtuple("DictKey", "key")):
@@ -200,6 +220,28 @@ def tree_map_with_path(f, tree, *rest, is_leaf=None):
     leaves, form = tree_flatten_with_path(tree, is_leaf)
     others = [form.flatten_up_to(other) for other in rest]
     return tree_unflatten(form, [f(path, leaf, *more) for (path, leaf), *more in zip(leaves, *others)])
+
+
+def tree_leaves_with_path(tree, is_leaf=None):
+    return tree_flatten_with_path(tree, is_leaf)[0]
+
+
+def tree_broadcast(prefix, tree, is_leaf=None):
+    """A tree of the form of `tree`, with each leaf of `prefix` where its subtree is."""
+    form = tree_structure(tree, is_leaf)
+    return tree_unflatten(form, prefix_leaves(prefix, form, tree))
+
+
+def all_leaves(items, is_leaf=None):
+    return all(_parts(item) is None or is_leaf is not None and is_leaf(item) for item in items)
+
+
+def treedef_is_leaf(form):
+    return form.kind is _Leaf
+
+
+def build_tree(form, leaves):
+    return tree_unflatten(form, tree_leaves(leaves))
 
 
 def tree_reduce(f, tree, *initial, is_leaf=None):

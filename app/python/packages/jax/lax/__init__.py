@@ -1,21 +1,111 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """jax.lax: the ops themselves, collectives of shard_map, and layouts."""
 import builtins
+import enum
 
+from .._src import dtypes as _dtypes
 from .._src import ops as _ops
+from .._src.arrays import ConcreteArray as _ConcreteArray
 from .._src.arrays import asarray as _asarray
+from .._src.arrays import astype as _astype
 from .._src.arrays import bind as _bind
 from .._src.dtypes import named as _named
-from .._src.ops import (add, broadcast_to, ceil, concatenate, cos, dynamic_slice, dynamic_update_slice, erf, erf_inv, exp, expand_dims,
-                        expm1, floor, integer_power, log, log1p, logistic, multiply as mul, negative as neg, pad as _pad, reshape,
-                        rsqrt, sign, sin, sqrt, square, squeeze, subtract as sub, tanh, transpose, divide as div, power as pow,
-                        maximum as max, minimum as min, equal as eq, not_equal as ne, less as lt, less_equal as le,
-                        greater as gt, greater_equal as ge, absolute as abs)
+from .._src.ops import (broadcast_to, concatenate, dynamic_slice, dynamic_update_slice, expand_dims, integer_power, pad as _pad, reshape, squeeze, transpose)
 from .._src.transforms import axis_size, collective as _collective, with_sharding_constraint
 
 
-class Precision:
-    DEFAULT, HIGH, HIGHEST = "default", "high", "highest"
+# ---- the ops as they are: operands of one type and one shape, which are not promoted
+
+def _type(value):
+    return f"{value.dtype.name}[{','.join(map(str, value.shape))}]"
+
+
+def _strict(name, function, count, takes="any"):
+    """Source of the texts: jax-ml/jax, jax/_src/lax/lax.py (naryop, broadcasting_shape_rule)."""
+    def applied(*args, **options):
+        if len(args) != count:
+            raise TypeError(f"{name}() takes {count} positional arguments but {len(args)} were given")
+        for position, value in builtins.enumerate(args):
+            if isinstance(value, (list, tuple, str)) or value is None:
+                raise TypeError(f"lax.{name} requires ndarray or scalar arguments, got {builtins.type(value)} at position {position}.")
+        arrays = [_asarray(value) for value in args]
+        strong = [array for array in arrays if not array.weak_type]
+        if strong:
+            arrays = [_astype(array, strong[0].engine_dtype) if array.weak_type and _kind(array) <= _kind(strong[0]) else array for array in arrays]
+        if builtins.any(array.engine_dtype != arrays[0].engine_dtype for array in arrays):
+            raise TypeError(f"lax.{name} requires arguments to have the same dtypes, got {', '.join(array.dtype.name for array in arrays)}. (Tip: jnp.{name} is a "
+                            "similar function that does automatic type promotion on inputs).")
+        shapes = {array.shape for array in arrays if array.shape} if builtins.any(not array.shape for array in arrays) else {array.shape for array in arrays}
+        if builtins.len(shapes) > 1:
+            ranks = {builtins.len(shape) for shape in shapes}
+            listed = ", ".join(str(array.shape) for array in arrays)
+            if builtins.len(ranks) > 1:
+                raise TypeError(f"{name} got arrays of different rank: {listed}.")
+            raise TypeError(f"{name} got incompatible shapes for broadcasting: {listed}.")
+        engine = arrays[0].engine_dtype
+        if takes == "inexact" and not _dtypes.is_inexact(engine):
+            raise TypeError(f"{name} does not accept dtype {arrays[0].dtype.name}. Accepted dtypes are subtypes of inexact (i.e. floating, complexfloating).")
+        if takes == "float" and not _dtypes.is_float(engine):
+            raise TypeError(f"{name} does not accept dtype {arrays[0].dtype.name}. Accepted dtypes are subtypes of floating.")
+        return function(*arrays)
+    applied.__name__ = name
+    return applied
+
+
+def _kind(array):
+    return _dtypes._RANK[_dtypes.kind_of(array.engine_dtype)]
+
+
+def _op(op):
+    def function(*arrays):
+        made = _bind(op, *arrays)
+        made.weak_type = builtins.all(array.weak_type for array in arrays)
+        return made
+    return function
+
+
+for _name, _of in {"sin": "sine", "cos": "cosine", "tan": "tan", "asin": "asin", "acos": "acos", "atan": "atan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh",
+                   "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "exp": "exponential", "log": "log", "log1p": "log_plus_one",
+                   "expm1": "exponential_minus_one", "sqrt": "sqrt", "rsqrt": "rsqrt", "cbrt": "cbrt", "logistic": "logistic"}.items():
+    globals()[_name] = _strict(_name, _op(_of), 1, "inexact")
+for _name, _of in {"erf": "erf", "erfc": "erfc", "erf_inv": "erf_inv", "lgamma": "lgamma", "digamma": "digamma", "floor": "floor", "ceil": "ceil",
+                   "is_finite": "is_finite"}.items():
+    globals()[_name] = _strict(_name, _op(_of), 1, "float")
+for _name, _of in {"neg": "negate", "sign": "sign", "abs": "abs", "bitwise_not": "not", "population_count": "popcnt", "clz": "count_leading_zeros"}.items():
+    globals()[_name] = _strict(_name, _op(_of), 1)
+for _name, _of in {"add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "rem": "remainder", "max": "maximum", "min": "minimum", "pow": "power",
+                   "atan2": "atan2", "nextafter": "next_after", "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor", "shift_left": "shift_left",
+                   "shift_right_logical": "shift_right_logical", "shift_right_arithmetic": "shift_right_arithmetic"}.items():
+    globals()[_name] = _strict(_name, _op(_of), 2)
+for _name, _of in {"eq": "EQ", "ne": "NE", "lt": "LT", "le": "LE", "gt": "GT", "ge": "GE"}.items():
+    globals()[_name] = _strict(_name, (lambda direction: lambda a, b: _bind("compare", a, b, direction=direction))(_of), 2)
+square = _strict("square", lambda x: _ops.square(x), 1)
+exp2 = _strict("exp2", lambda x: _ops.exp(_ops.multiply(x, 0.6931471805599453)), 1, "inexact")
+reciprocal = _strict("reciprocal", lambda x: _ops.divide(1, x), 1, "inexact")
+
+
+def pow(x, y):  # noqa: A001
+    if isinstance(y, builtins.int):
+        return integer_power(x, y)
+    return _strict("pow", _op("power"), 2)(x, y)
+
+
+integer_pow = integer_power
+
+
+class RoundingMethod(enum.Enum):
+    AWAY_FROM_ZERO, TO_NEAREST_EVEN = 0, 1
+
+
+def round(x, rounding_method=RoundingMethod.AWAY_FROM_ZERO):  # noqa: A001
+    return _bind("round_nearest_afz" if rounding_method == RoundingMethod.AWAY_FROM_ZERO else "round_nearest_even", _asarray(x))
+
+
+class Precision(enum.Enum):
+    DEFAULT, HIGH, HIGHEST = 0, 1, 2
+
+    def __str__(self):
+        return self.name
 
 
 real, imag, conj, complex = _ops.real, _ops.imag, _ops.conj, _ops.complex_
@@ -26,13 +116,177 @@ def stop_gradient(x):
     from .._src.trees import tree_map
     def one(leaf):
         leaf = _asarray(leaf)
-        return _bind("bitcast_convert", _bind("bitcast_convert", leaf, dtype={2: "ui16", 4: "ui32", 8: "ui64"}[leaf.itemsize]),
-                     dtype=leaf.engine_dtype) if leaf.dtype.kind in "fV" else leaf
+        if _dtypes.is_complex(leaf.engine_dtype):
+            return _ops.complex_(one(_ops.real(leaf)), one(_ops.imag(leaf)))
+        if not _dtypes.is_float(leaf.engine_dtype):
+            return leaf
+        made = _bind("bitcast_convert", _bind("bitcast_convert", leaf, dtype={1: "ui8", 2: "ui16", 4: "ui32", 8: "ui64"}[leaf.itemsize]), dtype=leaf.engine_dtype)
+        made.weak_type = leaf.weak_type
+        return made
     return tree_map(one, x)
 
 
 def convert_element_type(x, dtype):
     return _ops.astype(x, _named(dtype))
+
+
+def bitcast_convert_type(x, dtype):
+    x, to = _asarray(x), _named(dtype)
+    size = _dtypes.shown(to).itemsize
+    if size == x.itemsize:
+        return _bind("bitcast_convert", x, dtype=to)
+    if isinstance(x, _ConcreteArray):
+        import numpy as np
+        values = np.ascontiguousarray(np.asarray(x))
+        more = values.view(_dtypes.shown(to)) if values.ndim else values.reshape(1).view(_dtypes.shown(to))
+        return _asarray(more.reshape(x.shape + (-1,)) if size < x.itemsize else more.reshape(x.shape[:-1]))
+    raise NotImplementedError("jax.lax.bitcast_convert_type of a traced array to a type of another size")
+
+
+def reduce_precision(x, exponent_bits, mantissa_bits):
+    return _bind("reduce_precision", _asarray(x), exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
+
+
+def collapse(x, start_dimension, stop_dimension=None):
+    x = _asarray(x)
+    start, stop, _ = builtins.slice(start_dimension, stop_dimension).indices(x.ndim)
+    return reshape(x, (*x.shape[:start], -1, *x.shape[stop:]))
+
+
+def broadcast(x, sizes, **_):
+    x = _asarray(x)
+    return broadcast_to(x, tuple(sizes) + x.shape)
+
+
+def expand_dims(x, dimensions):  # noqa: F811
+    return _ops.expand_dims(x, tuple(dimensions) if isinstance(dimensions, (list, tuple)) else (dimensions,))
+
+
+def full(shape, fill_value, dtype=None, **_):
+    return _ops.full(shape, fill_value, None if dtype is None else _named(dtype))
+
+
+def zeros_like_array(x):
+    return _ops.zeros_like(_asarray(x))
+
+
+def concatenate(operands, dimension):  # noqa: F811
+    return _ops.concatenate(operands, dimension)
+
+
+def pad(x, padding_value, padding_config):
+    return _pad(x, [low for low, _, _ in padding_config], [high for _, high, _ in padding_config], padding_value, [inner for _, _, inner in padding_config])
+
+
+def split(x, sizes, axis=0):
+    import itertools
+    from ..numpy import array_split
+    return array_split(x, list(itertools.accumulate(sizes))[:-1], axis)
+
+
+def batch_matmul(x, y, precision=None):
+    return _ops.matmul(x, y, precision)
+
+
+def index_in_dim(x, index, axis=0, keepdims=True):
+    made = slice_in_dim(x, index, index + 1 if index != -1 else None, 1, axis)
+    return made if keepdims else squeeze(made, axis)
+
+
+def dynamic_update_index_in_dim(x, update, index, axis):
+    x, update = _asarray(x), _asarray(update)
+    return dynamic_update_slice_in_dim(x, _ops.expand_dims(update, axis) if update.ndim != x.ndim else update, index, axis)
+
+
+def sort(operand, dimension=-1, is_stable=True, num_keys=1):
+    from ..numpy import argsort, lexsort, sort as one, take_along_axis
+    if not isinstance(operand, (tuple, list)):
+        return one(operand, dimension)
+    keys = operand[:num_keys]
+    order = argsort(keys[0], dimension) if num_keys == 1 else lexsort(keys[::-1], dimension)
+    return tuple(take_along_axis(x, order, dimension) for x in operand)
+
+
+def sort_key_val(keys, values, dimension=-1, is_stable=True):
+    return sort((keys, values), dimension)
+
+
+def top_k(operand, k, *, axis=-1):
+    from ..numpy import argsort, take_along_axis
+    x = _ops.moveaxis(operand, axis, -1)
+    order = argsort(x, -1, descending=True)[..., :k]
+    return _ops.moveaxis(take_along_axis(x, order, -1), -1, axis), _ops.moveaxis(order, -1, axis)
+
+
+def argmax(x, axis, index_dtype):
+    return _ops.astype(_ops.argmax(x, axis), _named(index_dtype))
+
+
+def argmin(x, axis, index_dtype):
+    return _ops.astype(_ops.argmin(x, axis), _named(index_dtype))
+
+
+def _running(combine, start):
+    def function(x, axis=0, reverse=False):
+        from ..numpy._reductions import _identity
+        x = _asarray(x)
+        x = _ops.flip(x, axis) if reverse else x
+        made = _ops.cumulative(x, axis, combine, _identity(start, x.engine_dtype))
+        return _ops.flip(made, axis) if reverse else made
+    return function
+
+
+cumsum, cumprod = _running(_ops.add, "sum"), _running(_ops.multiply, "product")
+cummax, cummin = _running(_ops.maximum, "max"), _running(_ops.minimum, "min")
+
+
+def cumlogsumexp(x, axis=0, reverse=False):
+    from ..numpy import logaddexp
+    return _running(logaddexp, "max")(x, axis, reverse)
+
+
+def _reduction(kind):
+    return lambda x, axes, **_: _ops.reduce(kind, x, tuple(axes))
+
+
+reduce_sum, reduce_prod, reduce_max, reduce_min, reduce_and, reduce_or = map(_reduction, ("sum", "product", "max", "min", "and", "or"))
+
+
+def reduce(operands, init_values, computation, dimensions, **_):
+    """All elements along dimensions, put together two by two."""
+    x = _ops.moveaxis(operands, tuple(dimensions), tuple(range(builtins.len(dimensions))))
+    x = reshape(x, (-1,) + x.shape[builtins.len(dimensions):])
+    made = broadcast_to(_ops.astype(init_values, x.engine_dtype), x.shape[1:])
+    while x.shape[0] > 1:
+        half = x.shape[0] // 2
+        joined = computation(x[:half], x[half:2 * half])
+        x = joined if x.shape[0] == 2 * half else _ops.concatenate([joined, x[2 * half:]])
+    return computation(made, x[0]) if x.shape[0] else made
+
+
+def optimization_barrier(x):
+    from .._src.trees import tree_map
+    return tree_map(lambda leaf: _bind("optimization_barrier", _asarray(leaf)), x)
+
+
+def platform_dependent(*args, default=None, **per_platform):
+    from .._src.machine import machine
+    chosen = per_platform.get(machine.platform, default)
+    if chosen is None:
+        raise NotImplementedError(f"platform_dependent found no branch for {machine.platform}")
+    return chosen(*args)
+
+
+def igamma(a, x):
+    from ..scipy.special import gammainc
+    return gammainc(a, x)
+
+
+def igammac(a, x):
+    from ..scipy.special import gammaincc
+    return gammaincc(a, x)
+
+
 
 
 def dot_general(x, y, dimension_numbers, precision=None, preferred_element_type=None, **_):

@@ -55,28 +55,133 @@ def elu(x, alpha=1.0):
     return _ops.where(_ops.greater(x, 0), x, _ops.multiply(alpha, _ops.expm1(_ops.minimum(x, 0))))
 
 
-def logsumexp(x, axis=None, keepdims=False):
+def _finite_most(x, axis):
+    """The largest along an axis, 0 where it is infinite; a constant for derivatives."""
+    from ..lax import stop_gradient
+    most = _ops.reduce("max", x, axis, True)
+    return stop_gradient(_ops.where(_ops.isfinite(most), most, 0.0))
+
+
+def logsumexp(x, axis=None, b=None, keepdims=False, return_sign=False, where=None):
+    if isinstance(b, bool):  # jax.nn.logsumexp's own third argument
+        b, keepdims = None, b
     x = _asarray(x)
-    from ..lax import stop_gradient
-    most = stop_gradient(_ops.reduce("max", x, axis, True))
-    made = _ops.add(_ops.log(_ops.sum_(_ops.exp(_ops.subtract(x, most)), axis, keepdims=True)), most)
-    return made if keepdims else _ops.squeeze(made, tuple(_ops._axes(x, axis)))
+    x = x if _dtypes.is_inexact(x.engine_dtype) else _ops.astype(x, _dtypes.default("f32"))
+    x = x if where is None else _ops.where(where, x, -math.inf)
+    most = _finite_most(x if b is None else _ops.where(_ops.not_equal(b, 0), x, -math.inf), axis)
+    powers = _ops.exp(_ops.subtract(x, most))
+    total = _ops.sum_(powers if b is None else _ops.multiply(b, powers), axis, keepdims=True)
+    sign = _ops.sign(total)
+    made = _ops.add(_ops.log(_ops.absolute(total) if return_sign else total), most)
+    gone = tuple(_ops._axes(x, axis))
+    made, sign = (made, sign) if keepdims else (_ops.squeeze(made, gone), _ops.squeeze(sign, gone))
+    return (made, sign) if return_sign else made
 
 
-def softmax(x, axis=-1, **_):
+def softmax(x, axis=-1, where=None, **_):
     from ..lax import stop_gradient
-    powers = _ops.exp(_ops.subtract(x, stop_gradient(_ops.reduce("max", x, axis, True))))
+    x = _asarray(x)
+    x = x if _dtypes.is_inexact(x.engine_dtype) else _ops.astype(x, _dtypes.default("f32"))
+    shown = x if where is None else _ops.where(where, x, -math.inf)
+    powers = _ops.exp(_ops.subtract(shown, stop_gradient(_ops.reduce("max", shown, axis, True))))
     return _ops.divide(powers, _ops.sum_(powers, axis, keepdims=True))
 
 
-def log_softmax(x, axis=-1, **_):
-    return _ops.subtract(x, logsumexp(x, axis, True))
+def log_softmax(x, axis=-1, where=None, **_):
+    from ..lax import stop_gradient
+    x = _asarray(x)
+    x = x if _dtypes.is_inexact(x.engine_dtype) else _ops.astype(x, _dtypes.default("f32"))
+    x = x if where is None else _ops.where(where, x, -math.inf)
+    shifted = _ops.subtract(x, stop_gradient(_ops.reduce("max", x, axis, True)))
+    return _ops.subtract(shifted, _ops.log(_ops.sum_(_ops.exp(shifted), axis, keepdims=True)))
 
 
 def one_hot(x, num_classes, *, dtype=None, axis=-1):
-    return _ops.one_hot(x, num_classes, _dtypes.named(dtype) if dtype is not None else "f32", axis)
+    return _ops.one_hot(x, num_classes, _dtypes.named(dtype) if dtype is not None else _dtypes.default("f32"), axis)
 
 
 def standardize(x, axis=-1, epsilon=1e-5):
     return _ops.divide(_ops.subtract(x, _ops.mean(x, axis, keepdims=True)),
                        _ops.sqrt(_ops.add(_ops.var(x, axis, keepdims=True), epsilon)))
+
+
+def identity(x):
+    return _asarray(x)
+
+
+def celu(x, alpha=1.0):
+    return _ops.add(_ops.maximum(x, 0.0), _ops.multiply(alpha, _ops.expm1(_ops.divide(_ops.minimum(x, 0.0), alpha))))
+
+
+def selu(x):
+    """Source of the numbers: jax-ml/jax, jax/_src/nn/functions.py."""
+    return _ops.multiply(1.0507009873554804934193349852946, elu(x, 1.6732632423543772848170429916717))
+
+
+def hard_tanh(x):
+    return _ops.clip(x, -1, 1)
+
+
+def hard_sigmoid(x):
+    return _ops.divide(relu6(_ops.add(x, 3.0)), 6.0)
+
+
+def hard_silu(x):
+    return _ops.multiply(x, hard_sigmoid(x))
+
+
+hard_swish = hard_silu
+
+
+def soft_sign(x):
+    return _ops.divide(x, _ops.add(_ops.absolute(x), 1))
+
+
+def squareplus(x, b=4):
+    return _ops.divide(_ops.add(x, _ops.sqrt(_ops.add(_ops.square(x), b))), 2)
+
+
+def mish(x):
+    return _ops.multiply(x, tanh(softplus(x)))
+
+
+def sparse_plus(x):
+    return _ops.where(_ops.less_equal(x, -1.0), 0.0, _ops.where(_ops.greater_equal(x, 1.0), x, _ops.divide(_ops.square(_ops.add(x, 1.0)), 4)))
+
+
+def sparse_sigmoid(x):
+    return _ops.multiply(0.5, _ops.clip(_ops.add(x, 1.0), 0.0, 2.0))
+
+
+def logmeanexp(x, axis=None, keepdims=False):
+    x = _asarray(x)
+    count = math.prod(x.shape[dim] for dim in _ops._axes(x, axis))
+    return _ops.subtract(logsumexp(x, axis, keepdims), math.log(count))
+
+
+def log1mexp(x):
+    return _ops.where(_ops.less(x, math.log(2)), _ops.log(_ops.negative(_ops.expm1(_ops.negative(x)))), _ops.log1p(_ops.negative(_ops.exp(_ops.negative(x)))))
+
+
+def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None, is_causal=False, query_seq_lengths=None, key_value_seq_lengths=None,
+                          local_window_size=None, implementation=None):
+    """Of arrays (batch, length, heads, size), the first left out or not. Source of the order of steps: jax-ml/jax, jax/_src/nn/functions.py."""
+    query, key, value = map(_asarray, (query, key, value))
+    is_one = query.ndim == 3
+    if is_one:
+        query, key, value = (_ops.expand_dims(x, 0) for x in (query, key, value))
+    groups = query.shape[2] // key.shape[2]
+    if groups > 1:  # several heads of queries for one of keys
+        spread = lambda x: _ops.reshape(_ops.broadcast_to(_ops.expand_dims(x, 3), x.shape[:3] + (groups, x.shape[3])), x.shape[:2] + (-1, x.shape[3]))
+        key, value = spread(key), spread(value)
+    scores = _ops.multiply(_ops.einsum("btnh,bsnh->bnts", query, key), 1 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    if bias is not None:
+        scores = _ops.add(scores, bias)
+    rows, columns = scores.shape[-2:]
+    if is_causal:
+        causal = _ops.greater_equal(_ops.iota("i32", (rows, columns), 0), _ops.iota("i32", (rows, columns), 1))
+        mask = causal if mask is None else _ops.logical_and(mask, causal)
+    if mask is not None:
+        scores = _ops.where(mask, scores, _asarray(-0.7 * 3.4028235e38, "f32"))
+    made = _ops.einsum("bnts,bsnh->btnh", _ops.astype(softmax(_ops.astype(scores, "f32")), value.engine_dtype), value)
+    return made[0] if is_one else made

@@ -59,3 +59,26 @@ def uniform(scale=1e-2, dtype="float32"):
 
 def truncated_normal(stddev=1e-2, dtype="float32", lower=-2.0, upper=2.0):
     return lambda key, shape, dtype=dtype, **_: ops.multiply(random_.truncated_normal(key, lower, upper, shape, dtype), stddev)
+
+
+def zeros_init():
+    return zeros
+
+
+def ones_init():
+    return ones
+
+
+def orthogonal(scale=1.0, column_axis=-1, dtype="float32"):
+    """Source: jax-ml/jax, jax/_src/nn/initializers.py (orthogonal)."""
+    def init(key, shape, dtype=dtype, **_):
+        from ..numpy import diagonal, linalg
+        columns = shape[column_axis]
+        rows = math.prod(shape) // columns
+        drawn = random_.normal(key, (rows, columns) if rows > columns else (columns, rows), dtype)
+        q, r = linalg.qr(drawn)
+        q = ops.multiply(q, ops.expand_dims(ops.sign(diagonal(r)), 0))
+        q = ops.transpose(q) if rows < columns else q
+        q = ops.reshape(q, tuple(size for at, size in enumerate(shape) if at != column_axis % len(shape)) + (columns,))
+        return ops.multiply(ops.moveaxis(q, -1, column_axis), scale)
+    return init

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """NumPy's functions on arrays of virtual devices."""
 import builtins
+import functools
+import inspect
 import sys
 
 import numpy as np
@@ -10,33 +12,54 @@ from .._src import ops as _ops
 from .._src.arrays import Array as ndarray
 from .._src.arrays import ConcreteArray as _ConcreteArray
 from .._src.arrays import asarray as _asarray
-from .._src.ops import (absolute, add, argmax, argmin, cbrt, ceil, clip, concatenate, divide, dot, einsum, equal, exp, expand_dims,
-                        expm1, flip, floor, floor_divide, greater, greater_equal, isfinite, isinf, isnan, less, less_equal, log,
-                        log1p, logical_and, logical_not, logical_or, logical_xor, matmul, maximum, mean, minimum, moveaxis,
-                        multiply, negative, not_equal, power, prod, remainder, reshape, rint, sign, sin, cos, tan, sqrt, square,
-                        squeeze, stack, subtract, swapaxes, tanh, tensordot, transpose, var, where, broadcast_to)
-from .._src.ops import angle, conj, imag, real
-from .._src.ops import sum_ as sum
+from .._src.ops import (absolute, add, argmax, argmin, cbrt, ceil, concatenate, divide, dot, equal, exp, expand_dims, expm1, flip, floor, floor_divide,
+                        greater, greater_equal, isfinite, isinf, isnan, less, less_equal, log, log1p, logical_and, logical_not, logical_or, logical_xor, matmul,
+                        maximum, minimum, moveaxis, multiply, negative, not_equal, power, remainder, reshape, rint, sign, sin, cos, tan, sqrt, square, squeeze,
+                        stack, subtract, swapaxes, tanh, tensordot, transpose, where)
+from .._src.ops import angle, broadcast_to, clip, conj, einsum, imag, real
 from .._src.windows import convolve
+from ._arrangements import *  # noqa: F403
+from ._elements import *  # noqa: F403
+from ._reductions import *  # noqa: F403
+from ._arrangements import (append, block, broadcast_arrays, broadcast_shapes, c_, column_stack, dstack, eye, fromfunction, hstack, identity, indices, ix_, mgrid,
+                            ogrid, r_, ravel, tri, vectorize, vstack)
+from ._elements import isclose
+from ._reductions import all, any, max, min, sum
 
-abs, mod, true_divide, fabs, permute_dims, pow = absolute, remainder, divide, absolute, transpose, power
-pi, e, inf, nan, newaxis = np.pi, np.e, np.inf, np.nan, None
-iinfo, finfo, ndim, shape, size = np.iinfo, None, np.ndim, np.shape, np.size
+pi, e, inf, nan, newaxis, euler_gamma = np.pi, np.e, np.inf, np.nan, None, np.euler_gamma
+iinfo, ndim, shape, size = None, np.ndim, np.shape, np.size
 
 float32, float64, float16, bfloat16 = (_dtypes.ScalarType(name) for name in ("f32", "f64", "f16", "bf16"))
 int8, int16, int32, int64 = (_dtypes.ScalarType(f"i{bits}") for bits in (8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (_dtypes.ScalarType(f"ui{bits}") for bits in (8, 16, 32, 64))
-bool_, complex64 = _dtypes.ScalarType("i1"), _dtypes.ScalarType("complex<f32>")
-float_, int_, bool = float32, int32, bool_
+bool_, complex64, complex128 = _dtypes.ScalarType("i1"), _dtypes.ScalarType("complex<f32>"), _dtypes.ScalarType("complex<f64>")
+single, double, csingle, cdouble = float32, float64, complex64, complex128
+bool = bool_
 float8_e4m3fn, float8_e5m2 = _dtypes.ScalarType("f8E4M3FN"), _dtypes.ScalarType("f8E5M2")
-dtype, floating, integer, inexact, number = np.dtype, np.floating, np.integer, np.inexact, np.number
+dtype, floating, integer, inexact, number, generic = np.dtype, np.floating, np.integer, np.inexact, np.number, np.generic
+signedinteger, unsignedinteger, complexfloating, character, flexible, object_ = (
+    np.signedinteger, np.unsignedinteger, np.complexfloating, np.character, np.flexible, np.object_)
 
 
-def finfo(dtype):
-    if _dtypes.named(dtype) == "bf16":
-        import types
-        return types.SimpleNamespace(bits=16, eps=2.0**-7, max=3.3895314e38, min=-3.3895314e38, tiny=2.0**-126, dtype=bfloat16.dtype)
-    return np.finfo(_dtypes.shown(_dtypes.named(dtype)))
+def __getattr__(name):
+    """float_ and its like: of as many bits as JAX has."""
+    wide = {"float_": "f32", "int_": "i32", "uint": "ui32", "complex_": "complex<f32>"}.get(name)
+    if wide is None:
+        raise AttributeError(f"module 'jax.numpy' has no attribute {name!r}")
+    return _dtypes.ScalarType(_dtypes.default(wide))
+
+
+class finfo(np.finfo):
+    def __new__(cls, dtype):
+        name = _dtypes.named(dtype if not isinstance(dtype, ndarray) else dtype.dtype)
+        if name == "bf16":
+            import types
+            return types.SimpleNamespace(bits=16, eps=2.0**-7, max=3.3895314e38, min=-3.3895314e38, tiny=2.0**-126, smallest_normal=2.0**-126, dtype=bfloat16.dtype)
+        return np.finfo(_dtypes.shown(name))
+
+
+def iinfo(dtype):
+    return np.iinfo(_dtypes.shown(_dtypes.named(dtype)))
 
 
 def _engine(dtype):
@@ -44,43 +67,83 @@ def _engine(dtype):
     if dtype is None:
         return None
     found, asked = _dtypes.named(dtype), _dtypes.named_wide(dtype)
-    if found != asked:
+    if found != asked and dtype not in (builtins.float, builtins.int, builtins.complex):
         _dtypes.warn_of_narrowing(dtype, sys._getframe(1).f_code.co_name, found)
     return found
 
 
 def issubdtype(a, b):
-    name = _dtypes.named(a)
-    if _dtypes.is_float(name) and b in (np.floating, np.inexact, np.number):
-        return True
-    return np.issubdtype(_dtypes.shown(name), b) if name not in _dtypes._EXTENDED else False
+    if str(a).startswith("key<"):
+        return getattr(b, "__name__", "") in ("prng_key", "extended")
+    if getattr(b, "__name__", "") in ("prng_key", "extended"):
+        return False
+    name = _dtypes.named_wide(a) if not (isinstance(a, type) and issubclass(a, np.generic)) else None
+    if name in _dtypes._EXTENDED:
+        return b in (np.floating, np.inexact, np.number, np.generic) or not isinstance(b, type) and _dtypes.named_wide(b) == name
+    return np.issubdtype(a if name is None else _dtypes.shown(name), b if isinstance(b, type) else _dtypes.shown(_dtypes.named_wide(b)))
 
 
-def asarray(value, dtype=None, **_):
-    made = _asarray(value, _engine(dtype))
-    return _ConcreteArray(made._handle) if isinstance(made, _ConcreteArray) and made.weak_type else made
+def isdtype(dtype, kind):
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    name = _dtypes.named_wide(dtype)
+    tests = {"bool": name == "i1", "signed integer": name.startswith("i") and name != "i1", "unsigned integer": name.startswith("ui"),
+             "integral": _dtypes.is_integer(name), "real floating": _dtypes.is_float(name), "complex floating": _dtypes.is_complex(name),
+             "numeric": name != "i1"}
+    return builtins.any(tests[one] if isinstance(one, str) else _dtypes.named_wide(one) == name for one in kinds)
 
 
-array = asarray
+# ---- making
+
+def asarray(a, dtype=None, order=None, *, copy=None, device=None, **_):
+    is_weak = dtype is None and isinstance(a, (builtins.int, builtins.float, builtins.complex)) and not isinstance(a, (builtins.bool, np.generic))
+    made = _asarray(a, _engine(dtype))
+    if made.weak_type and not is_weak and not isinstance(a, ndarray):
+        made = _ops.bind("optimization_barrier", made) if not isinstance(made, _ConcreteArray) else _ConcreteArray(made._handle)
+    if made.weak_type and dtype is not None:
+        made = _ops.astype(made, made.engine_dtype)
+    return _placed(made, device)
+
+
+def array(object, dtype=None, copy=True, order=None, ndmin=0, *, device=None, out_sharding=None):
+    made = asarray(object, dtype, device=device)
+    if ndmin > made.ndim:
+        made = reshape(made, (1,) * (ndmin - made.ndim) + made.shape)
+    if out_sharding is not None:
+        from .._src.transforms import with_sharding_constraint
+        made = with_sharding_constraint(made, out_sharding)
+    return made
 
 
 def copy(x, **_):
     return _ops.bind("optimization_barrier", _asarray(x))
 
 
-@_ops.placeable
-def zeros(shape, dtype=None, device=None, **_):
-    return _placed(_ops.full(shape, 0, _engine(dtype) or "f32"), device)
+def astype(x, dtype, /, *, copy=False, device=None):
+    return _asarray(x).astype(dtype)
+
+
+def _float(dtype):
+    return _engine(dtype) or _dtypes.default("f32")
 
 
 @_ops.placeable
-def ones(shape, dtype=None, device=None, **_):
-    return _placed(_ops.full(shape, 1, _engine(dtype) or "f32"), device)
+def zeros(shape, dtype=None, *, device=None, **_):
+    return _placed(_ops.full(shape, 0, _float(dtype)), device)
 
 
 @_ops.placeable
-def full(shape, fill_value, dtype=None, device=None, **_):
-    return _placed(_ops.full(shape, fill_value, _engine(dtype)), device)
+def ones(shape, dtype=None, *, device=None, **_):
+    return _placed(_ops.full(shape, 1, _float(dtype)), device)
+
+
+@_ops.placeable
+def full(shape, fill_value, dtype=None, *, device=None, **_):
+    fill = _asarray(fill_value)
+    fill = fill if dtype is None else _ops.astype(fill, _engine(dtype))
+    weak = fill.weak_type
+    made = _ops.full(shape, fill, fill.engine_dtype) if not fill.shape else broadcast_to(fill, _ops._shape(shape))
+    made.weak_type = weak and dtype is None
+    return _placed(made, device)
 
 
 empty = zeros
@@ -93,223 +156,310 @@ def _placed(x, target):
     return device_put(x, target)
 
 
-def zeros_like(x, dtype=None, **_):
-    return _ops.zeros_like(_asarray(x), _engine(dtype))
+def _like(value):
+    def function(a, dtype=None, shape=None, *, device=None, **_):
+        a = a if hasattr(a, "engine_dtype") else _asarray(a)
+        made = _ops.full(a.shape if shape is None else shape, value, _engine(dtype) or a.engine_dtype)
+        made.weak_type = a.weak_type and dtype is None
+        return _placed(made, device)
+    return function
 
 
-def ones_like(x, dtype=None, **_):
-    return _ops.ones_like(_asarray(x), _engine(dtype))
-
-
-def full_like(x, fill_value, dtype=None, **_):
-    x = _asarray(x)
-    return _ops.full(x.shape, fill_value, _engine(dtype) or x.engine_dtype)
-
-
+zeros_like, ones_like = _like(0), _like(1)
+zeros_like.__name__, ones_like.__name__ = "zeros_like", "ones_like"
 empty_like = zeros_like
 
 
+def full_like(a, fill_value, dtype=None, shape=None, *, device=None, **_):
+    a = a if hasattr(a, "engine_dtype") else _asarray(a)
+    engine = _engine(dtype) or a.engine_dtype
+    fill = _ops.astype(fill_value, engine)
+    wanted = a.shape if shape is None else _ops._shape(shape)
+    return _placed(_ops.full(wanted, fill, engine) if not fill.shape else broadcast_to(fill, wanted), device)
+
+
 @_ops.placeable
-def arange(start, stop=None, step=None, dtype=None, **_):
-    return _ops.arange(start, stop, step, _engine(dtype))
+def arange(start, stop=None, step=None, dtype=None, *, device=None, **_):
+    return _placed(_ops.arange(start, stop, step, _engine(dtype)), device)
 
 
-def linspace(start, stop, num=50, endpoint=True, dtype=None):
-    return asarray(np.linspace(start, stop, num, endpoint), dtype)
+def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
+    """Steps as JAX rounds them. Source: jax-ml/jax, jax/_src/numpy/array_creation.py (linspace)."""
+    num = builtins.int(num)
+    engine = _engine(dtype) or _dtypes.inexact(_ops.together(start, stop)[0][0].engine_dtype)
+    computed = _dtypes.inexact(engine)
+    first, last = (_ops.astype(bound, computed) for bound in (start, stop))
+    shape = np.broadcast_shapes(first.shape, last.shape)
+    first, last = broadcast_to(first, shape), broadcast_to(last, shape)
+    count = num - 1 if endpoint else num
+    step = divide(subtract(last, first), builtins.float(count)) if count else _ops.full(shape, np.nan, computed)
+    if num > 1:
+        along = reshape(_ops.iota(computed, (num,)), (num,) + (1,) * len(shape))
+        share = divide(along, builtins.float(count))
+        made = add(multiply(reshape(first, (1,) + shape), subtract(1.0, share)), multiply(reshape(last, (1,) + shape), share))
+        if endpoint:
+            made = concatenate([made[:num - 1], reshape(last, (1,) + shape)], 0)
+    else:
+        made = reshape(first, (1,) + shape) if num else _ops.full((0,) + shape, 0, computed)
+    made = moveaxis(made, 0, axis)
+    made = _ops.astype(floor(made) if _dtypes.is_integer(engine) else made, engine)
+    return (made, step) if retstep else _placed(made, device)
 
 
-def eye(rows, columns=None, k=0, dtype=None):
-    shape = (rows, columns or rows)
-    made = _ops.equal(_ops.add(_ops.iota("i32", shape, 0), k), _ops.iota("i32", shape, 1))
-    return _ops.astype(made, _engine(dtype) or "f32")
+def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
+    made = power(base, linspace(start, stop, num, endpoint, axis=axis))
+    return made if dtype is None else made.astype(dtype)
 
 
-identity = eye
+def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
+    from ._elements import log10
+    made = logspace(log10(start), log10(stop), num, endpoint, axis=axis)
+    return made if dtype is None else made.astype(dtype)
 
 
-concat, conjugate = concatenate, conj
+def frombuffer(buffer, dtype=float, count=-1, offset=0):
+    return asarray(np.frombuffer(buffer, _dtypes.shown(_dtypes.named(dtype)), count, offset))
 
+
+def fromstring(string, dtype=float, count=-1, *, sep):
+    return asarray(np.fromstring(string, _dtypes.shown(_dtypes.named(dtype)), count, sep=sep))
+
+
+def fromiter(items, dtype, count=-1):
+    return asarray(np.fromiter(items, _dtypes.shown(_dtypes.named(dtype)), count))
+
+
+def _window(name):
+    def function(M, *args):
+        return asarray(getattr(np, name)(M, *args), _dtypes.shown(_dtypes.default("f32")))
+    function.__name__ = name
+    return function
+
+
+hamming, hanning, blackman, bartlett, kaiser = map(_window, ("hamming", "hanning", "blackman", "bartlett", "kaiser"))
+
+
+# ---- what is asked of arrays
 
 def iscomplexobj(x):
     return _dtypes.is_complex(_asarray(x).engine_dtype)
 
 
-def array_split(x, parts, axis=0):
-    """Parts along an axis, whose sizes differ by at most one; or the parts between places."""
-    x = _asarray(x)
-    count = x.shape[axis]
-    if isinstance(parts, (int, np.integer)):
-        sizes = [count // parts + (i < count % parts) for i in range(parts)]
-        parts = np.cumsum(sizes)[:-1]
-    places = [0, *(builtins.min(int(place), count) for place in parts), count]
-    at = axis % x.ndim
-    return [x[(slice(None),) * at + (slice(a, b),)] for a, b in zip(places, places[1:])]
+def isscalar(x):
+    return np.isscalar(x) or isinstance(x, ndarray) and not x.shape
 
 
-def rot90(x, k=1, axes=(0, 1)):
-    x, (a, b), k = _asarray(x), axes, k % 4
-    if k == 2:
-        return flip(x, (a, b))
-    return swapaxes(flip(x, b), a, b) if k == 1 else flip(swapaxes(x, a, b), b) if k == 3 else x
+def iterable(x):
+    return np.iterable(x)
 
 
-def diag(x, k=0):
-    """The diagonal of a matrix, or a matrix with this diagonal."""
-    x = _asarray(x)
-    return diagonal(x, k) if x.ndim == 2 else where(
-        eye(x.size + builtins.abs(k), None, k, bool_), _ops.pad(x, (builtins.max(k, 0),), (builtins.max(-k, 0),)), _asarray(0, x.engine_dtype))
+def allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
+    return all(isclose(a, b, rtol, atol, equal_nan))
 
 
-def diagonal(x, offset=0):
-    rows, columns = x.shape
-    first, last = builtins.max(0, -offset), builtins.min(rows, columns - offset)
-    r = _ops.arange(first, last)
-    return x[r, r + offset]
+def array_equal(a, b, equal_nan=False):
+    a, b = _asarray(a), _asarray(b)
+    if a.shape != b.shape:
+        return _asarray(False)
+    same = equal(a, b)
+    return all(logical_or(same, logical_and(not_equal(a, a), not_equal(b, b))) if equal_nan else same)
 
 
-def tri(rows, columns=None, k=0, dtype=None):
-    shape = (rows, columns or rows)
-    made = _ops.greater_equal(_ops.add(_ops.iota("i32", shape, 0), k), _ops.iota("i32", shape, 1))
-    return _ops.astype(made, _engine(dtype) or "f32")
+def array_equiv(a, b):
+    try:
+        return all(equal(a, b))
+    except (TypeError, ValueError):
+        return _asarray(False)
 
 
-def tril(x, k=0):
-    return where(tri(*x.shape[-2:], k, bool_), x, zeros_like(x))
+def round(a, decimals=0, out=None):
+    a = _asarray(a)
+    if decimals == 0:
+        return a if _dtypes.is_integer(a.engine_dtype) else rint(a)
+    if _dtypes.is_integer(a.engine_dtype):
+        return a if decimals > 0 else multiply(rint(divide(a, 10**-decimals)), 10**-decimals).astype(a.dtype)
+    factor = 10.0**decimals
+    return divide(rint(multiply(a, factor)), factor)
 
 
-def triu(x, k=0):
-    return where(tri(*x.shape[-2:], k - 1, bool_), zeros_like(x), x)
+around = round
 
 
-def max(x, axis=None, keepdims=False, **_):
-    return _ops.reduce("max", x, axis, keepdims)
-
-
-def min(x, axis=None, keepdims=False, **_):
-    return _ops.reduce("min", x, axis, keepdims)
-
-
-amax, amin = max, min
-
-
-def any(x, axis=None, keepdims=False):
-    return _ops.reduce("or", not_equal(x, 0), axis, keepdims)
-
-
-def all(x, axis=None, keepdims=False):
-    return _ops.reduce("and", not_equal(x, 0), axis, keepdims)
-
-
-def std(x, axis=None, keepdims=False, ddof=0):
-    return sqrt(var(x, axis, keepdims, ddof))
-
-
-def cumsum(x, axis=None):
-    x = _asarray(x)
-    return _ops.cumulative(ravel(x) if axis is None else x, axis or 0)
-
-
-def ravel(x, **_):
-    return _asarray(x).ravel()
-
-
-def outer(x, y):
-    return multiply(expand_dims(ravel(x), 1), expand_dims(ravel(y), 0))
-
-
-def vdot(x, y):
-    return dot(ravel(x), ravel(y))
-
-
-inner = lambda x, y: tensordot(x, y, ((-1,), (-1,)))
-
-
-def take(x, indices, axis=None, **_):
-    x = _asarray(x)
-    return _ops.take(ravel(x) if axis is None else x, indices, axis or 0)
-
-
-def vstack(arrays):
-    return concatenate([a if a.ndim > 1 else expand_dims(a, 0) for a in map(_asarray, arrays)], 0)
-
-
-def hstack(arrays):
-    arrays = [_asarray(a) for a in arrays]
-    return concatenate(arrays, 0 if arrays[0].ndim == 1 else 1)
-
-
-def split(x, parts, axis=0):
-    x = _asarray(x)
-    size = x.shape[axis]
-    if isinstance(parts, int) and size % parts:
-        raise ValueError(f"array split does not result in an equal division: rest is {size % parts}")
-    ends = [size // parts * (i + 1) for i in range(parts - 1)] if isinstance(parts, int) else list(parts)
-    made = []
-    for start, stop in zip([0] + ends, ends + [size]):
-        index = [slice(None)] * x.ndim
-        index[axis] = slice(start, stop)
-        made.append(x[tuple(index)])
-    return made
-
-
-def repeat(x, repeats, axis=None, **_):
-    x = _asarray(x)
-    x, axis = (ravel(x), 0) if axis is None else (x, axis % x.ndim)
-    shape = x.shape[:axis + 1] + (repeats,) + x.shape[axis + 1:]
-    return reshape(broadcast_to(expand_dims(x, axis + 1), shape), x.shape[:axis] + (-1,) + x.shape[axis + 1:])
-
-
-def tile(x, repeats):
-    x = _asarray(x)
-    repeats = (repeats,) if isinstance(repeats, int) else tuple(repeats)
-    for axis, count in zip(range(-len(repeats), 0), repeats):
-        x = x if x.ndim >= -axis else reshape(x, (1,) * (-axis - x.ndim) + x.shape)
-        x = x if count == 1 else concatenate([x] * count, axis)
-    return x
-
-
-def roll(x, shift, axis=None):
-    x = _asarray(x)
-    if axis is None:
-        return reshape(roll(ravel(x), shift, 0), x.shape)
-    first, last = split(x, [x.shape[axis] - shift % x.shape[axis]], axis)
-    return concatenate([last, first], axis)
-
-
-def pad(x, width, mode="constant", constant_values=0):
-    x = _asarray(x)
-    pairs = np.broadcast_to(np.asarray(width), (x.ndim, 2))
-    if mode != "constant":
-        raise NotImplementedError(f"pad with mode {mode}")
-    return _ops.pad(x, [int(p) for p in pairs[:, 0]], [int(p) for p in pairs[:, 1]], constant_values)
-
-
-def allclose(x, y, rtol=1e-5, atol=1e-8, **_):
-    return all(less_equal(absolute(subtract(x, y)), add(atol, multiply(rtol, absolute(y)))))
-
-
-def isclose(x, y, rtol=1e-5, atol=1e-8):
-    return less_equal(absolute(subtract(x, y)), add(atol, multiply(rtol, absolute(y))))
-
-
-def array_equal(x, y):
-    x, y = _asarray(x), _asarray(y)
-    return all(equal(x, y)) if x.shape == y.shape else _asarray(False)
-
-
-def round(x, decimals=0):
-    return rint(x) if decimals == 0 else divide(rint(multiply(x, 10**decimals)), 10**decimals)
+def _type_of(value):
+    if isinstance(value, ndarray) or hasattr(value, "__jax_array__"):
+        value = _asarray(value)
+        return value.engine_dtype, value.weak_type
+    if value in (builtins.int, builtins.float, builtins.complex):
+        return _dtypes.default({builtins.int: "i32", builtins.float: "f32", builtins.complex: "complex<f32>"}[value]), True
+    if isinstance(value, (type, str, np.dtype, _dtypes.ScalarType, _dtypes.ExtendedDType)):
+        return _dtypes.named(value), False
+    value = _asarray(value)
+    return value.engine_dtype, value.weak_type
 
 
 def result_type(*values):
-    return _dtypes.shown(_dtypes.promoted([(a.engine_dtype, a.weak_type) for a in map(_asarray, values)])[0])
+    return _dtypes.shown(_dtypes.promoted(list(map(_type_of, values)))[0])
 
 
-def broadcast_shapes(*shapes):
-    return np.broadcast_shapes(*shapes)
+def promote_types(a, b):
+    return _dtypes.shown(_dtypes.promoted([_type_of(a), _type_of(b)])[0])
 
 
-class linalg:
-    @staticmethod
-    def norm(x, ord=None, axis=None, keepdims=False):
-        return sqrt(sum(square(x), axis, keepdims=keepdims))
+def can_cast(a, b, casting="safe"):
+    return np.can_cast(a if not isinstance(a, ndarray) else a.dtype, _dtypes.shown(_dtypes.named_wide(b)), casting)
+
+
+def vdot(a, b, *, precision=None, preferred_element_type=None):
+    return dot(conj(ravel(a)), ravel(b), precision)
+
+
+def vecdot(a, b, *, axis=-1, precision=None, preferred_element_type=None):
+    return _ops.sum_(multiply(conj(a), b), axis)
+
+
+def matvec(a, b):
+    return squeeze(matmul(a, expand_dims(b, -1)), -1)
+
+
+def vecmat(a, b):
+    return squeeze(matmul(expand_dims(conj(a), -2), b), -2)
+
+
+def inner(a, b, *, precision=None, preferred_element_type=None):
+    a, b = _asarray(a), _asarray(b)
+    return multiply(a, b) if not a.shape or not b.shape else tensordot(a, b, ((-1,), (-1,)))
+
+
+def einsum_path(subscripts, *operands, optimize="auto"):
+    return np.einsum_path(subscripts, *[np.empty(_asarray(x).shape) for x in operands], optimize="greedy")
+
+
+def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
+    return asarray(np.polyfit(np.asarray(x), np.asarray(y), deg, w=w))
+
+
+def roots(p, *, strip_zeros=True):
+    return asarray(np.roots(np.asarray(p)))
+
+
+def array_repr(x, *_, **__):
+    return repr(x)
+
+
+def array_str(x, *_, **__):
+    return str(x)
+
+
+def printoptions(*args, **kwargs):
+    return np.printoptions(*args, **kwargs)
+
+
+set_printoptions = np.set_printoptions
+
+
+def save(file, x, **_):
+    np.save(file, np.asarray(x))
+
+
+def load(file, *args, **kwargs):
+    made = np.load(file, *args, **kwargs)
+    return asarray(made) if isinstance(made, np.ndarray) else made
+
+
+savez = np.savez
+
+concat, conjugate = concatenate, conj
+abs, mod, true_divide, fabs, permute_dims, pow = absolute, remainder, divide, absolute, transpose, power
+
+
+# ---- what JAX takes: arrays and numbers, no lists
+
+_SEQUENCES = {"append", "block", "broadcast_arrays", "column_stack", "concatenate", "concat", "dstack", "einsum", "hstack", "stack", "vstack", "ix_", "meshgrid",
+              "choose", "piecewise", "select", "array_equal", "array_equiv", "allclose", "isclose", "lexsort"}
+_ONE = ("absolute add argmax argmin cbrt ceil divide equal exp exp2 expm1 floor floor_divide greater greater_equal isfinite isinf isnan less less_equal log log1p log2 "
+        "log10 logical_and logical_not logical_or logical_xor matmul maximum minimum multiply negative not_equal power remainder rint sign sin cos tan sinh cosh "
+        "arcsin arccos arctan arctan2 sqrt square subtract tanh dot sum prod mean var std max min amax amin any all median cumsum cumprod sort argsort ravel reshape "
+        "transpose squeeze expand_dims flip roll clip round trunc reciprocal hypot logaddexp outer inner vdot tensordot nansum nanmean count_nonzero ptp average "
+        "diff abs mod true_divide pow real imag conj conjugate angle moveaxis swapaxes repeat tile where take trace diag nonzero broadcast_to array_split split").split()
+
+
+def _of_arrays(name, function):
+    """Refuses lists and strings, as JAX does. Source of the text: jax-ml/jax, jax/_src/numpy/util.py (check_arraylike)."""
+    binary = name in ("add divide equal floor_divide greater greater_equal less less_equal logical_and logical_or logical_xor matmul maximum minimum multiply not_equal "
+                      "power remainder arctan2 subtract dot hypot logaddexp outer inner vdot tensordot mod true_divide pow").split()
+
+    @functools.wraps(function)
+    def checked(*args, **kwargs):
+        for position, value in enumerate(args[:2 if binary else 1]):
+            if value.__class__ in (list, tuple, str, dict, type(None)) or isinstance(value, (list, tuple, str)):
+                raise TypeError(f"{shown} requires ndarray or scalar arguments, got {type(value)} at position {position}.")
+        return function(*args, **kwargs)
+    shown = name
+    return checked
+
+
+for _name in _ONE:
+    if _name != "where" and _name in globals():
+        globals()[_name] = _of_arrays(_name, globals()[_name])
+round = globals()["round"]
+
+
+class ufunc:
+    """A function of two elements with what NumPy's have besides: reduce, accumulate, outer, at."""
+
+    def __init__(self, function, kind, identity):
+        functools.update_wrapper(self, function)
+        self._function, self._kind, self.identity = function, kind, identity
+        self.nin, self.nout, self.nargs = 2, 1, 3
+
+    def __call__(self, *args, **kwargs):
+        return self._function(*args, **kwargs)
+
+    def reduce(self, a, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=None):
+        return {"sum": sum, "product": prod, "max": max, "min": min, "or": any, "and": all}[self._kind](a, axis, keepdims=keepdims)  # noqa: F405
+
+    def accumulate(self, a, axis=0, dtype=None, out=None):
+        return _ops.cumulative(a, axis, self._function, self.identity)
+
+    def outer(self, a, b):
+        a, b = _asarray(a), _asarray(b)
+        return self._function(reshape(a, a.shape + (1,) * b.ndim), b)
+
+    def at(self, a, indices, b=None, *, inplace=True):
+        if inplace:
+            raise NotImplementedError("JAX ufunc at() requires inplace=False")
+        at = _asarray(a).at[indices]
+        return {"sum": at.add, "product": at.multiply, "max": at.max, "min": at.min}[self._kind](b)
+
+    def __repr__(self):
+        return f"<jnp.ufunc '{self.__name__}'>"
+
+
+add, multiply = ufunc(add, "sum", 0), ufunc(multiply, "product", 1)
+maximum, minimum = ufunc(maximum, "max", -np.inf), ufunc(minimum, "min", np.inf)
+logical_and, logical_or = ufunc(logical_and, "and", True), ufunc(logical_or, "or", False)
+
+from . import fft, linalg  # noqa: E402
+
+
+def _methods():
+    """NumPy's methods of arrays, which are its functions."""
+    for name in ("all any argmax argmin argsort clip compress conj conjugate cumprod cumsum diagonal dot max mean min nonzero prod ptp ravel repeat reshape round "
+                 "searchsorted sort squeeze std sum swapaxes take trace transpose var argpartition choose").split():
+        function = getattr(sys.modules[__name__], name)
+        plain = inspect.unwrap(function)
+        setattr(ndarray, name, (lambda plain: lambda self, *args, **kwargs: plain(self, *args, **kwargs))(plain))
+    ndarray.flatten = lambda self, order="C": ravel(self, order)
+    ndarray.__round__ = lambda self, decimals=0: round(self, decimals)
+    ndarray.view = lambda self, dtype=None: self if dtype is None else _viewed(self, dtype)
+    ndarray.tobytes = lambda self: np.asarray(self).tobytes()
+    ndarray.on_device_size_in_bytes = lambda self: self.nbytes
+    ndarray.imag, ndarray.real = property(imag), property(real)
+
+
+def _viewed(x, dtype):
+    from ..lax import bitcast_convert_type
+    return bitcast_convert_type(x, dtype)
+
+
+_methods()

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What traced functions do besides computing: print, or call a function. The values that it wants are further results of the program, and it is
+called when the program has run: the order of what one program prints is that of the page."""
+from . import trees
+from .arrays import Array, ConcreteArray, Scope, asarray
+
+
+class NeedsValues(Exception):
+    """A function of the page is to be called for values that a program would have to know while it is traced: it is carried out op by op instead."""
+
+
+def add(function, args, kwargs):
+    """Calls the function with the values of the arrays among its arguments: now, or when they are known."""
+    leaves, form = trees.tree_flatten((args, kwargs))
+    wanted = [leaf for leaf in leaves if isinstance(leaf, Array)]
+    if not any(getattr(leaf, "level", 0) for leaf in wanted):
+        return _add(function, leaves, form)
+    level = max(leaf.level for leaf in wanted)  # once for each example
+    size = next(leaf.value.shape[0] for leaf in wanted if leaf.level == level)
+    for number in range(size):
+        one = trees.tree_unflatten(form, [leaf.value[number] if isinstance(leaf, Array) and leaf.level == level else leaf for leaf in leaves])
+        add(function, *one)
+
+
+def _add(function, leaves, form):
+    is_array = [isinstance(leaf, Array) for leaf in leaves]
+
+    def happen(values):
+        given = iter(values)
+        args, kwargs = trees.tree_unflatten(form, [next(given) if own else leaf for own, leaf in zip(is_array, leaves)])
+        function(*args, **kwargs)
+    wanted = [leaf for leaf in leaves if isinstance(leaf, Array)]
+    if Scope._stack:
+        Scope._stack[-1].effects.append((happen, wanted))
+    else:
+        happen(wanted)
+
+
+def wanted(scope):
+    """The further results of a function, in the order of its effects."""
+    return [leaf for _, leaves in scope.effects for leaf in leaves]
+
+
+def happen(scope, values):
+    """Does what a traced function was to do, with the values of what it wanted; within another function, when that has run."""
+    given = iter(values)
+    for function, leaves in scope.effects:
+        own = [next(given) for _ in leaves]
+        if Scope._stack:
+            Scope._stack[-1].effects.append((function, own))
+        else:
+            function(own)
+
+
+def of_each_turn(scope, stacked, count, reverse):
+    """The same for the body of a loop: `stacked` are its values turn by turn."""
+    for turn in reversed(range(count)) if reverse else range(count):
+        happen(scope, [asarray(value)[turn] for value in stacked])

@@ -1,0 +1,770 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""NumPy's functions that arrange elements: shapes, orders, places, sets."""
+import builtins
+import functools
+import math
+
+import numpy as np
+
+from .._src import dtypes, ops
+from .._src.arrays import ConcreteArray, asarray, astype, bind, from_numpy
+from .._src.errors import ConcretizationTypeError
+from .._src.ops import (add, concatenate, equal, expand_dims, flip, greater_equal, less, less_equal, logical_and, logical_not, moveaxis, multiply, not_equal,
+                        reshape, subtract, swapaxes, together, transpose, where)
+
+
+def _known(x, function):
+    """The elements of an array outside of a program: what the shape of a result depends on."""
+    x = asarray(x)
+    if not isinstance(x, ConcreteArray):
+        value = x.scope.value_of(x) if hasattr(x, "scope") else None
+        if value is None:
+            raise ConcretizationTypeError(x, f"The size argument of jnp.{function} must be statically specified to use jnp.{function} within JAX "
+                                          "transformations.")
+        return np.asarray(value)
+    return np.asarray(x)
+
+
+def ravel(x, order="C", **_):
+    x = asarray(x)
+    return reshape(x if order == "C" else transpose(x), (x.size,))
+
+
+def atleast_1d(*arrays):
+    return _each([reshape(x, (1,)) if not x.shape else x for x in map(asarray, arrays)])
+
+
+def atleast_2d(*arrays):
+    return _each([reshape(x, (1,) * (2 - x.ndim) + x.shape) if x.ndim < 2 else x for x in map(asarray, arrays)])
+
+
+def atleast_3d(*arrays):
+    return _each([reshape(x, {0: (1, 1, 1), 1: (1, -1, 1), 2: x.shape + (1,)}[x.ndim]) if x.ndim < 3 else x for x in map(asarray, arrays)])
+
+
+def _each(made):
+    return made[0] if len(made) == 1 else made
+
+
+def _rows(arrays):
+    return [asarray(x) for x in arrays]
+
+
+def vstack(arrays, dtype=None):
+    return _typed(concatenate([reshape(x, (1,) * (2 - x.ndim) + x.shape) if x.ndim < 2 else x for x in _rows(arrays)], 0), dtype)
+
+
+def hstack(arrays, dtype=None):
+    arrays = [reshape(x, (1,)) if not x.shape else x for x in _rows(arrays)]
+    return _typed(concatenate(arrays, 0 if arrays[0].ndim == 1 else 1), dtype)
+
+
+def dstack(arrays, dtype=None):
+    return _typed(concatenate([atleast_3d(x) for x in _rows(arrays)], 2), dtype)
+
+
+def column_stack(arrays):
+    return concatenate([x if x.ndim > 1 else reshape(x, (-1, 1)) for x in _rows(arrays)], 1)
+
+
+def _typed(x, dtype):
+    return x if dtype is None else astype(x, dtypes.named(dtype))
+
+
+def block(arrays):
+    def joined(part, depth):
+        if isinstance(part, list):
+            return concatenate([joined(one, depth + 1) for one in part], -(_depth(arrays) - depth))
+        x = asarray(part)
+        return reshape(x, (1,) * (builtins.max(1, _depth(arrays)) - x.ndim) + x.shape)
+    return joined(arrays, 0)
+
+
+def _depth(arrays):
+    return 1 + _depth(arrays[0]) if isinstance(arrays, list) else 0
+
+
+def append(x, values, axis=None):
+    return concatenate([ravel(x), ravel(values)], 0) if axis is None else concatenate([x, values], axis)
+
+
+def flipud(x):
+    return flip(x, 0)
+
+
+def fliplr(x):
+    return flip(x, 1)
+
+
+def rollaxis(x, axis, start=0):
+    x = asarray(x)
+    axis, start = axis % x.ndim, start + x.ndim if start < 0 else start
+    return moveaxis(x, axis, start - 1 if axis < start else start)
+
+
+def matrix_transpose(x):
+    return swapaxes(x, -1, -2)
+
+
+def broadcast_arrays(*arrays):
+    arrays = [asarray(x) for x in arrays]
+    shape = np.broadcast_shapes(*[x.shape for x in arrays])
+    return [ops.broadcast_to(x, shape) for x in arrays]
+
+
+def broadcast_shapes(*shapes):
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(f"Incompatible shapes for broadcasting: shapes={[tuple(shape) for shape in shapes]}") from None
+
+
+def resize(x, shape):
+    flat, shape = ravel(x), ops._shape(shape)
+    return reshape(ops.take(flat, ops.remainder(ops.arange(math.prod(shape)), flat.size)), shape)
+
+
+# ---- parts
+
+def array_split(x, parts, axis=0):
+    """Parts along an axis, whose sizes differ by at most one; or the parts between places."""
+    x = asarray(x)
+    count = x.shape[axis]
+    if isinstance(parts, (int, np.integer)):
+        sizes = [count // parts + (i < count % parts) for i in range(parts)]
+        parts = np.cumsum(sizes)[:-1]
+    places = [0, *(builtins.min(int(place) + (count if place < 0 else 0), count) for place in parts), count]
+    at = axis % x.ndim
+    return [x[(slice(None),) * at + (slice(a, builtins.max(a, b)),)] for a, b in zip(places, places[1:])]
+
+
+def split(x, parts, axis=0):
+    x = asarray(x)
+    if isinstance(parts, (int, np.integer)) and x.shape[axis] % parts:
+        raise ValueError(f"array split does not result in an equal division: rest is {x.shape[axis] % parts}")
+    return array_split(x, parts, axis)
+
+
+def hsplit(x, parts):
+    x = asarray(x)
+    return split(x, parts, 0 if x.ndim == 1 else 1)
+
+
+def vsplit(x, parts):
+    return split(x, parts, 0)
+
+
+def dsplit(x, parts):
+    return split(x, parts, 2)
+
+
+def unstack(x, *, axis=0):
+    x = asarray(x)
+    return tuple(ops.take(x, i, axis) for i in range(x.shape[axis]))
+
+
+def rot90(x, k=1, axes=(0, 1)):
+    x, (a, b), k = asarray(x), axes, k % 4
+    if k == 2:
+        return flip(x, (a, b))
+    return swapaxes(flip(x, b), a, b) if k == 1 else flip(swapaxes(x, a, b), b) if k == 3 else x
+
+
+def repeat(x, repeats, axis=None, *, total_repeat_length=None, **_):
+    x = asarray(x)
+    x, axis = (ravel(x), 0) if axis is None else (x, axis % x.ndim)
+    if isinstance(repeats, (int, np.integer)):
+        shape = x.shape[:axis + 1] + (int(repeats),) + x.shape[axis + 1:]
+        return reshape(ops.broadcast_to(expand_dims(x, axis + 1), shape), x.shape[:axis] + (-1,) + x.shape[axis + 1:])
+    if total_repeat_length is None:
+        counts = np.broadcast_to(_known(repeats, "repeat"), (x.shape[axis],))
+        return ops.take(x, from_numpy(np.repeat(np.arange(x.shape[axis], dtype=np.int32), counts)), axis)
+    ends = ops.cumulative(ops.broadcast_to(asarray(repeats), (x.shape[axis],)))
+    at = searchsorted(ends, ops.arange(total_repeat_length), side="right")
+    return ops.take(x, ops.clip(at, 0, x.shape[axis] - 1), axis)
+
+
+def tile(x, repeats):
+    x = asarray(x)
+    repeats = (repeats,) if isinstance(repeats, (int, np.integer)) else tuple(repeats)
+    x = reshape(x, (1,) * (len(repeats) - x.ndim) + x.shape) if x.ndim < len(repeats) else x
+    for axis, count in zip(range(-len(repeats), 0), repeats):
+        x = x if count == 1 else concatenate([x] * int(count), axis)
+    return x
+
+
+def roll(x, shift, axis=None):
+    x = asarray(x)
+    if axis is None:
+        return reshape(roll(ravel(x), shift, 0), x.shape)
+    if isinstance(axis, (tuple, list)):
+        shifts = shift if isinstance(shift, (tuple, list)) else (shift,) * len(axis)
+        return functools.reduce(lambda x, step: roll(x, *step), zip(shifts, axis), x)
+    size = x.shape[axis]
+    if not isinstance(shift, (int, np.integer)):
+        return ops.take(x, ops.remainder(subtract(ops.arange(size), shift), size), axis)
+    first, last = array_split(x, [size - int(shift) % size] if size else [0], axis)
+    return concatenate([last, first], axis)
+
+
+def pad(x, width, mode="constant", constant_values=0, **options):
+    x = asarray(x)
+    pairs = [tuple(int(w) for w in pair) for pair in np.broadcast_to(np.asarray(width), (x.ndim, 2))]
+    if mode == "constant":
+        values = np.broadcast_to(np.asarray(constant_values), (x.ndim, 2)) if not hasattr(constant_values, "engine_dtype") else None
+        if values is None or (values == values.flat[0]).all():
+            return ops.pad(x, [low for low, _ in pairs], [high for _, high in pairs], constant_values if values is None else values.flat[0].item())
+        for axis, ((low, high), (first, last)) in enumerate(zip(pairs, values)):
+            shape = lambda count: x.shape[:axis] + (count,) + x.shape[axis + 1:]
+            x = concatenate([ops.full(shape(low), first.item(), x.engine_dtype), x, ops.full(shape(high), last.item(), x.engine_dtype)], axis)
+        return x
+    places = {"edge": lambda at, size: np.clip(at, 0, size - 1), "wrap": lambda at, size: at % size,
+              "reflect": lambda at, size: np.abs((at + size - 1) % (2 * builtins.max(size - 1, 1)) - (size - 1)) if size > 1 else at * 0,
+              "symmetric": lambda at, size: np.where(at % (2 * size) < size, at % (2 * size), 2 * size - 1 - at % (2 * size))}
+    if mode == "empty":
+        return pad(x, width)
+    if mode not in places:
+        raise NotImplementedError(f"jnp.pad with mode {mode}")
+    for axis, (low, high) in enumerate(pairs):
+        if low or high:
+            at = np.arange(-low, x.shape[axis] + high)
+            x = ops.take(x, from_numpy(places[mode](at, x.shape[axis]).astype(np.int32)), axis)
+    return x
+
+
+def insert(x, index, values, axis=None, **_):
+    return _by_numpy(np.insert, "insert", x, index, values, axis=axis)
+
+
+def delete(x, index, axis=None, **_):
+    x = asarray(x)
+    x, axis = (ravel(x), 0) if axis is None else (x, axis % x.ndim)
+    kept = np.delete(np.arange(x.shape[axis], dtype=np.int32), _known(index, "delete") if not isinstance(index, (int, slice)) else index)
+    return ops.take(x, from_numpy(kept), axis)
+
+
+def _by_numpy(function, name, *args, **kwargs):
+    known = [_known(arg, name) if hasattr(arg, "engine_dtype") else arg for arg in args]
+    made = function(*known, **kwargs)
+    return tuple(map(from_numpy, made)) if isinstance(made, tuple) else from_numpy(made)
+
+
+# ---- diagonals and triangles
+
+def eye(N, M=None, k=0, dtype=None, **_):
+    shape = (int(N), int(N if M is None else M))
+    made = equal(add(ops.iota("i32", shape, 0), k), ops.iota("i32", shape, 1))
+    return astype(made, dtypes.default("f32") if dtype is None else dtypes.named(dtype))
+
+
+def identity(n, dtype=None):
+    return eye(n, dtype=dtype)
+
+
+def tri(N, M=None, k=0, dtype=None):
+    shape = (int(N), int(N if M is None else M))
+    made = greater_equal(add(ops.iota("i32", shape, 0), k), ops.iota("i32", shape, 1))
+    return astype(made, dtypes.default("f32") if dtype is None else dtypes.named(dtype))
+
+
+def tril(x, k=0):
+    x = asarray(x)
+    return where(tri(*x.shape[-2:], k, bool), x, ops.zeros_like(x))
+
+
+def triu(x, k=0):
+    x = asarray(x)
+    return where(tri(*x.shape[-2:], k - 1, bool), ops.zeros_like(x), x)
+
+
+def diag(x, k=0):
+    """The diagonal of a matrix, or a matrix with this diagonal."""
+    x = asarray(x)
+    if x.ndim == 2:
+        return diagonal(x, k)
+    if x.ndim != 1:
+        raise ValueError(f"diag input must be 1d or 2d, got {x.ndim}")
+    size = x.size + builtins.abs(k)
+    return where(eye(size, None, k, bool), ops.pad(x, (builtins.max(k, 0),), (builtins.max(-k, 0),)), asarray(0, x.engine_dtype))
+
+
+def diagflat(x, k=0):
+    return diag(ravel(x), k)
+
+
+def diagonal(x, offset=0, axis1=0, axis2=1):
+    x = moveaxis(asarray(x), (axis1, axis2), (0, 1))
+    rows, columns = x.shape[:2]
+    r = ops.arange(builtins.max(0, -offset), builtins.max(builtins.max(0, -offset), builtins.min(rows, columns - offset)))
+    return moveaxis(x[r, add(r, offset)], 0, -1)
+
+
+def trace(x, offset=0, axis1=0, axis2=1, dtype=None, out=None):
+    return ops.sum_(diagonal(x, offset, axis1, axis2), -1, dtype)
+
+
+def fill_diagonal(x, value, wrap=False, *, inplace=True):
+    if inplace:
+        raise NotImplementedError("JAX arrays are immutable, must use inplace=False.")
+    return where(eye(*asarray(x).shape, dtype=bool), value, x)
+
+
+def tril_indices(n, k=0, m=None):
+    return tuple(map(_index, np.tril_indices(n, k, m)))
+
+
+def triu_indices(n, k=0, m=None):
+    return tuple(map(_index, np.triu_indices(n, k, m)))
+
+
+def tril_indices_from(x, k=0):
+    return tril_indices(asarray(x).shape[-2], k, asarray(x).shape[-1])
+
+
+def triu_indices_from(x, k=0):
+    return triu_indices(asarray(x).shape[-2], k, asarray(x).shape[-1])
+
+
+def diag_indices(n, ndim=2):
+    return (ops.arange(n),) * ndim
+
+
+def diag_indices_from(x):
+    return diag_indices(asarray(x).shape[0], asarray(x).ndim)
+
+
+def _index(values):
+    return from_numpy(np.asarray(values).astype(np.int32))
+
+
+# ---- grids
+
+def meshgrid(*arrays, copy=True, sparse=False, indexing="xy"):
+    arrays = [ravel(x) for x in arrays]
+    order = list(range(len(arrays)))
+    if indexing == "xy" and len(arrays) > 1:
+        order[:2] = 1, 0
+    shape = [arrays[at].size for at in order]
+    made = []
+    for at, x in enumerate(arrays):
+        own = order.index(at)
+        x = reshape(x, [x.size if dim == own else 1 for dim in range(len(arrays))])
+        made.append(x if sparse else ops.broadcast_to(x, shape))
+    return made
+
+
+def indices(dimensions, dtype=None, sparse=False):
+    engine = "i32" if dtype is None else dtypes.named(dtype)
+    made = [ops.iota(engine, dimensions, dim) for dim in range(len(dimensions))]
+    return ops.stack(made) if not sparse else tuple(meshgrid(*[ops.iota(engine, (n,)) for n in dimensions], sparse=True, indexing="ij"))
+
+
+def ix_(*arrays):
+    return tuple(meshgrid(*arrays, sparse=True, indexing="ij"))
+
+
+class _Grid:
+    def __init__(self, sparse):
+        self._sparse = sparse
+
+    def __getitem__(self, parts):
+        is_one = not isinstance(parts, tuple)
+        made = [_line(part) for part in ([parts] if is_one else parts)]
+        if is_one:
+            return made[0]
+        grid = meshgrid(*made, sparse=self._sparse, indexing="ij")
+        return grid if self._sparse else ops.stack(grid)
+
+
+def _line(part):
+    from . import arange, linspace
+    if isinstance(part.step, complex):
+        return linspace(part.start or 0, part.stop, int(builtins.abs(part.step)))
+    return arange(part.start or 0, part.stop, part.step or 1)
+
+
+mgrid, ogrid = _Grid(False), _Grid(True)
+
+
+class _Joined:
+    """`r_` and `c_`: arrays, numbers and slices, joined."""
+
+    def __init__(self, is_column):
+        self._is_column = is_column
+
+    def __getitem__(self, parts):
+        made = [_line(part) if isinstance(part, slice) else atleast_1d(part) for part in (parts if isinstance(parts, tuple) else (parts,))]
+        return column_stack(made) if self._is_column else concatenate(made, 0)
+
+
+r_, c_ = _Joined(False), _Joined(True)
+
+
+def unravel_index(index, shape):
+    index, made = asarray(index), []
+    for size in reversed(ops._shape(shape)):
+        made.append(ops.remainder(index, size))
+        index = ops.floor_divide(index, size)
+    return tuple(made[::-1])
+
+
+def ravel_multi_index(places, dims, mode="raise", order="C"):
+    made = asarray(0)
+    for place, size in zip(places, dims):
+        made = add(multiply(made, size), place)
+    return made
+
+
+def vander(x, N=None, increasing=False):
+    x = asarray(x)
+    count = x.size if N is None else N
+    powers = ops.arange(count) if increasing else ops.arange(count - 1, -1, -1)
+    return ops.power(expand_dims(x, -1), powers)
+
+
+# ---- orders
+
+def argsort(x, axis=-1, *, kind=None, order=None, stable=True, descending=False):
+    """Equal elements stay in their order; what is not a number comes last."""
+    x = asarray(x)
+    x, axis = (ravel(x), 0) if axis is None else (x, axis % x.ndim if x.ndim else 0)
+    if isinstance(x, ConcreteArray):
+        values = np.asarray(x)
+        if descending:
+            places = np.flip(values.shape[axis] - 1 - np.argsort(np.flip(values, axis), axis, kind="stable"), axis)
+        else:
+            places = np.argsort(values, axis, kind="stable")
+        return from_numpy(places.astype(np.int32))
+    x = moveaxis(x, axis, -1)
+    return moveaxis(_places(_rank(x, descending)), -1, axis)
+
+
+def _rank(x, descending=False):
+    """How many elements along the last axis come before each."""
+    mine, other = expand_dims(x, -1), expand_dims(x, -2)
+    before = ops.greater(other, mine) if descending else less(other, mine)
+    same = equal(other, mine)
+    if dtypes.is_float(x.engine_dtype):
+        nan, other_nan = not_equal(mine, mine), not_equal(other, other)
+        before = ops.logical_or(before, logical_and(nan, logical_not(other_nan)) if not descending else logical_and(other_nan, logical_not(nan)))
+        same = ops.logical_or(same, logical_and(nan, other_nan))
+    size = x.shape[-1]
+    earlier = less(ops.iota("i32", (size, size), 1), ops.iota("i32", (size, size), 0))
+    return ops.sum_(astype(ops.logical_or(before, logical_and(same, earlier)), "i32"), -1)
+
+
+def _places(rank):
+    """The inverse of permutations along the last axis."""
+    size = rank.shape[-1]
+    is_there = equal(expand_dims(rank, -2), ops.iota("i32", (size, size), 0))
+    return ops.sum_(where(is_there, ops.iota("i32", (size, size), 1), 0), -1)
+
+
+def sort(x, axis=-1, *, kind=None, order=None, stable=True, descending=False):
+    x = asarray(x)
+    x, axis = (ravel(x), 0) if axis is None else (x, axis)
+    return take_along_axis(x, argsort(x, axis, descending=descending), axis)
+
+
+def lexsort(keys, axis=-1):
+    keys = [asarray(key) for key in keys]
+    order = argsort(keys[0], axis)
+    for key in keys[1:]:
+        order = take_along_axis(order, argsort(take_along_axis(key, order, axis), axis), axis)
+    return order
+
+
+def partition(x, kth, axis=-1):
+    return sort(x, axis)
+
+
+def argpartition(x, kth, axis=-1):
+    return argsort(x, axis)
+
+
+def sort_complex(x):
+    return _by_numpy(np.sort_complex, "sort_complex", x)
+
+
+def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
+    a, v = asarray(a), asarray(v)
+    a = a if sorter is None else ops.take(a, sorter)
+    (a, v), _ = together(a, v)
+    mine = expand_dims(v, -1)
+    return ops.sum_(astype(less(a, mine) if side == "left" else less_equal(a, mine), "i32"), -1)
+
+
+def digitize(x, bins, right=False):
+    bins = asarray(bins)
+    size = bins.shape[0]
+    is_rising = ops.greater_equal(bins[-1], bins[0]) if size else asarray(True)
+    side = "left" if right else "right"
+    falling = subtract(size, searchsorted(flip(bins), x, side="right" if right else "left"))
+    return where(is_rising, searchsorted(bins, x, side=side), falling)
+
+
+def bincount(x, weights=None, minlength=0, *, length=None):
+    x = ops.clip(astype(asarray(x), "i32"), 0, None)
+    if length is None:
+        known = _known(x, "bincount")
+        length = builtins.max(minlength, int(known.max()) + 1 if known.size else 0)
+    hits = equal(expand_dims(x, -1), ops.iota("i32", (length,), 0))
+    return ops.sum_(astype(hits, "i32") if weights is None else where(hits, expand_dims(asarray(weights), -1), 0), 0)
+
+
+# ---- places
+
+def take(x, indices, axis=None, out=None, mode=None, unique_indices=False, indices_are_sorted=False, fill_value=None):
+    x = asarray(x)
+    x, axis = (ravel(x), 0) if axis is None else (x, axis)
+    return ops.take(x, indices, axis, mode or "fill", fill_value)
+
+
+def take_along_axis(x, indices, axis=-1, mode=None, fill_value=None):
+    x, indices = asarray(x), asarray(indices)
+    if axis is None:
+        return take_along_axis(ravel(x), ravel(indices), 0)
+    axis %= x.ndim
+    shape = np.broadcast_shapes(x.shape[:axis] + (1,) + x.shape[axis + 1:], indices.shape[:axis] + (1,) + indices.shape[axis + 1:])
+    indices = ops.broadcast_to(indices, shape[:axis] + (indices.shape[axis],) + shape[axis + 1:])
+    x = ops.broadcast_to(x, shape[:axis] + (x.shape[axis],) + shape[axis + 1:])
+    return x[tuple(indices if dim == axis else ops.iota("i32", indices.shape, dim) for dim in range(x.ndim))]
+
+
+def put_along_axis(x, indices, values, axis, inplace=True, *, mode=None):
+    if inplace:
+        raise ValueError("jax.numpy.put_along_axis cannot modify arrays in-place, because JAX arrays are immutable. Pass inplace=False to instead return an "
+                         "updated array.")
+    x, indices = asarray(x), asarray(indices)
+    axis %= x.ndim
+    return x.at[tuple(indices if dim == axis else ops.iota("i32", indices.shape, dim) for dim in range(x.ndim))].set(values)
+
+
+def put(x, indices, values, mode=None, *, inplace=True):
+    if inplace:
+        raise ValueError("jax.numpy.put cannot modify arrays in-place, because JAX arrays are immutable. Pass inplace=False to instead return an updated array.")
+    x = asarray(x)
+    return reshape(ravel(x).at[ravel(indices)].set(ops.broadcast_to(ravel(values), ravel(indices).shape)), x.shape)
+
+
+def place(x, mask, values, *, inplace=True):
+    return where(mask, reshape(resize(values, asarray(x).size), asarray(x).shape), x)
+
+
+def choose(index, choices, out=None, mode="raise"):
+    index, choices = asarray(index), broadcast_arrays(*choices)
+    made = choices[-1]
+    for number in reversed(range(len(choices) - 1)):
+        made = where(less_equal(index, number), choices[number], made)
+    return made
+
+
+def select(conditions, choices, default=0):
+    made = asarray(default)
+    for condition, choice in reversed(list(zip(conditions, choices))):
+        made = where(condition, choice, made)
+    return made
+
+
+def piecewise(x, conditions, functions, *args, **kwargs):
+    x = asarray(x)
+    conditions = list(conditions) if isinstance(conditions, (list, tuple)) else list(asarray(conditions))
+    functions, default = list(functions), 0
+    if len(functions) == len(conditions) + 1:
+        default = functions.pop()
+    of = lambda f: f(x, *args, **kwargs) if callable(f) else asarray(f, x.engine_dtype)
+    return astype(select(conditions, [of(f) for f in functions], of(default)), x.engine_dtype)
+
+
+def nonzero(x, *, size=None, fill_value=None):
+    if size is None:
+        return tuple(map(_index, np.nonzero(_known(x, "nonzero"))))
+    x = asarray(x)
+    flat = ravel(not_equal(x, 0))
+    rank = where(flat, subtract(ops.cumulative(astype(flat, "i32")), 1), size)
+    at = equal(expand_dims(rank, -1), ops.iota("i32", (size,), 0))
+    count = ops.sum_(astype(flat, "i32"))
+    chosen = ops.sum_(where(at, expand_dims(ops.iota("i32", flat.shape, 0), -1), 0), 0)
+    places = unravel_index(chosen, x.shape)
+    fills = fill_value if isinstance(fill_value, tuple) else (0 if fill_value is None else fill_value,) * len(places)
+    return tuple(where(less(ops.arange(size), count), place, fill) for place, fill in zip(places, fills))
+
+
+def flatnonzero(x, *, size=None, fill_value=None):
+    return nonzero(ravel(x), size=size, fill_value=fill_value)[0]
+
+
+def argwhere(x, *, size=None, fill_value=None):
+    places = nonzero(x, size=size, fill_value=fill_value)
+    return transpose(ops.stack(places)) if places else ops.full((1 if bool(x) else 0, 0), 0, "i32")
+
+
+def compress(condition, x, axis=None, **_):
+    x = asarray(x)
+    x, axis = (ravel(x), 0) if axis is None else (x, axis)
+    return ops.take(x, flatnonzero(condition), axis)
+
+
+def extract(condition, x, **_):
+    return compress(ravel(condition), ravel(x))
+
+
+# ---- sets: the sizes of their results depend on values
+
+def unique(x, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True, size=None, fill_value=None):
+    x = asarray(x)
+    values = _known(x, "unique")
+    made = np.unique(values, return_index=True, return_inverse=True, return_counts=True, axis=axis)
+    found = [made[0], made[1].astype(np.int32), made[2].reshape(values.shape if axis is None else -1).astype(np.int32), made[3].astype(np.int32)]
+    if size is not None:
+        missing = size - len(found[0])
+        more = found[0][:1] if fill_value is None else np.asarray([fill_value], found[0].dtype)
+        found[0] = np.concatenate([found[0], np.repeat(more, builtins.max(missing, 0), 0)])[:size]
+        found[1] = np.concatenate([found[1], np.repeat(found[1][:1], builtins.max(missing, 0))])[:size]
+        found[3] = np.concatenate([found[3], np.zeros(builtins.max(missing, 0), np.int32)])[:size]
+    wanted = [True, return_index, return_inverse, return_counts]
+    made = tuple(from_numpy(values) for values, is_wanted in zip(found, wanted) if is_wanted)
+    return made[0] if len(made) == 1 else made
+
+
+def _set(name):
+    def function(*arrays, **options):
+        options = {key: value for key, value in options.items() if key in ("assume_unique", "invert")}
+        return _by_numpy(getattr(np, name), name, *arrays, **options)
+    function.__name__ = name
+    return function
+
+
+intersect1d, setdiff1d, setxor1d, union1d = map(_set, ("intersect1d", "setdiff1d", "setxor1d", "union1d"))
+
+
+def isin(x, values, assume_unique=False, invert=False, **_):
+    found = ops.reduce("or", equal(expand_dims(asarray(x), -1), ravel(values)), -1)
+    return logical_not(found) if invert else found
+
+
+# ---- products and differences
+
+def outer(x, y):
+    return multiply(expand_dims(ravel(x), 1), expand_dims(ravel(y), 0))
+
+
+def kron(x, y):
+    x, y = asarray(x), asarray(y)
+    rank = builtins.max(x.ndim, y.ndim)
+    x, y = reshape(x, (1,) * (rank - x.ndim) + x.shape), reshape(y, (1,) * (rank - y.ndim) + y.shape)
+    pairs = multiply(reshape(x, [n for size in x.shape for n in (size, 1)]), reshape(y, [n for size in y.shape for n in (1, size)]))
+    return reshape(pairs, [a * b for a, b in zip(x.shape, y.shape)])
+
+
+def cross(x, y, axisa=-1, axisb=-1, axisc=-1, axis=None):
+    axisa, axisb, axisc = (axis,) * 3 if axis is not None else (axisa, axisb, axisc)
+    x, y = moveaxis(x, axisa, -1), moveaxis(y, axisb, -1)
+    if x.shape[-1] == 2 and y.shape[-1] == 2:
+        return subtract(multiply(x[..., 0], y[..., 1]), multiply(x[..., 1], y[..., 0]))
+    fill = lambda v: concatenate([v, ops.zeros_like(v[..., :1])], -1) if v.shape[-1] == 2 else v
+    x, y = fill(x), fill(y)
+    parts = [subtract(multiply(x[..., i], y[..., j]), multiply(x[..., j], y[..., i])) for i, j in ((1, 2), (2, 0), (0, 1))]
+    return moveaxis(ops.stack(parts, -1), -1, axisc)
+
+
+def diff(x, n=1, axis=-1, prepend=None, append=None):
+    x = asarray(x)
+    axis %= x.ndim
+    x = concatenate([*([_edge(prepend, x, axis)] if prepend is not None else []), x, *([_edge(append, x, axis)] if append is not None else [])], axis)
+    for _ in range(n):
+        last = ops.slice_(x, [1 if dim == axis else 0 for dim in range(x.ndim)], x.shape)
+        first = ops.slice_(x, [0] * x.ndim, [size - 1 if dim == axis else size for dim, size in enumerate(x.shape)])
+        x = not_equal(last, first) if x.engine_dtype == "i1" else subtract(last, first)
+    return x
+
+
+def _edge(part, x, axis):
+    part = asarray(part)
+    return ops.broadcast_to(part, x.shape[:axis] + (1,) + x.shape[axis + 1:]) if not part.shape else part
+
+
+def ediff1d(x, to_end=None, to_begin=None):
+    made = diff(ravel(x))
+    return concatenate([*([ravel(to_begin)] if to_begin is not None else []), made, *([ravel(to_end)] if to_end is not None else [])], 0)
+
+
+def gradient(x, *spacing, axis=None, edge_order=None):
+    x = asarray(x)
+    axes = range(x.ndim) if axis is None else [a % x.ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,))]
+    steps = list(spacing) * (len(axes) if len(spacing) == 1 else 1) if spacing else [1.0] * len(axes)
+    made = []
+    for at, step in zip(axes, steps):
+        y = moveaxis(x, at, 0)
+        if hasattr(step, "shape") and step.shape:
+            apart = diff(step)
+            a, b = reshape(apart[:-1], (-1,) + (1,) * (y.ndim - 1)), reshape(apart[1:], (-1,) + (1,) * (y.ndim - 1))
+            inner = ops.divide(subtract(add(multiply(multiply(a, a), y[2:]), multiply(subtract(multiply(b, b), multiply(a, a)), y[1:-1])),
+                                        multiply(multiply(b, b), y[:-2])), multiply(multiply(a, b), add(a, b)))
+            first, last = apart[0], apart[-1]
+        else:
+            inner, first, last = ops.divide(subtract(y[2:], y[:-2]), multiply(2, step)), step, step
+        ends = ops.divide(subtract(y[1:2], y[:1]), first), ops.divide(subtract(y[-1:], y[-2:-1]), last)
+        made.append(moveaxis(concatenate([ends[0], inner, ends[1]], 0), 0, at))
+    return made[0] if len(made) == 1 else made
+
+
+def correlate(a, v, mode="valid", *, precision=None, preferred_element_type=None):
+    from .._src.windows import convolve
+    a, v = asarray(a), ops.conj(asarray(v))
+    if a.size >= v.size:
+        return convolve(a, flip(v), mode, precision)
+    return flip(convolve(flip(a), v, mode, precision))
+
+
+# ---- functions as arguments
+
+def apply_along_axis(function, axis, x, *args, **kwargs):
+    from .._src.batching import vmap
+    x = asarray(x)
+    axis %= x.ndim
+    moved = moveaxis(x, axis, -1)
+    flat = reshape(moved, (-1, moved.shape[-1]))
+    made = vmap(lambda row: asarray(function(row, *args, **kwargs)))(flat)
+    made = reshape(made, moved.shape[:-1] + made.shape[1:])
+    return moveaxis(made, list(range(x.ndim - 1, made.ndim)), list(range(axis, axis + made.ndim - x.ndim + 1))) if made.ndim >= x.ndim else made
+
+
+def apply_over_axes(function, x, axes):
+    for axis in axes if isinstance(axes, (tuple, list)) else (axes,):
+        made = function(x, axis=axis)
+        x = made if made.ndim == asarray(x).ndim else expand_dims(made, axis)
+    return x
+
+
+def fromfunction(function, shape, *, dtype=None, **kwargs):
+    return function(*indices(shape, dtype), **kwargs)
+
+
+def vectorize(function=None, *, excluded=frozenset(), signature=None):
+    """`function` of one element, or of what the signature says, as a function of arrays: as many vmaps as there are dimensions in front."""
+    if function is None:
+        return functools.partial(vectorize, excluded=excluded, signature=signature)
+    from .._src.batching import vmap
+
+    @functools.wraps(function)
+    def vectorized(*args, **kwargs):
+        ranks = None
+        if signature is not None:
+            ranks = [0 if not part.strip("() ") else part.count(",") + 1 for part in signature.split("->")[0].replace(" ", "").split("),")]
+        mapped = [number for number in range(len(args)) if number not in excluded]
+        arrays = [asarray(args[number]) for number in mapped]
+        own = ranks or [0] * len(arrays)
+        fronts = [x.shape[:x.ndim - rank] for x, rank in zip(arrays, own)]
+        shape = broadcast_shapes(*fronts)
+
+        def called(*values):
+            whole = list(args)
+            for number, value in zip(mapped, values):
+                whole[number] = value
+            return function(*whole, **kwargs)
+        arrays = [ops.broadcast_to(x, shape + x.shape[x.ndim - rank:]) for x, rank in zip(arrays, own)]
+        for _ in shape:
+            called = vmap(called)
+        return called(*arrays)
+    return vectorized

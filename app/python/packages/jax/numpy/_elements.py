@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""NumPy's functions of single elements. Source of the formulas where the engine has no op: jax-ml/jax, jax/_src/numpy/ufuncs.py."""
+import math
+
+import numpy as np
+
+from .._src import dtypes, ops
+from .._src.arrays import asarray, astype, bind
+from .._src.ops import (absolute, add, binary, compare, divide, equal, exp, floor, greater, isinf, less, less_equal, log, log1p, logical_and, logical_or,
+                        maximum, minimum, multiply, negative, not_equal, power, remainder, sign, sin, square, subtract, together, unary, where)
+
+sinh, cosh, arcsin, arccos, arctan = (unary(op) for op in ("sinh", "cosh", "asin", "acos", "atan"))
+arcsinh, arccosh, arctanh = (unary(op) for op in ("asinh", "acosh", "atanh"))
+arctan2 = binary("atan2", floating=True)
+isposinf, isneginf = unary("is_pos_inf"), unary("is_neg_inf")
+nextafter = binary("next_after", floating=True)
+asin, acos, atan, asinh, acosh, atanh, atan2 = arcsin, arccos, arctan, arcsinh, arccosh, arctanh, arctan2
+
+
+def _inexact(x):
+    x = asarray(x)
+    return x if dtypes.is_inexact(x.engine_dtype) else astype(x, dtypes.default("f32"))
+
+
+def exp2(x):
+    return exp(multiply(_inexact(x), math.log(2)))
+
+
+def log2(x):
+    return divide(log(x), math.log(2))
+
+
+def log10(x):
+    return divide(log(x), math.log(10))
+
+
+def reciprocal(x):
+    return divide(1.0, _inexact(x))
+
+
+def positive(x):
+    return asarray(x)
+
+
+def degrees(x):
+    return multiply(_inexact(x), 180 / math.pi)
+
+
+def radians(x):
+    return multiply(_inexact(x), math.pi / 180)
+
+
+rad2deg, deg2rad = degrees, radians
+
+
+def sinc(x):
+    x = multiply(_inexact(x), math.pi)
+    is_zero = equal(x, 0)
+    return where(is_zero, 1.0, divide(sin(x), where(is_zero, 1.0, x)))
+
+
+def trunc(x):
+    x = asarray(x)
+    return where(less(x, 0), ops.ceil(x), floor(x)) if dtypes.is_float(x.engine_dtype) else x
+
+
+fix = trunc
+
+
+def signbit(x):
+    x = asarray(x)
+    return less(x, 0) if not dtypes.is_float(x.engine_dtype) else logical_or(less(x, 0), logical_and(equal(x, 0), less(divide(1.0, x), 0)))
+
+
+def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
+    x = asarray(x)
+    if not dtypes.is_float(x.engine_dtype):
+        return x
+    from . import finfo
+    most = finfo(x.dtype)
+    x = where(not_equal(x, x), asarray(nan, x.engine_dtype), x)
+    x = where(isposinf(x), asarray(float(most.max) if posinf is None else posinf, x.engine_dtype), x)
+    return where(isneginf(x), asarray(float(most.min) if neginf is None else neginf, x.engine_dtype), x)
+
+
+def isreal(x):
+    return equal(ops.imag(x), 0)
+
+
+def iscomplex(x):
+    return not_equal(ops.imag(x), 0)
+
+
+def isrealobj(x):
+    return not dtypes.is_complex(asarray(x).engine_dtype)
+
+
+# ---- of two
+
+def hypot(x, y):
+    (a, b), _ = together(_inexact(x), _inexact(y))
+    return ops.sqrt(add(square(a), square(b)))
+
+
+def logaddexp(x, y):
+    (a, b), _ = together(_inexact(x), _inexact(y))
+    most, apart = maximum(a, b), subtract(a, b)
+    return where(not_equal(apart, apart), add(a, b), add(most, log1p(exp(negative(absolute(apart))))))
+
+
+def logaddexp2(x, y):
+    ln2 = math.log(2)
+    return divide(logaddexp(multiply(_inexact(x), ln2), multiply(_inexact(y), ln2)), ln2)
+
+
+def fmod(x, y):
+    (a, b), _ = together(x, y)
+    return bind("remainder", a, b)
+
+
+def float_power(x, y):
+    return power(_inexact(x), _inexact(y))
+
+
+def copysign(x, y):
+    size = absolute(_inexact(x))
+    return where(signbit(y), negative(size), size)
+
+
+def heaviside(x, y):
+    (a, b), _ = together(_inexact(x), _inexact(y))
+    return where(less(a, 0), asarray(0, a.engine_dtype), where(equal(a, 0), b, asarray(1, a.engine_dtype)))
+
+
+def ldexp(x, exponent):
+    return multiply(x, power(2.0, _inexact(exponent)))
+
+
+def fmax(x, y):
+    (a, b), _ = together(x, y)
+    return where(logical_or(greater(a, b), not_equal(b, b)), a, b)
+
+
+def fmin(x, y):
+    (a, b), _ = together(x, y)
+    return where(logical_or(less(a, b), not_equal(b, b)), a, b)
+
+
+def divmod(x, y):
+    return ops.floor_divide(x, y), remainder(x, y)
+
+
+def modf(x):
+    whole = trunc(_inexact(x))
+    return subtract(x, whole), whole
+
+
+def _of_integers(name, op):
+    def function(x, y):
+        (a, b), weak = together(x, y)
+        if dtypes.is_inexact(a.engine_dtype):
+            raise TypeError(f"{name} requires integer or boolean arguments, got {a.dtype}")
+        made = bind(op, a, b)
+        made.weak_type = weak
+        return made
+    function.__name__ = name
+    return function
+
+
+bitwise_and, bitwise_or, bitwise_xor = (_of_integers(f"bitwise_{op}", op) for op in ("and", "or", "xor"))
+left_shift, _logical_shift, _arithmetic_shift = (_of_integers(op, op) for op in ("shift_left", "shift_right_logical", "shift_right_arithmetic"))
+bitwise_left_shift = left_shift
+
+
+def right_shift(x, y):
+    return (_logical_shift if together(x, y)[0][0].engine_dtype.startswith("u") else _arithmetic_shift)(x, y)
+
+
+bitwise_right_shift = right_shift
+
+
+def invert(x):
+    return bind("not", asarray(x))
+
+
+bitwise_not = bitwise_invert = invert
+
+
+def bitwise_count(x):
+    return astype(bind("popcnt", absolute(x)), "ui8")
+
+
+def gcd(x, y):
+    from .._src.control import while_loop
+    (a, b), _ = together(x, y)
+    shape = np.broadcast_shapes(a.shape, b.shape)
+    a, b = ops.broadcast_to(absolute(a), shape), ops.broadcast_to(absolute(b), shape)
+
+    def turn(pair):
+        a, b = pair
+        is_over = equal(b, 0)
+        rest = bind("remainder", a, where(is_over, 1, b))
+        return where(is_over, a, b), where(is_over, 0, rest)
+    return while_loop(lambda pair: ops.reduce("or", not_equal(pair[1], 0)), turn, (a, b))[0]
+
+
+def lcm(x, y):
+    (a, b), _ = together(x, y)
+    common = gcd(a, b)
+    return where(equal(common, 0), 0, multiply(ops.floor_divide(absolute(a), where(equal(common, 0), 1, common)), absolute(b)))
+
+
+# ---- numbers that stand for functions
+
+def polyval(p, x, **_):
+    (p, x), _ = together(p, x)
+    made = ops.zeros_like(x)
+    for number in range(p.shape[0]):
+        made = add(multiply(made, x), p[number])
+    return made
+
+
+def interp(x, xp, fp, left=None, right=None, period=None):
+    """Between the points (xp, fp), by straight lines."""
+    from ._arrangements import searchsorted
+    (x, xp), _ = together(_inexact(x), _inexact(xp))
+    fp = _inexact(fp)
+    at = ops.clip(searchsorted(xp, x, side="right"), 1, xp.shape[0] - 1)
+    low, high = ops.take(xp, subtract(at, 1)), ops.take(xp, at)
+    first, last = ops.take(fp, subtract(at, 1)), ops.take(fp, at)
+    step = subtract(high, low)
+    made = add(first, multiply(divide(subtract(x, low), where(equal(step, 0), 1, step)), subtract(last, first)))
+    made = where(less(x, xp[0]), fp[0] if left is None else left, made)
+    return where(greater(x, xp[-1]), fp[-1] if right is None else right, made)
+
+
+def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
+    (a, b), _ = together(a, b)
+    if not dtypes.is_inexact(a.engine_dtype):
+        return equal(a, b)
+    near = less_equal(absolute(subtract(a, b)), add(atol, multiply(rtol, absolute(b))))
+    if not dtypes.is_complex(a.engine_dtype):
+        near = logical_and(near, logical_and(bind("is_finite", a), bind("is_finite", b)))
+    near = logical_or(near, equal(a, b))
+    return logical_or(near, logical_and(not_equal(a, a), not_equal(b, b))) if equal_nan else near
+
+
+def frexp(x):
+    mantissa, exponent = np.frexp(np.asarray(x))
+    return asarray(mantissa), asarray(exponent.astype(np.int32))

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Linear algebra: factors and solutions as ops, column by column, so that they have derivatives and layouts; eigenvalues and singular values of arrays
+outside of programs."""
+import collections
+import functools
+import math
+
+import numpy as np
+
+from .._src import dtypes, ops
+from .._src.arrays import ConcreteArray, asarray, astype, from_numpy
+from .._src.ops import (absolute, add, conj, divide, dot, expand_dims, matmul, multiply, real, sqrt, square, subtract, where)
+
+
+def _matrix(a):
+    a = asarray(a)
+    if a.ndim < 2:
+        raise ValueError(f"Argument to linalg must have ndims >= 2, got shape {a.shape}")
+    return a if dtypes.is_inexact(a.engine_dtype) else astype(a, dtypes.default("f32"))
+
+
+def _square(a, name):
+    a = _matrix(a)
+    if a.shape[-1] != a.shape[-2]:
+        raise ValueError(f"Argument to {name} must have shape [..., n, n], got {a.shape}")
+    return a
+
+
+def _adjoint(a):
+    return conj(ops.swapaxes(a, -1, -2))
+
+
+def cholesky(a, *, upper=False, symmetrize_input=True):
+    a = _square(a, "cholesky")
+    a = multiply(0.5, add(a, _adjoint(a))) if symmetrize_input else a
+    size, columns = a.shape[-1], []
+    for j in range(size):
+        column = a[..., j]
+        for done in columns:
+            column = subtract(column, multiply(done, expand_dims(conj(done[..., j]), -1)))
+        root = sqrt(real(column[..., j]))
+        column = divide(column, expand_dims(root, -1) if not dtypes.is_complex(column.engine_dtype) else ops.complex_(expand_dims(root, -1), expand_dims(ops.zeros_like(root), -1)))
+        columns.append(where(ops.greater_equal(ops.arange(size), j), column, ops.zeros_like(column)))
+    made = ops.stack(columns, -1)
+    return _adjoint(made) if upper else made
+
+
+def triangular(a, b, lower=True, unit_diagonal=False):
+    """Solves a x = b for a triangular matrix, row by row."""
+    size, rows = a.shape[-1], {}
+    for i in (range(size) if lower else reversed(range(size))):
+        row = b[..., i, :]
+        for j, known in rows.items():
+            row = subtract(row, multiply(a[..., i, j, None], known))
+        rows[i] = row if unit_diagonal else divide(row, a[..., i, i, None])
+    return ops.stack([rows[i] for i in range(size)], -2)
+
+
+def lu(a):
+    """(packed factors, the row that each came from, the sign of the permutation); rows are exchanged for the largest pivot."""
+    a = _square(a, "lu")
+    size = a.shape[-1]
+    order = ops.broadcast_to(ops.arange(size), a.shape[:-1])
+    sign = ops.full(a.shape[:-2], 1, real(a).engine_dtype)
+    at = ops.arange(size)
+    for j in range(size):
+        sizes = where(ops.greater_equal(at, j), absolute(a[..., j]), -1.0)
+        best = ops.argmax(sizes, -1)
+        chosen = expand_dims(best, -1)
+        places = where(ops.equal(at, j), chosen, where(ops.equal(at, chosen), j, at))
+        a = _rows_of(a, places)
+        order = _rows_of(expand_dims(order, -1), places)[..., 0]
+        sign = where(ops.equal(best, j), sign, ops.negative(sign))
+        below = ops.greater(at, j)
+        factor = where(below, divide(a[..., j], a[..., j, j, None]), ops.zeros_like(a[..., j]))
+        rest = where(ops.greater(at, j), a[..., j, :], ops.zeros_like(a[..., j, :]))
+        a = subtract(a, multiply(expand_dims(factor, -1), expand_dims(rest, -2)))
+        is_factor = ops.logical_and(expand_dims(below, -1), ops.equal(at, j))
+        a = where(is_factor, expand_dims(factor, -1), a)
+    return a, order, sign
+
+
+def _rows_of(a, places):
+    from ._arrangements import take_along_axis
+    return take_along_axis(a, expand_dims(places, -1), -2)
+
+
+def solve(a, b):
+    a, b = _square(a, "solve"), asarray(b)
+    (a, b), _ = ops.together(a, b)
+    is_vector = b.ndim == 1 or b.ndim == a.ndim - 1
+    right = expand_dims(b, -1) if is_vector else b
+    batch = np.broadcast_shapes(a.shape[:-2], right.shape[:-2])
+    a, right = ops.broadcast_to(a, batch + a.shape[-2:]), ops.broadcast_to(right, batch + right.shape[-2:])
+    factors, order, _ = lu(a)
+    made = triangular(factors, triangular(factors, _rows_of(right, order), True, True), False)
+    return made[..., 0] if is_vector else made
+
+
+def inv(a):
+    a = _square(a, "inv")
+    return solve(a, ops.broadcast_to(_eye(a), a.shape))
+
+
+def _eye(a):
+    from ._arrangements import eye
+    return eye(a.shape[-1], dtype=a.dtype)
+
+
+SlogdetResult = collections.namedtuple("SlogdetResult", ["sign", "logabsdet"])
+EighResult = collections.namedtuple("EighResult", ["eigenvalues", "eigenvectors"])
+EigResult = collections.namedtuple("EigResult", ["eigenvalues", "eigenvectors"])
+SVDResult = collections.namedtuple("SVDResult", ["U", "S", "Vh"])
+QRResult = collections.namedtuple("QRResult", ["Q", "R"])
+
+
+def _diagonal_of(a):
+    from ._arrangements import diagonal
+    return diagonal(a, 0, -2, -1)
+
+
+def det(a):
+    factors, _, sign = lu(a)
+    return multiply(sign, ops.prod(_diagonal_of(factors), -1))
+
+
+def slogdet(a, *, method=None):
+    factors, _, sign = lu(a)
+    found = _diagonal_of(factors)
+    return SlogdetResult(multiply(sign, ops.prod(ops.sign(found), -1)), ops.sum_(ops.log(absolute(found)), -1))
+
+
+def qr(a, mode="reduced"):
+    """By reflections of one column after the other."""
+    a = _matrix(a)
+    rows, columns = a.shape[-2:]
+    at, q = ops.arange(rows), None
+    from ._arrangements import eye
+    q, r = ops.broadcast_to(eye(rows, dtype=a.dtype), a.shape[:-2] + (rows, rows)), a
+    for j in range(min(rows - 1, columns)):
+        x = where(ops.greater_equal(at, j), r[..., j], ops.zeros_like(r[..., j]))
+        size = sqrt(ops.sum_(square(absolute(x)), -1, keepdims=True))
+        head = x[..., j, None]
+        phase = where(ops.equal(head, 0), ops.ones_like(head), ops.sign(head))
+        v = add(x, where(ops.equal(at, j), multiply(phase, astype(size, x.engine_dtype)), ops.zeros_like(x)))
+        total = ops.sum_(square(absolute(v)), -1, keepdims=True)
+        twice = divide(2.0, where(ops.equal(total, 0), 1.0, total))
+        along = matmul(expand_dims(conj(v), -2), r)
+        r = subtract(r, multiply(multiply(expand_dims(v, -1), along), expand_dims(twice, -1)))
+        q = subtract(q, multiply(multiply(matmul(q, expand_dims(v, -1)), expand_dims(conj(v), -2)), expand_dims(twice, -1)))
+    count = min(rows, columns) if mode != "complete" else rows
+    from ._arrangements import triu
+    r = triu(r)
+    return r[..., :count, :] if mode == "r" else QRResult(q[..., :count], r[..., :count, :])
+
+
+def _outside(name, function):
+    """What only arrays outside of programs have: by NumPy."""
+    @functools.wraps(function)
+    def called(a, *args, **kwargs):
+        a = _matrix(a)
+        if not isinstance(a, ConcreteArray):
+            raise NotImplementedError(f"jax.numpy.linalg.{name} of a traced array")
+        made = function(np.asarray(a), *args, **kwargs)
+        kept = lambda values: from_numpy(np.asarray(values))
+        return type(made)(*map(kept, made)) if isinstance(made, tuple) and hasattr(made, "_fields") else tuple(map(kept, made)) if isinstance(made, tuple) else kept(made)
+    return called
+
+
+eigvalsh = _outside("eigvalsh", lambda a, UPLO="L", **_: np.linalg.eigvalsh(a, UPLO))
+eigh = _outside("eigh", lambda a, UPLO="L", symmetrize_input=True: EighResult(*np.linalg.eigh(a, UPLO)))
+eig = _outside("eig", lambda a: EigResult(*(part.astype(np.result_type(part, np.complex64)) for part in np.linalg.eig(a))))
+eigvals = _outside("eigvals", lambda a: np.linalg.eigvals(a).astype(np.complex64))
+pinv = _outside("pinv", lambda a, rcond=None, hermitian=False, **_: np.linalg.pinv(a, **({} if rcond is None else {"rcond": rcond}), hermitian=hermitian))
+matrix_rank = _outside("matrix_rank", lambda a, rtol=None, **_: np.asarray(np.linalg.matrix_rank(a), np.int32))
+_svd = _outside("svd", lambda a, full_matrices, compute_uv: SVDResult(*np.linalg.svd(a, full_matrices)) if compute_uv else np.linalg.svd(a, compute_uv=False))
+
+
+def svd(a, full_matrices=True, compute_uv=True, hermitian=False, subset_by_index=None):
+    return _svd(a, full_matrices, compute_uv)
+
+
+def svdvals(a, /):
+    return svd(a, compute_uv=False)
+
+
+def lstsq(a, b, rcond=None, *, numpy_resid=False):
+    made = np.linalg.lstsq(np.asarray(a), np.asarray(b), rcond)
+    return tuple(from_numpy(np.asarray(part)) for part in made)
+
+
+def norm(x, ord=None, axis=None, keepdims=False):
+    x = asarray(x)
+    x = x if dtypes.is_inexact(x.engine_dtype) else astype(x, dtypes.default("f32"))
+    sizes = absolute(x)
+    if axis is None and ord is None:
+        return sqrt(ops.sum_(square(sizes), None, keepdims=keepdims))
+    axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if len(axes) == 1 or ord in (None, "fro") and len(axes) == 2:
+        if ord in (None, 2, "fro"):
+            return sqrt(ops.sum_(square(sizes), axes, keepdims=keepdims))
+        if ord == math.inf:
+            return ops.reduce("max", sizes, axes, keepdims)
+        if ord == -math.inf:
+            return ops.reduce("min", sizes, axes, keepdims)
+        if ord == 0:
+            return ops.sum_(astype(ops.not_equal(x, 0), sizes.engine_dtype), axes, keepdims=keepdims)
+        if ord == 1:
+            return ops.sum_(sizes, axes, keepdims=keepdims)
+        return ops.power(ops.sum_(ops.power(sizes, ord), axes, keepdims=keepdims), 1.0 / ord)
+    if len(axes) != 2:
+        raise ValueError(f"Invalid axis values ({axis}) for jnp.linalg.norm.")
+    row, column = (a % x.ndim for a in axes)
+    if ord in (1, -1, math.inf, -math.inf):
+        summed, other = (row, column) if ord in (1, -1) else (column, row)
+        totals = ops.sum_(sizes, summed, keepdims=True)
+        made = ops.reduce("max" if ord > 0 else "min", totals, other, True)
+        return made if keepdims else ops.squeeze(made, (row, column))
+    values = svdvals(ops.moveaxis(x, (row, column), (-2, -1)))
+    made = {2: lambda: ops.reduce("max", values, -1), -2: lambda: ops.reduce("min", values, -1), "nuc": lambda: ops.sum_(values, -1)}
+    if ord not in made:
+        raise ValueError(f"Invalid order '{ord}' for matrix norm.")
+    return ops.expand_dims(made[ord](), (row, column)) if keepdims else made[ord]()
+
+
+def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
+    return norm(ops.reshape(asarray(x), (-1,)), ord) if axis is None and not keepdims else norm(x, ord, axis, keepdims)
+
+
+def matrix_norm(x, /, *, keepdims=False, ord="fro"):
+    return norm(x, ord, (-2, -1), keepdims)
+
+
+def matrix_power(a, n):
+    a = _square(a, "matrix_power")
+    if n < 0:
+        a, n = inv(a), -n
+    made = ops.broadcast_to(_eye(a), a.shape)
+    while n:
+        made = matmul(made, a) if n & 1 else made
+        n >>= 1
+        a = matmul(a, a) if n else a
+    return made
+
+
+def multi_dot(arrays, *, precision=None):
+    return functools.reduce(dot, arrays)
+
+
+def matrix_transpose(x, /):
+    return ops.swapaxes(x, -1, -2)
+
+
+def diagonal(x, /, *, offset=0):
+    from ._arrangements import diagonal as of
+    return of(x, offset, -2, -1)
+
+
+def trace(x, /, *, offset=0, dtype=None):
+    return ops.sum_(diagonal(x, offset=offset), -1, dtype)
+
+
+def outer(a, b, /):
+    return multiply(expand_dims(asarray(a), 1), expand_dims(asarray(b), 0))
+
+
+def cross(a, b, /, *, axis=-1):
+    from ._arrangements import cross as of
+    return of(a, b, axis=axis)
+
+
+def cond(x, p=None):
+    values = svdvals(x)
+    return divide(values[..., 0], values[..., -1])
+
+
+def tensorinv(a, ind=2):
+    a = asarray(a)
+    rows = math.prod(a.shape[ind:])
+    return ops.reshape(inv(ops.reshape(a, (-1, rows))), a.shape[ind:] + a.shape[:ind])
+
+
+LinAlgError = np.linalg.LinAlgError
+tensordot, vecdot, matmul = ops.tensordot, lambda a, b, axis=-1: ops.sum_(multiply(conj(a), b), axis), matmul

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Distributions that are moved and stretched."""
+import math
+
+from ..._src import ops
+
+
+def scaled(of):
+    """logpdf(x, *shape, loc, scale) and pdf, from the logarithm of the density of (x - loc) / scale."""
+    def logpdf(x, *args, loc=0, scale=1, **named):
+        count = of.__code__.co_argcount - 1
+        shape, rest = args[:count], args[count:]
+        loc, scale = (*rest, *(loc, scale)[len(rest):])
+        y = ops.divide(ops.subtract(x, loc), scale)
+        return ops.subtract(of(y, *shape, **named), ops.log(ops.multiply(1.0, scale)))
+
+    def pdf(*args, **named):
+        return ops.exp(logpdf(*args, **named))
+    return logpdf, pdf
+
+
+def where(condition, value):
+    """The value, and no chance where the condition does not hold."""
+    return ops.where(condition, value, -math.inf)

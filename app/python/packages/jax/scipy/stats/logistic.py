@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The logistic distribution."""
+from ..._src import ops as _ops
+from ...nn import softplus as _softplus
+from ._scaled import scaled as _scaled
+
+logpdf, pdf = _scaled(lambda y: _ops.subtract(_ops.negative(y), _ops.multiply(2.0, _softplus(_ops.negative(y)))))
+
+
+def cdf(x, loc=0, scale=1):
+    return _ops.logistic(_ops.divide(_ops.subtract(x, loc), scale))

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The uniform distribution."""
+from ..._src import ops as _ops
+from ._scaled import scaled as _scaled
+from ._scaled import where as _where
+
+logpdf, pdf = _scaled(lambda y: _where(_ops.logical_and(_ops.greater_equal(y, 0), _ops.less_equal(y, 1)), _ops.multiply(0.0, y)))

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""jax.stages: a jitted function on its way to a program."""
+from ._src.transforms import Jitted as Wrapped
+from ._src.transforms import Lowered
+
+Compiled = Traced = Lowered

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""jax.numpy's functions beside NumPy's, outside of programs and in them; what JAX does otherwise than NumPy beside its pages. Prints what differs; the last
+line counts."""
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+wrong = compared = 0
+RNG = np.random.default_rng(0)
+X, Y = RNG.uniform(0.1, 0.9, (3, 4)).astype(np.float32), RNG.uniform(-2, 2, (3, 4)).astype(np.float32)
+I, J = RNG.integers(-6, 7, (3, 4)).astype(np.int32), RNG.integers(1, 5, (3, 4)).astype(np.int32)
+V, W = Y.ravel(), X.ravel()
+A = (X[:, :3] @ X[:, :3].T + 2 * np.eye(3)).astype(np.float32)
+N = np.where(Y > 1, np.nan, Y).astype(np.float32)
+
+
+def compare(name, found, expected, tolerance=1e-4):
+    global wrong, compared
+    found, expected = jax.tree.leaves(found), jax.tree.leaves(expected)
+    compared += 1
+    same = len(found) == len(expected) and all(np.shape(a) == np.shape(b) and np.allclose(np.asarray(a), b, tolerance, tolerance, equal_nan=True)
+                                               for a, b in zip(found, expected))
+    if not same:
+        wrong += 1
+        print(name, [np.asarray(a) for a in found], "is not", expected)
+
+
+CALLS = [  # name, arguments
+    *[(name, X) for name in ("sinh", "cosh", "arcsin", "arccos", "arctan", "arcsinh", "arctanh", "exp2", "log2", "log10", "reciprocal", "degrees", "radians", "sinc", "cbrt",
+                             "median", "ptp", "diff", "nan_to_num", "trace", "fliplr", "flipud", "ravel", "cumsum", "cumprod", "average", "atleast_3d", "count_nonzero")],
+    *[(name, Y) for name in ("trunc", "fix", "signbit", "sign", "rint", "round", "argsort", "sort", "nonzero", "argwhere", "unique", "tril", "triu", "gradient", "cov",
+                             "corrcoef", "isfinite", "std", "var")],
+    *[(name, N) for name in ("nansum", "nanmean", "nanmax", "nanmin", "nanstd", "nanprod", "isnan", "nanargmax", "nancumsum", "sort", "argsort")],
+    *[(name, X, Y) for name in ("arctan2", "hypot", "logaddexp", "logaddexp2", "fmod", "copysign", "heaviside", "nextafter", "fmax", "fmin", "maximum", "divmod", "outer",
+                                "kron", "vdot", "inner")],
+    *[(name, I, J) for name in ("gcd", "lcm", "remainder", "floor_divide", "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "fmod", "divmod")],
+    ("dstack", (X, Y)), ("vstack", (X, Y)), ("hstack", (V, W)), ("column_stack", (V, W)), ("block", [[X, Y], [Y, X]]), ("append", X, Y, 0),
+    ("percentile", Y, 30.0, 1), ("quantile", V, np.array([0.1, 0.9])), ("searchsorted", np.sort(V), W), ("digitize", V, np.array([-1.0, 0.0, 1.0])),
+    ("bincount", J.ravel()), ("histogram", V, 5), ("interp", W, np.sort(W), V), ("polyval", np.array([1.0, 2.0, 3.0]), V), ("convolve", V, W[:3]),
+    ("correlate", V, W[:3], "full"), ("trapezoid" if hasattr(np, "trapezoid") else "trapz", V), ("cross", X[:, :3], Y[:, :3]), ("tensordot", X, Y.T, 1),
+    ("einsum", "ij,kj->ik", X, Y), ("matmul", X, Y.T), ("rollaxis", np.zeros((2, 3, 4)), 2), ("moveaxis", np.zeros((2, 3, 4)), (0, 1), (-1, 0)), ("rot90", X, 3),
+    ("roll", X, 2, 1), ("roll", X, 5), ("repeat", X, 2, 1), ("repeat", V, np.arange(12) % 3), ("tile", X, (2, 1, 2)), ("pad", X, ((1, 2), (0, 1))),
+    ("pad", X, 2, "edge"), ("pad", X, 2, "reflect"), ("pad", X, 2, "wrap"), ("pad", X, 2, "symmetric"), ("array_split", V, 5), ("split", V, [3, 7]),
+    ("meshgrid", V[:3], W[:2]), ("ix_", np.array([0, 2]), np.array([1, 3])), ("indices", (2, 3)), ("unravel_index", np.array([5, 7]), (3, 4)), ("vander", V[:4]),
+    ("diag", V[:3]), ("diag", X, 1), ("diagonal", X), ("take", X, np.array([0, 2]), 0), ("take_along_axis", X, np.argsort(X, 1), 1), ("delete", V, 3),
+    ("insert", V, 2, 9.0), ("compress", np.array([True, False, True]), X, 0), ("isin", J, np.array([1, 3])), ("intersect1d", I.ravel(), J.ravel()),
+    ("setdiff1d", I.ravel(), J.ravel()), ("lexsort", (I.ravel(), J.ravel())), ("select", [Y > 1, Y < 0], [X, Y], 7.0), ("linspace", 0.0, 10.0, 7),
+    ("logspace", 0.0, 2.0, 5), ("geomspace", 1.0, 100.0, 3), ("eye", 3, 4, 1), ("tri", 3), ("argmax", N, 1), ("ediff1d", V), ("clip", Y, -1, 1),
+    ("any", Y > 1, 0), ("all", X > 0), ("mean", X, (0, 1)), ("flip", X, 0), ("swapaxes", X, 0, 1), ("resize", V, (5, 3)),
+    ("linalg.norm", X), ("linalg.norm", V, 1), ("linalg.norm", X, np.inf, 1), ("linalg.norm", X, "nuc"), ("linalg.det", A), ("linalg.inv", A), ("linalg.solve", A, V[:3]),
+    ("linalg.cholesky", A), ("linalg.slogdet", -A), ("linalg.matrix_power", A, 3), ("linalg.matrix_power", A, -2), ("linalg.eigvalsh", A), ("linalg.multi_dot", (X, Y.T, X)),
+    ("fft.fft", V), ("fft.ifft", V), ("fft.rfft", V), ("fft.irfft", np.fft.rfft(V)), ("fft.fft2", X), ("fft.fftfreq", 5), ("fft.fftshift", V), ("fft.rfftn", X)]
+IN_PROGRAMS = {"cumsum", "argsort", "sort", "gcd", "linalg.inv", "linalg.det", "linalg.cholesky", "interp", "percentile", "nanmax", "take_along_axis", "searchsorted"}
+
+
+def named(module, name):
+    for part in name.split("."):
+        module = getattr(module, part)
+    return module
+
+
+def main():
+    for name, *args in CALLS:
+        arrays = jax.tree.map(lambda x: jnp.asarray(x) if isinstance(x, np.ndarray) else x, args)
+        own = named(jnp, "trapezoid" if name == "trapz" else name)
+        expected = named(np, name)(*args)
+        if name == "unique" or name == "trace":
+            compare(name, own(*arrays), np.asarray(expected))
+            continue
+        compare(name, own(*arrays), expected, 2e-3 if name.startswith(("linalg", "geom", "log")) else 1e-4)
+        if name in IN_PROGRAMS:
+            at = [i for i, x in enumerate(arrays) if hasattr(x, "engine_dtype")]
+            call = lambda *given: own(*[given[at.index(i)] if i in at else x for i, x in enumerate(arrays)])
+            compare(name + " in a program", jax.jit(call)(*[arrays[i] for i in at]), expected, 2e-3)
+    q, r = jnp.linalg.qr(jnp.asarray(X.T))
+    compare("qr", q @ r, X.T)
+    u, s, vt = jnp.linalg.svd(jnp.asarray(X), full_matrices=False)
+    compare("svd", u * s @ vt, X)
+    u = RNG.standard_normal((2, 3, 4)).astype(np.float32)
+    for index in (np.s_[:, [0, 2]], np.s_[[0, 1], :, [1, 3]], np.s_[..., None, 1:3], np.s_[:, [0, 2], [1, 3]], np.s_[0, [0, 1]], np.s_[u > 0], np.s_[::-1, 1, ::2],
+                  np.s_[1, :, [0, 1]], np.s_[[[0], [1]], [0, 2]]):
+        parts = tuple(jnp.asarray(part) if isinstance(part, (list, np.ndarray)) else part for part in (index if isinstance(index, tuple) else (index,)))
+        compare(f"index {index!r:.60}", jnp.asarray(u)[parts], u[index])
+        expected = u.copy()
+        expected[index] = 5.0
+        compare(f"set {index!r:.60}", jnp.asarray(u).at[parts].set(5.0), expected)
+    x = jnp.arange(4.0)
+    rows = {  # what JAX's pages say
+        "get behind the end": (x[11], 3.0), "get before the start": (x[-9], 0.0), "filled behind the end": (x.at[11].get(mode="fill", fill_value=-1), -1.0),
+        "set behind the end": (x.at[11].set(9.0), np.arange(4.0)), "add twice": (x.at[jnp.array([1, 1])].add(1.0), [0.0, 3.0, 2.0, 3.0]),
+        "set where": (jax.jit(lambda x: x.at[x > 1].set(0))(x), [0.0, 1.0, 0.0, 0.0]), "apply": (x.at[1:3].apply(jnp.square), [0.0, 1.0, 4.0, 3.0]),
+        "take behind the end": (jnp.take(x, jnp.array([1, 7])), [1.0, np.nan]), "sign of a shift": (jnp.int32(-8) >> 1, -4),
+        "nonzero of a size": (jax.jit(lambda x: jnp.nonzero(x > 1, size=3)[0])(x), [2, 3, 0]), "ufunc": (jnp.add.reduce(x), 6.0),
+        "vectorize": (jnp.vectorize(jnp.dot, signature="(n),(n)->()")(jnp.ones((4, 3)), jnp.ones(3)), [3.0] * 4),
+        "choice without replacement": (len(set(np.asarray(jax.random.choice(jax.random.key(0), 5, (5,), False)).tolist())), 5),
+        "top_k": (jax.lax.top_k(jnp.array([1.0, 5.0, 3.0]), 2), ([5.0, 3.0], [1, 2])), "cummax": (jax.lax.cummax(jnp.array([1, 3, 2])), [1, 3, 3])}
+    for name, (found, expected) in rows.items():
+        compare(name, found, tuple(map(np.asarray, expected)) if isinstance(expected, tuple) else np.asarray(expected))
+    texts = {"scalar": (repr(jnp.array(2.0)), "Array(2., dtype=float32, weak_type=True)"), "integer": (repr(jnp.int8(3)), "Array(3, dtype=int8)"),
+             "complex": (repr(jnp.complex64(1 + 2j)), "Array(1.+2.j, dtype=complex64)"), "weak": (str((jnp.bfloat16(1) * 2.0).dtype), "bfloat16"),
+             "promoted": (str((jnp.uint8(1) + jnp.int8(1)).dtype), "int16"), "mixed": (str((jnp.int32(1) * jnp.float16(1)).dtype), "float16"),
+             "mean of integers": (str(jnp.mean(jnp.arange(3)).dtype), "float32"), "key": (repr(jax.random.key(1)), "Array((), dtype=key<fry>) overlaying:\n[0 1]")}
+    for name, (found, expected) in texts.items():
+        compare(name, int(found == expected) or print(found), 1)
+    print(f"{wrong} of {compared} differ")
+
+
+main()

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Functions with derivatives of their own, derivatives of complex numbers, control flow in what is differentiated or mapped, what programs print, 64-bit types,
+and the errors of traced values: beside the numbers and texts of JAX's pages, or beside the same by other means. Prints what differs; the last line counts."""
+import collections
+import contextlib
+import functools
+import io
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+wrong = compared = 0
+
+
+def check(name, is_right, said=""):
+    global wrong, compared
+    compared += 1
+    if not is_right:
+        wrong += 1
+        print(name, said)
+
+
+def compare(name, found, expected, tolerance=1e-5):
+    found, expected = jax.tree.leaves(found), jax.tree.leaves(expected)
+    check(name, len(found) == len(expected) and all(np.allclose(np.asarray(a), np.asarray(b), tolerance, tolerance) for a, b in zip(found, expected)),
+          f"{found} is not {expected}")
+
+
+def raises(name, function, kind, text):
+    try:
+        made = function()
+        check(name, False, f"gave {made}")
+    except Exception as error:
+        check(name, type(error).__name__ == kind and text in str(error), f"{type(error).__name__}: {error}")
+
+
+def printed(name, function, text):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        function()
+    check(name, out.getvalue() == text, repr(out.getvalue()))
+
+
+# ---- rules
+
+@jax.custom_jvp
+def times(x, y):
+    return jnp.sin(x) * y
+
+
+@times.defjvp
+def times_jvp(primals, tangents):
+    (x, y), (x_dot, y_dot) = primals, tangents
+    return times(x, y), jnp.cos(x) * x_dot * y + jnp.sin(x) * y_dot
+
+
+@jax.custom_jvp
+def log1pexp(x):
+    return jnp.log(1.0 + jnp.exp(x))
+
+
+log1pexp.defjvps(lambda t, ans, x: (1 - 1 / (1 + jnp.exp(x))) * t)
+
+
+@jax.custom_vjp
+def fives(x):
+    print("called f!")
+    return x ** 2
+
+
+def fives_fwd(x):
+    print("called f_fwd!")
+    return fives(x), x
+
+
+def fives_bwd(x, g):
+    print("called f_bwd!")
+    return (5 * g,)
+
+
+fives.defvjp(fives_fwd, fives_bwd)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def fixed_point(f, a, x_guess):
+    _, x_star = lax.while_loop(lambda c: jnp.abs(c[0] - c[1]) > 1e-6, lambda c: (c[1], f(a, c[1])), (x_guess, f(a, x_guess)))
+    return x_star
+
+
+def fixed_point_fwd(f, a, x):
+    x_star = fixed_point(f, a, x)
+    return x_star, (a, x_star)
+
+
+def rev_iter(f, packed, u):
+    a, x_star, x_star_bar = packed
+    return x_star_bar + jax.vjp(lambda x: f(a, x), x_star)[1](u)[0]
+
+
+def fixed_point_rev(f, res, x_star_bar):
+    a, x_star = res
+    a_bar, = jax.vjp(lambda a: f(a, x_star), a)[1](fixed_point(functools.partial(rev_iter, f), (a, x_star, x_star_bar), x_star_bar))
+    return a_bar, jnp.zeros_like(x_star)
+
+
+fixed_point.defvjp(fixed_point_fwd, fixed_point_rev)
+newton_sqrt = lambda a: fixed_point(lambda a, x: 0.5 * (x + a / x), a, a)
+
+
+@jax.custom_vjp
+def clipped(x):
+    return x
+
+
+clipped.defvjp(lambda x: (x, None), lambda _, g: (jnp.clip(g, -0.75, 0.75),))
+quiet = jax.custom_vjp(lambda x: x ** 2)
+quiet.defvjp(lambda x: (x ** 2, x), lambda x, g: (5 * g * x,))
+
+
+def rules():
+    compare("jvp rule", (jax.grad(times, (0, 1))(2.0, 3.0), jax.jvp(times, (2.0, 3.0), (1.0, 0.0))), ((-1.2484405, 0.9092974), (2.7278922, -1.2484405)))
+    compare("second derivative by a rule", jax.grad(jax.grad(times))(2.0, 3.0), -np.sin(2.0) * 3)
+    compare("where the function overflows", (jax.grad(log1pexp)(100.0), jax.jit(jax.grad(log1pexp))(3.0), jax.vmap(jax.jit(jax.grad(log1pexp)))(jnp.arange(3.0))),
+            (1.0, 0.95257413, np.array([0.5, 0.7310586, 0.8807971])))
+    compare("fixed point", (newton_sqrt(2.0), jax.grad(newton_sqrt)(2.0), jax.grad(jax.grad(newton_sqrt))(2.0)), (1.4142135, 0.35355335, -0.088388346))
+    compare("clipped", jax.vmap(jax.grad(lambda x: jnp.sin(clipped(x))))(jnp.array([0.0, 1.0, 3.0])), np.array([0.75, 0.5403023, -0.75]))
+    compare("rule in a loop", jax.grad(lambda x: lax.scan(lambda c, _: (quiet(c), None), x, None, length=2)[0])(3.0), 5 * 9 * 5 * 3.0)
+    compare("rule in a jitted step", jax.jit(jax.grad(lambda w, x: jnp.sum(quiet(x @ w))))(jnp.ones((3, 2)), jnp.ones((4, 3))), np.full((3, 2), 4 * 15.0))
+    compare("rule of a jitted function", jax.grad(jax.jit(quiet))(3.0), 15.0)
+    compare("rule mapped over one of two", jax.vmap(jax.grad(times, 1), (None, 0))(2.0, jnp.arange(3.0)), np.full(3, 0.9092974))
+    Point = collections.namedtuple("Point", "x y")
+    tree = jax.custom_jvp(lambda pt: {"a": pt.x ** 2, "b": jnp.cos(pt.y)})
+    tree.defjvp(lambda primals, tangents: (tree(*primals), {"a": 2 * primals[0].x * tangents[0].x, "b": -jnp.sin(primals[0].y) * tangents[0].y}))
+    compare("trees", jax.grad(lambda pt: tree(pt)["a"] + tree(pt)["b"])(Point(1.0, 2.0)), Point(2.0, -0.9092974))
+    branches = jax.custom_jvp(lambda x: jnp.sin(x) if x > 0 else jnp.cos(x))
+    branches.defjvp(lambda primals, tangents: (branches(*primals), (2 if primals[0] > 0 else 3) * tangents[0]))
+    compare("rule with Python's control", (jax.grad(branches)(1.0), jax.grad(branches)(-1.0)), (2.0, 3.0))
+    printed("called", lambda: fives(3.0), "called f!\n")
+    printed("called for a derivative", lambda: jax.grad(fives)(3.0), "called f_fwd!\ncalled f!\ncalled f_bwd!\n")
+    raises("along tangents", lambda: jax.jvp(quiet, (3.0,), (1.0,)), "TypeError", "can't apply forward-mode autodiff (jvp) to a custom_vjp function.")
+    raises("no rule", lambda: jax.custom_vjp(lambda x: x)(1.0), "AttributeError", "No VJP defined")
+    compare("forward over a rule's reverse", jax.jvp(jax.grad(quiet), (3.0,), (2.0,))[1], 10.0)
+
+
+# ---- derivatives
+
+def derivatives():
+    compare("grad of complex", jax.grad(lambda z: jnp.real(z) ** 2 + jnp.imag(z) ** 2)(3.0 + 4j), 6.0 - 8j)
+    compare("holomorphic", jax.grad(jnp.sin, holomorphic=True)(3.0 + 4j), -27.034945 - 3.8511531j)
+    compare("not holomorphic", jax.grad(jnp.conjugate, holomorphic=True)(3.0 + 4j), 1.0)
+    z, dz = jnp.array(0.3 + 0.5j), jnp.array(0.7 - 0.2j)
+    compare("jvp of complex", jax.jvp(lambda z: z * jnp.exp(z), (z,), (dz,))[1], (1 + z) * jnp.exp(z) * dz)
+    compare("vjp of complex", jax.vjp(lambda z: z * z, z)[1](dz)[0], 2 * z * dz)
+    raises("complex loss", lambda: jax.grad(lambda z: z * z)(1j), "TypeError", "grad requires real-valued outputs")
+    f = lambda w: jnp.tanh(jnp.arange(12.0).reshape(4, 3) @ w)
+    w = jnp.array([0.1, -0.2, 0.05])
+    compare("jacobians", jax.jacfwd(f)(w), jax.jacrev(f)(w))
+    compare("hessian", jax.hessian(lambda w: jnp.sum(w ** 3))(w), np.diag(6 * np.asarray(w)))
+    compare("jacobian of trees", jax.jacrev(lambda p: p["w"] @ jnp.ones(3) * p["b"])({"w": jnp.ones((2, 3)), "b": 2.0})["b"], np.full(2, 3.0))
+    compare("Python's control", [jax.grad(lambda x: 3.0 * x ** 2 if x < 3 else -4 * x)(x) for x in (2.0, 4.0)], (12.0, -4.0))
+    compare("Python's loop", jax.grad(lambda x: functools.reduce(lambda y, _: y * x, range(int(x)), 1.0))(3.0), 27.0)
+    _, pull = jax.vjp(lambda x: x * jnp.array([1.0, 2.0]), 3.0)
+    compare("mapped pullback", jax.vmap(pull)(jnp.eye(2))[0], np.array([1.0, 2.0]))
+    compare("integers beside", jax.vjp(lambda x, n: x * n, 2.0, 3)[1](1.0)[0], 3.0)
+    raises("integers", lambda: jax.grad(lambda x: x * 2.0)(3), "TypeError", "grad requires real- or complex-valued inputs")
+    raises("no scalar", lambda: jax.grad(lambda x: x)(jnp.ones(2)), "TypeError", "Gradient only defined for scalar-output functions. Output had shape: (2,).")
+    raises("reverse of while", lambda: jax.grad(lambda x: lax.while_loop(lambda c: c < 10.0, lambda c: c * x, x))(2.0), "ValueError",
+           "Reverse-mode differentiation does not work for lax.while_loop")
+    raises("shape of a cotangent", lambda: jax.vjp(jnp.sin, 1.0)[1](jnp.ones(2)), "ValueError", "Shape of cotangent input to vjp pullback function")
+
+
+# ---- control
+
+def control():
+    doubled = lambda a: lax.while_loop(lambda c: c[0] < a, lambda c: (c[0] + 1, c[1] * 2), (0, 1))[1]
+    compare("while mapped", (jax.vmap(doubled)(jnp.arange(4)), jax.jit(jax.vmap(doubled))(jnp.arange(4))), (np.array([1, 2, 4, 8]),) * 2)
+    compare("while mapped twice", jax.vmap(jax.vmap(doubled))(jnp.arange(4).reshape(2, 2)), np.array([[1, 2], [4, 8]]))
+    turn = lambda a: lax.scan(lambda c, x: (c + x * a, c), 0.0, jnp.arange(4.0))
+    compare("scan mapped", jax.vmap(turn)(jnp.arange(3.0)), (np.array([0.0, 6.0, 12.0]), np.outer(np.arange(3.0), [0.0, 0.0, 1.0, 3.0])))
+    compare("scan mapped in a program", jax.jit(jax.vmap(lambda x: lax.fori_loop(0, 3, lambda i, v: v * x + i, x)))(jnp.arange(3.0)), np.array([2.0, 4.0, 20.0]))
+    compare("scan of none", lax.scan(lambda c, x: (c + x, x), 1.0, jnp.zeros(0)), (1.0, np.zeros(0)))
+    items = iter(range(10))
+    compare("a loop is traced once", lax.fori_loop(0, 10, lambda i, x: x + next(items), 0), 0)
+    compare("cond and switch", (jax.jit(lambda x: lax.cond(x > 2, lambda y: y + 1, lambda y: y - 1, x))(3.0), lax.switch(5, [lambda: 1, lambda: 2])), (4.0, 2))
+    raises("carry of another type", lambda: lax.scan(lambda c, x: (c.astype(jnp.int32), x), jnp.float32(0), jnp.arange(3.0)), "TypeError",
+           "scan body function carry input and carry output must have equal types")
+    raises("branches of other types", lambda: jax.jit(lambda x: lax.cond(x > 2, lambda y: y, lambda y: jnp.int32(1), x))(3.0), "TypeError",
+           "cond branches must have equal output types")
+    printed("print", lambda: jax.jit(lambda x: [jax.debug.print("x={x}", x=x), x][1])(3.0), "x=3.0\n")
+    printed("print turn by turn", lambda: lax.scan(lambda c, y: ([jax.debug.print("{} {}", c, y), c + y][1], c), 3, jnp.arange(3)), "3 0\n3 1\n4 2\n")
+    printed("print of examples", lambda: jax.vmap(lambda x: [jax.debug.print("{}", x), x][1])(jnp.arange(2)), "0\n1\n")
+    printed("print where it holds", lambda: jax.jit(lambda x: lax.cond(x > 2, lambda: [jax.debug.print("yes"), x][1], lambda: [jax.debug.print("no"), x][1]))(3), "yes\n")
+    printed("print of what is differentiated", lambda: jax.grad(lambda x: [jax.debug.print("{}", x), x * x][1])(3.0), "3.0\n")
+    printed("tracer", lambda: jax.jit(lambda x: [print(x), x][1])(jnp.ones((2, 3))), "JitTracer(float32[2,3])\n")
+
+
+# ---- errors and types
+
+def errors():
+    jitted = lambda f, *args: lambda: jax.jit(f)(*args)
+    at = "This concrete value was not available in Python because it depends on the value of the argument x."
+    raises("if", jitted(lambda x: 1 if x > 0 else 2, 1.0), "TracerBoolConversionError", "Attempted boolean conversion of traced array with shape bool[].")
+    raises("where it comes from", jitted(lambda x, n: 1 if x > 0 else n, 1.0, 2), "TracerBoolConversionError", at)
+    raises("numpy", jitted(lambda x: np.sin(x), 1.0), "TracerArrayConversionError", "The numpy.ndarray conversion method __array__() was called on traced array")
+    raises("index", jitted(lambda x: [1, 2][x], 1), "TracerIntegerConversionError", "The __index__() method was called on traced array with shape int32[]")
+    raises("float", jitted(lambda x: float(x), 1.0), "ConcretizationTypeError", "Abstract tracer value encountered where concrete value is expected")
+    raises("mask", jitted(lambda x: x[x > 1], jnp.arange(3)), "NonConcreteBooleanIndexError", "Array boolean indices must be concrete")
+    raises("mapped if", lambda: jax.vmap(lambda x: 1 if x > 0 else 2)(jnp.arange(2)), "TracerBoolConversionError", "traced array with shape bool[]")
+    raises("assignment", lambda: jnp.arange(3).__setitem__(0, 1), "TypeError", "JAX arrays are immutable. Instead of ``x[idx] = y``, use ``x = x.at[idx].set(y)``")
+    raises("list", lambda: jnp.sum([1, 2]), "TypeError", "sum requires ndarray or scalar arguments, got <class 'list'> at position 0.")
+    raises("lax.add of two types", lambda: lax.add(1, 1.0), "TypeError", "lax.add requires arguments to have the same dtypes, got int32, float32.")
+    raises("an object", jitted(lambda x: x, object()), "TypeError", "Error interpreting argument to")
+    raises("list as index", lambda: jnp.arange(3)[[0, 1]], "TypeError", "Using a non-tuple sequence for multidimensional indexing is not allowed")
+    raises("fraction as index", lambda: jnp.arange(3)[1.5], "TypeError", "Indexer must have integer or boolean type")
+    raises("overflow", lambda: jnp.array(2 ** 40), "OverflowError", "too large")
+    raises("returned object", jitted(lambda x: "a", 1), "TypeError", "which is not a valid JAX type")
+    leaked = []
+    jax.jit(lambda x: [leaked.append(x), x][1])(1.0)
+    raises("leak", lambda: leaked[0] + 1, "UnexpectedTracerError", "Encountered an unexpected tracer")
+    jax.config.update("jax_enable_x64", True)
+    try:
+        types = {"float": jnp.array(0.5), "int": jnp.arange(3), "zeros": jnp.zeros(2), "sum of truths": jnp.sum(jnp.ones(3, bool)), "float32 stays": jnp.sin(jnp.float32(1)),
+                 "random": jax.random.uniform(jax.random.key(0), (2,))}
+        kinds = ["float64", "int64", "float64", "int64", "float32", "float64"]
+        for (name, found), kind in zip(types.items(), kinds):
+            check(f"64 bits: {name}", str(found.dtype) == kind, found.dtype)
+        compare("64 bits: sine", jnp.sin(1.0), np.sin(1.0), 1e-15)
+        compare("64 bits: derivative", jax.grad(lambda x: jnp.sum(jnp.exp(x @ x)))(jnp.eye(2) / 3), jax.grad(lambda x: jnp.sum(jnp.exp(x @ x)))(jnp.eye(2) / 3))
+        compare("64 bits: inverse", jnp.linalg.inv(jnp.array([[3.0, 1.0], [1.0, 2.0]])), np.linalg.inv(np.array([[3.0, 1.0], [1.0, 2.0]])), 1e-14)
+        compare("64 bits: large", jnp.array(2 ** 40) + 1, 2 ** 40 + 1)
+    finally:
+        jax.config.update("jax_enable_x64", False)
+    check("32 bits again", str(jnp.array(0.5).dtype) == "float32")
+
+
+def main():
+    for part in (rules, derivatives, control, errors):
+        part()
+    print(f"{wrong} of {compared} differ")
+
+
+main()
