@@ -132,7 +132,7 @@ void TestOpenVerb::pages_data()
             "n = []\ndef g(x):\n    n.append(1)\n    return x\njax.jit(g)(1.0), jax.jit(g)(2.0)\nprint('traced', len(n))", "ran",
             "traced 1", ""},
         {"scalar", "jnp.sqrt(2.0)", "ran", "Array(1.4142135, dtype=float32, weak_type=True)", ""},
-        {"assignment", "jnp.ones(3)[0] = 1", "raised", "immutable", ""},
+        {"assignment", "jnp.ones(3)[0] = 1", "raised", "immutable. Instead of ``x[idx] = y``", ""},
         {"other devices", "a = jax.device_put(jnp.ones(4), jax.devices()[0])\na + jax.device_put(jnp.ones(4), jax.devices()[1])",
             "raised", "Received incompatible devices", ""},
         {"mesh of too few dimensions", "Mesh(jax.devices(), ('a', 'b'))", "raised", "devices.ndim == 1", ""},
@@ -529,6 +529,9 @@ void TestOpenVerb::programs_data()
     QTest::newRow("expressions and gradients") << "eager_expressions.py" << QStringList{"300", "200"};
     QTest::newRow("vmap") << "batched_functions.py" << QStringList();
     QTest::newRow("loops and windows") << "loops_and_windows.py" << QStringList();
+    QTest::newRow("array functions") << "array_functions.py" << QStringList();
+    QTest::newRow("rules of functions") << "function_rules.py" << QStringList();
+    QTest::newRow("functions of packages") << "package_functions.py" << QStringList();
     QTest::newRow("package") << "package_calls.py" << QStringList();
     QTest::newRow("answers") << "answers.py" << QStringList();
 }

@@ -1,187 +1,152 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The optimizers and losses of optax that pages use. Source of the formulas and defaults: google-deepmind/optax."""
-import collections
-import math
+"""The optimizers, schedules and losses of optax that pages use. Source of the formulas and defaults: google-deepmind/optax."""
+from typing import Any as _Any
 
-import jax
-import jax.numpy as jnp
-from jax import tree
+import jax as _jax
+import jax.numpy as _jnp
+from jax import tree as _tree
 
-GradientTransformation = collections.namedtuple("GradientTransformation", "init update")
-GradientTransformationExtraArgs = GradientTransformation
-EmptyState = collections.namedtuple("EmptyState", "")
-TraceState = collections.namedtuple("TraceState", "trace")
-ScaleByAdamState = collections.namedtuple("ScaleByAdamState", "count mu nu")
-ScaleByScheduleState = collections.namedtuple("ScaleByScheduleState", "count")
+from . import assignment, losses, schedules, transforms, tree, tree_utils
+from ._combining import (ApplyIfFiniteState, EmptyState, GradientTransformation, GradientTransformationExtraArgs, InjectHyperparamsState,
+                         InjectStatefulHyperparamsState, LookaheadParams, LookaheadState, MaskedNode, MaskedState, MultiSteps, MultiStepsState, MultiTransformState,
+                         PartitionState, apply_if_finite, chain, flatten, freeze, identity, inject_hyperparams, lookahead, masked, multi_transform, named_chain,
+                         partition, selective_transform, set_to_zero, stateless, stateless_with_tree_map, with_extra_args_support)
+from .losses import (absolute_error, binary_sigmoid_cross_entropy, convex_kl_divergence, cosine_distance, cosine_similarity, hinge_loss, huber_loss, kl_divergence,
+                     kl_divergence_with_log_targets, l2_loss, log_cosh, perceptron_loss, poly_loss_cross_entropy, safe_softmax_cross_entropy,
+                     sigmoid_binary_cross_entropy, sigmoid_focal_loss, smooth_labels, softmax_cross_entropy, softmax_cross_entropy_with_integer_labels, squared_error,
+                     triplet_margin_loss)
+from .schedules import (constant_schedule, cosine_decay_schedule, cosine_onecycle_schedule, exponential_decay, join_schedules, linear_onecycle_schedule,
+                        linear_schedule, piecewise_constant_schedule, piecewise_interpolate_schedule, polynomial_schedule, sgdr_schedule,
+                        warmup_constant_schedule, warmup_cosine_decay_schedule, warmup_exponential_decay_schedule)
+from .transforms import (AddNoiseState, EmaState, ScaleByAdaDeltaState, ScaleByAdamState, ScaleByAmsgradState, ScaleByBeliefState, ScaleByLionState,
+                         ScaleByOptimisticGradientState, ScaleByRmsState, ScaleByRmsWithCountState, ScaleByRssState, ScaleByScheduleState, ScaleState, TraceState,
+                         adaptive_grad_clip, add_decayed_weights, add_noise, centralize, clip, clip_by_block_rms, clip_by_global_norm, ema, global_norm,
+                         keep_params_nonnegative, normalize_by_update_norm, scale, scale_by_adadelta, scale_by_adam, scale_by_adamax, scale_by_amsgrad,
+                         scale_by_belief, scale_by_learning_rate, scale_by_lion, scale_by_optimistic_gradient, scale_by_param_block_norm, scale_by_param_block_rms,
+                         scale_by_rms, scale_by_rss, scale_by_schedule, scale_by_sign, scale_by_stddev, scale_by_trust_ratio, trace, zero_nans)
 
-
-# ---- steps of a chain
-
-def _stateless(change):
-    return GradientTransformation(lambda params: EmptyState(), lambda updates, state, params=None: (change(updates, params), state))
-
-
-def identity():
-    return _stateless(lambda updates, params: updates)
-
-
-def chain(*steps):
-    def init(params):
-        return tuple(step.init(params) for step in steps)
-
-    def update(updates, state, params=None, **_):
-        after = []
-        for step, own in zip(steps, state):
-            updates, new = step.update(updates, own, params)
-            after.append(new)
-        return updates, tuple(after)
-    return GradientTransformation(init, update)
-
-
-def scale(step_size):
-    return _stateless(lambda updates, params: tree.map(lambda u: u * step_size, updates))
-
-
-def scale_by_schedule(schedule):
-    def update(updates, state, params=None):
-        return tree.map(lambda u: u * schedule(state.count), updates), ScaleByScheduleState(state.count + 1)
-    return GradientTransformation(lambda params: ScaleByScheduleState(jnp.zeros([], jnp.int32)), update)
-
-
-def scale_by_learning_rate(learning_rate):
-    if callable(learning_rate):
-        return scale_by_schedule(lambda count: -learning_rate(count))
-    return scale(-learning_rate)
-
-
-def trace(decay, nesterov=False):
-    def update(updates, state, params=None):
-        add = lambda u, t: u + decay * t
-        made = tree.map(add, updates, state.trace)
-        return (tree.map(add, updates, made) if nesterov else made), TraceState(made)
-    return GradientTransformation(lambda params: TraceState(tree.map(jnp.zeros_like, params)), update)
-
-
-def scale_by_adam(b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, nesterov=False, **_):
-    def init(params):
-        return ScaleByAdamState(jnp.zeros([], jnp.int32), tree.map(jnp.zeros_like, params), tree.map(jnp.zeros_like, params))
-
-    def update(updates, state, params=None):
-        mu = tree.map(lambda g, m: (1 - b1) * g + b1 * m, updates, state.mu)
-        nu = tree.map(lambda g, v: (1 - b2) * (g * g) + b2 * v, updates, state.nu)
-        count = state.count + 1
-        first, second = 1 - b1 ** count.astype(jnp.float32), 1 - b2 ** count.astype(jnp.float32)
-        if nesterov:
-            ahead = 1 - b1 ** (count + 1).astype(jnp.float32)
-            hat = tree.map(lambda m, g: b1 * m / ahead + (1 - b1) * g / first, mu, updates)
-        else:
-            hat = tree.map(lambda m: m / first, mu)
-        made = tree.map(lambda m, v: m / (jnp.sqrt(v / second + eps_root) + eps), hat, nu)
-        return made, ScaleByAdamState(count, mu, nu)
-    return GradientTransformation(init, update)
-
-
-def add_decayed_weights(weight_decay=0.0, mask=None):
-    def change(updates, params):
-        kept = tree.map(lambda p: True, params) if mask is None else mask(params) if callable(mask) else mask
-        return tree.map(lambda g, p, keep: g + weight_decay * p if keep else g, updates, params, kept)
-    return _stateless(change)
-
-
-def global_norm(updates):
-    return jnp.sqrt(sum(jnp.sum(u * u) for u in tree.leaves(updates)))
-
-
-def clip_by_global_norm(max_norm):
-    def change(updates, params):
-        norm = global_norm(updates)
-        return tree.map(lambda u: jnp.where(norm < max_norm, u, u / norm * max_norm), updates)
-    return _stateless(change)
-
-
-def clip(max_delta):
-    return _stateless(lambda updates, params: tree.map(lambda u: jnp.clip(u, -max_delta, max_delta), updates))
+Params = Updates = OptState = Schedule = ScalarOrSchedule = _Any  # of annotations
+__version__ = "0.2.4"
 
 
 # ---- optimizers
 
-def sgd(learning_rate, momentum=None, nesterov=False, **_):
+def sgd(learning_rate, momentum=None, nesterov=False, accumulator_dtype=None, **_):
     steps = [] if momentum is None else [trace(momentum, nesterov)]
     return chain(*steps, scale_by_learning_rate(learning_rate))
 
 
-def adam(learning_rate, b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, nesterov=False, **_):
-    return chain(scale_by_adam(b1, b2, eps, eps_root, nesterov), scale_by_learning_rate(learning_rate))
+def noisy_sgd(learning_rate, eta=0.01, gamma=0.55, key=None, *, seed=0):
+    return chain(add_noise(eta, gamma, key, seed), scale_by_learning_rate(learning_rate))
 
 
-def adamw(learning_rate, b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, weight_decay=1e-4, mask=None, nesterov=False, **_):
-    return chain(scale_by_adam(b1, b2, eps, eps_root, nesterov), add_decayed_weights(weight_decay, mask),
+def sign_sgd(learning_rate):
+    return chain(scale_by_sign(), scale_by_learning_rate(learning_rate))
+
+
+def adam(learning_rate, b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, *, nesterov=False, **_):
+    return chain(scale_by_adam(b1, b2, eps, eps_root, nesterov=nesterov), scale_by_learning_rate(learning_rate))
+
+
+def nadam(learning_rate, b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, **_):
+    return adam(learning_rate, b1, b2, eps, eps_root, nesterov=True)
+
+
+def adamw(learning_rate, b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, weight_decay=1e-4, mask=None, *, nesterov=False, **_):
+    return chain(scale_by_adam(b1, b2, eps, eps_root, nesterov=nesterov), add_decayed_weights(weight_decay, mask),
                  scale_by_learning_rate(learning_rate))
 
 
+def nadamw(learning_rate, b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, weight_decay=1e-4, mask=None, **_):
+    return adamw(learning_rate, b1, b2, eps, eps_root, None, weight_decay, mask, nesterov=True)
+
+
+def amsgrad(learning_rate, b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None):
+    return chain(scale_by_amsgrad(b1, b2, eps, eps_root), scale_by_learning_rate(learning_rate))
+
+
+def adamax(learning_rate, b1=0.9, b2=0.999, eps=1e-8):
+    return chain(scale_by_adamax(b1, b2, eps), scale_by_learning_rate(learning_rate))
+
+
+def adamaxw(learning_rate, b1=0.9, b2=0.999, eps=1e-8, weight_decay=1e-4, mask=None):
+    return chain(scale_by_adamax(b1, b2, eps), add_decayed_weights(weight_decay, mask), scale_by_learning_rate(learning_rate))
+
+
+def adabelief(learning_rate, b1=0.9, b2=0.999, eps=1e-16, eps_root=1e-16, *, nesterov=False):
+    return chain(scale_by_belief(b1, b2, eps, eps_root), scale_by_learning_rate(learning_rate))
+
+
+def adagrad(learning_rate, initial_accumulator_value=0.1, eps=1e-7):
+    return chain(scale_by_rss(initial_accumulator_value, eps), scale_by_learning_rate(learning_rate))
+
+
+def adadelta(learning_rate=None, rho=0.9, eps=1e-6, weight_decay=0.0, weight_decay_mask=None):
+    return chain(add_decayed_weights(weight_decay, weight_decay_mask), scale_by_adadelta(rho, eps), scale_by_learning_rate(1.0 if learning_rate is None else learning_rate))
+
+
+def rmsprop(learning_rate, decay=0.9, eps=1e-8, initial_scale=0.0, eps_in_sqrt=True, centered=False, momentum=None, nesterov=False, bias_correction=False):
+    by = scale_by_stddev if centered else scale_by_rms
+    steps = [by(decay, eps, initial_scale, eps_in_sqrt, bias_correction), scale_by_learning_rate(learning_rate)]
+    return chain(*steps, *([] if momentum is None else [trace(momentum, nesterov)]))
+
+
+def lion(learning_rate, b1=0.9, b2=0.99, mu_dtype=None, weight_decay=1e-3, mask=None):
+    return chain(scale_by_lion(b1, b2), add_decayed_weights(weight_decay, mask), scale_by_learning_rate(learning_rate))
+
+
+def lamb(learning_rate, b1=0.9, b2=0.999, eps=1e-6, eps_root=0.0, weight_decay=0.0, mask=None):
+    return chain(scale_by_adam(b1, b2, eps, eps_root), add_decayed_weights(weight_decay, mask), scale_by_trust_ratio(), scale_by_learning_rate(learning_rate))
+
+
+def lars(learning_rate, weight_decay=0.0, weight_decay_mask=True, trust_coefficient=0.001, eps=0.0, trust_ratio_mask=True, momentum=0.9, nesterov=False):
+    ratio = scale_by_trust_ratio(trust_coefficient=trust_coefficient, eps=eps)
+    return chain(add_decayed_weights(weight_decay, None if weight_decay_mask is True else weight_decay_mask),
+                 ratio if trust_ratio_mask is True else masked(ratio, trust_ratio_mask), scale_by_learning_rate(learning_rate), trace(momentum, nesterov))
+
+
+def fromage(learning_rate, min_norm=1e-6):
+    factor = 1 / _jnp.sqrt(1 + learning_rate ** 2)
+    return chain(scale_by_trust_ratio(min_norm), scale_by_learning_rate(learning_rate * factor), add_decayed_weights(factor - 1))
+
+
+def optimistic_gradient_descent(learning_rate, alpha=1.0, beta=1.0):
+    return chain(scale_by_optimistic_gradient(alpha, beta), scale_by_learning_rate(learning_rate))
+
+
+def optimistic_adam(learning_rate, optimism=None, b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, *, nesterov=True):
+    optimism = learning_rate if optimism is None else optimism
+    return chain(scale_by_adam(b1, b2, eps, eps_root, nesterov=nesterov), scale_by_optimistic_gradient(learning_rate, optimism), scale_by_learning_rate(1.0))
+
+
+def optimistic_adam_v2(learning_rate, alpha=1.0, beta=1.0, b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, *, nesterov=True):
+    return chain(scale_by_adam(b1, b2, eps, eps_root, nesterov=nesterov), scale_by_optimistic_gradient(alpha, beta), scale_by_learning_rate(learning_rate))
+
+
+# ---- steps of training
+
 def apply_updates(params, updates):
-    return tree.map(lambda p, u: p if u is None else jnp.asarray(p + u, p.dtype), params, updates)
+    return _tree.map(lambda p, u: p if u is None else _jnp.asarray(p + u, p.dtype), params, updates)
 
 
-# ---- learning rates
-
-def constant_schedule(value):
-    return lambda count: value
+def incremental_update(new_tensors, old_tensors, step_size):
+    return _tree.map(lambda new, old: step_size * new + (1.0 - step_size) * old, new_tensors, old_tensors)
 
 
-def linear_schedule(init_value, end_value, transition_steps, transition_begin=0):
-    def schedule(count):
-        done = jnp.clip(count - transition_begin, 0, transition_steps) / transition_steps
-        return init_value + (end_value - init_value) * done
-    return schedule
+def periodic_update(new_tensors, old_tensors, steps, update_period):
+    return _jax.lax.cond(steps % update_period == 0, lambda: new_tensors, lambda: old_tensors)
 
 
-def cosine_decay_schedule(init_value, decay_steps, alpha=0.0, exponent=1.0):
-    def schedule(count):
-        cosine = 0.5 * (1 + jnp.cos(math.pi * jnp.minimum(count, decay_steps) / decay_steps))
-        return init_value * ((1 - alpha) * cosine ** exponent + alpha)
-    return schedule
+def safe_int32_increment(count):
+    most = _jnp.iinfo(_jnp.int32).max
+    return _jnp.where(count < most, count + 1, most)
 
 
-def join_schedules(schedules, boundaries):
-    def schedule(count):
-        made = schedules[0](count)
-        for boundary, later in zip(boundaries, schedules[1:]):
-            made = jnp.where(count < boundary, made, later(count - boundary))
-        return made
-    return schedule
+safe_increment = safe_int32_increment
 
 
-def warmup_cosine_decay_schedule(init_value, peak_value, warmup_steps, decay_steps, end_value=0.0, exponent=1.0):
-    alpha = 0.0 if peak_value == 0 else end_value / peak_value
-    return join_schedules([linear_schedule(init_value, peak_value, warmup_steps),
-                           cosine_decay_schedule(peak_value, decay_steps - warmup_steps, alpha, exponent)], [warmup_steps])
-
-
-# ---- losses
-
-def squared_error(predictions, targets=None):
-    error = predictions if targets is None else predictions - targets
-    return error * error
-
-
-def l2_loss(predictions, targets=None):
-    return 0.5 * squared_error(predictions, targets)
-
-
-def softmax_cross_entropy(logits, labels, axis=-1):
-    return -jnp.sum(labels * jax.nn.log_softmax(logits, axis=axis), axis=axis)
-
-
-def softmax_cross_entropy_with_integer_labels(logits, labels, axis=-1):
-    return softmax_cross_entropy(logits, jax.nn.one_hot(labels, logits.shape[axis], axis=axis), axis)
-
-
-def sigmoid_binary_cross_entropy(logits, labels):
-    return -labels * jax.nn.log_sigmoid(logits) - (1.0 - labels) * jax.nn.log_sigmoid(-logits)
-
-
-def huber_loss(predictions, targets=None, delta=1.0):
-    size = jnp.abs(predictions if targets is None else predictions - targets)
-    inside = jnp.minimum(size, delta)
-    return 0.5 * inside * inside + delta * (size - inside)
+def safe_norm(x, min_norm, ord=None, axis=None, keepdims=False):
+    norm = _jnp.linalg.norm(x, ord=ord, axis=axis, keepdims=True)
+    x = _jnp.where(norm <= min_norm, _jnp.ones_like(x), x)
+    made = _jnp.where(norm <= min_norm, min_norm, _jnp.linalg.norm(x, ord=ord, axis=axis, keepdims=True))
+    return made if keepdims else _jnp.squeeze(made, axis=axis)

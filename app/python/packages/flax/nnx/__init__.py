@@ -1,20 +1,28 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """flax.nnx: modules are Python objects whose variables are found by walking them."""
-from jax.nn import (elu, gelu, glu, leaky_relu, log_softmax, one_hot, relu, sigmoid, silu, softmax, softplus, swish, tanh)
+from jax.nn import (celu, elu, gelu, glu, hard_sigmoid, hard_silu, hard_swish, hard_tanh, identity, leaky_relu, log_sigmoid, log_softmax, logsumexp, one_hot, relu,
+                    relu6, selu, sigmoid, silu, soft_sign, softmax, softplus, standardize, swish, tanh)
 from jax.nn import initializers
 
-from ._graph import (GraphDef, Object, State, Variable, VariableState, clone, graphdef, iter_graph, merge, pop, split, state, update)
+from ._graph import (Dict, GraphDef, GraphState, List, Object, Pytree, State, Variable, VariableMetadata, VariableState, clone, data, dataclass, find_duplicates, graphdef,
+                     is_data, iter_graph, merge, merge_state, pop, pure, replace_by_pure_dict, restore_int_paths, split, split_state, state, static, to_pure_dict, update,
+                     variables)
 from ._convolution import Conv, ConvTranspose, avg_pool, max_pool, min_pool
-from ._layers import (BatchNorm, Dropout, Embed, LayerNorm, Linear, Module, RMSNorm, Sequential, view)
-from ._random import RngCount, RngKey, RngState, RngStream, Rngs
-from ._spmd import (PARTITION_NAME, get_named_sharding, get_partition_spec, logical_axis_rules, use_eager_sharding, using_eager_sharding, vmap,
+from ._attention import MultiHeadAttention, combine_masks, dot_product_attention, make_attention_mask, make_causal_mask
+from ._layers import (BatchNorm, Dropout, Einsum, Embed, GroupNorm, Identity, InstanceNorm, LayerNorm, Linear, LinearGeneral, LoRA, LoRALinear, LoRAParam, Module,
+                      PReLU, RMSNorm, Sequential, iter_children, iter_modules, view, view_info, with_attributes)
+from ._recurrent import GRUCell, LSTMCell, OptimizedLSTMCell, RNN, RNNCellBase, SimpleCell
+from . import filterlib, graph, traversals
+from .filterlib import All, Any, Everything, Not, Nothing, OfType, PathContains, PathIn, WithTag
+from ._random import RngCount, RngKey, RngState, RngStream, Rngs, fork_rngs, reseed, restore_rngs, split_rngs, with_rngs
+from ._spmd import (PARTITION_NAME, get_named_sharding, get_partition_spec, logical_axis_rules, use_eager_sharding, using_eager_sharding,
                     with_metadata, with_partitioning, with_sharding_constraint)
 from . import _metrics as metrics
 from ._metrics import Metric, MultiMetric
-from ._scan import Carry, scan
-from ._training import Optimizer
-from ._transforms import eval_shape, get_abstract_model, grad, jit, value_and_grad
-from ._variables import BatchStat, Cache, Intermediate, Param
+from ._lifted import Carry, StateAxes, checkpoint, cond, fori_loop, prefix, remat, scan, switch, vmap, while_loop
+from ._training import ModelAndOptimizer, Optimizer
+from ._transforms import custom_vjp, eval_shape, get_abstract_model, grad, jit, jvp, shard_map, value_and_grad, vjp
+from ._variables import BatchStat, Cache, Intermediate, OptArray, OptVariable, Param, Perturbation, capture
 
 
 class nn:
@@ -29,3 +37,6 @@ def display(*values):
     """Prints the values: this is no notebook with folding trees."""
     for value in values:
         print(value)
+
+
+Data, Static = object, object  # of annotations

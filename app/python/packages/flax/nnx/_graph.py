@@ -1,10 +1,38 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Variables, the objects that hold them, and their values as trees."""
+import dataclasses
 import operator
 
 from jax._src.arrays import Array, asarray
 from jax._src.random_ import KeyArray
-from jax._src.trees import DictKey, GetAttrKey, register_pytree_node
+from jax._src.trees import DictKey, GetAttrKey, SequenceKey, register_pytree_node, tree_leaves
+
+
+def _amount(count, size):
+    for unit, step in (("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
+        if size >= step:
+            return f"{count:,} ({size / step:.1f} {unit})"
+    return f"{count:,} ({size} B)"
+
+
+def _counted(variables):
+    """(elements, bytes) of variables by their kind."""
+    made = {}
+    for variable in variables:
+        leaves = [leaf for leaf in tree_leaves(variable.value, lambda x: hasattr(x, "_data")) if hasattr(leaf, "nbytes") and hasattr(leaf, "size")]
+        kind = variable.type if isinstance(variable, VariableState) else type(variable)
+        name = next((base.__name__ for base in kind.__mro__ if base.__name__ in ("RngState",)), kind.__name__)
+        count, size = made.get(name, (0, 0))
+        if leaves:
+            made[name] = count + sum(leaf.size for leaf in leaves), size + sum(leaf.nbytes for leaf in leaves)
+    return made
+
+
+def _block(start, comment, parts, end):
+    if not parts:
+        return f"{start}{end}"
+    inner = ",\n".join("  " + part.replace("\n", "\n  ") for part in parts)
+    return f"{start}{comment}\n{inner}\n{end}"
 
 
 class VariableMetadata:
@@ -32,6 +60,8 @@ class _Valued:
 
     def __getattr__(self, name):
         metadata = self.__dict__.get("_metadata")
+        if metadata is not None and name in ("out_sharding", "sharding_names") and "sharding" in metadata:
+            return metadata["sharding"]
         if metadata is not None and name in metadata and not (name == "sharding" and eager_sharding[-1]):
             return metadata[name]
         if metadata is not None and not name.startswith("__") and hasattr(self.value, name):
@@ -42,8 +72,20 @@ class _Valued:
         return dict(self._metadata)
 
     def __repr__(self):
-        said = "".join(f", {name}={value!r}" for name, value in self._metadata.items())
-        return f"{self._name()}(value={self.value!r}{said})"
+        return self.shown(False)
+
+    def shown(self, is_inside):
+        """As Flax writes it: how many elements there are, the value and what is said of it. Within an object, arrays are shown by their types."""
+        counts = _counted([self])
+        value = self.value
+        if is_inside and getattr(value, "size", 1) != 1:
+            kind = repr(value.dtype) if not str(value.dtype).startswith("key") else str(value.dtype)
+            text = f"Array(shape={value.shape}, dtype={kind})"
+        else:
+            text = repr(value)
+        parts = [f"value={text}", *(f"{name}={one!r}" for name, one in self._metadata.items())]
+        total = next(iter(counts.values()), None)
+        return _block(f"{self._name()}(", "" if total is None else f" # {_amount(*total)}", parts, ")")
 
 
 def _forward():
@@ -75,8 +117,9 @@ class Variable(_Valued):
     def __init__(self, value, **metadata):
         if isinstance(value, VariableMetadata):
             metadata, value = {**value.metadata, **metadata}, value.value
-        if "sharding_names" in metadata:
-            metadata["sharding"] = metadata.pop("sharding_names")
+        for name in ("sharding_names", "out_sharding"):
+            if name in metadata:
+                metadata["sharding"] = metadata.pop(name)
         self.__dict__.update(value=value, _metadata=metadata)
         for do in on_made:
             do(self)
@@ -96,9 +139,35 @@ class Variable(_Valued):
     def _name(self):
         return type(self).__name__
 
+    def _in_place(op):
+        def changed(self, other):
+            self.value = op(self.value, other.value if isinstance(other, _Valued) else other)
+            return self
+        return changed
+
+    __iadd__, __isub__, __imul__, __itruediv__, __ifloordiv__, __imod__, __ipow__, __imatmul__ = map(
+        _in_place, (operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow, operator.matmul))
+
     @property
     def raw_value(self):
         return self.value
+
+    def get_value(self, *, index=None):
+        return self.value
+
+    def set_value(self, value, *, index=None):
+        self.value = value
+
+    get_raw_value, set_raw_value = get_value, set_value
+
+    def set_metadata(self, *args, **metadata):
+        self._metadata.update(dict(zip(args[::2], args[1::2])) if args else metadata)
+
+    def has_metadata(self, name):
+        return name in self._metadata
+
+    def get_metadata(self, name=None, default=None):
+        return dict(self._metadata) if name is None else self._metadata.get(name, default)
 
     type = property(lambda self: type(self))
 
@@ -138,7 +207,7 @@ class VariableState(_Valued):
             self._metadata[name] = value
 
     def _name(self):
-        return f"VariableState[{self.type.__name__}]"
+        return self.type.__name__
 
     def replace(self, value):
         return VariableState(self.type, value, **self._metadata)
@@ -226,7 +295,11 @@ class State:
         return {name: value.to_pure_dict() if isinstance(value, State) else value.value for name, value in self._mapping.items()}
 
     def __repr__(self):
-        return f"State({self._mapping!r})"
+        return f"State({self._inside()})"
+
+    def _inside(self):
+        parts = [f"{name!r}: {value._inside() if isinstance(value, State) else repr(value)}" for name, value in self._mapping.items()]
+        return _block("{", "", parts, "}")
 
 
 def _ordered(names):
@@ -238,15 +311,51 @@ register_pytree_node(
     lambda names, children: State(zip(names, children)), lambda node: [DictKey(name) for name in _ordered(node)])
 
 
+class List(list):
+    """A list of data."""
+
+
+class Dict(dict):
+    """A dictionary of data, whose names are attributes too."""
+
+    def __getattr__(self, name):
+        if name not in self:
+            raise AttributeError(name)
+        return self[name]
+
+    __setattr__ = dict.__setitem__
+
+
+register_pytree_node(List, lambda node: (list(node), None), lambda _, children: List(children), lambda node: [SequenceKey(at) for at in range(len(node))])
+register_pytree_node(Dict, lambda node: ([node[name] for name in sorted(node)], tuple(sorted(node))), lambda names, children: Dict(zip(names, children)),
+                     lambda node: [DictKey(name) for name in sorted(node)])
+
+
+def data(value=dataclasses.MISSING, **options):
+    """Says that a value is data: arrays, variables and objects are found as such anyway. Without a value: a field of a dataclass."""
+    return dataclasses.field(**options) if value is dataclasses.MISSING else value
+
+
+static = data
+dataclass = dataclasses.dataclass
+
+
+def is_data(value):
+    return is_graph(value) or isinstance(value, (Array, KeyArray, State, VariableState, List, Dict))
+
+
 class Object:
     """A Python object that may own variables, other objects, and containers of them."""
 
-    def __init_subclass__(cls):
+    def __init_subclass__(cls, pytree=True, **_):
         _register_object(cls)
 
     def __repr__(self):
-        lines = "".join(f"\n  {name}={repr(value)}".replace("\n", "\n  ") + "," for name, value in vars(self).items())
-        return f"{type(self).__name__}({lines}\n)" if lines else f"{type(self).__name__}()"
+        counts = _counted([variable for _, variable in variables_of(self)])
+        total = tuple(map(sum, zip(*counts.values()))) if len(counts) > 1 else None
+        said = ", ".join(f"{name}: {_amount(*count)}" for name, count in counts.items()) + (f", Total: {_amount(*total)}" if total else "")
+        parts = [f"{name}={value.shown(True) if isinstance(value, Variable) else repr(value)}" for name, value in vars(self).items()]
+        return _block(f"{type(self).__name__}(", f" # {said}" if said else "", parts, ")")
 
 
 def is_graph(value):
@@ -330,7 +439,7 @@ def copied(value, made, of_variable):
         return type(value)((name, copied(part, made, of_variable)) for name, part in value.items())
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*(copied(part, made, of_variable) for part in value))
-    if type(value) in (list, tuple):
+    if type(value) in (list, tuple, List):
         return type(value)(copied(part, made, of_variable) for part in value)
     if isinstance(value, State):
         return State((name, copied(part, made, of_variable)) for name, part in value.items())
@@ -399,6 +508,67 @@ register_pytree_node(GraphDef, lambda node: ([], node), lambda node, _: node)
 def state(node, *filters):
     whole = State.from_flat_path([(path, variable.to_state()) for path, variable in variables_of(node)])
     return whole.filter(*filters) if filters else whole
+
+
+GraphState, Pytree = State, Object
+
+
+def variables(node, *filters):
+    return state(node, *filters)
+
+
+def merge_state(*states):
+    return State.from_flat_path([pair for one in states for pair in (one if isinstance(one, State) else State(one)).flat_state()])
+
+
+def split_state(one, *filters):
+    made = one.filter(*filters)
+    return made
+
+
+def to_pure_dict(one, extract_fn=None):
+    return one.to_pure_dict()
+
+
+def pure(tree):
+    return tree.to_pure_dict() if isinstance(tree, State) else tree
+
+
+def replace_by_pure_dict(one, pure_dict, replace_fn=None):
+    """Puts the values of nested dictionaries into a state; names that are numbers may have become text."""
+    def put(part, values):
+        for name, value in values.items():
+            own = name if name in part else int(name) if isinstance(name, str) and name.isdigit() and int(name) in part else name
+            if own not in part:
+                raise ValueError(f"key in pure_dict not available in state: {name}")
+            if isinstance(part[own], State):
+                put(part[own], value)
+            else:
+                part[own].value = value
+    put(one, pure_dict)
+
+
+def restore_int_paths(pure_dict):
+    if not isinstance(pure_dict, dict):
+        return pure_dict
+    return {int(name) if isinstance(name, str) and name.isdigit() else name: restore_int_paths(value) for name, value in pure_dict.items()}
+
+
+def find_duplicates(node, *, only=...):
+    """The paths of each object that is reached in several ways."""
+    seen = {}
+
+    def visit(value, path):
+        if is_graph(value):
+            seen.setdefault(id(value), []).append(path)
+            if len(seen[id(value)]) > 1:
+                return
+        parts = vars(value).items() if isinstance(value, Object) else value.items() if isinstance(value, dict) else enumerate(value) if isinstance(
+            value, (list, tuple)) else ()
+        for name, part in sorted(parts, key=str):
+            visit(part, path + (name,))
+    visit(node, ())
+    return [paths for paths in seen.values() if len(paths) > 1]
 
 
 def graphdef(node):

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Modules, and the layers that pages build them of. Source of the defaults: google/flax, flax/nnx/nn."""
+import math
+
 import jax
 import jax.numpy as jnp
 from jax.nn import initializers
 
 from ._graph import Object, copied, walk
-from ._variables import BatchStat, Param
+from ._random import Rngs
+from ._variables import BatchStat, Param, Perturbation
 
 
 def view(node, **attributes):
@@ -13,6 +16,28 @@ def view(node, **attributes):
     made = copied(node, {}, lambda variable: variable)
     made._set(**attributes)
     return made
+
+
+def with_attributes(node, *filters, **attributes):
+    return view(node, **attributes)
+
+
+def iter_modules(node):
+    return ((path, part) for path, part in walk(node) if isinstance(part, Module))
+
+
+def iter_children(node):
+    return ((name, part) for name, part in sorted(vars(node).items()) if isinstance(part, Module))
+
+
+def view_info(node, *_, **__):
+    """What `view` may change of each module."""
+    lines = []
+    for path, part in iter_modules(node):
+        found = [name for name in ("deterministic", "use_running_average", "decode") if name in vars(part)]
+        if found:
+            lines.append(f"{'/'.join(map(str, path)) or '.'}: {type(part).__name__}({', '.join(f'{name}={vars(part)[name]!r}' for name in found)})")
+    return "\n".join(lines)
 
 
 class Module(Object):
@@ -31,11 +56,29 @@ class Module(Object):
     def set_attributes(self, **attributes):
         self._set(**attributes)
 
+    def sow(self, variable_type, name, value, reduce_fn=lambda before, new: (*before, new), init_fn=lambda: ()):
+        """Puts a value aside, beside those before."""
+        known = vars(self).get(name)
+        if known is None:
+            setattr(self, name, variable_type(reduce_fn(init_fn(), value)))
+        else:
+            known.value = reduce_fn(known.value, value)
+
+    def perturb(self, name, value, variable_type=None, **_):
+        """The value and a zero, by which the derivative of the value is known."""
+        if name not in vars(self):
+            setattr(self, name, (variable_type or Perturbation)(jnp.zeros_like(value)))
+        return value + getattr(self, name).value
+
     def iter_modules(self):
         return ((path, node) for path, node in walk(self) if isinstance(node, Module))
 
     def iter_children(self):
         return ((name, node) for name, node in sorted(vars(self).items()) if isinstance(node, Module))
+
+
+def _sizes(value):
+    return (value,) if isinstance(value, int) else tuple(value)
 
 
 def _as(dtype, *values):
@@ -44,9 +87,9 @@ def _as(dtype, *values):
 
 class Linear(Module):
     def __init__(self, in_features, out_features, *, use_bias=True, dtype=None, param_dtype=jnp.float32, precision=None,
-                 kernel_init=initializers.lecun_normal(), bias_init=initializers.zeros, rngs):
-        self.kernel = Param(kernel_init(rngs.params(), (in_features, out_features), param_dtype))
-        self.bias = Param(bias_init(rngs.params(), (out_features,), param_dtype)) if use_bias else None
+                 kernel_init=initializers.lecun_normal(), bias_init=initializers.zeros, rngs, kernel_metadata=None, bias_metadata=None, **_):
+        self.kernel = Param(kernel_init(rngs.params(), (in_features, out_features), param_dtype), **(kernel_metadata or {}))
+        self.bias = Param(bias_init(rngs.params(), (out_features,), param_dtype), **(bias_metadata or {})) if use_bias else None
         self.in_features, self.out_features, self.use_bias = in_features, out_features, use_bias
         self.dtype, self.param_dtype, self.precision = dtype, param_dtype, precision
 
@@ -56,9 +99,77 @@ class Linear(Module):
         return y if bias is None else y + bias
 
 
+class LinearGeneral(Module):
+    """A product over several dimensions; `batch_axis` are dimensions with a kernel for each place."""
+
+    def __init__(self, in_features, out_features, *, axis=-1, batch_axis=None, use_bias=True, dtype=None, param_dtype=jnp.float32,
+                 kernel_init=initializers.lecun_normal(), bias_init=initializers.zeros, precision=None, rngs, kernel_metadata=None, bias_metadata=None, **_):
+        self.in_features, self.out_features, self.axis = _sizes(in_features), _sizes(out_features), _sizes(axis)
+        self.batch_axis = tuple((batch_axis or {}).items())
+        self.use_bias, self.dtype, self.param_dtype, self.precision = use_bias, dtype, param_dtype, precision
+        if len(self.in_features) != len(self.axis):
+            raise ValueError(f"in_features and axis must have the same length. Got {self.in_features} and {self.axis}.")
+        batch = tuple(size for _, size in self.batch_axis)
+
+        def drawn(init, shape, flat):
+            made = init(rngs.params(), flat, param_dtype)
+            if hasattr(made, "metadata"):
+                made.value = made.value.reshape(shape)
+                return made
+            return made.reshape(shape)
+        rows, columns = math.prod(batch + self.in_features), math.prod(self.out_features)
+        self.kernel = Param(drawn(kernel_init, batch + self.in_features + self.out_features, (rows, columns)), **(kernel_metadata or {}))
+        shape = batch + self.out_features
+        self.bias = Param(drawn(bias_init, shape, (math.prod(shape),)), **(bias_metadata or {})) if use_bias else None
+
+    def __call__(self, inputs, out_sharding=None):
+        axes = tuple(axis % inputs.ndim for axis in self.axis)
+        batch = tuple(axis % inputs.ndim for axis, _ in self.batch_axis)
+        inputs_, kernel, bias = _as(self.dtype, inputs, self.kernel.value, self.bias.value if self.use_bias else None)
+        made = jax.lax.dot_general(inputs_, kernel, ((axes, tuple(range(len(batch), len(batch) + len(axes)))), (batch, tuple(range(len(batch))))),
+                                   precision=self.precision)
+        if bias is None:
+            return made
+        front = tuple(inputs.shape[axis] if axis in batch else 1 for axis in range(inputs.ndim) if axis not in axes)
+        return made + bias.reshape(front + self.out_features)
+
+
+class Einsum(Module):
+    def __init__(self, einsum_str, kernel_shape, bias_shape=None, *, dtype=None, param_dtype=jnp.float32, precision=None,
+                 kernel_init=initializers.lecun_normal(), bias_init=initializers.zeros, rngs, **_):
+        self.einsum_str, self.kernel_shape, self.bias_shape = einsum_str.replace(" ", ""), kernel_shape, bias_shape
+        self.kernel = Param(kernel_init(rngs.params(), kernel_shape, param_dtype))
+        self.bias = Param(bias_init(rngs.params(), bias_shape, param_dtype)) if bias_shape is not None else None
+        self.dtype, self.precision = dtype, precision
+
+    def __call__(self, inputs, einsum_str=None):
+        inputs, kernel, bias = _as(self.dtype, inputs, self.kernel.value, self.bias.value if self.bias is not None else None)
+        y = jnp.einsum(einsum_str or self.einsum_str, inputs, kernel, precision=self.precision)
+        return y if bias is None else y + bias
+
+
+class LoRAParam(Param):
+    pass
+
+
+class LoRA(Module):
+    """A product of two small matrices, added to what a module gives."""
+
+    def __init__(self, in_features, rank, out_features, *, base_module=None, dtype=None, param_dtype=jnp.float32,
+                 a_initializer=initializers.he_uniform(), b_initializer=initializers.zeros, lora_param_type=LoRAParam, rngs, **_):
+        self.in_features, self.out_features, self.base_module, self.dtype = in_features, out_features, base_module, dtype
+        self.lora_a = lora_param_type(a_initializer(rngs.params(), (in_features, rank), param_dtype))
+        self.lora_b = lora_param_type(b_initializer(rngs.params(), (rank, out_features), param_dtype))
+
+    def __call__(self, x):
+        x, a, b = _as(self.dtype, x, self.lora_a.value, self.lora_b.value)
+        made = x @ a @ b
+        return made if self.base_module is None else made + self.base_module(x)
+
+
 class Embed(Module):
     def __init__(self, num_embeddings, features, *, dtype=None, param_dtype=jnp.float32,
-                 embedding_init=initializers.variance_scaling(1.0, "fan_in", "normal", in_axis=-1, out_axis=0), rngs):
+                 embedding_init=initializers.variance_scaling(1.0, "fan_in", "normal", in_axis=-1, out_axis=0), rngs, **_):
         self.embedding = Param(embedding_init(rngs.params(), (num_embeddings, features), param_dtype))
         self.num_embeddings, self.features, self.dtype = num_embeddings, features, dtype
 
@@ -72,7 +183,7 @@ class Embed(Module):
 
 class LayerNorm(Module):
     def __init__(self, num_features, *, epsilon=1e-6, use_bias=True, use_scale=True, param_dtype=jnp.float32,
-                 bias_init=initializers.zeros, scale_init=initializers.ones, rngs):
+                 bias_init=initializers.zeros, scale_init=initializers.ones, rngs, dtype=None, **_):
         self.scale = Param(scale_init(rngs.params(), (num_features,), param_dtype)) if use_scale else None
         self.bias = Param(bias_init(rngs.params(), (num_features,), param_dtype)) if use_bias else None
         self.epsilon = epsilon
@@ -87,7 +198,7 @@ class BatchNorm(Module):
     """Subtracts the mean of a batch and divides by its deviation, feature by feature; running means stand for them where nothing is trained."""
 
     def __init__(self, num_features, *, use_running_average=False, momentum=0.99, epsilon=1e-5, use_bias=True, use_scale=True,
-                 param_dtype=jnp.float32, bias_init=initializers.zeros, scale_init=initializers.ones, rngs):
+                 param_dtype=jnp.float32, bias_init=initializers.zeros, scale_init=initializers.ones, rngs, dtype=None, **_):
         self.mean, self.var = BatchStat(jnp.zeros(num_features)), BatchStat(jnp.ones(num_features))
         self.scale = Param(scale_init(rngs.params(), (num_features,), param_dtype)) if use_scale else None
         self.bias = Param(bias_init(rngs.params(), (num_features,), param_dtype)) if use_bias else None
@@ -106,8 +217,61 @@ class BatchNorm(Module):
         return y if self.bias is None else y + self.bias.value
 
 
+class GroupNorm(Module):
+    """The mean and the deviation of groups of features, over all places of an example."""
+
+    def __init__(self, num_features, num_groups=32, group_size=None, *, epsilon=1e-6, use_bias=True, use_scale=True, param_dtype=jnp.float32,
+                 bias_init=initializers.zeros, scale_init=initializers.ones, rngs, dtype=None, **_):
+        self.num_features, self.epsilon = num_features, epsilon
+        self.num_groups = num_features // group_size if group_size is not None else num_groups
+        if num_features % self.num_groups:
+            raise ValueError(f"Number of features ({num_features}) is not multiple of the number of groups ({self.num_groups}).")
+        self.scale = Param(scale_init(rngs.params(), (num_features,), param_dtype)) if use_scale else None
+        self.bias = Param(bias_init(rngs.params(), (num_features,), param_dtype)) if use_bias else None
+
+    def __call__(self, x, *, mask=None):
+        parts = x.reshape(x.shape[:-1] + (self.num_groups, -1))
+        axes = tuple(range(1, x.ndim - 1)) + (x.ndim,)
+        y = (parts - jnp.mean(parts, axes, keepdims=True)) * jax.lax.rsqrt(jnp.var(parts, axes, keepdims=True) + self.epsilon)
+        y = y.reshape(x.shape)
+        y = y if self.scale is None else y * self.scale.value
+        return y if self.bias is None else y + self.bias.value
+
+
+class InstanceNorm(GroupNorm):
+    def __init__(self, num_features, **options):
+        super().__init__(num_features, num_features, **options)
+
+
+class LoRALinear(Linear):
+    """A linear layer with a LoRA beside it."""
+
+    def __init__(self, in_features, out_features, *, lora_rank, lora_dtype=None, lora_param_dtype=jnp.float32, lora_base_module=None, rngs, **options):
+        super().__init__(in_features, out_features, rngs=rngs, **{name: value for name, value in options.items() if not name.startswith(("a_", "b_", "lora_"))})
+        self.lora = LoRA(in_features, lora_rank, out_features, dtype=lora_dtype, param_dtype=lora_param_dtype, rngs=rngs)
+
+    def __call__(self, x):
+        return super().__call__(x) + self.lora(x)
+
+
+class Identity(Module):
+    def __init__(self, *_, **__):
+        pass
+
+    def __call__(self, x):
+        return x
+
+
+class PReLU(Module):
+    def __init__(self, negative_slope_init=0.01, param_dtype=jnp.float32):
+        self.negative_slope = Param(jnp.asarray(negative_slope_init, param_dtype))
+
+    def __call__(self, x):
+        return jnp.where(x >= 0, x, self.negative_slope.value * x)
+
+
 class RMSNorm(Module):
-    def __init__(self, num_features, *, epsilon=1e-6, use_scale=True, param_dtype=jnp.float32, scale_init=initializers.ones, rngs):
+    def __init__(self, num_features, *, epsilon=1e-6, use_scale=True, param_dtype=jnp.float32, scale_init=initializers.ones, rngs, dtype=None, **_):
         self.scale = Param(scale_init(rngs.params(), (num_features,), param_dtype)) if use_scale else None
         self.epsilon = epsilon
 
@@ -119,7 +283,8 @@ class RMSNorm(Module):
 class Dropout(Module):
     def __init__(self, rate, *, broadcast_dims=(), deterministic=False, rng_collection="dropout", rngs=None):
         self.rate, self.broadcast_dims, self.deterministic = rate, tuple(broadcast_dims), deterministic
-        self.rngs = rngs[rng_collection] if rngs is not None else None
+        self.rng_collection = rng_collection
+        self.rngs = rngs[rng_collection].fork() if isinstance(rngs, Rngs) else rngs.fork() if rngs is not None else None
 
     def __call__(self, inputs, *, deterministic=None, rngs=None):
         fixed = self.deterministic if deterministic is None else deterministic
@@ -127,11 +292,11 @@ class Dropout(Module):
             return inputs
         if self.rate == 1.0:
             return jnp.zeros_like(inputs)
-        stream = rngs.dropout if rngs is not None else self.rngs
+        stream = rngs[self.rng_collection] if isinstance(rngs, Rngs) else rngs if rngs is not None else self.rngs
         if stream is None:
-            raise ValueError("Dropout needs rngs, given when it is made or called.")
+            raise ValueError("`deterministic` is False, but no `rngs` argument was provided to Dropout as either a __call__ argument or class attribute.")
         shape = tuple(1 if dim in self.broadcast_dims else size for dim, size in enumerate(inputs.shape))
-        kept = jax.random.bernoulli(stream(), 1.0 - self.rate, shape)
+        kept = jax.random.bernoulli(stream() if callable(stream) else stream, 1.0 - self.rate, shape)
         return jnp.where(kept, inputs / (1.0 - self.rate), jnp.zeros_like(inputs))
 
 

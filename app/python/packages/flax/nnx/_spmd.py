@@ -81,28 +81,6 @@ on_made.append(place)
 PARTITION_NAME = "partition_name"  # the key of transform_metadata
 
 
-def vmap(f=None, *, in_axes=0, out_axes=0, axis_size=None, axis_name=None, transform_metadata=None, **_):
-    """jax.vmap of a function of objects; the variables of its results get the dimension of examples, named as `transform_metadata` says."""
-    if f is None:
-        return functools.partial(vmap, in_axes=in_axes, out_axes=out_axes, axis_size=axis_size, axis_name=axis_name,
-                                 transform_metadata=transform_metadata)
-    name = (transform_metadata or {}).get(PARTITION_NAME)
-
-    def named(variable):
-        if isinstance(variable, Variable) and variable._metadata.get("sharding") is not None and transform_metadata is not None:
-            sharding = list(variable._metadata["sharding"])
-            sharding.insert(out_axes if isinstance(out_axes, int) else 0, name)
-            variable._metadata["sharding"] = tuple(sharding)
-            place(variable)
-        return variable
-
-    @functools.wraps(f)
-    def mapped(*args, **kwargs):
-        made = jax.vmap(f, in_axes=in_axes, out_axes=out_axes, axis_size=axis_size, axis_name=axis_name)(*args, **kwargs)
-        return jax.tree.map(named, made, is_leaf=lambda node: isinstance(node, Variable))
-    return mapped
-
-
 def _on_variables(function, tree):
     kinds = (VariableState, Variable)
     return jax.tree.map(lambda leaf: leaf.replace(function(leaf)) if isinstance(leaf, kinds) else None, tree,

@@ -56,3 +56,10 @@ def _bare(tree):
 
 def _clothed(tree, like):
     return jax.tree.map(lambda node, value: node.replace(value), like, tree, is_leaf=_is_state)
+
+
+class ModelAndOptimizer(Optimizer):
+    """An optimizer that holds its model."""
+
+    def __init__(self, model, tx, wrt=Param):
+        super().__init__(model, tx, wrt)

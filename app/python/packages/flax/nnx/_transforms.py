@@ -16,7 +16,7 @@ class _Pure:
         self._function, self._form = function, form
         self._is_node = [is_graph(leaf) for leaf in leaves]
         self._template = copied(nodes, {}, lambda variable: variable.replace(None))
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, function, updated=())
 
     def __call__(self, values, arrays):
         given = iter(values)
@@ -59,7 +59,7 @@ def _type_of(leaf):
 
 class _Lifted:
     def __init__(self, function, transform, static_argnums=(), static_argnames=()):
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, function, updated=())
         self._function, self._transform = function, transform
         self._static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums or ())
         self._names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames or ())
@@ -174,3 +174,20 @@ def get_abstract_model(init_fn, mesh):
         definition, types = split(eval_shape(init_fn))
     placed = lambda one: one.replace(jax.ShapeDtypeStruct(one.value.shape, one.value.dtype, sharding=jax.sharding.NamedSharding(mesh, _spec(one))))
     return definition, jax.tree.map(placed, types, is_leaf=lambda node: hasattr(node, "_metadata"))
+
+
+def jvp(f, primals, tangents):
+    return jax.jvp(f, primals, tangents)
+
+
+def vjp(f, *primals, **options):
+    return jax.vjp(f, *primals, **options)
+
+
+def shard_map(f=None, *, mesh=None, in_specs=None, out_specs=None, **options):
+    if f is None:
+        return functools.partial(shard_map, mesh=mesh, in_specs=in_specs, out_specs=out_specs, **options)
+    return jax.shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs)
+
+
+custom_vjp = jax.custom_vjp

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Cells that hand a state from step to step. Source of the formulas, the defaults and the order of keys: google/flax, flax/nnx/nn/recurrent.py."""
+import jax
+import jax.numpy as jnp
+from jax.nn import initializers
+
+from ._layers import Linear, Module
+from ._lifted import Carry, StateAxes, scan
+
+
+class RNNCellBase(Module):
+    def initialize_carry(self, input_shape, rngs=None, carry_init=None):
+        raise NotImplementedError
+
+
+def _zeros(shape, size, dtype):
+    return jnp.zeros((*shape[:-1], size), dtype)
+
+
+class SimpleCell(RNNCellBase):
+    num_feature_axes = 1
+
+    def __init__(self, in_features, hidden_features, *, dtype=jnp.float32, param_dtype=jnp.float32, carry_init=initializers.zeros, residual=False,
+                 activation_fn=jnp.tanh, kernel_init=initializers.lecun_normal(), recurrent_kernel_init=initializers.orthogonal(),
+                 bias_init=initializers.zeros, keep_rngs=False, rngs):
+        self.in_features, self.hidden_features, self.residual, self.activation_fn, self.carry_dtype = in_features, hidden_features, residual, activation_fn, dtype
+        self.dense_h = Linear(hidden_features, hidden_features, use_bias=False, param_dtype=param_dtype, kernel_init=recurrent_kernel_init, rngs=rngs)
+        self.dense_i = Linear(in_features, hidden_features, param_dtype=param_dtype, kernel_init=kernel_init, bias_init=bias_init, rngs=rngs)
+
+    def __call__(self, carry, inputs):
+        new = self.dense_i(inputs) + self.dense_h(carry)
+        new = self.activation_fn(new + carry if self.residual else new)
+        return new, new
+
+    def initialize_carry(self, input_shape, rngs=None, carry_init=None):
+        return _zeros(input_shape, self.hidden_features, self.carry_dtype)
+
+
+class LSTMCell(RNNCellBase):
+    num_feature_axes = 1
+
+    def __init__(self, in_features, hidden_features, *, gate_fn=jax.nn.sigmoid, activation_fn=jnp.tanh, kernel_init=initializers.lecun_normal(),
+                 recurrent_kernel_init=initializers.orthogonal(), bias_init=initializers.zeros, dtype=None, param_dtype=jnp.float32,
+                 carry_init=initializers.zeros, keep_rngs=False, rngs):
+        self.in_features, self.hidden_features, self.gate_fn, self.activation_fn = in_features, hidden_features, gate_fn, activation_fn
+        self.carry_dtype = param_dtype if dtype is None else dtype
+        own = lambda: Linear(in_features, hidden_features, use_bias=False, param_dtype=param_dtype, kernel_init=kernel_init, rngs=rngs)
+        handed = lambda: Linear(hidden_features, hidden_features, param_dtype=param_dtype, kernel_init=recurrent_kernel_init, bias_init=bias_init, rngs=rngs)
+        self.ii, self.if_, self.ig, self.io = own(), own(), own(), own()
+        self.hi, self.hf, self.hg, self.ho = handed(), handed(), handed(), handed()
+
+    def __call__(self, carry, inputs):
+        c, h = carry
+        i, f = self.gate_fn(self.ii(inputs) + self.hi(h)), self.gate_fn(self.if_(inputs) + self.hf(h))
+        g, o = self.activation_fn(self.ig(inputs) + self.hg(h)), self.gate_fn(self.io(inputs) + self.ho(h))
+        new_c = f * c + i * g
+        new_h = o * self.activation_fn(new_c)
+        return (new_c, new_h), new_h
+
+    def initialize_carry(self, input_shape, rngs=None, carry_init=None):
+        return (_zeros(input_shape, self.hidden_features, self.carry_dtype),) * 2
+
+
+class OptimizedLSTMCell(RNNCellBase):
+    """The same with the products of the four gates as one."""
+    num_feature_axes = 1
+
+    def __init__(self, in_features, hidden_features, *, gate_fn=jax.nn.sigmoid, activation_fn=jnp.tanh, kernel_init=initializers.lecun_normal(),
+                 recurrent_kernel_init=initializers.orthogonal(), bias_init=initializers.zeros, dtype=None, param_dtype=jnp.float32,
+                 carry_init=initializers.zeros, keep_rngs=False, rngs):
+        self.in_features, self.hidden_features, self.gate_fn, self.activation_fn = in_features, hidden_features, gate_fn, activation_fn
+        self.carry_dtype = param_dtype if dtype is None else dtype
+        self.dense_i = Linear(in_features, hidden_features * 4, use_bias=False, param_dtype=param_dtype, kernel_init=kernel_init, rngs=rngs)
+        self.dense_h = Linear(hidden_features, hidden_features * 4, param_dtype=param_dtype, kernel_init=recurrent_kernel_init, bias_init=bias_init, rngs=rngs)
+
+    def __call__(self, carry, inputs):
+        c, h = carry
+        i, f, g, o = jnp.split(self.dense_i(inputs) + self.dense_h(h), 4, axis=-1)
+        new_c = self.gate_fn(f) * c + self.gate_fn(i) * self.activation_fn(g)
+        new_h = self.gate_fn(o) * self.activation_fn(new_c)
+        return (new_c, new_h), new_h
+
+    initialize_carry = LSTMCell.initialize_carry
+
+
+class GRUCell(RNNCellBase):
+    num_feature_axes = 1
+
+    def __init__(self, in_features, hidden_features, *, gate_fn=jax.nn.sigmoid, activation_fn=jnp.tanh, kernel_init=initializers.lecun_normal(),
+                 recurrent_kernel_init=initializers.orthogonal(), bias_init=initializers.zeros, dtype=None, param_dtype=jnp.float32,
+                 carry_init=initializers.zeros, keep_rngs=False, rngs):
+        self.in_features, self.hidden_features, self.gate_fn, self.activation_fn = in_features, hidden_features, gate_fn, activation_fn
+        self.carry_dtype = param_dtype if dtype is None else dtype
+        self.dense_i = Linear(in_features, 3 * hidden_features, param_dtype=param_dtype, kernel_init=kernel_init, bias_init=bias_init, rngs=rngs)
+        self.dense_h = Linear(hidden_features, 3 * hidden_features, use_bias=False, param_dtype=param_dtype, kernel_init=recurrent_kernel_init, rngs=rngs)
+
+    def __call__(self, carry, inputs):
+        (xr, xz, xn), (hr, hz, hn) = jnp.split(self.dense_i(inputs), 3, axis=-1), jnp.split(self.dense_h(carry), 3, axis=-1)
+        r, z = self.gate_fn(xr + hr), self.gate_fn(xz + hz)
+        new = (1.0 - z) * self.activation_fn(xn + r * hn) + z * carry
+        return new, new
+
+    initialize_carry = SimpleCell.initialize_carry
+
+
+class RNN(Module):
+    """A cell over the steps of a sequence."""
+
+    def __init__(self, cell, *, time_major=False, return_carry=False, reverse=False, keep_order=False, unroll=1, rngs=None, state_axes=None, **_):
+        self.cell, self.time_major, self.return_carry, self.reverse, self.keep_order = cell, time_major, return_carry, reverse, keep_order
+
+    def __call__(self, inputs, *, initial_carry=None, seq_lengths=None, return_carry=None, time_major=None, reverse=None, keep_order=None, rngs=None):
+        choose = lambda given, own: own if given is None else given
+        return_carry, time_major = choose(return_carry, self.return_carry), choose(time_major, self.time_major)
+        reverse, keep_order = choose(reverse, self.reverse), choose(keep_order, self.keep_order)
+        if seq_lengths is not None:
+            raise NotImplementedError("nnx.RNN with seq_lengths")
+        axis = 0 if time_major else inputs.ndim - 2
+        inputs = jnp.flip(inputs, axis) if reverse else inputs
+        carry = initial_carry
+        if carry is None:
+            carry = self.cell.initialize_carry(inputs.shape[:axis] + inputs.shape[axis + 1:], rngs)
+        step = scan(lambda cell, carry, x: cell(carry, x), in_axes=(StateAxes({...: None}), Carry, axis), out_axes=(Carry, axis))
+        carry, outputs = step(self.cell, carry, inputs)
+        outputs = jnp.flip(outputs, axis) if reverse and keep_order else outputs
+        return (carry, outputs) if return_carry else outputs

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Losses. Source of the formulas and defaults: google-deepmind/optax, optax/losses."""
+import jax
+import jax.numpy as jnp
+
+
+def _mean_where(x, axis, where):
+    return jnp.mean(x, axis=axis, where=where)
+
+
+def squared_error(predictions, targets=None):
+    error = predictions if targets is None else predictions - targets
+    return error ** 2
+
+
+def l2_loss(predictions, targets=None):
+    return 0.5 * squared_error(predictions, targets)
+
+
+def absolute_error(predictions, targets=None):
+    return jnp.abs(predictions if targets is None else predictions - targets)
+
+
+def huber_loss(predictions, targets=None, delta=1.0):
+    size = jnp.abs(predictions if targets is None else predictions - targets)
+    inside = jnp.minimum(size, delta)
+    return 0.5 * inside ** 2 + delta * (size - inside)
+
+
+def log_cosh(predictions, targets=None):
+    error = predictions if targets is None else predictions - targets
+    return jnp.logaddexp(error, -error) - jnp.log(2.0).astype(error.dtype)
+
+
+def cosine_similarity(predictions, targets, epsilon=0.0, axis=-1, where=None):
+    size = lambda x: jnp.maximum(jnp.sqrt(jnp.sum(x * x, axis=axis, keepdims=True)), epsilon)
+    return jnp.sum(predictions / size(predictions) * (targets / size(targets)), axis=axis, where=where)
+
+
+def cosine_distance(predictions, targets, epsilon=0.0, axis=-1, where=None):
+    return 1.0 - cosine_similarity(predictions, targets, epsilon, axis, where)
+
+
+def sigmoid_binary_cross_entropy(logits, labels):
+    return -labels * jax.nn.log_sigmoid(logits) - (1.0 - labels) * jax.nn.log_sigmoid(-logits)
+
+
+binary_sigmoid_cross_entropy = sigmoid_binary_cross_entropy
+
+
+def softmax_cross_entropy(logits, labels, axis=-1, where=None):
+    return -jnp.sum(labels * jax.nn.log_softmax(logits, axis=axis), axis=axis, where=where)
+
+
+def softmax_cross_entropy_with_integer_labels(logits, labels, axis=-1, where=None):
+    return softmax_cross_entropy(logits, jax.nn.one_hot(labels, logits.shape[axis], axis=axis), axis)
+
+
+def safe_softmax_cross_entropy(logits, labels):
+    return -jnp.sum(jnp.where(labels == 0, 0.0, labels * jax.nn.log_softmax(logits)), -1)
+
+
+def poly_loss_cross_entropy(logits, labels, epsilon=2.0, axis=-1, where=None):
+    share = jnp.sum(labels * jax.nn.softmax(logits, axis=axis), axis=axis, where=where)
+    return softmax_cross_entropy(logits, labels, axis, where) + epsilon * (1.0 - share)
+
+
+def hinge_loss(predictor_outputs, targets):
+    return jnp.maximum(0, 1 - predictor_outputs * targets)
+
+
+def perceptron_loss(predictor_outputs, targets):
+    return jnp.maximum(0, -predictor_outputs * targets)
+
+
+def kl_divergence(log_predictions, targets, axis=-1, where=None):
+    loss = targets * (jnp.where(targets == 0, 0, jnp.log(jnp.where(targets == 0, 1, targets))) - log_predictions)
+    return jnp.sum(loss, axis=axis, where=where)
+
+
+def kl_divergence_with_log_targets(log_predictions, log_targets, axis=-1, where=None):
+    return jnp.sum(jnp.exp(log_targets) * (log_targets - log_predictions), axis=axis, where=where)
+
+
+convex_kl_divergence = lambda log_predictions, targets, axis=-1, where=None: kl_divergence(log_predictions, targets, axis, where) + jnp.sum(
+    jnp.exp(log_predictions) - targets, axis=axis, where=where)
+
+
+def smooth_labels(labels, alpha):
+    return (1.0 - alpha) * labels + alpha / labels.shape[-1]
+
+
+def sigmoid_focal_loss(logits, labels, alpha=None, gamma=2.0):
+    p = jax.nn.sigmoid(logits)
+    loss = sigmoid_binary_cross_entropy(logits, labels) * (1 - (p * labels + (1 - p) * (1 - labels))) ** gamma
+    return loss if alpha is None else (alpha * labels + (1 - alpha) * (1 - labels)) * loss
+
+
+def triplet_margin_loss(anchors, positives, negatives, axis=-1, norm_degree=2, margin=1.0, eps=1e-6):
+    apart = lambda a, b: jnp.sum(jnp.abs(a - b + eps) ** norm_degree, axis=axis) ** (1 / norm_degree)
+    return jnp.maximum(apart(anchors, positives) - apart(anchors, negatives) + margin, 0)

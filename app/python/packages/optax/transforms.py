@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Steps of a chain. Source of the formulas and defaults: google-deepmind/optax, optax/transforms."""
+import collections
+
+import jax
+import jax.numpy as jnp
+from jax import tree
+
+from ._combining import (EmptyState, GradientTransformation, GradientTransformationExtraArgs, _stateless, apply_if_finite, called, chain, flatten, freeze, identity,
+                         masked, named_chain, partition, selective_transform, set_to_zero, stateless, with_extra_args_support)
+from .tree_utils import tree_bias_correction, tree_norm, tree_update_moment, tree_zeros_like
+
+TraceState = collections.namedtuple("TraceState", "trace")
+ScaleState = EmptyState
+ScaleByAdamState = collections.namedtuple("ScaleByAdamState", "count mu nu")
+ScaleByAmsgradState = collections.namedtuple("ScaleByAmsgradState", "count mu nu nu_max")
+ScaleByScheduleState = collections.namedtuple("ScaleByScheduleState", "count")
+ScaleByRmsState = collections.namedtuple("ScaleByRmsState", "nu")
+ScaleByRmsWithCountState = collections.namedtuple("ScaleByRmsWithCountState", "count nu")
+ScaleByRStdDevState = collections.namedtuple("ScaleByRStdDevState", "mu nu")
+ScaleByRssState = collections.namedtuple("ScaleByRssState", "sum_of_squares")
+ScaleByBeliefState = collections.namedtuple("ScaleByBeliefState", "count mu nu")
+ScaleByLionState = collections.namedtuple("ScaleByLionState", "count mu")
+ScaleByAdaDeltaState = collections.namedtuple("ScaleByAdaDeltaState", "e_g e_x")
+EmaState = collections.namedtuple("EmaState", "count ema")
+AddNoiseState = collections.namedtuple("AddNoiseState", "count rng_key")
+ScaleByOptimisticGradientState = collections.namedtuple("ScaleByOptimisticGradientState", "is_initial_step previous_gradient")
+
+
+def scale(step_size):
+    return _stateless(lambda updates, params: tree.map(lambda u: step_size * u, updates))
+
+
+def scale_by_schedule(step_size_fn):
+    def update(updates, state, params=None):
+        rate = step_size_fn(state.count)
+        return tree.map(lambda u: jnp.asarray(rate, u.dtype) * u, updates), ScaleByScheduleState(state.count + 1)
+    return GradientTransformation(lambda params: ScaleByScheduleState(jnp.zeros([], jnp.int32)), update)
+
+
+def scale_by_learning_rate(learning_rate, *, flip_sign=True):
+    sign = -1 if flip_sign else 1
+    if callable(learning_rate):
+        return scale_by_schedule(lambda count: sign * learning_rate(count))
+    return scale(sign * learning_rate)
+
+
+def trace(decay, nesterov=False, accumulator_dtype=None):
+    def update(updates, state, params=None):
+        add = lambda u, t: u + decay * t
+        made = tree.map(add, updates, state.trace)
+        return (tree.map(add, updates, made) if nesterov else made), TraceState(made)
+    return GradientTransformation(lambda params: TraceState(tree.map(jnp.zeros_like, params)), update)
+
+
+def ema(decay, debias=True, accumulator_dtype=None):
+    def update(updates, state, params=None):
+        count, made = state.count + 1, tree_update_moment(updates, state.ema, decay, 1)
+        return (tree_bias_correction(made, decay, count.astype(jnp.float32)) if debias else made), EmaState(count, made)
+    return GradientTransformation(lambda params: EmaState(jnp.zeros([], jnp.int32), tree_zeros_like(params)), update)
+
+
+def scale_by_adam(b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, *, nesterov=False, **_):
+    def init(params):
+        return ScaleByAdamState(jnp.zeros([], jnp.int32), tree.map(jnp.zeros_like, params), tree.map(jnp.zeros_like, params))
+
+    def update(updates, state, params=None):
+        mu = tree.map(lambda g, m: (1 - b1) * g + b1 * m, updates, state.mu)
+        nu = tree.map(lambda g, v: (1 - b2) * (g * g) + b2 * v, updates, state.nu)
+        count = state.count + 1
+        first, second = 1 - b1 ** count.astype(jnp.float32), 1 - b2 ** count.astype(jnp.float32)
+        if nesterov:
+            ahead = 1 - b1 ** (count + 1).astype(jnp.float32)
+            hat = tree.map(lambda m, g: b1 * m / ahead + (1 - b1) * g / first, mu, updates)
+        else:
+            hat = tree.map(lambda m: m / first, mu)
+        made = tree.map(lambda m, v: m / (jnp.sqrt(v / second + eps_root) + eps), hat, nu)
+        return made, ScaleByAdamState(count, mu, nu)
+    return GradientTransformation(init, update)
+
+
+def scale_by_amsgrad(b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None):
+    def init(params):
+        return ScaleByAmsgradState(jnp.zeros([], jnp.int32), *(tree_zeros_like(params) for _ in range(3)))
+
+    def update(updates, state, params=None):
+        mu, nu = tree_update_moment(updates, state.mu, b1, 1), tree_update_moment(updates, state.nu, b2, 2)
+        count = state.count + 1
+        hat, nu_hat = tree_bias_correction(mu, b1, count.astype(jnp.float32)), tree_bias_correction(nu, b2, count.astype(jnp.float32))
+        most = tree.map(jnp.maximum, state.nu_max, nu_hat)
+        return tree.map(lambda m, v: m / (jnp.sqrt(v + eps_root) + eps), hat, most), ScaleByAmsgradState(count, mu, nu, most)
+    return GradientTransformation(init, update)
+
+
+def scale_by_adamax(b1=0.9, b2=0.999, eps=1e-8):
+    def init(params):
+        return ScaleByAdamState(jnp.zeros([], jnp.int32), tree_zeros_like(params), tree_zeros_like(params))
+
+    def update(updates, state, params=None):
+        count, mu = state.count + 1, tree_update_moment(updates, state.mu, b1, 1)
+        nu = tree.map(lambda g, v: jnp.maximum(jnp.abs(g) + eps, b2 * v), updates, state.nu)
+        hat = tree_bias_correction(mu, b1, count.astype(jnp.float32))
+        return tree.map(lambda m, v: m / v, hat, nu), ScaleByAdamState(count, mu, nu)
+    return GradientTransformation(init, update)
+
+
+def scale_by_belief(b1=0.9, b2=0.999, eps=1e-16, eps_root=1e-16, *, nesterov=False):
+    def init(params):
+        return ScaleByBeliefState(jnp.zeros([], jnp.int32), tree_zeros_like(params), tree_zeros_like(params))
+
+    def update(updates, state, params=None):
+        mu = tree_update_moment(updates, state.mu, b1, 1)
+        nu = tree.map(lambda e, v: e + eps_root, tree_update_moment(tree.map(lambda g, m: g - m, updates, mu), state.nu, b2, 2), state.nu)
+        count = state.count + 1
+        hat, nu_hat = tree_bias_correction(mu, b1, count.astype(jnp.float32)), tree_bias_correction(nu, b2, count.astype(jnp.float32))
+        return tree.map(lambda m, v: m / (jnp.sqrt(v) + eps), hat, nu_hat), ScaleByBeliefState(count, mu, nu)
+    return GradientTransformation(init, update)
+
+
+def scale_by_lion(b1=0.9, b2=0.99, mu_dtype=None):
+    def update(updates, state, params=None):
+        new = tree.map(lambda g, m: jnp.sign((1.0 - b1) * g + b1 * m), updates, state.mu)
+        return new, ScaleByLionState(state.count + 1, tree_update_moment(updates, state.mu, b2, 1))
+    return GradientTransformation(lambda params: ScaleByLionState(jnp.zeros([], jnp.int32), tree_zeros_like(params)), update)
+
+
+def scale_by_rms(decay=0.9, eps=1e-8, initial_scale=0.0, eps_in_sqrt=True, bias_correction=False):
+    def init(params):
+        nu = tree.map(lambda p: jnp.full_like(p, initial_scale), params)
+        return ScaleByRmsWithCountState(jnp.zeros([], jnp.int32), nu) if bias_correction else ScaleByRmsState(nu)
+
+    def update(updates, state, params=None):
+        nu = tree_update_moment(updates, state.nu, decay, 2)
+        count = state.count + 1 if bias_correction else None
+        shown = tree_bias_correction(nu, decay, count.astype(jnp.float32)) if bias_correction else nu
+        factor = (lambda v: jax.lax.rsqrt(v + eps)) if eps_in_sqrt else (lambda v: 1 / (jnp.sqrt(v) + eps))
+        made = tree.map(lambda g, v: jnp.where(v + (eps if eps_in_sqrt else 0) == 0, 0.0, g * factor(v)) if not eps else g * factor(v), updates, shown)
+        return made, ScaleByRmsWithCountState(count, nu) if bias_correction else ScaleByRmsState(nu)
+    return GradientTransformation(init, update)
+
+
+def scale_by_stddev(decay=0.9, eps=1e-8, initial_scale=0.0, eps_in_sqrt=True, bias_correction=False):
+    def init(params):
+        return ScaleByRStdDevState(tree_zeros_like(params), tree.map(lambda p: jnp.full_like(p, initial_scale), params))
+
+    def update(updates, state, params=None):
+        mu, nu = tree_update_moment(updates, state.mu, decay, 1), tree_update_moment(updates, state.nu, decay, 2)
+        made = tree.map(lambda g, m, v: g * jax.lax.rsqrt(v - m ** 2 + eps), updates, mu, nu)
+        return made, ScaleByRStdDevState(mu, nu)
+    return GradientTransformation(init, update)
+
+
+def scale_by_rss(initial_accumulator_value=0.1, eps=1e-7):
+    def update(updates, state, params=None):
+        sums = tree.map(lambda g, t: g * g + t, updates, state.sum_of_squares)
+        return tree.map(lambda s, g: jnp.where(s > 0, jax.lax.rsqrt(s + eps), 0.0) * g, sums, updates), ScaleByRssState(sums)
+    return GradientTransformation(lambda params: ScaleByRssState(tree.map(lambda p: jnp.full_like(p, initial_accumulator_value), params)), update)
+
+
+def scale_by_adadelta(rho=0.9, eps=1e-6):
+    def update(updates, state, params=None):
+        e_g = tree_update_moment(updates, state.e_g, rho, 2)
+        made = tree.map(lambda g, a, b: jnp.sqrt(b + eps) / jnp.sqrt(a + eps) * g, updates, e_g, state.e_x)
+        return made, ScaleByAdaDeltaState(e_g, tree_update_moment(made, state.e_x, rho, 2))
+    return GradientTransformation(lambda params: ScaleByAdaDeltaState(tree_zeros_like(params), tree_zeros_like(params)), update)
+
+
+def scale_by_sign():
+    return _stateless(lambda updates, params: tree.map(jnp.sign, updates))
+
+
+def scale_by_optimistic_gradient(alpha=1.0, beta=1.0):
+    def init(params):
+        return ScaleByOptimisticGradientState(jnp.array(True), tree_zeros_like(params))
+
+    def update(updates, state, params=None, **_):
+        first = state.is_initial_step
+        made = tree.map(lambda g, before: (alpha + beta) * g - beta * jnp.where(first, g, before), updates, state.previous_gradient)
+        return made, ScaleByOptimisticGradientState(jnp.array(False), updates)
+    return GradientTransformationExtraArgs(init, update)
+
+
+def _safe_norm(x, least=0.0):
+    norm = jnp.linalg.norm(x)
+    return jnp.maximum(jnp.where(norm <= least, least, norm), least)
+
+
+def scale_by_trust_ratio(min_norm=0.0, trust_coefficient=1.0, eps=0.0):
+    def change(updates, params):
+        def one(u, p):
+            own, of = _safe_norm(p, min_norm), _safe_norm(u, min_norm)
+            ratio = trust_coefficient * own / (of + eps)
+            return u * jnp.where(jnp.logical_or(own == 0.0, of == 0.0), 1.0, ratio)
+        return tree.map(one, updates, params)
+    return _stateless(change)
+
+
+def scale_by_param_block_norm(min_scale=1e-3):
+    return _stateless(lambda updates, params: tree.map(lambda u, p: u * _safe_norm(p, min_scale), updates, params))
+
+
+def scale_by_param_block_rms(min_scale=1e-3):
+    return _stateless(lambda updates, params: tree.map(lambda u, p: u * jnp.maximum(jnp.sqrt(jnp.mean(p * p)), min_scale), updates, params))
+
+
+def add_decayed_weights(weight_decay=0.0, mask=None):
+    def change(updates, params):
+        kept = tree.map(lambda p: True, params) if mask is None else mask(params) if callable(mask) else mask
+        return tree.map(lambda g, p, keep: g + weight_decay * p if keep else g, updates, params, kept)
+    return _stateless(change)
+
+
+def add_noise(eta, gamma, key=None, seed=None):
+    def init(params):
+        return AddNoiseState(jnp.zeros([], jnp.int32), jax.random.key(seed if seed is not None else key) if isinstance(key, int) or key is None else key)
+
+    def update(updates, state, params=None):
+        count = state.count + 1
+        deviation = jnp.sqrt(eta / count ** gamma)
+        leaves, form = tree.flatten(updates)
+        keys = jax.random.split(state.rng_key, len(leaves) + 1)
+        noise = [jax.random.normal(keys[at + 1], leaf.shape, leaf.dtype) for at, leaf in enumerate(leaves)]
+        return tree.unflatten(form, [g + deviation.astype(g.dtype) * n for g, n in zip(leaves, noise)]), AddNoiseState(count, keys[0])
+    return GradientTransformation(init, update)
+
+
+def centralize():
+    return _stateless(lambda updates, params: tree.map(lambda g: g - jnp.mean(g, tuple(range(1, g.ndim)), keepdims=True) if g.ndim > 1 else g, updates))
+
+
+def global_norm(updates):
+    return jnp.sqrt(sum(jnp.sum(u * u) for u in tree.leaves(updates)))
+
+
+def clip_by_global_norm(max_norm):
+    def change(updates, params):
+        norm = global_norm(updates)
+        return tree.map(lambda u: jnp.where(norm < max_norm, u, u / norm.astype(u.dtype) * max_norm), updates)
+    return _stateless(change)
+
+
+def clip(max_delta):
+    return _stateless(lambda updates, params: tree.map(lambda u: jnp.clip(u, -max_delta, max_delta), updates))
+
+
+def clip_by_block_rms(threshold):
+    return _stateless(lambda updates, params: tree.map(lambda u: u / jnp.maximum(1.0, jnp.sqrt(jnp.mean(u * u)) / threshold), updates))
+
+
+def adaptive_grad_clip(clipping, eps=1e-3):
+    def unit(x):
+        if x.ndim <= 1:
+            return jnp.sqrt(jnp.sum(x * x))
+        return jnp.sqrt(jnp.sum(x * x, tuple(range(x.ndim - 1)), keepdims=True))
+
+    def change(updates, params):
+        def one(g, p):
+            own, most = unit(g), clipping * jnp.maximum(unit(p), eps)
+            return jnp.where(own < most, g, g * (most / jnp.maximum(own, 1e-6)))
+        return tree.map(one, updates, params)
+    return _stateless(change)
+
+
+def zero_nans():
+    return _stateless(lambda updates, params: tree.map(lambda u: jnp.where(jnp.isnan(u), jnp.zeros_like(u), u), updates))
+
+
+def keep_params_nonnegative():
+    return _stateless(lambda updates, params: tree.map(lambda p, u: jnp.where(p + u < 0.0, -p, u), params, updates))
+
+
+def normalize_by_update_norm(scale_factor=1.0, eps=1e-6):
+    return _stateless(lambda updates, params: tree.map(lambda g: scale_factor * g / (tree_norm(updates) + eps), updates))
+
+
+def bias_correction(moment, decay, count):
+    return tree_bias_correction(moment, decay, count)

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""flax.nnx, optax and orbax: layers beside their formulas, transforms of modules beside loops, optimizers beside NumPy, checkpoints and back. Prints what
+differs; the last line counts."""
+import tempfile
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import orbax.checkpoint as ocp
+from flax import nnx
+
+wrong = compared = 0
+RNG = np.random.default_rng(0)
+
+
+def compare(name, found, expected, tolerance=1e-4):
+    global wrong, compared
+    found, expected = jax.tree.leaves(found), jax.tree.leaves(expected)
+    compared += 1
+    if len(found) != len(expected) or not all(np.shape(a) == np.shape(b) and np.allclose(np.asarray(a), np.asarray(b), tolerance, tolerance)
+                                              for a, b in zip(found, expected)):
+        wrong += 1
+        print(name, found, "is not", expected)
+
+
+def softmax(x):
+    powers = np.exp(x - x.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def attention():
+    layer = nnx.MultiHeadAttention(num_heads=2, in_features=6, qkv_features=8, decode=False, rngs=nnx.Rngs(0))
+    x = RNG.standard_normal((3, 5, 6)).astype(np.float32)
+    project = lambda part: np.einsum("blf,fhd->blhd", x, part.kernel.value) + np.asarray(part.bias.value)
+    q, k, v = project(layer.query), project(layer.key), project(layer.value)
+    scores = np.einsum("bqhd,bkhd->bhqk", q / np.sqrt(4), k)
+    whole = lambda weights: np.einsum("bqhd,hdo->bqo", np.einsum("bhqk,bkhd->bqhd", weights, v), layer.out.kernel.value) + np.asarray(layer.out.bias.value)
+    compare("attention", layer(x), whole(softmax(scores)))
+    causal = np.tril(np.ones((5, 5), bool))
+    masked = whole(softmax(np.where(causal, scores, -1e30)))
+    compare("causal attention", (layer(x, mask=nnx.make_causal_mask(jnp.ones((3, 5)))), layer(x, is_causal=True)), (masked, masked))
+    layer.init_cache((3, 5, 6))
+    steps = [layer(x[:, at:at + 1], decode=True) for at in range(5)]
+    compare("attention step by step", jnp.concatenate(steps, 1), masked)
+    grads = nnx.grad(lambda layer: jnp.sum(layer(x, decode=False) ** 2))(layer)
+    compare("derivative of attention", grads["query"]["kernel"].value.shape, (6, 2, 4))
+    grouped = nnx.MultiHeadAttention(num_heads=4, in_features=8, num_kv_heads=2, decode=False, rngs=nnx.Rngs(0))
+    compare("grouped heads", grouped(jnp.ones((2, 3, 8))).shape, (2, 3, 8))
+
+
+class Counted(nnx.Module):
+    def __init__(self, kernel, count):
+        self.kernel, self.count = nnx.Param(kernel), nnx.BatchStat(count)
+
+    def __call__(self, x):
+        self.count += 1
+        return x @ self.kernel.value
+
+
+def transforms():
+    kernels, xs = RNG.standard_normal((4, 2, 3)).astype(np.float32), RNG.standard_normal((4, 2)).astype(np.float32)
+    each = np.einsum("nij,ni->nj", kernels, xs)
+    model = Counted(kernels, jnp.zeros(4))
+    compare("vmap of a module", nnx.vmap(lambda model, x: model(x))(model, xs), each)
+    compare("what it changed", model.count.value, np.ones(4))
+    model = Counted(kernels, jnp.array(0))
+    axes = nnx.StateAxes({nnx.Param: 0, nnx.BatchStat: None})
+    compare("vmap along axes by kind", nnx.vmap(lambda model, x: model(x), in_axes=(axes, 0), out_axes=1)(model, xs), each.T)
+    compare("what is one for all", model.count.value, 1)
+    made = nnx.vmap(lambda key: nnx.Linear(2, 3, rngs=nnx.Rngs(key)))(jax.random.split(jax.random.key(0), 4))
+    compare("modules made by vmap", made.kernel.value.shape, (4, 2, 3))
+    squares = Counted(RNG.standard_normal((5, 3, 3)).astype(np.float32) / 2, jnp.zeros(5))
+    x = y = np.ones(3, np.float32)
+    for kernel in np.asarray(squares.kernel.value):
+        y = y @ kernel
+    compare("scan over layers", nnx.scan(lambda layer, x: layer(x), in_axes=(0, nnx.Carry), out_axes=nnx.Carry)(squares, x), y)
+    compare("what it changed turn by turn", squares.count.value, np.ones(5))
+    cell = nnx.LSTMCell(3, 4, rngs=nnx.Rngs(0))
+    inputs = RNG.standard_normal((2, 6, 3)).astype(np.float32)
+    carry, outs = cell.initialize_carry((2, 3)), []
+    for at in range(6):
+        carry, out = cell(carry, inputs[:, at])
+        outs.append(out)
+    compare("RNN", nnx.RNN(cell)(inputs), np.stack(outs, 1))
+    rngs = nnx.Rngs(0)
+    split = rngs.split(3)
+    compare("split streams", (split.default.key.value.shape, split.default.count.value), ((3,), np.zeros(3)))
+    dropout = nnx.Dropout(0.5, rngs=nnx.Rngs(dropout=1))
+    first = dropout(jnp.ones(64))
+    second = dropout(jnp.ones(64))
+    nnx.reseed(dropout, dropout=1)
+    compare("seeded again", (dropout(jnp.ones(64)), bool((first == second).all())), (first, False))
+    try:
+        nnx.vmap(lambda a, b: None, in_axes=(0, 1))({"a": model}, [model])
+        compare("two axes for one module", 0, 1)
+    except ValueError as error:
+        compare("two axes for one module", int("Inconsistent aliasing detected" in str(error)), 1)
+    shown = repr(nnx.Param(jnp.arange(3)))
+    compare("as text", int(shown == "Param( # 3 (12 B)\n  value=Array([0, 1, 2], dtype=int32)\n)") or print(shown), 1)
+
+
+def stepped(optimizer, gradients, p):
+    state = optimizer.init(p)
+    for g in gradients:
+        updates, state = optimizer.update(jnp.asarray(g), state, p)
+        p = optax.apply_updates(p, updates)
+    return p
+
+
+def optimizers():
+    p, gs = np.array([1.0, -2.0, 0.5], np.float32), [np.array([0.3, -0.1, 2.0], np.float32), np.array([-0.2, 0.4, 1.0], np.float32)]
+
+    def adam(rate, b1=0.9, b2=0.999, eps=1e-8, decay=0.0, of=lambda m, v, t, g: (m / (1 - 0.9 ** t)) / (np.sqrt(v / (1 - 0.999 ** t)) + 1e-8)):
+        q, m, v = p.astype(np.float64), np.zeros(3), np.zeros(3)
+        for t, g in enumerate(gs, 1):
+            m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
+            q = q - rate * (of(m, v, t, g) + decay * q)
+        return q
+
+    def by(change, state=0.0):
+        q = p.astype(np.float64)
+        for g in gs:
+            step, state = change(g, state, q)
+            q = q + step
+        return q
+    rows = {
+        "sgd": (optax.sgd(0.1), by(lambda g, s, q: (-0.1 * g, s))),
+        "momentum": (optax.sgd(0.1, 0.9), by(lambda g, s, q: (-0.1 * (g + 0.9 * s), g + 0.9 * s))),
+        "nesterov": (optax.sgd(0.1, 0.9, True), by(lambda g, s, q: (-0.1 * (g + 0.9 * (g + 0.9 * s)), g + 0.9 * s))),
+        "adam": (optax.adam(0.1), adam(0.1)), "adamw": (optax.adamw(0.1, weight_decay=0.01), adam(0.1, decay=0.01)),
+        "rmsprop": (optax.rmsprop(0.1), by(lambda g, s, q: (-0.1 * g / np.sqrt(0.9 * s + 0.1 * g * g + 1e-8), 0.9 * s + 0.1 * g * g))),
+        "adagrad": (optax.adagrad(0.1), by(lambda g, s, q: (-0.1 * g / np.sqrt(s + g * g + 1e-7), s + g * g), 0.1)),
+        "lion": (optax.lion(0.1, weight_decay=0.0), by(lambda g, s, q: (-0.1 * np.sign(0.9 * s + 0.1 * g), 0.99 * s + 0.01 * g))),
+        "sign": (optax.sign_sgd(0.1), by(lambda g, s, q: (-0.1 * np.sign(g), s))),
+        "clipped": (optax.chain(optax.clip_by_global_norm(1.0), optax.sgd(0.1)), by(lambda g, s, q: (-0.1 * g / max(1.0, np.linalg.norm(g)), s))),
+        "optimistic": (optax.optimistic_gradient_descent(0.1), by(lambda g, s, q: (-0.1 * (2 * g - (g if s is None else s)), g), None)),
+        "scheduled": (optax.sgd(optax.piecewise_constant_schedule(0.1, {1: 0.5})), by(lambda g, s, q: (-0.1 * 0.5 ** s * g, s + 1), 0)),
+        "injected": (optax.inject_hyperparams(optax.sgd)(learning_rate=0.1), by(lambda g, s, q: (-0.1 * g, s))),
+        "masked": (optax.masked(optax.sgd(1.0), True), by(lambda g, s, q: (-g, s))), "flat": (optax.flatten(optax.adam(0.1)), adam(0.1)),
+        "every second step": (optax.MultiSteps(optax.sgd(0.1), 2), by(lambda g, s, q: (-0.05 * g, s))),
+        "adamax": (optax.adamax(0.1), by(lambda g, s, q: (-0.1 * ((0.9 * s[0] + 0.1 * g) / (1 - 0.9 ** s[2])) / np.maximum(np.abs(g) + 1e-8, 0.999 * s[1]),
+                                                          (0.9 * s[0] + 0.1 * g, np.maximum(np.abs(g) + 1e-8, 0.999 * s[1]), s[2] + 1)), (0.0, 0.0, 1)))}
+    for name, (optimizer, expected) in rows.items():
+        compare(name, stepped(optimizer, gs, jnp.asarray(p)), expected)
+    labels = optax.partition({"a": optax.sgd(1.0), "b": optax.set_to_zero()}, {"x": "a", "y": "b"})
+    tree = {"x": jnp.ones(2), "y": jnp.ones(3)}
+    compare("partition", labels.update(tree, labels.init(tree), tree)[0], {"x": -np.ones(2), "y": np.zeros(3)})
+    schedules = {"exponential": (optax.exponential_decay(1.0, 10, 0.5), 0.5), "staircase": (optax.exponential_decay(1.0, 4, 0.5, staircase=True), 0.25),
+                 "polynomial": (optax.polynomial_schedule(1.0, 0.0, 2, 20), 0.25), "warm": (optax.warmup_cosine_decay_schedule(0.0, 1.0, 10, 30), 1.0),
+                 "linear": (optax.linear_schedule(0.0, 1.0, 20), 0.5)}
+    for name, (schedule, expected) in schedules.items():
+        compare(f"schedule {name}", schedule(10), expected)
+    logits, labels = np.array([[1.0, 2.0, 0.5]], np.float32), np.array([1])
+    chance = -np.log(softmax(logits)[0, 1])
+    losses = {"cross entropy": (optax.softmax_cross_entropy_with_integer_labels(logits, labels), np.array([chance])), "hinge": (optax.hinge_loss(jnp.array(0.3), 1.0), 0.7),
+              "huber": (optax.huber_loss(jnp.array(3.0)), 2.5), "binary": (optax.sigmoid_binary_cross_entropy(jnp.array(0.3), 1.0), np.log1p(np.exp(-0.3))),
+              "cosine": (optax.cosine_similarity(jnp.array([1.0, 0.0]), jnp.array([1.0, 1.0])), np.sqrt(0.5)), "norm": (optax.tree.norm(tree), np.sqrt(5))}
+    for name, (found, expected) in losses.items():
+        compare(f"loss {name}", found, expected)
+    costs = RNG.uniform(size=(5, 7))
+    rows, columns = optax.assignment.hungarian_algorithm(jnp.asarray(costs))
+    import itertools
+    compare("assignment", costs[np.asarray(rows), np.asarray(columns)].sum(), min(costs[range(5), list(c)].sum() for c in itertools.permutations(range(7), 5)))
+
+
+def checkpoints():
+    folder = tempfile.mkdtemp()
+    tree = {"a": jnp.arange(8), "b": {"c": 42, "d": [np.ones(2), jnp.bfloat16(1.5)]}}
+    with ocp.StandardCheckpointer() as checkpointer:
+        checkpointer.save(folder + "/one", tree)
+        compare("restored", checkpointer.restore(folder + "/one"), tree)
+        mesh = jax.make_mesh((8,), ("x",))
+        like = {"a": jax.ShapeDtypeStruct((8,), jnp.float32, sharding=jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))), "b": tree["b"]}
+        restored = checkpointer.restore(folder + "/one", like)
+        compare("restored elsewhere", (restored["a"], int(str(restored["a"].sharding.spec) == "PartitionSpec('x',)")), (np.arange(8.0), 1))
+    manager = ocp.CheckpointManager(folder + "/many", options=ocp.CheckpointManagerOptions(max_to_keep=3, save_interval_steps=2))
+    for step in range(11):
+        manager.save(step, args=ocp.args.Composite(state=ocp.args.StandardSave({"n": jnp.array(step)}), more=ocp.args.JsonSave([step])))
+    restored = manager.restore(manager.latest_step())
+    compare("steps", (manager.all_steps(), restored.state["n"], restored.more), ([6, 8, 10], 10, [10]))
+
+
+def main():
+    for part in (attention, transforms, optimizers, checkpoints):
+        part()
+    print(f"{wrong} of {compared} differ")
+
+
+main()
