@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Element types by the engine's names ("f32"), and JAX's rules for what types make together."""
+import functools
 import warnings
 
 import numpy as np
@@ -175,6 +176,11 @@ def kind_of(name):
 def promoted(types):
     """The type, and whether it is weak, of what (name, weak) pairs make together.
     Source: jax-ml/jax, docs/jep/9407-type-promotion.md (the lattice)."""
+    return _promoted(tuple(types), _is_wide)
+
+
+@functools.lru_cache(maxsize=4096)
+def _promoted(types, is_wide):
     strong = [name for name, weak in types if not weak]
     weak = max((kind_of(name) for name, is_weak in types if is_weak), key=_RANK.get, default=None)
     if not strong:

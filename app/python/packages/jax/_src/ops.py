@@ -32,7 +32,12 @@ def _weak(result, weak):
 
 def binary(op, floating=False):
     def function(x, y):
-        (a, b), weak = together(x, y)
+        a = x if isinstance(x, Array) else asarray(x)
+        b = y if isinstance(y, Array) else asarray(y)
+        if a._type[0] == b._type[0]:
+            weak = a.weak_type and b.weak_type
+        else:
+            (a, b), weak = together(a, b)
         if floating and not (dtypes.is_float(a.engine_dtype) or dtypes.is_complex(a.engine_dtype)):
             a, b = astype(a, dtypes.default("f32")), astype(b, dtypes.default("f32"))
         elif a.engine_dtype == "i1" and op in _OF_TRUTHS:
