@@ -96,6 +96,17 @@ def transforms():
         compare("two axes for one module", 0, 1)
     except ValueError as error:
         compare("two axes for one module", int("Inconsistent aliasing detected" in str(error)), 1)
+    outside = Counted(kernels[0], jnp.array(0))
+    try:
+        nnx.jit(lambda x: outside(x))(jnp.ones(2))
+        compare("changed from within", 0, 1)
+    except Exception as error:
+        compare("changed from within", int(type(error).__name__ == "TraceContextError" and "Cannot mutate BatchStat" in str(error)), 1)
+
+    class Bare(nnx.Module):
+        def __init__(self):
+            self.x = jnp.array(1.0)
+    compare("arrays that are no variables", jax.jit(lambda m: m)(Bare()).x, 1.0)
     shown = repr(nnx.Param(jnp.arange(3)))
     compare("as text", int(shown == "Param( # 3 (12 B)\n  value=Array([0, 1, 2], dtype=int32)\n)") or print(shown), 1)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The names of Flax that pages use, on Meshwright's virtual devices."""
-from . import nnx
+from . import errors, nnx
 
 __version__ = "0.10.4"

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Variables, the objects that hold them, and their values as trees."""
+import contextlib
 import dataclasses
 import operator
 
-from jax._src.arrays import Array, asarray
+from jax._src.arrays import Array, ConcreteArray, Scope, asarray
+from jax._src.batching import Level
 from jax._src.random_ import KeyArray
 from jax._src.trees import DictKey, GetAttrKey, SequenceKey, register_pytree_node, tree_leaves
+
+from ..errors import TraceContextError
 
 
 def _amount(count, size):
@@ -109,6 +113,26 @@ _forward()
 
 
 on_made = []  # what is done with each new variable
+_lent = {}  # variables that a function that is being traced may change, by their ids: how often
+
+
+def _depth():
+    """How many functions are being traced."""
+    return len(Scope._stack) + len(Level.stack)
+
+
+@contextlib.contextmanager
+def lent(variables):
+    """Within it, variables from outside are changed by what is traced, and whoever lends them sets them right again."""
+    for variable in variables:
+        _lent[id(variable)] = _lent.get(id(variable), 0) + 1
+    try:
+        yield
+    finally:
+        for variable in variables:
+            _lent[id(variable)] -= 1
+            if not _lent[id(variable)]:
+                del _lent[id(variable)]
 
 
 class Variable(_Valued):
@@ -120,7 +144,7 @@ class Variable(_Valued):
         for name in ("sharding_names", "out_sharding"):
             if name in metadata:
                 metadata["sharding"] = metadata.pop(name)
-        self.__dict__.update(value=value, _metadata=metadata)
+        self.__dict__.update(value=value, _metadata=metadata, _made_at=_depth())
         for do in on_made:
             do(self)
 
@@ -129,7 +153,11 @@ class Variable(_Valued):
 
     def __setattr__(self, name, value):
         if name == "value":
-            self.__dict__["value"] = value.value if isinstance(value, _Valued) else value
+            value = value.value if isinstance(value, _Valued) else value
+            is_inside = isinstance(value, Array) and not isinstance(value, ConcreteArray)
+            if is_inside and self.__dict__.get("_made_at", 0) != _depth() and id(self) not in _lent:
+                raise TraceContextError(f"Cannot mutate {type(self).__name__} from a different trace level")
+            self.__dict__["value"] = value
         else:
             self._metadata[name] = value
 
@@ -173,7 +201,7 @@ class Variable(_Valued):
 
     def replace(self, value, **metadata):
         made = object.__new__(type(self))
-        made.__dict__.update(value=value, _metadata={**self._metadata, **metadata})
+        made.__dict__.update(value=value, _metadata={**self._metadata, **metadata}, _made_at=_depth())
         return made
 
     def copy(self):
@@ -186,7 +214,7 @@ class Variable(_Valued):
 def _register_variable(cls):
     def made(metadata, children):
         variable = object.__new__(cls)
-        variable.__dict__.update(value=children[0], _metadata=dict(metadata))
+        variable.__dict__.update(value=children[0], _metadata=dict(metadata), _made_at=_depth())
         return variable
     register_pytree_node(cls, lambda node: ([node.value], tuple(node._metadata.items())), made, lambda node: [GetAttrKey("value")])
 

@@ -5,7 +5,7 @@ import functools
 import jax
 from jax._src.trees import tree_flatten, tree_unflatten
 
-from ._graph import is_graph, matches, variables_of
+from ._graph import is_graph, lent, matches, variables_of
 from ._spmd import PARTITION_NAME, place
 
 
@@ -136,8 +136,9 @@ def _rebuilt(leaves, form, values):
 
 
 def _set(variables, values):
-    for variable, value in zip(variables, values):
-        variable.value = value
+    with lent(variables):
+        for variable, value in zip(variables, values):
+            variable.value = value
 
 
 def vmap(f=None, *, in_axes=0, out_axes=0, axis_size=None, axis_name=None, transform_metadata=None, graph=None, graph_updates=None, **_):
@@ -159,7 +160,7 @@ def vmap(f=None, *, in_axes=0, out_axes=0, axis_size=None, axis_name=None, trans
 
         def pure(values, parts, keywords):
             _set(variables, values)
-            with _Named(known, transform_metadata):
+            with _Named(known, transform_metadata), lent(variables):
                 made = f(*[_rebuilt(leaves, form, part) for (_, leaves, form), part in zip(plain, parts)], **keywords)
             after = list(variables)
             after_axes = list(own_axes)
@@ -254,7 +255,7 @@ def scan(f=None, *, length=None, reverse=False, unroll=1, in_axes=(Carry, 0), ou
                         continue
                     rest = iter(parts[number])
                     whole.append(_rebuilt(leaves, form, [next(rest) if isinstance(axis, int) else leaf for leaf, axis in zip(kept, xs_axes[number])]))
-                with _Named(rows, transform_metadata):
+                with _Named(rows, transform_metadata), lent(variables):
                     made = f(*whole)
                 after = [variable.value for variable in variables]
                 changed = [number for number, (old, new) in enumerate(zip(now, after)) if old is not new and number not in handed and number not in slices]
@@ -278,10 +279,9 @@ def scan(f=None, *, length=None, reverse=False, unroll=1, in_axes=(Carry, 0), ou
                 handed |= set(more.numbers)
             finally:
                 _set(variables, before)
-        for number, value in zip(sorted(handed), values):
-            variables[number].value = value
-        for number, value in zip(found["changed"], changed):
-            variables[number].value = jax.numpy.moveaxis(value, 0, own_axes[number]) if own_axes[number] else value
+        _set([variables[number] for number in sorted(handed)], values)
+        _set([variables[number] for number in found["changed"]],
+             [jax.numpy.moveaxis(value, 0, own_axes[number]) if own_axes[number] else value for number, value in zip(found["changed"], changed)])
         out_axis = _out_axes(_of_outs(out_axes), found["leaves"], found["form"])
         outs = [jax.numpy.moveaxis(out, 0, axis) if axis else out for out, axis in zip(outs, out_axis)]
         _set(found["fresh"], fresh)
@@ -338,7 +338,8 @@ def _lifted(functions, args, apply):
         def pure(values, parts):
             _set(variables, values)
             try:
-                outs, out_leaves, out_form = _plain(function(*_rebuilt(leaves, form, parts)))
+                with lent(variables):
+                    outs, out_leaves, out_form = _plain(function(*_rebuilt(leaves, form, parts)))
                 found.setdefault("leaves", out_leaves), found.setdefault("form", out_form)
                 return [variable.value for variable in variables], outs
             finally:

@@ -5,7 +5,7 @@ import functools
 import jax
 from jax._src.trees import tree_flatten, tree_unflatten
 
-from ._graph import (State, Variable, copied, described, is_graph, matches, variables_of, walk)
+from ._graph import (State, Variable, copied, described, is_graph, lent, matches, variables_of, walk)
 from ._variables import Param
 
 
@@ -125,6 +125,10 @@ def value_and_grad(fun=None, *, argnums=0, has_aux=False, wrt=Param):
                 plain.append(args[number])
 
         def pure(values, others):
+            with lent([variable for _, variable in whole]):
+                return differentiable(values, others)
+
+        def differentiable(values, others):
             for some, own in zip(chosen, values):
                 for (_, variable), value in zip(some, own):
                     variable.value = value
@@ -143,7 +147,7 @@ def value_and_grad(fun=None, *, argnums=0, has_aux=False, wrt=Param):
                 [[variable.value for _, variable in some] for some in chosen], plain)
         finally:
             for (_, variable), old in zip(whole, before):
-                variable.value = old
+                variable.__dict__["value"] = old
         for at, new in after.items():
             whole[at][1].value = new
         made = [other if is_plain is not None else

@@ -276,7 +276,7 @@ class Jitted:
             names = list(inspect.signature(self._function).parameters)
         except (TypeError, ValueError):
             names = []
-        paths = [path for path, _ in tree_flatten_with_path(tree_unflatten(form, range(form.num_leaves)))[0]]
+        paths = [path for path, _ in tree_flatten_with_path(tree_unflatten(form, [Array() for _ in range(form.num_leaves)]))[0]]
         return [_ArgumentPath(names, self._static, path) for path in paths]
 
     def lower(self, *args, **kwargs):

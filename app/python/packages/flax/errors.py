@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""flax.errors."""
+
+
+class FlaxError(Exception):
+    def __init__(self, message):
+        name = type(self).__name__
+        super().__init__(f"{message} (https://flax.readthedocs.io/en/latest/api_reference/flax.errors.html#flax.errors.{name})")
+
+
+class TraceContextError(FlaxError):
+    pass
