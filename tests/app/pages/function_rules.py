@@ -196,6 +196,23 @@ def control():
     printed("tracer", lambda: jax.jit(lambda x: [print(x), x][1])(jnp.ones((2, 3))), "JitTracer(float32[2,3])\n")
 
 
+def notation():
+    shown = lambda f, *args: str(jax.make_jaxpr(f)(*args))
+    rows = {
+        "two ops": (shown(lambda x, y: 2 * x + y, 3, 4), "{ lambda ; a:i32[] b:i32[]. let\n    c:i32[] = mul 2:i32[] a\n    d:i32[] = add c b\n  in (d,) }"),
+        "sum": (shown(lambda a, b: jnp.sum(a + jnp.sin(b) * 3.0), jnp.zeros(8), jnp.ones(8)),
+                "{ lambda ; a:f32[8] b:f32[8]. let\n    c:f32[8] = sin b\n    d:f32[8] = mul c 3.0:f32[]\n    e:f32[8] = add a d\n"
+                "    f:f32[] = reduce_sum[axes=(0,) out_sharding=None] e\n  in (f,) }"),
+        "one op": (shown(lambda x: x + 1, 3), "{ lambda ; a:i32[]. let b:i32[] = add a 1:i32[] in (b,) }"),
+        "product": (shown(jnp.dot, jnp.ones((4, 8)), jnp.ones((8, 2))),
+                    "{ lambda ; a:f32[4,8] b:f32[8,2]. let\n    c:f32[4,2] = dot_general[\n      dimension_numbers=(([1], [0]), ([], []))\n"
+                    "      preferred_element_type=float32\n    ] a b\n  in (c,) }"),
+        "of a jitted function": (str(jax.jit(lambda x, y: 2 * x + y).trace(3, 4).jaxpr), "{ lambda ; a:i32[] b:i32[]. let\n    c:i32[] = mul 2:i32[] a\n"
+                                 "    d:i32[] = add c b\n  in (d,) }")}
+    for name, (found, expected) in rows.items():
+        check(f"notation: {name}", found == expected, found)
+
+
 # ---- errors and types
 
 def errors():
@@ -236,7 +253,7 @@ def errors():
 
 
 def main():
-    for part in (rules, derivatives, control, errors):
+    for part in (rules, derivatives, control, notation, errors):
         part()
     print(f"{wrong} of {compared} differ")
 

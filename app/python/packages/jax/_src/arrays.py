@@ -226,6 +226,7 @@ class Scope:
         self.derives, self.place, self.transform = derives, place, transform
         self.is_forward = self.is_linear = False  # of what derives: see `vjp`
         self.inputs, self.names = [], []  # the arrays that its arguments stand for, and what they are called
+        self.recorded = None  # of a function that is shown: (op, operands, attributes, results)
         self.effects = []  # (function of values, the arrays that it wants) for what is called when the program has run
 
     def __enter__(self):
@@ -267,6 +268,8 @@ class Scope:
         own = [operand for operand in operands if isinstance(operand, Tracer)]
         sources = frozenset().union(*[operand.sources for operand in own if operand.scope is self])
         made = [Tracer(self, number, self.core.type(number), False, sources) for number in numbers]
+        if self.recorded is not None:
+            self.recorded.append((op, operands, attributes, made))
         varying = frozenset().union(*[operand.varying for operand in own])
         if varying:
             for one in made:

@@ -9,7 +9,7 @@ import _meshwright as core
 import numpy as np
 
 from . import arrays as arrays_module
-from . import batching, dtypes, effects
+from . import batching, dtypes, effects, jaxprs
 from .arrays import (Array, ConcreteArray, Scope, Tracer, asarray, astype, call, check_devices, run, type_text)
 from .shardings import (Mesh, NamedSharding, PartitionSpec, Sharding, as_placement, current_mesh, named_placement, raise_verdict, sharding_of)
 from . import ops
@@ -320,7 +320,7 @@ class Lowered:
     def __init__(self, jitted, args, kwargs):
         args, kwargs = tree_map(_zeros_of, (args, kwargs), is_leaf=lambda x: isinstance(x, ShapeDtypeStruct))
         static, self._arrays, form = jitted._inputs(args, kwargs)
-        self._jitted = jitted
+        self._jitted, self._given = jitted, (args, kwargs)
         self._program, self._scope, self._form, _ = jitted._compiled(static, self._arrays, form, args)
 
     def lower(self):
@@ -334,7 +334,8 @@ class Lowered:
 
     @property
     def jaxpr(self):
-        return _ProgramText(self.as_text())
+        args, kwargs = self._given
+        return make_jaxpr(self._jitted._function, tuple(number for number in self._jitted._static if number < len(args)))(*args, **kwargs)
 
     def cost_analysis(self):
         return {"flops": self._program.flops}
@@ -842,10 +843,30 @@ class _ProgramText:
         return self._text
 
 
-def make_jaxpr(fun, static_argnums=(), **_):
+def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False, abstracted_axes=None):
+    """The function in JAX's notation; as StableHLO where what it calls was traced before, such as derivatives and loops."""
+    fixed = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+
     @functools.wraps(fun)
     def traced(*args, **kwargs):
-        return _ProgramText(jit(fun, static_argnums=static_argnums).lower(*args, **kwargs).as_text())
+        args, kwargs = tree_map(_zeros_of, (args, kwargs), is_leaf=lambda x: isinstance(x, ShapeDtypeStruct))
+        dynamic = tuple(arg for number, arg in enumerate(args) if number not in fixed)
+
+        def of_dynamic(*given, **keywords):
+            rest = iter(given)
+            return fun(*[arg if number in fixed else next(rest) for number, arg in enumerate(args)], **keywords)
+        leaves, form = tree_flatten((dynamic, kwargs))
+        try:
+            made, _ = jaxprs.recorded(_name_of(fun), of_dynamic, [asarray(leaf) for leaf in leaves], form)
+            known = {id(one) for *_, results in made.eqns for one in results} | set(map(id, made.invars))
+            is_whole = all(not isinstance(one, Tracer) or id(one) in known for _, operands, _, _ in made.eqns for one in operands)
+            if not is_whole or any(isinstance(one, Tracer) and id(one) not in known for one in made.outvars):
+                raise jaxprs.NotRecorded
+        except jaxprs.NotRecorded:
+            made = _ProgramText(jit(fun, static_argnums=static_argnums).lower(*args, **kwargs).as_text())
+        if return_shape:
+            return made, eval_shape(fun, *args, **kwargs)
+        return made
     return traced
 
 
