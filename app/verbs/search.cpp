@@ -25,7 +25,6 @@ namespace meshwright::cli {
 namespace {
 
 constexpr double kMostSeconds = 1e9; ///< clocks count nanoseconds in 63 bits
-constexpr double kProofSeconds = 20.0; ///< to show that no plan is much quicker, where no limit is given
 
 /// One line on a terminal that tells how far the search is, after a second.
 class SearchLine {
@@ -91,7 +90,7 @@ Problems usageProblems(const SearchVerbOptions& options)
         problems.push_back({"MW1903", fmt::format("--top: {} is not allowed here", options.top), "write 1 or more"});
     if (options.timeLimit && !(*options.timeLimit > 0.0))
         problems.push_back({"MW1903", "--time-limit: expected a number of seconds above 0", "--time-limit 20"});
-    if (!(options.gap >= 0.0))
+    if (options.gap && !(*options.gap >= 0.0))
         problems.push_back({"MW1903", "--gap: expected a number of percent, 0 or more", "--gap 1"});
     return problems;
 }
@@ -107,8 +106,8 @@ void simulateBy(
     const sim::SearchWork& work, const sim::Catalogue& catalogue, const SearchVerbOptions& options, sim::SearchOptions& search)
 {
     search.simulate = sim::planSimulator(work, catalogue, search.stop);
-    search.gap = options.gap / 100.0;
-    if (search.gap < 1.0)
+    search.gap = options.gap.value_or(1.0) / 100.0;
+    if (options.gap || options.timeLimit)
         search.floor = sim::floorSimulator(work, catalogue, search.stop);
 }
 
@@ -257,7 +256,6 @@ int runSearch(const SearchVerbOptions& options, Output& output)
         };
         if (options.timeLimit)
             search.deadline = after(*options.timeLimit);
-        search.proofDeadline = after(options.timeLimit.value_or(kProofSeconds));
         search.progress = [&](const sim::SearchProgress& progress) { line.show(progress); };
         answer = options.study.empty() ? searchedWords(options, *fixed, *catalogue, *calibration, search, output)
                                        : searchedStudy(options, *fixed, *catalogue, *calibration, search);

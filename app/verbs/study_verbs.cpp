@@ -180,8 +180,9 @@ void addSearch(VerbTable& table)
         "Only estimate the plans of a transformer, in place of simulating those that are listed");
     app.add_option("--top", options->top, "Number of meshes to list (default 5)")->type_name("N")->check(wholeNumber(1));
     app.add_option("--gap", options->gap,
-           "Simulate plans until no other can be quicker by more than this many percent, for 20 s or the time limit (default 1); "
-           "100: only those that are listed")
+           "Simulate plans until no other can be quicker by more than this many percent (1 with --time-limit; else only plans "
+           "that "
+           "are listed are simulated)")
         ->type_name("PERCENT")
         ->check(anyNumber);
     app.add_option("--time-limit", options->timeLimit, "Stop after this many seconds with the best plan so far")

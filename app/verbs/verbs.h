@@ -165,8 +165,8 @@ struct SearchVerbOptions {
     bool simulates = true; ///< the plans of a transformer that are listed
     std::int64_t top = 5;
     std::int64_t threads = 0; ///< 0: one for each core
-    double gap
-        = 1.0; ///< percent of the step by which another plan may be quicker; from 100 on only plans that are listed are simulated
+    std::optional<double>
+        gap; ///< percent of the step by which another plan may be quicker; none: 1 with a time limit, else only plans that are listed are simulated
     std::optional<double> timeLimit; ///< seconds
     std::string file; ///< study of the best plan (or its program, `.mlir`); empty: none
 };

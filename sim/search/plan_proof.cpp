@@ -5,6 +5,7 @@
 #include "core/support/checked.h"
 #include "sim/search/parallel_for.h"
 #include "sim/search/search_limits.h"
+#include "sim/search/transformer_search.h"
 
 #include <algorithm>
 #include <chrono>
@@ -156,7 +157,7 @@ std::vector<Proof::Work> Proof::next(double target)
         if (!floor)
             round.push_back({next->second, candidate, m_field.planOf({next->second})});
         else if (wanted.insert(Pieces(*floor)).second)
-            round.push_back({std::nullopt, *floor, m_field.layoutOf(leanest(*floor, m_space.machine().cluster.devices))});
+            round.push_back({std::nullopt, *floor, layoutOf(m_space, leanest(*floor, m_space.machine().cluster.devices))});
     }
     return round;
 }
@@ -234,7 +235,7 @@ PlanProof provedPlans(const std::vector<TrialField>& fields, const std::vector<F
     double quickest = *best.simulatedSeconds;
     double longestRound = 0.0;
     const auto hasTime = [&] {
-        const auto limit = options.proofDeadline;
+        const auto limit = options.deadline;
         return !options.stop.stop_requested()
             && (!limit || std::chrono::duration<double>(*limit - Clock::now()).count() > longestRound);
     };

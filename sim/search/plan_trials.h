@@ -19,7 +19,6 @@ struct TrialField {
     PlanExplorer* explorer = nullptr;
     std::vector<Estimated> best; ///< of its quickest meshes by the estimate
     std::function<FoundPlan(const Estimated&)> planOf; ///< without sentences of its time and memory
-    std::function<FoundPlan(const Candidate&)> layoutOf; ///< nothing but its layout, of a candidate that need not be in the space
 };
 
 /// The plans that are told of, after simulation: those that fit by their simulated time, then those that could not be simulated by their estimate; where

@@ -170,8 +170,6 @@ struct SearchOptions {
     FloorSimulator floor
         = {}; ///< with `simulate`: plans are simulated until no other can be quicker by more than `gap` (plan_proof.h); null: only those told of
     double gap = 0.01;
-    std::optional<std::chrono::steady_clock::time_point> proofDeadline
-        = {}; ///< no round of such simulations begins that would end behind it
     std::vector<MeshAxis> mesh = {}; ///< of a program's search: this one alone; empty: all meshes
     std::optional<std::chrono::steady_clock::time_point> deadline = {}; ///< no simulation begins that would end behind it
 };

@@ -138,7 +138,6 @@ private:
     bool stopped() const { return m_options.stop.stop_requested(); }
     Field fieldOf(const SearchMachine& machine, const std::vector<FixedChoice>& fixed) const;
     void lookQuickly(const SearchMachine& machine);
-    FoundPlan layoutOf(const Field& field, const Candidate& candidate) const;
     FoundPlan planOf(Field& field, const Estimated& estimated) const;
     FoundPlan toldPlanOf(Field& field, const Estimated& estimated) const; ///< with sentences of its estimates
     void addPlans(std::vector<Field>& fields, Field& winner);
@@ -199,31 +198,12 @@ Field Search::fieldOf(const SearchMachine& machine, const std::vector<FixedChoic
     return field;
 }
 
-FoundPlan Search::layoutOf(const Field& field, const Candidate& c) const
-{
-    const SearchMachine& machine = field.space->machine();
-    FoundPlan plan;
-    plan.hardware = machine.name;
-    plan.chips = machine.chips;
-    plan.kind = kindOf(c);
-    plan.mesh = meshOf(c);
-    plan.specs = specsOf(c, m_work.model);
-    plan.pipeline = {c.pp, c.chunks, static_cast<double>(m_work.globalBatch) / c.dp / c.microbatch, scheduleOf(c)};
-    plan.recompute = field.space->recomputeName(c);
-    plan.lossChunks = field.space->lossChunks(c);
-    plan.microbatch = c.microbatch;
-    plan.zeroStage = c.zero;
-    plan.sequenceParallel = c.sequenceParallel;
-    plan.exchangesHeads = c.ulysses;
-    return plan;
-}
-
 FoundPlan Search::planOf(Field& field, const Estimated& estimated) const
 {
     const Candidate& c = field.space->candidates()[estimated.index];
     const StepEstimate step = field.explorer->details(estimated.index);
     const SearchMachine& machine = field.space->machine();
-    FoundPlan plan = layoutOf(field, c);
+    FoundPlan plan = layoutOf(*field.space, c);
     plan.modelSeconds = step.seconds;
     plan.peakBytes = step.memory.total() - step.memory.reserve; // as the simulator counts
     plan.capacityBytes = step.capacityBytes;
@@ -252,8 +232,7 @@ FoundPlan Search::toldPlanOf(Field& field, const Estimated& estimated) const
 
 TrialField Search::trialOf(Field& field, std::vector<Estimated> best) const
 {
-    return {field.explorer.get(), std::move(best), [this, &field](const Estimated& one) { return planOf(field, one); },
-        [this, &field](const Candidate& candidate) { return layoutOf(field, candidate); }};
+    return {field.explorer.get(), std::move(best), [this, &field](const Estimated& one) { return planOf(field, one); }};
 }
 
 /// The best plans of all fields: as the simulator has them, where there is one.
@@ -695,6 +674,25 @@ SearchResult searchTransformer(const SearchWork& work, const std::vector<SearchM
 {
     Search search(work, machines, fixed, options, larger);
     return search.run();
+}
+
+FoundPlan layoutOf(const TransformerSpace& space, const Candidate& c)
+{
+    const SearchMachine& machine = space.machine();
+    FoundPlan plan;
+    plan.hardware = machine.name;
+    plan.chips = machine.chips;
+    plan.kind = kindOf(c);
+    plan.mesh = meshOf(c);
+    plan.specs = specsOf(c, space.work().model);
+    plan.pipeline = {c.pp, c.chunks, static_cast<double>(space.work().globalBatch) / c.dp / c.microbatch, scheduleOf(c)};
+    plan.recompute = space.recomputeName(c);
+    plan.lossChunks = space.lossChunks(c);
+    plan.microbatch = c.microbatch;
+    plan.zeroStage = c.zero;
+    plan.sequenceParallel = c.sequenceParallel;
+    plan.exchangesHeads = c.ulysses;
+    return plan;
 }
 
 std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candidate, const TransformerConfig& model)

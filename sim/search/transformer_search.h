@@ -21,6 +21,9 @@ namespace meshwright::sim {
 SearchResult searchTransformer(const SearchWork& work, const std::vector<SearchMachine>& machines,
     const std::vector<FixedChoice>& fixed, const SearchOptions& options, const std::vector<SearchMachine>& larger = {});
 
+/// The layout of a candidate as a plan, of which nothing else is known; it need not be one of the space's.
+FoundPlan layoutOf(const TransformerSpace& space, const Candidate& candidate);
+
 /// The PartitionSpecs of a candidate's arrays, by the names that `transformerParameters` gives them; x and y first.
 std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candidate, const TransformerConfig& model);
 

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/support/resources.h"
+#include "sim/search/plan_proof.h"
+#include "sim/search/search_request.h"
+#include "sim/search/transformer_search.h"
+#include "sim/session/search_study.h"
+#include "tests/seeds.h"
+#include "tests/test_class.h"
+
+#include <limits>
+#include <random>
+
+namespace tst_plan_proof {
+
+using namespace meshwright;
+using namespace meshwright::sim;
+
+/// Bounds of simulated steps: never above one, and enough to show which plan is the quickest of all.
+class TestPlanProof : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void boundsAreNeverAbove_data();
+    void boundsAreNeverAbove();
+    void nothingIsQuicker_data();
+    void nothingIsQuicker();
+    void cutShortItBoundsAllTheSame();
+};
+
+namespace {
+
+const Catalogue& catalogue()
+{
+    static const Catalogue kCatalogue = valueOf(Catalogue::load(resourcesDirectory() / "hardware/catalogue.json"));
+    return kCatalogue;
+}
+
+SearchMachine machine(const QString& name)
+{
+    static const Calibration kCalibration = valueOf(Calibration::load(resourcesDirectory() / "hardware/calibration.json"));
+    std::vector<std::string> notes;
+    SearchWords words;
+    words.hardware = {name.toStdString()};
+    return valueOf(machinesOf(words, catalogue(), kCalibration, notes)).front();
+}
+
+SearchWork workWith(int experts)
+{
+    SearchWork work;
+    work.model.name = "small";
+    work.model.layers = 4;
+    work.model.hidden = 1024;
+    work.model.heads = work.model.keyValueHeads = 8;
+    work.model.headDim = 128;
+    work.model.ffn = 4096;
+    work.model.vocabulary = 32000;
+    work.model.maxPositions = 2048;
+    work.model.experts = experts;
+    work.model.expertsPerToken = experts > 0 ? 2 : 0;
+    work.model.expertFfn = experts > 0 ? 2048 : 0;
+    work.sequence = 2048;
+    work.globalBatch = 8;
+    return work;
+}
+
+std::optional<PlanTrial> simulated(const TransformerSpace& space, const Candidate& candidate)
+{
+    std::string whyNot;
+    return planSimulator(space.work(), catalogue())(layoutOf(space, candidate), space.machine(), whyNot);
+}
+
+void addMachines()
+{
+    QTest::addColumn<QString>("hardware");
+    QTest::addColumn<int>("experts");
+    QTest::newRow("dense on GPUs") << "h100x8" << 0;
+    QTest::newRow("experts on GPUs") << "h100x8" << 8;
+    QTest::newRow("dense on TPUs") << "v5e-8" << 0;
+}
+
+} // namespace
+
+void TestPlanProof::boundsAreNeverAbove_data()
+{
+    addMachines();
+}
+
+void TestPlanProof::boundsAreNeverAbove()
+{
+    QFETCH(QString, hardware);
+    QFETCH(int, experts);
+    const SearchWork work = workWith(experts);
+    const SearchMachine where = machine(hardware);
+    const TransformerSpace space(work, where, {}, 1, {});
+    const FloorSimulator floorOf = floorSimulator(work, catalogue());
+    const auto fresh = tests::freshSeed();
+    for (const quint64 seed : {quint64{1}, fresh}) {
+        std::mt19937_64 random(seed);
+        for (int i = 0; i < 3; ++i) {
+            const Candidate& candidate = space.candidates()[random() % space.candidates().size()];
+            const auto step = simulated(space, candidate);
+            const auto floor = floorOf(layoutOf(space, leanest(candidate, where.cluster.devices)), where);
+            QVERIFY(step && floor);
+            const double least = leastSeconds(candidate, *floor, work.globalBatch);
+            const FoundPlan plan = layoutOf(space, candidate);
+            QVERIFY2(least > 0.0 && least <= step->seconds,
+                qPrintable(QString("seed %1: %2 > %3: pp %4 dp %5 cp %6 tp %7 ep %8 of %9 microbatches, %10")
+                               .arg(seed)
+                               .arg(least)
+                               .arg(step->seconds)
+                               .arg(candidate.pp)
+                               .arg(candidate.dp)
+                               .arg(candidate.cp)
+                               .arg(candidate.tp)
+                               .arg(candidate.ep)
+                               .arg(plan.pipeline.microbatches)
+                               .arg(QString::fromStdString(plan.recompute))));
+        }
+    }
+}
+
+void TestPlanProof::nothingIsQuicker_data()
+{
+    addMachines();
+}
+
+/// A space small enough to simulate all of it: the plan that is said to be the quickest is, and the bound is its step.
+void TestPlanProof::nothingIsQuicker()
+{
+    QFETCH(QString, hardware);
+    QFETCH(int, experts);
+    const SearchWork work = workWith(experts);
+    const SearchMachine where = machine(hardware);
+    const std::vector<FixedChoice> fixed
+        = {{"context", "1"}, {"zero", "3"}, {"microbatch", "1"}, {"chunks", "1"}, {"schedule", "1f1b"}};
+    SearchOptions options;
+    options.threads = 2;
+    options.simulate = planSimulator(work, catalogue());
+    options.floor = floorSimulator(work, catalogue());
+    options.gap = 0.0;
+    const SearchResult result = searchTransformer(work, {where}, fixed, options);
+    QVERIFY(result.complete && result.isGapSimulated);
+    QVERIFY(!result.plans.empty() && result.plans.front().simulatedSeconds);
+    const double best = *result.plans.front().simulatedSeconds;
+    QCOMPARE(result.lowerBoundSeconds, best);
+    const TransformerSpace space(work, where, fixed, 1, {});
+    QVERIFY2(result.simulated < static_cast<std::int64_t>(space.candidates().size()), "nothing was pruned");
+    double quickest = std::numeric_limits<double>::infinity();
+    for (const Candidate& candidate : space.candidates()) {
+        const auto step = simulated(space, candidate);
+        if (step && step->fits)
+            quickest = std::min(quickest, step->seconds);
+    }
+    QCOMPARE(best, quickest);
+}
+
+/// Where there is no time, the bound is that of nothing but products at the chip's peak.
+void TestPlanProof::cutShortItBoundsAllTheSame()
+{
+    const SearchWork work = workWith(0);
+    SearchOptions options;
+    options.simulate = planSimulator(work, catalogue());
+    options.floor = [](const FoundPlan&, const SearchMachine&) { return std::optional<ComputeFloor>(); };
+    const SearchMachine where = machine("h100x8");
+    const TransformerSpace space(work, where, {}, 1, {});
+    PlanExplorer explorer(space, {});
+    FoundPlan plan = layoutOf(space, space.candidates().front());
+    const auto step = simulated(space, space.candidates().front());
+    QVERIFY(step && step->fits);
+    takeTrial(plan, *step);
+    options.deadline = std::chrono::steady_clock::now();
+    const PlanProof proof = provedPlans({{&explorer, {}, {}}}, {plan}, options);
+    QVERIFY(!proof.complete);
+    QCOMPARE(proof.simulated + proof.floors, std::int64_t{0});
+    QVERIFY(proof.lowerBoundSeconds > 0.0 && proof.lowerBoundSeconds < step->seconds);
+}
+
+MESHWRIGHT_TEST(TestPlanProof)
+
+} // namespace tst_plan_proof
+
+#include "tst_plan_proof.moc"
