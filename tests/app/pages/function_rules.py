@@ -209,6 +209,9 @@ def notation():
                     "      preferred_element_type=float32\n    ] a b\n  in (c,) }"),
         "of a jitted function": (str(jax.jit(lambda x, y: 2 * x + y).trace(3, 4).jaxpr), "{ lambda ; a:i32[] b:i32[]. let\n    c:i32[] = mul 2:i32[] a\n"
                                  "    d:i32[] = add c b\n  in (d,) }")}
+    Pair = collections.namedtuple("Pair", "x y")
+    form = jax.tree.structure([{"a": 1, "b": (2,)}, None, Pair(1, [2]), jax.tree_util.Partial(print, 1)])
+    rows["form of a tree"] = str(form)[:72], "PyTreeDef([{'a': *, 'b': (*,)}, None, CustomNode(namedtuple[Pair], [*, [*]]), CustomNode(Partial["[:72]
     for name, (found, expected) in rows.items():
         check(f"notation: {name}", found == expected, found)
 
@@ -231,6 +234,8 @@ def errors():
     raises("an object", jitted(lambda x: x, object()), "TypeError", "Error interpreting argument to")
     raises("list as index", lambda: jnp.arange(3)[[0, 1]], "TypeError", "Using a non-tuple sequence for multidimensional indexing is not allowed")
     raises("fraction as index", lambda: jnp.arange(3)[1.5], "TypeError", "Indexer must have integer or boolean type")
+    raises("names that have no order", lambda: jax.tree.map(lambda x: x, {1: 7, "y": 42}), "ValueError", "Comparator raised exception while sorting pytree dictionary keys")
+    check("type of a key", str(jax.typeof(jax.random.key(0))) == "key<fry>[]")
     raises("overflow", lambda: jnp.array(2 ** 40), "OverflowError", "too large")
     raises("returned object", jitted(lambda x: "a", 1), "TypeError", "which is not a valid JAX type")
     leaked = []

@@ -156,6 +156,8 @@ def default_device(device=None):
 
 def typeof(x):
     from ._src.arrays import asarray
+    if isinstance(x, random.KeyArray):
+        return core.KeyType(x.shape)
     return core.ShapedArray.of(asarray(x))
 
 

@@ -52,6 +52,22 @@ class ShapedArray(AbstractValue):
         return f"ShapedArray({self.str_short()}{', weak_type=True' if self.weak_type else ''})"
 
 
+class KeyType(AbstractValue):
+    """The type of an array of keys."""
+    dtype, weak_type = "key<fry>", False
+
+    def __init__(self, shape):
+        self.shape = tuple(shape)
+
+    ndim = property(lambda self: len(self.shape))
+
+    def __str__(self):
+        return f"key<fry>[{','.join(map(str, self.shape))}]"
+
+    def __repr__(self):
+        return f"ShapedArray({self})"
+
+
 def get_aval(x):
     from ._src.arrays import asarray
     return ShapedArray.of(asarray(x))

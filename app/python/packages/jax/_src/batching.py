@@ -19,6 +19,9 @@ class BatchTracer(Array):
         self.value, self.level, self.weak_type = value, level, weak_type
         self._type = (value.engine_dtype, value.shape[1:])
 
+    val = property(lambda self: self.value)
+    batch_dim = 0
+
     def block_until_ready(self):
         return self
 

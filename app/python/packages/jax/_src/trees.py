@@ -36,12 +36,24 @@ class PyTreeDef:
         return [leaf for child, form in zip(parts[2], self.children) for leaf in form.flatten_up_to(child)]
 
     def __repr__(self):
-        return f"PyTreeDef({tree_unflatten(self, [_Star()] * self.count)})"
+        return f"PyTreeDef({self._shown()})"
 
-
-class _Star:
-    def __repr__(self):
-        return "*"
+    def _shown(self):
+        parts = [child._shown() for child in self.children]
+        if self.kind is _Leaf:
+            return "*"
+        if self.kind is type(None):
+            return "None"
+        if self.kind is tuple:
+            return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
+        if self.kind is list:
+            return f"[{', '.join(parts)}]"
+        if self.kind is dict:
+            return "{" + ", ".join(f"{name!r}: {part}" for name, part in zip(self.data, parts)) + "}"
+        if self.kind is collections.OrderedDict:
+            return f"OrderedDict([{', '.join(f'({name!r}, {part})' for name, part in zip(self.data[0], parts))}])"
+        name = f"namedtuple[{self.kind.__name__}]" if self.data is _Named else f"{self.kind.__name__}[{self.data}]"
+        return f"CustomNode({name}, [{', '.join(parts)}])"
 
 
 class _Leaf:
@@ -124,7 +136,7 @@ def _parts(tree):
     if cls is tuple or cls is list:
         return cls, None, tree
     if cls is dict:
-        keys = sorted(tree)
+        keys = _sorted(tree)
         return dict, tuple(keys), [tree[key] for key in keys]
     if cls in (collections.OrderedDict, collections.defaultdict):
         return cls, (tuple(tree), getattr(tree, "default_factory", None)), list(tree.values())
@@ -135,6 +147,13 @@ def _parts(tree):
             children, data = _REGISTERED[base][0](tree)
             return cls, data, list(children)
     return None
+
+
+def _sorted(names):
+    try:
+        return sorted(names)
+    except TypeError as error:
+        raise ValueError("Comparator raised exception while sorting pytree dictionary keys.") from error
 
 
 def _keys(tree, count):
