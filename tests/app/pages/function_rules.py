@@ -234,6 +234,8 @@ def errors():
     raises("an object", jitted(lambda x: x, object()), "TypeError", "Error interpreting argument to")
     raises("list as index", lambda: jnp.arange(3)[[0, 1]], "TypeError", "Using a non-tuple sequence for multidimensional indexing is not allowed")
     raises("fraction as index", lambda: jnp.arange(3)[1.5], "TypeError", "Indexer must have integer or boolean type")
+    compare("trees the other way round", jax.tree.transpose(outer_treedef=jax.tree.structure([0, 0]), inner_treedef=None, pytree_to_transpose=[(1, 2), (3, 4)]),
+            ([1, 3], [2, 4]))
     raises("names that have no order", lambda: jax.tree.map(lambda x: x, {1: 7, "y": 42}), "ValueError", "Comparator raised exception while sorting pytree dictionary keys")
     check("type of a key", str(jax.typeof(jax.random.key(0))) == "key<fry>[]")
     raises("overflow", lambda: jnp.array(2 ** 40), "OverflowError", "too large")

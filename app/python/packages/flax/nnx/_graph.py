@@ -7,7 +7,7 @@ import operator
 from jax._src.arrays import Array, ConcreteArray, Scope, asarray
 from jax._src.batching import Level
 from jax._src.random_ import KeyArray
-from jax._src.trees import DictKey, GetAttrKey, SequenceKey, register_pytree_node, tree_leaves
+from jax._src.trees import DictKey, GetAttrKey, SequenceKey, register, tree_leaves
 
 from ..errors import TraceContextError
 
@@ -216,7 +216,7 @@ def _register_variable(cls):
         variable = object.__new__(cls)
         variable.__dict__.update(value=children[0], _metadata=dict(metadata), _made_at=_depth())
         return variable
-    register_pytree_node(cls, lambda node: ([node.value], tuple(node._metadata.items())), made, lambda node: [GetAttrKey("value")])
+    register(cls, lambda node: ([node.value], tuple(node._metadata.items())), made, lambda node: [GetAttrKey("value")])
 
 
 _register_variable(Variable)
@@ -244,7 +244,7 @@ class VariableState(_Valued):
         return self.type(self.value, **self._metadata)
 
 
-register_pytree_node(
+register(
     VariableState, lambda node: ([node.value], (node.type, tuple(node._metadata.items()))),
     lambda data, children: VariableState(data[0], children[0], **dict(data[1])), lambda node: [GetAttrKey("value")])
 
@@ -334,7 +334,7 @@ def _ordered(names):
     return sorted(names, key=lambda name: (isinstance(name, str), name))
 
 
-register_pytree_node(
+register(
     State, lambda node: ([node[name] for name in _ordered(node)], tuple(_ordered(node))),
     lambda names, children: State(zip(names, children)), lambda node: [DictKey(name) for name in _ordered(node)])
 
@@ -354,8 +354,8 @@ class Dict(dict):
     __setattr__ = dict.__setitem__
 
 
-register_pytree_node(List, lambda node: (list(node), None), lambda _, children: List(children), lambda node: [SequenceKey(at) for at in range(len(node))])
-register_pytree_node(Dict, lambda node: ([node[name] for name in sorted(node)], tuple(sorted(node))), lambda names, children: Dict(zip(names, children)),
+register(List, lambda node: (list(node), None), lambda _, children: List(children), lambda node: [SequenceKey(at) for at in range(len(node))])
+register(Dict, lambda node: ([node[name] for name in sorted(node)], tuple(sorted(node))), lambda names, children: Dict(zip(names, children)),
                      lambda node: [DictKey(name) for name in sorted(node)])
 
 
@@ -424,7 +424,7 @@ def _register_object(cls):
         node.__dict__.update(static.values)
         node.__dict__.update(zip(static.names, children))
         return node
-    register_pytree_node(cls, flatten, made, lambda node: [GetAttrKey(name) for name in flatten(node)[1].names])
+    register(cls, flatten, made, lambda node: [GetAttrKey(name) for name in flatten(node)[1].names])
 
 
 def walk(value, path=(), seen=None):
@@ -530,7 +530,7 @@ class GraphDef:
         return f"GraphDef({type(self._template).__name__})"
 
 
-register_pytree_node(GraphDef, lambda node: ([], node), lambda node, _: node)
+register(GraphDef, lambda node: ([], node), lambda node, _: node)
 
 
 def state(node, *filters):

@@ -67,12 +67,18 @@ class _Named:  # all classes of named tuples
 _REGISTERED = {}  # class -> (flatten, unflatten, keys)
 
 
-def register_pytree_node(cls, flatten, unflatten, keys=None):
+def register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func=None):
+    keys = flatten_with_keys_func and (lambda node: [key for key, _ in flatten_with_keys_func(node)[0]])
+    register(nodetype, flatten_func, unflatten_func, keys)
+
+
+def register(cls, flatten, unflatten, keys=None):
+    """The same with a function that gives the keys only."""
     _REGISTERED[cls] = (flatten, unflatten, keys)
 
 
 def register_pytree_node_class(cls):
-    register_pytree_node(cls, lambda node: node.tree_flatten(), cls.tree_unflatten)
+    register(cls, lambda node: node.tree_flatten(), cls.tree_unflatten)
     return cls
 
 
@@ -80,7 +86,7 @@ def register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten=None):
     def plain(node):
         children, data = flatten_with_keys(node)
         return [child for _, child in children], data
-    register_pytree_node(cls, flatten or plain, unflatten, lambda node: [key for key, _ in flatten_with_keys(node)[0]])
+    register(cls, flatten or plain, unflatten, lambda node: [key for key, _ in flatten_with_keys(node)[0]])
 
 
 def register_dataclass(cls=None, data_fields=None, meta_fields=None, drop_fields=()):
@@ -90,7 +96,7 @@ def register_dataclass(cls=None, data_fields=None, meta_fields=None, drop_fields
     fields = dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else []
     meta_fields = [field.name for field in fields if field.metadata.get("static")] if meta_fields is None else list(meta_fields)
     names = list(data_fields) if data_fields is not None else [field.name for field in fields if field.name not in meta_fields and field.name not in drop_fields]
-    register_pytree_node(
+    register(
         cls, lambda node: ([getattr(node, name) for name in names], tuple(getattr(node, name) for name in meta_fields)),
         lambda meta, values: cls(**dict(zip(names, values)), **dict(zip(meta_fields, meta))),
         lambda node: [GetAttrKey(name) for name in names])
@@ -104,7 +110,7 @@ def register_pytree_with_keys_class(cls):
 
 def register_static(cls):
     """Its objects are no arrays and hold none: they are part of a tree's form."""
-    register_pytree_node(cls, lambda node: ((), node), lambda node, _: node)
+    register(cls, lambda node: ((), node), lambda node, _: node)
     return cls
 
 
@@ -217,8 +223,8 @@ def _unflatten(form, leaves):
     raise TypeError(f"{kind} is not a tree")
 
 
-def tree_unflatten(form, leaves):
-    return _unflatten(form, iter(leaves))
+def tree_unflatten(treedef, leaves):
+    return _unflatten(treedef, iter(leaves))
 
 
 def tree_leaves(tree, is_leaf=None):
@@ -263,18 +269,21 @@ def build_tree(form, leaves):
     return tree_unflatten(form, tree_leaves(leaves))
 
 
-def tree_reduce(f, tree, *initial, is_leaf=None):
+def tree_reduce(function, tree, *initializer, is_leaf=None, **named):
     import functools
-    return functools.reduce(f, tree_leaves(tree, is_leaf), *initial)
+    return functools.reduce(function, tree_leaves(tree, is_leaf), *initializer, *named.values())
 
 
-def tree_all(tree):
-    return all(tree_leaves(tree))
+def tree_all(tree, *, is_leaf=None):
+    return all(tree_leaves(tree, is_leaf))
 
 
-def tree_transpose(outer, inner, tree):
-    leaves = [inner.flatten_up_to(subtree) for subtree in outer.flatten_up_to(tree)]
-    return tree_unflatten(inner, [tree_unflatten(outer, list(column)) for column in zip(*leaves)])
+def tree_transpose(outer_treedef, inner_treedef, pytree_to_transpose):
+    """A tree of trees the other way round; without the inner form, that of the first subtree."""
+    subtrees = outer_treedef.flatten_up_to(pytree_to_transpose)
+    inner = tree_structure(subtrees[0]) if inner_treedef is None else inner_treedef
+    leaves = [inner.flatten_up_to(subtree) for subtree in subtrees]
+    return tree_unflatten(inner, [tree_unflatten(outer_treedef, list(column)) for column in zip(*leaves)])
 
 
 def prefix_leaves(prefix, form, tree, is_leaf=None):
