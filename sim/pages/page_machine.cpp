@@ -99,6 +99,32 @@ Result<PageMachine> machineOfName(const std::string& name)
     return machine;
 }
 
+bool isDigit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/// Whether a text says a version before 0.5: "0.4.34".
+bool saysOlderVersion(const std::string& text)
+{
+    for (std::size_t at = text.find("0."); at != std::string::npos; at = text.find("0.", at + 1)) {
+        const bool isStart = at == 0 || !(isDigit(text[at - 1]) || text[at - 1] == '.');
+        if (isStart && at + 4 < text.size() && text[at + 2] >= '0' && text[at + 2] <= '4' && text[at + 3] == '.'
+            && isDigit(text[at + 4]))
+            return true;
+    }
+    return false;
+}
+
+/// Whether what the page says that a cell printed is of a JAX before 0.5, whose random numbers were others.
+bool isPrintedByOlder(const Cell& cell)
+{
+    if (!cell.printed)
+        return false;
+    return cell.printed->find("DeviceArray(") != std::string::npos
+        || (cell.source.find("jax.__version__") != std::string::npos && saysOlderVersion(*cell.printed));
+}
+
 } // namespace
 
 bool isOfLegacyRandom(const Page& page)
@@ -106,8 +132,8 @@ bool isOfLegacyRandom(const Page& page)
     constexpr std::array kGone = {"PositionalSharding", "jax.experimental.maps", "from jax.experimental import maps",
         "'jax_array'", "\"jax_array\"", "import PartitionSpec, maps", "jax.experimental.global_device_array"};
     return std::any_of(page.cells.begin(), page.cells.end(), [&](const Cell& cell) {
-        return std::any_of(
-            kGone.begin(), kGone.end(), [&](const char* name) { return cell.source.find(name) != std::string::npos; });
+        const auto isNamed = [&](const char* name) { return cell.source.find(name) != std::string::npos; };
+        return isPrintedByOlder(cell) || std::any_of(kGone.begin(), kGone.end(), isNamed);
     });
 }
 

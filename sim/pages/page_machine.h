@@ -27,7 +27,8 @@ struct PageMachine {
 /// Problems: those of the catalogue, `namedChoice` and `buildMachine`.
 Result<PageMachine> machineOfPage(const Page& page, const std::string& name = {});
 
-/// Whether a page was written when JAX drew random numbers in the older way: it uses a name that is gone since.
+/// Whether a page was written when JAX drew random numbers in the older way: it uses a name that is gone since, or what it says that it printed is of
+/// a version before 0.5.
 bool isOfLegacyRandom(const Page& page);
 
 } // namespace meshwright::pages
