@@ -73,9 +73,10 @@ void addMachines()
 {
     QTest::addColumn<QString>("hardware");
     QTest::addColumn<int>("experts");
-    QTest::newRow("dense on GPUs") << "h100x8" << 0;
-    QTest::newRow("experts on GPUs") << "h100x8" << 8;
-    QTest::newRow("dense on TPUs") << "v5e-8" << 0;
+    QTest::addColumn<QString>("choices"); // that are fixed where all plans are simulated
+    QTest::newRow("dense on GPUs") << "h100x8" << 0 << "microbatch=1";
+    QTest::newRow("experts on GPUs") << "h100x8" << 8 << "tensor=1,recompute=none";
+    QTest::newRow("dense on TPUs") << "v5e-8" << 0 << "tensor=1,microbatch=1";
 }
 
 } // namespace
@@ -96,7 +97,7 @@ void TestPlanProof::boundsAreNeverAbove()
     const auto fresh = tests::freshSeed();
     for (const quint64 seed : {quint64{1}, fresh}) {
         std::mt19937_64 random(seed);
-        for (int i = 0; i < 3; ++i) {
+        for (int i = 0; i < 6; ++i) {
             const Candidate& candidate = space.candidates()[random() % space.candidates().size()];
             const auto step = simulated(space, candidate);
             const auto floor = floorOf(layoutOf(space, leanest(candidate, where.cluster.devices)), where);
@@ -131,8 +132,10 @@ void TestPlanProof::nothingIsQuicker()
     QFETCH(int, experts);
     const SearchWork work = workWith(experts);
     const SearchMachine where = machine(hardware);
-    const std::vector<FixedChoice> fixed
-        = {{"context", "1"}, {"zero", "3"}, {"microbatch", "1"}, {"chunks", "1"}, {"schedule", "1f1b"}};
+    QFETCH(QString, choices);
+    std::vector<FixedChoice> fixed = {{"context", "1"}, {"zero", "3"}, {"chunks", "1"}, {"schedule", "1f1b"}};
+    for (const QString& choice : choices.split(','))
+        fixed.push_back({choice.section('=', 0, 0).toStdString(), choice.section('=', 1).toStdString()});
     SearchOptions options;
     options.threads = 2;
     options.simulate = planSimulator(work, catalogue());
