@@ -184,10 +184,10 @@ void TestPage::machine_data()
     QTest::newRow("sizes by name") << "a = create_device_mesh((n, 2))" << 8LL << false;
     QTest::newRow("nothing") << "x = jnp.ones(3)" << 8LL << false;
     QTest::newRow("older random numbers") << "from jax.sharding import PositionalSharding" << 8LL << true;
-    QTest::newRow("printed by an older version") << "In [1]: print(jax.__version__)\n0.4.34\n" << 8LL << true;
-    QTest::newRow("printed by a later version") << "In [1]: print(jax.__version__)\n0.5.0\n" << 8LL << false;
+    QTest::newRow("printed by an older version") << "In [1]: jax.__version__\nOut[1]: '0.4.34'\n" << 8LL << true;
+    QTest::newRow("printed by a later version") << "In [1]: jax.__version__\nOut[1]: '0.5.0'\n" << 8LL << false;
     QTest::newRow("older arrays") << "In [1]: x\nOut[1]: DeviceArray(1., dtype=float32)\n" << 8LL << true;
-    QTest::newRow("another number") << "In [1]: print(jax.__version__, 10.4)\n0.6.2 10.4.1\n" << 8LL << false;
+    QTest::newRow("another number") << "In [1]: jax.__version__, 10.4\nOut[1]: ('0.6.2', '10.4.1')\n" << 8LL << false;
 }
 
 void TestPage::machine()
