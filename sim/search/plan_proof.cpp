@@ -64,7 +64,7 @@ class Proof {
 public:
     Proof(const TrialField& field, const SearchOptions& options, double productSeconds);
 
-    /// What is to be simulated next.
+    /// What is to be simulated.
     struct Work {
         std::optional<std::size_t> candidate; ///< none: a floor
         Candidate layout = {};
@@ -142,23 +142,32 @@ std::optional<Candidate> Proof::floorFor(const Candidate& candidate) const
 
 std::vector<Proof::Work> Proof::next(double target)
 {
-    std::vector<std::pair<double, std::size_t>> open; // by the estimate, as far as it was from the simulated steps of the kind
+    std::vector<std::pair<double, std::size_t>>
+        promising; // by the estimate, as far as it was from the simulated steps of the kind
+    std::vector<std::pair<double, std::size_t>> leastBound;
     for (std::size_t i = 0; i < candidates().size(); ++i) {
+        if (m_bounds[i] >= target)
+            continue;
         const double slowness = m_slowness[m_kinds[i]];
-        if (m_bounds[i] < target)
-            open.emplace_back(candidates()[i].seconds * (slowness < kInfinite ? slowness : 1.0), i);
+        promising.emplace_back(candidates()[i].seconds * (slowness < kInfinite ? slowness : 1.0), i);
+        leastBound.emplace_back(m_bounds[i], i);
     }
-    std::ranges::sort(open);
     std::vector<Work> round;
     std::set<Pieces> wanted;
-    for (auto next = open.begin(); next != open.end() && round.size() < kProofRound; ++next) {
-        const Candidate& candidate = candidates()[next->second];
-        const auto floor = floorFor(candidate);
-        if (!floor)
-            round.push_back({next->second, candidate, m_field.planOf({next->second})});
-        else if (wanted.insert(Pieces(*floor)).second)
-            round.push_back({std::nullopt, *floor, layoutOf(m_space, leanest(*floor, m_space.machine().cluster.devices))});
-    }
+    std::set<std::size_t> taken;
+    const auto fill = [&](std::vector<std::pair<double, std::size_t>>& order, std::size_t count) {
+        std::ranges::sort(order);
+        for (auto next = order.begin(); next != order.end() && round.size() < count; ++next) {
+            const Candidate& candidate = candidates()[next->second];
+            const auto floor = floorFor(candidate);
+            if (floor && wanted.insert(Pieces(*floor)).second)
+                round.push_back({std::nullopt, *floor, layoutOf(m_space, leanest(*floor, m_space.machine().cluster.devices))});
+            else if (!floor && taken.insert(next->second).second)
+                round.push_back({next->second, candidate, m_field.planOf({next->second})});
+        }
+    };
+    fill(promising, 3 * kProofRound / 4); // for a quicker plan
+    fill(leastBound, kProofRound); // for a higher bound
     return round;
 }
 
@@ -233,12 +242,6 @@ PlanProof provedPlans(const std::vector<TrialField>& fields, const std::vector<F
     PlanProof result;
     const FoundPlan& best = tried.front();
     double quickest = *best.simulatedSeconds;
-    double longestRound = 0.0;
-    const auto hasTime = [&] {
-        const auto limit = options.deadline;
-        return !options.stop.stop_requested()
-            && (!limit || std::chrono::duration<double>(*limit - Clock::now()).count() > longestRound);
-    };
     result.complete = true;
     result.lowerBoundSeconds = kInfinite;
     for (const TrialField& field : fields) {
@@ -248,15 +251,13 @@ PlanProof provedPlans(const std::vector<TrialField>& fields, const std::vector<F
             proof.learn(plan);
         for (auto round = proof.next((1.0 - options.gap) * quickest); !round.empty();
              round = proof.next((1.0 - options.gap) * quickest)) {
-            if (!hasTime()) {
+            if (options.stop.stop_requested() || (options.deadline && Clock::now() > *options.deadline)) {
                 result.complete = false;
                 break;
             }
-            const auto start = Clock::now();
             parallelFor(
                 round.size(), workerCount(options.threads), options.stop,
                 [&](unsigned, std::size_t i) { proof.simulate(round[i]); }, 1);
-            longestRound = std::max(longestRound, std::chrono::duration<double>(Clock::now() - start).count());
             for (Proof::Work& work : round) {
                 proof.take(work);
                 if (work.isDone)

@@ -27,7 +27,7 @@ struct PlanProof {
     bool complete = false; ///< no plan is quicker by more than `options.gap`; else time was over
 };
 
-/// Simulates plans, in the order of their estimates (corrected by how far those of their kind were off), until none that is left can be quicker than the best by more than the share `options.gap`.
+/// Simulates plans, in the order of their estimates (corrected by how far those of their kind were off) and of their bounds in turn, until none that is left can be quicker than the best by more than the share `options.gap`.
 ///
 /// Pruned are plans whose `leastSeconds` is not less, by the floor of their own kind of pieces, or first by that of the same pieces without
 /// recomputation, which compute less; and those without a pipeline whose leanest layout has no room for one microbatch.
