@@ -11,7 +11,7 @@ namespace meshwright {
 
 namespace {
 
-constexpr double kNodeWidth = 176.0;
+constexpr double kNodeWidth = 196.0;
 constexpr double kNodeHeight = 44.0;
 constexpr double kEntryHeight = 15.0; ///< of an edge's label
 constexpr double kGraphMargin = 24.0;
@@ -113,8 +113,9 @@ private:
         if (!isSeen(frame))
             return;
         const bool isLit = edge.emphasis >= GraphEmphasis::Lit;
-        const double width = isLit ? 2.5 : 1.0;
-        const ColourRole role = lineRole(edge.emphasis);
+        const bool isMoved = edge.moved.has_value() && edge.emphasis == GraphEmphasis::Plain;
+        const double width = isLit ? 2.5 : isMoved ? 2.0 : 1.0;
+        const ColourRole role = isMoved ? *edge.moved : lineRole(edge.emphasis);
         const bool isFar = m_layout.ranks[edge.to] - m_layout.ranks[edge.from] > kGraphSpacing.longestRouted;
         const Point end = way.back();
         if (isFar && !isLit) {
@@ -131,7 +132,7 @@ private:
     void drawLabel(const DrawnGraphEdge& edge, Point end)
     {
         const double room = kGraphSpacing.approach - 12.0;
-        addText({end.x - 8.0 * m_scale, end.y - 7.0 * m_scale}, chart::fitted(edge.label, room, kSpecSize), kSpecSize,
+        addText({end.x - 8.0 * m_scale, end.y - 9.0 * m_scale}, chart::fitted(edge.label, room, kSpecSize), kSpecSize,
             TextAnchor::End, edge.emphasis == GraphEmphasis::Faint ? ColourRole::MutedText : ColourRole::Text);
     }
 

@@ -4,6 +4,7 @@
 #include "core/draw/layered_layout.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ struct DrawnGraphEdge {
     std::size_t to = 0;
     std::string label = {}; ///< the spec of the value that flows: `P('data', None)`
     GraphEmphasis emphasis = GraphEmphasis::Plain;
+    std::optional<ColourRole> moved = {}; ///< the category of the collective that moves the value; nothing: none does
 };
 
 /// A program as nodes and the values between them. Preconditions: edges name nodes, and make no cycle.

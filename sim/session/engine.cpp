@@ -16,6 +16,7 @@
 #include "core/train/training_memory.h"
 #include "sim/session/comparable_of.h"
 #include "sim/session/device_memory.h"
+#include "sim/session/pipeline_cuts.h"
 #include "sim/session/same_input.h"
 #include "sim/transformer/plan.h"
 
@@ -241,8 +242,7 @@ Result<TrainingPhase> pipelinedPhase(const Study& looped, SchedulePolicy policy,
     cut.axis = study.pipeline.axis;
     cut.policy = policy;
     cut.stop = stop;
-    for (const std::int64_t layer : cutsOf(study))
-        cut.after.push_back(cutBehind(study, layer));
+    cut.after = cutValues(study);
     if (const UpdateChoices* update = updateChoices(study.optimizer))
         cut.lossScale = update->lossScale;
     if (const TransformerModel* transformer = study.transformer()) {
@@ -303,6 +303,14 @@ Result<std::shared_ptr<const TrainingPhase>> simulatedPipeline(const Study& stud
 }
 
 } // namespace
+
+std::vector<std::string> cutValues(const Study& study)
+{
+    std::vector<std::string> values;
+    for (const std::int64_t layer : cutsOf(study))
+        values.push_back(cutBehind(study, layer));
+    return values;
+}
 
 Result<std::shared_ptr<const TrainingPhase>> pipelineOfPhase(const BuiltPhase& built, const std::stop_token& stop)
 {

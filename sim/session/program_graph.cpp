@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/program_graph.h"
 
+#include "core/schedule/stage_array.h"
 #include "core/support/text.h"
 #include "sim/report/report_parts.h"
+#include "sim/session/pipeline_cuts.h"
 
 #include <fmt/format.h>
 
@@ -202,6 +204,62 @@ std::vector<bool> constantValues(const Function& function)
     return isConstant;
 }
 
+std::size_t opCount(const Function& function, OpId id)
+{
+    std::size_t count = 1;
+    for (const BlockId body : function[id].bodies) {
+        for (const OpId op : function[body].ops)
+            count += opCount(function, op);
+    }
+    return count;
+}
+
+/// `layers.3` of `grad.layers.3.ffn.up.w`; empty: the name is of no layer that is written out.
+std::string layerOfName(const std::string& name)
+{
+    static constexpr std::string_view kLayers = "layers.";
+    const std::size_t number = name.find(kLayers);
+    if (number == std::string::npos)
+        return {};
+    const std::size_t begin = name.rfind('.', number) + 1;
+    const std::size_t end = std::min(name.size(), name.find_first_not_of("0123456789-", number + kLayers.size()));
+    return end > number + kLayers.size() && (end == name.size() || name[end] == '.') ? name.substr(begin, end - begin)
+                                                                                     : std::string();
+}
+
+/// Stages add gradients up under another name than the whole step has for them: of both the parameter's.
+std::string nameInStages(const std::string& value)
+{
+    const StageArray array = stageArrayOf(value);
+    return array.name.empty() ? value : array.name;
+}
+
+/// The layer of each of the ops, which follow each other: that of its results' names, else that of the parameters that it reads, else that of the next op of its phase
+/// which has a name.
+std::vector<std::string> layersOfOps(const Function& function, const std::vector<OpId>& ops)
+{
+    std::vector<std::string> layers(ops.size());
+    std::string next;
+    for (std::size_t i = ops.size(); i-- > 0;) {
+        const Op& op = function[ops[i]];
+        if (i + 1 < ops.size() && function[ops[i + 1]].phase != op.phase)
+            next.clear();
+        bool isNamed = false;
+        for (const ValueId result : op.results) {
+            isNamed = isNamed || !function[result].name.empty();
+            layers[i] = layers[i].empty() ? layerOfName(function[result].name) : layers[i];
+        }
+        for (const ValueId operand : op.operands) {
+            if (layers[i].empty() && !function[operand].producer.valid())
+                layers[i] = layerOfName(function[operand].name);
+        }
+        if (layers[i].empty() && !isNamed)
+            layers[i] = next;
+        next = layers[i];
+    }
+    return layers;
+}
+
 class GraphBuilder {
 public:
     GraphBuilder(ProgramGraph& graph, const std::set<OpId>& opened)
@@ -220,10 +278,12 @@ public:
     {
         takeCollectives(step);
         m_nodeOfCollective.assign(m_moves.uses.size(), ProgramGraph::kNoNode);
+        m_isInside.assign(m_moves.uses.size(), false);
         addBlock(kMainBlock);
         for (const ValueId result : m_function.results())
             use(result, OpId(), ProgramGraph::kNoNode);
         addRest();
+        addSends();
     }
 
 private:
@@ -231,14 +291,16 @@ private:
     void takeCollectives(const std::vector<SimulatedCollective>& step)
     {
         std::vector<bool> isTaken(step.size(), false);
+        const bool isCut = m_graph.analysis->pipeline != nullptr; // what moves is of microbatches then
         for (const CollectiveUse& use : m_moves.uses) {
+            const auto isSame = [&](const CollectiveUse& other) {
+                return other.kind == use.kind && other.axes == use.axes
+                    && (isCut ? nameInStages(other.cause.value) == nameInStages(use.cause.value)
+                              : other.count == use.count && other.payloadBytes == use.payloadBytes && other.phase == use.phase);
+            };
             std::size_t found = 0;
-            for (; found < step.size(); ++found) {
-                const CollectiveUse& other = step[found].use;
-                if (!isTaken[found] && other.kind == use.kind && other.axes == use.axes && other.count == use.count
-                    && other.payloadBytes == use.payloadBytes && other.phase == use.phase)
-                    break;
-            }
+            while (found < step.size() && (isTaken[found] || !isSame(step[found].use)))
+                ++found;
             SimulatedCollective taken;
             if (found < step.size()) {
                 isTaken[found] = true;
@@ -249,12 +311,39 @@ private:
             m_graph.collectives.push_back(std::move(taken));
             m_graph.stepCollective.push_back(found < step.size() ? static_cast<int>(found) : -1);
         }
+        if (isCut)
+            takeSends(step);
+    }
+
+    /// What stages send each other, with the values at which the model is cut there.
+    void takeSends(const std::vector<SimulatedCollective>& step)
+    {
+        const Study& study = m_graph.analysis->built->study;
+        const std::vector<std::string> cuts = cutValues(study);
+        const auto stages = static_cast<std::size_t>(study.pipeline.stages);
+        for (std::size_t i = 0; i < step.size(); ++i) {
+            if (step[i].use.axes != study.pipeline.axis || step[i].use.kind != OpKind::CollectivePermute)
+                continue;
+            std::vector<ValueId> sent;
+            for (std::size_t cut = 0; cut < cuts.size(); ++cut) {
+                const std::size_t before = cut % stages;
+                const std::size_t behind = (cut + 1) % stages;
+                const auto value = m_function.findValue(cuts[cut]);
+                if (value
+                    && (step[i].label == fmt::format("send activations {} to {}", before, behind)
+                        || step[i].label == fmt::format("send gradients {} to {}", behind, before)))
+                    sent.push_back(*value);
+            }
+            m_sends.emplace_back(m_graph.collectives.size(), std::move(sent));
+            m_graph.collectives.push_back(step[i]);
+            m_graph.stepCollective.push_back(static_cast<int>(i));
+        }
     }
 
     std::size_t addNode(ProgramNode node)
     {
         for (const ValueId value : node.values) {
-            if (node.kind != GraphNodeKind::Collective)
+            if (node.kind != GraphNodeKind::Collective || node.op.valid())
                 m_graph.nodeOf[value.at()] = m_graph.nodes.size();
         }
         m_graph.nodes.push_back(std::move(node));
@@ -265,24 +354,70 @@ private:
     {
         for (const ValueId argument : m_function[block].arguments)
             addNode({GraphNodeKind::Argument, OpId(), {argument}});
-        for (const OpId op : m_function[block].ops)
-            addOp(op);
+        std::vector<OpId> ops;
+        std::copy_if(m_function[block].ops.begin(), m_function[block].ops.end(), std::back_inserter(ops), [&](OpId op) {
+            const auto& results = m_function[op].results;
+            return results.empty() || !m_isConstant[results.front().at()];
+        });
+        if (ops.size() <= kMostOpsAtOnce) {
+            for (const OpId op : ops)
+                addOp(op);
+            return;
+        }
+        const std::vector<std::string> layers = layersOfOps(m_function, ops);
+        for (std::size_t begin = 0, end = 0; begin < ops.size(); begin = end) {
+            const auto isOfRun = [&](std::size_t i) {
+                return layers[i] == layers[begin] && m_function[ops[i]].phase == m_function[ops[begin]].phase;
+            };
+            for (end = begin + 1; end < ops.size() && isOfRun(end);)
+                ++end;
+            addRun({ops.begin() + static_cast<std::ptrdiff_t>(begin), ops.begin() + static_cast<std::ptrdiff_t>(end)},
+                layers[begin]);
+        }
     }
 
-    void addOp(OpId id)
+    /// Ops that follow each other, in one layer or (empty) in none.
+    void addRun(const std::vector<OpId>& ops, const std::string& layer)
+    {
+        const OpId part = layer.empty() || ops.size() == 1 ? OpId() : ops.front();
+        if (!part.valid() || m_opened.count(part) != 0) {
+            for (const OpId op : ops)
+                addOp(op, part);
+            return;
+        }
+        ProgramNode run{GraphNodeKind::Body, part, {}, 0, part, layer};
+        for (const OpId id : ops) {
+            run.ops += opCount(m_function, id);
+            run.values.insert(run.values.end(), m_function[id].results.begin(), m_function[id].results.end());
+        }
+        const std::size_t node = addNode(std::move(run));
+        for (const OpId id : ops) {
+            for (const ValueId operand : m_function[id].operands)
+                use(operand, id, node);
+        }
+    }
+
+    void addOp(OpId id, OpId part = {})
     {
         const Op& op = m_function[id];
-        if (!op.results.empty() && m_isConstant[op.results.front().at()])
+        if (const auto own = ownCollective(id)) {
+            m_nodeOfCollective[*own] = addNode({GraphNodeKind::Collective, id, op.results, *own, part});
+            for (const ValueId operand : op.operands)
+                use(operand, id, m_nodeOfCollective[*own]);
             return;
+        }
+        const std::size_t inside = opCount(m_function, id) - 1;
         if (op.bodies.empty() || m_opened.count(id) == 0) {
-            const std::size_t node = addNode({op.bodies.empty() ? GraphNodeKind::Op : GraphNodeKind::Body, id, op.results});
+            const std::size_t node
+                = addNode(op.bodies.empty() ? ProgramNode{GraphNodeKind::Op, id, op.results, 0, part}
+                                            : ProgramNode{GraphNodeKind::Body, id, op.results, 0, id, {}, inside});
             for (const ValueId operand : op.operands)
                 use(operand, id, node);
             return;
         }
         for (const BlockId body : op.bodies)
             addBlock(body);
-        const std::size_t end = addNode({GraphNodeKind::Body, id, op.results});
+        const std::size_t end = addNode({GraphNodeKind::Body, id, op.results, 0, id, {}, inside});
         for (const BlockId body : op.bodies) {
             const auto& arguments = m_function[body].arguments;
             const std::size_t skipped = op.operands.size() - std::min(op.operands.size(), arguments.size());
@@ -291,6 +426,28 @@ private:
             for (const ValueId result : m_function[body].results)
                 use(result, id, end);
         }
+    }
+
+    /// The collective that an op of the program is itself; nothing: it is none, or partitioning made something else of it.
+    std::optional<std::size_t> ownCollective(OpId id) const
+    {
+        const Op& op = m_function[id];
+        if (!isCollective(op.kind) && (op.kind < OpKind::OwnAllReduce || op.kind > OpKind::CrossReplicaSum))
+            return {};
+        for (const ValueId operand : op.operands) {
+            const auto moved = m_moved.find({operand, id});
+            if (moved == m_moved.end())
+                continue;
+            const std::size_t last = moved->second.front()->collectives.back();
+            return m_nodeOfCollective[last] == ProgramGraph::kNoNode ? std::optional(last) : std::nullopt;
+        }
+        for (std::size_t i = 0; i < m_moves.uses.size(); ++i) { // in a manual computation, whose values have no names on devices
+            const bool isOfOp = opName(op).ends_with(opName(m_moves.uses[i].kind))
+                && std::find(op.operands.begin(), op.operands.end(), m_moves.causes[i]) != op.operands.end();
+            if (isOfOp && m_nodeOfCollective[i] == ProgramGraph::kNoNode)
+                return i;
+        }
+        return {};
     }
 
     std::string specOf(ValueId value) const
@@ -320,6 +477,11 @@ private:
         if (from == ProgramGraph::kNoNode)
             return;
         const auto moved = m_moved.find({value, user});
+        if (from == node) {
+            if (moved != m_moved.end())
+                keepInside(moved->second, node);
+            return;
+        }
         if (moved == m_moved.end()) {
             if (node != ProgramGraph::kNoNode)
                 join(from, node, value, specOf(value));
@@ -334,8 +496,20 @@ private:
                 last = next;
                 spec = m_moves.specs[collective];
             }
-            if (node != ProgramGraph::kNoNode)
+            if (node != ProgramGraph::kNoNode && node != last)
                 join(last, node, value, spec);
+        }
+    }
+
+    /// What moves in a layer that is one node is not shown.
+    void keepInside(const std::vector<const MovedUse*>& moves, std::size_t node)
+    {
+        for (const MovedUse* move : moves) {
+            for (const std::size_t collective : move->collectives) {
+                if (m_nodeOfCollective[collective] == ProgramGraph::kNoNode && !m_isInside[collective])
+                    ++m_graph.nodes[node].moves;
+                m_isInside[collective] = true;
+            }
         }
     }
 
@@ -362,7 +536,7 @@ private:
     void addRest()
     {
         for (std::size_t i = 0; i < m_nodeOfCollective.size(); ++i) {
-            if (m_nodeOfCollective[i] != ProgramGraph::kNoNode || !isShown(m_moves.inside[i]))
+            if (m_nodeOfCollective[i] != ProgramGraph::kNoNode || m_isInside[i] || !isShown(m_moves.inside[i]))
                 continue;
             const ValueId value = m_moves.causes[i];
             const std::size_t from = value.valid() ? m_graph.nodeOf[value.at()] : ProgramGraph::kNoNode;
@@ -372,6 +546,25 @@ private:
         }
     }
 
+    void addSends()
+    {
+        for (const auto& [collective, values] : m_sends) {
+            const std::size_t node = addNode({GraphNodeKind::Collective, OpId(), {}, collective});
+            for (const ValueId value : values)
+                join(shownNodeOf(value), node, value, specOf(value));
+        }
+    }
+
+    /// Of a value in a body that is closed, the node of the body.
+    std::size_t shownNodeOf(ValueId value) const
+    {
+        std::size_t node = m_graph.nodeOf[value.at()];
+        for (OpId owner = ownerOf(m_function[value].block); node == ProgramGraph::kNoNode;
+             owner = ownerOf(m_function[owner].block))
+            node = m_graph.nodeOf[m_function[owner].results.front().at()];
+        return node;
+    }
+
     ProgramGraph& m_graph;
     const Function& m_function;
     const std::set<OpId>& m_opened;
@@ -379,19 +572,10 @@ private:
     MovesOnDevices m_moves;
     std::map<std::pair<ValueId, OpId>, std::vector<const MovedUse*>> m_moved;
     std::vector<std::size_t> m_nodeOfCollective;
+    std::vector<bool> m_isInside; ///< of a layer that is one node
+    std::vector<std::pair<std::size_t, std::vector<ValueId>>> m_sends; ///< between stages: the collective, and what it sends
     std::set<std::tuple<std::size_t, std::size_t, ValueId>> m_joined;
 };
-
-std::size_t opCount(const Function& function, BlockId block)
-{
-    std::size_t count = 0;
-    for (const OpId op : function[block].ops) {
-        ++count;
-        for (const BlockId body : function[op].bodies)
-            count += opCount(function, body);
-    }
-    return count;
-}
 
 std::string opWords(const Function& function, OpId id)
 {
@@ -419,7 +603,8 @@ public:
         for (std::size_t i = 0; i < m_graph.nodes.size(); ++i)
             drawing.nodes.push_back(drawnNode(i));
         for (const ProgramEdge& edge : m_graph.edges)
-            drawing.edges.push_back({edge.from, edge.to, m_focus.steps ? specOf(edge.value) : edge.spec, emphasisOf(edge)});
+            drawing.edges.push_back(
+                {edge.from, edge.to, m_focus.steps ? specOf(edge.value) : edge.spec, emphasisOf(edge), roleOfEdge(edge)});
         return drawing;
     }
 
@@ -440,8 +625,18 @@ private:
 
     bool isLit(const ProgramNode& node) const
     {
-        return node.kind != GraphNodeKind::Collective
+        return (node.kind != GraphNodeKind::Collective || node.op.valid())
             && std::any_of(node.values.begin(), node.values.end(), [&](ValueId value) { return m_focus.lit.count(value) != 0; });
+    }
+
+    /// That of the collective that moves the value; nothing: it is used as it lies.
+    std::optional<ColourRole> roleOfEdge(const ProgramEdge& edge) const
+    {
+        for (const std::size_t end : {edge.from, edge.to}) {
+            if (m_graph.nodes[end].kind == GraphNodeKind::Collective)
+                return roleOf(m_graph.collectives[m_graph.nodes[end].collective].use.kind);
+        }
+        return {};
     }
 
     GraphEmphasis emphasisOf(const ProgramEdge& edge) const
@@ -472,7 +667,7 @@ private:
     {
         const CollectiveUse& use = collective.use;
         drawn.role = roleOf(use.kind);
-        drawn.title = fmt::format("{} over {}", spokenOp(std::string(opName(use.kind))), use.axes);
+        drawn.title = collectiveTitle(collective);
         drawn.detail = formatBytes(static_cast<double>(use.payloadBytes));
         if (use.count > 1)
             drawn.detail += fmt::format(" × {}", use.count);
@@ -481,6 +676,23 @@ private:
         drawn.tooltip = fmt::format("{}, {}\n{}", drawn.title, drawn.detail, use.cause.reason);
         if (!use.cause.annotation.empty())
             drawn.tooltip += "\nCaused by " + use.cause.annotation;
+    }
+
+    static std::string counted(std::size_t count, const char* what)
+    {
+        return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+    }
+
+    void describeLayer(DrawnGraphNode& drawn, const ProgramNode& node) const
+    {
+        drawn.title = fmt::format("{}, {}", node.layer, phaseName((*m_graph.function)[node.op].phase));
+        if (node.moves > 0)
+            drawn.detail += ", " + counted(node.moves, "collective");
+        drawn.tooltip = fmt::format("{}\n{}", drawn.title, drawn.detail);
+        drawn.isSplit = std::any_of(node.values.begin(), node.values.end(), [&](ValueId value) {
+            const TensorSharding* sharding = shardingOf(value);
+            return sharding != nullptr && !sharding->isReplicated();
+        });
     }
 
     void describeOp(DrawnGraphNode& drawn, const ProgramNode& node) const
@@ -492,12 +704,10 @@ private:
         const bool isNamed = first != nullptr && !first->name.empty() && node.kind != GraphNodeKind::Body;
         drawn.title = isNamed ? first->name : op;
         drawn.detail = isNamed && node.op.valid() ? op + " " + type : type;
-        if (node.kind == GraphNodeKind::Body) {
-            std::size_t count = 0;
-            for (const BlockId body : function[node.op].bodies)
-                count += opCount(function, body);
-            drawn.detail = fmt::format("{} {}", count, count == 1 ? "op" : "ops");
-        }
+        if (node.kind == GraphNodeKind::Body)
+            drawn.detail = counted(node.ops, "op");
+        if (!node.layer.empty())
+            return describeLayer(drawn, node);
         drawn.tooltip = fmt::format("{}, {}", op, type);
         for (const ValueId value : node.values) {
             const TensorSharding* sharding = shardingOf(value);
@@ -540,6 +750,17 @@ std::string roundTitle(const ShardingReason& reason)
 
 } // namespace
 
+std::set<OpId> openedAtFirst(const Analysis& analysis)
+{
+    std::set<OpId> opened;
+    const Function& function = *analysis.built->partitioned.propagated.find(analysis.built->mainFunction);
+    for (const OpId op : function.body().ops) {
+        if (function[op].kind == OpKind::Computation && opCount(function, op) <= kMostOpsAtOnce)
+            opened.insert(op);
+    }
+    return opened;
+}
+
 ProgramGraph programGraph(
     std::shared_ptr<const Analysis> analysis, const std::set<OpId>& opened, const std::vector<SimulatedCollective>& step)
 {
@@ -579,6 +800,13 @@ std::vector<TensorSharding> shardingsAfter(const Function& function, const Propa
             appendMerging(dims[reason.dim].axes, reason.axis);
     }
     return shardings;
+}
+
+std::string collectiveTitle(const SimulatedCollective& collective)
+{
+    if (collective.label.starts_with("send "))
+        return collective.label;
+    return fmt::format("{} over {}", spokenOp(std::string(opName(collective.use.kind))), collective.use.axes);
 }
 
 GraphDrawing graphDrawing(const ProgramGraph& graph, const ProgramFocus& focus)

@@ -14,9 +14,14 @@ namespace meshwright::sim {
 /// An op of the step's program, an argument, or a collective that partitioning put in.
 struct ProgramNode {
     GraphNodeKind kind = GraphNodeKind::Op;
-    OpId op; ///< in the propagated function; invalid for arguments and collectives
+    OpId op; ///< in the propagated function; invalid for arguments, and for collectives that the program does not have itself
     std::vector<ValueId> values; ///< what it makes; of a collective the value that moves, where it is known
     std::size_t collective = 0; ///< of a collective: index into ProgramGraph::collectives
+    OpId part
+        = {}; ///< by what it is opened or closed: the op that has a body; of a layer written out, its first op. Invalid: it is in none
+    std::string layer = {}; ///< of a layer that is one node: "layers.3"
+    std::size_t ops = 0; ///< in what is one node
+    std::size_t moves = 0; ///< collectives in it
 };
 
 /// A value on its way to a use.
@@ -29,8 +34,9 @@ struct ProgramEdge {
 
 /// The main function of a study's program as a graph: its ops on whole arrays, with the collectives where data moves.
 ///
-/// Loops and computations are one node each, or, if they are opened, their arguments and ops with a node at their end. Constants, and what is
-/// made of them alone, are left out.
+/// Loops and computations are one node each, or, if they are opened, their arguments and ops with a node at their end. Of a program of more than
+/// kMostOpsAtOnce ops, the ops of each layer that is written out (those with "layers.3" in their names, and what leads to them) are one node for each
+/// phase, or, if it is opened, themselves. Constants, and what is made of them alone, are left out.
 struct ProgramGraph {
     std::shared_ptr<const Analysis> analysis; ///< built
     const Function* function = nullptr; ///< of `analysis`
@@ -47,7 +53,14 @@ struct ProgramGraph {
     const Mesh& mesh() const { return analysis->mesh(); }
 };
 
-/// `opened`: the ops whose bodies are shown. `step`: the collectives of the step as views count them.
+/// More ops of one block than people can look at.
+inline constexpr std::size_t kMostOpsAtOnce = 120;
+
+/// The parts that people want to see at once: computations that run once (as shard_map makes them) and are not large.
+/// Precondition: analysis.built.
+std::set<OpId> openedAtFirst(const Analysis& analysis);
+
+/// `opened`: the parts that are shown op by op, see ProgramNode. `step`: the collectives of the step as views count them.
 /// Precondition: analysis->built.
 ProgramGraph programGraph(
     std::shared_ptr<const Analysis> analysis, const std::set<OpId>& opened, const std::vector<SimulatedCollective>& step);
@@ -70,6 +83,9 @@ struct ProgramFocus {
     std::set<ValueId> lit; ///< values on the way back to an annotation
     std::optional<std::size_t> steps; ///< specs as they are after so many steps of the propagation; nothing: at its end
 };
+
+/// `all-reduce over data`; of what a stage of a pipeline sends, `send activations 0 to 1`.
+std::string collectiveTitle(const SimulatedCollective& collective);
 
 /// The graph with its words.
 GraphDrawing graphDrawing(const ProgramGraph& graph, const ProgramFocus& focus = {});

@@ -45,19 +45,28 @@ ProgramCanvas::ProgramCanvas(QWidget* parent)
 
 void ProgramCanvas::setGraph(GraphDrawing drawing, LayeredLayout layout)
 {
-    const bool isOther = drawing.nodes.size() != m_drawing.nodes.size();
     m_drawing = std::move(drawing);
     m_layout = std::move(layout);
-    if (m_current && *m_current >= m_drawing.nodes.size())
-        m_current.reset();
-    if (isOther || m_isFitted) {
-        fit();
-        if (m_scale < kReadableScale) { // its left end, where the arguments are
-            m_scale = kFirstScale;
-            m_topLeft = {-kRoom / m_scale, (m_layout.height - height() / m_scale) / 2.0};
-            m_isFitted = false;
-        }
+    m_current.reset();
+    fit();
+    if (m_scale < kReadableScale) { // its left end, where the arguments are
+        m_scale = kFirstScale;
+        m_topLeft = {-kRoom / m_scale, (m_layout.height - height() / m_scale) / 2.0};
+        m_isFitted = false;
     }
+}
+
+void ProgramCanvas::exchangeGraph(GraphDrawing drawing, LayeredLayout layout, std::optional<Kept> kept)
+{
+    if (m_isFitted)
+        return setGraph(std::move(drawing), std::move(layout));
+    const QPointF before = kept ? frameOf(kept->before).center() : QPointF();
+    m_drawing = std::move(drawing);
+    m_layout = std::move(layout);
+    m_current.reset();
+    if (kept)
+        m_topLeft += (frameOf(kept->now).center() - before) / m_scale;
+    keepInReach();
     update();
 }
 

@@ -19,8 +19,15 @@ class ProgramCanvas : public QWidget {
 public:
     explicit ProgramCanvas(QWidget* parent = nullptr);
 
-    /// Another graph. Precondition: `layout` is that of `drawing`.
+    /// Another graph, all of it or its left end. Precondition: `layout` is that of `drawing`.
     void setGraph(GraphDrawing drawing, LayeredLayout layout);
+
+    /// The same program drawn otherwise: nothing is zoomed, and a node stays where another one was.
+    struct Kept {
+        std::size_t before = 0; ///< of the graph that is shown
+        std::size_t now = 0;
+    };
+    void exchangeGraph(GraphDrawing drawing, LayeredLayout layout, std::optional<Kept> kept);
 
     /// The same graph with other words and emphasis.
     void setDrawing(GraphDrawing drawing);

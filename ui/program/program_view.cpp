@@ -62,6 +62,36 @@ std::optional<StudyArray> constrainable(const sim::Analysis& analysis, const sim
     return own;
 }
 
+/// The value that a node is about; invalid where it is about several, or what moves.
+ValueId firstValue(const sim::ProgramNode& node)
+{
+    const bool isValue = !node.values.empty() && node.kind != GraphNodeKind::Collective && node.layer.empty();
+    return isValue ? node.values.front() : ValueId();
+}
+
+const Function& mainFunction(const sim::Analysis& analysis)
+{
+    return *analysis.built->partitioned.propagated.find(analysis.built->mainFunction);
+}
+
+/// Whether values and ops of one function have the same numbers in the other: specs and meshes may differ.
+bool isSameProgram(const Function& a, const Function& b)
+{
+    return a.name == b.name && a.values.size() == b.values.size() && a.ops.size() == b.ops.size();
+}
+
+/// What stands in another graph of the same program where this node stood: what makes its value, or is opened from it.
+std::optional<std::size_t> sameNode(const sim::ProgramNode& node, const sim::ProgramGraph& graph)
+{
+    if (!node.values.empty() && node.kind != GraphNodeKind::Collective) {
+        if (const std::size_t now = graph.nodeOf[node.values.front().at()]; now != sim::ProgramGraph::kNoNode)
+            return now;
+    }
+    const auto isSame = [&](const sim::ProgramNode& one) { return node.part.valid() && one.part == node.part; };
+    const auto found = std::find_if(graph.nodes.begin(), graph.nodes.end(), isSame);
+    return found == graph.nodes.end() ? std::nullopt : std::optional<std::size_t>(found - graph.nodes.begin());
+}
+
 } // namespace
 
 ProgramView::ProgramView(Selection& selection, QWidget* parent)
@@ -112,7 +142,7 @@ QWidget* ProgramView::makeTools()
 {
     auto* tools = new QWidget(this);
     m_summary = new ElidedLabel(tools);
-    m_open = toolButton(tr("Open"), tr("Show what is in the selected loop (Return)"), tools);
+    m_open = toolButton(tr("Open"), tr("Show the ops of the selected loop or layer, or close it again (Return)"), tools);
     auto* smaller = toolButton(QStringLiteral("−"), tr("Zoom out (S)"), tools);
     auto* larger = toolButton(QStringLiteral("+"), tr("Zoom in (W)"), tools);
     auto* fit = toolButton(tr("Fit"), tr("Show all of the graph (0)"), tools);
@@ -224,6 +254,8 @@ void ProgramView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
         m_canvas->setEnabled(false);
         return;
     }
+    if (!m_analysis || !isSameProgram(mainFunction(*m_analysis), mainFunction(*analysis)))
+        m_opened = sim::openedAtFirst(*analysis);
     m_analysis = std::move(analysis);
     m_generation = m_selection.generation();
     build();
@@ -246,14 +278,19 @@ void ProgramView::build()
 /// Where the program has the same values as before, what was selected stays, and the step of the propagation is the last again.
 void ProgramView::take(std::shared_ptr<const Shown> shown)
 {
-    const bool isSame = m_shown && m_shown->graph.function->name == shown->graph.function->name
-        && m_shown->graph.function->values.size() == shown->graph.function->values.size();
+    const bool isSame = m_shown && isSameProgram(*m_shown->graph.function, *shown->graph.function);
+    std::optional<ProgramCanvas::Kept> kept;
+    if (const auto now = isSame && m_node ? sameNode(m_shown->graph.nodes[*m_node], shown->graph) : std::nullopt)
+        kept = {*m_node, *now};
     m_shown = std::move(shown);
     const sim::ProgramGraph& graph = m_shown->graph;
     m_isChanging = true;
     m_notice->show({});
     m_canvas->setEnabled(true);
-    m_canvas->setGraph(m_shown->drawing, m_shown->layout);
+    if (isSame)
+        m_canvas->exchangeGraph(m_shown->drawing, m_shown->layout, kept);
+    else
+        m_canvas->setGraph(m_shown->drawing, m_shown->layout);
     m_nodes->setGraph(graph, m_shown->drawing);
     m_table->resizeColumnToContents(NodesModel::Name);
     m_table->resizeColumnToContents(NodesModel::What);
@@ -268,6 +305,8 @@ void ProgramView::take(std::shared_ptr<const Shown> shown)
     if (before.valid()) {
         const std::size_t node = graph.nodeOf[before.at()];
         select(node == sim::ProgramGraph::kNoNode ? std::nullopt : std::optional(node), before);
+    } else if (kept) {
+        select(kept->now, firstValue(graph.nodes[kept->now]));
     } else {
         followSelection();
     }
@@ -280,16 +319,16 @@ void ProgramView::take(std::shared_ptr<const Shown> shown)
 void ProgramView::showSummary()
 {
     if (!m_shown)
-        return m_summary->setWhole(tr("Open a study or a program: its ops and the specs of its values appear here."));
+        return m_summary->setWhole(tr("Open a study or a program to see its ops and the specs of its values."));
     const sim::ProgramGraph& graph = m_shown->graph;
     const auto hidden = std::count_if(graph.nodes.begin(), graph.nodes.end(),
-        [&](const sim::ProgramNode& node) { return node.kind == GraphNodeKind::Body && m_opened.count(node.op) == 0; });
+        [&](const sim::ProgramNode& node) { return node.kind == GraphNodeKind::Body && m_opened.count(node.part) == 0; });
     QString text = tr("%1: %2 nodes, %3 collectives")
                        .arg(QString::fromStdString(graph.function->name))
                        .arg(graph.nodes.size())
                        .arg(graph.collectives.size());
     if (hidden > 0)
-        text += hidden == 1 ? tr(", 1 closed loop") : tr(", %1 closed loops").arg(hidden);
+        text += hidden == 1 ? tr(", 1 closed: a double click opens it") : tr(", %1 closed: a double click opens one").arg(hidden);
     m_summary->setWhole(text);
 }
 
@@ -307,7 +346,7 @@ void ProgramView::choose(std::size_t node)
             if (m_analysis->findArray(collective.use.cause.value) != nullptr)
                 m_selection.setArray(QString::fromStdString(collective.use.cause.value));
         }
-    } else {
+    } else if (chosen.layer.empty()) {
         for (const ValueId value : chosen.values) {
             if (const sim::ProgramArray* array = arrayOf(*m_analysis, value)) {
                 m_selection.setArray(QString::fromStdString(array->name));
@@ -316,7 +355,7 @@ void ProgramView::choose(std::size_t node)
         }
     }
     m_isChanging = false;
-    select(node, chosen.values.empty() || chosen.kind == GraphNodeKind::Collective ? ValueId() : chosen.values.front());
+    select(node, firstValue(chosen));
 }
 
 void ProgramView::chooseNothing()
@@ -348,11 +387,11 @@ void ProgramView::select(std::optional<std::size_t> node, ValueId value)
 
 void ProgramView::toggle(std::size_t node)
 {
-    const sim::ProgramNode& toggled = m_shown->graph.nodes[node];
-    if (toggled.kind != GraphNodeKind::Body)
+    const OpId part = m_shown->graph.nodes[node].part;
+    if (!part.valid())
         return;
-    if (m_opened.erase(toggled.op) == 0)
-        m_opened.insert(toggled.op);
+    if (m_opened.erase(part) == 0)
+        m_opened.insert(part);
     build();
 }
 
@@ -411,15 +450,17 @@ void ProgramView::redraw()
 
 void ProgramView::showWhy()
 {
-    const bool isBody = m_node && m_shown->graph.nodes[*m_node].kind == GraphNodeKind::Body;
-    m_open->setEnabled(isBody);
-    m_open->setText(isBody && m_opened.count(m_shown->graph.nodes[*m_node].op) != 0 ? tr("Close") : tr("Open"));
+    const sim::ProgramNode* node = m_node ? &m_shown->graph.nodes[*m_node] : nullptr;
+    m_open->setEnabled(node != nullptr && node->part.valid());
+    m_open->setText(node != nullptr && m_opened.count(node->part) != 0 ? tr("Close") : tr("Open"));
     if (m_value.valid())
         m_why->setHtml(valueWhyHtml(m_shown->graph, m_value));
-    else if (m_node && m_shown->graph.nodes[*m_node].kind == GraphNodeKind::Collective)
-        m_why->setHtml(collectiveWhyHtml(m_shown->graph.collectives[m_shown->graph.nodes[*m_node].collective]));
+    else if (node != nullptr && node->kind == GraphNodeKind::Collective)
+        m_why->setHtml(collectiveWhyHtml(m_shown->graph.collectives[node->collective]));
+    else if (node != nullptr)
+        m_why->setPlainText(QString::fromStdString(m_shown->drawing.nodes[*m_node].tooltip));
     else
-        m_why->setHtml(tr("Select a value to see why it is sharded as it is; select a collective to see what causes it."));
+        m_why->setHtml(tr("Select a value to see why it is sharded this way, or a collective to see what causes it."));
     showConstraint();
 }
 
@@ -431,6 +472,7 @@ void ProgramView::showRow()
         m_table->clearSelection();
         m_table->setCurrentIndex(row);
     }
+    m_table->scrollTo(row); // also where the table had no size yet
     m_isChanging = false;
 }
 
@@ -441,8 +483,8 @@ void ProgramView::showConstraint()
         = m_value.valid() && m_shown->graph.analysis == m_analysis ? arrayOf(*m_analysis, m_value) : nullptr;
     const auto subject = array != nullptr ? constrainable(*m_analysis, *array) : std::nullopt;
     m_spec->setEnabled(subject.has_value());
-    m_spec->setToolTip(subject ? tr("Return sets the spec in the study; an empty line takes it out")
-                               : tr("A study can set specs on values that have a name"));
+    m_spec->setToolTip(subject ? tr("Return sets the spec in the study; an empty line removes it")
+                               : tr("Only values that have a name can have a spec in the study"));
     if (!subject)
         return m_spec->clear();
     m_spec->setSubject(*subject, m_analysis->built->study.mesh);
@@ -477,7 +519,9 @@ void ProgramView::showStep()
                               .arg(m_rounds.size())
                               .arg(QString::fromStdString(round->title));
     m_step->setWhole(step == m_steps->maximum()
-            ? tr("Complete: %1 rounds, %2 steps").arg(m_rounds.size()).arg(step)
+            ? tr(m_rounds.size() == 1 ? "Complete: %1 round, %2 steps" : "Complete: %1 rounds, %2 steps")
+                  .arg(m_rounds.size())
+                  .arg(step)
             : tr("%1: %2").arg(where, stepText(m_shown->graph, static_cast<std::size_t>(step) - 1)));
 }
 

@@ -121,14 +121,13 @@ QString valueWhyHtml(const sim::ProgramGraph& graph, ValueId value)
 QString collectiveWhyHtml(const sim::SimulatedCollective& collective)
 {
     const CollectiveUse& use = collective.use;
-    QString html
-        = paragraph(QStringLiteral("<b>%1</b>").arg(tr("%1 over %2").arg(plain(std::string(opName(use.kind))), plain(use.axes))));
+    QString html = paragraph(QStringLiteral("<b>%1</b>").arg(plain(sim::collectiveTitle(collective))));
     html += paragraph(tr("Why: %1.").arg(plain(use.cause.reason)));
-    html += paragraph(tr("Moves %1 of each device, %2 in a step.")
+    html += paragraph(tr("Moves %1 per device, %2 in a step.")
                           .arg(plain(formatBytes(static_cast<double>(use.payloadBytes))),
                               use.count == 1 ? tr("once") : tr("%1 times").arg(use.count)));
     if (collective.seconds > 0.0)
-        html += paragraph(tr("Takes %1, of which computing waits for %2.")
+        html += paragraph(tr("Takes %1; computing waits for %2 of it.")
                               .arg(plain(formatSeconds(collective.seconds)), plain(formatSeconds(collective.exposedSeconds))));
     if (const QString path = QString::fromStdString(use.cause.annotation); path.startsWith(QLatin1String("sharding.")))
         html += paragraph(tr("Caused by %1.").arg(link(QStringLiteral("spec:") + path, path)));

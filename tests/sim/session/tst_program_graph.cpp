@@ -22,6 +22,12 @@ private Q_SLOTS:
     void collectivesAreThoseOfTheStep();
     void aReductionStandsBehindItsProduct();
     void loopsOpen();
+    void layersAreOneNodeEach();
+    void stagesSendWhatLiesAtTheCuts_data();
+    void stagesSendWhatLiesAtTheCuts();
+    void gradientsOfStagesHaveTimes();
+    void ownCollectivesAreNodes();
+    void movedValuesHaveColours();
     void roundsLeadToTheShardings_data() { edgesMakeNoCycle_data(); }
     void roundsLeadToTheShardings();
     void selectionIsLit();
@@ -45,17 +51,13 @@ std::size_t countOf(const sim::ProgramGraph& graph, GraphNodeKind kind)
         std::count_if(graph.nodes.begin(), graph.nodes.end(), [&](const sim::ProgramNode& node) { return node.kind == kind; }));
 }
 
-/// Every op that has a body.
-std::set<OpId> withBodies(const Function& function)
+/// Every loop and layer.
+std::set<OpId> everyPart(const Function& function)
 {
-    std::set<OpId> found;
-    for (const Block& block : function.blocks) {
-        for (const OpId op : block.ops) {
-            if (!function[op].bodies.empty())
-                found.insert(op);
-        }
-    }
-    return found;
+    std::set<OpId> all;
+    for (const Block& block : function.blocks)
+        all.insert(block.ops.begin(), block.ops.end());
+    return all;
 }
 
 } // namespace
@@ -81,7 +83,8 @@ void TestProgramGraph::edgesMakeNoCycle_data()
     QTest::addColumn<QString>("file");
 
     for (const char* file : {"notebook_mlp.yaml", "fsdp.yaml", "tensor_parallel.yaml", "two_d.yaml", "transformer_digits.yaml",
-             "three_d.yaml", "sequence_parallel_transformer.yaml", "matmul.mlir", "mlp.mlir"})
+             "three_d.yaml", "sequence_parallel_transformer.yaml", "matmul.mlir", "mlp.mlir", "megatron_pair.mlir",
+             "spmd_step.mlir", "pipeline_1f1b.yaml", "pipeline_interleaved.yaml", "pipeline_transformer.yaml"})
         QTest::newRow(file) << file;
 }
 
@@ -91,7 +94,7 @@ void TestProgramGraph::edgesMakeNoCycle()
     const auto analysis = analysed(file.toStdString());
     QVERIFY2(analysis->built != nullptr, describe(analysis->problems).c_str());
     const sim::ProgramGraph closed = graphOf(analysis);
-    for (const sim::ProgramGraph& graph : {closed, graphOf(analysis, withBodies(*closed.function))}) {
+    for (const sim::ProgramGraph& graph : {closed, graphOf(analysis, everyPart(*closed.function))}) {
         QVERIFY(!graph.nodes.empty() && !graph.edges.empty());
         const GraphDrawing drawing = sim::graphDrawing(graph);
         const LayeredLayout layout = graphLayout(drawing); // which asserts that there is none
@@ -105,7 +108,7 @@ void TestProgramGraph::everyCollectiveHasANode()
 {
     QFETCH(QString, file);
     const auto analysis = analysed(file.toStdString());
-    const sim::ProgramGraph graph = graphOf(analysis, withBodies(*graphOf(analysis).function));
+    const sim::ProgramGraph graph = graphOf(analysis, everyPart(*graphOf(analysis).function));
     QCOMPARE(countOf(graph, GraphNodeKind::Collective), graph.collectives.size());
     for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
         if (graph.nodes[node].kind != GraphNodeKind::Collective)
@@ -122,6 +125,8 @@ void TestProgramGraph::collectivesAreThoseOfTheStep()
     const auto analysis = analysed(file.toStdString());
     if (!analysis->simulated)
         QSKIP("a program without hardware");
+    if (analysis->pipeline)
+        QSKIP("its step is done by stages and microbatches");
     const sim::ProgramGraph graph = graphOf(analysis);
     QCOMPARE(graph.collectives.size(), analysis->simulated->simulation.collectives.size());
     const std::set<int> places(graph.stepCollective.begin(), graph.stepCollective.end());
@@ -149,12 +154,103 @@ void TestProgramGraph::loopsOpen()
 {
     const auto analysis = analysed("transformer_digits.yaml");
     const sim::ProgramGraph closed = graphOf(analysis);
-    const sim::ProgramGraph open = graphOf(analysis, withBodies(*closed.function));
+    const sim::ProgramGraph open = graphOf(analysis, everyPart(*closed.function));
     QVERIFY(countOf(closed, GraphNodeKind::Body) > 0);
     QVERIFY(open.nodes.size() > closed.nodes.size());
     const GraphDrawing drawing = sim::graphDrawing(closed);
     QVERIFY(std::any_of(drawing.nodes.begin(), drawing.nodes.end(),
         [](const DrawnGraphNode& node) { return node.kind == GraphNodeKind::Body && node.title.starts_with("repeat × "); }));
+}
+
+/// Layers that are written out: forward, backward and update of each.
+void TestProgramGraph::layersAreOneNodeEach()
+{
+    const auto analysis = analysed("pipeline_transformer.yaml", {"model.transformer.layers=8"});
+    const sim::ProgramGraph closed = graphOf(analysis);
+    const GraphDrawing drawing = sim::graphDrawing(closed);
+    for (int layer = 0; layer < 8; ++layer) {
+        for (const char* phase : {"forward", "backward"}) {
+            const std::string title = fmt::format("layers.{}, {}", layer, phase);
+            const auto nodes = std::count_if(drawing.nodes.begin(), drawing.nodes.end(),
+                [&](const DrawnGraphNode& node) { return node.kind == GraphNodeKind::Body && node.title == title; });
+            QVERIFY2(nodes > 0, title.c_str());
+        }
+    }
+    const sim::ProgramGraph all = graphOf(analysis, everyPart(*closed.function));
+    QVERIFY(closed.nodes.size() * 2 < all.nodes.size());
+    const auto layer = std::find_if(
+        closed.nodes.begin(), closed.nodes.end(), [](const sim::ProgramNode& node) { return !node.layer.empty(); });
+    const sim::ProgramGraph one = graphOf(analysis, {layer->part});
+    const auto ofPart = [&](const sim::ProgramNode& node) { return node.part == layer->part; };
+    QCOMPARE(static_cast<std::size_t>(std::count_if(one.nodes.begin(), one.nodes.end(), ofPart)), layer->ops);
+}
+
+void TestProgramGraph::stagesSendWhatLiesAtTheCuts_data()
+{
+    QTest::addColumn<QString>("file");
+
+    for (const char* file :
+        {"pipeline_gpipe.yaml", "pipeline_1f1b.yaml", "pipeline_interleaved.yaml", "pipeline_transformer.yaml"})
+        QTest::newRow(file) << file;
+}
+
+void TestProgramGraph::stagesSendWhatLiesAtTheCuts()
+{
+    QFETCH(QString, file);
+    const auto analysis = analysed(file.toStdString());
+    QVERIFY(analysis->simulated && analysis->pipeline);
+    const auto& step = analysis->simulated->simulation.collectives;
+    const sim::ProgramGraph graph = graphOf(analysis);
+    std::set<int> shown;
+    for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
+        if (graph.nodes[node].kind != GraphNodeKind::Collective)
+            continue;
+        const std::size_t collective = graph.nodes[node].collective;
+        shown.insert(graph.stepCollective[collective]);
+        if (!graph.collectives[collective].label.starts_with("send "))
+            continue;
+        QVERIFY2(
+            std::any_of(graph.edges.begin(), graph.edges.end(), [&](const sim::ProgramEdge& edge) { return edge.to == node; }),
+            graph.collectives[collective].label.c_str());
+    }
+    for (std::size_t i = 0; i < step.size(); ++i)
+        QVERIFY2(!step[i].label.starts_with("send ") || shown.count(static_cast<int>(i)) == 1, step[i].label.c_str());
+}
+
+/// Those of the second stage, which computes longest: the step's times are its.
+void TestProgramGraph::gradientsOfStagesHaveTimes()
+{
+    const sim::ProgramGraph graph = graphOf(analysed("pipeline_1f1b.yaml"));
+    for (const char* parameter : {"layers.1.w", "layers.3.w"}) {
+        const auto reduction
+            = std::find_if(graph.collectives.begin(), graph.collectives.end(), [&](const sim::SimulatedCollective& one) {
+                  return one.use.kind == OpKind::AllReduce && one.use.cause.value.ends_with(parameter);
+              });
+        QVERIFY2(reduction != graph.collectives.end(), parameter);
+        QVERIFY(reduction->seconds > 0.0);
+    }
+}
+
+/// Those of a program's own, as shard_map has them, are the nodes of their ops, each once.
+void TestProgramGraph::ownCollectivesAreNodes()
+{
+    const auto analysis = analysed("megatron_pair.mlir");
+    const sim::ProgramGraph graph = graphOf(analysis, sim::openedAtFirst(*analysis));
+    QCOMPARE(countOf(graph, GraphNodeKind::Collective), std::size_t{2});
+    for (const sim::ProgramNode& node : graph.nodes)
+        QVERIFY(node.kind != GraphNodeKind::Collective || node.op.valid());
+    for (const DrawnGraphNode& node : sim::graphDrawing(graph).nodes)
+        QVERIFY2(node.kind != GraphNodeKind::Op || !node.title.starts_with("own_"), node.title.c_str());
+}
+
+void TestProgramGraph::movedValuesHaveColours()
+{
+    const sim::ProgramGraph graph = graphOf(analysed("fsdp.yaml"));
+    for (const DrawnGraphEdge& edge : sim::graphDrawing(graph).edges) {
+        const bool isMoved
+            = graph.nodes[edge.from].kind == GraphNodeKind::Collective || graph.nodes[edge.to].kind == GraphNodeKind::Collective;
+        QCOMPARE(edge.moved.has_value(), isMoved);
+    }
 }
 
 void TestProgramGraph::roundsLeadToTheShardings()

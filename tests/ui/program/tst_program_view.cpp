@@ -33,6 +33,9 @@ private Q_SLOTS:
     void rowsSelectNodes();
     void theKeyboardGoesAlongEdges();
     void loopsOpenAndClose();
+    void whatIsSelectedStaysInItsPlace();
+    void shardMapIsOpenAtFirst();
+    void pipelinesAreShown();
     void propagationIsSteppedThrough();
     void aSpecIsSet();
     void wheelAndDragMoveIt();
@@ -210,6 +213,44 @@ void TestProgramView::loopsOpenAndClose()
     QTest::keyClick(shown.canvas, Qt::Key_Return);
     shown.wait();
     QCOMPARE(shown.canvas->drawing().nodes.size(), closed);
+}
+
+/// Loops that open and specs that change make the graph another one; what people look at does not jump away.
+void TestProgramView::whatIsSelectedStaysInItsPlace()
+{
+    Shown shown(analysed("transformer_digits.yaml"));
+    const auto place = [&](const char* title) { return shown.canvas->placeOf(static_cast<std::size_t>(shown.node(title))); };
+    const double scale = shown.canvas->scale();
+    shown.click(shown.node("repeat"));
+    const QPoint before = place("repeat");
+    QTest::keyClick(shown.canvas, Qt::Key_Return);
+    shown.wait();
+    QVERIFY((place("repeat") - before).manhattanLength() <= 2);
+    QCOMPARE(shown.canvas->scale(), scale);
+
+    shown.click(shown.node("head.w"));
+    const QPoint ofHead = place("head.w");
+    shown.take(analysed("transformer_digits.yaml", {"sharding.head.w=P()"}));
+    QVERIFY((place("head.w") - ofHead).manhattanLength() <= 2);
+}
+
+/// A program that is all in one computation is not one box.
+void TestProgramView::shardMapIsOpenAtFirst()
+{
+    Shown shown(analysed("megatron_pair.mlir"));
+    QVERIFY(shown.node("dot_general") >= 0);
+    const int gather = shown.node("all-gather over model");
+    shown.click(gather);
+    QVERIFY2(shown.why().contains("Moves "), qPrintable(shown.why()));
+}
+
+void TestProgramView::pipelinesAreShown()
+{
+    Shown shown(analysed("pipeline_1f1b.yaml"));
+    const int send = shown.node("send activations 0 to 1");
+    shown.click(send);
+    QVERIFY(shown.selection.collective());
+    QVERIFY2(shown.why().contains("stage 0 sends to stage 1"), qPrintable(shown.why()));
 }
 
 /// Before the first step nothing is split; at the end the graph is as it was.
