@@ -2,6 +2,7 @@
 #include "ui/study/hardware_section.h"
 
 #include "core/support/text.h"
+#include "sim/hardware/hardware_name.h"
 #include "ui/study/field.h"
 #include "ui/study/value_edit.h"
 
@@ -230,7 +231,11 @@ void HardwareSection::finishTyping()
         chooseChip(m_chip->itemData(listed, kNameRole).toString());
     else if (match)
         chooseChip(typed);
-    else
+    else if (const auto named = sim::namedChoice(m_catalogue, {typed.toStdString()})) {
+        line->setModified(false); // "v5e-64", "h100x64": the chip and how many
+        m_chipField->setTyped({});
+        Q_EMIT edited(settingList(sim::hardwareSettings(choice(), *named)));
+    } else
         m_chipField->setTyped(
             QString::fromStdString(fmt::format("{}. {}", match.error().front().message, match.error().front().fix)));
 }

@@ -225,7 +225,9 @@ void MeshSection::showAxes()
     }
     const Problem* problem = m_facts->findProblem(m_facts->meshPath);
     const bool known = problem != nullptr && problem->id != "MW1430"; // the line of the product says that
-    m_note->setNote(known ? QString::fromStdString(problem->message) : QString(), ColourRole::Error);
+    const bool isWarning = known && problem->severity != Severity::Error;
+    m_note->setNote(
+        known ? QString::fromStdString(problem->message) : QString(), isWarning ? ColourRole::Warning : ColourRole::Error);
 }
 
 void MeshSection::showSlider()

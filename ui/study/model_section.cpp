@@ -2,6 +2,8 @@
 #include "ui/study/model_section.h"
 
 #include "core/study/study_parts.h"
+#include "core/study/transformer_keys.h"
+#include "core/support/quantity.h"
 #include "core/support/text.h"
 #include "ui/study/field.h"
 #include "ui/study/value_edit.h"
@@ -10,6 +12,7 @@
 #include <QComboBox>
 #include <QHBoxLayout>
 #include <QLabel>
+#include <QLocale>
 
 namespace meshwright::ui {
 
@@ -52,8 +55,9 @@ QString layersProblem(const QString& text)
 
 QString countProblem(const QString& text)
 {
-    const auto count = parseInteger(trimmed(text.toStdString()));
-    return count && *count >= 1 && *count <= kLargestDimension ? QString() : ModelSection::tr("A whole number, at least 1");
+    const auto count = parseCount(trimmed(text.toStdString()));
+    return count && *count >= 1 && *count <= kLargestDimension ? QString()
+                                                               : ModelSection::tr("A whole number, at least 1: 256, 4k");
 }
 
 QString rateProblem(const QString& text)
@@ -128,6 +132,8 @@ ModelSection::ModelSection(QWidget* parent)
     , m_bias(new QCheckBox(tr("bias")))
     , m_loss(wordBox(namesOf(lossWords()), tr("Loss")))
     , m_batch(new ValueEdit)
+    , m_sequence(new ValueEdit)
+    , m_recompute(wordBox(namesOf(recomputeWords()), tr("Recompute")))
     , m_parameters(wordBox(namesOf(dtypeWords()), tr("Type of parameters")))
     , m_products(wordBox(namesOf(dtypeWords()), tr("Type of products")))
     , m_optimizer(wordBox(
@@ -140,6 +146,12 @@ ModelSection::ModelSection(QWidget* parent)
     body().addWidget(m_program);
     m_layers->setCheck(layersProblem);
     m_batch->setCheck(countProblem);
+    m_sequence->setCheck(countProblem);
+    m_recompute->setToolTip(tr("Values that the backward run computes again instead of keeping them"));
+    m_recompute->setSizeAdjustPolicy(
+        QComboBox::AdjustToMinimumContentsLengthWithIcon); // its words are longer than the panel is wide
+    m_recompute->setMinimumContentsLength(8);
+    m_recompute->setPlaceholderText(tr("named values"));
     m_rate->setCheck(rateProblem);
     m_momentum->setCheck(momentumProblem);
     m_bias->setAccessibleName(tr("Bias of each layer"));
@@ -150,7 +162,10 @@ ModelSection::ModelSection(QWidget* parent)
     addEditor("model.mlp.activation", m_activation, activation);
     addEditor("model.mlp.bias", m_bias, activation);
     addEditor("model.mlp.loss", m_loss, addLine(tr("Loss"), m_loss));
-    addText("batch", m_batch, addLine(tr("Batch"), m_batch));
+    m_batchLine = addLine(tr("Batch"), m_batch);
+    addText("batch", m_batch, m_batchLine);
+    addText("sequence", m_sequence, addLine(tr("Sequence"), m_sequence));
+    addEditor("recompute", m_recompute, addLine(tr("Recompute"), m_recompute));
     Field* types = addLine(tr("Parameters"), sideBySide(m_parameters, new QLabel(tr("products")), m_products, 1));
     addEditor("dtype.parameters", m_parameters, types);
     addEditor("dtype.matmul", m_products, types);
@@ -165,12 +180,16 @@ ModelSection::ModelSection(QWidget* parent)
         Q_EMIT edited(
             {setting(QStringLiteral("model.mlp.layers"), QLatin1Char('[') + listText(*sizesOf(text)) + QLatin1Char(']'))});
     });
-    connect(m_batch, &ValueEdit::committed, this,
-        [this](const QString& text) { Q_EMIT edited({setting(QStringLiteral("batch"), text.trimmed())}); });
+    for (const auto& [edit, path] : {std::pair(m_batch, "batch"), std::pair(m_sequence, "sequence")}) {
+        connect(edit, &ValueEdit::committed, this, [this, path = QString::fromLatin1(path)](const QString& text) {
+            Q_EMIT edited({setting(path, QString::number(*parseCount(trimmed(text.toStdString()))))});
+        });
+    }
     connect(m_bias, &QCheckBox::clicked, this, [this](bool on) {
         Q_EMIT edited({setting(QStringLiteral("model.mlp.bias"), on ? QStringLiteral("true") : QStringLiteral("false"))});
     });
-    for (const auto& [box, path] : {std::pair(m_activation, "model.mlp.activation"), std::pair(m_loss, "model.mlp.loss")}) {
+    for (const auto& [box, path] : {std::pair(m_activation, "model.mlp.activation"), std::pair(m_loss, "model.mlp.loss"),
+             std::pair(m_recompute, "recompute")}) {
         connect(box, &QComboBox::textActivated, this,
             [this, path = QString::fromLatin1(path)](const QString& word) { Q_EMIT edited({setting(path, word)}); });
     }
@@ -228,16 +247,17 @@ void ModelSection::show(const std::shared_ptr<const StudyFacts>& facts)
         line->setVisible(program == nullptr);
     const TransformerModel* transformer = facts->study.transformer();
     for (const Editor& editor : m_editors) {
-        if (transformer != nullptr && editor.path.startsWith(QLatin1String("model.mlp.")))
+        const bool isOfMlp = editor.path.startsWith(QLatin1String("model.mlp."));
+        const bool isOfTransformer = editor.path == QLatin1String("sequence") || editor.path == QLatin1String("recompute");
+        if (transformer != nullptr ? isOfMlp : isOfTransformer)
             editor.field->setVisible(false);
     }
     QString text;
     if (transformer != nullptr)
-        text = tr("A transformer: %1 layers, hidden %2, %3 heads, sequence %4")
+        text = tr("A transformer: %1 layers, hidden %2, %3 heads")
                    .arg(transformer->config.layers)
                    .arg(transformer->config.hidden)
-                   .arg(transformer->config.heads)
-                   .arg(transformer->sequence);
+                   .arg(transformer->config.heads);
     if (program != nullptr) {
         text = tr("The program %1").arg(QString::fromStdString(program->file));
         if (!program->function.empty())
@@ -258,6 +278,17 @@ void ModelSection::showMlp()
         m_bias->setChecked(mlp->bias);
     }
     m_batch->setValue(QString::number(m_facts->study.batch));
+    const TransformerModel* transformer = m_facts->study.transformer();
+    if (transformer != nullptr) {
+        m_sequence->setValue(QString::number(transformer->sequence));
+        choose(*m_recompute, recomputeText(*transformer).c_str());
+    }
+    m_batchLine->setRemark(transformer == nullptr
+            ? QString()
+            : tr("%1 tokens a step")
+                  .arg(QLocale(QLocale::English)
+                           .toString(
+                               static_cast<double>(m_facts->study.batch) * static_cast<double>(transformer->sequence), 'f', 0)));
     choose(*m_parameters, dtypeName(m_facts->study.parameterType));
     choose(*m_products, dtypeName(m_facts->study.matmulType));
     showOptimizer();

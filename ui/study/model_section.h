@@ -48,12 +48,15 @@ private:
     QCheckBox* m_bias;
     QComboBox* m_loss;
     ValueEdit* m_batch;
+    ValueEdit* m_sequence;
+    QComboBox* m_recompute;
     QComboBox* m_parameters;
     QComboBox* m_products;
     QComboBox* m_optimizer;
     ValueEdit* m_rate;
     ValueEdit* m_momentum;
     QLabel* m_momentumLabel;
+    Field* m_batchLine;
     Field* m_rateLine;
 };
 

@@ -6,6 +6,7 @@
 #include "ui/study/hardware_section.h"
 #include "ui/study/mesh_section.h"
 #include "ui/study/model_section.h"
+#include "ui/study/pipeline_section.h"
 #include "ui/study/problems_section.h"
 #include "ui/study/sharding_section.h"
 #include "ui/study/value_edit.h"
@@ -44,8 +45,8 @@ StudyPanel::StudyPanel(Selection& selection, const sim::Catalogue& catalogue, QW
     , m_problems(new ProblemsSection)
 {
     setMinimumWidth(300);
-    m_sections = {
-        new MeshSection(selection), new HardwareSection(catalogue), new ModelSection, new ShardingSection(selection), m_problems};
+    m_sections = {new MeshSection(selection), new HardwareSection(catalogue), new ModelSection, new PipelineSection,
+        new ShardingSection(selection), m_problems};
 
     m_name->setAccessibleName(tr("Name of the study"));
     m_name->setPlaceholderText(tr("a study without a name"));

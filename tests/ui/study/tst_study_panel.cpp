@@ -35,11 +35,15 @@ private Q_SLOTS:
     void hoveringAnAxisLightsItUp();
 
     void chipsAreFoundByAnyName();
+    void machinesAreTypedWithTheirCounts_data();
+    void machinesAreTypedWithTheirCounts();
     void anotherKindOfChipBringsItsOwnCounts();
     void aWrongTopologySaysWhy();
 
     void layersAreEditedAsText();
     void choicesOfTheModel();
+    void choicesOfATransformer();
+    void aPipelineIsChosenAndLeft();
     void problemsStandAtTheirFields();
     void programFilesHideTheModel();
 
@@ -399,6 +403,31 @@ void TestStudyPanel::chipsAreFoundByAnyName()
     QVERIFY2(bench.notes().contains("v55"), qPrintable(bench.notes()));
 }
 
+void TestStudyPanel::machinesAreTypedWithTheirCounts_data()
+{
+    QTest::addColumn<QString>("typed");
+    QTest::addColumn<QString>("says");
+
+    QTest::newRow("a slice") << "v5e-64"
+                             << "64 chips";
+    QTest::newRow("GPUs") << "h100x64"
+                          << "64 chips";
+    QTest::newRow("nodes") << "8 nodes of 8 H100"
+                           << "64 chips";
+}
+
+/// The names that --hw takes.
+void TestStudyPanel::machinesAreTypedWithTheirCounts()
+{
+    QFETCH(QString, typed);
+    QFETCH(QString, says);
+    Bench bench(kNotebook);
+    auto* chip = bench.find<QComboBox>("Chip");
+    retype(chip->lineEdit(), typed);
+    QTest::keyClick(chip->lineEdit(), Qt::Key_Return);
+    QVERIFY2(bench.notes().contains(says), qPrintable(bench.notes()));
+}
+
 void TestStudyPanel::anotherKindOfChipBringsItsOwnCounts()
 {
     Bench bench(kNotebook);
@@ -500,6 +529,49 @@ void TestStudyPanel::choicesOfTheModel()
     QTest::keyClick(name, Qt::Key_Return);
     QCOMPARE(bench.edits.last(), "name=\"a: b\"");
     QCOMPARE(name->text(), "a: b");
+}
+
+void TestStudyPanel::choicesOfATransformer()
+{
+    Bench bench("transformer_64.yaml");
+    auto* sequence = bench.find<QLineEdit>("Sequence");
+    QVERIFY(sequence != nullptr);
+    QVERIFY(!bench.find<QLineEdit>("Layers")->isVisible());
+    retype(sequence, "2k");
+    QTest::keyClick(sequence, Qt::Key_Return);
+    QCOMPARE(bench.edits.last(), "sequence=2048");
+    auto* batch = bench.find<QLineEdit>("Batch");
+    retype(batch, "1k");
+    QTest::keyClick(batch, Qt::Key_Return);
+    QCOMPARE(bench.edits.last(), "batch=1024");
+    QVERIFY2(bench.notes().contains("2,097,152 tokens a step"), qPrintable(bench.notes()));
+    auto* recompute = bench.find<QComboBox>("Recompute");
+    Q_EMIT recompute->textActivated("full");
+    QCOMPARE(bench.edits.last(), "recompute=full");
+    QCOMPARE(recompute->currentText(), "full");
+    const Bench network(kNotebook);
+    QVERIFY(!network.find<QComboBox>("Recompute")->isVisible());
+}
+
+/// Four microbatches for each stage, where they divide the batch.
+void TestStudyPanel::aPipelineIsChosenAndLeft()
+{
+    Bench bench("pipeline_1f1b.yaml");
+    auto* axis = bench.find<QComboBox>("Stages over");
+    QVERIFY(axis != nullptr);
+    QCOMPARE(axis->currentText(), "pipe");
+    QCOMPARE(bench.find<QLineEdit>("Microbatches")->text(), "8");
+    auto* schedule = bench.find<QComboBox>("Schedule");
+    Q_EMIT schedule->textActivated("gpipe");
+    QCOMPARE(bench.edits.last(), "pipeline.schedule=gpipe");
+    axis->setCurrentIndex(0);
+    Q_EMIT axis->activated(0);
+    QCOMPARE(bench.edits.last(), "pipeline=");
+    QVERIFY(!bench.find<QLineEdit>("Microbatches")->isVisible());
+    axis->setCurrentIndex(axis->findText("pipe"));
+    Q_EMIT axis->activated(axis->currentIndex());
+    QCOMPARE(bench.edits.last(), "pipeline.axis=pipe; pipeline.stages=2; pipeline.microbatches=8");
+    QCOMPARE(bench.find<QLineEdit>("Microbatches")->text(), "8");
 }
 
 void TestStudyPanel::problemsStandAtTheirFields()
@@ -936,7 +1008,7 @@ void TestStudyPanel::keyboardOrder()
     const QStringList expected = {"Name of the study", "Name of axis data", "Size of axis data", "Remove axis data",
         "Name of axis model", "Size of axis model", "Remove axis model", "Add axis", "Mesh", "Chip", "Topology", "Layers",
         "Activation", "Bias of each layer", "Loss", "Batch", "Type of parameters", "Type of products", "Optimizer",
-        "Learning rate", "Momentum", "Arrays and their specs", "error MW1401: steps must be at least 0, got -3",
+        "Learning rate", "Momentum", "Stages over", "Arrays and their specs", "error MW1401: steps must be at least 0, got -3",
         "Apply the fix of MW1401: train.steps=0"};
     QCOMPARE(order, expected);
 }
