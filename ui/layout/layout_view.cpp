@@ -6,8 +6,10 @@
 #include "ui/layout/array_model.h"
 #include "ui/layout/array_tree.h"
 #include "ui/layout/picture_area.h"
+#include "ui/layout/reshard_words.h"
 #include "ui/layout/slice_controls.h"
 #include "ui/layout/spec_chip.h"
+#include "ui/study/spec_edit.h"
 #include "ui/widgets/elided_label.h"
 #include "ui/widgets/link_colours.h"
 
@@ -215,6 +217,16 @@ QWidget* LayoutView::makePicture()
     m_reason->setTextFormat(Qt::RichText);
     m_reason->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::LinksAccessibleByMouse | Qt::LinksAccessibleByKeyboard);
 
+    m_target = new SpecEdit(side);
+    m_target->setPlaceholderText(tr("P(…): what moves the array into this layout"));
+    m_target->setAccessibleName(tr("Layout to reshard to"));
+    m_way = makeText(tr("What the reshard moves"), side);
+    m_way->hide();
+    auto* target = new QLabel(tr("&Reshard to"), side);
+    target->setBuddy(m_target);
+    connect(m_target, &SpecEdit::problemsChanged, this, &LayoutView::showWay);
+    connect(m_target, &QLineEdit::textChanged, this, &LayoutView::showWay);
+
     auto* title = new QHBoxLayout;
     title->setSpacing(6);
     title->addWidget(m_name);
@@ -248,6 +260,12 @@ QWidget* LayoutView::makePicture()
     layout->addWidget(m_area, 1);
     layout->addLayout(bottom);
     layout->addWidget(m_reason);
+    auto* way = new QHBoxLayout;
+    way->setSpacing(6);
+    way->addWidget(target);
+    way->addWidget(m_target, 1);
+    layout->addLayout(way);
+    layout->addWidget(m_way);
     return side;
 }
 
@@ -288,6 +306,8 @@ void LayoutView::showArray(const QString& name)
     const sim::ProgramArray* array = m_analysis ? m_analysis->findArray(name.toStdString()) : nullptr;
     if (array == nullptr)
         return; // a value of the program that has no layout of its own: what is shown stays
+    if (m_shown != name)
+        m_target->clear();
     m_shown = name;
     m_layout = layoutOf(array->type.shape, array->sharding, m_analysis->mesh());
     m_slices->setLayoutShown(m_layout);
@@ -295,6 +315,11 @@ void LayoutView::showArray(const QString& name)
     showFacts();
     showReason();
     showPiece({});
+    StudyArray subject;
+    subject.name = array->name;
+    subject.shape = array->type.shape;
+    m_target->setSubject(subject, m_analysis->built->study.mesh);
+    showWay();
     redraw();
 }
 
@@ -368,9 +393,18 @@ void LayoutView::showPiece(const QString& id)
     const auto item = std::find_if(picture.items.begin(), picture.items.end(),
         [&](const DisplayItem& candidate) { return !id.isEmpty() && candidate.id == id.toStdString(); });
     const QString text = item == picture.items.end()
-        ? tr("Click selects devices, Ctrl adds.")
+        ? tr("Click to select devices, Ctrl+click to add more.")
         : fromText(item->tooltip).replace(QLatin1Char('\n'), QStringLiteral("  ·  "));
     m_piece->setWhole(text);
+}
+
+void LayoutView::showWay()
+{
+    const auto spec = parseSpec(m_target->text().trimmed().toStdString());
+    const bool isRight = shown() != nullptr && m_target->problems().empty() && spec;
+    m_way->setVisible(isRight);
+    if (isRight)
+        m_way->setText(reshardWords(*m_analysis, *shown(), *spec));
 }
 
 void LayoutView::clickPiece(const QString& id, Qt::KeyboardModifiers modifiers)
@@ -435,6 +469,7 @@ void LayoutView::changeEvent(QEvent* event)
 void LayoutView::showEvent(QShowEvent* event)
 {
     View::showEvent(event);
+    m_list->scrollTo(m_list->currentIndex()); // what was selected while nobody saw the list
     redraw();
 }
 

@@ -19,6 +19,7 @@ class ElidedLabel;
 class PictureArea;
 class SliceControls;
 class SpecChip;
+class SpecEdit;
 
 /// Where the pieces of an array lie: a list of all arrays of the program, the picture of the selected one, and why it lies so.
 ///
@@ -48,6 +49,7 @@ private:
     void showFacts();
     void showReason();
     void showPiece(const QString& id);
+    void showWay();
     void selectRow();
     void filter(const QString& text);
     void clickPiece(const QString& id, Qt::KeyboardModifiers modifiers);
@@ -79,6 +81,8 @@ private:
     PictureArea* m_area;
     ElidedLabel* m_piece;
     QLabel* m_reason;
+    SpecEdit* m_target; ///< the layout that a change is planned to
+    QLabel* m_way; ///< what that change takes
 };
 
 /// The command that draws this layout: `meshwright show --mesh data=4,model=2 --shape 8192x8192 --spec "P('data', 'model')" --name layers.1.w`.

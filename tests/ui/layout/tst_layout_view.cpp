@@ -5,6 +5,7 @@
 #include "tests/test_class.h"
 #include "tests/ui/layout/example_analysis.h"
 #include "ui/layout/picture_area.h"
+#include "ui/study/spec_edit.h"
 
 namespace tst_layout_view {
 
@@ -29,6 +30,8 @@ private Q_SLOTS:
     void hoverShowsThePiece();
     void factsAndReason();
     void linkAsksForTheSpec();
+    void aReshardIsPlanned_data();
+    void aReshardIsPlanned();
     void keepsTheArrayThroughEdits();
     void staleStudyIsPale();
     void slicesOfThreeDimensions();
@@ -252,7 +255,7 @@ void TestLayoutView::hoverShowsThePiece()
 {
     Shown shown(exampleAnalysis("wide_mlp"));
     shown.selection.setArray("layers.1.w");
-    QVERIFY(shown.label("The piece under the pointer")->accessibleDescription().startsWith("Click selects"));
+    QVERIFY(shown.label("The piece under the pointer")->accessibleDescription().startsWith("Click to select"));
     const QPoint place = shown.picture()->placeOf("shard:1");
     moveTo(shown.picture(), place);
     const QStringList told = shown.label("The piece under the pointer")->accessibleDescription().split("  ·  ");
@@ -300,6 +303,37 @@ void TestLayoutView::linkAsksForTheSpec()
     QTest::keyClick(reason, Qt::Key_Return);
     QCOMPARE(requested.count(), 1);
     QCOMPARE(requested.at(0).at(0).toString(), QString("sharding.layers.1.w"));
+}
+
+void TestLayoutView::aReshardIsPlanned_data()
+{
+    QTest::addColumn<QString>("spec");
+    QTest::addColumn<QString>("says"); ///< empty: nothing
+
+    QTest::newRow("other dimension") << "P('model', None)"
+                                     << "all-to-all over model, 128 MiB. In all 128 MiB per device in ";
+    QTest::newRow("whole") << "P()"
+                           << "all-gather over model";
+    QTest::newRow("the same") << "P(None, 'model')"
+                              << "Nothing moves";
+    QTest::newRow("half typed") << "P(None, 'mo"
+                                << "";
+    QTest::newRow("none") << ""
+                          << "";
+}
+
+void TestLayoutView::aReshardIsPlanned()
+{
+    QFETCH(QString, spec);
+    QFETCH(QString, says);
+    Shown shown(exampleAnalysis("wide_mlp"));
+    shown.selection.setArray("layers.1.w");
+    shown.view.findChild<SpecEdit*>()->setText(spec);
+    const QLabel* way = shown.label("What the reshard moves");
+    QCOMPARE(way->isVisible(), !says.isEmpty());
+    QVERIFY2(says.isEmpty() || way->text().startsWith(says), qPrintable(way->text()));
+    shown.selection.setArray("layers.1.b");
+    QVERIFY(!way->isVisible());
 }
 
 void TestLayoutView::keepsTheArrayThroughEdits()
