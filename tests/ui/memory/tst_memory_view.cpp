@@ -109,6 +109,10 @@ void TestMemoryView::headlineSaysWhetherItFits()
     QVERIFY(fits.says("Peak 719 MiB of 13.4 GiB usable (14.9 GiB - 1.49 GiB reserve): fits, 12.7 GiB free"));
     QVERIFY(fits.says("All 8 devices are equal"));
 
+    const Shown pipeline(analysed({"mesh={pipe: 2, data: 4}", "sharding={x: \"P('data', None)\", y: \"P('data', None)\"}",
+        "pipeline={axis: pipe, stages: 2, microbatches: 8}"}));
+    QVERIFY(pipeline.says("stage that needs most")); // stages differ
+
     const Shown full(analysed({"batch=524288"}));
     QVERIFY(full.says("does not fit, "));
     const auto notices = full.view.findChildren<Notice*>();
