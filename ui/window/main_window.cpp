@@ -22,11 +22,14 @@
 
 #include <QActionGroup>
 #include <QApplication>
+#include <QClipboard>
 #include <QCloseEvent>
+#include <QCryptographicHash>
 #include <QDir>
 #include <QDragEnterEvent>
 #include <QFileDialog>
 #include <QFileInfo>
+#include <QKeyEvent>
 #include <QMenuBar>
 #include <QMessageBox>
 #include <QMimeData>
@@ -76,6 +79,7 @@ MainWindow::MainWindow(std::shared_ptr<sim::Session> session, const Places& plac
     , m_workbench(new Workbench(m_document, std::move(session), this))
 {
     setAcceptDrops(true);
+    qApp->installEventFilter(this);
     setMinimumSize(800, 480);
     m_pages->addWidget(m_start);
     m_pages->addWidget(m_workbench);
@@ -114,6 +118,7 @@ void MainWindow::buildFileMenu()
 {
     QMenu* menu = menuBar()->addMenu(tr("&File"));
     menu->addAction(tr("&Open…"), QKeySequence::Open, this, &MainWindow::askForFile);
+    menu->addAction(tr("Open what is &copied"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_V), this, &MainWindow::openCopied);
     m_recentMenu = menu->addMenu(tr("Open &recent"));
     QMenu* examples = menu->addMenu(tr("Open &example"));
     for (const QString& path : m_start->examples())
@@ -308,8 +313,38 @@ bool MainWindow::openFile(const QString& path)
         openReport(path);
     else if (!openStudy(path))
         return false;
+    if (*as == OpenAs::Program)
+        m_workbench->showView(m_workbench->findView(QStringLiteral("program")));
     remember(path);
     return true;
+}
+
+void MainWindow::openCopied()
+{
+    const QString text = QApplication::clipboard()->text();
+    if (text.trimmed().isEmpty())
+        return statusBar()->showMessage(tr("No text is copied"), 6000);
+    const std::string bytes = text.toStdString();
+    const auto as = recognised(FileStart{{}, std::string_view(bytes).substr(0, kTellingBytes)});
+    if (!as)
+        return report(tr("What is copied cannot be opened."), as.error());
+    if (*as == OpenAs::Messages) {
+        showWorkbench();
+        m_workbench->showView(&m_workbench->explain());
+        return m_workbench->explain().explainText(text);
+    }
+    if (*as == OpenAs::Study) {
+        if (mayDiscard())
+            takeStudy({bytes, {}, {}}, {});
+        return;
+    }
+    const QByteArray name = QCryptographicHash::hash(text.toUtf8(), QCryptographicHash::Sha1).toHex().left(8);
+    const QString folder = m_places.recovery + QStringLiteral("/copied-") + QString::fromLatin1(name);
+    const QString path = folder + QStringLiteral("/copied") + endingOf(*as);
+    QDir().mkpath(folder);
+    if (const auto written = writeFileAtomically(path.toStdString(), bytes); !written)
+        return report(tr("What is copied cannot be opened."), written.error());
+    openFile(path);
 }
 
 bool MainWindow::openStudy(const QString& path)
@@ -529,6 +564,26 @@ void MainWindow::saveReport()
 void MainWindow::showShortcuts()
 {
     ShortcutsDialog(*menuBar(), this).exec();
+}
+
+bool MainWindow::eventFilter(QObject* watched, QEvent* event)
+{
+    static constexpr QKeySequence::StandardKey kOfText[] = {QKeySequence::Undo, QKeySequence::Redo, QKeySequence::Copy,
+        QKeySequence::Cut, QKeySequence::Paste, QKeySequence::SelectAll};
+    if (event->type() != QEvent::ShortcutOverride || !isActiveWindow())
+        return QMainWindow::eventFilter(watched, event);
+    auto* key = static_cast<QKeyEvent*>(event);
+    const auto isOfText = [&](QKeySequence::StandardKey standard) { return key->matches(standard); };
+    if (!(key->modifiers() & Qt::ControlModifier) || std::any_of(std::begin(kOfText), std::end(kOfText), isOfText))
+        return QMainWindow::eventFilter(watched, event);
+    const QKeySequence pressed(key->keyCombination());
+    const auto actions = findChildren<QAction*>();
+    const bool isOfMenu = std::any_of(actions.begin(), actions.end(),
+        [&](const QAction* action) { return action->isEnabled() && action->shortcuts().contains(pressed); });
+    if (!isOfMenu)
+        return QMainWindow::eventFilter(watched, event);
+    event->ignore();
+    return true;
 }
 
 void MainWindow::report(const QString& what, const Problems& problems)

@@ -44,6 +44,9 @@ public:
     bool openFile(const QString& path);
     void openExample(const QString& path);
 
+    /// Opens what is in the clipboard, by its content, as a file that is dropped. What needs a file of its own gets one beside the copies of unsaved edits.
+    void openCopied();
+
     /// Offers what a program that was killed left behind; what nobody decides about is offered again. Call once the window is shown.
     void offerRecovery();
 
@@ -54,6 +57,9 @@ protected:
     void closeEvent(QCloseEvent* event) override;
     void dragEnterEvent(QDragEnterEvent* event) override;
     void dropEvent(QDropEvent* event) override;
+
+    /// Keys of the menus go to the menus: text fields take some of them (Ctrl+E, Ctrl+U) as Emacs does.
+    bool eventFilter(QObject* watched, QEvent* event) override;
 
 private:
     void buildFileMenu();

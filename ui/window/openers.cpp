@@ -175,12 +175,37 @@ Result<OpenAs> recognised(const QString& path)
     std::string start(kTellingBytes, '\0');
     stream.read(start.data(), static_cast<std::streamsize>(start.size()));
     start.resize(static_cast<std::size_t>(stream.gcount()));
-    const FileStart file{name, start};
+    return recognised(FileStart{name, start});
+}
+
+Result<OpenAs> recognised(const FileStart& file)
+{
     const auto opener = std::find_if(openers().begin(), openers().end(), [&](const Opener& one) { return one.isOne(file); });
     if (opener != openers().end())
         return opener->as;
-    return Problem{"MW1830", fmt::format("\"{}\" cannot be opened: it is {}", name, kindOf(file)),
-        fmt::format("what can be opened: {}", whatCanBeOpened().toStdString()), Place{name}};
+    return Problem{"MW1830",
+        fmt::format("{} cannot be opened: it is {}", file.path.empty() ? "what is copied" : fmt::format("\"{}\"", file.path),
+            kindOf(file)),
+        fmt::format("what can be opened: {}", whatCanBeOpened().toStdString()), Place{file.path}};
+}
+
+QString endingOf(OpenAs as)
+{
+    switch (as) {
+    case OpenAs::Program:
+        return QStringLiteral(".mlir");
+    case OpenAs::Study:
+        return QStringLiteral(".yaml");
+    case OpenAs::Page:
+        return QStringLiteral(".ipynb");
+    case OpenAs::Messages:
+        return QStringLiteral(".txt");
+    case OpenAs::Model:
+    case OpenAs::Report:
+    case OpenAs::Trace:
+        break;
+    }
+    return QStringLiteral(".json");
 }
 
 sim::StudySource studyOfModel(const QString& configPath)

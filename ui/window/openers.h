@@ -50,6 +50,12 @@ QString whatCanBeOpened();
 /// Problems: those of reading it; MW1830 it is none of what can be opened: the message says what it is, where that is known.
 Result<OpenAs> recognised(const QString& path);
 
+/// The same of a text that has no file.
+Result<OpenAs> recognised(const FileStart& file);
+
+/// Of a file that is made for such a text: ".mlir".
+QString endingOf(OpenAs as);
+
 /// A study with the model of a config.json on eight H100, fully sharded: where one begins. It stands beside the config and is in no file; the config is
 /// never written. Precondition: `recognised` says Model.
 sim::StudySource studyOfModel(const QString& configPath);

@@ -167,7 +167,7 @@ StartPage::StartPage(const QString& examplesFolder, QWidget* parent)
     , m_back(new QPushButton(this))
     , m_grid(new QGridLayout)
     , m_recent(new QVBoxLayout)
-    , m_recentHeading(heading(tr("Recent studies"), this))
+    , m_recentHeading(heading(tr("Recent files"), this))
 {
     auto* title = new QLabel(tr("Meshwright"), this);
     QFont large = title->font();

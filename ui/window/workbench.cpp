@@ -372,6 +372,8 @@ void Workbench::beginStudy()
     m_selection.clear();
     m_headline->forget();
     m_headline->setBaseline(nullptr);
+    if (perspective().id == QLatin1String("explain") || perspective().id == QLatin1String("pages"))
+        showPerspective(QStringLiteral("design")); // these two show nothing of a study
 }
 
 void Workbench::analyse()

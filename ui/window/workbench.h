@@ -100,7 +100,7 @@ public:
     void saveArrangement(QSettings& settings) const;
     void restoreArrangement(const QSettings& settings);
 
-    /// Forgets what was shown of the study before: another one is opened.
+    /// Forgets what was shown of the study before: another one is opened, and is seen.
     void beginStudy();
 
     /// How long an analysis may take before what is shown is marked as stale.

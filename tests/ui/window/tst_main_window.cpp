@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/support/file.h"
 #include "core/support/text.h"
 #include "sim/session/analysis_state.h"
 #include "tests/test_class.h"
@@ -19,6 +20,7 @@
 #include "ui/window/view_frame.h"
 
 #include <QAbstractButton>
+#include <QClipboard>
 #include <QDir>
 #include <QLineEdit>
 #include <QListWidget>
@@ -61,6 +63,10 @@ private Q_SLOTS:
     void recoveredEditsStayUntilAnswered_data();
     void recoveredEditsStayUntilAnswered();
     void opensWhatIsDropped();
+    void opensWhatIsCopied_data();
+    void opensWhatIsCopied();
+    void menuKeysWorkInTextFields_data();
+    void menuKeysWorkInTextFields();
     void problemsKeepTheLastState();
     void everyViewHasACommandAndAPicture();
     void everyViewHasANameAndCanBeReached();
@@ -460,6 +466,66 @@ void TestMainWindow::opensWhatIsDropped()
     QApplication::sendEvent(&fixture.window, &drop);
     QTRY_VERIFY(fixture.isShown());
     QVERIFY(fixture.window.windowTitle().startsWith("fsdp.yaml"));
+}
+
+void TestMainWindow::opensWhatIsCopied_data()
+{
+    QTest::addColumn<QString>("text");
+    QTest::addColumn<QString>("view"); ///< empty: the one that was shown
+    QTest::addColumn<bool>("isStudy");
+
+    const auto example
+        = [](const char* name) { return QString::fromStdString(valueOf(readFile(resourcesDirectory() / "examples" / name))); };
+    QTest::newRow("a program") << example("matmul.mlir") << "program" << true;
+    QTest::newRow("a study") << example("fsdp.yaml") << "layout" << true;
+    QTest::newRow("an error") << "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 17179869184 bytes."
+                              << "messages" << false;
+    QTest::newRow("nothing") << " "
+                             << "" << false;
+}
+
+void TestMainWindow::opensWhatIsCopied()
+{
+    QFETCH(QString, text);
+    QFETCH(QString, view);
+    QFETCH(bool, isStudy);
+    WindowFixture fixture;
+    fixture.window.show();
+    fixture.window.workbench().showPerspective("explain"); // which shows nothing of a study
+    QApplication::clipboard()->setText(text);
+    fixture.window.openCopied();
+    QTRY_COMPARE(fixture.analysis() != nullptr && fixture.analysis()->built != nullptr, isStudy);
+    if (!view.isEmpty())
+        QVERIFY(fixture.window.workbench().findView(view)->isVisible());
+}
+
+void TestMainWindow::menuKeysWorkInTextFields_data()
+{
+    QTest::addColumn<Qt::Key>("key");
+    QTest::addColumn<QString>("view"); ///< that comes up
+
+    QTest::newRow("search") << Qt::Key_E << "plans"; // in a text field: the end of the line
+    QTest::newRow("time") << Qt::Key_2 << "timeline";
+    QTest::newRow("baseline") << Qt::Key_D << "compare"; // in a text field: deletes a letter
+}
+
+void TestMainWindow::menuKeysWorkInTextFields()
+{
+    QFETCH(Qt::Key, key);
+    QFETCH(QString, view);
+    WindowFixture fixture;
+    fixture.window.show();
+    fixture.window.openExample(fixture.example("data_parallel.yaml"));
+    QTRY_VERIFY(fixture.isShown());
+    fixture.window.activateWindow();
+    QVERIFY(QTest::qWaitForWindowActive(&fixture.window));
+    const auto fields = fixture.window.findChild<ui::StudyPanel*>()->findChildren<QLineEdit*>();
+    QLineEdit* name = fields.front();
+    name->setFocus();
+    const QString text = name->text();
+    QTest::keyClick(name, key, Qt::ControlModifier);
+    QVERIFY(fixture.window.workbench().findView(view)->isVisible());
+    QCOMPARE(name->text(), text);
 }
 
 void TestMainWindow::problemsKeepTheLastState()
