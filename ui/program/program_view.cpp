@@ -235,8 +235,11 @@ QWidget* ProgramView::makeTable()
     m_table->horizontalHeader()->setStretchLastSection(true);
     connect(filter, &QLineEdit::textChanged, m_filtered, &QSortFilterProxyModel::setFilterFixedString);
     connect(m_table->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this](const QModelIndex& index) {
-        if (const QModelIndex row = m_filtered->mapToSource(index); row.isValid() && !m_isChanging)
-            choose(static_cast<std::size_t>(row.row()));
+        const QModelIndex row = m_filtered->mapToSource(index);
+        if (!row.isValid() || m_isChanging)
+            return;
+        choose(static_cast<std::size_t>(row.row()));
+        m_canvas->bringIntoView(static_cast<std::size_t>(row.row()));
     });
     auto* layout = new QVBoxLayout(side);
     layout->setContentsMargins(0, 0, 0, 0);

@@ -182,6 +182,7 @@ void TestProgramView::rowsSelectNodes()
     for (int row = 0; row < shown.table->model()->rowCount(); ++row) {
         shown.table->selectRow(row);
         QCOMPARE(shown.emphasis(row), GraphEmphasis::Selected);
+        QVERIFY(shown.canvas->rect().contains(shown.canvas->placeOf(static_cast<std::size_t>(row))));
     }
 }
 
