@@ -155,19 +155,19 @@ std::vector<Proof::Work> Proof::next(double target)
     std::vector<Work> round;
     std::set<Pieces> wanted;
     std::set<std::size_t> taken;
-    const auto fill = [&](std::vector<std::pair<double, std::size_t>>& order, std::size_t count) {
+    const auto fill = [&](std::vector<std::pair<double, std::size_t>>& order, std::size_t count, bool wantsFloors) {
         std::ranges::sort(order);
         for (auto next = order.begin(); next != order.end() && round.size() < count; ++next) {
             const Candidate& candidate = candidates()[next->second];
-            const auto floor = floorFor(candidate);
+            const auto floor = wantsFloors ? floorFor(candidate) : std::nullopt;
             if (floor && wanted.insert(Pieces(*floor)).second)
                 round.push_back({std::nullopt, *floor, layoutOf(m_space, leanest(*floor, m_space.machine().cluster.devices))});
             else if (!floor && taken.insert(next->second).second)
                 round.push_back({next->second, candidate, m_field.planOf({next->second})});
         }
     };
-    fill(promising, 3 * kProofRound / 4); // for a quicker plan
-    fill(leastBound, kProofRound); // for a higher bound
+    fill(promising, kProofRound / 2, false); // for a quicker plan
+    fill(leastBound, kProofRound, true); // for a higher bound
     return round;
 }
 
