@@ -172,7 +172,8 @@ void TestPlanProof::cutShortItBoundsAllTheSame()
     QVERIFY(step && step->fits);
     takeTrial(plan, *step);
     options.deadline = std::chrono::steady_clock::now();
-    const PlanProof proof = provedPlans({{&explorer, {}, {}}}, {plan}, options);
+    const auto planOf = [&](const Estimated& one) { return layoutOf(space, space.candidates()[one.index]); };
+    const PlanProof proof = provedPlans({{&explorer, {}, planOf}}, {plan}, options);
     QVERIFY(!proof.complete);
     QCOMPARE(proof.simulated + proof.floors, std::int64_t{0});
     QVERIFY(proof.lowerBoundSeconds > 0.0 && proof.lowerBoundSeconds < step->seconds);
