@@ -143,7 +143,9 @@ void Trials::choose()
             continue;
         const std::size_t most = m_tries.size() + (m_fields.size() > 1 ? 1 : std::max(m_options.top, kFewestTries));
         take(field.best.front(), ofKind(kindOf(candidates[field.best.front().index])));
-        while (m_tries.size() < most && !m_options.stop.stop_requested()) {
+        // The other half are other meshes, some of kinds that are there.
+        const std::size_t mostKinds = m_tries.size() + (most - m_tries.size() + 1) / 2;
+        while (m_tries.size() < mostKinds && !m_options.stop.stop_requested()) {
             const auto next = field.explorer->best(
                 [&](const Candidate& c) { return !kinds.contains(kindOf(c)); }, field.explorer->capacityBytes());
             if (!next)

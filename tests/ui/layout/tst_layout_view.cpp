@@ -65,7 +65,13 @@ struct Shown {
     PictureArea* area() { return view.findChild<PictureArea*>(); }
     PictureView* picture() { return area()->view(); }
     QTreeView* list() { return view.findChild<QTreeView*>(); }
-    QLineEdit* filter() { return view.findChild<QLineEdit*>(); }
+    QLineEdit* filter()
+    {
+        const QList<QLineEdit*> edits = view.findChildren<QLineEdit*>();
+        const auto found
+            = std::ranges::find_if(edits, [](const QLineEdit* edit) { return qobject_cast<const SpecEdit*>(edit) == nullptr; });
+        return found == edits.end() ? nullptr : *found;
+    }
     QString title() { return QString::fromStdString(picture()->picture().title); }
 
     QLabel* label(const QString& accessibleName)
