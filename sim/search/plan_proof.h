@@ -27,10 +27,11 @@ struct PlanProof {
     bool complete = false; ///< no plan is quicker by more than `options.gap`; else time was over
 };
 
-/// Simulates plans, in the order of their estimates (corrected by how far those of their kind were off) and of their bounds in turn, until none that is left can be quicker than the best by more than the share `options.gap`.
+/// Simulates plans until none that is left can be quicker than the best by more than the share `options.gap`: half of each round those whose estimate,
+/// corrected by how far those of their kind were off, is the shortest, half those of the least bound.
 ///
-/// Pruned are plans whose `leastSeconds` is not less, by the floor of their own kind of pieces, or first by that of the same pieces without
-/// recomputation, which compute less; and those without a pipeline whose leanest layout has no room for one microbatch.
+/// Pruned are plans whose `leastSeconds` is not less, by the floor of their own pieces or of coarser ones, which compute no more for a token; and those
+/// without a pipeline whose leanest layout has no room for one microbatch.
 /// `tried`: plans that were simulated before, the quickest first; its `mfu` says what products alone take at the chip's peak, a bound before there is any other.
 /// Precondition: options.simulate and options.floor; the first of `tried` fits and was simulated.
 PlanProof provedPlans(const std::vector<TrialField>& fields, const std::vector<FoundPlan>& tried, const SearchOptions& options);

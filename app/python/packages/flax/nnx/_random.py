@@ -133,19 +133,24 @@ def reseed(node, /, *, policy="scalars_only", **stream_keys):
         stream.key.value, stream.count.value = key, from_numpy(np.zeros(shape, np.uint32))
 
 
+def _while_it_runs(change):
+    """A decorator: `change` takes the arguments of the function and gives what `restore_rngs` takes when it ends."""
+    def decorator(function):
+        @functools.wraps(function)
+        def called(*args, **kwargs):
+            backups = change((args, kwargs))
+            try:
+                return function(*args, **kwargs)
+            finally:
+                restore_rngs(backups)
+        return called
+    return decorator
+
+
 def split_rngs(node=None, /, *, splits, only=..., squeeze=False, **_):
     """Splits the keys of streams, in place: what comes back restores them. Without a node, for the arguments of a function while it runs."""
     if node is None:
-        def decorator(function):
-            @functools.wraps(function)
-            def called(*args, **kwargs):
-                backups = split_rngs((args, kwargs), splits=splits, only=only, squeeze=squeeze)
-                try:
-                    return function(*args, **kwargs)
-                finally:
-                    restore_rngs(backups)
-            return called
-        return decorator
+        return _while_it_runs(lambda arguments: split_rngs(arguments, splits=splits, only=only, squeeze=squeeze))
     backups = []
     for _, stream in _streams_of(node, only):
         key = stream()
@@ -158,16 +163,7 @@ def split_rngs(node=None, /, *, splits, only=..., squeeze=False, **_):
 
 def fork_rngs(node=None, /, *, split=None, **_):
     if node is None:
-        def decorator(function):
-            @functools.wraps(function)
-            def called(*args, **kwargs):
-                backups = fork_rngs((args, kwargs), split=split)
-                try:
-                    return function(*args, **kwargs)
-                finally:
-                    restore_rngs(backups)
-            return called
-        return decorator
+        return _while_it_runs(lambda arguments: fork_rngs(arguments, split=split))
     many = split if isinstance(split, dict) else {...: split}
     backups = []
     for _, stream in _streams_of(node):

@@ -3,11 +3,11 @@
 import shutil
 
 from . import args as _args
-from ._trees import own
+from ._trees import AtOnce, own
 from .handlers import CompositeCheckpointHandler, PyTreeCheckpointHandler, StandardCheckpointHandler
 
 
-class Checkpointer:
+class Checkpointer(AtOnce):
     _save, _restore = _args.StandardSave, _args.StandardRestore
 
     def __init__(self, handler=None, **_):
@@ -40,18 +40,6 @@ class Checkpointer:
 
     def metadata(self, directory):
         return self._handler.metadata(own(directory))
-
-    def wait_until_finished(self):
-        pass
-
-    def close(self):
-        pass
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
 
 
 class AsyncCheckpointer(Checkpointer):

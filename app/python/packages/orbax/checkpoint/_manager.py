@@ -4,7 +4,7 @@ import dataclasses
 import shutil
 
 from . import args as _args
-from ._trees import own
+from ._trees import AtOnce, own
 from .handlers import CompositeCheckpointHandler, handler_at, handler_of
 
 
@@ -27,7 +27,7 @@ class CheckpointManagerOptions:
     step_name_format: object = None
 
 
-class CheckpointManager:
+class CheckpointManager(AtOnce):
     def __init__(self, directory, checkpointers=None, options=None, metadata=None, item_names=None, item_handlers=None, **_):
         self.directory = own(directory)
         self._options = options or CheckpointManagerOptions()
@@ -112,20 +112,8 @@ class CheckpointManager:
     def reload(self):
         pass
 
-    def wait_until_finished(self):
-        pass
-
     def check_for_errors(self):
         pass
 
     def is_saving_in_progress(self):
         return False
-
-    def close(self):
-        pass
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
