@@ -106,6 +106,7 @@ void simulateBy(
     const sim::SearchWork& work, const sim::Catalogue& catalogue, const SearchVerbOptions& options, sim::SearchOptions& search)
 {
     search.simulate = sim::planSimulator(work, catalogue, search.stop);
+    search.layerTime = sim::layerTimer(catalogue, search.stop);
     search.gap = options.gap.value_or(1.0) / 100.0;
     if (options.gap || options.timeLimit)
         search.floor = sim::floorSimulator(work, catalogue, search.stop);

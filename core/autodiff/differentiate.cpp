@@ -251,27 +251,35 @@ private:
         }
     }
 
-    /// True for constants, iotas, and what is made of them element by element or by a change of shape.
-    bool isFromNothing(ValueId value) const
+    static bool isCheap(OpKind kind)
     {
-        const OpId producer = m_forward[value].producer;
-        if (!producer.valid())
-            return false;
-        const Op& op = m_forward[producer];
-        if (op.kind == OpKind::Constant || op.kind == OpKind::Iota)
-            return true;
-        if (op.kind == OpKind::ShardingConstraint || !(isElementwise(op.kind) || opInfo(op.kind).opClass == OpClass::Shaping))
-            return false;
-        return std::all_of(op.operands.begin(), op.operands.end(), [this](ValueId operand) { return isFromNothing(operand); });
+        const OpClass opClass = opInfo(kind).opClass;
+        return kind == OpKind::Constant || kind == OpKind::Iota || opClass == OpClass::Shaping
+            || (isElementwise(kind) && opClass != OpClass::Constraint);
     }
 
-    /// A broadcast that makes something larger is made again from what it spreads: that is the smaller residual.
-    bool isSpreading(ValueId value) const
+    /// True for what is made, element by element or by changes of shape, of values that have fewer elements together: they are the smaller residuals.
+    /// Constants and iotas count as nothing. A mask of labels is made of the labels, a broadcast of what it spreads.
+    bool isMadeOfLess(ValueId value) const
     {
-        const OpId producer = m_forward[value].producer;
-        if (!producer.valid() || m_forward[producer].kind != OpKind::BroadcastInDim)
-            return false;
-        return m_forward[m_forward[producer].operands.front()].type.elements() < m_forward[value].type.elements();
+        const std::int64_t own = m_forward[value].type.elements();
+        std::int64_t read = 0;
+        std::set<ValueId> seen = {value};
+        for (std::vector<ValueId> open = {value}; !open.empty();) {
+            const Value& next = m_forward[open.back()];
+            open.pop_back();
+            if (!next.producer.valid() || !isCheap(m_forward[next.producer].kind)) {
+                read += next.type.elements();
+                if (read >= own)
+                    return false;
+                continue;
+            }
+            for (const ValueId operand : m_forward[next.producer].operands) {
+                if (seen.insert(operand).second)
+                    open.push_back(operand);
+            }
+        }
+        return true;
     }
 
     bool isCarriedOutAgain(ValueId value) const
@@ -321,7 +329,7 @@ private:
         if (isCarriedOutAgain(value) && m_forward[m_forward[value].producer].kind == OpKind::Repeat) {
             runAgain(m_forward[value].producer);
             here = m_primals[value];
-        } else if (isFromNothing(value) || isSpreading(value) || isCarriedOutAgain(value)) {
+        } else if (isMadeOfLess(value) || isCarriedOutAgain(value)) {
             const Op op = m_forward[m_forward[value].producer];
             std::vector<ValueId> operands;
             for (const ValueId operand : op.operands)

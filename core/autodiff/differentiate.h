@@ -32,8 +32,8 @@ struct Differentiated {
 /// computation (which needs the program's `meshes`) becomes a forward one that returns its residuals as well and a backward one with the
 /// transposes of its collectives: a gather gives a reduce-scatter, a reduce-scatter a gather, an all-to-all the reverse one, a permutation its
 /// inverse, and a value that is the same over an axis gets the sum over it of cotangents from uses that are not. A named one is inlined. A ShardingConstraint's
-/// cotangent is constrained alike. A residual that is cheap to make again from nothing (constants, iotas, what is made of them element by
-/// element) is made again, and a broadcast is made again from what it spreads. Repeat becomes a forward repeat with stacked residuals and
+/// cotangent is constrained alike. What is made, element by element or by changes of shape, of values that have fewer elements together (a
+/// mask of labels, a broadcast, what is made of constants and iotas) is no residual but made again. Repeat becomes a forward repeat with stacked residuals and
 /// a reversed one; what the body takes from outside is not stacked but read where it is. Nothing is computed for cotangents that are
 /// absent; an argument that no seed depends on gets zeros. Residuals are in the order of their definition.
 /// Cotangents of arguments are named "grad.NAME" and have the role Gradient, each a value of its own; those of results "ct.NAME".

@@ -26,7 +26,7 @@ public:
     using Parameters = std::unordered_map<std::string, ValueId>; ///< of one layer, by name without its prefix
 
     /// Where an op stands, for recomputation.
-    enum class Region : std::uint8_t { Outside, Layer, AttentionCore, States, LossChunk };
+    enum class Region : std::uint8_t { Outside, Layer, AttentionCore, States, Loss, LossChunk };
 
     /// What all layers read.
     struct Shared {

@@ -212,8 +212,9 @@ private:
     {
         if (m_model.recompute != Recompute::OffloadedDots)
             return m_blocks.isOffloaded(id);
-        return m_blocks.regionOf(id) != TransformerBlocks::Region::Outside
-            && m_blocks.regionOf(id) != TransformerBlocks::Region::LossChunk && isProductWithoutBatch(loss, loss[id]);
+        using enum TransformerBlocks::Region;
+        const TransformerBlocks::Region region = m_blocks.regionOf(id);
+        return region != Outside && region != Loss && region != LossChunk && isProductWithoutBatch(loss, loss[id]);
     }
 
     static bool isProductWithoutBatch(const Function& loss, const Op& op)
@@ -253,6 +254,8 @@ private:
         const TransformerBlocks::Region region = m_blocks.regionOf(id);
         if (region == TransformerBlocks::Region::Outside)
             return false;
+        if (region == TransformerBlocks::Region::Loss) // kernels of a loss keep the logits, not their exponentials
+            return isInsideKernel(loss, op, uses);
         // Kernels of recurrences keep what they are given and go through its chunks again (mamba_ssm's ssd_combined, FLA's chunk_gated_delta_rule).
         if (region == TransformerBlocks::Region::LossChunk || region == TransformerBlocks::Region::States)
             return true;
@@ -421,6 +424,7 @@ private:
             x = m_model.unrolled ? unrolledRun(x, run, parameters, next, own) : loopedRun(x, run, parameters, next, own);
         }
 
+        m_blocks.enter(TransformerBlocks::Region::Loss);
         const ValueId scale = parameters[next++];
         x = m_blocks.norm(x, m_c.norm, scale, m_c.norm == NormKind::LayerNorm ? parameters[next++] : ValueId{});
         if (!everyToken())

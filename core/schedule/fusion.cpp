@@ -28,6 +28,7 @@ public:
         for (std::size_t i = 0; i < m_block.ops.size(); ++i) {
             m_positionOf[m_block.ops[i].at()] = i;
             m_groupOf[i] = i;
+            m_cheap.push_back(isSpread(i));
             m_members.push_back({i});
             m_needs.push_back(needsOf(i));
             m_order.push_back(i);
@@ -52,12 +53,21 @@ private:
     const Op& opAt(std::size_t position) const { return m_function[m_block.ops[position]]; }
 
     /// Made again in every node that needs it rather than kept in memory.
-    bool isCheap(std::size_t position) const
+    bool isCheap(std::size_t position) const { return m_cheap[position]; }
+
+    /// True for splats, iotas, broadcasts, and for what is made of such values alone in a simple way, as a mask of labels is.
+    bool isSpread(std::size_t position) const
     {
         const Op& op = opAt(position);
         if (op.kind == OpKind::Constant)
             return op.as<ConstantAttributes>().data.isSplat();
-        return m_fuse && (op.kind == OpKind::Iota || op.kind == OpKind::BroadcastInDim);
+        if (m_fuse && (op.kind == OpKind::Iota || op.kind == OpKind::BroadcastInDim))
+            return true;
+        return m_joinsReductions && isFusable(position) && opInfo(op.kind).cost == ElementCost::Simple
+            && std::all_of(op.operands.begin(), op.operands.end(), [this](ValueId operand) {
+                   const std::size_t producer = producerOf(operand);
+                   return producer != kNoPosition && m_cheap[producer];
+               });
     }
 
     /// Keeps its carries where its results lie.
@@ -333,6 +343,7 @@ private:
     bool m_joinsReductions;
     std::vector<std::size_t> m_positionOf; ///< by op
     std::vector<std::size_t> m_groupOf; ///< by position
+    std::vector<bool> m_cheap; ///< by position, see isSpread
     std::vector<std::size_t> m_uses; ///< of each value
     std::vector<std::vector<std::size_t>> m_members; ///< by group, ascending; empty: joined into another
     std::vector<std::vector<std::size_t>> m_needs; ///< by position: the positions it needs, see `needsOf`

@@ -24,6 +24,8 @@ constexpr KernelFigures::AttentionShare kGpuFlash1{0.38, 0.32};
 constexpr KernelFigures::AttentionShare kGpuFlash2{0.62, 0.52};
 constexpr KernelFigures::AttentionShare kTpuSplash{0.50, 0.45};
 constexpr KernelFigures::AttentionShare kFlash3{0.62, 0.50}; ///< kernels written for one chip, on that chip
+constexpr double kSkinnySide
+    = 8.0; ///< rows up to which a product is written as sums of products, without matrix units (cuBLAS's gemv, XLA's fusions)
 constexpr double kSplitDepth = 512.0; ///< the least that k is split into when there are few tiles
 
 struct Tile {
@@ -139,6 +141,11 @@ double DeviceCost::gpuSeconds(const MatmulDims& product, MathFormat format) cons
         const double seconds = waves * 2.0 * tile.rows * tile.columns * depth / (rate * tile.share);
         if (best == 0.0 || seconds < best)
             best = seconds;
+    }
+    if (std::min(product.m, product.n) <= kSkinnySide) {
+        const double single = m_singleRates[static_cast<std::size_t>(MatmulPrecision::Highest)].flopsPerSecond;
+        const double sums = format == MathFormat::Fp32 || single <= 0.0 ? peak(format) : single;
+        best = std::min(best, product.flops() / (sums * efficiency(format)));
     }
     const double whole = 16.0 / bytes;
     if (std::fmod(product.k, whole) != 0.0 || std::fmod(product.n, whole) != 0.0)

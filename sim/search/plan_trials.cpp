@@ -22,12 +22,34 @@ namespace {
 constexpr int kMostRounds = 3; ///< a plan, and twice one with less memory
 constexpr double kThinHeadroom = 0.10;
 constexpr std::size_t kFewestTries = 6; ///< layouts: the estimate's order is not the simulation's
+constexpr std::size_t kMostLikely = 6; ///< layouts more, where simulations were unlike their estimates
+constexpr std::size_t kLikelyAtOnce = 2; ///< whatever the threads: the result does not depend on them
+constexpr double kWorthTrying = 0.99; ///< of the quickest step: a layout that may take less
 
 /// What simulating takes before anything was simulated. Each piece of a pipeline is a program, whose layers are a loop, but where the schedule takes
 /// the backward pass apart: there each layer has ops of its own. Each microbatch has tasks.
 constexpr double kSecondsPerProgram = 0.1;
 constexpr double kSecondsPerLayer = 0.05;
 constexpr double kSecondsPerTask = 0.002;
+
+/// `kindOf` as a number.
+std::uint32_t kindKey(const Candidate& c)
+{
+    const auto flag = [](std::int32_t size, int bit) { return size > 1 ? 1U << bit : 0U; };
+    const std::uint32_t states = c.zero >= 3 && c.fsdp > 1 ? (c.fsdp < c.dp ? 4U : 3U) : c.dp > 1 && c.zero < 3 ? c.zero : 0U;
+    return states << 5U | flag(c.dp, 4) | flag(c.tp, 3) | flag(c.cp, 2) | flag(c.ep, 1) | flag(c.pp, 0);
+}
+
+bool haveSameMesh(const Candidate& a, const Candidate& b)
+{
+    const auto fsdp = [](const Candidate& c) { return c.zero >= 3 ? c.fsdp : 1; };
+    return a.pp == b.pp && a.dp == b.dp && fsdp(a) == fsdp(b) && a.ep == b.ep && a.cp == b.cp && a.tp == b.tp;
+}
+
+PlanExplorer::Filter ofMesh(const Candidate& c)
+{
+    return [c](const Candidate& other) { return haveSameMesh(c, other); };
+}
 
 /// A layout that is tried: by its kind, or by its mesh.
 struct Try {
@@ -100,6 +122,8 @@ public:
 
 private:
     void choose();
+    void settle();
+    bool addLikely();
     void add(const TrialField& field, const Estimated& estimated, PlanExplorer::Filter group);
     void simulate(Try& one);
     void takeLess(Try& one);
@@ -110,6 +134,9 @@ private:
     SearchResult& m_notes;
     Stopwatch m_stopwatch;
     std::vector<Try> m_tries;
+    std::map<std::uint32_t, double> m_kinds; ///< of the space, and the least bound of each
+    std::size_t m_likely = 0; ///< that were added
+    std::vector<Candidate> m_tried; ///< of one machine: also those that did not fit
     std::atomic<std::int64_t> m_simulated = 0;
 };
 
@@ -121,6 +148,7 @@ void Trials::add(const TrialField& field, const Estimated& estimated, PlanExplor
     one.estimated = estimated;
     one.plan = field.planOf(estimated);
     one.limitBytes = field.explorer->capacityBytes();
+    m_tried.push_back(field.explorer->space().candidates()[estimated.index]);
     m_tries.push_back(std::move(one));
 }
 
@@ -128,36 +156,85 @@ void Trials::choose()
 {
     for (const TrialField& field : m_fields) {
         const auto& candidates = field.explorer->space().candidates();
-        std::set<std::string> kinds;
-        std::set<std::string> meshes;
+        std::set<std::uint32_t> kinds;
+        const std::size_t first = m_tries.size();
         const auto take = [&](const Estimated& estimated, PlanExplorer::Filter group) {
-            const Candidate& c = candidates[estimated.index];
-            kinds.insert(kindOf(c));
-            meshes.insert(meshText(meshOf(c)));
+            kinds.insert(kindKey(candidates[estimated.index]));
             add(field, estimated, std::move(group));
         };
-        const auto ofKind = [](const std::string& kind) { return [kind](const Candidate& c) { return kindOf(c) == kind; }; };
-        const auto ofMesh
-            = [](const std::string& mesh) { return [mesh](const Candidate& c) { return meshText(meshOf(c)) == mesh; }; };
+        const auto ofKind = [&](const Estimated& one) {
+            return [kind = kindKey(candidates[one.index])](const Candidate& c) { return kindKey(c) == kind; };
+        };
         if (field.best.empty())
             continue;
         const std::size_t most = m_tries.size() + (m_fields.size() > 1 ? 1 : std::max(m_options.top, kFewestTries));
-        take(field.best.front(), ofKind(kindOf(candidates[field.best.front().index])));
+        take(field.best.front(), ofKind(field.best.front()));
         // The other half are other meshes, some of kinds that are there.
         const std::size_t mostKinds = m_tries.size() + (most - m_tries.size() + 1) / 2;
         while (m_tries.size() < mostKinds && !m_options.stop.stop_requested()) {
             const auto next = field.explorer->best(
-                [&](const Candidate& c) { return !kinds.contains(kindOf(c)); }, field.explorer->capacityBytes());
+                [&](const Candidate& c) { return !kinds.contains(kindKey(c)); }, field.explorer->capacityBytes());
             if (!next)
                 break;
-            take(*next, ofKind(kindOf(candidates[next->index])));
+            take(*next, ofKind(*next));
         }
         for (const Estimated& other : field.best) {
-            const std::string mesh = meshText(meshOf(candidates[other.index]));
-            if (m_tries.size() < most && !meshes.contains(mesh))
-                take(other, ofMesh(mesh));
+            const Candidate& c = candidates[other.index];
+            const bool isTried = std::any_of(m_tries.begin() + static_cast<std::ptrdiff_t>(first), m_tries.end(),
+                [&](const Try& one) { return haveSameMesh(candidates[one.estimated.index], c); });
+            if (m_tries.size() < most && !isTried)
+                take(other, ofMesh(c));
         }
     }
+}
+
+/// Layouts of other meshes that are quicker than what was found, if their estimates are as wrong as those of their kind were. False: there is none.
+bool Trials::addLikely()
+{
+    if (m_fields.size() > 1 || m_likely >= kMostLikely || m_options.stop.stop_requested())
+        return false;
+    const TrialField& field = m_fields.front();
+    const auto& candidates = field.explorer->space().candidates();
+    double quickest = kInfinite;
+    double leastRatio = kInfinite;
+    std::map<std::uint32_t, double> ratios; // of simulated and estimated steps, the least of each kind
+    for (const Try& one : m_tries) {
+        if (!one.plan.simulatedSeconds)
+            continue;
+        const double ratio = *one.plan.simulatedSeconds / one.plan.modelSeconds;
+        double& known = ratios.try_emplace(kindKey(candidates[one.estimated.index]), ratio).first->second;
+        known = std::min(known, ratio);
+        leastRatio = std::min(leastRatio, ratio);
+        if (one.plan.fits)
+            quickest = std::min(quickest, *one.plan.simulatedSeconds);
+    }
+    if (quickest == kInfinite)
+        return false;
+    if (m_kinds.empty()) {
+        for (const Candidate& c : candidates) // by their bounds
+            m_kinds.try_emplace(kindKey(c), c.seconds);
+    }
+    std::vector<std::pair<double, Estimated>> likely;
+    for (const auto& [kind, bound] : m_kinds) {
+        const auto known = ratios.find(kind);
+        const double ratio = known == ratios.end() ? leastRatio : known->second;
+        const double most = kWorthTrying * quickest / ratio;
+        if (bound >= most)
+            continue;
+        const auto isNew = [&, of = kind](const Candidate& c) {
+            return c.seconds < most && kindKey(c) == of
+                && std::none_of(m_tried.begin(), m_tried.end(), [&](const Candidate& tried) { return haveSameMesh(tried, c); });
+        };
+        const auto found = field.explorer->best(isNew, field.explorer->capacityBytes());
+        if (found && found->seconds < most)
+            likely.emplace_back(ratio * found->seconds, *found);
+    }
+    std::stable_sort(likely.begin(), likely.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    likely.resize(std::min({likely.size(), kLikelyAtOnce, kMostLikely - m_likely}));
+    for (const auto& [seconds, estimated] : likely)
+        add(field, estimated, ofMesh(candidates[estimated.index]));
+    m_likely += likely.size();
+    return !likely.empty();
 }
 
 void Trials::simulate(Try& one)
@@ -197,11 +274,21 @@ void Trials::takeLess(Try& one)
     }
     one.estimated = *less;
     one.plan = one.field->planOf(*less);
+    m_tried.push_back(one.field->explorer->space().candidates()[less->index]);
 }
 
 std::vector<FoundPlan> Trials::run()
 {
     choose();
+    do
+        settle();
+    while (addLikely());
+    m_notes.simulated = m_simulated;
+    return sorted();
+}
+
+void Trials::settle()
+{
     for (int round = 0; round < kMostRounds; ++round) {
         std::vector<Try*> open;
         for (Try& one : m_tries) {
@@ -223,8 +310,8 @@ std::vector<FoundPlan> Trials::run()
             },
             1);
     }
-    m_notes.simulated = m_simulated;
-    return sorted();
+    for (Try& one : m_tries)
+        one.isSettled = true;
 }
 
 std::vector<FoundPlan> Trials::sorted()

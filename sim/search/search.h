@@ -90,6 +90,11 @@ struct ComputeFloor {
 /// Simulates such a layout with the batch that one microbatch a step makes; nothing where it cannot be, or was stopped. May be called by several threads at once.
 using FloorSimulator = std::function<std::optional<ComputeFloor>(const FoundPlan& layout, const SearchMachine& machine)>;
 
+struct SearchWork;
+
+/// What one device computes in all layers for one more sequence, forward and backward, by the simulator: seconds. Nothing where they cannot be simulated.
+using LayerTimer = std::function<std::optional<double>(const SearchWork& work, const SearchMachine& machine)>;
+
 /// A layout that people know by a name, at its best.
 struct TemplateScore {
     std::string name; ///< "FSDP", "Megatron: tensor in the host, pipeline, data"
@@ -170,6 +175,7 @@ struct SearchOptions {
     FloorSimulator floor
         = {}; ///< with `simulate`: plans are simulated until no other can be quicker by more than `gap` (plan_proof.h); null: only those told of
     double gap = 0.01;
+    LayerTimer layerTime = {}; ///< what estimates of layers with experts or states are held against; null: they stand as they are
     std::vector<MeshAxis> mesh = {}; ///< of a program's search: this one alone; empty: all meshes
     std::optional<std::chrono::steady_clock::time_point> deadline = {}; ///< no simulation begins that would end behind it
 };

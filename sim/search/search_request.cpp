@@ -235,6 +235,7 @@ Result<SearchMachine> machineOf(
     machine.stack = std::string(stack);
     machine.constants = calibration.constants(calibration.stackFor(stack, chip), chip);
     machine.traits = calibration.traits(calibration.stackFor(stack, chip));
+    machine.traits.gradientsOncePerStep = false; // programs reduce those of split parameters with each microbatch
     if (chip.dollarsPerHour)
         machine.dollarsPerChipHour = chip.dollarsPerHour->value;
     return machine;

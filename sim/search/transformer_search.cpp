@@ -130,12 +130,15 @@ public:
         , m_options(options)
         , m_larger(larger)
     {
+        for (SearchMachine& machine : m_machines)
+            machine.layerFactor = layerFactor(machine);
     }
 
     SearchResult run();
 
 private:
     bool stopped() const { return m_options.stop.stop_requested(); }
+    double layerFactor(const SearchMachine& machine) const;
     Field fieldOf(const SearchMachine& machine, const std::vector<FixedChoice>& fixed) const;
     void lookQuickly(const SearchMachine& machine);
     FoundPlan planOf(Field& field, const Estimated& estimated) const;
@@ -152,7 +155,7 @@ private:
     std::string whyAgainstBest(Field& field, std::size_t index) const;
 
     const SearchWork& m_work;
-    const std::vector<SearchMachine>& m_machines;
+    std::vector<SearchMachine> m_machines;
     const std::vector<FixedChoice>& m_fixed;
     const SearchOptions& m_options;
     const std::vector<SearchMachine>& m_larger;
@@ -160,6 +163,18 @@ private:
     SearchResult m_result;
     std::optional<Field> m_quick; ///< a small part of the first space, with its best plan
 };
+
+/// Programs of experts and of states do more than the formulas know: as much as simulating the layers on one device tells.
+double Search::layerFactor(const SearchMachine& machine) const
+{
+    const std::vector<TransformerConfig> groups = layerGroups(m_work.model);
+    const bool isKnown
+        = std::ranges::none_of(groups, [](const TransformerConfig& group) { return group.isRecurrent() || group.experts > 0; });
+    if (isKnown || !m_options.layerTime || stopped())
+        return 1.0;
+    const auto simulated = m_options.layerTime(m_work, machine);
+    return simulated && *simulated > 0.0 ? *simulated / TransformerSpace::layerSeconds(m_work, machine) : 1.0;
+}
 
 /// A first plan within milliseconds: the best of the plain layouts, before the whole space is made.
 void Search::lookQuickly(const SearchMachine& machine)
@@ -208,7 +223,7 @@ FoundPlan Search::planOf(Field& field, const Estimated& estimated) const
     plan.peakBytes = step.memory.total() - step.memory.reserve; // as the simulator counts
     plan.capacityBytes = step.capacityBytes;
     plan.fits = step.fits;
-    plan.mfu = step.mfu;
+    plan.mfu = step.mfuCausal; // of what is computed, as the simulator counts
     plan.time = timeShares(step, c);
     plan.memory = memoryShares(step.memory);
     plan.boundBy = largestShare(plan.time);
@@ -717,7 +732,7 @@ std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candid
         const bool isGathered = value.name.ends_with(".input") || value.name == "act.logits";
         const bool isWhole = value.name.ends_with(".mixed") && value.shape[2] % candidate.tp != 0;
         if (std::ranges::find(value.meaning, "capacity") != value.meaning.end()) {
-            if (candidate.ep > 1)
+            if (!axes.batch.empty() || !axes.context.empty())
                 specs.emplace_back(value.name, axes.ofTokens(value));
         } else if (candidate.sequenceParallel && !axes.tensor.empty() && !isGathered && !isWhole) {
             specs.emplace_back(value.name, axes.ofActivation(value));

@@ -44,6 +44,33 @@ std::vector<std::pair<const char*, Recomputation>> policiesOf(const Chip& chip)
     return policies;
 }
 
+TrainingPlan planOfWork(const SearchWork& work, const SearchMachine& machine)
+{
+    TrainingPlan plan;
+    plan.model = work.model;
+    plan.details.windowLayers = work.model.slidingWindowLayers;
+    plan.details.queryRank = work.model.queryRank;
+    plan.details.keyValueRank = work.model.keyValueRank;
+    plan.details.ropeHeadDim = work.model.latentRotaryDim;
+    plan.details.valueHeadDim = work.model.valueHeadDim;
+    plan.details.dropout = machine.traits.dropout;
+    plan.details.layerFactor = machine.layerFactor;
+    plan.work.sequence = work.sequence;
+    plan.work.globalBatch = work.globalBatch;
+    plan.work.format = work.format;
+    plan.work.recipe = work.recipe;
+    plan.work.activationFormat = bytesPerElement(work.format) >= 2.0 ? work.format : MathFormat::Bf16;
+    plan.work.attention = machine.traits.attention;
+    plan.work.fusedNorms = machine.traits.fusedNorms;
+    plan.work.fusedRotary = machine.traits.fusedRotary;
+    plan.work.fusedElementwise = machine.traits.fusedElementwise;
+    plan.layout.slices = machine.cluster.slices;
+    plan.layout.asyncTensorParallel = machine.traits.asyncTensorParallel;
+    plan.layout.dispatchesOnceAHost = machine.traits.dispatchesOnceAHost;
+    plan.layout.expertImbalance = work.model.experts > 0 ? kImbalance : 1.0;
+    return plan;
+}
+
 } // namespace
 
 const std::vector<std::string>& fixedChoiceNames()
@@ -146,28 +173,22 @@ TransformerSpace::TransformerSpace(const SearchWork& work, const SearchMachine& 
 
 TrainingPlan TransformerSpace::emptyPlan() const
 {
-    TrainingPlan plan;
-    plan.model = m_work.model;
-    plan.details.windowLayers = m_work.model.slidingWindowLayers;
-    plan.details.queryRank = m_work.model.queryRank;
-    plan.details.keyValueRank = m_work.model.keyValueRank;
-    plan.details.ropeHeadDim = m_work.model.latentRotaryDim;
-    plan.details.valueHeadDim = m_work.model.valueHeadDim;
-    plan.details.dropout = m_machine.traits.dropout;
-    plan.work.sequence = m_work.sequence;
-    plan.work.globalBatch = m_work.globalBatch;
-    plan.work.format = m_work.format;
-    plan.work.recipe = m_work.recipe;
-    plan.work.activationFormat = bytesPerElement(m_work.format) >= 2.0 ? m_work.format : MathFormat::Bf16;
-    plan.work.attention = m_machine.traits.attention;
-    plan.work.fusedNorms = m_machine.traits.fusedNorms;
-    plan.work.fusedRotary = m_machine.traits.fusedRotary;
-    plan.work.fusedElementwise = m_machine.traits.fusedElementwise;
-    plan.layout.slices = m_machine.cluster.slices;
-    plan.layout.asyncTensorParallel = m_machine.traits.asyncTensorParallel;
-    plan.layout.dispatchesOnceAHost = m_machine.traits.dispatchesOnceAHost;
-    plan.layout.expertImbalance = m_work.model.experts > 0 ? kImbalance : 1.0;
-    return plan;
+    return planOfWork(m_work, m_machine);
+}
+
+double TransformerSpace::layerSeconds(const SearchWork& work, const SearchMachine& machine)
+{
+    TrainingPlan plan = planOfWork(work, machine);
+    plan.details.layerFactor = 1.0;
+    plan.work.globalBatch = 2;
+    const StepModel model(machine.chip, machine.cluster, machine.constants, machine.traits);
+    const auto seconds = [&](double sequences) {
+        plan.work.microbatch = sequences;
+        LayerCost layer = layerCost(plan, model.curve(), model.cluster(), machine.constants);
+        layer.forward += layer.backward;
+        return layer.forward.computing() + layer.forward.kernels * model.curve().kernelSeconds();
+    };
+    return asDouble(work.model.layers) * (seconds(2.0) - seconds(1.0));
 }
 
 void TransformerSpace::apply(const Candidate& candidate, TrainingPlan& plan) const
@@ -182,6 +203,7 @@ void TransformerSpace::apply(const Candidate& candidate, TrainingPlan& plan) con
     plan.layout.ep = candidate.ep;
     plan.layout.virtualStages = candidate.chunks;
     plan.layout.schedule = candidate.schedule;
+    plan.layout.expertStride = std::int64_t{candidate.tp} * candidate.cp; // see meshOf
     plan.layout.sequenceParallel = candidate.sequenceParallel;
     plan.layout.ulysses = candidate.ulysses;
     plan.layout.zeroStage = candidate.zero;
@@ -264,7 +286,8 @@ EnumeratedSpace TransformerSpace::described() const
     space.choices.emplace_back("schedule", m_fixed.schedule.empty() ? "gpipe, 1f1b, interleaved" : m_fixed.schedule);
     space.leftOut = {"zero-bubble schedules, unless --fix schedule=zb_h1 or zb_h2 asks for them",
         "recomputation that keeps values by name or in the host's memory, unless --fix recompute= asks for it",
-        "specs of single arrays: all layers have the same", "degrees that split heads, batch or sequence unevenly",
+        "specs of single arrays: all layers have the same",
+        "degrees that split heads, batch, sequence or rows of weights unevenly",
         "orders of the mesh's axes: tensor joins neighbours, then context, expert, fsdp, data, pipeline",
         "capacity of experts, types of gradients: as the stack has them",
         "a loss in chunks, but for logits over a quarter of a device's memory"};
@@ -307,6 +330,11 @@ void TransformerSpace::addStates(Candidate candidate, std::int64_t microbatches)
     for (const int zero : {0, 1, 2, 3}) {
         if (!m_fixed.allows("zero", zero) || (zero > 0 && candidate.dp * candidate.cp == 1))
             continue;
+        // Rows of weights are split evenly or not at all.
+        const auto splitsRows
+            = [&](std::int32_t ranks) { return m_work.model.hidden % (std::int64_t{ranks} * candidate.cp) == 0; };
+        if ((zero == 1 || zero == 2) && !splitsRows(candidate.dp))
+            continue;
         candidate.zero = static_cast<std::uint8_t>(zero);
         candidate.fsdp = 1;
         candidate.layer = sharedIndex(candidate, microbatches);
@@ -316,8 +344,8 @@ void TransformerSpace::addStates(Candidate candidate, std::int64_t microbatches)
             continue;
         }
         for (const std::int64_t fsdp : divisors(candidate.dp)) {
-            if (fsdp * candidate.cp == 1 || fsdp % candidate.ep != 0 || !m_fixed.allows("fsdp", fsdp / candidate.ep)
-                || !m_fixed.allows("data", candidate.dp / fsdp))
+            if (fsdp * candidate.cp == 1 || !splitsRows(static_cast<std::int32_t>(fsdp)) || fsdp % candidate.ep != 0
+                || !m_fixed.allows("fsdp", fsdp / candidate.ep) || !m_fixed.allows("data", candidate.dp / fsdp))
                 continue;
             candidate.fsdp = static_cast<std::int32_t>(fsdp);
             addChunks(candidate, microbatches);
@@ -445,25 +473,33 @@ void TransformerSpace::bound(Candidate& candidate, TrainingPlan& plan, const Ste
     double backward = shared.backward;
     double reduce = 0.0;
     const double ownDense = asDouble(plan.model.layers) / asDouble(layout.pp) * parameters.layer;
+    const double ownExperts = asDouble(plan.model.layers) / asDouble(layout.pp) * parameters.experts;
     if (layout.zeroStage >= 3 && shards > 1) {
-        const double expertShards = std::max(1.0, asDouble(shards) / asDouble(layout.ep));
-        const double moved = parameters.layer + (expertShards > 1.0 ? parameters.experts : 0.0);
         const RankGroup group = cluster.group(shards, layout.tp);
-        const double gather = cluster.allGatherSeconds(moved * plan.work.gatheredBytes(), group);
-        const double reduced = cluster.allGatherSeconds(moved * traits.gradientBytes, group);
+        const RankGroup expertGroup = cluster.expertShards(layout, shards);
+        const auto seconds = [&](double bytes) {
+            return cluster.allGatherSeconds(parameters.layer * bytes, group)
+                + cluster.allGatherSeconds(parameters.experts * bytes, expertGroup);
+        };
+        const double gather = seconds(plan.work.gatheredBytes());
+        const double reduced = seconds(traits.gradientBytes);
         forward = std::max(forward, gather);
         backward = std::max(backward, gather + (traits.gradientsOncePerStep ? reduced / microbatches : reduced));
         reduce = gather + reduced;
     } else if (layout.zeroStage < 3 && dataRanks > 1.0) {
         const RankGroup group = cluster.group(layout.dp * layout.cp, layout.tp);
-        const double all = layout.zeroStage == 0 ? cluster.allReduceSeconds(ownDense * traits.gradientBytes, group)
-                                                 : cluster.allGatherSeconds(ownDense * traits.gradientBytes, group)
-                + cluster.allGatherSeconds(ownDense * traits.weightBytes, group);
+        const double times = layout.zeroStage == 2 && !traits.gradientsOncePerStep ? microbatches : 1.0;
+        const auto sum = [&](double count, const RankGroup& over) {
+            return layout.zeroStage == 0 ? cluster.allReduceSeconds(count * traits.gradientBytes, over)
+                                         : times * cluster.allGatherSeconds(count * traits.gradientBytes, over)
+                    + cluster.allGatherSeconds(count * traits.weightBytes, over);
+        };
+        const double all = sum(ownDense, group)
+            + sum(ownExperts, cluster.group(static_cast<std::int64_t>(expertRanks), layout.tp * layout.ep));
         reduce = (1.0 - constants.dataOverlap) * all;
     }
 
     const double pipeline = pipelineSeconds(plan, shared, forward + backward);
-    const double ownExperts = asDouble(plan.model.layers) / asDouble(layout.pp) * parameters.experts;
     const double optimizer = model.curve().streamSeconds(constants.optimizerBytes
         * (ownDense / (layout.zeroStage >= 1 ? asDouble(shards) : 1.0)
             + ownExperts / (layout.zeroStage >= 1 ? expertRanks : 1.0)));

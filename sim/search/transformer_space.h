@@ -40,6 +40,7 @@ struct SearchMachine {
     StackConstants constants;
     StackTraits traits;
     std::optional<double> dollarsPerChipHour = {};
+    double layerFactor = 1.0; ///< what a layer's computing takes, of what the estimate says
     std::shared_ptr<const Machine> links = {}; ///< of one slice, to tell on which links mesh axes lie; null: not told
 };
 
@@ -95,6 +96,9 @@ public:
     bool cutShort() const { return m_cutShort; }
     const SearchMachine& machine() const { return m_machine; }
     const SearchWork& work() const { return m_work; }
+
+    /// What the estimate says of one more sequence's computing in all layers, on one device: seconds, forward and backward, without `layerFactor`.
+    static double layerSeconds(const SearchWork& work, const SearchMachine& machine);
 
     /// The plan of a candidate, for the cost model. `plan` comes from `emptyPlan`, and may be used again.
     TrainingPlan emptyPlan() const;

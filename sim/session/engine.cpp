@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/engine.h"
 
+#include "core/autodiff/gradient_function.h"
 #include "core/diagnose/lints.h"
 #include "core/kernels/kernel.h"
 #include "core/kernels/products.h"
+#include "core/models/transformer_config.h"
+#include "core/program/transform.h"
 #include "core/study/check_pipeline.h"
 #include "core/study/layers_apart.h"
 #include "core/study/pipeline_choice.h"
@@ -317,11 +320,36 @@ Result<std::shared_ptr<const TrainingPhase>> pipelineOfPhase(const BuiltPhase& b
     return simulatedPipeline(built.study, stop);
 }
 
+namespace {
+
+/// Whether a step makes products of the forward run a second time.
+bool computesAgain(const Study& study)
+{
+    if (study.transformer() == nullptr)
+        return false;
+    const TransformerModel& model = *study.transformer();
+    const std::vector<TransformerConfig> groups = layerGroups(model.config);
+    return model.recompute != Recompute::None || model.lossChunks > 1
+        || std::ranges::any_of(groups, [](const TransformerConfig& group) { return group.isRecurrent(); });
+}
+
+/// The loss and its gradients with nothing computed twice, whose products are the model's own work; nothing where the step is no more than that.
+std::optional<Function> ownWork(const BuiltPhase& built)
+{
+    if (!computesAgain(built.study))
+        return std::nullopt;
+    auto own = withGradients(restrictedTo(*built.program.find("evaluate"), {0}), {});
+    return own ? std::optional(*std::move(own)) : std::nullopt;
+}
+
+} // namespace
+
 Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunction& scheduled, const TrainingPhase* pipeline,
     const Machine& machine, StepGraph* graph, const std::stop_token& stop)
 {
     const Mesh& mesh = built.partitioned.device.stages.front().mesh();
-    const Function& unsharded = *built.program.find(built.mainFunction);
+    const std::optional<Function> own = ownWork(built);
+    const Function& unsharded = own ? *own : *built.program.find(built.mainFunction);
     NetworkOptions network = networkOf(built.study);
     network.stop = stop;
     const auto cost = costOptionsOf(machine.chip, unstatedPrecision(built.study), built.study.stack);

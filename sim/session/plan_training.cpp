@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 
@@ -161,6 +162,7 @@ private:
         return std::chrono::duration<double>(SteadyClock::now() - m_start).count() * -1.0
             + m_options.timeLimit.value_or(kInfinite);
     }
+    std::int64_t usualBatch(std::int64_t sequence) const;
     SearchWords searchWords() const;
     Result<SearchMachine> machineOfChips(const Catalogue& catalogue, std::optional<std::int64_t> chips);
     SearchResult searched(const SearchWork& work, const SearchMachine& machine, const Catalogue& catalogue,
@@ -201,6 +203,21 @@ private:
     std::size_t m_changesLeft = 0;
 };
 
+/// Sequences of a step of about `kUsualBatch` tokens, which the devices can share evenly: a multiple of the odd part of their number (9 of 72).
+std::int64_t Planner::usualBatch(std::int64_t sequence) const
+{
+    const std::int64_t usual = std::max<std::int64_t>(1, kUsualBatch / sequence);
+    const auto named = readMachineName(m_catalogue, m_words.machine);
+    if (!named)
+        return usual;
+    const Chip& chip = *named->match.chip;
+    const auto chips = static_cast<std::uint64_t>(named->chips.value_or(chip.instanceChips) * chip.devicesPerChip);
+    const auto odd = static_cast<std::int64_t>(chips >> static_cast<unsigned>(std::countr_zero(chips)));
+    if (usual % odd == 0 || odd > usual)
+        return usual;
+    return odd << std::lround(std::log2(static_cast<double>(usual) / static_cast<double>(odd)));
+}
+
 SearchWords Planner::searchWords() const
 {
     SearchWords words;
@@ -216,7 +233,7 @@ SearchWords Planner::searchWords() const
         words.prices = {m_words.price};
     if (words.tokens.empty() && words.globalBatch.empty()) {
         const auto sequence = parseCount(words.sequence.empty() ? "4k" : words.sequence, "--seq");
-        words.globalBatch = std::to_string(sequence ? std::max<std::int64_t>(1, kUsualBatch / *sequence) : 1);
+        words.globalBatch = std::to_string(sequence ? usualBatch(*sequence) : 1);
     }
     return words;
 }
@@ -254,6 +271,7 @@ SearchResult Planner::searched(const SearchWork& work, const SearchMachine& mach
     options.stop = stop.token();
     if (turn.simulates)
         options.simulate = planSimulator(work, catalogue, options.stop);
+    options.layerTime = layerTimer(catalogue, options.stop);
     if (seconds)
         options.deadline = SteadyClock::now()
             + std::chrono::duration_cast<SteadyClock::duration>(std::chrono::duration<double>(std::min(*seconds, 1e9)));

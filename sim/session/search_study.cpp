@@ -384,6 +384,34 @@ FloorSimulator floorSimulator(const SearchWork& work, const Catalogue& catalogue
     };
 }
 
+LayerTimer layerTimer(const Catalogue& catalogue, const std::stop_token& stop)
+{
+    return [&catalogue, stop](const SearchWork& work, const SearchMachine& machine) -> std::optional<double> {
+        constexpr std::int64_t kFewWords = 1024; // the layers are asked for
+        FoundPlan plan;
+        plan.mesh = {{"data", machine.chip.devicesPerChip}}; // which all do the same
+        plan.recompute = "none";
+        SearchMachine one = machine;
+        one.chips = one.cluster.slices = 1;
+        one.cluster.devices = machine.chip.devicesPerChip;
+        one.cluster.slice.clear();
+        double seconds = 0.0;
+        for (const TransformerConfig& group : layerGroups(work.model)) {
+            SearchWork own = work;
+            own.model = group;
+            own.model.vocabulary = std::min(kFewWords, group.vocabulary);
+            for (const std::int64_t sequences : {2, 1}) { // what another one takes: not the update
+                own.globalBatch = sequences;
+                const auto simulated = simulatedPlan(plan, own, one, machine.stack, catalogue, stop);
+                if (!simulated)
+                    return std::nullopt;
+                seconds += (sequences == 2 ? 1.0 : -1.0) * simulated->simulation.computeSeconds;
+            }
+        }
+        return seconds;
+    };
+}
+
 Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine)
 {
     const auto recompute

@@ -40,6 +40,9 @@ PlanSimulator planSimulator(const SearchWork& work, const Catalogue& catalogue, 
 /// Simulates layouts for `SearchOptions::floor`. What it refers to must live as long.
 FloorSimulator floorSimulator(const SearchWork& work, const Catalogue& catalogue, const std::stop_token& stop = {});
 
+/// Simulates the layers of a transformer on one device, each of its `layerGroups` as a model of its own. `stop` is heeded all along.
+LayerTimer layerTimer(const Catalogue& catalogue, const std::stop_token& stop = {});
+
 /// Simulates a plan as the study that `studyText` writes, as `simulate` reads it, but with a stack by its name and the network that the cluster states.
 /// Problems: those of `studyText` and of `simulateStudy` (engine.h); `stoppedProblem` where it was stopped.
 Result<SimulatedStudy> simulatedPlan(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine,

@@ -2,6 +2,7 @@
 #include "sim/transformer/cluster.h"
 
 #include "sim/hardware/machine.h"
+#include "sim/transformer/plan.h"
 
 #include <algorithm>
 #include <cmath>
@@ -86,6 +87,16 @@ RankGroup Cluster::group(std::int64_t size, std::int64_t stride) const
 {
     const std::int64_t inside = stride >= m_domain ? 1 : std::clamp<std::int64_t>(m_domain / stride, 1, size);
     return {static_cast<double>(inside), static_cast<double>(size) / static_cast<double>(inside)};
+}
+
+RankGroup Cluster::expertShards(const ParallelLayout& layout, std::int64_t shards) const
+{
+    const std::int64_t size = std::max<std::int64_t>(1, shards / layout.ep);
+    if (!layout.contextInside() || size % layout.cp != 0)
+        return group(size, layout.tp * layout.ep);
+    const RankGroup near = group(layout.cp, layout.tp);
+    const RankGroup far = group(size / layout.cp, layout.expertStride * layout.ep);
+    return {near.inner * far.inner, near.outer * far.outer};
 }
 
 double Cluster::axesOf(double size) const

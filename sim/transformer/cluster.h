@@ -11,6 +11,8 @@
 
 namespace meshwright::sim {
 
+struct ParallelLayout;
+
 /// Devices and what joins them, as the transformer model sees them.
 struct ClusterChoice {
     std::int64_t devices = 1; ///< of all slices and hosts
@@ -41,6 +43,8 @@ public:
 
     /// The group of `size` ranks, each `stride` devices from the one before.
     RankGroup group(std::int64_t size, std::int64_t stride) const;
+    /// The ranks that share the weights of their experts, of `shards` that share those of all else.
+    RankGroup expertShards(const ParallelLayout& layout, std::int64_t shards) const;
 
     double allReduceSeconds(double bytes, const RankGroup& group) const;
     double allGatherSeconds(double bytes, const RankGroup& group) const; ///< a reduce-scatter takes the same

@@ -268,9 +268,11 @@ void LayerBuilder::core(double keys, double share)
     const bool fused = m_work.attention != AttentionKernel::Unfused && m_work.attention != AttentionKernel::FusedSoftmax;
     if (fused) {
         const double flops = 2.0 * rows * size.heads * (size.queryDim + size.valueDim) * keys;
-        const double forward = share * m_curve.fusedAttentionSeconds(flops, size.queryDim, keys, m_work.attention, false);
+        // A ring computes with one rank's keys at a time.
+        const double met = m_plan.layout.ulysses || m_plan.layout.gathersContext ? keys : keys / size.cp;
+        const double forward = share * m_curve.fusedAttentionSeconds(flops, size.queryDim, met, m_work.attention, false);
         // Backward: five products for the two of forward, the scores among them again.
-        const double backward = share * m_curve.fusedAttentionSeconds(2.5 * flops, size.queryDim, keys, m_work.attention, true);
+        const double backward = share * m_curve.fusedAttentionSeconds(2.5 * flops, size.queryDim, met, m_work.attention, true);
         m_cost.forward.attention += forward;
         m_cost.backward.attention += backward;
         m_cost.again.attention += m_again.attention * forward;
@@ -391,7 +393,7 @@ void LayerBuilder::experts(double share)
     keep(rows * (size.bytes * inner(model, width) + size.inputBytes * size.hidden), m_again.ffnIn);
     keep(size.inputBytes * rows * width, m_again.elementwise);
     const double bytes = size.bytes * sent * size.hidden * most;
-    const std::int64_t stride = layout.ep > layout.dp * layout.cp ? 1 : layout.tp;
+    const std::int64_t stride = layout.expertStride > 0 ? layout.expertStride : layout.ep > layout.dp * layout.cp ? 1 : layout.tp;
     const RankGroup group = m_cluster.group(layout.ep, stride);
     // Distinct hosts among those of k experts drawn evenly: o (1 - (1 - 1/o)^k).
     const double copies = asDouble(model.expertsPerToken);
@@ -570,6 +572,14 @@ PassCost& PassCost::operator+=(const PassCost& other)
     return *this;
 }
 
+void PassCost::scaleComputing(double factor)
+{
+    products *= factor;
+    attention *= factor;
+    elementwise *= factor;
+    kernels *= factor;
+}
+
 PassCost operator*(double factor, const PassCost& pass)
 {
     return {factor * pass.products, factor * pass.attention, factor * pass.elementwise, factor * pass.tensor,
@@ -687,7 +697,10 @@ LayerCost layerCost(const TrainingPlan& plan, const DeviceCost& curve, const Clu
         });
         return mean;
     }
-    return LayerBuilder(plan, curve, cluster, constants).build();
+    LayerCost cost = LayerBuilder(plan, curve, cluster, constants).build();
+    for (PassCost* pass : {&cost.forward, &cost.again, &cost.backward, &cost.weights})
+        pass->scaleComputing(plan.details.layerFactor);
+    return cost;
 }
 
 EndCost endCost(const TrainingPlan& plan, const DeviceCost& curve, const Cluster& cluster, const StackTraits& traits)

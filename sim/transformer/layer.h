@@ -29,6 +29,7 @@ struct PassCost {
 
     PassCost& operator+=(const PassCost& other);
     friend PassCost operator*(double factor, const PassCost& pass);
+    void scaleComputing(double factor); ///< and the number of kernels
     double computing() const { return products + attention + elementwise; }
     double communicating() const { return tensor + context + expert; }
 };

@@ -27,6 +27,7 @@ struct ModelDetails {
     bool dropout = false;
     bool parallelBlock = false; ///< attention and feed-forward read one norm and add up once
     double expertCapacity = 0.0; ///< rows of an expert over the mean, filled or not; tokens beyond are dropped; 0: none is
+    double layerFactor = 1.0; ///< what a layer's computing takes, of what the formulas say
     bool dispatchesByProduct = false; ///< with a capacity: tokens reach experts through a product with a mask
 };
 
@@ -64,6 +65,7 @@ struct ParallelLayout {
     int zeroStage = 0; ///< 0: all replicated, 1: optimizer, 2: and gradients, 3: and weights (FSDP) over the shard group
     std::int64_t shardDegree = 0; ///< of the shard group; 0: dp * cp. Smaller: hybrid, replicas reduce among themselves
     std::int64_t slices = 1; ///< TPU slices (joined by DCN) that dp spans
+    std::int64_t expertStride = 0; ///< ranks between neighbours of an expert group; 0: tp
     double expertImbalance = 1.0; ///< tokens of the busiest expert rank over the mean
     bool dispatchesOnceAHost = false; ///< a token that several experts of one host want crosses the network once
     bool asyncTensorParallel = false; ///< products decomposed so that tp's collectives hide behind them
@@ -72,6 +74,8 @@ struct ParallelLayout {
     bool gathersNarrow = false; ///< with sequence parallelism and one scale a tensor, tp gathers what is cast already
 
     std::int64_t deviceCount() const { return dp * tp * pp * cp; }
+    /// True where context ranks lie between tensor and expert ranks.
+    bool contextInside() const { return expertStride > tp; }
 };
 
 struct TrainingPlan {

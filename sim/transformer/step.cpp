@@ -136,11 +136,14 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
     double scatter = 0.0;
     StepEstimate step;
     if (layout.zeroStage >= 3 && shards > 1) {
-        const double expertShards = std::max(1.0, asDouble(shards) / asDouble(layout.ep));
-        const double layerBytes = parameters.layer + (expertShards > 1.0 ? parameters.experts : 0.0);
+        const RankGroup expertGroup = m_cluster.expertShards(layout, shards);
         // Kept in 32 bits or not, weights travel as they are multiplied.
-        gather = gatherSeconds(plan, layerBytes, shardGroup);
-        const double reduced = scatterSeconds(plan, layerBytes, shardGroup);
+        gather = gatherSeconds(plan, parameters.layer, shardGroup);
+        double reduced = scatterSeconds(plan, parameters.layer, shardGroup);
+        if (parameters.experts > 0.0 && expertGroup.size() > 1.0) {
+            gather += m_cluster.allGatherSeconds(parameters.experts * plan.work.gatheredBytes(), expertGroup);
+            reduced += m_cluster.allGatherSeconds(parameters.experts * m_traits.gradientBytes, expertGroup);
+        }
         scatter = m_traits.gradientsOncePerStep ? reduced / microbatches : reduced;
         // What was gathered to compute a layer again is let go before its gradients where each weight comes by itself.
         const double again = m_traits.gathersSingly && plan.work.recompute.layerInputOnly ? 2.0 : 1.0;
@@ -229,11 +232,13 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
         const RankGroup group = m_cluster.group(layout.dp * layout.cp, layout.tp);
         const auto expertGroup = m_cluster.group(static_cast<std::int64_t>(expertRanks), layout.tp * layout.ep);
         const double reducedBytes = m_traits.reducedBytes > 0.0 ? m_traits.reducedBytes : m_traits.gradientBytes;
+        const double times = layout.zeroStage == 2 && !m_traits.gradientsOncePerStep ? microbatches : 1.0;
         const auto sum = [&](double count, const RankGroup& over) {
             const bool whole = layout.zeroStage == 0 || m_traits.reducesWhole;
             const double reduced = whole ? m_cluster.allReduceSeconds(count * reducedBytes, over)
                                          : m_cluster.allGatherSeconds(count * reducedBytes, over);
-            return reduced + (layout.zeroStage == 0 ? 0.0 : m_cluster.allGatherSeconds(count * m_traits.weightBytes, over));
+            return times * reduced
+                + (layout.zeroStage == 0 ? 0.0 : m_cluster.allGatherSeconds(count * m_traits.weightBytes, over));
         };
         const double all = sum(ownDense, group) + sum(ownExperts, expertGroup);
         const double hideable = (layout.zeroStage >= 1 ? ownLayers * layerForward : 0.0) + ownLayers * layerBackward;

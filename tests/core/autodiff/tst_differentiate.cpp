@@ -360,6 +360,19 @@ void TestDifferentiate::residuals_data()
         return Values{b.select(mask, v[0], b.splat(f32({2, 3}), -1.0))};
     }) << ""
                                        << "iota iota compare constant select constant";
+    QTest::newRow("a mask of labels is made of the labels") << Body([](Builder& b, const Values& v) {
+        const ValueId labels = b.convert(b.reduce(ReduceKind::Max, v[1], {1}), DType::S32);
+        const TensorType whole{DType::S32, {2, 3}};
+        const ValueId mask = b.compare(CompareDirection::Equal, b.broadcast(labels, whole.shape, {0}), b.iota(whole, 1));
+        return Values{b.select(mask, v[0], b.splat(f32({2, 3}), -1.0))};
+    }) << "i32[2]"
+                                                            << "broadcast_in_dim iota compare constant select constant";
+    QTest::newRow("a mask of as many values is kept") << Body([](Builder& b, const Values& v) {
+        const ValueId mask
+            = b.compare(CompareDirection::Less, b.broadcast(b.reduce(ReduceKind::Max, v[1], {1}), {2, 3}, {0}), v[1]);
+        return Values{b.select(mask, v[0], b.splat(f32({2, 3}), -1.0))};
+    }) << "i1[2,3]"
+                                                      << "constant select constant";
 }
 
 void TestDifferentiate::residuals()

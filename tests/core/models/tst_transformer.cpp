@@ -295,6 +295,8 @@ private Q_SLOTS:
     void recurrencesAgain();
     void recomputation_data();
     void recomputation();
+    void lossKeepsLogits_data();
+    void lossKeepsLogits();
     void keepsWhatKernelsRead();
     void causal();
     void windows();
@@ -688,6 +690,42 @@ void TestTransformer::recomputation()
     }
     if (!unrolled)
         QCOMPARE(kept, 3 * stream); // two layers' inputs, and what leaves the last
+}
+
+void TestTransformer::lossKeepsLogits_data()
+{
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<bool>("unrolled");
+    QTest::addColumn<std::int64_t>("chunks");
+    QTest::addColumn<int>("kept"); // values of the vocabulary's width
+    QTest::newRow("llama") << QString("llama") << false << std::int64_t{1} << 1;
+    QTest::newRow("tied") << QString("gpt2") << false << std::int64_t{1} << 1;
+    QTest::newRow("capped") << QString("gemma2") << false << std::int64_t{1} << 1;
+    QTest::newRow("unrolled") << QString("llama") << true << std::int64_t{1} << 1;
+    QTest::newRow("in chunks") << QString("llama") << false << std::int64_t{5} << 0;
+}
+
+/// Neither exponentials nor a mask of labels, whatever layers keep: those are made again of the logits and the labels.
+void TestTransformer::lossKeepsLogits()
+{
+    QFETCH(QString, name);
+    QFETCH(bool, unrolled);
+    QFETCH(std::int64_t, chunks);
+    QFETCH(int, kept);
+    TransformerModel model = modelOf(qPrintable(name));
+    model.unrolled = unrolled;
+    model.lossChunks = chunks;
+    for (const Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full, Recompute::Dots}) {
+        model.recompute = recompute;
+        const Program program = programOf(model);
+        const Function& forward = *program.find("loss.fwd");
+        int found = 0;
+        for (std::size_t i = program.find("loss")->results().size(); i < forward.results().size(); ++i) {
+            const TensorType& type = forward[forward.results()[i]].type;
+            found += type.shape.size() > 2 && type.shape.back() == model.config.vocabulary ? 1 : 0;
+        }
+        QCOMPARE(found, kept);
+    }
 }
 
 /// A layer of GPT keeps what Korthikanti et al. 2022 (arXiv:2205.05198, table 2) count, 34 s b h bytes without dropout's masks of 2 s b h: inputs of norms and

@@ -113,6 +113,7 @@ private Q_SLOTS:
     void parametersAreGatheredAhead();
     void fewCollectivesAreUnderWay();
     void sumsOfGradientsWait();
+    void masksAreMadeAgain();
     void turnsOverlap();
     void movesRunBesideLoops();
     void overlappedTurnsAreComplete_data();
@@ -289,6 +290,26 @@ void TestSchedule::fewCollectivesAreUnderWay()
     QCOMPARE(describe(schedule(onOneDevice(s.function), SchedulePolicy::Overlapped)),
         (QStringList{"dot_general", "start all_reduce", "dot_general", "start all_reduce", "dot_general", "start all_reduce",
             "dot_general", "done all_reduce", "start all_reduce", "done all_reduce", "done all_reduce", "done all_reduce"}));
+}
+
+/// A mask of labels, and what is spread where it holds, is made in each pass that reads it: none of it takes memory.
+void TestSchedule::masksAreMadeAgain()
+{
+    Sketch s;
+    const TensorType whole{DType::S32, {64, 64}};
+    const ValueId labels = s.builder.argument({DType::S32, {64}}, "labels", Role::Input);
+    const ValueId each = s.builder.argument({DType::F32, {}}, "each", Role::Input);
+    const ValueId mask
+        = s.builder.compare(CompareDirection::Equal, s.builder.broadcast(labels, whole.shape, {0}), s.builder.iota(whole, 1));
+    const TensorType type{DType::F32, {64, 64}};
+    const ValueId masked = s.builder.select(mask, s.builder.broadcastScalar(each, type.shape), s.builder.splat(type, 0.0));
+    const ValueId x = s.builder.argument(type, "x", Role::Input);
+    s.builder.setResults({s.builder.reduce(ReduceKind::Sum, masked, {1}), s.builder.binary(OpKind::Add, x, masked)});
+    std::int64_t written = 0;
+    const ScheduledFunction scheduled = schedule(onOneDevice(s.function), SchedulePolicy::Overlapped);
+    for (const Instruction& instruction : scheduled.instructions)
+        written += std::ssize(instruction.writes);
+    QCOMPARE(written, 2);
 }
 
 /// On an accelerator a sum that only leaves the block holds nothing up: it follows its reduction when there is no room for another, or at the end. The

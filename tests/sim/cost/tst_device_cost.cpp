@@ -64,6 +64,8 @@ private Q_SLOTS:
     void tiles();
     void tilesOfABatch();
     void attention();
+    void fewRows_data();
+    void fewRows();
     void nothingTakesNoTime();
     void formula();
     void everyChip();
@@ -200,6 +202,31 @@ void TestDeviceCost::tilesOfABatch()
     QVERIFY(near(share({109, 128, 128, 512}), 218.0 * 0.8 / 324.0 * kFilled)); // of 128 x 64, three waves
     QVERIFY(near(share({54, 256, 128, 512}), 0.96 * kFilled));
     QVERIFY(near(share({27, 128, 128, 512}), 0.62 * kFilled)); // four of 64 x 64 each
+}
+
+void TestDeviceCost::fewRows_data()
+{
+    QTest::addColumn<MatmulDims>("product");
+    QTest::addColumn<bool>("isSum");
+    QTest::newRow("a weighted sum of rows for each token") << MatmulDims{4096, 1, 3072, 8} << true;
+    QTest::newRow("its weights' gradients") << MatmulDims{4096, 1, 8, 3072} << true;
+    QTest::newRow("its rows' gradients") << MatmulDims{4096, 8, 3072, 1} << true;
+    QTest::newRow("a vector by a matrix") << MatmulDims{1, 1, 8192, 8192} << true;
+    QTest::newRow("many rows") << MatmulDims{64, 64, 64, 64} << false;
+}
+
+/// Products of few rows or columns take as long as their bytes: sums of products need no matrix units, which they would leave empty.
+void TestDeviceCost::fewRows()
+{
+    QFETCH(MatmulDims, product);
+    QFETCH(bool, isSum);
+    for (const char* chip : {"a100", "h100", "b200", "mi300x"}) {
+        const DeviceCost device = cost({chip});
+        const double bytes = 2.0 * product.batch * (product.m * product.k + product.k * product.n + product.m * product.n);
+        const double moving = device.streamSeconds(bytes);
+        QVERIFY2(!isSum || device.productSeconds(product, MathFormat::Bf16) <= 1.0001 * moving, chip);
+        QVERIFY2(isSum || device.shapeEfficiency(product, MathFormat::Bf16) < 0.5, chip);
+    }
 }
 
 void TestDeviceCost::nothingTakesNoTime()

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/session/engine.h"
+
+#include "core/study/study.h"
+#include "tests/test_class.h"
+#include "tests/values.h"
+
+namespace tst_recomputation {
+
+using namespace meshwright;
+using namespace meshwright::sim;
+
+namespace {
+
+/// Two layers on two devices, which share rows.
+constexpr const char* kStudy = R"yaml(meshwright: 1
+mesh: {data: 2}
+model:
+  transformer: {layers: 2, hidden: 64, heads: 4, ffn: 128, vocabulary: 256}
+sequence: 64
+batch: 4
+sharding: {x: [data], y: [data]}
+dtype: {parameters: f32, matmul: bf16, activations: bf16}
+optimizer: {sgd: {learning_rate: 0.05}}
+hardware: {chip: v5e, topology: 2x1}
+)yaml";
+
+} // namespace
+
+/// What is computed again is time of the step and no work of the model.
+class TestRecomputation : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void countsTheModelsOwnWork_data();
+    void countsTheModelsOwnWork();
+};
+
+void TestRecomputation::countsTheModelsOwnWork_data()
+{
+    QTest::addColumn<QStringList>("settings");
+    QTest::newRow("selective") << QStringList{"recompute=selective"};
+    QTest::newRow("full") << QStringList{"recompute=full"};
+    QTest::newRow("named") << QStringList{"recompute={keep: [ffn.hidden]}"};
+    QTest::newRow("offloaded") << QStringList{"recompute={offload: [attention.q, attention.k, attention.v]}"};
+    QTest::newRow("a loss in chunks") << QStringList{"loss={cross_entropy: {chunks: 4}}"};
+    QTest::newRow("unrolled") << QStringList{"recompute=full", "model.transformer.unroll=true"};
+    QTest::newRow("accumulated") << QStringList{"recompute=full", "train.accumulate=2"};
+    QTest::newRow("a pipeline") << QStringList{
+        "recompute=full", "mesh={pipe: 2}", "sharding={}", "pipeline={axis: pipe, stages: 2, microbatches: 2}"};
+}
+
+void TestRecomputation::countsTheModelsOwnWork()
+{
+    QFETCH(QStringList, settings);
+    const auto flopsOf = [](const QStringList& of) {
+        std::vector<std::string> list;
+        for (const QString& one : of)
+            list.push_back(one.toStdString());
+        auto study = readStudy(kStudy, "study", list);
+        if (!study)
+            qFatal("%s", describe(study.error()).c_str());
+        return valueOf(simulateStudy(*study, valueOf(defaultCatalogue()))).simulation.modelFlops;
+    };
+    QCOMPARE(flopsOf(settings), flopsOf({}));
+}
+
+MESHWRIGHT_TEST(TestRecomputation)
+
+} // namespace tst_recomputation
+
+#include "tst_recomputation.moc"
