@@ -23,45 +23,6 @@ Shape wholeOfPieces(Shape piece, const TensorSharding& layout)
     return piece;
 }
 
-namespace {
-
-/// The least or the greatest integer of a type.
-std::int64_t boundOf(DType dtype, bool least)
-{
-    const int bits = static_cast<int>(8 * byteSize(dtype));
-    if (dtype == DType::Pred)
-        return least ? 0 : 1;
-    if (isUnsigned(dtype))
-        return least ? 0 : bits == 64 ? -1 : (std::int64_t{1} << bits) - 1; // 64 bits are kept as they are
-    if (bits == 64)
-        return least ? std::numeric_limits<std::int64_t>::min() : std::numeric_limits<std::int64_t>::max();
-    return least ? -(std::int64_t{1} << (bits - 1)) : (std::int64_t{1} << (bits - 1)) - 1;
-}
-
-} // namespace
-
-ConstantAttributes neutralElement(ReduceKind kind, DType dtype)
-{
-    const TensorType type{dtype, {}};
-    if (isFloating(dtype)) {
-        constexpr double kInfinity = std::numeric_limits<double>::infinity();
-        const double value = kind == ReduceKind::Product ? 1.0
-            : kind == ReduceKind::Max                    ? -kInfinity
-            : kind == ReduceKind::Min                    ? kInfinity
-                                                         : 0.0;
-        return {type, {value}};
-    }
-    const bool isTruth = dtype == DType::Pred;
-    const std::int64_t value = kind == ReduceKind::Product ? 1
-        : kind == ReduceKind::Max                          ? boundOf(dtype, true)
-        : kind == ReduceKind::Min                          ? boundOf(dtype, false)
-        : kind == ReduceKind::And                          ? (isTruth ? 1
-                                           : isUnsigned(dtype)        ? boundOf(dtype, false)
-                                                                      : -1)
-                                                           : 0;
-    return {type, {value}};
-}
-
 ValueId DeviceOps::make(
     OpKind kind, std::vector<ValueId> operands, OpAttributes attributes, const TensorSharding& layout, const Shape& whole)
 {

@@ -15,9 +15,6 @@ TensorSharding wholeLayout(std::size_t rank, std::int32_t mesh);
 /// The shape of an array whose pieces have this shape, padding included.
 Shape wholeOfPieces(Shape piece, const TensorSharding& layout);
 
-/// The value that changes nothing when it is combined with another one.
-ConstantAttributes neutralElement(ReduceKind kind, DType dtype);
-
 /// Appends ops of one device's function that the program does not have, and notes how their results lie.
 class DeviceOps {
 public:

@@ -177,7 +177,7 @@ void Partitioner::maskPadding(const Op& op, std::vector<ValueId>& operands, cons
             m_builder.setPhase(op.phase);
             DeviceOps ops = deviceOps(wanted[i]);
             const ValueId nothing = ops.make(
-                OpKind::Constant, {}, neutralElement(kind, ops.type(operands[i]).dtype), wholeLayout(0, wanted[i].mesh), {});
+                OpKind::Constant, {}, reduceIdentity(kind, ops.type(operands[i]).dtype), wholeLayout(0, wanted[i].mesh), {});
             operands[i] = ops.outsideReplaced(operands[i], wanted[i], dim, 0, size, nothing);
         }
     }

@@ -202,6 +202,10 @@ struct ConstantAttributes {
     friend bool operator==(const ConstantAttributes&, const ConstantAttributes&) = default;
 };
 
+/// The value that a reduction starts with, which changes nothing. Of max and min: an infinity, or the end of the numbers of a type that has none
+/// (as JAX's lax.reduce_max starts). Sums and products alone have complex numbers.
+ConstantAttributes reduceIdentity(ReduceKind kind, DType dtype);
+
 /// result[.., i, ..] = i along `dim`.
 struct IotaAttributes {
     TensorType type;

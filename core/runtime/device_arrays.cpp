@@ -21,14 +21,15 @@ namespace {
 /// An array of the value that changes nothing when it is combined.
 HostArray neutralArray(ReduceKind kind, const TensorType& type)
 {
-    const ConstantAttributes neutral = neutralElement(kind, type.dtype);
+    const ConstantAttributes neutral = reduceIdentity(kind, type.dtype);
     if (const auto* real = std::get_if<double>(&neutral.data.value))
         return HostArray::filled(type, *real);
     HostArray made(type); // exact for integers of 64 bits too
-    const auto integer = std::get<std::int64_t>(neutral.data.value);
+    const auto* integer = std::get_if<std::int64_t>(&neutral.data.value);
+    const void* one = integer != nullptr ? integer : static_cast<const void*>(std::get<2>(neutral.data.value)->data());
     const auto width = static_cast<std::size_t>(byteSize(type.dtype));
     for (std::size_t i = 0; i < static_cast<std::size_t>(type.elements()); ++i)
-        std::memcpy(made.data() + i * width, &integer, width);
+        std::memcpy(made.data() + i * width, one, width);
     return made;
 }
 

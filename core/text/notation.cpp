@@ -268,55 +268,6 @@ OpKind combinerOf(ReduceKind kind)
     return kKinds[static_cast<std::size_t>(kind)];
 }
 
-namespace {
-
-/// The largest (or smallest) value of an integer type, as its 64 bits.
-std::int64_t integerLimit(DType dtype, bool largest)
-{
-    const auto bits = static_cast<unsigned>(8 * byteSize(dtype));
-    if (dtype == DType::Pred)
-        return largest ? 1 : 0;
-    if (isUnsigned(dtype))
-        return largest ? static_cast<std::int64_t>(~std::uint64_t{0} >> (64 - bits)) : 0;
-    const auto top = static_cast<std::int64_t>((~std::uint64_t{0} >> 1) >> (64 - bits));
-    return largest ? top : -top - 1;
-}
-
-} // namespace
-
-ConstantAttributes reduceIdentity(ReduceKind kind, DType dtype)
-{
-    ConstantAttributes constant{{dtype, {}}, {std::int64_t{0}}};
-    if (isComplex(dtype)) { // of sums; the other kinds have no complex numbers
-        constant.data.value = std::make_shared<const std::string>(std::string(static_cast<std::size_t>(byteSize(dtype)), '\0'));
-        return constant;
-    }
-    constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    const bool floating = isFloating(dtype);
-    switch (kind) {
-    case ReduceKind::Sum:
-    case ReduceKind::Or:
-        break;
-    case ReduceKind::Product:
-        constant.data.value = std::int64_t{1};
-        break;
-    case ReduceKind::And:
-        constant.data.value = dtype == DType::Pred ? std::int64_t{1}
-            : isUnsigned(dtype)                    ? integerLimit(dtype, true)
-                                                   : std::int64_t{-1};
-        break;
-    case ReduceKind::Max:
-        constant.data.value = floating ? decltype(constant.data.value){-kInfinity} : integerLimit(dtype, false);
-        break;
-    case ReduceKind::Min:
-        constant.data.value = floating ? decltype(constant.data.value){kInfinity} : integerLimit(dtype, true);
-        break;
-    }
-    if (const auto* integer = std::get_if<std::int64_t>(&constant.data.value); floating && integer != nullptr)
-        constant.data.value = static_cast<double>(*integer);
-    return constant;
-}
-
 AxisRefs impliedAxes(OpKind kind, const CollectiveAttributes& attributes)
 {
     AxisRefs axes;

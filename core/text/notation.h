@@ -65,9 +65,6 @@ std::optional<ReduceKind> parseReduceKindKeyword(std::string_view text);
 /// The StableHLO op that combines two elements: "add", "maximum" and so on.
 OpKind combinerOf(ReduceKind kind);
 
-/// The value that a reduction starts with: its identity on this type.
-ConstantAttributes reduceIdentity(ReduceKind kind, DType dtype);
-
 /// The collective's axes when the text does not list them: what its dimensions or moves name, in that order.
 AxisRefs impliedAxes(OpKind kind, const CollectiveAttributes& attributes);
 
