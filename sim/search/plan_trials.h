@@ -24,9 +24,9 @@ struct TrialField {
 /// The plans that are told of, after simulation: those that fit by their simulated time, then those that could not be simulated by their estimate; where
 /// none fits, the one that needs least. One for each mesh.
 ///
-/// Tried are the quickest plan by the estimate, the quickest of each kind that has none yet, and then the quickest of other meshes: `options.top` in
-/// all, and no fewer than six; then, of one machine, up to six meshes more, while one is quicker than what was found if its estimate is as wrong as
-/// those of its kind were. One that does not fit is tried again, twice at most, with the quickest of its kind or mesh that the estimate gives so much less memory as the
+/// Tried are `options.top` plans, and no fewer than six: half of them the quickest of each kind by the estimate, half the quickest of other meshes; then,
+/// of one machine, up to six meshes more, while one is quicker than what was found if its estimate is as wrong as those of its kind were. One that
+/// does not fit is tried again, twice at most, with the quickest of its kind or mesh that the estimate gives so much less memory as the
 /// simulation asks for, or with the one that needs least. `notes` gets the count and what was not simulated.
 /// Precondition: options.simulate, and some field has a best plan.
 std::vector<FoundPlan> triedPlans(const std::vector<TrialField>& fields, const SearchOptions& options, SearchResult& notes);

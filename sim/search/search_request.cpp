@@ -234,6 +234,8 @@ Result<SearchMachine> machineOf(
     machine.cluster.slices = slices;
     machine.stack = std::string(stack);
     machine.constants = calibration.constants(calibration.stackFor(stack, chip), chip);
+    if (chip.interconnect.kind != InterconnectKind::Torus)
+        machine.constants.networkEfficiency = 1.0; // a program's collectives go at the links' own rates
     machine.traits = calibration.traits(calibration.stackFor(stack, chip));
     machine.traits.gradientsOncePerStep = false; // programs reduce those of split parameters with each microbatch
     if (chip.dollarsPerHour)

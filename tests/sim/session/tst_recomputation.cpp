@@ -43,7 +43,7 @@ void TestRecomputation::countsTheModelsOwnWork_data()
     QTest::newRow("full") << QStringList{"recompute=full"};
     QTest::newRow("named") << QStringList{"recompute={keep: [ffn.hidden]}"};
     QTest::newRow("offloaded") << QStringList{"recompute={offload: [attention.q, attention.k, attention.v]}"};
-    QTest::newRow("a loss in chunks") << QStringList{"loss={cross_entropy: {chunks: 4}}"};
+    QTest::newRow("a loss in chunks") << QStringList{"model.transformer.loss={cross_entropy: {chunks: 4}}"};
     QTest::newRow("unrolled") << QStringList{"recompute=full", "model.transformer.unroll=true"};
     QTest::newRow("accumulated") << QStringList{"recompute=full", "train.accumulate=2"};
     QTest::newRow("a pipeline") << QStringList{
