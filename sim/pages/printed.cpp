@@ -17,9 +17,24 @@ struct Words {
     std::vector<double> numbers;
 };
 
+/// Without a terminal's colours: ESC [ ... m.
+std::string withoutColours(const std::string& text)
+{
+    std::string plain;
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        const std::size_t end
+            = text.compare(at, 2, "\x1b[") == 0 ? text.find_first_not_of("0123456789;", at + 2) : std::string::npos;
+        if (end != std::string::npos && text[end] == 'm')
+            at = end;
+        else
+            plain += text[at];
+    }
+    return plain;
+}
+
 std::string withoutTrailing(const std::string& text)
 {
-    std::vector<std::string> lines = split(text, '\n');
+    std::vector<std::string> lines = split(withoutColours(text), '\n');
     for (std::string& line : lines)
         line.resize(line.find_last_not_of(" \t\r") + 1);
     while (!lines.empty() && lines.back().empty())

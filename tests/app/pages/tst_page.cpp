@@ -294,6 +294,9 @@ void TestPage::printed_data()
     QTest::newRow("number in a name") << "TPU_3"
                                       << "TPU_4"
                                       << "different";
+    QTest::newRow("colours") << "Param(value=1.5)"
+                             << "\x1b[38;2;79;201;177mParam\x1b[0m(value=1.5)"
+                             << "equal";
     QTest::newRow("sign") << "-1.0"
                           << "1.0"
                           << "different";

@@ -22,6 +22,7 @@ from .findings import Findings
 from .left_out import Finder, Nothing
 
 _MOST_OUTPUT = 100_000  # characters of a cell
+_FLAX_0_12 = re.compile(r"\bnnx\.(List|Dict|Pytree|Data|Static|data|static|dataclass|is_data|has_data|check_pytree|register_data_type|capture|view|with_rngs)\b")
 _MOST_VALUES = 12  # arrays that are listed for a cell
 
 
@@ -66,6 +67,7 @@ class Page:
         sys.meta_path.append(Finder(lambda name: self._notes.append(f"{name} is not installed here: what it would show is left out")))
         self._cells = cells
         self._sources = [self._shown(cell["source"]) for cell in cells]
+        machine.older_flax = not any(_FLAX_0_12.search(source) for source in self._sources)
         self._findings = Findings(self._sources, [cell["text"] for cell in cells], after)
 
     def _shown(self, source):

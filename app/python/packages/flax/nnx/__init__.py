@@ -4,13 +4,14 @@ from jax.nn import (celu, elu, gelu, glu, hard_sigmoid, hard_silu, hard_swish, h
                     relu6, selu, sigmoid, silu, soft_sign, softmax, softplus, standardize, swish, tanh)
 from jax.nn import initializers
 
-from ._graph import (Dict, GraphDef, GraphState, List, Object, Pytree, State, Variable, VariableMetadata, VariableState, clone, data, dataclass, find_duplicates, graphdef,
-                     is_data, iter_graph, merge, merge_state, pop, pure, replace_by_pure_dict, restore_int_paths, split, split_state, state, static, to_pure_dict, update,
-                     variables)
+from ._graph import (GraphDef, GraphState, State, Variable, VariableMetadata, VariableState, clone, find_duplicates, graphdef, iter_graph, merge, merge_state, pop, pure,
+                     replace_by_pure_dict, restore_int_paths, split, split_state, state, to_pure_dict, update, variables)
+from ._pytree import Data, Object, Pytree, Static, check_pytree, data, dataclass, has_data, is_data, register_data_type, static
 from ._convolution import Conv, ConvTranspose, avg_pool, max_pool, min_pool
 from ._attention import MultiHeadAttention, combine_masks, dot_product_attention, make_attention_mask, make_causal_mask
 from ._layers import (BatchNorm, Dropout, Einsum, Embed, GroupNorm, Identity, InstanceNorm, LayerNorm, Linear, LinearGeneral, LoRA, LoRALinear, LoRAParam, Module,
-                      PReLU, RMSNorm, Sequential, iter_children, iter_modules, view, view_info, with_attributes)
+                      PReLU, RMSNorm, iter_children, iter_modules, view, view_info, with_attributes)
+from ._containers import Dict, List, Sequential
 from ._recurrent import GRUCell, LSTMCell, OptimizedLSTMCell, RNN, RNNCellBase, SimpleCell
 from . import filterlib, graph, traversals
 from .filterlib import All, Any, Everything, Not, Nothing, OfType, PathContains, PathIn, WithTag
@@ -38,5 +39,3 @@ def display(*values):
     for value in values:
         print(value)
 
-
-Data, Static = object, object  # of annotations

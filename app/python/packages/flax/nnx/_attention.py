@@ -6,6 +6,7 @@ from jax import lax
 from jax.nn import initializers
 
 from ._layers import LayerNorm, LinearGeneral, Module
+from ._pytree import data
 from ._random import Rngs
 from ._variables import Cache, Intermediate
 
@@ -67,7 +68,7 @@ class MultiHeadAttention(Module):
         self.out = LinearGeneral((self.num_heads, self.head_dim), self.out_features, axis=(-2, -1), kernel_init=out_kernel_init or kernel_init,
                                  bias_init=out_bias_init or bias_init, **general)
         self.rngs = rngs["dropout"].fork() if keep_rngs and dropout_rate > 0 else None
-        self.cached_key = self.cached_value = self.cache_index = None
+        self.cached_key, self.cached_value, self.cache_index = data(None), data(None), data(None)
 
     def __call__(self, inputs_q, inputs_k=None, inputs_v=None, *, mask=None, deterministic=None, rngs=None, sow_weights=False, decode=None, is_causal=False, **_):
         rngs = self.rngs if rngs is None else rngs["dropout"] if isinstance(rngs, Rngs) else rngs

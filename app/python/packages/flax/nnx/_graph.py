@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Variables, the objects that hold them, and their values as trees."""
 import contextlib
-import dataclasses
+import copy
 import operator
 
+import numpy as np
+from jax._src import trees
 from jax._src.arrays import Array, ConcreteArray, Scope, asarray
 from jax._src.batching import Level
 from jax._src.random_ import KeyArray
-from jax._src.trees import DictKey, GetAttrKey, SequenceKey, register, tree_leaves
+from jax._src.transforms import ShapeDtypeStruct
+from jax._src.trees import DictKey, GetAttrKey, register, tree_leaves
 
 from ..errors import TraceContextError
 
@@ -82,7 +85,7 @@ class _Valued:
         """As Flax writes it: how many elements there are, the value and what is said of it. Within an object, arrays are shown by their types."""
         counts = _counted([self])
         value = self.value
-        if is_inside and getattr(value, "size", 1) != 1:
+        if is_inside and getattr(value, "size", 1) > 1:
             kind = repr(value.dtype) if not str(value.dtype).startswith("key") else str(value.dtype)
             text = f"Array(shape={value.shape}, dtype={kind})"
         else:
@@ -121,9 +124,16 @@ def _depth():
     return len(Scope._stack) + len(Level.stack)
 
 
+def _check_level(node, name, value, made_at):
+    is_inside = isinstance(value, Array) and not isinstance(value, ConcreteArray)
+    if is_inside and made_at != _depth() and id(node) not in _lent:
+        raise TraceContextError(f"Cannot mutate {name} from a different trace level")
+
+
 @contextlib.contextmanager
-def lent(variables):
-    """Within it, variables from outside are changed by what is traced, and whoever lends them sets them right again."""
+def lent(variables, tree=()):
+    """Within it, variables and objects from outside are changed by what is traced, and whoever lends them sets them right again."""
+    variables = [*variables, *(found for _, found in walk(tree))]
     for variable in variables:
         _lent[id(variable)] = _lent.get(id(variable), 0) + 1
     try:
@@ -154,12 +164,13 @@ class Variable(_Valued):
     def __setattr__(self, name, value):
         if name == "value":
             value = value.value if isinstance(value, _Valued) else value
-            is_inside = isinstance(value, Array) and not isinstance(value, ConcreteArray)
-            if is_inside and self.__dict__.get("_made_at", 0) != _depth() and id(self) not in _lent:
-                raise TraceContextError(f"Cannot mutate {type(self).__name__} from a different trace level")
-            self.__dict__["value"] = value
+            _check_level(self, type(self).__name__, value, self.__dict__.get("_made_at", 0))
+            self.put(value)
         else:
             self._metadata[name] = value
+
+    def put(self, value):
+        self.__dict__["value"] = value
 
     def __setitem__(self, index, value):
         self.value = value if index is Ellipsis else self.value.at[index].set(value)
@@ -320,7 +331,7 @@ class State:
         return made[0] if len(made) == 1 else made
 
     def to_pure_dict(self):
-        return {name: value.to_pure_dict() if isinstance(value, State) else value.value for name, value in self._mapping.items()}
+        return {name: value.to_pure_dict() if isinstance(value, State) else value.value if isinstance(value, _Valued) else value for name, value in self._mapping.items()}
 
     def __repr__(self):
         return f"State({self._inside()})"
@@ -339,143 +350,173 @@ register(
     lambda names, children: State(zip(names, children)), lambda node: [DictKey(name) for name in _ordered(node)])
 
 
-class List(list):
-    """A list of data."""
+class Node:
+    """An object that may own variables, arrays, other objects and containers of them. Which of its attributes do: `_pytree.py`."""
+    __slots__ = ("_kinds", "_made_at", "_held", "__dict__", "__weakref__")
+    _is_pytree, _has_numbers = True, False
+
+    def _begin(self, kinds):
+        """`kinds`: whether attributes are data, by their names."""
+        for name, value in (("_kinds", kinds), ("_made_at", _depth()), ("_held", {})):
+            object.__setattr__(self, name, value)
+
+    def _parts(self):
+        """(name in paths, name, value) of the attributes that are data; of all where the object is no pytree."""
+        chosen = [name for name in vars(self) if not self._is_pytree or self._kinds.get(name)]
+        named = [(int(name) if self._has_numbers and name.isdigit() else name, name) for name in chosen]
+        return [(key, name, vars(self)[name]) for key, name in sorted(named, key=lambda pair: (isinstance(pair[0], str), pair[0]))]
 
 
-class Dict(dict):
-    """A dictionary of data, whose names are attributes too."""
-
-    def __getattr__(self, name):
-        if name not in self:
-            raise AttributeError(name)
-        return self[name]
-
-    __setattr__ = dict.__setitem__
+def blank(cls, kinds):
+    """An object without attributes."""
+    node = object.__new__(cls)
+    node._begin(kinds)
+    return node
 
 
-register(List, lambda node: (list(node), None), lambda _, children: List(children), lambda node: [SequenceKey(at) for at in range(len(node))])
-register(Dict, lambda node: ([node[name] for name in sorted(node)], tuple(sorted(node))), lambda names, children: Dict(zip(names, children)),
-                     lambda node: [DictKey(name) for name in sorted(node)])
-
-
-def data(value=dataclasses.MISSING, **options):
-    """Says that a value is data: arrays, variables and objects are found as such anyway. Without a value: a field of a dataclass."""
-    return dataclasses.field(**options) if value is dataclasses.MISSING else value
-
-
-static = data
-dataclass = dataclasses.dataclass
-
-
-def is_data(value):
-    return is_graph(value) or isinstance(value, (Array, KeyArray, State, VariableState, List, Dict))
-
-
-class Object:
-    """A Python object that may own variables, other objects, and containers of them."""
-
-    def __init_subclass__(cls, pytree=True, **_):
-        _register_object(cls)
-
+class _Missing:
     def __repr__(self):
-        counts = _counted([variable for _, variable in variables_of(self)])
-        total = tuple(map(sum, zip(*counts.values()))) if len(counts) > 1 else None
-        said = ", ".join(f"{name}: {_amount(*count)}" for name, count in counts.items()) + (f", Total: {_amount(*total)}" if total else "")
-        parts = [f"{name}={value.shown(True) if isinstance(value, Variable) else repr(value)}" for name, value in vars(self).items()]
-        return _block(f"{type(self).__name__}(", f" # {said}" if said else "", parts, ")")
+        return "(missing)"
+
+
+MISSING = _Missing()  # stands for the arrays of a GraphDef
 
 
 def is_graph(value):
-    return isinstance(value, (Object, Variable))
+    return isinstance(value, (Node, Variable))
 
 
-class _Static:
-    """What of an object is no array: the same for objects that tracing cannot tell apart."""
-
-    def __init__(self, names, values):
-        self.names, self.values = names, values
-        self._key = (names, described(values))
-
-    def __eq__(self, other):
-        return isinstance(other, _Static) and self._key == other._key
-
-    def __hash__(self):
-        return hash(self._key)
+def is_array(value):
+    return isinstance(value, (Array, KeyArray, np.ndarray, ShapeDtypeStruct, _Missing))
 
 
-def _holds_arrays(value):
+class HeldArray:
+    """An array that an object holds without a variable: changed like one. `within` is the way to it from its owner."""
+    _metadata = {}
+
+    def __init__(self, owner, within):
+        self._owner, self._within = owner, within
+
+    @property
+    def value(self):
+        at = self._owner
+        for name in self._within:
+            at = part_of(at, name)
+        return at
+
+    @value.setter
+    def value(self, value):
+        value = value.value if isinstance(value, _Valued) else value
+        _check_level(self, type(self._owner).__name__, value, self._owner._made_at)
+        self.put(value)
+
+    def put(self, value):
+        name, *rest = self._within
+        vars(self._owner)[str(name)] = _put(vars(self._owner)[str(name)], rest, value)
+
+    type = property(lambda self: type(self.value))
+
+    def to_state(self):
+        return self.value
+
+
+def part_of(node, name):
+    return vars(node)[str(name)] if isinstance(node, Node) else getattr(node, name) if isinstance(name, str) and isinstance(node, tuple) else node[name]
+
+
+def _put(container, within, value):
+    return _remade(container, lambda name, part: _put(part, within[1:], value) if name == within[0] else part) if within else value
+
+
+def _parts_of(value):
+    """(name, part) of a container's or an object's parts; nothing for a leaf."""
+    if isinstance(value, Node):
+        return [(key, part) for key, _, part in value._parts()]
+    if value is None or isinstance(value, (Variable, VariableState)):
+        return []
+    if isinstance(value, (dict, State)):
+        return [(name, value[name]) for name in _ordered(value)]
     if isinstance(value, (list, tuple)):
-        return any(map(_holds_arrays, value))
+        return list(zip(value._fields, value)) if hasattr(value, "_fields") else list(enumerate(value))
+    if is_array(value):
+        return None
+    parts = trees._parts(value)
+    return None if parts is None else [(key[0], part) for key, part in zip(trees._keys(value, len(parts[2])), parts[2])]
+
+
+def _remade(value, change):
+    """The container with `change(name, part)` in the place of each part; a leaf as it is."""
+    if isinstance(value, State):
+        return State((name, change(name, part)) for name, part in value.items())
     if isinstance(value, dict):
-        return any(map(_holds_arrays, value.values()))
-    return is_graph(value) or isinstance(value, (Array, KeyArray, State, VariableState))
+        made = copy.copy(value)
+        made.update((name, change(name, part)) for name, part in value.items())
+        return made
+    parts = _parts_of(value)
+    if not parts:
+        return value
+    changed = [change(name, part) for name, part in parts]
+    if type(value) in (list, tuple):
+        return type(value)(changed)
+    kind, fixed, _ = trees._parts(value)
+    return trees.PyTreeDef(kind, fixed, [trees._LEAF] * len(changed)).unflatten(changed)
 
 
-def _register_object(cls):
-    """Objects are trees too, whose children are what holds arrays; jax.jit takes and gives them."""
-    def flatten(node):
-        names = tuple(name for name in sorted(vars(node)) if _holds_arrays(vars(node)[name]))
-        static = {name: value for name, value in vars(node).items() if name not in names}
-        return [vars(node)[name] for name in names], _Static(names, static)
-
-    def made(static, children):
-        node = object.__new__(cls)
-        node.__dict__.update(static.values)
-        node.__dict__.update(zip(static.names, children))
-        return node
-    register(cls, flatten, made, lambda node: [GetAttrKey(name) for name in flatten(node)[1].names])
-
-
-def walk(value, path=(), seen=None):
-    """(path, variable or object) for each that is reached, once, an object before what it owns."""
-    seen = set() if seen is None else seen
+def _reached(value, path, seen, owner, within):
+    """(path, variable, object or HeldArray) for each that is reached, once, an object before what it owns."""
     if is_graph(value):
         if id(value) in seen:
             return
         seen.add(id(value))
         yield path, value
-    if isinstance(value, Object):
-        parts = [(name, vars(value)[name]) for name in sorted(vars(value))]
-    elif isinstance(value, dict):
-        parts = [(name, value[name]) for name in _ordered(value)]
-    elif isinstance(value, (list, tuple)):
-        parts = list(enumerate(value))
-    elif isinstance(value, State):
-        parts = list(value.items())
-    else:
-        parts = []
+        owner, within = value, ()
+    parts = _parts_of(value)
+    if parts is None:
+        if owner is not None and (is_array(value) or owner._is_pytree and len(within) == 1):
+            yield path, owner._held.setdefault(within, HeldArray(owner, within))
+        return
     for name, part in parts:
-        yield from walk(part, path + (name,), seen)
+        yield from _reached(part, path + (name,), seen, owner, within + (name,))
+
+
+def walk(value, path=(), seen=None):
+    """(path, variable or object) for each that is reached, once, an object before what it owns."""
+    return ((place, found) for place, found in _reached(value, path, set() if seen is None else seen, None, ()) if is_graph(found))
 
 
 def variables_of(value):
-    return [(path, found) for path, found in walk(value) if isinstance(found, Variable)]
+    """(path, variable) of all variables, and of the arrays that objects hold without one."""
+    return [(path, found) for path, found in _reached(value, (), set(), None, ()) if not isinstance(found, Node)]
 
 
-def copied(value, made, of_variable):
-    """A copy of objects and containers. `made` maps what was copied by its id; `of_variable` makes a variable's copy."""
-    if is_graph(value):
+def copied(value, made, of_variable, of_array=lambda array: array, is_direct=False):
+    """A copy of objects and containers. `made` maps what was copied by its id; `of_variable` makes a variable's copy, `of_array` that of an array which an
+    object holds."""
+    if isinstance(value, Variable):
         if id(value) not in made:
-            if isinstance(value, Variable):
-                made[id(value)] = of_variable(value)
-            else:
-                copy = made[id(value)] = object.__new__(type(value))
-                copy.__dict__.update({name: copied(part, made, of_variable) for name, part in vars(value).items()})
+            made[id(value)] = of_variable(value)
         return made[id(value)]
-    if isinstance(value, dict):
-        return type(value)((name, copied(part, made, of_variable)) for name, part in value.items())
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(copied(part, made, of_variable) for part in value))
-    if type(value) in (list, tuple, List):
-        return type(value)(copied(part, made, of_variable) for part in value)
-    if isinstance(value, State):
-        return State((name, copied(part, made, of_variable)) for name, part in value.items())
-    return value
+    if isinstance(value, Node):
+        if id(value) not in made:
+            copy = made[id(value)] = blank(type(value), value._kinds)
+            copy_into(copy, value, made, of_variable, of_array)
+        return made[id(value)]
+    if is_array(value) or is_direct and _parts_of(value) is None:
+        return of_array(value)
+    return _remade(value, lambda _, part: copied(part, made, of_variable, of_array))
+
+
+def copy_into(target, node, made, of_variable, of_array):
+    """Gives an object the attributes of another: copies of what is data."""
+    parts = {name: copied(part, made, of_variable, of_array, node._is_pytree) for _, name, part in node._parts()}
+    object.__setattr__(target, "_kinds", node._kinds)
+    changed = {name: parts.get(name, part) for name, part in vars(node).items()}
+    vars(target).clear()
+    vars(target).update(changed)
 
 
 def described(value, numbers=None):
-    """What of an object tracing depends on besides the values of its variables; hashable."""
+    """What of an object tracing depends on besides the values of its variables and arrays; hashable."""
     numbers = {} if numbers is None else numbers
     if is_graph(value):
         if id(value) in numbers:
@@ -483,13 +524,16 @@ def described(value, numbers=None):
         numbers[id(value)] = len(numbers)
         if isinstance(value, Variable):
             return (type(value), str(sorted(value._metadata.items(), key=str)))
-        return (type(value), tuple((name, described(vars(value)[name], numbers)) for name in sorted(vars(value))))
-    if isinstance(value, dict):
+        parts = {name for _, name, _ in value._parts()}
+        return (type(value), tuple((name, name in parts, "array" if name in parts and value._is_pytree and _parts_of(part) is None else described(part, numbers))
+                                   for name, part in sorted(vars(value).items(), key=lambda pair: pair[0])))
+    if is_array(value):
+        return "array"
+    if isinstance(value, (dict, State)):
         return ("dict", tuple((name, described(part, numbers)) for name, part in value.items()))
-    if isinstance(value, (list, tuple)):
-        return (type(value), tuple(described(part, numbers) for part in value))
-    if isinstance(value, State):
-        return ("state", tuple((name, described(part, numbers)) for name, part in value.items()))
+    parts = _parts_of(value)
+    if parts:
+        return (type(value), tuple(described(part, numbers) for _, part in parts))
     try:
         hash(value)
     except TypeError:
@@ -499,7 +543,7 @@ def described(value, numbers=None):
 
 def matches(chosen, path, variable):
     """Whether a filter of nnx means a variable (or its state)."""
-    kind = variable.type if isinstance(variable, VariableState) else type(variable)
+    kind = variable.type if isinstance(variable, (VariableState, HeldArray)) else type(variable)
     if chosen is ... or chosen is True:
         return True
     if chosen is None or chosen is False:
@@ -507,7 +551,7 @@ def matches(chosen, path, variable):
     if isinstance(chosen, type):
         return issubclass(kind, chosen)
     if isinstance(chosen, str):
-        return variable._metadata.get("tag") == chosen
+        return getattr(variable, "_metadata", {}).get("tag") == chosen
     if isinstance(chosen, (list, tuple)):
         return any(matches(one, path, variable) for one in chosen)
     return bool(chosen(path, variable))
@@ -517,7 +561,7 @@ class GraphDef:
     """An object without the values of its variables."""
 
     def __init__(self, node):
-        self._template = copied(node, {}, lambda variable: variable.replace(None))
+        self._template = copied(node, {}, lambda variable: variable.replace(None), lambda _: MISSING)
         self._key = described(self._template)
 
     def __eq__(self, other):
@@ -538,7 +582,7 @@ def state(node, *filters):
     return whole.filter(*filters) if filters else whole
 
 
-GraphState, Pytree = State, Object
+GraphState = State
 
 
 def variables(node, *filters):
@@ -571,8 +615,10 @@ def replace_by_pure_dict(one, pure_dict, replace_fn=None):
                 raise ValueError(f"key in pure_dict not available in state: {name}")
             if isinstance(part[own], State):
                 put(part[own], value)
-            else:
+            elif isinstance(part[own], _Valued):
                 part[own].value = value
+            else:
+                part[own] = value
     put(one, pure_dict)
 
 
@@ -591,9 +637,7 @@ def find_duplicates(node, *, only=...):
             seen.setdefault(id(value), []).append(path)
             if len(seen[id(value)]) > 1:
                 return
-        parts = vars(value).items() if isinstance(value, Object) else value.items() if isinstance(value, dict) else enumerate(value) if isinstance(
-            value, (list, tuple)) else ()
-        for name, part in sorted(parts, key=str):
+        for name, part in _parts_of(value) or ():
             visit(part, path + (name,))
     visit(node, ())
     return [paths for paths in seen.values() if len(paths) > 1]
@@ -616,14 +660,14 @@ def update(node, *states):
             if path not in known:
                 raise ValueError(f"The object has no variable at {'/'.join(map(str, path))}")
             known[path].value = value
-            if isinstance(value, VariableState):
+            if isinstance(value, VariableState) and isinstance(known[path], Variable):
                 known[path].__dict__["_metadata"] = dict(value._metadata)
 
 
 def merge(definition, *states):
     node = copied(definition._template, {}, lambda variable: variable.copy())
     update(node, *states)
-    missing = ["/".join(map(str, path)) for path, variable in variables_of(node) if variable.value is None]
+    missing = ["/".join(map(str, path)) for path, variable in variables_of(node) if variable.value is None or variable.value is MISSING]
     if missing:
         raise ValueError(f"The states have no values for {', '.join(missing)}")
     return node
@@ -640,9 +684,13 @@ def iter_graph(node):
 def pop(node, *filters):
     """Takes variables out of an object, and gives their states."""
     taken = [(path, variable) for path, variable in variables_of(node) if any(matches(chosen, path, variable) for chosen in filters)]
+    made = State.from_flat_path([(path, variable.to_state()) for path, variable in taken])
     for path, _ in taken:
         at = node
         for name in path[:-1]:
-            at = vars(at)[name] if isinstance(at, Object) else at[name]
-        del vars(at)[path[-1]]
-    return State.from_flat_path([(path, variable.to_state()) for path, variable in taken])
+            at = part_of(at, name)
+        if isinstance(at, Node):
+            delattr(at, str(path[-1]))
+        else:
+            del at[path[-1]]
+    return made

@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 from jax.nn import initializers
 
-from ._graph import Object, copied, walk
+from ._graph import Node, copied, walk
+from ._pytree import Pytree
 from ._random import Rngs
 from ._variables import BatchStat, Param, Perturbation
 
@@ -40,11 +41,11 @@ def view_info(node, *_, **__):
     return "\n".join(lines)
 
 
-class Module(Object):
+class Module(Pytree):
     def _set(self, **attributes):
         for _, node in walk(self):
             for name, value in attributes.items():
-                if name in vars(node) and isinstance(node, Object):
+                if name in vars(node) and isinstance(node, Node):
                     setattr(node, name, value)
 
     def train(self, **attributes):
@@ -298,14 +299,3 @@ class Dropout(Module):
         shape = tuple(1 if dim in self.broadcast_dims else size for dim, size in enumerate(inputs.shape))
         kept = jax.random.bernoulli(stream() if callable(stream) else stream, 1.0 - self.rate, shape)
         return jnp.where(kept, inputs / (1.0 - self.rate), jnp.zeros_like(inputs))
-
-
-class Sequential(Module):
-    def __init__(self, *layers):
-        self.layers = list(layers)
-
-    def __call__(self, *args, **kwargs):
-        made = self.layers[0](*args, **kwargs)
-        for layer in self.layers[1:]:
-            made = layer(*made) if isinstance(made, tuple) else layer(made)
-        return made

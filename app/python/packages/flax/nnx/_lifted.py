@@ -160,7 +160,7 @@ def vmap(f=None, *, in_axes=0, out_axes=0, axis_size=None, axis_name=None, trans
 
         def pure(values, parts, keywords):
             _set(variables, values)
-            with _Named(known, transform_metadata), lent(variables):
+            with _Named(known, transform_metadata), lent(variables, (args, kwargs)):
                 made = f(*[_rebuilt(leaves, form, part) for (_, leaves, form), part in zip(plain, parts)], **keywords)
             after = list(variables)
             after_axes = list(own_axes)
@@ -255,7 +255,7 @@ def scan(f=None, *, length=None, reverse=False, unroll=1, in_axes=(Carry, 0), ou
                         continue
                     rest = iter(parts[number])
                     whole.append(_rebuilt(leaves, form, [next(rest) if isinstance(axis, int) else leaf for leaf, axis in zip(kept, xs_axes[number])]))
-                with _Named(rows, transform_metadata), lent(variables):
+                with _Named(rows, transform_metadata), lent(variables, args):
                     made = f(*whole)
                 after = [variable.value for variable in variables]
                 changed = [number for number, (old, new) in enumerate(zip(now, after)) if old is not new and number not in handed and number not in slices]
@@ -338,7 +338,7 @@ def _lifted(functions, args, apply):
         def pure(values, parts):
             _set(variables, values)
             try:
-                with lent(variables):
+                with lent(variables, args):
                     outs, out_leaves, out_form = _plain(function(*_rebuilt(leaves, form, parts)))
                 found.setdefault("leaves", out_leaves), found.setdefault("form", out_form)
                 return [variable.value for variable in variables], outs

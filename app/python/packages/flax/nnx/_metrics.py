@@ -2,14 +2,15 @@
 """Means that are added up batch by batch. Source: google/flax, flax/nnx/training/metrics.py."""
 import jax.numpy as jnp
 
-from ._graph import Object, Variable
+from ._graph import Variable
+from ._pytree import Pytree
 
 
 class MetricState(Variable):
     pass
 
 
-class Metric(Object):
+class Metric(Pytree):
     def reset(self):
         raise NotImplementedError
 

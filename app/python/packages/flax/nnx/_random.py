@@ -6,7 +6,8 @@ import jax
 import numpy as np
 from jax._src.arrays import ConcreteArray, from_numpy
 
-from ._graph import Object, Variable, copied, matches, walk
+from ._graph import Variable, copied, matches, walk
+from ._pytree import Pytree
 
 
 class RngState(Variable):
@@ -21,7 +22,7 @@ class RngKey(RngState):
     pass
 
 
-class RngStream(Object):
+class RngStream(Pytree):
     def __init__(self, tag, key):
         self.tag = tag
         self.key = RngKey(key, tag=tag)
@@ -63,7 +64,7 @@ _DRAWS = ("bernoulli", "bits", "categorical", "cauchy", "choice", "exponential",
           "normal", "orthogonal", "pareto", "permutation", "rademacher", "randint", "rayleigh", "truncated_normal", "uniform", "weibull_min")
 
 
-class Rngs(Object):
+class Rngs(Pytree):
     """Streams by name; a name that was not given is drawn from `default`."""
 
     def __init__(self, default=None, **streams):

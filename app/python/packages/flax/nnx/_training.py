@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from ._graph import Object, Variable, VariableState, state, update
+from ._graph import Variable, VariableState, state, update
+from ._pytree import Pytree, data
 from ._variables import Param
 
 
@@ -24,16 +25,16 @@ def _wrapped(leaf):
     return OptState(leaf.value, **leaf._metadata) if _is_state(leaf) else OptState(leaf)
 
 
-class Optimizer(Object):
+class Optimizer(Pytree):
     def __init__(self, model, tx, wrt=Param):
         self.step = OptState(jnp.array(0, jnp.uint32))
         self.model, self.tx, self.wrt = model, tx, wrt
-        self.opt_state = jax.tree.map(_wrapped, tx.init(state(model, wrt)), is_leaf=_is_state)
+        self.opt_state = data(jax.tree.map(_wrapped, tx.init(state(model, wrt)), is_leaf=_is_state))
 
     def update(self, *given, **kwargs):
         """update(grads), or in later versions update(model, grads)."""
         model, grads = given if len(given) == 2 else (self.model, given[0])
-        grads = state(grads, self.wrt) if isinstance(grads, Object) else grads
+        grads = state(grads, self.wrt) if isinstance(grads, Pytree) else grads
         params = state(model, self.wrt)
         shown = state(model, self.wrt)
         before = jax.tree.map(lambda variable: VariableState(OptState, variable.value), self.opt_state, is_leaf=_is_variable)

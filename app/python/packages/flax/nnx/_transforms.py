@@ -5,7 +5,7 @@ import functools
 import jax
 from jax._src.trees import tree_flatten, tree_unflatten
 
-from ._graph import (State, Variable, copied, described, is_graph, lent, matches, variables_of, walk)
+from ._graph import (MISSING, State, Variable, copied, copy_into, described, is_graph, lent, matches, variables_of, walk)
 from ._variables import Param
 
 
@@ -15,14 +15,14 @@ class _Pure:
     def __init__(self, function, form, leaves, nodes):
         self._function, self._form = function, form
         self._is_node = [is_graph(leaf) for leaf in leaves]
-        self._template = copied(nodes, {}, lambda variable: variable.replace(None))
+        self._template = copied(nodes, {}, lambda variable: variable.replace(None), lambda _: MISSING)
         functools.update_wrapper(self, function, updated=())
 
     def __call__(self, values, arrays):
         given = iter(values)
         inner = copied(self._template, {}, lambda variable: variable.copy())
         for _, variable in variables_of(inner):
-            variable.value = next(given)
+            variable.put(next(given))
         self._inner = [node for _, node in walk(inner)]
         self._inner_nodes = inner
         nodes, rest = iter(inner), iter(arrays)
@@ -36,6 +36,7 @@ class _Pure:
         """What was changed inside is changed in `nodes`; gives the results with objects in their places."""
         made = {id(inner): outer for inner, (_, outer) in zip(self._inner, walk(nodes))}
         value_of = dict(zip(map(id, self._variables), values))
+        array_of = {id(variable.value): value for variable, value in zip(self._variables, values)}
         for inner in self._inner:
             outer = made[id(inner)]
             if isinstance(inner, Variable):
@@ -43,14 +44,12 @@ class _Pure:
                 if id(inner) in value_of:
                     outer.value = value_of[id(inner)]
         fresh = lambda variable: variable.replace(value_of[id(variable)])
+        held = lambda array: array_of.get(id(array), array)
         for inner in self._inner:
             if not isinstance(inner, Variable):
-                changed = {name: copied(part, made, fresh) for name, part in vars(inner).items()}
-                outer = made[id(inner)]
-                outer.__dict__.clear()
-                outer.__dict__.update(changed)
+                copy_into(made[id(inner)], inner, made, fresh, held)
         rest = iter(results)
-        return tree_unflatten(self._out_form, [copied(out, made, fresh) if out is not None else next(rest) for out in self._outs])
+        return tree_unflatten(self._out_form, [copied(out, made, fresh, held) if out is not None else next(rest) for out in self._outs])
 
 
 def _type_of(leaf):
@@ -125,7 +124,7 @@ def value_and_grad(fun=None, *, argnums=0, has_aux=False, wrt=Param):
                 plain.append(args[number])
 
         def pure(values, others):
-            with lent([variable for _, variable in whole]):
+            with lent([variable for _, variable in whole], (args, kwargs)):
                 return differentiable(values, others)
 
         def differentiable(values, others):
@@ -147,7 +146,7 @@ def value_and_grad(fun=None, *, argnums=0, has_aux=False, wrt=Param):
                 [[variable.value for _, variable in some] for some in chosen], plain)
         finally:
             for (_, variable), old in zip(whole, before):
-                variable.__dict__["value"] = old
+                variable.put(old)
         for at, new in after.items():
             whole[at][1].value = new
         made = [other if is_plain is not None else

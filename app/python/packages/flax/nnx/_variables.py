@@ -34,18 +34,18 @@ class OptArray(OptVariable):
 def capture(function, *filters, init=None, **_):
     """The function or the module, which gives beside its result the state of what was put aside while it ran: by `sow` and `perturb`. `init` are states that
     what was put aside begins with."""
-    from ._graph import Object, Variable, pop, state, variables_of
+    from ._graph import Node, Variable, part_of, pop, state, variables_of
     filters = filters or (Intermediate,)
 
     def captured(*args, **kwargs):
-        owners = [one for one in (function, getattr(function, "__self__", None), *args) if isinstance(one, Object)]
+        owners = [one for one in (function, getattr(function, "__self__", None), *args) if isinstance(one, Node)]
         owner = owners[0] if owners else None
         known = [] if owner is None else [variable for _, variable in variables_of(owner)]
         if init is not None and owner is not None:
             for path, value in init.flat_state():
                 at = owner
                 for name in path[:-1]:
-                    at = vars(at)[name] if isinstance(at, Object) else at[name]
+                    at = part_of(at, name)
                 if path[-1] not in vars(at):
                     setattr(at, path[-1], value.type(value.value))
         made = function(*args, **kwargs)

@@ -77,7 +77,8 @@ class NotComputed(Exception):
 
 
 class ConcreteArray(Array):
-    """An array outside of a program."""
+    """An array outside of a program. Pages print its type by JAX's name."""
+    __module__, __qualname__ = "jaxlib._jax", "ArrayImpl"
 
     gathered = ()  # of what a program was asked to gather: (function, dimension, axis)
 

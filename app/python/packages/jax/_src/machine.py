@@ -47,6 +47,7 @@ class Machine:
         self.most_flops = said.get("most_flops", 4e13)
         self.hardware = said.get("hardware", "")  # by its name; empty: CPU devices of any kind
         self.measures = said.get("measures", False)  # %timeit measures here
+        self.older_flax = False  # attributes of nnx's objects are as they were before 0.12
         self.runs_python = False  # within jax.disable_jit
         self.raises_nans = False  # jax_debug_nans
         self._devices = None

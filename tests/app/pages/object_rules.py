@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Objects of flax.nnx as trees: which attributes are data, what is refused, how objects print, and that transforms carry arrays which no variable holds. Expected
+values from google/flax, docs_nnx/guides/pytree.ipynb and tests/nnx. Prints what differs; the last line counts."""
+import copy
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from flax import errors, nnx
+
+wrong = compared = 0
+
+
+def check(name, found, expected):
+    global wrong, compared
+    compared += 1
+    if found != expected:
+        wrong += 1
+        print(f"{name}: {found!r} is not {expected!r}")
+
+
+def raised(function):
+    try:
+        return f"gave {function()!r}"
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error).splitlines()[0]}"
+
+
+def leaves(tree):
+    return {jax.tree_util.keystr(path): np.asarray(value).tolist() if hasattr(value, "shape") else value for path, value in jax.tree_util.tree_leaves_with_path(tree)}
+
+
+class Holder(nnx.Pytree):
+    def __init__(self, **attributes):
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+
+class Loose(nnx.Object):
+    def __init__(self, **attributes):
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+
+@nnx.dataclass
+class Fields(nnx.Pytree):
+    i: int = nnx.data()
+    x: jax.Array
+    a: int
+    s: str = nnx.static(default="hi", kw_only=True)
+
+
+@dataclasses.dataclass
+class PlainFields(nnx.Pytree):
+    a: int = dataclasses.field(metadata={"static": False})
+    b: str = dataclasses.field(metadata={"static": True})
+
+
+class Annotated(nnx.Pytree):
+    ls: nnx.Data[list]
+
+    def __init__(self):
+        self.ls = [jnp.array(1.0), 2]
+
+
+class Own:
+    pass
+
+
+nnx.register_data_type(Own)
+ONE = jnp.array(1.0)
+
+
+def kinds():
+    for name, value, expected in [
+            ("array", ONE, True), ("NumPy", np.ones(2), True), ("variable", nnx.Param(1), True), ("streams", nnx.Rngs(2), True), ("registered", Own(), True),
+            ("key", jax.random.key(0), True), ("text", "hello", False), ("number", 42, False), ("list", [1, ONE], False), ("function", jnp.sin, False)]:
+        check(f"is_data of a {name}", nnx.is_data(value), expected)
+    for name, tree, expected in [
+            ("kinds", Holder(a=1, b=ONE, c="x", d=nnx.data(3), e=nnx.static(4)), {".b": 1.0, ".d": 3}),
+            ("list", Holder(ls=nnx.List([ONE, "x", jnp.array(2)])), {".ls[0]": 1.0, ".ls[2]": 2}),
+            ("ten of a list", nnx.List([jnp.array(at) for at in range(11)]), {f"[{at}]": at for at in range(11)}),
+            ("dict", Holder(d=nnx.Dict(a=ONE, f=jnp.sin)), {".d.a": 1.0}),
+            ("list as data", Holder(ls=nnx.data([1, ONE])), {".ls[0]": 1, ".ls[1]": 1.0}),
+            ("variable", Holder(p=nnx.Param(ONE)), {".p.value": 1.0}),
+            ("fields", Fields(1, jnp.array(42), 3), {".i": 1, ".x": 42}), ("plain fields", PlainFields(10, "hello"), {".a": 10}),
+            ("annotation", Annotated(), {".ls[0]": 1.0, ".ls[1]": 2})]:
+        check(f"leaves: {name}", leaves(tree), expected)
+    check("no tree", jax.tree_util.all_leaves([Loose(a=[ONE])]), True)
+    changed = Holder(a=ONE, b="text", c=nnx.data(3.5))
+    changed.a, changed.b, changed.c = "kept", nnx.data(42), nnx.static(0.5)
+    check("leaves after changes", leaves(changed), {".a": "kept", ".b": 42})
+    again = jax.tree.map(lambda leaf: leaf, changed)
+    again.b = 7
+    check("kinds are kept by trees", leaves(again), {".a": "kept", ".b": 7})
+    check("copy", leaves(copy.deepcopy(Holder(a=ONE))), {".a": 1.0})
+
+
+def appended():
+    class Filled(nnx.Pytree):
+        def __init__(self):
+            self.ls = []
+            self.ls.append(ONE)
+    return Filled()
+
+
+def changed_inside():
+    held = Holder(count=nnx.data(0))
+
+    def increment(n):
+        held.count += 1
+    jax.vmap(increment)(jnp.arange(5))
+
+
+def set_later(value):
+    held = Holder(name="x")
+    held.name = value
+
+
+def refusals():
+    for name, function, expected in [
+            ("static array", lambda: Holder(name=nnx.static(ONE)), "ValueError: Found data in value of type '<class 'jaxlib._jax.ArrayImpl'>' annotated with nnx.static("),
+            ("array for a static attribute", lambda: set_later(ONE), "ValueError: Cannot assign data value of type '<class 'jaxlib._jax.ArrayImpl'>' to static attribute 'name'"),
+            ("list of arrays", lambda: Holder(ls=[ONE]), "ValueError: Found data on value of type '<class 'list'>' assigned to static attribute 'ls' of Pytree type"),
+            ("list of modules", lambda: Holder(ls=(nnx.Linear(1, 1, rngs=nnx.Rngs(0)),)), "ValueError: Found data on value of type '<class 'tuple'>'"),
+            ("dict of variables", lambda: set_later({"a": nnx.Param(1)}), "ValueError: Found data on value of type '<class 'dict'>'"),
+            ("appended", appended, "ValueError: Found unexpected data on value of type <class 'list'> in static attribute 'ls'"),
+            ("marks inside", lambda: Holder(a=[nnx.data(1)]), "ValueError: Found unexpected tags {'data'} on attribute 'Holder.a'."),
+            ("other trace", changed_inside, "TraceContextError: Cannot mutate 'Holder' from different trace level (https://"),
+            ("both ways", lambda: nnx.data(1, default=2), "TypeError: nnx.data() accepts either a single positional argument or keyword"),
+            ("slots", lambda: type("Slotted", (nnx.Pytree,), {"__slots__": ("a",)}), "TypeError: Pytree currently does not support __slots__"),
+            ("object as a tree", lambda: type("Tree", (nnx.Object,), {}, pytree=True), "ValueError: Object is not a pytree"),
+            ("no tree to check", lambda: nnx.check_pytree(3), "TypeError: Expected a Pytree, got <class 'int'>."),
+            ("past the end", lambda: nnx.List([1])[1], "IndexError: Index out of bounds"), ("no such name", lambda: nnx.Dict()["a"], "KeyError: 'a'"),
+            ("slices of other lengths", lambda: nnx.List([1, 2, 3]).__setitem__(slice(0, 2), [1]), "ValueError: Length mismatch")]:
+        found = raised(function)
+        check(f"refused: {name}", found[:len(expected)], expected)
+    check("objects take anything", raised(lambda: Loose(a=[ONE], b={"c": ONE})).startswith("gave Loose("), True)
+
+
+def containers():
+    made = nnx.List([1, 2, 3])
+    made.append(4)
+    made.insert(1, 5)
+    check("insert", list(made), [1, 5, 2, 3, 4])
+    del made[2]
+    made[1:3] = [6, 7]
+    check("delete and slices", (list(made), made[-1], made[1:3], len(made)), ([1, 6, 7, 4], 4, [6, 7], 4))
+    mixed = nnx.List([ONE, "x"])
+    mixed.insert(0, "first")
+    check("kinds move along", leaves(mixed), {"[1]": 1.0})
+    names = nnx.Dict({"a": 1}, b=2)
+    names["c"] = 3
+    del names["a"]
+    check("names", (sorted(names), names.setdefault("d", 4), names.c, "a" in names, len(names)), (["b", "c"], 4, 3, False, 3))
+    block = nnx.Sequential(nnx.Linear(2, 3, rngs=nnx.Rngs(0)), nnx.relu, lambda x: {"y": x}, lambda y: y + 1)
+    check("sequence", (block(jnp.ones((1, 2))).shape, nnx.Sequential()(12), nnx.Sequential()(k=2)), ((1, 3), 12, {"k": 2}))
+    check("paths", [path for path, _ in nnx.state(block).flat_state()], [("layers", 0, "bias"), ("layers", 0, "kernel")])
+
+
+def printing():
+    for name, value, expected in [
+            ("object", Holder(a=ONE, b=jnp.ones((2, 3)), c="x", _d=1), "Holder(\n  a=Array(1., dtype=float32, weak_type=True),\n  b=Array(shape=(2, 3), dtype=dtype('float32')),\n  c='x'\n)"),
+            ("list", nnx.List([1, "a"]), "List([\n  1,\n  'a'\n])"), ("dict", nnx.Dict(a=1), "Dict({\n  'a': 1\n})"), ("empty", Holder(), "Holder()"),
+            ("class", Holder(a=int, b=(1, [2.5])), "Holder(\n  a=int,\n  b=(1, [2.5])\n)"),
+            ("state", nnx.state(Holder(left=Holder(x=jnp.ones(())))), "State({\n  'left': {\n    'x': Array(1., dtype=float32)\n  }\n})")]:
+        check(f"prints: {name}", repr(value), expected)
+    shared = Holder(x=nnx.Param(jnp.ones(())))
+    check("prints an object again", repr(Holder(a=shared, b=shared)).endswith("  b=Holder(...)\n)"), True)
+
+
+def counted(held, x):
+    held.total = held.total + x
+    held.calls += 1
+    return held.total * 2
+
+
+def transforms():
+    """Arrays that no variable holds are state: split, merge, update, jit, grad, vmap, scan and cond carry them."""
+    shared = Holder(x=jnp.arange(3.0))
+    parent = Holder(left=shared, right=shared)
+    check("duplicates", nnx.find_duplicates(parent), [[("left",), ("right",)]])
+    form, state = nnx.split(parent)
+    check("split", jax.tree.map(lambda leaf: leaf.tolist(), nnx.to_pure_dict(state)), {"left": {"x": [0.0, 1.0, 2.0]}})
+    merged = nnx.merge(form, jax.tree.map(lambda leaf: leaf + 1, state))
+    check("merge", (merged.left is merged.right, merged.right.x.tolist(), shared.x.tolist()), (True, [1.0, 2.0, 3.0], [0.0, 1.0, 2.0]))
+    nnx.update(parent, nnx.state(merged))
+    check("update", shared.x.tolist(), [1.0, 2.0, 3.0])
+    check("jit gives the same objects", nnx.jit(lambda m: m)(parent).left is parent.left, True)
+
+    held = Holder(total=jnp.zeros(()), calls=nnx.data(0))
+    step = nnx.jit(counted)
+    found = [float(step(held, 3.0)) for _ in range(3)]
+    check("jit", (found, float(held.total), int(held.calls)), ([6.0, 12.0, 18.0], 9.0, 3))
+    held = Holder(total=jnp.zeros(()), calls=nnx.data(0))
+    check("cond", (float(nnx.cond(True, counted, lambda held, x: x, held, 2.0)), float(held.total), int(held.calls)), (4.0, 2.0, 1))
+
+    loose = Loose(a=[jnp.array(1), jnp.array(2)], b=jnp.array(3))
+
+    @nnx.jit
+    def double(loose):
+        loose.a = [x * 2 for x in loose.a]
+        loose.b *= 2
+    double(loose)
+    double(loose)
+    check("jit of an object", jax.tree.map(int, nnx.to_pure_dict(nnx.state(loose))), {"a": {0: 4, 1: 8}, "b": 12})
+
+    many = Holder(w=jnp.arange(3.0), n=7)
+    check("vmap", nnx.vmap(lambda held, x: held.w * x)(many, jnp.ones(3)).tolist(), [0.0, 1.0, 2.0])
+    check("jax.vmap", jax.vmap(lambda held: held.w * held.n)(many).tolist(), [0.0, 7.0, 14.0])
+    check("jax.grad", leaves(jax.grad(lambda held: jnp.sum(held.w ** 2))(many)), {".w": [0.0, 2.0, 4.0]})
+    check("jax.jit", jax.jit(lambda held: held.w * held.n)(many).tolist(), [0.0, 7.0, 14.0])
+    check("scan", nnx.scan(lambda carry, held: (carry + held.w, carry), in_axes=(nnx.Carry, 0))(jnp.zeros(()), many)[1].tolist(), [0.0, 0.0, 1.0])
+
+    model = nnx.Linear(2, 1, rngs=nnx.Rngs(0))
+    optimizer = nnx.Optimizer(model, optax.adam(0.1), wrt=nnx.Param)
+    check("paths of an optimizer", sorted("/".join(map(str, path)) for path, _ in nnx.state(optimizer).flat_state() if "model" not in path),
+          ["opt_state/0/count", "opt_state/0/mu/bias", "opt_state/0/mu/kernel", "opt_state/0/nu/bias", "opt_state/0/nu/kernel", "step"])
+
+
+def main():
+    for part in (kinds, refusals, containers, printing, transforms):
+        part()
+    print(f"{wrong} of {compared} differ")
+    return wrong != 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
