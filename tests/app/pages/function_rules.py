@@ -259,8 +259,56 @@ def errors():
     check("32 bits again", str(jnp.array(0.5).dtype) == "float32")
 
 
+def settings():
+    """What jax.config and its contexts change: values that raise, where arrays lie, how products round, what is promoted."""
+    f = lambda x: jnp.log(-3 * jnp.square(x))
+    zero, devices = jnp.zeros(()), jax.devices()
+    with jax.debug_nans(True):
+        for name, function, text in [
+                ("one op", lambda: f(5.0), "invalid value (nan) encountered in log"), ("jit", lambda: jax.jit(f)(5.0), "invalid value (nan) encountered in log"),
+                ("division", lambda: zero / zero, "invalid value (nan) encountered in div"), ("vmap", lambda: jax.vmap(jnp.log)(jnp.array([-1.0, 2.0])), "in log"),
+                ("argument", lambda: jax.jit(lambda x: x * 3)(jnp.nan), "the de-optimized function did not produce invalid values"),
+                ("derivative", lambda: jax.grad(lambda x: jnp.where(x > 0, jnp.sqrt(x), 0.0))(0.0), "invalid value (nan)")]:
+            raises(f"nan: {name}", function, "FloatingPointError", text)
+        compare("no nan", (1 / zero, jax.jit(jnp.tanh)(zero)), (np.inf, 0.0))
+        with jax.debug_nans(False):
+            compare("nan in between", jnp.isnan(jax.jit(f)(5.0)), True)
+    with jax.debug_infs(True):
+        raises("inf", lambda: 1 / zero, "FloatingPointError", "invalid value (inf) encountered in div")
+    at = lambda array: [device.id for device in array.devices()]
+    with jax.default_device(devices[3]):
+        made = jnp.ones(3)
+        placed = jax.device_put(1.0, devices[2])
+        check("default device", [at(x) for x in (made, made * 2 + jnp.arange(3), jax.jit(lambda: jnp.zeros(2))(), jax.random.normal(jax.random.key(0), (2,)),
+                                                 jax.jit(lambda a: a + made)(jnp.ones(3)), placed, made + placed)] == [[3]] * 5 + [[2]] * 2)
+    check("after it", (at(made), at(made + 1), at(jnp.ones(3) + made)) == ([3], [0], [0]))
+    x, ones = jnp.array([1.001]), jnp.ones((2, 2, 2), jnp.bfloat16)
+    with jax.default_matmul_precision("BF16_BF16_F32"):
+        compare("rounded operands", jnp.dot(x, jnp.ones(1)), 1.0)
+    with jax.default_matmul_precision("bfloat16"):  # of a CPU: no effect
+        compare("levels of a CPU", (jnp.dot(x, jnp.ones(1)), jax.jit(jnp.dot)(x, jnp.ones(1))), (1.001, 1.001))
+    check("types of products", {made.dtype.name for made in (
+        jnp.matmul(ones, ones, preferred_element_type=jnp.float32), jnp.einsum("bij,bjk->bik", ones, ones, preferred_element_type=jnp.float32),
+        jnp.tensordot(ones, ones, preferred_element_type=jnp.float32), jnp.vecdot(ones, ones, preferred_element_type=jnp.float32),
+        jnp.inner(ones, ones, preferred_element_type=jnp.float32), jnp.vdot(ones, ones, preferred_element_type=jnp.float32),
+        jnp.matmul(ones[0, 0], ones, preferred_element_type=jnp.float32))} == {"float32"})
+    for name, function, kind, text in [
+            ("precision of a product", lambda: jnp.dot(x, x, precision="foo"), "ValueError", "Precision argument must be one of"),
+            ("precision", lambda: jax.config.update("jax_default_matmul_precision", "foo"), "ValueError", "new enum value must be in"),
+            ("device", lambda: jax.config.update("jax_default_device", 3), "ValueError", "jax.default_device must be passed either a Device object"),
+            ("platform", lambda: jax.config.update("jax_default_device", "gpu"), "RuntimeError", "Unknown backend gpu"),
+            ("truth", lambda: jax.config.update("jax_debug_nans", "yes"), "ValueError", "must be True or False"),
+            ("promotion", lambda: jax.config.update("jax_numpy_dtype_promotion", "loose"), "ValueError", "new enum value must be in")]:
+        raises(f"refused {name}", function, kind, text)
+    with jax.numpy_rank_promotion("raise"):
+        raises("ranks", lambda: jnp.ones((2, 3)) + jnp.ones(3), "ValueError", "Operands could not be broadcast together for add on shapes (2, 3) (3,)")
+    with jax.numpy_dtype_promotion("strict"):
+        raises("types", lambda: jnp.ones(3) + jnp.arange(3), "TypePromotionError", "Input dtypes ('float32', 'int32') have no available implicit")
+        compare("weak types", jnp.ones(3) + 1, np.full(3, 2.0))
+
+
 def main():
-    for part in (rules, derivatives, control, notation, errors):
+    for part in (rules, derivatives, control, notation, errors, settings):
         part()
     print(f"{wrong} of {compared} differ")
 

@@ -10,6 +10,7 @@ from ._src.shardings import PartitionSpec as P
 from ._src.shardings import set_mesh
 from ._src.batching import vmap
 from . import _src
+from ._src import precision as _precision
 from ._src import dtypes as _dtypes
 from .ad_checkpoint import checkpoint, checkpoint_policies, remat
 from ._src import xla_bridge as _xla_bridge
@@ -26,6 +27,29 @@ from . import (ad_checkpoint, core, custom_batching, custom_derivatives, debug, 
 __version__ = "0.5.0"
 
 
+def _one_of(name, value, allowed):
+    if value not in allowed:
+        raise ValueError(f"new enum value must be in {list(allowed)}, got {value} of type {type(value)}. (jax.config: {name})")
+    return value
+
+
+def _truth(name, value):
+    if not isinstance(value, (bool, int)) or value not in (0, 1):
+        raise ValueError(f"new value of {name} must be True or False, got {value!r} of type {type(value)}.")
+    return bool(value)
+
+
+def _device(value):
+    if value is None or value == _machine.platform:
+        return None
+    if value in ("cpu", "gpu", "tpu"):
+        raise RuntimeError(f"Unknown backend {value}: the devices here are {_machine.platform} devices")
+    if not hasattr(value, "device_kind"):
+        raise ValueError("jax.default_device must be passed either a Device object (e.g. `jax.devices('cpu')[0]`) or a platform name string like 'cpu' or 'gpu', "
+                         f"got: {value!r}")
+    return value
+
+
 class _Config:
     """Settings that pages change. Those that change what is computed are heeded, others are accepted."""
     jax_enable_x64 = enable_x64 = x64_enabled = property(lambda self: _dtypes.is_x64())
@@ -33,8 +57,11 @@ class _Config:
     jax_threefry_partitionable = property(lambda self: not _machine.legacy_random)
     jax_debug_nans = property(lambda self: _machine.raises_nans)
     jax_platform_name = jax_platforms = property(lambda self: _machine.platform)
-    jax_default_matmul_precision = None
-    jax_numpy_dtype_promotion = "standard"
+    jax_debug_infs = property(lambda self: _machine.raises_infs)
+    jax_default_matmul_precision = property(lambda self: _machine.matmul_precision)
+    jax_default_device = property(lambda self: _machine.default_device)
+    jax_numpy_dtype_promotion = property(lambda self: "strict" if _machine.strict_promotion else "standard")
+    jax_numpy_rank_promotion = property(lambda self: _machine.rank_promotion)
 
     def update(self, name, value):
         if name == "jax_threefry_partitionable":
@@ -45,9 +72,20 @@ class _Config:
         elif name == "jax_enable_x64":
             _dtypes.enable_x64(value)
         elif name == "jax_disable_jit":
-            _machine.runs_python = bool(value)
+            _machine.runs_python = _truth(name, value)
         elif name == "jax_debug_nans":
-            _machine.raises_nans = bool(value)
+            _machine.raises_nans = _truth(name, value)
+        elif name == "jax_debug_infs":
+            _machine.raises_infs = _truth(name, value)
+        elif name == "jax_default_matmul_precision":
+            _machine.matmul_precision = _one_of(name, value, (None, *_precision.DEFAULTS))
+        elif name == "jax_numpy_dtype_promotion":
+            _machine.strict_promotion = _one_of(name, value, ("standard", "strict")) == "strict"
+        elif name == "jax_numpy_rank_promotion":
+            _machine.rank_promotion = _one_of(name, value, ("allow", "warn", "raise"))
+        elif name == "jax_default_device":
+            _machine.default_device = _device(value)
+            _machine.had_default_device = _machine.had_default_device or _machine.default_device is not None
         elif name in ("jax_platform_name", "jax_platforms"):
             pass
         elif not name.startswith("jax_"):
@@ -141,17 +179,28 @@ def debug_nans(enable=True):
     return _setting("jax_debug_nans", enable)
 
 
+def debug_infs(enable=True):
+    return _setting("jax_debug_infs", enable)
+
+
 def default_matmul_precision(precision):
-    return _contextlib.nullcontext()
+    return _setting("jax_default_matmul_precision", precision)
 
 
-debug_infs = enable_checks = checking_leaks = check_tracer_leaks = transfer_guard = log_compiles = numpy_rank_promotion = numpy_dtype_promotion = (
-    lambda *_, **__: _contextlib.nullcontext())
+def numpy_rank_promotion(value):
+    return _setting("jax_numpy_rank_promotion", value)
+
+
+def numpy_dtype_promotion(value):
+    return _setting("jax_numpy_dtype_promotion", value)
+
+
+enable_checks = checking_leaks = check_tracer_leaks = transfer_guard = log_compiles = lambda *_, **__: _contextlib.nullcontext()
 
 
 def default_device(device=None):
-    """Where arrays are made within `with`."""
-    return _contextlib.nullcontext(device)
+    """Where arrays that nobody places are made, and where what is computed of them lies."""
+    return _setting("jax_default_device", device)
 
 
 def typeof(x):

@@ -402,6 +402,8 @@ def bind(op, *operands, **attributes):
     if Scope._stack:
         results = Scope._stack[-1].bind(op, operands, attributes)
     else:
+        if machine.had_default_device:
+            operands = on_default(operands)
         try:
             handles = [operand._handle for operand in operands]
         except AttributeError:
@@ -414,7 +416,7 @@ def bind(op, *operands, **attributes):
             arguments = [scope.argument(operand) for operand in operands]
             program = core.compile(scope.finished(scope.bind(op, arguments, attributes)), handles, [])
             _programs[key] = program
-        results = run(program, handles)
+        results = _run_one(op, program, handles, operands, attributes)
     return results[0] if len(results) == 1 else results
 
 
@@ -423,7 +425,43 @@ def run(program, handles):
         if handle.is_deleted:
             raise RuntimeError("Array has been deleted.")
     calls.append(program)
-    return [ConcreteArray(result) for result in program(handles)]
+    results = [ConcreteArray(result) for result in program(handles)]
+    if not handles and machine.had_default_device:
+        results = on_default(results)
+    if machine.raises_nans or machine.raises_infs:
+        for result in results:
+            _check_values(result)
+    return results
+
+
+def on_default(arrays):
+    """Arrays of one computation, those that nobody placed on the device that jax.default_device names, if all are such."""
+    if any(array._handle.is_committed for array in arrays if isinstance(array, ConcreteArray)):
+        return arrays
+    device = (machine.default_device or machine.devices[0]).id
+    return [ConcreteArray(array._handle.moved(core.single(device, array.ndim), False), array.weak_type) if isinstance(array, ConcreteArray) else array
+            for array in arrays]
+
+
+class InvalidValue(Exception):
+    """A result that jax_debug_nans or jax_debug_infs refuses: nan or inf."""
+
+
+def _check_values(array):
+    if array.engine_dtype.startswith(("f", "bf", "complex")):
+        values = np.asarray(array)
+        values = values if values.dtype.kind in "fc" else values.astype(np.float32)
+        for is_checked, name, test in ((machine.raises_nans, "nan", np.isnan), (machine.raises_infs, "inf", np.isinf)):
+            if is_checked and test(values).any():
+                raise InvalidValue(name)
+
+
+def _run_one(op, program, handles, operands, attributes):
+    try:
+        return run(program, handles)
+    except InvalidValue as invalid:
+        from .jaxprs import primitive
+        raise FloatingPointError(f"invalid value ({invalid}) encountered in {primitive(op, operands, attributes)}") from None
 
 
 def call(function, operands, results=()):
@@ -434,6 +472,8 @@ def call(function, operands, results=()):
     if Scope._stack:
         scope = Scope._stack[-1]
         return [scope.tracer(number) for number in scope.core.call(function, [scope.number(operand) for operand in operands])]
+    if machine.had_default_device:
+        operands = on_default(operands)
     handles = [operand._handle for operand in operands]
     key = (id(function), *[handle.key for handle in handles])
     known = _called.get(key) if not results else None
@@ -443,7 +483,10 @@ def call(function, operands, results=()):
             if len(_called) >= 256:
                 _called.clear()
             _called[key] = known
-    return run(known[0], handles)
+    try:
+        return run(known[0], handles)
+    except InvalidValue as invalid:  # JAX says it of the first op that gives one: here they are one program
+        raise FloatingPointError(f"invalid value ({invalid}) encountered in {known[0].name}") from None
 
 
 _called = {}  # programs of traced functions
@@ -456,7 +499,7 @@ def from_numpy(values, engine=None, weak=False):
         values = values.astype(dtypes.shown(engine), copy=False)
     else:
         values = core.converted(values.astype(np.float32), "f32", engine)
-    default = machine.devices[0].id
+    default = (machine.default_device or machine.devices[0]).id
     return ConcreteArray(core.array(values, engine, default), weak)
 
 

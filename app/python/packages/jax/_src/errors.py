@@ -2,6 +2,10 @@
 """JAX's errors of traced values. Source of the texts: jax-ml/jax, jax/_src/errors.py and jax/_src/core.py."""
 
 
+class TypePromotionError(ValueError):
+    """Types that jax_numpy_dtype_promotion='strict' does not join."""
+
+
 class _WithPage:
     """An error that says where JAX's pages explain it."""
 

@@ -183,3 +183,8 @@ def recorded(name, function, arrays, form):
     if any(isinstance(out, Tracer) and out.scope is not scope for out in outs):
         raise NotRecorded
     return Jaxpr(scope, tracers, outs), out_form
+
+
+def primitive(op, operands, attributes):
+    """The name of the primitive alone."""
+    return _described(op, operands, attributes)[0].split("[")[0]

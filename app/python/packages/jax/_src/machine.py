@@ -49,7 +49,11 @@ class Machine:
         self.measures = said.get("measures", False)  # %timeit measures here
         self.older_flax = False  # attributes of nnx's objects are as they were before 0.12
         self.runs_python = False  # within jax.disable_jit
-        self.raises_nans = False  # jax_debug_nans
+        self.raises_nans = self.raises_infs = False  # jax_debug_nans, jax_debug_infs
+        self.matmul_precision = None  # jax_default_matmul_precision
+        self.strict_promotion, self.rank_promotion = False, "allow"
+        self.default_device = None  # jax_default_device; nothing: the first
+        self.had_default_device = False
         self._devices = None
 
     @property

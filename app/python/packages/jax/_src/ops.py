@@ -9,8 +9,9 @@ import numpy as np
 
 from . import dtypes
 from .arrays import Array, ConcreteArray, Tracer, asarray, astype, bind, from_numpy
-from .errors import ConcretizationTypeError, NonConcreteBooleanIndexError
+from .errors import ConcretizationTypeError, NonConcreteBooleanIndexError, TypePromotionError
 from .machine import machine
+from .precision import operand_dtype
 
 
 # ---- types and shapes
@@ -21,6 +22,10 @@ def together(*values):
     if all(array.engine_dtype == arrays[0].engine_dtype and array.weak_type == arrays[0].weak_type for array in arrays):
         return arrays, arrays[0].weak_type
     engine, weak = dtypes.promoted([(array.engine_dtype, array.weak_type) for array in arrays])
+    if machine.strict_promotion and len({array.engine_dtype for array in arrays if not array.weak_type}) > 1:
+        raise TypePromotionError(f"Input dtypes {tuple(str(array.dtype) for array in arrays)} have no available implicit dtype promotion path when "
+                                 "jax_numpy_dtype_promotion=strict. Try explicitly casting inputs to the desired output type, or set "
+                                 "jax_numpy_dtype_promotion=standard.")
     return [array if array.engine_dtype == engine else bind("convert", array, dtype=engine) for array in arrays], weak
 
 
@@ -38,6 +43,8 @@ def binary(op, floating=False):
             weak = a.weak_type and b.weak_type
         else:
             (a, b), weak = together(a, b)
+        if machine.rank_promotion != "allow" and a.ndim != b.ndim and a.shape and b.shape:
+            _rank_promoted(op, a, b)
         if floating and not (dtypes.is_float(a.engine_dtype) or dtypes.is_complex(a.engine_dtype)):
             a, b = astype(a, dtypes.default("f32")), astype(b, dtypes.default("f32"))
         elif a.engine_dtype == "i1" and op in _OF_TRUTHS:
@@ -45,6 +52,15 @@ def binary(op, floating=False):
         return _weak(bind(op, a, b), weak)
     function.__name__ = op
     return function
+
+
+def _rank_promoted(op, a, b):
+    where = "For more information, see https://docs.jax.dev/en/latest/rank_promotion_warning.html."
+    if machine.rank_promotion == "raise":
+        raise ValueError(f"Operands could not be broadcast together for {op} on shapes {a.shape} {b.shape} and with the config option "
+                         f"jax_numpy_rank_promotion='raise'. {where}")
+    warnings.warn(f"Following NumPy automatic rank promotion for {op} on shapes {a.shape} {b.shape}. Set the jax_numpy_rank_promotion config option to 'allow' to "
+                  f"disable this warning; {where[0].lower()}{where[1:]}")
 
 
 _OF_TRUTHS = {"add": "or", "multiply": "and", "maximum": "or", "minimum": "and"}
@@ -406,10 +422,9 @@ def cumulative(x, axis=0, combine=None, identity=0):
 def dot_general(x, y, contracting, batch=((), ()), engine=None, precision=None):
     (a, b), weak = together(x, y)
     result = engine or a.engine_dtype
-    exact = precision is not None and "default" not in str(precision).lower()
     return _weak(bind("dot_general", a, b, lhs_batch=tuple(batch[0]), rhs_batch=tuple(batch[1]), lhs_contracting=tuple(contracting[0]),
                       rhs_contracting=tuple(contracting[1]), dtype=result,
-                      operand_dtype=a.engine_dtype if exact else machine.product_dtype(a.engine_dtype)), weak)
+                      operand_dtype=operand_dtype(a.engine_dtype, precision)), weak and engine is None)
 
 
 def placeable(function):
@@ -429,7 +444,7 @@ def dot(x, y, precision=None, preferred_element_type=None):
     x, y = asarray(x), asarray(y)
     engine = dtypes.named(preferred_element_type) if preferred_element_type else None
     if not x.shape or not y.shape:
-        return multiply(x, y)
+        return multiply(x, y) if engine is None else astype(multiply(x, y), engine)
     right = 0 if y.ndim == 1 else y.ndim - 2
     if x.shape[-1] != y.shape[right]:
         raise TypeError(f"dot_general requires contracting dimensions to have the same shape, got ({x.shape[-1]},) and ({y.shape[right]},).")
@@ -444,24 +459,28 @@ def matmul(x, y, precision=None, preferred_element_type=None):
     if x.ndim <= 2 and y.ndim <= 2 or y.ndim <= 2:
         return dot(x, y, precision, preferred_element_type)
     if x.ndim == 1:
-        return squeeze(matmul(expand_dims(x, 0), y, precision), -2)
+        return squeeze(matmul(expand_dims(x, 0), y, precision, preferred_element_type), -2)
     rank = max(x.ndim, y.ndim)
     batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     x, y = broadcast_to(x, batch + x.shape[-2:]), broadcast_to(y, batch + y.shape[-2:])
     dims = tuple(range(rank - 2))
-    return dot_general(x, y, ((rank - 1,), (rank - 2,)), (dims, dims), precision=precision)
+    engine = dtypes.named(preferred_element_type) if preferred_element_type else None
+    return dot_general(x, y, ((rank - 1,), (rank - 2,)), (dims, dims), engine, precision)
 
 
-def tensordot(x, y, axes=2):
+@placeable
+def tensordot(x, y, axes=2, *, precision=None, preferred_element_type=None):
     x, y = asarray(x), asarray(y)
     if isinstance(axes, int):
         axes = (tuple(range(x.ndim - axes, x.ndim)), tuple(range(axes)))
     left, right = ((a,) if isinstance(a, int) else tuple(a) for a in axes)
-    return dot_general(x, y, (tuple(a % x.ndim for a in left), tuple(a % y.ndim for a in right)))
+    engine = dtypes.named(preferred_element_type) if preferred_element_type else None
+    return dot_general(x, y, (tuple(a % x.ndim for a in left), tuple(a % y.ndim for a in right)), engine=engine, precision=precision)
 
 
 @placeable
-def einsum(spec, *operands, precision=None, **_):
+def einsum(spec, *operands, precision=None, preferred_element_type=None, optimize="auto", **_):
+    engine = dtypes.named(preferred_element_type) if preferred_element_type else None
     arrays = [asarray(operand) for operand in operands]
     spec = spec.replace(" ", "")
     inputs, _, output = spec.partition("->")
@@ -484,9 +503,10 @@ def einsum(spec, *operands, precision=None, **_):
         batch = [c for c in term if c in other and c in later]
         summed = [c for c in term if c in other and c not in later]
         value = dot_general(value, array, ([term.index(c) for c in summed], [other.index(c) for c in summed]),
-                            ([term.index(c) for c in batch], [other.index(c) for c in batch]), precision=precision)
+                            ([term.index(c) for c in batch], [other.index(c) for c in batch]), engine, precision)
         term = "".join(batch + [c for c in term if c not in batch + summed] + [c for c in other if c not in batch + summed])
     term, value = _without(term, value, output)
+    value = value if engine is None else astype(value, engine)
     return transpose(value, tuple(term.index(c) for c in output)) if term != output else value
 
 

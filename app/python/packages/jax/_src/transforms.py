@@ -10,7 +10,7 @@ import numpy as np
 
 from . import arrays as arrays_module
 from . import batching, dtypes, effects, jaxprs
-from .arrays import (Array, ConcreteArray, Scope, Tracer, asarray, astype, call, check_devices, run, type_text)
+from .arrays import (Array, ConcreteArray, InvalidValue, Scope, Tracer, asarray, astype, call, check_devices, on_default, run, type_text)
 from .shardings import (Mesh, NamedSharding, PartitionSpec, Sharding, as_placement, current_mesh, named_placement, raise_verdict, sharding_of)
 from . import ops
 from .machine import machine
@@ -210,6 +210,8 @@ class Jitted:
         if machine.runs_python:
             return self._function(*args, **kwargs)
         static, arrays, form = self._inputs(args, kwargs)
+        if machine.had_default_device and not Scope._stack:
+            arrays = on_default(arrays)
         if Scope._stack or batching.Level.stack:  # part of what is being traced
             dynamic, keywords = tree_unflatten(form, arrays)
             whole, keywords = self._joined(static, dynamic, keywords, len(args))
@@ -227,7 +229,10 @@ class Jitted:
                 return self._function(*args, **kwargs)
             finally:
                 machine.runs_python = False
-        results = run(program, [array._handle for array in arrays] + [array._handle for array in scope.captures])
+        try:
+            results = run(program, [array._handle for array in arrays + scope.captures])
+        except InvalidValue as invalid:
+            return self._searched(invalid, args, kwargs)
         effects.happen(scope, results[len(weak):])
         results = results[:len(weak)]
         self._donate(args)
@@ -239,6 +244,18 @@ class Jitted:
             for number, dim, axis in program.gathered_results if all(result.dtype.kind != "c" for result in results) else ():
                 results[number].gathered += ((program.name, dim, axis),)
         return tree_unflatten(out_form, results)
+
+    def _searched(self, invalid, args, kwargs):
+        """Runs the function op by op, for the op that gives a value which jax_debug_nans refuses. Source of the text: jax-ml/jax, jax/_src/api_util.py."""
+        print("Invalid nan value encountered in the output of a jax.jit function. Calling the de-optimized version.")
+        before, machine.runs_python = machine.runs_python, True
+        try:
+            self._function(*args, **kwargs)
+        finally:
+            machine.runs_python = before
+        raise FloatingPointError(f"invalid value ({invalid}) encountered in jit({_name_of(self._function)}). Because jax_config.debug_nans.value and/or "
+                                 "config.jax_debug_infs is set, the de-optimized function (i.e., the function as if the `jit` decorator were removed) was called in an "
+                                 "attempt to get a more precise error message. However, the de-optimized function did not produce invalid values during its execution.")
 
     def _note_gathered(self, program, arrays, form):
         """Arguments that the program before gathered, and this one takes apart over the same axis."""
@@ -256,7 +273,7 @@ class Jitted:
 
     def _compiled(self, static, arrays, form, args):
         mesh = current_mesh()
-        key = (form, _hashable(static), tuple((array._handle.key, array.weak_type) for array in arrays), mesh)
+        key = (form, _hashable(static), tuple((array._handle.key, array.weak_type) for array in arrays), mesh, machine.default_device, machine.matmul_precision)
         entry = self._programs.get(key)
         if entry is None:
             names = [keystr(path) for path in self._paths(form)]
@@ -266,6 +283,8 @@ class Jitted:
             if self._out is not None:
                 places = _placements(self._out, out_form, made, outs, "pjit outputs")
             places += [None] * len(effects.wanted(scope))
+            if machine.had_default_device and not any(array._handle.is_committed for array in arrays):
+                scope.captures = on_default(scope.captures)
             program = core.compile(function, [array._handle for array in arrays + scope.captures], places)
             entry = program, scope, out_form, [out.weak_type for out in outs]
             self._programs[key] = entry

@@ -10,6 +10,7 @@ from .._src.arrays import asarray as _asarray
 from .._src.arrays import astype as _astype
 from .._src.arrays import bind as _bind
 from .._src.dtypes import named as _named
+from .._src.precision import DotAlgorithmPreset, Precision
 from .._src.ops import (broadcast_to, concatenate, dynamic_slice, dynamic_update_slice, expand_dims, integer_power, pad as _pad, reshape, squeeze, transpose)
 from .._src.transforms import axis_size, collective as _collective, with_sharding_constraint
 
@@ -99,13 +100,6 @@ class RoundingMethod(enum.Enum):
 
 def round(x, rounding_method=RoundingMethod.AWAY_FROM_ZERO):  # noqa: A001
     return _bind("round_nearest_afz" if rounding_method == RoundingMethod.AWAY_FROM_ZERO else "round_nearest_even", _asarray(x))
-
-
-class Precision(enum.Enum):
-    DEFAULT, HIGH, HIGHEST = 0, 1, 2
-
-    def __str__(self):
-        return self.name
 
 
 real, imag, conj, complex = _ops.real, _ops.imag, _ops.conj, _ops.complex_

@@ -310,11 +310,16 @@ def can_cast(a, b, casting="safe"):
 
 
 def vdot(a, b, *, precision=None, preferred_element_type=None):
-    return dot(conj(ravel(a)), ravel(b), precision)
+    return dot(conj(ravel(a)), ravel(b), precision, preferred_element_type)
 
 
 def vecdot(a, b, *, axis=-1, precision=None, preferred_element_type=None):
-    return _ops.sum_(multiply(conj(a), b), axis)
+    a, b = _ops.together(a, b)[0]
+    engine = _dtypes.named(preferred_element_type) if preferred_element_type else None
+    a, b = _ops.moveaxis(conj(a), axis, -1), _ops.moveaxis(b, axis, -1)
+    shape = np.broadcast_shapes(a.shape, b.shape)
+    a, b, dims = broadcast_to(a, shape), broadcast_to(b, shape), tuple(range(len(shape) - 1))
+    return _ops.dot_general(a, b, ((len(shape) - 1,),) * 2, (dims, dims), engine, precision)
 
 
 def matvec(a, b):
@@ -327,7 +332,8 @@ def vecmat(a, b):
 
 def inner(a, b, *, precision=None, preferred_element_type=None):
     a, b = _asarray(a), _asarray(b)
-    return multiply(a, b) if not a.shape or not b.shape else tensordot(a, b, ((-1,), (-1,)))
+    return (dot(a, b, precision, preferred_element_type) if not a.shape or not b.shape else
+            tensordot(a, b, ((-1,), (-1,)), precision=precision, preferred_element_type=preferred_element_type))
 
 
 def einsum_path(subscripts, *operands, optimize="auto"):

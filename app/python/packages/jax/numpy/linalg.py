@@ -244,7 +244,7 @@ def matrix_power(a, n):
 
 
 def multi_dot(arrays, *, precision=None):
-    return functools.reduce(dot, arrays)
+    return functools.reduce(functools.partial(dot, precision=precision), arrays)
 
 
 def matrix_transpose(x, /):
@@ -281,4 +281,9 @@ def tensorinv(a, ind=2):
 
 
 LinAlgError = np.linalg.LinAlgError
-tensordot, vecdot, matmul = ops.tensordot, lambda a, b, axis=-1: ops.sum_(multiply(conj(a), b), axis), matmul
+tensordot, matmul = ops.tensordot, matmul
+
+
+def vecdot(a, b, /, *, axis=-1, precision=None, preferred_element_type=None):
+    from . import vecdot as of
+    return of(a, b, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
