@@ -532,6 +532,7 @@ void TestOpenVerb::programs_data()
     QTest::newRow("array functions") << "array_functions.py" << QStringList();
     QTest::newRow("rules of functions") << "function_rules.py" << QStringList();
     QTest::newRow("rules of objects") << "object_rules.py" << QStringList();
+    QTest::newRow("scientific functions") << "scientific_functions.py" << QStringList();
     QTest::newRow("functions of packages") << "package_functions.py" << QStringList();
     QTest::newRow("package") << "package_calls.py" << QStringList();
     QTest::newRow("answers") << "answers.py" << QStringList();

@@ -49,6 +49,8 @@ def _weights(size, wanted, kernel, antialias):
 
 def resize(image, shape, method, antialias=True, precision=None):
     image = asarray(image)
+    if len(shape) != image.ndim:
+        raise ValueError(f"shape must have length equal to the number of dimensions of x; {tuple(shape)} vs {image.shape}")
     method = ResizeMethod.from_string(method) if isinstance(method, str) else method
     made = image if dtypes.is_inexact(image.engine_dtype) else astype(image, dtypes.default("f32"))
     for axis, (size, wanted) in enumerate(zip(image.shape, shape)):

@@ -47,6 +47,17 @@ def irfft(a, n=None, axis=-1, norm=None):
     return ops.moveaxis(ops.real(ifft(ops.concatenate([x, rest], -1), count, -1, norm)), -1, axis)
 
 
+def hfft(a, n=None, axis=-1, norm=None):
+    """Of a spectrum that is its own mirror: the real array behind it."""
+    other = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
+    return irfft(ops.conj(asarray(a)), n, axis, other[norm])
+
+
+def ihfft(a, n=None, axis=-1, norm=None):
+    other = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
+    return ops.conj(rfft(a, n, axis, other[norm]))
+
+
 def _over(function):
     def transformed(a, s=None, axes=None, norm=None):
         x = asarray(a)

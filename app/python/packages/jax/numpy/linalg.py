@@ -58,14 +58,15 @@ def triangular(a, b, lower=True, unit_diagonal=False):
 
 def lu(a):
     """(packed factors, the row that each came from, the sign of the permutation); rows are exchanged for the largest pivot."""
-    a = _square(a, "lu")
-    size = a.shape[-1]
-    order = ops.broadcast_to(ops.arange(size), a.shape[:-1])
+    a = _matrix(a)
+    rows, columns = a.shape[-2:]
+    at, across = ops.arange(rows), ops.arange(columns)
+    order = ops.broadcast_to(at, a.shape[:-1])
     sign = ops.full(a.shape[:-2], 1, real(a).engine_dtype)
-    at = ops.arange(size)
-    for j in range(size):
-        sizes = where(ops.greater_equal(at, j), absolute(a[..., j]), -1.0)
-        best = ops.argmax(sizes, -1)
+    for j in range(min(rows, columns)):
+        column = a[..., j]  # complex pivots are compared as LAPACK's IZAMAX does
+        sizes = add(absolute(real(column)), absolute(ops.imag(column))) if dtypes.is_complex(a.engine_dtype) else absolute(column)
+        best = ops.argmax(where(ops.greater_equal(at, j), sizes, -1.0), -1)
         chosen = expand_dims(best, -1)
         places = where(ops.equal(at, j), chosen, where(ops.equal(at, chosen), j, at))
         a = _rows_of(a, places)
@@ -73,9 +74,9 @@ def lu(a):
         sign = where(ops.equal(best, j), sign, ops.negative(sign))
         below = ops.greater(at, j)
         factor = where(below, divide(a[..., j], a[..., j, j, None]), ops.zeros_like(a[..., j]))
-        rest = where(ops.greater(at, j), a[..., j, :], ops.zeros_like(a[..., j, :]))
+        rest = where(ops.greater(across, j), a[..., j, :], ops.zeros_like(a[..., j, :]))
         a = subtract(a, multiply(expand_dims(factor, -1), expand_dims(rest, -2)))
-        is_factor = ops.logical_and(expand_dims(below, -1), ops.equal(at, j))
+        is_factor = ops.logical_and(expand_dims(below, -1), ops.equal(across, j))
         a = where(is_factor, expand_dims(factor, -1), a)
     return a, order, sign
 
@@ -119,35 +120,45 @@ def _diagonal_of(a):
     return diagonal(a, 0, -2, -1)
 
 
+def _product_of(x):
+    if not dtypes.is_complex(x.engine_dtype):
+        return ops.prod(x, -1)
+    return functools.reduce(multiply, [x[..., at] for at in range(x.shape[-1])], ops.ones_like(x[..., 0]) if not x.shape[-1] else 1.0)
+
+
 def det(a):
-    factors, _, sign = lu(a)
-    return multiply(sign, ops.prod(_diagonal_of(factors), -1))
+    factors, _, sign = lu(_square(a, "det"))
+    return multiply(sign, _product_of(_diagonal_of(factors)))
 
 
 def slogdet(a, *, method=None):
-    factors, _, sign = lu(a)
+    factors, _, sign = lu(_square(a, "slogdet"))
     found = _diagonal_of(factors)
-    return SlogdetResult(multiply(sign, ops.prod(ops.sign(found), -1)), ops.sum_(ops.log(absolute(found)), -1))
+    return SlogdetResult(multiply(sign, _product_of(ops.sign(found))), ops.sum_(ops.log(absolute(found)), -1))
 
 
 def qr(a, mode="reduced"):
     """By reflections of one column after the other."""
     a = _matrix(a)
     rows, columns = a.shape[-2:]
-    at, q = ops.arange(rows), None
+    at = ops.arange(rows)
     from ._arrangements import eye
     q, r = ops.broadcast_to(eye(rows, dtype=a.dtype), a.shape[:-2] + (rows, rows)), a
-    for j in range(min(rows - 1, columns)):
+    is_complex = dtypes.is_complex(a.engine_dtype)
+    for j in range(min(rows if is_complex else rows - 1, columns)):  # as LAPACK's xGEQR2: the diagonal of r gets real, and a column with no rest stays
         x = where(ops.greater_equal(at, j), r[..., j], ops.zeros_like(r[..., j]))
-        size = sqrt(ops.sum_(square(absolute(x)), -1, keepdims=True))
+        rest = ops.sum_(where(ops.equal(at, j), 0.0, square(absolute(x))), -1, keepdims=True)
         head = x[..., j, None]
-        phase = where(ops.equal(head, 0), ops.ones_like(head), ops.sign(head))
-        v = add(x, where(ops.equal(at, j), multiply(phase, astype(size, x.engine_dtype)), ops.zeros_like(x)))
-        total = ops.sum_(square(absolute(v)), -1, keepdims=True)
-        twice = divide(2.0, where(ops.equal(total, 0), 1.0, total))
+        stays = ops.logical_and(ops.equal(rest, 0), ops.equal(ops.imag(head), 0)) if is_complex else ops.equal(rest, 0)
+        size = sqrt(where(stays, 1.0, add(rest, square(absolute(head)))))
+        made = astype(where(ops.less(real(head), 0), size, ops.negative(size)), x.engine_dtype)
+        v = add(x, where(ops.equal(at, j), ops.negative(made), ops.zeros_like(x)))
+        top = square(absolute(subtract(head, made)))
+        factor = divide(divide(subtract(made, head), made), astype(where(stays, 1.0, top), x.engine_dtype))
+        factor = where(stays, ops.zeros_like(factor), factor)
         along = matmul(expand_dims(conj(v), -2), r)
-        r = subtract(r, multiply(multiply(expand_dims(v, -1), along), expand_dims(twice, -1)))
-        q = subtract(q, multiply(multiply(matmul(q, expand_dims(v, -1)), expand_dims(conj(v), -2)), expand_dims(twice, -1)))
+        r = subtract(r, multiply(multiply(expand_dims(v, -1), along), expand_dims(conj(factor), -1)))
+        q = subtract(q, multiply(multiply(matmul(q, expand_dims(v, -1)), expand_dims(conj(v), -2)), expand_dims(factor, -1)))
     count = min(rows, columns) if mode != "complete" else rows
     from ._arrangements import triu
     r = triu(r)

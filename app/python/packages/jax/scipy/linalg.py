@@ -16,6 +16,8 @@ def cho_factor(a, lower=False, **_):
 
 def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, **_):
     a, b = _asarray(a), _asarray(b)
+    if trans not in (0, "N", 1, "T", 2, "C"):
+        raise ValueError(f"Invalid 'trans' value {trans}")
     if trans in (1, "T", 2, "C"):
         a = _ops.swapaxes(a, -1, -2)
         a, lower = (_ops.conj(a) if trans in (2, "C") else a), not lower
@@ -31,12 +33,18 @@ def cho_solve(c_and_lower, b, **_):
 
 
 def solve(a, b, lower=False, assume_a="gen", **_):
+    if assume_a not in ("gen", "sym", "her", "pos"):
+        raise ValueError(f"Expected assume_a to be one of ['gen', 'sym', 'her', 'pos']; got {assume_a!r}")
     return cho_solve(cho_factor(a, lower), b) if assume_a == "pos" else _linalg.solve(a, b)
 
 
-def qr(a, mode="full", **_):
-    made = _linalg.qr(a, "reduced" if mode == "economic" else "r" if mode == "r" else "complete")
-    return (made,) if mode == "r" else tuple(made)
+def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_finite=True):
+    if mode not in ("full", "r", "economic"):
+        raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
+    if pivoting:
+        raise NotImplementedError("jax.scipy.linalg.qr with pivoting")
+    made = _linalg.qr(a, "reduced" if mode == "economic" else "complete")
+    return (made[1],) if mode == "r" else tuple(made)
 
 
 def svd(a, full_matrices=True, compute_uv=True, **_):
@@ -44,22 +52,32 @@ def svd(a, full_matrices=True, compute_uv=True, **_):
     return tuple(made) if compute_uv else made
 
 
-def eigh(a, b=None, lower=True, eigvals_only=False, **_):
+def eigh(a, b=None, lower=True, eigvals_only=False, overwrite_a=False, overwrite_b=False, turbo=True, eigvals=None, type=1, check_finite=True):
+    for is_wrong, what in ((b is not None, "b=None"), (type != 1, "type=1"), (eigvals is not None, "eigvals=None")):
+        if is_wrong:
+            raise NotImplementedError(f"Only the {what} case of eigh is implemented.")
     return _linalg.eigvalsh(a, "L" if lower else "U") if eigvals_only else tuple(_linalg.eigh(a, "L" if lower else "U"))
 
 
 def lu(a, permute_l=False, **_):
     from ..numpy import eye, take_along_axis, tril, triu
     packed, order, _ = _linalg.lu(a)
-    size = packed.shape[-1]
-    lower = _ops.add(tril(packed, -1), eye(size, dtype=packed.dtype))
-    upper = triu(packed)
-    p = _ops.swapaxes(take_along_axis(_ops.broadcast_to(eye(size, dtype=packed.dtype), packed.shape), order[..., None], -2), -1, -2)
+    rows, columns = packed.shape[-2:]
+    size = min(rows, columns)
+    lower = _ops.add(tril(packed[..., :size], -1), eye(rows, size, dtype=packed.dtype))
+    upper = triu(packed[..., :size, :])
+    whole = _ops.broadcast_to(eye(rows, dtype=_ops.real(packed).dtype), packed.shape[:-2] + (rows, rows))
+    p = _ops.swapaxes(take_along_axis(whole, order[..., None], -2), -1, -2)
     return (_ops.matmul(p, lower), upper) if permute_l else (p, lower, upper)
 
 
 def block_diag(*arrays):
     from ..numpy import atleast_2d
+    if not arrays:
+        return _ops.full((1, 0), 0.0, "f32")
+    bad = [at for at, x in enumerate(arrays) if _asarray(x).ndim > 2]
+    if bad:
+        raise ValueError(f"Arguments to jax.scipy.linalg.block_diag must have at most 2 dimensions, got {arrays[bad[0]]} at argument {bad[0]}.")
     arrays = [atleast_2d(x) for x in arrays]
     width, at, rows = sum(x.shape[1] for x in arrays), 0, []
     for x in arrays:

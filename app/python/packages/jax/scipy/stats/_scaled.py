@@ -12,7 +12,8 @@ def scaled(of):
         shape, rest = args[:count], args[count:]
         loc, scale = (*rest, *(loc, scale)[len(rest):])
         y = ops.divide(ops.subtract(x, loc), scale)
-        return ops.subtract(of(y, *shape, **named), ops.log(ops.multiply(1.0, scale)))
+        made = of(y, *shape, **named)
+        return ops.subtract(ops.where(ops.equal(y, y), made, ops.add(y, made)), ops.log(ops.multiply(1.0, scale)))  # what is nan stays so
 
     def pdf(*args, **named):
         return ops.exp(logpdf(*args, **named))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The logistic distribution."""
 from ..._src import ops as _ops
-from ...nn import softplus as _softplus
+from ...numpy import logaddexp as _logaddexp
 from ._scaled import scaled as _scaled
 
-logpdf, pdf = _scaled(lambda y: _ops.subtract(_ops.negative(y), _ops.multiply(2.0, _softplus(_ops.negative(y)))))
+logpdf, pdf = _scaled(lambda y: _ops.multiply(-2.0, _logaddexp(_ops.divide(y, 2.0), _ops.divide(y, -2.0))))
 
 
 def cdf(x, loc=0, scale=1):

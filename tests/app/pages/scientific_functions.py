@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""jax.scipy, jax.image and jax.numpy.fft beside figures of SciPy 1.10.1 (in double precision), and derivatives beside finite differences. Prints what differs; the
+last line counts."""
+import jax
+import jax.numpy as jnp
+import jax.scipy as jsp
+import numpy as np
+from jax.scipy import special
+
+inf, nan = np.inf, np.nan
+wrong = compared = 0
+
+SPECIAL = [
+    ('gammaln', [(-2.5,), (0.3,), (90.0,)], [-0.05624372, 1.095798, 313.6528]),
+    ('digamma', [(-1.5,), (0.1,), (30.5,)], [0.7031566, -10.42375, 3.401244]),
+    ('erfinv', [(-0.99,), (0.2,)], [-1.821387, 0.1791435]),
+    ('erfc', [(4.0,), (-1.0,)], [1.541726e-08, 1.842701]),
+    ('logit', [(1e-20,), (0.7,), (1.5,)], [-46.0517, 0.8472978, nan]),
+    ('entr', [(0.0,), (0.5,), (-1.0,)], [0.0, 0.3465736, -inf]),
+    ('log_expit', [(-90.0,), (30.0,)], [-90.0, -9.357623e-14]),
+    ('gamma', [(-1.5,), (4.5,), (30.0,)], [2.363272, 11.63173, 8.841762e+30]),
+    ('gammasgn', [(-1.5,), (-2.5,), (3.0,)], [1.0, -1.0, 1.0]),
+    ('factorial', [(-1.0,), (2.5,), (20.0,)], [0.0, 3.323351, 2.432902e+18]),
+    ('ndtr', [(-9.0,), (-1.0,), (5.0,)], [1.128588e-19, 0.1586553, 0.9999997]),
+    ('ndtri', [(1e-30,), (1e-10,), (0.01,), (0.5,), (0.999,), (0.0,), (1.5,)], [-11.46402, -6.361341, -2.326348, 0.0, 3.090236, -inf, nan]),
+    ('log_ndtr', [(-100.0,), (-12.0,), (-3.0,), (2.0,), (9.0,)], [-5005.524, -75.41067, -6.607726, -0.02301291, -1.128588e-19]),
+    ('i0', [(2.5,)], [3.289839]),
+    ('i1', [(-2.5,)], [-2.516716]),
+    ('i0e', [(1000000.0,), (70.0,), (-3.0,), (inf,)], [0.0003989423, 0.04776857, 0.2430004, 0.0]),
+    ('i1e', [(1000000.0,), (-70.0,), (0.5,), (0.0,)], [0.0003989421, -0.04742612, 0.1564208, 0.0]),
+    ('xlogy', [(0.0, 0.0), (0.0, nan), (2.0, 3.0)], [0.0, nan, 2.197225]),
+    ('xlog1py', [(0.0, -1.0), (2.0, 1e-08)], [0.0, 2e-08]),
+    ('rel_entr', [(0.0, 1.0), (1.0, 2.0), (1.0, 0.0)], [0.0, -0.6931472, inf]),
+    ('kl_div', [(0.3, 0.5), (0.0, 2.0)], [0.04675231, 2.0]),
+    ('betaln', [(713.88, 0.218), (0.001, 500.0), (3.0, 4.0)], [0.0005909317, 6.900965, -4.094345]),
+    ('beta', [(881.4, 0.034765), (2.5, -1.5), (0.5, 0.5)], [22.29393, 3.141593, 3.141593]),
+    ('gammainc', [(0.5, 0.1), (3.0, 2.0), (819.0, 795.0), (5000.0, 5100.0), (2.0, 0.0), (2.0, inf), (-1.0, 2.0)], [0.3452792, 0.3233236, 0.2017784, 0.9206711, 0.0, 1.0, nan]),
+    ('gammaincc', [(2.5, 23.4), (7.4, 60.0), (358.0, 513.0), (0.01, 60.0), (3.0, 2.0)], [6.240621e-09, 1.522859e-18, 1.971482e-13, 1.504656e-30, 0.6766764]),
+]
+DENSITIES = [
+    ('norm', 'logpdf', (1.0, 2.0), [-inf, -2.112086, -1.643336, -6.112086, nan]),
+    ('norm', 'cdf', (1.0, 2.0), [0.0, 0.1586553, 0.4012937, 0.9986501, nan]),
+    ('norm', 'logcdf', (1.0, 2.0), [-inf, -1.841022, -0.9130618, -0.00135081, nan]),
+    ('norm', 'sf', (), [1.0, 0.8413447, 0.3085375, 1.279813e-12, nan]),
+    ('norm', 'isf', (), [inf, 2.326348, 0.0, -inf, nan]),
+    ('norm', 'ppf', (1.0, 2.0), [-inf, -3.652696, 1.0, inf, nan]),
+    ('cauchy', 'logpdf', (1.0, 2.0), [-inf, -2.531024, -1.898502, -4.140462, nan]),
+    ('expon', 'logpdf', (1.0, 2.0), [-inf, -inf, -inf, -3.693147, nan]),
+    ('laplace', 'pdf', (1.0, 2.0), [0.0, 0.09196986, 0.1947002, 0.01244677, nan]),
+    ('logistic', 'logpdf', (), [-inf, -1.626523, -1.448154, -7.001823, nan]),
+    ('logistic', 'cdf', (1.0, 2.0), [0.0, 0.2689414, 0.4378235, 0.9525741, nan]),
+    ('gamma', 'logpdf', (2.5,), [-inf, -inf, -1.824404, -4.365818, nan]),
+    ('gamma', 'pdf', (0.5, 1.0, 2.0), [0.0, 0.0, 0.0, 0.008108696, nan]),
+    ('beta', 'logpdf', (2.0, 3.0, -1.0, 4.0), [-inf, -inf, -0.8222242, -inf, nan]),
+    ('t', 'logpdf', (3.0,), [-inf, -1.576253, -1.160974, -6.706152, nan]),
+    ('chi2', 'logpdf', (2.0,), [-inf, -inf, -0.9431472, -4.193147, nan]),
+]
+CHANCES = [
+    ('bernoulli', (0.3,), [-inf, -0.3566749, -1.203973, -inf]),
+    ('bernoulli', (0.0,), [-inf, 0.0, -inf, -inf]),
+    ('binom', (5, 0.3), [-inf, -1.783375, -1.021235, -6.019864]),
+    ('binom', (5, 1.0), [-inf, -inf, -inf, 0.0]),
+    ('geom', (0.3,), [-inf, -inf, -1.203973, -2.630673]),
+    ('poisson', (2.5,), [-inf, -2.5, -1.583709, -2.706038]),
+    ('poisson', (0.0,), [-inf, 0.0, -inf, -inf]),
+]
+
+
+def check(name, is_right, said=""):
+    global wrong, compared
+    compared += 1
+    if not is_right:
+        wrong += 1
+        print(name, said)
+
+
+def compare(name, found, expected, tolerance=2e-5):
+    found, expected = np.asarray(found), np.asarray(expected)
+    is_right = found.shape == expected.shape and np.allclose(found, expected, tolerance, 1e-6 if np.abs(expected[np.isfinite(expected)]).max(initial=0) > 1e-4 else 0,
+                                                             equal_nan=True)
+    check(name, is_right, f"{found} is not {expected}")
+
+
+def raises(name, function, kind, text):
+    try:
+        check(name, False, f"gave {function()}")
+    except Exception as error:
+        check(name, type(error).__name__ == kind and text in str(error), f"{type(error).__name__}: {error}")
+
+
+def values():
+    for name, arguments, expected in SPECIAL:
+        for given, figure in zip(arguments, expected):
+            found = getattr(special, name)(*map(jnp.float32, given))
+            compare(f"{name}{given}", found, figure, 1e-4 if name in ("gamma", "factorial", "gammaincc", "gammainc", "betaln") else 3e-5)
+        compare(f"{name}, jit", jax.jit(getattr(special, name))(*(jnp.array(column, jnp.float32) for column in zip(*arguments))), expected, 1e-4)
+    for name in ("i0e", "i1e", "ndtri", "log_ndtr", "gammasgn", "entr", "logit"):
+        check(f"{name} of float16", getattr(special, name)(jnp.ones(2, jnp.float16) / 2).dtype == jnp.float16)
+        check(f"{name} of whole numbers", getattr(special, name)(jnp.arange(2)).dtype == jnp.float32)
+
+
+def derivatives():
+    for name, places in [("gammaln", [0.5, 7.0]), ("erf", [0.5]), ("erfinv", [0.2, 0.9]), ("logit", [0.2]), ("entr", [0.2, 3.0]), ("gamma", [3.0, -1.5]), ("ndtr", [-1.0, 2.0]),
+                         ("ndtri", [0.01, 0.3]), ("log_ndtr", [-5.0, 0.5]), ("i0", [2.0]), ("i1", [0.0, 2.0]), ("i0e", [-1.0, 2.0]), ("i1e", [0.5])]:
+        function = getattr(special, name)
+        for at in places:
+            step = 1e-2 * max(abs(at), 0.1)
+            compare(f"derivative of {name} at {at}", jax.grad(function)(at), (function(at + step) - function(at - step)) / (2 * step), 2e-2)
+    for name, at, expected in [("log_ndtr", -20.0, 20.0497531), ("entr", 0.0, inf)]:
+        compare(f"derivative of {name} at {at}", jax.grad(getattr(special, name))(at), expected)
+    compare("derivative of xlogy where x is 0", jax.grad(special.xlogy)(0.0, 2.0), np.log(2.0))
+    for name, a, b in [("gammainc", 3.0, 2.0), ("gammainc", 0.5, 4.0), ("gammaincc", 3.0, 4.5), ("betaln", 2.0, 9.0), ("beta", 0.5, 2.0), ("kl_div", 1.0, 2.0)]:
+        function = getattr(special, name)
+        for number in (0, 1):
+            ends = [function(*(value + side * 0.02 * (place == number) for place, value in enumerate((a, b)))) for side in (1, -1)]
+            compare(f"derivative of {name}({a}, {b}) in {number}", jax.grad(function, number)(a, b), (ends[0] - ends[1]) / 0.04, 2e-2)
+
+
+def distributions():
+    at, shares = np.array([-inf, -1.0, 0.5, 7.0, nan], np.float32), np.array([0.0, 0.01, 0.5, 1.0, nan], np.float32)
+    for name, function, parameters, expected in DENSITIES:
+        given = shares if function in ("ppf", "isf") else at
+        compare(f"{name}.{function}{parameters}", getattr(getattr(jsp.stats, name), function)(given, *parameters), expected, 1e-4)
+    compare("uniform", jsp.stats.uniform.logpdf(at, -1.0, 2.0), [-inf, -np.log(2), -np.log(2), -inf, -np.log(2)])  # what is nan counts as inside, in JAX
+    for name, parameters, expected in CHANCES:
+        compare(f"{name}{parameters}", getattr(jsp.stats, name).logpmf(np.array([-1, 0, 1, 5]), *parameters), expected, 1e-4)
+
+
+def signals():
+    x, w = np.array([[1.0, 2, 0, -1], [3, 0, 1, 2], [0, 1, -2, 4]], np.float32), np.array([[1, -1], [2, 0.5]], np.float32)
+    for mode, correlated, convolved in [
+            ("full", [[0.5, 3, 4, -0.5, -2], [0.5, 5, 2.5, 4, 3], [-3, 3.5, 0, -3, 10], [0, -1, 3, -6, 4]],
+             [[1, 1, -2, -1, 1], [5, 1.5, 2, -1, -2.5], [6, 2.5, -1, 10.5, -3], [0, 2, -3.5, 7, 2]]),
+            ("same", [[5, 2.5, 4, 3], [3.5, 0, -3, 10], [-1, 3, -6, 4]], [[1, 1, -2, -1], [5, 1.5, 2, -1], [6, 2.5, -1, 10.5]]),
+            ("valid", [[5, 2.5, 4], [3.5, 0, -3]], [[1.5, 2, -1], [2.5, -1, 10.5]])]:
+        compare(f"correlate2d, {mode}", jsp.signal.correlate2d(x, w, mode), correlated)
+        compare(f"convolve2d, {mode}", jsp.signal.convolve2d(x, w, mode), convolved)
+    v = np.array([1.0, 2, 4, 7, 3, 1, 0], np.float32)
+    for options, expected in [({}, [-2.214286, -1.0, 1.214286, 4.428571, 0.6428571, -1.142857, -1.928571]), ({"bp": [3]}, [0.1666667, -0.3333333, 0.1666667, 0.8, -0.9, -0.6, 0.7]),
+                              ({"type": "constant"}, [-1.571429, -0.5714286, 1.428571, 4.428571, 0.4285714, -1.571429, -2.571429])]:
+        compare(f"detrend {options}", jsp.signal.detrend(v, **options), expected, 1e-4)
+    compare("dct", jsp.fft.dct(v), [36.0, 4.381286, -19.59179, -1.25396, 6.725873, 0.4815746, -4.682333])
+    compare("dct, ortho", jsp.fft.dct(v, norm="ortho"), [6.803361, 1.170948, -5.236127, -0.335135, 1.797565, 0.1287062, -1.251406])
+    compare("idct", jsp.fft.idct(v, n=4), [1.963743, -2.007554, 0.8433407, -0.299529])
+    compare("dctn there and back", jsp.fft.idctn(jsp.fft.dctn(x)), x, 1e-4)
+    compare("hfft", jnp.fft.hfft(jnp.array([1, 2 - 1j, 3j])), [5.0, -1.0, -3.0, 3.0])
+    compare("ihfft", jnp.fft.ihfft(jnp.fft.hfft(jnp.array([1, 2 - 1j, 3]))), [1, 2 - 1j, 3])
+    compare("resize", jax.image.resize(jnp.array([0.0, 1.0]), (4,), "linear"), [0.0, 0.25, 0.75, 1.0])
+
+
+def matrices():
+    a, tall = jnp.array([[2 + 1j, 1 - 2j], [1j, 3]]), jnp.array([[1.0, 2], [3, 4], [5, 7]])
+    q, r = jsp.linalg.qr(a)
+    compare("qr of complex numbers: q", q, [[-0.8164966 - 0.4082483j, 0.1825742 - 0.3651484j], [-0.4082483j, -0.9128709]])
+    compare("qr of complex numbers: r", r, [[-2.4494897, 3.2659863j], [0, -1.8257419]])
+    compare("qr, r alone", jsp.linalg.qr(tall, mode="r")[0], [[-5.9160798, -8.2825117], [0, 0.6324555], [0, 0]])
+    compare("qr of what is reduced", jnp.linalg.qr(jnp.eye(3)), [np.eye(3)] * 2)
+    for name, found, expected in zip("plu", jsp.linalg.lu(tall), ([[0, 1, 0], [0, 0, 1], [1, 0, 0]], [[1, 0], [0.2, 1], [0.6, -1 / 3]], [[5, 7], [0, 0.6]])):
+        compare(f"lu of a tall matrix: {name}", found, expected)
+    for name, found, expected in zip("plu", jsp.linalg.lu(jnp.array([[3 + 1j, 2], [2 + 2.5j, 1]])),
+                                     ([[0, 1], [1, 0]], [[1, 0], [0.8292683 - 0.5365854j, 1]], [[2 + 2.5j, 1], [0, 1.1707317 + 0.5365854j]])):
+        compare(f"lu of complex numbers: {name}", found, expected)
+    compare("det of complex numbers", jnp.linalg.det(a), 4 + 2j)
+    compare("expm", jsp.linalg.expm(jnp.array([[0.0, 3.0], [-3.0, 0.5]])), [[-1.2854768, 0.1951348], [-0.1951348, -1.2529543]], 1e-4)
+    check("no blocks", jsp.linalg.block_diag().shape == (1, 0))
+
+
+def refusals():
+    square = jnp.eye(2)
+    for name, function, kind, text in [
+            ("two matrices", lambda: jsp.linalg.eigh(square, square), "NotImplementedError", "Only the b=None case of eigh is implemented"),
+            ("some eigenvalues", lambda: jsp.linalg.eigh(square, eigvals=(0, 1)), "NotImplementedError", "eigvals=None"),
+            ("pivots", lambda: jsp.linalg.qr(square, pivoting=True), "NotImplementedError", "pivoting"), ("mode", lambda: jsp.linalg.qr(square, mode="raw"), "ValueError", "'raw'"),
+            ("kind of matrix", lambda: jsp.linalg.solve(square, square, assume_a="tri"), "ValueError", "Expected assume_a to be one of"),
+            ("transposed", lambda: jsp.linalg.solve_triangular(square, square, trans=3), "ValueError", "Invalid 'trans' value 3"),
+            ("type of transform", lambda: jsp.fft.dct(jnp.ones(3), type=1), "NotImplementedError", "Only DCT type 2 is implemented."),
+            ("norm", lambda: jsp.fft.dct(jnp.ones(3), norm="forward"), "ValueError", "is not implemented"),
+            ("trend", lambda: jsp.signal.detrend(jnp.ones(3), type="cubic"), "ValueError", "Trend type must be"),
+            ("rank of an image", lambda: jax.image.resize(jnp.ones((2, 2)), (4,), "linear"), "ValueError", "shape must have length equal to the number of dimensions"),
+            ("exact factorial", lambda: special.factorial(3, exact=True), "NotImplementedError", "exact=True")]:
+        raises(f"refused: {name}", function, kind, text)
+
+
+def main():
+    for part in (values, derivatives, distributions, signals, matrices, refusals):
+        part()
+    print(f"{wrong} of {compared} differ")
+    return wrong != 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
