@@ -300,6 +300,15 @@ def settings():
             ("truth", lambda: jax.config.update("jax_debug_nans", "yes"), "ValueError", "must be True or False"),
             ("promotion", lambda: jax.config.update("jax_numpy_dtype_promotion", "loose"), "ValueError", "new enum value must be in")]:
         raises(f"refused {name}", function, kind, text)
+    with jax.set_mesh(jax.make_mesh((4, 2), ("X", "Y"))):
+        abstract = lambda *sizes: jax.sharding.AbstractMesh(sizes, ("A", "B")[:len(sizes)])
+
+        def inside(x):
+            with jax.sharding.use_abstract_mesh(abstract(8)):
+                return jax.reshard(x, jax.P("A", None)) * 2
+        check("other axes of the mesh around", {shard.data.shape for shard in jax.jit(inside)(jnp.ones((8, 4))).addressable_shards} == {(1, 4)})
+        raises("mesh of another size", lambda: jax.sharding.use_abstract_mesh(abstract(4)).__enter__(), "ValueError", "cannot change the size of the mesh")
+        raises("no abstract mesh", lambda: jax.sharding.use_abstract_mesh(3).__enter__(), "ValueError", "Expected mesh of type")
     with jax.numpy_rank_promotion("raise"):
         raises("ranks", lambda: jnp.ones((2, 3)) + jnp.ones(3), "ValueError", "Operands could not be broadcast together for add on shapes (2, 3) (3,)")
     with jax.numpy_dtype_promotion("strict"):

@@ -220,8 +220,70 @@ def transforms():
           ["opt_state/0/count", "opt_state/0/mu/bias", "opt_state/0/mu/kernel", "opt_state/0/nu/bias", "opt_state/0/nu/kernel", "step"])
 
 
+class Noting(nnx.Module):
+    def __init__(self):
+        self.inner = nnx.Linear(2, 3, rngs=nnx.Rngs(0))
+
+    def features(self, x):
+        self.sow(nnx.Intermediate, "features", x)  # the name of a method: capture has a place of its own
+        return self.inner(x)
+
+    def __call__(self, x):
+        x = self.perturb("slope", x)
+        return jnp.sum(self.features(x) * 0 + 3 * x.sum()) / 3 + self.features(x).sum() * 0
+
+
+def captures():
+    """What `sow` and `perturb` put aside within `capture`: by google/flax, docs_nnx/guides/extracting_intermediates.ipynb."""
+    model, x = Noting(), jnp.ones((1, 2))
+    paths = lambda state: {"/".join(map(str, path)): jax.tree.map(jnp.shape, variable.value) for path, variable in state.flat_state()}
+    result, found = nnx.capture(model, nnx.Intermediate)(x)
+    check("sown twice", paths(found), {"features": ((1, 2), (1, 2))})
+    check("nothing stays", sorted(vars(model)), ["inner"])
+    _, slopes = nnx.capture(nnx.Perturbation)(lambda model: model(x))(model)
+    check("perturbed", paths(slopes), {"slope": (1, 2)})
+    (_, by_place), sown = nnx.grad(lambda model, slopes: nnx.capture(model, nnx.Intermediate, init=slopes)(x), argnums=(0, 1), has_aux=True)(model, slopes)
+    check("derivative of what was perturbed", by_place["slope"].value.tolist(), [[3.0, 3.0]])
+    check("sown in a derivative", paths(sown), {"features": ((1, 2), (1, 2))})
+    _, results = nnx.capture(model, nnx.Intermediate, method_outputs=nnx.Intermediate)(x)
+    check("of each method", sorted(paths(results)), ["__call__", "features", "inner/__call__"])
+    check("methods are as they were", hasattr(Noting.features, "__wrapped__"), False)
+    check("kinds", [len(one.flat_state()) for one in nnx.capture(model, nnx.Intermediate, nnx.Perturbation)(x)[1:]], [1, 1])
+    check("another kind", raised(lambda: Holder.__mro__ and nnx.Linear(1, 1, rngs=nnx.Rngs(0)).sow(nnx.Intermediate, "kernel", 1)).splitlines()[0],
+          "ValueError: Expected 'kernel' to be of type 'Intermediate', got 'Param'")
+
+
+def states():
+    model = nnx.Sequential(nnx.Linear(2, 4, rngs=nnx.Rngs(0)), nnx.relu, nnx.Linear(4, 4, rngs=nnx.Rngs(1)))
+    names = nnx.map_state(lambda path, _: path[-1], nnx.state(model, nnx.Param))
+    check("map_state", names["layers"][2]["bias"], "bias")
+    optimizer = nnx.Optimizer(model, optax.partition({"kernel": optax.adam(0.1), "bias": optax.adam(0.01)}, names), wrt=nnx.Param)
+    apart = nnx.clone(model)
+    whole = nnx.Optimizer(apart, optax.adam(0.1), wrt=nnx.Param)
+    for _ in range(3):
+        for one, tx in ((model, optimizer), (apart, whole)):
+            tx.update(one, nnx.grad(lambda one: jnp.sum(one(jnp.ones((1, 2))) ** 2) + jnp.sum(one.layers[2].bias.value))(one))
+    first = nnx.Linear(2, 4, rngs=nnx.Rngs(0))
+    check("each group its optimizer", np.allclose((model.layers[0].kernel.value - first.kernel.value) != 0, (apart.layers[0].kernel.value - first.kernel.value) != 0), True)
+    check("steps of a bias", np.abs(np.asarray(model.layers[2].bias.value)).max().round(3) <= 0.031, True)
+
+    layer = nnx.Linear(2, 2, rngs=nnx.Rngs(0))
+    averages = nnx.EMA(layer, decay=0.75)
+    averaged, before = averages.apply_to(layer), layer.kernel.value
+    layer.kernel.value = before + 1.0
+    nnx.jit(lambda averages, layer: averages.update(layer))(averages, layer)
+    check("moving average", (averaged.kernel is averages.params["kernel"], np.allclose(averaged.kernel.value - before, 0.25)), (True, True))
+
+    lora = nnx.recursive_map(lambda _, node: nnx.LoRA(2, 1, 2, base_module=node, rngs=nnx.Rngs(0)) if isinstance(node, nnx.Linear) else node, [layer, layer])
+    check("recursive_map", (type(lora[0]).__name__, lora[0] is lora[1], lora[0].base_module.kernel is layer.kernel), ("LoRA", True, True))
+    adapted = nnx.Optimizer(lora[0], optax.sgd(1.0), wrt=nnx.LoRAParam)
+    adapted.update(lora[0], nnx.grad(lambda one: jnp.sum(one(jnp.ones((1, 2)))))(lora[0]))
+    check("an optimizer takes its part of the derivatives", np.array_equal(layer.kernel.value, before + 1.0), True)
+    check("from a dict of paths", nnx.State.from_flat_path({("a", "b"): 1})["a"]["b"], 1)
+
+
 def main():
-    for part in (kinds, refusals, containers, printing, transforms):
+    for part in (kinds, refusals, containers, printing, transforms, captures, states):
         part()
     print(f"{wrong} of {compared} differ")
     return wrong != 0

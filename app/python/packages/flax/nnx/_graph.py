@@ -311,7 +311,7 @@ class State:
     @staticmethod
     def from_flat_path(pairs):
         made = State()
-        for path, value in pairs:
+        for path, value in pairs.items() if isinstance(pairs, dict) else pairs:
             at = made
             for name in path[:-1]:
                 if name not in at:
@@ -675,6 +675,37 @@ def merge(definition, *states):
 
 def clone(node):
     return copied(node, {}, lambda variable: variable.copy())
+
+
+def map_state(f, one):
+    """The state of what a function of (path, variable) gives."""
+    return State.from_flat_path([(path, f(path, variable)) for path, variable in one.flat_state()])
+
+
+def recursive_map(f, node, *, graph=None):
+    """A copy in which each part is what a function of (path, part) gives: from within outwards, and once for what is reached in several ways."""
+    made = {}
+
+    def mapped(path, value):
+        if is_graph(value) and id(value) in made:
+            if made[id(value)] is MISSING:
+                raise ValueError(f"Found cycle in the graph at path '{'/'.join(map(str, path))}'. Node of type {type(value)} has already been visited but has not been "
+                                 "returned yet.")
+            return made[id(value)]
+        part = value
+        if isinstance(value, Node):
+            made[id(value)] = MISSING
+            part = blank(type(value), value._kinds)
+            vars(part).update(vars(value))
+            for key, name, inside in value._parts():
+                vars(part)[name] = mapped(path + (key,), inside)
+        elif not isinstance(value, Variable):
+            part = _remade(value, lambda name, inside: mapped(path + (name,), inside))
+        found = f(path, part)
+        if is_graph(value):
+            made[id(value)] = found
+        return found
+    return mapped((), node)
 
 
 def iter_graph(node):

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.nn import initializers
 
-from ._graph import Node, copied, walk
+from ._graph import Node, Variable, copied, walk
 from ._pytree import Pytree
 from ._random import Rngs
 from ._variables import BatchStat, Param, Perturbation
@@ -58,18 +58,41 @@ class Module(Pytree):
         self._set(**attributes)
 
     def sow(self, variable_type, name, value, reduce_fn=lambda before, new: (*before, new), init_fn=lambda: ()):
-        """Puts a value aside, beside those before."""
-        known = vars(self).get(name)
-        if known is None:
-            setattr(self, name, variable_type(reduce_fn(init_fn(), value)))
-        else:
-            known.value = reduce_fn(known.value, value)
+        """Puts a value aside, beside those before: within `capture` where it takes values of this kind, else as an attribute."""
+        captures = vars(self).get("__captures__")
+        if captures is not None:
+            for variable in captures:
+                if type(variable) is variable_type:
+                    before = variable.value[name] if name in variable.value else init_fn()
+                    variable.value = {**variable.value, name: reduce_fn(before, value)}
+                    return True
+            return False
+        known = self._known(name, variable_type, lambda: init_fn())
+        known.value = reduce_fn(known.value, value)
+        return True
 
-    def perturb(self, name, value, variable_type=None, **_):
+    def perturb(self, name, value, variable_type=Perturbation):
         """The value and a zero, by which the derivative of the value is known."""
-        if name not in vars(self):
-            setattr(self, name, (variable_type or Perturbation)(jnp.zeros_like(value)))
-        return value + getattr(self, name).value
+        captures = vars(self).get("__captures__")
+        if captures is None:
+            return self._known(name, variable_type, lambda: jax.tree.map(jnp.zeros_like, value)).value + value
+        for variable in captures:
+            if type(variable) is variable_type:
+                if name not in variable.value:
+                    variable.value = {**variable.value, name: jax.tree.map(jnp.zeros_like, value)}
+                return variable.value[name] + value
+        return value
+
+    def _known(self, name, kind, start):
+        """The attribute that holds a variable of a kind, made where there is none."""
+        if not hasattr(self, name):
+            setattr(self, name, kind(start()))
+        known = getattr(self, name)
+        if not isinstance(known, Variable):
+            raise ValueError(f"Expected '{name}' to be a Variable, got {type(known).__name__}")
+        if type(known) is not kind:
+            raise ValueError(f"Expected '{name}' to be of type '{kind.__name__}', got '{type(known).__name__}'")
+        return known
 
     def iter_modules(self):
         return ((path, node) for path, node in walk(self) if isinstance(node, Module))

@@ -246,7 +246,7 @@ def shown(value):
         return f"[{inside}]" if type(value) is list else f"({inside})"
     if type(value) is dict:
         return "{" + ", ".join(f"{name!r}: {shown(part)}" for name, part in value.items()) + "}"
-    return value.__name__ if isinstance(value, type) else repr(value)
+    return value.__name__ if repr(value).startswith("<class ") else repr(value)
 
 
 def _object_shown(node):

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from ._graph import Variable, VariableState, state, update
+from ._graph import State, Variable, VariableState, copied, matches, state, update, variables_of
 from ._pytree import Pytree, data
 from ._variables import Param
 
@@ -34,7 +34,7 @@ class Optimizer(Pytree):
     def update(self, *given, **kwargs):
         """update(grads), or in later versions update(model, grads)."""
         model, grads = given if len(given) == 2 else (self.model, given[0])
-        grads = state(grads, self.wrt) if isinstance(grads, Pytree) else grads
+        grads = state(grads, self.wrt) if isinstance(grads, Pytree) else grads.filter(self.wrt) if isinstance(grads, State) else grads
         params = state(model, self.wrt)
         shown = state(model, self.wrt)
         before = jax.tree.map(lambda variable: VariableState(OptState, variable.value), self.opt_state, is_leaf=_is_variable)
@@ -46,7 +46,8 @@ class Optimizer(Pytree):
 
     def _set_state(self, after):
         variables = jax.tree.leaves(self.opt_state, is_leaf=_is_variable)
-        for variable, value in zip(variables, jax.tree.leaves(after)):
+        form = jax.tree.structure(jax.tree.map(lambda _: 0, self.opt_state, is_leaf=_is_variable))
+        for variable, value in zip(variables, form.flatten_up_to(after)):  # a variable may hold a tree: what a mask leaves out
             variable.value = value
 
 
@@ -64,3 +65,26 @@ class ModelAndOptimizer(Optimizer):
 
     def __init__(self, model, tx, wrt=Param):
         super().__init__(model, tx, wrt)
+
+
+class EMA(Pytree):
+    """Moving averages of variables, each of a copy of its own: average = decay * average + (1 - decay) * value."""
+
+    def __init__(self, params, decay, *, only=..., graph=None):
+        self.decay, self.filter, self.graph = decay, only, graph
+        chosen = [(path, variable) for path, variable in variables_of(params) if matches(only, path, variable)]
+        for path, variable in chosen:
+            if not isinstance(variable, Variable):
+                raise TypeError(f"EMA only supports Variable leaves, got {type(variable.value).__name__} at path '{'/'.join(map(str, path))}'. Use the `only` filter to "
+                                "select Variable leaves.")
+        self.params = data(State.from_flat_path([(path, variable.copy()) for path, variable in chosen]))
+
+    def update(self, updates):
+        known = dict(self.params.flat_state())
+        for path, new in state(updates, self.filter).flat_state() if isinstance(updates, Pytree) else updates.filter(self.filter).flat_state():
+            known[path].value = self.decay * known[path].value + (1.0 - self.decay) * new.value
+
+    def apply_to(self, model):
+        """The model with the averages in place of its variables: what is learned later shows in it."""
+        known, places = dict(self.params.flat_state()), {id(variable): path for path, variable in variables_of(model)}
+        return copied(model, {}, lambda variable: known.get(places[id(variable)], variable))
