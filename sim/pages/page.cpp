@@ -40,11 +40,30 @@ std::string joined(std::vector<std::string> lines)
     return join(lines, "\n");
 }
 
+/// What is printed between the prompts of Python's own terminal: the lines that are neither `>>>` nor the `...` after them, nor blank. Nothing: the lines do
+/// not begin with a prompt, or nothing is printed.
+std::optional<std::string> printedBetweenPrompts(const std::vector<std::string>& lines)
+{
+    const auto isBlank = [](const std::string& line) { return trimmed(line).empty(); };
+    const auto first = std::find_if_not(lines.begin(), lines.end(), isBlank);
+    if (first == lines.end() || !first->starts_with(">>>"))
+        return std::nullopt;
+    std::vector<std::string> printed;
+    bool isInput = false;
+    for (const std::string& line : lines) {
+        isInput = line.starts_with(">>>") || (isInput && line.starts_with("..."));
+        if (!isInput && !isBlank(line))
+            printed.push_back(line);
+    }
+    return printed.empty() ? std::nullopt : std::optional(joined(std::move(printed)));
+}
+
 /// Words that were read since the cell before are the cell's, and are none any more.
 void addCell(Page& page, std::vector<std::string> lines, int line)
 {
+    std::optional<std::string> printed = printedBetweenPrompts(lines);
     if (std::string source = joined(std::move(lines)); !source.empty())
-        page.cells.push_back({std::move(source), std::exchange(page.after, {}), std::nullopt, line});
+        page.cells.push_back({std::move(source), std::exchange(page.after, {}), std::move(printed), line});
 }
 
 /// The language that the line after a fence's backticks names: "python", "{code-cell}".

@@ -40,7 +40,7 @@ struct Page {
 /// - `.ipynb`: Jupyter's JSON, with outputs as text.
 /// - `.md`: MyST's `{code-cell}` blocks, or blocks fenced as Python where it has none; blocks fenced as `question`: lines of text, then
 ///   `answer:`, `check:`, any number of `hint:`, and `why:`, each with the lines that follow it. `hardware: v5e-8` in the block of metadata
-///   (between `---` at the top) names the page's machine.
+///   (between `---` at the top) names the page's machine. Blocks that begin with `>>>` have what they printed between their prompts.
 /// - `.py`: cells after `# %%` lines (those marked `[markdown]` are left out), else one cell.
 /// - other text: cells after `In [n]:`, and what they printed after `Out[n]:`; else as `.py` where lines are `# %%`, else as `.md`.
 ///

@@ -237,6 +237,9 @@ def errors():
     compare("trees the other way round", jax.tree.transpose(outer_treedef=jax.tree.structure([0, 0]), inner_treedef=None, pytree_to_transpose=[(1, 2), (3, 4)]),
             ([1, 3], [2, 4]))
     raises("names that have no order", lambda: jax.tree.map(lambda x: x, {1: 7, "y": 42}), "ValueError", "Comparator raised exception while sorting pytree dictionary keys")
+    keys = {"k": jax.random.split(jax.random.key(0), 3)}
+    check("keys are leaves", (jax.tree.map(lambda leaf: leaf.shape, keys), len(jax.tree.leaves(keys)), jax.tree.structure(keys) == jax.tree.structure({"k": 0}),
+                              jax.tree.map(lambda one, more: (one, more.shape), {"k": 1}, keys)) == ({"k": (3,)}, 1, True, {"k": (1, (3,))}))
     check("type of a key", str(jax.typeof(jax.random.key(0))) == "key<fry>[]")
     raises("overflow", lambda: jnp.array(2 ** 40), "OverflowError", "too large")
     raises("returned object", jitted(lambda x: "a", 1), "TypeError", "which is not a valid JAX type")

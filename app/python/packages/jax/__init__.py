@@ -20,7 +20,7 @@ from ._src.custom import closure_convert, custom_gradient, custom_jvp, custom_vj
 from ._src.transforms import (ShapeDtypeStruct, device_put, eval_shape, grad, hessian, jacfwd, jacrev, jit, jvp, linear_transpose, linearize, make_jaxpr, pmap,
                               reshard, shard_map, value_and_grad, vjp)
 from ._src.transforms import jacrev as jacobian
-from ._src.trees import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
+from .tree_util import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
 from . import (ad_checkpoint, core, custom_batching, custom_derivatives, debug, dlpack, dtypes, errors, experimental, flatten_util, image, lax, nn, numpy, profiler,
                random, scipy, sharding, stages, tree, tree_util, typing)
 

@@ -6,7 +6,11 @@ from ._src.trees import (DictKey, FlattenedIndexKey, GetAttrKey, PyTreeDef, Sequ
                          register_pytree_node_class, register_pytree_with_keys, register_pytree_with_keys_class, register_static, tree_all, tree_broadcast,
                          tree_flatten, tree_flatten_with_path, tree_leaves, tree_leaves_with_path, tree_map, tree_map_with_path, tree_reduce, tree_structure,
                          tree_transpose, tree_unflatten, treedef_is_leaf)
+from ._src.trees import of_page as _of_page
 from ._src.trees import tree_leaves as _tree_leaves
+
+all_leaves, tree_all, tree_flatten, tree_flatten_with_path, tree_leaves, tree_leaves_with_path, tree_map, tree_map_with_path, tree_reduce, tree_structure = map(
+    _of_page, (all_leaves, tree_all, tree_flatten, tree_flatten_with_path, tree_leaves, tree_leaves_with_path, tree_map, tree_map_with_path, tree_reduce, tree_structure))
 
 
 class Partial(functools.partial):

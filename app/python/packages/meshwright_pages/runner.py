@@ -43,6 +43,25 @@ def _layout(array):
     return array._handle.placement.text("hlo")
 
 
+def _without_prompts(lines):
+    """The code of a session of Python's terminal; what it printed becomes blank lines."""
+    is_input = False
+    for line in lines:
+        is_input = line.startswith(">>>") or is_input and line.startswith("...")
+        yield line[4:] if is_input else ""
+
+
+def _parts_of(tree, shows_all, is_silent):
+    """What of a cell runs as one, and the expressions whose values are shown: the last, or all of its own level."""
+    shown = [number for number, part in enumerate(tree.body) if isinstance(part, ast.Expr) and not is_silent and (shows_all or number == len(tree.body) - 1)]
+    start = 0
+    for number in shown:
+        yield ast.Module(tree.body[start:number], tree.type_ignores)
+        yield ast.Expression(tree.body[number].value)
+        start = number + 1
+    yield ast.Module(tree.body[start:], tree.type_ignores)
+
+
 class _Output(io.StringIO):
     """What a cell prints, up to a length."""
 
@@ -112,7 +131,7 @@ class Page:
                 if "question" in cell:
                     self._tell_answer(cell["source"], cell["question"])
                 else:
-                    self._execute(self._plain(cell["source"]))
+                    self._execute(self._plain(cell["source"]), self._has_prompts(cell["source"]))
         except BaseException as error:  # also SystemExit and KeyboardInterrupt of a cell
             raised = error
             answer["status"] = "not computed" if isinstance(error, arrays.NotComputed) else "raised"
@@ -189,6 +208,8 @@ class Page:
     def _plain(self, source, times=True):
         """The cell as Python: lines that only notebooks know become calls, `%timeit f(x)` a call of `_timeit`; or `f(x)`, unless `times`."""
         lines = source.split("\n")
+        if self._has_prompts(source):
+            return "\n".join(_without_prompts(lines))
         first = next((i for i, line in enumerate(lines) if line.strip() and not line.strip().startswith("#")), None)
         if first is not None and lines[first].startswith("%%"):
             name = lines[first].split()[0]
@@ -224,6 +245,11 @@ class Page:
         return f"_{magic}({statement[len(options):]!r}, {options!r})"
 
     @staticmethod
+    def _has_prompts(source):
+        """Whether a cell is a session of Python's terminal."""
+        return source.lstrip().startswith(">>>")
+
+    @staticmethod
     def _is_python(source):
         try:
             ast.parse(source)
@@ -233,14 +259,15 @@ class Page:
 
     # ---- running
 
-    def _execute(self, source):
+    def _execute(self, source, shows_all=False):
         name = f"<cell {self._number}>"
         linecache.cache[name] = (len(source), None, source.splitlines(True), name)
         tree = ast.parse(source, name)
-        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";") else None
-        exec(compile(tree, name, "exec"), self._names)
-        if last is not None:
-            value = eval(compile(ast.Expression(last.value), name, "eval"), self._names)
+        for part in _parts_of(tree, shows_all, source.rstrip().endswith(";")):
+            if isinstance(part, ast.Module):
+                exec(compile(part, name, "exec"), self._names)
+                continue
+            value = eval(compile(part, name, "eval"), self._names)
             if value is not None and not isinstance(value, Nothing):
                 self._names["_"] = value
                 self._display(value)

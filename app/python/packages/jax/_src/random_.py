@@ -27,6 +27,7 @@ class KeyType:
 
 class KeyArray:
     """Keys of `jax.random.key`: an array whose elements are keys."""
+    is_key_array = True
 
     def __init__(self, data):
         self._data = data

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Trees of containers with arrays at their leaves."""
 import collections
+import functools
 
 
 class PyTreeDef:
@@ -270,7 +271,6 @@ def build_tree(form, leaves):
 
 
 def tree_reduce(function, tree, *initializer, is_leaf=None, **named):
-    import functools
     return functools.reduce(function, tree_leaves(tree, is_leaf), *initializer, *named.values())
 
 
@@ -309,3 +309,18 @@ def keystr(path, simple=False, separator=""):
     if simple:
         return separator.join(str(key[0]) for key in path)
     return separator.join(str(key) for key in path)
+
+
+def of_page(function):
+    """A function of trees as pages call it: an array of keys is a leaf, where programs take it apart."""
+    def is_end(is_leaf):
+        return lambda node: getattr(node, "is_key_array", False) is True or is_leaf is not None and is_leaf(node)
+    if function in (tree_map, tree_map_with_path, tree_reduce):
+        @functools.wraps(function)
+        def called(f, tree, *rest, is_leaf=None, **named):
+            return function(f, tree, *rest, is_leaf=is_end(is_leaf), **named)
+    else:
+        @functools.wraps(function)
+        def called(tree, is_leaf=None):
+            return function(tree, is_leaf=is_end(is_leaf))
+    return called
