@@ -212,6 +212,19 @@ def transforms():
     check("jax.vmap", jax.vmap(lambda held: held.w * held.n)(many).tolist(), [0.0, 7.0, 14.0])
     check("jax.grad", leaves(jax.grad(lambda held: jnp.sum(held.w ** 2))(many)), {".w": [0.0, 2.0, 4.0]})
     check("jax.jit", jax.jit(lambda held: held.w * held.n)(many).tolist(), [0.0, 7.0, 14.0])
+    layer = lambda key: nnx.Linear(2, 2, rngs=nnx.Rngs(key))
+    keys = jax.random.split(jax.random.key(0), 3)
+
+    @nnx.jit
+    def made_inside():
+        made = nnx.vmap(layer)(keys)
+        made.kernel.value, made.note = made.kernel.value * 2, "changed"
+        return made
+    for name, made in [("vmap", nnx.vmap(layer)(keys)), ("scan", nnx.scan(lambda carry, key: (carry, layer(key)))(0.0, keys)[1]), ("jit", made_inside())]:
+        made.note, made.kernel.value = "mine", made.kernel.value + 1
+        check(f"what {name} made is one's own", (made.note, made.kernel.shape), ("mine", (3, 2, 2)))
+    abstract = repr(nnx.eval_shape(lambda: layer(0)))
+    check("types alone", ("# Param: 6 (24 B)" in abstract, "value=ShapeDtypeStruct(shape=(2, 2), dtype=float32)" in abstract), (True, True))
     check("scan", nnx.scan(lambda carry, held: (carry + held.w, carry), in_axes=(nnx.Carry, 0))(jnp.zeros(()), many)[1].tolist(), [0.0, 0.0, 1.0])
 
     model = nnx.Linear(2, 1, rngs=nnx.Rngs(0))

@@ -49,6 +49,15 @@ def attention():
     compare("grouped heads", grouped(jnp.ones((2, 3, 8))).shape, (2, 3, 8))
 
 
+def injected():
+    """Numbers of optimizers as part of their state, which jax.jit traces: the same updates."""
+    params = {"a": jnp.array([1.0, -2.0]), "b": jnp.ones((2, 3))}
+    grads = jax.tree.map(lambda p: 2 * p, params)
+    for name in ("adabelief", "adadelta", "adagrad", "adam", "adamax", "adamw", "amsgrad", "fromage", "lamb", "lars", "lion", "nadam", "noisy_sgd", "rmsprop", "sgd", "sign_sgd"):
+        tx, inside = getattr(optax, name)(0.1), optax.inject_hyperparams(getattr(optax, name))(0.1)
+        compare(f"{name}, injected", jax.jit(inside.update)(grads, inside.init(params), params)[0], tx.update(grads, tx.init(params), params)[0])
+
+
 class Counted(nnx.Module):
     def __init__(self, kernel, count):
         self.kernel, self.count = nnx.Param(kernel), nnx.BatchStat(count)
@@ -193,7 +202,7 @@ def checkpoints():
 
 
 def main():
-    for part in (attention, transforms, optimizers, checkpoints):
+    for part in (attention, transforms, optimizers, injected, checkpoints):
         part()
     print(f"{wrong} of {compared} differ")
 

@@ -134,7 +134,7 @@ def scale_by_rms(decay=0.9, eps=1e-8, initial_scale=0.0, eps_in_sqrt=True, bias_
         count = state.count + 1 if bias_correction else None
         shown = tree_bias_correction(nu, decay, count.astype(jnp.float32)) if bias_correction else nu
         factor = (lambda v: jax.lax.rsqrt(v + eps)) if eps_in_sqrt else (lambda v: 1 / (jnp.sqrt(v) + eps))
-        made = tree.map(lambda g, v: jnp.where(v + (eps if eps_in_sqrt else 0) == 0, 0.0, g * factor(v)) if not eps else g * factor(v), updates, shown)
+        made = tree.map(lambda g, v: g * factor(v), updates, shown)
         return made, ScaleByRmsWithCountState(count, nu) if bias_correction else ScaleByRmsState(nu)
     return GradientTransformation(init, update)
 

@@ -2,6 +2,7 @@
 """Variables, the objects that hold them, and their values as trees."""
 import contextlib
 import copy
+import math
 import operator
 
 import numpy as np
@@ -22,16 +23,20 @@ def _amount(count, size):
     return f"{count:,} ({size} B)"
 
 
+def _bytes(leaf):
+    return leaf.nbytes if hasattr(leaf, "nbytes") else math.prod(leaf.shape) * np.dtype(leaf.dtype).itemsize
+
+
 def _counted(variables):
     """(elements, bytes) of variables by their kind."""
     made = {}
     for variable in variables:
-        leaves = [leaf for leaf in tree_leaves(variable.value, lambda x: hasattr(x, "_data")) if hasattr(leaf, "nbytes") and hasattr(leaf, "size")]
+        leaves = [leaf for leaf in tree_leaves(variable.value, lambda x: hasattr(x, "_data")) if hasattr(leaf, "shape") and hasattr(leaf, "dtype")]
         kind = variable.type if isinstance(variable, VariableState) else type(variable)
         name = next((base.__name__ for base in kind.__mro__ if base.__name__ in ("RngState",)), kind.__name__)
         count, size = made.get(name, (0, 0))
         if leaves:
-            made[name] = count + sum(leaf.size for leaf in leaves), size + sum(leaf.nbytes for leaf in leaves)
+            made[name] = count + sum(math.prod(leaf.shape) for leaf in leaves), size + sum(_bytes(leaf) for leaf in leaves)
     return made
 
 
@@ -85,7 +90,7 @@ class _Valued:
         """As Flax writes it: how many elements there are, the value and what is said of it. Within an object, arrays are shown by their types."""
         counts = _counted([self])
         value = self.value
-        if is_inside and getattr(value, "size", 1) > 1:
+        if is_inside and getattr(value, "size", 1) > 1 and not isinstance(value, ShapeDtypeStruct):
             kind = repr(value.dtype) if not str(value.dtype).startswith("key") else str(value.dtype)
             text = f"Array(shape={value.shape}, dtype={kind})"
         else:
@@ -365,6 +370,14 @@ class Node:
         chosen = [name for name in vars(self) if not self._is_pytree or self._kinds.get(name)]
         named = [(int(name) if self._has_numbers and name.isdigit() else name, name) for name in chosen]
         return [(key, name, vars(self)[name]) for key, name in sorted(named, key=lambda pair: (isinstance(pair[0], str), pair[0]))]
+
+
+def adopt(node):
+    """An object or variable that was made within a function that is no longer traced: it may be changed here."""
+    if isinstance(node, Variable):
+        node.__dict__["_made_at"] = _depth()
+    else:
+        object.__setattr__(node, "_made_at", _depth())
 
 
 def blank(cls, kinds):

@@ -5,7 +5,7 @@ import functools
 import jax
 from jax._src.trees import tree_flatten, tree_unflatten
 
-from ._graph import is_graph, lent, matches, variables_of
+from ._graph import adopt, is_graph, lent, matches, variables_of, walk
 from ._spmd import PARTITION_NAME, place
 
 
@@ -130,6 +130,13 @@ def _plain(tree):
     return [leaf for leaf in leaves if not is_graph(leaf)], leaves, form
 
 
+def _given(leaves, form, values):
+    """What a function gave, with its results: objects that it made are no longer within it."""
+    for _, node in walk(leaves):
+        adopt(node)
+    return _rebuilt(leaves, form, values)
+
+
 def _rebuilt(leaves, form, values):
     given = iter(values)
     return tree_unflatten(form, [leaf if is_graph(leaf) else next(given) for leaf in leaves])
@@ -189,7 +196,7 @@ def vmap(f=None, *, in_axes=0, out_axes=0, axis_size=None, axis_name=None, trans
         finally:
             _set(variables, before)
         _set(found["after"], values)
-        made = _rebuilt(found["leaves"], found["form"], outs)
+        made = _given(found["leaves"], found["form"], outs)
         own = [variable for variable in found["after"] if any(variable is one for one in found["fresh"])]
         _with_name(own, [axis for variable, axis in zip(found["after"], found["axes"]) if any(variable is one for one in own)], transform_metadata)
         return made
@@ -285,9 +292,11 @@ def scan(f=None, *, length=None, reverse=False, unroll=1, in_axes=(Carry, 0), ou
         out_axis = _out_axes(_of_outs(out_axes), found["leaves"], found["form"])
         outs = [jax.numpy.moveaxis(out, 0, axis) if axis else out for out, axis in zip(outs, out_axis)]
         _set(found["fresh"], fresh)
+        for variable in found["fresh"]:
+            adopt(variable)
         _with_name(found["fresh"], [0] * len(fresh), transform_metadata)
-        new = _rebuilt(found["carry_leaves"], found["carry_form"], last)
-        return _given_back(new, _rebuilt(found["leaves"], found["form"], outs), out_axes)
+        new = _given(found["carry_leaves"], found["carry_form"], last)
+        return _given_back(new, _given(found["leaves"], found["form"], outs), out_axes)
     return scanned
 
 
@@ -347,7 +356,7 @@ def _lifted(functions, args, apply):
         return pure
     values, outs = apply([pure_of(function) for function in functions], before, plain)
     _set(variables, values)
-    return _rebuilt(found["leaves"], found["form"], outs)
+    return _given(found["leaves"], found["form"], outs)
 
 
 def cond(pred, true_fun, false_fun, *operands, **_):

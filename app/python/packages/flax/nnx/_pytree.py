@@ -239,7 +239,7 @@ def shown(value):
         return value.shown(True)
     if isinstance(value, Node):
         return _object_shown(value)
-    if is_array(value) and getattr(value, "size", 1) > 1:
+    if is_array(value) and getattr(value, "size", 1) > 1 and not isinstance(value, jax.ShapeDtypeStruct):
         return f"Array(shape={value.shape}, dtype={value.dtype if str(value.dtype).startswith('key') else repr(value.dtype)})"
     if type(value) in (list, tuple):
         inside = ", ".join(map(shown, value)) + ("," if type(value) is tuple and len(value) == 1 else "")
