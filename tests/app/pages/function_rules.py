@@ -319,8 +319,41 @@ def settings():
         compare("weak types", jnp.ones(3) + 1, np.full(3, 2.0))
 
 
+def options():
+    """Options that change values are heeded or refused."""
+    from flax import nnx
+    x, table = jnp.arange(4.0), np.arange(6).reshape(2, 3)
+    for order in "CF":
+        for name, found in [("reshape", jnp.asarray(table).reshape(3, 2, order=order)), ("jnp.reshape", jnp.reshape(table, (3, 2), order=order))]:
+            compare(f"{name}, {order}", found, table.reshape((3, 2), order=order))
+        for name, found in [("ravel", jnp.ravel(table, order=order)), ("flatten", jnp.asarray(table).flatten(order)), ("array.ravel", jnp.asarray(table).ravel(order=order))]:
+            compare(f"{name}, {order}", found, table.ravel(order=order))
+        compare(f"ravel_multi_index, {order}", jnp.ravel_multi_index((jnp.array([1, 0]), jnp.array([2, 1])), (2, 3), order=order),
+                np.ravel_multi_index(([1, 0], [2, 1]), (2, 3), order=order))
+        compare(f"reshape of what is traced, {order}", jax.jit(lambda a: a.reshape((-1, 2), order=order))(table), table.reshape((-1, 2), order=order))
+    for mode in ("clip", "wrap"):
+        compare(f"ravel_multi_index, {mode}", jnp.ravel_multi_index((jnp.array([2]), jnp.array([4])), (2, 3), mode=mode), np.ravel_multi_index(([2], [4]), (2, 3), mode=mode))
+    compare("clip", (jnp.clip(x, min=1, max=2), jnp.clip(x, a_min=1), x.clip(max=2), jnp.clip(x, 1, 2)), (np.clip(x, 1, 2), np.clip(x, 1, None), np.clip(x, None, 2), np.clip(x, 1, 2)))
+    compare("compress", (jnp.compress(x > 1, x), jnp.compress(x > 1, x, size=3, fill_value=-1), jnp.extract(x > 0, x, size=2)), (x[2:], np.array([2.0, 3, -1]), np.array([1.0, 2])))
+    mesh = jax.make_mesh((8,), ("i",))
+    mapped = lambda function: lambda: jax.shard_map(function, mesh=mesh, in_specs=jax.P("i"), out_specs=jax.P("i"))(jnp.arange(8.0))
+    groups = [[0, 1, 2, 3], [4, 5, 6, 7]]
+    for name, function, kind, text in [
+            ("psum by groups", mapped(lambda x: lax.psum(x, "i", axis_index_groups=groups)), "NotImplementedError", "jax.lax.psum with axis_index_groups"),
+            ("all_gather by groups", mapped(lambda x: lax.all_gather(x, "i", axis_index_groups=groups)), "NotImplementedError", "axis_index_groups"),
+            ("other random numbers", lambda: jax.random.key(0, impl="rbg"), "NotImplementedError", "only threefry2x32 is known"),
+            ("other keys", lambda: jax.random.wrap_key_data(jnp.zeros(4, jnp.uint32), impl="unsafe_rbg"), "NotImplementedError", "only threefry2x32"),
+            ("other random numbers by default", lambda: jax.config.update("jax_default_prng_impl", "rbg"), "NotImplementedError", "only threefry2x32"),
+            ("another product", lambda: nnx.Linear(2, 2, dot_general=lax.dot_general, rngs=nnx.Rngs(0)), "NotImplementedError", "nnx.Linear with dot_general"),
+            ("means over devices", lambda: nnx.BatchNorm(2, axis_name="i", rngs=nnx.Rngs(0)), "NotImplementedError", "nnx.BatchNorm with axis_name='i'"),
+            ("place outside", lambda: jnp.ravel_multi_index((jnp.array([2]),), (2,)), "ValueError", "invalid entry in coordinates array"),
+            ("order", lambda: x.reshape((2, 2), order="A"), "NotImplementedError", "order=A")]:
+        raises(f"refused: {name}", function, kind, text)
+    compare("a generator by its name", jax.random.normal(jax.random.key(0, impl="threefry2x32")), jax.random.normal(jax.random.key(0)))
+
+
 def main():
-    for part in (rules, derivatives, control, notation, errors, settings):
+    for part in (rules, derivatives, control, notation, errors, settings, options):
         part()
     print(f"{wrong} of {compared} differ")
 

@@ -11,6 +11,7 @@ from ._src.shardings import set_mesh
 from ._src.batching import vmap
 from . import _src
 from ._src import precision as _precision
+from ._src import random_ as _random
 from ._src import dtypes as _dtypes
 from .ad_checkpoint import checkpoint, checkpoint_policies, remat
 from ._src import xla_bridge as _xla_bridge
@@ -88,6 +89,8 @@ class _Config:
             _machine.had_default_device = _machine.had_default_device or _machine.default_device is not None
         elif name in ("jax_platform_name", "jax_platforms"):
             pass
+        elif name == "jax_default_prng_impl":
+            _random.only_threefry(value)
         elif not name.startswith("jax_"):
             raise AttributeError(f"Unrecognized config option: {name}")
         else:

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax._src.options import refuse as _refuse
 from jax.nn import initializers
 
 from ._layers import LayerNorm, LinearGeneral, Module
@@ -12,8 +13,9 @@ from ._variables import Cache, Intermediate
 
 
 def dot_product_attention_weights(query, key, bias=None, mask=None, *, broadcast_dropout=True, dropout_rng=None, dropout_rate=0.0, deterministic=False,
-                                  dtype=None, precision=None, module=None, is_causal=False, **_):
+                                  dtype=None, precision=None, module=None, is_causal=False, **options):
     """(.., heads, length of queries, length of keys)"""
+    _refuse("nnx.dot_product_attention", options, ("promote_dtype",))
     query = query / jnp.sqrt(query.shape[-1]).astype(query.dtype)
     weights = jnp.einsum("...qhd,...khd->...hqk", query, key, precision=precision)
     if bias is not None:
@@ -44,7 +46,8 @@ class MultiHeadAttention(Module):
     def __init__(self, num_heads, in_features, qkv_features=None, out_features=None, num_kv_heads=None, in_kv_features=None, *, dtype=None,
                  param_dtype=jnp.float32, broadcast_dropout=True, dropout_rate=0.0, deterministic=None, precision=None,
                  kernel_init=initializers.lecun_normal(), out_kernel_init=None, bias_init=initializers.zeros, out_bias_init=None, use_bias=True,
-                 attention_fn=dot_product_attention, decode=None, normalize_qk=False, rngs, keep_rngs=True, **_):
+                 attention_fn=dot_product_attention, decode=None, normalize_qk=False, rngs, keep_rngs=True, **options):
+        _refuse("nnx.MultiHeadAttention", options, ("use_fast_variance", "force_float32_reductions", "promote_dtype"))
         self.num_heads, self.in_features = num_heads, in_features
         self.qkv_features = in_features if qkv_features is None else qkv_features
         self.out_features = in_features if out_features is None else out_features

@@ -4,6 +4,7 @@ import math
 
 import jax
 import jax.numpy as jnp
+from jax._src.options import refuse as _refuse
 from jax.nn import initializers
 
 from ._graph import Node, Variable, copied, walk
@@ -111,7 +112,8 @@ def _as(dtype, *values):
 
 class Linear(Module):
     def __init__(self, in_features, out_features, *, use_bias=True, dtype=None, param_dtype=jnp.float32, precision=None,
-                 kernel_init=initializers.lecun_normal(), bias_init=initializers.zeros, rngs, kernel_metadata=None, bias_metadata=None, **_):
+                 kernel_init=initializers.lecun_normal(), bias_init=initializers.zeros, rngs, kernel_metadata=None, bias_metadata=None, **options):
+        _refuse("nnx.Linear", options, ("use_fast_variance", "force_float32_reductions", "promote_dtype"))
         self.kernel = Param(kernel_init(rngs.params(), (in_features, out_features), param_dtype), **(kernel_metadata or {}))
         self.bias = Param(bias_init(rngs.params(), (out_features,), param_dtype), **(bias_metadata or {})) if use_bias else None
         self.in_features, self.out_features, self.use_bias = in_features, out_features, use_bias
@@ -127,7 +129,8 @@ class LinearGeneral(Module):
     """A product over several dimensions; `batch_axis` are dimensions with a kernel for each place."""
 
     def __init__(self, in_features, out_features, *, axis=-1, batch_axis=None, use_bias=True, dtype=None, param_dtype=jnp.float32,
-                 kernel_init=initializers.lecun_normal(), bias_init=initializers.zeros, precision=None, rngs, kernel_metadata=None, bias_metadata=None, **_):
+                 kernel_init=initializers.lecun_normal(), bias_init=initializers.zeros, precision=None, rngs, kernel_metadata=None, bias_metadata=None, **options):
+        _refuse("nnx.LinearGeneral", options, ("use_fast_variance", "force_float32_reductions", "promote_dtype"))
         self.in_features, self.out_features, self.axis = _sizes(in_features), _sizes(out_features), _sizes(axis)
         self.batch_axis = tuple((batch_axis or {}).items())
         self.use_bias, self.dtype, self.param_dtype, self.precision = use_bias, dtype, param_dtype, precision
@@ -160,7 +163,8 @@ class LinearGeneral(Module):
 
 class Einsum(Module):
     def __init__(self, einsum_str, kernel_shape, bias_shape=None, *, dtype=None, param_dtype=jnp.float32, precision=None,
-                 kernel_init=initializers.lecun_normal(), bias_init=initializers.zeros, rngs, **_):
+                 kernel_init=initializers.lecun_normal(), bias_init=initializers.zeros, rngs, **options):
+        _refuse("nnx.Einsum", options, ("use_fast_variance", "force_float32_reductions", "promote_dtype"))
         self.einsum_str, self.kernel_shape, self.bias_shape = einsum_str.replace(" ", ""), kernel_shape, bias_shape
         self.kernel = Param(kernel_init(rngs.params(), kernel_shape, param_dtype))
         self.bias = Param(bias_init(rngs.params(), bias_shape, param_dtype)) if bias_shape is not None else None
@@ -180,7 +184,8 @@ class LoRA(Module):
     """A product of two small matrices, added to what a module gives."""
 
     def __init__(self, in_features, rank, out_features, *, base_module=None, dtype=None, param_dtype=jnp.float32,
-                 a_initializer=initializers.he_uniform(), b_initializer=initializers.zeros, lora_param_type=LoRAParam, rngs, **_):
+                 a_initializer=initializers.he_uniform(), b_initializer=initializers.zeros, lora_param_type=LoRAParam, rngs, **options):
+        _refuse("nnx.LoRA", options, ("use_fast_variance", "force_float32_reductions", "promote_dtype"))
         self.in_features, self.out_features, self.base_module, self.dtype = in_features, out_features, base_module, dtype
         self.lora_a = lora_param_type(a_initializer(rngs.params(), (in_features, rank), param_dtype))
         self.lora_b = lora_param_type(b_initializer(rngs.params(), (rank, out_features), param_dtype))
@@ -193,7 +198,8 @@ class LoRA(Module):
 
 class Embed(Module):
     def __init__(self, num_embeddings, features, *, dtype=None, param_dtype=jnp.float32,
-                 embedding_init=initializers.variance_scaling(1.0, "fan_in", "normal", in_axis=-1, out_axis=0), rngs, **_):
+                 embedding_init=initializers.variance_scaling(1.0, "fan_in", "normal", in_axis=-1, out_axis=0), rngs, **options):
+        _refuse("nnx.Embed", options, ("use_fast_variance", "force_float32_reductions", "promote_dtype"))
         self.embedding = Param(embedding_init(rngs.params(), (num_embeddings, features), param_dtype))
         self.num_embeddings, self.features, self.dtype = num_embeddings, features, dtype
 
@@ -207,7 +213,8 @@ class Embed(Module):
 
 class LayerNorm(Module):
     def __init__(self, num_features, *, epsilon=1e-6, use_bias=True, use_scale=True, param_dtype=jnp.float32,
-                 bias_init=initializers.zeros, scale_init=initializers.ones, rngs, dtype=None, **_):
+                 bias_init=initializers.zeros, scale_init=initializers.ones, rngs, dtype=None, **options):
+        _refuse("nnx.LayerNorm", options, ("use_fast_variance", "force_float32_reductions", "promote_dtype"))
         self.scale = Param(scale_init(rngs.params(), (num_features,), param_dtype)) if use_scale else None
         self.bias = Param(bias_init(rngs.params(), (num_features,), param_dtype)) if use_bias else None
         self.epsilon = epsilon
@@ -222,7 +229,8 @@ class BatchNorm(Module):
     """Subtracts the mean of a batch and divides by its deviation, feature by feature; running means stand for them where nothing is trained."""
 
     def __init__(self, num_features, *, use_running_average=False, momentum=0.99, epsilon=1e-5, use_bias=True, use_scale=True,
-                 param_dtype=jnp.float32, bias_init=initializers.zeros, scale_init=initializers.ones, rngs, dtype=None, **_):
+                 param_dtype=jnp.float32, bias_init=initializers.zeros, scale_init=initializers.ones, rngs, dtype=None, **options):
+        _refuse("nnx.BatchNorm", options, ("use_fast_variance", "force_float32_reductions", "promote_dtype"))
         self.mean, self.var = BatchStat(jnp.zeros(num_features)), BatchStat(jnp.ones(num_features))
         self.scale = Param(scale_init(rngs.params(), (num_features,), param_dtype)) if use_scale else None
         self.bias = Param(bias_init(rngs.params(), (num_features,), param_dtype)) if use_bias else None
@@ -245,7 +253,8 @@ class GroupNorm(Module):
     """The mean and the deviation of groups of features, over all places of an example."""
 
     def __init__(self, num_features, num_groups=32, group_size=None, *, epsilon=1e-6, use_bias=True, use_scale=True, param_dtype=jnp.float32,
-                 bias_init=initializers.zeros, scale_init=initializers.ones, rngs, dtype=None, **_):
+                 bias_init=initializers.zeros, scale_init=initializers.ones, rngs, dtype=None, **options):
+        _refuse("nnx.GroupNorm", options, ("use_fast_variance", "force_float32_reductions", "promote_dtype"))
         self.num_features, self.epsilon = num_features, epsilon
         self.num_groups = num_features // group_size if group_size is not None else num_groups
         if num_features % self.num_groups:
@@ -295,7 +304,8 @@ class PReLU(Module):
 
 
 class RMSNorm(Module):
-    def __init__(self, num_features, *, epsilon=1e-6, use_scale=True, param_dtype=jnp.float32, scale_init=initializers.ones, rngs, dtype=None, **_):
+    def __init__(self, num_features, *, epsilon=1e-6, use_scale=True, param_dtype=jnp.float32, scale_init=initializers.ones, rngs, dtype=None, **options):
+        _refuse("nnx.RMSNorm", options, ("use_fast_variance", "force_float32_reductions", "promote_dtype"))
         self.scale = Param(scale_init(rngs.params(), (num_features,), param_dtype)) if use_scale else None
         self.epsilon = epsilon
 

@@ -2,6 +2,7 @@
 """Cells that hand a state from step to step. Source of the formulas, the defaults and the order of keys: google/flax, flax/nnx/nn/recurrent.py."""
 import jax
 import jax.numpy as jnp
+from jax._src.options import refuse as _refuse
 from jax.nn import initializers
 
 from ._layers import Linear, Module
@@ -106,7 +107,8 @@ class GRUCell(RNNCellBase):
 class RNN(Module):
     """A cell over the steps of a sequence."""
 
-    def __init__(self, cell, *, time_major=False, return_carry=False, reverse=False, keep_order=False, unroll=1, rngs=None, state_axes=None, **_):
+    def __init__(self, cell, *, time_major=False, return_carry=False, reverse=False, keep_order=False, unroll=1, rngs=None, state_axes=None, **options):
+        _refuse("nnx.RNN", options, ("use_fast_variance", "force_float32_reductions", "promote_dtype"))
         self.cell, self.time_major, self.return_carry, self.reverse, self.keep_order = cell, time_major, return_carry, reverse, keep_order
 
     def __call__(self, inputs, *, initial_carry=None, seq_lengths=None, return_carry=None, time_major=None, reverse=None, keep_order=None, rngs=None):

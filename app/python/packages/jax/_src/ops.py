@@ -194,8 +194,9 @@ def where(condition, x=None, y=None):
     return _weak(bind("select", condition, a, b), weak)
 
 
-def clip(x, low=None, high=None):
-    x = x if low is None else maximum(x, low)
+def clip(x=None, /, min=None, max=None, *, a=None, a_min=None, a_max=None):
+    x, low, high = a if x is None else x, a_min if min is None else min, a_max if max is None else max
+    x = asarray(x) if low is None else maximum(x, low)
     return x if high is None else minimum(x, high)
 
 
@@ -252,7 +253,11 @@ def reshape(x, *shape, order="C", out_sharding=None):
     x = asarray(x)
     if out_sharding is not None:
         return placeable(reshape)(x, *shape, out_sharding=out_sharding)
+    if order not in ("C", "F"):
+        raise NotImplementedError(f"np.reshape order={order} is not implemented.") if order == "A" else ValueError(f"Unexpected value for 'order' argument: {order}.")
     shape = list(_shape(shape[0] if len(shape) == 1 else shape))
+    if order == "F":
+        return transpose(reshape(transpose(x), *shape[::-1]) if shape else reshape(x, ()))
     if -1 in shape:
         rest = math.prod(size for size in shape if size != -1)
         shape[shape.index(-1)] = x.size // rest if rest else 0
@@ -798,7 +803,7 @@ def _operators():
     Array.real, Array.imag = property(real), property(imag)
     Array.conj = Array.conjugate = conj
     Array.astype = as_type
-    Array.flatten = Array.ravel = lambda self, *_: reshape(self, (self.size,))
+    Array.flatten = Array.ravel = lambda self, order="C", **named: reshape(self, (self.size,), order=order, **named)
     Array.copy = lambda self: bind("optimization_barrier", self)
     for name, function in {"reshape": reshape, "transpose": transpose, "sum": sum_, "mean": mean, "prod": prod, "var": var,
                            "argmax": argmax, "argmin": argmin, "squeeze": squeeze, "dot": dot, "clip": clip,

@@ -97,7 +97,14 @@ def _like(key, words):
     return KeyArray(words) if isinstance(key, KeyArray) else words
 
 
+def only_threefry(impl):
+    """Refuses other generators: their numbers are others."""
+    if impl not in (None, "threefry2x32", "fry") and str(impl) not in ("threefry2x32", "fry", "key<fry>"):
+        raise NotImplementedError(f"random numbers by jax.random's generator {impl!r}: only threefry2x32 is known")
+
+
 def PRNGKey(seed, *, impl=None):
+    only_threefry(impl)
     if isinstance(seed, Array) and not isinstance(seed, ConcreteArray):
         low = astype(seed, "ui32")
         return ops.stack([ops.zeros_like(low), low])
@@ -105,6 +112,7 @@ def PRNGKey(seed, *, impl=None):
 
 
 def key(seed, *, impl=None):
+    only_threefry(impl)
     return KeyArray(PRNGKey(seed))
 
 
@@ -112,7 +120,8 @@ def key_data(key):
     return _data(key)
 
 
-def wrap_key_data(data, **_):
+def wrap_key_data(data, *, impl=None):
+    only_threefry(impl)
     return KeyArray(asarray(data))
 
 

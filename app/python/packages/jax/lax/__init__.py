@@ -10,6 +10,7 @@ from .._src.arrays import asarray as _asarray
 from .._src.arrays import astype as _astype
 from .._src.arrays import bind as _bind
 from .._src.dtypes import named as _named
+from .._src.options import refuse as _refuse
 from .._src.precision import DotAlgorithmPreset, Precision
 from .._src.ops import (broadcast_to, concatenate, dynamic_slice, dynamic_update_slice, expand_dims, integer_power, pad as _pad, reshape, squeeze, transpose)
 from .._src.transforms import axis_size, collective as _collective, with_sharding_constraint
@@ -354,39 +355,46 @@ def dynamic_index_in_dim(x, index, axis=0, keepdims=True):
 
 # ---- collectives of a manual computation
 
-def psum(x, axis_name, **_):
+def psum(x, axis_name, **options):
+    _refuse("jax.lax.psum", options)
     from .._src.trees import tree_map
     if all(isinstance(leaf, (int, float)) for leaf in __import__("jax").tree_leaves(x)):
         return tree_map(lambda leaf: leaf * axis_size(axis_name), x)
     return _collective("psum", x, axis_name)
 
 
-def pmean(x, axis_name, **_):
+def pmean(x, axis_name, **options):
+    _refuse("jax.lax.pmean", options)
     from .._src.trees import tree_map
     size = axis_size(axis_name)
     return tree_map(lambda leaf: _ops.divide(leaf, float(size)), psum(x, axis_name))
 
 
-def pmax(x, axis_name, **_):
+def pmax(x, axis_name, **options):
+    _refuse("jax.lax.pmax", options)
     return _collective("pmax", x, axis_name)
 
 
-def pmin(x, axis_name, **_):
+def pmin(x, axis_name, **options):
+    _refuse("jax.lax.pmin", options)
     return _collective("pmin", x, axis_name)
 
 
-def all_gather(x, axis_name, *, axis=0, tiled=False, **_):
+def all_gather(x, axis_name, *, axis=0, tiled=False, **options):
+    _refuse("jax.lax.all_gather", options)
     if not tiled:
         x = expand_dims(x, axis)
     return _collective("all_gather", x, axis_name, join=axis)
 
 
-def psum_scatter(x, axis_name, *, scatter_dimension=0, tiled=False, **_):
+def psum_scatter(x, axis_name, *, scatter_dimension=0, tiled=False, **options):
+    _refuse("jax.lax.psum_scatter", options)
     made = _collective("psum_scatter", x, axis_name, split=scatter_dimension)
     return made if tiled else squeeze(made, scatter_dimension)
 
 
-def all_to_all(x, axis_name, split_axis, concat_axis, *, tiled=False, **_):
+def all_to_all(x, axis_name, split_axis, concat_axis, *, tiled=False, **options):
+    _refuse("jax.lax.all_to_all", options)
     if not tiled:
         size = axis_size(axis_name)
         x = _ops.moveaxis(_asarray(x), split_axis, 0)

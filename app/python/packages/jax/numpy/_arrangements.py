@@ -25,9 +25,9 @@ def _known(x, function):
     return np.asarray(x)
 
 
-def ravel(x, order="C", **_):
-    x = asarray(x)
-    return reshape(x if order == "C" else transpose(x), (x.size,))
+def ravel(a, order="C", *, out_sharding=None):
+    x = asarray(a)
+    return reshape(x, (x.size,), order=order, out_sharding=out_sharding)
 
 
 def atleast_1d(*arrays):
@@ -408,9 +408,19 @@ def unravel_index(index, shape):
     return tuple(made[::-1])
 
 
-def ravel_multi_index(places, dims, mode="raise", order="C"):
+def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
+    if len(multi_index) != len(dims):
+        raise ValueError(f"len(multi_index)={len(multi_index)} != len(dims)={len(dims)}")
+    if mode not in ("raise", "clip", "wrap") or order not in ("C", "F"):
+        raise ValueError(f"invalid mode={mode!r} or order={order!r}. Expected 'raise', 'wrap', or 'clip', and 'C' or 'F'")
+    places = list(map(asarray, multi_index))
+    if mode == "raise":
+        if any(((_known(place, "ravel_multi_index") < 0) | (_known(place, "ravel_multi_index") >= size)).any() for place, size in zip(places, dims)):
+            raise ValueError("invalid entry in coordinates array")
+    else:
+        places = [ops.clip(place, 0, size - 1) if mode == "clip" else ops.remainder(place, size) for place, size in zip(places, dims)]
     made = asarray(0)
-    for place, size in zip(places, dims):
+    for place, size in zip(places, dims) if order == "C" else zip(places[::-1], tuple(dims)[::-1]):
         made = add(multiply(made, size), place)
     return made
 
@@ -599,14 +609,18 @@ def argwhere(x, *, size=None, fill_value=None):
     return transpose(ops.stack(places)) if places else ops.full((1 if bool(x) else 0, 0), 0, "i32")
 
 
-def compress(condition, x, axis=None, **_):
-    x = asarray(x)
+def compress(condition, a, axis=None, *, size=None, fill_value=0, out=None):
+    x = asarray(a)
     x, axis = (ravel(x), 0) if axis is None else (x, axis)
-    return ops.take(x, flatnonzero(condition), axis)
+    if size is None:
+        return ops.take(x, flatnonzero(condition), axis)
+    at = flatnonzero(asarray(condition)[:x.shape[axis]], size=size, fill_value=x.shape[axis])
+    whole = ops.concatenate([ops.moveaxis(x, axis, 0), ops.full((1,) + ops.moveaxis(x, axis, 0).shape[1:], fill_value, x.engine_dtype)], 0)
+    return ops.moveaxis(ops.take(whole, at, 0), 0, axis)
 
 
-def extract(condition, x, **_):
-    return compress(ravel(condition), ravel(x))
+def extract(condition, arr, *, size=None, fill_value=0):
+    return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)
 
 
 # ---- sets: the sizes of their results depend on values
