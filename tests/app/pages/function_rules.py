@@ -347,6 +347,15 @@ def options():
             ("another product", lambda: nnx.Linear(2, 2, dot_general=lax.dot_general, rngs=nnx.Rngs(0)), "NotImplementedError", "nnx.Linear with dot_general"),
             ("means over devices", lambda: nnx.BatchNorm(2, axis_name="i", rngs=nnx.Rngs(0)), "NotImplementedError", "nnx.BatchNorm with axis_name='i'"),
             ("place outside", lambda: jnp.ravel_multi_index((jnp.array([2]),), (2,)), "ValueError", "invalid entry in coordinates array"),
+            ("period", lambda: jnp.interp(x, x, x, period=3.0), "NotImplementedError", "jax.numpy.interp with period"),
+            ("weights", lambda: jnp.cov(x, aweights=x), "NotImplementedError", "jax.numpy.cov with aweights"),
+            ("some elements", lambda: jnp.nanmean(x, where=x > 1), "NotImplementedError", "jax.numpy.nanmean with where"),
+            ("places outside", lambda: jnp.take_along_axis(x, jnp.array([9]), 0, mode="clip"), "NotImplementedError", "take_along_axis with mode='clip'"),
+            ("place of a result", lambda: jnp.sum(x, out=x), "NotImplementedError", "jax.numpy.sum with out"),
+            ("start of a reduction", lambda: jnp.add.reduce(x, initial=2.0), "NotImplementedError", "with initial=2.0"),
+            ("edges", lambda: jnp.gradient(x, edge_order=2), "NotImplementedError", "jax.numpy.gradient with edge_order=2"),
+            ("norm", lambda: jnp.linalg.cond(jnp.eye(2), p=1), "NotImplementedError", "jax.numpy.linalg.cond with p=1"),
+            ("numbers of another mode", lambda: jax.random.gumbel(jax.random.key(0), (2,), mode="high"), "NotImplementedError", "jax.random.gumbel with mode='high'"),
             ("order", lambda: x.reshape((2, 2), order="A"), "NotImplementedError", "order=A")]:
         raises(f"refused: {name}", function, kind, text)
     compare("a generator by its name", jax.random.normal(jax.random.key(0, impl="threefry2x32")), jax.random.normal(jax.random.key(0)))

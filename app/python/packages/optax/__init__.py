@@ -24,6 +24,7 @@ from .transforms import (AddNoiseState, EmaState, ScaleByAdaDeltaState, ScaleByA
                          keep_params_nonnegative, normalize_by_update_norm, scale, scale_by_adadelta, scale_by_adam, scale_by_adamax, scale_by_amsgrad,
                          scale_by_belief, scale_by_learning_rate, scale_by_lion, scale_by_optimistic_gradient, scale_by_param_block_norm, scale_by_param_block_rms,
                          scale_by_rms, scale_by_rss, scale_by_schedule, scale_by_sign, scale_by_stddev, scale_by_trust_ratio, trace, zero_nans)
+from jax._src.options import refuse as _refuse
 
 Params = Updates = OptState = Schedule = ScalarOrSchedule = _Any  # of annotations
 __version__ = "0.2.4"
@@ -32,6 +33,7 @@ __version__ = "0.2.4"
 # ---- optimizers
 
 def sgd(learning_rate, momentum=None, nesterov=False, accumulator_dtype=None, **_):
+    _refuse("optax.sgd", {"accumulator_dtype": accumulator_dtype})
     steps = [] if momentum is None else [trace(momentum, nesterov)]
     return chain(*steps, scale_by_learning_rate(learning_rate))
 
@@ -45,23 +47,28 @@ def sign_sgd(learning_rate):
 
 
 def adam(learning_rate, b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, *, nesterov=False, **_):
+    _refuse("optax.adam", {"mu_dtype": mu_dtype})
     return chain(scale_by_adam(b1, b2, eps, eps_root, nesterov=nesterov), scale_by_learning_rate(learning_rate))
 
 
 def nadam(learning_rate, b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, **_):
+    _refuse("optax.nadam", {"mu_dtype": mu_dtype})
     return adam(learning_rate, b1, b2, eps, eps_root, nesterov=True)
 
 
 def adamw(learning_rate, b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, weight_decay=1e-4, mask=None, *, nesterov=False, **_):
+    _refuse("optax.adamw", {"mu_dtype": mu_dtype})
     return chain(scale_by_adam(b1, b2, eps, eps_root, nesterov=nesterov), add_decayed_weights(weight_decay, mask),
                  scale_by_learning_rate(learning_rate))
 
 
 def nadamw(learning_rate, b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, weight_decay=1e-4, mask=None, **_):
+    _refuse("optax.nadamw", {"mu_dtype": mu_dtype})
     return adamw(learning_rate, b1, b2, eps, eps_root, None, weight_decay, mask, nesterov=True)
 
 
 def amsgrad(learning_rate, b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None):
+    _refuse("optax.amsgrad", {"mu_dtype": mu_dtype})
     return chain(scale_by_amsgrad(b1, b2, eps, eps_root), scale_by_learning_rate(learning_rate))
 
 
@@ -74,6 +81,7 @@ def adamaxw(learning_rate, b1=0.9, b2=0.999, eps=1e-8, weight_decay=1e-4, mask=N
 
 
 def adabelief(learning_rate, b1=0.9, b2=0.999, eps=1e-16, eps_root=1e-16, *, nesterov=False):
+    _refuse("optax.adabelief", {"nesterov": nesterov})
     return chain(scale_by_belief(b1, b2, eps, eps_root), scale_by_learning_rate(learning_rate))
 
 
@@ -92,6 +100,7 @@ def rmsprop(learning_rate, decay=0.9, eps=1e-8, initial_scale=0.0, eps_in_sqrt=T
 
 
 def lion(learning_rate, b1=0.9, b2=0.99, mu_dtype=None, weight_decay=1e-3, mask=None):
+    _refuse("optax.lion", {"mu_dtype": mu_dtype})
     return chain(scale_by_lion(b1, b2), add_decayed_weights(weight_decay, mask), scale_by_learning_rate(learning_rate))
 
 
@@ -115,11 +124,13 @@ def optimistic_gradient_descent(learning_rate, alpha=1.0, beta=1.0):
 
 
 def optimistic_adam(learning_rate, optimism=None, b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, *, nesterov=True):
+    _refuse("optax.optimistic_adam", {"mu_dtype": mu_dtype})
     optimism = learning_rate if optimism is None else optimism
     return chain(scale_by_adam(b1, b2, eps, eps_root, nesterov=nesterov), scale_by_optimistic_gradient(learning_rate, optimism), scale_by_learning_rate(1.0))
 
 
 def optimistic_adam_v2(learning_rate, alpha=1.0, beta=1.0, b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, *, nesterov=True):
+    _refuse("optax.optimistic_adam_v2", {"mu_dtype": mu_dtype})
     return chain(scale_by_adam(b1, b2, eps, eps_root, nesterov=nesterov), scale_by_optimistic_gradient(alpha, beta), scale_by_learning_rate(learning_rate))
 
 

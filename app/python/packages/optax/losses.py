@@ -2,6 +2,7 @@
 """Losses. Source of the formulas and defaults: google-deepmind/optax, optax/losses."""
 import jax
 import jax.numpy as jnp
+from jax._src.options import refuse as _refuse
 
 
 def _mean_where(x, axis, where):
@@ -53,6 +54,7 @@ def softmax_cross_entropy(logits, labels, axis=-1, where=None):
 
 
 def softmax_cross_entropy_with_integer_labels(logits, labels, axis=-1, where=None):
+    _refuse("optax.softmax_cross_entropy_with_integer_labels", {"where": where})
     return softmax_cross_entropy(logits, jax.nn.one_hot(labels, logits.shape[axis], axis=axis), axis)
 
 

@@ -9,6 +9,7 @@ from jax import tree
 from ._combining import (EmptyState, GradientTransformation, GradientTransformationExtraArgs, _stateless, apply_if_finite, called, chain, flatten, freeze, identity,
                          masked, named_chain, partition, selective_transform, set_to_zero, stateless, with_extra_args_support)
 from .tree_utils import tree_bias_correction, tree_norm, tree_update_moment, tree_zeros_like
+from jax._src.options import refuse as _refuse
 
 TraceState = collections.namedtuple("TraceState", "trace")
 ScaleState = EmptyState
@@ -46,6 +47,7 @@ def scale_by_learning_rate(learning_rate, *, flip_sign=True):
 
 
 def trace(decay, nesterov=False, accumulator_dtype=None):
+    _refuse("optax.trace", {"accumulator_dtype": accumulator_dtype})
     def update(updates, state, params=None):
         add = lambda u, t: u + decay * t
         made = tree.map(add, updates, state.trace)
@@ -54,6 +56,7 @@ def trace(decay, nesterov=False, accumulator_dtype=None):
 
 
 def ema(decay, debias=True, accumulator_dtype=None):
+    _refuse("optax.ema", {"accumulator_dtype": accumulator_dtype})
     def update(updates, state, params=None):
         count, made = state.count + 1, tree_update_moment(updates, state.ema, decay, 1)
         return (tree_bias_correction(made, decay, count.astype(jnp.float32)) if debias else made), EmaState(count, made)
@@ -61,6 +64,7 @@ def ema(decay, debias=True, accumulator_dtype=None):
 
 
 def scale_by_adam(b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, *, nesterov=False, **_):
+    _refuse("optax.scale_by_adam", {"mu_dtype": mu_dtype})
     def init(params):
         return ScaleByAdamState(jnp.zeros([], jnp.int32), tree.map(jnp.zeros_like, params), tree.map(jnp.zeros_like, params))
 
@@ -80,6 +84,7 @@ def scale_by_adam(b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, *, ne
 
 
 def scale_by_amsgrad(b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None):
+    _refuse("optax.scale_by_amsgrad", {"mu_dtype": mu_dtype})
     def init(params):
         return ScaleByAmsgradState(jnp.zeros([], jnp.int32), *(tree_zeros_like(params) for _ in range(3)))
 
@@ -105,6 +110,7 @@ def scale_by_adamax(b1=0.9, b2=0.999, eps=1e-8):
 
 
 def scale_by_belief(b1=0.9, b2=0.999, eps=1e-16, eps_root=1e-16, *, nesterov=False):
+    _refuse("optax.scale_by_belief", {"nesterov": nesterov})
     def init(params):
         return ScaleByBeliefState(jnp.zeros([], jnp.int32), tree_zeros_like(params), tree_zeros_like(params))
 
@@ -118,6 +124,7 @@ def scale_by_belief(b1=0.9, b2=0.999, eps=1e-16, eps_root=1e-16, *, nesterov=Fal
 
 
 def scale_by_lion(b1=0.9, b2=0.99, mu_dtype=None):
+    _refuse("optax.scale_by_lion", {"mu_dtype": mu_dtype})
     def update(updates, state, params=None):
         new = tree.map(lambda g, m: jnp.sign((1.0 - b1) * g + b1 * m), updates, state.mu)
         return new, ScaleByLionState(state.count + 1, tree_update_moment(updates, state.mu, b2, 1))
@@ -140,6 +147,7 @@ def scale_by_rms(decay=0.9, eps=1e-8, initial_scale=0.0, eps_in_sqrt=True, bias_
 
 
 def scale_by_stddev(decay=0.9, eps=1e-8, initial_scale=0.0, eps_in_sqrt=True, bias_correction=False):
+    _refuse("optax.scale_by_stddev", {"eps_in_sqrt": None if eps_in_sqrt == True else eps_in_sqrt, "bias_correction": bias_correction})
     def init(params):
         return ScaleByRStdDevState(tree_zeros_like(params), tree.map(lambda p: jnp.full_like(p, initial_scale), params))
 

@@ -15,6 +15,7 @@ from ._variables import Cache, Intermediate
 def dot_product_attention_weights(query, key, bias=None, mask=None, *, broadcast_dropout=True, dropout_rng=None, dropout_rate=0.0, deterministic=False,
                                   dtype=None, precision=None, module=None, is_causal=False, **options):
     """(.., heads, length of queries, length of keys)"""
+    _refuse("nnx.dot_product_attention_weights", {"dtype": dtype})
     _refuse("nnx.dot_product_attention", options, ("promote_dtype",))
     query = query / jnp.sqrt(query.shape[-1]).astype(query.dtype)
     weights = jnp.einsum("...qhd,...khd->...hqk", query, key, precision=precision)

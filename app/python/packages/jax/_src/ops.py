@@ -12,6 +12,7 @@ from .arrays import Array, ConcreteArray, Tracer, asarray, astype, bind, from_nu
 from .errors import ConcretizationTypeError, NonConcreteBooleanIndexError, TypePromotionError
 from .machine import machine
 from .precision import operand_dtype
+from .options import refuse as _refuse
 
 
 # ---- types and shapes
@@ -377,6 +378,7 @@ def prod(x, axis=None, keepdims=False):
 
 
 def mean(x, axis=None, dtype=None, keepdims=False, where=None):
+    _refuse("jax.numpy.mean", {"where": where})
     x = asarray(x)
     if not (dtypes.is_float(x.engine_dtype) or dtypes.is_complex(x.engine_dtype)):
         x = astype(x, dtypes.inexact(x.engine_dtype))

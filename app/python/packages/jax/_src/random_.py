@@ -9,6 +9,7 @@ from . import dtypes, ops
 from .arrays import Array, ConcreteArray, Scope, asarray, astype, bind, from_numpy
 from .machine import machine
 from .trees import register_pytree_node
+from .options import refuse as _refuse
 
 
 class KeyType:
@@ -223,6 +224,7 @@ def truncated_normal(key, lower, upper, shape=None, dtype=None):
 
 
 def bernoulli(key, p=0.5, shape=None, mode="low"):
+    _refuse("jax.random.bernoulli", {"mode": None if mode == 'low' else mode})
     return ops.less(uniform(key, shape if shape is not None else np.shape(p)), p)
 
 
@@ -281,6 +283,7 @@ def _above_zero(key, shape, dtype, maxval=1.0, minval=None):
 
 
 def gumbel(key, shape=(), dtype=None, mode=None):
+    _refuse("jax.random.gumbel", {"mode": mode})
     drawn = _above_zero(key, shape, dtype)
     return ops.negative(ops.log(ops.negative(ops.log(drawn))))
 
@@ -353,6 +356,7 @@ def orthogonal(key, n, shape=(), dtype=None, m=None):
 
 
 def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None):
+    _refuse("jax.random.categorical", {"mode": mode})
     logits = asarray(logits)
     front = list(logits.shape)
     del front[axis]
@@ -372,6 +376,7 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None):
 
 def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
     """Source: jax-ml/jax, jax/_src/random.py (choice)."""
+    _refuse("jax.random.choice", {"mode": mode})
     is_count = isinstance(a, (int, np.integer))
     count = int(a) if is_count else asarray(a).shape[axis]
     drawn = math.prod(ops._shape(shape))

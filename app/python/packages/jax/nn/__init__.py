@@ -8,6 +8,7 @@ from .._src.arrays import asarray as _asarray
 from .._src.ops import logistic as sigmoid
 from .._src.ops import tanh
 from . import initializers
+from .._src.options import refuse as _refuse
 
 
 def relu(x):
@@ -166,6 +167,7 @@ def log1mexp(x):
 def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None, is_causal=False, query_seq_lengths=None, key_value_seq_lengths=None,
                           local_window_size=None, implementation=None):
     """Of arrays (batch, length, heads, size), the first left out or not. Source of the order of steps: jax-ml/jax, jax/_src/nn/functions.py."""
+    _refuse("jax.nn.dot_product_attention", {"query_seq_lengths": query_seq_lengths, "key_value_seq_lengths": key_value_seq_lengths, "local_window_size": local_window_size})
     query, key, value = map(_asarray, (query, key, value))
     is_one = query.ndim == 3
     if is_one:

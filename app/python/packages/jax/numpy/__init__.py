@@ -25,6 +25,7 @@ from ._arrangements import (append, block, broadcast_arrays, broadcast_shapes, c
                             ogrid, r_, ravel, tri, vectorize, vstack)
 from ._elements import isclose
 from ._reductions import all, any, max, min, sum
+from .._src.options import refuse as _refuse
 
 pi, e, inf, nan, newaxis, euler_gamma = np.pi, np.e, np.inf, np.nan, None, np.euler_gamma
 iinfo, ndim, shape, size = None, np.ndim, np.shape, np.size
@@ -273,6 +274,7 @@ def array_equiv(a, b):
 
 
 def round(a, decimals=0, out=None):
+    _refuse("jax.numpy.round", {"out": out})
     a = _asarray(a)
     if decimals == 0:
         return a if _dtypes.is_integer(a.engine_dtype) else rint(a)
@@ -341,10 +343,12 @@ def einsum_path(subscripts, *operands, optimize="auto"):
 
 
 def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
+    _refuse("jax.numpy.polyfit", {"rcond": rcond, "full": full, "cov": cov})
     return asarray(np.polyfit(np.asarray(x), np.asarray(y), deg, w=w))
 
 
 def roots(p, *, strip_zeros=True):
+    _refuse("jax.numpy.roots", {"strip_zeros": None if strip_zeros == True else strip_zeros})
     return asarray(np.roots(np.asarray(p)))
 
 
@@ -422,9 +426,11 @@ class ufunc:
         return self._function(*args, **kwargs)
 
     def reduce(self, a, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=None):
+        _refuse("a reduction of jax.numpy", {"dtype": dtype, "out": out, "initial": initial, "where": where})
         return {"sum": sum, "product": prod, "max": max, "min": min, "or": any, "and": all}[self._kind](a, axis, keepdims=keepdims)  # noqa: F405
 
     def accumulate(self, a, axis=0, dtype=None, out=None):
+        _refuse("a reduction of jax.numpy", {"dtype": dtype, "out": out})
         return _ops.cumulative(a, axis, self._function, self.identity)
 
     def outer(self, a, b):

@@ -11,6 +11,7 @@ from .._src.arrays import ConcreteArray, asarray, astype, bind, from_numpy
 from .._src.errors import ConcretizationTypeError
 from .._src.ops import (add, concatenate, equal, expand_dims, flip, greater_equal, less, less_equal, logical_and, logical_not, moveaxis, multiply, not_equal,
                         reshape, subtract, swapaxes, together, transpose, where)
+from .._src.options import refuse as _refuse
 
 
 def _known(x, function):
@@ -300,10 +301,12 @@ def diagonal(x, offset=0, axis1=0, axis2=1):
 
 
 def trace(x, offset=0, axis1=0, axis2=1, dtype=None, out=None):
+    _refuse("jax.numpy.trace", {"out": out})
     return ops.sum_(diagonal(x, offset, axis1, axis2), -1, dtype)
 
 
 def fill_diagonal(x, value, wrap=False, *, inplace=True):
+    _refuse("jax.numpy.fill_diagonal", {"wrap": wrap})
     if inplace:
         raise NotImplementedError("JAX arrays are immutable, must use inplace=False.")
     return where(eye(*asarray(x).shape, dtype=bool), value, x)
@@ -525,12 +528,14 @@ def bincount(x, weights=None, minlength=0, *, length=None):
 # ---- places
 
 def take(x, indices, axis=None, out=None, mode=None, unique_indices=False, indices_are_sorted=False, fill_value=None):
+    _refuse("jax.numpy.take", {"out": out})
     x = asarray(x)
     x, axis = (ravel(x), 0) if axis is None else (x, axis)
     return ops.take(x, indices, axis, mode or "fill", fill_value)
 
 
 def take_along_axis(x, indices, axis=-1, mode=None, fill_value=None):
+    _refuse("jax.numpy.take_along_axis", {"mode": mode, "fill_value": fill_value})
     x, indices = asarray(x), asarray(indices)
     if axis is None:
         return take_along_axis(ravel(x), ravel(indices), 0)
@@ -542,6 +547,7 @@ def take_along_axis(x, indices, axis=-1, mode=None, fill_value=None):
 
 
 def put_along_axis(x, indices, values, axis, inplace=True, *, mode=None):
+    _refuse("jax.numpy.put_along_axis", {"mode": mode})
     if inplace:
         raise ValueError("jax.numpy.put_along_axis cannot modify arrays in-place, because JAX arrays are immutable. Pass inplace=False to instead return an "
                          "updated array.")
@@ -551,6 +557,7 @@ def put_along_axis(x, indices, values, axis, inplace=True, *, mode=None):
 
 
 def put(x, indices, values, mode=None, *, inplace=True):
+    _refuse("jax.numpy.put", {"mode": mode})
     if inplace:
         raise ValueError("jax.numpy.put cannot modify arrays in-place, because JAX arrays are immutable. Pass inplace=False to instead return an updated array.")
     x = asarray(x)
@@ -562,6 +569,7 @@ def place(x, mask, values, *, inplace=True):
 
 
 def choose(index, choices, out=None, mode="raise"):
+    _refuse("jax.numpy.choose", {"out": out, "mode": None if mode == 'raise' else mode})
     index, choices = asarray(index), broadcast_arrays(*choices)
     made = choices[-1]
     for number in reversed(range(len(choices) - 1)):
@@ -610,6 +618,7 @@ def argwhere(x, *, size=None, fill_value=None):
 
 
 def compress(condition, a, axis=None, *, size=None, fill_value=0, out=None):
+    _refuse("jax.numpy.compress", {"out": out})
     x = asarray(a)
     x, axis = (ravel(x), 0) if axis is None else (x, axis)
     if size is None:
@@ -626,6 +635,7 @@ def extract(condition, arr, *, size=None, fill_value=0):
 # ---- sets: the sizes of their results depend on values
 
 def unique(x, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True, size=None, fill_value=None):
+    _refuse("jax.numpy.unique", {"equal_nan": None if equal_nan == True else equal_nan})
     x = asarray(x)
     values = _known(x, "unique")
     made = np.unique(values, return_index=True, return_inverse=True, return_counts=True, axis=axis)
@@ -704,6 +714,7 @@ def ediff1d(x, to_end=None, to_begin=None):
 
 
 def gradient(x, *spacing, axis=None, edge_order=None):
+    _refuse("jax.numpy.gradient", {"edge_order": edge_order})
     x = asarray(x)
     axes = range(x.ndim) if axis is None else [a % x.ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,))]
     steps = list(spacing) * (len(axes) if len(spacing) == 1 else 1) if spacing else [1.0] * len(axes)
@@ -724,6 +735,7 @@ def gradient(x, *spacing, axis=None, edge_order=None):
 
 
 def correlate(a, v, mode="valid", *, precision=None, preferred_element_type=None):
+    _refuse("jax.numpy.correlate", {"preferred_element_type": preferred_element_type})
     from .._src.windows import convolve
     a, v = asarray(a), ops.conj(asarray(v))
     if a.size >= v.size:

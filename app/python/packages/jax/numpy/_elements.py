@@ -8,6 +8,7 @@ from .._src import dtypes, ops
 from .._src.arrays import asarray, astype, bind
 from .._src.ops import (absolute, add, binary, compare, divide, equal, exp, floor, greater, isinf, less, less_equal, log, log1p, logical_and, logical_or,
                         maximum, minimum, multiply, negative, not_equal, power, remainder, sign, sin, square, subtract, together, unary, where)
+from .._src.options import refuse as _refuse
 
 sinh, cosh, arcsin, arccos, arctan = (unary(op) for op in ("sinh", "cosh", "asin", "acos", "atan"))
 arcsinh, arccosh, arctanh = (unary(op) for op in ("asinh", "acosh", "atanh"))
@@ -222,6 +223,7 @@ def polyval(p, x, **_):
 
 def interp(x, xp, fp, left=None, right=None, period=None):
     """Between the points (xp, fp), by straight lines."""
+    _refuse("jax.numpy.interp", {"period": period})
     from ._arrangements import searchsorted
     (x, xp), _ = together(_inexact(x), _inexact(xp))
     fp = _inexact(fp)

@@ -7,6 +7,7 @@ import numpy as np
 from .._src import dtypes, ops
 from .._src.arrays import asarray, astype
 from .._src.ops import (add, divide, equal, logical_and, multiply, not_equal, sqrt, square, subtract)
+from .._src.options import refuse as _refuse
 
 _IDENTITY = {"sum": 0, "product": 1, "max": -math.inf, "min": math.inf, "or": False, "and": True}
 
@@ -29,11 +30,13 @@ def _chosen(x, where, kind):
 
 
 def sum(x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None, promote_integers=True):
+    _refuse("jax.numpy.sum", {"out": out})
     made = ops.sum_(_chosen(asarray(x), where, "sum"), axis, dtype, keepdims)
     return made if initial is None else add(made, initial)
 
 
 def prod(x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None, promote_integers=True):
+    _refuse("jax.numpy.prod", {"out": out})
     x = asarray(x) if dtype is None else astype(asarray(x), dtypes.named(dtype))
     made = ops.prod(_chosen(x, where, "product"), axis, keepdims)
     return made if initial is None else multiply(made, initial)
@@ -41,6 +44,7 @@ def prod(x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where
 
 def _extreme(kind, name):
     def function(x, axis=None, out=None, keepdims=False, initial=None, where=None):
+        _refuse("a reduction of jax.numpy", {"out": out})
         x = asarray(x)
         axes = ops._axes(x, axis)
         if any_empty(x, axes) and initial is None:
@@ -66,10 +70,12 @@ min = amin = _extreme("min", "min")
 
 
 def any(x, axis=None, out=None, keepdims=False, where=None):
+    _refuse("jax.numpy.any", {"out": out})
     return ops.reduce("or", _chosen(_truths(x), where, "or"), axis, keepdims)
 
 
 def all(x, axis=None, out=None, keepdims=False, where=None):
+    _refuse("jax.numpy.all", {"out": out})
     return ops.reduce("and", _chosen(_truths(x), where, "and"), axis, keepdims)
 
 
@@ -79,6 +85,7 @@ def _truths(x):
 
 
 def mean(x, axis=None, dtype=None, out=None, keepdims=False, where=None):
+    _refuse("jax.numpy.mean", {"out": out})
     x = asarray(x)
     if where is None:
         return ops.mean(x, axis, dtype, keepdims)
@@ -87,6 +94,7 @@ def mean(x, axis=None, dtype=None, out=None, keepdims=False, where=None):
 
 
 def var(x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, *, correction=None):
+    _refuse("jax.numpy.var", {"dtype": dtype, "out": out})
     x = asarray(x)
     ddof = ddof if correction is None else correction
     if where is None:
@@ -97,10 +105,12 @@ def var(x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, 
 
 
 def std(x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, *, correction=None):
+    _refuse("jax.numpy.std", {"out": out})
     return sqrt(var(x, axis, dtype, None, ddof, keepdims, where, correction=correction))
 
 
 def ptp(x, axis=None, out=None, keepdims=False):
+    _refuse("jax.numpy.ptp", {"out": out})
     return subtract(max(x, axis, keepdims=keepdims), min(x, axis, keepdims=keepdims))
 
 
@@ -127,6 +137,7 @@ def average(x, axis=None, weights=None, returned=False, keepdims=False):
 
 def _without_nans(function, kind):
     def reduced(x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
+        _refuse("a reduction of jax.numpy", {"dtype": dtype, "out": out, "initial": initial, "where": where})
         x = asarray(x)
         known = ops.where(not_equal(x, x), asarray(_identity(kind, x.engine_dtype), x.engine_dtype), x) if dtypes.is_inexact(x.engine_dtype) else x
         made = function(known, axis, keepdims=keepdims)
@@ -141,19 +152,23 @@ nansum, nanprod, nanmax, nanmin = _without_nans(sum, "sum"), _without_nans(prod,
 
 
 def nanmean(x, axis=None, dtype=None, out=None, keepdims=False, where=None):
+    _refuse("jax.numpy.nanmean", {"out": out, "where": where})
     return mean(x, axis, dtype, keepdims=keepdims, where=equal(x, x))
 
 
 def nanvar(x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None):
+    _refuse("jax.numpy.nanvar", {"out": out, "where": where})
     return var(x, axis, dtype, None, ddof, keepdims, where=equal(x, x))
 
 
 def nanstd(x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None):
+    _refuse("jax.numpy.nanstd", {"out": out, "where": where})
     return sqrt(nanvar(x, axis, dtype, None, ddof, keepdims))
 
 
 def _without_nans_at(function, kind):
     def found(x, axis=None, out=None, keepdims=False):
+        _refuse("a reduction of jax.numpy", {"out": out})
         x = asarray(x)
         return function(ops.where(not_equal(x, x), asarray(_identity(kind, x.engine_dtype), x.engine_dtype), x), axis, keepdims)
     return found
@@ -166,6 +181,7 @@ nanargmax, nanargmin = _without_nans_at(ops.argmax, "max"), _without_nans_at(ops
 
 def _running(combine, empty):
     def function(x, axis=None, dtype=None, out=None):
+        _refuse("a reduction of jax.numpy", {"out": out})
         x = asarray(x) if dtype is None else astype(asarray(x), dtypes.named(dtype))
         if x.engine_dtype == "i1":
             x = astype(x, "i32")
@@ -188,12 +204,14 @@ def cumulative_sum(x, *, axis=None, dtype=None, include_initial=False):
 
 
 def nancumsum(x, axis=None, dtype=None, out=None):
+    _refuse("jax.numpy.nancumsum", {"out": out})
     return cumsum(ops.where(not_equal(x, x), 0, x), axis, dtype)
 
 
 # ---- quantiles
 
 def quantile(x, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False):
+    _refuse("jax.numpy.quantile", {"out": out})
     from ._arrangements import sort
     x, q = asarray(x), asarray(q)
     x = x if dtypes.is_float(x.engine_dtype) else astype(x, "f32")
@@ -218,10 +236,12 @@ def quantile(x, q, axis=None, out=None, overwrite_input=False, method="linear", 
 
 
 def percentile(x, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False):
+    _refuse("jax.numpy.percentile", {"out": out})
     return quantile(x, divide(asarray(q), 100.0), axis, method=method, keepdims=keepdims)
 
 
 def median(x, axis=None, out=None, overwrite_input=False, keepdims=False):
+    _refuse("jax.numpy.median", {"out": out})
     return quantile(x, 0.5, axis, keepdims=keepdims)
 
 
@@ -248,6 +268,7 @@ def histogram_bin_edges(x, bins=10, range=None, weights=None):
 
 
 def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None):
+    _refuse("jax.numpy.cov", {"fweights": fweights, "aweights": aweights})
     x = asarray(m)
     x = ops.reshape(x, (1,) * (2 - x.ndim) + x.shape)
     x = x if rowvar or x.shape[0] == 1 else ops.transpose(x)

@@ -10,6 +10,7 @@ import numpy as np
 from .._src import dtypes, ops
 from .._src.arrays import ConcreteArray, asarray, astype, from_numpy
 from .._src.ops import (absolute, add, conj, divide, dot, expand_dims, matmul, multiply, real, sqrt, square, subtract, where)
+from .._src.options import refuse as _refuse
 
 
 def _matrix(a):
@@ -188,6 +189,7 @@ _svd = _outside("svd", lambda a, full_matrices, compute_uv: SVDResult(*np.linalg
 
 
 def svd(a, full_matrices=True, compute_uv=True, hermitian=False, subset_by_index=None):
+    _refuse("jax.numpy.linalg.svd", {"subset_by_index": subset_by_index})
     return _svd(a, full_matrices, compute_uv)
 
 
@@ -281,6 +283,7 @@ def cross(a, b, /, *, axis=-1):
 
 
 def cond(x, p=None):
+    _refuse("jax.numpy.linalg.cond", {"p": p})
     values = svdvals(x)
     return divide(values[..., 0], values[..., -1])
 
