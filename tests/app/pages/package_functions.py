@@ -58,6 +58,22 @@ def injected():
         compare(f"{name}, injected", jax.jit(inside.update)(grads, inside.init(params), params)[0], tx.update(grads, tx.init(params), params)[0])
 
 
+def narrow():
+    """States of another type: what is added up is rounded to it between the steps, the updates are not."""
+    params, grads = {"a": jnp.ones(3)}, {"a": jnp.array([0.1, 0.7, -0.3])}
+    for name, tx, moment, decay in [("adam", optax.adam(0.1, mu_dtype=jnp.bfloat16), lambda state: state[0].mu, 0.9), ("nadamw", optax.nadamw(0.1, mu_dtype=jnp.bfloat16), lambda state: state[0].mu, 0.9),
+                                    ("sgd", optax.sgd(0.1, 0.9, accumulator_dtype=jnp.bfloat16), lambda state: state[0].trace, None)]:
+        state = tx.init(params)
+        types = {moment(state)["a"].dtype.name}
+        for _ in range(2):
+            updates, state = tx.update(grads, state, params)
+            types.add(moment(state)["a"].dtype.name)
+        compare(f"{name}: types", (types == {"bfloat16"}, updates["a"].dtype == jnp.float32), (True, True))
+        first = (grads["a"] * (0.1 if decay else 1.0)).astype(jnp.bfloat16)
+        second = (0.9 * first + grads["a"] * (0.1 if decay else 1.0)).astype(jnp.bfloat16)
+        compare(f"{name}: moments", moment(state)["a"].astype(jnp.float32), second.astype(jnp.float32), 1e-6)
+
+
 class Counted(nnx.Module):
     def __init__(self, kernel, count):
         self.kernel, self.count = nnx.Param(kernel), nnx.BatchStat(count)
@@ -202,7 +218,7 @@ def checkpoints():
 
 
 def main():
-    for part in (attention, transforms, optimizers, injected, checkpoints):
+    for part in (attention, transforms, optimizers, injected, narrow, checkpoints):
         part()
     print(f"{wrong} of {compared} differ")
 

@@ -33,8 +33,7 @@ __version__ = "0.2.4"
 # ---- optimizers
 
 def sgd(learning_rate, momentum=None, nesterov=False, accumulator_dtype=None, **_):
-    _refuse("optax.sgd", {"accumulator_dtype": accumulator_dtype})
-    steps = [] if momentum is None else [trace(momentum, nesterov)]
+    steps = [] if momentum is None else [trace(momentum, nesterov, accumulator_dtype)]
     return chain(*steps, scale_by_learning_rate(learning_rate))
 
 
@@ -47,24 +46,20 @@ def sign_sgd(learning_rate):
 
 
 def adam(learning_rate, b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, *, nesterov=False, **_):
-    _refuse("optax.adam", {"mu_dtype": mu_dtype})
-    return chain(scale_by_adam(b1, b2, eps, eps_root, nesterov=nesterov), scale_by_learning_rate(learning_rate))
+    return chain(scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov), scale_by_learning_rate(learning_rate))
 
 
 def nadam(learning_rate, b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, **_):
-    _refuse("optax.nadam", {"mu_dtype": mu_dtype})
-    return adam(learning_rate, b1, b2, eps, eps_root, nesterov=True)
+    return adam(learning_rate, b1, b2, eps, eps_root, mu_dtype, nesterov=True)
 
 
 def adamw(learning_rate, b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, weight_decay=1e-4, mask=None, *, nesterov=False, **_):
-    _refuse("optax.adamw", {"mu_dtype": mu_dtype})
-    return chain(scale_by_adam(b1, b2, eps, eps_root, nesterov=nesterov), add_decayed_weights(weight_decay, mask),
+    return chain(scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov), add_decayed_weights(weight_decay, mask),
                  scale_by_learning_rate(learning_rate))
 
 
 def nadamw(learning_rate, b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, weight_decay=1e-4, mask=None, **_):
-    _refuse("optax.nadamw", {"mu_dtype": mu_dtype})
-    return adamw(learning_rate, b1, b2, eps, eps_root, None, weight_decay, mask, nesterov=True)
+    return adamw(learning_rate, b1, b2, eps, eps_root, mu_dtype, weight_decay, mask, nesterov=True)
 
 
 def amsgrad(learning_rate, b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None):
@@ -126,12 +121,12 @@ def optimistic_gradient_descent(learning_rate, alpha=1.0, beta=1.0):
 def optimistic_adam(learning_rate, optimism=None, b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, *, nesterov=True):
     _refuse("optax.optimistic_adam", {"mu_dtype": mu_dtype})
     optimism = learning_rate if optimism is None else optimism
-    return chain(scale_by_adam(b1, b2, eps, eps_root, nesterov=nesterov), scale_by_optimistic_gradient(learning_rate, optimism), scale_by_learning_rate(1.0))
+    return chain(scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov), scale_by_optimistic_gradient(learning_rate, optimism), scale_by_learning_rate(1.0))
 
 
 def optimistic_adam_v2(learning_rate, alpha=1.0, beta=1.0, b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, *, nesterov=True):
     _refuse("optax.optimistic_adam_v2", {"mu_dtype": mu_dtype})
-    return chain(scale_by_adam(b1, b2, eps, eps_root, nesterov=nesterov), scale_by_optimistic_gradient(alpha, beta), scale_by_learning_rate(learning_rate))
+    return chain(scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov), scale_by_optimistic_gradient(alpha, beta), scale_by_learning_rate(learning_rate))
 
 
 # ---- steps of training

@@ -46,13 +46,17 @@ def scale_by_learning_rate(learning_rate, *, flip_sign=True):
     return scale(sign * learning_rate)
 
 
+def _of_type(tree_of, dtype):
+    """The same with floats of another type, where one is asked for."""
+    return tree_of if dtype is None else tree.map(lambda x: x.astype(dtype), tree_of)
+
+
 def trace(decay, nesterov=False, accumulator_dtype=None):
-    _refuse("optax.trace", {"accumulator_dtype": accumulator_dtype})
     def update(updates, state, params=None):
         add = lambda u, t: u + decay * t
         made = tree.map(add, updates, state.trace)
-        return (tree.map(add, updates, made) if nesterov else made), TraceState(made)
-    return GradientTransformation(lambda params: TraceState(tree.map(jnp.zeros_like, params)), update)
+        return (tree.map(add, updates, made) if nesterov else made), TraceState(_of_type(made, accumulator_dtype))
+    return GradientTransformation(lambda params: TraceState(_of_type(tree.map(jnp.zeros_like, params), accumulator_dtype)), update)
 
 
 def ema(decay, debias=True, accumulator_dtype=None):
@@ -64,9 +68,8 @@ def ema(decay, debias=True, accumulator_dtype=None):
 
 
 def scale_by_adam(b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, *, nesterov=False, **_):
-    _refuse("optax.scale_by_adam", {"mu_dtype": mu_dtype})
     def init(params):
-        return ScaleByAdamState(jnp.zeros([], jnp.int32), tree.map(jnp.zeros_like, params), tree.map(jnp.zeros_like, params))
+        return ScaleByAdamState(jnp.zeros([], jnp.int32), _of_type(tree.map(jnp.zeros_like, params), mu_dtype), tree.map(jnp.zeros_like, params))
 
     def update(updates, state, params=None):
         mu = tree.map(lambda g, m: (1 - b1) * g + b1 * m, updates, state.mu)
@@ -79,7 +82,7 @@ def scale_by_adam(b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, *, ne
         else:
             hat = tree.map(lambda m: m / first, mu)
         made = tree.map(lambda m, v: m / (jnp.sqrt(v / second + eps_root) + eps), hat, nu)
-        return made, ScaleByAdamState(count, mu, nu)
+        return made, ScaleByAdamState(count, _of_type(mu, mu_dtype), nu)
     return GradientTransformation(init, update)
 
 
