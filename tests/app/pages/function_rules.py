@@ -358,6 +358,8 @@ def options():
             ("numbers of another mode", lambda: jax.random.gumbel(jax.random.key(0), (2,), mode="high"), "NotImplementedError", "jax.random.gumbel with mode='high'"),
             ("order", lambda: x.reshape((2, 2), order="A"), "NotImplementedError", "order=A")]:
         raises(f"refused: {name}", function, kind, text)
+    check("types that types make together", [str(jnp.promote_types(*pair)) for pair in [("bfloat16", jnp.float32), (jnp.float32, jnp.float32), (jnp.int8, int), (jnp.int32, float)]]
+          == ["float32", "float32", "int8", "float32"] and str(jnp.result_type(jnp.float16, 1.0)) == "float16")
     compare("a generator by its name", jax.random.normal(jax.random.key(0, impl="threefry2x32")), jax.random.normal(jax.random.key(0)))
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """flax.nnx, optax and orbax: layers beside their formulas, transforms of modules beside loops, optimizers beside NumPy, checkpoints and back. Prints what
 differs; the last line counts."""
+import functools
 import tempfile
 
 import jax
@@ -72,6 +73,19 @@ def narrow():
         first = (grads["a"] * (0.1 if decay else 1.0)).astype(jnp.bfloat16)
         second = (0.9 * first + grads["a"] * (0.1 if decay else 1.0)).astype(jnp.bfloat16)
         compare(f"{name}: moments", moment(state)["a"].astype(jnp.float32), second.astype(jnp.float32), 1e-6)
+
+
+def norms():
+    """Types of norms, and their means in float32: of numbers around 1000 that bfloat16 cannot add up."""
+    x = jnp.asarray(1000 + 8 * RNG.integers(0, 8, (2, 4, 64)), jnp.bfloat16)
+    wide = np.asarray(x, np.float32)
+    by = lambda axes: (wide - wide.mean(axes, keepdims=True)) / np.sqrt(wide.var(axes, keepdims=True) + 1e-6)
+    for name, norm, expected in [("LayerNorm", nnx.LayerNorm, by((-1,))), ("RMSNorm", nnx.RMSNorm, wide / np.sqrt((wide ** 2).mean(-1, keepdims=True) + 1e-6)),
+                                 ("InstanceNorm", nnx.InstanceNorm, by((1,))), ("BatchNorm", functools.partial(nnx.BatchNorm, epsilon=1e-6), by((0, 1)))]:
+        compare(name, norm(64, rngs=nnx.Rngs(0))(x), expected, 1e-3)
+        kinds = [str(norm(64, dtype=dtype, rngs=nnx.Rngs(0))(x).dtype) for dtype in (None, jnp.bfloat16)] + [str(norm(64, use_scale=False, **(
+            {} if name == "RMSNorm" else {"use_bias": False}), rngs=nnx.Rngs(0))(x).dtype)]
+        compare(f"types of {name}", kinds == ["float32", "bfloat16", "bfloat16"], True)
 
 
 class Counted(nnx.Module):
@@ -218,7 +232,7 @@ def checkpoints():
 
 
 def main():
-    for part in (attention, transforms, optimizers, injected, narrow, checkpoints):
+    for part in (attention, transforms, optimizers, injected, narrow, norms, checkpoints):
         part()
     print(f"{wrong} of {compared} differ")
 

@@ -211,21 +211,36 @@ class Embed(Module):
         return jnp.dot(query, self.embedding.value.T)
 
 
-class LayerNorm(Module):
+class _Norm(Module):
+    """What norms end with. Means are of float32 at least, as Flax's force_float32_reductions has them."""
+
+    def _finished(self, y, x):
+        """Scaled and moved, as the type that was asked for, or that the input and the parameters make together."""
+        own = [one.value for one in (self.scale, getattr(self, "bias", None)) if one is not None]
+        y = y if self.scale is None else y * self.scale.value
+        y = y if getattr(self, "bias", None) is None else y + self.bias.value
+        return y.astype(jnp.result_type(x, *own) if self.dtype is None else self.dtype)
+
+
+def _wide(x):
+    return x.astype(jnp.promote_types(x.dtype, jnp.float32))
+
+
+class LayerNorm(_Norm):
     def __init__(self, num_features, *, epsilon=1e-6, use_bias=True, use_scale=True, param_dtype=jnp.float32,
                  bias_init=initializers.zeros, scale_init=initializers.ones, rngs, dtype=None, **options):
         _refuse("nnx.LayerNorm", options, ("use_fast_variance", "force_float32_reductions", "promote_dtype"))
         self.scale = Param(scale_init(rngs.params(), (num_features,), param_dtype)) if use_scale else None
         self.bias = Param(bias_init(rngs.params(), (num_features,), param_dtype)) if use_bias else None
-        self.epsilon = epsilon
+        self.epsilon, self.dtype = epsilon, dtype
 
-    def __call__(self, x):
+    def __call__(self, inputs):
+        x = _wide(inputs)
         y = (x - jnp.mean(x, -1, keepdims=True)) * jax.lax.rsqrt(jnp.var(x, -1, keepdims=True) + self.epsilon)
-        y = y if self.scale is None else y * self.scale.value
-        return y if self.bias is None else y + self.bias.value
+        return self._finished(y, inputs)
 
 
-class BatchNorm(Module):
+class BatchNorm(_Norm):
     """Subtracts the mean of a batch and divides by its deviation, feature by feature; running means stand for them where nothing is trained."""
 
     def __init__(self, num_features, *, use_running_average=False, momentum=0.99, epsilon=1e-5, use_bias=True, use_scale=True,
@@ -235,8 +250,10 @@ class BatchNorm(Module):
         self.scale = Param(scale_init(rngs.params(), (num_features,), param_dtype)) if use_scale else None
         self.bias = Param(bias_init(rngs.params(), (num_features,), param_dtype)) if use_bias else None
         self.use_running_average, self.momentum, self.epsilon = use_running_average, momentum, epsilon
+        self.dtype = dtype
 
-    def __call__(self, x, use_running_average=None):
+    def __call__(self, inputs, use_running_average=None):
+        x = _wide(inputs)
         if self.use_running_average if use_running_average is None else use_running_average:
             mean, var = self.mean.value, self.var.value
         else:
@@ -245,30 +262,30 @@ class BatchNorm(Module):
             for running, now in ((self.mean, mean), (self.var, var)):
                 running.value = self.momentum * running.value + (1 - self.momentum) * now
         y = (x - mean) * jax.lax.rsqrt(var + self.epsilon)
-        y = y if self.scale is None else y * self.scale.value
-        return y if self.bias is None else y + self.bias.value
+        return self._finished(y, inputs)
 
 
-class GroupNorm(Module):
+class GroupNorm(_Norm):
     """The mean and the deviation of groups of features, over all places of an example."""
 
     def __init__(self, num_features, num_groups=32, group_size=None, *, epsilon=1e-6, use_bias=True, use_scale=True, param_dtype=jnp.float32,
                  bias_init=initializers.zeros, scale_init=initializers.ones, rngs, dtype=None, **options):
         _refuse("nnx.GroupNorm", options, ("use_fast_variance", "force_float32_reductions", "promote_dtype"))
-        self.num_features, self.epsilon = num_features, epsilon
+        self.num_features, self.epsilon, self.dtype = num_features, epsilon, dtype
         self.num_groups = num_features // group_size if group_size is not None else num_groups
         if num_features % self.num_groups:
             raise ValueError(f"Number of features ({num_features}) is not multiple of the number of groups ({self.num_groups}).")
         self.scale = Param(scale_init(rngs.params(), (num_features,), param_dtype)) if use_scale else None
         self.bias = Param(bias_init(rngs.params(), (num_features,), param_dtype)) if use_bias else None
 
-    def __call__(self, x, *, mask=None):
+    def __call__(self, inputs, *, mask=None):
+        _refuse("nnx.GroupNorm", {"mask": mask})
+        x = _wide(inputs)
         parts = x.reshape(x.shape[:-1] + (self.num_groups, -1))
         axes = tuple(range(1, x.ndim - 1)) + (x.ndim,)
         y = (parts - jnp.mean(parts, axes, keepdims=True)) * jax.lax.rsqrt(jnp.var(parts, axes, keepdims=True) + self.epsilon)
         y = y.reshape(x.shape)
-        y = y if self.scale is None else y * self.scale.value
-        return y if self.bias is None else y + self.bias.value
+        return self._finished(y, inputs)
 
 
 class InstanceNorm(GroupNorm):
@@ -303,15 +320,16 @@ class PReLU(Module):
         return jnp.where(x >= 0, x, self.negative_slope.value * x)
 
 
-class RMSNorm(Module):
+class RMSNorm(_Norm):
     def __init__(self, num_features, *, epsilon=1e-6, use_scale=True, param_dtype=jnp.float32, scale_init=initializers.ones, rngs, dtype=None, **options):
         _refuse("nnx.RMSNorm", options, ("use_fast_variance", "force_float32_reductions", "promote_dtype"))
         self.scale = Param(scale_init(rngs.params(), (num_features,), param_dtype)) if use_scale else None
-        self.epsilon = epsilon
+        self.epsilon, self.dtype = epsilon, dtype
 
-    def __call__(self, x):
+    def __call__(self, inputs):
+        x = _wide(inputs)
         y = x * jax.lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + self.epsilon)
-        return y if self.scale is None else y * self.scale.value
+        return self._finished(y, inputs)
 
 
 class Dropout(Module):

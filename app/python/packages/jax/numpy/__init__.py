@@ -291,8 +291,9 @@ def _type_of(value):
     if isinstance(value, ndarray) or hasattr(value, "__jax_array__"):
         value = _asarray(value)
         return value.engine_dtype, value.weak_type
-    if value in (builtins.int, builtins.float, builtins.complex):
-        return _dtypes.default({builtins.int: "i32", builtins.float: "f32", builtins.complex: "complex<f32>"}[value]), True
+    for kind, name in ((builtins.int, "i32"), (builtins.float, "f32"), (builtins.complex, "complex<f32>")):
+        if value is kind:
+            return _dtypes.default(name), True
     if isinstance(value, (type, str, np.dtype, _dtypes.ScalarType, _dtypes.ExtendedDType)):
         return _dtypes.named(value), False
     value = _asarray(value)
