@@ -64,10 +64,10 @@ void TestPage::cells_data()
     QTest::newRow("prompts") << "a.txt"
                              << "In [3]:\nx = 1\nx\n\nOut[3]:\n1\nIn [ ]: y = 2\n   ...: y + 1\nOut[4]: 3\n"
                              << QStringList{"x = 1\nx", "y = 2\ny + 1"} << QStringList{"1", "3"};
-    QTest::newRow("a session of Python's terminal") << "a.md"
-                                                    << "```python\n>>> x = 1\n>>> for i in range(2):\n...     print(x + i)\n1\n2\n\n>>> x\n1\n```\n"
-                                                    << QStringList{">>> x = 1\n>>> for i in range(2):\n...     print(x + i)\n1\n2\n\n>>> x\n1"}
-                                                    << QStringList{"1\n2\n1"};
+    QTest::newRow("a session of Python's terminal")
+        << "a.md"
+        << "```python\n>>> x = 1\n>>> for i in range(2):\n...     print(x + i)\n1\n2\n\n>>> x\n1\n```\n"
+        << QStringList{">>> x = 1\n>>> for i in range(2):\n...     print(x + i)\n1\n2\n\n>>> x\n1"} << QStringList{"1\n2\n1"};
     QTest::newRow("a session that prints nothing") << "a.md"
                                                    << "```python\n>>> x = 1\n```\n"
                                                    << QStringList{">>> x = 1"} << QStringList{"-"};
