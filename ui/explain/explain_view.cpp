@@ -113,7 +113,7 @@ void ExplainView::explainText(const QString& text)
         m_message->clear();
         m_list->hide();
         m_message->hide();
-        m_status->setText(tr("Errors and logs are explained here: what they mean, what to do."));
+        m_status->setText(tr("Explains errors and logs: what they mean, and what to do."));
         return;
     }
     if (m_text->toPlainText() != text) {

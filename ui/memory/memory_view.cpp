@@ -80,7 +80,7 @@ QString reasonOf(const sim::Analysis& analysis)
     if (const Problem* why = sim::whyNotBuilt(analysis))
         return QString::fromStdString(why->message);
     if (analysis.study && !analysis.study->hardware)
-        return MemoryView::tr("The study names no hardware; add a chip to see whether the step fits its memory.");
+        return MemoryView::tr("The study has no hardware: choose a chip to see whether the step fits its memory.");
     return MemoryView::tr("The study has not been simulated.");
 }
 
@@ -90,7 +90,7 @@ MemoryView::MemoryView(Selection& selection, QWidget* parent)
     : View(parent)
     , m_selection(selection)
     , m_pages(new QStackedLayout(this))
-    , m_empty(new QLabel(tr("Open a study or an example:\nwhat its step needs of a device's memory appears here."), this))
+    , m_empty(new QLabel(tr("Open a study or an example\nto see how a step uses a device's memory."), this))
     , m_headline(new Notice(this))
     , m_devices(new QLabel(this))
     , m_notice(new Notice(this))
@@ -230,7 +230,7 @@ void MemoryView::showMoment()
 {
     const auto moment = m_chart->moment();
     if (!moment) {
-        m_reading->setText(tr("Point at a moment of the picture, or step through it with ← and →, to read its figures."));
+        m_reading->setText(tr("Point at a moment in the picture, or step with ← and →, to read its figures."));
         return;
     }
     const MemoryDrawing& memory = m_chart->memory();

@@ -70,7 +70,7 @@ std::vector<FigureText> linkFigures(const sim::Machine& machine)
             const sim::OptionalFigure& figure = net.totalBytesPerSecond ? net.totalBytesPerSecond : net.linkBytesPerSecond;
             lines.push_back(figureText(MeshView::tr("%1 of a GPU, each way").arg(kind), bandwidth(figure, rate), figure));
             if (net.achievableFraction)
-                lines.push_back(figureText(MeshView::tr("%1, of it reached by collectives").arg(kind),
+                lines.push_back(figureText(MeshView::tr("%1, share that collectives reach").arg(kind),
                     QString::number(net.achievableFraction->value, 'g', 3), net.achievableFraction));
             lines.push_back(figureText(MeshView::tr("%1 step").arg(kind), latency, net.hopLatencySeconds));
             break;
@@ -93,7 +93,7 @@ QString reasonOf(const sim::Analysis& analysis)
     if (const Problem* why = sim::whyNotBuilt(analysis))
         return QString::fromStdString(why->message);
     if (analysis.study && !analysis.study->hardware)
-        return MeshView::tr("The study names no hardware; add a chip and how many there are.");
+        return MeshView::tr("The study has no hardware: choose a chip, and how many there are.");
     return MeshView::tr("The study has no machine.");
 }
 
@@ -111,7 +111,7 @@ MeshView::MeshView(Selection& selection, QWidget* parent)
     : View(parent)
     , m_selection(selection)
     , m_pages(new QStackedLayout(this))
-    , m_empty(new QLabel(tr("Open a study or an example:\nthe machine it runs on and its mesh appear here."), this))
+    , m_empty(new QLabel(tr("Open a study or an example\nto see its machine and its mesh."), this))
     , m_title(new QLabel(this))
     , m_notice(new Notice(this))
     , m_axes(new AxisBar(this))

@@ -51,7 +51,7 @@ public:
         html += isOther ? beside(result, *cell.printed) : block(result.output, ColourRole::Text, ColourRole::Background);
         html += wrong(result) + notes(result) + values(result) + collectives(result);
         if (!result.pictures.empty())
-            html += paragraph(tr("A picture that moves: `meshwright open` with -o page.html shows it."), ColourRole::MutedText);
+            html += paragraph(tr("An animation: `meshwright open` with -o page.html shows it."), ColourRole::MutedText);
         return html;
     }
 
@@ -157,7 +157,7 @@ private:
             if (error.line > 0)
                 html += paragraph(tr("in line %1 of the cell").arg(error.line), ColourRole::MutedText);
             if (error.isMissing)
-                html += paragraph(tr("The page is not at fault: Meshwright does not know this."), ColourRole::MutedText);
+                html += paragraph(tr("The page is correct: Meshwright does not support this yet."), ColourRole::MutedText);
             for (const std::string& note : error.notes)
                 html += paragraph(text(note), ColourRole::Text);
         }

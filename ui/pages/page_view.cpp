@@ -98,22 +98,22 @@ PageView::PageView(Selection&, QWidget* parent)
 {
     if (auto all = pages::lessons())
         m_lessons = *std::move(all);
-    m_status->setAccessibleName(tr("The page and what came of it"));
+    m_status->setAccessibleName(tr("The page with its outputs"));
     m_machine->setAccessibleName(tr("Machine of the page"));
     m_machine->setPlaceholderText(tr("machine, as v5e-8"));
     m_machine->setToolTip(
         tr("The machine that the page sees, and that its times are simulated on: v3-8, h100x8. Empty: as the page says"));
     m_machine->setFixedWidth(m_machine->fontMetrics().horizontalAdvance(m_machine->placeholderText()) + 24);
     m_run->setToolTip(tr("Runs all cells in a new process"));
-    m_stop->setToolTip(tr("Ends what runs, and its process"));
-    m_save->setToolTip(tr("Writes the page with what came of it: HTML, a notebook, JSON or text"));
+    m_stop->setToolTip(tr("Stops the running cells and their process"));
+    m_save->setToolTip(tr("Saves the page with its outputs as HTML, a notebook, JSON or text"));
     m_question->setWordWrap(true);
     m_question->setTextFormat(Qt::PlainText);
     auto* once = new QPushButton(tr("Run it"), m_asks);
     auto* always = new QPushButton(tr("Run and trust it"), m_asks);
     once->setObjectName(QStringLiteral("run-once"));
     always->setObjectName(QStringLiteral("run-trusted"));
-    always->setToolTip(tr("Nobody is asked again for as long as the file stays as it is"));
+    always->setToolTip(tr("You are asked again only if the file changes"));
     auto* asks = new QHBoxLayout(m_asks);
     asks->setContentsMargins(0, 0, 0, 0);
     asks->addWidget(m_question, 1);
@@ -205,8 +205,8 @@ QWidget* PageView::buildCode()
     m_source->setMinimumHeight(70);
     m_runCell = new QPushButton(tr("Run the cell"), code);
     m_runFrom = new QPushButton(tr("Run from here"), code);
-    m_runCell->setToolTip(tr("In the names that the cells before it made"));
-    m_runFrom->setToolTip(tr("This cell and all behind it"));
+    m_runCell->setToolTip(tr("With the variables of the cells before it"));
+    m_runFrom->setToolTip(tr("This cell and all cells after it"));
     m_array = new QComboBox(code);
     m_array->setAccessibleName(tr("Array of the cell"));
     m_array->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
@@ -254,7 +254,7 @@ QWidget* PageView::buildQuestion()
     m_said = new QLabel(asking);
     m_said->setWordWrap(true);
     m_said->setTextFormat(Qt::PlainText);
-    m_said->setAccessibleName(tr("What the answer is worth"));
+    m_said->setAccessibleName(tr("Whether the answer is right"));
     auto* buttons = new QHBoxLayout;
     buttons->addWidget(m_check);
     buttons->addWidget(m_hint);

@@ -113,7 +113,7 @@ SearchView::SearchView(Selection&, std::shared_ptr<const sim::Catalogue> catalog
         m_status->setText(tr("Cancelled."));
         showControls();
     });
-    m_cancel->setToolTip(tr("Ends the search; what was found stays (Esc)"));
+    m_cancel->setToolTip(tr("Stops the search and keeps the plans found so far (Esc)"));
     connect(m_escape, &QShortcut::activated, m_cancel, &QPushButton::click);
     connect(&m_job, &SearchJob::progressed, this, &SearchView::showProgress);
     connect(&m_job, &SearchJob::found, this, &SearchView::showFound);
@@ -142,10 +142,11 @@ void SearchView::showControls()
     m_cancel->setEnabled(isBusy);
     m_escape->setEnabled(isBusy);
     if (!m_found && !isBusy && m_status->text().isEmpty())
-        m_status->setText(tr("Finds the best plans for the study's model on its hardware; its own mesh and specs do not count."));
+        m_status->setText(
+            tr("Finds the best plans for the study's model on its hardware. The study's own mesh and specs are not used."));
     const bool isKnown = !m_found || !m_analysis || m_job.isBusy()
         || std::find(m_known.begin(), m_known.end(), m_analysis->source) != m_known.end();
-    m_notice->show(isKnown ? QString() : tr("The study is another one than was searched: search again for plans of it."));
+    m_notice->show(isKnown ? QString() : tr("These plans are for another state of the study. Search again to update them."));
 }
 
 void SearchView::search()
@@ -207,7 +208,7 @@ void SearchView::showPlan(int plan)
     if (!m_found || m_found->plans.empty())
         m_details->setText({});
     else if (plan < 0)
-        m_details->setText(tr("A click on a plan makes it the study; Undo goes back."));
+        m_details->setText(tr("Click a plan to make it the study; Undo goes back."));
     else {
         QStringList sentences;
         for (const std::string& why : m_found->plans[static_cast<std::size_t>(plan)].why)

@@ -99,7 +99,7 @@ void ShapesView::showState()
         ? tr("%1 of %2 shapes simulated.").arg(known).arg(m_shapes.size())
         : tr("%1 shapes.").arg(m_shapes.size());
     if (best != nullptr)
-        text += tr(" The quickest that fits: %1, %2. Blue is quick, red is slow; hatched does not fit; a click takes a shape.")
+        text += tr(" The fastest that fits: %1, %2. Blue is fast, red is slow, hatched does not fit. Click a shape to use it.")
                     .arg(QString::fromStdString(shapeWords(best->axes)), QString::fromStdString(formatSeconds(best->seconds)));
     m_status->setText(text);
 }

@@ -81,14 +81,14 @@ void TotalsModel::addGroup(const GroupTotals& totals)
     const double length = totals.seconds.length();
     for (const CategoryTotal& total : totals.categories)
         addTotal(QString::fromUtf8(categoryName(total.category)), total, length);
-    addTime(tr("idle"), totals.idleSeconds, length, tr("Time in which no row of the device has a slice"));
+    addTime(tr("idle"), totals.idleSeconds, length, tr("Time when no row of the device has a slice"));
     if (totals.communicationSeconds <= 0.0)
         return;
     addTime(tr("hidden exchange"), totals.overlapSeconds, length,
-        tr("Time in which the device exchanges data and computes at once: %1 of the exchange")
+        tr("Time when the device exchanges data while it computes: %1 of the exchange")
             .arg(share(totals.overlapSeconds, totals.communicationSeconds)));
     addTime(tr("exposed exchange"), totals.exposedSeconds(), length,
-        tr("Time in which the device exchanges data and computes nothing: %1 of the exchange")
+        tr("Time when the device exchanges data and does not compute: %1 of the exchange")
             .arg(share(totals.exposedSeconds(), totals.communicationSeconds)));
 }
 

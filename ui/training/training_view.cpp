@@ -214,7 +214,7 @@ QLayout* TrainingView::makeControls()
     m_train->setToolTip(tr("Trains the study on virtual devices, one thread for each"));
     m_pause->setToolTip(tr("Stops after the current step"));
     m_resume->setToolTip(tr("Continues the paused run"));
-    m_cancel->setToolTip(tr("Ends the run; its results stay on screen"));
+    m_cancel->setToolTip(tr("Stops the run; its results stay on screen"));
     m_steps->setRange(0, kMostSteps);
     m_steps->setGroupSeparatorShown(true);
     m_steps->setAccelerated(true);
@@ -227,8 +227,8 @@ QLayout* TrainingView::makeControls()
 
     m_fault->setAccessibleName(tr("Fault"));
     m_fault->setToolTip(
-        tr("What goes wrong on purpose, on the device that is selected or else on device 0: a slow one is slow in each step, the "
-           "others strike halfway. The timeline shows who waits for it"));
+        tr("A fault on the selected device, or on device 0. A slow device is slow in every step; the other faults come halfway. "
+           "The timeline shows which devices wait"));
     for (const auto& [words, form] : {std::pair{tr("No fault"), ""}, std::pair{tr("Slow device"), "slow:device=%1,factor=3"},
              std::pair{tr("Device fails"), "fail:device=%1,step=%2"}, std::pair{tr("Value is NaN"), "nan:device=%1,step=%2"},
              std::pair{tr("Out of memory"), "memory:device=%1,step=%2"}})
@@ -289,16 +289,16 @@ void TrainingView::makeCheckpoints()
         keepCheckpoints(keeps ? QFileDialog::getExistingDirectory(this, tr("Folder of the checkpoints")) : QString());
     });
     menu->addSeparator();
-    m_goesOnFromLast = menu->addAction(tr("&Go on from the last one"), this, [this] { goOnFrom(m_lastCheckpoint); });
-    m_goesOn = menu->addAction(tr("Go on &from a checkpoint…"), this, [this] {
+    m_goesOnFromLast = menu->addAction(tr("&Resume from the last one"), this, [this] { goOnFrom(m_lastCheckpoint); });
+    m_goesOn = menu->addAction(tr("Resume &from a checkpoint…"), this, [this] {
         const QString chosen
             = QFileDialog::getExistingDirectory(this, tr("Checkpoint, or folder of checkpoints"), m_checkpointFolder);
         if (!chosen.isEmpty())
             goOnFrom(chosen);
     });
     menu->setToolTipsVisible(true);
-    m_goesOn->setToolTip(tr("Of any mesh: the layout may change in mid-run"));
-    m_checkpoints->setToolTip(tr("Keeps the state of a training, and goes on from one that was kept"));
+    m_goesOn->setToolTip(tr("The checkpoint may be of another mesh"));
+    m_checkpoints->setToolTip(tr("Saves checkpoints of the training, and resumes from one"));
     m_checkpoints->setMenu(menu);
 }
 
@@ -477,7 +477,7 @@ void TrainingView::showMessages()
     for (const Problem& problem : m_job.snapshot().problems)
         lines << problemHtml(problem, colour(problem.severity == Severity::Error ? ColourRole::Error : ColourRole::Warning));
     if (!m_resumed.isEmpty() && m_job.snapshot().firstStep > 0)
-        lines << tr("Went on after step %1 of %2.").arg(count(m_job.snapshot().firstStep), m_resumed.toHtmlEscaped());
+        lines << tr("Resumed after step %1 of %2.").arg(count(m_job.snapshot().firstStep), m_resumed.toHtmlEscaped());
     if (const auto result = m_job.result(); result != nullptr && result->checkpoint)
         lines << tr("The last checkpoint: %1").arg(text(result->checkpoint->string()).toHtmlEscaped());
     if (isStale())

@@ -73,7 +73,7 @@ void WhatIfView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
         m_status->setText(tr("The study cannot be simulated as it stands."));
         return;
     }
-    m_status->setText(tr("Changes are being simulated…"));
+    m_status->setText(tr("Simulating changes…"));
     m_still.start();
 }
 
@@ -117,9 +117,9 @@ void WhatIfView::showTrials(std::vector<sim::ReportTrial> trials)
     }
     m_table->fitColumns();
     m_status->setText(m_trials.empty()
-            ? tr("There is no change to try: of pipelines and of steps that formulas predict none is simulated here.")
-            : tr("Each was simulated; the quickest for a row of the batch is first. Double click or Enter applies one, Undo goes "
-                 "back."));
+            ? tr("No changes to try: pipelines, and steps that formulas predict, are not simulated here.")
+            : tr("Simulated one by one; the fastest for a row of the batch is first. A double click or Enter applies a change, "
+                 "Undo goes back."));
 }
 
 DisplayList WhatIfView::picture() const

@@ -41,7 +41,7 @@ ActionPalette::ActionPalette(const QMenuBar& menus, QWidget* parent)
     , m_list(new QListWidget(this))
 {
     setWindowTitle(tr("Actions"));
-    m_query->setPlaceholderText(tr("What to do: a few letters are enough"));
+    m_query->setPlaceholderText(tr("Type part of an action's name"));
     m_query->setAccessibleName(tr("Find an action"));
     m_query->installEventFilter(this);
     m_list->setAccessibleName(tr("Actions"));

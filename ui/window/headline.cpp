@@ -245,7 +245,7 @@ void Headline::showProof(const sim::Analysis& analysis, bool isUnderWay)
     if (!m_proof->isVisibleTo(this))
         return;
     if (!analysis.proof) {
-        const QString meaning = tr("Whether the devices' program computes the program is being shown");
+        const QString meaning = tr("Checking that the devices' program computes what the study says");
         m_proof->setText(tr("proving…"));
         m_proof->setToolTip(meaning);
         m_proof->setAccessibleDescription(meaning);

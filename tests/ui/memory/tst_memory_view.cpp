@@ -125,7 +125,7 @@ void TestMemoryView::pointingReadsAMoment()
 {
     const auto analysis = analysed();
     const Shown shown(analysis);
-    QVERIFY(shown.says("Point at a moment of the picture"));
+    QVERIFY(shown.says("Point at a moment in the picture"));
     const sim::Simulation& simulation = analysis->simulated->simulation;
     shown.moveTo(simulation.stepSeconds / 2.0);
     QVERIFY(shown.chart->moment().has_value());
@@ -148,7 +148,7 @@ void TestMemoryView::pointingReadsAMoment()
     QEvent leave(QEvent::Leave);
     QCoreApplication::sendEvent(shown.chart, &leave);
     QVERIFY(!shown.chart->moment().has_value());
-    QVERIFY(shown.says("Point at a moment of the picture"));
+    QVERIFY(shown.says("Point at a moment in the picture"));
 }
 
 void TestMemoryView::theKeyboardReadsMomentsToo()

@@ -276,7 +276,7 @@ void TestMeshView::noHardware()
     const auto analysis = m_session->analyse({text, "wide_mlp.yaml", {}});
     QVERIFY(analysis->machine == nullptr);
     Shown shown(analysis);
-    QVERIFY(shown.says("The study names no hardware"));
+    QVERIFY(shown.says("The study has no hardware"));
     QVERIFY(!shown.picture->isVisible());
 }
 

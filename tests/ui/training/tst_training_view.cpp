@@ -338,7 +338,7 @@ void TestTrainingView::goesOnFromACheckpoint()
     shown.view.setAnalysis(analysed("digits.yaml", {"train.steps=20", "mesh={data: 2, model: 2}"}));
     shown.view.goOnFrom(folder.filePath("kept/step-000000010"));
     QTRY_COMPARE(shown.state(), TrainingState::Finished);
-    QVERIFY2(shown.words().contains("Went on after step 10"), qPrintable(shown.words()));
+    QVERIFY2(shown.words().contains("Resumed after step 10"), qPrintable(shown.words()));
     const sim::TrainingCurves& curves = shown.view.job().curves();
     QCOMPARE(curves.loss.size(), std::size_t{21});
     QVERIFY(std::abs(curves.loss[12] - before) < 1e-4); // the sums have another order
