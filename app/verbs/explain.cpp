@@ -8,6 +8,7 @@
 #include "core/support/resources.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
+#include "sim/report/hlo_report.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -166,12 +167,36 @@ void sayUnknown(const ExplainedText& explained, Output& output)
         output);
 }
 
+/// The collectives of a dump, or what changed from one to the other.
+int explainDumps(const std::string& text, const ExplainOptions& options, const std::optional<Mesh>& mesh, Output& output)
+{
+    const auto report = sim::hloReport(text, options.what, mesh, options.hardware);
+    if (!report)
+        return fail(report.error(), output);
+    const bool isJson = output.format == Format::Json;
+    if (options.after.empty()) {
+        output.result(isJson ? sim::hloJson(*report) : sim::hloText(*report));
+        return kExitOk;
+    }
+    const auto second = readFile(options.after);
+    if (!second)
+        return fail(second.error(), output);
+    const auto after = sim::hloReport(*second, options.after, mesh, options.hardware);
+    if (!after)
+        return fail(after.error(), output);
+    output.result(isJson ? sim::hloJson(*report, *after) : sim::hloText(*report, *after));
+    return kExitOk;
+}
+
 } // namespace
 
 int runExplain(const ExplainOptions& options, Output& output)
 {
+    const bool needsDump = !options.after.empty() || !options.hardware.empty();
+    const Problem noDump{"MW1951", fmt::format("{} needs a dump of HLO", options.hardware.empty() ? "a second file" : "--hw"),
+        "give a file that begins with HloModule"};
     if (looksLikeId(options.what))
-        return explainId(options.what, output);
+        return needsDump ? fail({noDump}, output) : explainId(options.what, output);
     const auto context = contextOf(options);
     if (!context)
         return fail(context.error(), output);
@@ -180,6 +205,10 @@ int runExplain(const ExplainOptions& options, Output& output)
         return fail(text.error(), output);
     if (trimmed(*text).empty())
         return fail({Problem{"MW1931", "the text is empty", "paste a message, or name a file with messages"}}, output);
+    if (isHloText(*text))
+        return explainDumps(*text, options, context->mesh, output);
+    if (needsDump)
+        return fail({noDump}, output);
     const ExplainedText explained = explainText(*text, *context);
     if (output.format == Format::Json)
         output.result(messagesJson(explained));

@@ -41,7 +41,9 @@ constexpr const char* kCheckExamples = R"help(  meshwright check study.yaml
 constexpr const char* kExplainExamples = R"help(  meshwright explain MW1104
   meshwright explain train.log
   meshwright explain "mat1 and mat2 shapes cannot be multiplied (64x784 and 392x10)"
-  python train.py 2>&1 | meshwright explain - --mesh data=4,model=2)help";
+  python train.py 2>&1 | meshwright explain - --mesh data=4,model=2
+  meshwright explain module_0042.jit_step.after_optimizations.txt --mesh data=4,model=2 --hw v5e-8
+  meshwright explain before.txt after.txt --mesh data=8)help";
 
 constexpr const char* kListExamples = R"help(  meshwright list hardware
   meshwright list models
@@ -150,12 +152,17 @@ void addCheck(VerbTable& table)
 void addExplain(VerbTable& table)
 {
     const auto options = std::make_shared<ExplainOptions>();
-    Verb& verb = table.add("explain", "Explain a problem id, or the messages of JAX, XLA and PyTorch in a text or a log.",
+    Verb& verb = table.add("explain",
+        "Explain a problem id, the messages of JAX, XLA and PyTorch in a log, or the collectives of an HLO dump.",
         kExplainExamples, {Format::Text, Format::Json}, [options](Output& output) { return runExplain(*options, output); });
-    verb.needed.push_back(
-        verb.app->add_option("WHAT", options->what, "An id such as MW1104, a message, a file with messages; - is standard input")
-            ->type_name(""));
-    verb.app->add_option("--mesh", options->mesh, "Axes with their sizes, if the messages do not state them: data=4,model=2")
+    verb.needed.push_back(verb.app
+                              ->add_option("WHAT", options->what,
+                                  "An id such as MW1104, a message, a file with messages, an HLO dump; - is standard input")
+                              ->type_name(""));
+    verb.app->add_option("AFTER", options->after, "A second HLO dump: says which collectives are new or gone")->type_name("");
+    verb.app->add_option("--hw", options->hardware, "Hardware that times the collectives of a dump: v5e-8, H100x64")
+        ->type_name("CHIPS");
+    verb.app->add_option("--mesh", options->mesh, "Axes with their sizes, if the text does not state them: data=4,model=2")
         ->type_name("AXES");
     verb.app->add_option("--shape", options->shape, "Sizes of the array, if a message does not state them: 8192x8192")
         ->type_name("SHAPE");

@@ -94,13 +94,16 @@ struct CheckOptions {
 int runCheck(const CheckOptions& options, Output& output);
 
 struct ExplainOptions {
-    std::string what; ///< "MW1104", a message, a file with messages, `-` for standard input
+    std::string what; ///< "MW1104", a message, a file with messages, a dump of HLO, `-` for standard input
+    std::string after = {}; ///< a second dump, which `what` is compared with; empty: none
+    std::string hardware = {}; ///< "v5e-8": where the collectives of a dump are timed; empty: nowhere
     std::string mesh; ///< "data=4,model=2": of the program that the messages are of; empty: as they say
     std::string shape; ///< "8192x8192": of the array, where a message does not say it; empty: not known
 };
-/// What a problem id means, or what messages of JAX, XLA, PyTorch and others mean, all of a log (`meshwright.messages/1`).
-/// Problems: MW1908 it is no id, MW1930 (and exit code 4: nothing found) a text with no message that is known, MW1931 an empty text; those of
-/// `readFile`, of meshes and shapes.
+/// What a problem id means, or what messages of JAX, XLA, PyTorch and others mean, all of a log (`meshwright.messages/1`). Of a dump of HLO the
+/// collectives, or what two dumps differ in (`meshwright.hlo/1`).
+/// Problems: MW1908 it is no id, MW1930 (and exit code 4: nothing found) a text with no message that is known, MW1931 an empty text, MW1951 hardware or
+/// a second file for what is no dump; those of `hloReport`, `readFile`, of meshes and shapes.
 int runExplain(const ExplainOptions& options, Output& output);
 
 struct ListOptions {

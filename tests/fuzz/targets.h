@@ -16,6 +16,7 @@ void feedTiles(std::string_view text);
 void feedLogicalRules(std::string_view text);
 void feedOpRule(std::string_view text);
 void feedProgram(std::string_view text);
+void feedHlo(std::string_view text);
 void feedStudy(std::string_view text);
 void feedSettings(std::string_view text);
 void feedCatalogue(std::string_view text);

@@ -42,6 +42,7 @@ private Q_SLOTS:
     void programsWithoutFunctions();
     void explain();
     void explainMessages();
+    void explainDumps();
     void explainUnknown();
     void checkSpec();
     void checkLints();
@@ -596,6 +597,48 @@ void TestCommandLine::explainMessages()
 
     const Outcome given = run({"explain", "mat1 and mat2 shapes cannot be multiplied (64x784 and 392x10)"});
     QVERIFY(given.out.startsWith("PyTorch: the sizes of a matrix product do not fit\n"));
+}
+
+/// The collectives of a dump, timed, and what two dumps differ in.
+void TestCommandLine::explainDumps()
+{
+    QFile corpus(QString(MESHWRIGHT_SOURCE_DIR) + "/tests/fuzz/corpus/hlo/training_step");
+    QVERIFY(corpus.open(QIODevice::ReadOnly));
+    corpus.readLine(); // the mesh
+    const QByteArray dump = corpus.readAll();
+    const QTemporaryDir folder;
+    const QString before = folder.filePath("before.txt");
+    const QString after = folder.filePath("after.txt");
+    writeFile(before, dump);
+    writeFile(after, QByteArray(dump).replace("constant(12)", "constant(6)"));
+
+    const Outcome text = run({"explain", before, "--mesh", "data=4,model=2", "--hw", "v5e-8"});
+    QCOMPARE(text.code, 0);
+    QVERIFY2(text.out.contains("jit_step, 8 devices (data=4,model=2): 27 calls of collectives, 13.5 KiB of data a device, "),
+        text.out);
+    QVERIFY2(text.out.contains(QRegularExpression(
+                 "all_gather +data +12 +512 B +[0-9.]+ .s +jit\\(step\\)/while/body/dot_general +model.py:41\n")),
+        text.out);
+    const Outcome json = run({"explain", before, "--mesh", "data=4,model=2", "--hw", "v5e-8", "--format", "json"});
+    QCOMPARE(tests::resultErrors(json.out), QString());
+    const QJsonDocument document = QJsonDocument::fromJson(json.out);
+    QCOMPARE(document["devices"].toInt(), 8);
+    QVERIFY(document["collectives"][0]["time_s"].toDouble() > 0.0);
+
+    const Outcome changed = run({"explain", before, after, "--mesh", "data=4,model=2"});
+    QCOMPARE(changed.code, 0);
+    QVERIFY2(changed.out.contains(QRegularExpression("fewer +all_reduce +model +512 B +12 -> 6 +-3.00 KiB")), changed.out);
+    const Outcome changes = run({"explain", before, after, "--format", "json"});
+    QCOMPARE(tests::resultErrors(changes.out), QString());
+    QCOMPARE(QJsonDocument::fromJson(changes.out)["changes"].toArray().size(), 2);
+    QVERIFY(run({"explain", before, before}).out.contains("  the same collectives\n"));
+
+    QCOMPARE(run({"explain", before, "--mesh", "data=4"}).code, 3);
+    QVERIFY(run({"explain", before, "--mesh", "data=4"}).err.contains("MW1363"));
+    QCOMPARE(run({"explain", before, "--hw", "v5e-4"}).code, 4);
+    QVERIFY(run({"explain", "MW1104", "--hw", "v5e-4"}).err.contains("MW1951"));
+    QVERIFY(run({"explain", "all is well", before}).err.contains("MW1951"));
+    QCOMPARE(run({"explain", "-"}, dump.left(dump.size() - 40)).code, 3);
 }
 
 void TestCommandLine::explainUnknown()
