@@ -89,7 +89,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>> kMayUse = {
     {"ui/report", {"ui/widgets", "ui/jobs"}},
     {"ui/search", {"ui/widgets", "ui/jobs"}},
     {"ui/shapes", {"ui/widgets", "ui/jobs"}},
-    {"ui/explain", {"ui/widgets", "ui/jobs", "core/diagnose"}},
+    {"ui/explain", {"ui/widgets", "ui/jobs", "core/diagnose", "sim/report"}},
     {"ui/pages", {"ui/widgets", "ui/jobs", "ui/models", "sim/pages"}},
     {"ui/program", {"ui/widgets", "ui/jobs", "ui/study"}},
     {"ui/window",

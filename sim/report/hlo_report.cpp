@@ -125,22 +125,6 @@ std::string_view fileOf(std::string_view source)
     return source.substr(source.find_last_of("/\\") + 1);
 }
 
-std::string headline(const HloReport& report)
-{
-    std::int64_t calls = 0;
-    for (const HloRow& row : report.rows)
-        calls = row.count > INT64_MAX - calls ? INT64_MAX : calls + row.count;
-    std::string text = fmt::format("{}, {} devices", printable(report.module.module), report.module.devices);
-    if (report.module.meshKnown)
-        text += fmt::format(" ({})", report.module.mesh.text());
-    if (report.rows.empty())
-        return text + ": no collectives\n";
-    text += fmt::format(": {} calls of collectives, {} of data a device", formatWhole(calls), formatBytes(report.bytes()));
-    if (!report.machine.empty())
-        text += fmt::format(", {} on {}, one after the other", formatSeconds(report.seconds()), report.machine);
-    return text + "\n";
-}
-
 Json rowJson(const HloRow& row, const Mesh& mesh)
 {
     const HloCollective& c = row.collective;
@@ -299,10 +283,31 @@ std::vector<HloChange> hloChanges(const HloReport& before, const HloReport& afte
     return changes;
 }
 
+std::string hloHeadline(const HloReport& report)
+{
+    std::int64_t calls = 0;
+    for (const HloRow& row : report.rows)
+        calls = row.count > INT64_MAX - calls ? INT64_MAX : calls + row.count;
+    std::string text = fmt::format("{}, {} devices", printable(report.module.module), report.module.devices);
+    if (report.module.meshKnown)
+        text += fmt::format(" ({})", report.module.mesh.text());
+    if (report.rows.empty())
+        return text + ": no collectives";
+    text += fmt::format(": {} calls of collectives, {} of data a device", formatWhole(calls), formatBytes(report.bytes()));
+    if (!report.machine.empty())
+        text += fmt::format(", {} on {}, one after the other", formatSeconds(report.seconds()), report.machine);
+    return text;
+}
+
+std::string hloHeadline(const HloReport& before, const HloReport& after)
+{
+    return fmt::format("before: {}\nafter:  {}", hloHeadline(before), hloHeadline(after));
+}
+
 std::string hloText(const HloReport& report)
 {
     using Align = TextTable::Align;
-    std::string text = headline(report);
+    std::string text = hloHeadline(report) + "\n";
     std::vector<TextTable::Column> columns = {
         {"collective"}, {report.module.meshKnown ? "axes" : "groups"}, {"calls", Align::Right}, {"bytes/device", Align::Right}};
     if (!report.machine.empty())
@@ -334,7 +339,7 @@ std::string hloText(const HloReport& report)
 std::string hloText(const HloReport& before, const HloReport& after)
 {
     using Align = TextTable::Align;
-    std::string text = fmt::format("before: {}after:  {}", headline(before), headline(after));
+    std::string text = hloHeadline(before, after) + "\n";
     TextTable table({{""}, {"collective"}, {after.module.meshKnown ? "axes" : "groups"}, {"bytes/device", Align::Right},
         {"calls", Align::Right}, {"data a device", Align::Right}, {"operation"}, {"source"}});
     for (const HloChange& change : hloChanges(before, after)) {

@@ -58,6 +58,10 @@ struct HloChange {
 /// What is new, gone or called more or less often, the most bytes first.
 std::vector<HloChange> hloChanges(const HloReport& before, const HloReport& after);
 
+/// `jit_step, 8 devices: 27 calls of collectives, 13.5 KiB of data a device`; of two dumps a line each.
+std::string hloHeadline(const HloReport& report);
+std::string hloHeadline(const HloReport& before, const HloReport& after);
+
 /// What a person reads.
 std::string hloText(const HloReport& report);
 std::string hloText(const HloReport& before, const HloReport& after);

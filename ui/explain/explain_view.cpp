@@ -3,10 +3,13 @@
 
 #include "core/support/file.h"
 #include "core/support/text.h"
+#include "sim/report/hlo_report.h"
 #include "ui/explain/explanation_html.h"
+#include "ui/explain/hlo_view.h"
 #include "ui/widgets/text_picture.h"
 
 #include <QBoxLayout>
+#include <QFileDialog>
 #include <QFileInfo>
 #include <QFontDatabase>
 #include <QLabel>
@@ -21,6 +24,17 @@ namespace meshwright::ui {
 namespace {
 
 constexpr int kTypingMilliseconds = 300; ///< after the last letter what was typed is explained
+/// On the mesh and the hardware of the study, where they have the devices of the dump.
+Result<sim::HloReport> dumpOf(const std::string& text, const std::string& name, const sim::Analysis* analysis)
+{
+    auto alone = sim::hloReport(text, name, {}, nullptr);
+    if (!alone || analysis == nullptr || analysis->mesh().deviceCount() != alone->module.devices)
+        return alone;
+    const sim::Machine* machine = analysis->machine.get();
+    auto placed = sim::hloReport(text, name, analysis->mesh(), machine);
+    return placed ? placed : alone;
+}
+
 constexpr std::size_t kColumns = 100; ///< of the exported text
 
 } // namespace
@@ -31,11 +45,14 @@ ExplainView::ExplainView(Selection&, QWidget* parent)
     , m_text(new QPlainTextEdit(this))
     , m_list(new QListWidget(this))
     , m_message(new QTextBrowser(this))
+    , m_halves(new QSplitter(this))
+    , m_dump(new HloView(this))
 {
     m_status->setTextFormat(Qt::PlainText);
     m_status->setWordWrap(true);
     m_status->setAccessibleName(tr("What was found"));
-    m_text->setPlaceholderText(tr("Paste an error or a log of JAX, XLA, PyTorch or NCCL here, or drop a file on the window."));
+    m_text->setPlaceholderText(
+        tr("Paste an error or a log of JAX, XLA, PyTorch or NCCL here, or an HLO dump, or drop a file on the window."));
     m_text->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
     m_text->setLineWrapMode(QPlainTextEdit::NoWrap);
     m_text->setAccessibleName(tr("Message or log"));
@@ -49,11 +66,10 @@ ExplainView::ExplainView(Selection&, QWidget* parent)
     left->setChildrenCollapsible(false);
     left->addWidget(m_text);
     left->addWidget(m_list);
-    auto* halves = new QSplitter(this);
-    halves->setChildrenCollapsible(false);
-    halves->addWidget(left);
-    halves->addWidget(m_message);
-    halves->setSizes({20'000, 30'000});
+    m_halves->setChildrenCollapsible(false);
+    m_halves->addWidget(left);
+    m_halves->addWidget(m_message);
+    m_halves->setSizes({20'000, 30'000});
     m_text->setMinimumSize(220, 110);
     m_list->setMinimumHeight(90);
     m_message->setMinimumSize(260, 200);
@@ -61,7 +77,9 @@ ExplainView::ExplainView(Selection&, QWidget* parent)
     layout->setContentsMargins(8, 8, 8, 8);
     layout->setSpacing(6);
     layout->addWidget(m_status);
-    layout->addWidget(halves, 1);
+    layout->addWidget(m_halves, 1);
+    layout->addWidget(m_dump, 1);
+    m_dump->hide();
 
     auto* typing = new QTimer(this);
     typing->setSingleShot(true);
@@ -69,6 +87,18 @@ ExplainView::ExplainView(Selection&, QWidget* parent)
     connect(typing, &QTimer::timeout, this, [this] { explainText(m_text->toPlainText()); });
     connect(m_text, &QPlainTextEdit::textChanged, typing, qOverload<>(&QTimer::start));
     connect(m_list, &QListWidget::currentRowChanged, this, &ExplainView::showMessage);
+    connect(m_dump, &HloView::compareRequested, this, [this] {
+        const QString path = QFileDialog::getOpenFileName(
+            this, tr("Compare with a dump"), QFileInfo(m_file).path(), tr("HLO dumps (*.txt *.hlo);;All files (*)"));
+        if (!path.isEmpty())
+            compareWith(path);
+    });
+    connect(m_dump, &HloView::closeRequested, this, [this] {
+        m_file.clear();
+        m_text->clear();
+        explainText({});
+        m_text->setFocus();
+    });
     setFocusProxy(m_text);
     explainText({});
 }
@@ -90,24 +120,15 @@ void ExplainView::explainFile(const QString& path)
     m_text->blockSignals(true);
     m_text->clear();
     m_text->blockSignals(false);
-    start([this, path, context = context()](const std::stop_token& stop) -> std::function<void()> {
-        const auto bytes = readFile(path.toStdString(), kMostExplainedBytes);
-        if (!bytes)
-            return [this, why = QString::fromStdString(describe(bytes.error()))] {
-                showExplained(std::make_shared<const ExplainedText>());
-                m_status->setText(why);
-            };
-        auto explained = std::make_shared<const ExplainedText>(meshwright::explainText(*bytes, context));
-        if (stop.stop_requested())
-            return nullptr;
-        return [this, explained] { showExplained(explained); };
-    });
+    start([this, path, explain = explaining({}, path.toStdString())](
+              const std::stop_token& stop) mutable -> std::function<void()> { return explain(stop); });
 }
 
 void ExplainView::explainText(const QString& text)
 {
     if (text.trimmed().isEmpty() && m_file.isEmpty()) {
         m_worker.cancel();
+        leaveDump();
         m_explained.reset();
         m_list->clear();
         m_message->clear();
@@ -122,12 +143,71 @@ void ExplainView::explainText(const QString& text)
         m_text->blockSignals(false);
     }
     m_file.clear();
-    start([this, text = text.toStdString(), context = context()](const std::stop_token& stop) -> std::function<void()> {
-        auto explained = std::make_shared<const ExplainedText>(meshwright::explainText(text, context));
+    start(explaining(text.toStdString(), {}));
+}
+
+/// Explains a text, or what a file has: messages, or the collectives of a dump.
+LatestWorker::Job ExplainView::explaining(std::string given, std::string path, std::shared_ptr<const sim::HloReport> before)
+{
+    return [this, given = std::move(given), path = std::move(path), before = std::move(before), context = context(),
+               analysis = m_analysis](const std::stop_token& stop) -> std::function<void()> {
+        const auto failed = [this](const Problems& why) -> std::function<void()> {
+            return [this, said = QString::fromStdString(describe(why))] {
+                leaveDump();
+                showExplained(std::make_shared<const ExplainedText>());
+                m_status->setText(said);
+            };
+        };
+        const auto read = path.empty() ? Result<std::string>(given) : readFile(path, kMostExplainedBytes);
+        if (!read)
+            return failed(read.error());
+        if (isHloText(*read)) {
+            const auto report = dumpOf(*read, path.empty() ? "the text" : path, analysis.get());
+            if (!report)
+                return failed(report.error());
+            auto shared = std::make_shared<const sim::HloReport>(*report);
+            return [this, shared, before] { showDump(shared, before); };
+        }
+        if (before)
+            return failed(
+                {Problem{"MW1951", fmt::format("\"{}\" is not a dump of HLO", path), "give a file that begins with HloModule"}});
+        auto explained = std::make_shared<const ExplainedText>(meshwright::explainText(*read, context));
         if (stop.stop_requested())
             return nullptr;
-        return [this, explained] { showExplained(explained); };
-    });
+        return [this, explained] {
+            leaveDump();
+            showExplained(explained);
+        };
+    };
+}
+
+std::shared_ptr<const sim::HloReport> ExplainView::dump() const
+{
+    return m_dump->isHidden() ? nullptr : m_dump->report();
+}
+
+void ExplainView::compareWith(const QString& path)
+{
+    start(explaining({}, path.toStdString(), m_dump->report()));
+}
+
+void ExplainView::showDump(
+    const std::shared_ptr<const sim::HloReport>& report, const std::shared_ptr<const sim::HloReport>& before)
+{
+    m_explained.reset();
+    const QString words = QString::fromStdString(before ? sim::hloHeadline(*before, *report) : sim::hloHeadline(*report));
+    m_status->setText(words);
+    m_halves->hide();
+    m_dump->show(report, before);
+    m_dump->setVisible(true);
+    setFocusProxy(m_dump);
+}
+
+void ExplainView::leaveDump()
+{
+    m_dump->hide();
+    m_halves->show();
+    setFocusProxy(m_text);
 }
 
 void ExplainView::start(LatestWorker::Job job)
@@ -176,6 +256,9 @@ void ExplainView::showMessage(int row)
 
 DisplayList ExplainView::picture() const
 {
+    if (const auto shown = dump())
+        return textPicture(
+            "collectives of a dump", m_dump->before() ? sim::hloText(*m_dump->before(), *shown) : sim::hloText(*shown));
     return textPicture("explained messages", m_explained ? explainedText(*m_explained, kColumns) : "nothing was explained");
 }
 

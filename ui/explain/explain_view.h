@@ -9,12 +9,20 @@
 class QLabel;
 class QListWidget;
 class QPlainTextEdit;
+class QSplitter;
 class QTextBrowser;
+
+namespace meshwright::sim {
+struct HloReport;
+}
 
 namespace meshwright::ui {
 
+class HloView;
+
 /// Messages and logs, pasted or from a file: a list of what is known in them, and of each what it means, before and after, and what to do. Read and
-/// explained off the UI thread. Messages that do not say their mesh are explained on the study's.
+/// explained off the UI thread. Messages that do not say their mesh are explained on the study's. Of a dump of HLO the collectives are listed
+/// instead, on the mesh and the hardware of the study where it has as many devices.
 class ExplainView : public View {
     Q_OBJECT
 
@@ -35,6 +43,12 @@ public:
 
     bool isBusy() const { return m_worker.isBusy(); }
 
+    /// The dump that is shown; null: none is.
+    std::shared_ptr<const sim::HloReport> dump() const;
+
+    /// Compares the dump that is shown with another one, which is the later.
+    void compareWith(const QString& path);
+
     /// What was found last; null: nothing was explained.
     const std::shared_ptr<const ExplainedText>& explained() const { return m_explained; }
 
@@ -42,6 +56,9 @@ private:
     void start(LatestWorker::Job job);
     void showExplained(const std::shared_ptr<const ExplainedText>& explained);
     void showMessage(int row);
+    LatestWorker::Job explaining(std::string text, std::string name, std::shared_ptr<const sim::HloReport> before = {});
+    void showDump(const std::shared_ptr<const sim::HloReport>& report, const std::shared_ptr<const sim::HloReport>& before);
+    void leaveDump();
     ExplainContext context() const;
 
     std::shared_ptr<const sim::Analysis> m_analysis; ///< the last that has a mesh
@@ -51,6 +68,8 @@ private:
     QPlainTextEdit* m_text;
     QListWidget* m_list;
     QTextBrowser* m_message;
+    QSplitter* m_halves;
+    HloView* m_dump;
     LatestWorker m_worker;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/window/openers.h"
 
+#include "core/hlo/module.h"
 #include "core/study/document.h"
 #include "core/study/edit_text.h"
 #include "core/study/program_study.h"
@@ -82,6 +83,12 @@ bool isModel(const FileStart& file)
         && (hasKey(file, "hidden_size") || hasKey(file, "n_embd") || hasKey(file, "text_config") || hasKey(file, "d_model"));
 }
 
+/// A module as XLA dumps it; Explain lists its collectives.
+bool isDump(const FileStart& file)
+{
+    return isText(file) && isHloText(file.text);
+}
+
 bool isProgram(const FileStart& file)
 {
     return isText(file) && isProgramText(file.path, file.text);
@@ -143,6 +150,7 @@ std::int64_t sequenceOf(const QString& configPath)
 const std::vector<Opener>& openers()
 {
     static const std::vector<Opener> kAll = {
+        {QT_TRANSLATE_NOOP("openers", "a dump of HLO"), "*.txt *.hlo", isDump, OpenAs::Messages},
         {QT_TRANSLATE_NOOP("openers", "a program (StableHLO text)"), "*.mlir", isProgram, OpenAs::Program},
         {QT_TRANSLATE_NOOP("openers", "a report that Meshwright wrote (HTML, JSON)"), "*.html *.json", isReportFile,
             OpenAs::Report},

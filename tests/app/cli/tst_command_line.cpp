@@ -616,7 +616,7 @@ void TestCommandLine::explainDumps()
     QCOMPARE(text.code, 0);
     QVERIFY2(text.out.contains("jit_step, 8 devices (data=4,model=2): 27 calls of collectives, 13.5 KiB of data a device, "),
         text.out);
-    QVERIFY2(text.out.contains(QRegularExpression(
+    QVERIFY2(QString(text.out).contains(QRegularExpression(
                  "all_gather +data +12 +512 B +[0-9.]+ .s +jit\\(step\\)/while/body/dot_general +model.py:41\n")),
         text.out);
     const Outcome json = run({"explain", before, "--mesh", "data=4,model=2", "--hw", "v5e-8", "--format", "json"});
@@ -627,7 +627,8 @@ void TestCommandLine::explainDumps()
 
     const Outcome changed = run({"explain", before, after, "--mesh", "data=4,model=2"});
     QCOMPARE(changed.code, 0);
-    QVERIFY2(changed.out.contains(QRegularExpression("fewer +all_reduce +model +512 B +12 -> 6 +-3.00 KiB")), changed.out);
+    QVERIFY2(
+        QString(changed.out).contains(QRegularExpression("fewer +all_reduce +model +512 B +12 -> 6 +-3.00 KiB")), changed.out);
     const Outcome changes = run({"explain", before, after, "--format", "json"});
     QCOMPARE(tests::resultErrors(changes.out), QString());
     QCOMPARE(QJsonDocument::fromJson(changes.out)["changes"].toArray().size(), 2);

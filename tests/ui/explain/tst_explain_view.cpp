@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/file.h"
+#include "sim/report/hlo_report.h"
 #include "tests/test_class.h"
 #include "ui/explain/explain_view.h"
 
 #include <QLabel>
 #include <QListWidget>
 #include <QPlainTextEdit>
+#include <QPushButton>
+#include <QTableWidget>
 #include <QTemporaryDir>
 #include <QTextBrowser>
 
@@ -24,6 +27,9 @@ private Q_SLOTS:
     void saysThatNothingIsKnown();
     void saysWhyAFileCannotBeRead();
     void forgetsWhatIsDeleted();
+    void listsTheCollectivesOfDumps();
+    void comparesDumps();
+    void refusesDamagedDumps();
 };
 
 namespace {
@@ -122,6 +128,90 @@ void TestExplainView::forgetsWhatIsDeleted()
     QTRY_VERIFY(shown.view.explained() == nullptr);
     QCOMPARE(shown.list()->count(), 0);
     QCOMPARE(shown.message(), QString());
+}
+
+namespace {
+
+/// A dump of `layers` layers on 8 devices, each with an all-reduce.
+std::string dumpOf(int layers)
+{
+    return QString(
+        "HloModule jit_step, is_scheduled=true, num_partitions=8\n\nsum {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
+        "  ROOT s = f32[] add(a, b)\n}\n\nbody {\n  v = (s32[], f32[8]) parameter(0)\n  x = f32[8] get-tuple-element(v), "
+        "index=1\n"
+        "  r = f32[8] all-reduce(x), channel_id=1, replica_groups=[2,4]<=[8], use_global_device_ids=true, to_apply=sum, "
+        "metadata={op_name=\"jit(step)/dot\" source_file=\"src/model.py\" source_line=41}\n"
+        "  i = s32[] get-tuple-element(v), index=0\n  ROOT o = (s32[], f32[8]) tuple(i, r)\n}\n\n"
+        "condition {\n  v = (s32[], f32[8]) parameter(0)\n  ROOT c = pred[] constant(true)\n}\n\n"
+        "ENTRY main {\n  v = (s32[], f32[8]) parameter(0)\n  ROOT l = (s32[], f32[8]) while(v), condition=condition, body=body, "
+        "backend_config={\"known_trip_count\":{\"n\":\"%1\"}}\n}\n")
+        .arg(layers)
+        .toStdString();
+}
+
+QStringList rowOf(const QTableWidget& table, int row)
+{
+    QStringList cells;
+    for (int column = 0; column < table.columnCount(); ++column)
+        cells << table.item(row, column)->text();
+    return cells;
+}
+
+} // namespace
+
+/// Pasted and opened alike; the row that is chosen has its details below. Another text takes its place again.
+void TestExplainView::listsTheCollectivesOfDumps()
+{
+    const QTemporaryDir folder;
+    const QString path = folder.filePath("module_0001.jit_step.after_optimizations.txt");
+    QVERIFY(writeFileAtomically(path.toStdString(), dumpOf(12)));
+    for (const bool isFile : {true, false}) {
+        Shown shown;
+        if (isFile)
+            shown.view.explainFile(path);
+        else
+            shown.view.findChild<QPlainTextEdit*>()->setPlainText(QString::fromStdString(dumpOf(12)));
+        QTRY_VERIFY(shown.view.dump() != nullptr);
+        const auto* table = shown.view.findChild<QTableWidget*>();
+        QVERIFY(table->isVisible() && !shown.list()->isVisible());
+        QCOMPARE(rowOf(*table, 0), (QStringList{"all-reduce", "[2,4]<=[8]", "12", "32 B", "jit(step)/dot", "model.py:41"}));
+        QVERIFY2(shown.status().startsWith("jit_step, 8 devices: 12 calls of collectives"), qPrintable(shown.status()));
+        const auto browsers = shown.view.findChildren<QTextBrowser*>();
+        QVERIFY(std::any_of(browsers.begin(), browsers.end(), [](const QTextBrowser* browser) {
+            return browser->isVisible() && browser->toPlainText().contains("src/model.py:41")
+                && browser->toPlainText().contains("0, 1, 2, 3; 4, 5, 6, 7");
+        }));
+        QVERIFY(!shown.view.picture().items.empty());
+        shown.view.explainText(kLog);
+        QTRY_VERIFY(shown.view.explained() != nullptr);
+        QVERIFY(shown.view.dump() == nullptr && !table->isVisible() && shown.list()->isVisible());
+    }
+}
+
+void TestExplainView::comparesDumps()
+{
+    const QTemporaryDir folder;
+    const QString before = folder.filePath("before.txt");
+    const QString after = folder.filePath("after.txt");
+    QVERIFY(writeFileAtomically(before.toStdString(), dumpOf(12)));
+    QVERIFY(writeFileAtomically(after.toStdString(), dumpOf(24)));
+    Shown shown;
+    shown.view.explainFile(before);
+    QTRY_VERIFY(shown.view.dump() != nullptr);
+    shown.view.compareWith(after);
+    QTRY_VERIFY(shown.status().contains("after:  jit_step"));
+    const auto* table = shown.view.findChild<QTableWidget*>();
+    QCOMPARE(table->rowCount(), 1);
+    QCOMPARE(rowOf(*table, 0),
+        (QStringList{"more", "all-reduce", "[2,4]<=[8]", "12 → 24", "32 B", "+384 B", "jit(step)/dot", "model.py:41"}));
+}
+
+void TestExplainView::refusesDamagedDumps()
+{
+    Shown shown;
+    shown.view.explainText(QString::fromStdString(dumpOf(12)).replace("all-reduce(x)", "all-reduce(y)"));
+    QTRY_VERIFY2(shown.status().contains("MW1361"), qPrintable(shown.status()));
+    QVERIFY(shown.view.dump() == nullptr);
 }
 
 MESHWRIGHT_TEST(TestExplainView)
