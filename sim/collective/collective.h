@@ -97,7 +97,7 @@ struct CollectiveEstimate {
     std::int64_t wireBytes = 0; ///< what a device sends, forwarding for others in the network not counted; rounded up
     std::string algorithm; ///< `ring, both directions`; `none` for a group of one
     std::string formula; ///< in symbols, then the inputs
-    double lowerBoundSeconds = 0.0; ///< no schedule on these links is faster; <= seconds
+    double lowerBoundSeconds = 0.0; ///< no schedule on these links is faster, even while all other groups rest; <= seconds
     ChosenAlgorithm chosen = {};
 };
 

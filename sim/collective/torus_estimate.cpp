@@ -169,6 +169,16 @@ CollectiveCandidate CollectiveEstimator::torus() const
     return {};
 }
 
+namespace {
+
+/// As if the groups between rested: stages of a pipeline take turns.
+double wholeLink(const GroupAxis& axis)
+{
+    return axis.link.bytesPerSecond * static_cast<double>(axis.stride);
+}
+
+} // namespace
+
 double CollectiveEstimator::torusBound(const std::vector<GroupAxis>& axes, std::int64_t devices) const
 {
     const auto n = static_cast<double>(devices);
@@ -179,7 +189,7 @@ double CollectiveEstimator::torusBound(const std::vector<GroupAxis>& axes, std::
     double radius = 0.0;
     bool regular = true;
     for (const GroupAxis& axis : axes) {
-        const double w = axis.link.bytesPerSecond;
+        const double w = wholeLink(axis);
         const auto k = static_cast<double>(axis.size);
         total += w * 2.0 * n * (axis.wraps ? 1.0 : (k - 1.0) / k);
         corner += axis.wraps ? 2.0 * w : w;
@@ -210,7 +220,7 @@ double CollectiveEstimator::torusBound(const std::vector<GroupAxis>& axes, std::
     for (const GroupAxis& axis : axes) {
         const std::int64_t lines = devices / axis.size;
         const std::int64_t side = axis.size / 2 * lines;
-        const double cut = static_cast<double>(lines) * axis.link.bytesPerSecond * (axis.wraps ? 2.0 : 1.0);
+        const double cut = static_cast<double>(lines) * wholeLink(axis) * (axis.wraps ? 2.0 : 1.0);
         if (m_kind == CollectiveKind::AllToAll)
             bound = std::max(bound, allToAllCutBound(m_bytes, devices, side, cut));
         else if (m_kind == CollectiveKind::AllReduce)

@@ -188,7 +188,8 @@ void Trials::choose()
     }
 }
 
-/// Layouts of other meshes that are quicker than what was found, if their estimates are as wrong as those of their kind were. False: there is none.
+/// Layouts of other meshes that are quicker than what was found, if their estimates are as wrong as those of their kind were, or right where their
+/// kind was not tried. False: there is none.
 bool Trials::addLikely()
 {
     if (m_fields.size() > 1 || m_likely >= kMostLikely || m_options.stop.stop_requested())
@@ -196,7 +197,7 @@ bool Trials::addLikely()
     const TrialField& field = m_fields.front();
     const auto& candidates = field.explorer->space().candidates();
     double quickest = kInfinite;
-    double leastRatio = kInfinite;
+    double ofOthers = 1.0; // kinds that were not tried may be as quick as estimated
     std::map<std::uint32_t, double> ratios; // of simulated and estimated steps, the least of each kind
     for (const Try& one : m_tries) {
         if (!one.plan.simulatedSeconds)
@@ -204,7 +205,7 @@ bool Trials::addLikely()
         const double ratio = *one.plan.simulatedSeconds / one.plan.modelSeconds;
         double& known = ratios.try_emplace(kindKey(candidates[one.estimated.index]), ratio).first->second;
         known = std::min(known, ratio);
-        leastRatio = std::min(leastRatio, ratio);
+        ofOthers = std::min(ofOthers, ratio);
         if (one.plan.fits)
             quickest = std::min(quickest, *one.plan.simulatedSeconds);
     }
@@ -217,7 +218,7 @@ bool Trials::addLikely()
     std::vector<std::pair<double, Estimated>> likely;
     for (const auto& [kind, bound] : m_kinds) {
         const auto known = ratios.find(kind);
-        const double ratio = known == ratios.end() ? leastRatio : known->second;
+        const double ratio = known == ratios.end() ? ofOthers : known->second;
         const double most = kWorthTrying * quickest / ratio;
         if (bound >= most)
             continue;

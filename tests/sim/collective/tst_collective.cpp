@@ -3,6 +3,7 @@
 #include "sim/collective/placement.h"
 #include "tests/test_class.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace tst_collective {
@@ -58,6 +59,7 @@ private Q_SLOTS:
     void neverUnderTheBound_data();
     void neverUnderTheBound();
     void boundIsMetOnEqualRings();
+    void boundWhileOtherGroupsRest();
     void moreBytesTakeLonger();
     void inSwitchOnlyWhereItHelps();
     void scattered();
@@ -258,6 +260,16 @@ void TestCollective::boundIsMetOnEqualRings()
         const auto found = estimate(kV4, "a=64", {0}, kind, large);
         QVERIFY2(found.seconds < found.lowerBoundSeconds * 1.0001, collectiveKindName(kind));
     }
+}
+
+/// Pairs two places apart share the links between with other pairs, which rest where they are other stages of a pipeline.
+void TestCollective::boundWhileOtherGroupsRest()
+{
+    const auto over = [](std::size_t axis) { return estimate(kV5e, "a=2,b=2,c=2", {axis}, CollectiveKind::AllToAll, 64 * kMiB); };
+    const auto isQuicker = [](const CollectiveEstimate& a, const CollectiveEstimate& b) { return a.seconds < b.seconds; };
+    const auto [near, far] = std::minmax({over(0), over(1), over(2)}, isQuicker);
+    QVERIFY(far.seconds > 1.9 * near.seconds);
+    QVERIFY(far.lowerBoundSeconds <= near.seconds);
 }
 
 void TestCollective::moreBytesTakeLonger()
