@@ -230,6 +230,16 @@ void TimelineCanvas::reveal(SliceId slice)
     }
 }
 
+void TimelineCanvas::revealGroup(std::uint32_t group)
+{
+    setCollapsed(group, false);
+    const auto& lines = m_scene.layout.lines();
+    const auto heading = std::find_if(
+        lines.begin(), lines.end(), [&](const LayoutLine& line) { return line.group == group && line.isHeading(); });
+    if (heading != lines.end())
+        m_scroll->setValue(static_cast<int>(heading->top));
+}
+
 void TimelineCanvas::frameSelection()
 {
     TimeWindow units;

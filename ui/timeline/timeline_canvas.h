@@ -56,6 +56,9 @@ public:
     /// Brings a slice into sight, moving no more than needed.
     void reveal(SliceId slice);
 
+    /// Brings the rows of a group into sight, its heading on top. Precondition: the group exists.
+    void revealGroup(std::uint32_t group);
+
     /// Centres the selection; when it is in the centre already, makes it fill most of the width. Without one, the area.
     void frameSelection();
 

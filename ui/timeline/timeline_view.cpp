@@ -298,6 +298,9 @@ void TimelineView::setForeign(std::shared_ptr<const Timeline> timeline, const st
             m_foreignPart = part;
             m_foreignTitle = title;
             showModel();
+            // What was just opened is what the person wants to see; the study's rows may fill the height.
+            if (m_foreignPart)
+                m_canvas->revealGroup(static_cast<std::uint32_t>(m_canvas->model().groups().size() - 1));
         };
     });
     showState();

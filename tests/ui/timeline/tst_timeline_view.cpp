@@ -24,6 +24,7 @@ class TestTimelineView : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
+    void anOpenedTraceIsBroughtIntoSight();
     void showsTheSimulatedStep();
     void oldStepsAreGreyed();
     void clickSelects();
@@ -703,6 +704,20 @@ void TestTimelineView::benchmarkRuns()
     QVERIFY(result.bytesPerSlice >= 16.0);
     const QString json = QString::fromStdString(ui::timelineBenchmarkJson({1000000, 1.234, 5.678, 16.95, 10}));
     QCOMPARE(json, QString(R"({"slices": 1000000, "frame_ms_median": 1.23, "frame_ms_max": 5.68, "bytes_per_slice": 16.95})"));
+}
+
+/// The rows of the study may fill the height; those of what was just opened are seen all the same.
+void TestTimelineView::anOpenedTraceIsBroughtIntoSight()
+{
+    Shown shown(test::timelineOf(Clock::Virtual, 60, {{0, 0.0, 1.0}}));
+    const auto heightOfLast = [&] {
+        const auto group = static_cast<std::uint32_t>(shown.canvas().model().groups().size() - 1);
+        return shown.canvas().rectOf({group, 0}).top();
+    };
+    shown.view.setForeign(test::timelineOf(Clock::Wall, 3, {{0, 0.0, 1.0}}), "trace.json");
+    QTRY_COMPARE(shown.canvas().model().groups().size(), std::size_t{2});
+    QVERIFY(heightOfLast() < shown.canvas().height());
+    QVERIFY(heightOfLast() >= 0.0);
 }
 
 MESHWRIGHT_TEST_RUN(TestTimelineView, [](int argc, char** argv) {
