@@ -121,6 +121,11 @@ def set_later(value):
 
 def refusals():
     for name, function, expected in [
+            ("base of a LoRA", lambda: nnx.LoRALinear(2, 2, lora_rank=1, lora_base_module=nnx.Linear(2, 2, rngs=nnx.Rngs(0)), rngs=nnx.Rngs(0)),
+             "NotImplementedError: nnx.LoRALinear with lora_base_module="),
+            ("first carry", lambda: nnx.LSTMCell(2, 2, carry_init=nnx.initializers.ones, rngs=nnx.Rngs(0)), "NotImplementedError: a recurrent cell with carry_init="),
+            ("axes of an RNN", lambda: nnx.RNN(nnx.GRUCell(2, 2, rngs=nnx.Rngs(0)), state_axes={}), "NotImplementedError: nnx.RNN with state_axes="),
+            ("skipped steps", lambda: optax.MultiSteps(optax.sgd(1.0), 2, should_skip_update_fn=len), "NotImplementedError: optax.MultiSteps with should_skip_update_fn="),
             ("static array", lambda: Holder(name=nnx.static(ONE)), "ValueError: Found data in value of type '<class 'jaxlib._jax.ArrayImpl'>' annotated with nnx.static("),
             ("array for a static attribute", lambda: set_later(ONE), "ValueError: Cannot assign data value of type '<class 'jaxlib._jax.ArrayImpl'>' to static attribute 'name'"),
             ("list of arrays", lambda: Holder(ls=[ONE]), "ValueError: Found data on value of type '<class 'list'>' assigned to static attribute 'ls' of Pytree type"),

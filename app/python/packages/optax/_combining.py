@@ -7,6 +7,7 @@ import inspect
 import jax
 import jax.numpy as jnp
 from jax import tree
+from jax._src.options import refuse as _refuse
 
 GradientTransformation = collections.namedtuple("GradientTransformation", "init update")
 
@@ -213,6 +214,7 @@ class MultiSteps:
     """The inner optimizer every k-th step, of the mean of k updates."""
 
     def __init__(self, opt, every_k_schedule, use_grad_mean=True, should_skip_update_fn=None):
+        _refuse("optax.MultiSteps", {"should_skip_update_fn": should_skip_update_fn})
         self._opt, self._use_grad_mean = opt, use_grad_mean
         self._every = every_k_schedule if callable(every_k_schedule) else lambda step: every_k_schedule
         self.inner_opt = opt

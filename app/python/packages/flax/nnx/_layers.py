@@ -296,9 +296,12 @@ class InstanceNorm(GroupNorm):
 class LoRALinear(Linear):
     """A linear layer with a LoRA beside it."""
 
-    def __init__(self, in_features, out_features, *, lora_rank, lora_dtype=None, lora_param_dtype=jnp.float32, lora_base_module=None, rngs, **options):
-        super().__init__(in_features, out_features, rngs=rngs, **{name: value for name, value in options.items() if not name.startswith(("a_", "b_", "lora_"))})
-        self.lora = LoRA(in_features, lora_rank, out_features, dtype=lora_dtype, param_dtype=lora_param_dtype, rngs=rngs)
+    def __init__(self, in_features, out_features, *, lora_rank, lora_dtype=None, lora_param_dtype=jnp.float32, a_initializer=initializers.he_uniform(),
+                 b_initializer=initializers.zeros, lora_param_type=LoRAParam, lora_base_module=None, rngs, **options):
+        _refuse("nnx.LoRALinear", {"lora_base_module": lora_base_module})
+        super().__init__(in_features, out_features, rngs=rngs, **options)
+        self.lora = LoRA(in_features, lora_rank, out_features, dtype=lora_dtype, param_dtype=lora_param_dtype, a_initializer=a_initializer,
+                         b_initializer=b_initializer, lora_param_type=lora_param_type, rngs=rngs)
 
     def __call__(self, x):
         return super().__call__(x) + self.lora(x)

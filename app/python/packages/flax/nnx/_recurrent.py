@@ -9,6 +9,12 @@ from ._layers import Linear, Module
 from ._lifted import Carry, StateAxes, scan
 
 
+def _from_zeros(carry_init):
+    """Carries start at zero, whatever the cell."""
+    if carry_init not in (None, initializers.zeros, initializers.zeros_init()):
+        raise NotImplementedError(f"a recurrent cell with carry_init={carry_init!r}")
+
+
 class RNNCellBase(Module):
     def initialize_carry(self, input_shape, rngs=None, carry_init=None):
         raise NotImplementedError
@@ -24,6 +30,7 @@ class SimpleCell(RNNCellBase):
     def __init__(self, in_features, hidden_features, *, dtype=jnp.float32, param_dtype=jnp.float32, carry_init=initializers.zeros, residual=False,
                  activation_fn=jnp.tanh, kernel_init=initializers.lecun_normal(), recurrent_kernel_init=initializers.orthogonal(),
                  bias_init=initializers.zeros, keep_rngs=False, rngs):
+        _from_zeros(carry_init)
         self.in_features, self.hidden_features, self.residual, self.activation_fn, self.carry_dtype = in_features, hidden_features, residual, activation_fn, dtype
         self.dense_h = Linear(hidden_features, hidden_features, use_bias=False, param_dtype=param_dtype, kernel_init=recurrent_kernel_init, rngs=rngs)
         self.dense_i = Linear(in_features, hidden_features, param_dtype=param_dtype, kernel_init=kernel_init, bias_init=bias_init, rngs=rngs)
@@ -34,6 +41,7 @@ class SimpleCell(RNNCellBase):
         return new, new
 
     def initialize_carry(self, input_shape, rngs=None, carry_init=None):
+        _from_zeros(carry_init)
         return _zeros(input_shape, self.hidden_features, self.carry_dtype)
 
 
@@ -43,6 +51,7 @@ class LSTMCell(RNNCellBase):
     def __init__(self, in_features, hidden_features, *, gate_fn=jax.nn.sigmoid, activation_fn=jnp.tanh, kernel_init=initializers.lecun_normal(),
                  recurrent_kernel_init=initializers.orthogonal(), bias_init=initializers.zeros, dtype=None, param_dtype=jnp.float32,
                  carry_init=initializers.zeros, keep_rngs=False, rngs):
+        _from_zeros(carry_init)
         self.in_features, self.hidden_features, self.gate_fn, self.activation_fn = in_features, hidden_features, gate_fn, activation_fn
         self.carry_dtype = param_dtype if dtype is None else dtype
         own = lambda: Linear(in_features, hidden_features, use_bias=False, param_dtype=param_dtype, kernel_init=kernel_init, rngs=rngs)
@@ -59,6 +68,7 @@ class LSTMCell(RNNCellBase):
         return (new_c, new_h), new_h
 
     def initialize_carry(self, input_shape, rngs=None, carry_init=None):
+        _from_zeros(carry_init)
         return (_zeros(input_shape, self.hidden_features, self.carry_dtype),) * 2
 
 
@@ -69,6 +79,7 @@ class OptimizedLSTMCell(RNNCellBase):
     def __init__(self, in_features, hidden_features, *, gate_fn=jax.nn.sigmoid, activation_fn=jnp.tanh, kernel_init=initializers.lecun_normal(),
                  recurrent_kernel_init=initializers.orthogonal(), bias_init=initializers.zeros, dtype=None, param_dtype=jnp.float32,
                  carry_init=initializers.zeros, keep_rngs=False, rngs):
+        _from_zeros(carry_init)
         self.in_features, self.hidden_features, self.gate_fn, self.activation_fn = in_features, hidden_features, gate_fn, activation_fn
         self.carry_dtype = param_dtype if dtype is None else dtype
         self.dense_i = Linear(in_features, hidden_features * 4, use_bias=False, param_dtype=param_dtype, kernel_init=kernel_init, rngs=rngs)
@@ -90,6 +101,7 @@ class GRUCell(RNNCellBase):
     def __init__(self, in_features, hidden_features, *, gate_fn=jax.nn.sigmoid, activation_fn=jnp.tanh, kernel_init=initializers.lecun_normal(),
                  recurrent_kernel_init=initializers.orthogonal(), bias_init=initializers.zeros, dtype=None, param_dtype=jnp.float32,
                  carry_init=initializers.zeros, keep_rngs=False, rngs):
+        _from_zeros(carry_init)
         self.in_features, self.hidden_features, self.gate_fn, self.activation_fn = in_features, hidden_features, gate_fn, activation_fn
         self.carry_dtype = param_dtype if dtype is None else dtype
         self.dense_i = Linear(in_features, 3 * hidden_features, param_dtype=param_dtype, kernel_init=kernel_init, bias_init=bias_init, rngs=rngs)
@@ -108,7 +120,7 @@ class RNN(Module):
     """A cell over the steps of a sequence."""
 
     def __init__(self, cell, *, time_major=False, return_carry=False, reverse=False, keep_order=False, unroll=1, rngs=None, state_axes=None, **options):
-        _refuse("nnx.RNN", options, ("use_fast_variance", "force_float32_reductions", "promote_dtype"))
+        _refuse("nnx.RNN", {"state_axes": state_axes, **options}, ("use_fast_variance", "force_float32_reductions", "promote_dtype"))
         self.cell, self.time_major, self.return_carry, self.reverse, self.keep_order = cell, time_major, return_carry, reverse, keep_order
 
     def __call__(self, inputs, *, initial_carry=None, seq_lengths=None, return_carry=None, time_major=None, reverse=None, keep_order=None, rngs=None):
