@@ -34,6 +34,7 @@
 #include <QMessageBox>
 #include <QMimeData>
 #include <QPushButton>
+#include <QScreen>
 #include <QStackedWidget>
 #include <QStatusBar>
 
@@ -105,7 +106,7 @@ MainWindow::MainWindow(std::shared_ptr<sim::Session> session, const Places& plac
     connect(&m_document, &StudyDocument::pathChanged, this, &MainWindow::updateTitle);
     connect(&m_document, &StudyDocument::modifiedChanged, this, &MainWindow::updateTitle);
 
-    resize(1280, 860);
+    resize(QSize(1280, 860).boundedTo(screen()->availableSize() - QSize(8, 40))); // room for the frame
     restoreGeometry(m_settings.value(kGeometryKey).toByteArray());
     m_workbench->restoreArrangement(m_settings);
     updateRecent();
