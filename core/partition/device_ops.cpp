@@ -4,7 +4,6 @@
 #include "core/reshard/reshard_steps.h"
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 
 namespace meshwright {

@@ -12,7 +12,6 @@
 #include <bit>
 #include <cctype>
 #include <cstring>
-#include <limits>
 
 namespace meshwright {
 

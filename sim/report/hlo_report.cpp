@@ -247,15 +247,18 @@ Result<HloReport> hloReport(
 {
     if (machine.empty())
         return hloReport(text, file, mesh, nullptr);
-    const auto untimed = hloReport(text, file, mesh, nullptr);
-    if (!untimed)
-        return untimed;
     const auto catalogue = Catalogue::load(resourcesDirectory() / "hardware" / "catalogue.json");
     if (!catalogue)
         return catalogue.error();
     const auto name = readMachineName(*catalogue, machine);
-    const bool isChip = name && !name->chips;
-    const auto built = buildMachine(*catalogue, {isChip ? fmt::format("{}x{}", machine, untimed->module.devices) : machine});
+    std::string chips = machine;
+    if (name && !name->chips) { // as many as the module runs on
+        const auto untimed = hloReport(text, file, mesh, nullptr);
+        if (!untimed)
+            return untimed;
+        chips += fmt::format("x{}", untimed->module.devices);
+    }
+    const auto built = buildMachine(*catalogue, {chips});
     if (!built)
         return inFile(built.error(), "--hw");
     return hloReport(text, file, mesh, &*built);

@@ -26,9 +26,8 @@ struct TrialField {
 ///
 /// Tried are `options.top` plans, and no fewer than six: half of them the quickest of each kind by the estimate, half the quickest of other meshes; then,
 /// of one machine, up to six meshes more, while one is quicker than what was found if its estimate is as wrong as those of its kind were, or right where
-/// none of its kind was tried. One that
-/// does not fit is tried again, twice at most, with the quickest of its kind or mesh that the estimate gives so much less memory as the
-/// simulation asks for, or with the one that needs least. `notes` gets the count and what was not simulated.
+/// none of its kind was tried. One that does not fit is tried again, twice at most, with the quickest of its kind or mesh that the estimate gives
+/// so much less memory as the simulation asks for, or with the one that needs least. `notes` gets the count and what was not simulated.
 /// Precondition: options.simulate, and some field has a best plan.
 std::vector<FoundPlan> triedPlans(const std::vector<TrialField>& fields, const SearchOptions& options, SearchResult& notes);
 
