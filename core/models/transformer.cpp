@@ -11,6 +11,7 @@
 #include <array>
 #include <cassert>
 #include <cmath>
+#include <functional>
 
 namespace meshwright {
 
@@ -52,6 +53,17 @@ std::string missingPart(const TransformerConfig& c)
     return "";
 }
 
+/// Calls `visit` for each layer of which a program has arrays of its own: those of a loop's body, of the first iteration, or all.
+void forEachLayer(const TransformerModel& model, const std::function<void(const LayerRun& run, std::int64_t index)>& visit)
+{
+    for (const LayerLoop& loop : layerLoops(model)) {
+        for (std::int64_t i = 0; i < (model.unrolled ? loop.front().count : 1); ++i) {
+            for (const LayerRun& run : loop)
+                visit(run, i);
+        }
+    }
+}
+
 } // namespace
 
 Problems programProblems(const TransformerConfig& c)
@@ -77,19 +89,16 @@ std::vector<ModelArray> transformerParameters(const TransformerModel& model)
     arrays.push_back({"embedding.w", {c.vocabulary, c.hidden}, {"vocabulary", "hidden"}, c.hidden, Kind::Weight});
     if (c.position == PositionKind::Learned)
         arrays.push_back({"positions.w", {c.maxPositions, c.hidden}, {"positions", "hidden"}, c.hidden, Kind::Weight});
-    for (const LayerRun& run : layerRuns(model)) {
-        const std::vector<ModelArray> one = layerArrays(run.layer);
-        for (std::int64_t i = 0; i < (model.unrolled ? run.count : 1); ++i) {
-            for (ModelArray array : one) {
-                array.name = fmt::format("{}.{}", layerName(model, run, i), array.name);
-                if (!model.unrolled) {
-                    array.shape.insert(array.shape.begin(), run.count);
-                    array.meaning.insert(array.meaning.begin(), "layers");
-                }
-                arrays.push_back(std::move(array));
+    forEachLayer(model, [&](const LayerRun& run, std::int64_t index) {
+        for (ModelArray array : layerArrays(run.layer)) {
+            array.name = fmt::format("{}.{}", layerName(model, run, index), array.name);
+            if (!model.unrolled) {
+                array.shape.insert(array.shape.begin(), run.count);
+                array.meaning.insert(array.meaning.begin(), "layers");
             }
+            arrays.push_back(std::move(array));
         }
-    }
+    });
     arrays.push_back({"norm.scale", {c.hidden}, {"hidden"}, 1, Kind::Scale});
     if (c.norm == NormKind::LayerNorm)
         arrays.push_back({"norm.bias", {c.hidden}, {"hidden"}, 1, Kind::Bias});
@@ -108,45 +117,43 @@ std::vector<ModelArray> transformerActivations(const TransformerModel& model, st
     const Shape stream = {batch, model.sequence, c.hidden};
     const std::vector<std::string> words = {"batch", "sequence", "hidden"};
     add("act.embedding", stream, words);
-    for (const LayerRun& run : layerRuns(model)) {
-        for (std::int64_t i = 0; i < (model.unrolled ? run.count : 1); ++i) {
-            const std::string act = "act." + layerName(model, run, i);
-            const TransformerConfig& layer = run.layer;
-            if (layer.mixer != MixerKind::None) {
-                const auto projections = projectionsOf(layer);
-                add(act + ".attention.input", stream, words);
-                for (const Projection& made : projections) {
-                    if (layer.keysAsValues && made.name == std::string_view("v"))
-                        continue; // they are the keys
-                    add(act + ".attention." + made.name, {batch, model.sequence, made.heads, made.size},
-                        {"batch", "sequence", made.isOfKeys ? "key and value heads" : "heads", "head size"});
-                }
-                const std::int64_t groups = layer.isRecurrent() ? layer.stateKeyHeads : layer.keyValueHeads;
-                const std::int64_t heads = layer.isRecurrent() ? layer.stateHeads : layer.heads;
-                add(act + ".attention.mixed", {batch, model.sequence, groups, heads / groups, projections.back().size},
-                    {"batch", "sequence", "key and value heads", "heads of each", "head size"});
-                add(act + ".attention", stream, words);
+    forEachLayer(model, [&](const LayerRun& run, std::int64_t index) {
+        const std::string act = "act." + layerName(model, run, index);
+        const TransformerConfig& layer = run.layer;
+        if (layer.mixer != MixerKind::None) {
+            const auto projections = projectionsOf(layer);
+            add(act + ".attention.input", stream, words);
+            for (const Projection& made : projections) {
+                if (layer.keysAsValues && made.name == std::string_view("v"))
+                    continue; // they are the keys
+                add(act + ".attention." + made.name, {batch, model.sequence, made.heads, made.size},
+                    {"batch", "sequence", made.isOfKeys ? "key and value heads" : "heads", "head size"});
             }
-            if (layer.hasFeedForward()) {
-                add(act + ".ffn.input", stream, words);
-                if (layer.experts == 0)
-                    add(act + ".ffn.hidden", {batch, model.sequence, layer.ffn}, {"batch", "sequence", "ffn"});
-                if (layer.experts > 0 && model.capacityFactor > 0.0) {
-                    const std::int64_t capacity = expertCapacity(model, layer);
-                    const std::int64_t groups = model.dispatchGroups;
-                    const std::int64_t width = layer.expertHidden > 0 ? layer.expertHidden : c.hidden;
-                    for (const char* name : {".experts.sent", ".experts.returned"})
-                        add(act + name, {batch, groups, layer.experts, capacity, width},
-                            {"batch", "groups", "experts", "capacity", "hidden"});
-                    for (const char* name : {".experts.received", ".experts.made"})
-                        add(act + name, {layer.experts, batch, groups, capacity, width},
-                            {"experts", "batch", "groups", "capacity", "hidden"});
-                }
-                add(act + ".ffn", stream, words);
-            }
-            add(act, stream, words);
+            const std::int64_t groups = layer.isRecurrent() ? layer.stateKeyHeads : layer.keyValueHeads;
+            const std::int64_t heads = layer.isRecurrent() ? layer.stateHeads : layer.heads;
+            add(act + ".attention.mixed", {batch, model.sequence, groups, heads / groups, projections.back().size},
+                {"batch", "sequence", "key and value heads", "heads of each", "head size"});
+            add(act + ".attention", stream, words);
         }
-    }
+        if (layer.hasFeedForward()) {
+            add(act + ".ffn.input", stream, words);
+            if (layer.experts == 0)
+                add(act + ".ffn.hidden", {batch, model.sequence, layer.ffn}, {"batch", "sequence", "ffn"});
+            if (layer.experts > 0 && model.capacityFactor > 0.0) {
+                const std::int64_t capacity = expertCapacity(model, layer);
+                const std::int64_t groups = model.dispatchGroups;
+                const std::int64_t width = layer.expertHidden > 0 ? layer.expertHidden : c.hidden;
+                for (const char* name : {".experts.sent", ".experts.returned"})
+                    add(act + name, {batch, groups, layer.experts, capacity, width},
+                        {"batch", "groups", "experts", "capacity", "hidden"});
+                for (const char* name : {".experts.received", ".experts.made"})
+                    add(act + name, {layer.experts, batch, groups, capacity, width},
+                        {"experts", "batch", "groups", "capacity", "hidden"});
+            }
+            add(act + ".ffn", stream, words);
+        }
+        add(act, stream, words);
+    });
     if (model.predict == Prediction::EveryToken)
         add("act.logits", {batch, model.sequence / model.lossChunks, c.vocabulary}, {"batch", "sequence", "vocabulary"});
     else
@@ -181,10 +188,10 @@ const std::vector<std::string>& offloadableNames()
 std::string layerOutput(const TransformerModel& model, std::int64_t layer)
 {
     const std::vector<LayerRun> runs = layerRuns(model);
-    const auto run
-        = std::find_if(runs.begin(), runs.end(), [layer](const LayerRun& one) { return layer < one.first + one.count; });
-    assert(layer >= 0 && run != runs.end());
-    return "act." + layerName(model, *run, layer - run->first) + (std::ranges::binary_search(model.cuts, layer) ? ".out" : "");
+    const auto run = std::find_if(runs.begin(), runs.end(), [layer](const LayerRun& one) { return one.has(layer); });
+    assert(run != runs.end());
+    return "act." + layerName(model, *run, (layer - run->first) / run->stride)
+        + (std::ranges::binary_search(model.cuts, layer) ? ".out" : "");
 }
 
 Problems sizeProblems(const TransformerModel& model)

@@ -32,7 +32,6 @@ public:
     struct Shared {
         ValueId cosine; ///< [sequence, half of the rotated dims]; invalid without rotary positions
         ValueId sine;
-        Masks masks; ///< of dropout: of the embedding, then of each layer's attention and of its other block
     };
 
     /// All of them outlive it.

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 namespace meshwright {
 
 namespace {
@@ -176,57 +179,128 @@ private:
     std::vector<ModelArray> m_arrays;
 };
 
-/// The parts of a run between the layers behind which it is cut.
-std::vector<LayerRun> partsOf(const LayerRun& run, const std::vector<std::int64_t>& cuts)
+/// Layers of a pattern that take turns, a loop of them.
+struct Turns {
+    std::size_t period = 1; ///< layers of one turn
+    std::size_t count = 1;
+};
+
+/// The loops of a pattern, whose bodies have as few layers as may be, each loop as long as it can be.
+std::vector<Turns> turnsOf(const std::vector<std::int64_t>& pattern)
 {
-    std::vector<LayerRun> parts = {run};
+    constexpr std::size_t kLongestTurn = 64;
+    const std::size_t layers = pattern.size();
+    std::vector<std::size_t> written(layers + 1); // layers in the bodies of all loops from here on
+    std::vector<Turns> best(layers);
+    std::vector<std::size_t> alike(
+        std::min(kLongestTurn, layers) + 1); // by period: so many layers from here on are as those a period behind
+    for (std::size_t at = layers; at-- > 0;) {
+        written[at] = layers + 1;
+        for (std::size_t period = 1; period < alike.size() && at + period <= layers; ++period) {
+            const bool isAlike = at + period < layers && pattern[at] == pattern[at + period];
+            alike[period] = isAlike ? alike[period] + 1 : 0;
+            const Turns turns{period, 1 + alike[period] / period};
+            const std::size_t all = period + written[at + period * turns.count];
+            const bool isLonger = turns.count > 1 && period * turns.count > best[at].period * best[at].count;
+            if (all < written[at] || (all == written[at] && isLonger)) {
+                written[at] = all;
+                best[at] = turns;
+            }
+        }
+    }
+    std::vector<Turns> loops;
+    for (std::size_t at = 0; at < layers; at += loops.back().period * loops.back().count)
+        loops.push_back(best[at]);
+    return loops;
+}
+
+/// Some iterations of a loop, and of their turns some layers.
+LayerLoop partOf(const LayerLoop& loop, std::int64_t firstTurn, std::int64_t turns, std::size_t from, std::size_t to)
+{
+    LayerLoop part(loop.begin() + static_cast<std::ptrdiff_t>(from), loop.begin() + static_cast<std::ptrdiff_t>(to));
+    for (LayerRun& run : part) {
+        run.first = run.at(firstTurn);
+        run.count = turns;
+    }
+    return part;
+}
+
+/// The parts of a loop between the layers behind which it is cut. A turn that is cut is each of its layers by itself.
+std::vector<LayerLoop> partsOf(const LayerLoop& loop, const std::vector<std::int64_t>& cuts)
+{
+    std::vector<LayerLoop> parts = {loop};
     for (const std::int64_t cut : cuts) {
-        const std::int64_t behind = cut + 1 - parts.back().first;
-        if (behind <= 0 || behind >= parts.back().count)
+        const LayerLoop last = parts.back();
+        const auto period = static_cast<std::int64_t>(last.size());
+        const std::int64_t count = last.front().count;
+        const std::int64_t behind = cut + 1 - last.front().first;
+        if (behind <= 0 || behind >= count * period)
             continue;
-        LayerRun rest = parts.back();
-        rest.first += behind;
-        rest.count -= behind;
-        parts.back().count = behind;
-        parts.push_back(std::move(rest));
+        parts.pop_back();
+        const auto add = [&](std::int64_t firstTurn, std::int64_t turns, std::size_t from, std::size_t to) {
+            if (turns > 0)
+                parts.push_back(partOf(last, firstTurn, turns, from, to));
+        };
+        add(0, behind / period, 0, last.size());
+        for (std::size_t i = 0; behind % period != 0 && i < last.size(); ++i)
+            add(behind / period, 1, i, i + 1);
+        const std::int64_t rest = (behind + period - 1) / period;
+        add(rest, count - rest, 0, last.size());
     }
     return parts;
 }
 
 /// `row`: of the first one in what the numbers count.
-void numberPrefix(LayerRun& run, std::int64_t row)
+void numberPrefixes(LayerLoop& loop, std::int64_t row)
 {
-    run.prefix = fmt::format("{}.{}-{}", run.prefix, row, row + run.count - 1);
+    const auto layers = loop.front().count * static_cast<std::int64_t>(loop.size());
+    for (std::size_t i = 0; i < loop.size(); ++i) {
+        loop[i].prefix += fmt::format(".{}-{}", row, row + layers - 1);
+        if (loop.size() > 1)
+            loop[i].prefix += fmt::format(".{}", i);
+    }
 }
 
 } // namespace
 
-std::vector<LayerRun> layerRuns(const TransformerModel& model)
+std::vector<LayerLoop> layerLoops(const TransformerModel& model)
 {
     const TransformerConfig& c = model.config;
-    std::vector<LayerRun> whole;
-    for (std::size_t i = 0; i < c.pattern.size(); ++i) {
-        if (i == 0 || c.pattern[i] != c.pattern[i - 1])
-            whole.push_back({"layers", static_cast<std::int64_t>(i), 0, c.kinds[static_cast<std::size_t>(c.pattern[i])]});
-        ++whole.back().count;
+    std::vector<LayerLoop> whole;
+    std::int64_t first = 0;
+    for (const Turns& turns : turnsOf(c.pattern)) {
+        const auto period = static_cast<std::int64_t>(turns.period);
+        const auto count = static_cast<std::int64_t>(turns.count);
+        LayerLoop& loop = whole.emplace_back();
+        for (std::int64_t i = first; i < first + period; ++i)
+            loop.push_back(
+                {"layers", i, count, c.kinds[static_cast<std::size_t>(c.pattern[static_cast<std::size_t>(i)])], period});
+        first += period * count;
     }
     if (c.pattern.empty()) {
-        std::int64_t first = 0;
         for (const TransformerConfig& group : layerGroups(c)) {
-            whole.push_back({c.experts > 0 && group.experts == 0 ? "dense_layers" : "layers", first, group.layers, group});
+            whole.push_back({{c.experts > 0 && group.experts == 0 ? "dense_layers" : "layers", first, group.layers, group}});
             first += group.layers;
         }
     }
-    std::vector<LayerRun> runs;
-    for (const LayerRun& run : whole) {
-        std::vector<LayerRun> parts = partsOf(run, model.cuts);
+    std::vector<LayerLoop> loops;
+    for (const LayerLoop& loop : whole) {
+        std::vector<LayerLoop> parts = partsOf(loop, model.cuts);
         const bool isNumbered = parts.size() > 1 || !c.pattern.empty();
-        for (LayerRun& part : parts) {
+        for (LayerLoop& part : parts) {
             if (isNumbered)
-                numberPrefix(part, part.first - (c.pattern.empty() ? run.first : 0));
-            runs.push_back(std::move(part));
+                numberPrefixes(part, part.front().first - (c.pattern.empty() ? loop.front().first : 0));
+            loops.push_back(std::move(part));
         }
     }
+    return loops;
+}
+
+std::vector<LayerRun> layerRuns(const TransformerModel& model)
+{
+    std::vector<LayerRun> runs;
+    for (LayerLoop& loop : layerLoops(model))
+        runs.insert(runs.end(), std::move_iterator(loop.begin()), std::move_iterator(loop.end()));
     return runs;
 }
 
@@ -239,7 +313,7 @@ std::string layerName(const TransformerModel& model, const LayerRun& run, std::i
 {
     if (!model.unrolled)
         return run.prefix;
-    return model.config.pattern.empty() ? fmt::format("{}.{}", run.prefix, index) : fmt::format("layers.{}", run.first + index);
+    return model.config.pattern.empty() ? fmt::format("{}.{}", run.prefix, index) : fmt::format("layers.{}", run.at(index));
 }
 
 } // namespace meshwright

@@ -10,14 +10,31 @@ namespace meshwright {
 
 /// Layers that are alike.
 struct LayerRun {
-    std::string
-        prefix; ///< "layers", "dense_layers"; of a part of a cut loop, and where layers are of several kinds, "layers.0-7"
+    /// "layers", "dense_layers"; of a part of a cut loop, and where layers are of several kinds, "layers.0-7", and of a loop with several layers
+    /// in its body "layers.0-7.1", the second of each iteration.
+    std::string prefix;
     std::int64_t first = 0; ///< of the model's layers
     std::int64_t count = 0;
     TransformerConfig layer; ///< as in `layerGroups`
+    std::int64_t stride = 1; ///< from one to the next of the model's layers
+
+    std::int64_t at(std::int64_t index) const { return first + index * stride; } ///< of the model's layers
+    bool has(std::int64_t layerOfModel) const
+    {
+        const std::int64_t behind = layerOfModel - first;
+        return behind >= 0 && behind % stride == 0 && behind / stride < count;
+    }
 };
 
-/// In the model's order: those without experts, then those with, or runs of one kind; each cut behind the model's `cuts`.
+/// Layers that are one loop: the layers of its body, each with those of all iterations. Where kinds of layers follow each other in turn, a body has
+/// one turn (as MaxText's scannable blocks).
+using LayerLoop = std::vector<LayerRun>;
+
+/// In the model's order: those without experts, then those with, or turns of kinds, so that bodies have the fewest layers; each cut behind the
+/// model's `cuts`.
+std::vector<LayerLoop> layerLoops(const TransformerModel& model);
+
+/// The runs of all loops. Precondition: as above.
 std::vector<LayerRun> layerRuns(const TransformerModel& model);
 
 /// The arrays of one layer of a kind, without the dimension of layers, named as behind `layerName` and a dot.

@@ -14,6 +14,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <span>
 
 namespace meshwright {
 
@@ -298,12 +299,25 @@ private:
     }
 
     /// The masks of some layers, two each.
-    Masks masksOf(const Shared& shared, std::int64_t layer, std::int64_t count)
+    Masks masksOf(std::int64_t layer, std::int64_t count)
     {
-        Masks masks = shared.masks;
+        Masks masks = m_masks;
         if (masks.keys.valid())
             masks.keys = m_blocks.sliced(m_builder, masks.keys, 0, 1 + 2 * layer, 1 + 2 * (layer + count));
         return masks;
+    }
+
+    /// What the layers of a run have with others in common. It is made where it is first asked for: outside of loops.
+    Shared sharedBy(const LayerRun& run)
+    {
+        if (run.layer.mixer != MixerKind::Attention)
+            return {};
+        const auto [found, isNew] = m_shared.try_emplace({rotaryDims(run.layer), run.layer.rotaryBase});
+        if (isNew) {
+            m_blocks.become(run.layer);
+            found->second = m_blocks.sharedParts();
+        }
+        return found->second;
     }
 
     /// The window of each layer of a run as i32[count], where layers differ; a whole row where a layer has none.
@@ -314,9 +328,8 @@ private:
             return windows;
         const std::int64_t windowed = m_c.slidingWindowLayers > 0 ? m_c.slidingWindowLayers : m_c.layers;
         for (std::int64_t i = 0; i < run.count; ++i)
-            windows.push_back(isWindowed(run.first + i, windowed, m_c.layers)
-                    ? std::min(run.layer.slidingWindow, m_model.sequence)
-                    : m_model.sequence);
+            windows.push_back(isWindowed(run.at(i), windowed, m_c.layers) ? std::min(run.layer.slidingWindow, m_model.sequence)
+                                                                          : m_model.sequence);
         if (*std::min_element(windows.begin(), windows.end()) == m_model.sequence)
             windows.clear();
         return windows;
@@ -334,56 +347,87 @@ private:
                 {std::make_shared<const std::string>(std::move(bytes))}});
     }
 
-    ValueId unrolledRun(
-        ValueId x, const LayerRun& run, const std::vector<ValueId>& parameters, std::size_t& next, const Shared& shared)
+    /// One layer of a run, whose parameters are the next ones.
+    ValueId layer(ValueId x, const LayerRun& run, std::span<const ValueId>& parameters, const Shared& shared, ValueId window,
+        const Masks& masks, std::int64_t index)
     {
+        m_blocks.become(run.layer);
         const std::vector<ModelArray> arrays = layerArrays(run.layer);
-        const std::vector<std::int64_t> windows = windowsOf(run);
-        for (std::int64_t i = 0; i < run.count; ++i) {
-            Parameters p;
-            for (const ModelArray& array : arrays)
-                p.emplace(array.name, parameters[next++]);
-            ValueId window;
-            if (!windows.empty())
-                window = m_builder.splat({DType::S32, {}}, static_cast<double>(windows[static_cast<std::size_t>(i)]));
-            m_blocks.offloadInput(m_loss[x].producer);
-            x = m_blocks.layer(x, p, shared, window, masksOf(shared, run.first + i, 1), layerName(m_model, run, i));
+        Parameters p;
+        for (std::size_t i = 0; i < arrays.size(); ++i)
+            p.emplace(arrays[i].name, parameters[i]);
+        parameters = parameters.subspan(arrays.size());
+        return m_blocks.layer(x, p, shared, window, masks, layerName(m_model, run, index));
+    }
+
+    ValueId unrolledLoop(ValueId x, const LayerLoop& loop, std::span<const ValueId>& parameters)
+    {
+        for (std::int64_t i = 0; i < loop.front().count; ++i) {
+            for (const LayerRun& run : loop) {
+                const std::vector<std::int64_t> windows = windowsOf(run);
+                ValueId window;
+                if (!windows.empty())
+                    window = m_builder.splat({DType::S32, {}}, static_cast<double>(windows[static_cast<std::size_t>(i)]));
+                m_blocks.offloadInput(m_loss[x].producer);
+                x = layer(x, run, parameters, sharedBy(run), window, masksOf(run.at(i), 1), i);
+            }
         }
         return x;
     }
 
     /// A loop over the stacked parameters, which carries the residual stream.
-    ValueId loopedRun(
-        ValueId x, const LayerRun& run, const std::vector<ValueId>& parameters, std::size_t& next, const Shared& shared)
+    ValueId loopedLoop(ValueId x, const LayerLoop& loop, std::span<const ValueId>& parameters)
     {
-        const std::vector<ModelArray> arrays = layerArrays(run.layer);
-        const std::vector<std::int64_t> windows = windowsOf(run);
+        const std::int64_t count = loop.front().count;
+        const auto period = static_cast<std::int64_t>(loop.size());
         std::vector<ValueId> operands = {x};
-        for (std::size_t i = 0; i < arrays.size(); ++i)
-            operands.push_back(parameters[next++]);
-        if (!windows.empty())
-            operands.push_back(windowConstant(windows));
-        const bool drops = shared.masks.keys.valid();
+        const auto add = [&operands](ValueId operand) {
+            operands.push_back(operand);
+            return operands.size() - 1;
+        };
+        std::size_t arrays = 0;
+        for (const LayerRun& run : loop)
+            arrays += layerArrays(run.layer).size();
+        operands.insert(operands.end(), parameters.begin(), parameters.begin() + static_cast<std::ptrdiff_t>(arrays));
+        parameters = parameters.subspan(arrays);
+        std::vector<std::size_t> windowAt(loop.size()); // 0: none
+        for (std::size_t i = 0; i < loop.size(); ++i) {
+            if (const std::vector<std::int64_t> windows = windowsOf(loop[i]); !windows.empty())
+                windowAt[i] = add(windowConstant(windows));
+        }
+        const bool drops = m_masks.keys.valid();
+        std::size_t keysAt = 0;
         if (drops)
-            operands.push_back(m_builder.reshape(masksOf(shared, run.first, run.count).keys, {run.count, 2, 2}));
-        const RepeatAttributes attributes{run.count, 1, operands.size() - 1, false};
-        if (shared.cosine.valid())
-            operands.insert(operands.end(), {shared.cosine, shared.sine});
+            keysAt = add(m_builder.reshape(masksOf(loop.front().first, count * period).keys, {count, 2 * period, 2}));
+        const RepeatAttributes attributes{count, 1, operands.size() - 1, false};
+        std::map<ValueId, std::size_t> cosineAt; // the sine behind it
+        for (const LayerRun& run : loop) {
+            const Shared shared = sharedBy(run);
+            if (shared.cosine.valid() && cosineAt.try_emplace(shared.cosine, operands.size()).second)
+                operands.insert(operands.end(), {shared.cosine, shared.sine});
+        }
 
         const OpId repeat = m_builder.beginRepeat(attributes, std::move(operands));
         m_blocks.offloadInput(repeat);
         const std::vector<ValueId> arguments = m_loss[m_builder.block()].arguments;
-        Parameters p;
-        for (std::size_t i = 0; i < arrays.size(); ++i)
-            p.emplace(arrays[i].name, arguments[1 + i]);
-        const Masks masks{drops ? arguments[attributes.stacked] : ValueId{}, {}, {}};
-        const ValueId window = windows.empty() ? ValueId{} : arguments[attributes.stacked - (drops ? 1 : 0)];
-        Shared inside;
-        if (shared.cosine.valid())
-            inside = {arguments[arguments.size() - 2], arguments.back(), {}};
-        m_builder.setResults({m_blocks.layer(arguments.front(), p, inside, window, masks, layerName(m_model, run, 0))});
+        std::span<const ValueId> own = std::span(arguments).subspan(1, arrays);
+        ValueId inside = arguments.front();
+        for (std::size_t i = 0; i < loop.size(); ++i) {
+            if (i > 0)
+                m_blocks.offloadInput(m_loss[inside].producer);
+            const auto block = 2 * static_cast<std::int64_t>(i);
+            Masks keys;
+            if (drops)
+                keys.keys = m_blocks.sliced(m_builder, arguments[keysAt], 0, block, block + 2);
+            Shared shared;
+            if (const ValueId cosine = sharedBy(loop[i]).cosine; cosine.valid())
+                shared = {arguments[cosineAt.at(cosine)], arguments[cosineAt.at(cosine) + 1]};
+            const ValueId window = windowAt[i] > 0 ? arguments[windowAt[i]] : ValueId{};
+            inside = layer(inside, loop[i], own, shared, window, keys, 0);
+        }
+        m_builder.setResults({inside});
         const ValueId passed = m_builder.endRepeat(repeat).front();
-        const std::int64_t last = run.first + run.count - 1;
+        const std::int64_t last = loop.back().at(count - 1);
         return std::ranges::binary_search(m_model.cuts, last) ? m_builder.named(passed, layerOutput(m_model, last)) : passed;
     }
 
@@ -404,25 +448,16 @@ private:
                 positions = m_blocks.sliced(m_builder, positions, 0, 0, m_model.sequence);
             x = m_blocks.plus(x, m_blocks.along(m_blocks.inOrder(m_builder, positions, 0), x, {1, 2}));
         }
-        Shared shared;
-        shared.masks = maskArguments(m_builder, rows, trained.masks);
-        if (shared.masks.keys.valid())
-            x = dropped(m_builder, x, shared.masks, 0, m_options);
+        m_masks = maskArguments(m_builder, rows, trained.masks);
+        if (m_masks.keys.valid())
+            x = dropped(m_builder, x, m_masks, 0, m_options);
         x = m_blocks.named(x, "act.embedding");
 
-        std::map<std::pair<std::int64_t, double>, Shared> turned; // by dims and base
-        for (const LayerRun& run : layerRuns(m_model)) {
-            m_blocks.become(run.layer);
-            Shared own;
-            if (run.layer.mixer == MixerKind::Attention) {
-                const auto [found, isNew] = turned.try_emplace({rotaryDims(run.layer), run.layer.rotaryBase});
-                if (isNew)
-                    found->second = m_blocks.sharedParts();
-                own = found->second;
-            }
-            own.masks = shared.masks;
-            x = m_model.unrolled ? unrolledRun(x, run, parameters, next, own) : loopedRun(x, run, parameters, next, own);
-        }
+        std::span<const ValueId> ofLayers = std::span(parameters).subspan(next);
+        const std::size_t behindTable = ofLayers.size();
+        for (const LayerLoop& loop : layerLoops(m_model))
+            x = m_model.unrolled ? unrolledLoop(x, loop, ofLayers) : loopedLoop(x, loop, ofLayers);
+        next += behindTable - ofLayers.size();
 
         m_blocks.enter(TransformerBlocks::Region::Loss);
         const ValueId scale = parameters[next++];
@@ -539,6 +574,8 @@ private:
     Function m_loss;
     Builder m_builder;
     TransformerBlocks m_blocks;
+    Masks m_masks; ///< of dropout: of the embedding, then of each layer's attention and of its other block
+    std::map<std::pair<std::int64_t, double>, Shared> m_shared; ///< by rotated dims and base
 };
 
 } // namespace

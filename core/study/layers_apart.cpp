@@ -26,7 +26,7 @@ std::vector<std::string> prefixesOf(const LayerRun& run, const TransformerModel&
 {
     std::vector<std::string> prefixes;
     for (const LayerRun& part : layerRuns(apart)) {
-        if (part.first < run.first || part.first >= run.first + run.count)
+        if (!run.has(part.first))
             continue;
         for (std::int64_t i = 0; i < (apart.unrolled ? part.count : 1); ++i)
             prefixes.push_back(layerName(apart, part, i));

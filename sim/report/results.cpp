@@ -164,20 +164,15 @@ std::string headline(const SimulatedStudy& study)
     return fmt::format("{} on {}, mesh {}\n", study.name, s.machine, study.mesh.text());
 }
 
-/// A name without the numbers of layers and residuals: "act.layers.*.ffn".
+/// A name without the numbers of layers and residuals: "act.layers.*.ffn", of a run of layers too.
 std::string withoutNumbers(const std::string& name)
 {
-    std::string text;
-    bool begins = false;
-    for (const char letter : name) {
-        const bool isDigit = letter >= '0' && letter <= '9';
-        if (isDigit && begins)
-            text += '*';
-        else if (!isDigit || text.empty() || text.back() != '*')
-            text += letter;
-        begins = letter == '.';
+    std::vector<std::string> parts = split(name, '.');
+    for (std::string& part : parts) {
+        if (!part.empty() && part.find_first_not_of("0123456789-") == std::string::npos)
+            part = "*";
     }
-    return text;
+    return join(parts, ".");
 }
 
 /// Those of layers that are alike added up.

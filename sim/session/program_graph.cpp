@@ -214,7 +214,7 @@ std::size_t opCount(const Function& function, OpId id)
     return count;
 }
 
-/// `layers.3` of `grad.layers.3.ffn.up.w`; empty: the name is of no layer that is written out.
+/// `layers.3` of `grad.layers.3.ffn.up.w`, and of a layer of several in a loop `layers.0-63.2`; empty: the name is of no layer that is written out.
 std::string layerOfName(const std::string& name)
 {
     static constexpr std::string_view kLayers = "layers.";
@@ -222,9 +222,18 @@ std::string layerOfName(const std::string& name)
     if (number == std::string::npos)
         return {};
     const std::size_t begin = name.rfind('.', number) + 1;
-    const std::size_t end = std::min(name.size(), name.find_first_not_of("0123456789-", number + kLayers.size()));
-    return end > number + kLayers.size() && (end == name.size() || name[end] == '.') ? name.substr(begin, end - begin)
-                                                                                     : std::string();
+    const auto behind
+        = [&](std::size_t at, const char* letters) { return std::min(name.size(), name.find_first_not_of(letters, at)); };
+    const auto isEnd = [&](std::size_t at) { return at == name.size() || name[at] == '.'; };
+    const std::size_t first = number + kLayers.size();
+    std::size_t end = behind(first, "0123456789-");
+    if (end == first || !isEnd(end))
+        return {};
+    if (end < name.size() && name.find('-', first) < end) {
+        if (const std::size_t one = behind(end + 1, "0123456789"); one > end + 1 && isEnd(one))
+            end = one;
+    }
+    return name.substr(begin, end - begin);
 }
 
 /// Stages add gradients up under another name than the whole step has for them: of both the parameter's.

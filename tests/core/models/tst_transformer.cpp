@@ -171,6 +171,19 @@ const std::vector<Case>& cases()
                 m.config.pattern = {0, 1, 1, 2, 3};
                 m.config.layers = 5;
             }},
+        {"kinds in turn",
+            [](TransformerModel& m) {
+                recur(m, MixerKind::Attention);
+                TransformerConfig base = m.config;
+                base.layers = 2;
+                m.config.kinds = {base, base, base};
+                m.config.kinds[0].mixer = MixerKind::DeltaRule;
+                m.config.kinds[1].headDim = 6; // so its tables are others
+                m.config.kinds[1].slidingWindow = 3;
+                m.config.kinds[2].layers = 1;
+                m.config.pattern = {0, 1, 0, 1, 2};
+                m.config.layers = 5;
+            }},
     };
     return all;
 }
@@ -289,6 +302,8 @@ private Q_SLOTS:
     void zigzagEqualsTheOrder_data();
     void zigzagEqualsTheOrder();
     void trainsAlike();
+    void loops_data();
+    void loops();
     void unrolledEqualsLoop_data();
     void unrolledEqualsLoop();
     void recurrencesAgain_data();
@@ -527,6 +542,63 @@ void TestTransformer::trainsAlike()
             QVERIFY2(std::abs(other[i] - plain[i]) < 2e-4 * plain[i],
                 qPrintable(QString("step %1: %2 and %3").arg(i).arg(other[i]).arg(plain[i])));
     }
+}
+
+void TestTransformer::loops_data()
+{
+    QTest::addColumn<QByteArray>("pattern"); // a letter a layer
+    QTest::addColumn<QList<int>>("cuts");
+    QTest::addColumn<QString>("loops"); // prefix x iterations, the layers of a body in brackets
+    QTest::newRow("runs") << QByteArray("AABBB") << QList<int>{} << "layers.0-1x2 layers.2-4x3";
+    QTest::newRow("one of each") << QByteArray("ABC") << QList<int>{} << "layers.0-0x1 layers.1-1x1 layers.2-2x1";
+    QTest::newRow("turns") << QByteArray("AABAABAAB") << QList<int>{} << "[layers.0-8.0x3 layers.0-8.1x3 layers.0-8.2x3]";
+    QTest::newRow("a part of a turn is left")
+        << QByteArray("ABABA") << QList<int>{} << "[layers.0-3.0x2 layers.0-3.1x2] layers.4-4x1";
+    QTest::newRow("one before turns") << QByteArray("CABAB") << QList<int>{} << "layers.0-0x1 [layers.1-4.0x2 layers.1-4.1x2]";
+    QTest::newRow("two kinds of turns") << QByteArray("ABABACAC") << QList<int>{}
+                                        << "[layers.0-3.0x2 layers.0-3.1x2] [layers.4-7.0x2 layers.4-7.1x2]";
+    QTest::newRow("cut between turns") << QByteArray("ABABABAB") << QList<int>{3}
+                                       << "[layers.0-3.0x2 layers.0-3.1x2] [layers.4-7.0x2 layers.4-7.1x2]";
+    QTest::newRow("a turn is cut") << QByteArray("ABABABAB") << QList<int>{2}
+                                   << "[layers.0-1.0x1 layers.0-1.1x1] layers.2-2x1 layers.3-3x1 [layers.4-7.0x2 layers.4-7.1x2]";
+    QTest::newRow("cut often") << QByteArray("AABAAB") << QList<int>{0, 1, 4}
+                               << "layers.0-0x1 layers.1-1x1 layers.2-2x1 layers.3-3x1 layers.4-4x1 layers.5-5x1";
+}
+
+// Each layer of the model is in one loop, after the layer before it, and its kind is the pattern's.
+void TestTransformer::loops()
+{
+    QFETCH(QByteArray, pattern);
+    QFETCH(QList<int>, cuts);
+    QFETCH(QString, loops);
+    TransformerModel model;
+    model.config = smallConfig();
+    model.config.layers = pattern.size();
+    for (std::int64_t kind = 0; kind < 3; ++kind) {
+        model.config.kinds.push_back(smallConfig());
+        model.config.kinds.back().ffn = 10 + kind;
+    }
+    for (const char letter : pattern)
+        model.config.pattern.push_back(letter - 'A');
+    model.cuts.assign(cuts.begin(), cuts.end());
+    QStringList found;
+    std::int64_t next = 0;
+    for (const LayerLoop& loop : layerLoops(model)) {
+        QStringList body;
+        for (const LayerRun& run : loop)
+            body << QString("%1x%2").arg(text(run.prefix)).arg(run.count);
+        found << (loop.size() > 1 ? "[" + body.join(' ') + "]" : body.front());
+        for (std::int64_t i = 0; i < loop.front().count; ++i) {
+            for (const LayerRun& run : loop) {
+                QCOMPARE(run.at(i), next);
+                QVERIFY(run.has(next));
+                QCOMPARE(run.layer.ffn, std::int64_t{10 + pattern.at(next) - 'A'});
+                ++next;
+            }
+        }
+    }
+    QCOMPARE(next, std::int64_t{pattern.size()});
+    QCOMPARE(found.join(' '), loops);
 }
 
 void TestTransformer::unrolledEqualsLoop_data()
