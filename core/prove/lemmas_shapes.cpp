@@ -164,21 +164,26 @@ std::optional<Standing> reshapeLemma(Site& site, std::size_t)
     const Shape* claimed = site.walk.isSource() ? nullptr : &(*site.walk.wholes)[result.at()];
     if (claimed != nullptr && claimed->size() != site.localResult().size())
         claimed = nullptr;
-    const auto as = [&](const Shape* claim, std::optional<std::size_t> longer = {}) -> std::optional<Standing> {
+    const auto withUnits = [&](const Shape* claim) {
         auto made = withOtherUnits(site, claim);
-        return made && (claim == nullptr || hasClaimedSizes(site, *made, *claim)) ? made : regrouped(site, claim, longer);
+        return made && (claim == nullptr || hasClaimedSizes(site, *made, *claim)) ? made : std::nullopt;
     };
-    if (auto made = as(claimed))
+    if (auto made = withUnits(claimed))
+        return made;
+    if (auto made = regrouped(site, claimed))
         return made;
     const std::string refusal = site.refusal;
-    // What one microbatch claims is said of all: one dimension is so many times as long.
+    // What one microbatch claims is said of all: one dimension is so many times as long, one that stays a dimension rather than a part of another.
     const std::int64_t all = elementCount(framed(site, 0).shape);
     const std::int64_t own = claimed != nullptr ? elementCount(*claimed) : 0;
-    for (std::size_t dim = 0; own > 0 && all > own && all % own == 0 && dim < claimed->size(); ++dim) {
-        Shape longer = *claimed;
-        longer[dim] *= all / own;
-        if (auto made = as(&longer, dim))
-            return made;
+    const bool isOfAll = own > 0 && all > own && all % own == 0;
+    for (const bool onlyUnits : {true, false}) {
+        for (std::size_t dim = 0; isOfAll && dim < claimed->size(); ++dim) {
+            Shape longer = *claimed;
+            longer[dim] *= all / own;
+            if (auto made = onlyUnits ? withUnits(&longer) : regrouped(site, &longer, dim))
+                return made;
+        }
     }
     site.refuse(refusal);
     return withOtherUnits(site, claimed);

@@ -85,6 +85,8 @@ public:
                 callUpdates();
         }
         takeResults();
+        if (name == "evaluate") // what it leaves to a backward run is shown in the step
+            eraseDeadOps(function());
         m_joined.device.globalShapes.resize(m_joined.device.function.values.size());
         return std::move(m_joined);
     }
@@ -259,27 +261,86 @@ private:
             if (!isAddedTo(source, i))
                 return refuse(fmt::format("{} of stage {} does not add to {}", name, stage, source.resultNames[i]));
             StageArray array = stageArrayOf(source.resultNames[i]);
+            if (array.kind == Kind::GradientSum)
+                addToNothing(mapping[source.results()[i].at()]);
             const std::size_t of = isOfMicrobatch(array.kind) ? piece : stage;
             m_known.insert_or_assign(Place{of, std::move(array)}, mapping[source.results()[i].at()]);
         }
     }
 
     /// True unless the result is a sum of gradients that is something else than the sum so far, which serves nothing else, and one term more:
-    /// calls follow each other, and here each is the first one.
+    /// calls follow each other, and here each is the first one. A loop may add row by row.
     static bool isAddedTo(const Function& function, std::size_t result)
     {
         if (stageArrayOf(function.resultNames[result]).kind != Kind::GradientSum)
             return true;
-        const OpId producer = function[function.results()[result]].producer;
-        if (!producer.valid() || function[producer].kind != OpKind::Add)
+        const ValueId sum = function.results()[result];
+        const OpId producer = function[sum].producer;
+        if (!producer.valid())
             return false;
+        const bool isInLoop = function[producer].kind == OpKind::Repeat;
+        const std::size_t row = isInLoop ? rowOfSum(function, sum) : 0;
+        if (isInLoop && row == function[producer].operands.size())
+            return false;
+        const ValueId before = isInLoop ? function[producer].operands[row] : addedTo(function, sum);
+        return before.valid() && usesOf(function, before) == 1 && !function[before].producer.valid()
+            && function[before].name == function.resultNames[result];
+    }
+
+    /// Which stacked operand of its loop a stacked result adds to row by row; the number of operands: none.
+    static std::size_t rowOfSum(const Function& function, ValueId sum)
+    {
+        const Op& loop = function[function[sum].producer];
+        const auto& attributes = loop.as<RepeatAttributes>();
+        const Block& body = function[loop.bodies.front()];
+        const std::size_t result = function[sum].index;
+        const ValueId row = result < attributes.carries ? ValueId() : addedTo(function, body.results[result]);
+        for (std::size_t i = attributes.carries; row.valid() && i < attributes.carries + attributes.stacked; ++i) {
+            if (body.arguments[i] == row)
+                return i;
+        }
+        return loop.operands.size();
+    }
+
+    /// A loop whose rows are added to those of a sum that is nothing so far is one that makes them.
+    void addToNothing(ValueId sum)
+    {
+        Op& loop = function()[function()[sum].producer];
+        if (loop.kind != OpKind::Repeat)
+            return;
+        const std::size_t row = rowOfSum(function(), sum);
+        Block& body = function()[loop.bodies.front()];
+        ValueId& made = body.results[function()[sum].index];
+        const OpId add = function()[made].producer;
+        made = function()[add].operands.back();
+        std::erase(body.ops, add);
+        body.arguments.erase(body.arguments.begin() + static_cast<std::ptrdiff_t>(row));
+        for (std::size_t i = row; i < body.arguments.size(); ++i)
+            function()[body.arguments[i]].index = i;
+        loop.operands.erase(loop.operands.begin() + static_cast<std::ptrdiff_t>(row));
+        auto attributes = loop.as<RepeatAttributes>();
+        --attributes.stacked;
+        loop.attributes = attributes;
+    }
+
+    /// What a sum adds a term to, where that serves nothing else; invalid: it is no sum.
+    static ValueId addedTo(const Function& function, ValueId sum)
+    {
+        const OpId producer = function[sum].producer;
+        if (!producer.valid() || function[producer].kind != OpKind::Add)
+            return {};
         const ValueId before = function[producer].operands.front();
+        return usesOf(function, before) == 1 ? before : ValueId();
+    }
+
+    static std::size_t usesOf(const Function& function, ValueId value)
+    {
         std::size_t uses = 0;
         for (const Op& op : function.ops)
-            uses += static_cast<std::size_t>(std::count(op.operands.begin(), op.operands.end(), before));
+            uses += static_cast<std::size_t>(std::count(op.operands.begin(), op.operands.end(), value));
         for (const Block& block : function.blocks)
-            uses += static_cast<std::size_t>(std::count(block.results.begin(), block.results.end(), before));
-        return uses == 1 && !function[before].producer.valid() && function[before].name == function.resultNames[result];
+            uses += static_cast<std::size_t>(std::count(block.results.begin(), block.results.end(), value));
+        return uses;
     }
 
     /// The microbatches are the last axis of the mesh: each has a table of its own.

@@ -415,13 +415,7 @@ Proof proofOf(const PartitionedProgram& partitioned, const std::stop_token& stop
 
 Proof proofOf(const BuiltPhase& built, const TrainingPhase* pipeline, const std::stop_token& stop)
 {
-    if (pipeline == nullptr)
-        return proofOf(built.partitioned, stop);
-    const TransformerModel* transformer = built.study.transformer();
-    if (transformer == nullptr || transformer->unrolled)
-        return proofOf(std::span(pipeline, 1), stop);
-    const auto trained = pipelinedPhase(built.study, SchedulePolicy::Host);
-    return trained ? proofOf(std::span(&*trained, 1), stop) : proofOf(std::span(pipeline, 1), stop);
+    return pipeline == nullptr ? proofOf(built.partitioned, stop) : proofOf(std::span(pipeline, 1), stop);
 }
 
 Proof proofOf(std::span<const TrainingPhase> phases, const std::stop_token& stop)

@@ -69,7 +69,7 @@ Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunc
 /// Whether a device program computes its program (`prove`), with the measured time. Worth nothing once `stop` was asked for, as those below.
 Proof proofOf(const PartitionedProgram& partitioned, const std::stop_token& stop = {});
 
-/// The same of a phase: of its pipeline, where it has one.
+/// The same of a phase as it is simulated: of its pipeline, where it has one.
 Proof proofOf(const BuiltPhase& built, const TrainingPhase* pipeline = nullptr, const std::stop_token& stop = {});
 
 /// The same of what a training really runs, all phases together.

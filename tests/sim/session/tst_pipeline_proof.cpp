@@ -31,6 +31,20 @@ train: {steps: 1, seed: 0, data: random}
 pipeline: {axis: pipe, stages: 2, microbatches: 4}
 )yaml";
 
+/// The same, where each piece has a loop over its layers.
+std::string looped()
+{
+    std::string study = kTransformer;
+    const auto replace = [&study](const std::string& from, const std::string& to) {
+        for (std::size_t at = study.find(from); at != std::string::npos; at = study.find(from, at + to.size()))
+            study.replace(at, from.size(), to);
+    };
+    replace(", unroll: true", "");
+    replace("layers.*.", "layers.");
+    replace("w: \"P(", "w: \"P(None, ");
+    return study;
+}
+
 constexpr const char* kMlp = R"yaml(meshwright: 1
 mesh: {pipe: 2, data: 2}
 model: {mlp: {layers: [16, 32, 32, 32, 8], activation: tanh, loss: mse}}
@@ -50,6 +64,21 @@ TrainingPhase phaseOf(const char* text, const Settings& settings)
     if (!phases)
         qFatal("%s", describe(phases.error()).c_str());
     return phases->front();
+}
+
+/// As it is simulated.
+TrainingPhase simulatedPhaseOf(const char* text, const Settings& settings)
+{
+    const auto study = readStudy(text, "study", settings);
+    if (!study)
+        qFatal("%s", describe(study.error()).c_str());
+    const auto built = buildPhase(*study);
+    if (!built)
+        qFatal("%s", describe(built.error()).c_str());
+    const auto phase = pipelineOfPhase(*built);
+    if (!phase)
+        qFatal("%s", describe(phase.error()).c_str());
+    return **phase;
 }
 
 DeviceFunction& functionOf(ScheduledProgram& pipeline, std::size_t stage, const char* name)
@@ -89,6 +118,8 @@ Op& lossLoop(Function& function)
 {
     return lastOp(function, OpKind::Repeat);
 }
+
+constexpr const char* kLooped = "looped"; ///< `looped()`, as it is simulated
 
 using Fault = std::function<void(ScheduledProgram&)>;
 
@@ -155,6 +186,45 @@ private Q_SLOTS:
         QCOMPARE(proof.devices, study == kMlp ? 4 : phase.scheduled.stages.size() == 1 ? 4 : 8);
     }
 
+    void loopsAreProved_data()
+    {
+        QTest::addColumn<Settings>("settings");
+        for (const char* schedule : {"gpipe", "1f1b", "zb_h1"})
+            QTest::newRow(schedule) << Settings{std::string("pipeline.schedule=") + schedule};
+        QTest::newRow("interleaved") << Settings{"pipeline.schedule=interleaved", "pipeline.chunks=2"};
+        QTest::newRow("uneven stages") << Settings{"pipeline.layers=[3, 1]"};
+        QTest::newRow("one stage") << Settings{"pipeline={stages: 1, microbatches: 4}", "mesh={data: 2, model: 2}"};
+        QTest::newRow("tied embedding, clipped")
+            << Settings{"model.transformer.tied=true", "optimizer={adam: {learning_rate: 0.001, clip_norm: 1.0}}"};
+        QTest::newRow("dynamic loss scale") << Settings{"optimizer={adam: {learning_rate: 0.001, loss_scale: dynamic}}"};
+        QTest::newRow("recomputed") << Settings{"recompute=full"};
+        QTest::newRow("bf16") << Settings{"dtype={parameters: f32, matmul: bf16, activations: bf16}"};
+        QTest::newRow("a loss in chunks") << kChunks;
+        QTest::newRow("states of each optimizer part on data")
+            << Settings{"sharding={x: [data], y: [data], opt.*.layers.ffn.up.w: \"P(None, 'data', 'model')\", "
+                        "layers.ffn.up.w: \"P(None, None, 'model')\", layers.ffn.down.w: \"P(None, 'model', None)\"}"};
+        QTest::newRow("parameters split over data")
+            << Settings{"sharding={x: [data], y: [data], match: [{path: \"layers.*.w\", spec: [null, data]}]}"};
+        const std::string kinds
+            = "kv_heads: 2, ffn: 64, vocabulary: 64, kinds: [{mixer: delta_rule, state_heads: 4, state_key_heads: "
+              "2, state_key_dim: 4, state_value_dim: 4, convolution: 2}, {}], pattern: ";
+        QTest::newRow("kinds in turn") << Settings{"model={transformer: {layers: 8, hidden: 32, heads: 4, " + kinds + "[0, 1]}}",
+            "sequence=128", "sharding={x: [data], y: [data]}"};
+        QTest::newRow("a turn that is cut") << Settings{
+            "model={transformer: {layers: 6, hidden: 32, heads: 4, " + kinds + "[0, 0, 1]}}", "pipeline.layers=[2, 4]",
+            "sharding={x: [data], y: [data]}"};
+    }
+
+    /// Where layers are a loop, each turn adds its row to the sums of gradients.
+    void loopsAreProved()
+    {
+        QFETCH(Settings, settings);
+        const TrainingPhase phase = simulatedPhaseOf(looped().c_str(), settings);
+        const Proof proof = prove(phase.program, phase.scheduled);
+        QVERIFY2(proof.isProved(), firstObstacle(proof).c_str());
+        QCOMPARE(proof.functions.size(), std::size_t{3});
+    }
+
     /// Right in every function and wrong as a whole, or wrong in one function of one stage.
     void faultsAreRejected_data()
     {
@@ -218,6 +288,27 @@ private Q_SLOTS:
             ValueId& sum = backward.body().results.front();
             sum = backward[backward[sum].producer].operands.back();
         });
+        add("a loop that forgets the microbatches before", kLooped, none, "does not add to acc.", [](ScheduledProgram& pipeline) {
+            Function& backward = functionOf(pipeline, 0, "backward.0").function;
+            Op& loop = lastOp(backward, OpKind::Repeat);
+            ValueId& sum = backward[loop.bodies.front()].results.back();
+            sum = backward[backward[sum].producer].operands.back();
+        });
+        add("a loop that adds to another sum", kLooped, none, "does not add to acc.", [](ScheduledProgram& pipeline) {
+            Function& backward = functionOf(pipeline, 0, "backward.0").function;
+            Op& loop = lastOp(backward, OpKind::Repeat);
+            const auto sumOf = [&](const char* name) {
+                return std::find(loop.operands.begin(), loop.operands.end(), *backward.findValue(name));
+            };
+            std::iter_swap(sumOf("acc.layers.0-1.attention.k.w"), sumOf("acc.layers.0-1.attention.v.w"));
+        });
+        add("a loop that adds twice", kLooped, none, "", [](ScheduledProgram& pipeline) {
+            Function& backward = functionOf(pipeline, 0, "backward.0").function;
+            Op& loop = lastOp(backward, OpKind::Repeat);
+            const ValueId sum = backward[loop.bodies.front()].results.back();
+            Op& twice = backward[backward[sum].producer];
+            twice.operands.back() = twice.operands.front();
+        });
         add("an update by the wrong sign", kMlp, none, "the source computes no such value", [](ScheduledProgram& pipeline) {
             lastOp(functionOf(pipeline, 0, "update").function, OpKind::Subtract).kind = OpKind::Add;
         });
@@ -253,7 +344,7 @@ private Q_SLOTS:
         QFETCH(Settings, settings);
         QFETCH(Fault, fault);
         QFETCH(QString, words);
-        TrainingPhase phase = phaseOf(study.c_str(), settings);
+        TrainingPhase phase = study == kLooped ? simulatedPhaseOf(looped().c_str(), settings) : phaseOf(study.c_str(), settings);
         fault(phase.scheduled);
         const Proof proof = prove(phase.program, phase.scheduled);
         QVERIFY(!proof.isProved());
