@@ -120,6 +120,10 @@ public:
     /// xla/service/instruction_fusion.h and HloFusionInstruction kOutput); on GPUs products are calls of a library.
     bool fusesIntoProducts() const { return m_class == ChipClass::Tpu; }
 
+    /// Whether a reshape moves nothing: arrays are in row-major order, and a view of one is enough. TPUs keep arrays in tiles, which stay as they
+    /// are where the last dimension does (`keepsRows`).
+    bool reshapesInPlace(bool keepsRows) const { return m_class != ChipClass::Tpu || keepsRows; }
+
     /// Whether a product's kernel adds to what is in memory, as libraries' do (beta = 1), where the program adds its result to something.
     bool addsInProducts() const { return !m_addsGradients; }
 

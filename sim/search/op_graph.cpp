@@ -251,6 +251,8 @@ bool OpGraph::isKept(ValueId value) const
 OpWork OpGraph::workOf(const Op& op, const Split& split) const
 {
     OpWork work;
+    if (isView(m_function, op, m_device))
+        return work;
     const bool gathers = op.kind == OpKind::Gather || op.kind == OpKind::DynamicSlice || op.kind == OpKind::Slice;
     for (std::size_t i = gathers ? 1 : 0; i < op.operands.size() && !isElementwise(op.kind); ++i)
         work.bytesRead += localBytes(op.operands[i], split.operands[i]);

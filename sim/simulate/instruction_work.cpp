@@ -13,6 +13,17 @@
 
 namespace meshwright::sim {
 
+bool isView(const Function& function, const Op& op, const DeviceCost& cost)
+{
+    if (op.kind != OpKind::Reshape)
+        return false;
+    const auto rowOf = [&](ValueId value) {
+        const Shape& shape = function[value].type.shape;
+        return shape.empty() ? 1 : shape.back();
+    };
+    return cost.reshapesInPlace(rowOf(op.operands.front()) == rowOf(op.results.front()));
+}
+
 MatmulDims productDims(const DotAttributes& attributes, const TensorType& lhs, const TensorType& rhs)
 {
     const auto has = [](const std::vector<std::size_t>& dims, std::size_t dim) {
@@ -210,6 +221,8 @@ std::optional<ValueId> InstructionTimes::fusedInto(const Instruction& instructio
 
 InstructionTimes::Kernel InstructionTimes::of(const Instruction& instruction)
 {
+    if (std::ranges::all_of(instruction.ops, [&](OpId id) { return isView(m_function, m_function[id], m_cost); }))
+        return {{}, {}, "another shape of its operand, where it is: nothing is moved"};
     Kernel kernel{workOf(m_function, instruction, m_unstated), {}, {}};
     kernel.time = m_cost.time(kernel.work);
     kernel.formula = m_cost.formula(kernel.work);

@@ -52,6 +52,9 @@ private:
     std::map<ValueId, double> m_idle; ///< results of products: seconds of them in which the memory has nothing to do
 };
 
+/// True for an op that only takes the elements of an array as another shape.
+bool isView(const Function& function, const Op& op, const DeviceCost& cost);
+
 /// The plain form of a dot_general with these operand types.
 MatmulDims productDims(const DotAttributes& attributes, const TensorType& lhs, const TensorType& rhs);
 

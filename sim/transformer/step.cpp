@@ -349,14 +349,19 @@ StageMemory StepModel::memoryOf(
                                 std::ceil(plan.microbatches()))
             / asDouble(layout.virtualStages);
         memory.activations = held * layers * layer.keptBytes;
+        const double gatheredBytes = plan.work.gatheredBytes();
+        StageMemory atLoss = memory;
         memory.working
             = layer.workingBytes + (plan.work.recompute.layerInputOnly ? layer.fullBytes : layer.fullBytes - layer.keptBytes);
         if (layout.zeroStage >= 3) {
-            const double unit = std::max(parameters.layer + parameters.experts,
-                std::max(first ? parameters.embedding : 0.0, last ? parameters.head : 0.0));
-            memory.gathered = kPrefetchedUnits * unit * plan.work.gatheredBytes() + unit * m_traits.gradientBytes;
+            const double unit = std::max(parameters.layer + parameters.experts, first ? parameters.embedding : 0.0);
+            memory.gathered = kPrefetchedUnits * unit * gatheredBytes + unit * m_traits.gradientBytes;
+            atLoss.gathered = parameters.head * (gatheredBytes + m_traits.gradientBytes);
         }
-        memory.logits = last ? ends.logitBytes : 0.0;
+        atLoss.logits = ends.logitBytes;
+        // The logits are gone before the last layer goes backward.
+        if (last && atLoss.total() > memory.total())
+            memory = atLoss;
         memory.buffers = communicators * kGroupBufferBytes;
         const double live = memory.total();
         memory.reserve = kReserveShare * live + kReserveBytes;
