@@ -2,6 +2,7 @@
 """Cells as a notebook runs them: magics, the value of the last expression, what was printed, what was raised."""
 import ast
 import io
+import itertools
 import linecache
 import math
 import re
@@ -51,11 +52,14 @@ def _without_prompts(lines):
         yield line[4:] if is_input else ""
 
 
-def _is_shown_to_raise(lines, part):
-    """Whether a session of Python's terminal shows behind a statement that it raises."""
+def _is_shown_to_raise(lines, part, error):
+    """Whether a session of Python's terminal shows behind a statement that it raises an error of this kind."""
     last = max((node.end_lineno for node in ast.walk(part) if hasattr(node, "end_lineno")), default=0)
-    behind = next((line for line in lines[last:] if line.strip()), "")
-    return behind.startswith("Traceback (most recent call last)")
+    behind = [line for line in itertools.takewhile(lambda line: not line.startswith(">>>"), lines[last:]) if line.strip() and not line.startswith("...")]
+    if not behind or not behind[0].startswith("Traceback (most recent call last)"):
+        return False
+    said = {match[1].split(".")[-1] for line in behind[1:] if (match := re.match(r"([A-Za-z_][\w.]*)(:|$)", line))}
+    return bool(said & {kind.__name__ for kind in type(error).__mro__ if kind not in (Exception, BaseException, object)})
 
 
 def _parts_of(tree, shows_all, is_silent):
@@ -283,7 +287,7 @@ class Page:
             try:
                 self._execute_part(part, name)
             except Exception as error:
-                if not session or not _is_shown_to_raise(session, part):
+                if not session or not _is_shown_to_raise(session, part, error):
                     raise
                 print("Traceback (most recent call last):\n" + "".join(traceback.format_exception_only(error)).rstrip())
 
