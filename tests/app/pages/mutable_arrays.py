@@ -85,6 +85,16 @@ def sequences(rng):
         jax.jit(lambda s, take: lax.cond(take, lambda: on_ref(kept, steps, s), lambda: jnp.float32(0)))(scale, False)
         compare(f"{number}: the branch that is not taken", kept[...], start)
 
+        for takes in (True, False):  # a loop within a branch, within another
+            inner = jax.new_ref(start)
+            turn = lambda s: (None, on_ref(inner, steps, s))
+            loop = lambda s: jnp.sum(lax.scan(lambda _, x: turn(x), None, s + jnp.arange(2.0))[1])
+            jax.jit(lambda s, a, b: lax.cond(a, lambda: lax.cond(b, loop, lambda s: 0.0, s), lambda: 1.0))(scale, True, takes)
+            own = start.copy()
+            for turn_number in range(2 * takes):
+                on_numpy(own, steps, scale + turn_number)
+            compare(f"{number}: a loop in a branch of a branch, {takes}", inner[...], own, 1e-3)
+
         turns = int(rng.integers(1, 4))
         expected = start.copy()
         totals = [on_numpy(expected, steps, scale + turn) for turn in range(turns)]
@@ -142,6 +152,15 @@ def transformations():
     shown = [str(jax.make_jaxpr(logged)(1.0)), str(jax.make_jaxpr(lambda r: r.__setitem__(..., r[...] * 2))(log))]
     check("shown as programs that give what refs are left with", ["return" in text and "multiply" in text for text in shown], [True, True])
     compare("types only, and what is shown, change nothing", log[...], 6.0)
+
+    counted = jax.new_ref(0.0)
+
+    def counts(x):
+        counted[...] += 1.0
+        return jnp.sin(x) * x
+    linear = jax.linearize(counts, 2.0)[1]
+    compare("a linear function that is called twice", [linear(1.0), linear(2.0), counted[...]], [*(np.sin(2) + 2 * np.cos(2)) * np.array([1, 2]), 1])
+    compare("rows of a derivative", [jax.jacrev(counts)(2.0), counted[...]], [np.sin(2) + 2 * np.cos(2), 2])
 
     def square_in_place(r):
         r[...] = jnp.sin(r[...])

@@ -22,7 +22,7 @@ class Held:
 
 
 used = []  # not empty: a page makes refs
-journals = []  # of branches that are being traced: what refs held before, by their id
+journals = []  # of branches that are being traced: the function that they are part of, and what refs held there before, by their id
 _made = 0
 
 
@@ -79,9 +79,10 @@ class Ref:
             raise Exception(f"performing a set/swap operation with vmapped value on an unbatched array reference of type {self.type_text()}. Move the array "
                             "reference to be an argument to the vmapped function?")
         value = _matched(value, old)
-        for journal in journals[-1:]:
-            journal.setdefault(id(self), (self, old))
         scope = Scope._stack[-1] if Scope._stack else None
+        for of, journal in journals[-1:]:
+            if of is scope:  # what an inner function changes is put into the ref here too, when that is traced
+                journal.setdefault(id(self), (self, old))
         if scope is self._home:
             self.value = value
             return
@@ -284,7 +285,7 @@ class Branch:
     def __enter__(self):
         self._first = _made
         self._journal = {}
-        journals.append(self._journal)
+        journals.append((Scope._stack[-1] if Scope._stack else None, self._journal))
         return self
 
     def __exit__(self, kind, *_):

@@ -966,7 +966,8 @@ def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
         value, pullback, aux = vjp(of_chosen, *chosen, has_aux=True)
         outs, out_form = tree_flatten(value)
         _jacobian_type(outs, holomorphic, "jacrev", "outputs")
-        rows = batching.vmap(lambda *cotangents: vjp(of_chosen, *chosen, has_aux=True)[1](tree_unflatten(out_form, list(cotangents))))(*_basis(outs))
+        with refs.Branch():  # the function was called above: what it does to refs is done
+            rows = batching.vmap(lambda *cotangents: vjp(of_chosen, *chosen, has_aux=True)[1](tree_unflatten(out_form, list(cotangents))))(*_basis(outs))
         leaves, form = tree_flatten(rows[0] if isinstance(argnums, int) else rows)
         parts = [_parts(leaf, outs) for leaf in leaves]
         made = tree_unflatten(out_form, [tree_unflatten(form, [part[at] for part in parts]) for at in range(len(outs))])
@@ -1041,10 +1042,13 @@ def jvp(fun, primals, tangents, has_aux=False):
 
 
 def linearize(fun, *primals, has_aux=False):
+    def linear(*tangents):
+        with refs.Branch():  # the function was called before: what it does to refs is done
+            return jvp((lambda *args: fun(*args)[0]) if has_aux else fun, primals, tangents)[1]
     if has_aux:
         value, aux = fun(*primals)
-        return value, lambda *tangents: jvp(lambda *args: fun(*args)[0], primals, tangents)[1], aux
-    return fun(*primals), lambda *tangents: jvp(fun, primals, tangents)[1]
+        return value, linear, aux
+    return fun(*primals), linear
 
 
 def linear_transpose(fun, *primals):
