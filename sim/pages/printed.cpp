@@ -32,9 +32,23 @@ std::string withoutColours(const std::string& text)
     return plain;
 }
 
+/// Without what IPython and the runner call a cell in places of its source: <ipython-input-4-f510dde58e22>, <cell 2>. Of the two, neither says what the other
+/// counts.
+std::string withoutCellNames(std::string text)
+{
+    for (const std::string_view start : {"<ipython-input-", "<cell "}) {
+        for (std::size_t at = text.find(start); at != std::string::npos; at = text.find(start, at + 1)) {
+            const std::size_t end = text.find_first_not_of("0123456789abcdef-", at + start.size());
+            if (end != std::string::npos && text[end] == '>')
+                text.replace(at, end - at, "<cell");
+        }
+    }
+    return text;
+}
+
 std::string withoutTrailing(const std::string& text)
 {
-    std::vector<std::string> lines = split(withoutColours(text), '\n');
+    std::vector<std::string> lines = split(withoutCellNames(withoutColours(text)), '\n');
     for (std::string& line : lines)
         line.resize(line.find_last_not_of(" \t\r") + 1);
     while (!lines.empty() && lines.back().empty())

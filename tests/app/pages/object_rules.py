@@ -267,6 +267,14 @@ def captures():
     check("of each method", sorted(paths(results)), ["__call__", "features", "inner/__call__"])
     check("methods are as they were", hasattr(Noting.features, "__wrapped__"), False)
     check("kinds", [len(one.flat_state()) for one in nnx.capture(model, nnx.Intermediate, nnx.Perturbation)(x)[1:]], [1, 1])
+
+    def taken_apart(model):
+        definition, state = nnx.split(model)
+        return nnx.merge(definition, state)(x)
+    check("in a copy", raised(lambda: nnx.capture(taken_apart, nnx.Perturbation)(model)).split(",")[0],
+          "NotImplementedError: nnx.capture of a function that puts values aside in a copy of its module")
+    _, inside = nnx.capture(lambda model: nnx.capture(model, nnx.Intermediate)(x)[0], nnx.Intermediate)(model)
+    check("within another", paths(inside), {})
     check("another kind", raised(lambda: Holder.__mro__ and nnx.Linear(1, 1, rngs=nnx.Rngs(0)).sow(nnx.Intermediate, "kernel", 1)).splitlines()[0],
           "ValueError: Expected 'kernel' to be of type 'Intermediate', got 'Param'")
 

@@ -140,6 +140,24 @@ void TestOpenVerb::pages_data()
         {"size that does not divide", "put(jnp.ones(6), 'a')", "raised", "6", ""},
         {"error in the page", "x = 1\nx +", "raised", "SyntaxError", ""},
         {"the page leaves", "import sys\nsys.exit(3)", "raised", "SystemExit", ""},
+        {"a session that shows an error",
+            ">>> 1 / 0\nTraceback (most recent call last):\nZeroDivisionError: division by zero\n>>> 6 * 7\n42", "ran",
+            "Traceback (most recent call last):\nZeroDivisionError: division by zero\n42", ""},
+        {"a session that shows another",
+            ">>> 1 / nowhere\nTraceback (most recent call last):\nZeroDivisionError: division by zero", "raised", "NameError",
+            ""},
+        {"a session that shows none", ">>> 1 / 0\n1\n>>> 6 * 7\n42", "raised", "ZeroDivisionError", ""},
+        {"a dict that is no tree", "own = {int: jnp.ones(2), str: jnp.ones(3)}\nprint(len(own))", "ran", "2", ""},
+        {"a compiled program and other types",
+            "c = jax.jit(lambda n, x: n * x, static_argnums=0).lower(3, "
+            "jnp.ones(2)).compile()\nprint(c(jnp.arange(2.0)))\nc(jnp.ones(3))",
+            "raised", "Argument 'x' compiled with float32[2] and called with float32[3]", ""},
+        {"a callback of one device",
+            "jax.shard_map(lambda x: jax.pure_callback(np.sin, jax.ShapeDtypeStruct.like(x), x), mesh=mesh,\n"
+            "    in_specs=P('a'), out_specs=P('a'))(jnp.ones(8))",
+            "raised", "call it outside, with the whole arrays", ""},
+        {"a variable that jit changes", "from flax import nnx\nnnx.Variable(jnp.zeros(()), hijax=True)", "raised",
+            "use jax.new_ref", ""},
         {"value too large", "print(np.asarray(jnp.ones((30000, 30000)) @ jnp.ones((30000, 30000))))", "raised", "MW1560", ""},
         {"op unknown to the engine", "import _meshwright\n_meshwright.Trace('f').add('no_such_op', [], {})", "raised", "MW1561",
             ""},
@@ -531,6 +549,8 @@ void TestOpenVerb::programs_data()
     QTest::newRow("loops and windows") << "loops_and_windows.py" << QStringList();
     QTest::newRow("array functions") << "array_functions.py" << QStringList();
     QTest::newRow("rules of functions") << "function_rules.py" << QStringList();
+    QTest::newRow("functions as classes, and checked ones") << "function_classes.py" << QStringList();
+    QTest::newRow("mutable arrays") << "mutable_arrays.py" << QStringList();
     QTest::newRow("rules of objects") << "object_rules.py" << QStringList();
     QTest::newRow("scientific functions") << "scientific_functions.py" << QStringList();
     QTest::newRow("functions of packages") << "package_functions.py" << QStringList();

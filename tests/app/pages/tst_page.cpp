@@ -304,6 +304,12 @@ void TestPage::printed_data()
     QTest::newRow("colours") << "Param(value=1.5)"
                              << "\x1b[38;2;79;201;177mParam\x1b[0m(value=1.5)"
                              << "equal";
+    QTest::newRow("names of cells") << "output of sin from <cell 2>:3 (g)"
+                                    << "output of sin from <ipython-input-4-f510dde58e22>:3 (g)"
+                                    << "equal";
+    QTest::newRow("lines of cells") << "output of sin from <cell 2>:3 (g)"
+                                    << "output of sin from <ipython-input-4-f510dde58e22>:4 (g)"
+                                    << "different";
     QTest::newRow("sign") << "-1.0"
                           << "1.0"
                           << "different";

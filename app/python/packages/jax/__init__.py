@@ -16,14 +16,15 @@ from ._src import dtypes as _dtypes
 from .ad_checkpoint import checkpoint, checkpoint_policies, remat
 from ._src import xla_bridge as _xla_bridge
 from ._src.machine import Device
+from ._src.refs import Ref, freeze, new_ref
 from ._src.callbacks import effects_barrier, pure_callback
 from ._src.custom import closure_convert, custom_gradient, custom_jvp, custom_vjp
 from ._src.transforms import (ShapeDtypeStruct, device_put, eval_shape, grad, hessian, jacfwd, jacrev, jit, jvp, linear_transpose, linearize, make_jaxpr, pmap,
                               reshard, shard_map, value_and_grad, vjp)
 from ._src.transforms import jacrev as jacobian
 from .tree_util import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
-from . import (ad_checkpoint, core, custom_batching, custom_derivatives, debug, dlpack, dtypes, errors, experimental, flatten_util, image, lax, nn, numpy, profiler,
-               random, scipy, sharding, stages, tree, tree_util, typing)
+from . import (ad, ad_checkpoint, core, custom_batching, custom_derivatives, debug, dlpack, dtypes, errors, experimental, flatten_util, image, lax, nn, numpy, profiler,
+               random, ref, scipy, sharding, stages, tree, tree_util, typing)
 
 __version__ = "0.5.0"
 
@@ -207,7 +208,10 @@ def default_device(device=None):
 
 
 def typeof(x):
+    from ._src import hitypes
     from ._src.arrays import asarray
+    if hitypes.is_value(x):
+        return hitypes.type_of(x)
     if isinstance(x, random.KeyArray):
         return core.KeyType(x.shape)
     return core.ShapedArray.of(asarray(x))

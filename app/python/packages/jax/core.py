@@ -19,9 +19,19 @@ class ShapedArray(AbstractValue):
         self.shape, self.engine_dtype = tuple(shape), dtypes.named(dtype)
         self.dtype, self.weak_type, self.sharding, self.vma = dtypes.shown(self.engine_dtype), weak_type, sharding, vma
 
+    # As a part of types that pages make (jax.experimental.hijax): an array is made up of itself.
+    lo_ty = lambda self: [self]
+    lower_val = lambda self, value: [value]
+    raise_val = lambda self, value: value
+    to_tangent_aval = lambda self: self
+
+    def update(self, **changed):
+        return ShapedArray(**{"shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type, "sharding": self.sharding, "vma": self.vma, **changed})
+
     @staticmethod
     def of(array):
-        sharding = getattr(array, "sharding", None) if not isinstance(array, Tracer) else array.asked
+        from ._src.hitypes import in_type
+        sharding = in_type(array, getattr(array, "sharding", None) if not isinstance(array, Tracer) else array.asked)
         return ShapedArray(array.shape, array.dtype, array.weak_type, sharding=sharding, vma=getattr(array, "varying", frozenset()))
 
     manual_axis_type = property(lambda self: types.SimpleNamespace(varying=self.vma, unreduced=frozenset(), reduced=frozenset()))
@@ -34,7 +44,7 @@ class ShapedArray(AbstractValue):
     def __hash__(self):
         return hash((self.shape, self.engine_dtype, self.weak_type))
 
-    def str_short(self, short_dtypes=False):
+    def str_short(self, short_dtypes=False, mesh_axis_types=False):
         """float32[8@x,4]: with the axes over which the type itself says that it is split."""
         mesh = getattr(self.sharding, "mesh", None)
         spec = list(self.sharding.spec) if mesh is not None and any(str(kind) == "Explicit" for kind in mesh.axis_types or ()) else []

@@ -2,6 +2,7 @@
 """Cells as a notebook runs them: magics, the value of the last expression, what was printed, what was raised."""
 import ast
 import io
+import itertools
 import linecache
 import math
 import re
@@ -51,9 +52,23 @@ def _without_prompts(lines):
         yield line[4:] if is_input else ""
 
 
+def _is_shown_to_raise(lines, part, error):
+    """Whether a session of Python's terminal shows behind a statement that it raises an error of this kind."""
+    last = max((node.end_lineno for node in ast.walk(part) if hasattr(node, "end_lineno")), default=0)
+    behind = [line for line in itertools.takewhile(lambda line: not line.startswith(">>>"), lines[last:]) if line.strip() and not line.startswith("...")]
+    if not behind or not behind[0].startswith("Traceback (most recent call last)"):
+        return False
+    said = {match[1].split(".")[-1] for line in behind[1:] if (match := re.match(r"([A-Za-z_][\w.]*)(:|$)", line))}
+    return bool(said & {kind.__name__ for kind in type(error).__mro__ if kind not in (Exception, BaseException, object)})
+
+
 def _parts_of(tree, shows_all, is_silent):
-    """What of a cell runs as one, and the expressions whose values are shown: the last, or all of its own level."""
-    shown = [number for number, part in enumerate(tree.body) if isinstance(part, ast.Expr) and not is_silent and (shows_all or number == len(tree.body) - 1)]
+    """What of a cell runs as one, and the expressions whose values are shown: the last. Of a session of Python's terminal, each statement and all values."""
+    if shows_all:
+        for part in tree.body:
+            yield ast.Expression(part.value) if isinstance(part, ast.Expr) and not is_silent else ast.Module([part], tree.type_ignores)
+        return
+    shown = [number for number, part in enumerate(tree.body) if isinstance(part, ast.Expr) and not is_silent and number == len(tree.body) - 1]
     start = 0
     for number in shown:
         yield ast.Module(tree.body[start:number], tree.type_ignores)
@@ -131,7 +146,7 @@ class Page:
                 if "question" in cell:
                     self._tell_answer(cell["source"], cell["question"])
                 else:
-                    self._execute(self._plain(cell["source"]), self._has_prompts(cell["source"]))
+                    self._execute(self._plain(cell["source"]), cell["source"].split("\n") if self._has_prompts(cell["source"]) else ())
         except BaseException as error:  # also SystemExit and KeyboardInterrupt of a cell
             raised = error
             answer["status"] = "not computed" if isinstance(error, arrays.NotComputed) else "raised"
@@ -196,7 +211,11 @@ class Page:
         for name, value in self._names.items():
             if had.get(name) == id(value) or name.startswith("_"):
                 continue
-            for path, leaf in trees.tree_flatten_with_path(value)[0]:
+            try:
+                leaves = trees.tree_flatten_with_path(value)[0]
+            except Exception:  # a container of the page's own that is no tree, such as a dict whose keys have no order
+                continue
+            for path, leaf in leaves:
                 if isinstance(leaf, arrays.ConcreteArray) and not leaf._handle.is_deleted and len(rows) < _MOST_VALUES:
                     piece = math.prod(leaf.sharding.shard_shape(leaf.shape)) if leaf.shape else 1
                     rows.append({"name": name + trees.keystr(path), "type": arrays.type_text(leaf), "layout": _layout(leaf),
@@ -259,18 +278,27 @@ class Page:
 
     # ---- running
 
-    def _execute(self, source, shows_all=False):
+    def _execute(self, source, session=()):
+        """`session`: the lines of a session of Python's terminal, which goes on behind a statement that it shows to raise."""
         name = f"<cell {self._number}>"
         linecache.cache[name] = (len(source), None, source.splitlines(True), name)
         tree = ast.parse(source, name)
-        for part in _parts_of(tree, shows_all, source.rstrip().endswith(";")):
-            if isinstance(part, ast.Module):
-                exec(compile(part, name, "exec"), self._names)
-                continue
-            value = eval(compile(part, name, "eval"), self._names)
-            if value is not None and not isinstance(value, Nothing):
-                self._names["_"] = value
-                self._display(value)
+        for part in _parts_of(tree, bool(session), source.rstrip().endswith(";")):
+            try:
+                self._execute_part(part, name)
+            except Exception as error:
+                if not session or not _is_shown_to_raise(session, part, error):
+                    raise
+                print("Traceback (most recent call last):\n" + "".join(traceback.format_exception_only(error)).rstrip())
+
+    def _execute_part(self, part, name):
+        if isinstance(part, ast.Module):
+            exec(compile(part, name, "exec"), self._names)
+            return
+        value = eval(compile(part, name, "eval"), self._names)
+        if value is not None and not isinstance(value, Nothing):
+            self._names["_"] = value
+            self._display(value)
 
     def _told(self, error):
         """The error's class and text, the line of the cell, and the notes that say what Meshwright knows of it."""

@@ -4,7 +4,7 @@ import functools
 import inspect
 
 from ._graph import State, Variable, walk
-from ._layers import Module
+from ._layers import Module, noted
 from ._pytree import data
 
 
@@ -22,19 +22,32 @@ def capture(function, *kinds, init=None, method_outputs=None):
         known = {}
         for path, variable in init.flat_state() if init is not None else ():
             known.setdefault(path[:-1], {}).setdefault(variable.type, {})[path[-1]] = variable.value
+        around = {id(node): vars(node).get("__captures__") for _, node in modules}  # of a capture around this one
         for path, node in modules:
             begun = {**{kind: {} for kind in kinds}, **known.get(path, {})}
             node.__captures__ = data(tuple(kind(values) for kind, values in begun.items()))
         changed = _noting({type(node) for _, node in modules}, method_outputs) if method_outputs else []
+        noted.append({})
         try:
             result = function(*args, **kwargs)
         finally:
+            elsewhere = noted.pop()
+            for _, node in modules:
+                for variable in vars(node)["__captures__"]:
+                    elsewhere.pop(id(variable), None)
             for cls, name, method in changed:
                 setattr(cls, name, method)
             found = [(path + (name,), type(variable)(value)) for path, node in modules for variable in vars(node)["__captures__"]
                      for name, value in variable.value.items()]
             for _, node in modules:
                 del node.__captures__
+                if around[id(node)] is not None:
+                    node.__captures__ = data(around[id(node)])
+        if noted:
+            noted[-1].update(elsewhere)  # of a capture around
+        elif elsewhere:
+            raise NotImplementedError("nnx.capture of a function that puts values aside in a copy of its module, made by nnx.merge: they would be lost; call the module "
+                                      "itself, or capture the function that makes the copy")
         states = [State.from_flat_path([(path, variable.to_state()) for path, variable in found if type(variable) is kind]) for kind in kinds]
         return (result, *states) if kinds else result
     return captured

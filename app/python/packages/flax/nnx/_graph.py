@@ -156,6 +156,10 @@ class Variable(_Valued):
     def __init__(self, value, **metadata):
         if isinstance(value, VariableMetadata):
             metadata, value = {**value.metadata, **metadata}, value.value
+        for name in ("hijax", "ref"):
+            if metadata.get(name):
+                raise NotImplementedError(f"nnx.{type(self).__name__} with {name}=True, which functions under jax.jit change in place: give the variable to a function "
+                                          "under nnx.jit, which carries changes out, or use jax.new_ref")
         for name in ("sharding_names", "out_sharding"):
             if name in metadata:
                 metadata["sharding"] = metadata.pop(name)

@@ -42,6 +42,14 @@ def view_info(node, *_, **__):
     return "\n".join(lines)
 
 
+noted = []  # for each `capture` under way, the innermost last: the variables in which something was put aside, by their ids
+
+
+def _note(variable):
+    if noted:
+        noted[-1][id(variable)] = variable
+
+
 class Module(Pytree):
     def _set(self, **attributes):
         for _, node in walk(self):
@@ -66,6 +74,7 @@ class Module(Pytree):
                 if type(variable) is variable_type:
                     before = variable.value[name] if name in variable.value else init_fn()
                     variable.value = {**variable.value, name: reduce_fn(before, value)}
+                    _note(variable)
                     return True
             return False
         known = self._known(name, variable_type, lambda: init_fn())
@@ -81,6 +90,7 @@ class Module(Pytree):
             if type(variable) is variable_type:
                 if name not in variable.value:
                     variable.value = {**variable.value, name: jax.tree.map(jnp.zeros_like, value)}
+                    _note(variable)
                 return variable.value[name] + value
         return value
 

@@ -101,6 +101,14 @@ def jit(fun=None, *, in_shardings=None, out_shardings=None, static_argnums=(), s
     return _Lifted(fun, jax.jit, static_argnums, static_argnames)
 
 
+def cached_partial(f, *cached_args):
+    """A function with its first arguments given."""
+    @functools.wraps(f)
+    def called(*args, **kwargs):
+        return f(*cached_args, *args, **kwargs)
+    return called
+
+
 def eval_shape(fun, *args, **kwargs):
     return _Lifted(fun, lambda pure: functools.partial(jax.eval_shape, pure))(*args, **kwargs)
 

@@ -227,8 +227,12 @@ class Scope:
         self.derives, self.place, self.transform = derives, place, transform
         self.is_forward = self.is_linear = False  # of what derives: see `vjp`
         self.inputs, self.names = [], []  # the arrays that its arguments stand for, and what they are called
+        self.sinks = []  # of what derives: (argument, argument, whether it is read, ref) for each ref that a rule writes to, see refs.add_sinks
+        self.unknown = None  # of a rule for a derivative: the numbers of the arguments that are cotangents; Python may look at what comes from the others
         self.recorded = None  # of a function that is shown: (op, operands, attributes, results)
         self.effects = []  # (function of values, the arrays that it wants) for what is called when the program has run
+        self.refs = {}  # mutable arrays from outside, by their id: see refs.Held
+        self.differentiated = frozenset()  # of what derives: the numbers of the arguments that derivatives are taken by
 
     def __enter__(self):
         Scope._stack.append(self)
@@ -275,6 +279,11 @@ class Scope:
         if varying:
             for one in made:
                 one.varying = varying
+        if self.differentiated:
+            smooth = frozenset().union(*[operand.smooth for operand in own if operand.scope is self])
+            for one in made:
+                if dtypes.is_inexact(one.engine_dtype):
+                    one.smooth = smooth
         return made
 
     def finished(self, results):
@@ -282,7 +291,9 @@ class Scope:
 
     def value_of(self, tracer):
         """The value of a tracer, computed now; None: it depends on what is not known."""
-        if not self.derives or Scope.inlined:
+        if not (self.derives or self.unknown is not None) or Scope.inlined:
+            return None
+        if self.unknown is not None and (not tracer.sources or tracer.sources & self.unknown):
             return None
         known = []
         for array in self.inputs:
@@ -300,6 +311,7 @@ class Tracer(Array):
     """A value of a function that is being traced. `sources` are the numbers of the arguments that it comes from."""
     lies = None  # of an argument: where the array that is given for it lies
     varying = frozenset()  # in a manual computation: the axes over which it may differ
+    smooth = frozenset()  # the arguments that it has a derivative by, as far as the ops of its own function tell
 
     def __init__(self, scope, number, type_, weak_type=False, sources=frozenset()):
         self.scope, self.number, self._type, self.weak_type, self.sources = scope, number, type_, weak_type, sources
@@ -371,6 +383,7 @@ class Tracer(Array):
         return f"LinearizeTracer<{shown}>" if self.scope.derives else f"JitTracer({shown})"
 
 
+watch = None  # of a function under checkify: what looks at each op
 _programs = {}
 calls = []  # what the page asked for, since the runner last looked: (executable)
 
@@ -396,6 +409,8 @@ def check_devices(name, operands, names=None):
 
 def bind(op, *operands, **attributes):
     """Applies an op: in a function that is being traced it is recorded, else it runs. Gives the op's result, or a list of several."""
+    if watch is not None:
+        return _watched(op, operands, attributes)
     if any([operand.level for operand in operands]):
         from .batching import bind_batched
         return bind_batched(op, operands, attributes)
@@ -418,6 +433,17 @@ def bind(op, *operands, **attributes):
             _programs[key] = program
         results = _run_one(op, program, handles, operands, attributes)
     return results[0] if len(results) == 1 else results
+
+
+def _watched(op, operands, attributes):
+    global watch
+    before, watch = watch, None
+    try:
+        made = bind(op, *operands, **attributes)
+        before.op(op, operands, attributes, made if isinstance(made, list) else [made])
+    finally:
+        watch = before
+    return made
 
 
 def run(program, handles):
@@ -557,4 +583,6 @@ def _strong(value):
     if value.level:
         from .batching import BatchTracer
         return BatchTracer(value.value, value.level)
-    return Tracer(value.scope, value.number, value._type, False, value.sources)
+    made = Tracer(value.scope, value.number, value._type, False, value.sources)
+    made.smooth = value.smooth
+    return made

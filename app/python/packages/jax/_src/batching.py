@@ -199,6 +199,14 @@ def _at_front(leaf, axis, level):
     return BatchTracer(ops.moveaxis(asarray(leaf), axis, 0), level, asarray(leaf).weak_type)
 
 
+def _no_mapping(axes, name):
+    from .hitypes import MappingSpec
+    for axis in tree_flatten(axes)[0]:
+        if isinstance(axis, MappingSpec):
+            raise NotImplementedError(f"jax.vmap with {name}={axis!r}: how it maps values of a type of the page's own is not known here; map the arrays that make "
+                                      "them up")
+
+
 def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_name=None):
     """`fun` of one example as a function of many."""
     is_axis = lambda axis: axis is None or isinstance(axis, int)
@@ -207,9 +215,11 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
     def batched(*args, **kwargs):
         leaves, form = tree_flatten(args)
         given = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+        _no_mapping(given, "in_axes"), _no_mapping(out_axes, "out_axes")
         axes = prefix_leaves(given, form, args, is_leaf=is_axis)
         keywords, keyword_form = tree_flatten(kwargs)
-        sizes = {asarray(leaf).shape[axis] for leaf, axis in zip(leaves, axes) if axis is not None}
+        from . import refs
+        sizes = {(leaf if isinstance(leaf, refs.Ref) else asarray(leaf)).shape[axis] for leaf, axis in zip(leaves, axes) if axis is not None}
         sizes |= {asarray(leaf).shape[0] for leaf in keywords} | ({axis_size} if axis_size is not None else set())
         if not sizes:
             raise ValueError("vmap must have at least one non-None value in in_axes")
@@ -217,9 +227,15 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
             raise ValueError(f"vmap got inconsistent sizes for array axes to be mapped: {sorted(sizes)}")
         size = sizes.pop()
         with Level(size, axis_name) as level:
-            made = fun(*tree_unflatten(form, [leaf if axis is None else _at_front(leaf, axis, level) for leaf, axis in zip(leaves, axes)]),
+            given = [leaf if axis is None else refs.Ref(_at_front(leaf.read(), axis, level), is_argument=True) if isinstance(leaf, refs.Ref)
+                     else _at_front(leaf, axis, level) for leaf, axis in zip(leaves, axes)]
+            made = fun(*tree_unflatten(form, given),
                        **tree_unflatten(keyword_form, [_at_front(leaf, 0, level) for leaf in keywords]))
+        for leaf, axis, one in zip(leaves, axes, given):
+            if isinstance(leaf, refs.Ref) and one is not leaf:
+                leaf.put(ops.moveaxis(one.value.value, 0, axis % leaf.ndim))
         outs, out_form = tree_flatten(made)
+        refs.no_refs(outs, f"{getattr(fun, '__name__', 'function')} traced for vmap")
         targets = prefix_leaves(tuple(out_axes) if isinstance(out_axes, list) else out_axes, out_form, made, is_leaf=is_axis)
         results = []
         for out, axis in zip(map(asarray, outs), targets):

@@ -2,7 +2,7 @@
 """Control of programs: loops are the program's own. Outside of a program a loop is one; for many examples at once it is one of all of them."""
 import weakref
 
-from . import batching, dtypes, effects, ops, trees
+from . import batching, dtypes, effects, ops, refs, trees
 from .arrays import Scope, Tracer, asarray, astype, type_text
 from .machine import machine
 
@@ -15,11 +15,22 @@ class _Block:
         with self.scope:
             made = function(*trees.tree_unflatten(form, [self.scope.argument(like, shape=shape) for like, shape in likes]))
             self.results, self.form = trees.tree_flatten(made)
+            refs.no_refs(self.results, f"traced for {name}")
             self.results = [asarray(result) for result in self.results]
-            self.late = effects.wanted(self.scope)
+            self.late = effects.wanted_later(self.scope)
             self.function = self.scope.finished(self.results + self.late)
+        self.captures = self.scope.captures
+        self.changed = [held.ref for held in refs.changed(self.scope)]  # refs from outside: of a loop they are further carries
 
-    captures = property(lambda self: self.scope.captures)
+    def operands(self, own, changed, first):
+        """For each argument of the block the operand of a loop: its own ones, then refs among `changed` where these are, and what is left from `first` on."""
+        numbers, rest = list(own), []
+        for capture in self.captures:
+            at = next((at for at, ref in enumerate(changed) if ref is capture), None)
+            if at is None:
+                rest.append(capture)
+            numbers.append(first + len(rest) - 1 if at is None else len(own) + at)
+        return numbers, refs.resolved(rest)
 
 
 def _carried(name, function, carry, others):
@@ -110,9 +121,16 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, **_):
                         "same pytree structure as the carry input.")
     _check_carry("scan body", [path for path, _ in trees.tree_flatten_with_path(init)[0]], carry, block.results)
     scope = Scope._stack[-1]
-    operands = carry + leaves + block.captures
-    numbers = scope.core.repeat(block.function, list(range(len(operands))), [scope.number(operand) for operand in operands], count, len(carry),
-                                len(leaves), bool(reverse))
+    # Carries, refs that the body changes, slices, and what else it takes from outside.
+    split, whole = len(carry) + len(block.changed), len(carry) + len(block.changed) + len(leaves)
+    at_carries, rest = block.operands(range(len(carry)), block.changed, whole)
+    at = at_carries[:len(carry)] + list(range(split, whole)) + at_carries[len(carry):]
+    operands = carry + refs.resolved(block.changed) + leaves + rest
+    function = block.function if not block.changed else block.scope.finished(
+        block.results[:len(carry)] + refs.results(block.scope) + block.results[len(carry):] + block.late)
+    numbers = scope.core.repeat(function, at, [scope.number(operand) for operand in operands], count, split, len(leaves), bool(reverse))
+    refs.happen(block.scope, [scope.tracer(number) for number in numbers[len(carry):split]])
+    numbers = numbers[:len(carry)] + numbers[split:]
     results = [scope.tracer(number, result.weak_type) for number, result in zip(numbers, block.results)]
     if block.late:
         effects.of_each_turn(block.scope, [scope.tracer(number) for number in numbers[len(results):]], count, reverse)
@@ -229,12 +247,16 @@ def while_loop(cond_fun, body_fun, init_val):
         import warnings
         warnings.warn("what a while_loop prints is not shown here: how often it turns is not known", stacklevel=2)
     scope = Scope._stack[-1]
-    operands = carry + condition.captures + body.captures
-    mine = list(range(len(carry)))
-    split = len(carry) + len(condition.captures)
-    first = lambda block: block.scope.finished(block.results) if block.late else block.function
-    numbers = scope.core.while_loop(first(condition), mine + list(range(len(carry), split)), first(body), mine + list(range(split, len(operands))),
-                                    [scope.number(operand) for operand in operands], len(carry))
+    if condition.changed:
+        raise NotImplementedError("jax.lax.while_loop whose cond_fun writes to a mutable array reference: write to it in body_fun")
+    carries = len(carry) + len(body.changed)
+    of_condition, more = condition.operands(range(len(carry)), body.changed, carries)
+    of_body, rest = body.operands(range(len(carry)), body.changed, carries + len(more))
+    operands = carry + refs.resolved(body.changed) + more + rest
+    numbers = scope.core.while_loop(condition.scope.finished(condition.results), of_condition,
+                                    body.scope.finished(body.results + refs.results(body.scope)), of_body,
+                                    [scope.number(operand) for operand in operands], carries)
+    refs.happen(body.scope, [scope.tracer(number) for number in numbers[len(carry):]])
     return trees.tree_unflatten(form, [scope.tracer(number, leaf.weak_type) for number, leaf in zip(numbers, carry)])
 
 
@@ -251,7 +273,10 @@ def _while_of_examples(cond_fun, body_fun, init_val):
                 return ops.reduce("or", on.value) if found["each"] else on
 
             def turn(carry):
-                on, after = goes_on(carry), carried(outside.inside(body_fun, examples(carry)))
+                with refs.Branch() as changes:
+                    on, after = goes_on(carry), carried(outside.inside(body_fun, examples(carry)))
+                if changes.after:
+                    raise NotImplementedError("jax.vmap of a jax.lax.while_loop whose body writes to a mutable array reference: carry its value in the loop")
                 if not outside.is_example(on):
                     return after
                 whole = on.value
@@ -272,13 +297,22 @@ def _is_traced(x):
 def _branch(function, operands, holds):
     """A branch that may not be the one: what it does besides computing happens where `holds`."""
     before = len(Scope._stack[-1].effects) if Scope._stack else 0
-    made = function(*operands)
+    with refs.Branch() as changes:
+        made = function(*operands)
+    refs.no_refs(trees.tree_leaves(made), "traced for cond")
     if Scope._stack and not holds.level:
         own = Scope._stack[-1].effects
         for number in range(before, len(own)):
             inner, leaves = own[number]
             own[number] = ((lambda inner: lambda values: inner(values[1:]) if bool(values[0]) else None)(inner), [holds, *leaves])
-    return made
+    return made, changes.after
+
+
+def _leave_in_refs(branches):
+    """What refs hold behind branches of which one is carried out: `branches` are pairs of whether it is the one, and what it left in refs."""
+    for holds, after in branches:
+        for ref, value in after.values():
+            ref.put(ops.where(holds, value, ref.read()))
 
 
 def _same_types(name, made):
@@ -306,7 +340,9 @@ def cond(pred, true_fun, false_fun, *operands, operand=None, linear=None):
     if not _is_traced(pred):
         return (true_fun if bool(pred) else false_fun)(*operands)
     holds = ops.not_equal(pred, 0) if asarray(pred).engine_dtype != "i1" else asarray(pred)
-    made = _branch(true_fun, operands, holds), _branch(false_fun, operands, ops.logical_not(holds))
+    (one, of_one), (other, of_other) = _branch(true_fun, operands, holds), _branch(false_fun, operands, ops.logical_not(holds))
+    made = one, other
+    _leave_in_refs([(holds, of_one), (ops.logical_not(holds), of_other)])
     _same_types("cond", made)
     return trees.tree_map(lambda a, b: ops.where(holds, a, b), *made)
 
@@ -322,6 +358,8 @@ def switch(index, branches, *operands, operand=None):
         return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
     index = ops.clip(index, 0, len(branches) - 1)
     made = [_branch(branch, operands, ops.equal(index, number)) for number, branch in enumerate(branches)]
+    _leave_in_refs([(ops.equal(index, number), after) for number, (_, after) in enumerate(made)])
+    made = [one for one, _ in made]
     _same_types("switch", made)
     result = made[-1]
     for number in reversed(range(len(branches) - 1)):

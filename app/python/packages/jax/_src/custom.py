@@ -6,7 +6,7 @@ import inspect
 
 import numpy as np
 
-from . import batching, dtypes, ops, transforms
+from . import batching, dtypes, ops, refs, transforms
 from .arrays import Array, Scope, Tracer, asarray, astype, type_text
 from .trees import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
@@ -22,6 +22,10 @@ def depth(leaves):
     if not any(isinstance(inner(leaf), Tracer) for leaf in leaves):
         return 0
     return max(0, len(_derivatives()) - _rules)
+
+
+def _rules_under_way():
+    return _rules
 
 
 def _derivatives():
@@ -68,13 +72,18 @@ def _with_rule(forward, backward, leaves):
         body = Scope("rule")
         with body:
             given = [body.argument(one) for one in read]
+            body.unknown = frozenset(range(len(read), len(read) + len(smooth)))
             cotangents = {at: body.argument(outs[at]) for at in smooth}
             made = backward(given, [cotangents[at] if at in cotangents else ops.zeros_like(out) for at, out in enumerate(outs)])
             kept = [astype(made[at], leaves[at].engine_dtype) if made[at] is not None else ops.zeros_like(leaves[at]) for at in wanted]
+            changed = refs.changed(body)
+            for held in changed:
+                kept += [held.value, ops.full((), 1, held.value.engine_dtype)]
             rule = body.finished(kept)
     scope = Scope._stack[-1]
+    sinks = refs.add_sinks(scope, changed) if changed else []
     numbers = lambda some: [scope.number(one) for one in some]
-    results = scope.core.custom(rule, len(read), numbers(outs[at] for at in smooth), numbers(leaves[at] for at in wanted), numbers([*read, *body.captures]))
+    results = scope.core.custom(rule, len(read), numbers(outs[at] for at in smooth), numbers([*(leaves[at] for at in wanted), *sinks]), numbers([*read, *refs.resolved(body.captures)]))
     for at, number in zip(smooth, results):
         outs[at] = Tracer(scope, number, scope.core.type(number), outs[at].weak_type, getattr(outs[at], "sources", frozenset()))
     return outs
@@ -112,7 +121,7 @@ class _Custom:
         fixed = [args[number] for number in self.nondiff_argnums]
         rest = [arg for number, arg in enumerate(args) if number not in self.nondiff_argnums]
         leaves, form = tree_flatten(rest)
-        return args, fixed, [asarray(leaf) for leaf in leaves], form
+        return args, fixed, [leaf if isinstance(leaf, refs.Ref) else asarray(leaf) for leaf in leaves], form
 
     def _whole(self, fixed, rest):
         """All arguments, in their places."""
@@ -195,16 +204,23 @@ class custom_vjp(_Custom):
     def defvjp(self, fwd, bwd, symbolic_zeros=False, optimize_remat=False):
         self.fwd, self.bwd = fwd, bwd
 
+    def defvjp_with_logs(self, fwd, bwd):
+        raise NotImplementedError("custom_vjp.defvjp_with_logs: what a rule gives beside gradients is left out; use defvjp")
+
     def __call__(self, *args, **kwargs):
         if self.fwd is None:
             raise AttributeError(f"No VJP defined for custom_vjp function {self.__name__} using defvjp.")
         args, fixed, leaves, form = self._split(args, kwargs)
+        of_refs = {at: leaf for at, leaf in enumerate(leaves) if isinstance(leaf, refs.Ref)}  # passed along: nothing is differentiated by them
+        count = len(leaves)
+        leaves = [leaf for at, leaf in enumerate(leaves) if at not in of_refs]
         if not depth(leaves):
             return self.fun(*args)
         kept = {}
 
         def forward(leaves):
-            made = self.fwd(*self._whole(fixed, tree_unflatten(form, leaves)))
+            given = iter(leaves)
+            made = self.fwd(*self._whole(fixed, tree_unflatten(form, [of_refs[at] if at in of_refs else next(given) for at in range(count)])))
             if not isinstance(made, (tuple, list)) or len(made) != 2:
                 raise TypeError(f"Custom VJP fwd rule {getattr(self.fwd, '__name__', self.fwd)} for function {self.__name__} must produce a pair (list or tuple of "
                                 "length two) where the first element represents the primal output (equal to the output of the custom_vjp-decorated function "
@@ -232,6 +248,7 @@ class custom_vjp(_Custom):
             grads = []
             for own, child in zip(made, form.children):
                 grads += [None] * child.num_leaves if own is None else _as_form(own, child)
+            grads = [grad for at, grad in enumerate(grads) if at not in of_refs]
             for grad, leaf in zip(grads, leaves):
                 if grad is not None and dtypes.is_inexact(leaf.engine_dtype) and np.shape(grad) != leaf.shape:
                     raise ValueError(f"Custom VJP bwd rule {name} must produce a tuple of cotangents with the shapes of the primal inputs, but a cotangent has shape "

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What traced functions do besides computing: print, or call a function. The values that it wants are further results of the program, and it is
 called when the program has run: the order of what one program prints is that of the page."""
-from . import trees
+from . import refs, trees
 from .arrays import Array, ConcreteArray, Scope, asarray
 
 
@@ -37,12 +37,22 @@ def _add(function, leaves, form):
 
 
 def wanted(scope):
-    """The further results of a function, in the order of its effects."""
+    """The further results of a function: what it leaves in refs from outside, then what its effects want, in their order."""
+    return refs.results(scope) + wanted_later(scope)
+
+
+def wanted_later(scope):
     return [leaf for _, leaves in scope.effects for leaf in leaves]
 
 
 def happen(scope, values):
-    """Does what a traced function was to do, with the values of what it wanted; within another function, when that has run."""
+    """Does what a traced function was to do, with the values of what it wanted: refs change at once; within another function, the rest when that has run."""
+    count = len(refs.changed(scope))
+    refs.happen(scope, values[:count])
+    _happen(scope, values[count:])
+
+
+def _happen(scope, values):
     given = iter(values)
     for function, leaves in scope.effects:
         own = [next(given) for _ in leaves]
@@ -55,4 +65,4 @@ def happen(scope, values):
 def of_each_turn(scope, stacked, count, reverse):
     """The same for the body of a loop: `stacked` are its values turn by turn."""
     for turn in reversed(range(count)) if reverse else range(count):
-        happen(scope, [asarray(value)[turn] for value in stacked])
+        _happen(scope, [asarray(value)[turn] for value in stacked])

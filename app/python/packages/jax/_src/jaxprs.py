@@ -180,7 +180,7 @@ def recorded(name, function, arrays, form):
         outs, out_form = tree_flatten(function(*args, **kwargs))
         outs = [asarray(out) for out in outs]
         scope.finished(outs)
-    if any(isinstance(out, Tracer) and out.scope is not scope for out in outs):
+    if scope.refs or any(isinstance(out, Tracer) and out.scope is not scope for out in outs):
         raise NotRecorded
     return Jaxpr(scope, tracers, outs), out_form
 

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 
+from . import arrays as arrays_module
 from . import dtypes
 from .arrays import Array, ConcreteArray, Tracer, asarray, astype, bind, from_numpy
 from .errors import ConcretizationTypeError, NonConcreteBooleanIndexError, TypePromotionError
@@ -613,9 +614,24 @@ def _indexers(x, index):
     return parts + rest
 
 
+def _watch_index(shape, parts):
+    """Tells checkify of the numbers among the parts of an index."""
+    watch, arrays_module.watch = arrays_module.watch, None
+    try:
+        axis = 0
+        for part in parts:
+            if not isinstance(part, slice) and part is not None:
+                watch.index(shape, axis, part)
+            axis += part is not None
+    finally:
+        arrays_module.watch = watch
+
+
 def getitem(x, index, mode=None, fill_value=None):
     x = asarray(x)
     parts = _indexers(x, index)
+    if arrays_module.watch is not None:
+        _watch_index(x.shape, parts)
     is_array = [isinstance(part, Array) for part in parts]
     starts, limits, strides, reverse, shape, arrays = [], [], [], [], [], []
     for part, own in zip(parts, is_array):

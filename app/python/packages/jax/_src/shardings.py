@@ -190,6 +190,9 @@ class NamedSharding(Sharding):
                       lambda: named_placement(self.mesh, self.spec, shape))
         return named_placement(self.mesh, self.spec, shape)
 
+    def update(self, *, mesh=None, spec=None):
+        return NamedSharding(self.mesh if mesh is None else mesh, self.spec if spec is None else spec)
+
     def with_spec(self, spec):
         return NamedSharding(self.mesh, spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec))
 

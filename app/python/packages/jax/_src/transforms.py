@@ -9,12 +9,12 @@ import _meshwright as core
 import numpy as np
 
 from . import arrays as arrays_module
-from . import batching, dtypes, effects, jaxprs
+from . import batching, dtypes, effects, hitypes, jaxprs, refs
 from .arrays import (Array, ConcreteArray, InvalidValue, Scope, Tracer, asarray, astype, call, check_devices, on_default, run, type_text)
 from .shardings import (Mesh, NamedSharding, PartitionSpec, Sharding, as_placement, current_mesh, named_placement, raise_verdict, sharding_of)
 from . import ops
 from .machine import machine
-from .trees import (keystr, prefix_leaves, register_pytree_node, tree_flatten, tree_flatten_with_path, tree_map, tree_structure, tree_unflatten)
+from .trees import (keystr, prefix_leaves, register_pytree_node, register_static, tree_flatten, tree_flatten_with_path, tree_map, tree_structure, tree_unflatten)
 
 
 # ---- placing
@@ -146,17 +146,21 @@ class Jitted:
         args = [fixed[i] if i in fixed else next(rest) for i in range(count)]
         return args, {**keywords, **{name: value for name, value in static if isinstance(name, str)}}
 
-    def _traced(self, arrays, form, static, count, paths):
-        """The traced function, what it captured, the form of its result and whether results are weakly typed."""
+    def _traced(self, arrays, form, static, count, paths, given):
+        """The traced function, what it captured, the form of its result and whether results are weakly typed. `given`: which arguments are refs."""
         scope = Scope(_name_of(self._function), place=_place_of(self._function))
         tracers = [scope.argument(array, keystr(path)) for array, path in zip(arrays, paths)]
         with scope:
+            first = tracers
+            tracers = [refs.Ref(tracer, is_argument=True) if at in given else tracer for at, tracer in enumerate(tracers)]
             dynamic, keywords = tree_unflatten(form, tracers)
             args, kwargs = self._joined(static, dynamic, keywords, count)
             made = self._function(*args, **kwargs)
             outs, out_form = tree_flatten(made)
+            refs.no_refs(outs, f"{_place_of(self._function)} traced for jit")
             outs = [_result(out, self._function, path) for out, (path, _) in zip(outs, tree_flatten_with_path(made)[0])]
-            function = scope.finished(outs + effects.wanted(scope))
+            scope.changed_arguments = [at for at in given if tracers[at].value is not first[at]]
+            function = scope.finished(outs + [tracers[at].value for at in scope.changed_arguments] + effects.wanted(scope))
         after = tree_flatten((dynamic, keywords))[0]
         if len(after) == len(tracers):  # jit works on copies of the containers that it is given
             returned = set(map(id, outs))
@@ -167,8 +171,12 @@ class Jitted:
     def _inputs(self, args, kwargs):
         static, dynamic, keywords = self._split(args, kwargs)
         leaves, form = tree_flatten((dynamic, keywords))
-        arrays = []
+        arrays, given = [], {}
         for leaf in leaves:
+            if isinstance(leaf, refs.Ref):
+                self._check_given_once(leaf, len(arrays), given, form)
+                given[len(arrays)] = leaf
+                leaf = leaf.read()
             try:
                 arrays.append(asarray(leaf))
             except TypeError as error:
@@ -188,7 +196,16 @@ class Jitted:
                 placement = as_placement(target, arrays[at].shape, "pjit arguments")
                 if placement is not None:
                     arrays[at] = self._placed(arrays[at], placement, at)
-        return static, arrays, form
+        return static, arrays, form, given
+
+    def _check_given_once(self, ref, number, given, form):
+        """Source of the text: jax-ml/jax, jax/_src/api_util.py (check_no_aliased_ref_args)."""
+        for other, one in given.items():
+            if one is ref:
+                paths = [keystr(path) for path in self._paths(form)]
+                raise ValueError("only one reference to a mutable array may be passed as an argument to a function, but when tracing "
+                                 f"{_place_of(self._function)} for jit the mutable array reference of type {ref.type_text()} appeared at both {paths[other]} and "
+                                 f"{paths[number]}.")
 
     @staticmethod
     def _placed(array, placement, at):
@@ -209,20 +226,22 @@ class Jitted:
     def __call__(self, *args, **kwargs):
         if machine.runs_python:
             return self._function(*args, **kwargs)
-        static, arrays, form = self._inputs(args, kwargs)
+        static, arrays, form, given = self._inputs(args, kwargs)
         if machine.had_default_device and not Scope._stack:
             arrays = on_default(arrays)
         if Scope._stack or batching.Level.stack:  # part of what is being traced
-            dynamic, keywords = tree_unflatten(form, arrays)
+            dynamic, keywords = tree_unflatten(form, [given.get(at, array) for at, array in enumerate(arrays)])
             whole, keywords = self._joined(static, dynamic, keywords, len(args))
             Scope.inlined += 1
             try:
                 made = self._function(*whole, **keywords)
             finally:
                 Scope.inlined -= 1
+            if refs.used:
+                refs.no_refs(tree_flatten(made)[0], f"{_place_of(self._function)} traced for jit")
             return made if self._out is None else with_sharding_constraint(made, self._out)
         try:
-            program, scope, out_form, weak = self._compiled(static, arrays, form, args)
+            program, scope, out_form, weak = self._compiled(static, arrays, form, args, given)
         except effects.NeedsValues:
             machine.runs_python = True
             try:
@@ -230,11 +249,14 @@ class Jitted:
             finally:
                 machine.runs_python = False
         try:
-            results = run(program, [array._handle for array in arrays + scope.captures])
+            results = run(program, [array._handle for array in arrays + refs.resolved(scope.captures)])
         except InvalidValue as invalid:
             return self._searched(invalid, args, kwargs)
-        effects.happen(scope, results[len(weak):])
-        results = results[:len(weak)]
+        count = len(weak)
+        for at, value in zip(scope.changed_arguments, results[count:]):
+            given[at].put(value)
+        effects.happen(scope, results[count + len(scope.changed_arguments):])
+        results = results[:count]
         self._donate(args)
         for result, is_weak in zip(results, weak):
             result.weak_type = is_weak
@@ -271,24 +293,38 @@ class Jitted:
                     if isinstance(leaf, ConcreteArray) and leaf._handle.is_ready:
                         leaf._handle.delete()
 
-    def _compiled(self, static, arrays, form, args):
+    def _compiled(self, static, arrays, form, args, given):
         mesh = current_mesh()
-        key = (form, _hashable(static), tuple((array._handle.key, array.weak_type) for array in arrays), mesh, machine.default_device, machine.matmul_precision)
+        key = (form, _hashable(static), tuple((array._handle.key, array.weak_type) for array in arrays), mesh, machine.default_device, machine.matmul_precision,
+               tuple(given))
         entry = self._programs.get(key)
+        if entry is not None and entry[1].refs:
+            self._check_not_closed_over(entry[1], given, form)
+            if refs.keys(entry[1]) != entry[1].keys:  # a ref lies in another way since
+                entry = None
         if entry is None:
             names = [keystr(path) for path in self._paths(form)]
             check_devices(_name_of(self._function), arrays, names)
-            function, scope, outs, out_form, made = self._traced(arrays, form, static, len(args), self._paths(form))
+            function, scope, outs, out_form, made = self._traced(arrays, form, static, len(args), self._paths(form), given)
+            self._check_not_closed_over(scope, given, form)
+            scope.keys = refs.keys(scope)
             places = [None] * len(outs)
             if self._out is not None:
                 places = _placements(self._out, out_form, made, outs, "pjit outputs")
-            places += [None] * len(effects.wanted(scope))
+            places += [None] * (len(scope.changed_arguments) + len(effects.wanted(scope)))
             if machine.had_default_device and not any(array._handle.is_committed for array in arrays):
                 scope.captures = on_default(scope.captures)
-            program = core.compile(function, [array._handle for array in arrays + scope.captures], places)
+            program = core.compile(function, [array._handle for array in arrays + refs.resolved(scope.captures)], places)
             entry = program, scope, out_form, [out.weak_type for out in outs]
             self._programs[key] = entry
         return entry
+
+    def _check_not_closed_over(self, scope, given, form):
+        """Source of the text: jax-ml/jax, jax/_src/api_util.py (_check_no_aliased_closed_over_refs)."""
+        for at, ref in given.items():
+            if id(ref) in scope.refs:
+                raise ValueError(f"when tracing {_place_of(self._function)} for jit, a mutable array reference of type {ref.type_text()} was both closed over and "
+                                 f"passed as the argument {keystr(self._paths(form)[at])}")
 
     def _paths(self, form):
         try:
@@ -338,15 +374,15 @@ class Lowered:
 
     def __init__(self, jitted, args, kwargs):
         args, kwargs = tree_map(_zeros_of, (args, kwargs), is_leaf=lambda x: isinstance(x, ShapeDtypeStruct))
-        static, self._arrays, form = jitted._inputs(args, kwargs)
-        self._jitted, self._given = jitted, (args, kwargs)
-        self._program, self._scope, self._form, _ = jitted._compiled(static, self._arrays, form, args)
+        static, self._arrays, form, given = jitted._inputs(args, kwargs)
+        self._jitted, self._given, self._input_form = jitted, (args, kwargs), form
+        self._program, self._scope, self._form, _ = jitted._compiled(static, self._arrays, form, args, given)
 
     def lower(self):
         return self
 
     def compile(self):
-        return self
+        return Compiled(self)
 
     def as_text(self, *_, **__):
         return self._program.text()
@@ -359,8 +395,36 @@ class Lowered:
     def cost_analysis(self):
         return {"flops": self._program.flops}
 
-    def __call__(self, *args, **kwargs):
+    def _called(self, args, kwargs):
+        """With arguments in place of those that it was lowered for; static ones stay what they were."""
+        static = {number for number in self._jitted._static if number < len(self._given[0])}
+        if static and len(args) == len(self._given[0]) - len(static):
+            rest = iter(args)
+            args = [self._given[0][number] if number in static else next(rest) for number in range(len(self._given[0]))]
+        kwargs = {**{name: self._given[1][name] for name in self._jitted._static_names if name in self._given[1]}, **kwargs}
+        _, arrays, form, _ = self._jitted._inputs(args, kwargs)
+        if batching.Level.stack or any(not isinstance(array, ConcreteArray) for array in arrays):
+            raise TypeError("Cannot apply JAX transformations to a function lowered and compiled for a particular signature. Detected argument of Tracer type "
+                            f"{next(type(array) for array in arrays if not isinstance(array, ConcreteArray))}")
+        if form == self._input_form:
+            wrong = [f"Argument '{keystr(path)}' compiled with {type_text(own)} and called with {type_text(given)}"
+                     for path, own, given in zip(self._jitted._paths(form), self._arrays, arrays) if (own.engine_dtype, own.shape) != (given.engine_dtype, given.shape)]
+            if wrong:
+                raise TypeError("Argument types differ from the types for which this computation was compiled. The mismatches are:\n" + "\n".join(wrong))
         return self._jitted(*args, **kwargs)
+
+
+class Compiled:
+    """A program for arguments of the types that it was lowered for."""
+
+    def __init__(self, lowered):
+        self._lowered = lowered
+
+    def __getattr__(self, name):
+        return getattr(self._lowered, name)
+
+    def __call__(self, *args, **kwargs):
+        return self._lowered._called(args, kwargs)
 
 
 def jit(function=None, **options):
@@ -439,6 +503,14 @@ def _checked_for_grad(arrays, holomorphic, allow_int):
                             "allow_int to True.")
 
 
+def _no_ref_for_grad(leaves, name):
+    """Source of the text: jax-ml/jax, jax/_src/api.py (_check_input_dtype_revderiv)."""
+    if any(isinstance(leaf, refs.Ref) for leaf in leaves):
+        raise TypeError(f"{name} cannot differentiate with respect to a Ref-typed argument, because the gradient for a ref must itself be accumulated into a ref. "
+                        "Instead, use `jax.vjp` and bind a gradient ref using the returned VJP function's `with_refs` method. (Ref arguments not selected by "
+                        f"{name}'s argnums are fine: they are treated as plumbing, and are not differentiated.)")
+
+
 def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, **_):
     @functools.wraps(fun)
     def differentiated(*args, **kwargs):
@@ -448,11 +520,18 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
                             f"the caller, but got only {len(args)} positional arguments.")
         numbers = tuple(number % len(args) for number in numbers)
         chosen = tuple(args[number] for number in numbers)
+        given = chosen  # values of types of the page's own, by whose shadows the derivatives are taken
+        if any(map(hitypes.is_value, tree_flatten(chosen, hitypes.is_value)[0])):
+            from ..experimental.hijax import _zeros
+            chosen = tree_map(lambda leaf: _zeros(hitypes.type_of(leaf)) if hitypes.is_value(leaf) else leaf, chosen, is_leaf=hitypes.is_value)
+        _no_ref_for_grad(tree_flatten(chosen)[0], getattr(differentiated, "said", "value_and_grad"))
         _checked_for_grad([asarray(leaf) for leaf in tree_flatten(chosen)[0]], holomorphic, allow_int)
 
         @functools.wraps(fun)
         def of_chosen(*values):
             changed = list(args)
+            if given is not chosen:
+                values = tree_map(lambda leaf, value: hitypes.with_shadow(leaf, value) if hitypes.is_value(leaf) else value, given, values, is_leaf=hitypes.is_value)
             for number, value in zip(numbers, values):
                 changed[number] = value
             made = fun(*changed, **kwargs)
@@ -483,6 +562,7 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
 
 def grad(fun, argnums=0, has_aux=False, **options):
     both = value_and_grad(fun, argnums, has_aux, **options)
+    both.said = "grad"
 
     @functools.wraps(fun)
     def gradient(*args, **kwargs):
@@ -491,34 +571,115 @@ def grad(fun, argnums=0, has_aux=False, **options):
     return gradient
 
 
-class _Pullback:
-    """What `vjp` gives: takes cotangents of the results to those of the arguments. A tree of the arrays that it keeps, as JAX's is."""
+class GradValue:
+    """For with_refs: the gradient is given as a value."""
 
-    def __init__(self, operands, traced):
-        self._operands, self._traced = list(operands), traced
+    def __repr__(self):
+        return f"{type(self).__name__}()"
+
+
+class DontWant(GradValue):
+    """For with_refs: the gradient is not computed."""
+
+
+class GradRef:
+    """Stands for a gradient that was added to a ref: a tree without arrays."""
+
+    def __repr__(self):
+        return f"{type(self).__name__}()"
+
+    def __eq__(self, other):
+        return type(other) is type(self)
+
+    def __hash__(self):
+        return hash(type(self))
+
+
+class DidntWant(GradRef):
+    """Stands for a gradient that was not computed."""
+
+
+for _kind in (GradRef, DidntWant):
+    register_static(_kind)
+
+
+class _Pullback:
+    """What `vjp` gives: takes cotangents of the results to those of the arguments. A tree of the arrays that it keeps, as JAX's is. `bound` says for each leaf of
+    the arguments what becomes of its gradient: a ref to which it is added, GradValue or DontWant; nothing: each is given as a value."""
+
+    def __init__(self, operands, traced, bound=None):
+        self._operands, self._traced, self._bound = list(operands), traced, bound
 
     operands = property(lambda self: self._operands)
 
     def with_operands(self, operands):
-        return _Pullback(operands, self._traced)
+        return _Pullback(operands, self._traced, self._bound)
+
+    def with_refs(self, *what):
+        """The same, with what becomes of the gradient of each argument."""
+        bound, form = tree_flatten(what)
+        if form != self._traced.form:
+            raise ValueError(f"unexpected tree structure of the arguments to the VJP function's `with_refs` method: got {form}, but expected to match "
+                             f"{self._traced.form}")
+        for at, (one, (shape, engine, _)) in enumerate(zip(bound, self._traced.inputs)):
+            if isinstance(one, refs.Ref):
+                if (one.shape, one.engine_dtype) != (shape, engine):
+                    raise ValueError("unexpected JAX type (e.g. shape/dtype) for gradient ref passed to the VJP function's `with_refs` method for "
+                                     f"{self._traced.argument_name(at)}: the given ref has type {one.type_text()}, but accumulating this argument's gradient "
+                                     f"requires a ref of type Ref{{{dtypes.shown(engine)}[{','.join(map(str, shape))}]}}")
+            elif not isinstance(one, (GradValue, DontWant)):
+                raise ValueError(f"with_refs takes a ref, jax.ad.GradValue() or jax.ad.DontWant() for each argument, got {one!r}")
+        return _Pullback(self._operands, self._traced, bound)
+
+    def with_logs(self, cotangents):
+        raise NotImplementedError("with_logs of the function that jax.vjp gives: what rules give beside gradients is left out; write it to a jax.new_ref of the "
+                                  "forward pass, or return it from the function")
+
+    @property
+    def structured_residuals(self):
+        raise NotImplementedError("structured_residuals of the function that jax.vjp gives: jax.ad_checkpoint.print_saved_residuals says what is kept")
 
     def __call__(self, cotangents):
         seeds, form = tree_flatten(cotangents)
         if form != self._traced.out_form:
             raise ValueError(f"unexpected tree structure of argument to vjp function: got {form}, but expected to match {self._traced.out_form}")
-        return self._traced.pulled(self._operands, [asarray(seed) for seed in seeds])
+        return self._traced.pulled(self._operands, [asarray(seed) for seed in seeds], self._bound)
 
 
 class _Traced:
     """A function that was traced for its derivative."""
 
-    def __init__(self, function, form, arrays, out_form, outs):
-        self._function, self._form, self.out_form = function, form, out_form
-        self._inputs = [(array.shape, array.engine_dtype, array.weak_type) for array in arrays]
-        self._outs = [(out.shape, out.engine_dtype) for out in outs]
-        self._backward = None
+    def __init__(self, traced):
+        self._function, self.form, self.out_form = traced.function, traced.form, traced.out_form
+        self.inputs = [(array.shape, array.engine_dtype, array.weak_type) for array in traced.arrays]
+        self._outs = [(out.shape, out.engine_dtype) for out in traced.outs + traced.finals]
+        self._sinks, self._of_sinks = traced.sinks, traced.of_sinks
+        self._in_sinks = [ref.read() for *_, ref in traced.sinks]
+        self._of_refs = list(traced.of_refs)  # the arguments that are refs, whose last values are the last results
+        self._backward = {}  # by the arguments whose cotangents are wanted
 
-    def pulled(self, operands, seeds):
+    def argument_name(self, number):
+        path = tree_flatten_with_path(tree_unflatten(self.form, [0] * len(self.inputs)))[0][number][0]
+        return f"args{keystr(path)}"
+
+    def _check_bound(self, bound):
+        """Source of the texts: jax-ml/jax, jax/_src/api.py (_vjp_accum)."""
+        for at in self._of_refs:
+            if bound is None:
+                raise ValueError(f"{self.argument_name(at)} is Ref-typed, so its gradient must be accumulated into a ref, but no gradient ref was provided. Bind "
+                                 "one using the VJP function's `with_refs` method before applying it, as in `f_vjp.with_refs(grad_ref)(ct)`; the gradient will be "
+                                 "accumulated into `grad_ref` in-place via addition. Or, to skip computing this argument's gradient, pass `jax.ad.DontWant()` in "
+                                 "place of a gradient ref.")
+            if not isinstance(bound[at], (refs.Ref, DontWant)):
+                raise ValueError(f"the gradient for {self.argument_name(at)}, which is Ref-typed, can't be returned as a value. In the arguments to the VJP "
+                                 "function's `with_refs` method, pass a `Ref` for it, to accumulate the gradient into the ref in-place, or pass "
+                                 "`jax.ad.DontWant()` to skip computing this argument's gradient.")
+
+    def pulled(self, operands, seeds, bound=None):
+        self._check_bound(bound)
+        refs.check_sinks_are_as_before(self._sinks, self._in_sinks)
+        # What a gradient's ref holds is the cotangent of the argument's last value: of its first one it becomes that.
+        seeds = seeds + [bound[at].read() if isinstance(bound[at], refs.Ref) else ops.full(*self._zero(at)) for at in self._of_refs]
         for seed, (shape, engine) in zip(seeds, self._outs):
             if seed.shape != shape:
                 raise ValueError(f"Shape of cotangent input to vjp pullback function {seed.shape} must be the same as the shape of corresponding primal "
@@ -528,20 +689,34 @@ class _Traced:
             if seed.engine_dtype != engine and not seed.weak_type:
                 raise ValueError(f"The type of the cotangent argument to the function returned by vjp, {type_text(seed)}, does not match the type of the "
                                  f"function's result, {dtypes.shown(engine)}.")
-        wanted = [at for at, (_, engine, _) in enumerate(self._inputs) if dtypes.is_inexact(engine)]
+        is_wanted = lambda at: bound is None or not isinstance(bound[at], DontWant)
+        wanted = [at for at, (_, engine, _) in enumerate(self.inputs) if dtypes.is_inexact(engine) and is_wanted(at)]
         of = [at for at, (_, engine) in enumerate(self._outs) if dtypes.is_inexact(engine)]
-        if self._backward is None:
-            self._backward = _with_cotangents(self._function, wanted, of, False)
-        made = call(self._backward, operands + [astype(seeds[at], self._outs[at][1]) for at in of])[len(self._outs):] if wanted and of else []
+        made = []
+        if wanted and of:
+            if tuple(wanted) not in self._backward:
+                self._backward[tuple(wanted)] = _with_cotangents(self._function, wanted + self._of_sinks, of, False)
+            made = call(self._backward[tuple(wanted)], operands + [astype(seeds[at], self._outs[at][1]) for at in of])[len(self._outs):]
+            _look_at(made)
+            refs.fill_sinks(self._sinks, made[len(wanted):])
         grads = dict(zip(wanted, made))
         results = []
-        for at, (shape, engine, weak) in enumerate(self._inputs):
-            if at in grads:
+        for at, (shape, engine, weak) in enumerate(self.inputs):
+            if not is_wanted(at):
+                results.append(DidntWant())
+            elif at in grads:
                 results.append(grads[at])
                 grads[at].weak_type = weak
             else:
                 results.append(ops.full(shape, 0, engine) if dtypes.is_inexact(engine) else np.zeros(shape, dtypes.float0))
-        return tree_unflatten(self._form, results)
+            if bound is not None and isinstance(bound[at], refs.Ref):
+                bound[at].put(results[at] if at in self._of_refs else ops.add(bound[at].read(), results[at]))
+                results[at] = GradRef()
+        return tree_unflatten(self.form, results)
+
+    def _zero(self, at):
+        shape, engine, _ = self.inputs[at]
+        return shape, 0, engine
 
 
 def _with_cotangents(function, wanted, of, is_one):
@@ -554,7 +729,7 @@ def _with_cotangents(function, wanted, of, is_one):
         raise
 
 
-register_pytree_node(_Pullback, lambda pullback: (pullback._operands, pullback._traced), lambda traced, operands: _Pullback(operands, traced))
+register_pytree_node(_Pullback, lambda pullback: (pullback._operands, (pullback._traced, pullback._bound)), lambda data, operands: _Pullback(operands, *data))
 
 
 class _Tracing:
@@ -562,20 +737,29 @@ class _Tracing:
 
     def __init__(self, fun, primals, is_forward=False, is_linear=False):
         leaves, self.form = tree_flatten(primals)
-        self.arrays = [asarray(leaf) for leaf in leaves]
+        self.of_refs = {at: leaf for at, leaf in enumerate(leaves) if isinstance(leaf, refs.Ref)}
+        self.arrays = [asarray(leaf.read() if at in self.of_refs else leaf) for at, leaf in enumerate(leaves)]
         scope = self._scope = Scope(_name_of(fun), derives=True)
         scope.is_forward, scope.is_linear = is_forward, is_linear
         paths = tree_flatten_with_path(tree_unflatten(self.form, self.arrays))[0]
         tracers = [scope.argument(array, keystr(path)) for array, (path, _) in zip(self.arrays, paths)]
+        scope.differentiated = frozenset(at for at, array in enumerate(self.arrays) if dtypes.is_inexact(array.engine_dtype))
+        for at in scope.differentiated:
+            tracers[at].smooth = frozenset([at])
         with scope:
+            tracers = [refs.Ref(tracer, is_argument=True) if at in self.of_refs else tracer for at, tracer in enumerate(tracers)]
             made, aux = fun(*tree_unflatten(self.form, tracers))
             outs, self.out_form = tree_flatten(made)
             self._extra, self._aux_form = tree_flatten(aux)
             self.outs, self._extra = [asarray(out) for out in outs], [_kept(item) for item in self._extra]
             self._more = [item for item in self._extra if isinstance(item, Array)]
-            self.whole = scope.finished(self.outs + self._more + effects.wanted(scope))
-            self.function = scope.finished(self.outs)
-        self.operands = self.arrays + scope.captures
+            self.finals = [tracers[at].value for at in self.of_refs]
+            self.whole = scope.finished(self.outs + self._more + self.finals + effects.wanted(scope))
+            self.function = scope.finished(self.outs + self.finals)
+        self.operands = self.arrays + refs.resolved(scope.captures)
+        refs.check_sinks(scope)
+        self.sinks = scope.sinks
+        self.of_sinks = [number for *numbers, _, _ in scope.sinks for number in numbers]
 
     def given(self, results):
         """The results and what is given besides, of those of the whole; what comes behind them is left over."""
@@ -583,9 +767,21 @@ class _Tracing:
             result.weak_type = out.weak_type
         values = iter(results[len(self.outs):])
         aux = tree_unflatten(self._aux_form, [next(values) if isinstance(item, Array) else item for item in self._extra])
+        for ref in self.of_refs.values():
+            ref.put(next(values))
         late = [next(values) for _ in effects.wanted(self._scope)]
         effects.happen(self._scope, late)
         return tree_unflatten(self.out_form, results[:len(self.outs)]), aux, list(values)
+
+
+def _look_at(derivatives):
+    """Lets checkify look at what a program of derivatives gave."""
+    watch, arrays_module.watch = arrays_module.watch, None
+    try:
+        if watch is not None:
+            watch.derivative(derivatives)
+    finally:
+        arrays_module.watch = watch
 
 
 def _with_gradients(fun, primals):
@@ -593,8 +789,10 @@ def _with_gradients(fun, primals):
     traced = _Tracing(fun, primals)
     wanted = [at for at, array in enumerate(traced.arrays) if dtypes.is_inexact(array.engine_dtype)]
     is_real = dtypes.is_float(traced.outs[0].engine_dtype)
-    backward = _with_cotangents(traced.whole, wanted, [0], is_real)
+    backward = _with_cotangents(traced.whole, wanted + traced.of_sinks, [0], is_real)
     value, aux, made = traced.given(call(backward, traced.operands + ([] if is_real else [ops.ones_like(traced.outs[0])])))
+    _look_at(made)
+    refs.fill_sinks(traced.sinks, made[len(wanted):])
     grads = dict(zip(wanted, made))
     for at, grad in grads.items():
         grad.weak_type = traced.arrays[at].weak_type
@@ -605,10 +803,12 @@ def vjp(fun, *primals, has_aux=False, is_forward=False, is_linear=False):
     """`is_forward`: for a derivative along tangents, which functions with a rule for cotangents only refuse. `is_linear`: the transpose of a function that
     is linear; no derivative."""
     if batching.Level.stack:
+        if any(isinstance(leaf, refs.Ref) for leaf in tree_flatten(primals)[0]):
+            raise NotImplementedError("jax.vjp with respect to a Ref within jax.vmap: pass its value, ref[...]")
         return batching.vjp_of_examples(functools.partial(vjp, is_forward=is_forward, is_linear=is_linear), fun, primals, has_aux)
     traced = _Tracing(fun if has_aux else functools.wraps(fun)(lambda *args: (fun(*args), None)), primals, is_forward, is_linear)
     value, aux, _ = traced.given(call(traced.whole, traced.operands))
-    pullback = _Pullback(traced.operands, _Traced(traced.function, traced.form, traced.arrays, traced.out_form, traced.outs))
+    pullback = _Pullback(traced.operands, _Traced(traced))
     return (value, pullback, aux) if has_aux else (value, pullback)
 
 
@@ -642,6 +842,8 @@ def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, check_rep=True, 
 
     @functools.wraps(f)
     def mapped(*args):
+        if any(isinstance(spec, hitypes.HiPspec) for spec in tree_flatten((in_specs, out_specs))[0]):
+            raise NotImplementedError("jax.shard_map with specs of types of the page's own (hijax.HiPspec): pass the arrays that make the values up")
         at = mesh or current_mesh()
         if at is None:
             raise ValueError("The context mesh cannot be empty: pass mesh= to shard_map, or call it within `with mesh:`.")
@@ -662,7 +864,10 @@ def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, check_rep=True, 
             inner = [body.argument(array, shape=shape) for array, shape in zip(arrays, pieces)]
             for piece, spec in zip(inner, specs):
                 piece.varying = frozenset(axis for entry in spec if entry is not None for axis in (entry if isinstance(entry, tuple) else (entry,)))
-            made = f(*tree_unflatten(form, inner))
+            try:
+                made = f(*tree_unflatten(form, inner))
+            except effects.NeedsValues:
+                raise NotImplementedError("jax.pure_callback or io_callback with results within jax.shard_map: call it outside, with the whole arrays") from None
             outs, out_form = tree_flatten(made)
             outs = [asarray(out) for out in outs]
             out_list = [PartitionSpec() if spec is None else spec
@@ -670,7 +875,7 @@ def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, check_rep=True, 
             for out, spec in zip(outs, out_list):
                 raise_verdict(core.jax_verdict(spec.text, at.core, _whole_shape(out.shape, spec, at), place="out", argument="shard_map"))
             function = body.finished(outs)
-        operands = arrays + body.captures
+        operands = arrays + refs.resolved(body.captures)
         texts = [spec.text for spec in specs] + ["P()"] * len(body.captures)
         if not Scope._stack:
             check_devices("shard_map", operands)
@@ -761,7 +966,8 @@ def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
         value, pullback, aux = vjp(of_chosen, *chosen, has_aux=True)
         outs, out_form = tree_flatten(value)
         _jacobian_type(outs, holomorphic, "jacrev", "outputs")
-        rows = batching.vmap(lambda *cotangents: vjp(of_chosen, *chosen, has_aux=True)[1](tree_unflatten(out_form, list(cotangents))))(*_basis(outs))
+        with refs.Branch():  # the function was called above: what it does to refs is done
+            rows = batching.vmap(lambda *cotangents: vjp(of_chosen, *chosen, has_aux=True)[1](tree_unflatten(out_form, list(cotangents))))(*_basis(outs))
         leaves, form = tree_flatten(rows[0] if isinstance(argnums, int) else rows)
         parts = [_parts(leaf, outs) for leaf in leaves]
         made = tree_unflatten(out_form, [tree_unflatten(form, [part[at] for part in parts]) for at in range(len(outs))])
@@ -836,10 +1042,13 @@ def jvp(fun, primals, tangents, has_aux=False):
 
 
 def linearize(fun, *primals, has_aux=False):
+    def linear(*tangents):
+        with refs.Branch():  # the function was called before: what it does to refs is done
+            return jvp((lambda *args: fun(*args)[0]) if has_aux else fun, primals, tangents)[1]
     if has_aux:
         value, aux = fun(*primals)
-        return value, lambda *tangents: jvp(lambda *args: fun(*args)[0], primals, tangents)[1], aux
-    return fun(*primals), lambda *tangents: jvp(fun, primals, tangents)[1]
+        return value, linear, aux
+    return fun(*primals), linear
 
 
 def linear_transpose(fun, *primals):
@@ -857,6 +1066,14 @@ class _ProgramText:
 
     def __init__(self, text):
         self._text = text
+
+    @property
+    def jaxpr(self):
+        return self
+
+    @property
+    def eqns(self):
+        raise NotImplementedError("jax.make_jaxpr(f)(..).eqns of a function with derivatives or loops: they are shown as StableHLO, print the jaxpr")
 
     def __repr__(self):
         return self._text
@@ -876,6 +1093,8 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False, abstra
             return fun(*[arg if number in fixed else next(rest) for number, arg in enumerate(args)], **keywords)
         leaves, form = tree_flatten((dynamic, kwargs))
         try:
+            if any(isinstance(leaf, refs.Ref) for leaf in leaves):
+                raise jaxprs.NotRecorded
             made, _ = jaxprs.recorded(_name_of(fun), of_dynamic, [asarray(leaf) for leaf in leaves], form)
             known = {id(one) for *_, results in made.eqns for one in results} | set(map(id, made.invars))
             is_whole = all(not isinstance(one, Tracer) or id(one) in known for _, operands, _, _ in made.eqns for one in operands)
