@@ -46,12 +46,29 @@ bool isListed(const HostArray& array, std::int64_t most)
     return elements > 0 && elements <= most && !isComplex(array.type().dtype);
 }
 
+/// One element: integers whole, all others as doubles; null for what is not finite.
+Json elementJson(const HostArray& array, std::int64_t flat)
+{
+    const DType dtype = array.type().dtype;
+    const auto index = static_cast<std::size_t>(flat);
+    if (dtype == DType::S64)
+        return array.as<std::int64_t>()[index];
+    if (dtype == DType::U64)
+        return array.as<std::uint64_t>()[index];
+    const double value = array.at(flat);
+    if (isInteger(dtype))
+        return static_cast<std::int64_t>(value);
+    return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
+
 /// `[[1, 2], [3, 4]]`; `flat` counts the elements that are done.
 std::string nestedText(const HostArray& array, std::size_t dim, std::int64_t& flat)
 {
     const Shape& shape = array.type().shape;
-    if (dim == shape.size())
-        return fmt::format("{:.6g}", array.at(flat++));
+    if (dim == shape.size()) {
+        const std::int64_t at = flat++;
+        return isInteger(array.type().dtype) ? elementJson(array, at).dump() : fmt::format("{:.6g}", array.at(at));
+    }
     std::string text = "[";
     for (std::int64_t i = 0; i < shape[dim]; ++i)
         text += (i == 0 ? "" : ", ") + nestedText(array, dim + 1, flat);
@@ -62,10 +79,8 @@ std::string nestedText(const HostArray& array, std::size_t dim, std::int64_t& fl
 Json nestedJson(const HostArray& array, std::size_t dim, std::int64_t& flat)
 {
     const Shape& shape = array.type().shape;
-    if (dim == shape.size()) {
-        const double value = array.at(flat++);
-        return std::isfinite(value) ? Json(value) : Json(nullptr);
-    }
+    if (dim == shape.size())
+        return elementJson(array, flat++);
     Json list = Json::array();
     for (std::int64_t i = 0; i < shape[dim]; ++i)
         list.push_back(nestedJson(array, dim + 1, flat));

@@ -6,6 +6,7 @@
 #include "core/kernels/matrix_kernel.h"
 #include "core/kernels/scalar_block.h"
 #include "core/kernels/strides.h"
+#include "core/program/convolution_windows.h"
 #include "core/program/other_op.h"
 #include "core/program/placement.h"
 
@@ -280,31 +281,6 @@ private:
     ScalarBlock m_scatter;
     std::vector<WindowDim> m_windows;
 };
-
-/// The windows of a convolution along its spatial dimensions.
-std::optional<std::vector<WindowDim>> convolutionWindows(
-    const KeptAttributes& attributes, const ConvolutionDims& dims, const Shape& kernel)
-{
-    const std::size_t rank = dims.kernel.spatial.size();
-    std::vector<WindowDim> windows(rank);
-    const auto fill = [&](const char* name, std::int64_t WindowDim::*member) {
-        const auto integers = integersAt(attributes, name);
-        for (std::size_t i = 0; i < rank && i < integers.size(); ++i)
-            windows[i].*member = integers[i];
-        return integers.empty() || integers.size() == rank;
-    };
-    if (!fill("window_strides", &WindowDim::stride) || !fill("lhs_dilation", &WindowDim::baseDilation)
-        || !fill("rhs_dilation", &WindowDim::windowDilation))
-        return std::nullopt;
-    const auto padding = integersAt(attributes, "padding");
-    if (!padding.empty() && padding.size() != 2 * rank)
-        return std::nullopt;
-    for (std::size_t i = 0; i < padding.size(); ++i)
-        (i % 2 == 0 ? windows[i / 2].low : windows[i / 2].high) = padding[i];
-    for (std::size_t i = 0; i < rank; ++i)
-        windows[i].size = kernel[dims.kernel.spatial[i]];
-    return windows;
-}
 
 /// Products are summed in double precision (64 bits for integers) and rounded once.
 class ConvolutionKernel final : public OtherKernel {

@@ -161,6 +161,10 @@ void keepWhole(const Function& function, const Op& op, OpShardingRule& rule)
             if (std::find(dims->collapsed.begin(), dims->collapsed.end(), dim) == dims->collapsed.end())
                 needs(rule.operands.front()[dim]);
         }
+        for (const std::size_t dim : dims->collapsed) { // no index counts along it: only the first piece has what is updated
+            if (std::find(dims->indexMap.begin(), dims->indexMap.end(), dim) == dims->indexMap.end())
+                needs(rule.operands.front()[dim]);
+        }
     }
     for (std::size_t f = 0; f < rule.factors.size(); ++f) {
         if (rule.factors[f].kind == FactorKind::Reduction && !isCombined(function, op, rule, f))

@@ -2,6 +2,8 @@
 #include "core/program/other_op.h"
 
 #include "core/program/attention.h"
+#include "core/program/convolution_windows.h"
+#include "core/program/kept_blocks.h"
 #include "core/program/placement.h"
 #include "core/program/shape_problems.h"
 #include "core/support/checked.h"
@@ -216,6 +218,45 @@ std::optional<ConvolutionDims::Array> convolutionArray(std::string_view& text, c
     return hasOuter && hasInner ? std::optional(array) : std::nullopt;
 }
 
+/// Reads `raw input_batch_dimension = 0, .., output_spatial_dimensions = [1, 2]`: one array's dimensions by the names that begin so.
+std::optional<ConvolutionDims::Array> rawConvolutionArray(
+    std::string_view text, std::string_view outer, std::string_view inner, std::string_view spatial)
+{
+    const auto numbersAt = [&](std::string_view name) {
+        std::vector<std::size_t> numbers;
+        std::size_t at = text.find(name);
+        while (at != std::string_view::npos && at > 0 && text[at - 1] == '_') // of a longer name
+            at = text.find(name, at + 1);
+        at = at == std::string_view::npos ? text.size() : at + name.size();
+        std::string_view rest = trimmed(text.substr(at));
+        if (!rest.starts_with('='))
+            return numbers;
+        rest = trimmed(rest.substr(1));
+        const bool isList = rest.starts_with('[');
+        rest = isList ? rest.substr(1, rest.find(']') - 1) : rest.substr(0, rest.find_first_of(",>"));
+        for (const std::string& entry : split(rest, ',')) {
+            const auto number = parseInteger(trimmed(entry));
+            if (!number || *number < 0)
+                return std::vector<std::size_t>();
+            numbers.push_back(static_cast<std::size_t>(*number));
+        }
+        return numbers;
+    };
+    const std::vector<std::size_t> first = numbersAt(outer);
+    const std::vector<std::size_t> second = numbersAt(inner);
+    if (first.size() != 1 || second.size() != 1)
+        return std::nullopt;
+    return ConvolutionDims::Array{first.front(), second.front(), numbersAt(spatial)};
+}
+
+/// True when every dimension of the array has one meaning.
+bool isComplete(const ConvolutionDims::Array& array)
+{
+    std::vector<std::size_t> dims = array.spatial;
+    dims.insert(dims.end(), {array.outer, array.inner});
+    return areDims(dims, dims.size());
+}
+
 } // namespace
 
 std::optional<ConvolutionDims> convolutionDims(const KeptAttributes& attributes)
@@ -224,10 +265,21 @@ std::optional<ConvolutionDims> convolutionDims(const KeptAttributes& attributes)
     if (numbers == nullptr)
         return std::nullopt;
     std::string_view text = numbers->text;
-    const auto input = convolutionArray(text, 'b', 'f');
-    const auto kernel = input ? convolutionArray(text, 'i', 'o') : std::nullopt;
-    const auto result = kernel ? convolutionArray(text, 'b', 'f') : std::nullopt;
-    if (!result || input->spatial.size() != kernel->spatial.size() || input->spatial.size() != result->spatial.size())
+    std::optional<ConvolutionDims::Array> input;
+    std::optional<ConvolutionDims::Array> kernel;
+    std::optional<ConvolutionDims::Array> result;
+    if (text.find("input_batch_dimension") != std::string_view::npos) {
+        input = rawConvolutionArray(text, "input_batch_dimension", "input_feature_dimension", "input_spatial_dimensions");
+        kernel = rawConvolutionArray(
+            text, "kernel_input_feature_dimension", "kernel_output_feature_dimension", "kernel_spatial_dimensions");
+        result = rawConvolutionArray(text, "output_batch_dimension", "output_feature_dimension", "output_spatial_dimensions");
+    } else {
+        input = convolutionArray(text, 'b', 'f');
+        kernel = input ? convolutionArray(text, 'i', 'o') : std::nullopt;
+        result = kernel ? convolutionArray(text, 'b', 'f') : std::nullopt;
+    }
+    if (!input || !kernel || !result || input->spatial.size() != kernel->spatial.size()
+        || input->spatial.size() != result->spatial.size() || !isComplete(*input) || !isComplete(*kernel) || !isComplete(*result))
         return std::nullopt;
     ConvolutionDims dims{*input, *kernel, *result, 1, 1};
     dims.batchGroups = integerAt(attributes, "batch_group_count").value_or(1);
@@ -255,6 +307,32 @@ std::optional<std::vector<WindowDim>> windowDims(const KeptAttributes& attribute
         return dim.size >= 1 && dim.stride >= 1 && dim.baseDilation >= 1 && dim.windowDilation >= 1;
     });
     return positive ? std::optional(dims) : std::nullopt;
+}
+
+std::optional<std::vector<WindowDim>> convolutionWindows(
+    const KeptAttributes& attributes, const ConvolutionDims& dims, const Shape& kernel)
+{
+    const std::size_t rank = dims.kernel.spatial.size();
+    std::vector<WindowDim> windows(rank);
+    const auto fill = [&](const char* name, std::int64_t WindowDim::*member) {
+        const auto integers = integersAt(attributes, name);
+        for (std::size_t i = 0; i < rank && i < integers.size(); ++i)
+            windows[i].*member = integers[i];
+        return integers.empty() || integers.size() == rank;
+    };
+    const auto padding = integersAt(attributes, "padding");
+    const auto reversed = integersAt(attributes, "window_reversal");
+    if (!fill("window_strides", &WindowDim::stride) || !fill("lhs_dilation", &WindowDim::baseDilation)
+        || !fill("rhs_dilation", &WindowDim::windowDilation) || (!padding.empty() && padding.size() != 2 * rank)
+        || (!reversed.empty() && reversed.size() != rank))
+        return std::nullopt;
+    for (std::size_t i = 0; i < padding.size(); ++i)
+        (i % 2 == 0 ? windows[i / 2].low : windows[i / 2].high) = padding[i];
+    for (std::size_t i = 0; i < rank; ++i)
+        windows[i].size = kernel[dims.kernel.spatial[i]];
+    const bool positive = std::all_of(windows.begin(), windows.end(),
+        [](const WindowDim& dim) { return dim.stride >= 1 && dim.baseDilation >= 1 && dim.windowDilation >= 1; });
+    return positive ? std::optional(windows) : std::nullopt;
 }
 
 std::optional<ReduceKind> combinerIn(const Function& function, BlockId block)
@@ -315,6 +393,12 @@ Found elementwiseProblem(const OtherAttributes& other, OperandTypes operands)
                 other.name, fmt::format("{} does not fit the result {}", typeText(operand), typeText(other.results.front())));
     }
     return std::nullopt;
+}
+
+/// True for two floating types, two types of integers, two complex types and two truth values.
+bool isOneSort(DType a, DType b)
+{
+    return isFloating(a) == isFloating(b) && isInteger(a) == isInteger(b) && isComplex(a) == isComplex(b);
 }
 
 /// Results are of the operands' types; all of one shape.
@@ -382,8 +466,34 @@ Found fftProblem(const OtherAttributes& other, OperandTypes operands)
     const std::size_t transformed = integersAt(other.attributes, "fft_length").size();
     if (transformed < 1 || transformed > 3 || transformed > rank || other.results[0].shape.size() != rank)
         return wrongAttribute(other.name, fmt::format("{} lengths for {}", transformed, typeText(operands[0])));
-    if (!std::equal(operands[0].shape.begin(), operands[0].shape.end() - 1, other.results[0].shape.begin()))
-        return wrongShape(other.name, fmt::format("{} does not become {}", typeText(operands[0]), typeText(other.results[0])));
+    const Shape& from = operands[0].shape;
+    const Shape& to = other.results[0].shape;
+    const auto lengths = integersAt(other.attributes, "fft_length");
+    const KeptAttribute* type = findAttribute(other.attributes, "fft_type");
+    const std::string_view word = type == nullptr ? std::string_view() : std::string_view(type->text);
+    const bool toReal = word.find("IRFFT") != std::string_view::npos;
+    const bool fromReal = !toReal && word.find("RFFT") != std::string_view::npos;
+    const auto half = [](std::int64_t size) { return size == 0 ? 0 : size / 2 + 1; };
+    bool fits = std::equal(from.begin(), from.end() - 1, to.begin());
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+        const std::size_t dim = rank - lengths.size() + i;
+        const bool isLast = dim + 1 == rank;
+        fits = fits && from[dim] == (isLast && toReal ? half(lengths[i]) : lengths[i])
+            && to[dim] == (isLast && fromReal ? half(lengths[i]) : lengths[i]);
+    }
+    if (!fits)
+        return wrongShape(other.name,
+            fmt::format("{} does not become {} by transforms of [{}]", typeText(operands[0]), typeText(other.results[0]),
+                fmt::join(lengths, ", ")));
+    const DType given = operands[0].dtype;
+    const DType made = other.results[0].dtype;
+    if (isComplex(given) == fromReal || isComplex(made) == toReal || realType(given) != realType(made)
+        || (realType(given) != DType::F32 && realType(given) != DType::F64))
+        return wrongType(other.name,
+            fmt::format("{} does not become {} by {}", typeText(operands[0]), typeText(other.results[0]),
+                toReal         ? "IRFFT"
+                    : fromReal ? "RFFT"
+                               : "FFT"));
     return std::nullopt;
 }
 
@@ -400,6 +510,8 @@ Found reducedProblem(const OtherAttributes& other, OperandTypes operands, const 
         if (!operands[count + i].shape.empty() || operands[count + i].dtype != operands[i].dtype)
             return wrongType(
                 other.name, fmt::format("the initial value of {} is {}", typeText(operands[i]), typeText(operands[count + i])));
+        if (other.results[i].dtype != operands[i].dtype)
+            return wrongType(other.name, fmt::format("{} does not become {}", typeText(operands[i]), typeText(other.results[i])));
         if (other.results[i].shape != resultShape)
             return wrongShape(other.name,
                 fmt::format("result {} is {}, not of shape {}", i, typeText(other.results[i]), shapeText(resultShape)));
@@ -467,6 +579,10 @@ Found selectAndScatterProblem(const OtherAttributes& other, OperandTypes operand
     const auto shape = windows ? windowedShape(operands[0].shape, *windows) : std::nullopt;
     if (!shape)
         return wrongAttribute(other.name, fmt::format("its windows do not fit {}", typeText(operands[0])));
+    if (operands[1].dtype != operands[0].dtype || operands[2].dtype != operands[0].dtype)
+        return wrongType(other.name,
+            fmt::format("the element types of {}, {} and {} differ", typeText(operands[0]), typeText(operands[1]),
+                typeText(operands[2])));
     if (operands[1].shape != *shape || other.results[0] != operands[0] || !operands[2].shape.empty())
         return wrongShape(other.name,
             fmt::format(
@@ -494,6 +610,28 @@ Found convolutionProblem(const OtherAttributes& other, OperandTypes operands)
         return wrongShape(other.name,
             fmt::format("the batch and the features of {}, {} and {} do not fit", typeText(operands[0]), typeText(operands[1]),
                 typeText(other.results[0])));
+    if (!isOneSort(operands[0].dtype, operands[1].dtype) || !isOneSort(operands[0].dtype, other.results[0].dtype))
+        return wrongType(other.name,
+            fmt::format("the element types of {}, {} and {} do not go together", typeText(operands[0]), typeText(operands[1]),
+                typeText(other.results[0])));
+    const auto windows = convolutionWindows(other.attributes, *dims, kernel);
+    if (!windows)
+        return wrongAttribute(other.name,
+            fmt::format("its strides, paddings, dilations or reversals do not fit {} spatial dimensions, or a stride or a "
+                        "dilation is below 1",
+                dims->kernel.spatial.size()));
+    for (std::size_t i = 0; i < windows->size(); ++i) {
+        const std::int64_t size = input[dims->input.spatial[i]];
+        const std::int64_t given = result[dims->result.spatial[i]];
+        // A window without elements fits nowhere.
+        const auto count = (*windows)[i].size < 1 ? std::optional<std::int64_t>(given) : windowCount(size, (*windows)[i]);
+        if (count != given)
+            return wrongShape(other.name,
+                count
+                    ? fmt::format("{} windows fit along dim {} of {}, but dim {} of the result {} is {}", *count,
+                        dims->input.spatial[i], typeText(operands[0]), dims->result.spatial[i], typeText(other.results[0]), given)
+                    : fmt::format("the windows along dim {} of {} are too large", dims->input.spatial[i], typeText(operands[0])));
+    }
     return std::nullopt;
 }
 
@@ -524,7 +662,15 @@ Found batchNormProblem(const OtherAttributes& other, OperandTypes operands)
         fits = fits && (operands[i].shape == features || (kind == OpKind::BatchNormGrad && i == 4 && operands[i].shape == whole));
     for (std::size_t i = 1; i < other.results.size(); ++i)
         fits = fits && other.results[i].shape == features;
-    return fits ? Found() : wrongShape(other.name, fmt::format("its arrays do not fit {}", typeText(operands[0])));
+    if (!fits)
+        return wrongShape(other.name, fmt::format("its arrays do not fit {}", typeText(operands[0])));
+    if (!isFloating(operands[0].dtype))
+        return wrongType(other.name, fmt::format("not for elements of type {}", dtypeName(operands[0].dtype)));
+    const auto differs = [&](const TensorType& type) { return type.dtype != operands[0].dtype; };
+    if (std::any_of(operands.begin(), operands.end(), differs)
+        || std::any_of(other.results.begin(), other.results.end(), differs))
+        return wrongType(other.name, fmt::format("its arrays are not all of the elements of {}", typeText(operands[0])));
+    return std::nullopt;
 }
 
 /// Pairs of operands and results of one rank, whose sizes differ along the named dimensions at most.
@@ -639,6 +785,79 @@ constexpr std::pair<OpKind, Check> kChecks[] = {{OpKind::Sort, sortProblem}, {Op
 static_assert(isTableOfKept(kChecks), "every kept kind has its check, in the order of the kinds");
 
 } // namespace
+
+std::optional<Problem> blocksProblem(const Function& function, const Op& op)
+{
+    if (!isKept(op.kind) || op.bodies.empty())
+        return std::nullopt;
+    const auto& other = op.as<OtherAttributes>();
+    const auto wrong = [&](std::size_t body, const std::string& what) {
+        return Problem{"MW1307", fmt::format("{}: block {} {}", other.name, body, what)};
+    };
+    const auto scalarsOf = [&](const std::vector<ValueId>& values, std::size_t count) {
+        std::vector<TensorType> types;
+        for (std::size_t i = 0; i < count; ++i)
+            types.push_back({function[values[i]].type.dtype, {}});
+        return types;
+    };
+    const auto listed = [](const std::vector<TensorType>& types) {
+        std::vector<std::string> texts;
+        for (const TensorType& type : types)
+            texts.push_back(typeText(type));
+        return fmt::format("({})", fmt::join(texts, ", "));
+    };
+    const auto check = [&](std::size_t body, const std::vector<TensorType>& arguments, const std::vector<TensorType>& results) {
+        const Block& block = function[op.bodies[body]];
+        std::vector<TensorType> taken;
+        for (std::size_t i = 0; i + other.captures < block.arguments.size(); ++i)
+            taken.push_back(function[block.arguments[i]].type);
+        std::vector<TensorType> given;
+        for (const ValueId result : block.results)
+            given.push_back(function[result].type);
+        if (taken != arguments)
+            return std::optional(wrong(body, fmt::format("takes {}, not {}", listed(taken), listed(arguments))));
+        if (given != results)
+            return std::optional(wrong(body, fmt::format("gives {}, not {}", listed(given), listed(results))));
+        return std::optional<Problem>();
+    };
+    const auto needBlocks = [&](std::size_t count) {
+        return op.bodies.size() == count
+            ? std::optional<Problem>()
+            : Problem{"MW1307", fmt::format("{}: has {} blocks, not {}", other.name, op.bodies.size(), count)};
+    };
+    const std::vector<TensorType> truth{{DType::Pred, {}}};
+    switch (op.kind) {
+    case OpKind::Sort: {
+        if (auto problem = needBlocks(1))
+            return problem;
+        std::vector<TensorType> pairs; // two elements of each array, one behind the other
+        for (const TensorType& type : scalarsOf(op.operands, op.results.size()))
+            pairs.insert(pairs.end(), 2, type);
+        return check(0, pairs, truth);
+    }
+    case OpKind::VariadicReduce:
+    case OpKind::ReduceWindow:
+    case OpKind::VariadicScatter: {
+        if (auto problem = needBlocks(1))
+            return problem;
+        const std::vector<TensorType> one = scalarsOf(op.results, op.results.size());
+        std::vector<TensorType> both = one;
+        both.insert(both.end(), one.begin(), one.end());
+        return check(0, both, one);
+    }
+    case OpKind::SelectAndScatter: {
+        if (auto problem = needBlocks(2))
+            return problem;
+        const std::vector<TensorType> one = scalarsOf(op.results, 1);
+        const std::vector<TensorType> both{one.front(), one.front()};
+        if (auto problem = check(0, both, truth))
+            return problem;
+        return check(1, both, one);
+    }
+    default:
+        return std::nullopt;
+    }
+}
 
 std::optional<Problem> otherProblem(const OtherAttributes& other, std::span<const TensorType> operands)
 {

@@ -88,7 +88,8 @@ struct ConvolutionDims {
     std::int64_t featureGroups = 1;
 };
 
-/// From `dimension_numbers`, `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`; nothing when it is not of that form.
+/// From `dimension_numbers`: `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`, or `raw input_batch_dimension = 0, ..`, which names each of them; nothing when it
+/// is of neither form.
 std::optional<ConvolutionDims> convolutionDims(const KeptAttributes& attributes);
 
 /// One window along each dimension of an array.

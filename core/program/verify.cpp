@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/verify.h"
 
+#include "core/program/kept_blocks.h"
 #include "core/program/shape_rules.h"
 
 #include <fmt/format.h>
@@ -212,6 +213,8 @@ private:
                 report(
                     "MW1307", fmt::format("{}: the arguments of a block do not end in what it uses of the outside", opName(op)));
         }
+        if (const auto problem = blocksProblem(m_function, op))
+            report("MW1307", problem->message);
     }
 
     void verifyRepeat(const Op& op)

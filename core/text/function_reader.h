@@ -149,6 +149,7 @@ private:
     void readPieces(const SyntaxOp& op, const SyntaxAttribute& dims, CollectiveAttributes& collective);
     void readCollectiveNotes(const SyntaxOp& op, const Mesh& mesh, CollectiveAttributes& collective);
     void readReduce(const SyntaxOp& op, Bindings& bindings);
+    static bool takesScalarsOf(const SyntaxOp& op, DType dtype);
     std::optional<ReduceKind> reduceKindOf(const SyntaxOp& op);
     bool readCustomCall(const SyntaxOp& op, Bindings& bindings);
     void checkVariance(const Function& function);
@@ -170,6 +171,9 @@ private:
     KeptAttribute keptAttribute(const SyntaxEntry& entry) const;
     KeptAttributes ownAttributes(const SyntaxOp& op) const;
     bool makeParts(const SyntaxOp& op, OpKind kind, OpAttributes& attributes);
+    bool checkWindow(const SyntaxOp& op);
+    void promote(const SyntaxOp& op, OpKind kind, std::vector<ValueId>& operands, std::vector<TensorType>& types);
+    bool addCombiner(const SyntaxOp& op, OpId id, DType dtype);
     void readOther(const SyntaxOp& op, Bindings& bindings);
     std::string verbatimText(const SyntaxOp& op) const;
     std::optional<std::vector<TensorType>> declaredResults(const SyntaxOp& op);
@@ -177,6 +181,7 @@ private:
         bool isIsolated, Bindings& bindings, BlockRead& read);
     std::size_t shareCaptures(OpId op, std::vector<BlockRead>& blocks);
     void finishBlocks(const SyntaxOp& op, OpId id, const std::vector<TensorType>& results, Bindings& bindings);
+    void finishBlocks(const SyntaxOp& op, OpId id, const std::vector<ValueId>& values, Bindings& bindings);
     void drop(OpId op);
     void readPlainWhile(const SyntaxOp& op, Bindings& bindings);
     void readCase(const SyntaxOp& op, Bindings& bindings);

@@ -493,6 +493,8 @@ bool Parser::parseComputation(SyntaxOp& op)
 
 bool Parser::parseConstant(SyntaxOp& op)
 {
+    if (m_token.is('(')) // `stablehlo.constant() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>`, without quotes
+        return parseGeneric(op);
     if (m_token.is('{') && !parseOpAttributes(op))
         return false;
     SyntaxAttribute value;

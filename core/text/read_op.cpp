@@ -189,7 +189,7 @@ void FunctionReader::readKind(const SyntaxOp& op, OpKind kind, Bindings& binding
             }
         }
     }
-    OpAttributes attributes;
+    OpAttributes attributes = opInfo(kind).attributes();
     if (!types.empty() || kind == OpKind::Constant || kind == OpKind::Iota) {
         if (!makeAttributes(op, kind, types, attributes))
             return;
@@ -547,6 +547,17 @@ std::optional<ReduceKind> FunctionReader::reduceKindOf(const SyntaxOp& op)
     return std::nullopt;
 }
 
+/// True for an op without a block, and for one whose block takes scalars of this type.
+bool FunctionReader::takesScalarsOf(const SyntaxOp& op, DType dtype)
+{
+    const auto isScalar = [&](const SyntaxType& type) {
+        return type.unsupported.empty() && type.type() == TensorType{dtype, {}};
+    };
+    return std::all_of(op.regions.begin(), op.regions.end(), [&](const SyntaxRegion& region) {
+        return std::all_of(region.argumentTypes.begin(), region.argumentTypes.end(), isScalar);
+    });
+}
+
 void FunctionReader::readReduce(const SyntaxOp& op, Bindings& bindings)
 {
     auto kind = reduceKindOf(op);
@@ -560,6 +571,8 @@ void FunctionReader::readReduce(const SyntaxOp& op, Bindings& bindings)
     if (!operand.valid() || initial.kind == Binding::Kind::Unknown)
         return;
     const TensorType type = m_function[operand].type;
+    if (!takesScalarsOf(op, type.dtype)) // its block has other types, or is none
+        return readOther(op, bindings);
     if (!checkOperandTypes(op, {type, typeOf(initial)}))
         return;
     if (typeOf(initial) != TensorType{type.dtype, {}}) {

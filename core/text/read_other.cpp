@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/program/kept_blocks.h"
 #include "core/program/other_op.h"
 #include "core/program/shape_rules.h"
+#include "core/program/truth_values.h"
 #include "core/support/text.h"
 #include "core/text/attribute_lists.h"
 #include "core/text/function_reader.h"
@@ -291,7 +293,10 @@ void FunctionReader::readScatter(const SyntaxOp& op, Bindings& bindings)
         return region.ops.size() == 1 && region.ops.front().operands.size() == 1
             && region.ops.front().operands.front().value == region.arguments[1];
     };
-    if (single && (reduceKindOf(op) || replaces()))
+    const SyntaxUse* first = op.operands.empty() ? nullptr : &op.operands.front();
+    const Binding* operand = first == nullptr || first->value < 0 ? nullptr : &bindings[static_cast<std::size_t>(first->value)];
+    const bool isKnown = operand != nullptr && operand->kind != Binding::Kind::Unknown;
+    if (single && (reduceKindOf(op) || replaces()) && (!isKnown || takesScalarsOf(op, typeOf(*operand).dtype)))
         readKind(op, OpKind::Scatter, bindings);
     else
         readOther(op, bindings);
@@ -335,6 +340,68 @@ std::optional<std::vector<TensorType>> FunctionReader::declaredResults(const Syn
     return types;
 }
 
+/// `window = {stride = [2, 2]}`: its entries have names that a convolution knows.
+bool FunctionReader::checkWindow(const SyntaxOp& op)
+{
+    constexpr std::string_view kEntries[] = {"stride", "pad", "lhs_dilate", "rhs_dilate", "reverse"};
+    for (const SyntaxEntry& entry : op.attributes) {
+        if (!entry.isKeyword || entry.name != "window")
+            continue;
+        for (const std::string_view key : entry.value.keys) {
+            if (std::find(std::begin(kEntries), std::end(kEntries), key) == std::end(kEntries))
+                return m_problems.report("MW1326", entry.value.offset,
+                    fmt::format("the window of {} has no \"{}\": its entries are {}", op.name, key, fmt::join(kEntries, ", ")));
+        }
+    }
+    return true;
+}
+
+/// A block may compute in a more precise type of the same sort than its arrays have: they are converted first.
+void FunctionReader::promote(const SyntaxOp& op, OpKind kind, std::vector<ValueId>& operands, std::vector<TensorType>& types)
+{
+    const bool isScatter = kind == OpKind::VariadicScatter;
+    if ((kind != OpKind::VariadicReduce && kind != OpKind::ReduceWindow && !isScatter) || op.regions.size() != 1)
+        return;
+    const auto count = static_cast<std::size_t>(op.resultCount);
+    const SyntaxList<SyntaxType>& wanted = op.regions.front().argumentTypes;
+    if (operands.size() != 2 * count + (isScatter ? 1 : 0) || wanted.size() != 2 * count)
+        return;
+    for (std::size_t i = 0; i < 2 * count; ++i) {
+        const std::size_t at = i < count || !isScatter ? i : i + 1; // the indices stand between the inputs and the updates
+        const DType from = types[at].dtype;
+        if (!wanted[i].unsupported.empty() || wanted[i].type().dtype == from)
+            continue;
+        const DType to = wanted[i].type().dtype;
+        const bool isMorePrecise = byteSize(to) > byteSize(from)
+            && ((isFloating(from) && isFloating(to)) || (isComplex(from) && isComplex(to))
+                || (isInteger(from) && isInteger(to) && isUnsigned(from) == isUnsigned(to)));
+        if (!isMorePrecise)
+            continue;
+        operands[at] = m_builder.add(OpKind::Convert, {operands[at]}, ConvertAttributes{to});
+        types[at].dtype = to;
+    }
+}
+
+/// The block of `stablehlo.reduce(..) applies stablehlo.xor`, for an op that no kind of reduction is made of.
+bool FunctionReader::addCombiner(const SyntaxOp& op, OpId id, DType dtype)
+{
+    const std::string_view name = op.words.empty() ? std::string_view() : op.words.front();
+    const auto kind = opKindOf(name);
+    const TensorType scalar{dtype, {}};
+    const std::vector<TensorType> both{scalar, scalar};
+    const auto made = kind && opInfo(*kind).opClass == OpClass::Binary
+        ? resultTypes(dtype == DType::Pred ? onTruths(*kind) : *kind, opInfo(*kind).attributes(), both)
+        : Result<std::vector<TensorType>>(Problem{"MW1326", {}});
+    if (op.resultCount != 1 || !made || *made != std::vector<TensorType>{scalar})
+        return m_problems.report(
+            "MW1326", op.offset, fmt::format("{} cannot combine two elements of {} by \"{}\"", op.name, dtypeName(dtype), name));
+    const BlockId outer = m_builder.block();
+    const std::vector<ValueId> arguments = m_builder.beginBody(id, both);
+    m_builder.setResults({m_builder.add(dtype == DType::Pred ? onTruths(*kind) : *kind, arguments, opInfo(*kind).attributes())});
+    m_builder.setBlock(outer);
+    return true;
+}
+
 void FunctionReader::readOther(const SyntaxOp& op, Bindings& bindings)
 {
     std::vector<ValueId> operands;
@@ -351,6 +418,12 @@ void FunctionReader::readOther(const SyntaxOp& op, Bindings& bindings)
         other.attributes.push_back({{}, verbatimText(op), false, {}, {}});
     else
         other.attributes = ownAttributes(op);
+    if (!checkWindow(op))
+        return;
+    const OpKind kind = keptKind(other);
+    if (kind == OpKind::Sort && findAttribute(other.attributes, "dimension") == nullptr)
+        other.attributes.push_back({"dimension", "-1 : i64", false, {-1}, {}}); // as the dialect has it
+    promote(op, kind, operands, types);
     if (auto problem = otherProblem(other, types)) {
         m_problems.report(Problems{*std::move(problem)}, op.offset);
         return;
@@ -373,8 +446,15 @@ void FunctionReader::readOther(const SyntaxOp& op, Bindings& bindings)
         if (!readBlock(op, op.regions[i], id, arguments, false, bindings, blocks[i]))
             return drop(id);
     }
+    if (op.regions.empty() && kind == OpKind::VariadicReduce && !addCombiner(op, id, results->front().dtype))
+        return drop(id);
     m_function[id].as<OtherAttributes>().captures = shareCaptures(id, blocks);
-    finishBlocks(op, id, *results, bindings);
+    const std::vector<ValueId> values = m_builder.endOp(id, *results);
+    if (auto problem = blocksProblem(m_function, m_function[id])) {
+        m_problems.report(Problems{*std::move(problem)}, op.offset);
+        return drop(id);
+    }
+    finishBlocks(op, id, values, bindings);
 }
 
 // Ops with blocks --------------------------------------------------------------------------------------------------------------
@@ -449,7 +529,11 @@ std::size_t FunctionReader::shareCaptures(OpId op, std::vector<BlockRead>& block
 
 void FunctionReader::finishBlocks(const SyntaxOp& op, OpId id, const std::vector<TensorType>& results, Bindings& bindings)
 {
-    const std::vector<ValueId> values = m_builder.endOp(id, results);
+    finishBlocks(op, id, m_builder.endOp(id, results), bindings);
+}
+
+void FunctionReader::finishBlocks(const SyntaxOp& op, OpId id, const std::vector<ValueId>& values, Bindings& bindings)
+{
     m_function[id].kept = keptText(op, m_function[id].kind);
     for (std::size_t i = 0; i < values.size(); ++i)
         bindings[static_cast<std::size_t>(op.firstResult) + i] = bind(values[i]);

@@ -47,6 +47,9 @@ struct Verification {
 /// sums that one device does not have) plus `devices` roundings of its largest value; what is not finite in the reference must be so, alike, in the sharded run. A single number, whose error on one device may be small
 /// by chance, has a rounding of the narrowest type (of 16 bits and more) besides: of its value, or for accuracy, where a token more or less is right, of 1.
 ///
+/// A tensor that is more than that apart is allowed 4 times as much besides as it moves when each argument is one rounding off: a sum of many
+/// numbers that is next to nothing has one device's error only by chance, and another order of the sum has another one. A tensor that is made of other results is not.
+///
 /// A tensor that is more than that apart and is made of other results (Adam's new parameter of its new moments) is judged by what was made of
 /// those: both runs on one device take them as the sharded run has them, and they are judged by themselves. Adam divides a gradient's moments by each other, so that
 /// where the true gradient is next to nothing its rounding alone says how far, and which way, a parameter goes.

@@ -78,6 +78,7 @@ private Q_SLOTS:
     void devicesThatDiffer();
     void pmapEqualsSpmd();
     void smallResults();
+    void wholeNumbers();
     void times();
     void deviceMemory();
     void listed();
@@ -369,6 +370,28 @@ void TestRunVerb::pmapEqualsSpmd()
 }
 
 /// Results of a few elements are printed, and listed as JSON.
+/// No digit of an integer is lost: neither those behind the sixth, nor those that a double does not have.
+void TestRunVerb::wholeNumbers()
+{
+    QFile program(path("whole.mlir"));
+    QVERIFY(program.open(QIODevice::WriteOnly));
+    program.write("func.func public @main() -> (tensor<2xi32>, tensor<i64>, tensor<ui64>) {\n"
+                  "  %0 = stablehlo.constant dense<[1980450123, -7]> : tensor<2xi32>\n"
+                  "  %1 = stablehlo.constant dense<-9007199254740993> : tensor<i64>\n"
+                  "  %2 = stablehlo.constant dense<18446744073709551615> : tensor<ui64>\n"
+                  "  return %0, %1, %2 : tensor<2xi32>, tensor<i64>, tensor<ui64>\n"
+                  "}\n");
+    program.close();
+    const Outcome text = run({path("whole.mlir")});
+    QVERIFY2(text.code == 0, text.err.constData());
+    const Outcome json = run({path("whole.mlir"), "--format", "json"});
+    QCOMPARE(tests::errorsAgainst("run-1.json", json.out), QStringList());
+    for (const char* number : {"1980450123", "-7", "-9007199254740993", "18446744073709551615"}) {
+        QVERIFY2(text.out.contains(number), text.out.constData());
+        QVERIFY2(json.out.contains(number), json.out.constData());
+    }
+}
+
 void TestRunVerb::smallResults()
 {
     QFile program(path("small.mlir"));

@@ -61,6 +61,57 @@ void TestOtherKernels::values_data()
             "tensor<3xf32>, tensor<3xi32>) -> (tensor<4xf32>, tensor<4xi32>)\n  return %r#0, %r#1 : tensor<4xf32>, "
             "tensor<4xi32>"),
         {{10, 20, 30, 40}, {1, 2, 3, 4}, {1, 1, 9}, {1, 2, 3}, {7, 5, 9}}, {{10, 17, 30, 40}, {1, 7, 3, 4}});
+    // Blocks may compute in a more precise type than their arrays have: 100 + 100 does not fit i8.
+    row("a block of wider integers",
+        functionText("%a: tensor<4xi8>", "tensor<i32>, tensor<3xi32>, tensor<2xi32>",
+            "  %z = stablehlo.constant dense<0> : tensor<i8>\n"
+            "  %s = \"stablehlo.reduce\"(%a, %z) <{dimensions = array<i64: 0>}> ({\n  ^bb0(%x: tensor<i32>, %y: tensor<i32>):\n"
+            "    %0 = stablehlo.add %x, %y : tensor<i32>\n    stablehlo.return %0 : tensor<i32>\n  }) : (tensor<4xi8>, "
+            "tensor<i8>) -> tensor<i32>\n"
+            "  %w = \"stablehlo.reduce_window\"(%a, %z) <{window_dimensions = array<i64: 2>}> ({\n  ^bb0(%x: tensor<i32>, %y: "
+            "tensor<i32>):\n"
+            "    %0 = stablehlo.add %x, %y : tensor<i32>\n    stablehlo.return %0 : tensor<i32>\n  }) : (tensor<4xi8>, "
+            "tensor<i8>) -> tensor<3xi32>\n"
+            "  %b = stablehlo.slice %a [0:2] : (tensor<4xi8>) -> tensor<2xi8>\n"
+            "  %i = stablehlo.constant dense<0> : tensor<1x1xi32>\n  %u = stablehlo.slice %a [3:4] : (tensor<4xi8>) -> "
+            "tensor<1xi8>\n"
+            "  %c = \"stablehlo.scatter\"(%b, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = "
+            "[0], "
+            "scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({\n  ^bb0(%x: tensor<i32>, %y: tensor<i32>):\n"
+            "    %0 = stablehlo.add %x, %y : tensor<i32>\n    stablehlo.return %0 : tensor<i32>\n  }) : (tensor<2xi8>, "
+            "tensor<1x1xi32>, tensor<1xi8>) -> tensor<2xi32>\n"
+            "  return %s, %w, %c : tensor<i32>, tensor<3xi32>, tensor<2xi32>"),
+        {{100, 100, -3, 120}}, {{317}, {200, 97, 117}, {220, 100}});
+    // 1 ^ 3 ^ 6 ^ 1 = 5
+    row("a reduction by an op that is no kind of its own",
+        functionText("%a: tensor<4xi32>", "tensor<i32>",
+            "  %z = stablehlo.constant dense<0> : tensor<i32>\n"
+            "  %r = stablehlo.reduce(%a init: %z) applies stablehlo.xor across dimensions = [0] : (tensor<4xi32>, tensor<i32>) "
+            "-> "
+            "tensor<i32>\n"
+            "  return %r : tensor<i32>"),
+        {{1, 3, 6, 1}}, {{5}});
+    row("a sort along the last dimension, which is not named",
+        functionText("%a: tensor<2x3xf32>", "tensor<2x3xf32>",
+            "  %r = \"stablehlo.sort\"(%a) " + std::string(kIsGreaterBlock)
+                + " : (tensor<2x3xf32>) -> tensor<2x3xf32>\n  return %r : tensor<2x3xf32>"),
+        {{1, 3, 2, 6, 4, 5}}, {{3, 2, 1, 6, 5, 4}});
+    // One channel, a window of two: neighbours, the first weighted by 10.
+    row("a convolution whose dimensions are named one by one",
+        functionText("%a: tensor<1x4x1xf32>, %w: tensor<1x2x1xf32>", "tensor<1x1x3xf32>",
+            "  %r = \"stablehlo.convolution\"(%a, %w) <{batch_group_count = 1 : i64, dimension_numbers = #stablehlo.conv<raw\n"
+            "    input_batch_dimension = 0,\n    input_feature_dimension = 2,\n    input_spatial_dimensions = [1],\n"
+            "    kernel_input_feature_dimension = 2,\n    kernel_output_feature_dimension = 0,\n"
+            "    kernel_spatial_dimensions = [1],\n    output_batch_dimension = 0,\n    output_feature_dimension = 1,\n"
+            "    output_spatial_dimensions = [2]\n  >, feature_group_count = 1 : i64}> : (tensor<1x4x1xf32>, tensor<1x2x1xf32>) "
+            "-> "
+            "tensor<1x1x3xf32>\n  return %r : tensor<1x1x3xf32>"),
+        {{1, 2, 3, 4}, {10, 1}}, {{12, 23, 34}});
+    row("a constant in parentheses",
+        functionText("%a: tensor<2xf32>", "tensor<2xf32>",
+            "  %c = stablehlo.constant() <{value = dense<[1.0, 2.0]> : tensor<2xf32>}> : () -> tensor<2xf32>\n"
+            "  %r = stablehlo.add %a, %c : tensor<2xf32>\n  return %r : tensor<2xf32>"),
+        {{5, 6}}, {{6, 8}});
     // As jnp.argmax: pairs of a value and its place; the larger value, of equal ones the first.
     row("argmax",
         functionText("%a: tensor<2x4xf32>", "tensor<2xf32>, tensor<2xi32>",

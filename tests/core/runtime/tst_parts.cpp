@@ -342,6 +342,13 @@ void TestParts::ops_data()
         scatterCase({f32({10, 4}), s32({8, 1}), f32({8, 4})}, {rows, ReduceKind::Sum}, {"P('a')", "P()", "P()"}));
     row("elements to a table split both ways",
         scatterCase({f32({6, 4}), s32({2, 9}), f32({9})}, {elements, ReduceKind::Sum}, {"P('a', 'b')"}));
+    // No index counts along dimension 0: its first element is meant, which only the first piece has.
+    const IndexingDims firstRow{{}, {0, 1}, {}, {}, {1}, 1};
+    row("elements of the first row of a split table",
+        scatterCase({f32({6, 4}), s32({5, 1}), f32({5})}, {firstRow, ReduceKind::Sum}, {"P('a', 'b')"}));
+    row("elements put in the first row of a split table",
+        scatterCase({f32({6, 4}), s32({5, 1}), f32({5})}, {firstRow, std::nullopt}, {"P('a')"}));
+    row("elements of the first row, looked up", gatherCase(f32({6, 4}), s32({5, 1}), {firstRow, {1, 1}}, {"P('a', 'b')"}));
     row("the larger", scatterCase({f32({9, 8}), s32({2, 4}), f32({3, 4, 2})}, {windows, ReduceKind::Max}, {"P('b', 'a')"}));
     row("put in batches",
         scatterCase({f32({4, 9, 6}), s32({4, 3, 1}), f32({4, 3, 6})}, {batched, std::nullopt},

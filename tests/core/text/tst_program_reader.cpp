@@ -667,6 +667,55 @@ void TestProgramReader::errors_data()
     op("2^63", "%0 = stablehlo.broadcast_in_dim %x, dims = [0] : (tensor<4xf32>) -> tensor<9223372036854775808xf32>", "MW1322",
         78, "does not fit 64 bits");
     op("2^62 elements", "%0 = stablehlo.iota dim = 0 : tensor<4611686018427387904xf32>", "MW1322", 33, "does not fit 64 bits");
+    op("nothing to concatenate", "%0 = stablehlo.concatenate dim = 0 : () -> tensor<4xf32>", "MW1301", 8,
+        "concatenate: needs at least one operand, got 0");
+    const auto convolution
+        = [&](const char* name, const std::string& window, const char* result, const char* id, int column, const char* message) {
+              row(name,
+                  inMain("  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {" + window
+                          + "} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x5x2xf32>, "
+                            "tensor<3x2x4xf32>) -> "
+                          + result + "\n  return %x : tensor<1x5x2xf32>",
+                      "%x: tensor<1x5x2xf32>, %w: tensor<3x2x4xf32>", "tensor<1x5x2xf32>"),
+                  id, 2, column, message);
+          };
+    convolution("more windows than fit", "stride = [1]", "tensor<1x4x4xf32>", "MW1302", 8,
+        "3 windows fit along dim 1 of f32[1,5,2], but dim 1 of the result f32[1,4,4] is 4");
+    convolution("a window's entry of no name", "stide = [2]", "tensor<1x2x4xf32>", "MW1326", 93, "has no \"stide\"");
+    convolution("a stride of 0", "stride = [0]", "tensor<1x3x4xf32>", "MW1304", 8, "a stride or a dilation is below 1");
+    convolution(
+        "a reversal too many", "reverse = [true, false]", "tensor<1x3x4xf32>", "MW1304", 8, "do not fit 1 spatial dimensions");
+    convolution("a result of integers", "stride = [1]", "tensor<1x3x4xi32>", "MW1303", 8, "do not go together");
+    const auto block = [&](const char* name, const std::string& text, const char* message) {
+        row(name, inMain("  %z = stablehlo.constant dense<0.0> : tensor<f32>\n  %0 = " + text + "\n  return %x : tensor<4xf32>"),
+            "MW1307", 3, 8, message);
+    };
+    const std::string sum = "    %s = stablehlo.add %a, %b : tensor<f32>\n    stablehlo.return %s : tensor<f32>\n  })";
+    block("a comparison of one argument",
+        "\"stablehlo.sort\"(%x) ({\n  ^bb0(%a: tensor<f32>):\n    %p = stablehlo.compare LT, %a, %a : (tensor<f32>, tensor<f32>) "
+        "-> "
+        "tensor<i1>\n    stablehlo.return %p : tensor<i1>\n  }) : (tensor<4xf32>) -> tensor<4xf32>",
+        "stablehlo.sort: block 0 takes (f32[]), not (f32[], f32[])");
+    block("a comparison that gives a number",
+        "\"stablehlo.sort\"(%x) ({\n  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n" + sum + " : (tensor<4xf32>) -> tensor<4xf32>",
+        "stablehlo.sort: block 0 gives (f32[]), not (i1[])");
+    block("windows combined by nothing",
+        "\"stablehlo.reduce_window\"(%x, %z) <{window_dimensions = array<i64: 2>}> ({\n  ^bb0(%a: tensor<f32>, %b: "
+        "tensor<f32>):\n    "
+        "stablehlo.return\n  }) : (tensor<4xf32>, tensor<f32>) -> tensor<3xf32>",
+        "stablehlo.reduce_window: block 0 gives (), not (f32[])");
+    block("a reduction that takes vectors",
+        "\"stablehlo.reduce\"(%x, %z) <{dimensions = array<i64: 0>}> ({\n  ^bb0(%a: tensor<1xf32>, %b: tensor<1xf32>):\n    %s = "
+        "stablehlo.add %a, %b : tensor<1xf32>\n    stablehlo.return %s : tensor<1xf32>\n  }) : (tensor<4xf32>, tensor<f32>) -> "
+        "tensor<f32>",
+        "stablehlo.reduce: block 0 takes (f32[1], f32[1]), not (f32[], f32[])");
+    op("integers from numbers",
+        "%0 = stablehlo.reduce(%x init: %x) applies stablehlo.xor across dimensions = [0] : (tensor<4xf32>, "
+        "tensor<4xf32>) -> tensor<f32>",
+        "MW1303", 8, "the initial value of f32[4] is f32[4]");
+    op("a transform of another length",
+        "%0 = stablehlo.fft %x, type = RFFT, length = [4] : (tensor<4xf32>) -> tensor<4xcomplex<f32>>", "MW1302", 8,
+        "f32[4] does not become complex<f32>[4] by transforms of [4]");
     op("undefined", "%0 = stablehlo.add %x, %y : tensor<4xf32>", "MW1323", 26, "%y is not defined here");
     op("no such result", "%0 = stablehlo.sine %x#1 : tensor<4xf32>", "MW1323", 23, "%x has 1 results, there is no #1");
     op("defined twice", "%x = stablehlo.sine %x : tensor<4xf32>", "MW1324", 3, "%x is defined already");
