@@ -69,6 +69,8 @@ def evaluated(tree, values, names):
         args = [narrow(arg + 0) for arg in args]  # not of truths
     if op in ("exp", "sin", "cos", "tanh", "floor"):
         args = [narrow(arg * 1.0) for arg in args]  # NumPy gives half precision for truths
+    if op in ("sin", "cos"):
+        args = [narrow(names.clip(arg, -100.0, 100.0)) for arg in args]  # of larger numbers the last digit alone decides
     if op == "T":
         return args[0].T
     if op == "where":

@@ -259,7 +259,12 @@ sharding: {{x: P('data'), y: P('data')}}
             seconds += simulation.timeline.text(slice.detail).starts_with(words) ? slice.durationSeconds : 0.0;
         return seconds;
     };
-    QCOMPARE(longer.timeline.slices().size(), shorter.timeline.slices().size());
+    const auto written = [](const Simulation& simulation) { // how long collectives are waited for differs
+        const std::vector<Slice>& slices = simulation.timeline.slices();
+        return std::count_if(slices.begin(), slices.end(),
+            [&](const Slice& slice) { return !simulation.timeline.text(slice.name).starts_with("wait for "); });
+    };
+    QCOMPARE(written(longer), written(shorter));
     QVERIFY(turns(shorter, "16 turns of ") > 0.0);
     QVERIFY(std::abs(turns(longer, "64 turns of ") / turns(shorter, "16 turns of ") - 4.0) < 1e-3);
 }
