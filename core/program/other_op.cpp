@@ -287,22 +287,39 @@ std::optional<ConvolutionDims> convolutionDims(const KeptAttributes& attributes)
     return dims.batchGroups >= 1 && dims.featureGroups >= 1 ? std::optional(dims) : std::nullopt;
 }
 
+namespace {
+
+/// Takes one number of each window from an attribute, which may be absent; false: it has another number of entries.
+bool fillWindows(
+    std::vector<WindowDim>& windows, const KeptAttributes& attributes, const char* name, std::int64_t WindowDim::*member)
+{
+    const auto integers = integersAt(attributes, name);
+    for (std::size_t i = 0; i < windows.size() && i < integers.size(); ++i)
+        windows[i].*member = integers[i];
+    return integers.empty() || integers.size() == windows.size();
+}
+
+/// The same of `padding`, two numbers for each window.
+bool fillPadding(std::vector<WindowDim>& windows, const KeptAttributes& attributes)
+{
+    const auto padding = integersAt(attributes, "padding");
+    if (!padding.empty() && padding.size() != 2 * windows.size())
+        return false;
+    for (std::size_t i = 0; i < padding.size(); ++i)
+        (i % 2 == 0 ? windows[i / 2].low : windows[i / 2].high) = padding[i];
+    return true;
+}
+
+} // namespace
+
 std::optional<std::vector<WindowDim>> windowDims(const KeptAttributes& attributes, std::size_t rank)
 {
     std::vector<WindowDim> dims(rank);
-    const auto fill = [&](const char* name, std::int64_t WindowDim::*member) {
-        const auto integers = integersAt(attributes, name);
-        for (std::size_t i = 0; i < rank && i < integers.size(); ++i)
-            dims[i].*member = integers[i];
-        return integers.empty() || integers.size() == rank;
-    };
-    const bool good = fill("window_dimensions", &WindowDim::size) && fill("window_strides", &WindowDim::stride)
-        && fill("base_dilations", &WindowDim::baseDilation) && fill("window_dilations", &WindowDim::windowDilation);
-    const auto padding = integersAt(attributes, "padding");
-    if (!good || (!padding.empty() && padding.size() != 2 * rank))
+    if (!fillWindows(dims, attributes, "window_dimensions", &WindowDim::size)
+        || !fillWindows(dims, attributes, "window_strides", &WindowDim::stride)
+        || !fillWindows(dims, attributes, "base_dilations", &WindowDim::baseDilation)
+        || !fillWindows(dims, attributes, "window_dilations", &WindowDim::windowDilation) || !fillPadding(dims, attributes))
         return std::nullopt;
-    for (std::size_t i = 0; i < padding.size(); ++i)
-        (i % 2 == 0 ? dims[i / 2].low : dims[i / 2].high) = padding[i];
     const bool positive = std::all_of(dims.begin(), dims.end(), [](const WindowDim& dim) {
         return dim.size >= 1 && dim.stride >= 1 && dim.baseDilation >= 1 && dim.windowDilation >= 1;
     });
@@ -314,20 +331,12 @@ std::optional<std::vector<WindowDim>> convolutionWindows(
 {
     const std::size_t rank = dims.kernel.spatial.size();
     std::vector<WindowDim> windows(rank);
-    const auto fill = [&](const char* name, std::int64_t WindowDim::*member) {
-        const auto integers = integersAt(attributes, name);
-        for (std::size_t i = 0; i < rank && i < integers.size(); ++i)
-            windows[i].*member = integers[i];
-        return integers.empty() || integers.size() == rank;
-    };
-    const auto padding = integersAt(attributes, "padding");
     const auto reversed = integersAt(attributes, "window_reversal");
-    if (!fill("window_strides", &WindowDim::stride) || !fill("lhs_dilation", &WindowDim::baseDilation)
-        || !fill("rhs_dilation", &WindowDim::windowDilation) || (!padding.empty() && padding.size() != 2 * rank)
+    if (!fillWindows(windows, attributes, "window_strides", &WindowDim::stride)
+        || !fillWindows(windows, attributes, "lhs_dilation", &WindowDim::baseDilation)
+        || !fillWindows(windows, attributes, "rhs_dilation", &WindowDim::windowDilation) || !fillPadding(windows, attributes)
         || (!reversed.empty() && reversed.size() != rank))
         return std::nullopt;
-    for (std::size_t i = 0; i < padding.size(); ++i)
-        (i % 2 == 0 ? windows[i / 2].low : windows[i / 2].high) = padding[i];
     for (std::size_t i = 0; i < rank; ++i)
         windows[i].size = kernel[dims.kernel.spatial[i]];
     const bool positive = std::all_of(windows.begin(), windows.end(),

@@ -21,11 +21,11 @@ std::size_t behindLayers(const std::string& name, const LayerRun& run)
     return std::string::npos;
 }
 
-/// What the arrays of a run's layers are called in a model that has its layers apart, in place of the run's prefix.
-std::vector<std::string> prefixesOf(const LayerRun& run, const TransformerModel& apart)
+/// What the arrays of a run's layers are called in a model that has its layers apart, in runs of its own, in place of the run's prefix.
+std::vector<std::string> prefixesOf(const LayerRun& run, const TransformerModel& apart, const std::vector<LayerRun>& parts)
 {
     std::vector<std::string> prefixes;
-    for (const LayerRun& part : layerRuns(apart)) {
+    for (const LayerRun& part : parts) {
         if (!run.has(part.first))
             continue;
         for (std::int64_t i = 0; i < (apart.unrolled ? part.count : 1); ++i)
@@ -39,6 +39,8 @@ Result<Study> withModel(const Study& study, TransformerModel apart)
 {
     const TransformerModel& looped = *study.transformer();
     assert(!looped.unrolled && looped.cuts.empty());
+    const std::vector<LayerRun> runs = layerRuns(looped);
+    const std::vector<LayerRun> parts = layerRuns(apart);
     Problems problems;
     Study changed = study;
     changed.sharding = {};
@@ -46,7 +48,7 @@ Result<Study> withModel(const Study& study, TransformerModel apart)
         const std::string& name = assigned.array.name;
         const bool isStacked = assigned.array.kind != StudyArray::Kind::Activation; // activations are of one layer
         bool isOfLayers = false;
-        for (const LayerRun& run : layerRuns(looped)) {
+        for (const LayerRun& run : runs) {
             const std::size_t behind = behindLayers(name, run);
             if (behind == std::string::npos)
                 continue;
@@ -60,7 +62,7 @@ Result<Study> withModel(const Study& study, TransformerModel apart)
                 if (apart.unrolled)
                     spec.dims.erase(spec.dims.begin());
             }
-            for (const std::string& prefix : prefixesOf(run, apart))
+            for (const std::string& prefix : prefixesOf(run, apart, parts))
                 changed.sharding.entries.push_back(
                     {name.substr(0, behind - run.prefix.size()) + prefix + name.substr(behind), spec, assigned.path});
         }

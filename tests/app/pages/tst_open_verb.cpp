@@ -147,7 +147,7 @@ void TestOpenVerb::pages_data()
             ">>> 1 / nowhere\nTraceback (most recent call last):\nZeroDivisionError: division by zero", "raised", "NameError",
             ""},
         {"a session that shows none", ">>> 1 / 0\n1\n>>> 6 * 7\n42", "raised", "ZeroDivisionError", ""},
-        {"a dict that is no tree", "own = {int: jnp.ones(2), str: jnp.ones(3)}\nprint(len(own))", "ran", "2", ""},
+        {"a dict whose keys have no order", "own = {int: jnp.ones(2), str: jnp.ones(3)}\nprint(len(own))", "ran", "2", ""},
         {"a compiled program and other types",
             "c = jax.jit(lambda n, x: n * x, static_argnums=0).lower(3, "
             "jnp.ones(2)).compile()\nprint(c(jnp.arange(2.0)))\nc(jnp.ones(3))",

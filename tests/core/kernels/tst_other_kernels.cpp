@@ -83,7 +83,7 @@ void TestOtherKernels::values_data()
             "  return %s, %w, %c : tensor<i32>, tensor<3xi32>, tensor<2xi32>"),
         {{100, 100, -3, 120}}, {{317}, {200, 97, 117}, {220, 100}});
     // 1 ^ 3 ^ 6 ^ 1 = 5
-    row("a reduction by an op that is no kind of its own",
+    row("a reduction by an op without a kind of its own",
         functionText("%a: tensor<4xi32>", "tensor<i32>",
             "  %z = stablehlo.constant dense<0> : tensor<i32>\n"
             "  %r = stablehlo.reduce(%a init: %z) applies stablehlo.xor across dimensions = [0] : (tensor<4xi32>, tensor<i32>) "

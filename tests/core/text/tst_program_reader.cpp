@@ -646,7 +646,7 @@ void TestProgramReader::errors_data()
     op("a form with odd types", "%0 = foo.bar %x : tensor<4xf32> and more", "MW1321", 8, "nor are its types");
     op("results of a kept op", "%0:2 = foo.bar %x : (tensor<4xf32>) -> tensor<4xf32>", "MW1325", 10,
         "2 results, but 1 result types");
-    op("a start that is no integer",
+    op("a start that is not an integer",
         "%0 = stablehlo.dynamic_slice %x, %x, sizes = [1] : (tensor<4xf32>, tensor<4xf32>) -> tensor<1xf32>", "MW1303", 8,
         "start 0 is f32[4]");
     op("no range", "%0 = stablehlo.slice %x [0] : (tensor<4xf32>) -> tensor<1xf32>", "MW1320", 29, "expected ':', found ']'");

@@ -213,7 +213,7 @@ class Page:
                 continue
             try:
                 leaves = trees.tree_flatten_with_path(value)[0]
-            except Exception:  # a container of the page's own that is no tree, such as a dict whose keys have no order
+            except Exception:  # a container of the page's own that is not a tree, such as a dict whose keys have no order
                 continue
             for path, leaf in leaves:
                 if isinstance(leaf, arrays.ConcreteArray) and not leaf._handle.is_deleted and len(rows) < _MOST_VALUES:

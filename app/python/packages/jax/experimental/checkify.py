@@ -8,7 +8,7 @@ import numpy as np
 from .._src import arrays, dtypes, ops, transforms
 from .._src.arrays import Array, Scope, asarray, astype
 from .._src.jaxprs import primitive
-from .._src.refs import Ref
+from .._src.refs import Ref, without_scopes
 from .._src.trees import register, tree_flatten
 
 user_checks, nan_checks, index_checks, div_checks = (frozenset([name]) for name in ("user_check", "nan_check", "index_check", "div_check"))
@@ -62,15 +62,6 @@ class _Sites(tuple):
 register(Error, lambda error: ([error._codes, *error._values], _Sites(error._sites)), lambda sites, leaves: Error(leaves[0], leaves[1:], sites))
 
 
-def _plain(make):
-    """An array that is part of no program."""
-    outside, Scope._stack = Scope._stack, []
-    try:
-        return make()
-    finally:
-        Scope._stack = outside
-
-
 class _Watch:
     """The checks of one function."""
 
@@ -82,10 +73,10 @@ class _Watch:
         self._is_checking = False
 
     def _ref(self, like):
-        zeros = _plain(lambda: ops.full(like.shape, 0, like.engine_dtype))
+        zeros = without_scopes(lambda: ops.full(like.shape, 0, like.engine_dtype))
         from .._src.batching import BatchTracer
         for number, level in enumerate(self._levels, 1):
-            zeros = BatchTracer(_plain(lambda: ops.full((level.size, *_whole(zeros).shape), 0, like.engine_dtype)), number)
+            zeros = BatchTracer(without_scopes(lambda: ops.full((level.size, *_whole(zeros).shape), 0, like.engine_dtype)), number)
         made = Ref(zeros)
         made._home = self._home
         return made
