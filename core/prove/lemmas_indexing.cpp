@@ -340,8 +340,14 @@ std::optional<Standing> scattered(Site& site, std::size_t result, const Standing
             adopt(indices, from, updates, to);
         if (!sameAlong(updates, to, indices, from))
             return site.refuse(fmt::format("its updates and its indices are split differently along dimension {}", to));
-        if (contains(dims.indicesBatch, from))
+        const auto batch = std::find(dims.indicesBatch.begin(), dims.indicesBatch.end(), from);
+        if (batch != dims.indicesBatch.end()) { // indices that are copies may lie as either of the others, which must lie alike
+            const std::size_t along = dims.operandBatch[static_cast<std::size_t>(batch - dims.indicesBatch.begin())];
+            adopt(operand, along, updates, to);
+            if (!sameAlong(operand, along, updates, to))
+                return site.refuse(fmt::format("operand and updates are split differently along batch dimension {}", along));
             continue;
+        }
         if (!updates.isEven(to))
             return site.refuse(fmt::format("its updates end in padding along dimension {}", to));
         spread.insert(spread.end(), updates.dims[to].axes.begin(), updates.dims[to].axes.end());

@@ -89,6 +89,13 @@ struct FaultyPair {
     "xf32>) -> tensor<" to "xf32>\n"
 
 // The faults are those of published issues of Megatron-LM, DeepSpeed, torchtitan, nnScaler and JAX, in small programs of our own.
+#define SCATTERED(to, from, layout)                                                                                              \
+    "%0 = \"stablehlo.scatter\"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [2], "         \
+    "input_batching_dims = [1], scatter_indices_batching_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = "    \
+    "2>}> ({\n^bb0(%a: tensor<f32>, %b: tensor<f32>):\n%s = stablehlo.add %a, %b : tensor<f32>\n"                                \
+    "stablehlo.return %s : tensor<f32>\n}) " layout " : (tensor<" to "xf32>, tensor<" from "xi32>, tensor<" from "xf32>) -> "    \
+    "tensor<" to "xf32>\nreturn %0 : tensor<" to "xf32>"
+
 constexpr FaultyPair kPairs[] = {
     {"row-parallel product that is not reduced",
         "(%x: tensor<8x16xf32> " A("{}, {\"t\"}") ", %w: tensor<16x4xf32> " A("{\"t\"}, {}") ") -> (tensor<8x4xf32> " A(
@@ -365,6 +372,15 @@ constexpr FaultyPair kPairs[] = {
         "%1 = sdy.all_gather [{\"t\", \"d\"}, {}] %0 out_sharding=<@mesh, [{}, {}]> : (tensor<2x4xf32>) -> tensor<8x4xf32>\n"
         "%2 = stablehlo.negate %1 : tensor<8x4xf32>\nreturn %2 : tensor<8x4xf32>",
         "0, 2, 1, 3", "0, 1, 2, 3", "collective_permute"},
+    {"updates of a scatter in another order of ranks than its batch",
+        "(%x: tensor<3x8xf32> " A("{}, {\"d\", \"t\"}") ") -> (tensor<3x8xf32> " A("{}, {\"d\", \"t\"}") ")",
+        "%i = stablehlo.constant dense<1> : tensor<8x4x1xi32>\n%u = stablehlo.iota dim = 0 : tensor<8x4x1xf32>\n" //
+        SCATTERED("3x8", "8x4x1", ""),
+        "(%x: tensor<3x2xf32> " A("{}, {\"d\", \"t\"}") ") -> (tensor<3x2xf32> " A("{}, {\"d\", \"t\"}") ")",
+        "%i = stablehlo.constant dense<1> : tensor<2x4x1xi32>\n"
+        "%u = stablehlo.iota dim = 0 " S("{\"d\", \"t\"}, {}, {}") " : tensor<2x4x1xf32>\n" //
+        SCATTERED("3x2", "2x4x1", S("{}, {\"d\", \"t\"}")),
+        S("{\"d\", \"t\"}, {}, {}"), S("{\"t\", \"d\"}, {}, {}"), "scatter"},
     {"query rows of a fused projection that are cut from each rank's own rows",
         "(%w: tensor<12x4xf32> " A("{\"t\"}, {}") ") -> (tensor<4x4xf32> " A("{\"t\"}, {}") ")",
         "%0 = stablehlo.slice %w [0:4, 0:4] : (tensor<12x4xf32>) -> tensor<4x4xf32>\nreturn %0 : tensor<4x4xf32>",
