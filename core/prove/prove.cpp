@@ -316,7 +316,7 @@ private:
                 continue;
             }
             walkControl(id, cursor);
-            // Though nothing that is asked for depends on it, devices that take other ways wait for each other for ever.
+            // Though nothing that is asked for depends on it, it may not end.
             if (m_obstacles.isNoted(id) && mayStall(op))
                 obstacle(m_obstacles.noted(id));
         }
@@ -332,12 +332,12 @@ private:
         });
     }
 
-    /// Whether devices meet in it only where they take the same branches and turns.
+    /// Whether it ends only where its turns are those of the source, or where all devices take the same branches and meet in them.
     bool mayStall(const Op& op) const
     {
         const auto decides = [&](const Op& inside) {
-            return (inside.kind == OpKind::While || inside.kind == OpKind::Case)
-                && anyInside(inside, [](const Op& met) { return isCollective(met.kind); });
+            return inside.kind == OpKind::While
+                || (inside.kind == OpKind::Case && anyInside(inside, [](const Op& met) { return isCollective(met.kind); }));
         };
         return decides(op) || anyInside(op, decides);
     }

@@ -141,7 +141,7 @@ private:
         said.resize(std::fread(said.data(), 1, said.size(), worker.errors));
         const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
         if (signal == SIGALRM)
-            return fmt::format("{}: no answer after {} s", kCrash, kMostSeconds);
+            return fmt::format("{}: no answer after {} s {}", kCrash, kMostSeconds, said);
         return fmt::format("{}: {} {}", kCrash,
             signal != 0 ? fmt::format("signal {} ({})", signal, strsignal(signal)) : fmt::format("exit {}", WEXITSTATUS(status)),
             said);

@@ -6,7 +6,6 @@
 #include "tests/seeds.h"
 #include "tests/test_class.h"
 
-#include <random>
 
 namespace tst_prove_random {
 
@@ -14,7 +13,7 @@ using namespace meshwright;
 using namespace meshwright::tests;
 
 /// Random programs over the whole op set, as they are partitioned: most are proved, and none that is made wrong is.
-/// In the environment: MESHWRIGHT_PROVE_PROGRAMS=10000 for a long run, MESHWRIGHT_RANDOM_FIRST the first seed (else a fresh one), MESHWRIGHT_PROVE_SHOW
+/// In the environment: MESHWRIGHT_PROVE_PROGRAMS=10000 for a long run, MESHWRIGHT_SEED the first seed (else a fresh one), MESHWRIGHT_PROVE_SHOW
 /// prints why a program is not proved, and as "all" the programs.
 class TestProveRandom : public QObject {
     Q_OBJECT
@@ -37,9 +36,7 @@ std::uint64_t countOr(std::uint64_t otherwise)
 
 std::uint64_t firstSeed()
 {
-    const std::uint64_t fresh = qEnvironmentVariableIsSet("MESHWRIGHT_RANDOM_FIRST")
-        ? qEnvironmentVariable("MESHWRIGHT_RANDOM_FIRST").toULongLong()
-        : std::random_device()();
+    const std::uint64_t fresh = freshSeed();
     qInfo("fresh seeds from %llu", static_cast<unsigned long long>(fresh));
     return fresh;
 }
@@ -174,6 +171,14 @@ void TestProveRandom::mutantsAreRejected()
                 answer += "r";
                 continue;
             }
+            if (qEnvironmentVariableIsSet("MESHWRIGHT_PROVE_SHOW")) {
+                const std::vector<const Function*> programs{
+                    &on.partitioned.propagated.functions.front(), &on.function().function, &wrong.function};
+                for (const Function* shown : programs)
+                    std::printf("%s\n", writeProgram({on.stage().meshes, {*shown}, {}, {}, {}, {}, {}}).c_str());
+                std::fflush(stdout);
+            }
+            std::fprintf(stderr, "%s; ", planted[i].name); // read where there is no answer
             if (devices == nullptr)
                 devices = devicesFor(on.stage(), 60.0); // devices that are only slow are no verdict
             const Verdict verdict = run(judged, on.stage(), wrong, *devices);
@@ -183,14 +188,7 @@ void TestProveRandom::mutantsAreRejected()
             }
             if (verdict.text.starts_with("cannot be loaded")) // the runtime has no such op
                 continue;
-            if (qEnvironmentVariableIsSet("MESHWRIGHT_PROVE_SHOW")) {
-                const std::vector<const Function*> programs{
-                    &on.partitioned.propagated.functions.front(), &on.function().function, &wrong.function};
-                for (const Function* shown : programs)
-                    std::printf("%s\n", writeProgram({on.stage().meshes, {*shown}, {}, {}, {}, {}, {}}).c_str());
-                std::fflush(stdout);
-            }
-            return fmt::format("WRONG {} by {}: {}", seed, planted[i].name, verdict.text);
+            return fmt::format("WRONG by {}: {}", planted[i].name, verdict.text);
         }
         return answer;
     };
@@ -198,9 +196,9 @@ void TestProveRandom::mutantsAreRejected()
     std::int64_t equal = 0;
     int programs = 0;
     std::vector<std::string> wrong;
-    Workers::run(firstSeed(), count, kProcesses, work, [&](std::uint64_t, const std::string& answer) {
+    Workers::run(firstSeed(), count, kProcesses, work, [&](std::uint64_t seed, const std::string& answer) {
         if (answer.starts_with("WRONG") || answer.starts_with(Workers::kCrash)) {
-            wrong.push_back(answer);
+            wrong.push_back(fmt::format("seed {}: {}", seed, answer));
             return wrong.size() < 20;
         }
         programs += answer.empty() ? 0 : 1;

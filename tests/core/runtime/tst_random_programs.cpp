@@ -4,6 +4,7 @@
 #include "tests/random_programs/planted_faults.h"
 #include "tests/random_programs/workers.h"
 #include "tests/rank_threads.h"
+#include "tests/seeds.h"
 #include "tests/test_class.h"
 
 #include <QFile>
@@ -125,7 +126,7 @@ void judge(std::uint64_t first, std::uint64_t count, Tally& tally)
 
 /// Programs over the op set, on meshes of 1 to 64 devices, with shardings of all kinds: each is read as it was written, reaches a fixed point,
 /// partitions, runs on devices, and gives what the plain evaluator gives, to the last bit where numbers are exact.
-/// In the environment: MESHWRIGHT_RANDOM_PROGRAMS=500000 for a long run, MESHWRIGHT_RANDOM_FIRST the first seed (else a fresh one).
+/// In the environment: MESHWRIGHT_RANDOM_PROGRAMS=500000 for a long run, MESHWRIGHT_SEED the first seed (else a fresh one).
 class TestRandomPrograms : public QObject {
     Q_OBJECT
 
@@ -140,9 +141,7 @@ void TestRandomPrograms::giveWhatTheyMean()
     const bool isLong = qEnvironmentVariableIsSet("MESHWRIGHT_RANDOM_PROGRAMS");
     const auto count = static_cast<std::uint64_t>(
         isLong ? qEnvironmentVariableIntValue("MESHWRIGHT_RANDOM_PROGRAMS") : (hasThreads() ? 200 : 1000));
-    const std::uint64_t fresh = qEnvironmentVariableIsSet("MESHWRIGHT_RANDOM_FIRST")
-        ? qEnvironmentVariable("MESHWRIGHT_RANDOM_FIRST").toULongLong()
-        : std::random_device()();
+    const std::uint64_t fresh = freshSeed();
     qInfo("fresh seeds from %llu", static_cast<unsigned long long>(fresh));
     Tally tally;
     QElapsedTimer timer;
