@@ -92,6 +92,17 @@ std::optional<Standing> exchangedPieces(Site& site)
     return meshwright::exchangedPieces(site, collective, axes, 0);
 }
 
+/// Inside a manual computation, what devices along its axes have are values of their own: none takes another's for its own.
+bool mayExchange(Site& site, const AxisRefs& axes)
+{
+    const std::uint64_t varies = site.walk.globals[site.operands[0]->global].varies;
+    const bool isEach = std::any_of(axes.begin(), axes.end(),
+        [&](const AxisRef& axis) { return axis.size > 1 && (varies >> std::min(axis.axis, 63) & 1) != 0; });
+    if (isEach)
+        site.refuse("it exchanges what devices have of their own");
+    return !isEach;
+}
+
 /// The layouts that the partitioner claims must say the same as the standing: devices exchange by them.
 bool isAsClaimed(Site& site)
 {
@@ -121,6 +132,8 @@ std::optional<Standing> allReduceLemma(Site& site, std::size_t)
     const auto& attributes = site.op.as<CollectiveAttributes>();
     if (attributes.pieces)
         return exchangedPieces(site);
+    if (!mayExchange(site, attributes.axes))
+        return std::nullopt;
     Standing made = *site.operands[0];
     const bool hasPlaces = !placeAxes(made).empty() || !made.partial.empty();
     if (hasPlaces && made.mesh != 0)
@@ -156,6 +169,8 @@ std::optional<Standing> allGatherLemma(Site& site, std::size_t)
             return site.refuse("it gathers along an axis over which its operand is partial");
     }
     for (const AxisRefs& axes : attributes.perDim) {
+        if (!mayExchange(site, axes))
+            return std::nullopt;
         if (!disjoint(axes, placeAxes(made)))
             return site.refuse("it gathers along an axis that splits another dimension too");
     }
@@ -192,6 +207,8 @@ std::optional<Standing> reduceScatterLemma(Site& site, std::size_t)
             made.dims[dim].axes = followedBy(made.dims[dim].axes, attributes.perDim[dim]);
         made.dims[dim].fill = kNoGlobal;
     }
+    if (!mayExchange(site, scattered))
+        return std::nullopt;
     const bool isSameKind = made.kind == attributes.kind && !made.partial.empty();
     const auto left = isSameKind ? setWithout(made.partial, scattered) : std::nullopt;
     if (!left)
@@ -209,6 +226,8 @@ std::optional<Standing> allToAllLemma(Site& site, std::size_t)
         return std::nullopt;
     Standing made = *site.operands[0];
     for (const AxisMove& move : attributes.moves) {
+        if (!mayExchange(site, move.axes))
+            return std::nullopt;
         if (!disjoint(move.axes, made.partial))
             return site.refuse("it moves pieces along an axis over which its operand is partial");
         StandingDim& from = made.dims[move.from];
@@ -265,6 +284,8 @@ std::optional<Standing> permuteLemma(Site& site, std::size_t)
         return site.refuse("its pieces are of different sizes");
     if (!sendsWithinGroups(site.walk, attributes, mesh))
         return site.refuse("a device receives from one that is not in its group");
+    if (!mayExchange(site, attributes.axes.empty() ? unusedAxes({}, mesh) : attributes.axes))
+        return std::nullopt;
     Standing made = operand;
     made.mesh = claimed->mesh;
     made.partial = canonicalSet(claimed->unreduced);

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 namespace meshwright {
 
@@ -81,32 +82,30 @@ void SourceWalk::walkOther(const Op& op)
             standing = lemma(site, i);
         if (!standing && !isKept(op.kind) && lemma != nullptr && !isCollective(op.kind))
             standing = wholeOp(site, i);
-        define(op.results[i], standing ? *std::move(standing) : fresh(op.results[i], opName(op), ~std::uint64_t{0}));
+        define(op.results[i], standing ? *std::move(standing) : fresh(op.results[i], opName(op), m_manual));
     }
 }
 
-/// What blocks compute may vary along the axes along which anything that comes in does, and along those of collectives inside.
+/// What blocks compute may vary along the axes along which anything that comes in does, and along those of the manual computation around it where
+/// they exchange pieces or ask for the device's number.
 std::uint64_t SourceWalk::variesIn(const Op& op) const
 {
     std::uint64_t varies = 0;
     for (const ValueId operand : op.operands)
         varies |= walk.globals[(*this)[operand].global].varies;
-    for (const BlockId body : op.bodies) {
-        for (const OpId id : walk.function[body].ops) {
-            const Op& inside = walk.function[id];
-            if (isBodyCollective(inside) || isPartitionId(inside) || inside.kind == OpKind::Computation)
-                varies = ~std::uint64_t{0};
-            if (!inside.bodies.empty()) {
-                for (const BlockId inner : inside.bodies) {
-                    for (const OpId deep : walk.function[inner].ops) {
-                        if (isBodyCollective(walk.function[deep]) || isPartitionId(walk.function[deep])
-                            || !walk.function[deep].bodies.empty())
-                            varies = ~std::uint64_t{0};
-                    }
-                }
+    const std::function<void(const Op&)> look = [&](const Op& around) {
+        for (const BlockId body : around.bodies) {
+            for (const OpId id : walk.function[body].ops) {
+                const Op& inside = walk.function[id];
+                if (isPartitionId(inside))
+                    varies = ~std::uint64_t{0};
+                if (isBodyCollective(inside) || inside.kind == OpKind::Computation)
+                    varies |= m_manual;
+                look(inside);
             }
         }
-    }
+    };
+    look(op);
     return varies;
 }
 
@@ -246,7 +245,11 @@ void SourceWalk::walkComputation(const Op& op, Controls& inside)
         borders[outside.global].push_back({outside, layout, own, withoutManualAxes(layout, manual)});
         define(argument, own);
     }
+    const std::uint64_t around = m_manual;
+    for (const std::int32_t axis : isTheAuthors ? manual : std::vector<std::int32_t>())
+        m_manual |= std::uint64_t{1} << std::min(axis, 63);
     walkBlock(op.bodies[0], inside);
+    m_manual = around;
     for (std::size_t i = 0; i < op.results.size(); ++i) {
         const Standing own = (*this)[body.results[i]];
         const ValueId result = op.results[i];

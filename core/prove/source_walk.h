@@ -57,6 +57,8 @@ private:
     Standing fresh(ValueId value, std::string_view what, std::uint64_t varies);
     std::uint64_t variesIn(const Op& op) const;
     std::vector<Standing> standingsOf(const std::vector<ValueId>& values) const;
+
+    std::uint64_t m_manual = 0; ///< the axes of the manual computations around the ops at hand, as bits
 };
 
 /// Drops axes from the minor end of every dimension that they do not divide.
