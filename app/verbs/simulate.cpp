@@ -108,7 +108,8 @@ int runSimulate(const SimulateOptions& options, Output& output)
             continue;
         }
         applyNetwork(options, *study);
-        auto simulated = sim::simulateStudy(*study, *catalogue, options.chakra.empty() ? nullptr : &graph, options.proves);
+        auto simulated = sim::simulateStudy(*study, *catalogue,
+            {.graph = options.chakra.empty() ? nullptr : &graph, .timeline = !options.trace.empty()}, options.proves);
         if (!simulated)
             append(problems, simulated.error());
         else

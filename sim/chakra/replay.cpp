@@ -361,8 +361,8 @@ Result<ReplayedStep> replay(std::size_t ranks, const NextTrace& next, const Proc
     std::vector<std::uint32_t> kindOfDevice(static_cast<std::size_t>(machine.deviceCount()), kNothing);
     std::ranges::copy(programs.kindOfRank, kindOfDevice.begin());
     sites.setKinds(std::move(kindOfDevice));
-    TraceBuilder traceBuilder(
-        sites, std::move(programs.stages), std::move(uses.uses), std::move(uses.siteOfUse), step.messages() > 0);
+    TraceBuilder traceBuilder(sites, std::move(programs.stages), std::move(uses.uses), std::move(uses.siteOfUse),
+        {.timeline = true, .isPipeline = step.messages() > 0});
     if (auto run = traceBuilder.run(); !run)
         return run.error();
 

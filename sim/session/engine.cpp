@@ -345,7 +345,7 @@ std::optional<Function> ownWork(const BuiltPhase& built)
 } // namespace
 
 Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunction& scheduled, const TrainingPhase* pipeline,
-    const Machine& machine, StepGraph* graph, const std::stop_token& stop)
+    const Machine& machine, const SimulationExtras& extras, const std::stop_token& stop)
 {
     const Mesh& mesh = built.partitioned.device.stages.front().mesh();
     const std::optional<Function> own = ownWork(built);
@@ -361,8 +361,8 @@ Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunc
     result.mesh = mesh;
     result.collectiveCost = built.partitioned.device.collectiveCost;
     auto simulation = pipeline != nullptr
-        ? simulate(pipeline->scheduled, mesh, built.study.pipeline.axis, unsharded, machine, *cost, network, graph)
-        : simulate(scheduled, mesh, unsharded, machine, *cost, network, graph);
+        ? simulate(pipeline->scheduled, mesh, built.study.pipeline.axis, unsharded, machine, *cost, network, extras)
+        : simulate(scheduled, mesh, unsharded, machine, *cost, network, extras);
     if (!simulation)
         return placedOnMachine(built.study, simulation.error());
     result.simulation = *std::move(simulation);
@@ -448,7 +448,8 @@ void findMachine(StepParts& parts, const Study& study, const Catalogue& catalogu
     }
 }
 
-std::optional<SimulatedStudy> predictStep(StepParts& parts, const Study& study, StepGraph* graph, const std::stop_token& stop)
+std::optional<SimulatedStudy> predictStep(
+    StepParts& parts, const Study& study, const SimulationExtras& extras, const std::stop_token& stop)
 {
     const auto place = [&](const Mesh& mesh) {
         if (parts.machineIsLargeEnough)
@@ -473,7 +474,7 @@ std::optional<SimulatedStudy> predictStep(StepParts& parts, const Study& study, 
     if (stop.stop_requested() || !place(parts.built->partitioned.device.stages.front().mesh()))
         return std::nullopt;
     return valueKept(
-        simulateStep(*parts.built, *parts.scheduled, parts.pipeline.get(), *parts.machine, graph, stop), parts.problems);
+        simulateStep(*parts.built, *parts.scheduled, parts.pipeline.get(), *parts.machine, extras, stop), parts.problems);
 }
 
 void proveStep(StepParts& parts, const std::stop_token& stop)
@@ -485,14 +486,14 @@ void proveStep(StepParts& parts, const std::stop_token& stop)
         parts.proof = std::move(proof);
 }
 
-Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalogue, StepGraph* graph, bool proves)
+Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalogue, const SimulationExtras& extras, bool proves)
 {
     const auto start = std::chrono::steady_clock::now();
     StepParts parts;
     findMachine(parts, study, catalogue);
     if (!parts.problems.empty())
         return parts.problems;
-    auto simulated = predictStep(parts, study, graph);
+    auto simulated = predictStep(parts, study, extras);
     if (!simulated) {
         std::erase_if(parts.problems, [](const Problem& problem) { return problem.severity != Severity::Error; });
         return parts.problems;

@@ -62,9 +62,9 @@ ScheduledFunction scheduleStep(const BuiltPhase& built);
 Result<std::shared_ptr<const TrainingPhase>> pipelineOfPhase(const BuiltPhase& built, const std::stop_token& stop = {});
 
 /// Simulates a scheduled step; of a study with a pipeline, its stages and tasks. Problems: those of `simulate`.
-/// `graph`, if any, gets the step written out. `stop` is heeded all along, here and in `pipelineOfPhase`: then the problem is `stoppedProblem`.
+/// `stop` is heeded all along, here and in `pipelineOfPhase`: then the problem is `stoppedProblem`.
 Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunction& scheduled, const TrainingPhase* pipeline,
-    const Machine& machine, StepGraph* graph = nullptr, const std::stop_token& stop = {});
+    const Machine& machine, const SimulationExtras& extras = {}, const std::stop_token& stop = {});
 
 /// Whether a device program computes its program (`prove`), with the measured time. Worth nothing once `stop` was asked for, as those below.
 Proof proofOf(const PartitionedProgram& partitioned, const std::stop_token& stop = {});
@@ -94,18 +94,17 @@ void findMachine(StepParts& parts, const Study& study, const Catalogue& catalogu
 /// allow. Nothing when problems prevent it, there is no machine for it, or
 /// `stop` was asked for.
 /// Problems: those of `buildPhase`, `placementOf`, and `simulateStep`.
-/// `graph`, if any, gets the step written out.
 std::optional<SimulatedStudy> predictStep(
-    StepParts& parts, const Study& study, StepGraph* graph = nullptr, const std::stop_token& stop = {});
+    StepParts& parts, const Study& study, const SimulationExtras& extras = {}, const std::stop_token& stop = {});
 
 /// Finds what `predictStep` built to compute its program, or not; nothing where nothing was built, or `stop` was asked for.
 void proveStep(StepParts& parts, const std::stop_token& stop = {});
 
 /// Simulates one step of a study (of its first phase).
 /// Problems: those of `findMachine` and `predictStep`.
-/// `graph`, if any, gets the step written out. `proves`: the result's proof.
+/// `proves`: the result's proof.
 Result<SimulatedStudy> simulateStudy(
-    const Study& study, const Catalogue& catalogue, StepGraph* graph = nullptr, bool proves = false);
+    const Study& study, const Catalogue& catalogue, const SimulationExtras& extras = {}, bool proves = false);
 
 struct TrainChoices {
     bool verify = false;

@@ -346,7 +346,7 @@ Result<SimulatedStudy> simulatedPlan(const FoundPlan& plan, const SearchWork& wo
     }
     std::optional<SimulatedStudy> simulated;
     if (!hasErrors(parts.problems))
-        simulated = predictStep(parts, *study, nullptr, stop);
+        simulated = predictStep(parts, *study, {}, stop);
     if (simulated)
         return *std::move(simulated);
     std::erase_if(parts.problems, [](const Problem& problem) { return problem.severity != Severity::Error; });

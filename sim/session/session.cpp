@@ -123,7 +123,7 @@ std::shared_ptr<const Analysis> analysed(
         return nullptr;
     if (hasErrors(missing))
         return analysis;
-    if (auto simulated = predictStep(*analysis, study, nullptr, stop))
+    if (auto simulated = predictStep(*analysis, study, {.timeline = true}, stop))
         analysis->simulated = std::make_shared<const SimulatedStudy>(*std::move(simulated));
     if (stop.stop_requested())
         return nullptr;

@@ -174,7 +174,7 @@ double productFlops(const Function& function)
 }
 
 Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh, const Function& unsharded,
-    const Machine& machine, const CostOptions& options, const NetworkOptions& network, StepGraph* graph)
+    const Machine& machine, const CostOptions& options, const NetworkOptions& network, const SimulationExtras& extras)
 {
     const auto ground = groundOf(mesh, unsharded, machine, options, movesOverHostLink(function.instructions));
     if (!ground)
@@ -186,9 +186,9 @@ Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh,
     announce(function.device, mesh, writer, sites, uses, siteOfUse);
     const StepWriter::Moments when = writer.execute(function);
     std::vector<StageWork> stages{finishedStage(writer)};
-    if (graph != nullptr)
-        *graph = graphOf(stages, uses, siteOfUse, sites);
-    TraceBuilder traceBuilder(sites, std::move(stages), std::move(uses), std::move(siteOfUse), false);
+    if (extras.graph != nullptr)
+        *extras.graph = graphOf(stages, uses, siteOfUse, sites);
+    TraceBuilder traceBuilder(sites, std::move(stages), std::move(uses), std::move(siteOfUse), {.timeline = extras.timeline});
     if (auto run = traceBuilder.run(); !run)
         return run.error();
     std::vector<MemoryPoint> memory;
@@ -209,7 +209,7 @@ Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh,
 
 Result<Simulation> simulate(const ScheduledProgram& pipeline, const Mesh& mesh, const std::string& axis,
     const Function& unsharded, const Machine& machine, const CostOptions& options, const NetworkOptions& network,
-    StepGraph* graph)
+    const SimulationExtras& extras)
 {
     const auto ground = groundOf(mesh, unsharded, machine, options, movesOverHostLink(pipeline));
     if (!ground)
@@ -221,10 +221,11 @@ Result<Simulation> simulate(const ScheduledProgram& pipeline, const Mesh& mesh, 
     std::vector<StageWork> stages = writer.write();
     if (network.stop.stop_requested())
         return stoppedProblem();
-    if (graph != nullptr)
-        *graph = graphOf(stages, writer.uses, writer.siteOfUse, sites);
+    if (extras.graph != nullptr)
+        *extras.graph = graphOf(stages, writer.uses, writer.siteOfUse, sites);
     const bool rolls = splitsBackward(pipeline.pipeline.order);
-    TraceBuilder traceBuilder(sites, std::move(stages), std::move(writer.uses), std::move(writer.siteOfUse), true, rolls);
+    TraceBuilder traceBuilder(sites, std::move(stages), std::move(writer.uses), std::move(writer.siteOfUse),
+        {.timeline = extras.timeline, .isPipeline = true, .rolls = rolls});
     if (auto run = traceBuilder.run(); !run)
         return run.error();
     const FullestStage fullest = fullestStage(pipeline);

@@ -79,11 +79,18 @@ struct Simulation {
     double hostLinkBytesPerSecond = 0.0; ///< of one device to its host's memory, one way; 0: nothing is moved there
     std::int64_t hostBytes = 0; ///< of the host's memory, for one device; of a pipeline, of the stage that needs most there
     std::vector<MemoryPoint> memory;
-    Timeline timeline{Clock::Simulated}; ///< of one device for each stage and each speed that devices have
+    Timeline timeline{
+        Clock::Simulated}; ///< of one device for each stage and each speed that devices have; empty unless it was asked for
     std::string machine; ///< what it was simulated on
     std::vector<std::string> assumptions; ///< figures that are not from a source
     std::int64_t events = 0;
     std::int64_t classes = 1; ///< groups of devices that do the same, as far as the simulation had to look
+};
+
+/// What is wanted of a simulated step besides its figures.
+struct SimulationExtras {
+    StepGraph* graph = nullptr; ///< gets the step written out
+    bool timeline = false; ///< `Simulation::timeline`
 };
 
 /// FLOPs of all products of a function on whole arrays, a multiply-add counting two; loops count as often as they run. Of fused attention those that
@@ -99,13 +106,11 @@ double productFlops(const Function& function);
 ///
 /// Devices that are slow compute so much longer; the others wait for them in every collective.
 ///
-/// `graph`, if any, gets the step written out.
-///
 /// Problems: those of `placeMesh` (the mesh does not fit the machine), MW1730 the chip has no figure for a type that the program multiplies,
 /// MW1740 a forced algorithm that no collective can take, MW1741 a failed link leaves no way between two devices, MW1755 values are kept in the host's memory, and the catalogue has no
 /// bandwidth of the chip's link to it.
 Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh, const Function& unsharded,
-    const Machine& machine, const CostOptions& options, const NetworkOptions& network = {}, StepGraph* graph = nullptr);
+    const Machine& machine, const CostOptions& options, const NetworkOptions& network = {}, const SimulationExtras& extras = {});
 
 /// Runs the tasks of a pipeline: each stage takes its own in order, on devices of its own along `axis` of the mesh; what pieces pass each other is sent as
 /// soon as it is made and every device's to its partner in the other stage, forward and backward on streams of their own.
@@ -115,7 +120,7 @@ Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh,
 /// Problems: as above.
 Result<Simulation> simulate(const ScheduledProgram& pipeline, const Mesh& mesh, const std::string& axis,
     const Function& unsharded, const Machine& machine, const CostOptions& options, const NetworkOptions& network = {},
-    StepGraph* graph = nullptr);
+    const SimulationExtras& extras = {});
 
 /// One row of a table of memory in use at the peak: the values that are live there, largest first.
 struct LiveValue {

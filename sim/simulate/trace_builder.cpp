@@ -20,12 +20,11 @@ constexpr double kRounding = 100e-12; ///< of a collective: a tick a step
 } // namespace
 
 TraceBuilder::TraceBuilder(NetworkSites& sites, std::vector<StageWork> stages, std::vector<SimulatedCollective> uses,
-    std::vector<std::uint32_t> siteOfUse, bool isPipeline, bool rolls)
+    std::vector<std::uint32_t> siteOfUse, const TraceOptions& options)
     : m_sites(sites)
     , m_stages(std::move(stages))
     , m_siteOfUse(std::move(siteOfUse))
-    , m_isPipeline(isPipeline)
-    , m_rolls(rolls)
+    , m_options(options)
 {
     m_result.collectives = std::move(uses);
     for (std::size_t use = 0; use < m_result.collectives.size(); ++use) {
@@ -66,7 +65,7 @@ Result<Done> TraceBuilder::run()
             added.programs.push_back(std::move(stage.loops[loop].program));
     }
     const FoldedStep folded = foldStep(work, m_sites.fidelity() != Fidelity::Message);
-    const std::vector<std::uint32_t> devices = devicesToShow(work, folded);
+    const std::vector<std::uint32_t> devices = devicesToTellOf(work, folded);
     StepRunOptions options;
     options.fidelity = m_sites.fidelity();
     options.recorded = devices;
@@ -92,7 +91,7 @@ Result<Done> TraceBuilder::run()
             return stoppedProblem();
         addDevice(work, devices[i], i, std::move(spans[i]), i == 0);
     }
-    if (m_rolls)
+    if (m_options.rolls)
         finishRolling();
     finishCollectives();
     m_result.boundBy = boundBy();
@@ -100,8 +99,8 @@ Result<Done> TraceBuilder::run()
     return Done{};
 }
 
-/// One device for each stage and speed; first the one that computes longest.
-std::vector<std::uint32_t> TraceBuilder::devicesToShow(const StepWork& work, const FoldedStep& folded)
+/// First the device that computes longest; for a timeline, or where the longest part counts, one for each stage and speed.
+std::vector<std::uint32_t> TraceBuilder::devicesToTellOf(const StepWork& work, const FoldedStep& folded)
 {
     constexpr std::size_t kMostDevices = 64;
     std::set<std::pair<std::uint32_t, double>> seen;
@@ -120,11 +119,15 @@ std::vector<std::uint32_t> TraceBuilder::devicesToShow(const StepWork& work, con
             devices.push_back(device);
         }
     }
+    if (!m_options.timeline && !m_options.rolls)
+        devices.resize(1);
     return devices;
 }
 
 std::uint32_t TraceBuilder::rowOf(const std::string& name)
 {
+    if (!m_options.timeline)
+        return 0;
     const auto [row, isNew] = m_rows.try_emplace({m_device.machineDevice, name}, 0);
     if (isNew)
         row->second = m_result.timeline.addRow(m_device.machineDevice, name);
@@ -225,7 +228,7 @@ void TraceBuilder::addDevice(
 {
     beginDevice(work, device, place, std::move(spans));
     const std::uint32_t computeRow = rowOf("compute");
-    if (!m_isPipeline && m_sites.collectiveStreams() <= 1)
+    if (!m_options.isPipeline && m_sites.collectiveStreams() <= 1)
         rowOf("collectives"); // though it may stay empty
     addTransfers();
     const Ticks end = addComputing(computeRow, isChosen);
@@ -234,7 +237,7 @@ void TraceBuilder::addDevice(
     if (!isChosen)
         return;
     m_chosenPart = part;
-    expose(end, m_rolls ? end : m_run.end);
+    expose(end, m_options.rolls ? end : m_run.end);
     m_lastEnd = std::move(m_device.lastEnd);
     countTransfers();
 }
@@ -264,6 +267,8 @@ void TraceBuilder::addTransfers()
             continue;
         const StepSpan& span = m_run.spans[own.span];
         m_intervals.push_back({span.begin, span.end, note.index});
+        if (!m_options.timeline)
+            continue;
         const Shown& as = shown(note.index);
         const std::int64_t bytes = note.kind == StepOpNote::Kind::Move
             ? m_stages[m_device.stage].moves[note.index - kFirstMove].bytes
@@ -289,8 +294,9 @@ Ticks TraceBuilder::addComputing(std::uint32_t row, bool isChosen)
             continue;
         if (span.begin > free) {
             assert(note->kind == StepOpNote::Kind::Wait); // computing waits for nothing else
-            addSlice(row, free, span.begin, waitingText(note->index), 0, SliceCategory::Wait, 0);
-            if (isChosen && !(m_rolls && m_device.begin < 0))
+            if (m_options.timeline)
+                addSlice(row, free, span.begin, waitingText(note->index), 0, SliceCategory::Wait, 0);
+            if (isChosen && !(m_options.rolls && m_device.begin < 0))
                 expose(free, span.begin);
         }
         free = span.end;
@@ -299,11 +305,13 @@ Ticks TraceBuilder::addComputing(std::uint32_t row, bool isChosen)
         if (m_device.begin < 0)
             m_device.begin = span.begin;
         const KernelWork& done = works[note->index];
-        const auto [text, isNew] = texts.try_emplace({note->index, note->task}, 0, 0);
-        if (isNew)
-            text->second = {m_result.timeline.intern(done.label),
-                m_result.timeline.intern(note->task < tasks.size() ? tasks[note->task] + ": " + done.formula : done.formula)};
-        addSlice(row, span.begin, span.end, text->second.first, text->second.second, SliceCategory::Compute, done.bytes);
+        if (m_options.timeline) {
+            const auto [text, isNew] = texts.try_emplace({note->index, note->task}, 0, 0);
+            if (isNew)
+                text->second = {m_result.timeline.intern(done.label),
+                    m_result.timeline.intern(note->task < tasks.size() ? tasks[note->task] + ": " + done.formula : done.formula)};
+            addSlice(row, span.begin, span.end, text->second.first, text->second.second, SliceCategory::Compute, done.bytes);
+        }
         if (isChosen)
             addCompute(done, span);
     }
@@ -356,7 +364,7 @@ void TraceBuilder::expose(Ticks from, Ticks to)
         const auto sharers = static_cast<double>(std::ranges::count_if(m_underWay, isOver));
         if (seconds <= 0.0)
             continue;
-        (sharers > 0.0 || !m_isPipeline ? m_result.exposedSeconds : m_result.bubbleSeconds) += seconds;
+        (sharers > 0.0 || !m_options.isPipeline ? m_result.exposedSeconds : m_result.bubbleSeconds) += seconds;
         for (const Interval& interval : m_underWay) {
             if (isOver(interval))
                 expose(interval.use, seconds / sharers);

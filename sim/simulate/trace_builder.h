@@ -41,13 +41,19 @@ inline StageWork finishedStage(StepWriter& writer)
     return stage;
 }
 
+struct TraceOptions {
+    bool timeline = false; ///< `Simulation::timeline`
+    bool isPipeline = false;
+    bool rolls
+        = false; ///< a stage begins its next step when its own part of this one is over, and the step is the longest of these parts
+};
+
 /// Runs a written step and tells what it was like for some of its devices.
 class TraceBuilder {
 public:
     /// `uses` are the collectives that the stages' notes number, `siteOfUse` the sites of each. All must outlive the traceBuilder.
-    /// With `rolls` a stage begins its next step when its own part of this one is over, and the step is the longest of these parts.
     TraceBuilder(NetworkSites& sites, std::vector<StageWork> stages, std::vector<SimulatedCollective> uses,
-        std::vector<std::uint32_t> siteOfUse, bool isPipeline, bool rolls = false);
+        std::vector<std::uint32_t> siteOfUse, const TraceOptions& options);
 
     /// Problems: those of `NetworkSites::work`.
     Result<Done> run();
@@ -63,7 +69,7 @@ public:
     Simulation take() { return std::move(m_result); }
 
 private:
-    /// How a collective is shown: texts are of the timeline.
+    /// How a collective is shown in a timeline, which has the texts.
     struct Shown {
         std::uint32_t row = 0;
         std::uint32_t name = 0;
@@ -90,7 +96,7 @@ private:
     };
 
     std::vector<std::vector<OwnSpan>> spansByDevice() const;
-    std::vector<std::uint32_t> devicesToShow(const StepWork& work, const FoldedStep& folded);
+    std::vector<std::uint32_t> devicesToTellOf(const StepWork& work, const FoldedStep& folded);
     void addDevice(const StepWork& work, std::uint32_t device, std::size_t place, std::vector<OwnSpan> spans, bool isChosen);
     void addSlice(std::uint32_t row, Ticks begin, Ticks end, std::uint32_t name, std::uint32_t detail, SliceCategory category,
         std::int64_t bytes);
@@ -112,8 +118,7 @@ private:
     NetworkSites& m_sites;
     std::vector<StageWork> m_stages;
     std::vector<std::uint32_t> m_siteOfUse;
-    bool m_isPipeline;
-    bool m_rolls;
+    TraceOptions m_options;
     StepRun m_run;
     Simulation m_result;
     std::size_t m_stage = 0;

@@ -62,7 +62,7 @@ Written written(const QString& example, const QStringList& settings)
         texts.push_back(setting.toStdString());
     const Study study = valueOf(loadStudy(resourcesDirectory() / "examples" / (example.toStdString() + ".yaml"), texts));
     Written result;
-    result.study = valueOf(simulateStudy(study, catalogue(), &result.graph));
+    result.study = valueOf(simulateStudy(study, catalogue(), {.graph = &result.graph}));
     result.machine = valueOf(machineOf(study, catalogue()));
     return result;
 }

@@ -56,7 +56,8 @@ std::string deep(int stages, int microbatches, const std::string& schedule, cons
 
 sim::SimulatedStudy simulated(const std::string& text)
 {
-    return valueOf(sim::simulateStudy(valueOf(readStudy(text, "pipeline.yaml")), valueOf(sim::defaultCatalogue())));
+    return valueOf(
+        sim::simulateStudy(valueOf(readStudy(text, "pipeline.yaml")), valueOf(sim::defaultCatalogue()), {.timeline = true}));
 }
 
 std::string example(const std::string& name)
@@ -377,14 +378,14 @@ void TestPipelineSteps::stopsInTheMiddle()
     QVERIFY(pipeline != nullptr);
     const auto scheduled = sim::scheduleStep(built);
     const auto machine = valueOf(sim::machineOf(study, valueOf(sim::defaultCatalogue())));
-    QVERIFY(sim::simulateStep(built, scheduled, pipeline.get(), machine, nullptr, source.get_token()));
-    QVERIFY(sim::simulateStep(built, scheduled, nullptr, machine, nullptr, source.get_token()));
+    QVERIFY(sim::simulateStep(built, scheduled, pipeline.get(), machine, {}, source.get_token()));
+    QVERIFY(sim::simulateStep(built, scheduled, nullptr, machine, {}, source.get_token()));
     source.request_stop();
     const auto cut = sim::pipelineOfPhase(built, source.get_token());
     QVERIFY(!cut);
     QCOMPARE(cut.error().front().id, std::string());
     for (const TrainingPhase* stages : {pipeline.get(), static_cast<const TrainingPhase*>(nullptr)}) {
-        const auto step = sim::simulateStep(built, scheduled, stages, machine, nullptr, source.get_token());
+        const auto step = sim::simulateStep(built, scheduled, stages, machine, {}, source.get_token());
         QVERIFY(!step);
         QCOMPARE(step.error().front().id, std::string());
     }

@@ -249,7 +249,8 @@ batch: 8
 sharding: {{x: P('data'), y: P('data')}}
 )yaml",
             sequence);
-        return valueOf(simulateStudy(valueOf(readStudy(text, "study.yaml")), valueOf(defaultCatalogue()))).simulation;
+        return valueOf(simulateStudy(valueOf(readStudy(text, "study.yaml")), valueOf(defaultCatalogue()), {.timeline = true}))
+            .simulation;
     };
     const Simulation shorter = simulated(1024);
     const Simulation longer = simulated(4096);

@@ -53,7 +53,8 @@ DeviceFunction onDevices(const Function& function)
 Result<Simulation> simulateOn(const ScheduledFunction& scheduled, const char* mesh, const Function& function,
     const Machine& machine, const NetworkOptions& network = {})
 {
-    return simulate(scheduled, valueOf(parseMesh(mesh)), function, machine, valueOf(costOptionsOf(machine.chip)), network);
+    return simulate(scheduled, valueOf(parseMesh(mesh)), function, machine, valueOf(costOptionsOf(machine.chip)), network,
+        {.timeline = true});
 }
 
 Result<Simulation> simulatedWith(
