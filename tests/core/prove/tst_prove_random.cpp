@@ -176,6 +176,7 @@ void TestProveRandom::mutantsAreRejected()
             }
             if (devices == nullptr)
                 devices = devicesFor(on.stage(), 60.0); // devices that are only slow are no verdict
+            eraseDeadOps(wrong.function); // as partitioners leave none
             const Verdict verdict = run(judged, on.stage(), wrong, *devices);
             if (verdict.kind == Verdict::Kind::Right) {
                 answer += "e"; // it computes the same
@@ -190,7 +191,7 @@ void TestProveRandom::mutantsAreRejected()
                     std::printf("%s\n", writeProgram({on.stage().meshes, {*shown}, {}, {}, {}, {}, {}}).c_str());
                 std::fflush(stdout);
             }
-            return fmt::format("WRONG {} by {}: {}", seed, planted[i].name, verdict.text);
+            return fmt::format("WRONG by {}: {}", planted[i].name, verdict.text);
         }
         return answer;
     };
@@ -198,9 +199,9 @@ void TestProveRandom::mutantsAreRejected()
     std::int64_t equal = 0;
     int programs = 0;
     std::vector<std::string> wrong;
-    Workers::run(firstSeed(), count, kProcesses, work, [&](std::uint64_t, const std::string& answer) {
+    Workers::run(firstSeed(), count, kProcesses, work, [&](std::uint64_t seed, const std::string& answer) {
         if (answer.starts_with("WRONG") || answer.starts_with(Workers::kCrash)) {
-            wrong.push_back(answer);
+            wrong.push_back(fmt::format("seed {}: {}", seed, answer));
             return wrong.size() < 20;
         }
         programs += answer.empty() ? 0 : 1;
