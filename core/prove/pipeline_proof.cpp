@@ -55,6 +55,10 @@ public:
         auto mesh = Mesh::create(std::move(axes));
         if (source.meshes.size() != 1 || first.meshes.size() != 1)
             refuse("the program has several meshes");
+        const auto isLikeFirst
+            = [&](const ScheduledStage& stage) { return stage.meshes.size() == 1 && stage.mesh().axes() == first.mesh().axes(); };
+        if (!std::ranges::all_of(pipeline.stages, isLikeFirst))
+            refuse("the stages' meshes have different axes");
         if (!mesh)
             refuse("a stage's devices and the microbatches are more than one mesh has");
         if (!m_joined.obstacle.empty())

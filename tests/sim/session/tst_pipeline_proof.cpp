@@ -268,6 +268,11 @@ private Q_SLOTS:
         add("a norm that one stage does not share", kTransformer, clipped, "", [](ScheduledProgram& pipeline) {
             std::erase_if(pipeline.tasks, [](const Task& task) { return task.stage == 0 && task.kind == TaskKind::ShareNorm; });
         });
+        add("stages on meshes of other axes", kMlp, none, "different axes", [](ScheduledProgram& pipeline) {
+            std::vector<MeshAxis> axes = pipeline.stages[1].mesh().axes();
+            axes.front().size *= 2;
+            pipeline.stages[1].meshes.front().mesh = valueOf(Mesh::create(axes));
+        });
         add("a norm that is shared before the gradients are summed", kTransformer,
             {"model.transformer.tied=true", "optimizer={adam: {learning_rate: 0.001, clip_norm: 1.0}}"}, "too late",
             [](ScheduledProgram& pipeline) {
