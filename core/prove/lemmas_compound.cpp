@@ -276,9 +276,9 @@ Standings splitScatter(const Walk& walk, const Op& scatter, std::size_t made)
         return {};
     const IndexingDims& dims = *numbered;
     Site site{walk, scatter, {}, {}};
-    for (const ValueId operand : scatter.operands) {
-        const Standings& known = walk.standings[operand.at()];
-        if (known.empty() && operand != scatter.operands[arrays])
+    for (std::size_t i = 0; i < scatter.operands.size(); ++i) {
+        const Standings& known = walk.standings[scatter.operands[i].at()];
+        if (known.empty() && i != arrays) // its indices are those before the subtraction
             return {};
         site.operands.push_back(known.empty() ? nullptr : &known.front());
     }

@@ -239,9 +239,16 @@ private:
                     given.begin(), given.end(), [&](const Donation& other) { return other.argument == donation.argument; }))
                 fault(fmt::format(
                     "result {} takes the place of argument {}, which stays in the source", donation.result, donation.argument));
-            if (function()[function().arguments()[donation.argument]].type != function()[results[donation.result]].type)
+            const Value& before = function()[function().arguments()[donation.argument]];
+            const Value& after = function()[results[donation.result]];
+            if (before.type != after.type)
                 fault(fmt::format(
                     "result {} takes the place of argument {}, which is of another type", donation.result, donation.argument));
+            else if (before.sharding && after.sharding
+                && (before.sharding->mesh != after.sharding->mesh
+                    || !liesAs(*after.sharding, *before.sharding, m_device.globalShapes[results[donation.result].at()])))
+                fault(fmt::format(
+                    "result {} takes the place of argument {}, which lies otherwise", donation.result, donation.argument));
         }
     }
 

@@ -1077,6 +1077,22 @@ void TestProve::claimsAreNotTrusted()
     given.functions.front().donations.push_back({0, 0});
     const Proof donated = prove(source, deviceProgramOf(given));
     QVERIFY2(QString::fromStdString(whyNot(donated)).contains("which stays in the source"), whyNot(donated).c_str());
+
+    const auto moved = [](const char* signature, const char* ops) { return programOf("\"d\"=2, \"t\"=2", signature, ops); };
+    Program before = moved(R"((%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"t"}]>})
+        -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}))",
+        "return %x : tensor<8xf32>");
+    Program after = moved(R"((%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"t"}]>})
+        -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}))",
+        R"(%0 = sdy.all_gather [{"t"}] %x out_sharding=<@mesh, [{}]> : (tensor<4xf32>) -> tensor<8xf32>
+        %1 = sdy.all_slice [{"d"}] %0 out_sharding=<@mesh, [{"d"}]> : (tensor<8xf32>) -> tensor<4xf32>
+        return %1 : tensor<4xf32>)");
+    const Proof apart = prove(before, deviceProgramOf(after));
+    QVERIFY2(apart.isProved(), whyNot(apart).c_str());
+    for (Program* program : {&before, &after})
+        program->functions.front().donations.push_back({0, 0});
+    const Proof inPlace = prove(before, deviceProgramOf(after));
+    QVERIFY2(QString::fromStdString(whyNot(inPlace)).contains("which lies otherwise"), whyNot(inPlace).c_str());
 }
 
 void TestProve::devicesAgreeOnResults_data()
