@@ -7,13 +7,17 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
+#include <tuple>
 
 namespace meshwright {
 
 GlobalId GlobalValues::number(std::string description, Shape shape, DType dtype, std::uint64_t varies)
 {
-    const auto [entry, isNew] = m_numbers.try_emplace(std::move(description), static_cast<GlobalId>(m_values.size()));
+    const auto next = static_cast<GlobalId>(m_values.size());
+    auto [entry, isNew] = m_numbers.try_emplace(std::move(description), next);
+    const auto isOfType = [&](GlobalId id) { return (*this)[id].dtype == dtype && (*this)[id].shape == shape; };
+    if (!isNew && !isOfType(entry->second)) // what an op makes may be told by the type of its result alone
+        std::tie(entry, isNew) = m_numbers.try_emplace(entry->first + " as " + typeText({dtype, shape}), next);
     if (isNew) {
         GlobalValue& value = m_values.emplace_back();
         value.shape = std::move(shape);
@@ -65,10 +69,11 @@ GlobalId GlobalValues::scaled(GlobalId of, double factor)
     const GlobalValue before = (*this)[of]; // a copy: the table grows
     const GlobalId base = before.unscaled == kNoGlobal ? of : before.unscaled;
     const double all = before.factor * factor;
-    if (static_cast<float>(all) == 1.0F)
+    const std::string text = before.dtype == DType::F64 ? fmt::format("{:.13e}", all)
+                                                        : fmt::format("{}", static_cast<float>(all)); // but for rounding
+    if (std::stod(text) == 1.0)
         return base;
-    const GlobalId id
-        = number(fmt::format("scaled {} by {}", base, static_cast<float>(all)), before.shape, before.dtype, before.varies);
+    const GlobalId id = number(fmt::format("scaled {} by {}", base, text), before.shape, before.dtype, before.varies);
     (*this)[id].unscaled = base;
     (*this)[id].factor = all;
     return id;
@@ -165,7 +170,8 @@ GlobalId GlobalValues::scalar(DType dtype, const ConstantData& data)
     else
         value = blobText(std::get<2>(data.value));
     const GlobalId id = number(fmt::format("constant {} {}", dtypeName(dtype), value), {}, dtype, 0);
-    (*this)[id].constant = data;
+    if (!(*this)[id].constant)
+        (*this)[id].constant = data;
     return id;
 }
 
@@ -174,39 +180,16 @@ bool GlobalValues::isIdentity(GlobalId scalar, ReduceKind kind) const
     if (scalar == kNoGlobal || !(*this)[scalar].constant || !(*this)[scalar].constant->isSplat())
         return false;
     const DType dtype = (*this)[scalar].dtype;
-    const auto& data = (*this)[scalar].constant->value;
-    const double value = data.index() == 0 ? std::get<0>(data) : static_cast<double>(std::get<1>(data));
-    constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    const auto bits = static_cast<int>(8 * byteSize(dtype));
-    const bool isTruth = dtype == DType::Pred;
-    const bool isPlain = isInteger(dtype) && dtype != DType::S4 && dtype != DType::U4;
-    switch (kind) {
-    case ReduceKind::Sum:
-        return value == 0.0;
-    case ReduceKind::Product:
-        return value == 1.0;
-    case ReduceKind::Max:
-        if (isFloating(dtype))
-            return value == -kInfinity;
-        return ((isTruth || isUnsigned(dtype)) && value == 0.0)
-            || (isPlain && !isUnsigned(dtype) && value == -std::ldexp(1.0, bits - 1));
-    case ReduceKind::Min:
-        if (isFloating(dtype))
-            return value == kInfinity;
-        if (isTruth)
-            return value == 1.0;
-        if (!isPlain || bits > 32) // beyond the precision of a double
-            return data.index() == 1 && isPlain && !isUnsigned(dtype)
-                && std::get<1>(data) == std::numeric_limits<std::int64_t>::max();
-        return value == std::ldexp(1.0, isUnsigned(dtype) ? bits : bits - 1) - 1.0;
-    case ReduceKind::And:
-        if (isTruth)
-            return value == 1.0;
-        return isPlain && (isUnsigned(dtype) ? bits <= 32 && value == std::ldexp(1.0, bits) - 1.0 : value == -1.0);
-    case ReduceKind::Or:
-        return value == 0.0 && (isTruth || isInteger(dtype));
-    }
-    return false;
+    if (isComplex(dtype) || dtype == DType::Token)
+        return false;
+    const ConstantData& own = *(*this)[scalar].constant;
+    const ConstantAttributes identity = reduceIdentity(kind, dtype);
+    if (isFloating(dtype))
+        return numberOf(scalar) == std::get<double>(identity.data.value);
+    const std::int64_t wanted = std::get<std::int64_t>(identity.data.value);
+    if (const auto* number = std::get_if<std::int64_t>(&own.value))
+        return *number == wanted;
+    return byteSize(dtype) < 8 && std::get<double>(own.value) == static_cast<double>(wanted); // of 8 bytes not all are doubles
 }
 
 } // namespace meshwright

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <map>
 
 namespace meshwright {
 
@@ -41,12 +42,24 @@ public:
         const OpId producer = m_walk.function[value].producer;
         if (!producer.valid() || depth > kMostDepth || !isCounted(m_walk.dtype(value)))
             return std::nullopt;
-        const Op& op = m_walk.function[producer];
+        const auto [known, isNew] = m_known.try_emplace(value);
+        if (isNew) // of what is used several times, it is asked once
+            known->second = made(m_walk.function[producer], value, depth);
+        return known->second;
+    }
+
+private:
+    std::optional<KnownNumbers> made(const Op& op, ValueId value, int depth)
+    {
         switch (op.kind) {
         case OpKind::Constant:
             return constant(op.as<ConstantAttributes>());
         case OpKind::Iota:
             return iota(op);
+        case OpKind::PartitionId:
+            return deviceIds();
+        case OpKind::DynamicSlice:
+            return sliceOfTable(op, depth);
         case OpKind::AllSlice:
             return ownPart(op, depth);
         case OpKind::Reshape: {
@@ -71,7 +84,6 @@ public:
         }
     }
 
-private:
     static std::optional<KnownNumbers> constant(const ConstantAttributes& constant)
     {
         if (const auto* integer = std::get_if<std::int64_t>(&constant.data.value))
@@ -92,6 +104,38 @@ private:
             std::memcpy(&bits, blob->data() + 4 * i, 4);
             known.at[0].push_back(constant.type.dtype == DType::U32 ? std::int64_t{bits} : static_cast<std::int32_t>(bits));
         }
+        return known;
+    }
+
+    /// Of a manual computation.
+    KnownNumbers deviceIds() const
+    {
+        const Mesh& mesh = m_walk.mesh();
+        KnownNumbers known;
+        for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis)
+            known.axes.push_back(wholeAxis(mesh, axis));
+        known.axes = canonical(known.axes);
+        for (std::int64_t position = 0; position < mesh.deviceCount(); ++position)
+            known.at.push_back({mesh.deviceAt(position)});
+        return known;
+    }
+
+    /// Each device takes its own of a list that all have.
+    std::optional<KnownNumbers> sliceOfTable(const Op& op, int depth)
+    {
+        const auto table = of(op.operands[0], depth + 1);
+        if (!table || !table->axes.empty() || table->dim != 0 || op.operands.size() != 2)
+            return std::nullopt;
+        auto known = of(op.operands[1], depth + 1);
+        const auto count = static_cast<std::int64_t>(table->at[0].size());
+        const std::int64_t size = op.as<DynamicSliceAttributes>().sizes[0];
+        if (!known || known->dim >= 0 || known->pieces() * size > kMostNumbers)
+            return std::nullopt;
+        for (auto& numbers : known->at) {
+            const auto first = table->at[0].begin() + std::clamp<std::int64_t>(numbers[0], 0, count - size);
+            numbers.assign(first, first + size);
+        }
+        known->dim = 0;
         return known;
     }
 
@@ -188,6 +232,10 @@ private:
             return at(0) - at(1);
         case OpKind::Multiply:
             return at(0) * at(1);
+        case OpKind::Divide:
+            return at(0) < 0 || at(1) <= 0 ? std::nullopt : std::optional(at(0) / at(1));
+        case OpKind::Remainder:
+            return at(0) < 0 || at(1) <= 0 ? std::nullopt : std::optional(at(0) % at(1));
         case OpKind::Maximum:
             return std::max(at(0), at(1));
         case OpKind::Minimum:
@@ -224,6 +272,7 @@ private:
     }
 
     const Walk& m_walk;
+    std::map<ValueId, std::optional<KnownNumbers>> m_known;
 };
 
 } // namespace
@@ -231,6 +280,22 @@ private:
 std::optional<KnownNumbers> knownNumbers(const Walk& walk, ValueId value)
 {
     return Evaluation(walk).of(value, 0);
+}
+
+std::uint64_t variesAlong(const KnownNumbers& known, const Mesh& mesh)
+{
+    std::uint64_t varies = 0;
+    for (std::size_t axis = 0; axis < mesh.axes().size() && known.pieces() > 1; ++axis) {
+        const AxisRefs others = unusedAxes(AxisRefs{wholeAxis(mesh, axis)}, mesh);
+        std::map<std::int64_t, std::int64_t> pieces; // of the first device of each group along the axis
+        for (std::int64_t position = 0; position < mesh.deviceCount(); ++position) {
+            const std::int64_t piece = shardIndex(position, known.axes, mesh);
+            const std::int64_t first = pieces.emplace(shardIndex(position, others, mesh), piece).first->second;
+            if (known.at[static_cast<std::size_t>(first)] != known.at[static_cast<std::size_t>(piece)])
+                varies |= axisBits({wholeAxis(mesh, axis)});
+        }
+    }
+    return varies;
 }
 
 bool isExchangeAsClaimed(const Walk& walk, const Op& op)
@@ -241,6 +306,13 @@ bool isExchangeAsClaimed(const Walk& walk, const Op& op)
         return false;
     const Shape& whole = (*walk.wholes)[op.operands[0].at()];
     const auto& attributes = op.as<CollectiveAttributes>();
+    AxisRefs named;
+    for (const AxisRefs& axes : attributes.perDim)
+        named.insert(named.end(), axes.begin(), axes.end());
+    for (const AxisMove& move : attributes.moves)
+        named.insert(named.end(), move.axes.begin(), move.axes.end());
+    if (canonicalSet(attributes.axes) != canonicalSet(named)) // devices meet along the former
+        return false;
     if (in.sharding->dims.size() != whole.size() || out.sharding->dims.size() != whole.size()
         || in.type.shape.size() != whole.size() || out.type.shape.size() != whole.size())
         return false;

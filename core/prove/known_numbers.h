@@ -24,8 +24,11 @@ struct KnownNumbers {
     }
 };
 
-/// The numbers of a value of a device function, from the ops that make it; nothing when they depend on anything else.
+/// The numbers of a value of a device function, or of the source's manual computations, from the ops that make it; nothing when they depend on anything else.
 std::optional<KnownNumbers> knownNumbers(const Walk& walk, ValueId value);
+
+/// The axes along which devices have different numbers, as `GlobalValue::varies`.
+std::uint64_t variesAlong(const KnownNumbers& known, const Mesh& mesh);
 
 /// True when a collective from one layout to another does what both its axes and the layouts of its operand and result say.
 bool isExchangeAsClaimed(const Walk& walk, const Op& op);

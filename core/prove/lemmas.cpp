@@ -87,17 +87,9 @@ std::optional<Standing> apart(Site& site, std::size_t result, const Passing& pas
     for (std::size_t i = 0; i < site.operands.size(); ++i)
         operands.push_back(framed(site, i));
     std::map<int, std::pair<std::size_t, std::size_t>> layoutOf; // of each index: the operand and dimension that has it
-    std::int32_t mesh = 0;
-    bool hasMesh = false;
     for (std::size_t i = 0; i < operands.size(); ++i) {
         if (!operands[i].partial.empty())
             return site.refuse(fmt::format("operand {} is a partial result", i));
-        if (!placeAxes(*site.operands[i]).empty()) {
-            if (hasMesh && operands[i].mesh != mesh)
-                return site.refuse("its operands are on different meshes");
-            mesh = operands[i].mesh;
-            hasMesh = true;
-        }
         for (std::size_t dim = 0; dim < operands[i].dims.size(); ++dim) {
             const auto found = layoutOf.try_emplace(passing.operands[i][dim], i, dim).first;
             if (operands[found->second.first].isCopy(found->second.second) && !operands[i].isCopy(dim))
@@ -136,7 +128,7 @@ std::optional<Standing> apart(Site& site, std::size_t result, const Passing& pas
         }
     }
     const GlobalId global = site.walk.globals.number(std::move(text), shape, site.dtype(result), varies);
-    return standingOf(global, shape, dims, site.localResult(result), mesh);
+    return standingOf(global, shape, dims, site.localResult(result), site.mesh());
 }
 
 Passing wholePassing(const Site& site)

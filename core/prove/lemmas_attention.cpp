@@ -155,18 +155,10 @@ std::optional<Standing> attentionLemma(Site& site, std::size_t result)
     const AttentionPlaces places(*form, site.op.kind);
     const Letters letters(*form, places, site.local(0).size() - 4, isGradient);
     std::vector<Framed> operands;
-    std::int32_t mesh = 0;
-    bool hasMesh = false;
     for (std::size_t i = 0; i < site.operands.size(); ++i) {
         operands.push_back(framed(site, i));
         if (!operands.back().partial.empty())
             return site.refuse(fmt::format("operand {} is a partial result", i));
-        if (placeAxes(*site.operands[i]).empty())
-            continue;
-        if (hasMesh && operands.back().mesh != mesh)
-            return site.refuse("its operands are on different meshes");
-        mesh = operands.back().mesh;
-        hasMesh = true;
     }
     std::optional<KeyPart> part;
     if (form->isPart()) {
@@ -222,7 +214,7 @@ std::optional<Standing> attentionLemma(Site& site, std::size_t result)
         parts->insert(part->piece);
         global = site.walk.globals.part(global, std::move(*parts), part->count, isGradient);
     }
-    Standing standing = convertedStanding(site.walk, standingOf(global, shape, dims, local, mesh), site.dtype(result));
+    Standing standing = convertedStanding(site.walk, standingOf(global, shape, dims, local, site.mesh()), site.dtype(result));
     for (const char summed : {'s', 'h'}) {
         if (made.find(summed) != std::string::npos || (summed == 's' && part)) // parts of keys have their own addends
             continue;

@@ -24,7 +24,7 @@ std::string axesKey(const AxisRefs& axes)
 std::optional<Standing> exchangedPieces(
     Site& site, const BodyCollective& collective, const std::optional<AxisRefs>& axes, std::size_t operandIndex)
 {
-    const Framed operand = framed(site, operandIndex);
+    Framed operand = framed(site, operandIndex);
     const Mesh& mesh = site.walk.mesh();
     if (!operand.partial.empty())
         return site.refuse("it exchanges pieces of a partial result");
@@ -38,21 +38,22 @@ std::optional<Standing> exchangedPieces(
         if (std::find(touched.begin(), touched.end(), axis.axis) != touched.end())
             return site.refuse("it exchanges pieces along an axis that splits its operand");
     }
-    Shape shape = operand.shape;
-    std::vector<StandingDim> dims = operand.dims;
-    for (StandingDim& dim : dims)
-        dim.fill = kNoGlobal;
-    const auto resize = [&](std::size_t dim, bool grows) {
-        if (!operand.isWhole(dim) && !operand.isCopy(dim))
-            return false;
-        dims[dim].axes.clear();
-        shape[dim] = grows ? shape[dim] * collective.groupSize() : shape[dim] / collective.groupSize();
-        return true;
-    };
     const bool joins = collective.kind == OpKind::AllGather || collective.kind == OpKind::AllToAll;
     const bool splits = collective.kind == OpKind::ReduceScatter || collective.kind == OpKind::AllToAll;
-    if ((joins && !resize(collective.join, true)) || (splits && !resize(collective.split, false)))
-        return site.refuse("a dimension along which it exchanges pieces is split");
+    for (std::size_t dim = 0; dim < operand.dims.size(); ++dim) {
+        operand.dims[dim].fill = kNoGlobal;
+        if (!(joins && dim == collective.join) && !(splits && dim == collective.split))
+            continue;
+        if (operand.isCopy(dim)) // those of different devices differ
+            operand.unclaim(dim);
+        if (!operand.isWhole(dim))
+            return site.refuse("a dimension along which it exchanges pieces is split");
+    }
+    Shape shape = operand.shape;
+    if (joins)
+        shape[collective.join] *= collective.groupSize();
+    if (splits)
+        shape[collective.split] /= collective.groupSize();
     std::uint64_t varies = site.walk.globals[operand.global].varies;
     const bool levels = axes && (collective.kind == OpKind::AllReduce || collective.kind == OpKind::AllGather);
     for (const std::int64_t axis : touched) {
@@ -68,14 +69,23 @@ std::optional<Standing> exchangedPieces(
             splits ? collective.split : 0, joins ? collective.join : 0,
             axes ? axesKey(*axes) : fmt::format("{}", collective.groups), collective.sources, operand.text()),
         shape, site.dtype(), varies);
-    return standingOf(global, shape, dims, site.localResult(operandIndex), operand.mesh);
+    return standingOf(global, shape, operand.dims, site.localResult(operandIndex), operand.mesh);
 }
 
 namespace {
 
+/// Devices meet by the mesh that the operand is claimed to lie on.
+bool isOnMainMesh(const Site& site)
+{
+    const auto& claimed = site.walk.function[site.value(0)].sharding;
+    return (!claimed || claimed->mesh == 0) && (!hasMesh(*site.operands[0]) || site.operands[0]->mesh == 0);
+}
+
 std::optional<Standing> exchangedPieces(Site& site)
 {
     const auto& attributes = site.op.as<CollectiveAttributes>();
+    if (!isOnMainMesh(site))
+        return site.refuse("its operand is on another mesh");
     BodyCollective collective{site.op.kind, attributes.kind, attributes.pieces->split, attributes.pieces->join,
         attributes.pieces->groups, attributes.sources};
     std::optional<AxisRefs> axes;
@@ -92,17 +102,6 @@ std::optional<Standing> exchangedPieces(Site& site)
     return meshwright::exchangedPieces(site, collective, axes, 0);
 }
 
-/// Inside a manual computation, what devices along its axes have are values of their own: none takes another's for its own.
-bool mayExchange(Site& site, const AxisRefs& axes)
-{
-    const std::uint64_t varies = site.walk.globals[site.operands[0]->global].varies;
-    const bool isEach = std::any_of(axes.begin(), axes.end(),
-        [&](const AxisRef& axis) { return axis.size > 1 && (varies >> std::min(axis.axis, 63) & 1) != 0; });
-    if (isEach)
-        site.refuse("it exchanges what devices have of their own");
-    return !isEach;
-}
-
 /// The layouts that the partitioner claims must say the same as the standing: devices exchange by them.
 bool isAsClaimed(Site& site)
 {
@@ -110,6 +109,10 @@ bool isAsClaimed(Site& site)
     const auto& layout = site.walk.function[site.value(0)].sharding;
     if (!layout || layout->mesh != operand.mesh || operand.mesh != 0 || !isExchangeAsClaimed(site.walk, site.op)) {
         site.refuse("the layouts of its operand and its result do not fit its axes");
+        return false;
+    }
+    if (site.op.kind != OpKind::AllSlice && variesAlong(site.walk, operand.global, site.op.as<CollectiveAttributes>().axes)) {
+        site.refuse("devices that exchange pieces have different values");
         return false;
     }
     const auto isOfCalls = [&](const AxisRef& axis) { return axis.axis == site.walk.calls; };
@@ -132,11 +135,8 @@ std::optional<Standing> allReduceLemma(Site& site, std::size_t)
     const auto& attributes = site.op.as<CollectiveAttributes>();
     if (attributes.pieces)
         return exchangedPieces(site);
-    if (!mayExchange(site, attributes.axes))
-        return std::nullopt;
     Standing made = *site.operands[0];
-    const bool hasPlaces = !placeAxes(made).empty() || !made.partial.empty();
-    if (hasPlaces && made.mesh != 0)
+    if (!isOnMainMesh(site))
         return site.refuse("its operand is on another mesh");
     for (StandingDim& dim : made.dims)
         dim.fill = kNoGlobal;
@@ -148,7 +148,8 @@ std::optional<Standing> allReduceLemma(Site& site, std::size_t)
         made.partial = *left;
         return made;
     }
-    if (made.partial.empty() && isIdempotent(attributes.kind) && disjoint(attributes.axes, placeAxes(made)))
+    if (made.partial.empty() && isIdempotent(attributes.kind) && disjoint(attributes.axes, placeAxes(made))
+        && !variesAlong(site.walk, made.global, attributes.axes))
         return made; // the same from all
     return site.refuse(made.partial.empty() ? "its operand is no partial result: it would be counted several times"
                                             : "its operand is partial over other axes, or by another reduction");
@@ -169,8 +170,6 @@ std::optional<Standing> allGatherLemma(Site& site, std::size_t)
             return site.refuse("it gathers along an axis over which its operand is partial");
     }
     for (const AxisRefs& axes : attributes.perDim) {
-        if (!mayExchange(site, axes))
-            return std::nullopt;
         if (!disjoint(axes, placeAxes(made)))
             return site.refuse("it gathers along an axis that splits another dimension too");
     }
@@ -207,8 +206,6 @@ std::optional<Standing> reduceScatterLemma(Site& site, std::size_t)
             made.dims[dim].axes = followedBy(made.dims[dim].axes, attributes.perDim[dim]);
         made.dims[dim].fill = kNoGlobal;
     }
-    if (!mayExchange(site, scattered))
-        return std::nullopt;
     const bool isSameKind = made.kind == attributes.kind && !made.partial.empty();
     const auto left = isSameKind ? setWithout(made.partial, scattered) : std::nullopt;
     if (!left)
@@ -226,8 +223,6 @@ std::optional<Standing> allToAllLemma(Site& site, std::size_t)
         return std::nullopt;
     Standing made = *site.operands[0];
     for (const AxisMove& move : attributes.moves) {
-        if (!mayExchange(site, move.axes))
-            return std::nullopt;
         if (!disjoint(move.axes, made.partial))
             return site.refuse("it moves pieces along an axis over which its operand is partial");
         StandingDim& from = made.dims[move.from];
@@ -284,15 +279,19 @@ std::optional<Standing> permuteLemma(Site& site, std::size_t)
         return site.refuse("its pieces are of different sizes");
     if (!sendsWithinGroups(site.walk, attributes, mesh))
         return site.refuse("a device receives from one that is not in its group");
-    if (!mayExchange(site, attributes.axes.empty() ? unusedAxes({}, mesh) : attributes.axes))
-        return std::nullopt;
     Standing made = operand;
     made.mesh = claimed->mesh;
     made.partial = canonicalSet(claimed->unreduced);
     if (made.partial.empty() != operand.partial.empty())
         return site.refuse("partial results become whole, or the other way round");
     const Mesh& to = site.walk.mesh(claimed->mesh);
-    const AxisRefs places = placeAxes(operand);
+    AxisRefs varying; // along which devices have different values
+    for (std::size_t axis = 0; axis < to.axes().size(); ++axis) {
+        if (variesAlong(site.walk, operand.global, {wholeAxis(to, axis)}))
+            varying.push_back(wholeAxis(to, axis));
+    }
+    if (!varying.empty() && claimed->mesh != operand.mesh)
+        return site.refuse("it goes to another mesh, and devices have different values");
     for (std::size_t dim = 0; dim < made.dims.size(); ++dim) {
         if (made.dims[dim].from < 0)
             continue;
@@ -314,6 +313,8 @@ std::optional<Standing> permuteLemma(Site& site, std::size_t)
         const auto position = positionOf.find(mesh.deviceAt(receiver));
         if (sender < 0 || sender >= mesh.deviceCount() || position == positionOf.end())
             return site.refuse("a device receives nothing");
+        if (shardIndex(sender, varying, to) != shardIndex(position->second, varying, to))
+            return site.refuse("it goes to devices that have different values");
         for (std::size_t dim = 0; dim < made.dims.size(); ++dim) {
             if (made.dims[dim].from >= 0
                 && shardIndex(sender, operand.dims[dim].axes, mesh) != shardIndex(position->second, made.dims[dim].axes, to))

@@ -67,9 +67,6 @@ std::optional<Standing> dotLemma(Site& site, std::size_t)
     AxisRefs partial = lhs.partial.empty() ? rhs.partial : lhs.partial;
     if (!partial.empty() && (lhs.partial.empty() ? rhs.kind : lhs.kind) != ReduceKind::Sum)
         return site.refuse("an operand is partial by another reduction than a sum");
-    const bool hasMeshes = !placeAxes(*site.operands[0]).empty() && !placeAxes(*site.operands[1]).empty();
-    if (hasMeshes && lhs.mesh != rhs.mesh)
-        return site.refuse("its operands are on different meshes");
     Shape shape;
     std::vector<StandingDim> dims;
     const auto keep = [&](const Framed& array, std::size_t dim) {
@@ -111,8 +108,7 @@ std::optional<Standing> dotLemma(Site& site, std::size_t)
     const GlobalId global
         = site.walk.globals.number(fmt::format("dot {} {} {}", attributesText(site.walk, site.op), lhs.text(), rhs.text()), shape,
             site.dtype(), site.walk.globals[lhs.global].varies | site.walk.globals[rhs.global].varies);
-    const bool leftHasMesh = !placeAxes(*site.operands[0]).empty() || !lhs.partial.empty();
-    Standing made = standingOf(global, shape, dims, site.localResult(), leftHasMesh ? lhs.mesh : rhs.mesh);
+    Standing made = standingOf(global, shape, dims, site.localResult(), site.mesh());
     if (!disjoint(partial, placeAxes(made)))
         return site.refuse("an axis that splits a contracted dimension splits another one too");
     made.partial = canonicalSet(partial);

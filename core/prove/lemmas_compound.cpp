@@ -101,10 +101,10 @@ std::optional<Standing> partOnOne(
     Standing made = standing;
     made.partial = canonicalSet(mask.axes);
     made.kind = kind;
-    made.mesh = placeAxes(standing).empty() ? 0 : standing.mesh;
+    made.mesh = 0;
     for (StandingDim& dim : made.dims)
         dim.fill = kNoGlobal;
-    return made.mesh == 0 ? std::optional(made) : std::nullopt;
+    return commonMesh({&standing}) == 0 ? std::optional(made) : std::nullopt;
 }
 
 /// What `spread` in a masked look-up makes: one scalar for each entry of an index vector, at every index.
@@ -236,7 +236,7 @@ Standings maskedLookUp(const Walk& walk, const Op& select)
         AxisRefs axes;
         const Framed whole = framed(walk, array, operand);
         const auto counted = countedByPiece(walk, own.operand(1), dims, whole, &axes);
-        if (!counted || counted->empty() || !operand.isWhole())
+        if (!counted || counted->empty() || !operand.isWhole() || commonMesh({&operand}) != 0)
             continue;
         std::vector<std::int64_t> last;
         bool fits = true;
@@ -254,12 +254,12 @@ Standings maskedLookUp(const Walk& walk, const Op& select)
             Op lookUp = *found.op();
             lookUp.results = select.results;
             Site site{walk, lookUp, {&operand, &index}, {}};
-            auto standing = gathered(site, index, indices.value(), gather, *counted);
+            auto standing
+                = commonMesh(site.operands) == 0 ? gathered(site, index, indices.value(), gather, *counted) : std::nullopt;
             if (!standing || !disjoint(axes, placeAxes(*standing)))
                 continue;
             standing->partial = canonicalSet(axes);
             standing->kind = joining(walk.dtype(select.results[0]));
-            standing->mesh = operand.mesh;
             result.push_back(*std::move(standing));
         }
     }
@@ -276,9 +276,9 @@ Standings splitScatter(const Walk& walk, const Op& scatter, std::size_t made)
         return {};
     const IndexingDims& dims = *numbered;
     Site site{walk, scatter, {}, {}};
-    for (const ValueId operand : scatter.operands) {
-        const Standings& known = walk.standings[operand.at()];
-        if (known.empty() && operand != scatter.operands[arrays])
+    for (std::size_t i = 0; i < scatter.operands.size(); ++i) {
+        const Standings& known = walk.standings[scatter.operands[i].at()];
+        if (known.empty() && i != arrays) // its indices are those before the subtraction
             return {};
         site.operands.push_back(known.empty() ? nullptr : &known.front());
     }
@@ -300,6 +300,8 @@ Standings splitScatter(const Walk& walk, const Op& scatter, std::size_t made)
             for (const Standing& updates : walk.standings[scatter.operands[arrays + 1].at()]) {
                 site.operands[arrays] = &index;
                 site.operands[arrays + 1] = &updates;
+                if (commonMesh(site.operands) != 0)
+                    continue;
                 if (auto standing = scattered(site, made, index, indices.value(), *counted))
                     result.push_back(*std::move(standing));
             }
@@ -395,7 +397,7 @@ Standings splitDynamicSlice(const Walk& walk, const Op& slice)
     Standings result;
     for (const Standing& operand : walk.standings[array.at()]) {
         const auto margin = marginOf(walk, operand, piece, padded.op()->as<PadAttributes>(), starts, sizes);
-        if (!margin || !operand.isWhole())
+        if (!margin || !operand.isWhole() || commonMesh({&operand}) != 0)
             continue;
         Framed whole = framed(walk, array, operand);
         Shape shape = whole.shape;
@@ -449,7 +451,7 @@ Standings splitDynamicUpdate(const Walk& walk, const Op& slice)
         for (const Standing& update : walk.standings[updateValue.at()]) {
             Framed whole = framed(walk, array, operand);
             Framed part = framed(walk, updateValue, update);
-            bool fits = update.isWhole();
+            bool fits = update.isWhole() && commonMesh({&operand, &update}) == 0;
             for (std::size_t dim = 0; dim < piece.size() && fits; ++dim) {
                 if (margin->starts[dim] == kNoGlobal) {
                     adopt(part, dim, whole, dim);

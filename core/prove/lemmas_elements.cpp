@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace meshwright {
 
@@ -182,8 +183,40 @@ bool passesPartial(const Site& site, const std::vector<bool>& isPartial, ReduceK
 
 namespace {
 
-/// What constants make of each other; nothing for other ops.
-std::optional<double> folded(OpKind kind, const std::vector<double>& of)
+/// The normal numbers of a floating type.
+struct Precision {
+    int mantissaBits;
+    int leastExponent;
+    double most;
+
+    bool has(double number) const { return std::abs(number) >= std::ldexp(1.0, leastExponent) && std::abs(number) <= most; }
+    double rounded(double number) const
+    {
+        int exponent = 0;
+        const double mantissa = std::frexp(number, &exponent);
+        return std::ldexp(std::nearbyint(std::ldexp(mantissa, mantissaBits + 1)), exponent - mantissaBits - 1);
+    }
+    /// So far from both ends of the type that numbers of a usual size stay in it when they are multiplied by it.
+    bool isModest(double factor) const { return has(factor) && std::abs(std::ilogb(factor)) <= -leastExponent / 3; }
+};
+
+std::optional<Precision> precisionOf(DType dtype)
+{
+    switch (dtype) {
+    case DType::F16:
+        return Precision{10, -14, 65504.0};
+    case DType::BF16:
+        return Precision{7, -126, std::ldexp(255.0, 120)};
+    case DType::F32:
+        return Precision{23, -126, std::numeric_limits<float>::max()};
+    case DType::F64:
+        return Precision{52, -1022, std::numeric_limits<double>::max()};
+    default:
+        return std::nullopt;
+    }
+}
+
+std::optional<double> computed(OpKind kind, const std::vector<double>& of)
 {
     switch (kind) {
     case OpKind::Convert:
@@ -203,12 +236,28 @@ std::optional<double> folded(OpKind kind, const std::vector<double>& of)
     }
 }
 
+/// What constants make of each other; nothing for other ops, and where rounding makes more of a difference than in the last digit.
+std::optional<double> folded(OpKind kind, const std::vector<double>& of, const Precision& precision)
+{
+    std::vector<double> rounded;
+    for (const double number : of)
+        rounded.push_back(precision.rounded(number));
+    const auto exact = computed(kind, of);
+    const auto own = computed(kind, rounded);
+    if (!exact || (*exact == 0.0 && *own == 0.0))
+        return exact;
+    const bool isNear = precision.has(*exact) && precision.has(*own)
+        && std::abs(precision.rounded(*own) - *exact) <= std::ldexp(std::abs(*exact), 1 - precision.mantissaBits);
+    return isNear ? exact : std::nullopt;
+}
+
 /// What arithmetic with constants, and sums of sums, are by their meaning and not by the ops that they are written with. `made` is the standing as
 /// far as it is known: without its value. Nothing: the op is itself.
 std::optional<Standing> simplified(const Site& site, const Standing& made)
 {
     GlobalValues& globals = site.walk.globals;
-    if (!isFloating(site.dtype()) || site.operands.size() > 2)
+    const auto precision = precisionOf(site.dtype());
+    if (!precision || site.operands.size() > 2)
         return std::nullopt;
     std::vector<double> constants;
     std::vector<std::size_t> others;
@@ -218,7 +267,7 @@ std::optional<Standing> simplified(const Site& site, const Standing& made)
     }
     Standing simple = made;
     if (others.empty()) {
-        const auto number = folded(site.op.kind, constants);
+        const auto number = folded(site.op.kind, constants, *precision);
         if (!number)
             return std::nullopt;
         simple.global = globals.scalar(site.dtype(), {*number});
@@ -228,15 +277,16 @@ std::optional<Standing> simplified(const Site& site, const Standing& made)
     const OpKind kind = site.op.kind;
     if (others.size() == 1 && constants.size() == 1) {
         const double constant = constants.front();
+        const double factor = kind == OpKind::Divide ? 1.0 / constant : constant;
         const bool scales = (kind == OpKind::Multiply || (kind == OpKind::Divide && others.front() == 0))
-            && std::isnormal(static_cast<float>(constant));
+            && precision->isModest(factor) && precision->isModest(factor * globals[first.global].factor);
         const bool adds = kind == OpKind::Add && constant == 0.0;
         if (!scales && !adds)
             return std::nullopt;
         simple.dims = first.dims;
         for (StandingDim& dim : simple.dims)
             dim.fill = kNoGlobal;
-        simple.global = adds ? first.global : globals.scaled(first.global, kind == OpKind::Divide ? 1.0 / constant : constant);
+        simple.global = adds ? first.global : globals.scaled(first.global, factor);
         return simple;
     }
     if (others.size() < 2 || kind != OpKind::Add)
@@ -282,7 +332,7 @@ std::optional<Standing> elementwiseLemma(Site& site, std::size_t result)
     made.dims.resize(rank);
     Shape shape;
     std::vector<int> places(rank, -1); // of local dimensions among those of the new value
-    bool hasMesh = false;
+    made.mesh = site.mesh();
     for (std::size_t dim = 0; dim < rank; ++dim) {
         std::int64_t size = -1;
         for (const Standing* operand : site.operands) {
@@ -292,13 +342,6 @@ std::optional<Standing> elementwiseLemma(Site& site, std::size_t result)
             if (along.from < 0)
                 continue;
             const std::int64_t own = globals[operand->global].shape[static_cast<std::size_t>(along.from)];
-            const bool hasPlace = !along.axes.empty();
-            if (hasPlace && hasMesh && operand->mesh != made.mesh)
-                return site.refuse("its operands are on different meshes");
-            if (hasPlace) {
-                hasMesh = true;
-                made.mesh = operand->mesh;
-            }
             if (size < 0) {
                 size = own;
                 made.dims[dim] = along;
@@ -323,9 +366,6 @@ std::optional<Standing> elementwiseLemma(Site& site, std::size_t result)
             return site.refuse("its operands are partial over different axes");
         made.partial = operand->partial;
         made.kind = operand->kind;
-        if (hasMesh && operand->mesh != made.mesh)
-            return site.refuse("its operands are on different meshes");
-        made.mesh = operand->mesh;
     }
     if (!made.partial.empty()) {
         for (const Standing* operand : site.operands)

@@ -103,8 +103,7 @@ std::optional<Standing> dynamicUpdateLemma(Site& site, std::size_t)
     const GlobalId global = site.walk.globals.number(std::move(text), operand.shape, site.dtype(), varies);
     for (StandingDim& dim : operand.dims)
         dim.fill = kNoGlobal;
-    const bool ownsMesh = !placeAxes(*site.operands[0]).empty();
-    Standing made = standingOf(global, operand.shape, operand.dims, operand.local, ownsMesh ? operand.mesh : update.mesh);
+    Standing made = standingOf(global, operand.shape, operand.dims, operand.local, site.mesh());
     made.partial = operand.partial;
     made.kind = operand.kind;
     if (!disjoint(made.partial, placeAxes(made)))
@@ -196,7 +195,6 @@ std::optional<Standing> gathered(Site& site, const Standing& indicesStanding, Va
     Shape shape(local.size(), 0);
     std::vector<StandingDim> dims(local.size());
     Shape sizes = gather.sliceSizes;
-    std::int32_t mesh = operand.mesh;
     for (std::size_t dim = 0; dim < sizes.size(); ++dim) {
         if (sizes[dim] == operand.local[dim] && !contains(gather.dims.collapsed, dim) && !contains(gather.dims.operandBatch, dim)
             && !contains(lookedUp, dim))
@@ -212,16 +210,11 @@ std::optional<Standing> gathered(Site& site, const Standing& indicesStanding, Va
         shape[to] = indices.shape[from];
         dims[to] = indices.dims[from];
         dims[to].fill = kNoGlobal;
-        if (!dims[to].axes.empty())
-            mesh = indices.mesh;
     }
-    const bool bothSplit = !placeAxes(indicesStanding).empty() && !placeAxes(*site.operands[0]).empty();
-    if (bothSplit && indices.mesh != operand.mesh)
-        return site.refuse("its operands are on different meshes");
     const GlobalId global = site.walk.globals.number(
         fmt::format("gather {} {} {} {}", indexingKey(gather.dims), sizes, operand.text(), indices.text()), shape, site.dtype(),
         site.walk.globals[operand.global].varies | site.walk.globals[indices.global].varies);
-    Standing made = standingOf(global, shape, dims, local, mesh);
+    Standing made = standingOf(global, shape, dims, local, site.mesh());
     made.partial = operand.partial;
     made.kind = operand.kind;
     if (!made.partial.empty() && !disjoint(made.partial, placeAxes(made)))
@@ -376,8 +369,7 @@ std::optional<Standing> scattered(Site& site, std::size_t result, const Standing
     const GlobalId global = site.walk.globals.number(std::move(text), operand.shape, site.dtype(result), varies);
     for (StandingDim& dim : operand.dims)
         dim.fill = kNoGlobal;
-    const bool ownsMesh = !placeAxes(*site.operands[0]).empty();
-    Standing made = standingOf(global, operand.shape, operand.dims, operand.local, ownsMesh ? operand.mesh : updates.mesh);
+    Standing made = standingOf(global, operand.shape, operand.dims, operand.local, site.mesh());
     if (!disjoint(spread, placeAxes(made)))
         return site.refuse("an axis splits its updates and its result");
     made.partial = spread;

@@ -146,35 +146,38 @@ bool slides(Site& site, const Framed& array, std::size_t dim, const Sliding& sli
     if (local * pieces < size || array.local[dim] < (local - 1) * sliding.stride + sliding.span
         || pieces * array.local[dim] > (1 << 21))
         return fail("its pieces do not cover the result");
+    std::vector<std::vector<std::int64_t>> at; // by piece and index: the element of the whole array that the windows need there
     std::optional<std::int64_t> low;
     for (std::int64_t piece = 0; piece < pieces; ++piece) {
-        std::vector<std::int64_t> at(static_cast<std::size_t>(array.local[dim]), -1); // the element of the whole array
+        const std::int64_t results = std::max<std::int64_t>(0, std::min(local, size - piece * local));
+        auto& own = at.emplace_back(static_cast<std::size_t>(array.local[dim]), -1);
         if (array.dims[dim].window) {
             for (const Run& run : (*array.dims[dim].window)[static_cast<std::size_t>(piece)]) {
                 for (std::int64_t i = 0; i < run.length; ++i)
-                    at[static_cast<std::size_t>(run.at + i)] = run.start + i;
+                    own[static_cast<std::size_t>(run.at + i)] = run.start + i;
             }
         } else {
             for (std::int64_t i = 0; i < array.local[dim] && piece * array.local[dim] + i < whole; ++i)
-                at[static_cast<std::size_t>(i)] = piece * array.local[dim] + i;
+                own[static_cast<std::size_t>(i)] = piece * array.local[dim] + i;
         }
-        const std::int64_t results = std::min(local, size - piece * local);
-        const std::int64_t needed = (results - 1) * sliding.stride + sliding.span;
-        for (std::int64_t i = 0; i < needed && !low; ++i) {
-            if (at[static_cast<std::size_t>(i)] >= 0)
-                low = piece * local * sliding.stride + i - at[static_cast<std::size_t>(i)];
-        }
-        for (std::int64_t i = 0; i < needed; ++i) {
-            const std::int64_t element = low ? piece * local * sliding.stride + i - *low : -1;
-            const bool exists = element >= 0 && element < whole;
-            if (at[static_cast<std::size_t>(i)] != (exists ? element : -1))
-                return fail("a device lacks an element that its windows need");
-            if (!exists && (filler == kNoGlobal || array.dims[dim].fill != filler))
-                return fail("a device has something else than the padding outside of the array");
-        }
+        own.resize(results > 0 ? static_cast<std::size_t>((results - 1) * sliding.stride + sliding.span) : 0);
+        const auto first = std::find_if(own.begin(), own.end(), [](std::int64_t element) { return element >= 0; });
+        if (!low && first != own.end())
+            low = piece * local * sliding.stride + (first - own.begin()) - *first;
     }
     if (!low)
         return fail("no device has any element");
+    for (std::int64_t piece = 0; piece < pieces; ++piece) {
+        std::int64_t element = piece * local * sliding.stride - *low;
+        for (const std::int64_t held : at[static_cast<std::size_t>(piece)]) {
+            const bool exists = element >= 0 && element < whole;
+            if (held != (exists ? element : -1))
+                return fail("a device lacks an element that its windows need");
+            if (!exists && (filler == kNoGlobal || array.dims[dim].fill != filler))
+                return fail("a device has something else than the padding outside of the array");
+            ++element;
+        }
+    }
     tell(*low);
     return true;
 }
@@ -265,8 +268,7 @@ std::optional<Standing> convolutionLemma(Site& site)
     }
     const GlobalId global = site.walk.globals.number(fmt::format("{} {} {}", text, input.text(), kernel.text()), shape,
         site.dtype(), site.walk.globals[input.global].varies | site.walk.globals[kernel.global].varies);
-    const bool ownsMesh = !placeAxes(*site.operands[0]).empty();
-    Standing made = standingOf(global, shape, dims, site.localResult(), ownsMesh ? input.mesh : kernel.mesh);
+    Standing made = standingOf(global, shape, dims, site.localResult(), site.mesh());
     made.partial = canonicalSet(summed);
     if (!disjoint(made.partial, placeAxes(made)))
         return site.refuse("an axis that splits the summed features splits another dimension too");
@@ -312,7 +314,7 @@ std::optional<Standing> windowReductionLemma(Site& site, std::size_t result)
         varies |= site.walk.globals[operands[i].global].varies;
     }
     const GlobalId global = site.walk.globals.number(std::move(text), shape, site.dtype(result), varies);
-    return standingOf(global, shape, dims, site.localResult(result), first.mesh);
+    return standingOf(global, shape, dims, site.localResult(result), site.mesh());
 }
 
 /// Dimensions along which windows are more than the elements themselves.

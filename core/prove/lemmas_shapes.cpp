@@ -417,6 +417,7 @@ std::optional<Standing> padLemma(Site& site, std::size_t)
         operand = filled(site.walk, operand, true);
     Standing made = *site.operands[0];
     made.global = operand.global;
+    made.mesh = operand.mesh;
     std::vector<Step> steps;
     for (std::size_t dim = 0; dim < operand.dims.size(); ++dim) {
         if (padsCopies)
@@ -439,6 +440,7 @@ std::optional<Standing> padLemma(Site& site, std::size_t)
     }
     made.global = changedBy(
         site, made.global, fmt::format("pad with {} of", filler.global), steps, site.walk.globals[filler.global].varies);
+    keepOnlyFill(made, filler.global);
     return made;
 }
 
@@ -459,7 +461,6 @@ std::optional<Standing> concatenateLemma(Site& site, std::size_t)
     std::uint64_t varies = 0;
     Shape shape = first.shape;
     shape[dim] = 0;
-    std::int32_t mesh = first.mesh;
     for (std::size_t i = 0; i < parts.size(); ++i) {
         Framed& part = parts[i];
         for (std::size_t other = 0; other < first.dims.size(); ++other) {
@@ -468,8 +469,6 @@ std::optional<Standing> concatenateLemma(Site& site, std::size_t)
             adopt(part, other, first, other);
             if (!sameAlong(part, other, first, other) && !(part.shape[other] == first.shape[other] && part.isCopy(other)))
                 return site.refuse(fmt::format("operand {} is split differently along dimension {}", i, other));
-            if (!part.dims[other].axes.empty() && !part.isCopy(other))
-                mesh = part.mesh;
         }
         if (part.isCopy(dim)) {
             part.unclaim(dim);
@@ -488,14 +487,11 @@ std::optional<Standing> concatenateLemma(Site& site, std::size_t)
     for (StandingDim& along : dims)
         along.fill = kNoGlobal;
     const GlobalId global = site.walk.globals.number(std::move(text), shape, site.dtype(), varies);
-    if (!parts.front().partial.empty()) {
-        Standing made = standingOf(global, shape, dims, site.localResult(), mesh);
-        if (!disjoint(parts.front().partial, placeAxes(made)))
-            return site.refuse("a partial operand is split over the same axes as another one");
-    }
-    Standing made = standingOf(global, shape, dims, site.localResult(), mesh);
+    Standing made = standingOf(global, shape, dims, site.localResult(), site.mesh());
     made.partial = parts.front().partial;
     made.kind = parts.front().kind;
+    if (!disjoint(made.partial, placeAxes(made)))
+        return site.refuse("a partial operand is split over the same axes as another one");
     std::int64_t at = 0;
     for (const Framed& part : parts) {
         bool isInOrder = site.walk.isSource();

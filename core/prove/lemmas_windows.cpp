@@ -160,8 +160,10 @@ std::optional<Standing> embedded(const Walk& walk, const Standing& standing, std
         for (std::int64_t i = 0; i < local && first.filler != kNoGlobal && along.fill == first.filler; ++i) {
             const std::int64_t index = piece * local + i;
             const bool isFiller = index < size && (index < first.at || index >= first.at + first.count);
-            if (!has[static_cast<std::size_t>(i)] && isFiller)
+            if (!has[static_cast<std::size_t>(i)] && isFiller) {
                 kept.push_back({i, 1, index});
+                keepOnlyFill(made, first.filler);
+            }
         }
         ++piece;
     }
@@ -347,6 +349,7 @@ Standings paddedWindows(const Walk& walk, const Op& op)
                     {static_cast<std::size_t>(along.from), padText(pad.low[dim], pad.high[dim], pad.interior[dim]), after[dim]},
                     walk.globals[filler].varies);
                 larger.dims[dim].fill = kNoGlobal;
+                keepOnlyFill(larger, filler);
             }
             const bool mayBePart = isSplit(along) || (isAll && !walk.globals[standing.global].embeddings.empty());
             if (pad.interior[dim] == 0 && mayBePart) {
@@ -442,6 +445,12 @@ Standings permutedWindows(const Walk& walk, const Op& op)
                     question += fmt::format(" beside {}", axesKey(others.back()));
                 }
             }
+            for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
+                if (!variesAlong(walk, standing.global, {wholeAxis(mesh, axis)}))
+                    continue;
+                others.push_back({wholeAxis(mesh, axis)});
+                question += fmt::format(" beside {}", axesKey(others.back()));
+            }
             const std::vector<std::int64_t>& from
                 = walk.ofTable(sources, std::move(question), [&] { return piecesFrom(sources, along.axes, others, mesh); });
             if (from.empty())
@@ -454,6 +463,15 @@ Standings permutedWindows(const Walk& walk, const Op& op)
         }
     }
     return made;
+}
+
+/// Of elements of two values that differ along one dimension only: what is behind the other dimensions' ends, where it is the same.
+void keepCommonFills(Standing& standing, const Standing& other)
+{
+    for (std::size_t dim = 0; dim < standing.dims.size(); ++dim) {
+        if (standing.dims[dim].fill != other.dims[dim].fill)
+            standing.dims[dim].fill = kNoGlobal;
+    }
 }
 
 /// True when two standings differ along one dimension only.
@@ -543,6 +561,7 @@ Standings selectedWindows(const Walk& walk, const Op& op)
                 for (std::size_t piece = 0; piece < both.size(); ++piece)
                     both[piece].insert(both[piece].end(), rest[piece].begin(), rest[piece].end());
                 made.push_back(withWindow(walk, a, dim, axes, std::move(both), local[dim], kNoGlobal));
+                keepCommonFills(made.back(), b);
             }
         }
     }
@@ -555,7 +574,7 @@ Standings joinedWindows(const Walk& walk, const Op& op)
     const std::size_t dim = op.as<ConcatenateAttributes>().dim;
     Standings made;
     const std::int64_t local = walk.local(op.results[0])[dim];
-    for (const Standing& first : viewsOf(walk, op.operands[0], dim)) {
+    for (Standing& first : viewsOf(walk, op.operands[0], dim)) {
         if (!isSplit(first.dims[dim]) || !hasPlace(walk, first, dim, local))
             continue;
         Window joined = windowOf(walk, first, dim, walk.local(op.operands[0])[dim]);
@@ -573,6 +592,7 @@ Standings joinedWindows(const Walk& walk, const Op& op)
             const Window more = movedRuns(windowOf(walk, *part, dim, size), 0, size, at);
             for (std::size_t piece = 0; piece < joined.size(); ++piece)
                 joined[piece].insert(joined[piece].end(), more[piece].begin(), more[piece].end());
+            keepCommonFills(first, *part);
             at += size;
         }
         if (fits)

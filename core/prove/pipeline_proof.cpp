@@ -55,6 +55,10 @@ public:
         auto mesh = Mesh::create(std::move(axes));
         if (source.meshes.size() != 1 || first.meshes.size() != 1)
             refuse("the program has several meshes");
+        const auto isLikeFirst
+            = [&](const ScheduledStage& stage) { return stage.meshes.size() == 1 && stage.mesh().axes() == first.mesh().axes(); };
+        if (!std::ranges::all_of(pipeline.stages, isLikeFirst))
+            refuse("the stages' meshes have different axes");
         if (!mesh)
             refuse("a stage's devices and the microbatches are more than one mesh has");
         if (!m_joined.obstacle.empty())
@@ -593,7 +597,10 @@ private:
         if (task.kind == TaskKind::BackwardWeight && !is(TaskKind::BackwardInput))
             return fmt::format("stage {} takes {} before the gradient of its input", task.stage, text(task));
         if (isOncePerStep(task.kind)) {
-            m_begun.insert(task.stage);
+            TaskKind& last = m_begun.try_emplace(task.stage, task.kind).first->second;
+            if (task.kind < last)
+                return fmt::format("stage {} takes {} too late", task.stage, text(task));
+            last = task.kind;
             if (task.kind == TaskKind::Update)
                 m_updated.insert(task.stage);
         } else if (m_begun.contains(task.stage)) {
@@ -621,7 +628,7 @@ private:
     std::vector<std::vector<const Task*>> m_stages;
     SlotPlan m_slots;
     std::set<Key> m_done;
-    std::set<std::size_t> m_begun; ///< stages whose microbatches are all done
+    std::map<std::size_t, TaskKind> m_begun; ///< stages whose microbatches are all done, and their last task
     std::set<std::size_t> m_updated;
     std::set<std::pair<std::size_t, std::int64_t>> m_held; ///< piece and slot
 };

@@ -40,7 +40,7 @@ class Prover {
 public:
     Prover(const Function& source, const DeviceFunction& device, const std::vector<NamedMesh>& meshes, std::stop_token stop,
         std::optional<std::int32_t> calls = {})
-        : m_live(withoutDeadOps(source))
+        : m_live(withoutDeadOps(source, false))
         , m_source(m_globals, m_live, meshes)
         , m_simpler(withoutBarriers(device))
         , m_device(m_simpler ? *m_simpler : device)
@@ -86,7 +86,7 @@ private:
     };
 
     /// Barriers compute nothing. Without them, loops of both functions have only the carries that are needed.
-    static Function withoutDeadOps(Function function)
+    static Function withoutDeadOps(Function function, bool isOnShards)
     {
         std::vector<ValueId> stands(function.values.size()); // of a barrier's result: what it is
         const auto replace = [&](std::vector<ValueId>& values) {
@@ -96,8 +96,11 @@ private:
         forEachOp(function, [&](OpId id) {
             Op& op = function[id];
             replace(op.operands);
-            for (std::size_t i = 0; op.kind == OpKind::OptimizationBarrier && i < op.results.size(); ++i)
-                stands[op.results[i].at()] = op.operands[i];
+            for (std::size_t i = 0; op.kind == OpKind::OptimizationBarrier && i < op.results.size(); ++i) {
+                const Value& before = function[op.operands[i]];
+                if (!isOnShards || function[op.results[i]].sharding == before.sharding) // by which devices meet, and results lie
+                    stands[op.results[i].at()] = op.operands[i];
+            }
         });
         for (Block& block : function.blocks)
             replace(block.results);
@@ -115,7 +118,7 @@ private:
     {
         if (!hasBarriers(device.function))
             return std::nullopt;
-        return DeviceFunction{withoutDeadOps(device.function), device.globalShapes, {}};
+        return DeviceFunction{withoutDeadOps(device.function, true), device.globalShapes, {}};
     }
 
     const Function& function() const { return m_device.function; }
@@ -220,7 +223,7 @@ private:
                 continue;
             const auto* declared
                 = i < m_live.resultShardings.size() && m_live.resultShardings[i] ? &*m_live.resultShardings[i] : nullptr;
-            if (!layout || m_device.globalShapes[results[i].at()] != shape
+            if (!layout || m_device.globalShapes[results[i].at()] != shape || !hasPieces(results[i], *layout)
                 || (declared != nullptr && !liesAs(*layout, *declared, shape))) {
                 fault(fmt::format("result {} is not laid out as it is declared", i));
                 continue;
@@ -231,10 +234,29 @@ private:
             }
         }
         for (const Donation& donation : function().donations) {
-            if (function()[function().arguments()[donation.argument]].type != function()[results[donation.result]].type)
+            const auto& given = m_live.donations;
+            if (std::none_of(
+                    given.begin(), given.end(), [&](const Donation& other) { return other.argument == donation.argument; }))
+                fault(fmt::format(
+                    "result {} takes the place of argument {}, which stays in the source", donation.result, donation.argument));
+            const Value& before = function()[function().arguments()[donation.argument]];
+            const Value& after = function()[results[donation.result]];
+            if (before.type != after.type)
                 fault(fmt::format(
                     "result {} takes the place of argument {}, which is of another type", donation.result, donation.argument));
+            else if (before.sharding && after.sharding
+                && (before.sharding->mesh != after.sharding->mesh
+                    || !liesAs(*after.sharding, *before.sharding, m_device.globalShapes[results[donation.result].at()])))
+                fault(fmt::format(
+                    "result {} takes the place of argument {}, which lies otherwise", donation.result, donation.argument));
         }
+    }
+
+    /// The value is of the size that its layout makes of the whole.
+    bool hasPieces(ValueId value, const TensorSharding& layout) const
+    {
+        const Shape& whole = m_device.globalShapes[value.at()];
+        return layout.dims.size() == whole.size() && function()[value].type.shape == localShape(whole, layout);
     }
 
     bool stands(ValueId value, const Standing& wanted, const TensorSharding& layout) const
@@ -252,7 +274,8 @@ private:
         Standings& known = m_walk.standings[value.at()];
         for (std::size_t i = 0; i < standings.size(); ++i) { // grows by what borders make of them
             const Standing standing = tidied(standings[i], value);
-            if (std::find(known.begin(), known.end(), standing) != known.end())
+            const bool isOfOneValue = !variesAlong(m_walk, standing.global, followedBy(placeAxes(standing), standing.partial));
+            if (!isOfOneValue || std::find(known.begin(), known.end(), standing) != known.end())
                 continue;
             known.push_back(standing);
             cross(value, standing, standings);
@@ -376,6 +399,10 @@ private:
                 const Standings& known = m_walk.standings[operand.at()];
                 site.operands.push_back(&known[rest % known.size()]);
                 rest /= known.size();
+            }
+            if (!commonMesh(site.operands)) {
+                m_obstacles.note(id, "its operands are on different meshes");
+                continue;
             }
             // Copies may be as many as is claimed, or as many as there are.
             for (const bool usesClaims : {true, false}) {
@@ -580,14 +607,17 @@ private:
         const Block& body = function()[op.bodies[1]];
         if (!stands(condition.results[0], control.yields[0][0], TensorSharding::replicatedOf(0)))
             return whyYield(id, condition.results[0], 0, control.yields[0][0], nullptr);
+        const auto layoutOf = [&](std::size_t i) {
+            return *overCalls(function()[body.arguments[i]].sharding, control.arguments[1][i], body.arguments[i]);
+        };
         for (std::size_t i = 0; i < carries; ++i) {
-            const TensorSharding& layout = *function()[body.arguments[i]].sharding;
+            const TensorSharding layout = layoutOf(i);
             if (!stands(body.results[i], control.yields[1][i], layout))
                 return whyYield(id, body.results[i], i, control.yields[1][i], &layout);
         }
         // Each carry may depend on all: none is shown before all are.
         for (std::size_t i = 0; i < carries; ++i) {
-            if (auto standing = laidOut(control.results[i], *function()[body.arguments[i]].sharding, op.results[i]))
+            if (auto standing = laidOut(control.results[i], layoutOf(i), op.results[i]))
                 give(op.results[i], {*std::move(standing)});
         }
         return {};
@@ -660,6 +690,18 @@ const DeviceFunction& deviceOf(const ScheduledFunction& function)
     return function.device;
 }
 
+/// The meshes that a function of the source and its border speak of are the devices'.
+bool areMeshesOf(const Function& function, const std::vector<NamedMesh>& meshes, const std::vector<NamedMesh>& ofDevices)
+{
+    const auto isSame = [&](std::int32_t i) {
+        const auto at = static_cast<std::size_t>(i);
+        return at < std::min(meshes.size(), ofDevices.size()) && meshes[at].mesh == ofDevices[at].mesh;
+    };
+    const auto liesOnSame = [&](const std::optional<TensorSharding>& layout) { return !layout || isSame(layout->mesh); };
+    return isSame(0) && std::ranges::all_of(function.resultShardings, liesOnSame)
+        && std::ranges::all_of(function.arguments(), [&](ValueId argument) { return liesOnSame(function[argument].sharding); });
+}
+
 /// Of stages that each run all of a function.
 template <typename Stage>
 Proof proveByName(const Program& source, const std::vector<Stage>& stages, const std::stop_token& stop)
@@ -673,7 +715,7 @@ Proof proveByName(const Program& source, const std::vector<Stage>& stages, const
             const Function* of = source.find(device.function.name);
             if (of == nullptr)
                 proof.functions.push_back(refused(device.function, "the source has no such function"));
-            else if (!(source.meshes.front().mesh == stage.mesh()))
+            else if (!areMeshesOf(*of, source.meshes, stage.meshes))
                 proof.functions.push_back(
                     refused(device.function, "its mesh has other axes, or another order of devices, than the source's"));
             else

@@ -4,12 +4,12 @@
 #include "core/program/body_collective.h"
 #include "core/program/shape_rules.h"
 #include "core/program/transform.h"
+#include "core/prove/known_numbers.h"
 #include "core/prove/lemmas.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 
 namespace meshwright {
 
@@ -22,6 +22,18 @@ TensorSharding withoutUneven(TensorSharding layout, const Shape& shape)
     }
     return layout;
 }
+
+namespace {
+
+std::uint64_t bitsOf(const std::vector<std::int32_t>& axes)
+{
+    std::uint64_t bits = 0;
+    for (const std::int32_t axis : axes)
+        bits |= std::uint64_t{1} << std::min(axis, 63);
+    return bits;
+}
+
+} // namespace
 
 void SourceWalk::run()
 {
@@ -82,30 +94,42 @@ void SourceWalk::walkOther(const Op& op)
             standing = lemma(site, i);
         if (!standing && !isKept(op.kind) && lemma != nullptr && !isCollective(op.kind))
             standing = wholeOp(site, i);
-        define(op.results[i], standing ? *std::move(standing) : fresh(op.results[i], opName(op), m_manual));
+        // What devices compute of their ids varies less than those do.
+        const auto known
+            = standing && walk.globals[standing->global].varies != 0 ? knownNumbers(walk, op.results[i]) : std::nullopt;
+        if (known)
+            walk.globals[standing->global].varies &= variesAlong(*known, walk.mesh());
+        define(op.results[i], standing ? *std::move(standing) : fresh(op.results[i], opName(op), ~std::uint64_t{0}));
     }
 }
 
-/// What blocks compute may vary along the axes along which anything that comes in does, and along those of the manual computation around it where
-/// they exchange pieces or ask for the device's number.
+/// What blocks compute may vary along the axes along which anything that comes in does, and along those of collectives inside.
 std::uint64_t SourceWalk::variesIn(const Op& op) const
 {
     std::uint64_t varies = 0;
     for (const ValueId operand : op.operands)
         varies |= walk.globals[(*this)[operand].global].varies;
-    const std::function<void(const Op&)> look = [&](const Op& around) {
-        for (const BlockId body : around.bodies) {
-            for (const OpId id : walk.function[body].ops) {
-                const Op& inside = walk.function[id];
-                if (isPartitionId(inside))
-                    varies = ~std::uint64_t{0};
-                if (isBodyCollective(inside) || inside.kind == OpKind::Computation)
-                    varies |= m_manual;
-                look(inside);
-            }
-        }
-    };
-    look(op);
+    for (const BlockId body : op.bodies) {
+        for (const OpId id : walk.function[body].ops)
+            varies |= variesBy(walk.function[id]);
+    }
+    return varies;
+}
+
+/// Along which axes an op in a block, and what is in its own blocks, may make values that vary.
+std::uint64_t SourceWalk::variesBy(const Op& op) const
+{
+    if (isPartitionId(op))
+        return m_manual.value_or(~std::uint64_t{0});
+    std::uint64_t varies = 0;
+    if (isBodyCollective(op)) {
+        const auto collective = bodyCollective(walk.function, op, walk.mesh());
+        varies = m_manual.value_or(0) | (collective ? bitsOf(axesTouched(*collective, walk.mesh())) : ~std::uint64_t{0});
+    }
+    for (const BlockId body : op.bodies) {
+        for (const OpId id : walk.function[body].ops)
+            varies |= variesBy(walk.function[id]);
+    }
     return varies;
 }
 
@@ -245,9 +269,9 @@ void SourceWalk::walkComputation(const Op& op, Controls& inside)
         borders[outside.global].push_back({outside, layout, own, withoutManualAxes(layout, manual)});
         define(argument, own);
     }
-    const std::uint64_t around = m_manual;
-    for (const std::int32_t axis : isTheAuthors ? manual : std::vector<std::int32_t>())
-        m_manual |= std::uint64_t{1} << std::min(axis, 63);
+    const std::optional<std::uint64_t> around = m_manual;
+    if (isTheAuthors)
+        m_manual = around.value_or(0) | bitsOf(manual);
     walkBlock(op.bodies[0], inside);
     m_manual = around;
     for (std::size_t i = 0; i < op.results.size(); ++i) {
@@ -261,13 +285,10 @@ void SourceWalk::walkComputation(const Op& op, Controls& inside)
         const TensorSharding layout = withoutUneven(computation.outShardings[i], type.shape);
         const std::uint64_t named = manualBits(layout, manual, mesh, true);
         const std::uint64_t varies = walk.globals[own.global].varies;
-        std::uint64_t unnamed = 0; // manual axes along which the devices' results may differ, and of which only one is kept
-        for (const std::int32_t axis : manual) {
-            const std::uint64_t bit = std::uint64_t{1} << std::min(axis, 63);
-            if (mesh.axes()[static_cast<std::size_t>(axis)].size > 1)
-                unnamed |= varies & bit & ~named;
-        }
-        if (unnamed != 0) {
+        AxisRefs all;
+        for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis)
+            all.push_back(wholeAxis(mesh, axis));
+        if ((varies & axisBits(all) & ~named & ~around.value_or(0)) != 0) { // devices' results may differ, and one is kept
             faults.push_back(
                 fmt::format("result {} of a manual computation may differ along an axis that its out_sharding does not name", i));
             define(result, fresh(result, "of a manual computation", varies));

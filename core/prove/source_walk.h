@@ -56,9 +56,11 @@ private:
     void define(ValueId value, Standing standing) { walk.standings[value.at()] = {std::move(standing)}; }
     Standing fresh(ValueId value, std::string_view what, std::uint64_t varies);
     std::uint64_t variesIn(const Op& op) const;
+    std::uint64_t variesBy(const Op& op) const;
     std::vector<Standing> standingsOf(const std::vector<ValueId>& values) const;
 
-    std::uint64_t m_manual = 0; ///< the axes of the manual computations around the ops at hand, as bits
+    std::optional<std::uint64_t>
+        m_manual; ///< the axes of the manual computations around an op, as `GlobalValue::varies`; none: it is in none
 };
 
 /// Drops axes from the minor end of every dimension that they do not divide.

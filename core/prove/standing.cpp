@@ -41,6 +41,24 @@ AxisRefs placeAxes(const Standing& standing)
     return axes;
 }
 
+bool hasMesh(const Standing& standing)
+{
+    return !standing.partial.empty() || !placeAxes(standing).empty();
+}
+
+std::optional<std::int32_t> commonMesh(const std::vector<const Standing*>& standings)
+{
+    std::optional<std::int32_t> mesh;
+    for (const Standing* standing : standings) {
+        if (!hasMesh(*standing))
+            continue;
+        if (mesh && *mesh != standing->mesh)
+            return std::nullopt;
+        mesh = standing->mesh;
+    }
+    return mesh.value_or(0);
+}
+
 std::optional<AxisRefs> withoutEnd(const AxisRefs& axes, const AxisRefs& removed)
 {
     AxisRefs left = axes;
@@ -99,6 +117,12 @@ std::optional<AxisRefs> setWithout(const AxisRefs& all, const AxisRefs& removed)
     if (shardCount(left) * shardCount(taken) != shardCount(all))
         return std::nullopt;
     return left;
+}
+
+void keepOnlyFill(Standing& standing, GlobalId filler)
+{
+    for (StandingDim& dim : standing.dims)
+        dim.fill = dim.fill == filler ? filler : kNoGlobal;
 }
 
 bool isIdempotent(ReduceKind kind)

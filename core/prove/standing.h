@@ -74,6 +74,12 @@ bool disjoint(const AxisRefs& a, const AxisRefs& b);
 /// All axes that the places of a standing depend on.
 AxisRefs placeAxes(const Standing& standing);
 
+/// It says something of places or of partial results, and `mesh` of which mesh.
+bool hasMesh(const Standing& standing);
+
+/// The mesh of all that have one, else the first one; nothing where two differ.
+std::optional<std::int32_t> commonMesh(const std::vector<const Standing*>& standings);
+
 /// `axes` without the minor end `removed`; nothing when they do not end so.
 std::optional<AxisRefs> withoutEnd(const AxisRefs& axes, const AxisRefs& removed);
 
@@ -82,6 +88,9 @@ AxisRefs followedBy(AxisRefs axes, const AxisRefs& more);
 
 /// `all` without all of `removed`, both as sets; nothing when `removed` has a part that `all` lacks.
 std::optional<AxisRefs> setWithout(const AxisRefs& all, const AxisRefs& removed);
+
+/// After some elements have become `filler` along all other dimensions too: what else lies behind ends does not lie there.
+void keepOnlyFill(Standing& standing, GlobalId filler);
 
 /// Combining a value with itself gives the value: max, min, and, or.
 bool isIdempotent(ReduceKind kind);

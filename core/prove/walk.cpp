@@ -57,9 +57,9 @@ Framed filled(const Walk& walk, Framed array, bool isNeeded)
 
 Framed framed(const Walk& walk, ValueId value, const Standing& standing)
 {
-    Framed array{standing.global, {}, standing.dims, walk.local(value), standing.partial, standing.kind, standing.mesh,
-        walk.globals[standing.global].copies};
-    const bool hasMesh = !standing.isWhole() || !placeAxes(standing).empty();
+    const GlobalValue& global = walk.globals[standing.global];
+    Framed array{standing.global, {}, standing.dims, walk.local(value), standing.partial, standing.kind,
+        hasMesh(standing) ? standing.mesh : 0, standing.dims.size() == global.shape.size() ? global.copies : std::string()};
     for (std::size_t dim = 0; dim < array.dims.size(); ++dim) {
         StandingDim& along = array.dims[dim];
         if (along.from >= 0) {
@@ -69,14 +69,12 @@ Framed framed(const Walk& walk, ValueId value, const Standing& standing)
         array.shape.push_back(array.local[dim]);
         along.axes.clear();
         const auto& claimed = walk.function[value].sharding;
-        if (walk.isSource() || !walk.usesClaims || !claimed || dim >= claimed->dims.size()
-            || (hasMesh && claimed->mesh != standing.mesh))
+        if (walk.isSource() || !walk.usesClaims || !claimed || dim >= claimed->dims.size() || claimed->mesh != array.mesh)
             continue;
         const AxisRefs axes = canonical(claimed->dims[dim].axes);
         const Shape& whole = (*walk.wholes)[value.at()];
         if (dim < whole.size() && array.local[dim] == ceilDiv(whole[dim], shardCount(axes))) {
             array.shape[dim] = whole[dim];
-            array.mesh = claimed->mesh;
             along.axes = axes;
             walk.hasUsedClaims = walk.hasUsedClaims || !axes.empty();
         }

@@ -60,13 +60,14 @@ private:
 struct Site {
     const Walk& walk;
     const Op& op;
-    std::vector<const Standing*> operands;
+    std::vector<const Standing*> operands; ///< of one mesh
     std::string refusal; ///< why the lemma does not give a standing
 
     ValueId value(std::size_t operand) const { return op.operands[operand]; }
     const Shape& local(std::size_t operand) const { return walk.local(op.operands[operand]); }
     const Shape& localResult(std::size_t result = 0) const { return walk.local(op.results[result]); }
     DType dtype(std::size_t result = 0) const { return walk.dtype(op.results[result]); }
+    std::int32_t mesh() const { return *commonMesh(operands); }
     std::nullopt_t refuse(std::string why)
     {
         refusal = std::move(why);
@@ -115,6 +116,21 @@ bool ownsUnit(const GlobalValues& globals, GlobalId global, const std::vector<St
 void adopt(Framed& array, std::size_t dim, const Framed& other, std::size_t otherDim);
 /// Same size, axes and windows.
 bool sameAlong(const Framed& a, std::size_t dimA, const Framed& b, std::size_t dimB);
+
+/// Axes as `GlobalValue::varies` has them.
+inline std::uint64_t axisBits(const AxisRefs& axes)
+{
+    std::uint64_t bits = 0;
+    for (const AxisRef& axis : axes)
+        bits |= axis.size > 1 ? std::uint64_t{1} << std::min(axis.axis, 63) : 0;
+    return bits;
+}
+
+/// True when devices that differ along some axes may have different values of this one.
+inline bool variesAlong(const Walk& walk, GlobalId global, const AxisRefs& axes)
+{
+    return (walk.globals[global].varies & axisBits(axes)) != 0;
+}
 
 inline bool contains(const std::vector<std::size_t>& dims, std::size_t dim)
 {

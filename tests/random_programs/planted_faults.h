@@ -124,6 +124,71 @@ inline bool shiftPadding(KeptAttributes& attributes)
     return false;
 }
 
+/// An operand of an op becomes another value of its type that is there before it.
+inline bool exchangeValue(Function& function, Random& random)
+{
+    std::vector<std::pair<OpId, std::size_t>> places;
+    forEachOp(function, [&](OpId id) {
+        for (std::size_t i = 0; i < function[id].operands.size(); ++i)
+            places.emplace_back(id, i);
+    });
+    std::shuffle(places.begin(), places.end(), random);
+    return std::any_of(places.begin(), places.end(), [&](const auto& place) {
+        Op& op = function[place.first];
+        const Block& block = function[function[op.results.empty() ? op.operands.front() : op.results.front()].block];
+        std::vector<ValueId> others = block.arguments;
+        for (const OpId before : block.ops) {
+            if (before == place.first)
+                break;
+            others.insert(others.end(), function[before].results.begin(), function[before].results.end());
+        }
+        std::shuffle(others.begin(), others.end(), random);
+        ValueId& operand = op.operands[place.second];
+        const auto other = std::find_if(others.begin(), others.end(),
+            [&](ValueId value) { return value != operand && function[value].type == function[operand].type; });
+        if (other == others.end())
+            return false;
+        operand = *other;
+        return true;
+    });
+}
+
+/// An op becomes another one of its class that takes and makes the same.
+inline bool exchangeKind(Function& function, Random& random)
+{
+    constexpr std::pair<OpKind, OpKind> kAlike[]
+        = {{OpKind::Add, OpKind::Subtract}, {OpKind::Multiply, OpKind::Add}, {OpKind::Maximum, OpKind::Minimum},
+            {OpKind::And, OpKind::Or}, {OpKind::Negate, OpKind::Abs}, {OpKind::Sine, OpKind::Cosine}};
+    std::vector<OpId> ops;
+    forEachOp(function, [&](OpId id) { ops.push_back(id); });
+    std::shuffle(ops.begin(), ops.end(), random);
+    return std::any_of(ops.begin(), ops.end(), [&](OpId id) {
+        for (const auto& [one, other] : kAlike) {
+            OpKind& kind = function[id].kind;
+            if (kind == one || kind == other) {
+                kind = kind == one ? other : one;
+                return true;
+            }
+        }
+        return false;
+    });
+}
+
+/// What an op makes is said to lie in another order of the same pieces.
+inline bool claimOtherwise(DeviceFunction& function, Random& random)
+{
+    std::vector<ValueId> values;
+    forEachOp(function.function, [&](OpId id) {
+        for (const ValueId result : function.function[id].results)
+            values.push_back(result);
+    });
+    std::shuffle(values.begin(), values.end(), random);
+    return std::any_of(values.begin(), values.end(), [&](ValueId value) {
+        auto& sharding = function.function[value].sharding;
+        return sharding && disorder(*sharding, function.function[value].type.shape);
+    });
+}
+
 inline std::vector<PlantedFault> plantedFaults()
 {
     using F = DeviceFunction;
@@ -447,6 +512,67 @@ inline std::vector<PlantedFault> plantedFaults()
                     }
                     return false;
                 });
+            }},
+        {"a value in the place of another", [](F& f, const Mesh&, Random& random) { return exchangeValue(f.function, random); }},
+        {"a value in the place of another, again",
+            [](F& f, const Mesh&, Random& random) {
+                random.discard(1000);
+                return exchangeValue(f.function, random);
+            }},
+        {"an op in the place of another", [](F& f, const Mesh&, Random& random) { return exchangeKind(f.function, random); }},
+        {"a number that is one more",
+            [](F& f, const Mesh&, Random& random) {
+                return plantIn(f, random, OpKind::Constant, [&](Op& op) {
+                    auto* integer = std::get_if<std::int64_t>(&op.as<ConstantAttributes>().data.value);
+                    if (integer == nullptr || f.function[op.results.front()].type.dtype == DType::Pred)
+                        return false;
+                    *integer += 1;
+                    return true;
+                });
+            }},
+        {"a value that is said to lie otherwise", [](F& f, const Mesh&, Random& random) { return claimOtherwise(f, random); }},
+        {"an all-gather in another order",
+            [=](F& f, const Mesh&, Random& random) {
+                return plantIn(f, random, OpKind::AllGather, [&](Op& op) {
+                    for (AxisRefs& axes : collective(op).perDim) {
+                        if (axes.size() > 1) {
+                            std::reverse(axes.begin(), axes.end());
+                            return true;
+                        }
+                    }
+                    return false;
+                });
+            }},
+        {"a reduce-scatter over more devices",
+            [=](F& f, const Mesh& mesh, Random& random) {
+                return plantIn(f, random, OpKind::ReduceScatter, [&](Op& op) {
+                    const AxisRefs others = unusedAxes(collective(op).axes, mesh);
+                    collective(op).axes.insert(collective(op).axes.end(), others.begin(), others.end());
+                    return !others.empty();
+                });
+            }},
+        {"slices of a loop in the other order",
+            [](F& f, const Mesh&, Random& random) {
+                return plantIn(f, random, OpKind::Repeat, [&](Op& op) {
+                    auto& repeat = op.as<RepeatAttributes>();
+                    repeat.reversed = !repeat.reversed;
+                    return repeat.count > 1;
+                });
+            }},
+        {"results of a block exchanged",
+            [](F& f, const Mesh&, Random& random) {
+                for (std::size_t block = 0; block < f.function.blocks.size(); ++block) {
+                    std::vector<ValueId>& results = f.function.blocks[block].results;
+                    for (std::size_t i = 1; i < results.size(); ++i) {
+                        const auto first = static_cast<std::size_t>(pick(random, 0, static_cast<std::int64_t>(i) - 1));
+                        if (results[i] != results[first] && f.function[results[i]].type == f.function[results[first]].type
+                            && f.function[results[i]].sharding == f.function[results[first]].sharding) {
+                            std::swap(results[i], results[first]);
+                            return true;
+                        }
+                    }
+                }
+                return false;
             }},
         {"a result's layout in another order",
             [](F& f, const Mesh&, Random&) {

@@ -27,6 +27,9 @@ private Q_SLOTS:
     void faultyRingsAreRejected_data();
     void faultyRingsAreRejected();
     void programsOfOthersAreRejected();
+    void claimsAreNotTrusted();
+    void devicesAgreeOnResults_data();
+    void devicesAgreeOnResults();
 };
 
 namespace {
@@ -543,11 +546,353 @@ constexpr FaultyPair kPairs[] = {
         "stablehlo.cosine", "stablehlo.tanh", ""},
 };
 
+constexpr char kTwoMeshes[] = R"("d"=2, "t"=2]>
+  sdy.mesh @other = <["d"=2, "t"=2], device_ids=[0, 2, 1, 3)";
+
+// What lemmas have taken for granted.
+constexpr FaultyPair kGranted[] = {
+    {"columns that are masked before rows of another number are added",
+        "(%x: tensor<2x5xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) -> (tensor<3xf32> {sdy.sharding = "
+        "#sdy.sharding<@mesh, [{}]>})",
+        R"(%z = stablehlo.constant dense<0.0> : tensor<f32>
+%o = stablehlo.constant dense<1.0> : tensor<f32>
+%0 = stablehlo.pad %x, %o, low = [0, 0], high = [1, 0], interior = [0, 0] : (tensor<2x5xf32>, tensor<f32>) -> tensor<3x5xf32>
+%1 = stablehlo.reduce(%0 init: %z) applies stablehlo.add across dimensions = [1] : (tensor<3x5xf32>, tensor<f32>) -> tensor<3xf32>
+return %1 : tensor<3xf32>)",
+        "(%x: tensor<2x5xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) -> (tensor<3xf32> {sdy.sharding = "
+        "#sdy.sharding<@mesh, [{}]>})",
+        R"(%z = stablehlo.constant dense<0.0> : tensor<f32>
+%o = stablehlo.constant dense<1.0> : tensor<f32>
+%p = stablehlo.pad %x, %o, low = [0, 0], high = [1, 0], interior = [0, 0] : (tensor<2x5xf32>, tensor<f32>) -> tensor<3x5xf32>
+%0 = stablehlo.pad %p, %z, low = [0, 0], high = [0, 1], interior = [0, 0] : (tensor<3x5xf32>, tensor<f32>) -> tensor<3x6xf32>
+%1 = stablehlo.reduce(%0 init: %z) applies stablehlo.add across dimensions = [1] : (tensor<3x6xf32>, tensor<f32>) -> tensor<3xf32>
+return %1 : tensor<3xf32>)",
+        R"(%p = stablehlo.pad %x, %o, low = [0, 0], high = [1, 0], interior = [0, 0] : (tensor<2x5xf32>, tensor<f32>) -> tensor<3x5xf32>
+%0 = stablehlo.pad %p, %z, low = [0, 0], high = [0, 1], interior = [0, 0] : (tensor<3x5xf32>, tensor<f32>) -> tensor<3x6xf32>)",
+        R"(%p = stablehlo.pad %x, %z, low = [0, 0], high = [0, 1], interior = [0, 0] : (tensor<2x5xf32>, tensor<f32>) -> tensor<2x6xf32>
+%0 = stablehlo.pad %p, %o, low = [0, 0], high = [1, 0], interior = [0, 0] : (tensor<2x6xf32>, tensor<f32>) -> tensor<3x6xf32>)",
+        "reduce"},
+    {"windows of which the first piece has nothing but padding",
+        R"((%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}) -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}))",
+        R"(%z = stablehlo.constant dense<0.0> : tensor<f32>
+%r = "stablehlo.reduce_window"(%x, %z) <{padding = dense<[[1, 1]]> : tensor<1x2xi64>, window_dimensions = array<i64: 3>}> ({
+^bb0(%u: tensor<f32>, %v: tensor<f32>):
+%w = stablehlo.add %u, %v : tensor<f32>
+stablehlo.return %w : tensor<f32>
+})  : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+return %r : tensor<4xf32>)",
+        R"((%x: tensor<2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}) -> (tensor<2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}))",
+        R"(%z = stablehlo.constant dense<0.0> : tensor<f32>
+%l = stablehlo.slice %x [1:2] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"d"}]>]>} : (tensor<2xf32>) -> tensor<1xf32>
+%a = sdy.collective_permute %l out_sharding=<@mesh, [{"d"}]> {mw.axes = #sdy<axis_ref_list{"d"}>, mw.pieces = array<i64: 0, 0>, mw.sources = array<i64: -1, 0>} : tensor<1xf32>
+%m = stablehlo.slice %x [0:1] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"d"}]>]>} : (tensor<2xf32>) -> tensor<1xf32>
+%b = sdy.collective_permute %m out_sharding=<@mesh, [{"d"}]> {mw.axes = #sdy<axis_ref_list{"d"}>, mw.pieces = array<i64: 0, 0>, mw.sources = array<i64: 1, -1>} : tensor<1xf32>
+%c = stablehlo.concatenate %a, %x, %b, dim = 0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"d"}]>]>} : (tensor<1xf32>, tensor<2xf32>, tensor<1xf32>) -> tensor<4xf32>
+%t = stablehlo.constant dense<[1, 0]> : tensor<2xi32>
+%k = sdy.all_slice [{"d"}] %t out_sharding=<@mesh, [{"d"}]> : (tensor<2xi32>) -> tensor<1xi32>
+%n = stablehlo.reshape %k {sdy.sharding = #sdy.sharding_per_value<[<@mesh, []>]>} : (tensor<1xi32>) -> tensor<i32>
+%te = stablehlo.constant dense<[4, 3]> : tensor<2xi32>
+%ke = sdy.all_slice [{"d"}] %te out_sharding=<@mesh, [{"d"}]> : (tensor<2xi32>) -> tensor<1xi32>
+%ne = stablehlo.reshape %ke {sdy.sharding = #sdy.sharding_per_value<[<@mesh, []>]>} : (tensor<1xi32>) -> tensor<i32>
+%i = stablehlo.iota dim = 0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : tensor<4xi32>
+%p = stablehlo.broadcast_in_dim %n, dims = [] : (tensor<i32>) -> tensor<4xi32>
+%q = stablehlo.broadcast_in_dim %ne, dims = [] : (tensor<i32>) -> tensor<4xi32>
+%g = stablehlo.compare GE, %i, %p, SIGNED : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi1>
+%h = stablehlo.compare LT, %i, %q, SIGNED : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi1>
+%j = stablehlo.and %g, %h : tensor<4xi1>
+%o = stablehlo.broadcast_in_dim %z, dims = [] : (tensor<f32>) -> tensor<4xf32>
+%s = stablehlo.select %j, %c, %o {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"d"}]>]>} : tensor<4xi1>, tensor<4xf32>
+%r = "stablehlo.reduce_window"(%s, %z) <{padding = dense<[[0, 0]]> : tensor<1x2xi64>, window_dimensions = array<i64: 3>}> ({
+^bb0(%u: tensor<f32>, %v: tensor<f32>):
+%w = stablehlo.add %u, %v : tensor<f32>
+stablehlo.return %w : tensor<f32>
+}) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"d"}]>]>} : (tensor<4xf32>, tensor<f32>) -> tensor<2xf32>
+return %r : tensor<2xf32>)",
+        "dense<[1, 0]> : tensor<2xi32>", "dense<[4, 0]> : tensor<2xi32>", "stablehlo.reduce_window", R"("d"=2)"},
+    {"constants whose sum does not fit their type",
+        "(%x: tensor<4xbf16> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}) -> (tensor<4xbf16> {sdy.sharding = "
+        "#sdy.sharding<@mesh, [{}]>})",
+        R"(%a = stablehlo.constant dense<256.0> : tensor<4xbf16>
+%b = stablehlo.constant dense<1.0> : tensor<4xbf16>
+%c = stablehlo.add %a, %b : tensor<4xbf16>
+%d = stablehlo.subtract %c, %a : tensor<4xbf16>
+%r = stablehlo.multiply %x, %d : tensor<4xbf16>
+return %r : tensor<4xbf16>)",
+        "(%x: tensor<4xbf16> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}) -> (tensor<4xbf16> {sdy.sharding = "
+        "#sdy.sharding<@mesh, [{}]>})",
+        R"(%a = stablehlo.constant dense<256.0> : tensor<4xbf16>
+%b = stablehlo.constant dense<1.0> : tensor<4xbf16>
+%c = stablehlo.add %a, %b : tensor<4xbf16>
+%d = stablehlo.subtract %c, %a : tensor<4xbf16>
+%r = stablehlo.multiply %x, %d : tensor<4xbf16>
+return %r : tensor<4xbf16>)",
+        R"(%a = stablehlo.constant dense<256.0> : tensor<4xbf16>
+%b = stablehlo.constant dense<1.0> : tensor<4xbf16>
+%c = stablehlo.add %a, %b : tensor<4xbf16>
+%d = stablehlo.subtract %c, %a : tensor<4xbf16>
+%r = stablehlo.multiply %x, %d : tensor<4xbf16>
+return %r)",
+        "return %x", ""},
+    {"factors that leave the range of their type",
+        "(%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}) -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, "
+        "[{}]>})",
+        R"(%k = stablehlo.constant dense<8.0> : tensor<4xf32>
+%m = stablehlo.maximum %x, %k : tensor<4xf32>
+%n = stablehlo.negate %m : tensor<4xf32>
+%v = stablehlo.multiply %n, %k : tensor<4xf32>
+%e = stablehlo.exponential %v : tensor<4xf32>
+%b = stablehlo.constant dense<1.0e30> : tensor<4xf32>
+%c = stablehlo.constant dense<1.0e35> : tensor<4xf32>
+%f = stablehlo.multiply %e, %b : tensor<4xf32>
+%r = stablehlo.multiply %f, %b : tensor<4xf32>
+return %r : tensor<4xf32>)",
+        "(%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}) -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, "
+        "[{}]>})",
+        R"(%k = stablehlo.constant dense<8.0> : tensor<4xf32>
+%m = stablehlo.maximum %x, %k : tensor<4xf32>
+%n = stablehlo.negate %m : tensor<4xf32>
+%v = stablehlo.multiply %n, %k : tensor<4xf32>
+%e = stablehlo.exponential %v : tensor<4xf32>
+%b = stablehlo.constant dense<1.0e30> : tensor<4xf32>
+%c = stablehlo.constant dense<1.0e35> : tensor<4xf32>
+%f = stablehlo.multiply %e, %b : tensor<4xf32>
+%r = stablehlo.multiply %f, %b : tensor<4xf32>
+return %r : tensor<4xf32>)",
+        "%r = stablehlo.multiply %f, %b", "%r = stablehlo.multiply %f, %c", "multiply"},
+    {"factor that is one but for the digits of its type",
+        "(%x: tensor<4xf64> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}) -> (tensor<4xf64> {sdy.sharding = #sdy.sharding<@mesh, "
+        "[{}]>})",
+        "return %x : tensor<4xf64>",
+        "(%x: tensor<4xf64> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}) -> (tensor<4xf64> {sdy.sharding = #sdy.sharding<@mesh, "
+        "[{}]>})",
+        "return %x : tensor<4xf64>", "return %x", R"(%b = stablehlo.constant dense<1.00000001> : tensor<4xf64>
+%r = stablehlo.multiply %x, %b : tensor<4xf64>
+return %r)",
+        ""},
+    {"maximum of 64 bits over padding that is nearly the least number",
+        "(%x: tensor<3xi64> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}) -> (tensor<i64> {sdy.sharding = #sdy.sharding<@mesh, "
+        "[]>})",
+        R"(%m = stablehlo.constant dense<-9223372036854775808> : tensor<3xi64>
+%i = stablehlo.constant dense<-9223372036854775808> : tensor<i64>
+%v = stablehlo.minimum %x, %m : tensor<3xi64>
+%r = stablehlo.reduce(%v init: %i) applies stablehlo.maximum across dimensions = [0] : (tensor<3xi64>, tensor<i64>) -> tensor<i64>
+%q = stablehlo.subtract %r, %i : tensor<i64>
+return %q : tensor<i64>)",
+        "(%x: tensor<3xi64> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}) -> (tensor<i64> {sdy.sharding = #sdy.sharding<@mesh, "
+        "[]>})",
+        R"(%m = stablehlo.constant dense<-9223372036854775808> : tensor<3xi64>
+%i = stablehlo.constant dense<-9223372036854775808> : tensor<i64>
+%v = stablehlo.minimum %x, %m : tensor<3xi64>
+%j = stablehlo.constant dense<-9223372036854775808> : tensor<i64>
+%p = stablehlo.pad %v, %j, low = [0], high = [1], interior = [0] : (tensor<3xi64>, tensor<i64>) -> tensor<4xi64>
+%r = stablehlo.reduce(%p init: %i) applies stablehlo.maximum across dimensions = [0] : (tensor<4xi64>, tensor<i64>) -> tensor<i64>
+%q = stablehlo.subtract %r, %i : tensor<i64>
+return %q : tensor<i64>)",
+        "%j = stablehlo.constant dense<-9223372036854775808>", "%j = stablehlo.constant dense<-9223372036854775807>", ""},
+    {"bits that are taken for numbers without a sign",
+        "(%x: tensor<4x4xui8> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) -> (tensor<4xf32> {sdy.sharding = "
+        "#sdy.sharding<@mesh, [{}]>})",
+        R"(%n = stablehlo.not %x : tensor<4x4xui8>
+%b = stablehlo.bitcast_convert %n : (tensor<4x4xui8>) -> tensor<4xi32>
+%r = stablehlo.convert %b : (tensor<4xi32>) -> tensor<4xf32>
+return %r : tensor<4xf32>)",
+        "(%x: tensor<4x4xui8> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) -> (tensor<4xf32> {sdy.sharding = "
+        "#sdy.sharding<@mesh, [{}]>})",
+        R"(%n = stablehlo.not %x : tensor<4x4xui8>
+%b = stablehlo.bitcast_convert %n : (tensor<4x4xui8>) -> tensor<4xi32>
+%r = stablehlo.convert %b : (tensor<4xi32>) -> tensor<4xf32>
+return %r : tensor<4xf32>)",
+        R"((tensor<4x4xui8>) -> tensor<4xi32>
+%r = stablehlo.convert %b : (tensor<4xi32>))",
+        R"((tensor<4x4xui8>) -> tensor<4xui32>
+%r = stablehlo.convert %b : (tensor<4xui32>))",
+        "stablehlo.bitcast_convert"},
+    {"pieces that are gathered in another order than they have behind a barrier",
+        R"((%p: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d", "t"}]>}) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}))",
+        R"(%r = stablehlo.sine %p : tensor<8xf32>
+return %r : tensor<8xf32>)",
+        R"((%p: tensor<2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d", "t"}]>}) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}))",
+        R"(%s = stablehlo.sine %p {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"d", "t"}]>]>} : tensor<2xf32>
+%b = stablehlo.optimization_barrier %s {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"d", "t"}]>]>} : tensor<2xf32>
+%r = sdy.all_gather [{"d", "t"}] %b out_sharding=<@mesh, [{}]> : (tensor<2xf32>) -> tensor<8xf32>
+return %r : tensor<8xf32>)",
+        R"(optimization_barrier %s {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"d", "t"}]>]>})",
+        R"(optimization_barrier %s {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"t", "d"}]>]>})", "all_gather"},
+    {"sum that is scattered over fewer devices than it is summed over",
+        R"((%p: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}, {}]>}) -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}))",
+        R"(%z = stablehlo.constant dense<0.0> : tensor<f32>
+%r = stablehlo.reduce(%p init: %z) applies stablehlo.add across dimensions = [0] : (tensor<4x4xf32>, tensor<f32>) -> tensor<4xf32>
+return %r : tensor<4xf32>)",
+        R"((%p: tensor<2x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}, {}]>}) -> (tensor<2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}))",
+        R"(%z = stablehlo.constant dense<0.0> : tensor<f32>
+%a = stablehlo.reduce(%p init: %z) applies stablehlo.add across dimensions = [0] : (tensor<2x4xf32>, tensor<f32>) -> tensor<4xf32>
+%r = sdy.reduce_scatter [{"d"}] %a out_sharding=<@mesh, [{"d"}]> {mw.axes = #sdy<axis_ref_list{"d"}>} : (tensor<4xf32>) -> tensor<2xf32>
+return %r : tensor<2xf32>)",
+        R"({"d"}>)", R"({"d", "t"}>)", "reduce_scatter"},
+    {"partial sums over devices in different orders",
+        R"((%p: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}, %q: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}) -> (tensor<f32> {sdy.sharding = #sdy.sharding<@mesh, []>}))",
+        R"(%z = stablehlo.constant dense<0.0> : tensor<f32>
+%a = stablehlo.reduce(%p init: %z) applies stablehlo.add across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+%b = stablehlo.reduce(%q init: %z) applies stablehlo.add across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+%r = stablehlo.add %a, %b : tensor<f32>
+return %r : tensor<f32>)",
+        R"((%p: tensor<2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}, %q: tensor<2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}) -> (tensor<f32> {sdy.sharding = #sdy.sharding<@mesh, []>}))",
+        R"(%z = stablehlo.constant dense<0.0> : tensor<f32>
+%a = stablehlo.reduce(%p init: %z) applies stablehlo.add across dimensions = [0] : (tensor<2xf32>, tensor<f32>) -> tensor<f32>
+%b = stablehlo.reduce(%q init: %z) applies stablehlo.add across dimensions = [0] : (tensor<2xf32>, tensor<f32>) -> tensor<f32>
+%s = stablehlo.add %b, %a : tensor<f32>
+%r = sdy.all_reduce {"d"} %s out_sharding=<@mesh, []> : tensor<f32>
+return %r : tensor<f32>)",
+        "return %r", "return %r", "add", kTwoMeshes,
+        R"((%p: tensor<2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}, %q: tensor<2xf32> {sdy.sharding = #sdy.sharding<@other, [{"d"}]>}) -> (tensor<f32> {sdy.sharding = #sdy.sharding<@mesh, []>}))"},
+    {"partial sums over devices in different orders, side by side",
+        R"((%p: tensor<4x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}, {}]>}, %q: tensor<4x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}, {}]>}) -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}))",
+        R"(%z = stablehlo.constant dense<0.0> : tensor<f32>
+%a = stablehlo.reduce(%p init: %z) applies stablehlo.add across dimensions = [0] : (tensor<4x2xf32>, tensor<f32>) -> tensor<2xf32>
+%b = stablehlo.reduce(%q init: %z) applies stablehlo.add across dimensions = [0] : (tensor<4x2xf32>, tensor<f32>) -> tensor<2xf32>
+%r = stablehlo.concatenate %a, %b, dim = 0 : (tensor<2xf32>, tensor<2xf32>) -> tensor<4xf32>
+return %r : tensor<4xf32>)",
+        R"((%p: tensor<2x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}, {}]>}, %q: tensor<2x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}, {}]>}) -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}))",
+        R"(%z = stablehlo.constant dense<0.0> : tensor<f32>
+%a = stablehlo.reduce(%p init: %z) applies stablehlo.add across dimensions = [0] : (tensor<2x2xf32>, tensor<f32>) -> tensor<2xf32>
+%b = stablehlo.reduce(%q init: %z) applies stablehlo.add across dimensions = [0] : (tensor<2x2xf32>, tensor<f32>) -> tensor<2xf32>
+%s = stablehlo.concatenate %a, %b, dim = 0 : (tensor<2xf32>, tensor<2xf32>) -> tensor<4xf32>
+%r = sdy.all_reduce {"d"} %s out_sharding=<@mesh, [{}]> : tensor<4xf32>
+return %r : tensor<4xf32>)",
+        "return %r", "return %r", "concatenate", kTwoMeshes,
+        R"((%p: tensor<2x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}, {}]>}, %q: tensor<2x2xf32> {sdy.sharding = #sdy.sharding<@other, [{"d"}, {}]>}) -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}))"},
+    {"product of a partial sum and of pieces on devices in another order",
+        R"((%p: tensor<2x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"d"}]>}, %w: tensor<4x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}, {}]>}, %q: tensor<2x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"t"}]>}) -> (tensor<2x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"t"}]>}))",
+        R"(%a = stablehlo.dot_general %p, %w, contracting_dims = [1] x [0]  : (tensor<2x4xf32>, tensor<4x2xf32>) -> tensor<2x2xf32>
+%r = stablehlo.dot_general %a, %q, contracting_dims = [1] x [0]  : (tensor<2x2xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+return %r : tensor<2x4xf32>)",
+        R"((%p: tensor<2x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"d"}]>}, %w: tensor<2x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}, {}]>}, %q: tensor<2x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"t"}]>}) -> (tensor<2x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"t"}]>}))",
+        R"(%a = stablehlo.dot_general %p, %w, contracting_dims = [1] x [0]  : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+%b = stablehlo.dot_general %a, %q, contracting_dims = [1] x [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"t"}]>]>} : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+%r = sdy.all_reduce {"d"} %b out_sharding=<@mesh, [{}, {"t"}]> : tensor<2x2xf32>
+return %r : tensor<2x2xf32>)",
+        "return %r", "return %r", "dot_general", kTwoMeshes,
+        R"((%p: tensor<2x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"d"}]>}, %w: tensor<2x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}, {}]>}, %q: tensor<2x2xf32> {sdy.sharding = #sdy.sharding<@other, [{}, {"t"}]>}) -> (tensor<2x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"t"}]>}))"},
+    {"numbers of each device that are gathered for copies of one",
+        R"((%x: tensor<2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}) -> (tensor<2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}))",
+        R"(%0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"d"}]>] out_shardings=[<@mesh, [{"d"}]>] manual_axes={"d"} (%a: tensor<1xf32>) {
+%r = stablehlo.reshape %a : (tensor<1xf32>) -> tensor<f32>
+%b = stablehlo.broadcast_in_dim %r, dims = [] : (tensor<f32>) -> tensor<2xf32>
+%g = "stablehlo.all_gather"(%b) <{all_gather_dim = 0 : i64, channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 2], [1, 3]]> : tensor<2x2xi64>, use_global_device_ids}> : (tensor<2xf32>) -> tensor<4xf32>
+%s = stablehlo.slice %g [1:2] : (tensor<4xf32>) -> tensor<1xf32>
+sdy.return %s : tensor<1xf32>
+} : (tensor<2xf32>) -> tensor<2xf32>
+return %0 : tensor<2xf32>)",
+        R"((%arg0: tensor<1xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}) -> tensor<1xf32>)",
+        R"(%0 = stablehlo.reshape %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : (tensor<1xf32>) -> tensor<1xf32>
+%1 = stablehlo.reshape %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, []>]>} : (tensor<1xf32>) -> tensor<f32>
+%2 = stablehlo.broadcast_in_dim %1, dims = [] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : (tensor<f32>) -> tensor<2xf32>
+%3 = sdy.all_gather [] %2 out_sharding=<@mesh, [{}]> {mw.axes = #sdy<axis_ref_list{"d"}>, mw.pieces = array<i64: 0, 0>} : (tensor<2xf32>) -> tensor<4xf32>
+%4 = stablehlo.slice %3 [1:2] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : (tensor<4xf32>) -> tensor<1xf32>
+%5 = stablehlo.reshape %4 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"d"}]>]>} : (tensor<1xf32>) -> tensor<1xf32>
+return %5 : tensor<1xf32>)",
+        R"({sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : (tensor<f32>) -> tensor<2xf32>
+%3 = sdy.all_gather [] %2 out_sharding=<@mesh, [{}]> {mw.axes = #sdy<axis_ref_list{"d"}>, mw.pieces = array<i64: 0, 0>} : (tensor<2xf32>) -> tensor<4xf32>
+%4 = stablehlo.slice %3 [1:2] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : (tensor<4xf32>))",
+        R"({sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"t"}]>]>} : (tensor<f32>) -> tensor<1xf32>
+%3 = sdy.all_gather [] %2 out_sharding=<@mesh, [{"t"}]> {mw.axes = #sdy<axis_ref_list{"d"}>, mw.pieces = array<i64: 0, 0>} : (tensor<1xf32>) -> tensor<2xf32>
+%4 = stablehlo.slice %3 [1:2] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : (tensor<2xf32>))",
+        "all_gather"},
+    {"maximum over the devices of a manual computation, which differ",
+        R"((%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}) -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}))",
+        R"(%0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"d"}]>] out_shardings=[<@mesh, [{"d"}]>] manual_axes={"d"} (%a: tensor<2xf32>) {
+%m = stablehlo.sine %a : tensor<2xf32>
+sdy.return %m : tensor<2xf32>
+} : (tensor<4xf32>) -> tensor<4xf32>
+return %0 : tensor<4xf32>)",
+        R"((%arg0: tensor<2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}) -> tensor<2xf32>)",
+        R"(%0 = stablehlo.reshape %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : (tensor<2xf32>) -> tensor<2xf32>
+%1 = stablehlo.sine %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : tensor<2xf32>
+%r = stablehlo.reshape %1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : (tensor<2xf32>) -> tensor<2xf32>
+%2 = stablehlo.reshape %r {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"d"}]>]>} : (tensor<2xf32>) -> tensor<2xf32>
+return %2 : tensor<2xf32>)",
+        "%r = stablehlo.reshape %1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : (tensor<2xf32>) -> tensor<2xf32>",
+        R"(%r = sdy.all_reduce max {"d"} %1 out_sharding=<@mesh, [{}]> {mw.reduction="max"} : tensor<2xf32>)", "all_reduce"},
+    {"values of a manual computation that go to other devices",
+        R"((%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}) -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}))",
+        R"(%0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"d"}]>] out_shardings=[<@mesh, [{"d"}]>] manual_axes={"d"} (%a: tensor<2xf32>) {
+%m = stablehlo.sine %a : tensor<2xf32>
+sdy.return %m : tensor<2xf32>
+} : (tensor<4xf32>) -> tensor<4xf32>
+return %0 : tensor<4xf32>)",
+        R"((%arg0: tensor<2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}) -> tensor<2xf32>)",
+        R"(%0 = stablehlo.reshape %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : (tensor<2xf32>) -> tensor<2xf32>
+%1 = stablehlo.sine %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : tensor<2xf32>
+%r = stablehlo.reshape %1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : (tensor<2xf32>) -> tensor<2xf32>
+%2 = stablehlo.reshape %r {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"d"}]>]>} : (tensor<2xf32>) -> tensor<2xf32>
+return %2 : tensor<2xf32>)",
+        "%r = stablehlo.reshape %1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : (tensor<2xf32>) -> tensor<2xf32>",
+        "%r = sdy.collective_permute %1 out_sharding=<@mesh, [{}]> {mw.sources = array<i64: 2, 3, 0, 1>} : tensor<2xf32>",
+        "collective_permute"},
+    {"value of one device of a manual computation for all",
+        R"((%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}) -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}))",
+        R"(%0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"d"}]>] out_shardings=[<@mesh, [{"d"}]>] manual_axes={"d"} (%a: tensor<2xf32>) {
+%m = stablehlo.sine %a : tensor<2xf32>
+sdy.return %m : tensor<2xf32>
+} : (tensor<4xf32>) -> tensor<4xf32>
+return %0 : tensor<4xf32>)",
+        R"((%arg0: tensor<2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}) -> tensor<2xf32>)",
+        R"(%0 = stablehlo.reshape %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : (tensor<2xf32>) -> tensor<2xf32>
+%1 = stablehlo.sine %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : tensor<2xf32>
+%i = stablehlo.iota dim = 0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"d"}]>]>} : tensor<1xi32>
+%j = stablehlo.reshape %i {sdy.sharding = #sdy.sharding_per_value<[<@mesh, []>]>} : (tensor<1xi32>) -> tensor<i32>
+%z = stablehlo.constant dense<0> : tensor<i32>
+%p = stablehlo.compare EQ, %j, %z, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+%m = stablehlo.broadcast_in_dim %p, dims = [] : (tensor<i1>) -> tensor<2xi1>
+%o = stablehlo.constant dense<0.0> : tensor<2xf32>
+%s = stablehlo.select %m, %1, %o : tensor<2xi1>, tensor<2xf32>
+%r = stablehlo.reshape %1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : (tensor<2xf32>) -> tensor<2xf32>
+%2 = stablehlo.reshape %r {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"d"}]>]>} : (tensor<2xf32>) -> tensor<2xf32>
+return %2 : tensor<2xf32>)",
+        "%r = stablehlo.reshape %1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : (tensor<2xf32>) -> tensor<2xf32>",
+        R"(%r = sdy.all_reduce {"d"} %s out_sharding=<@mesh, [{}]> : tensor<2xf32>)", "all_reduce"},
+    {"copies of a manual computation that are counted over its devices",
+        R"((%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}) -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}))",
+        R"(%0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"d"}]>] out_shardings=[<@mesh, [{"d"}]>] manual_axes={"d"} (%a: tensor<2xf32>) {
+%z = stablehlo.constant dense<0.0> : tensor<f32>
+%k = stablehlo.slice %a [0:1] : (tensor<2xf32>) -> tensor<1xf32>
+%q = stablehlo.reshape %k : (tensor<1xf32>) -> tensor<f32>
+%b = stablehlo.broadcast_in_dim %q, dims = [] : (tensor<f32>) -> tensor<4xf32>
+%t = stablehlo.reduce(%b init: %z) applies stablehlo.add across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+%m = stablehlo.broadcast_in_dim %t, dims = [] : (tensor<f32>) -> tensor<2xf32>
+sdy.return %m : tensor<2xf32>
+} : (tensor<4xf32>) -> tensor<4xf32>
+return %0 : tensor<4xf32>)",
+        R"((%arg0: tensor<2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}) -> tensor<2xf32>)",
+        R"(%0 = stablehlo.reshape %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : (tensor<2xf32>) -> tensor<2xf32>
+%z = stablehlo.constant dense<0.0> : tensor<f32>
+%k = stablehlo.slice %0 [0:1] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : (tensor<2xf32>) -> tensor<1xf32>
+%q = stablehlo.reshape %k {sdy.sharding = #sdy.sharding_per_value<[<@mesh, []>]>} : (tensor<1xf32>) -> tensor<f32>
+%b = stablehlo.broadcast_in_dim %q, dims = [] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : (tensor<f32>) -> tensor<4xf32>
+%t = stablehlo.reduce(%b init: %z) applies stablehlo.add across dimensions = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, []>]>} : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+%u = stablehlo.reshape %t : (tensor<f32>) -> tensor<f32>
+%m = stablehlo.broadcast_in_dim %u, dims = [] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : (tensor<f32>) -> tensor<2xf32>
+%2 = stablehlo.reshape %m {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"d"}]>]>} : (tensor<2xf32>) -> tensor<2xf32>
+return %2 : tensor<2xf32>)",
+        R"({sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : (tensor<f32>) -> tensor<4xf32>
+%t = stablehlo.reduce(%b init: %z) applies stablehlo.add across dimensions = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, []>]>} : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+%u = stablehlo.reshape %t : (tensor<f32>) -> tensor<f32>)",
+        R"({sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"d"}]>]>} : (tensor<f32>) -> tensor<2xf32>
+%t = stablehlo.reduce(%b init: %z) applies stablehlo.add across dimensions = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, []>]>} : (tensor<2xf32>, tensor<f32>) -> tensor<f32>
+%u = sdy.all_reduce {"d"} %t out_sharding=<@mesh, []> : tensor<f32>)",
+        ""},
+};
+
 #undef S
 #undef A
 #undef ZERO
 #undef SUM
 #undef ROWS
+
+const FaultyPair& pairAt(std::size_t index)
+{
+    return index < std::size(kPairs) ? kPairs[index] : kGranted[index - std::size(kPairs)];
+}
 
 Program programOf(const char* mesh, const char* signature, const std::string& ops)
 {
@@ -662,14 +1007,14 @@ void TestProve::faultyRingsAreRejected()
 void TestProve::faultsAreRejected_data()
 {
     QTest::addColumn<int>("index");
-    for (std::size_t i = 0; i < std::size(kPairs); ++i)
-        QTest::newRow(kPairs[i].name) << static_cast<int>(i);
+    for (std::size_t i = 0; i < std::size(kPairs) + std::size(kGranted); ++i)
+        QTest::newRow(pairAt(i).name) << static_cast<int>(i);
 }
 
 void TestProve::faultsAreRejected()
 {
     QFETCH(int, index);
-    const FaultyPair& pair = kPairs[index];
+    const FaultyPair& pair = pairAt(static_cast<std::size_t>(index));
     const Program source = programOf(pair.mesh, pair.signature, pair.source);
     QCOMPARE(source.functions.size(), std::size_t{1});
     const Program right = programOf(pair.mesh, pair.localSignature, pair.device);
@@ -724,6 +1069,90 @@ void TestProve::programsOfOthersAreRejected()
     Program turned = device;
     turned.meshes.front().mesh = valueOf(parseMesh("t=2,d=2"));
     QVERIFY2(saysOf(turned).contains("its mesh has other axes"), qPrintable(saysOf(turned)));
+}
+
+/// Devices meet by the layout of a collective's operand, and donated memory is gone.
+void TestProve::claimsAreNotTrusted()
+{
+    const FaultyPair& pair = kPairs[0];
+    const Program source = programOf(kTwoMeshes, pair.signature, pair.source);
+    const Program right = programOf(kTwoMeshes, pair.localSignature, pair.device);
+    QVERIFY(prove(source, deviceProgramOf(right)).isProved());
+
+    Program turned = right;
+    Function& function = turned.functions.front();
+    const auto collective = std::find_if(
+        function.body().ops.begin(), function.body().ops.end(), [&](OpId op) { return function[op].kind == OpKind::AllReduce; });
+    QVERIFY(collective != function.body().ops.end());
+    function[function[*collective].operands.front()].sharding = TensorSharding::replicatedOf(2);
+    function[function[*collective].operands.front()].sharding->mesh = 1;
+    const Proof onOther = prove(source, deviceProgramOf(turned));
+    QVERIFY2(QString::fromStdString(whyNot(onOther)).contains("on another mesh"), whyNot(onOther).c_str());
+
+    Program given = right;
+    given.functions.front().donations.push_back({0, 0});
+    const Proof donated = prove(source, deviceProgramOf(given));
+    QVERIFY2(QString::fromStdString(whyNot(donated)).contains("which stays in the source"), whyNot(donated).c_str());
+
+    const auto moved = [](const char* signature, const char* ops) { return programOf("\"d\"=2, \"t\"=2", signature, ops); };
+    Program before = moved(R"((%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"t"}]>})
+        -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}))",
+        "return %x : tensor<8xf32>");
+    Program after = moved(R"((%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"t"}]>})
+        -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}))",
+        R"(%0 = sdy.all_gather [{"t"}] %x out_sharding=<@mesh, [{}]> : (tensor<4xf32>) -> tensor<8xf32>
+        %1 = sdy.all_slice [{"d"}] %0 out_sharding=<@mesh, [{"d"}]> : (tensor<8xf32>) -> tensor<4xf32>
+        return %1 : tensor<4xf32>)");
+    const Proof apart = prove(before, deviceProgramOf(after));
+    QVERIFY2(apart.isProved(), whyNot(apart).c_str());
+    for (Program* program : {&before, &after})
+        program->functions.front().donations.push_back({0, 0});
+    const Proof inPlace = prove(before, deviceProgramOf(after));
+    QVERIFY2(QString::fromStdString(whyNot(inPlace)).contains("which lies otherwise"), whyNot(inPlace).c_str());
+}
+
+void TestProve::devicesAgreeOnResults_data()
+{
+    QTest::addColumn<QString>("ops");
+    QTest::addColumn<bool>("agree");
+    // Positions 0 to 3 are (d, t) = (0, 0), (0, 1), (1, 0), (1, 1).
+    QTest::newRow("the id") << "%n = stablehlo.convert %i : (tensor<ui32>) -> tensor<f32>\n" << false;
+    const auto computed = [](const char* op, const char* number) {
+        return QString("%c = stablehlo.constant dense<%1> : tensor<ui32>\n%k = stablehlo.%2 %i, %c : tensor<ui32>\n"
+                       "%n = stablehlo.convert %k : (tensor<ui32>) -> tensor<f32>\n")
+            .arg(number, op);
+    };
+    QTest::newRow("the place along d") << computed("divide", "2") << true;
+    QTest::newRow("the place along t") << computed("remainder", "2") << false;
+    QTest::newRow("nothing of the id") << computed("minimum", "0") << true;
+    QTest::newRow("whether it is the first of all") << computed("minimum", "1") << false;
+    for (const auto& [list, agree] : {std::pair("[5, 5, 7, 7]", true), std::pair("[5, 7, 5, 7]", false)})
+        QTest::addRow("a number of %s", list) << QString("%l = stablehlo.constant dense<%1> : tensor<4xi32>\n"
+                                                         "%k = stablehlo.convert %i : (tensor<ui32>) -> tensor<i32>\n"
+                                                         "%s = stablehlo.dynamic_slice %l, %k, sizes = [1] : (tensor<4xi32>, "
+                                                         "tensor<i32>) -> tensor<1xi32>\n"
+                                                         "%r = stablehlo.reshape %s : (tensor<1xi32>) -> tensor<i32>\n"
+                                                         "%n = stablehlo.convert %r : (tensor<i32>) -> tensor<f32>\n")
+                                                     .arg(list)
+                                              << agree;
+}
+
+/// What the devices of a manual computation compute of their ids may differ along the axes that its result is split over, and along no other.
+void TestProve::devicesAgreeOnResults()
+{
+    QFETCH(QString, ops);
+    QFETCH(bool, agree);
+    const QString signature = "(%x: tensor<2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"d\"}]>}) -> tensor<2xf32>";
+    const QString body = "%0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{\"d\"}]>] out_shardings=[<@mesh, [{\"d\"}]>] "
+                         "manual_axes={\"d\"} (%a: tensor<1xf32>) {\n%i = stablehlo.partition_id : tensor<ui32>\n"
+        + ops
+        + "%b = stablehlo.reshape %n : (tensor<f32>) -> tensor<1xf32>\n%m = stablehlo.add %a, %b : tensor<1xf32>\n"
+          "sdy.return %m : tensor<1xf32>\n} : (tensor<2xf32>) -> tensor<2xf32>\nreturn %0 : tensor<2xf32>";
+    const auto made = propagateAndPartition(programOf("\"d\"=2, \"t\"=2", qPrintable(signature), body.toStdString()));
+    QVERIFY2(made, made ? "" : made.error().front().message.c_str());
+    const Proof proof = prove(made->propagated, made->device);
+    QCOMPARE(QString::fromStdString(whyNot(proof)).contains("may differ along an axis"), !agree);
+    QVERIFY2(proof.isProved() == agree, whyNot(proof).c_str());
 }
 
 MESHWRIGHT_TEST(TestProve)

@@ -268,6 +268,20 @@ private Q_SLOTS:
         add("a norm that one stage does not share", kTransformer, clipped, "", [](ScheduledProgram& pipeline) {
             std::erase_if(pipeline.tasks, [](const Task& task) { return task.stage == 0 && task.kind == TaskKind::ShareNorm; });
         });
+        add("stages on meshes of other axes", kMlp, none, "different axes", [](ScheduledProgram& pipeline) {
+            std::vector<MeshAxis> axes = pipeline.stages[1].mesh().axes();
+            axes.front().size *= 2;
+            pipeline.stages[1].meshes.front().mesh = valueOf(Mesh::create(axes));
+        });
+        add("a norm that is shared before the gradients are summed", kTransformer,
+            {"model.transformer.tied=true", "optimizer={adam: {learning_rate: 0.001, clip_norm: 1.0}}"}, "too late",
+            [](ScheduledProgram& pipeline) {
+                const auto tasks = tasksOf(pipeline, 0);
+                const auto at = [&](TaskKind kind) {
+                    return *std::find_if(tasks.begin(), tasks.end(), [&](const Task* task) { return task->kind == kind; });
+                };
+                std::swap(*at(TaskKind::TotalGradients), *at(TaskKind::ShareNorm));
+            });
         add("a loss that is not divided by the microbatches", kMlp, none, "the source computes no such value",
             [](ScheduledProgram& pipeline) {
                 for (Op& op : functionOf(pipeline, 1, "backward.0").function.ops) {
