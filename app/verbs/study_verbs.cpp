@@ -213,7 +213,8 @@ void addPlan(VerbTable& table)
         app.add_option("--on", words.machine,
                "Chips or machines and how many: 512xH100, v5p-512; a chip alone where a size is looked for")
             ->type_name("NAME"),
-        app.add_option("--tokens", words.tokens, "Tokens of the whole training; k, M, B and T count in thousands: 15T")
+        app.add_option(
+               "--tokens", words.tokens, "Tokens of the whole training: 15T, 300B, 1.5e12 (k, M, B and T are powers of 1000)")
             ->type_name("N")};
     app.add_option("--seq", words.sequence, "Tokens per sequence (default: 4k, or the model's number of positions)")
         ->type_name("N");

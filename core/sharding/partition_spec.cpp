@@ -91,7 +91,8 @@ Result<Shape> shardShape(const Shape& global, const PartitionSpec& spec, const M
     if (spec.dims.size() > global.size())
         problems.push_back({"MW1101",
             fmt::format("the spec {} has {} entries for an array of rank {}", specText(spec), spec.dims.size(), global.size()),
-            fmt::format("give at most {} entries", global.size()), {}, Severity::Error, "at most one entry for each dimension"});
+            fmt::format("give at most {} {}", global.size(), global.size() == 1 ? "entry" : "entries"), {}, Severity::Error,
+            "at most one entry for each dimension"});
 
     std::set<std::string> seen;
     Shape local = global;

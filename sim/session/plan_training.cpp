@@ -95,7 +95,7 @@ Result<Wish> wishOf(const PlanWords& words)
         wish.tokens = *tokens;
     else
         refuse("--tokens", words.tokens, "a number of tokens above 0 and up to 10^18",
-            "write 15T, 300B or 1.5e12: of the whole training, in thousands");
+            "write 15T, 300B or 1.5e12: the tokens of the whole training");
     if (!words.deadline.empty()) {
         wish.days = daysOf(words.deadline);
         if (!wish.days)

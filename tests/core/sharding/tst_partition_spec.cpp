@@ -166,7 +166,7 @@ void TestPartitionSpec::shardShapeErrors_data()
 
     QTest::newRow("rank") << Shape{8} << std::string("P(None, 'model')")
                           << std::string("error MW1101: the spec P(None, 'model') has 2 entries for an array of rank 1\n"
-                                         "  rule: at most one entry for each dimension\n  fix: give at most 1 entries");
+                                         "  rule: at most one entry for each dimension\n  fix: give at most 1 entry");
     QTest::newRow("unknown axis, near") << Shape{8, 6} << std::string("P('dat')")
                                         << std::string("error MW1102: unknown axis name: \"dat\"\n  fix: did you mean \"data\"?");
     QTest::newRow("unknown axis, far") << Shape{8, 6} << std::string("P('expert')")
