@@ -38,7 +38,7 @@ constexpr std::int64_t kUsualBatch = std::int64_t{4} << 20; ///< tokens: what Ll
 constexpr double kMostTokens = 1e18;
 const std::string kMet = "meets it"; ///< a size the wish
 
-/// A number with a unit in thousands: `15T`, `1.5e12`, `300B`. Nothing for anything else, or outside of 0 (exclusive) to `most`.
+/// A number with a power of 1000: `15T`, `1.5e12`, `300B`. Nothing for anything else, or outside of 0 (exclusive) to `most`.
 std::optional<double> decimalCount(std::string_view text, double most)
 {
     double unit = 1.0;

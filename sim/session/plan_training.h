@@ -16,7 +16,7 @@ namespace meshwright::sim {
 struct PlanWords {
     std::string model; ///< as `SearchWords::model`
     std::string machine; ///< "512xH100"; a chip without a number where a size is looked for
-    std::string tokens; ///< of the whole training, in thousands: "15T" is 15 x 10^12
+    std::string tokens; ///< of the whole training, with powers of 1000: "15T" is 15 x 10^12
     std::string sequence; ///< "8k"
     std::string batch; ///< tokens of a step, as searches count them: "4M" is 2^22; empty: about 4M
     std::string globalBatch; ///< sequences of a step, in place of it
