@@ -339,7 +339,7 @@ private:
                 continue;
             }
             walkControl(id, cursor);
-            // Though nothing that is asked for depends on it, it may not end.
+            // Though nothing that is asked for depends on it, it may never end, or devices that take other ways wait for each other.
             if (m_obstacles.isNoted(id) && mayStall(op))
                 obstacle(m_obstacles.noted(id));
         }
@@ -355,14 +355,15 @@ private:
         });
     }
 
-    /// Whether it ends only where its turns are those of the source, or where all devices take the same branches and meet in them.
+    /// Whether it may have no end, or devices meet in it only where they take the same branches and turns.
     bool mayStall(const Op& op) const
     {
         const auto decides = [&](const Op& inside) {
-            return inside.kind == OpKind::While
-                || (inside.kind == OpKind::Case && anyInside(inside, [](const Op& met) { return isCollective(met.kind); }));
+            return (inside.kind == OpKind::While || inside.kind == OpKind::Case)
+                && anyInside(inside, [](const Op& met) { return isCollective(met.kind); });
         };
-        return decides(op) || anyInside(op, decides);
+        const auto isOpen = [](const Op& inside) { return inside.kind == OpKind::While; };
+        return isOpen(op) || anyInside(op, isOpen) || decides(op) || anyInside(op, decides);
     }
 
     void walkOp(OpId id)

@@ -881,6 +881,83 @@ return %2 : tensor<2xf32>)",
 %t = stablehlo.reduce(%b init: %z) applies stablehlo.add across dimensions = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, []>]>} : (tensor<2xf32>, tensor<f32>) -> tensor<f32>
 %u = sdy.all_reduce {"d"} %t out_sharding=<@mesh, []> : tensor<f32>)",
         ""},
+    {"rows of which some have other columns behind their end",
+        "(%x: tensor<2x5xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) -> (tensor<2xf32> {sdy.sharding = "
+        "#sdy.sharding<@mesh, [{}]>})",
+        R"(%z = stablehlo.constant dense<0.0> : tensor<f32>
+%r = stablehlo.reduce(%x init: %z) applies stablehlo.add across dimensions = [1] : (tensor<2x5xf32>, tensor<f32>) -> tensor<2xf32>
+return %r : tensor<2xf32>)",
+        "(%x: tensor<2x5xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) -> (tensor<2xf32> {sdy.sharding = "
+        "#sdy.sharding<@mesh, [{}]>})",
+        R"(%z = stablehlo.constant dense<0.0> : tensor<f32>
+%o = stablehlo.constant dense<1.0> : tensor<f32>
+%a = stablehlo.pad %x, %z, low = [0, 0], high = [0, 1], interior = [0, 0] : (tensor<2x5xf32>, tensor<f32>) -> tensor<2x6xf32>
+%b = stablehlo.pad %x, %z, low = [0, 0], high = [0, 1], interior = [0, 0] : (tensor<2x5xf32>, tensor<f32>) -> tensor<2x6xf32>
+%i = stablehlo.iota dim = 0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>} : tensor<2x6xi32>
+%k = stablehlo.constant dense<1> : tensor<2x6xi32>
+%m = stablehlo.compare LT, %i, %k, SIGNED : (tensor<2x6xi32>, tensor<2x6xi32>) -> tensor<2x6xi1>
+%s = stablehlo.select %m, %a, %b : tensor<2x6xi1>, tensor<2x6xf32>
+%r = stablehlo.reduce(%s init: %z) applies stablehlo.add across dimensions = [1] : (tensor<2x6xf32>, tensor<f32>) -> tensor<2xf32>
+return %r : tensor<2xf32>)",
+        "%b = stablehlo.pad %x, %z,", "%b = stablehlo.pad %x, %o,", ""},
+    {"rows of two arrays of which one has other columns behind its end",
+        R"((%x: tensor<4x5xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}, {}]>}) -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}))",
+        R"(%z = stablehlo.constant dense<0.0> : tensor<f32>
+%r = stablehlo.reduce(%x init: %z) applies stablehlo.add across dimensions = [1] : (tensor<4x5xf32>, tensor<f32>) -> tensor<4xf32>
+return %r : tensor<4xf32>)",
+        R"((%x: tensor<2x5xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}, {}]>}) -> (tensor<2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}))",
+        R"(%z = stablehlo.constant dense<0.0> : tensor<f32>
+%o = stablehlo.constant dense<1.0> : tensor<f32>
+%a = stablehlo.pad %x, %z, low = [0, 0], high = [0, 1], interior = [0, 0] : (tensor<2x5xf32>, tensor<f32>) -> tensor<2x6xf32>
+%b = stablehlo.pad %x, %z, low = [0, 0], high = [0, 1], interior = [0, 0] : (tensor<2x5xf32>, tensor<f32>) -> tensor<2x6xf32>
+%e = stablehlo.slice %a [0:1, 0:6] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"d"}, {}]>]>} : (tensor<2x6xf32>) -> tensor<1x6xf32>
+%f = stablehlo.slice %b [1:2, 0:6] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"d"}, {}]>]>} : (tensor<2x6xf32>) -> tensor<1x6xf32>
+%s = stablehlo.concatenate %e, %f, dim = 0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"d"}, {}]>]>} : (tensor<1x6xf32>, tensor<1x6xf32>) -> tensor<2x6xf32>
+%r = stablehlo.reduce(%s init: %z) applies stablehlo.add across dimensions = [1] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"d"}]>]>} : (tensor<2x6xf32>, tensor<f32>) -> tensor<2xf32>
+return %r : tensor<2xf32>)",
+        "%b = stablehlo.pad %x, %z,", "%b = stablehlo.pad %x, %o,", "reduce", R"("d"=2)"},
+    {"rows of another number that each device has some of",
+        R"((%x: tensor<2x5xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}))",
+        R"(%z = stablehlo.constant dense<0.0> : tensor<f32>
+%o = stablehlo.constant dense<1.0> : tensor<f32>
+%p = stablehlo.pad %x, %o, low = [0, 0], high = [2, 0], interior = [0, 0] : (tensor<2x5xf32>, tensor<f32>) -> tensor<4x5xf32>
+%r = stablehlo.reduce(%p init: %z) applies stablehlo.add across dimensions = [1] : (tensor<4x5xf32>, tensor<f32>) -> tensor<4xf32>
+return %r : tensor<4xf32>)",
+        R"((%x: tensor<2x5xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) -> (tensor<2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}))",
+        R"(%z = stablehlo.constant dense<0.0> : tensor<f32>
+%o = stablehlo.constant dense<1.0> : tensor<f32>
+%a = stablehlo.pad %x, %z, low = [0, 0], high = [0, 0], interior = [0, 0] : (tensor<2x5xf32>, tensor<f32>) -> tensor<2x5xf32>
+%b = stablehlo.pad %a, %o, low = [0, 0], high = [2, 0], interior = [0, 0] : (tensor<2x5xf32>, tensor<f32>) -> tensor<4x5xf32>
+%s = sdy.all_slice [{"d"}, {}] %b out_sharding=<@mesh, [{"d"}, {}]> : (tensor<4x5xf32>) -> tensor<2x5xf32>
+%r = stablehlo.reduce(%s init: %z) applies stablehlo.add across dimensions = [1] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"d"}]>]>} : (tensor<2x5xf32>, tensor<f32>) -> tensor<2xf32>
+return %r : tensor<2xf32>)",
+        R"(%a = stablehlo.pad %x, %z, low = [0, 0], high = [0, 0], interior = [0, 0] : (tensor<2x5xf32>, tensor<f32>) -> tensor<2x5xf32>
+%b = stablehlo.pad %a, %o, low = [0, 0], high = [2, 0], interior = [0, 0] : (tensor<2x5xf32>, tensor<f32>) -> tensor<4x5xf32>
+%s = sdy.all_slice [{"d"}, {}] %b out_sharding=<@mesh, [{"d"}, {}]> : (tensor<4x5xf32>) -> tensor<2x5xf32>
+%r = stablehlo.reduce(%s init: %z) applies stablehlo.add across dimensions = [1] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"d"}]>]>} : (tensor<2x5xf32>,)",
+        R"(%a = stablehlo.pad %x, %z, low = [0, 0], high = [0, 1], interior = [0, 0] : (tensor<2x5xf32>, tensor<f32>) -> tensor<2x6xf32>
+%b = stablehlo.pad %a, %o, low = [0, 0], high = [2, 0], interior = [0, 0] : (tensor<2x6xf32>, tensor<f32>) -> tensor<4x6xf32>
+%s = sdy.all_slice [{"d"}, {}] %b out_sharding=<@mesh, [{"d"}, {}]> : (tensor<4x6xf32>) -> tensor<2x6xf32>
+%r = stablehlo.reduce(%s init: %z) applies stablehlo.add across dimensions = [1] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"d"}]>]>} : (tensor<2x6xf32>,)",
+        "reduce", R"("d"=2)"},
+    {"partial sum that is put into one over devices in another order",
+        R"((%p: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}, {}]>}, %q: tensor<4x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}, {}]>}) -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}))",
+        R"(%z = stablehlo.constant dense<0.0> : tensor<f32>
+%a = stablehlo.reduce(%p init: %z) applies stablehlo.add across dimensions = [0] : (tensor<4x4xf32>, tensor<f32>) -> tensor<4xf32>
+%b = stablehlo.reduce(%q init: %z) applies stablehlo.add across dimensions = [0] : (tensor<4x2xf32>, tensor<f32>) -> tensor<2xf32>
+%c = stablehlo.constant dense<1> : tensor<i32>
+%s = stablehlo.dynamic_update_slice %a, %b, %c : (tensor<4xf32>, tensor<2xf32>, tensor<i32>) -> tensor<4xf32>
+return %s : tensor<4xf32>)",
+        R"((%p: tensor<2x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}, {}]>}, %q: tensor<2x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}, {}]>}) -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}))",
+        R"(%z = stablehlo.constant dense<0.0> : tensor<f32>
+%a = stablehlo.reduce(%p init: %z) applies stablehlo.add across dimensions = [0] : (tensor<2x4xf32>, tensor<f32>) -> tensor<4xf32>
+%b = stablehlo.reduce(%q init: %z) applies stablehlo.add across dimensions = [0] : (tensor<2x2xf32>, tensor<f32>) -> tensor<2xf32>
+%c = stablehlo.constant dense<1> : tensor<i32>
+%s = stablehlo.dynamic_update_slice %a, %b, %c : (tensor<4xf32>, tensor<2xf32>, tensor<i32>) -> tensor<4xf32>
+%r = sdy.all_reduce {"d"} %s out_sharding=<@mesh, [{}]> : tensor<4xf32>
+return %r : tensor<4xf32>)",
+        "return %r", "return %r", "dynamic_update_slice", kTwoMeshes,
+        R"((%p: tensor<2x4xf32> {sdy.sharding = #sdy.sharding<@other, [{"d"}, {}]>}, %q: tensor<2x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}, {}]>}) -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}))"},
 };
 
 #undef S
