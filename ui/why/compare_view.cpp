@@ -3,7 +3,7 @@
 
 #include "core/support/text.h"
 #include "sim/session/comparable_of.h"
-#include "ui/why/table.h"
+#include "ui/widgets/table.h"
 
 #include <QBoxLayout>
 #include <QLabel>

@@ -4,8 +4,8 @@
 #include "tests/test_class.h"
 #include "ui/why/causes_view.h"
 #include "ui/why/compare_view.h"
-#include "ui/why/table.h"
 #include "ui/why/what_if_view.h"
+#include "ui/widgets/table.h"
 
 #include <QPushButton>
 #include <QSignalSpy>
