@@ -155,8 +155,8 @@ private:
 ReportView::ReportView(Selection&, QWidget* parent)
     : View(parent)
     , m_summary(new QLabel(tr("No report yet."), this))
-    , m_own(new QPushButton(tr("Report of the study"), this))
     , m_save(new QPushButton(tr("Save report…"), this))
+    , m_own(new QPushButton(tr("Report of the study"), this))
     , m_pages(new PagesWidget)
 {
     m_scroll = new PagesArea(m_pages, this);

@@ -65,8 +65,8 @@ private:
     bool m_isStale = false; ///< the report shown is not of the latest analysis and training, and no other one was asked for
     ReportJob m_job;
     QLabel* m_summary;
-    QPushButton* m_own; ///< goes on to the study's report
     QPushButton* m_save;
+    QPushButton* m_own; ///< goes on to the study's report
     QScrollArea* m_scroll;
     PagesWidget* m_pages;
 };
