@@ -15,23 +15,6 @@ namespace meshwright::cli {
 
 namespace {
 
-std::string commandOf(const sim::PlanWords& words)
-{
-    std::string command = "meshwright plan " + shellQuoted(words.model) + " --on " + shellQuoted(words.machine) + " --tokens "
-        + shellQuoted(words.tokens);
-    for (const auto& [flag, value] :
-        {std::pair{"--seq", words.sequence}, {"--batch", words.batch}, {"--global-batch", words.globalBatch},
-            {"--stack", words.stack}, {"--price", words.price}, {"--deadline", words.deadline}, {"--budget", words.budget}}) {
-        if (!value.empty())
-            command += fmt::format(" {} {}", flag, shellQuoted(value));
-    }
-    if (words.format != sim::PlanWords().format)
-        command += " --dtype " + shellQuoted(words.format);
-    for (const std::string& choice : words.fixed)
-        command += " --fix " + shellQuoted(choice);
-    return command + (words.leastChips ? " --min-gpus" : "");
-}
-
 std::string writtenAs(const sim::PlanAnswer& answer, const std::string& command, Format format)
 {
     switch (format) {
@@ -79,8 +62,8 @@ int runPlan(const PlanVerbOptions& options, Output& output)
         else
             output.narrate(fmt::format("the study of the best plan is in {}", options.file));
     }
-    const int written
-        = writeResult(writtenAs(*answer, commandOf(options.words), *format), isStudy ? std::string() : options.file, output);
+    const int written = writeResult(
+        writtenAs(*answer, sim::planCommand(options.words), *format), isStudy ? std::string() : options.file, output);
     if (written != kExitOk)
         return written;
     if (!unwritten.empty())

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -97,5 +98,12 @@ std::string planText(const PlanAnswer& answer);
 
 /// The page. `command` is what writes it.
 Report planReport(const PlanAnswer& answer, const std::string& command);
+
+/// The page that compares clusters: a table for each model with a row for each cluster, in the order of the answers, and which is quickest and cheapest.
+/// `commands`: what gives the answers, a line each. Precondition: there is an answer.
+Report planComparison(std::span<const PlanAnswer> answers, const std::string& commands);
+
+/// What a row of such a table says at its end, for each answer: "quickest, cheapest", "needs 132 GiB of 80.0 GiB a device"; of clusters for one model.
+std::vector<std::string> planVerdicts(std::span<const PlanAnswer> answers);
 
 } // namespace meshwright::sim

@@ -75,20 +75,6 @@ std::vector<double> pricesOf(const SearchWords& words, Problems& problems)
     return prices;
 }
 
-std::vector<std::string> shippedModels()
-{
-    std::vector<std::string> names;
-    if (const auto folder = findResource("models")) {
-        std::error_code error;
-        for (const auto& entry : std::filesystem::directory_iterator(*folder, error)) {
-            if (entry.path().extension() == ".json")
-                names.push_back(entry.path().stem().string());
-        }
-    }
-    std::sort(names.begin(), names.end());
-    return names;
-}
-
 Result<TransformerConfig> modelOf(const std::string& name, std::vector<std::string>* notes, std::vector<std::string>& ignored)
 {
     std::filesystem::path file = name;
@@ -123,6 +109,20 @@ Result<TransformerConfig> modelOf(const std::string& name, std::vector<std::stri
 }
 
 } // namespace
+
+std::vector<std::string> shippedModels()
+{
+    std::vector<std::string> names;
+    if (const auto folder = findResource("models")) {
+        std::error_code error;
+        for (const auto& entry : std::filesystem::directory_iterator(*folder, error)) {
+            if (entry.path().extension() == ".json")
+                names.push_back(entry.path().stem().string());
+        }
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+}
 
 Result<std::int64_t> parseCount(std::string_view text, std::string_view what)
 {

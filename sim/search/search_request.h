@@ -28,6 +28,9 @@ struct SearchWords {
     std::vector<std::string> prices; ///< dollars an hour for each chip: one for all machines, or one each
 };
 
+/// Names of the models that come with Meshwright, in their order.
+std::vector<std::string> shippedModels();
+
 /// A count with a unit (`parseCount` of core/support): `4k` is 4,096, `0.5M` 524,288, `2G` 2^31, as batches are counted.
 /// Problems: MW1935 it is no such number, or outside of 1 to 2^40.
 Result<std::int64_t> parseCount(std::string_view text, std::string_view what);

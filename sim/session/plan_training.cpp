@@ -591,7 +591,7 @@ Result<PlanAnswer> Planner::run()
     m_answer.wanted = wishText(m_wish);
     m_answer.price = m_data.priceOf(*named->match.chip);
     if (const auto price = parseNumber(m_words.price); price && *price >= 0.0)
-        m_answer.price = ChipPrice{*price, {}, "the command line"};
+        m_answer.price = ChipPrice{*price, {}, "as given"};
     if (m_wish.dollars && !m_answer.price)
         return Problem{"MW1944", fmt::format("no price of {} is known for a budget", named->match.chip->name),
             "give dollars an hour for a chip: --price 2.50"};
@@ -617,6 +617,23 @@ Result<PlanAnswer> Planner::run()
 }
 
 } // namespace
+
+std::string planCommand(const PlanWords& words)
+{
+    std::string command = "meshwright plan " + shellQuoted(words.model) + " --on " + shellQuoted(words.machine) + " --tokens "
+        + shellQuoted(words.tokens);
+    for (const auto& [flag, value] :
+        {std::pair{"--seq", words.sequence}, {"--batch", words.batch}, {"--global-batch", words.globalBatch},
+            {"--stack", words.stack}, {"--price", words.price}, {"--deadline", words.deadline}, {"--budget", words.budget}}) {
+        if (!value.empty())
+            command += fmt::format(" {} {}", flag, shellQuoted(value));
+    }
+    if (words.format != PlanWords().format)
+        command += " --dtype " + shellQuoted(words.format);
+    for (const std::string& choice : words.fixed)
+        command += " --fix " + shellQuoted(choice);
+    return command + (words.leastChips ? " --min-gpus" : "");
+}
 
 Result<PlanAnswer> planTraining(const PlanWords& words, const PlanOptions& options)
 {

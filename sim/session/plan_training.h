@@ -30,6 +30,9 @@ struct PlanWords {
     std::vector<std::string> fixed = {}; ///< as `search --fix`
 };
 
+/// The command that asks this: `meshwright plan llama3_8b --on 64xH100 --tokens 2T`.
+std::string planCommand(const PlanWords& words);
+
 struct PlanOptions {
     unsigned threads = 0; ///< 0: one for each core
     std::stop_token stop = {};

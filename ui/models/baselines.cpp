@@ -7,14 +7,25 @@ namespace meshwright::ui {
 
 void Baselines::pin(const std::shared_ptr<const sim::Analysis>& analysis, const QString& title)
 {
-    const auto same
-        = std::find_if(m_all.begin(), m_all.end(), [&](const Pinned& one) { return one.analysis->source == analysis->source; });
+    const auto same = std::find_if(
+        m_all.begin(), m_all.end(), [&](const Pinned& one) { return one.analysis && one.analysis->source == analysis->source; });
     m_current = static_cast<std::size_t>(same - m_all.begin());
     if (same == m_all.end()) {
         const std::vector<MeshAxis> mesh = analysis->simulated ? analysis->simulated->mesh.axes() : analysis->mesh().axes();
-        m_all.push_back(
-            {QStringLiteral("%1: %2, %3").arg(++m_count).arg(title, QString::fromStdString(sim::axesText(mesh))), analysis});
+        m_all.push_back({QStringLiteral("%1: %2, %3").arg(++m_count).arg(title, QString::fromStdString(sim::axesText(mesh))),
+            analysis, nullptr});
     }
+    Q_EMIT changed();
+}
+
+void Baselines::pin(sim::Comparable result, const QString& title)
+{
+    const auto same = std::find_if(
+        m_all.begin(), m_all.end(), [&](const Pinned& one) { return one.result && one.result->file == result.file; });
+    m_current = static_cast<std::size_t>(same - m_all.begin());
+    if (same == m_all.end())
+        m_all.push_back({QStringLiteral("%1: %2").arg(++m_count).arg(title), nullptr, nullptr});
+    m_all[m_current].result = std::make_shared<const sim::Comparable>(std::move(result));
     Q_EMIT changed();
 }
 

@@ -9,16 +9,21 @@
 #include <memory>
 #include <vector>
 
+namespace meshwright::sim {
+struct Comparable;
+}
+
 namespace meshwright::ui {
 
-/// States of studies that were pinned to be compared with, also of other files; one of them is the baseline.
+/// States of studies that were pinned to be compared with, also of other files, and results; one of them is the baseline.
 class Baselines : public QObject {
     Q_OBJECT
 
 public:
     struct Pinned {
         QString name; ///< "1: wide_mlp, data=4,model=2"
-        std::shared_ptr<const sim::Analysis> analysis; ///< never null
+        std::shared_ptr<const sim::Analysis> analysis; ///< null: a result, of which no more is known
+        std::shared_ptr<const sim::Comparable> result; ///< null: a state of a study
     };
 
     using QObject::QObject;
@@ -30,6 +35,9 @@ public:
 
     /// Pins a state and makes it the baseline; one that is pinned becomes it only. Precondition: it was built or simulated.
     void pin(const std::shared_ptr<const sim::Analysis>& analysis, const QString& title);
+
+    /// Pins what a file says and makes it the baseline, in the place of what was pinned of that file before.
+    void pin(sim::Comparable result, const QString& title);
 
     /// Precondition: index < all().size().
     void setCurrent(std::size_t index);

@@ -156,6 +156,7 @@ ReportView::ReportView(Selection&, QWidget* parent)
     : View(parent)
     , m_summary(new QLabel(tr("No report yet."), this))
     , m_save(new QPushButton(tr("Save report…"), this))
+    , m_own(new QPushButton(tr("Report of the study"), this))
     , m_pages(new PagesWidget)
 {
     m_scroll = new PagesArea(m_pages, this);
@@ -164,6 +165,9 @@ ReportView::ReportView(Selection&, QWidget* parent)
     m_summary->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
     m_save->setToolTip(tr("Writes the report as HTML, Markdown, CSV, JSON or PDF"));
     m_save->setEnabled(false);
+    m_own->setToolTip(tr("Leaves the report that was opened, and shows that of the study as it stands"));
+    m_own->hide();
+    connect(m_own, &QPushButton::clicked, this, &ReportView::leaveOpened);
     connect(m_save, &QPushButton::clicked, this, &ReportView::saveRequested);
     connect(&m_job, &ReportJob::finished, this, &ReportView::showReport);
 
@@ -171,6 +175,7 @@ ReportView::ReportView(Selection&, QWidget* parent)
     head->setContentsMargins(8, 8, 8, 0);
     head->setSpacing(6);
     head->addWidget(m_summary, 1);
+    head->addWidget(m_own);
     head->addWidget(m_save);
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 0, 0, 0);
@@ -183,6 +188,7 @@ ReportView::ReportView(Selection&, QWidget* parent)
 void ReportView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
 {
     m_analysis = std::move(analysis);
+    m_own->setEnabled(true);
     m_save->setEnabled(true);
     m_isStale = true;
     refresh();
@@ -197,16 +203,38 @@ void ReportView::setTraining(const std::shared_ptr<const TrainingResult>& result
 
 void ReportView::refresh()
 {
-    if (!m_isStale || !m_analysis || !isVisible())
+    if (m_opened || !m_isStale || !m_analysis || !isVisible())
         return;
     m_isStale = false;
     m_summary->setText(tr("Putting the report together…"));
     m_job.request(m_analysis, m_training);
 }
 
+void ReportView::showOpened(std::shared_ptr<const sim::Report> report, const QString& name)
+{
+    m_opened = std::move(report);
+    m_isStale = true; // that of the study
+    m_pages->setPages(pagesOf(*m_opened));
+    m_scroll->verticalScrollBar()->setValue(0);
+    m_summary->setText(tr("%1 as it was written").arg(name));
+    m_own->show();
+    m_own->setEnabled(m_analysis != nullptr);
+    m_save->setEnabled(true);
+}
+
+void ReportView::leaveOpened()
+{
+    m_opened.reset();
+    m_own->hide();
+    m_save->setEnabled(m_analysis != nullptr);
+    refresh();
+}
+
 void ReportView::showReport(const std::shared_ptr<const sim::Report>& report)
 {
     m_report = report;
+    if (m_opened)
+        return;
     m_pages->setPages(pagesOf(*report));
     const sim::ReportAnswer* fits = report->findAnswer("fits");
     const sim::ReportAnswer* next = report->findAnswer("next");
@@ -227,12 +255,14 @@ void ReportView::changeEvent(QEvent* event)
     View::changeEvent(event);
     if (event->type() == QEvent::PaletteChange)
         m_pages->update();
-    if (event->type() == QEvent::FontChange && m_report)
-        m_pages->setPages(pagesOf(*m_report));
+    if (const auto& shown = m_opened ? m_opened : m_report; event->type() == QEvent::FontChange && shown)
+        m_pages->setPages(pagesOf(*shown));
 }
 
 sim::Report ReportView::currentReport() const
 {
+    if (m_opened)
+        return *m_opened;
     if (m_report && !m_isStale && !m_job.isBusy())
         return *m_report;
     return sim::reportOf(*m_analysis, {.training = m_training});

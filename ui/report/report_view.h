@@ -16,7 +16,8 @@ namespace meshwright::ui {
 
 class PagesWidget;
 
-/// The report of the study, on the pages that are printed. It is put together when the view is seen, and again after every edit.
+/// The report of the study, on the pages that are printed. It is put together when the view is seen, and again after every edit. A report that was
+/// opened from a file is shown as it was written until the reader goes on to the study's.
 class ReportView : public View {
     Q_OBJECT
 
@@ -27,6 +28,13 @@ public:
 
     /// What training of the study measured; null: nothing. An edit of the study does not forget it: the report says when it is of another study.
     void setTraining(const std::shared_ptr<const TrainingResult>& result);
+
+    /// Shows a report (never null) as it was written. `name`: of its file.
+    void showOpened(std::shared_ptr<const sim::Report> report, const QString& name);
+
+    /// Goes on to the study's report.
+    void leaveOpened();
+    bool isOpened() const { return m_opened != nullptr; }
 
     /// The page that fills most of the view.
     DisplayList picture() const override;
@@ -53,10 +61,12 @@ private:
     std::shared_ptr<const sim::Analysis> m_analysis;
     std::optional<sim::MeasuredTraining> m_training;
     std::shared_ptr<const sim::Report> m_report; ///< the one shown
+    std::shared_ptr<const sim::Report> m_opened; ///< from a file, and shown; null: the study's is
     bool m_isStale = false; ///< the report shown is not of the latest analysis and training, and no other one was asked for
     ReportJob m_job;
     QLabel* m_summary;
     QPushButton* m_save;
+    QPushButton* m_own; ///< goes on to the study's report
     QScrollArea* m_scroll;
     PagesWidget* m_pages;
 };

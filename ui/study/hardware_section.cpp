@@ -41,6 +41,8 @@ QSpinBox* countBox(const QString& name)
     box->setKeyboardTracking(false);
     box->setAlignment(Qt::AlignRight);
     box->setAccessibleName(name);
+    // Its own hint leaves room for the largest count; two of them are wider than the panel.
+    box->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
     keepWheelForFocus(box);
     return box;
 }
@@ -172,6 +174,7 @@ void HardwareSection::showCounts()
     const QSignalBlocker quietPerHost(m_perHost);
     m_hosts->setValue(static_cast<int>(std::clamp<std::int64_t>(built.hosts, 1, m_hosts->maximum())));
     m_perHost->setValue(static_cast<int>(std::clamp<std::int64_t>(built.perHost, 1, m_perHost->maximum())));
+    m_perHost->setSuffix(m_perHost->value() == 1 ? tr(" chip") : tr(" chips"));
 
     const auto isAbout = [](const Problem& problem) {
         return problem.place.path == "hardware" || problem.place.path.starts_with("hardware.topology")

@@ -266,6 +266,8 @@ std::string StudyFacts::reasonOf(const ArrayFacts& array) const
     const sim::ProgramArray* known = built ? built->findArray(array.array.name) : nullptr;
     if (known == nullptr || array.spec.empty())
         return {};
+    if (!known->annotation.empty() && !known->annotation.starts_with("sharding"))
+        return fmt::format("The program sets it: {}.", known->annotation);
     return fmt::format("It follows from other arrays. {}", built->reasonOf(*known));
 }
 

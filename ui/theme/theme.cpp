@@ -34,6 +34,14 @@ public:
     {
     }
 
+    /// Texts of tables and lists stand apart from those of the columns beside them.
+    int pixelMetric(PixelMetric metric, const QStyleOption* option, const QWidget* widget) const override
+    {
+        constexpr int kBesideText = 5;
+        return metric == PM_FocusFrameHMargin || metric == PM_HeaderMargin ? kBesideText
+                                                                           : QProxyStyle::pixelMetric(metric, option, widget);
+    }
+
     void drawControl(ControlElement element, const QStyleOption* option, QPainter* painter, const QWidget* widget) const override
     {
         if (element == CE_Splitter && option->state.testFlag(State_MouseOver))
@@ -50,8 +58,9 @@ public:
         case PE_PanelButtonCommand:
         case PE_FrameLineEdit:
         case PE_Frame:
-        case PE_IndicatorCheckBox:
             return frame(option, painter);
+        case PE_IndicatorCheckBox:
+            return frame(option, painter, themeOf(option->palette) != Theme::Light);
         default:
             return;
         }
@@ -68,10 +77,15 @@ public:
     }
 
 private:
-    /// Fusion's edges are darker than what is around them: on black they are not seen.
+    /// Fusion's edges are darker than what is around them: on black they are not seen, and an empty box on no dark ground.
     static void frame(const QStyleOption* option, QPainter* painter)
     {
-        if (themeOf(option->palette) != Theme::HighContrast)
+        frame(option, painter, themeOf(option->palette) == Theme::HighContrast);
+    }
+
+    static void frame(const QStyleOption* option, QPainter* painter, bool isWanted)
+    {
+        if (!isWanted)
             return;
         const bool isEnabled = option->state.testFlag(State_Enabled);
         const bool hasFocus = option->state.testFlag(State_HasFocus);
@@ -79,7 +93,7 @@ private:
         painter->save();
         painter->setRenderHint(QPainter::Antialiasing, false);
         painter->setBrush(Qt::NoBrush);
-        painter->setPen(QPen(qtColour(role, Theme::HighContrast), 1.0));
+        painter->setPen(QPen(qtColour(role, themeOf(option->palette)), 1.0));
         painter->drawRect(option->rect.adjusted(0, 0, -1, -1));
         painter->restore();
     }

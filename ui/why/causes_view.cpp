@@ -2,7 +2,7 @@
 #include "ui/why/causes_view.h"
 
 #include "sim/session/analysis_state.h"
-#include "ui/why/table.h"
+#include "ui/widgets/table.h"
 
 #include <QBoxLayout>
 #include <QLabel>

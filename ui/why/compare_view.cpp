@@ -3,7 +3,7 @@
 
 #include "core/support/text.h"
 #include "sim/session/comparable_of.h"
-#include "ui/why/table.h"
+#include "ui/widgets/table.h"
 
 #include <QBoxLayout>
 #include <QLabel>
@@ -61,6 +61,7 @@ CompareView::CompareView(Baselines& baselines, QWidget* parent)
     , m_tabs(new QTabBar(this))
     , m_pin(new QPushButton(tr("Pin this state"), this))
     , m_take(new QPushButton(tr("Go to it"), this))
+    , m_pinFile(new QPushButton(tr("Pin a file…"), this))
     , m_status(new QLabel(this))
     , m_table(new Table({tr("What differs"), tr("Pinned"), tr("Now"), tr("Difference")}, tr("Differences"), this))
 {
@@ -70,21 +71,26 @@ CompareView::CompareView(Baselines& baselines, QWidget* parent)
     m_tabs->setTabsClosable(true);
     m_tabs->setAccessibleName(tr("Pinned states"));
     m_pin->setToolTip(tr("Keeps the study as it stands, to compare with it (Ctrl+D)"));
+    m_pinFile->setToolTip(tr("Keeps another study, or a result that Meshwright wrote as JSON (of simulate, check, train or "
+                             "sweep), to compare with it"));
     m_take->setToolTip(tr("Makes the study what it was when it was pinned; Undo goes back"));
     m_status->setTextFormat(Qt::PlainText);
     m_status->setWordWrap(true);
     m_status->setAccessibleName(tr("How the study differs"));
     auto* row = new QHBoxLayout;
-    row->addWidget(m_tabs, 1);
     row->addWidget(m_pin);
+    row->addWidget(m_pinFile);
+    row->addStretch(1);
     row->addWidget(m_take);
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(8, 8, 8, 8);
     layout->setSpacing(6);
     layout->addLayout(row);
+    layout->addWidget(m_tabs);
     layout->addWidget(m_status);
     layout->addWidget(m_table, 1);
     connect(m_pin, &QPushButton::clicked, this, &CompareView::pinRequested);
+    connect(m_pinFile, &QPushButton::clicked, this, &CompareView::fileRequested);
     connect(m_take, &QPushButton::clicked, this, [this] {
         const Baselines::Pinned& pinned = *m_baselines.current();
         Q_EMIT stateChosen(pinned.analysis->source, pinned.name);
@@ -100,6 +106,7 @@ CompareView::CompareView(Baselines& baselines, QWidget* parent)
         compareNow();
     });
     setFocusProxy(m_table);
+    showTabs();
     compareNow();
 }
 
@@ -121,6 +128,7 @@ void CompareView::showTabs()
         if (&pinned == m_baselines.current())
             m_tabs->setCurrentIndex(tab);
     }
+    m_tabs->setVisible(m_tabs->count() > 0);
 }
 
 void CompareView::compareNow()
@@ -128,16 +136,21 @@ void CompareView::compareNow()
     const Baselines::Pinned* pinned = m_baselines.current();
     m_pin->setEnabled(m_analysis != nullptr);
     // A state of another file is not written into this one.
-    m_take->setEnabled(pinned != nullptr && m_analysis && pinned->analysis->source.file == m_analysis->source.file
-        && pinned->analysis->source != m_analysis->source);
+    m_take->setEnabled(pinned != nullptr && pinned->analysis && m_analysis
+        && pinned->analysis->source.file == m_analysis->source.file && pinned->analysis->source != m_analysis->source);
     m_comparison.reset();
     m_table->clear();
     if (pinned == nullptr || !m_analysis) {
-        m_status->setText(tr("Pin the study as it stands, then change it: what differs is listed here."));
+        m_status->setText(tr("Pin the study as it stands, then change it, or pin a file: what differs is listed here."));
         return;
     }
-    m_comparison = sim::compareStudies(*pinned->analysis, *m_analysis);
-    m_status->setText(m_comparison->same() ? tr("Nothing differs.") : fromWords(m_comparison->sentence));
+    m_comparison = pinned->analysis ? sim::compareStudies(*pinned->analysis, *m_analysis)
+                                    : sim::compare(*pinned->result, sim::comparableOf(*m_analysis));
+    m_status->setText(m_comparison->same()   ? tr("Nothing differs.")
+            : m_comparison->sentence.empty() ? tr("The layouts of %1 arrays and %2 collectives differ.")
+                                                   .arg(m_comparison->arrays.size())
+                                                   .arg(m_comparison->collectives.size())
+                                             : fromWords(m_comparison->sentence));
     addFigures();
     addDifferences();
     for (QTreeWidgetItemIterator item(m_table); *item != nullptr; ++item) {
@@ -203,7 +216,8 @@ QString CompareView::command() const
         return studyArguments(source).replace(QStringLiteral(" --set "), QString::fromLatin1(flag));
     };
     return QStringLiteral("meshwright diff %1 %2")
-        .arg(side(pinned->analysis->source, " --set-a "), side(m_analysis->source, " --set-b "));
+        .arg(pinned->analysis ? side(pinned->analysis->source, " --set-a ") : shellQuoted(fromWords(pinned->result->file)),
+            side(m_analysis->source, " --set-b "));
 }
 
 } // namespace meshwright::ui

@@ -32,6 +32,7 @@ public:
 
 Q_SIGNALS:
     void pinRequested();
+    void fileRequested(); ///< what a file says is to be pinned
 
     /// The study is to be as it was pinned.
     void stateChosen(const sim::StudySource& source, const QString& name);
@@ -48,6 +49,7 @@ private:
     QTabBar* m_tabs;
     QPushButton* m_pin;
     QPushButton* m_take;
+    QPushButton* m_pinFile;
     QLabel* m_status;
     Table* m_table;
 };

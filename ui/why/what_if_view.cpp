@@ -2,7 +2,7 @@
 #include "ui/why/what_if_view.h"
 
 #include "core/support/text.h"
-#include "ui/why/table.h"
+#include "ui/widgets/table.h"
 
 #include <QBoxLayout>
 #include <QLabel>

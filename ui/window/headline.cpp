@@ -118,7 +118,7 @@ void Headline::forget()
     m_effect = tr("Change the mesh or a spec: this line shows the effect on the step.");
     m_hasSimulation = false;
     for (const auto& [figure, name] : {std::pair{m_step, tr("predicted step")}, std::pair{m_compute, tr("computing")},
-             std::pair{m_waiting, tr("waiting")}, std::pair{m_memory, tr("of a device")}}) {
+             std::pair{m_waiting, tr("waiting")}, std::pair{m_memory, tr("memory")}}) {
         figure.value->setText(QStringLiteral("–"));
         figure.note->setText(name);
     }
@@ -137,6 +137,7 @@ QString Headline::changeText() const
 void Headline::setAnalysis(const std::shared_ptr<const sim::Analysis>& analysis)
 {
     m_isStale = false;
+    update(); // the line goes
     m_hasSimulation = analysis->simulated != nullptr;
     showProblems(analysis->problems);
     showProof(*analysis, true);

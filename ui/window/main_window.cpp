@@ -10,9 +10,13 @@
 #include "ui/explain/explain_view.h"
 #include "ui/pages/page_view.h"
 #include "ui/report/report_files.h"
+#include "ui/report/report_view.h"
+#include "ui/search/clusters_view.h"
 #include "ui/search/search_view.h"
 #include "ui/timeline/timeline_view.h"
+#include "ui/training/checkpoint_view.h"
 #include "ui/training/training_view.h"
+#include "ui/why/compare_view.h"
 #include "ui/widgets/picture_export.h"
 #include "ui/window/action_palette.h"
 #include "ui/window/dialogs.h"
@@ -72,12 +76,13 @@ MainWindow::Places MainWindow::defaultPlaces()
 
 MainWindow::MainWindow(std::shared_ptr<sim::Session> session, const Places& places, QWidget* parent)
     : QMainWindow(parent)
+    , m_session(std::move(session))
     , m_recovery(m_document, places.recovery)
     , m_places(places)
     , m_settings(places.settings, QSettings::IniFormat)
     , m_pages(new QStackedWidget(this))
     , m_start(new StartPage(places.examples, this))
-    , m_workbench(new Workbench(m_document, std::move(session), this))
+    , m_workbench(new Workbench(m_document, m_session, this))
 {
     setAcceptDrops(true);
     qApp->installEventFilter(this);
@@ -102,7 +107,17 @@ MainWindow::MainWindow(std::shared_ptr<sim::Session> session, const Places& plac
     });
     connect(m_workbench, &Workbench::commandRequested, this, &MainWindow::showCommand);
     connect(m_workbench, &Workbench::exportRequested, this, &MainWindow::exportView);
+    connect(m_workbench, &Workbench::baselineRequested, this, &MainWindow::askForBaseline);
     connect(m_workbench, &Workbench::saveReportRequested, this, &MainWindow::saveReport);
+    ClustersView& clusters = m_workbench->clusters();
+    connect(&clusters, &ClustersView::saveRequested, this,
+        [this, &clusters] { saveReportAs(clusters.report(), QStringLiteral("clusters")); });
+    connect(&clusters, &ClustersView::studyRequested, this, [this](const std::string& text) {
+        if (!mayDiscard())
+            return;
+        takeStudy({text, {}, {}}, {});
+        m_workbench->showPerspective(QStringLiteral("design"));
+    });
     connect(&m_document, &StudyDocument::pathChanged, this, &MainWindow::updateTitle);
     connect(&m_document, &StudyDocument::modifiedChanged, this, &MainWindow::updateTitle);
 
@@ -301,6 +316,18 @@ bool MainWindow::openFile(const QString& path)
         remember(path);
         return true;
     }
+    if (*as == OpenAs::Checkpoint) {
+        showWorkbench();
+        m_workbench->showView(&m_workbench->checkpoint());
+        m_workbench->checkpoint().openCheckpoint(QFileInfo(path).isDir() ? path : QFileInfo(path).absolutePath());
+        remember(path);
+        return true;
+    }
+    if (*as == OpenAs::Result) {
+        pinFile(path, *as);
+        remember(path);
+        return true;
+    }
     if (*as == OpenAs::Trace) {
         openTrace(path);
         remember(path);
@@ -375,11 +402,66 @@ void MainWindow::openReport(const QString& path)
         auto read = text ? sim::readReport(*text, path.toStdString()) : Result<sim::Report>(text.error());
         if (stop.stop_requested())
             return nullptr;
-        return [this, read = std::move(read)] {
+        return [this, path, read = std::move(read)] {
             statusBar()->clearMessage();
             if (!read)
                 return report(tr("The report cannot be opened."), read.error());
-            takeStudy({read->study.text, read->study.file, read->study.settings}, {});
+            if (!read->study.text.empty()) // a comparison of clusters is of no study
+                takeStudy({read->study.text, read->study.file, read->study.settings}, {});
+            showWorkbench();
+            m_workbench->report().showOpened(std::make_shared<const sim::Report>(*read), QFileInfo(path).fileName());
+            m_workbench->showView(&m_workbench->report());
+        };
+    });
+}
+
+void MainWindow::askForBaseline()
+{
+    const QString path = QFileDialog::getOpenFileName(this, tr("Pin a file"), m_document.path(),
+        tr("Studies, programs and results (*.yaml *.yml *.mlir *.json);;All files (*)"));
+    if (path.isEmpty())
+        return;
+    const auto as = recognised(path);
+    if (!as)
+        return report(tr("The file cannot be pinned."), as.error());
+    pinFile(path, *as);
+}
+
+/// What the study is compared with: a result as it stands, or a study or a program as it is analysed.
+void MainWindow::pinFile(const QString& path, OpenAs as)
+{
+    showWorkbench();
+    m_workbench->showView(&m_workbench->compare());
+    statusBar()->showMessage(tr("Reading %1…").arg(QFileInfo(path).fileName()));
+    m_reader.start([this, path, as](const std::stop_token& stop) -> std::function<void()> {
+        const std::string file = path.toStdString();
+        const QString name = QFileInfo(path).fileName();
+        const auto fail = [this](Problems problems) {
+            return [this, problems = std::move(problems)] {
+                statusBar()->clearMessage();
+                report(tr("The file cannot be pinned."), problems);
+            };
+        };
+        const auto text = readFile(file, sim::kLargestReportBytes);
+        if (!text)
+            return fail(text.error());
+        if (as == OpenAs::Result) {
+            auto result = sim::readComparable(*text, file);
+            if (!result)
+                return fail(result.error());
+            return [this, name, result = *std::move(result)]() mutable {
+                statusBar()->clearMessage();
+                m_workbench->baselines().pin(std::move(result), name);
+            };
+        }
+        const auto analysis = m_session->analyse({*text, file, {}}, stop);
+        if (!analysis)
+            return nullptr;
+        if (!analysis->built && !analysis->simulated)
+            return fail(analysis->problems);
+        return [this, name, analysis] {
+            statusBar()->clearMessage();
+            m_workbench->baselines().pin(analysis, name);
         };
     });
 }
@@ -548,17 +630,21 @@ void MainWindow::exportView(View* view)
 
 void MainWindow::saveReport()
 {
-    if (!m_workbench->analysis()) {
+    if (!m_workbench->analysis() && !m_workbench->report().isOpened()) {
         statusBar()->showMessage(tr("The study is still being analysed"), 6000);
         return;
     }
-    const QString path = QFileDialog::getSaveFileName(this, tr("Save the report"),
-        QFileInfo(m_document.title()).completeBaseName() + QStringLiteral(".html"),
-        tr("Reports (*.html *.md *.csv *.json *.pdf)"));
+    saveReportAs(m_workbench->currentReport(), QFileInfo(m_document.title()).completeBaseName());
+}
+
+void MainWindow::saveReportAs(const sim::Report& written, const QString& name)
+{
+    const QString path = QFileDialog::getSaveFileName(
+        this, tr("Save the report"), name + QStringLiteral(".html"), tr("Reports (*.html *.md *.csv *.json *.pdf)"));
     if (path.isEmpty())
         return;
-    if (const auto written = writeReport(m_workbench->currentReport(), path); !written)
-        return report(tr("The report cannot be written."), written.error());
+    if (const auto done = writeReport(written, path); !done)
+        return report(tr("The report cannot be written."), done.error());
     statusBar()->showMessage(tr("Written: %1").arg(QDir::toNativeSeparators(path)), 6000);
 }
 

@@ -16,8 +16,13 @@ class QAction;
 class QMenu;
 class QStackedWidget;
 
+namespace meshwright::sim {
+struct Report;
+}
+
 namespace meshwright::ui {
 
+enum class OpenAs : std::uint8_t;
 class StartPage;
 class View;
 class Workbench;
@@ -74,6 +79,8 @@ private:
     bool saveTo(const QString& path);
     bool openStudy(const QString& path);
     void openReport(const QString& path);
+    void askForBaseline();
+    void pinFile(const QString& path, OpenAs as);
     void openTrace(const QString& path);
     void takeStudy(sim::StudySource source, const QString& path);
     bool save();
@@ -86,9 +93,11 @@ private:
     void showCommand(View* view);
     void exportView(View* view);
     void saveReport();
+    void saveReportAs(const sim::Report& written, const QString& name);
     void showShortcuts();
     void report(const QString& what, const Problems& problems);
 
+    std::shared_ptr<sim::Session> m_session;
     StudyDocument m_document;
     Recovery m_recovery;
     Places m_places;

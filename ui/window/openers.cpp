@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/window/openers.h"
 
+#include "core/checkpoint/checkpoint.h"
 #include "core/hlo/module.h"
 #include "core/study/document.h"
 #include "core/study/edit_text.h"
@@ -54,6 +55,21 @@ bool isJson(const FileStart& file)
 bool isReportFile(const FileStart& file)
 {
     return sim::isReport(file.text) && (!isJson(file) || !hasKey(file, "traceEvents"));
+}
+
+/// JSON of a verb of Meshwright; its schema stands at its beginning. Which of them a study can be compared with is said when it is read.
+bool isResult(const FileStart& file)
+{
+    constexpr std::size_t kBeginning = 512;
+    const std::size_t schema = file.text.substr(0, kBeginning).find("\"schema\"");
+    return isJson(file) && schema != std::string_view::npos
+        && file.text.substr(schema, kBeginning).find("\"meshwright.") != std::string_view::npos;
+}
+
+/// The manifest, which stands for its folder.
+bool isCheckpoint(const FileStart& file)
+{
+    return isJson(file) && hasKey(file, "meshwright.checkpoint/1");
 }
 
 bool isTrace(const FileStart& file)
@@ -152,8 +168,12 @@ const std::vector<Opener>& openers()
     static const std::vector<Opener> kAll = {
         {QT_TRANSLATE_NOOP("openers", "a dump of HLO"), "*.txt *.hlo", isDump, OpenAs::Messages},
         {QT_TRANSLATE_NOOP("openers", "a program (StableHLO text)"), "*.mlir", isProgram, OpenAs::Program},
+        {QT_TRANSLATE_NOOP("openers", "a checkpoint (its folder or its checkpoint.json)"), "*.json", isCheckpoint,
+            OpenAs::Checkpoint},
         {QT_TRANSLATE_NOOP("openers", "a report that Meshwright wrote (HTML, JSON)"), "*.html *.json", isReportFile,
             OpenAs::Report},
+        {QT_TRANSLATE_NOOP("openers", "a result of simulate, check, train, search or sweep (JSON)"), "*.json", isResult,
+            OpenAs::Result},
         {QT_TRANSLATE_NOOP("openers", "a trace (Perfetto, Chrome and PyTorch JSON)"), "*.json", isTrace, OpenAs::Trace},
         {QT_TRANSLATE_NOOP("openers", "a page with Python cells (a notebook, Markdown, a script)"), "*.ipynb *.md *.py", isPage,
             OpenAs::Page},
@@ -175,8 +195,12 @@ QString whatCanBeOpened()
 Result<OpenAs> recognised(const QString& path)
 {
     const std::string name = path.toStdString();
-    if (QFileInfo(path).isDir())
-        return Problem{"MW1830", fmt::format("\"{}\" is a folder", name), "open a file", Place{name}};
+    if (QFileInfo(path).isDir()) {
+        if (QFileInfo::exists(path + QLatin1Char('/') + QLatin1String(kManifestName)) || !checkpointsIn(name).empty())
+            return OpenAs::Checkpoint;
+        return Problem{"MW1830", fmt::format("\"{}\" is a folder without checkpoints", name),
+            "open a file, or a folder of checkpoints", Place{name}};
+    }
     std::ifstream stream(name, std::ios::binary);
     if (!stream)
         return readFile(name, kTellingBytes).error(); // which says why
@@ -210,7 +234,9 @@ QString endingOf(OpenAs as)
         return QStringLiteral(".txt");
     case OpenAs::Model:
     case OpenAs::Report:
+    case OpenAs::Result:
     case OpenAs::Trace:
+    case OpenAs::Checkpoint:
         break;
     }
     return QStringLiteral(".json");
@@ -219,7 +245,8 @@ QString endingOf(OpenAs as)
 sim::StudySource studyOfModel(const QString& configPath)
 {
     const QFileInfo config(configPath);
-    const QString name = config.dir().dirName();
+    const bool isNamed = config.completeBaseName() != QLatin1String("config"); // else its folder has the model's name
+    const QString name = isNamed ? config.completeBaseName() : config.dir().dirName();
     const std::string path = config.absoluteFilePath().toStdString();
     std::string text = fmt::format(
         "# The model of {}, on eight devices, fully sharded. Change the hardware and the mesh, or search a plan.\n", path);

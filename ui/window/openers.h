@@ -19,10 +19,12 @@ enum class OpenAs : std::uint8_t {
     Study, ///< it is edited, and saved to
     Program, ///< the study that simulates it, which has no file yet
     Model, ///< a study with this model, which has no file yet
-    Report, ///< the study inside it
+    Report, ///< its pages are shown, with the study inside it
+    Result, ///< the study is compared with it
     Messages, ///< it is explained
     Page, ///< its cells are run
     Trace, ///< its slices are shown below the study's
+    Checkpoint, ///< what the study reads of it is shown
 };
 
 /// The beginning of a file, by which it is told what it is.
@@ -46,7 +48,7 @@ const std::vector<Opener>& openers();
 /// "a study (YAML), …": what can be opened.
 QString whatCanBeOpened();
 
-/// What a file is, by its content.
+/// What a file, or a folder of checkpoints, is by its content.
 /// Problems: those of reading it; MW1830 it is none of what can be opened: the message says what it is, where that is known.
 Result<OpenAs> recognised(const QString& path);
 

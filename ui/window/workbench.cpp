@@ -9,11 +9,13 @@
 #include "ui/pages/page_view.h"
 #include "ui/program/program_view.h"
 #include "ui/report/report_view.h"
+#include "ui/search/clusters_view.h"
 #include "ui/search/search_view.h"
 #include "ui/shapes/shapes_view.h"
 #include "ui/study/source_edit.h"
 #include "ui/study/study_panel.h"
 #include "ui/timeline/timeline_view.h"
+#include "ui/training/checkpoint_view.h"
 #include "ui/training/training_view.h"
 #include "ui/why/causes_view.h"
 #include "ui/why/compare_view.h"
@@ -84,6 +86,8 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
     , m_causes(new CausesView(m_selection, this))
     , m_compare(new CompareView(m_baselines, this))
     , m_search(new SearchView(m_selection, catalogueOf(m_session), this))
+    , m_clusters(new ClustersView(catalogueOf(m_session), this))
+    , m_checkpoint(new CheckpointView(this))
     , m_explain(new ExplainView(m_selection, this))
     , m_page(new PageView(m_selection, this))
     , m_report(new ReportView(m_selection, this))
@@ -130,11 +134,14 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
                  Sign::Memory, false))
         ->addView(tr("Memory"), QStringLiteral("memory"), new MemoryView(m_selection, this));
     addWhy();
-    addFrame(addPerspective(QStringLiteral("search"), tr("Search"), tr("Find the best plans for the model on its hardware"),
-                 Sign::Search, false))
-        ->addView(tr("Plans"), QStringLiteral("plans"), m_search);
-    addFrame(addPerspective(QStringLiteral("train"), tr("Train"), tr("Train the study on virtual devices"), Sign::Train, false))
-        ->addView(tr("Training"), QStringLiteral("training"), m_training);
+    ViewFrame* search = addFrame(addPerspective(QStringLiteral("search"), tr("Search"),
+        tr("Find the best plans for the model on its hardware, and compare clusters for models"), Sign::Search, false));
+    search->addView(tr("Plans"), QStringLiteral("plans"), m_search);
+    search->addView(tr("Clusters"), QStringLiteral("clusters"), m_clusters);
+    ViewFrame* train = addFrame(addPerspective(QStringLiteral("train"), tr("Train"),
+        tr("Train the study on virtual devices, and see what it reads of a checkpoint"), Sign::Train, false));
+    train->addView(tr("Training"), QStringLiteral("training"), m_training);
+    train->addView(tr("Checkpoint"), QStringLiteral("checkpoint"), m_checkpoint);
     addFrame(addPerspective(QStringLiteral("explain"), tr("Explain"), tr("Learn what an error or a log means, and what to do"),
                  Sign::Explain, false))
         ->addView(tr("Messages"), QStringLiteral("messages"), m_explain);
@@ -198,6 +205,7 @@ void Workbench::addWhy()
     changes->addView(tr("What if"), QStringLiteral("what-if"), whatIf);
     changes->addView(tr("Compare"), QStringLiteral("compare"), m_compare);
     connect(whatIf, &WhatIfView::changeChosen, &m_document, &StudyDocument::change);
+    connect(m_compare, &CompareView::fileRequested, this, &Workbench::baselineRequested);
     connect(m_compare, &CompareView::pinRequested, this, &Workbench::pinBaseline);
     connect(m_compare, &CompareView::stateChosen, this,
         [this](const sim::StudySource& state, const QString& name) { m_document.changeState(state, tr("Go to %1").arg(name)); });
@@ -220,8 +228,8 @@ void Workbench::pinBaseline()
 void Workbench::compareHeadline()
 {
     const Baselines::Pinned* pinned = m_baselines.current();
-    const bool isOfThis
-        = pinned != nullptr && pinned->analysis->simulated && pinned->analysis->source.file == m_document.source().file;
+    const bool isOfThis = pinned != nullptr && pinned->analysis && pinned->analysis->simulated
+        && pinned->analysis->source.file == m_document.source().file;
     m_headline->setBaseline(isOfThis ? pinned->analysis : nullptr);
 }
 
@@ -360,7 +368,7 @@ void Workbench::restoreArrangement(const QSettings& settings)
 
 sim::Report Workbench::currentReport() const
 {
-    if (m_job.isProving()) // a report says whether the study is proved
+    if (m_job.isProving() && !m_report->isOpened()) // a report says whether the study is proved
         m_report->present(m_session->analyse(m_analysis->source));
     m_report->bringUpToDate();
     return m_report->currentReport();
@@ -370,6 +378,7 @@ void Workbench::beginStudy()
 {
     m_analysis.reset();
     m_selection.clear();
+    m_report->leaveOpened();
     m_headline->forget();
     m_headline->setBaseline(nullptr);
     if (perspective().id == QLatin1String("explain") || perspective().id == QLatin1String("pages"))

@@ -21,6 +21,8 @@ class QTabWidget;
 namespace meshwright::ui {
 
 class CausesView;
+class CheckpointView;
+class ClustersView;
 class CollectivesView;
 class CompareView;
 class ExplainView;
@@ -81,9 +83,13 @@ public:
 
     Selection& selection() { return m_selection; }
     Baselines& baselines() { return m_baselines; }
+    CompareView& compare() { return *m_compare; }
+    ReportView& report() { return *m_report; }
     ExplainView& explain() { return *m_explain; }
     PageView& pages() { return *m_page; }
     SearchView& search() { return *m_search; }
+    ClustersView& clusters() { return *m_clusters; }
+    CheckpointView& checkpoint() { return *m_checkpoint; }
     TimelineView& timeline() { return *m_timeline; }
     TrainingView& training() { return *m_training; }
     Headline& headline() { return *m_headline; }
@@ -110,6 +116,7 @@ Q_SIGNALS:
     void commandRequested(View* view);
     void exportRequested(View* view);
     void saveReportRequested();
+    void baselineRequested(); ///< what a file says is to be pinned
     void arrangementChanged(); ///< another perspective is seen, or the fields came or went
 
     /// Every view that is seen has the analysis of the document's latest state. Its proof may still be under way.
@@ -153,6 +160,8 @@ private:
     CausesView* m_causes;
     CompareView* m_compare;
     SearchView* m_search;
+    ClustersView* m_clusters;
+    CheckpointView* m_checkpoint;
     ExplainView* m_explain;
     PageView* m_page;
     ReportView* m_report;

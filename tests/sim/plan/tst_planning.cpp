@@ -2,6 +2,7 @@
 #include "core/support/resources.h"
 #include "sim/plan/changed_hardware.h"
 #include "sim/plan/plan_answer.h"
+#include "sim/report/report.h"
 #include "tests/test_class.h"
 #include "tests/values.h"
 
@@ -26,6 +27,7 @@ private Q_SLOTS:
     void damagedData();
     void changedFigures();
     void timeAndMoney();
+    void clustersAreCompared();
 };
 
 /// No other interval leaves more of the time, by more than first order says.
@@ -108,6 +110,62 @@ void TestPlanning::timeAndMoney()
     QVERIFY(!trainingTimeOf(plan, 4e6, 4e12, 1e9, data, std::nullopt).dollars);
     QCOMPARE(formatDollars(2.5e6), std::string("$2.50 M"));
     QCOMPARE(formatDays(0.5), std::string("12.0 hours"));
+}
+
+namespace {
+
+PlanAnswer answerOf(const char* model, const char* cluster, double days, std::optional<double> dollars, bool fits = true)
+{
+    PlanAnswer answer;
+    answer.model = model;
+    answer.parameters = 8e9;
+    answer.cluster = cluster;
+    answer.tokens = 2e12;
+    answer.sequence = 4096;
+    answer.globalBatch = 1024;
+    FoundPlan plan;
+    plan.mesh = {{"fsdp", 64}};
+    plan.peakBytes = 100.0 * 1024 * 1024 * 1024;
+    plan.capacityBytes = 80.0 * 1024 * 1024 * 1024;
+    plan.simulatedSeconds = 7.0;
+    plan.fits = fits;
+    answer.plans = {plan};
+    answer.time.days = days;
+    answer.time.dollars = dollars;
+    return answer;
+}
+
+} // namespace
+
+/// Rows model by model, in the order of the answers; what is quickest and cheapest is of those that fit and have a price.
+void TestPlanning::clustersAreCompared()
+{
+    std::vector<PlanAnswer> answers = {answerOf("a", "64 H100", 40.0, 230e3), answerOf("a", "64 v5p", 50.0, 200e3),
+        answerOf("a", "8 B200", 10.0, std::nullopt, false), answerOf("b", "64 H100", 20.0, std::nullopt),
+        answerOf("b", "64 v5p", 30.0, std::nullopt)};
+    answers[4].plans.front().simulatedSeconds.reset();
+    const std::span all(answers);
+    QCOMPARE(planVerdicts(all.subspan(0, 3)),
+        (std::vector<std::string>{"quickest", "cheapest", "needs 100 GiB of 80.0 GiB a device"}));
+    QCOMPARE(planVerdicts(all.subspan(3)), (std::vector<std::string>{"quickest", "estimated: there was no time to simulate it"}));
+    QCOMPARE(planVerdicts(all.subspan(0, 1)), std::vector<std::string>{""}); // of one there is no best
+
+    const Report report = planComparison(answers, "meshwright plan a");
+    QCOMPARE(report.title, std::string("Training a and b"));
+    QCOMPARE(report.findAnswer("fits")->headline, std::string("4 of 5"));
+    QCOMPARE(report.findAnswer("speed")->headline, std::string("64 H100"));
+    QCOMPARE(report.findAnswer("speed")->sentence, std::string("a: 40.0 days on 64 H100; b: 20.0 days on 64 H100."));
+    QCOMPARE(report.findAnswer("cost")->headline, std::string("It depends on the model"));
+    const ReportSection& clusters = *report.findSection("clusters");
+    QCOMPARE(std::get<ReportTable>(clusters.blocks[0]).rows.size(), std::size_t{3});
+    QCOMPARE(std::get<ReportTable>(clusters.blocks[1]).rows.size(), std::size_t{2});
+    QCOMPARE(
+        std::get<ReportTable>(clusters.blocks[0]).rows[2].cells[2].text, std::string("–")); // what does not fit takes no time
+    for (const std::string& page : {reportHtml(report), reportJson(report)}) {
+        const auto read = readReport(page, "clusters.html");
+        QVERIFY(read);
+        QCOMPARE(*read, report);
+    }
 }
 
 MESHWRIGHT_TEST(TestPlanning)

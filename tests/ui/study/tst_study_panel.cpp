@@ -12,6 +12,8 @@
 #include "ui/theme/theme.h"
 
 #include <QAbstractItemModelTester>
+#include <QDir>
+#include <QScrollArea>
 
 namespace tst_study_panel {
 
@@ -69,6 +71,8 @@ private Q_SLOTS:
     void keyboardOrder();
     void everythingHasAName();
     void followsTheTheme();
+    void nothingIsCutAtTheLeastWidth_data();
+    void nothingIsCutAtTheLeastWidth();
 };
 
 namespace {
@@ -603,6 +607,8 @@ void TestStudyPanel::programFilesHideTheModel()
     // A name with brackets is nothing that a setting can name.
     QVERIFY(bench.model().indexOf("x", SpecModel::Spec).flags().testFlag(Qt::ItemIsEditable));
     QVERIFY(!bench.model().indexOf("params['w1']", SpecModel::Spec).flags().testFlag(Qt::ItemIsEditable));
+    bench.selection.setArray("params['w1']"); // the text of the program has its spec
+    QTRY_VERIFY2(bench.notes().contains("The program sets it: sdy.sharding of %arg0."), qPrintable(bench.notes()));
 }
 
 void TestStudyPanel::aBadSpecIsUnderlinedAtItsToken_data()
@@ -1043,6 +1049,27 @@ void TestStudyPanel::followsTheTheme()
     QTRY_COMPARE(tone(), qtColour(ColourRole::Error, Theme::Dark).rgb());
     applyTheme(*qApp, ThemeChoice::Light);
     QTRY_COMPARE(tone(), qtColour(ColourRole::Error, Theme::Light).rgb());
+}
+
+void TestStudyPanel::nothingIsCutAtTheLeastWidth_data()
+{
+    QTest::addColumn<QString>("example");
+    const QDir folder(QString::fromStdString(Bench::pathOf({}).string()));
+    for (const QString& name : folder.entryList({"*.yaml"}, QDir::Files))
+        QTest::newRow(qPrintable(name)) << name;
+}
+
+/// The panel scrolls downwards only.
+void TestStudyPanel::nothingIsCutAtTheLeastWidth()
+{
+    QFETCH(QString, example);
+    Bench bench(example);
+    bench.panel.resize(bench.panel.minimumWidth(), 1300);
+    const auto* scroll = bench.panel.findChild<QScrollArea*>();
+    QString widest;
+    for (const QWidget* section : scroll->widget()->findChildren<QWidget*>(QString(), Qt::FindDirectChildrenOnly))
+        widest += QStringLiteral("%1 %2; ").arg(section->metaObject()->className()).arg(section->minimumSizeHint().width());
+    QVERIFY2(scroll->widget()->minimumSizeHint().width() <= scroll->viewport()->width(), qPrintable(widest));
 }
 
 MESHWRIGHT_TEST(TestStudyPanel)

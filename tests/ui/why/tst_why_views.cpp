@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/file.h"
 #include "core/support/resources.h"
+#include "sim/session/comparable_of.h"
 #include "tests/test_class.h"
 #include "ui/why/causes_view.h"
 #include "ui/why/compare_view.h"
-#include "ui/why/table.h"
 #include "ui/why/what_if_view.h"
+#include "ui/widgets/table.h"
 
+#include <QLabel>
 #include <QPushButton>
 #include <QSignalSpy>
 #include <QTabBar>
@@ -28,6 +30,7 @@ private Q_SLOTS:
     void onlyDifferencesAreListed();
     void pinnedStatesAreTabs();
     void aStateOfAnotherFileIsNotTaken();
+    void resultsArePinned();
     void withoutHardwareSaysSo();
 };
 
@@ -220,6 +223,29 @@ void TestWhyViews::aStateOfAnotherFileIsNotTaken()
     view.setAnalysis(analysed("wide_mlp"));
     QVERIFY(view.comparison()->comparesArrays);
     QVERIFY(!view.findChildren<QPushButton*>().at(1)->isEnabled());
+}
+
+/// What `simulate` wrote before a change is compared with the study after it.
+void TestWhyViews::resultsArePinned()
+{
+    ui::Baselines baselines;
+    ui::CompareView view(baselines);
+    const auto before = analysed("wide_mlp");
+    sim::Comparable result = sim::comparableOf(*before);
+    result.file = "main.json";
+    baselines.pin(result, "main.json");
+    view.setAnalysis(before);
+    QVERIFY(view.comparison()->same());
+    QVERIFY(!view.findChildren<QPushButton*>().at(1)->isEnabled()); // the study cannot become a result
+    view.setAnalysis(analysed("wide_mlp", {"sharding.layers.1.w=P()"}));
+    QVERIFY(rowOf(*tableOf(view), "layers.1.w") != nullptr);
+    QVERIFY2(view.command().startsWith("meshwright diff main.json "), qPrintable(view.command()));
+    const auto* status = view.findChild<QLabel*>();
+    QVERIFY2(!status->text().isEmpty(), "it says how the study differs");
+    baselines.pin(result, "main.json"); // written anew
+    QCOMPARE(baselines.all().size(), std::size_t{1});
+    baselines.pin(before, "wide MLP");
+    QCOMPARE(baselines.all().size(), std::size_t{2});
 }
 
 void TestWhyViews::withoutHardwareSaysSo()

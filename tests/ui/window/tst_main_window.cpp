@@ -9,6 +9,7 @@
 #include "ui/explain/explain_view.h"
 #include "ui/models/step_collectives.h"
 #include "ui/pages/page_view.h"
+#include "ui/search/clusters_view.h"
 #include "ui/study/source_edit.h"
 #include "ui/study/study_panel.h"
 #include "ui/timeline/timeline_view.h"
@@ -49,6 +50,7 @@ private Q_SLOTS:
     void anEditReachesEveryView();
     void saysWhyTheStepChanged();
     void theProofFollowsTheFigures();
+    void theLineOfWorkGoesWithTheAnswer();
     void comparesWithWhatIsPinned();
     void aFigureSaysWhy();
     void undoAndRedo();
@@ -186,8 +188,9 @@ void TestMainWindow::anEditReachesEveryView()
     QTRY_COMPARE(shown.count(), 1);
     QCOMPARE(fixture.analysis()->mesh().text(), std::string("data=8,model=1"));
     for (ui::View* view : fixture.window.workbench().views()) {
-        if (view == &fixture.window.workbench().explain() || view == &fixture.window.workbench().pages())
-            continue; // messages and pages are not the study's
+        if (view == &fixture.window.workbench().explain() || view == &fixture.window.workbench().pages()
+            || view == &fixture.window.workbench().clusters())
+            continue; // messages, pages and what is compared on clusters are not the study's
         view->bringUpToDate();
         QVERIFY2(view->command().contains("data: 8, model: 1") || view->command().contains("data=8,model=1"),
             qPrintable(view->accessibleName() + ": " + view->command()));
@@ -228,6 +231,33 @@ void TestMainWindow::theProofFollowsTheFigures()
     fixture.window.document().change({"batch=0"}, "Edit the batch"); // nothing is built
     QTRY_VERIFY(fixture.isShown());
     QVERIFY(!badge->isVisible());
+}
+
+/// The blue line below the figures is painted over once the figures are new: they repaint only themselves.
+void TestMainWindow::theLineOfWorkGoesWithTheAnswer()
+{
+    struct PaintWatch : QObject {
+        bool eventFilter(QObject* watched, QEvent* event) override
+        {
+            if (event->type() == QEvent::Paint)
+                painted += static_cast<QPaintEvent*>(event)->region();
+            return QObject::eventFilter(watched, event);
+        }
+        QRegion painted;
+    };
+    WindowFixture fixture;
+    fixture.window.show();
+    QVERIFY(QTest::qWaitForWindowExposed(&fixture.window));
+    fixture.window.openExample(fixture.example("digits.yaml"));
+    QTRY_VERIFY(fixture.isShown());
+    ui::Headline& headline = fixture.window.workbench().headline();
+    const QPoint line(headline.width() / 2, headline.height() - 2);
+    headline.setStale(true);
+    QTest::qWait(50);
+    PaintWatch watch;
+    headline.installEventFilter(&watch);
+    headline.setAnalysis(fixture.window.workbench().analysis());
+    QTRY_VERIFY(watch.painted.contains(line));
 }
 
 void TestMainWindow::comparesWithWhatIsPinned()

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/file.h"
+#include "sim/report/results.h"
 #include "sim/report/trace.h"
 #include "sim/session/report_of.h"
 #include "tests/test_class.h"
 #include "tests/ui/window/window_fixture.h"
 #include "ui/explain/explain_view.h"
 #include "ui/report/report_files.h"
+#include "ui/report/report_view.h"
 #include "ui/timeline/timeline_canvas.h"
 #include "ui/timeline/timeline_view.h"
+#include "ui/training/checkpoint_view.h"
+#include "ui/why/compare_view.h"
 #include "ui/window/openers.h"
 
 namespace tst_openers {
@@ -29,6 +33,11 @@ private Q_SLOTS:
     void reportsAreOpened_data();
     void reportsAreOpened();
     void programsBecomeStudies();
+    void aResultIsComparedWithTheStudy();
+    void aReportOfNoStudyIsShown();
+    void foldersOfCheckpointsAreOpened();
+    void modelsAreNamedByTheirFiles_data();
+    void modelsAreNamedByTheirFiles();
     void aTraceIsShownBelowTheStudy();
 };
 
@@ -78,6 +87,11 @@ void TestOpeners::tellsFilesByTheirContent_data()
     row("a page as text", "p.txt", "In [1]:\nimport jax\n", ui::OpenAs::Page);
     row("a trace", "t.json", R"({"displayTimeUnit": "ms", "traceEvents": []})", ui::OpenAs::Trace);
     row("a trace that is a list", "t.txt", R"([{"ph": "X", "ts": 1, "dur": 2}])", ui::OpenAs::Trace);
+    row("a result", "main.json", R"({"schema": "meshwright.simulation/1", "meshwright": "0.1.0", "model": "mlp"})",
+        ui::OpenAs::Result);
+    row("a check", "check.json", R"({"schema": "meshwright.problems/1", "meshwright": "0.1.0"})", ui::OpenAs::Result);
+    row("a manifest", "checkpoint.json", R"({"schema": "meshwright.checkpoint/1", "meshwright": "0.1.0"})",
+        ui::OpenAs::Checkpoint);
     refused("other JSON", "package.json", R"({"name": "x"})", "a JSON document");
     refused("other YAML", "ci.yaml", "on: push\njobs: {}\n", "another program");
     refused("an archive", "a.zip", QByteArray("PK\x03\x04zzzz", 8), "ZIP archive");
@@ -193,6 +207,8 @@ void TestOpeners::reportsAreOpened()
     QTRY_COMPARE(fixture.window.document().source().settings, std::vector<std::string>{"batch=96"});
     QTRY_VERIFY(fixture.isShown());
     QCOMPARE(fixture.analysis()->study->batch, 96);
+    QTRY_COMPARE(fixture.window.workbench().perspective().id, QString("report")); // as it was written
+    QVERIFY(fixture.window.workbench().report().isOpened());
     fixture.window.document().undoStack().setClean();
 }
 
@@ -224,6 +240,85 @@ void TestOpeners::programsBecomeStudies()
     QVERIFY(fixture.analysis()->built);
     QVERIFY(!fixture.analysis()->arrays.empty());
     QVERIFY(fixture.window.document().path().isEmpty());
+}
+
+/// A study, then what was written of another state of it: what differs is seen.
+void TestOpeners::aResultIsComparedWithTheStudy()
+{
+    WindowFixture fixture;
+    fixture.window.show();
+    fixture.window.openExample(fixture.example("wide_mlp.yaml"));
+    QTRY_VERIFY(fixture.isShown());
+    const QString path = writtenTo(
+        fixture.folder, "main.json", QByteArray::fromStdString(sim::simulationJson({*fixture.analysis()->simulated})));
+    fixture.window.document().change({"batch=4096"}, "Edit the batch");
+    QTRY_VERIFY(fixture.isShown());
+    QVERIFY(fixture.window.openFile(path));
+    QCOMPARE(fixture.window.workbench().perspective().id, QString("why"));
+    QTRY_VERIFY(fixture.window.workbench().baselines().current() != nullptr);
+    QTRY_VERIFY(fixture.window.workbench().compare().comparison());
+    QCOMPARE(fixture.window.workbench().compare().comparison()->beforeFile, path.toStdString());
+    QVERIFY(!fixture.window.workbench().compare().comparison()->same());
+    QCOMPARE(fixture.window.document().source().settings, std::vector<std::string>{"batch=4096"}); // the study is as it was
+    fixture.window.document().undoStack().setClean();
+}
+
+/// A comparison of clusters has no study inside.
+void TestOpeners::aReportOfNoStudyIsShown()
+{
+    WindowFixture fixture;
+    fixture.window.show();
+    fixture.window.openExample(fixture.example("digits.yaml"));
+    QTRY_VERIFY(fixture.isShown());
+    sim::Report report;
+    report.title = "Training a and b";
+    report.sections = {{"clusters", "Clusters", {sim::ReportParagraph{"Each row is a plan."}}}};
+    const QString path = writtenTo(fixture.folder, "clusters.html", QByteArray::fromStdString(sim::reportHtml(report)));
+    QVERIFY(fixture.window.openFile(path));
+    ui::ReportView& view = fixture.window.workbench().report();
+    QTRY_VERIFY(view.isOpened());
+    QCOMPARE(fixture.window.workbench().perspective().id, QString("report"));
+    QCOMPARE(view.currentReport(), report);
+    QVERIFY(fixture.window.document().title().contains("digits"));
+    view.leaveOpened();
+    QTRY_VERIFY(view.pageCount() > 1);
+    QCOMPARE(view.currentReport().title, fixture.analysis()->study->name);
+}
+
+void TestOpeners::foldersOfCheckpointsAreOpened()
+{
+    WindowFixture fixture;
+    const QDir folder(fixture.folder.path());
+    QVERIFY(folder.mkpath("kept/step-000000003"));
+    const QString manifest
+        = writtenTo(fixture.folder, "kept/step-000000003/checkpoint.json", R"({"schema": "meshwright.checkpoint/1"})");
+    for (const QString& path : {folder.filePath("kept"), folder.filePath("kept/step-000000003"), manifest}) {
+        const auto as = ui::recognised(path);
+        QVERIFY2(as, qPrintable(path));
+        QCOMPARE(*as, ui::OpenAs::Checkpoint);
+    }
+    fixture.window.show();
+    QVERIFY(fixture.window.openFile(manifest));
+    QCOMPARE(fixture.window.workbench().perspective().id, QString("train"));
+    QVERIFY2(fixture.window.workbench().checkpoint().isVisible(), "the view of checkpoints is raised");
+}
+
+void TestOpeners::modelsAreNamedByTheirFiles_data()
+{
+    QTest::addColumn<QString>("path");
+    QTest::addColumn<QString>("name");
+
+    QTest::newRow("the usual name says nothing") << "/models/Qwen3-8B/config.json"
+                                                 << "Qwen3-8B";
+    QTest::newRow("a name of its own") << "/models/qwen3_8b.json"
+                                       << "qwen3_8b";
+}
+
+void TestOpeners::modelsAreNamedByTheirFiles()
+{
+    QFETCH(QString, path);
+    QFETCH(QString, name);
+    QVERIFY(ui::studyOfModel(path).text.find("\nname: " + name.toStdString() + "\n") != std::string::npos);
 }
 
 MESHWRIGHT_TEST(TestOpeners)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "ui/why/table.h"
+#include "ui/widgets/table.h"
 
 #include "core/draw/display_list.h"
 #include "ui/theme/theme.h"
@@ -7,11 +7,14 @@
 #include <QHeaderView>
 #include <QStyledItemDelegate>
 
+#include <numeric>
+
 namespace meshwright::ui {
 
 namespace {
 
 constexpr int kLeastWords = 160; ///< pixels of the first column
+constexpr int kLeastFigures = 60; ///< of another column
 constexpr int kPadding = 12;
 constexpr int kRowSpace = 6; ///< of a row, above and below its text together
 
@@ -63,14 +66,19 @@ QTreeWidgetItem* Table::addGroup(const QStringList& cells)
 
 void Table::fitColumns()
 {
-    int left = viewport()->width();
-    for (int column = columnCount() - 1; column > 0; --column) {
-        const int wanted = std::max(sizeHintForColumn(column), header()->sectionSizeHint(column)) + kPadding;
-        const int width = std::min(wanted, std::max(60, (left - kLeastWords) / column));
-        setColumnWidth(column, width);
-        left -= width;
-    }
-    setColumnWidth(0, std::max(kLeastWords, left));
+    std::vector<int> wanted;
+    for (int column = 1; column < columnCount(); ++column)
+        wanted.push_back(std::max(sizeHintForColumn(column), header()->sectionSizeHint(column)) + kPadding);
+    const int room = viewport()->width() - kLeastWords;
+    int most = std::max(kLeastFigures, room); // of a column: where room is short, the widest get less
+    const auto widths = [&] {
+        return std::accumulate(wanted.begin(), wanted.end(), 0, [&](int sum, int width) { return sum + std::min(width, most); });
+    };
+    while (widths() > room && most > kLeastFigures)
+        --most;
+    for (int column = 1; column < columnCount(); ++column)
+        setColumnWidth(column, std::min(wanted[static_cast<std::size_t>(column - 1)], most));
+    setColumnWidth(0, std::max(kLeastWords, viewport()->width() - widths()));
 }
 
 void Table::resizeEvent(QResizeEvent* event)

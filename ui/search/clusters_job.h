@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "sim/session/plan_training.h"
+#include "ui/jobs/latest_worker.h"
+
+#include <QObject>
+
+#include <memory>
+#include <vector>
+
+namespace meshwright::ui {
+
+/// What trainings take, one after the other on a thread of its own.
+class ClustersJob : public QObject {
+    Q_OBJECT
+
+public:
+    using QObject::QObject;
+
+    /// Stops what was under way.
+    void start(std::vector<sim::PlanWords> trainings);
+
+    /// What was found so far stays.
+    void cancel();
+    bool isBusy() const { return m_isBusy; }
+
+Q_SIGNALS:
+    void begun(std::size_t index); ///< that training is looked at
+    /// Never null.
+    void found(std::size_t index, std::shared_ptr<const meshwright::Result<meshwright::sim::PlanAnswer>> answer);
+    void finished(); ///< all were found
+
+private:
+    std::uint64_t m_number = 0; ///< of the latest start
+    bool m_isBusy = false;
+    LatestWorker m_worker; ///< last: its jobs use all of the above
+};
+
+} // namespace meshwright::ui
