@@ -31,3 +31,8 @@ def treedef_tuple(forms):
 def tree_reduce_associative(operation, tree, *, identity=None, is_leaf=None):
     leaves = _tree_leaves(tree, is_leaf)
     return functools.reduce(operation, leaves) if leaves else identity
+
+
+from ._src.parameters import name_parameters as _name_parameters
+
+_name_parameters(globals())

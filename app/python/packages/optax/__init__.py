@@ -156,3 +156,8 @@ def safe_norm(x, min_norm, ord=None, axis=None, keepdims=False):
     x = _jnp.where(norm <= min_norm, _jnp.ones_like(x), x)
     made = _jnp.where(norm <= min_norm, min_norm, _jnp.linalg.norm(x, ord=ord, axis=axis, keepdims=True))
     return made if keepdims else _jnp.squeeze(made, axis=axis)
+
+
+from jax._src.parameters import name_parameters as _name_parameters
+
+_name_parameters(globals())

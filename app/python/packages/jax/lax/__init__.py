@@ -430,3 +430,8 @@ def pcast(x, axis_name, *, to):
 from .._src.windows import (ConvDimensionNumbers, conv, conv_dimension_numbers, conv_general_dilated, conv_transpose, conv_with_general_padding,
                             reduce_window)
 from .._src.control import cond, fori_loop, map_ as map, scan, switch, while_loop, associative_scan
+
+
+from .._src.parameters import name_parameters as _name_parameters
+
+_name_parameters(globals())

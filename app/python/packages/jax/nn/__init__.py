@@ -187,3 +187,8 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None
         scores = _ops.where(mask, scores, _asarray(-0.7 * 3.4028235e38, "f32"))
     made = _ops.einsum("bnts,bsnh->btnh", _ops.astype(softmax(_ops.astype(scores, "f32")), value.engine_dtype), value)
     return made[0] if is_one else made
+
+
+from .._src.parameters import name_parameters as _name_parameters
+
+_name_parameters(globals())

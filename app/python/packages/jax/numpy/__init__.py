@@ -426,6 +426,10 @@ class ufunc:
     def __call__(self, *args, **kwargs):
         return self._function(*args, **kwargs)
 
+    def rename(self, named):
+        """Gives its parameters other names."""
+        self._function = named(self._function)
+
     def reduce(self, a, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=None):
         _refuse("a reduction of jax.numpy", {"dtype": dtype, "out": out, "initial": initial, "where": where})
         return {"sum": sum, "product": prod, "max": max, "min": min, "or": any, "and": all}[self._kind](a, axis, keepdims=keepdims)  # noqa: F405
@@ -476,3 +480,8 @@ def _viewed(x, dtype):
 
 
 _methods()
+
+
+from .._src.parameters import name_parameters as _name_parameters
+
+_name_parameters(globals())

@@ -301,3 +301,8 @@ tensordot, matmul = ops.tensordot, matmul
 def vecdot(a, b, /, *, axis=-1, precision=None, preferred_element_type=None):
     from . import vecdot as of
     return of(a, b, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
+
+
+from .._src.parameters import name_parameters as _name_parameters
+
+_name_parameters(globals())
