@@ -554,6 +554,8 @@ void TestOpenVerb::programs_data()
     QTest::newRow("rules of objects") << "object_rules.py" << QStringList();
     QTest::newRow("scientific functions") << "scientific_functions.py" << QStringList();
     QTest::newRow("functions of packages") << "package_functions.py" << QStringList();
+    QTest::newRow("modules of linen") << "linen_modules.py" << QStringList();
+    QTest::newRow("named parameters") << "named_parameters.py" << QStringList();
     QTest::newRow("package") << "package_calls.py" << QStringList();
     QTest::newRow("answers") << "answers.py" << QStringList();
 }

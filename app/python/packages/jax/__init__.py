@@ -22,8 +22,9 @@ from ._src.custom import closure_convert, custom_gradient, custom_jvp, custom_vj
 from ._src.transforms import (ShapeDtypeStruct, device_put, eval_shape, grad, hessian, jacfwd, jacrev, jit, jvp, linear_transpose, linearize, make_jaxpr, pmap,
                               reshard, shard_map, value_and_grad, vjp)
 from ._src.transforms import jacrev as jacobian
-from .tree_util import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
-from . import (ad, ad_checkpoint, core, custom_batching, custom_derivatives, debug, distributed, dlpack, dtypes, errors, experimental, flatten_util, image, lax, nn, numpy, profiler,
+from .tree_util import tree_flatten, tree_leaves, tree_map, tree_reduce, tree_structure, tree_transpose, tree_unflatten
+from .tree_util import tree_map as tree_multimap
+from . import (ad, ad_checkpoint, core, custom_batching, custom_derivatives, debug, distributed, dlpack, dtypes, errors, experimental, flatten_util, image, lax, lib, nn, numpy, ops, profiler,
                random, ref, scipy, sharding, stages, tree, tree_util, typing)
 
 __version__ = "0.5.0"
@@ -54,6 +55,7 @@ def _device(value):
 
 class _Config:
     """Settings that pages change. Those that change what is computed are heeded, others are accepted."""
+    config = property(lambda self: self)  # from jax.config import config
     jax_enable_x64 = enable_x64 = x64_enabled = property(lambda self: _dtypes.is_x64())
     jax_disable_jit = property(lambda self: _machine.runs_python)
     jax_threefry_partitionable = property(lambda self: not _machine.legacy_random)
@@ -125,6 +127,13 @@ def process_index(backend=None):
 
 def process_count(backend=None):
     return 1
+
+
+host_id, host_count = process_index, process_count  # of older pages
+
+
+def process_indices(backend=None):
+    return [0]
 
 
 def default_backend():

@@ -20,6 +20,9 @@ class Partial(functools.partial):
 register_pytree_node(Partial, lambda partial: ((partial.args, partial.keywords), partial.func), lambda function, children: Partial(function, *children[0], **children[1]))
 
 
+tree_multimap = tree_map  # of older pages
+
+
 def treedef_children(form):
     return list(form.children)
 

@@ -162,9 +162,10 @@ def complex_(x, y):
     return bind("complex", astype(a, engine), astype(b, engine))
 
 
-def angle(z):
+def angle(z, deg=False):
     z = asarray(z)
-    return bind("atan2", astype(imag(z), dtypes.inexact(imag(z).engine_dtype)), astype(real(z), dtypes.inexact(real(z).engine_dtype)))
+    made = bind("atan2", astype(imag(z), dtypes.inexact(imag(z).engine_dtype)), astype(real(z), dtypes.inexact(real(z).engine_dtype)))
+    return multiply(made, 180 / np.pi) if deg else made
 
 
 def isnan(x):
@@ -185,10 +186,15 @@ def logical(op):
 logical_and, logical_or, logical_xor, logical_not = (logical(op) for op in ("and", "or", "xor", "not"))
 
 
-def where(condition, x=None, y=None):
-    if x is None:
+def where(condition, x=None, y=None, /, *, size=None, fill_value=None):
+    if x is None and y is None:
         from ..numpy import nonzero
-        return nonzero(condition)
+        return nonzero(condition, size=size, fill_value=fill_value)
+    if x is None or y is None:
+        raise ValueError("Either both or neither of the x and y arguments should be provided to jax.numpy.where, got "
+                         f"{asarray(y if x is None else x)!r} and None.")
+    if size is not None or fill_value is not None:
+        raise ValueError("size and fill_value arguments cannot be used in three-term where function.")
     (a, b), weak = together(x, y)
     condition = asarray(condition)
     if condition.engine_dtype != "i1":
@@ -321,13 +327,15 @@ def broadcast_to(x, shape):
     return bind("broadcast_in_dim", x, shape=shape, dims=tuple(range(len(shape) - x.ndim, len(shape))))
 
 
-def concatenate(arrays, axis=0):
+def concatenate(arrays, axis=0, dtype=None):
+    arrays = arrays if dtype is None else [astype(asarray(array), dtype) for array in arrays]
     arrays, _ = together(*arrays)
     return arrays[0] if len(arrays) == 1 else bind("concatenate", *arrays, dim=axis % arrays[0].ndim)
 
 
-def stack(arrays, axis=0):
-    return concatenate([expand_dims(array, axis) for array in arrays], axis)
+def stack(arrays, axis=0, out=None, dtype=None):
+    _refuse("jax.numpy.stack", {"out": out})
+    return concatenate([expand_dims(array, axis) for array in arrays], axis, dtype)
 
 
 def pad(x, low, high, value=0, interior=None):
@@ -396,11 +404,15 @@ def var(x, axis=None, keepdims=False, ddof=0):
 
 
 def arg_extreme(kind):
-    def function(x, axis=None, keepdims=False):
+    def function(x, axis=None, out=None, keepdims=False):
+        _refuse(f"jax.numpy.arg{kind}", {"out": out})
         x = asarray(x)
         if axis is None:
-            x, axis = reshape(x, (x.size,)), 0
+            made = function(reshape(x, (x.size,)), 0)
+            return reshape(made, (1,) * x.ndim) if keepdims else made
         axis %= x.ndim
+        if not x.shape[axis]:
+            raise ValueError(f"attempt to get arg{kind} of an empty sequence")
         best = reduce(kind, x, axis, keepdims=True)
         at = iota(dtypes.default("i32"), x.shape, axis)
         is_best = equal(x, best)
@@ -526,16 +538,29 @@ def _without(term, value, wanted):
 
 # ---- parts
 
+def _starts(starts, shape):
+    """Places where slices begin: negative ones count from the end."""
+    starts = starts if isinstance(starts, (tuple, list)) else list(starts)
+    if len(starts) != len(shape):
+        raise ValueError(f"Length of slice indices must match number of operand dimensions ({len(shape)}), got {len(starts)}")
+    made = []
+    for start, size in zip(starts, shape):
+        if isinstance(start, (int, np.integer)):
+            made.append(asarray(int(start) + size if start < 0 else int(start), "i32"))
+        else:
+            start = astype(asarray(start), "i32")
+            made.append(where(less(start, 0), add(start, size), start))
+    return made
+
+
 def dynamic_slice(x, starts, sizes):
     x = asarray(x)
-    starts = [astype(start, "i32") for start in (starts if isinstance(starts, (tuple, list)) else list(starts))]
-    return bind("dynamic_slice", x, *starts, sizes=tuple(sizes))
+    return bind("dynamic_slice", x, *_starts(starts, x.shape), sizes=tuple(sizes))
 
 
 def dynamic_update_slice(x, update, starts):
     x = asarray(x)
-    starts = starts if isinstance(starts, (tuple, list)) else list(starts)
-    return bind("dynamic_update_slice", x, astype(update, x.engine_dtype), *[astype(start, "i32") for start in starts])
+    return bind("dynamic_update_slice", x, astype(update, x.engine_dtype), *_starts(starts, x.shape))
 
 
 def _within(indices, size):

@@ -14,7 +14,7 @@ _NAMES = {
         A reps: tile
         M beta: kaiser
         a: all amax amin any argmax argmin argpartition argsort argwhere average choose copy count_nonzero cumprod cumsum diagonal diff expand_dims flatnonzero
-          histogram histogram_bin_edges max mean median min nanargmax nanargmin nancumsum nanmean nanprod nanstd nansum nanvar nonzero partition percentile prod
+          histogram histogram_bin_edges max mean median min nanargmax nanargmin nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar nonzero partition percentile prod
           ptp quantile repeat roll rollaxis sort sort_complex squeeze std sum take trace var
         a axes: permute_dims transpose
         a axis1 axis2: swapaxes

@@ -136,8 +136,8 @@ def average(x, axis=None, weights=None, returned=False, keepdims=False):
 # ---- without what is not a number
 
 def _without_nans(function, kind):
-    def reduced(x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
-        _refuse("a reduction of jax.numpy", {"dtype": dtype, "out": out, "initial": initial, "where": where})
+    def reduced(x, axis=None, out=None, keepdims=False, initial=None, where=None):
+        _refuse("a reduction of jax.numpy", {"out": out, "initial": initial, "where": where})
         x = asarray(x)
         known = ops.where(not_equal(x, x), asarray(_identity(kind, x.engine_dtype), x.engine_dtype), x) if dtypes.is_inexact(x.engine_dtype) else x
         made = function(known, axis, keepdims=keepdims)
@@ -145,7 +145,14 @@ def _without_nans(function, kind):
             return ops.where(all(not_equal(x, x), axis, keepdims=keepdims), math.nan, made)
         return made
     reduced.__name__ = "nan" + function.__name__
-    return reduced
+    if kind in ("max", "min"):
+        return reduced
+
+    def of_type(x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
+        _refuse("a reduction of jax.numpy", {"dtype": dtype})
+        return reduced(x, axis, out, keepdims, initial, where)
+    of_type.__name__ = reduced.__name__
+    return of_type
 
 
 nansum, nanprod, nanmax, nanmin = _without_nans(sum, "sum"), _without_nans(prod, "product"), _without_nans(max, "max"), _without_nans(min, "min")
