@@ -9,6 +9,7 @@ from . import arrays, errors, ops
 from .arrays import Array, asarray, bind
 from .trees import prefix_leaves, tree_flatten, tree_map, tree_unflatten
 
+_FEW_KEYS = 32
 _MOST_EXAMPLES = 4096  # that an op without a rule is applied to, one after the other
 
 
@@ -189,10 +190,21 @@ def _gather(op, values, is_batched, size, attributes):
     return bind(op, x, indices, **made)
 
 
-_RULES = {"full": _full, "reshape": _reshape, "transpose": _transpose, "broadcast_in_dim": _broadcast_in_dim,
+def _random(op, values, is_batched, size, attributes):
+    """A few keys one after the other, many as one array."""
+    if size <= _FEW_KEYS:
+        return _each(op, values, is_batched, size, attributes)
+    from . import random_
+    shape = tuple(attributes["shape"])
+    if op == "uniform":
+        return random_.uniform_of_each(values[0], shape, attributes["low"], attributes["high"])
+    return (random_.normal_of_each if op == "normal" else random_.bits_of_each)(values[0], shape)
+
+
+_RULES = {"random_bits": _random, "normal": _random, "uniform": _random, "full": _full, "reshape": _reshape, "transpose": _transpose, "broadcast_in_dim": _broadcast_in_dim,
           "concatenate": _concatenate, "pad": _pad, "slice": _slice, "reverse": _dims, "reduce": _dims, "dot_general": _dot_general,
           "dynamic_slice": _dynamic_slice, "dynamic_update_slice": _dynamic_update_slice, "gather": _gather}
-_WHOLE = {"scatter", "sort", "random_bits", "normal", "uniform"}  # neither element-wise nor with a rule
+_WHOLE = {"scatter", "sort"}  # neither element-wise nor with a rule
 
 
 def _at_front(leaf, axis, level):
