@@ -2,7 +2,7 @@
 """flax.linen: layers beside those of NumPy, names and shapes of variables, transforms beside loops, errors, logical axes; values that Flax's own guide prints.
 Prints what differs; the last line counts."""
 import functools
-import math
+import tempfile
 
 import flax
 import jax
@@ -315,6 +315,36 @@ def training():
                         jax.tree.map(lambda x: x + 1, frozen).unfreeze()), ((flax.core.freeze({"a": {"b": 1}}), 2), 3, 1, "ValueError", {"a": {"b": 2}, "c": 3}))
 
 
+def saved():
+    """As bytes of MessagePack and in files, and back."""
+    from flax import serialization
+    from flax.training import checkpoints
+    values = {"none": None, "yes": True, "small": -3, "large": 1 << 40, "negative": -70000, "float": 0.1, "text": "x" * 300, "bytes": b"ab", "complex": 1 + 2j,
+              "scalar": np.float32(1.5), "list": list(range(20)), "names": {str(i): i for i in range(20)}, "array": np.arange(6, dtype=np.int8).reshape(2, 3),
+              "empty": np.zeros((0, 3), np.float16)}
+    back = serialization.msgpack_restore(serialization.msgpack_serialize(values))
+    same("values", {name: value for name, value in back.items() if not hasattr(value, "shape")}, {name: value for name, value in values.items() if not hasattr(value, "shape")})
+    same("arrays", [(back[name].dtype, back[name].shape, back[name].tolist()) for name in ("scalar", "array", "empty")],
+         [(values[name].dtype, values[name].shape, values[name].tolist()) for name in ("scalar", "array", "empty")])
+    same("known bytes", (serialization.msgpack_serialize({"a": [1, -1, None]}), serialization.msgpack_serialize(0.5)), (b"\x81\xa1a\x93\x01\xff\xc0", b"\xcb?\xe0" + b"\x00" * 6))
+    half = jnp.array([1.5, -2.0], jnp.bfloat16)
+    same("bfloat16", (serialization.from_bytes(half, serialization.to_bytes(half)).tolist(), str(serialization.from_bytes(half, serialization.to_bytes(half)).dtype)),
+         ([1.5, -2.0], "bfloat16"))
+    state = train_state.TrainState.create(apply_fn=None, params=Mlp((4, 3)).init(key(), jnp.ones((1, 5)))["params"], tx=optax.adam(0.1))
+    other = jax.tree.map(lambda leaf: leaf * 0, state)
+    compare("a train state", serialization.from_bytes(other, serialization.to_bytes(state)), state)
+    same("its names", sorted(serialization.to_state_dict(state)), ["opt_state", "params", "step"])
+    same("another form", raised(lambda: serialization.from_state_dict({"a": 1, "b": 2}, {"a": 1})), "ValueError")
+    with tempfile.TemporaryDirectory() as folder:
+        same("nothing to restore", checkpoints.restore_checkpoint(folder, 5), 5)
+        for step in (1, 9, 10):
+            checkpoints.save_checkpoint(folder, state.replace(step=step), step, keep=2)
+        restored = checkpoints.restore_checkpoint(folder, other)
+        compare("the newest", (restored.params, int(restored.step), checkpoints.available_steps(folder)), (state.params, 10, [9, 10]))
+        same("an older step", raised(lambda: checkpoints.save_checkpoint(folder, state, 3)), "InvalidCheckpointError")
+        same("a step that is gone", raised(lambda: checkpoints.restore_checkpoint(folder, other, step=1)), "ValueError")
+
+
 def errors():
     x = jnp.ones((2, 5))
     good = nn.Dense(3).init(key(), x)
@@ -424,6 +454,6 @@ def as_printed():
     same("names kept apart", drawn[0] == drawn[1], False)
 
 
-for check in (layers, attention, modules, transforms, sharded, training, errors, as_printed):
+for check in (layers, attention, modules, transforms, sharded, training, saved, errors, as_printed):
     check()
 print(wrong, "of", compared, "differ")

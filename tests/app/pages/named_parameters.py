@@ -101,6 +101,9 @@ OTHERS = {
     "its pieces": (lambda: jax.device_put_replicated(A, jax.devices()).addressable_shards[3].data.shape, (1, 4, 6)),
     "tree_multimap": (lambda: jax.tree_multimap(lambda a, b: a + b, {"a": A}, {"a": B}), {"a": A + B}),
     "index_update": (lambda: jax.ops.index_update(jnp.asarray(A), jax.ops.index[1:, 0], 5.0)[:, 0], np.array([A[0, 0], 5, 5, 5])),
+    "cond of None": (lambda: lax.cond(True, lambda _: 1.0, lambda _: 2.0, operand=None), 1.0),
+    "names of many values": (lambda: len(jax.make_jaxpr(lambda x: [x + 0.5 * i for i in range(800)])(1.0).jaxpr.eqns), 800),
+    "the platform, as it was asked for": (lambda: __import__("jax.lib.xla_bridge").lib.xla_bridge.get_backend().platform == "cpu", True),
     "a scope as a decorator": (lambda: jax.named_scope("f")(lambda x: x + 1)(A), A + 1),
 }
 REFUSED = {

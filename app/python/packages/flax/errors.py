@@ -18,6 +18,6 @@ def _kinds(names):
 
 
 _kinds("ApplyScopeInvalidVariablesStructureError ApplyScopeInvalidVariablesTypeError AssignSubModuleError CallCompactUnboundModuleError CallUnbindOnUnboundModuleError "
-       "InvalidFilterError InvalidInstanceModuleError InvalidRngError JaxTransformError ModifyScopeVariableError MultipleMethodsCompactError NameInUseError "
+       "InvalidCheckpointError InvalidFilterError InvalidInstanceModuleError InvalidRngError JaxTransformError ModifyScopeVariableError MultipleMethodsCompactError NameInUseError "
        "PartitioningUnspecifiedError ScopeVariableNotFoundError ScopeCollectionNotFound ScopeParamNotFoundError ScopeParamShapeError SetAttributeFrozenModuleError "
        "SetAttributeInModuleSetupError TransformTargetError ReservedModuleAttributeError ApplyModuleInvalidMethodError")

@@ -4,6 +4,8 @@ import dataclasses
 
 from jax import tree_util
 
+from . import serialization
+
 
 def field(pytree_node=True, *, metadata=None, **options):
     return dataclasses.field(metadata={**(metadata or {}), "pytree_node": pytree_node}, **options)
@@ -28,6 +30,7 @@ def dataclass(clz=None, **options):
         return node
     tree_util.register_pytree_with_keys(made, lambda node: ([(tree_util.GetAttrKey(name), getattr(node, name)) for name in children],
                                                             tuple(getattr(node, name) for name in static)), unflatten)
+    serialization.register_dataclass(made, children)
     return made
 
 

@@ -34,23 +34,26 @@ def in_filter(chosen, name):
 
 class LazyRng:
     """A key, and what is yet to be folded into it."""
-    __slots__ = ("key", "suffix")
+    __slots__ = ("rng", "suffix")
 
-    def __init__(self, key, suffix=()):
-        self.key, self.suffix = key, suffix
+    def __init__(self, rng, suffix=()):
+        self.rng, self.suffix = rng, suffix
+
+    def replace(self, **changes):
+        return LazyRng(**{"rng": self.rng, "suffix": self.suffix, **changes})
 
     def then(self, *parts):
-        return LazyRng(self.key, self.suffix + parts)
+        return LazyRng(self.rng, self.suffix + parts)
 
     def value(self):
         if not self.suffix:
-            return self.key
+            return self.rng
         hashed = hashlib.sha1()
         for part in self.suffix:
             if config.flax_fix_rng_separator:
                 hashed.update(b"\0")
             hashed.update(part.encode() if isinstance(part, str) else part.to_bytes((part.bit_length() + 7) // 8, "big"))
-        return jax.random.fold_in(self.key, np.uint32(int.from_bytes(hashed.digest()[:4], "big")))
+        return jax.random.fold_in(self.rng, np.uint32(int.from_bytes(hashed.digest()[:4], "big")))
 
 
 class Scope:

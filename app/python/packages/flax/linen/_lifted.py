@@ -34,7 +34,7 @@ class _Call:
     def streams(self, split_rngs, size):
         """Keys for each step of the streams that are split, and how `run` takes one step's."""
         said = {name: next((split for chosen, split in split_rngs.items() if in_filter(chosen, name)), None) for name in self.scope.rngs}
-        keys = {name: jax.random.split(self.scope.rngs[name].key, size) for name, split in said.items() if split}
+        keys = {name: jax.random.split(self.scope.rngs[name].rng, size) for name, split in said.items() if split}
         same = {name: self.scope.rngs[name] for name, split in said.items() if split is False}
         return keys, lambda keys: {**{name: LazyRng(key, self.scope.rngs[name].suffix) for name, key in keys.items()}, **same}
 
