@@ -135,6 +135,14 @@ def layers():
     p = params(conv, x)
     windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(1, 2))
     compare("Conv", conv.apply({"params": p}, x), np.einsum("nhwcij,ijco->nhwo", windows, p["kernel"]) + np.asarray(p["bias"]))
+    grown = nn.ConvTranspose(3, (4, 4), strides=(2, 2), padding=0)
+    p = params(grown, x)
+    spread = np.zeros((2, 6 * 2 - 1, 5 * 2 - 1, 4), np.float32)
+    spread[:, ::2, ::2] = x
+    windows = np.lib.stride_tricks.sliding_window_view(spread, (4, 4), axis=(1, 2))
+    compare("ConvTranspose", grown.apply({"params": p}, x), np.einsum("nhwcij,ijco->nhwo", windows, p["kernel"]) + np.asarray(p["bias"]))
+    compare("ConvTranspose padded", nn.ConvTranspose(3, (4, 4), strides=(2, 2), padding=[1, (2, 0)]).apply({"params": p}, x)[:, 1:-1, 2:],
+            grown.apply({"params": p}, x))
     for name, layer, axes in (("LayerNorm", nn.LayerNorm(), -1), ("LayerNorm over two axes", nn.LayerNorm(reduction_axes=(-2, -1), feature_axes=(-2, -1)), (-2, -1)),
                               ("InstanceNorm", nn.InstanceNorm(), (1, 2))):
         p = jax.tree.map(lambda leaf: leaf + RNG.standard_normal(leaf.shape), params(layer, x))
@@ -223,6 +231,13 @@ def modules():
     compare("an LSTM beside its steps", nn.RNN(cell).apply(variables, steps), jnp.stack(by_hand, 1))
 
 
+def tables():
+    text = Mlp((4, 3)).tabulate(key(), jnp.ones((2, 5)))
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if not line.startswith("|-")]
+    same("a table", rows, [["path", "module", "outputs", "params"], ["", "Mlp", "float32[2,3]", "39 (156 B)"], ["layers_0", "Dense", "float32[2,4]", "24 (96 B)"],
+                           ["layers_1", "Dense", "float32[2,3]", "15 (60 B)"], ["", "", "Total", "39 (156 B)"]])
+
+
 def transforms():
     x = RNG.standard_normal((2, 5)).astype(np.float32)
     variables = Stack().init(key(), x)
@@ -250,6 +265,14 @@ def transforms():
     doubled = nn.map_variables(nn.Dense, "params", lambda kept: jax.tree.map(lambda leaf: 2 * leaf, kept), init=True)
     variables = doubled(3).init(key(), x)
     compare("map_variables", doubled(3).apply(variables, x), 2 * x @ np.asarray(variables["params"]["kernel"]))
+    halved = nn.map_variables(functools.partial(nn.Dense, 3, name="inside"), "params", lambda kept: jax.tree.map(lambda leaf: leaf / 2, kept), init=True)
+
+    class Outer(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            return halved()(x)
+    variables = Outer().init(key(), x)
+    compare("a part of a class", Outer().apply(variables, x), x @ np.asarray(variables["params"]["inside"]["kernel"]) / 2)
     random = nn.scan(functools.partial(Block, rate=0.5).func, variable_axes={"params": 0}, split_rngs={"params": True, "dropout": True}, length=2)
     made = random(rate=0.5).init({"params": key(), "dropout": key(1)}, x, None)
     first, second = (random(rate=0.5).apply(made, x, None, rngs={"dropout": key(number)})[0] for number in (1, 2))
@@ -454,6 +477,6 @@ def as_printed():
     same("names kept apart", drawn[0] == drawn[1], False)
 
 
-for check in (layers, attention, modules, transforms, sharded, training, saved, errors, as_printed):
+for check in (layers, attention, modules, tables, transforms, sharded, training, saved, errors, as_printed):
     check()
 print(wrong, "of", compared, "differ")

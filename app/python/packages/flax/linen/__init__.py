@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """flax.linen: modules whose variables are handed over at each call."""
+import sys as _sys
+
 from jax.nn import (celu, elu, gelu, glu, hard_sigmoid, hard_silu, hard_swish, hard_tanh, initializers, leaky_relu, log_sigmoid, log_softmax, logsumexp, one_hot,
                     relu, relu6, selu, sigmoid, silu, soft_sign, softmax, softplus, standardize, swish, tanh)
 from jax.nn.initializers import ones, ones_init, zeros, zeros_init
@@ -15,3 +17,8 @@ from ._module import Module, Variable, apply, compact, init, init_with_output, m
 from ._partitioning import (LogicallyPartitioned, RulesFallback, get_logical_axis_rules, logical_axis_rules, logical_to_mesh, logical_to_mesh_axes,
                             logical_to_mesh_sharding, set_logical_axis_rules, with_logical_constraint, with_logical_partitioning)
 from ._recurrent import Bidirectional, GRUCell, LSTMCell, OptimizedLSTMCell, RNN, RNNCellBase, SimpleCell
+from ._summary import tabulate
+
+# Where Flax defines them: pages name these modules, too.
+for _name in ("activation", "attention", "combinators", "linear", "module", "normalization", "pooling", "recurrent", "spmd", "stochastic", "transforms"):
+    globals()[_name] = _sys.modules[f"{__name__}.{_name}"] = _sys.modules[__name__]

@@ -10,7 +10,7 @@ from jax._src.options import refuse as _refuse
 from jax.nn import initializers
 
 from ..nnx import _attention, _convolution, _layers
-from ._module import Module, compact, merge_param
+from ._module import Module, compact, merge_param, nowrap
 
 
 class _NoKeys:
@@ -27,10 +27,12 @@ _no_keys = _NoKeys()
 class _OfNnx(Module):
     """A layer that computes as one of nnx does."""
 
+    @nowrap
     def _drawn(self, name, init):
         """An initializer of nnx that gives this module's parameter."""
         return lambda _, shape, dtype: self.param(name, init, shape, dtype)
 
+    @nowrap
     def _made(self, kind, *sizes, **options):
         inits = {f"{name}_init": self._drawn(name, getattr(self, f"{name}_init")) for name in ("kernel", "bias", "scale", "embedding")
                  if hasattr(type(self), f"{name}_init")}
@@ -127,6 +129,7 @@ class Embed(_OfNnx):
     def setup(self):
         self.embedding = self.param("embedding", self.embedding_init, (self.num_embeddings, self.features), self.param_dtype)
 
+    @nowrap
     def _layer(self):
         return _layers.Embed(self.num_embeddings, self.features, embedding_init=lambda *_: self.embedding, rngs=_no_keys, **_types(self))
 
@@ -145,6 +148,7 @@ class _OverSpace(_OfNnx):
     strides: Union[None, int, Sequence[int]] = 1
     padding: Any = "SAME"
 
+    @nowrap
     def _size(self):
         if isinstance(self.kernel_size, int):
             raise TypeError(f"Expected Conv kernel_size to be a tuple/list of integers (eg.: [3, 3]) but got {self.kernel_size}.")
@@ -208,6 +212,7 @@ def _moments(x, axes, axis_name=None, mask=None):
 class _Norm(Module):
     """What norms end with."""
 
+    @nowrap
     def _finished(self, y, x, features, use_bias=True):
         """Scaled and moved along the axes of features, as the type that was asked for, or that the input and the parameters make together."""
         own, whole = tuple(x.shape[at] for at in features), tuple(size if at in features else 1 for at, size in enumerate(x.shape))
@@ -475,6 +480,7 @@ class MultiHeadDotProductAttention(Module):
         return DenseGeneral(self.out_features or inputs_q.shape[-1], axis=(-2, -1), name="out", kernel_init=self.out_kernel_init or self.kernel_init,
                             bias_init=self.out_bias_init or self.bias_init, **general)(x)
 
+    @nowrap
     def _cached(self, key, value, mask):
         """The keys and values so far, the mask of these, where one more is written."""
         is_there = self.has_variable("cache", "cached_key")

@@ -64,6 +64,8 @@ def _without_parent(module, owner):
 
 def _lift(prefix, target, methods, lifted):
     """`lifted(call, args, kwargs)` around the methods of a class of modules, or around a function whose first argument is one."""
+    if isinstance(target, functools.partial) and isinstance(target.func, type):
+        return functools.partial(_lift(prefix, target.func, methods, lifted), *target.args, **target.keywords)
     if isinstance(target, type) and issubclass(target, Module):
         return _class(prefix, target, methods, lifted)
     if isinstance(target, Module) or not callable(target):
@@ -171,6 +173,8 @@ def _as_it_is(prefix):
     def transform(target=None, *_, methods=None, **__):
         if target is None:
             return lambda target: transform(target, methods=methods)
+        if isinstance(target, functools.partial):
+            return functools.partial(transform(target.func, methods=methods), *target.args, **target.keywords)
         return type(prefix + target.__name__, (target,), {"__module__": target.__module__}) if isinstance(target, type) else target
     return transform
 

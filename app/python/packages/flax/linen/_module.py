@@ -375,8 +375,10 @@ class Module:
         filled = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype) if isinstance(x, jax.ShapeDtypeStruct) else x, (args, kwargs))
         return self.init(rngs, *filled[0], **filled[1])
 
-    def tabulate(self, *_, **__):
-        raise NotImplementedError("flax.linen.Module.tabulate")
+    def tabulate(self, rngs, *args, depth=None, method=None, console_kwargs=None, table_kwargs=None, column_kwargs=None, show_repeated=False, compute_flops=False,
+                 compute_vjp_flops=False, **kwargs):
+        from ._summary import tabulate
+        return tabulate(self, rngs, depth, method)(*args, **kwargs)
 
 
 def apply_to(module, fun, args, kwargs):

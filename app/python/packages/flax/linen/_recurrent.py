@@ -8,7 +8,7 @@ from jax.nn import initializers
 
 from ._layers import Dense
 from ._lifted import scan
-from ._module import Module, compact
+from ._module import Module, compact, nowrap
 
 
 class RNNCellBase(Module):
@@ -30,9 +30,11 @@ class _Cell(RNNCellBase):
     param_dtype: Any = jnp.float32
     carry_init: Callable = initializers.zeros
 
+    @nowrap
     def _own(self, name, use_bias=True):
         return Dense(self.features, use_bias=use_bias, name=name, kernel_init=self.kernel_init, bias_init=self.bias_init, dtype=self.dtype, param_dtype=self.param_dtype)
 
+    @nowrap
     def _handed(self, name, use_bias=True):
         return Dense(self.features, use_bias=use_bias, name=name, kernel_init=self.recurrent_kernel_init, bias_init=self.bias_init, dtype=self.dtype,
                      param_dtype=self.param_dtype)

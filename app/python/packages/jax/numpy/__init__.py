@@ -477,7 +477,7 @@ from . import fft, linalg  # noqa: E402
 def _methods():
     """NumPy's methods of arrays, which are its functions."""
     for name in ("all any argmax argmin argsort clip compress conj conjugate cumprod cumsum diagonal dot max mean min nonzero prod ptp ravel repeat reshape round "
-                 "searchsorted sort squeeze std sum swapaxes take trace transpose var argpartition choose").split():
+                 "searchsorted sort split squeeze std sum swapaxes take trace transpose var argpartition choose").split():
         function = getattr(sys.modules[__name__], name)
         plain = inspect.unwrap(function)
         setattr(ndarray, name, (lambda plain: lambda self, *args, **kwargs: plain(self, *args, **kwargs))(plain))
