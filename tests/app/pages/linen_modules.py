@@ -273,6 +273,19 @@ def transforms():
             return halved()(x)
     variables = Outer().init(key(), x)
     compare("a part of a class", Outer().apply(variables, x), x @ np.asarray(variables["params"]["inside"]["kernel"]) / 2)
+
+    class Folds(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            own = self.scope.rngs["params"]
+            self.scope.rngs["params"] = own.replace(rng=jax.random.fold_in(own.rng, 7))
+            return nn.Dense(3)(x)
+
+    class Plain(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            return nn.Dense(3)(x)
+    compare("a stream that is folded", Folds().init(key(), x), Plain().init(jax.random.fold_in(key(), 7), x))
     random = nn.scan(functools.partial(Block, rate=0.5).func, variable_axes={"params": 0}, split_rngs={"params": True, "dropout": True}, length=2)
     made = random(rate=0.5).init({"params": key(), "dropout": key(1)}, x, None)
     first, second = (random(rate=0.5).apply(made, x, None, rngs={"dropout": key(number)})[0] for number in (1, 2))

@@ -20,7 +20,11 @@ def compare(name, found, expected, tolerance=1e-5):
     global wrong, compared
     found, expected = jax.tree.leaves(found), jax.tree.leaves(expected)
     compared += 1
-    if len(found) != len(expected) or not all(np.shape(a) == np.shape(b) and np.allclose(np.asarray(a, float), np.asarray(b, float), tolerance, tolerance, equal_nan=True)
+    if isinstance(expected[0], str):
+        if found != expected:
+            wrong += 1
+            print(name, found, "is not", expected)
+    elif len(found) != len(expected) or not all(np.shape(a) == np.shape(b) and np.allclose(np.asarray(a, float), np.asarray(b, float), tolerance, tolerance, equal_nan=True)
                                               for a, b in zip(found, expected)):
         wrong += 1
         print(name, found, "is not", expected)
@@ -115,6 +119,32 @@ REFUSED = {
 }
 
 
+# Functions that take an axis, besides those of SHARED.
+ALONG = {
+    "roll": lambda m, axis: m.roll(A, 1, axis=axis), "flip": lambda m, axis: m.flip(A, axis), "stack": lambda m, axis: m.stack([A, B], axis),
+    "concatenate": lambda m, axis: m.concatenate([A, B], axis), "moveaxis": lambda m, axis: m.moveaxis(A, axis, 0), "moveaxis to": lambda m, axis: m.moveaxis(A, 0, axis),
+    "swapaxes": lambda m, axis: m.swapaxes(A, axis, 0), "rollaxis": lambda m, axis: m.rollaxis(A, axis), "squeeze": lambda m, axis: m.squeeze(A[:1], axis),
+    "transpose": lambda m, axis: m.transpose(A, (axis, 0)), "tensordot": lambda m, axis: m.tensordot(A, B, axes=([axis], [axis])),
+    "trace": lambda m, axis: m.trace(A, axis1=axis, axis2=0), "rot90": lambda m, axis: m.rot90(A, axes=(axis, 0)), "fft": lambda m, axis: m.fft.fft(A, axis=axis),
+    "norm": lambda m, axis: m.linalg.norm(A, axis=axis), "two sums": lambda m, axis: m.sum(A, (0, axis)), "average": lambda m, axis: m.average(A, axis, weights=np.ones(4)),
+    "softmax": lambda m, axis: (jax.nn.softmax if m is jnp else np.sum)(A, axis), "lax.cumsum": lambda m, axis: (lax.cumsum if m is jnp else np.cumsum)(A, axis),
+}
+TWICE = {"sum": lambda m: m.sum(A, (0, -2)), "flip": lambda m: m.flip(A, (1, 1)), "expand_dims": lambda m: m.expand_dims(A, (0, -4)), "squeeze": lambda m: m.squeeze(A[:1], (0, -2))}
+
+
+def axes():
+    """Axes that an array has not are errors, as NumPy has them, and none that counts on."""
+    calls = {**ALONG, **{name: (lambda m, axis, name=name, named=named: getattr(m, name)(**{**named, "axis": axis}))
+                         for name, named in SHARED.items() if named and "axis" in named and name not in ALONG}}
+    for name, call in calls.items():
+        for axis in (5, 9, -5, -9):
+            ours, theirs = (raised(lambda: call(m, axis)) for m in (jnp, np))
+            compare(f"{name} along {axis}: {ours}, {theirs}", ours in ("ValueError", "AxisError", theirs), True)
+    for name, call in TWICE.items():
+        compare(f"{name} along an axis twice", [raised(lambda: call(m)) for m in (jnp, np)], [raised(lambda: call(np))] * 2)
+    compare("axes as a range", jnp.expand_dims(A, range(2)).shape, (1, 1, 4, 6))
+
+
 def optimizers_beside_numpy():
     """Three steps on the sum of squares."""
     rates = dict(sgd=(0.1,), momentum=(0.1, 0.9), nesterov=(0.1, 0.9), adagrad=(0.1,), rmsprop=(0.1,), rmsprop_momentum=(0.1,), adam=(0.1,), adamax=(0.1,))
@@ -193,6 +223,7 @@ def main():
     compare("a warning says today's name", len(caught), 1)
     from jax.config import config
     compare("jax.config as a module", config is jax.config, True)
+    axes()
     optimizers_beside_numpy()
     networks()
     print(wrong, "of", compared, "differ")

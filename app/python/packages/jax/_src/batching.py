@@ -245,7 +245,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
                        **tree_unflatten(keyword_form, [_at_front(leaf, 0, level) for leaf in keywords]))
         for leaf, axis, one in zip(leaves, axes, given):
             if isinstance(leaf, refs.Ref) and one is not leaf:
-                leaf.put(ops.moveaxis(one.value.value, 0, axis % leaf.ndim))
+                leaf.put(ops.moveaxis(one.value.value, 0, ops.dimension(axis, leaf.ndim)))
         outs, out_form = tree_flatten(made)
         refs.no_refs(outs, f"{getattr(fun, '__name__', 'function')} traced for vmap")
         targets = prefix_leaves(tuple(out_axes) if isinstance(out_axes, list) else out_axes, out_form, made, is_leaf=is_axis)
@@ -255,7 +255,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
             if axis is None and is_mapped:
                 raise ValueError("vmap has mapped output but out_axes is None")
             whole = out.value if is_mapped else out if axis is None else spread(out, size)
-            results.append(whole if axis is None else ops.moveaxis(whole, 0, axis % whole.ndim))
+            results.append(whole if axis is None else ops.moveaxis(whole, 0, ops.dimension(axis, whole.ndim)))
         return tree_unflatten(out_form, results)
     return batched
 

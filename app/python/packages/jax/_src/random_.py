@@ -404,7 +404,7 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None):
         return ops.argmax(ops.add(gumbel(key, logits.shape), logits), axis)
     shape = tuple(ops._shape(shape))
     more = shape[:len(shape) - len(front)]
-    at = axis % logits.ndim
+    at = ops.dimension(axis, logits.ndim)
     if not replace:
         from ..lax import top_k
         count = math.prod(more)

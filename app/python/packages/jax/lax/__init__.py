@@ -338,7 +338,7 @@ def dynamic_slice_in_dim(x, start, size, axis=0):
     x = _asarray(x)
     starts = [0] * x.ndim
     starts[axis] = start
-    return dynamic_slice(x, starts, tuple(size if dim == axis % x.ndim else n for dim, n in enumerate(x.shape)))
+    return dynamic_slice(x, starts, tuple(size if dim == _ops.dimension(axis, x.ndim) else n for dim, n in enumerate(x.shape)))
 
 
 def dynamic_update_slice_in_dim(x, update, start, axis):

@@ -126,7 +126,7 @@ def average(x, axis=None, weights=None, returned=False, keepdims=False):
     else:
         weights = asarray(weights)
         if weights.shape != x.shape:
-            weights = ops.reshape(weights, [size if dim == axis % x.ndim else 1 for dim, size in enumerate(x.shape)])
+            weights = ops.reshape(weights, [size if dim == ops.dimension(axis, x.ndim) else 1 for dim, size in enumerate(x.shape)])
         weights = ops.broadcast_to(weights, x.shape)
         total = ops.sum_(weights, axis, keepdims=keepdims)
         made = divide(ops.sum_(multiply(x, weights), axis, keepdims=keepdims), total)
@@ -206,7 +206,7 @@ def cumulative_sum(x, *, axis=None, dtype=None, include_initial=False):
     made = cumsum(x, axis, dtype)
     if not include_initial:
         return made
-    shape = [1 if dim == axis % x.ndim else size for dim, size in enumerate(x.shape)]
+    shape = [1 if dim == ops.dimension(axis, x.ndim) else size for dim, size in enumerate(x.shape)]
     return ops.concatenate([ops.full(shape, 0, made.engine_dtype), made], axis)
 
 
@@ -225,7 +225,7 @@ def quantile(x, q, axis=None, out=None, overwrite_input=False, method="linear", 
     if axis is None:
         flat, at, rank = ops.reshape(x, (x.size,)), 0, x.ndim
     else:
-        at = axis % x.ndim
+        at = ops.dimension(axis, x.ndim)
         flat, rank = ops.moveaxis(x, at, 0), None
     ordered, count = sort(flat, 0), flat.shape[0]
     place = multiply(q, float(count - 1))

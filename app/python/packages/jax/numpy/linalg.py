@@ -223,7 +223,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
         return ops.power(ops.sum_(ops.power(sizes, ord), axes, keepdims=keepdims), 1.0 / ord)
     if len(axes) != 2:
         raise ValueError(f"Invalid axis values ({axis}) for jnp.linalg.norm.")
-    row, column = (a % x.ndim for a in axes)
+    row, column = (ops.dimension(a, x.ndim) for a in axes)
     if ord in (1, -1, math.inf, -math.inf):
         summed, other = (row, column) if ord in (1, -1) else (column, row)
         totals = ops.sum_(sizes, summed, keepdims=True)
