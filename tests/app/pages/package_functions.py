@@ -2,6 +2,7 @@
 """flax.nnx, optax and orbax: layers beside their formulas, transforms of modules beside loops, optimizers beside NumPy, checkpoints and back. Prints what
 differs; the last line counts."""
 import functools
+import math
 import tempfile
 
 import jax
@@ -48,6 +49,71 @@ def attention():
     compare("derivative of attention", grads["query"]["kernel"].value.shape, (6, 2, 4))
     grouped = nnx.MultiHeadAttention(num_heads=4, in_features=8, num_kv_heads=2, decode=False, rngs=nnx.Rngs(0))
     compare("grouped heads", grouped(jnp.ones((2, 3, 8))).shape, (2, 3, 8))
+
+
+def newer_optimizers():
+    """Yogi, RAdam, Adafactor and Polyak's steps beside their formulas."""
+    start = {"w": RNG.standard_normal((3, 4)).astype(np.float32), "b": RNG.standard_normal(4).astype(np.float32)}
+    gradient = lambda p: {name: 2 * value + 0.1 for name, value in p.items()}
+
+    def steps(tx, count=7, **extra):
+        state, params = tx.init(start), start
+        for _ in range(count):
+            given = {name: value(params) for name, value in extra.items()}
+            updates, state = jax.jit(tx.update)(gradient(params), state, params, **given)
+            params = optax.apply_updates(params, updates)
+        return params
+
+    def by_hand(step, count=7):
+        params = {}
+        for name, x in start.items():
+            x, kept = x.astype(float), {}
+            for t in range(1, count + 1):
+                x = x + step(x, 2 * x + 0.1, t, kept)
+            params[name] = x
+        return params
+
+    def yogi(x, g, t, kept):
+        m, v = kept.get("m", 1e-6), kept.get("v", 1e-6)
+        m, v = 0.9 * m + 0.1 * g, v - 0.001 * np.sign(v - g * g) * g * g
+        kept.update(m=m, v=v)
+        return -0.1 * m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.999**t)) + 1e-3)
+
+    def radam(x, g, t, kept):
+        m, v = 0.9 * kept.get("m", 0) + 0.1 * g, 0.999 * kept.get("v", 0) + 0.001 * g * g
+        kept.update(m=m, v=v)
+        most = 2 / 0.001 - 1
+        known = most - 2 * t * 0.999**t / (1 - 0.999**t)
+        hat = m / (1 - 0.9**t)
+        if known < 5:
+            return -0.1 * hat
+        rate = math.sqrt((known - 4) * (known - 2) * most / ((most - 4) * (most - 2) * known))
+        return -0.1 * rate * hat / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+
+    def adafactor(is_factored):
+        def step(x, g, t, kept):
+            decay, squares = 1 - float(t) ** -0.8, g * g + 1e-30
+            if is_factored and x.ndim == 2:
+                kept["row"] = decay * kept.get("row", 0) + (1 - decay) * squares.mean(1)
+                kept["column"] = decay * kept.get("column", 0) + (1 - decay) * squares.mean(0)
+                u = g / np.sqrt(kept["row"] / kept["row"].mean())[:, None] / np.sqrt(kept["column"])
+            else:
+                kept["v"] = decay * kept.get("v", 0) + (1 - decay) * squares
+                u = g / np.sqrt(kept["v"])
+            u = u / max(1.0, math.sqrt((u * u).mean()))
+            return -0.1 * u * max(math.sqrt((x * x).mean()), 1e-3)
+        return step
+    compare("yogi", steps(optax.yogi(0.1)), by_hand(yogi))
+    compare("radam", steps(optax.radam(0.1)), by_hand(radam))
+    compare("adafactor, factored", steps(optax.adafactor(0.1, min_dim_size_to_factor=2)), by_hand(adafactor(True)))
+    compare("adafactor", steps(optax.adafactor(0.1)), by_hand(adafactor(False)))
+    compare("its state", optax.adafactor(0.1, min_dim_size_to_factor=2).init(start)[0].v_row["w"].shape, (3,))
+    loss = lambda p: sum((value ** 2 + 0.1 * value).sum() for value in p.values())
+    expected, whole = start, lambda p: sum((g * g).sum() for g in gradient(p).values())
+    for _ in range(3):
+        rate = min(loss(expected) / whole(expected), 1.0)
+        expected = {name: value - rate * gradient(expected)[name] for name, value in expected.items()}
+    compare("polyak_sgd", steps(optax.polyak_sgd(), 3, value=loss), expected)
 
 
 def injected():
@@ -232,7 +298,7 @@ def checkpoints():
 
 
 def main():
-    for part in (attention, transforms, optimizers, injected, narrow, norms, checkpoints):
+    for part in (attention, transforms, optimizers, newer_optimizers, injected, narrow, norms, checkpoints):
         part()
     print(f"{wrong} of {compared} differ")
 

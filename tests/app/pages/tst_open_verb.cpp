@@ -441,6 +441,16 @@ void TestOpenVerb::findings_data()
         {"results unpacked right", "a, b = both(1)", "", ""},
         {"memory of the weights", "2  # 400 MB / 8 = 50 MB per device", "MW1580", "Memory of the model:"},
         {"memory of all", "2  # 200 MB per device, with gradients and moments", "", "Memory of the model:"},
+        {"lost change of a dict",
+            "@jax.jit\ndef change(state, x):\n    state['x'] = x + 1\n    return x\nchange({'x': 1.0}, 2.0);", "MW1576", ""},
+        {"change of a state that is made anew",
+            "@jax.jit\ndef renew(state, x):\n    state['x'] = x\n    return {'x': state['x'] + 1.0}, x\nrenew({'x': 1.0}, 2.0);",
+            "", ""},
+        {"progress that is taken apart",
+            "steps = tqdm(range(3))\nfor i in steps: steps.set_postfix_str('step')\nfrom tqdm import trange\n"
+            "with trange(2) as bar:\n    for j in bar: bar.update()\nassert (i, j, len(steps)) == (2, 1, 3)",
+            "", ""},
+        {"import of the future behind others", "import sys\nfrom __future__ import annotations\nsys.path is not None;", "", ""},
         {"name that is said to be none", "1", "MW1575", ""},
     };
     QString page;
@@ -554,6 +564,9 @@ void TestOpenVerb::programs_data()
     QTest::newRow("rules of objects") << "object_rules.py" << QStringList();
     QTest::newRow("scientific functions") << "scientific_functions.py" << QStringList();
     QTest::newRow("functions of packages") << "package_functions.py" << QStringList();
+    QTest::newRow("modules of linen") << "linen_modules.py" << QStringList();
+    QTest::newRow("named parameters") << "named_parameters.py" << QStringList();
+    QTest::newRow("random draws") << "random_draws.py" << QStringList();
     QTest::newRow("package") << "package_calls.py" << QStringList();
     QTest::newRow("answers") << "answers.py" << QStringList();
 }

@@ -10,3 +10,14 @@ class FlaxError(Exception):
 
 class TraceContextError(FlaxError):
     pass
+
+
+def _kinds(names):
+    for name in names.split():
+        globals()[name] = type(name, (FlaxError,), {"__module__": __name__})
+
+
+_kinds("ApplyScopeInvalidVariablesStructureError ApplyScopeInvalidVariablesTypeError AssignSubModuleError CallCompactUnboundModuleError CallUnbindOnUnboundModuleError "
+       "InvalidCheckpointError InvalidFilterError InvalidInstanceModuleError InvalidRngError JaxTransformError ModifyScopeVariableError MultipleMethodsCompactError NameInUseError "
+       "PartitioningUnspecifiedError ScopeVariableNotFoundError ScopeCollectionNotFound ScopeParamNotFoundError ScopeParamShapeError SetAttributeFrozenModuleError "
+       "SetAttributeInModuleSetupError TransformTargetError ReservedModuleAttributeError ApplyModuleInvalidMethodError")

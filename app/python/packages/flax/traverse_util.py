@@ -24,3 +24,8 @@ def unflatten_dict(flat, sep=None):
             at = at.setdefault(name, {})
         at[names[-1]] = value
     return tree
+
+
+from jax._src.parameters import name_parameters as _name_parameters
+
+_name_parameters(globals())

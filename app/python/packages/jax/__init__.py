@@ -22,8 +22,9 @@ from ._src.custom import closure_convert, custom_gradient, custom_jvp, custom_vj
 from ._src.transforms import (ShapeDtypeStruct, device_put, eval_shape, grad, hessian, jacfwd, jacrev, jit, jvp, linear_transpose, linearize, make_jaxpr, pmap,
                               reshard, shard_map, value_and_grad, vjp)
 from ._src.transforms import jacrev as jacobian
-from .tree_util import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
-from . import (ad, ad_checkpoint, core, custom_batching, custom_derivatives, debug, dlpack, dtypes, errors, experimental, flatten_util, image, lax, nn, numpy, profiler,
+from .tree_util import tree_flatten, tree_leaves, tree_map, tree_reduce, tree_structure, tree_transpose, tree_unflatten
+from .tree_util import tree_map as tree_multimap
+from . import (ad, ad_checkpoint, core, custom_batching, custom_derivatives, debug, distributed, dlpack, dtypes, errors, experimental, flatten_util, image, lax, lib, nn, numpy, ops, profiler,
                random, ref, scipy, sharding, stages, tree, tree_util, typing)
 
 __version__ = "0.5.0"
@@ -54,11 +55,13 @@ def _device(value):
 
 class _Config:
     """Settings that pages change. Those that change what is computed are heeded, others are accepted."""
+    config = property(lambda self: self)  # from jax.config import config
     jax_enable_x64 = enable_x64 = x64_enabled = property(lambda self: _dtypes.is_x64())
     jax_disable_jit = property(lambda self: _machine.runs_python)
     jax_threefry_partitionable = property(lambda self: not _machine.legacy_random)
     jax_debug_nans = property(lambda self: _machine.raises_nans)
     jax_platform_name = jax_platforms = property(lambda self: _machine.platform)
+    jax_default_prng_impl = "threefry2x32"
     jax_debug_infs = property(lambda self: _machine.raises_infs)
     jax_default_matmul_precision = property(lambda self: _machine.matmul_precision)
     jax_default_device = property(lambda self: _machine.default_device)
@@ -126,6 +129,13 @@ def process_count(backend=None):
     return 1
 
 
+host_id, host_count = process_index, process_count  # of older pages
+
+
+def process_indices(backend=None):
+    return [0]
+
+
 def default_backend():
     return _machine.platform
 
@@ -151,13 +161,27 @@ def device_get(tree):
     return tree_map(np.asarray, tree)
 
 
-def named_call(fun, **_):
-    return fun
+def device_put_sharded(shards, devices):
+    """One of the trees on each device, stacked."""
+    if len(shards) != len(devices):
+        raise ValueError(f"len(shards) = {len(shards)} must equal len(devices) = {len(devices)}.")
+    sharding = NamedSharding(_Mesh(list(devices), ("devices",)), P("devices"))
+    return tree_map(lambda *parts: device_put(numpy.stack(parts), sharding), *shards)
 
 
+def device_put_replicated(x, devices):
+    """A copy on each device, stacked."""
+    return device_put_sharded([x] * len(devices), devices)
+
+
+def named_call(fun=None, **_):
+    return (lambda fun: fun) if fun is None else fun
+
+
+@_contextlib.contextmanager
 def named_scope(name):
-    import contextlib
-    return contextlib.nullcontext()
+    """Names nothing here; a decorator, too."""
+    yield
 
 
 @_contextlib.contextmanager
@@ -252,3 +276,7 @@ def print_environment_info(return_string=False):
     text = f"jax:    {__version__}\nnumpy:  {np.__version__}\ndevice info: {len(devices())} {devices()[0].device_kind}"
     return text if return_string else print(text)
 
+
+from ._src.parameters import name_parameters as _name_parameters
+
+_name_parameters(globals())

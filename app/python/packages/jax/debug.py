@@ -26,3 +26,8 @@ def print(fmt, *args, ordered=False, partitioned=False, skip_format_check=False,
 
 def breakpoint(**_):
     builtins.print("(a breakpoint: no debugger is started here)")
+
+
+from ._src.parameters import name_parameters as _name_parameters
+
+_name_parameters(globals())

@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """jax.random."""
+from ._src.draws import beta, chisquare, dirichlet, gamma, geometric, loggamma, poisson, t
 from ._src.random_ import (KeyArray, PRNGKey, bernoulli, bits, categorical, cauchy, choice, clone, exponential, fold_in, gumbel, key, key_data, key_impl, laplace,
                            logistic, lognormal, maxwell, multivariate_normal, normal, orthogonal, pareto, permutation, rademacher, randint, rayleigh, shuffle, split,
                            truncated_normal, uniform, weibull_min, wrap_key_data)
+
+
+from ._src.parameters import name_parameters as _name_parameters
+
+_name_parameters(globals())

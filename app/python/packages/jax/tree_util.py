@@ -20,6 +20,9 @@ class Partial(functools.partial):
 register_pytree_node(Partial, lambda partial: ((partial.args, partial.keywords), partial.func), lambda function, children: Partial(function, *children[0], **children[1]))
 
 
+tree_multimap = tree_map  # of older pages
+
+
 def treedef_children(form):
     return list(form.children)
 
@@ -31,3 +34,8 @@ def treedef_tuple(forms):
 def tree_reduce_associative(operation, tree, *, identity=None, is_leaf=None):
     leaves = _tree_leaves(tree, is_leaf)
     return functools.reduce(operation, leaves) if leaves else identity
+
+
+from ._src.parameters import name_parameters as _name_parameters
+
+_name_parameters(globals())

@@ -59,8 +59,28 @@ _arithmetic()
 NOTHING = Nothing()
 
 
+class _Counted(Nothing):
+    """Items whose progress would be shown."""
+
+    def __init__(self, items=(), *_, **__):
+        self._items = items
+
+    def __iter__(self):
+        return iter(self._items)
+
+    def __len__(self):
+        return len(self._items)
+
+    def __enter__(self):
+        return self
+
+
 def _through(items=None, *_, **__):
-    return NOTHING if items is None else items
+    return NOTHING if items is None else _Counted(items)
+
+
+def _counted_range(*limits, **__):
+    return _Counted(range(*limits))
 
 
 def _subplots(nrows=1, ncols=1, *_, squeeze=True, **__):
@@ -74,7 +94,7 @@ def _subplots(nrows=1, ncols=1, *_, squeeze=True, **__):
 
 # What a page needs to go on: the items that are counted, the text without its colour, two values where two are taken.
 _KNOWN = {
-    "tqdm": {"tqdm": _through, "trange": range},
+    "tqdm": {"tqdm": _through, "trange": _counted_range},
     "termcolor": {"colored": lambda text, *_, **__: str(text), "cprint": lambda text, *_, **__: print(text)},
     "matplotlib": {"subplots": _subplots},
     "rich": {"print": print},

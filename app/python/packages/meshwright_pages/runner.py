@@ -283,6 +283,7 @@ class Page:
         name = f"<cell {self._number}>"
         linecache.cache[name] = (len(source), None, source.splitlines(True), name)
         tree = ast.parse(source, name)
+        tree.body.sort(key=lambda part: not (isinstance(part, ast.ImportFrom) and part.module == "__future__"))  # notebooks take them anywhere
         for part in _parts_of(tree, bool(session), source.rstrip().endswith(";")):
             try:
                 self._execute_part(part, name)

@@ -18,12 +18,12 @@ from .losses import (absolute_error, binary_sigmoid_cross_entropy, convex_kl_div
 from .schedules import (constant_schedule, cosine_decay_schedule, cosine_onecycle_schedule, exponential_decay, join_schedules, linear_onecycle_schedule,
                         linear_schedule, piecewise_constant_schedule, piecewise_interpolate_schedule, polynomial_schedule, sgdr_schedule,
                         warmup_constant_schedule, warmup_cosine_decay_schedule, warmup_exponential_decay_schedule)
-from .transforms import (AddNoiseState, EmaState, ScaleByAdaDeltaState, ScaleByAdamState, ScaleByAmsgradState, ScaleByBeliefState, ScaleByLionState,
+from .transforms import (AddNoiseState, EmaState, FactoredState, ScaleByAdaDeltaState, ScaleByAdamState, ScaleByAmsgradState, ScaleByBeliefState, ScaleByLionState,
                          ScaleByOptimisticGradientState, ScaleByRmsState, ScaleByRmsWithCountState, ScaleByRssState, ScaleByScheduleState, ScaleState, TraceState,
                          adaptive_grad_clip, add_decayed_weights, add_noise, centralize, clip, clip_by_block_rms, clip_by_global_norm, ema, global_norm,
                          keep_params_nonnegative, normalize_by_update_norm, scale, scale_by_adadelta, scale_by_adam, scale_by_adamax, scale_by_amsgrad,
-                         scale_by_belief, scale_by_learning_rate, scale_by_lion, scale_by_optimistic_gradient, scale_by_param_block_norm, scale_by_param_block_rms,
-                         scale_by_rms, scale_by_rss, scale_by_schedule, scale_by_sign, scale_by_stddev, scale_by_trust_ratio, trace, zero_nans)
+                         scale_by_belief, scale_by_factored_rms, scale_by_learning_rate, scale_by_lion, scale_by_optimistic_gradient, scale_by_param_block_norm, scale_by_param_block_rms, scale_by_polyak, scale_by_radam,
+                         scale_by_rms, scale_by_rss, scale_by_schedule, scale_by_sign, scale_by_stddev, scale_by_trust_ratio, scale_by_yogi, trace, zero_nans)
 from jax._src.options import refuse as _refuse
 
 Params = Updates = OptState = Schedule = ScalarOrSchedule = _Any  # of annotations
@@ -78,6 +78,35 @@ def adamaxw(learning_rate, b1=0.9, b2=0.999, eps=1e-8, weight_decay=1e-4, mask=N
 def adabelief(learning_rate, b1=0.9, b2=0.999, eps=1e-16, eps_root=1e-16, *, nesterov=False):
     _refuse("optax.adabelief", {"nesterov": nesterov})
     return chain(scale_by_belief(b1, b2, eps, eps_root), scale_by_learning_rate(learning_rate))
+
+
+def yogi(learning_rate, b1=0.9, b2=0.999, eps=1e-3):
+    return chain(scale_by_yogi(b1, b2, eps), scale_by_learning_rate(learning_rate))
+
+
+def radam(learning_rate, b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, threshold=5.0, *, nesterov=False):
+    return chain(scale_by_radam(b1, b2, eps, eps_root, threshold, nesterov=nesterov), scale_by_learning_rate(learning_rate))
+
+
+def adafactor(learning_rate=None, min_dim_size_to_factor=128, decay_rate=0.8, decay_offset=0, multiply_by_parameter_scale=True, clipping_threshold=1.0, momentum=None,
+              dtype_momentum=_jnp.float32, weight_decay_rate=None, eps=1e-30, factored=True, weight_decay_mask=None):
+    _refuse("optax.adafactor", {"dtype_momentum": None if dtype_momentum == _jnp.float32 else dtype_momentum})
+    steps = [scale_by_factored_rms(factored, decay_rate, decay_offset, min_dim_size_to_factor, eps)]
+    if clipping_threshold is not None:
+        steps.append(clip_by_block_rms(clipping_threshold))
+    if learning_rate is not None:
+        steps.append(scale_by_learning_rate(learning_rate, flip_sign=False))
+    if multiply_by_parameter_scale:
+        steps.append(scale_by_param_block_rms())
+    if momentum is not None:
+        steps.append(ema(momentum, debias=False))
+    if weight_decay_rate is not None:
+        steps.append(add_decayed_weights(weight_decay_rate, weight_decay_mask))
+    return chain(*steps, scale(-1))
+
+
+def polyak_sgd(max_learning_rate=1.0, scaling=1.0, f_min=0.0, eps=0.0, variant="sps"):
+    return chain(sgd(scaling), scale_by_polyak(f_min, max_learning_rate, eps, variant))
 
 
 def adagrad(learning_rate, initial_accumulator_value=0.1, eps=1e-7):
@@ -156,3 +185,8 @@ def safe_norm(x, min_norm, ord=None, axis=None, keepdims=False):
     x = _jnp.where(norm <= min_norm, _jnp.ones_like(x), x)
     made = _jnp.where(norm <= min_norm, min_norm, _jnp.linalg.norm(x, ord=ord, axis=axis, keepdims=True))
     return made if keepdims else _jnp.squeeze(made, axis=axis)
+
+
+from jax._src.parameters import name_parameters as _name_parameters
+
+_name_parameters(globals())

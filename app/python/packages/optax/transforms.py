@@ -24,6 +24,7 @@ ScaleByBeliefState = collections.namedtuple("ScaleByBeliefState", "count mu nu")
 ScaleByLionState = collections.namedtuple("ScaleByLionState", "count mu")
 ScaleByAdaDeltaState = collections.namedtuple("ScaleByAdaDeltaState", "e_g e_x")
 EmaState = collections.namedtuple("EmaState", "count ema")
+FactoredState = collections.namedtuple("FactoredState", "count v_row v_col v")
 AddNoiseState = collections.namedtuple("AddNoiseState", "count rng_key")
 ScaleByOptimisticGradientState = collections.namedtuple("ScaleByOptimisticGradientState", "is_initial_step previous_gradient")
 
@@ -174,6 +175,97 @@ def scale_by_adadelta(rho=0.9, eps=1e-6):
         made = tree.map(lambda g, a, b: jnp.sqrt(b + eps) / jnp.sqrt(a + eps) * g, updates, e_g, state.e_x)
         return made, ScaleByAdaDeltaState(e_g, tree_update_moment(made, state.e_x, rho, 2))
     return GradientTransformation(lambda params: ScaleByAdaDeltaState(tree_zeros_like(params), tree_zeros_like(params)), update)
+
+
+def scale_by_yogi(b1=0.9, b2=0.999, eps=1e-3, eps_root=0.0, initial_accumulator_value=1e-6):
+    def init(params):
+        start = tree.map(lambda p: jnp.full_like(p, initial_accumulator_value), params)
+        return ScaleByAdamState(jnp.zeros([], jnp.int32), start, start)
+
+    def update(updates, state, params=None):
+        mu, count = tree_update_moment(updates, state.mu, b1, 1), state.count + 1
+        nu = tree.map(lambda g, v: v - (1 - b2) * jnp.sign(v - g * g) * (g * g), updates, state.nu)
+        hat, nu_hat = (tree_bias_correction(moment, decay, count.astype(jnp.float32)) for moment, decay in ((mu, b1), (nu, b2)))
+        return tree.map(lambda m, v: m / (jnp.sqrt(v + eps_root) + eps), hat, nu_hat), ScaleByAdamState(count, mu, nu)
+    return GradientTransformation(init, update)
+
+
+def scale_by_radam(b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, threshold=5.0, *, nesterov=False):
+    """Adam, as soon as its variance is known well enough; before, momentum."""
+    most = 2.0 / (1.0 - b2) - 1.0
+
+    def update(updates, state, params=None):
+        mu, nu, count = tree_update_moment(updates, state.mu, b1, 1), tree_update_moment(updates, state.nu, b2, 2), state.count + 1
+        steps = count.astype(jnp.float32)
+        known = most - 2 * steps * b2 ** steps / (1 - b2 ** steps)
+        if nesterov:
+            ahead, now = tree_bias_correction(mu, b1, steps + 1), tree_bias_correction(updates, b1, steps)
+            hat = tree.map(lambda m, g: b1 * m + (1 - b1) * g, ahead, now)
+        else:
+            hat = tree_bias_correction(mu, b1, steps)
+        rate = jnp.sqrt((known - 4.0) * (known - 2.0) * most / ((most - 4.0) * (most - 2.0) * known))
+        made = tree.map(lambda m, v: jnp.where(known >= threshold, rate.astype(m.dtype) * m / (jnp.sqrt(v + eps_root) + eps), m), hat,
+                        tree_bias_correction(nu, b2, steps))
+        return made, ScaleByAdamState(count, mu, nu)
+    return GradientTransformation(lambda params: ScaleByAdamState(jnp.zeros([], jnp.int32), tree_zeros_like(params), tree_zeros_like(params)), update)
+
+
+def scale_by_factored_rms(factored=True, decay_rate=0.8, step_offset=0, min_dim_size_to_factor=128, epsilon=1e-30,
+                          decay_rate_fn=lambda step, exponent: 1.0 - (step + 1.0) ** -exponent):
+    """Divides by deviations of which, for a matrix, only the means of rows and of columns are kept."""
+    def dims(shape):
+        """The second largest and the largest dimension, where both are worth it."""
+        order = sorted(range(len(shape)), key=lambda dim: shape[dim])
+        return order[-2:] if factored and len(shape) > 1 and shape[order[-2]] >= min_dim_size_to_factor else None
+
+    def without(shape, dim):
+        return shape[:dim] + shape[dim + 1:]
+
+    def init(params):
+        def start(of):
+            def one(p):
+                small, large = dims(p.shape) or (None, None)
+                shape = {"row": large is not None and without(p.shape, large), "column": small is not None and without(p.shape, small),
+                         "whole": large is None and p.shape}[of]
+                return jnp.zeros((1,) if shape is False else shape, p.dtype)
+            return tree.map(one, params)
+        return FactoredState(jnp.zeros([], jnp.int32), start("row"), start("column"), start("whole"))
+
+    def update(updates, state, params=None):
+        if params is None:
+            raise ValueError("You are using a transformation that requires the current value of parameters, but you are not passing `params` when calling `update`.")
+        decay = decay_rate_fn((state.count - step_offset).astype(jnp.float32), decay_rate)
+        mixed = lambda old, new: (decay * old + (1.0 - decay) * new).astype(old.dtype)
+
+        def one(g, row, column, whole, p):
+            squares, both = g * g + epsilon, dims(p.shape)
+            if both is None:
+                whole = mixed(whole, squares)
+                return g * whole ** -0.5, row, column, whole
+            small, large = both
+            row, column = mixed(row, jnp.mean(squares, large)), mixed(column, jnp.mean(squares, small))
+            mean = jnp.mean(row, small - 1 if small > large else small, keepdims=True)
+            made = g * jnp.expand_dims((row / mean) ** -0.5, large) * jnp.expand_dims(column ** -0.5, small)
+            return made, row, column, whole
+        leaves, form = tree.flatten(updates)
+        made = [one(*parts) for parts in zip(leaves, *map(form.flatten_up_to, (state.v_row, state.v_col, state.v, params)))]
+        updates, rows, columns, wholes = (tree.unflatten(form, list(part)) for part in zip(*made)) if made else (updates,) + state[1:]
+        return updates, FactoredState(state.count + 1, rows, columns, wholes)
+    return GradientTransformation(init, update)
+
+
+def scale_by_polyak(f_min=0.0, max_learning_rate=1.0, eps=0.0, variant="sps"):
+    """Steps as long as the loss and the gradient say; update(.., value=loss)."""
+    if variant not in ("sps", "sps+"):
+        raise ValueError(f"Invalid argument value for Polyak SGD: variant={variant!r}")
+
+    def update(updates, state, params=None, *, value, **_):
+        squares = tree_norm(updates, squared=True)
+        gap = jnp.asarray(value - f_min, squares.dtype)
+        gap = jnp.maximum(gap, 0.0) if variant == "sps+" else gap
+        step = jnp.where(squares + eps <= jnp.finfo(jnp.float32).eps, 0.0, jnp.minimum(gap / (squares + eps), max_learning_rate))
+        return tree.map(lambda u: step * u, updates), state
+    return GradientTransformationExtraArgs(lambda params: EmptyState(), update)
 
 
 def scale_by_sign():

@@ -177,3 +177,8 @@ def tree_set(tree, filtering=None, /, **values):
             return type(node)(changed(part) for part in node)
         return node
     return changed(tree)
+
+
+from jax._src.parameters import name_parameters as _name_parameters
+
+_name_parameters(globals())

@@ -40,3 +40,7 @@ def display(*values):
     for value in values:
         print(value)
 
+
+from jax._src.parameters import name_parameters as _name_parameters
+
+_name_parameters(globals())

@@ -6,7 +6,7 @@ from jax import lax
 from jax._src.options import refuse as _refuse
 from jax.nn import initializers
 
-from ._layers import LayerNorm, LinearGeneral, Module
+from ._layers import LayerNorm, LinearGeneral, Module, _as
 from ._pytree import data
 from ._random import Rngs
 from ._variables import Cache, Intermediate
@@ -15,8 +15,8 @@ from ._variables import Cache, Intermediate
 def dot_product_attention_weights(query, key, bias=None, mask=None, *, broadcast_dropout=True, dropout_rng=None, dropout_rate=0.0, deterministic=False,
                                   dtype=None, precision=None, module=None, is_causal=False, **options):
     """(.., heads, length of queries, length of keys)"""
-    _refuse("nnx.dot_product_attention_weights", {"dtype": dtype})
     _refuse("nnx.dot_product_attention", options, ("promote_dtype",))
+    query, key = _as(dtype, query, key)
     query = query / jnp.sqrt(query.shape[-1]).astype(query.dtype)
     weights = jnp.einsum("...qhd,...khd->...hqk", query, key, precision=precision)
     if bias is not None:
@@ -36,10 +36,11 @@ def dot_product_attention_weights(query, key, bias=None, mask=None, *, broadcast
     return weights
 
 
-def dot_product_attention(query, key, value, bias=None, mask=None, *, precision=None, **options):
+def dot_product_attention(query, key, value, bias=None, mask=None, *, precision=None, dtype=None, **options):
+    query, key, value = _as(dtype, query, key, value)
     if key.shape[-2] != query.shape[-2]:  # several heads of queries for one of keys
         key, value = (jnp.repeat(x, query.shape[-2] // x.shape[-2], axis=-2) for x in (key, value))
-    weights = dot_product_attention_weights(query, key, bias, mask, precision=precision, **options)
+    weights = dot_product_attention_weights(query, key, bias, mask, precision=precision, dtype=dtype, **options)
     return jnp.einsum("...hqk,...khd->...qhd", weights, value, precision=precision)
 
 

@@ -14,6 +14,14 @@ def _sequence(value, count):
     return (value,) * count if isinstance(value, int) else tuple(value) if value is not None else (1,) * count
 
 
+def _pairs(padding, space):
+    """A number, or one for each dimension, on both sides of it; words as they are."""
+    if isinstance(padding, str):
+        return padding
+    padding = [padding] * space if isinstance(padding, int) else padding
+    return [(pair, pair) if isinstance(pair, int) else tuple(pair) for pair in padding]
+
+
 def _letters(space):
     spatial = "DHW"[-space:]
     return f"N{spatial}C", f"{spatial}IO", f"N{spatial}C"
@@ -44,15 +52,13 @@ class Conv(_OverSpace):
         inputs, kernel, bias = _as(self.dtype, inputs, self.kernel.value, self.bias.value if self.use_bias else None)
         kernel = kernel if self.mask is None else kernel * self.mask
         dilation = _sequence(self.kernel_dilation, space)
-        padding = [(self.padding,) * 2] * space if isinstance(self.padding, int) else self.padding
+        padding = _pairs(self.padding, space)
         if padding == "CIRCULAR":
             widths = [((size - 1) * step // 2, (size - 1) * step - (size - 1) * step // 2) for size, step in zip(self.kernel_size, dilation)]
             inputs = jnp.pad(inputs, [(0, 0)] * (inputs.ndim - space - 1) + widths + [(0, 0)], mode="wrap")
             padding = "VALID"
         elif padding == "CAUSAL":
             padding = [(dilation[0] * (self.kernel_size[0] - 1), 0)]
-        elif not isinstance(padding, str):
-            padding = [(pair, pair) if isinstance(pair, int) else tuple(pair) for pair in padding]
         y = self._with_batch(inputs, lambda x: jax.lax.conv_general_dilated(
             x, kernel, _sequence(self.strides, space), padding, _sequence(self.input_dilation, space), dilation, _letters(space),
             self.feature_group_count, precision=self.precision))
@@ -74,7 +80,7 @@ class ConvTranspose(_OverSpace):
         space = len(self.kernel_size)
         inputs, kernel, bias = _as(self.dtype, inputs, self.kernel.value, self.bias.value if self.use_bias else None)
         y = self._with_batch(inputs, lambda x: jax.lax.conv_transpose(
-            x, kernel, _sequence(self.strides, space), self.padding, _sequence(self.kernel_dilation, space), _letters(space),
+            x, kernel, _sequence(self.strides, space), _pairs(self.padding, space), _sequence(self.kernel_dilation, space), _letters(space),
             transpose_kernel=self.transpose_kernel, precision=self.precision))
         return y if bias is None else y + bias
 

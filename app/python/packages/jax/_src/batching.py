@@ -9,6 +9,7 @@ from . import arrays, errors, ops
 from .arrays import Array, asarray, bind
 from .trees import prefix_leaves, tree_flatten, tree_map, tree_unflatten
 
+_FEW_KEYS = 32
 _MOST_EXAMPLES = 4096  # that an op without a rule is applied to, one after the other
 
 
@@ -189,10 +190,21 @@ def _gather(op, values, is_batched, size, attributes):
     return bind(op, x, indices, **made)
 
 
-_RULES = {"full": _full, "reshape": _reshape, "transpose": _transpose, "broadcast_in_dim": _broadcast_in_dim,
+def _random(op, values, is_batched, size, attributes):
+    """A few keys one after the other, many as one array."""
+    if size <= _FEW_KEYS:
+        return _each(op, values, is_batched, size, attributes)
+    from . import random_
+    shape = tuple(attributes["shape"])
+    if op == "uniform":
+        return random_.uniform_of_each(values[0], shape, attributes["low"], attributes["high"])
+    return (random_.normal_of_each if op == "normal" else random_.bits_of_each)(values[0], shape)
+
+
+_RULES = {"random_bits": _random, "normal": _random, "uniform": _random, "full": _full, "reshape": _reshape, "transpose": _transpose, "broadcast_in_dim": _broadcast_in_dim,
           "concatenate": _concatenate, "pad": _pad, "slice": _slice, "reverse": _dims, "reduce": _dims, "dot_general": _dot_general,
           "dynamic_slice": _dynamic_slice, "dynamic_update_slice": _dynamic_update_slice, "gather": _gather}
-_WHOLE = {"scatter", "sort", "random_bits", "normal", "uniform"}  # neither element-wise nor with a rule
+_WHOLE = {"scatter", "sort"}  # neither element-wise nor with a rule
 
 
 def _at_front(leaf, axis, level):
@@ -233,7 +245,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
                        **tree_unflatten(keyword_form, [_at_front(leaf, 0, level) for leaf in keywords]))
         for leaf, axis, one in zip(leaves, axes, given):
             if isinstance(leaf, refs.Ref) and one is not leaf:
-                leaf.put(ops.moveaxis(one.value.value, 0, axis % leaf.ndim))
+                leaf.put(ops.moveaxis(one.value.value, 0, ops.dimension(axis, leaf.ndim)))
         outs, out_form = tree_flatten(made)
         refs.no_refs(outs, f"{getattr(fun, '__name__', 'function')} traced for vmap")
         targets = prefix_leaves(tuple(out_axes) if isinstance(out_axes, list) else out_axes, out_form, made, is_leaf=is_axis)
@@ -243,7 +255,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
             if axis is None and is_mapped:
                 raise ValueError("vmap has mapped output but out_axes is None")
             whole = out.value if is_mapped else out if axis is None else spread(out, size)
-            results.append(whole if axis is None else ops.moveaxis(whole, 0, axis % whole.ndim))
+            results.append(whole if axis is None else ops.moveaxis(whole, 0, ops.dimension(axis, whole.ndim)))
         return tree_unflatten(out_form, results)
     return batched
 

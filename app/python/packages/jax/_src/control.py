@@ -331,8 +331,11 @@ def _same_types(name, made):
                             f"corresponding output of false_fun has type {type_text(other)}.\n\nRevise true_fun and/or false_fun so that all output types match.")
 
 
-def cond(pred, true_fun, false_fun, *operands, operand=None, linear=None):
-    operands = operands if operand is None else (operand,)
+_NO_OPERAND = object()
+
+
+def cond(pred, true_fun, false_fun, *operands, operand=_NO_OPERAND, linear=None):
+    operands = operands if operand is _NO_OPERAND else (operand,)
     if not (callable(true_fun) and callable(false_fun)):
         raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
     if isinstance(pred, (tuple, list)) or hasattr(pred, "shape") and pred.shape != ():
@@ -347,9 +350,9 @@ def cond(pred, true_fun, false_fun, *operands, operand=None, linear=None):
     return trees.tree_map(lambda a, b: ops.where(holds, a, b), *made)
 
 
-def switch(index, branches, *operands, operand=None):
+def switch(index, branches, *operands, operand=_NO_OPERAND):
     """Of the results of all branches the one of `index`, which is clamped."""
-    operands = operands if operand is None else (operand,)
+    operands = operands if operand is _NO_OPERAND else (operand,)
     if not branches:
         raise ValueError("Empty branch sequence")
     if not _is_traced(index):

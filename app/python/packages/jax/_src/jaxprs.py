@@ -28,9 +28,9 @@ def _numbers(values):
 
 
 def _name(number):
-    """a .. z, then aa, ba as JAX counts."""
+    """a .. z, then ba, bb as JAX counts."""
     rest, last = divmod(number, 26)
-    return string.ascii_lowercase[last] if not rest else string.ascii_lowercase[rest] + string.ascii_lowercase[last]
+    return (_name(rest) if rest else "") + string.ascii_lowercase[last]
 
 
 def _described(op, operands, attributes):

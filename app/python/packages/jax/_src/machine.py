@@ -4,6 +4,7 @@ import functools
 import json
 import os
 import re
+import warnings
 
 import _meshwright as core
 
@@ -32,6 +33,11 @@ class Device:
 
     def memory_stats(self):
         return None
+
+    def __call__(self):
+        """`x.device()`, as before JAX 0.4.27."""
+        warnings.warn("x.device() is an older name: write x.device, or x.devices() for all of them", DeprecationWarning, stacklevel=2)
+        return self
 
 
 class Machine:

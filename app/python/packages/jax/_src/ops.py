@@ -2,8 +2,10 @@
 """Functions on arrays, each a few ops: what jax.numpy, jax.lax and jax.nn are made of."""
 import functools
 import math
+import operator
 import string
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -162,9 +164,10 @@ def complex_(x, y):
     return bind("complex", astype(a, engine), astype(b, engine))
 
 
-def angle(z):
+def angle(z, deg=False):
     z = asarray(z)
-    return bind("atan2", astype(imag(z), dtypes.inexact(imag(z).engine_dtype)), astype(real(z), dtypes.inexact(real(z).engine_dtype)))
+    made = bind("atan2", astype(imag(z), dtypes.inexact(imag(z).engine_dtype)), astype(real(z), dtypes.inexact(real(z).engine_dtype)))
+    return multiply(made, 180 / np.pi) if deg else made
 
 
 def isnan(x):
@@ -185,10 +188,31 @@ def logical(op):
 logical_and, logical_or, logical_xor, logical_not = (logical(op) for op in ("and", "or", "xor", "not"))
 
 
-def where(condition, x=None, y=None):
-    if x is None:
+def dimension(axis, rank):
+    """The number of a dimension, which counts from the end where it is negative. Source of the text: jax-ml/jax, jax/_src/util.py (canonicalize_axis)."""
+    axis = operator.index(axis)
+    if not -rank <= axis < rank:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {rank}")
+    return axis % rank
+
+
+def dimensions(axis, rank):
+    """Those of one axis or of several."""
+    made = tuple(dimension(one, rank) for one in (axis if isinstance(axis, Sequence) else (axis,)))
+    if len(set(made)) != len(made):
+        raise ValueError(f"duplicate value in 'axis': {made}")
+    return made
+
+
+def where(condition, x=None, y=None, /, *, size=None, fill_value=None):
+    if x is None and y is None:
         from ..numpy import nonzero
-        return nonzero(condition)
+        return nonzero(condition, size=size, fill_value=fill_value)
+    if x is None or y is None:
+        raise ValueError("Either both or neither of the x and y arguments should be provided to jax.numpy.where, got "
+                         f"{asarray(y if x is None else x)!r} and None.")
+    if size is not None or fill_value is not None:
+        raise ValueError("size and fill_value arguments cannot be used in three-term where function.")
     (a, b), weak = together(x, y)
     condition = asarray(condition)
     if condition.engine_dtype != "i1":
@@ -272,14 +296,14 @@ def reshape(x, *shape, order="C", out_sharding=None):
 def transpose(x, *axes):
     x = asarray(x)
     axes = axes[0] if len(axes) == 1 and not isinstance(axes[0], (int, np.integer)) else axes
-    order = tuple(range(x.ndim))[::-1] if not axes else tuple(axis % x.ndim for axis in axes)
+    order = tuple(range(x.ndim))[::-1] if not axes else tuple(dimension(axis, x.ndim) for axis in axes)
     return x if order == tuple(range(x.ndim)) else bind("transpose", x, permutation=order)
 
 
 def moveaxis(x, source, target):
     x = asarray(x)
-    source = [s % x.ndim for s in (source if isinstance(source, (tuple, list)) else [source])]
-    target = [t % x.ndim for t in (target if isinstance(target, (tuple, list)) else [target])]
+    source = [dimension(s, x.ndim) for s in (source if isinstance(source, (tuple, list)) else [source])]
+    target = [dimension(t, x.ndim) for t in (target if isinstance(target, (tuple, list)) else [target])]
     order = [axis for axis in range(x.ndim) if axis not in source]
     for to, axis in sorted(zip(target, source)):
         order.insert(to, axis)
@@ -287,16 +311,16 @@ def moveaxis(x, source, target):
 
 
 def swapaxes(x, a, b):
-    order = list(range(asarray(x).ndim))
+    rank = asarray(x).ndim
+    order, a, b = list(range(rank)), dimension(a, rank), dimension(b, rank)
     order[a], order[b] = order[b], order[a]
     return transpose(x, tuple(order))
 
 
 def expand_dims(x, axis):
     x = asarray(x)
-    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = dimensions(axis, x.ndim + (len(axis) if isinstance(axis, Sequence) else 1))
     rank = x.ndim + len(axes)
-    axes = {axis % rank for axis in axes}
     sizes = iter(x.shape)
     return reshape(x, tuple(1 if dim in axes else next(sizes) for dim in range(rank)))
 
@@ -306,7 +330,7 @@ def squeeze(x, axis=None):
     if axis is None:
         gone = {dim for dim, size in enumerate(x.shape) if size == 1}
     else:
-        gone = {dim % x.ndim for dim in (axis if isinstance(axis, (tuple, list)) else (axis,))}
+        gone = dimensions(axis, x.ndim)
     return reshape(x, tuple(size for dim, size in enumerate(x.shape) if dim not in gone))
 
 
@@ -321,13 +345,15 @@ def broadcast_to(x, shape):
     return bind("broadcast_in_dim", x, shape=shape, dims=tuple(range(len(shape) - x.ndim, len(shape))))
 
 
-def concatenate(arrays, axis=0):
+def concatenate(arrays, axis=0, dtype=None):
+    arrays = arrays if dtype is None else [astype(asarray(array), dtype) for array in arrays]
     arrays, _ = together(*arrays)
-    return arrays[0] if len(arrays) == 1 else bind("concatenate", *arrays, dim=axis % arrays[0].ndim)
+    return arrays[0] if len(arrays) == 1 else bind("concatenate", *arrays, dim=dimension(axis, arrays[0].ndim))
 
 
-def stack(arrays, axis=0):
-    return concatenate([expand_dims(array, axis) for array in arrays], axis)
+def stack(arrays, axis=0, out=None, dtype=None):
+    _refuse("jax.numpy.stack", {"out": out})
+    return concatenate([expand_dims(array, axis) for array in arrays], axis, dtype)
 
 
 def pad(x, low, high, value=0, interior=None):
@@ -343,8 +369,7 @@ def slice_(x, starts, limits, strides=None):
 
 def flip(x, axis=None):
     x = asarray(x)
-    axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
-    return bind("reverse", x, dims=tuple(dim % x.ndim for dim in axes))
+    return bind("reverse", x, dims=dimensions(range(x.ndim) if axis is None else axis, x.ndim))
 
 
 # ---- reductions
@@ -352,7 +377,7 @@ def flip(x, axis=None):
 def _axes(x, axis):
     if axis is None:
         return tuple(range(x.ndim))
-    return tuple(sorted(dim % x.ndim for dim in (axis if isinstance(axis, (tuple, list)) else (axis,))))
+    return tuple(sorted(dimensions(axis, x.ndim)))
 
 
 def reduce(kind, x, axis=None, keepdims=False):
@@ -396,11 +421,15 @@ def var(x, axis=None, keepdims=False, ddof=0):
 
 
 def arg_extreme(kind):
-    def function(x, axis=None, keepdims=False):
+    def function(x, axis=None, out=None, keepdims=False):
+        _refuse(f"jax.numpy.arg{kind}", {"out": out})
         x = asarray(x)
         if axis is None:
-            x, axis = reshape(x, (x.size,)), 0
-        axis %= x.ndim
+            made = function(reshape(x, (x.size,)), 0)
+            return reshape(made, (1,) * x.ndim) if keepdims else made
+        axis = dimension(axis, x.ndim)
+        if not x.shape[axis]:
+            raise ValueError(f"attempt to get arg{kind} of an empty sequence")
         best = reduce(kind, x, axis, keepdims=True)
         at = iota(dtypes.default("i32"), x.shape, axis)
         is_best = equal(x, best)
@@ -416,7 +445,7 @@ argmax, argmin = arg_extreme("max"), arg_extreme("min")
 def cumulative(x, axis=0, combine=None, identity=0):
     """The elements up to each, combined (summed), by doubling steps."""
     x = asarray(x)
-    combine, axis, step = combine or add, axis % x.ndim, 1
+    combine, axis, step = combine or add, dimension(axis, x.ndim), 1
     while step < x.shape[axis]:
         low, high = [0] * x.ndim, [0] * x.ndim
         low[axis], high[axis] = step, -step
@@ -483,7 +512,7 @@ def tensordot(x, y, axes=2, *, precision=None, preferred_element_type=None):
         axes = (tuple(range(x.ndim - axes, x.ndim)), tuple(range(axes)))
     left, right = ((a,) if isinstance(a, int) else tuple(a) for a in axes)
     engine = dtypes.named(preferred_element_type) if preferred_element_type else None
-    return dot_general(x, y, (tuple(a % x.ndim for a in left), tuple(a % y.ndim for a in right)), engine=engine, precision=precision)
+    return dot_general(x, y, (tuple(dimension(a, x.ndim) for a in left), tuple(dimension(a, y.ndim) for a in right)), engine=engine, precision=precision)
 
 
 @placeable
@@ -526,16 +555,29 @@ def _without(term, value, wanted):
 
 # ---- parts
 
+def _starts(starts, shape):
+    """Places where slices begin: negative ones count from the end."""
+    starts = starts if isinstance(starts, (tuple, list)) else list(starts)
+    if len(starts) != len(shape):
+        raise ValueError(f"Length of slice indices must match number of operand dimensions ({len(shape)}), got {len(starts)}")
+    made = []
+    for start, size in zip(starts, shape):
+        if isinstance(start, (int, np.integer)):
+            made.append(asarray(int(start) + size if start < 0 else int(start), "i32"))
+        else:
+            start = astype(asarray(start), "i32")
+            made.append(where(less(start, 0), add(start, size), start))
+    return made
+
+
 def dynamic_slice(x, starts, sizes):
     x = asarray(x)
-    starts = [astype(start, "i32") for start in (starts if isinstance(starts, (tuple, list)) else list(starts))]
-    return bind("dynamic_slice", x, *starts, sizes=tuple(sizes))
+    return bind("dynamic_slice", x, *_starts(starts, x.shape), sizes=tuple(sizes))
 
 
 def dynamic_update_slice(x, update, starts):
     x = asarray(x)
-    starts = starts if isinstance(starts, (tuple, list)) else list(starts)
-    return bind("dynamic_update_slice", x, astype(update, x.engine_dtype), *[astype(start, "i32") for start in starts])
+    return bind("dynamic_update_slice", x, astype(update, x.engine_dtype), *_starts(starts, x.shape))
 
 
 def _within(indices, size):
@@ -559,7 +601,7 @@ def _fill_of(engine):
 def take(x, indices, axis=0, mode=None, fill_value=None):
     """Slices along an axis by integers. Those behind the end stay at it, or are filled or counted from the start again, as `mode` says."""
     x, indices = asarray(x), asarray(indices)
-    axis %= x.ndim
+    axis = dimension(axis, x.ndim)
     size = x.shape[axis]
     if mode == "wrap":
         indices = remainder(indices, size)

@@ -141,6 +141,46 @@ def _threefry(data, high, low):
     return x, y
 
 
+# ---- of many keys, whose words are (count, 2), at once
+
+def split_each(keys, num=2):
+    """(num, count, 2): what `split` makes of each key."""
+    at = ops.expand_dims(ops.iota("ui32", (num,)), 1)
+    high, low = (at, ops.add(at, asarray(num, "ui32"))) if machine.legacy_random else (ops.zeros_like(at), at)
+    first, second = _threefry(ops.transpose(keys), high, low)
+    if machine.legacy_random:  # the first words of all blocks come before the second ones
+        both = ops.concatenate([first, second], 0)
+        first, second = (ops.stack([both[2 * number + which] for number in range(num)]) for which in (0, 1))
+    return ops.stack([first, second], -1)
+
+
+def bits_of_each(keys, shape=()):
+    """(count, *shape): what `bits` makes of each key."""
+    count = math.prod(shape)
+    keys = ops.expand_dims(ops.transpose(keys), -1)
+    if machine.legacy_random:
+        half = (count + 1) // 2
+        at = ops.iota("ui32", (half,))
+        rest = ops.add(at, asarray(half, "ui32"))
+        blocks = _threefry(keys, at, ops.where(ops.less(rest, asarray(count, "ui32")), rest, ops.zeros_like(rest)))
+        made = ops.concatenate(list(blocks), -1)[:, :count]
+    else:
+        at = ops.iota("ui32", (count,))
+        made = bind("xor", *_threefry(keys, ops.zeros_like(at), at))
+    return ops.reshape(made, (keys.shape[1],) + tuple(shape))
+
+
+def uniform_of_each(keys, shape=(), low=0.0, high=1.0):
+    mantissa = bind("or", bind("shift_right_logical", bits_of_each(keys, shape), asarray(9, "ui32")), asarray(0x3F800000, "ui32"))
+    drawn = ops.subtract(bind("bitcast_convert", mantissa, dtype="f32"), asarray(1.0, "f32"))
+    low, high = np.float32(low), np.float32(high)
+    return ops.maximum(asarray(low, "f32"), ops.add(ops.multiply(drawn, asarray(high - low, "f32")), asarray(low, "f32")))
+
+
+def normal_of_each(keys, shape=()):
+    return ops.multiply(asarray(np.float32(math.sqrt(2)), "f32"), ops.erf_inv(uniform_of_each(keys, shape, np.nextafter(np.float32(-1), np.float32(0)))))
+
+
 def split(key, num=2):
     shape = (num,) if isinstance(num, int) else tuple(num)
     count, known = math.prod(shape), _known(key)
@@ -364,7 +404,7 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None):
         return ops.argmax(ops.add(gumbel(key, logits.shape), logits), axis)
     shape = tuple(ops._shape(shape))
     more = shape[:len(shape) - len(front)]
-    at = axis % logits.ndim
+    at = ops.dimension(axis, logits.ndim)
     if not replace:
         from ..lax import top_k
         count = math.prod(more)

@@ -163,10 +163,16 @@ class Jitted:
             function = scope.finished(outs + [tracers[at].value for at in scope.changed_arguments] + effects.wanted(scope))
         after = tree_flatten((dynamic, keywords))[0]
         if len(after) == len(tracers):  # jit works on copies of the containers that it is given
-            returned = set(map(id, outs))
-            arrays_module.lost.extend((_name_of(self._function), keystr(path)) for path, old, new in zip(paths, tracers, after)
-                                      if new is not old and id(new) not in returned)
+            returned, is_returned = set(map(id, outs)), self._are_returned(form, out_form)
+            arrays_module.lost.extend((_name_of(self._function), keystr(path)) for path, old, new, is_back in zip(paths, tracers, after, is_returned)
+                                      if new is not old and id(new) not in returned and not is_back)
         return function, scope, outs, out_form, made
+
+    @staticmethod
+    def _are_returned(form, out_form):
+        """For each leaf of the arguments whether a container like its argument is returned: the changed one, or what was made of it."""
+        forms = [out_form, *(out_form.children if out_form.kind in (tuple, list) else ())]
+        return [argument in forms for part in form.children for argument in part.children for _ in range(argument.count)]
 
     def _inputs(self, args, kwargs):
         static, dynamic, keywords = self._split(args, kwargs)

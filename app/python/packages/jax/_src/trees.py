@@ -255,7 +255,7 @@ def tree_leaves_with_path(tree, is_leaf=None):
 def tree_broadcast(prefix, tree, is_leaf=None):
     """A tree of the form of `tree`, with each leaf of `prefix` where its subtree is."""
     form = tree_structure(tree, is_leaf)
-    return tree_unflatten(form, prefix_leaves(prefix, form, tree))
+    return tree_unflatten(form, prefix_leaves(prefix, form, tree, is_leaf))
 
 
 def all_leaves(items, is_leaf=None):

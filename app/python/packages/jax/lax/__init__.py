@@ -338,7 +338,7 @@ def dynamic_slice_in_dim(x, start, size, axis=0):
     x = _asarray(x)
     starts = [0] * x.ndim
     starts[axis] = start
-    return dynamic_slice(x, starts, tuple(size if dim == axis % x.ndim else n for dim, n in enumerate(x.shape)))
+    return dynamic_slice(x, starts, tuple(size if dim == _ops.dimension(axis, x.ndim) else n for dim, n in enumerate(x.shape)))
 
 
 def dynamic_update_slice_in_dim(x, update, start, axis):
@@ -430,3 +430,8 @@ def pcast(x, axis_name, *, to):
 from .._src.windows import (ConvDimensionNumbers, conv, conv_dimension_numbers, conv_general_dilated, conv_transpose, conv_with_general_padding,
                             reduce_window)
 from .._src.control import cond, fori_loop, map_ as map, scan, switch, while_loop, associative_scan
+
+
+from .._src.parameters import name_parameters as _name_parameters
+
+_name_parameters(globals())

@@ -101,9 +101,11 @@ def one_hot(x, num_classes, *, dtype=None, axis=-1):
     return _ops.one_hot(x, num_classes, _dtypes.named(dtype) if dtype is not None else _dtypes.default("f32"), axis)
 
 
-def standardize(x, axis=-1, epsilon=1e-5):
-    return _ops.divide(_ops.subtract(x, _ops.mean(x, axis, keepdims=True)),
-                       _ops.sqrt(_ops.add(_ops.var(x, axis, keepdims=True), epsilon)))
+def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None):
+    from ..numpy import mean as mean_of, var as var_of
+    mean = mean_of(x, axis, keepdims=True, where=where) if mean is None else mean
+    variance = var_of(x, axis, keepdims=True, where=where) if variance is None else variance
+    return _ops.divide(_ops.subtract(x, mean), _ops.sqrt(_ops.add(variance, epsilon)))
 
 
 def identity(x):
@@ -154,10 +156,13 @@ def sparse_sigmoid(x):
     return _ops.multiply(0.5, _ops.clip(_ops.add(x, 1.0), 0.0, 2.0))
 
 
-def logmeanexp(x, axis=None, keepdims=False):
+def logmeanexp(x, axis=None, where=None, keepdims=False):
     x = _asarray(x)
     count = math.prod(x.shape[dim] for dim in _ops._axes(x, axis))
-    return _ops.subtract(logsumexp(x, axis, keepdims), math.log(count))
+    if where is not None:
+        where = _ops.broadcast_to(_asarray(where), x.shape)
+        count = _ops.sum_(_ops.astype(where, x.engine_dtype), axis, keepdims=keepdims)
+    return _ops.subtract(logsumexp(x, axis, keepdims=keepdims, where=where), _ops.log(_ops.astype(_asarray(count), x.engine_dtype)))
 
 
 def log1mexp(x):
@@ -187,3 +192,8 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None
         scores = _ops.where(mask, scores, _asarray(-0.7 * 3.4028235e38, "f32"))
     made = _ops.einsum("bnts,bsnh->btnh", _ops.astype(softmax(_ops.astype(scores, "f32")), value.engine_dtype), value)
     return made[0] if is_one else made
+
+
+from .._src.parameters import name_parameters as _name_parameters
+
+_name_parameters(globals())

@@ -7,15 +7,22 @@ from .._src import dtypes, ops, random_
 _DEVIATION_OF_TRUNCATED = 0.87962566103423978  # of a normal cut at two standard deviations
 
 
-def _fans(shape, in_axis=-2, out_axis=-1):
-    field = math.prod(shape) / (shape[in_axis] * shape[out_axis])
-    return shape[in_axis] * field, shape[out_axis] * field
+def _size(shape, axes):
+    return math.prod(shape[axis] for axis in ((axes,) if isinstance(axes, int) else axes))
 
 
-def variance_scaling(scale, mode, distribution, in_axis=-2, out_axis=-1, dtype="float32"):
+def _fans(shape, in_axis=-2, out_axis=-1, batch_axis=()):
+    if len(shape) <= 1:
+        raise ValueError(f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor. Must be at least 2D.")
+    into, out = _size(shape, in_axis), _size(shape, out_axis)
+    field = math.prod(shape) / into / out / _size(shape, batch_axis) if math.prod(shape) else 0
+    return into * field, out * field
+
+
+def variance_scaling(scale, mode, distribution, in_axis=-2, out_axis=-1, batch_axis=(), dtype="float32"):
     @ops.placeable
     def init(key, shape, dtype=dtype, **_):
-        fan_in, fan_out = _fans(shape, in_axis, out_axis)
+        fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)
         fan = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}[mode]
         variance = scale / fan
         if distribution == "uniform":
@@ -27,7 +34,7 @@ def variance_scaling(scale, mode, distribution, in_axis=-2, out_axis=-1, dtype="
 
 
 def _named(scale, mode, distribution):
-    return lambda in_axis=-2, out_axis=-1, dtype="float32", **_: variance_scaling(scale, mode, distribution, in_axis, out_axis, dtype)
+    return lambda in_axis=-2, out_axis=-1, batch_axis=(), dtype="float32": variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
 
 lecun_normal, lecun_uniform = _named(1.0, "fan_in", "truncated_normal"), _named(1.0, "fan_in", "uniform")

@@ -4,6 +4,7 @@ import builtins
 import functools
 import inspect
 import sys
+import types
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from ._elements import isclose
 from ._reductions import all, any, max, min, sum
 from .._src.options import refuse as _refuse
 
+s_, index_exp = np.s_, np.index_exp
 pi, e, inf, nan, newaxis, euler_gamma = np.pi, np.e, np.inf, np.nan, None, np.euler_gamma
 iinfo, ndim, shape, size = None, np.ndim, np.shape, np.size
 
@@ -44,19 +46,32 @@ signedinteger, unsignedinteger, complexfloating, character, flexible, object_ = 
 
 def __getattr__(name):
     """float_ and its like: of as many bits as JAX has."""
+    if name == "DeviceArray":  # of older pages
+        return ndarray
     wide = {"float_": "f32", "int_": "i32", "uint": "ui32", "complex_": "complex<f32>"}.get(name)
     if wide is None:
         raise AttributeError(f"module 'jax.numpy' has no attribute {name!r}")
     return _dtypes.ScalarType(_dtypes.default(wide))
 
 
+_FEW_BITS = {"bf16": (16, 7, -126, 127), "f8E4M3FN": (8, 3, -6, 8), "f8E5M2": (8, 2, -14, 15)}  # bits, of them of the fraction, least and greatest exponent
+
+
+def _of_few_bits(name):
+    """finfo of a type that NumPy lacks; its numbers are of float32."""
+    bits, fraction, least, greatest = _FEW_BITS[name]
+    f = np.float32
+    most = f(2.0 ** greatest * (2 - 2.0 ** -fraction if name != "f8E4M3FN" else 1.75))  # the last pattern of E4M3FN is nan
+    return types.SimpleNamespace(bits=bits, dtype=_dtypes.shown(name), eps=f(2.0 ** -fraction), epsneg=f(2.0 ** (-fraction - 1)), max=most, min=-most,
+                                 tiny=f(2.0 ** least), smallest_normal=f(2.0 ** least), smallest_subnormal=f(2.0 ** (least - fraction)), nmant=fraction,
+                                 nexp=bits - fraction - 1, minexp=least, maxexp=greatest + 1, machep=-fraction, negep=-fraction - 1, iexp=bits - fraction - 1,
+                                 precision=int(fraction * 0.30103), resolution=f(10.0 ** -int(fraction * 0.30103)))
+
+
 class finfo(np.finfo):
     def __new__(cls, dtype):
         name = _dtypes.named(dtype if not isinstance(dtype, ndarray) else dtype.dtype)
-        if name == "bf16":
-            import types
-            return types.SimpleNamespace(bits=16, eps=2.0**-7, max=3.3895314e38, min=-3.3895314e38, tiny=2.0**-126, smallest_normal=2.0**-126, dtype=bfloat16.dtype)
-        return np.finfo(_dtypes.shown(name))
+        return _of_few_bits(name) if name in _FEW_BITS else np.finfo(_dtypes.shown(name))
 
 
 def iinfo(dtype):
@@ -426,6 +441,10 @@ class ufunc:
     def __call__(self, *args, **kwargs):
         return self._function(*args, **kwargs)
 
+    def rename(self, named):
+        """Gives its parameters other names."""
+        self._function = named(self._function)
+
     def reduce(self, a, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=None):
         _refuse("a reduction of jax.numpy", {"dtype": dtype, "out": out, "initial": initial, "where": where})
         return {"sum": sum, "product": prod, "max": max, "min": min, "or": any, "and": all}[self._kind](a, axis, keepdims=keepdims)  # noqa: F405
@@ -458,7 +477,7 @@ from . import fft, linalg  # noqa: E402
 def _methods():
     """NumPy's methods of arrays, which are its functions."""
     for name in ("all any argmax argmin argsort clip compress conj conjugate cumprod cumsum diagonal dot max mean min nonzero prod ptp ravel repeat reshape round "
-                 "searchsorted sort squeeze std sum swapaxes take trace transpose var argpartition choose").split():
+                 "searchsorted sort split squeeze std sum swapaxes take trace transpose var argpartition choose").split():
         function = getattr(sys.modules[__name__], name)
         plain = inspect.unwrap(function)
         setattr(ndarray, name, (lambda plain: lambda self, *args, **kwargs: plain(self, *args, **kwargs))(plain))
@@ -476,3 +495,8 @@ def _viewed(x, dtype):
 
 
 _methods()
+
+
+from .._src.parameters import name_parameters as _name_parameters
+
+_name_parameters(globals())

@@ -99,7 +99,7 @@ def fliplr(x):
 
 def rollaxis(x, axis, start=0):
     x = asarray(x)
-    axis, start = axis % x.ndim, start + x.ndim if start < 0 else start
+    axis, start = ops.dimension(axis, x.ndim), start + x.ndim if start < 0 else start
     return moveaxis(x, axis, start - 1 if axis < start else start)
 
 
@@ -135,7 +135,7 @@ def array_split(x, parts, axis=0):
         sizes = [count // parts + (i < count % parts) for i in range(parts)]
         parts = np.cumsum(sizes)[:-1]
     places = [0, *(builtins.min(int(place) + (count if place < 0 else 0), count) for place in parts), count]
-    at = axis % x.ndim
+    at = ops.dimension(axis, x.ndim)
     return [x[(slice(None),) * at + (slice(a, builtins.max(a, b)),)] for a, b in zip(places, places[1:])]
 
 
@@ -165,7 +165,10 @@ def unstack(x, *, axis=0):
 
 
 def rot90(x, k=1, axes=(0, 1)):
-    x, (a, b), k = asarray(x), axes, k % 4
+    x, k = asarray(x), k % 4
+    if len(axes) != 2:
+        raise ValueError("len(axes) must be 2")
+    a, b = ops.dimensions(axes, x.ndim)
     if k == 2:
         return flip(x, (a, b))
     return swapaxes(flip(x, b), a, b) if k == 1 else flip(swapaxes(x, a, b), b) if k == 3 else x
@@ -173,7 +176,7 @@ def rot90(x, k=1, axes=(0, 1)):
 
 def repeat(x, repeats, axis=None, *, total_repeat_length=None, **_):
     x = asarray(x)
-    x, axis = (ravel(x), 0) if axis is None else (x, axis % x.ndim)
+    x, axis = (ravel(x), 0) if axis is None else (x, ops.dimension(axis, x.ndim))
     if isinstance(repeats, (int, np.integer)):
         shape = x.shape[:axis + 1] + (int(repeats),) + x.shape[axis + 1:]
         return reshape(ops.broadcast_to(expand_dims(x, axis + 1), shape), x.shape[:axis] + (-1,) + x.shape[axis + 1:])
@@ -201,7 +204,7 @@ def roll(x, shift, axis=None):
     if isinstance(axis, (tuple, list)):
         shifts = shift if isinstance(shift, (tuple, list)) else (shift,) * len(axis)
         return functools.reduce(lambda x, step: roll(x, *step), zip(shifts, axis), x)
-    size = x.shape[axis]
+    size = x.shape[ops.dimension(axis, x.ndim)]
     if not isinstance(shift, (int, np.integer)):
         return ops.take(x, ops.remainder(subtract(ops.arange(size), shift), size), axis)
     first, last = array_split(x, [size - int(shift) % size] if size else [0], axis)
@@ -239,7 +242,7 @@ def insert(x, index, values, axis=None, **_):
 
 def delete(x, index, axis=None, **_):
     x = asarray(x)
-    x, axis = (ravel(x), 0) if axis is None else (x, axis % x.ndim)
+    x, axis = (ravel(x), 0) if axis is None else (x, ops.dimension(axis, x.ndim))
     kept = np.delete(np.arange(x.shape[axis], dtype=np.int32), _known(index, "delete") if not isinstance(index, (int, slice)) else index)
     return ops.take(x, from_numpy(kept), axis)
 
@@ -440,7 +443,7 @@ def vander(x, N=None, increasing=False):
 def argsort(x, axis=-1, *, kind=None, order=None, stable=True, descending=False):
     """Equal elements stay in their order; what is not a number comes last."""
     x = asarray(x)
-    x, axis = (ravel(x), 0) if axis is None else (x, axis % x.ndim if x.ndim else 0)
+    x, axis = (ravel(x), 0) if axis is None else (x, ops.dimension(axis, x.ndim) if x.ndim else 0)
     if isinstance(x, ConcreteArray):
         values = np.asarray(x)
         if descending:
@@ -539,7 +542,7 @@ def take_along_axis(x, indices, axis=-1, mode=None, fill_value=None):
     x, indices = asarray(x), asarray(indices)
     if axis is None:
         return take_along_axis(ravel(x), ravel(indices), 0)
-    axis %= x.ndim
+    axis = ops.dimension(axis, x.ndim)
     shape = np.broadcast_shapes(x.shape[:axis] + (1,) + x.shape[axis + 1:], indices.shape[:axis] + (1,) + indices.shape[axis + 1:])
     indices = ops.broadcast_to(indices, shape[:axis] + (indices.shape[axis],) + shape[axis + 1:])
     x = ops.broadcast_to(x, shape[:axis] + (x.shape[axis],) + shape[axis + 1:])
@@ -552,7 +555,7 @@ def put_along_axis(x, indices, values, axis, inplace=True, *, mode=None):
         raise ValueError("jax.numpy.put_along_axis cannot modify arrays in-place, because JAX arrays are immutable. Pass inplace=False to instead return an "
                          "updated array.")
     x, indices = asarray(x), asarray(indices)
-    axis %= x.ndim
+    axis = ops.dimension(axis, x.ndim)
     return x.at[tuple(indices if dim == axis else ops.iota("i32", indices.shape, dim) for dim in range(x.ndim))].set(values)
 
 
@@ -694,7 +697,7 @@ def cross(x, y, axisa=-1, axisb=-1, axisc=-1, axis=None):
 
 def diff(x, n=1, axis=-1, prepend=None, append=None):
     x = asarray(x)
-    axis %= x.ndim
+    axis = ops.dimension(axis, x.ndim)
     x = concatenate([*([_edge(prepend, x, axis)] if prepend is not None else []), x, *([_edge(append, x, axis)] if append is not None else [])], axis)
     for _ in range(n):
         last = ops.slice_(x, [1 if dim == axis else 0 for dim in range(x.ndim)], x.shape)
@@ -716,7 +719,7 @@ def ediff1d(x, to_end=None, to_begin=None):
 def gradient(x, *spacing, axis=None, edge_order=None):
     _refuse("jax.numpy.gradient", {"edge_order": edge_order})
     x = asarray(x)
-    axes = range(x.ndim) if axis is None else [a % x.ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,))]
+    axes = range(x.ndim) if axis is None else [ops.dimension(a, x.ndim) for a in (axis if isinstance(axis, (tuple, list)) else (axis,))]
     steps = list(spacing) * (len(axes) if len(spacing) == 1 else 1) if spacing else [1.0] * len(axes)
     made = []
     for at, step in zip(axes, steps):
@@ -748,7 +751,7 @@ def correlate(a, v, mode="valid", *, precision=None, preferred_element_type=None
 def apply_along_axis(function, axis, x, *args, **kwargs):
     from .._src.batching import vmap
     x = asarray(x)
-    axis %= x.ndim
+    axis = ops.dimension(axis, x.ndim)
     moved = moveaxis(x, axis, -1)
     flat = reshape(moved, (-1, moved.shape[-1]))
     made = vmap(lambda row: asarray(function(row, *args, **kwargs)))(flat)

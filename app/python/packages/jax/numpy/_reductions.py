@@ -126,7 +126,7 @@ def average(x, axis=None, weights=None, returned=False, keepdims=False):
     else:
         weights = asarray(weights)
         if weights.shape != x.shape:
-            weights = ops.reshape(weights, [size if dim == axis % x.ndim else 1 for dim, size in enumerate(x.shape)])
+            weights = ops.reshape(weights, [size if dim == ops.dimension(axis, x.ndim) else 1 for dim, size in enumerate(x.shape)])
         weights = ops.broadcast_to(weights, x.shape)
         total = ops.sum_(weights, axis, keepdims=keepdims)
         made = divide(ops.sum_(multiply(x, weights), axis, keepdims=keepdims), total)
@@ -136,8 +136,8 @@ def average(x, axis=None, weights=None, returned=False, keepdims=False):
 # ---- without what is not a number
 
 def _without_nans(function, kind):
-    def reduced(x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
-        _refuse("a reduction of jax.numpy", {"dtype": dtype, "out": out, "initial": initial, "where": where})
+    def reduced(x, axis=None, out=None, keepdims=False, initial=None, where=None):
+        _refuse("a reduction of jax.numpy", {"out": out, "initial": initial, "where": where})
         x = asarray(x)
         known = ops.where(not_equal(x, x), asarray(_identity(kind, x.engine_dtype), x.engine_dtype), x) if dtypes.is_inexact(x.engine_dtype) else x
         made = function(known, axis, keepdims=keepdims)
@@ -145,7 +145,14 @@ def _without_nans(function, kind):
             return ops.where(all(not_equal(x, x), axis, keepdims=keepdims), math.nan, made)
         return made
     reduced.__name__ = "nan" + function.__name__
-    return reduced
+    if kind in ("max", "min"):
+        return reduced
+
+    def of_type(x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
+        _refuse("a reduction of jax.numpy", {"dtype": dtype})
+        return reduced(x, axis, out, keepdims, initial, where)
+    of_type.__name__ = reduced.__name__
+    return of_type
 
 
 nansum, nanprod, nanmax, nanmin = _without_nans(sum, "sum"), _without_nans(prod, "product"), _without_nans(max, "max"), _without_nans(min, "min")
@@ -199,7 +206,7 @@ def cumulative_sum(x, *, axis=None, dtype=None, include_initial=False):
     made = cumsum(x, axis, dtype)
     if not include_initial:
         return made
-    shape = [1 if dim == axis % x.ndim else size for dim, size in enumerate(x.shape)]
+    shape = [1 if dim == ops.dimension(axis, x.ndim) else size for dim, size in enumerate(x.shape)]
     return ops.concatenate([ops.full(shape, 0, made.engine_dtype), made], axis)
 
 
@@ -218,7 +225,7 @@ def quantile(x, q, axis=None, out=None, overwrite_input=False, method="linear", 
     if axis is None:
         flat, at, rank = ops.reshape(x, (x.size,)), 0, x.ndim
     else:
-        at = axis % x.ndim
+        at = ops.dimension(axis, x.ndim)
         flat, rank = ops.moveaxis(x, at, 0), None
     ordered, count = sort(flat, 0), flat.shape[0]
     place = multiply(q, float(count - 1))

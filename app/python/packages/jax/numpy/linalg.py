@@ -223,7 +223,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
         return ops.power(ops.sum_(ops.power(sizes, ord), axes, keepdims=keepdims), 1.0 / ord)
     if len(axes) != 2:
         raise ValueError(f"Invalid axis values ({axis}) for jnp.linalg.norm.")
-    row, column = (a % x.ndim for a in axes)
+    row, column = (ops.dimension(a, x.ndim) for a in axes)
     if ord in (1, -1, math.inf, -math.inf):
         summed, other = (row, column) if ord in (1, -1) else (column, row)
         totals = ops.sum_(sizes, summed, keepdims=True)
@@ -301,3 +301,8 @@ tensordot, matmul = ops.tensordot, matmul
 def vecdot(a, b, /, *, axis=-1, precision=None, preferred_element_type=None):
     from . import vecdot as of
     return of(a, b, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
+
+
+from .._src.parameters import name_parameters as _name_parameters
+
+_name_parameters(globals())

@@ -106,3 +106,8 @@ def expm(a, **_):
     for _ in range(10):
         made = _ops.matmul(made, made, precision="highest")
     return made
+
+
+from .._src.parameters import name_parameters as _name_parameters
+
+_name_parameters(globals())

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""jax.random: many keys at once beside one after the other, in both ages of JAX's numbers; distributions beside their means, deviations and limits. Prints what
+differs; the last line counts."""
+import math
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+wrong = compared = 0
+SEED = int(sys.argv[1]) if len(sys.argv) > 1 else 0
+
+
+def same(name, found, expected):
+    global wrong, compared
+    compared += 1
+    if not found == expected:
+        wrong += 1
+        print(name, found, "is not", expected)
+
+
+def close(name, found, expected, tolerance):
+    global wrong, compared
+    compared += 1
+    if np.shape(found) != np.shape(expected) or not np.allclose(np.asarray(found), np.asarray(expected), tolerance, tolerance):
+        wrong += 1
+        print(name, found, "is not", expected)
+
+
+def many_keys():
+    keys = jax.random.split(jax.random.key(SEED), 40)
+    draws = {
+        "bits": lambda key: jax.random.bits(key, (3,)), "uniform": lambda key: jax.random.uniform(key, (2, 3), minval=-2.0, maxval=5.0),
+        "uniform of nothing": lambda key: jax.random.uniform(key, (0, 3)), "one uniform": jax.random.uniform, "normal": lambda key: jax.random.normal(key, (5,)),
+        "one normal": jax.random.normal, "split": lambda key: jax.random.key_data(jax.random.split(key, 3)), "bernoulli": lambda key: jax.random.bernoulli(key, 0.3, (4,)),
+        "exponential": lambda key: jax.random.exponential(key, (2,)), "truncated": lambda key: jax.random.truncated_normal(key, -1, 1, (3,)),
+        "a draw of a split": lambda key: jax.random.normal(jax.random.split(key)[1], (3,)), "randint": lambda key: jax.random.randint(key, (3,), 0, 10),
+        "fold_in": lambda key: jax.random.uniform(jax.random.fold_in(key, 7), (2,)),
+    }
+    for partitionable in (True, False):
+        jax.config.update("jax_threefry_partitionable", partitionable)
+        for name, draw in draws.items():
+            one_by_one = np.stack([np.asarray(draw(key)) for key in keys])
+            close(f"{name}, vmap, {partitionable}", jax.vmap(draw)(keys), one_by_one, 1e-5)
+        close(f"twice, {partitionable}", jax.vmap(jax.vmap(jax.random.normal))(keys.reshape(8, 5)), np.stack([np.asarray(jax.random.normal(key)) for key in keys]).reshape(8, 5),
+              1e-5)
+    jax.config.update("jax_threefry_partitionable", True)
+
+
+# A distribution's samples, its mean and deviation, and the least and greatest values.
+def distributions(key):
+    n = (20000,)
+    yield "gamma", jax.random.gamma(key, 2.5, n), 2.5, math.sqrt(2.5), 0, math.inf
+    yield "gamma below 1", jax.random.gamma(key, 0.3, n), 0.3, math.sqrt(0.3), 0, math.inf
+    yield "gamma of 1000", jax.random.gamma(key, 1000.0, n), 1000, math.sqrt(1000), 0, math.inf
+    yield "loggamma", jnp.exp(jax.random.loggamma(key, 0.3, n)), 0.3, math.sqrt(0.3), 0, math.inf
+    yield "beta", jax.random.beta(key, 2.0, 5.0, n), 2 / 7, math.sqrt(10 / (49 * 8)), 0, 1
+    yield "chisquare", jax.random.chisquare(key, 3.0, n), 3, math.sqrt(6), 0, math.inf
+    yield "t", jax.random.t(key, 9.0, n), 0, math.sqrt(9 / 7), -math.inf, math.inf
+    yield "poisson", jax.random.poisson(key, 3.5, n), 3.5, math.sqrt(3.5), 0, math.inf
+    yield "poisson of 400", jax.random.poisson(key, 400.0, n), 400, 20, 0, math.inf
+    yield "geometric", jax.random.geometric(key, 0.2, n), 5, math.sqrt(20), 1, math.inf
+
+
+def moments():
+    key = jax.random.key(SEED)
+    for name, drawn, mean, deviation, least, most in distributions(key):
+        drawn = np.asarray(drawn, float)
+        same(f"{name}, its mean", abs(drawn.mean() - mean) < 6 * deviation / math.sqrt(drawn.size), True)
+        same(f"{name}, its deviation", abs(drawn.std() / deviation - 1) < 0.08, True)
+        same(f"{name}, its limits", bool((drawn >= least).all() and (drawn <= most).all() and np.isfinite(drawn).all()), True)
+    sums = jax.random.dirichlet(key, jnp.array([0.5, 1.0, 4.0]), (3000,))
+    close("dirichlet adds up", sums.sum(-1), np.ones(3000), 1e-5)
+    close("dirichlet, its means", sums.mean(0), np.array([0.5, 1, 4]) / 5.5, 0.03)
+    a = jnp.array([[0.2, 1.0, 3.0], [5.0, 20.0, 0.9]])
+    close("gamma and loggamma", jax.random.loggamma(key, a), np.log(np.asarray(jax.random.gamma(key, a))), 1e-4)
+    close("under jit", jax.jit(jax.random.gamma)(key, a), jax.random.gamma(key, a), 1e-5)
+    close("under vmap", jax.vmap(lambda key: jax.random.gamma(key, 2.0, (3,)))(jax.random.split(key, 40))[7], jax.random.gamma(jax.random.split(key, 40)[7], 2.0, (3,)), 1e-5)
+    same("shapes and types", [(x.shape, str(x.dtype)) for x in (jax.random.gamma(key, jnp.ones((2, 0))), jax.random.poisson(key, jnp.ones((2, 3))), jax.random.beta(key, 1.0, 2.0))],
+         [((2, 0), "float32"), ((2, 3), "int32"), ((), "float32")])
+    same("poisson of 0 and what is no number", [int(x) for x in jax.random.poisson(key, jnp.array([0.0, 0.0, 12.0]))[:2]], [0, 0])
+
+
+many_keys()
+moments()
+print(wrong, "of", compared, "differ")
