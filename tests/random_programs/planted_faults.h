@@ -531,18 +531,6 @@ inline std::vector<PlantedFault> plantedFaults()
                 });
             }},
         {"a value that is said to lie otherwise", [](F& f, const Mesh&, Random& random) { return claimOtherwise(f, random); }},
-        {"an all-gather in another order",
-            [=](F& f, const Mesh&, Random& random) {
-                return plantIn(f, random, OpKind::AllGather, [&](Op& op) {
-                    for (AxisRefs& axes : collective(op).perDim) {
-                        if (axes.size() > 1) {
-                            std::reverse(axes.begin(), axes.end());
-                            return true;
-                        }
-                    }
-                    return false;
-                });
-            }},
         {"a reduce-scatter over more devices",
             [=](F& f, const Mesh& mesh, Random& random) {
                 return plantIn(f, random, OpKind::ReduceScatter, [&](Op& op) {
