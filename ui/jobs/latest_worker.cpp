@@ -65,16 +65,26 @@ void LatestWorker::work(const std::stop_token& ends)
         request.job = nullptr;
         if (!deliver)
             continue;
+        {
+            const std::lock_guard lock(m_mutex);
+            m_done = {std::move(deliver), request.number}; // one that still waits is of an earlier request
+        }
         QMetaObject::invokeMethod(
-            &m_receiver,
-            [this, number = request.number, deliver = std::move(deliver)] {
-                if (number != m_number)
-                    return;
-                m_isBusy = false;
-                deliver();
-            },
-            Qt::QueuedConnection);
+            &m_receiver, [this] { this->deliver(); }, Qt::QueuedConnection);
     }
+}
+
+void LatestWorker::deliver()
+{
+    Delivery done;
+    {
+        const std::lock_guard lock(m_mutex);
+        done = std::exchange(m_done, {});
+    }
+    if (!done.deliver || done.number != m_number)
+        return;
+    m_isBusy = false;
+    done.deliver();
 }
 
 } // namespace meshwright::ui

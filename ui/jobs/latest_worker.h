@@ -39,15 +39,23 @@ private:
         std::uint64_t number = 0;
     };
 
+    /// What a job wants delivered.
+    struct Delivery {
+        std::function<void()> deliver;
+        std::uint64_t number = 0; ///< of its request
+    };
+
     void work(const std::stop_token& ends);
+    void deliver();
 
     QObject m_receiver; ///< what is posted to it goes away with it
     std::uint64_t m_number = 0; ///< of the latest request
     bool m_isBusy = false;
-    std::mutex m_mutex; ///< guards m_pending and m_running
+    std::mutex m_mutex; ///< guards m_pending, m_running and m_done
     std::condition_variable_any m_wakes;
     Request m_pending; ///< waits when it has a job
     std::stop_source m_running;
+    Delivery m_done; ///< waits for the owner's thread
     std::jthread m_thread; ///< started with the first job
 };
 
