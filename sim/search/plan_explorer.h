@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include "sim/search/parallel_for.h"
+#include "core/support/parallel_for.h"
 #include "sim/search/transformer_space.h"
 
 #include <chrono>

@@ -3,7 +3,7 @@
 
 #include "core/study/study.h"
 #include "core/support/checked.h"
-#include "sim/search/parallel_for.h"
+#include "core/support/parallel_for.h"
 #include "sim/search/search_limits.h"
 #include "sim/search/transformer_search.h"
 

@@ -2,8 +2,8 @@
 #include "sim/search/plan_trials.h"
 
 #include "core/study/study.h"
+#include "core/support/parallel_for.h"
 #include "core/support/text.h"
-#include "sim/search/parallel_for.h"
 #include "sim/search/plan_reasons.h"
 #include "sim/search/search_limits.h"
 

@@ -2,10 +2,10 @@
 #include "sim/search/program_search.h"
 
 #include "core/program/transform.h"
+#include "core/support/parallel_for.h"
 #include "core/support/text.h"
 #include "sim/collective/network_cost.h"
 #include "sim/search/op_graph.h"
-#include "sim/search/parallel_for.h"
 #include "sim/search/plan_reasons.h"
 #include "sim/search/search_limits.h"
 #include "sim/search/search_stop.h"

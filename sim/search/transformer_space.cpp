@@ -3,8 +3,8 @@
 
 #include "core/study/study.h"
 #include "core/support/checked.h"
+#include "core/support/parallel_for.h"
 #include "core/support/text.h"
-#include "sim/search/parallel_for.h"
 
 #include <algorithm>
 #include <cmath>

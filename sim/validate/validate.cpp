@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/validate/validate.h"
 
+#include "core/support/parallel_for.h"
 #include "sim/validate/step_case.h"
 
 #include <fmt/format.h>
@@ -41,9 +42,17 @@ private:
     void detections();
     void sweeps();
 
+    /// A step that is simulated as a program too, beside others.
+    struct Simulated {
+        std::size_t step = 0; ///< of the result's
+        StepCase stepCase;
+        TrainingPlan plan;
+    };
+
     const Catalogue& m_catalogue;
     const Calibration& m_calibration;
     const StepSimulator& m_simulate;
+    std::vector<Simulated> m_simulated;
     FileValidation m_result;
 };
 
@@ -90,7 +99,7 @@ void FileValidator::step(const Record& record)
     }
     prediction.scored = scores(record);
     if (m_simulate && meant != nullptr && prediction.scored)
-        prediction.program = m_simulate(*stepCase, *meant, prediction.whyNoProgram);
+        m_simulated.push_back({m_result.steps.size(), *stepCase, *meant});
     m_result.scored += prediction.scored ? 1 : 0;
     m_result.steps.push_back(std::move(prediction));
 }
@@ -285,6 +294,14 @@ FileValidation FileValidator::run(const std::vector<Record>& records, const std:
         else
             part(record);
     }
+    parallelFor(
+        m_simulated.size(), workerCount(0), {},
+        [&](unsigned, std::size_t i) {
+            const Simulated& one = m_simulated[i];
+            StepPrediction& prediction = m_result.steps[one.step];
+            prediction.program = m_simulate(one.stepCase, one.plan, prediction.whyNoProgram);
+        },
+        1);
     m_result.kind = kinds.size() == 1 ? *kinds.begin() : kinds.empty() ? "none" : "mixed";
     summariseSteps();
     constantUtilisation();

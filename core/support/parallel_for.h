@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace meshwright::sim {
+namespace meshwright {
 
 /// So many threads as asked for; 0: one for each core.
 inline unsigned workerCount(unsigned wanted)
@@ -45,4 +45,4 @@ void parallelFor(std::size_t count, unsigned workers, const std::stop_token& sto
     failure.rethrow();
 }
 
-} // namespace meshwright::sim
+} // namespace meshwright
