@@ -58,7 +58,7 @@ std::function<std::optional<std::int64_t>(DeviceId)> hostsOf(const sim::Analysis
 CheckpointView::CheckpointView(QWidget* parent)
     : View(parent)
     , m_open(new QPushButton(tr("&Open a checkpoint…"), this))
-    , m_write(new QPushButton(tr("&Write it anew…"), this))
+    , m_write(new QPushButton(tr("&Write a copy…"), this))
     , m_name(new ElidedLabel(this))
     , m_status(new QLabel(this))
     , m_notice(new Notice(this))
@@ -90,7 +90,7 @@ CheckpointView::CheckpointView(QWidget* parent)
         if (!path.isEmpty())
             openCheckpoint(path);
     });
-    connect(m_write, &QPushButton::clicked, this, &CheckpointView::writeAnew);
+    connect(m_write, &QPushButton::clicked, this, &CheckpointView::writeCopy);
     setFocusProxy(m_open);
     showRestored();
 }
@@ -110,7 +110,7 @@ void CheckpointView::openCheckpoint(const QString& path)
     work();
 }
 
-/// Off the UI thread: the phases of a study are built anew, and files are read.
+/// Off the UI thread: the phases of a study are built again, and files are read.
 void CheckpointView::work()
 {
     if (m_path.isEmpty() || !m_analysis)
@@ -140,7 +140,7 @@ void CheckpointView::work()
     showRestored();
 }
 
-void CheckpointView::writeAnew()
+void CheckpointView::writeCopy()
 {
     const QString folder = QFileDialog::getExistingDirectory(this, tr("Folder for the new checkpoint"));
     if (folder.isEmpty())

@@ -18,7 +18,7 @@ class Notice;
 class Table;
 
 /// A checkpoint beside the study that is to go on from it: what each host and each device of the study's mesh reads, of which files. Another mesh or
-/// spec of the study is another answer. Nothing is written before `Write it anew`.
+/// spec of the study is another answer. Nothing is written before `Write a copy`.
 class CheckpointView : public View {
     Q_OBJECT
 
@@ -47,7 +47,7 @@ private:
     };
 
     void work();
-    void writeAnew();
+    void writeCopy();
     void showRestored();
     void addHost(const QString& name, std::span<const RestoreShare* const> shares);
 

@@ -443,7 +443,7 @@ void TestOpenVerb::findings_data()
         {"memory of all", "2  # 200 MB per device, with gradients and moments", "", "Memory of the model:"},
         {"lost change of a dict",
             "@jax.jit\ndef change(state, x):\n    state['x'] = x + 1\n    return x\nchange({'x': 1.0}, 2.0);", "MW1576", ""},
-        {"change of a state that is made anew",
+        {"change of a state that the function makes itself",
             "@jax.jit\ndef renew(state, x):\n    state['x'] = x\n    return {'x': state['x'] + 1.0}, x\nrenew({'x': 1.0}, 2.0);",
             "", ""},
         {"progress that is taken apart",

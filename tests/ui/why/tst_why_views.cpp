@@ -242,7 +242,7 @@ void TestWhyViews::resultsArePinned()
     QVERIFY2(view.command().startsWith("meshwright diff main.json "), qPrintable(view.command()));
     const auto* status = view.findChild<QLabel*>();
     QVERIFY2(!status->text().isEmpty(), "it says how the study differs");
-    baselines.pin(result, "main.json"); // written anew
+    baselines.pin(result, "main.json"); // the file has changed
     QCOMPARE(baselines.all().size(), std::size_t{1});
     baselines.pin(before, "wide MLP");
     QCOMPARE(baselines.all().size(), std::size_t{2});

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Logical names of axes, and the rules that say which axes of a mesh they are. Source of the rules: google/flax, flax/linen/spmd.py."""
 import collections
-import contextlib
 import dataclasses
 import enum
 
@@ -10,8 +9,7 @@ from jax._src.shardings import current_mesh
 from jax.sharding import NamedSharding, PartitionSpec
 
 from ..core import meta
-
-_rules = [()]
+from ..nnx._spmd import _rules, logical_axis_rules
 
 
 def set_logical_axis_rules(rules):
@@ -20,15 +18,6 @@ def set_logical_axis_rules(rules):
 
 def get_logical_axis_rules():
     return _rules[-1]
-
-
-@contextlib.contextmanager
-def logical_axis_rules(rules):
-    _rules.append(tuple(rules))
-    try:
-        yield
-    finally:
-        _rules.pop()
 
 
 class RulesFallback(enum.Enum):

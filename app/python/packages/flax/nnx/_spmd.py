@@ -10,7 +10,7 @@ from jax._src.shardings import current_mesh
 
 from ._graph import Variable, VariableMetadata, VariableState, eager_sharding, on_made
 
-_rules = []  # of `with logical_axis_rules`, innermost last
+_rules = [()]  # those that are set for all, then of each `with logical_axis_rules`, innermost last
 
 
 @contextlib.contextmanager
