@@ -18,7 +18,7 @@ void TrainingJob::start(std::shared_ptr<const Study> study, const sim::TrainingR
 {
     giveUpRun();
     m_run = std::make_shared<sim::TrainingRun>(std::move(study), options);
-    m_snapshot = m_run->snapshot();
+    m_snapshot = {}; // not that of the run, which may be over by now: only look() sees its end, and says so
     m_curves = {};
     m_timer.start();
     Q_EMIT started();
