@@ -31,6 +31,7 @@ public:
             m_cheap.push_back(isSpread(i));
             m_members.push_back({i});
             m_needs.push_back(needsOf(i));
+            noteCollectives(i);
             m_order.push_back(i);
             m_placeOf.push_back(i);
         }
@@ -109,13 +110,41 @@ private:
         return op.kind == OpKind::Reduce ? m_function[op.operands.front()].type.shape : shapeAt(position);
     }
 
+    /// How many collectives follow each other up to an op, and which values they move.
+    void noteCollectives(std::size_t position)
+    {
+        const bool moves = isCollective(opAt(position).kind) && opAt(position).kind != OpKind::AllSlice;
+        std::size_t before = 0;
+        for (const std::size_t needed : m_needs[position]) {
+            before = std::max(before, m_collectivesBefore[needed]);
+            m_isMoved[needed] = m_isMoved[needed] || moves;
+        }
+        m_collectivesBefore.push_back(before + (moves ? 1 : 0));
+        m_isMoved.push_back(false);
+    }
+
+    /// True where one node of both would hold up a collective: it moves what `earlier` makes, which would wait for a collective that `later` needs.
+    bool holdsUp(std::size_t earlier, std::size_t later) const
+    {
+        const auto most = [this](std::size_t group) {
+            std::size_t before = 0;
+            for (const std::size_t member : m_members[group])
+                before = std::max(before, m_collectivesBefore[member]);
+            return before;
+        };
+        const auto& members = m_members[earlier];
+        return std::any_of(members.begin(), members.end(), [this](std::size_t member) { return m_isMoved[member]; })
+            && most(earlier) < most(later);
+    }
+
     void joinProducers(std::size_t position)
     {
         for (const ValueId operand : opAt(position).operands) {
             const std::size_t producer = producerOf(operand);
             if (producer == kNoPosition || isCheap(producer) || !isFusable(producer) || shapeAt(producer) != passOf(position))
                 continue;
-            join(m_groupOf[producer], m_groupOf[position]);
+            if (!m_joinsReductions || !holdsUp(m_groupOf[producer], m_groupOf[position]))
+                join(m_groupOf[producer], m_groupOf[position]);
         }
     }
 
@@ -347,6 +376,8 @@ private:
     std::vector<std::size_t> m_uses; ///< of each value
     std::vector<std::vector<std::size_t>> m_members; ///< by group, ascending; empty: joined into another
     std::vector<std::vector<std::size_t>> m_needs; ///< by position: the positions it needs, see `needsOf`
+    std::vector<std::size_t> m_collectivesBefore; ///< by position
+    std::vector<bool> m_isMoved; ///< by position: read by a collective
     std::vector<std::size_t> m_order; ///< groups, each behind all that it needs, and what is left of those joined into another
     std::vector<std::size_t> m_placeOf; ///< by group: in the order
 };

@@ -113,6 +113,10 @@ private Q_SLOTS:
     void parametersAreGatheredAhead();
     void fewCollectivesAreUnderWay();
     void sumsOfGradientsWait();
+    void productsRunBesideSums_data();
+    void productsRunBesideSums();
+    void gathersBeginInTime();
+    void nothingJoinedHoldsUpAGather();
     void masksAreMadeAgain();
     void turnsOverlap();
     void movesRunBesideLoops();
@@ -331,6 +335,72 @@ void TestSchedule::sumsOfGradientsWait()
             "add", "add", "add"}));
     QCOMPARE(describe(schedule(onOneDevice(s.function), SchedulePolicy::Host)).mid(0, 4),
         (QStringList{"dot_general", "start all_reduce", "done all_reduce", "add"}));
+}
+
+void TestSchedule::productsRunBesideSums_data()
+{
+    QTest::addColumn<bool>("readsTheSameGradient");
+    QTest::addColumn<bool>("comesFirst");
+    QTest::newRow("the product for the weights comes first in the program") << true << true;
+    QTest::newRow("the product for the weights comes last") << true << false;
+    QTest::newRow("another product comes last") << false << false;
+}
+
+/// A sum of activations, or of their gradients, runs beside a product that does not need it, wherever the program has that.
+void TestSchedule::productsRunBesideSums()
+{
+    QFETCH(bool, readsTheSameGradient);
+    QFETCH(bool, comesFirst);
+    Sketch s;
+    const ValueId gradient = s.argument("gradient");
+    const ValueId w = s.argument("w", Role::Parameter);
+    const ValueId x = s.argument("x");
+    const ValueId read = s.builder.unary(OpKind::Tanh, readsTheSameGradient ? gradient : x);
+    const auto other = [&] { return s.builder.matmul(x, read, DType::F32); };
+    ValueId weights = comesFirst ? other() : ValueId{};
+    const ValueId input = s.builder.matmul(readsTheSameGradient ? read : gradient, w, DType::F32);
+    const ValueId sum = s.builder.add(OpKind::AllReduce, {input}, reduceOver(4));
+    const ValueId before = s.builder.unary(OpKind::Exp, sum);
+    if (!comesFirst)
+        weights = other();
+    s.builder.setResults({s.builder.matmul(before, w, DType::F32), weights});
+    QStringList described = describe(schedule(onOneDevice(s.function), SchedulePolicy::Overlapped));
+    described.removeAll("stablehlo.tanh");
+    described.removeAll("tanh");
+    QCOMPARE(described.mid(0, 4), (QStringList{"dot_general", "start all_reduce", "dot_general", "done all_reduce"}));
+}
+
+/// What is gathered again for the gradients of weights begins when the gather before it is used, with the element-wise work that makes it.
+void TestSchedule::gathersBeginInTime()
+{
+    Sketch s;
+    const TensorType part{DType::F32, {16, 64}};
+    const ValueId gradient = s.builder.argument(part, "gradient", Role::Activation);
+    const ValueId kept = s.builder.argument(part, "kept", Role::Activation);
+    const ValueId w = s.argument("w", Role::Parameter);
+    const ValueId whole = s.builder.add(OpKind::AllGather, {s.builder.unary(OpKind::Exp, gradient)}, gatherOver(4));
+    const ValueId input = s.builder.matmul(whole, w, DType::F32);
+    const ValueId again = s.builder.add(OpKind::AllGather, {s.builder.unary(OpKind::Tanh, kept)}, gatherOver(4));
+    s.builder.setResults({input, s.builder.matmul(again, whole, DType::F32)});
+    const QStringList described = describe(schedule(onOneDevice(s.function), SchedulePolicy::Overlapped));
+    QCOMPARE(described.filter("start").size(), 2);
+    QVERIFY2(described.lastIndexOf("start all_gather") < described.indexOf("dot_general"), qPrintable(described.join(", ")));
+}
+
+/// An activation that is gathered is not made in one pass with what waits for a sum.
+void TestSchedule::nothingJoinedHoldsUpAGather()
+{
+    Sketch s;
+    const TensorType part{DType::F32, {16, 64}};
+    const ValueId x = s.builder.argument(part, "x", Role::Activation);
+    const ValueId w = s.argument("w", Role::Parameter);
+    const ValueId sum = s.builder.add(OpKind::AllReduce, {s.builder.matmul(x, w, DType::F32)}, reduceOver(4));
+    const ValueId made = s.builder.unary(OpKind::Exp, x);
+    const ValueId whole = s.builder.add(OpKind::AllGather, {made}, gatherOver(4));
+    const ValueId late = s.builder.binary(OpKind::Multiply, made, sum);
+    s.builder.setResults({late, s.builder.matmul(whole, w, DType::F32)});
+    const QStringList described = describe(schedule(onOneDevice(s.function), SchedulePolicy::Overlapped));
+    QVERIFY2(described.indexOf("start all_gather") < described.indexOf("done all_reduce"), qPrintable(described.join(", ")));
 }
 
 /// p' = p - m', m' = m + sum of g, with p and m donated: one pass, in their places, and the sum is never in memory. It starts only when p is
