@@ -65,7 +65,8 @@ Result<CostOptions> costOptionsOf(const Chip& chip, MatmulPrecision unstated, st
         return calibration.error();
     const std::string_view known = calibration->stackFor(stack, chip);
     return CostOptions{calibration->constants(known, chip), unstated, calibration->traits(known).attention,
-        calibration->traits(known).addsGradients, calibration->traits(known).asyncTensorParallel};
+        calibration->traits(known).dropout, calibration->traits(known).addsGradients, calibration->traits(known).waitsForSums,
+        calibration->traits(known).asyncTensorParallel};
 }
 
 Result<DeviceCost> DeviceCost::create(const Machine& machine, const CostOptions& options)
@@ -79,6 +80,8 @@ Result<DeviceCost> DeviceCost::create(const Machine& machine, const CostOptions&
     }
     DeviceCost cost(machine.chip, options.constants, options.attention, options.addsGradients);
     cost.m_hidesInProducts = options.hidesInProducts;
+    cost.m_waitsForSums = options.waitsForSums;
+    cost.m_dropsProbabilities = options.dropsProbabilities;
     return cost;
 }
 
@@ -212,6 +215,42 @@ double DeviceCost::fusedAttentionSeconds(double flops, double headDim, double ke
     return flops / (peak(MathFormat::Bf16) * share * headShare * keyShare);
 }
 
+ScoredAttention DeviceCost::scoredAttention(
+    const AttentionShape& shape, MathFormat format, AttentionKernel kernel, bool dropout, bool backward) const
+{
+    assert(keepsScores(kernel));
+    const auto [batch, queries, keys, headDim, valueDim] = shape;
+    const bool eager = kernel == AttentionKernel::Unfused;
+    const double scores = batch * queries * keys;
+    ScoredAttention made;
+    if (backward)
+        made.productSeconds = productSeconds({batch, queries, keys, valueDim}, format)
+            + productSeconds({batch, keys, valueDim, queries}, format) + productSeconds({batch, queries, headDim, keys}, format)
+            + productSeconds({batch, keys, headDim, queries}, format);
+    else
+        made.productSeconds
+            = productSeconds({batch, queries, keys, headDim}, format) + productSeconds({batch, queries, valueDim, keys}, format);
+    // Softmax reads and writes 2 bytes each, backward probabilities too; eager: scale, mask, to 32 bits, softmax there, back. Dropout: 2 in, 2 out,
+    // 1 of the mask. Heads come to the front and go back again: q, k, v and the result, 2 bytes in and out.
+    const double softmax = eager ? 24.0 : backward ? 6.0 : 4.0;
+    made.bytes = scores * (softmax + (dropout ? 5.0 : 0.0)) + 4.0 * 2.0 * 2.0 * batch * queries * headDim;
+    made.kernels = (backward ? 4.0 : 2.0) + (eager ? 6.0 : dropout ? 2.0 : 1.0) + 4.0;
+    return made;
+}
+
+OpTime DeviceCost::scoredTime(const OpWork& work) const
+{
+    const ScoredAttention made
+        = scoredAttention(work.attention->shape, work.format, m_attention, m_dropsProbabilities, work.attention->isBackward);
+    OpTime time;
+    time.computeSeconds = made.productSeconds;
+    time.memorySeconds = streamSeconds(made.bytes);
+    time.overheadSeconds = made.kernels * m_kernelSeconds;
+    time.seconds = time.computeSeconds + time.memorySeconds + time.overheadSeconds;
+    time.bound = time.computeSeconds >= time.memorySeconds ? OpBound::Compute : OpBound::Memory;
+    return time;
+}
+
 double DeviceCost::computeSeconds(const OpWork& work) const
 {
     double seconds = 0.0;
@@ -234,6 +273,8 @@ OpTime DeviceCost::time(const OpWork& work) const
     const double bytes = static_cast<double>(work.bytesRead) + static_cast<double>(work.bytesWritten);
     if (flops == 0.0 && bytes == 0.0)
         return time;
+    if (work.attention && flops > 0.0 && keepsScores(m_attention))
+        return scoredTime(work);
     time.computeSeconds = flops > 0.0 ? computeSeconds(work) : 0.0;
     time.memorySeconds = streamSeconds(bytes);
     constexpr double kBackwardKernels = 3.0; // sums of rows, the gradients, their sums in the result's type
@@ -251,6 +292,14 @@ std::string DeviceCost::formula(const OpWork& work) const
 {
     const OpTime result = time(work);
     const double bytes = static_cast<double>(work.bytesRead) + static_cast<double>(work.bytesWritten);
+    if (work.attention && work.flops() > 0.0 && keepsScores(m_attention)) {
+        const AttentionShape& shape = work.attention->shape;
+        return fmt::format("attention with {:.5g} x {:.5g} scores in memory for each of {:.5g} heads: {} of products + {} of "
+                           "passes over HBM + {} to "
+                           "start = {}",
+            shape.queries, shape.keys, shape.batch, formatSeconds(result.computeSeconds), formatSeconds(result.memorySeconds),
+            formatSeconds(result.overheadSeconds), formatSeconds(result.seconds));
+    }
     std::string text;
     const bool isSingle = work.format == MathFormat::Fp32;
     const MatmulRate& single = m_singleRates[static_cast<std::size_t>(work.precision)];

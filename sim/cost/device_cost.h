@@ -22,13 +22,30 @@ struct MatmulDims {
     double flops() const { return 2.0 * batch * m * n * k; } ///< a multiply-add is two
 };
 
-/// Fused attention on one device.
+/// The sizes of attention on one device, masked scores included.
+struct AttentionShape {
+    double batch = 0.0; ///< sequences times heads of queries
+    double queries = 0.0;
+    double keys = 0.0;
+    double headDim = 0.0; ///< of queries and keys
+    double valueDim = 0.0;
+};
+
+/// An op of fused attention on one device, by whatever kernels it is computed.
 struct AttentionWork {
     double flops
         = 0.0; ///< of its products that masks leave, a multiply-add is two; backward with the scores that are computed again
     double headDim = 0.0; ///< of queries and keys
     double keys = 0.0; ///< that a query sees, on average
     bool isBackward = false;
+    AttentionShape shape = {};
+};
+
+/// Attention whose scores lie in memory: what its kernels do, one after the other.
+struct ScoredAttention {
+    double productSeconds = 0.0;
+    double bytes = 0.0; ///< that the other kernels move
+    double kernels = 0.0; ///< products included
 };
 
 /// What one kernel does on one device.
@@ -50,7 +67,7 @@ std::string flopText(double count, const char* unit);
 enum class OpBound : std::uint8_t { Compute, Memory, Overhead };
 
 struct OpTime {
-    double seconds = 0.0; ///< overheadSeconds + max(computeSeconds, memorySeconds)
+    double seconds = 0.0; ///< overheadSeconds + max(computeSeconds, memorySeconds); of attention with scores in memory their sum
     double computeSeconds = 0.0; ///< FLOPs / (peak * achievable fraction * share that its shape leaves)
     double memorySeconds = 0.0; ///< bytes / (HBM bandwidth * achievable fraction)
     double overheadSeconds = 0.0; ///< between two kernels
@@ -62,8 +79,11 @@ struct CostOptions {
     StackConstants constants = {}; ///< of the software stack on the chip
     MatmulPrecision unstated = MatmulPrecision::Highest; ///< of products of f32 operands whose op says nothing, or DEFAULT
     AttentionKernel attention = AttentionKernel::Flash2; ///< that fused attention is computed by
+    bool dropsProbabilities
+        = false; ///< kernels whose scores lie in memory leave out a part of the probabilities: attention's dropout
     bool addsGradients
         = false; ///< a kernel of its own adds the gradients of a microbatch to those before it; else the product does
+    bool waitsForSums = false; ///< all-reduces of activations and of their gradients stop the device
     bool hidesInProducts
         = false; ///< gathers and scatters of activations run beside the product that reads or makes them, part by part
 };
@@ -103,6 +123,10 @@ public:
     /// Fused attention of `flops` (a multiply-add is two) with heads of this size over so many keys on average, likewise.
     double fusedAttentionSeconds(double flops, double headDim, double keys, AttentionKernel kernel, bool backward) const;
 
+    /// Attention by kernels whose scores lie in memory, on activations of 16 bits, forward or backward. Precondition: `keepsScores(kernel)`.
+    ScoredAttention scoredAttention(
+        const AttentionShape& shape, MathFormat format, AttentionKernel kernel, bool dropout, bool backward) const;
+
     /// The share of the achievable rate that the shape of a product leaves, in (0, 1]; 1 when a dimension is 0.
     double shapeEfficiency(const MatmulDims& dims, MathFormat format) const;
 
@@ -127,6 +151,9 @@ public:
     /// Whether a product's kernel adds to what is in memory, as libraries' do (beta = 1), where the program adds its result to something.
     bool addsInProducts() const { return !m_addsGradients; }
 
+    /// Whether the device waits for an all-reduce of activations, or of their gradients, where it starts.
+    bool waitsForSums() const { return m_waitsForSums; }
+
     /// Whether products are taken part by part, so that the gather of an operand, or the scatter of the result, runs beside them
     /// (Wang et al., "Overlap Communication with Dependent Computation via Decomposition", ASPLOS 2023).
     bool hidesInProducts() const { return m_hidesInProducts; }
@@ -146,9 +173,12 @@ private:
     double tpuSeconds(const MatmulDims& product, MathFormat format) const;
     double efficiency(MathFormat format) const;
     double computeSeconds(const OpWork& work) const;
+    OpTime scoredTime(const OpWork& work) const;
 
     AttentionKernel m_attention = AttentionKernel::Flash2;
+    bool m_dropsProbabilities = false;
     bool m_addsGradients = false;
+    bool m_waitsForSums = false;
     bool m_hidesInProducts = false;
     ChipClass m_class = ChipClass::Gpu;
     double m_fillDepth = 0.0; ///< of k, that a tile loses

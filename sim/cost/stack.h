@@ -23,6 +23,12 @@ enum class AttentionKernel : std::uint8_t {
     Flash3, ///< kernels written for one chip: cuDNN, FlashAttention 3
 };
 
+/// Scores and probabilities lie in memory, between kernels.
+inline bool keepsScores(AttentionKernel kernel)
+{
+    return kernel == AttentionKernel::Unfused || kernel == AttentionKernel::FusedSoftmax;
+}
+
 /// What a software stack makes of a chip: few numbers, each with a physical meaning. Shares are of the chip's own figures, 0 .. 1.
 struct StackConstants {
     double matmulEfficiency
@@ -85,6 +91,8 @@ struct StackTraits {
     double optimizerStateBytes = 12.0;
     bool gradientsOncePerStep = true; ///< reduced after the last microbatch
     bool asyncTensorParallel = false; ///< products decomposed so that tp's collectives hide behind them
+    bool waitsForSums
+        = false; ///< all-reduces of activations and of their gradients stop the device (Megatron-LM before sequence parallelism)
     bool gathersContext = false; ///< context parallel by one gather of keys and values of all query heads, not by a ring
     bool gathersNarrow = false; ///< with one scale a tensor, tp's ranks gather activations cast to 8 bits already
     bool dispatchesOnceAHost = false; ///< of tokens to experts: DeepEP and its like

@@ -125,6 +125,8 @@ AttentionWork attentionWork(const Function& function, const Op& op, std::span<co
     const auto rows = static_cast<double>(sizes.batches() * sizes.groups * sizes.shares) * queries;
     const auto dims = static_cast<double>(sizes.dims);
     const auto valueDims = static_cast<double>(sizes.valueDims);
+    work.shape = {static_cast<double>(sizes.batches() * sizes.groups * sizes.shares), queries, static_cast<double>(sizes.keys),
+        dims, valueDims};
     work.flops = 2.0 * rows * work.keys * (work.isBackward ? 3.0 * dims + 2.0 * valueDims : dims + valueDims);
     return work;
 }

@@ -230,7 +230,9 @@ void StepWriter::write(const ScheduledFunction& function, const Instruction& ins
         pending.meeting = m_meetings[collective.site]++;
         pending.note = {StepOpNote::Kind::Collective, collective.use, kNothing};
         add(std::move(pending), {kComputing, stream}, {stream, collective.resource});
-        if (m_sites.isSynchronous())
+        const Op& op = ops[instruction.ops.front()];
+        const bool isSum = op.kind == OpKind::AllReduce && ops[op.results.front()].role == Role::Activation;
+        if (m_sites.isSynchronous() || (isSum && m_cost.waitsForSums()))
             waitFor(collective);
         break;
     }

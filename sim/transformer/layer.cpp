@@ -265,8 +265,7 @@ void LayerBuilder::core(double keys, double share)
 {
     const Sizes& size = m_size;
     const double rows = size.tokens;
-    const bool fused = m_work.attention != AttentionKernel::Unfused && m_work.attention != AttentionKernel::FusedSoftmax;
-    if (fused) {
+    if (!keepsScores(m_work.attention)) {
         const double flops = 2.0 * rows * size.heads * (size.queryDim + size.valueDim) * keys;
         // A ring computes with one rank's keys at a time.
         const double met = m_plan.layout.ulysses || m_plan.layout.gathersContext ? keys : keys / size.cp;
@@ -283,33 +282,26 @@ void LayerBuilder::core(double keys, double share)
         m_cost.keptBytes += share * 4.0 * rows * size.heads * (1.0 - m_again.attention);
         return;
     }
-    const double sequence = size.keys;
-    const double batch = rows / (sequence / size.cp) * size.heads;
-    const double perHead = sequence / size.cp;
-    const MathFormat format = m_work.activationFormat;
-    const double forward = m_curve.productSeconds({batch, perHead, sequence, size.queryDim}, format)
-        + m_curve.productSeconds({batch, perHead, size.valueDim, sequence}, format);
-    const double backward = m_curve.productSeconds({batch, perHead, sequence, size.valueDim}, format)
-        + m_curve.productSeconds({batch, sequence, size.valueDim, perHead}, format)
-        + m_curve.productSeconds({batch, perHead, size.queryDim, sequence}, format)
-        + m_curve.productSeconds({batch, sequence, size.queryDim, perHead}, format);
-    m_cost.forward.attention += share * forward;
-    m_cost.backward.attention += share * backward;
-    m_cost.again.attention += share * m_again.attention * forward;
-    m_cost.forward.kernels += 2.0 * share;
-    m_cost.backward.kernels += 4.0 * share;
-    m_cost.again.kernels += 2.0 * share * m_again.attention;
-    const double scores = batch * perHead * sequence;
-    const double dropout = m_plan.details.dropout ? 1.0 : 0.0;
-    // Softmax reads and writes 2 bytes each; eager: scale, mask, to 32 bits, softmax there, back. Dropout: 2 in, 2 out, 1 mask.
+    const double queries = size.keys / size.cp;
+    const AttentionShape shape{rows / queries * size.heads, queries, size.keys, size.queryDim, size.valueDim};
+    const bool dropout = m_plan.details.dropout;
+    const auto made = [&](bool isBackward) {
+        return m_curve.scoredAttention(shape, m_work.activationFormat, m_work.attention, dropout, isBackward);
+    };
+    const ScoredAttention forward = made(false);
+    const ScoredAttention backward = made(true);
+    constexpr double kForwardProducts = 2.0;
+    constexpr double kBackwardProducts = 4.0;
+    m_cost.forward.attention += share * forward.productSeconds;
+    m_cost.backward.attention += share * backward.productSeconds;
+    m_cost.again.attention += share * m_again.attention * forward.productSeconds;
+    m_cost.forward.kernels += kForwardProducts * share;
+    m_cost.backward.kernels += kBackwardProducts * share;
+    m_cost.again.kernels += kForwardProducts * share * m_again.attention;
+    stream(share * forward.bytes, share * backward.bytes, share * (forward.kernels - kForwardProducts), m_again.attention);
     const bool eager = m_work.attention == AttentionKernel::Unfused;
-    const double softmax = eager ? 24.0 : 4.0;
-    stream(share * scores * (softmax + 5.0 * dropout), share * scores * ((eager ? 24.0 : 6.0) + 5.0 * dropout),
-        share * (eager ? 6.0 : 1.0 + dropout), m_again.attention);
-    // Heads to the front and back again.
-    stream(share * 4.0 * size.bytes * rows * size.heads * size.queryDim * 2.0,
-        share * 4.0 * size.bytes * rows * size.heads * size.queryDim * 2.0, share * 4.0, m_again.attention);
-    const double kept = scores * ((eager ? 4.0 : 2.0) + 3.0 * dropout);
+    const double scores = shape.batch * shape.queries * shape.keys;
+    const double kept = scores * ((eager ? 4.0 : 2.0) + (dropout ? 3.0 : 0.0));
     m_cost.fullBytes += share * kept;
     m_cost.keptBytes += share * kept * (1.0 - m_again.attention);
     m_cost.workingBytes = std::max(m_cost.workingBytes, scores * (eager ? 12.0 : 4.0));

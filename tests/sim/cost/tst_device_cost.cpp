@@ -64,6 +64,8 @@ private Q_SLOTS:
     void tiles();
     void tilesOfABatch();
     void attention();
+    void scoresInMemory_data();
+    void scoresInMemory();
     void fewRows_data();
     void fewRows();
     void nothingTakesNoTime();
@@ -108,6 +110,51 @@ void TestDeviceCost::attention()
     QVERIFY(a100().time(work).computeSeconds > 2.0 * forward);
     const std::string formula = a100().formula(work);
     QVERIFY2(formula.find("1.00 TFLOP of fused attention over 2048 keys") != std::string::npos, formula.c_str());
+}
+
+/// Bytes of the passes over 16 heads' 1,024 x 1,024 scores (16,777,216), and of q, k, v and the result, which heads bring to the front and back (64 of
+/// each: 16 x 1024 x 64 x 16 = 16,777,216 bytes).
+void TestDeviceCost::scoresInMemory_data()
+{
+    QTest::addColumn<AttentionKernel>("kernel");
+    QTest::addColumn<bool>("dropout");
+    QTest::addColumn<bool>("backward");
+    QTest::addColumn<double>("bytesOfScore");
+    QTest::addColumn<double>("kernels");
+    QTest::newRow("softmax in one kernel") << AttentionKernel::FusedSoftmax << false << false << 4.0 << 2.0 + 1.0 + 4.0;
+    QTest::newRow("its gradient") << AttentionKernel::FusedSoftmax << false << true << 6.0 << 4.0 + 1.0 + 4.0;
+    QTest::newRow("with dropout") << AttentionKernel::FusedSoftmax << true << false << 9.0 << 2.0 + 2.0 + 4.0;
+    QTest::newRow("every op a kernel") << AttentionKernel::Unfused << false << false << 24.0 << 2.0 + 6.0 + 4.0;
+    QTest::newRow("every op a kernel, dropout, gradient") << AttentionKernel::Unfused << true << true << 29.0 << 4.0 + 6.0 + 4.0;
+}
+
+void TestDeviceCost::scoresInMemory()
+{
+    QFETCH(AttentionKernel, kernel);
+    QFETCH(bool, dropout);
+    QFETCH(bool, backward);
+    QFETCH(double, bytesOfScore);
+    QFETCH(double, kernels);
+    const AttentionShape shape{16.0, 1024.0, 1024.0, 64.0, 64.0};
+    const ScoredAttention made = a100().scoredAttention(shape, MathFormat::Bf16, kernel, dropout, backward);
+    QVERIFY(near(made.bytes, 16'777'216.0 * (bytesOfScore + 1.0)));
+    QCOMPARE(made.kernels, kernels);
+    const double product = a100().productSeconds({16.0, 1024.0, 1024.0, 64.0}, MathFormat::Bf16);
+    QVERIFY(made.productSeconds > (backward ? 3.0 : 1.5) * product);
+
+    // An op of fused attention takes these kernels' time where the stack has no other: products and passes come after one another.
+    if (dropout)
+        return;
+    CostOptions options;
+    options.attention = kernel;
+    const Machine machine = valueOf(buildMachine(catalogue(), {"a100"}));
+    OpWork work;
+    work.format = MathFormat::Bf16;
+    work.attention = AttentionWork{1e9, 64.0, 512.5, backward, shape};
+    const DeviceCost cost = valueOf(DeviceCost::create(machine, options));
+    const ScoredAttention own = cost.scoredAttention(shape, MathFormat::Bf16, kernel, dropout, backward);
+    QVERIFY(near(cost.time(work).seconds, own.productSeconds + cost.streamSeconds(own.bytes) + kernels * cost.kernelSeconds()));
+    QVERIFY(cost.formula(work).find("1024 x 1024 scores in memory for each of 16 heads") != std::string::npos);
 }
 
 void TestDeviceCost::precision()

@@ -87,6 +87,7 @@ private Q_SLOTS:
     void predictsPublishedTimes();
     void oldTpusWaitForCollectives();
     void elementwiseWorkJoinsItsProduct();
+    void stacksMayWaitForSums();
     void productsHideTheirCollectives();
     void memoryFollowsThePlan();
     void fidelitiesAgree_data();
@@ -324,6 +325,34 @@ void TestSimulation::elementwiseWorkJoinsItsProduct()
     QVERIFY(seconds(OpKind::Multiply, gpu)[1] > 0.0);
     QCOMPARE(seconds(OpKind::Add, gpu)[1], 0.0);
     QVERIFY(seconds(OpKind::Add, gpu, true)[1] > 0.0);
+}
+
+/// Old Megatron-LM waits for a sum of activations where it starts; else a product that does not need it runs beside.
+void TestSimulation::stacksMayWaitForSums()
+{
+    const auto step = [](Role role, bool waits) {
+        Function function;
+        function.name = "step";
+        Builder builder(function);
+        const ValueId x = builder.argument({DType::BF16, {4096, 4096}}, "x");
+        const ValueId w = builder.argument({DType::BF16, {4096, 4096}}, "w", Role::Parameter);
+        CollectiveAttributes over;
+        over.axes = {{0, 1, 4}};
+        const ValueId sum = builder.add(OpKind::AllReduce, {builder.matmul(x, w, DType::BF16)}, over);
+        function[sum].role = role;
+        const ValueId other = builder.matmul(w, x, DType::BF16);
+        builder.setResults({builder.binary(OpKind::Multiply, sum, other)});
+        const Machine machine = machineFor("a100", {}, 1);
+        CostOptions options = valueOf(costOptionsOf(machine.chip));
+        options.waitsForSums = waits;
+        return valueOf(simulate(
+            schedule(onDevices(function), SchedulePolicy::Overlapped), valueOf(parseMesh("data=4")), function, machine, options));
+    };
+    const Simulation beside = step(Role::Activation, false);
+    QVERIFY(beside.exposedSeconds < 0.9 * beside.collectiveSeconds);
+    const Simulation waiting = step(Role::Activation, true);
+    QVERIFY(qAbs(waiting.exposedSeconds - waiting.collectiveSeconds) < 1e-9);
+    QCOMPARE(step(Role::Gradient, true).exposedSeconds, beside.exposedSeconds);
 }
 
 /// A product that is taken part by part begins before its operand is gathered, and its result leaves before it ends: a step of a gather, a product and a
