@@ -298,7 +298,10 @@ Result<std::vector<SearchMachine>> machinesOf(
 
 std::int64_t chipsOfHost(std::int64_t chips, std::int64_t fastDomain)
 {
-    return chips <= fastDomain ? chips : std::gcd(chips, std::max<std::int64_t>(1, fastDomain));
+    std::int64_t ofHost = std::clamp<std::int64_t>(fastDomain, 1, chips);
+    while (chips % ofHost != 0)
+        --ofHost;
+    return ofHost;
 }
 
 std::vector<std::int64_t> compactTopology(std::int64_t chips, std::int64_t rank)

@@ -19,6 +19,8 @@ private Q_SLOTS:
     void machines();
     void work_data();
     void work();
+    void hosts_data();
+    void hosts();
     void fixed_data();
     void fixed();
 };
@@ -222,6 +224,27 @@ void TestSearchRequest::work()
         QCOMPARE(qint64{read->globalBatch}, sequences);
     words.model = "no/such/config.json";
     QCOMPARE(firstId(workOf(words).error()), std::string("MW1001"));
+}
+
+/// As many chips as may share the fast links and divide them all alike.
+void TestSearchRequest::hosts_data()
+{
+    QTest::addColumn<std::int64_t>("chips");
+    QTest::addColumn<std::int64_t>("fastDomain");
+    QTest::addColumn<std::int64_t>("ofHost");
+    QTest::newRow("hosts of eight") << std::int64_t{512} << std::int64_t{8} << std::int64_t{8};
+    QTest::newRow("a part of one") << std::int64_t{4} << std::int64_t{8} << std::int64_t{4};
+    QTest::newRow("racks of 72 that 256 do not fill") << std::int64_t{256} << std::int64_t{72} << std::int64_t{64};
+    QTest::newRow("racks of 72 that are full") << std::int64_t{288} << std::int64_t{72} << std::int64_t{72};
+    QTest::newRow("twelve on hosts of eight") << std::int64_t{12} << std::int64_t{8} << std::int64_t{6};
+    QTest::newRow("a prime number") << std::int64_t{73} << std::int64_t{72} << std::int64_t{1};
+}
+
+void TestSearchRequest::hosts()
+{
+    QFETCH(std::int64_t, chips);
+    QFETCH(std::int64_t, fastDomain);
+    QTEST(chipsOfHost(chips, fastDomain), "ofHost");
 }
 
 void TestSearchRequest::fixed_data()
