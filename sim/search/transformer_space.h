@@ -27,6 +27,7 @@ struct SearchWork {
     std::int64_t globalBatch = 0; ///< sequences of one step
     MathFormat format = MathFormat::Bf16;
     Fp8Recipe recipe = Fp8Recipe::None; ///< of 8-bit products
+    bool masters = false; ///< parameters have 16 bits, and 32-bit copies that the optimizer updates
     std::vector<std::string> ignoredKeys = {}; ///< of the model's file: numbers whose meaning is not known
 };
 

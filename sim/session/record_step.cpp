@@ -71,6 +71,8 @@ StepSimulator stepSimulator(const Catalogue& catalogue, const Calibration& calib
         };
         if (plan.details.sharedFfn > 0 && plan.details.sharedFfn != plan.model.sharedExperts * plan.model.expertFfn)
             return refused("its shared experts have a width of their own");
+        if (plan.work.format == MathFormat::Fp4 || plan.work.format == MathFormat::Int8)
+            return refused("its products are of a format that programs do not have");
         if (stepCase.cluster.stagesThroughHost)
             return refused("its network copies through the hosts");
         const std::string policy = policyOf(plan.work.recompute);
@@ -87,6 +89,7 @@ StepSimulator stepSimulator(const Catalogue& catalogue, const Calibration& calib
         work.globalBatch = plan.work.globalBatch;
         work.format = plan.work.format;
         work.recipe = plan.work.recipe;
+        work.masters = !stepCase.stack.empty() && calibration.traits(stepCase.stack).weightBytes == 2.0;
         SearchMachine machine;
         machine.chip = *stepCase.chip;
         machine.chips = stepCase.cluster.devices / std::max<std::int64_t>(1, stepCase.chip->devicesPerChip);

@@ -456,12 +456,14 @@ Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, con
     }
     study.model = model;
     study.batch = work.globalBatch;
-    study.parameterType = DType::F32;
     study.matmulType = work.format == MathFormat::Fp32 ? DType::F32 : work.format == MathFormat::Fp16 ? DType::F16 : DType::BF16;
     if (study.matmulType != DType::F32)
         study.activationType = study.matmulType;
     study.fp8 = work.format == MathFormat::Fp8 && work.recipe == Fp8Recipe::None ? Fp8Recipe::Current : work.recipe;
-    study.optimizer = AdamOptimizer{};
+    AdamOptimizer adam;
+    adam.update.masters = work.masters && study.matmulType != DType::F32;
+    study.parameterType = adam.update.masters ? study.matmulType : DType::F32;
+    study.optimizer = adam;
     for (const auto& [array, text] : plan.specs) {
         auto spec = parseSpec(text);
         if (!spec)
