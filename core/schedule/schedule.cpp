@@ -196,7 +196,7 @@ private:
                     if (isBefore[maker])
                         continue;
                     isBefore[maker] = true;
-                    if (isProduct(maker))
+                    if (isProduct(maker) && opOf(m_nodes[maker]).phase == opOf(m_nodes[sum]).phase)
                         products.push_back(maker);
                     else if (isLight(maker))
                         open.push_back(maker);
@@ -206,12 +206,31 @@ private:
                 for (const std::size_t maker : makersOf(product)) {
                     for (const std::size_t other : boost::make_iterator_range(boost::adjacent_vertices(maker, m_flow))) {
                         if (isProduct(other) && !isBefore[other] && opOf(m_nodes[other]).phase == opOf(m_nodes[sum]).phase
-                            && !needs(sum, other))
+                            && !readsParameter(other) && !needs(sum, other))
                             wish[other] = std::max(wish[other], wish[sum] + 0.25);
                     }
                 }
             }
         }
+    }
+
+    /// True for a product with a parameter, as it is or made ready and gathered: not one for weights.
+    bool readsParameter(std::size_t product) const
+    {
+        std::vector<std::size_t> open{product};
+        while (!open.empty()) {
+            const std::size_t n = open.back();
+            open.pop_back();
+            if (std::ranges::any_of(m_nodes[n].reads, [this](ValueId value) {
+                    return !m_function[value].producer.valid() && m_function[value].role == Role::Parameter;
+                }))
+                return true;
+            for (const std::size_t maker : makersOf(n)) {
+                if (isLight(maker) || opOf(m_nodes[maker]).kind == OpKind::AllGather)
+                    open.push_back(maker);
+            }
+        }
+        return false;
     }
 
     /// True where `later` needs what `earlier` makes.
