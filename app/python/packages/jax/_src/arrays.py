@@ -32,7 +32,8 @@ class Array:
         return self.shape[0]
 
     def __hash__(self):
-        raise TypeError(f"unhashable type: '{type(self).__name__}'")
+        cls = type(self)
+        raise TypeError(f"unhashable type: '{cls.__module__}.{cls.__qualname__}'")
 
 
 def type_text(array):
