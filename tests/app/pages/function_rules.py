@@ -243,6 +243,13 @@ def errors():
             ("sizes side by side", lambda: jnp.concatenate([jnp.ones((1, 3)), jnp.ones((1, 2))]), "TypeError", "concatenating along dimension 0 for shapes (1, 3), (1, 2)."),
             ("stacked", lambda: jnp.stack([jnp.ones(2), jnp.ones(3)]), "ValueError", "All input arrays must have the same shape."),
             ("length of a slice", jitted(lambda x: x[:x.sum()], jnp.arange(3)), "IndexError", "Array slice indices must have static start/stop/step"),
+            ("drawn sizes below zero", lambda: jax.random.normal(jax.random.key(0), (2, -1)), "TypeError", "must have every element be nonnegative, got (2, -1)."),
+            ("squeezed", lambda: jnp.squeeze(jnp.ones((2, 3)), 0), "ValueError", "size not equal to one, got shape=(2, 3) and dimensions=(0,)"),
+            ("rank of what is mapped", lambda: jax.vmap(lambda x: x)(1.0), "ValueError", "its rank should be at least 1, but is only 0 (its shape is ())"),
+            ("axes of two arguments", lambda: jax.vmap(lambda x, y: x, in_axes=(0,))(1.0, 2.0), "ValueError", "but got len(in_axes)=1, len(args)=2"),
+            ("int of many", lambda: int(jnp.ones(2)), "TypeError", "Only scalar arrays can be converted to Python scalars; got arr.ndim=1"),
+            ("too few leaves", lambda: jax.tree.unflatten(jax.tree.structure([1, 2]), [1]), "ValueError", "Too few leaves for PyTreeDef; expected 2, got 1"),
+            ("operands", lambda: jnp.ones(2) + None, "TypeError", "'ArrayImpl' and 'NoneType'"),
             ("hash", lambda: hash(jnp.ones(3)), "TypeError", "unhashable type: 'jaxlib._jax.ArrayImpl'"),
             ("keys of two trees", lambda: jax.tree.map(lambda a, b: a, {"a": 1}, {"b": 1}), "ValueError", "Dict key mismatch; expected keys: ['a']; dict: {'b': 1}."),
             ("lengths of two trees", lambda: jax.tree.map(lambda a, b: a, [1, 2], [1]), "ValueError", "List arity mismatch: 1 != 2; list: [1].")]:

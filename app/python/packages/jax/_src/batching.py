@@ -257,7 +257,14 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
         leaves, form = tree_flatten(args)
         given = tuple(in_axes) if isinstance(in_axes, list) else in_axes
         _no_mapping(given, "in_axes"), _no_mapping(out_axes, "out_axes")
+        if isinstance(given, tuple) and len(given) != len(args):
+            raise ValueError("vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to the function, but got "
+                             f"len(in_axes)={len(given)}, len(args)={len(args)}")
         axes = prefix_leaves(given, form, args, is_leaf=is_axis)
+        for leaf, axis in zip(leaves, axes):
+            if axis is not None and len(shape := np.shape(leaf)) < (axis + 1 if axis >= 0 else -axis):
+                raise ValueError(f"vmap was requested to map its argument along axis {axis}, which implies that its rank should be at least "
+                                 f"{axis + 1 if axis >= 0 else -axis}, but is only {len(shape)} (its shape is {shape})")
         keywords, keyword_form = tree_flatten(kwargs)
         from . import refs
         sizes = {(leaf if isinstance(leaf, refs.Ref) else asarray(leaf)).shape[axis] for leaf, axis in zip(leaves, axes) if axis is not None}

@@ -243,10 +243,7 @@ def _shape(shape):
 def full(shape, value, engine=None):
     value = asarray(value)
     engine = engine or value.engine_dtype
-    shape = _shape(shape)
-    if any(size < 0 for size in shape):
-        raise TypeError(f"broadcast_in_dim shape must have every element be nonnegative, got {shape}.")
-    return bind("full", astype(value, engine), shape=shape)
+    return bind("full", astype(value, engine), shape=_shape(shape))
 
 
 def ones_like(x, engine=None):
@@ -334,6 +331,9 @@ def squeeze(x, axis=None):
         gone = {dim for dim, size in enumerate(x.shape) if size == 1}
     else:
         gone = dimensions(axis, x.ndim)
+        if any(x.shape[dim] != 1 for dim in gone):
+            raise ValueError("cannot select an axis to squeeze out which has size not equal to one, got "
+                             f"shape={x.shape} and dimensions={tuple(gone)}")
     return reshape(x, tuple(size for dim, size in enumerate(x.shape) if dim not in gone))
 
 

@@ -231,6 +231,10 @@ def _unflatten(form, leaves):
 
 
 def tree_unflatten(treedef, leaves):
+    leaves = list(leaves)
+    if len(leaves) != treedef.count:
+        raise ValueError(f"Too few leaves for PyTreeDef; expected {treedef.count}, got {len(leaves)}" if len(leaves) < treedef.count
+                         else f"Too many leaves for PyTreeDef; expected {treedef.count}.")
     return _unflatten(treedef, iter(leaves))
 
 
