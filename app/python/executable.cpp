@@ -87,14 +87,15 @@ double flopsOf(const Function& function)
     std::function<void(BlockId, double)> add = [&](BlockId block, double runs) {
         for (const OpId id : function[block].ops) {
             const Op& op = function[id];
-            for (const ValueId result : op.results)
-                flops += runs * static_cast<double>(function[result].type.elements());
             if (op.kind == OpKind::DotGeneral) {
                 const auto& dot = op.as<DotAttributes>();
                 double terms = 2.0 * static_cast<double>(function[op.results.front()].type.elements());
                 for (const std::size_t dim : dot.lhsContracting)
                     terms *= static_cast<double>(function[op.operands.front()].type.shape[dim]);
                 flops += runs * terms;
+            } else {
+                for (const ValueId result : op.results)
+                    flops += runs * static_cast<double>(function[result].type.elements());
             }
             for (const BlockId body : op.bodies)
                 add(body, runs * static_cast<double>(blockRuns(op)));

@@ -38,7 +38,8 @@ CALLS = [  # name, arguments
     ("percentile", Y, 30.0, 1), ("quantile", V, np.array([0.1, 0.9])), ("searchsorted", np.sort(V), W), ("digitize", V, np.array([-1.0, 0.0, 1.0])),
     ("bincount", J.ravel()), ("histogram", V, 5), ("interp", W, np.sort(W), V), ("polyval", np.array([1.0, 2.0, 3.0]), V), ("convolve", V, W[:3]),
     ("correlate", V, W[:3], "full"), ("trapezoid" if hasattr(np, "trapezoid") else "trapz", V), ("cross", X[:, :3], Y[:, :3]), ("tensordot", X, Y.T, 1),
-    ("einsum", "ij,kj->ik", X, Y), ("matmul", X, Y.T), ("rollaxis", np.zeros((2, 3, 4)), 2), ("moveaxis", np.zeros((2, 3, 4)), (0, 1), (-1, 0)), ("rot90", X, 3),
+    ("einsum", "ij,kj->ik", X, Y), ("einsum", "ii->i", X[:, :3]),
+    ("einsum", "ii", X[:, :3]), ("einsum", "ii,i->i", X[:, :3], V[:3]), ("einsum", "bii->b", np.arange(18).reshape(2, 3, 3)), ("roots", np.array([1.0, -3.0, 2.0])), ("matmul", X, Y.T), ("rollaxis", np.zeros((2, 3, 4)), 2), ("moveaxis", np.zeros((2, 3, 4)), (0, 1), (-1, 0)), ("rot90", X, 3),
     ("roll", X, 2, 1), ("roll", X, 5), ("repeat", X, 2, 1), ("repeat", V, np.arange(12) % 3), ("tile", X, (2, 1, 2)), ("pad", X, ((1, 2), (0, 1))),
     ("pad", X, 2, "edge"), ("pad", X, 2, "reflect"), ("pad", X, 2, "wrap"), ("pad", X, 2, "symmetric"), ("array_split", V, 5), ("split", V, [3, 7]),
     ("meshgrid", V[:3], W[:2]), ("ix_", np.array([0, 2]), np.array([1, 3])), ("indices", (2, 3)), ("unravel_index", np.array([5, 7]), (3, 4)), ("vander", V[:4]),
@@ -99,7 +100,9 @@ def main():
     texts = {"scalar": (repr(jnp.array(2.0)), "Array(2., dtype=float32, weak_type=True)"), "integer": (repr(jnp.int8(3)), "Array(3, dtype=int8)"),
              "complex": (repr(jnp.complex64(1 + 2j)), "Array(1.+2.j, dtype=complex64)"), "weak": (str((jnp.bfloat16(1) * 2.0).dtype), "bfloat16"),
              "promoted": (str((jnp.uint8(1) + jnp.int8(1)).dtype), "int16"), "mixed": (str((jnp.int32(1) * jnp.float16(1)).dtype), "float16"),
-             "mean of integers": (str(jnp.mean(jnp.arange(3)).dtype), "float32"), "key": (repr(jax.random.key(1)), "Array((), dtype=key<fry>) overlaying:\n[0 1]")}
+             "mean of integers": (str(jnp.mean(jnp.arange(3)).dtype), "float32"), "key": (repr(jax.random.key(1)), "Array((), dtype=key<fry>) overlaying:\n[0 1]"),
+             "roots": (str(jnp.roots(jnp.array([1.0, -3.0, 2.0])).dtype), "complex64"), "dtype by name": (str(jnp.dtype("bfloat16")), "bfloat16"),
+             "is a dtype": (str((isinstance(jnp.ones(1, "bfloat16").dtype, jnp.dtype), jnp.dtype("float32") == jnp.float32)), "(True, True)")}
     for name, (found, expected) in texts.items():
         compare(name, int(found == expected) or print(found), 1)
     print(f"{wrong} of {compared} differ")

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.sharding import PartitionSpec as P
 
 wrong = compared = 0
 
@@ -232,6 +233,27 @@ def errors():
     raises("list", lambda: jnp.sum([1, 2]), "TypeError", "sum requires ndarray or scalar arguments, got <class 'list'> at position 0.")
     raises("lax.add of two types", lambda: lax.add(1, 1.0), "TypeError", "lax.add requires arguments to have the same dtypes, got int32, float32.")
     raises("an object", jitted(lambda x: x, object()), "TypeError", "Error interpreting argument to")
+    raises("mapped sizes", lambda: jax.vmap(lambda x, *rest: x)(jnp.ones(3), jnp.ones((3, 1)), {"a": jnp.ones(4)}), "ValueError",
+           "to be mapped:\n  * most axes (2 of 3) had size 3, e.g. axis 0 of argument x of type float32[3];\n"
+           "  * one axis had size 4: axis 0 of argument rest[1]['a'] of type float32[4]")
+    for name, function, kind, text in [
+            ("sizes below zero", lambda: jnp.zeros((2, -1)), "TypeError", "shape must have every element be nonnegative, got (2, -1)."),
+            ("ranks side by side", lambda: jnp.concatenate([jnp.ones(3), jnp.ones((2, 2))]), "TypeError",
+             "Cannot concatenate arrays with different numbers of dimensions: got (3,), (2, 2)."),
+            ("sizes side by side", lambda: jnp.concatenate([jnp.ones((1, 3)), jnp.ones((1, 2))]), "TypeError", "concatenating along dimension 0 for shapes (1, 3), (1, 2)."),
+            ("stacked", lambda: jnp.stack([jnp.ones(2), jnp.ones(3)]), "ValueError", "All input arrays must have the same shape."),
+            ("length of a slice", jitted(lambda x: x[:x.sum()], jnp.arange(3)), "IndexError", "Array slice indices must have static start/stop/step"),
+            ("drawn sizes below zero", lambda: jax.random.normal(jax.random.key(0), (2, -1)), "TypeError", "must have every element be nonnegative, got (2, -1)."),
+            ("squeezed", lambda: jnp.squeeze(jnp.ones((2, 3)), 0), "ValueError", "size not equal to one, got shape=(2, 3) and dimensions=(0,)"),
+            ("rank of what is mapped", lambda: jax.vmap(lambda x: x)(1.0), "ValueError", "its rank should be at least 1, but is only 0 (its shape is ())"),
+            ("axes of two arguments", lambda: jax.vmap(lambda x, y: x, in_axes=(0,))(1.0, 2.0), "ValueError", "but got len(in_axes)=1, len(args)=2"),
+            ("int of many", lambda: int(jnp.ones(2)), "TypeError", "Only scalar arrays can be converted to Python scalars; got arr.ndim=1"),
+            ("too few leaves", lambda: jax.tree.unflatten(jax.tree.structure([1, 2]), [1]), "ValueError", "Too few leaves for PyTreeDef; expected 2, got 1"),
+            ("operands", lambda: jnp.ones(2) + None, "TypeError", "'ArrayImpl' and 'NoneType'"),
+            ("hash", lambda: hash(jnp.ones(3)), "TypeError", "unhashable type: 'jaxlib._jax.ArrayImpl'"),
+            ("keys of two trees", lambda: jax.tree.map(lambda a, b: a, {"a": 1}, {"b": 1}), "ValueError", "Dict key mismatch; expected keys: ['a']; dict: {'b': 1}."),
+            ("lengths of two trees", lambda: jax.tree.map(lambda a, b: a, [1, 2], [1]), "ValueError", "List arity mismatch: 1 != 2; list: [1].")]:
+        raises(name, function, kind, text)
     raises("list as index", lambda: jnp.arange(3)[[0, 1]], "TypeError", "Using a non-tuple sequence for multidimensional indexing is not allowed")
     raises("fraction as index", lambda: jnp.arange(3)[1.5], "TypeError", "Indexer must have integer or boolean type")
     compare("trees the other way round", jax.tree.transpose(outer_treedef=jax.tree.structure([0, 0]), inner_treedef=None, pytree_to_transpose=[(1, 2), (3, 4)]),
@@ -319,6 +341,41 @@ def settings():
         compare("weak types", jnp.ones(3) + 1, np.full(3, 2.0))
 
 
+@jax.tree_util.register_pytree_node_class
+class Pair:
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+    def tree_flatten(self):
+        return (self.x, self.y), None
+
+    @classmethod
+    def tree_unflatten(cls, _, children):
+        return cls(*children)
+
+
+def explicit():
+    """What types say on a mesh with explicit axes; the names of places in trees."""
+    kinds = (jax.sharding.AxisType.Explicit,) * 2
+    mesh = jax.make_mesh((2, 4), ("X", "Y"), axis_types=kinds)
+    with jax.sharding.use_mesh(mesh):
+        x = jax.device_put(jnp.arange(32.0).reshape(8, 4), P("X", "Y"))
+        y = jax.sharding.reshard(x, P("X", None))
+        seen = []
+        jax.jit(lambda x: [seen.append(str(jax.typeof(x))), x][1])(x)
+        rows = {"array": (x, "float32[8@X,4@Y]"), "transposed": (x.T, "float32[4@Y,8@X]"), "sum": (x.sum(0), "float32[4@Y]"), "resharded": (y, "float32[8@X,4]"),
+                "element-wise": (jnp.sin(x) + 1, "float32[8@X,4@Y]")}
+        for name, (value, text) in rows.items():
+            check(f"explicit: {name}", str(jax.typeof(value)) == text, jax.typeof(value))
+        check("explicit: argument", seen == ["float32[8@X,4@Y]"], seen)
+        raises("explicit: in a function", lambda: jax.jit(lambda x: [jax.typeof(x * 2), x][1])(x), "NotImplementedError", "reshard in the function says it")
+    check("explicit: mesh", str(mesh) == "Mesh('X': 2, 'Y': 4, axis_types=(Explicit, Explicit))", mesh)
+    jax.make_mesh((2, 4), ("X", "Y"))
+    places = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path({"a": [1, 2], "b": Pair(3, 4)})]
+    check("places in a tree", places == ["['a'][0]", "['a'][1]", "['b'][<flat index 0>]", "['b'][<flat index 1>]"], places)
+    compare("transpose of a line", jax.linear_transpose(lambda x: 3 * x, 1.0)(2.0), [6.0])
+
+
 def options():
     """Options that change values are heeded or refused."""
     from flax import nnx
@@ -364,7 +421,7 @@ def options():
 
 
 def main():
-    for part in (rules, derivatives, control, notation, errors, settings, options):
+    for part in (rules, derivatives, control, notation, errors, settings, explicit, options):
         part()
     print(f"{wrong} of {compared} differ")
 

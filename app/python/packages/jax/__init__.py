@@ -238,7 +238,8 @@ def typeof(x):
         return hitypes.type_of(x)
     if isinstance(x, random.KeyArray):
         return core.KeyType(x.shape)
-    return core.ShapedArray.of(asarray(x))
+    x = asarray(x)
+    return core.ShapedArray.of_traced(x) if isinstance(x, core.Tracer) else core.ShapedArray.of(x)
 
 
 def live_arrays(platform=None):

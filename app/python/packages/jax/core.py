@@ -4,7 +4,7 @@ import types
 
 from ._src.arrays import Array as _Array
 from ._src.arrays import varying_text as _varying_text
-from ._src.arrays import Tracer
+from ._src.arrays import Scope, Tracer
 
 
 class AbstractValue:
@@ -34,6 +34,19 @@ class ShapedArray(AbstractValue):
         sharding = in_type(array, getattr(array, "sharding", None) if not isinstance(array, Tracer) else array.asked)
         return ShapedArray(array.shape, array.dtype, array.weak_type, sharding=sharding, vma=getattr(array, "varying", frozenset()))
 
+    @staticmethod
+    def of_traced(tracer):
+        """That of a traced value, which on a mesh with explicit axes says how it is split: for arguments and what was resharded that is known here."""
+        from ._src.hitypes import in_type
+        from ._src.shardings import current_mesh
+        made, mesh = ShapedArray.of(tracer), current_mesh()
+        if tracer.asked is not None or not tracer.ndim or mesh is None or not mesh.is_explicit or Scope._stack[-1].mesh is not None:
+            return made
+        if tracer.lies is None:
+            raise NotImplementedError("jax.typeof of a traced value on a mesh with explicit axes: Meshwright finds how such a value is split when the function is "
+                                      "compiled; jax.sharding.reshard in the function says it, or ask for the type of the result")
+        return made.update(sharding=in_type(tracer, tracer.lies))
+
     manual_axis_type = property(lambda self: types.SimpleNamespace(varying=self.vma, unreduced=frozenset(), reduced=frozenset()))
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: __import__("math").prod(self.shape))
@@ -47,7 +60,7 @@ class ShapedArray(AbstractValue):
     def str_short(self, short_dtypes=False, mesh_axis_types=False):
         """float32[8@x,4]: with the axes over which the type itself says that it is split."""
         mesh = getattr(self.sharding, "mesh", None)
-        spec = list(self.sharding.spec) if mesh is not None and any(str(kind) == "Explicit" for kind in mesh.axis_types or ()) else []
+        spec = list(self.sharding.spec) if mesh is not None and mesh.is_explicit else []
         sizes = []
         for at, size in enumerate(self.shape):
             entry = spec[at] if at < len(spec) else None

@@ -32,7 +32,8 @@ class Array:
         return self.shape[0]
 
     def __hash__(self):
-        raise TypeError(f"unhashable type: '{type(self).__name__}'")
+        cls = type(self)
+        raise TypeError(f"unhashable type: '{cls.__module__}.{cls.__qualname__}'")
 
 
 def type_text(array):
@@ -164,11 +165,16 @@ class ConcreteArray(Array):
     def __bool__(self):
         return bool(self._raw())
 
+    def _scalar(self):
+        if self.size != 1:
+            raise TypeError(f"Only scalar arrays can be converted to Python scalars; got arr.ndim={self.ndim}")
+        return self._raw()
+
     def __int__(self):
-        return int(self._raw())
+        return int(self._scalar())
 
     def __float__(self):
-        return float(self._raw())
+        return float(self._scalar())
 
     def __complex__(self):
         return complex(self._raw())
@@ -269,6 +275,8 @@ class Scope:
         return Tracer(self, number, self.core.type(number), weak)
 
     def bind(self, op, operands, attributes):
+        if any(size < 0 for size in attributes.get("shape", ())):
+            raise TypeError(f"{'broadcast_in_dim' if op == 'full' else op} shape must have every element be nonnegative, got {tuple(attributes['shape'])}.")
         numbers = self.core.add(op, [self.number(operand) for operand in operands], attributes)
         own = [operand for operand in operands if isinstance(operand, Tracer)]
         sources = frozenset().union(*[operand.sources for operand in own if operand.scope is self])
@@ -305,6 +313,9 @@ class Scope:
             return call(self.finished([tracer]), known)[0]
         finally:
             Scope._stack = outside
+
+
+ConcreteArray.__name__ = ConcreteArray.__qualname__  # Python's own errors say it
 
 
 class Tracer(Array):

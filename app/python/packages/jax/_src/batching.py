@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """vmap: functions of one example, applied to many. A `BatchTracer` looks like one example and holds all, along a leading dimension; each op is
 applied to all at once by a rule of its own, or to one example after the other where it has none."""
+import collections
 import functools
+import inspect
 
 import numpy as np
 
 from . import arrays, errors, ops
-from .arrays import Array, asarray, bind
-from .trees import prefix_leaves, tree_flatten, tree_map, tree_unflatten
+from .arrays import Array, asarray, bind, type_text
+from .trees import keystr, prefix_leaves, tree_flatten, tree_flatten_with_path, tree_map, tree_unflatten
 
 _FEW_KEYS = 32
 _MOST_EXAMPLES = 4096  # that an op without a rule is applied to, one after the other
@@ -211,6 +213,33 @@ def _at_front(leaf, axis, level):
     return BatchTracer(ops.moveaxis(asarray(leaf), axis, 0), level, asarray(leaf).weak_type)
 
 
+def _argument_names(fun, count):
+    """What JAX's messages call the arguments at the first `count` places."""
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        return [f"args[{at}]" for at in range(count)]
+    named = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    rest = next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), "args")
+    return [f"argument {named[at] if at < len(named) else f'{rest}[{at - len(named)}]'}" for at in range(count)]
+
+
+def _of_sizes(fun, args, kwargs, axes):
+    """The message for axes of different sizes. Source of the text: jax-ml/jax, jax/_src/api.py (_mapped_axis_size)."""
+    names = _argument_names(fun, len(args))
+    places = [names[path[0].idx] + keystr(path[1:]) for path, _ in tree_flatten_with_path(args)[0]] + \
+             [f"kwargs{keystr(path)}" for path, _ in tree_flatten_with_path(kwargs)[0]]
+    leaves = [asarray(getattr(leaf, "value", leaf)) for leaf in tree_flatten((args, kwargs))[0]]
+    mapped = [(leaf.shape[axis], f"axis {axis} of {place} of type {type_text(leaf)}")
+              for leaf, axis, place in zip(leaves, [*axes, *[0] * len(leaves)], places) if axis is not None]
+    lines = []
+    for size, count in collections.Counter(size for size, _ in mapped).most_common():
+        example = next(text for own, text in mapped if own == size)
+        lines.append(f"  * one axis had size {size}: {example}" if count == 1
+                     else f"  * {'some' if lines else 'most'} axes ({count} of {len(leaves)}) had size {size}, e.g. {example}")
+    return "vmap got inconsistent sizes for array axes to be mapped:\n" + ";\n".join(lines)
+
+
 def _no_mapping(axes, name):
     from .hitypes import MappingSpec
     for axis in tree_flatten(axes)[0]:
@@ -228,7 +257,14 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
         leaves, form = tree_flatten(args)
         given = tuple(in_axes) if isinstance(in_axes, list) else in_axes
         _no_mapping(given, "in_axes"), _no_mapping(out_axes, "out_axes")
+        if isinstance(given, tuple) and len(given) != len(args):
+            raise ValueError("vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to the function, but got "
+                             f"len(in_axes)={len(given)}, len(args)={len(args)}")
         axes = prefix_leaves(given, form, args, is_leaf=is_axis)
+        for leaf, axis in zip(leaves, axes):
+            if axis is not None and len(shape := np.shape(leaf)) < (axis + 1 if axis >= 0 else -axis):
+                raise ValueError(f"vmap was requested to map its argument along axis {axis}, which implies that its rank should be at least "
+                                 f"{axis + 1 if axis >= 0 else -axis}, but is only {len(shape)} (its shape is {shape})")
         keywords, keyword_form = tree_flatten(kwargs)
         from . import refs
         sizes = {(leaf if isinstance(leaf, refs.Ref) else asarray(leaf)).shape[axis] for leaf, axis in zip(leaves, axes) if axis is not None}
@@ -236,7 +272,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
         if not sizes:
             raise ValueError("vmap must have at least one non-None value in in_axes")
         if len(sizes) > 1:
-            raise ValueError(f"vmap got inconsistent sizes for array axes to be mapped: {sorted(sizes)}")
+            raise ValueError(_of_sizes(fun, args, kwargs, axes))
         size = sizes.pop()
         with Level(size, axis_name) as level:
             given = [leaf if axis is None else refs.Ref(_at_front(leaf.read(), axis, level), is_argument=True) if isinstance(leaf, refs.Ref)

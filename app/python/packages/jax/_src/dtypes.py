@@ -88,6 +88,20 @@ def named(dtype):
     return _NARROWED.get(name, name)
 
 
+class _Types(type):
+    def __instancecheck__(cls, value):
+        return isinstance(value, (np.dtype, ExtendedDType))
+
+
+class DType(metaclass=_Types):
+    """`jnp.dtype`: NumPy's, which also knows the element types that NumPy lacks."""
+
+    def __new__(cls, dtype, *args, **kwargs):
+        if isinstance(dtype, (ScalarType, ExtendedDType)) or isinstance(dtype, str) and dtype in _BY_NAME:
+            return shown(named_wide(dtype))
+        return np.dtype(dtype, *args, **kwargs)
+
+
 def warn_of_narrowing(dtype, function, found):
     """JAX's warning. Source: jax-ml/jax, jax/_src/dtypes.py (check_user_dtype_supported)."""
     warnings.warn(f"Explicitly requested dtype {dtype} requested in {function} is not available, and will be truncated to dtype {shown(found).name}. To "

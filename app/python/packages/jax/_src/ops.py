@@ -331,6 +331,9 @@ def squeeze(x, axis=None):
         gone = {dim for dim, size in enumerate(x.shape) if size == 1}
     else:
         gone = dimensions(axis, x.ndim)
+        if any(x.shape[dim] != 1 for dim in gone):
+            raise ValueError("cannot select an axis to squeeze out which has size not equal to one, got "
+                             f"shape={x.shape} and dimensions={tuple(gone)}")
     return reshape(x, tuple(size for dim, size in enumerate(x.shape) if dim not in gone))
 
 
@@ -348,11 +351,20 @@ def broadcast_to(x, shape):
 def concatenate(arrays, axis=0, dtype=None):
     arrays = arrays if dtype is None else [astype(asarray(array), dtype) for array in arrays]
     arrays, _ = together(*arrays)
-    return arrays[0] if len(arrays) == 1 else bind("concatenate", *arrays, dim=dimension(axis, arrays[0].ndim))
+    dim, shapes = dimension(axis, arrays[0].ndim), [array.shape for array in arrays]
+    if len({len(shape) for shape in shapes}) > 1:
+        raise TypeError(f"Cannot concatenate arrays with different numbers of dimensions: got {', '.join(map(str, shapes))}.")
+    if len({(shape[:dim], shape[dim + 1:]) for shape in shapes}) > 1:
+        raise TypeError("Cannot concatenate arrays with shapes that differ in dimensions other than the one being concatenated: concatenating along dimension "
+                        f"{dim} for shapes {', '.join(map(str, shapes))}.")
+    return arrays[0] if len(arrays) == 1 else bind("concatenate", *arrays, dim=dim)
 
 
 def stack(arrays, axis=0, out=None, dtype=None):
     _refuse("jax.numpy.stack", {"out": out})
+    arrays = [asarray(array) for array in arrays]
+    if len({array.shape for array in arrays}) > 1:
+        raise ValueError("All input arrays must have the same shape.")
     return concatenate([expand_dims(array, axis) for array in arrays], axis, dtype)
 
 
@@ -532,6 +544,7 @@ def einsum(spec, *operands, precision=None, preferred_element_type=None, optimiz
     if "->" not in spec:
         joined = "".join(terms)
         output = "".join(sorted(c for c in set(joined) if joined.count(c) == 1))
+    terms, arrays = map(list, zip(*(_diagonal(term, array) for term, array in zip(terms, arrays))))
     term, value = terms[0], arrays[0]
     for number, (other, array) in enumerate(zip(terms[1:], arrays[1:])):
         later = output + "".join(terms[number + 2:])
@@ -545,6 +558,17 @@ def einsum(spec, *operands, precision=None, preferred_element_type=None, optimiz
     term, value = _without(term, value, output)
     value = value if engine is None else astype(value, engine)
     return transpose(value, tuple(term.index(c) for c in output)) if term != output else value
+
+
+def _diagonal(term, x):
+    """With each letter once: of dimensions that share a letter, the diagonal, over which a mask leaves one element to sum."""
+    for letter in sorted({c for c in term if term.count(c) > 1}):
+        while term.count(letter) > 1:
+            first, second = term.index(letter), term.rindex(letter)
+            rows, columns = (bind("broadcast_in_dim", arange(x.shape[at]), shape=x.shape, dims=(at,)) for at in (first, second))
+            x = sum_(where(equal(rows, columns), x, zeros_like(x)), (second,))
+            term = term[:second] + term[second + 1:]
+    return term, x
 
 
 def _without(term, value, wanted):
@@ -682,6 +706,10 @@ def getitem(x, index, mode=None, fill_value=None):
             continue
         size = x.shape[len(starts)]
         if isinstance(part, slice):
+            if any(isinstance(bound, Array) and not isinstance(bound, ConcreteArray) for bound in (part.start, part.stop, part.step)):
+                raise IndexError("Array slice indices must have static start/stop/step to be used with NumPy indexing syntax. Found "
+                                 f"{part}. To index a statically sized array at a dynamic position, try lax.dynamic_slice/dynamic_update_slice (JAX does "
+                                 "not support dynamically sized arrays within JIT compiled functions).")
             start, stop, step = slice(*[None if bound is None else bound.__index__() for bound in (part.start, part.stop, part.step)]).indices(size)
             count = max(0, math.ceil((stop - start) / step))
             if step < 0:

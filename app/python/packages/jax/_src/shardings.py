@@ -69,9 +69,15 @@ def _sizes(count, rank):
     return tuple(sizes)
 
 
+def is_explicit(axis_types):
+    """Whether an axis is one over which types say how arrays are split."""
+    return any(kind.name == "Explicit" for kind in axis_types or ())
+
+
 class Mesh:
     """An array of devices with a name for each axis."""
     _active = []
+    _types = {}  # of the axes, by the mesh as the engine knows it, which has none: those of the mesh that the page made last
 
     def __init__(self, devices, axis_names, *, axis_types=None):
         devices = np.array(devices, dtype=object)
@@ -85,9 +91,12 @@ class Mesh:
             raise error
         self.devices, self.axis_names, self.axis_types = devices, names, axis_types
         self.core = core.Mesh(list(devices.shape), [device.id for device in devices.flat], [str(name) for name in names])
+        self._key = (names, devices.shape, tuple(device.id for device in devices.flat))
+        Mesh._types[self._key] = axis_types
 
     shape = property(lambda self: collections.OrderedDict(zip(self.axis_names, self.devices.shape)))
     shape_tuple = property(lambda self: tuple(zip(self.axis_names, self.devices.shape)))
+    is_explicit = property(lambda self: is_explicit(self.axis_types))
     axis_sizes = property(lambda self: self.devices.shape)
     size = property(lambda self: self.devices.size)
     empty = property(lambda self: self.devices.size == 0)
@@ -105,10 +114,11 @@ class Mesh:
         return isinstance(other, Mesh) and self.core == other.core
 
     def __hash__(self):
-        return hash((self.axis_names, self.devices.shape, tuple(device.id for device in self.devices.flat)))
+        return hash(self._key)
 
     def __repr__(self):
-        return "Mesh(" + ", ".join(f"{name!r}: {size}" for name, size in self.shape_tuple) + ")"
+        types = f", axis_types={self.axis_types}" if self.is_explicit else ""
+        return "Mesh(" + ", ".join(f"{name!r}: {size}" for name, size in self.shape_tuple) + types + ")"
 
 
 def current_mesh():
@@ -315,7 +325,8 @@ def sharding_of(placement):
     entries = placement.spec()
     if placement.is_named and entries is not None:
         devices = np.array(placed_devices(placement), dtype=object).reshape(mesh.sizes)
-        return NamedSharding(Mesh(devices, mesh.names), PartitionSpec(
+        types = Mesh._types.get((tuple(mesh.names), devices.shape, tuple(mesh.order)))
+        return NamedSharding(Mesh(devices, mesh.names, axis_types=types), PartitionSpec(
             *(None if not axes else axes[0] if len(axes) == 1 else tuple(axes) for axes in entries)))
     return GSPMDSharding(placement)
 

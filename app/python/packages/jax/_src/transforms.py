@@ -429,6 +429,10 @@ class Compiled:
     def __getattr__(self, name):
         return getattr(self._lowered, name)
 
+    def memory_analysis(self):
+        raise NotImplementedError("jax.stages.Compiled.memory_analysis: Meshwright does not say here what a function's temporaries take; the cell's table has "
+                                  "the bytes of each array per device")
+
     def __call__(self, *args, **kwargs):
         return self._lowered._called(args, kwargs)
 
@@ -1059,7 +1063,8 @@ def linearize(fun, *primals, has_aux=False):
 
 def linear_transpose(fun, *primals):
     """The transpose of a function that is linear; its arguments may be types only."""
-    zeros = tree_map(lambda x: ops.full(x.shape, 0, dtypes.named(x.dtype)), primals, is_leaf=lambda x: isinstance(x, ShapeDtypeStruct))
+    zeros = tree_map(lambda x: _zeros_of(x) if isinstance(x, ShapeDtypeStruct) else ops.zeros_like(asarray(x)), primals,
+                     is_leaf=lambda x: isinstance(x, ShapeDtypeStruct))
     return vjp(fun, *zeros)[1]
 
 

@@ -32,6 +32,11 @@ class PyTreeDef:
         if self.kind is _Leaf:
             return [tree]
         parts = _parts(tree)
+        if self.kind is dict and type(tree) is dict and parts[1] != self.data:
+            raise ValueError(f"Dict key mismatch; expected keys: {list(self.data)}; dict: {tree}.")
+        if self.kind in (tuple, list) and type(tree) is self.kind and len(tree) != len(self.children):
+            name = self.kind.__name__
+            raise ValueError(f"{name.title()} arity mismatch: {len(tree)} != {len(self.children)}; {name}: {tree}.")
         if parts is None or parts[0] is not self.kind or len(parts[2]) != len(self.children):
             raise ValueError(f"Mismatch of tree structures: expected {self}, got {tree_structure(tree)}")
         return [leaf for child, form in zip(parts[2], self.children) for leaf in form.flatten_up_to(child)]
@@ -172,7 +177,8 @@ def _keys(tree, count):
     for base in cls.__mro__[:-1]:
         if base in _REGISTERED and _REGISTERED[base][2] is not None:
             return _REGISTERED[base][2](tree)
-    return [SequenceKey(index) for index in range(count)]
+    key = SequenceKey if cls in (tuple, list) else FlattenedIndexKey  # a class that was registered without keys has only numbers
+    return [key(index) for index in range(count)]
 
 
 def _flatten(tree, is_leaf, leaves, path=None):
@@ -225,6 +231,10 @@ def _unflatten(form, leaves):
 
 
 def tree_unflatten(treedef, leaves):
+    leaves = list(leaves)
+    if len(leaves) != treedef.count:
+        raise ValueError(f"Too few leaves for PyTreeDef; expected {treedef.count}, got {len(leaves)}" if len(leaves) < treedef.count
+                         else f"Too many leaves for PyTreeDef; expected {treedef.count}.")
     return _unflatten(treedef, iter(leaves))
 
 

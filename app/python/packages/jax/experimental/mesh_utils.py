@@ -9,7 +9,7 @@ from .._src.machine import machine
 
 
 def create_device_mesh(mesh_shape, devices=None, *, contiguous_submeshes=False, allow_split_physical_axes=False):
-    shape = tuple(mesh_shape)
+    shape = (mesh_shape,) if isinstance(mesh_shape, int) else tuple(mesh_shape)
     all_devices = list(np.array(machine.devices if devices is None else devices, dtype=object).flat)
     if math.prod(shape) != len(all_devices):
         raise ValueError(f"Number of devices {len(all_devices)} must equal the product of mesh_shape {shape}")

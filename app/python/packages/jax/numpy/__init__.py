@@ -39,7 +39,7 @@ bool_, complex64, complex128 = _dtypes.ScalarType("i1"), _dtypes.ScalarType("com
 single, double, csingle, cdouble = float32, float64, complex64, complex128
 bool = bool_
 float8_e4m3fn, float8_e5m2 = _dtypes.ScalarType("f8E4M3FN"), _dtypes.ScalarType("f8E5M2")
-dtype, floating, integer, inexact, number, generic = np.dtype, np.floating, np.integer, np.inexact, np.number, np.generic
+dtype, floating, integer, inexact, number, generic = _dtypes.DType, np.floating, np.integer, np.inexact, np.number, np.generic
 signedinteger, unsignedinteger, complexfloating, character, flexible, object_ = (
     np.signedinteger, np.unsignedinteger, np.complexfloating, np.character, np.flexible, np.object_)
 
@@ -84,7 +84,10 @@ def _engine(dtype):
         return None
     found, asked = _dtypes.named(dtype), _dtypes.named_wide(dtype)
     if found != asked and dtype not in (builtins.float, builtins.int, builtins.complex):
-        _dtypes.warn_of_narrowing(dtype, sys._getframe(1).f_code.co_name, found)
+        caller = sys._getframe(1)
+        while caller.f_code.co_name.startswith("_"):
+            caller = caller.f_back
+        _dtypes.warn_of_narrowing(dtype, caller.f_code.co_name, found)
     return found
 
 
@@ -365,7 +368,7 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
 
 def roots(p, *, strip_zeros=True):
     _refuse("jax.numpy.roots", {"strip_zeros": None if strip_zeros == True else strip_zeros})
-    return asarray(np.roots(np.asarray(p)))
+    return asarray(np.roots(np.asarray(p)), "complex64")  # also where all are real
 
 
 def array_repr(x, *_, **__):
