@@ -48,6 +48,11 @@ std::int64_t FieldReader::size(const std::string& name, std::int64_t absent, std
             = field->is_number_unsigned() && field->get<std::uint64_t>() > static_cast<std::uint64_t>(kLargestTransformerSize);
         if (!tooLarge && field->get<std::int64_t>() >= least && field->get<std::int64_t>() <= kLargestTransformerSize)
             return field->get<std::int64_t>();
+    } else if (field->is_number_float()) { // 2048.0, as programs write that count in floats
+        const double value = field->get<double>();
+        if (value == std::floor(value) && value >= static_cast<double>(least)
+            && value <= static_cast<double>(kLargestTransformerSize))
+            return static_cast<std::int64_t>(value);
     }
     complain(name, fmt::format("a whole number from {} to 2^40", least), *field);
     return absent;
@@ -234,9 +239,9 @@ TransformerActivation activationOf(FieldReader& reader, const std::string& field
     return TransformerActivation::Gelu;
 }
 
-std::int64_t evenHeadDim(Problems& problems, const TransformerConfig& c)
+std::int64_t evenHeadDim(const FieldReader& reader, Problems& problems, const TransformerConfig& c)
 {
-    if (c.hidden % c.heads != 0)
+    if (reader.isGood() && c.hidden % c.heads != 0)
         problems.push_back(
             {"MW1353", fmt::format("hidden size {} is not divisible by {} heads", c.hidden, c.heads), {}, {.path = "hidden"}});
     return c.hidden / c.heads;
@@ -293,7 +298,7 @@ void readByFields(FieldReader& reader, Problems& problems, TransformerConfig& c,
         = reader.size({"num_key_value_heads", "num_attention_groups", "n_kv_heads", "multi_query_group_num"}, c.heads);
     const std::string headDim = reader.nameOf({"head_dim", "attention_head_dim", "kv_channels"});
     const bool isLatent = reader.find("kv_lora_rank") != nullptr; // has head sizes of its own
-    c.headDim = reader.find(headDim) != nullptr ? reader.size(headDim, 1) : isLatent ? 1 : evenHeadDim(problems, c);
+    c.headDim = reader.find(headDim) != nullptr ? reader.size(headDim, 1) : isLatent ? 1 : evenHeadDim(reader, problems, c);
     c.ffn = reader.size(
         {"intermediate_size", "n_inner", "ffn_hidden_size", "ffn_dim"}, std::min(4 * c.hidden, kLargestTransformerSize));
     c.vocabulary = reader.neededSize({"vocab_size", "padded_vocab_size"});

@@ -48,6 +48,7 @@ public:
 
     void complain(const std::string& name, const std::string& wanted, const Json& field);
     void refuse(const char* id, const std::string& name, std::string message);
+    bool isGood() const { return m_problems.empty() && m_missing.empty(); } ///< so far: nothing is made up for what was wrong
     void refuseMissing(); ///< one problem for all sizes that were needed and are not there
 
     /// Numbers, and lists of numbers, that nobody asked for, those inside of objects by their paths (`rope_scaling.factor`), but for inert ones.
@@ -70,7 +71,7 @@ void noteIgnored(const FieldReader& reader, std::vector<std::string>& notes, std
 TransformerActivation activationOf(FieldReader& reader, const std::string& field, const std::string& absent);
 
 /// hidden / heads where the library insists that it divides.
-std::int64_t evenHeadDim(Problems& problems, const TransformerConfig& config);
+std::int64_t evenHeadDim(const FieldReader& reader, Problems& problems, const TransformerConfig& config);
 
 /// A number that older files have at the top and newer ones in "rope_parameters".
 double rotaryNumber(

@@ -24,7 +24,7 @@ void readGpt2(FieldReader& reader, Problems& problems, TransformerConfig& c)
     c.layers = reader.size("n_layer", 12);
     c.hidden = reader.size("n_embd", 768);
     c.heads = c.keyValueHeads = reader.size("n_head", 12);
-    c.headDim = evenHeadDim(problems, c);
+    c.headDim = evenHeadDim(reader, problems, c);
     c.ffn = reader.size("n_inner", std::min(4 * c.hidden, kLargestTransformerSize));
     c.vocabulary = reader.size("vocab_size", 50257);
     c.maxPositions = reader.size("n_positions", 1024);
@@ -41,7 +41,7 @@ void readNeoX(FieldReader& reader, Problems& problems, TransformerConfig& c)
     c.layers = reader.size("num_hidden_layers", 44);
     c.hidden = reader.size("hidden_size", 6144);
     c.heads = c.keyValueHeads = reader.size("num_attention_heads", 64);
-    c.headDim = evenHeadDim(problems, c);
+    c.headDim = evenHeadDim(reader, problems, c);
     c.ffn = reader.size("intermediate_size", 24576);
     c.vocabulary = reader.size("vocab_size", 50432);
     c.maxPositions = reader.size("max_position_embeddings", 2048);
@@ -82,7 +82,7 @@ void readLlamaForm(FieldReader& reader, Problems& problems, const LlamaForm& for
     const bool saysHeadDim = form.headDim > 0 || reader.find("head_dim") != nullptr;
     c.headDim = reader.size("head_dim", form.headDim > 0 ? form.headDim : c.hidden / c.heads);
     if (!saysHeadDim)
-        c.headDim = evenHeadDim(problems, c);
+        c.headDim = evenHeadDim(reader, problems, c);
     c.ffn = reader.size("intermediate_size", form.ffn);
     c.gatedFfn = true;
     c.vocabulary = reader.size("vocab_size", form.vocabulary);

@@ -23,21 +23,28 @@ std::string inLowerCase(std::string text)
     return text;
 }
 
-/// The catalogue's name of a chip as people write it: with its maker before it, several of them, spaces for dashes, "GB" behind its memory.
+/// The catalogue's name of a chip as people and drivers write it: with its maker before it, several of them, spaces for dashes, "GB" behind its memory,
+/// and the kinds of its socket and memory: "NVIDIA A100-SXM4-40GB", "NVIDIA H100 80GB HBM3".
 std::optional<std::string> spelled(const Catalogue& catalogue, const std::string& chip)
 {
     if (catalogue.find(chip))
         return chip;
     std::string name = inLowerCase(std::string(trimmed(chip)));
-    for (const std::string_view maker : {"cloud tpu ", "tpu ", "nvidia ", "amd ", "google "}) {
+    std::ranges::replace(name, ' ', '-');
+    for (const std::string_view maker : {"cloud-tpu-", "tpu-", "nvidia-", "amd-", "google-"}) {
         if (name.starts_with(maker))
             name.erase(0, maker.size());
     }
-    std::ranges::replace(name, ' ', '-');
-    for (const std::string_view end : {"", "s", "gb"}) {
-        const std::string one = name.ends_with(end) ? name.substr(0, name.size() - end.size()) : name;
-        if (catalogue.find(one))
-            return one;
+    constexpr std::size_t kLongest = 100; // no chip has such a name, and std::regex takes a frame for each letter
+    static const std::regex kPackage(R"(-hbm\d\w*|(sxm)\d)");
+    const std::string plain = name.size() > kLongest ? name : std::regex_replace(name, kPackage, "$1");
+    for (const std::string& form :
+        {name, plain, "nvidia-" + plain}) { // whose keys name the maker, and whose chips have such sockets
+        for (const std::string_view end : {"", "s", "gb"}) {
+            const std::string one = form.ends_with(end) ? form.substr(0, form.size() - end.size()) : form;
+            if (catalogue.find(one))
+                return one;
+        }
     }
     return std::nullopt;
 }

@@ -86,7 +86,7 @@ std::vector<std::string> orderSentences(
         "on the machine as create_device_mesh places it: {}; an all-gather of 64 MiB over {}", own->where, bandwidths(*own))};
     if (own->slowdown > kSameOrder)
         sentences.push_back(
-            fmt::format("the order {} would be quicker on these links ({}): its collectives take {:.2f} times less",
+            fmt::format("by these rates, not simulated, the collectives of the order {} ({}) would be {:.2f} times as quick",
                 meshText(orders.front().mesh), orders.front().where, own->slowdown));
     else if (orders.back().slowdown > kSameOrder)
         sentences.push_back(fmt::format(

@@ -261,6 +261,11 @@ std::vector<std::string> whyNoLayout(const SearchWork& work, const SearchMachine
         reasons.push_back(product ? fmt::format("{} take {} devices, which do not divide the {} of {}", join(mesh, " "), *product,
                               devices, machine.name)
                                   : fmt::format("{} take more devices than can be counted", join(mesh, " ")));
+    if (fixed.empty())
+        reasons.push_back(
+            fmt::format("no degrees that {} sequences of {} tokens, {} heads and {} layers can be split by make the {} "
+                        "devices of {}",
+                work.globalBatch, work.sequence, work.model.heads, work.model.layers, devices, machine.name));
     return reasons;
 }
 

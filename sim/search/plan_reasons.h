@@ -43,7 +43,7 @@ std::string whySlower(const JudgedPlan& plan, const JudgedPlan& best);
 std::string whyTooLarge(const StepEstimate& step);
 
 /// Why no layout is legal with these choices, a sentence for each that cannot be on the machine or in the model: "expert=64 is more than the 32 devices
-/// of 32 H100 SXM 80GB". Empty where each of them, and the mesh of all, can be.
+/// of 32 H100 SXM 80GB". Empty where each of them, and the mesh of all, can be; never without choices.
 std::vector<std::string> whyNoLayout(const SearchWork& work, const SearchMachine& machine, const std::vector<FixedChoice>& fixed);
 
 } // namespace meshwright::sim

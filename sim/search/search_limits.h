@@ -17,4 +17,8 @@ inline constexpr double kWonBack = 1.5; ///< a part that grows by so many times 
 inline constexpr double kFrontStep = 0.02; ///< the front lists savings of memory above this share
 inline constexpr std::int64_t kMostChips = 1 << 17;
 
+/// From so many sequences to twice as many grows what is held against the estimate of layers: as on expert ranks, which get the tokens of many, each expert
+/// has rows enough to wait for its products. For few rows it waits for its weights, however many they are, and the growth says nothing.
+inline constexpr std::int64_t kManySequences = 16;
+
 } // namespace meshwright::sim

@@ -111,8 +111,8 @@ std::string choiceText(const Choice& choice, const Candidate& c, const Transform
 std::vector<AxisLoad> loadsOf(const std::vector<MeshAxis>& mesh, const StepEstimate& step, const Candidate& c)
 {
     std::vector<AxisLoad> loads
-        = {{"tensor", step.tensor}, {"context", step.context}, {"expert", step.expert}, {"pipeline", step.send}};
-    // What is exchanged between data ranks goes over all their axes.
+        = {{"tensor", step.tensor}, {"context", step.context + step.data}, {"expert", step.expert}, {"pipeline", step.send}};
+    // What is exchanged between data ranks goes over all their axes, and over the ranks that share sequences.
     for (const MeshAxis& axis : mesh) {
         if (axis.name == "fsdp" || (axis.name == "data" && (c.zero < 3 || c.fsdp == 1)))
             loads.push_back({axis.name, step.data});
@@ -173,7 +173,8 @@ double Search::layerFactor(const SearchMachine& machine) const
     if (isKnown || !m_options.layerTime || stopped())
         return 1.0;
     const auto simulated = m_options.layerTime(m_work, machine);
-    return simulated && *simulated > 0.0 ? *simulated / TransformerSpace::layerSeconds(m_work, machine) : 1.0;
+    const double estimated = TransformerSpace::layerSeconds(m_work, machine);
+    return simulated && *simulated > 0.0 && estimated > 0.0 ? *simulated / estimated : 1.0;
 }
 
 /// A first plan within milliseconds: the best of the plain layouts, before the whole space is made.

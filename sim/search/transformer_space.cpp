@@ -5,6 +5,7 @@
 #include "core/support/checked.h"
 #include "core/support/parallel_for.h"
 #include "core/support/text.h"
+#include "sim/search/search_limits.h"
 
 #include <algorithm>
 #include <cmath>
@@ -61,6 +62,7 @@ TrainingPlan planOfWork(const SearchWork& work, const SearchMachine& machine)
     plan.work.recipe = work.recipe;
     plan.work.activationFormat = bytesPerElement(work.format) >= 2.0 ? work.format : MathFormat::Bf16;
     plan.work.attention = machine.traits.attention;
+    plan.work.weightsApart = true;
     plan.work.fusedNorms = machine.traits.fusedNorms;
     plan.work.fusedRotary = machine.traits.fusedRotary;
     plan.work.fusedElementwise = machine.traits.fusedElementwise;
@@ -180,7 +182,7 @@ double TransformerSpace::layerSeconds(const SearchWork& work, const SearchMachin
 {
     TrainingPlan plan = planOfWork(work, machine);
     plan.details.layerFactor = 1.0;
-    plan.work.globalBatch = 2;
+    plan.work.globalBatch = 2 * kManySequences;
     const StepModel model(machine.chip, machine.cluster, machine.constants, machine.traits);
     const auto seconds = [&](double sequences) {
         plan.work.microbatch = sequences;
@@ -188,7 +190,8 @@ double TransformerSpace::layerSeconds(const SearchWork& work, const SearchMachin
         layer.forward += layer.backward;
         return layer.forward.computing() + layer.forward.kernels * model.curve().kernelSeconds();
     };
-    return asDouble(work.model.layers) * (seconds(2.0) - seconds(1.0));
+    const double many = asDouble(kManySequences);
+    return asDouble(work.model.layers) * (seconds(2.0 * many) - seconds(many)) / many;
 }
 
 void TransformerSpace::apply(const Candidate& candidate, TrainingPlan& plan) const
@@ -478,8 +481,8 @@ void TransformerSpace::bound(Candidate& candidate, TrainingPlan& plan, const Ste
         const RankGroup group = cluster.group(shards, layout.tp);
         const RankGroup expertGroup = cluster.expertShards(layout, shards);
         const auto seconds = [&](double bytes) {
-            return cluster.allGatherSeconds(parameters.layer * bytes, group)
-                + cluster.allGatherSeconds(parameters.experts * bytes, expertGroup);
+            return weightGatherSeconds(cluster, plan.work, parameters.layer * bytes, parameters.layerMatrices, group)
+                + weightGatherSeconds(cluster, plan.work, parameters.experts * bytes, parameters.expertMatrices, expertGroup);
         };
         const double gather = seconds(plan.work.gatheredBytes());
         const double reduced = seconds(traits.gradientBytes);
@@ -489,13 +492,15 @@ void TransformerSpace::bound(Candidate& candidate, TrainingPlan& plan, const Ste
     } else if (layout.zeroStage < 3 && dataRanks > 1.0) {
         const RankGroup group = cluster.group(layout.dp * layout.cp, layout.tp);
         const double times = layout.zeroStage == 2 && !traits.gradientsOncePerStep ? microbatches : 1.0;
-        const auto sum = [&](double count, const RankGroup& over) {
-            return layout.zeroStage == 0 ? cluster.allReduceSeconds(count * traits.gradientBytes, over)
-                                         : times * cluster.allGatherSeconds(count * traits.gradientBytes, over)
-                    + cluster.allGatherSeconds(count * traits.weightBytes, over);
+        const auto sum = [&](double count, double matrices, const RankGroup& over) {
+            return layout.zeroStage == 0
+                ? weightReduceSeconds(cluster, plan.work, count * traits.gradientBytes, matrices, over)
+                : times * weightGatherSeconds(cluster, plan.work, count * traits.gradientBytes, matrices, over)
+                    + weightGatherSeconds(cluster, plan.work, count * traits.weightBytes, matrices, over);
         };
-        const double all = sum(ownDense, group)
-            + sum(ownExperts, cluster.group(static_cast<std::int64_t>(expertRanks), layout.tp * layout.ep));
+        const double all = sum(ownDense, parameters.layerMatrices, group)
+            + sum(ownExperts, parameters.expertMatrices,
+                cluster.group(static_cast<std::int64_t>(expertRanks), layout.tp * layout.ep));
         reduce = (1.0 - constants.dataOverlap) * all;
     }
 

@@ -180,7 +180,7 @@ private:
     void addRange(const SearchMachine& machine);
     void addChanges(const SearchMachine& machine);
     void addChange(PlanChange change, const SearchWork& work, const SearchMachine& machine, const Catalogue& catalogue,
-        const std::vector<FixedChoice>& fixed, bool keepsPlan);
+        const std::string& recompute);
     void say(const std::string& what) const
     {
         if (m_options.progress)
@@ -462,12 +462,21 @@ void Planner::addRange(const SearchMachine& machine)
     m_answer.reliability.push_back("range: " + m_data.errorsSource());
 }
 
+/// `recompute`: that is changed too; empty: it is not.
 void Planner::addChange(PlanChange change, const SearchWork& work, const SearchMachine& machine, const Catalogue& catalogue,
-    const std::vector<FixedChoice>& fixed, bool keepsPlan)
+    const std::string& recompute)
 {
     say(change.what);
     const double share = 1.0 / static_cast<double>(std::max<std::size_t>(1, m_changesLeft--));
     const FoundPlan& best = m_answer.plans.front();
+    std::vector<FixedChoice> fixed = m_fixed;
+    if (!recompute.empty()) {
+        fixed.push_back({"recompute", recompute});
+        for (const MeshAxis& axis : best.mesh) {
+            if (std::ranges::find(fixed, axis.name, &FixedChoice::name) == fixed.end())
+                fixed.push_back({axis.name, std::to_string(axis.size)});
+        }
+    }
     const SearchResult result = searched(work, machine, catalogue, fixed, {share, 1});
     if (!result.plans.empty() && result.plans.front().fits && result.plans.front().simulatedSeconds)
         change.plan = result.plans.front();
@@ -478,12 +487,14 @@ void Planner::addChange(PlanChange change, const SearchWork& work, const SearchM
             : "does not fit: " + (result.plans.front().why.empty() ? std::string{} : result.plans.front().why.front());
     const double batches = static_cast<double>(work.globalBatch) / static_cast<double>(m_work.globalBatch);
     FoundPlan same = best;
+    if (!recompute.empty())
+        same.recompute = recompute;
     same.pipeline.microbatches *= batches;
     same.modelSeconds *= batches;
     if (same.dollarsPerStep)
         same.dollarsPerStep = *same.dollarsPerStep * batches;
     const bool isWhole = same.pipeline.microbatches == std::floor(same.pipeline.microbatches);
-    if (keepsPlan && best.simulatedSeconds && isWhole && secondsLeft() > 0.0) { // the best plan may still be the best
+    if (best.simulatedSeconds && isWhole && secondsLeft() > 0.0) { // the best plan may still be the best
         std::string whyNot;
         const TimedStop stop(m_options.stop, m_options.timeLimit ? std::optional(secondsLeft()) : std::nullopt);
         if (auto trial = planSimulator(work, catalogue, stop.token())(same, machine, whyNot)) {
@@ -503,20 +514,11 @@ void Planner::addChange(PlanChange change, const SearchWork& work, const SearchM
     m_answer.changes.push_back(std::move(change));
 }
 
-/// What else could be, each with the axes of the best plan and all the rest free.
+/// What else could be: the best plan as it is with the change, or a quicker one of any kind. Only to recompute other values its mesh stays: those are
+/// chosen for a mesh.
 void Planner::addChanges(const SearchMachine& machine)
 {
     const FoundPlan best = m_answer.plans.front();
-    std::vector<FixedChoice> fixed = m_fixed;
-    const auto fix = [&](const std::string& name, std::int64_t value) {
-        if (std::none_of(fixed.begin(), fixed.end(), [&](const FixedChoice& choice) { return choice.name == name; }))
-            fixed.push_back({name, std::to_string(value)});
-    };
-    for (const char* name : {"pipeline", "tensor", "context", "expert"}) {
-        const auto axis = std::find_if(best.mesh.begin(), best.mesh.end(), [&](const MeshAxis& one) { return one.name == name; });
-        fix(name, axis == best.mesh.end() ? 1 : axis->size);
-    }
-    fix("zero", best.zeroStage);
     const bool isTpu = machine.chip.chipClass == ChipClass::Tpu;
     const bool manyHosts = isTpu || machine.chips > machine.chip.fastDomain.value_or(8);
     std::vector<std::string> policies;
@@ -535,24 +537,21 @@ void Planner::addChanges(const SearchMachine& machine)
             return;
         const auto changed = machineOfChips(*catalogue, m_answer.sizes.empty() ? std::nullopt : std::optional(machine.chips));
         if (changed)
-            addChange(changeOf(std::move(what), kind), m_work, *changed, *catalogue, fixed, true);
+            addChange(changeOf(std::move(what), kind), m_work, *changed, *catalogue, {});
     };
     hardware(
         fmt::format("{} a device instead of {}", formatBytes(kMoreMemory * best.capacityBytes), formatBytes(best.capacityBytes)),
         "memory", ChangedPart::Memory, kMoreMemory);
     for (const std::string& policy : recomputes ? policies : std::vector<std::string>{}) {
-        std::vector<FixedChoice> other = fixed;
-        other.push_back({"recompute", policy});
         addChange(changeOf(fmt::format("recompute={} instead of {}", policy, best.recompute), "recompute"), m_work, machine,
-            m_catalogue, other, false);
+            m_catalogue, policy);
     }
     SearchWork batch = m_work;
     batch.globalBatch = 2 * m_work.globalBatch;
-    addChange({counted(batch.globalBatch, "sequence") + " a step", "batch"}, batch, machine, m_catalogue, fixed, true);
+    addChange(changeOf(counted(batch.globalBatch, "sequence") + " a step", "batch"), batch, machine, m_catalogue, {});
     if (halves) {
         batch.globalBatch = m_work.globalBatch / 2;
-        addChange(
-            changeOf(counted(batch.globalBatch, "sequence") + " a step", "batch"), batch, machine, m_catalogue, fixed, true);
+        addChange(changeOf(counted(batch.globalBatch, "sequence") + " a step", "batch"), batch, machine, m_catalogue, {});
     }
     if (manyHosts) {
         const std::string network = isTpu ? "links between chips" : "network between hosts";

@@ -6,6 +6,7 @@
 #include "core/support/timed_stop.h"
 #include "sim/search/mlp_search.h"
 #include "sim/search/program_search.h"
+#include "sim/search/search_limits.h"
 #include "sim/search/transformer_search.h"
 #include "sim/session/engine.h"
 
@@ -400,15 +401,15 @@ LayerTimer layerTimer(const Catalogue& catalogue, const std::stop_token& stop)
             SearchWork own = work;
             own.model = group;
             own.model.vocabulary = std::min(kFewWords, group.vocabulary);
-            for (const std::int64_t sequences : {2, 1}) { // what another one takes: not the update
-                own.globalBatch = sequences;
+            for (const bool isTwice : {true, false}) { // what others take: not the update
+                own.globalBatch = isTwice ? 2 * kManySequences : kManySequences;
                 const auto simulated = simulatedPlan(plan, own, one, machine.stack, catalogue, stop);
                 if (!simulated)
                     return std::nullopt;
-                seconds += (sequences == 2 ? 1.0 : -1.0) * simulated->simulation.computeSeconds;
+                seconds += (isTwice ? 1.0 : -1.0) * simulated->simulation.computeSeconds;
             }
         }
-        return seconds;
+        return seconds / static_cast<double>(kManySequences);
     };
 }
 

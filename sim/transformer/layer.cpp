@@ -87,6 +87,12 @@ double attentionParameters(const TrainingPlan& plan)
         + size.heads * size.valueDim * size.hidden;
 }
 
+/// Of queries, keys, values and the output; latents have products of their own.
+double attentionMatrices(const ModelDetails& details)
+{
+    return 4.0 + (details.keyValueRank > 0 ? 1.0 : 0.0) + (details.queryRank > 0 ? 1.0 : 0.0);
+}
+
 /// The layer's cost is added up part by part; each part knows what share of it is computed again.
 class LayerBuilder {
 public:
@@ -640,6 +646,8 @@ RankParameters rankParameters(const TrainingPlan& plan)
             const RankParameters one = rankParameters(own);
             mean.layer += share * one.layer;
             mean.experts += share * one.experts;
+            mean.layerMatrices += share * one.layerMatrices;
+            mean.expertMatrices += share * one.expertMatrices;
             mean.embedding = one.embedding;
             mean.head = one.head;
         });
@@ -663,7 +671,10 @@ RankParameters rankParameters(const TrainingPlan& plan)
         parameters.layer += (1.0 - dense) * (hidden * asDouble(model.experts) + matrices * hidden * sharedWidth(plan) / tp);
         parameters.experts
             = (1.0 - dense) * matrices * hidden * asDouble(model.expertFfn) * asDouble(model.experts) / asDouble(plan.layout.ep);
+        parameters.expertMatrices = (1.0 - dense) * matrices;
     }
+    parameters.layerMatrices
+        = attentionMatrices(plan.details) + dense * matrices + (1.0 - dense) * (1.0 + (sharedWidth(plan) > 0.0 ? matrices : 0.0));
     parameters.embedding = asDouble(model.vocabulary) * hidden / tp;
     if (model.position == PositionKind::Learned)
         parameters.embedding += asDouble(model.maxPositions) * hidden;

@@ -14,6 +14,8 @@ struct RankParameters {
     double experts = 0.0; ///< routed experts of a layer, mean over the layers
     double embedding = 0.0; ///< token and position tables
     double head = 0.0; ///< tied ones are counted here too where first and last stage differ
+    double layerMatrices = 0.0; ///< that `layer` is made of, but for norms and biases
+    double expertMatrices = 0.0; ///< that `experts` is made of: those of all experts of a rank are one
 };
 RankParameters rankParameters(const TrainingPlan& plan);
 

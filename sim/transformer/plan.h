@@ -43,6 +43,8 @@ struct TrainingWork {
     MathFormat format = MathFormat::Bf16; ///< of the linear layers' products
     MathFormat activationFormat = MathFormat::Bf16; ///< of everything else
     Fp8Recipe recipe = Fp8Recipe::None; ///< with 8-bit products; None: scales as in Current, all else in 16 bits
+    bool weightsApart
+        = false; ///< each weight is gathered, and its gradient reduced, by itself, as programs do; else a layer's together
     bool fusedNorms = true; ///< a norm is one kernel
     bool fusedRotary = true; ///< so are rotary positions
     bool fusedElementwise = true; ///< bias with activation, bias with dropout and residual

@@ -70,23 +70,24 @@ double StepModel::addedBytes(const TrainingPlan& plan) const
 }
 
 /// Of a layer's weights over the shard group.
-double StepModel::gatherSeconds(const TrainingPlan& plan, double parameters, const RankGroup& group) const
+double StepModel::gatherSeconds(const TrainingPlan& plan, const RankParameters& parameters, const RankGroup& group) const
 {
-    const double bytes = parameters * plan.work.gatheredBytes();
+    const double bytes = parameters.layer * plan.work.gatheredBytes();
     if (!m_traits.gathersSingly)
-        return m_cluster.allGatherSeconds(bytes, group);
+        return weightGatherSeconds(m_cluster, plan.work, bytes, parameters.layerMatrices, group);
     return singlySeconds(plan.model.gatedFfn ? 5.0 : 4.0, bytes, group);
 }
 
 /// Of a layer's gradients.
-double StepModel::scatterSeconds(const TrainingPlan& plan, double parameters, const RankGroup& group) const
+double StepModel::scatterSeconds(const TrainingPlan& plan, const RankParameters& parameters, const RankGroup& group) const
 {
     const TransformerConfig& model = plan.model;
+    const double bytes = parameters.layer * m_traits.gradientBytes;
     if (!m_traits.gathersSingly)
-        return m_cluster.allGatherSeconds(parameters * m_traits.gradientBytes, group);
+        return weightGatherSeconds(m_cluster, plan.work, bytes, parameters.layerMatrices, group);
     const double vectors = 2.0 * (model.norm == NormKind::LayerNorm ? 2.0 : 1.0) + (model.attentionBias ? 1.0 : 0.0)
         + (model.outputBias ? 1.0 : 0.0) + (model.ffnBias ? 2.0 : 0.0);
-    return singlySeconds(model.gatedFfn ? 5.0 : 4.0, parameters * m_traits.gradientBytes, group)
+    return singlySeconds(model.gatedFfn ? 5.0 : 4.0, bytes, group)
         + singlySeconds(vectors, vectors * asDouble(model.hidden) * m_traits.gradientBytes, group);
 }
 
@@ -103,6 +104,20 @@ StepModel::PassTime StepModel::timeOf(const PassCost& pass) const
     const double device = busy + pass.kernels * m_curve.kernelSeconds();
     const double seconds = std::max(device, pass.kernels * m_curve.hostKernelSeconds());
     return {seconds, seconds - busy};
+}
+
+double weightGatherSeconds(
+    const Cluster& cluster, const TrainingWork& work, double bytes, double matrices, const RankGroup& group)
+{
+    const double count = work.weightsApart ? std::max(1.0, matrices) : 1.0;
+    return count * cluster.allGatherSeconds(bytes / count, group);
+}
+
+double weightReduceSeconds(
+    const Cluster& cluster, const TrainingWork& work, double bytes, double matrices, const RankGroup& group)
+{
+    const double count = work.weightsApart ? std::max(1.0, matrices) : 1.0;
+    return count * cluster.allReduceSeconds(bytes / count, group);
 }
 
 StepEstimate StepModel::estimate(const TrainingPlan& plan)
@@ -138,11 +153,14 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
     if (layout.zeroStage >= 3 && shards > 1) {
         const RankGroup expertGroup = m_cluster.expertShards(layout, shards);
         // Kept in 32 bits or not, weights travel as they are multiplied.
-        gather = gatherSeconds(plan, parameters.layer, shardGroup);
-        double reduced = scatterSeconds(plan, parameters.layer, shardGroup);
+        gather = gatherSeconds(plan, parameters, shardGroup);
+        double reduced = scatterSeconds(plan, parameters, shardGroup);
         if (parameters.experts > 0.0 && expertGroup.size() > 1.0) {
-            gather += m_cluster.allGatherSeconds(parameters.experts * plan.work.gatheredBytes(), expertGroup);
-            reduced += m_cluster.allGatherSeconds(parameters.experts * m_traits.gradientBytes, expertGroup);
+            const auto seconds = [&](double bytes) {
+                return weightGatherSeconds(m_cluster, plan.work, bytes, parameters.expertMatrices, expertGroup);
+            };
+            gather += seconds(parameters.experts * plan.work.gatheredBytes());
+            reduced += seconds(parameters.experts * m_traits.gradientBytes);
         }
         scatter = m_traits.gradientsOncePerStep ? reduced / microbatches : reduced;
         // What was gathered to compute a layer again is let go before its gradients where each weight comes by itself.
@@ -211,7 +229,7 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
     }
     const double pipeline = m_clock.seconds(m_chunks, layout.pp, microbatches, layout.schedule, send, busy);
 
-    // Gradients over data ranks, then the optimizer on what the rank owns of the state.
+    // Gradients over data ranks, those of a weight in all layers together, then the optimizer on what the rank owns of the state.
     const double firstLast = std::max(parameters.embedding, parameters.head);
     const double ownLayers = asDouble(model.layers) / asDouble(layout.pp);
     const double ownDense
@@ -223,7 +241,8 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
         reduce = gather + (m_traits.gradientsOncePerStep ? scatter * microbatches : scatter);
         if (replicas > 1) {
             const double across
-                = m_cluster.allReduceSeconds((ownDense + ownExperts) * m_traits.gradientBytes / asDouble(shards), replicaGroup);
+                = weightReduceSeconds(m_cluster, plan.work, (ownDense + ownExperts) * m_traits.gradientBytes / asDouble(shards),
+                    parameters.layerMatrices + parameters.expertMatrices + 1.0, replicaGroup);
             behind = std::min(m_constants.dataOverlap * across, ownLayers * layerBackward);
             reduce += across - behind;
         }
@@ -233,14 +252,16 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
         const auto expertGroup = m_cluster.group(static_cast<std::int64_t>(expertRanks), layout.tp * layout.ep);
         const double reducedBytes = m_traits.reducedBytes > 0.0 ? m_traits.reducedBytes : m_traits.gradientBytes;
         const double times = layout.zeroStage == 2 && !m_traits.gradientsOncePerStep ? microbatches : 1.0;
-        const auto sum = [&](double count, const RankGroup& over) {
+        const auto sum = [&](double count, double matrices, const RankGroup& over) {
             const bool whole = layout.zeroStage == 0 || m_traits.reducesWhole;
-            const double reduced = whole ? m_cluster.allReduceSeconds(count * reducedBytes, over)
-                                         : m_cluster.allGatherSeconds(count * reducedBytes, over);
-            return times * reduced
-                + (layout.zeroStage == 0 ? 0.0 : m_cluster.allGatherSeconds(count * m_traits.weightBytes, over));
+            const auto seconds = whole ? weightReduceSeconds : weightGatherSeconds;
+            return times * seconds(m_cluster, plan.work, count * reducedBytes, matrices, over)
+                + (layout.zeroStage == 0
+                        ? 0.0
+                        : weightGatherSeconds(m_cluster, plan.work, count * m_traits.weightBytes, matrices, over));
         };
-        const double all = sum(ownDense, group) + sum(ownExperts, expertGroup);
+        const double all
+            = sum(ownDense, parameters.layerMatrices + 1.0, group) + sum(ownExperts, parameters.expertMatrices, expertGroup);
         const double hideable = (layout.zeroStage >= 1 ? ownLayers * layerForward : 0.0) + ownLayers * layerBackward;
         behind = std::min(m_constants.dataOverlap * all, hideable);
         reduce = all - behind;

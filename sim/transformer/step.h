@@ -79,8 +79,8 @@ private:
         double launch = 0.0;
     };
     double addedBytes(const TrainingPlan& plan) const;
-    double gatherSeconds(const TrainingPlan& plan, double parameters, const RankGroup& group) const;
-    double scatterSeconds(const TrainingPlan& plan, double parameters, const RankGroup& group) const;
+    double gatherSeconds(const TrainingPlan& plan, const RankParameters& parameters, const RankGroup& group) const;
+    double scatterSeconds(const TrainingPlan& plan, const RankParameters& parameters, const RankGroup& group) const;
     double singlySeconds(double count, double bytes, const RankGroup& group) const;
     PassTime timeOf(const PassCost& pass) const;
     StageMemory memoryOf(
@@ -95,6 +95,13 @@ private:
     PipelineClock m_clock;
     std::vector<ChunkTime> m_chunks;
 };
+
+/// All-gathers, or reduce-scatters, of so many bytes of weights: one, or where they are apart one for each of `matrices`.
+double weightGatherSeconds(
+    const Cluster& cluster, const TrainingWork& work, double bytes, double matrices, const RankGroup& group);
+/// The same with all-reduces.
+double weightReduceSeconds(
+    const Cluster& cluster, const TrainingWork& work, double bytes, double matrices, const RankGroup& group);
 
 /// Layers of a chunk (0 .. pp * virtualStages - 1, in the order in which a microbatch passes them): as even as possible, more to the first ones;
 /// where two layers are missing to whole shares, the first and the last chunk have one fewer (they hold embedding and head).

@@ -19,6 +19,7 @@ private Q_SLOTS:
     void pageHasTheAnswer();
     void bestPlanIsAStudy();
     void changesAreSimulated();
+    void smallerBatchesTakeOtherKinds();
     void smallestClusterInTime();
     void largestClusterForTheMoney();
     void unmetWishesAreInfeasible_data();
@@ -150,6 +151,18 @@ void TestPlanVerb::changesAreSimulated()
             QVERIFY2(change["gain"].toDouble() > -1e-9, qPrintable(change["what"].toString()));
     }
     QCOMPARE(kinds, (QSet<QString>{"memory", "recompute", "batch", "network"}));
+}
+
+/// Half a batch of one sequence a device leaves no plan of the best one's kind: another kind is told of.
+void TestPlanVerb::smallerBatchesTakeOtherKinds()
+{
+    const QJsonObject answer = json(run({"plan", m_model, "--on", "16xH100", "--tokens", "100B", "--seq", "2k", "--global-batch",
+        "16", "--fix", "pipeline=1", "--format", "json"}));
+    QVERIFY(!answer["changes"].toArray().isEmpty());
+    for (const auto& one : answer["changes"].toArray()) {
+        const QJsonObject change = one.toObject();
+        QVERIFY2(change["kind"].toString() != "batch" || !change["plan"].isNull(), qPrintable(change["why_not"].toString()));
+    }
 }
 
 /// The chosen size is simulated and done in time; the one before it is not.

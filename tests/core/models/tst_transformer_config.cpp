@@ -631,6 +631,9 @@ void TestTransformerConfig::problems_data()
     row("infinite", R"({"model_type": "llama", "rope_theta": 1e999})", "MW1350");
     row("fraction of a head", R"({"model_type": "gpt_neox", "rotary_pct": 2})", "rotaryFraction must be 0 to 1, got: 2");
     row("two at once", R"({"model_type": "gpt2", "n_layer": 0, "n_head": []})", "\"n_head\" must be");
+    row("nothing is said of sizes made up",
+        R"({"hidden_size": -64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100})",
+        "config.json: error MW1352: \"hidden_size\" must be a whole number from 1 to 2^40, got: -64 [hidden_size]");
     row("deep", "[[[[[[[[[[[[[[[[[[[[", "MW1350");
 }
 
@@ -641,6 +644,7 @@ void TestTransformerConfig::problems()
     const auto config = readTransformerConfig(json.toStdString(), "config.json");
     QVERIFY(!config);
     QVERIFY2(described(config).contains(expected), qPrintable(described(config)));
+    QVERIFY2(!described(config).contains("hidden size 1 "), qPrintable(described(config))); // stands in for a wrong one
 }
 
 // A text that breaks off anywhere is a problem with a place, or a smaller whole; never a crash.

@@ -171,6 +171,12 @@ void TestMachine::names_data()
                                << "TPU v5e-256" << qint64{256};
     QTest::newRow("a chip of numbers") << "4 x RTX 5090"
                                        << "RTX 5090x4" << qint64{4};
+    QTest::newRow("a driver's name") << "8x NVIDIA H100 80GB HBM3"
+                                     << "NVIDIA H100 80GB HBM3x8" << qint64{8};
+    QTest::newRow("a driver's name with its socket") << "16 x NVIDIA A100-SXM4-40GB"
+                                                     << "NVIDIA A100-SXM4-40GBx16" << qint64{16};
+    QTest::newRow("the socket's number") << "H100 SXM5 x 8"
+                                         << "H100 SXM5x8" << qint64{8};
     QTest::newRow("racks") << "GB200 NVL72 x 4"
                            << "GB200 NVL72x4" << qint64{288};
     QTest::newRow("racks, count first") << "4 x GB200 NVL72"

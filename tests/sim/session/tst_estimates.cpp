@@ -28,10 +28,10 @@ TransformerConfig plainModel()
     return c;
 }
 
-TransformerConfig withExperts()
+TransformerConfig withExperts(std::int64_t experts = 64)
 {
     TransformerConfig c = plainModel();
-    c.experts = 64;
+    c.experts = experts;
     c.expertsPerToken = 8;
     c.expertFfn = 768;
     return c;
@@ -63,13 +63,18 @@ void TestEstimates::nearTheSimulation_data()
 {
     QTest::addColumn<TransformerConfig>("model");
     QTest::addColumn<QString>("fixed");
-    QTest::newRow("dense") << plainModel() << "zero=3,fsdp=32";
-    QTest::newRow("experts in a host") << withExperts() << "zero=3,fsdp=4,expert=8";
-    QTest::newRow("experts over hosts") << withExperts() << "zero=3,fsdp=1,expert=32";
-    QTest::newRow("experts outside of contexts") << withExperts() << "zero=3,fsdp=2,expert=8,context=2";
-    QTest::newRow("experts everywhere") << withExperts() << "zero=3,fsdp=32,expert=1";
-    QTest::newRow("delta rule") << withStates(MixerKind::DeltaRule) << "zero=3,fsdp=32";
-    QTest::newRow("state space") << withStates(MixerKind::StateSpace) << "zero=1,tensor=2";
+    QTest::addColumn<int>("devices");
+    QTest::newRow("dense") << plainModel() << "zero=3,fsdp=32" << 32;
+    QTest::newRow("dense on many hosts") << plainModel() << "zero=3,fsdp=512" << 512;
+    QTest::newRow("dense, copies on many hosts") << plainModel() << "zero=3,fsdp=64,data=8" << 512;
+    QTest::newRow("states on many hosts") << plainModel() << "zero=1,data=512" << 512;
+    QTest::newRow("experts in a host") << withExperts() << "zero=3,fsdp=4,expert=8" << 32;
+    QTest::newRow("small experts of few tokens") << withExperts(256) << "zero=3,fsdp=4,expert=8" << 32;
+    QTest::newRow("experts over hosts") << withExperts() << "zero=3,fsdp=1,expert=32" << 32;
+    QTest::newRow("experts outside of contexts") << withExperts() << "zero=3,fsdp=2,expert=8,context=2" << 32;
+    QTest::newRow("experts everywhere") << withExperts() << "zero=3,fsdp=32,expert=1" << 32;
+    QTest::newRow("delta rule") << withStates(MixerKind::DeltaRule) << "zero=3,fsdp=32" << 32;
+    QTest::newRow("state space") << withStates(MixerKind::StateSpace) << "zero=1,tensor=2" << 32;
 }
 
 /// Within a third of each other: nearer than two kinds of layouts are.
@@ -77,13 +82,14 @@ void TestEstimates::nearTheSimulation()
 {
     QFETCH(TransformerConfig, model);
     QFETCH(QString, fixed);
+    QFETCH(int, devices);
     SearchWork work;
     work.model = model;
     work.sequence = 4096;
-    work.globalBatch = 128;
+    work.globalBatch = 4 * devices;
     const Catalogue& catalogue = valueOf(defaultCatalogue());
     const SearchMachine machine
-        = valueOf(machineOf(*valueOf(catalogue.find("h100")).chip, 32, 1, valueOf(defaultCalibration()), {}));
+        = valueOf(machineOf(*valueOf(catalogue.find("h100")).chip, devices, 1, valueOf(defaultCalibration()), {}));
     SearchOptions options;
     options.top = 1;
     options.threads = 2;

@@ -101,6 +101,10 @@ void TestStepTerms::traits_data()
         traits.gathersAhead = false;
         traits.gathersSingly = true;
     }) << true;
+    const Change apart = [](TrainingPlan& plan, StackTraits&) { plan.work.weightsApart = true; };
+    QTest::newRow("weights gathered apart") << 1 << 3 << apart << true;
+    QTest::newRow("gradients summed apart") << 1 << 0 << apart << true;
+    QTest::newRow("gradients and weights apart") << 1 << 1 << apart << true;
 }
 
 void TestStepTerms::traits()
