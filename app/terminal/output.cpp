@@ -133,7 +133,7 @@ Result<Done> Output::finish()
 {
     if (std::fflush(stdout) != 0 && m_error == 0)
         m_error = errno;
-    if (m_error == 0)
+    if (m_error == 0 || m_error == EPIPE) // a reader that has enough, such as `head`, is no failure
         return Done{};
     return cannotWriteFile("standard output", m_error);
 }

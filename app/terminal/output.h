@@ -51,7 +51,7 @@ struct Output {
     /// The colours that standard output (or error) is to have: --color, then NO_COLOR, then CLICOLOR_FORCE, then whether it is a terminal.
     TerminalColours colours(bool ofErrors = false) const;
 
-    /// Flushes standard output. Problems: MW1005 something could not be written, MW1007 there was no room.
+    /// Flushes standard output. That nobody reads on is not a problem. Problems: MW1005 something could not be written, MW1007 there was no room.
     Result<Done> finish();
 
 private:

@@ -502,6 +502,11 @@ void TestCommandLine::unwritableOutput()
     QVERIFY(full.waitForFinished(30'000));
     QCOMPARE(full.exitCode(), 6);
     QVERIFY(full.readAllStandardError().contains("MW1007"));
+
+    QProcess unread; // a reader that is gone
+    unread.start("sh", {"-c", "(sleep 0.3; \"$0\" list problems; echo \"code $?\" >&2) | true", MESHWRIGHT_PROGRAM});
+    QVERIFY(unread.waitForFinished(30'000));
+    QCOMPARE(unread.readAllStandardError(), QByteArray("code 0\n"));
 }
 
 void TestCommandLine::resultsOutliveFullDisks_data()
