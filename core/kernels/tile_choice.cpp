@@ -3,17 +3,27 @@
 
 namespace meshwright {
 
+namespace baseline {
+const TileTable& table();
+}
 #ifdef MESHWRIGHT_HAS_AVX2_TILES
-const TileTable& avx2TileTable();
+namespace avx2 {
+const TileTable& table();
+}
 #endif
+
+const TileTable& baselineTileTable()
+{
+    return baseline::table();
+}
 
 const TileTable& tileTable()
 {
 #ifdef MESHWRIGHT_HAS_AVX2_TILES
-    static const TileTable& chosen = __builtin_cpu_supports("avx2") ? avx2TileTable() : baselineTileTable();
+    static const TileTable& chosen = __builtin_cpu_supports("avx2") ? avx2::table() : baseline::table();
     return chosen;
 #else
-    return baselineTileTable();
+    return baseline::table();
 #endif
 }
 

@@ -56,6 +56,8 @@ public:
         , m_isAhead(nodes.size(), false)
         , m_flow(nodeFlow(nodes, function.values.size()))
     {
+        for (const FusionNode& node : nodes)
+            m_operations.push_back(productOperations(node));
     }
 
     /// A topological order of the nodes that takes the ready node with the smallest wish. What is ahead is read in the next turn.
@@ -116,7 +118,7 @@ public:
             } else if (opInfo(opOf(m_nodes[n]).kind).opClass == OpClass::Control) {
                 now = std::max(now, streamFree); // takes long
             } else {
-                now = std::max(now, needed(n)) + productOperations(m_nodes[n]);
+                now = std::max(now, needed(n)) + m_operations[n];
             }
             for (const std::size_t reader : boost::make_iterator_range(boost::adjacent_vertices(n, m_flow))) {
                 if (m_isAhead[n] == m_isAhead[reader] && --missing[reader] == 0)
@@ -186,12 +188,9 @@ private:
                 const double least = firstUse(*large);
                 double operations = 2.0 * kOperationsPerByte * static_cast<double>(resultBytes(node));
                 double place = first;
-                for (std::size_t m = m_nodes.size(); m-- > 0 && operations > 0.0;) {
-                    const auto position = static_cast<double>(m_nodes[m].position);
-                    if (position < first && position >= least) {
-                        operations -= productOperations(m_nodes[m]);
-                        place = position;
-                    }
+                for (std::size_t m = firstFrom(first); m-- > 0 && operations > 0.0 && positionOf(m) >= least;) {
+                    operations -= m_operations[m];
+                    place = positionOf(m);
                 }
                 beginBy(n, place - 0.5, wish);
             }
@@ -205,26 +204,19 @@ private:
         for (std::size_t sum = 0; sum < m_nodes.size(); ++sum) {
             if (!isReduction(sum))
                 continue;
-            std::vector<bool> isBefore(m_nodes.size(), false); // what the reduction needs
+            std::set<std::size_t> before; // what the reduction needs, up to products
             std::vector<std::size_t> products; // whose sums it reduces
-            std::vector<std::size_t> open{sum};
-            while (!open.empty()) {
-                const std::size_t n = open.back();
-                open.pop_back();
-                for (const std::size_t maker : makersOf(n)) {
-                    if (isBefore[maker])
-                        continue;
-                    isBefore[maker] = true;
-                    if (isProduct(maker) && opOf(m_nodes[maker]).phase == opOf(m_nodes[sum]).phase)
-                        products.push_back(maker);
-                    else if (isLight(maker))
-                        open.push_back(maker);
-                }
-            }
+            visitMakers(sum, [&](std::size_t maker) {
+                before.insert(maker);
+                const bool isSummed = isProduct(maker) && opOf(m_nodes[maker]).phase == opOf(m_nodes[sum]).phase;
+                if (isSummed)
+                    products.push_back(maker);
+                return !isSummed && isLight(maker);
+            });
             for (const std::size_t product : products) {
                 for (const std::size_t maker : makersOf(product)) {
                     for (const std::size_t other : boost::make_iterator_range(boost::adjacent_vertices(maker, m_flow))) {
-                        if (isProduct(other) && !isBefore[other] && opOf(m_nodes[other]).phase == opOf(m_nodes[sum]).phase
+                        if (isProduct(other) && !before.contains(other) && opOf(m_nodes[other]).phase == opOf(m_nodes[sum]).phase
                             && !readsParameter(other) && !needs(sum, other))
                             wish[other] = std::max(wish[other], wish[sum] + 0.25);
                     }
@@ -236,38 +228,46 @@ private:
     /// True for a product with a parameter, as it is or made ready and gathered: not one for weights.
     bool readsParameter(std::size_t product) const
     {
-        std::vector<std::size_t> open{product};
-        while (!open.empty()) {
-            const std::size_t n = open.back();
-            open.pop_back();
-            if (std::ranges::any_of(m_nodes[n].reads, [this](ValueId value) {
-                    return !m_function[value].producer.valid() && m_function[value].role == Role::Parameter;
-                }))
-                return true;
-            for (const std::size_t maker : makersOf(n)) {
-                if (isLight(maker) || opOf(m_nodes[maker]).kind == OpKind::AllGather)
-                    open.push_back(maker);
-            }
-        }
-        return false;
+        bool isRead = isParameterRead(product);
+        visitMakers(product, [&](std::size_t maker) {
+            const bool makesReady = isLight(maker) || opOf(m_nodes[maker]).kind == OpKind::AllGather;
+            isRead = isRead || (makesReady && isParameterRead(maker));
+            return makesReady && !isRead;
+        });
+        return isRead;
+    }
+
+    bool isParameterRead(std::size_t n) const
+    {
+        return std::ranges::any_of(m_nodes[n].reads,
+            [this](ValueId value) { return !m_function[value].producer.valid() && m_function[value].role == Role::Parameter; });
     }
 
     /// True where `later` needs what `earlier` makes.
     bool needs(std::size_t later, std::size_t earlier) const
     {
+        bool isNeeded = false;
+        visitMakers(later, [&](std::size_t maker) {
+            isNeeded = isNeeded || maker == earlier;
+            return !isNeeded && maker > earlier;
+        });
+        return isNeeded;
+    }
+
+    /// Visits what a node needs, each once, behind its readers. `goesOn` is called with each and says whether to visit what that needs, too.
+    template <typename GoesOn>
+    void visitMakers(std::size_t node, GoesOn goesOn) const
+    {
         std::set<std::size_t> seen;
-        std::vector<std::size_t> open{later};
+        std::vector<std::size_t> open{node};
         while (!open.empty()) {
             const std::size_t n = open.back();
             open.pop_back();
             for (const std::size_t maker : makersOf(n)) {
-                if (maker == earlier)
-                    return true;
-                if (m_nodes[maker].position > m_nodes[earlier].position && seen.insert(maker).second)
+                if (seen.insert(maker).second && goesOn(maker))
                     open.push_back(maker);
             }
         }
-        return false;
     }
 
     /// Wishes that a node stand no later than `place`, and so the element-wise work that it needs, such as an activation that is made again: up to
@@ -283,7 +283,7 @@ private:
         }
     }
 
-    bool isProduct(std::size_t n) const { return productOperations(m_nodes[n]) > 0.0; }
+    bool isProduct(std::size_t n) const { return m_operations[n] > 0.0; }
 
     /// Element-wise work, and what only says where things are.
     bool isLight(std::size_t n) const
@@ -382,19 +382,13 @@ private:
                 || opClass == OpClass::Constraint;
         };
         std::vector<std::size_t> before;
-        std::vector<std::size_t> open{gather};
-        while (!open.empty()) {
-            const std::size_t n = open.back();
-            open.pop_back();
-            for (const std::size_t maker : makersOf(n)) {
-                const auto& ops = m_nodes[maker].ops;
-                if (!std::all_of(ops.begin(), ops.end(), isReadying))
-                    return std::nullopt;
-                before.push_back(maker);
-                open.push_back(maker);
-            }
-        }
-        return before;
+        bool isReady = true;
+        visitMakers(gather, [&](std::size_t maker) {
+            before.push_back(maker);
+            isReady = isReady && std::ranges::all_of(m_nodes[maker].ops, isReadying);
+            return isReady;
+        });
+        return isReady ? std::optional(std::move(before)) : std::nullopt;
     }
 
     /// True for what is made of rows and constants of a loop alone, and by what nothing else reads: by nothing that the turn before makes.
@@ -420,16 +414,22 @@ private:
         return std::max(resultBytes(node), m_function[opOf(node).operands.front()].type.bytes());
     }
 
-    /// The position of the first node that reads what a node makes.
+    /// In the block.
+    double positionOf(std::size_t n) const { return static_cast<double>(m_nodes[n].position); }
+
+    /// The first node that stands at a position or behind it.
+    std::size_t firstFrom(double position) const
+    {
+        const auto first = std::ranges::lower_bound(
+            m_nodes, position, {}, [](const FusionNode& node) { return static_cast<double>(node.position); });
+        return static_cast<std::size_t>(first - m_nodes.begin());
+    }
+
+    /// The position of the first node that reads what a node makes; its own where none does.
     double firstUse(std::size_t n) const
     {
-        double first = static_cast<double>(m_nodes[n].position);
         const auto readers = boost::make_iterator_range(boost::adjacent_vertices(n, m_flow));
-        return readers.empty()
-            ? first
-            : static_cast<double>(m_nodes[*std::min_element(readers.begin(), readers.end(), [&](std::size_t a, std::size_t b) {
-                  return m_nodes[a].position < m_nodes[b].position;
-              })].position);
+        return positionOf(readers.empty() ? n : *std::min_element(readers.begin(), readers.end()));
     }
 
     /// Where the arguments are read last whose place a fused update's results are to take; 0 when there are none.
@@ -447,14 +447,14 @@ private:
             for (std::size_t other = 0; other < m_nodes.size(); ++other) {
                 const auto& reads = m_nodes[other].reads;
                 if (other != n && std::find(reads.begin(), reads.end(), argument) != reads.end())
-                    last = std::max(last, static_cast<double>(m_nodes[other].position));
+                    last = std::max(last, positionOf(other));
             }
         }
         return last;
     }
 
     /// Operations that an accelerator does while one byte of a collective arrives, roughly: an H100 2,200 (989 TFLOP/s beside 450 GB/s of NVLink), a
-    /// TPU v5p 765 (459 TFLOP/s, 600 GB/s of ICI). It only says how much work may go first, see `order`.
+    /// TPU v5p 765 (459 TFLOP/s, 600 GB/s of ICI). It only says how much work may go first, see `run`.
     static constexpr double kOperationsPerByte = 2000.0;
 
     /// Operations of a product; 0 for all else.
@@ -477,6 +477,7 @@ private:
     SchedulePolicy m_policy;
     const RepeatAttributes* m_loop;
     const std::vector<FusionNode>& m_nodes;
+    std::vector<double> m_operations; ///< for each node: of its product
     std::vector<bool> m_isAhead; ///< for each node: done for the next turn
     NodeFlow m_flow;
 };

@@ -64,9 +64,14 @@ Result<CostOptions> costOptionsOf(const Chip& chip, MatmulPrecision unstated, st
     if (!calibration)
         return calibration.error();
     const std::string_view known = calibration->stackFor(stack, chip);
-    return CostOptions{calibration->constants(known, chip), unstated, calibration->traits(known).attention,
-        calibration->traits(known).dropout, calibration->traits(known).addsGradients, calibration->traits(known).waitsForSums,
-        calibration->traits(known).asyncTensorParallel};
+    const StackTraits& traits = calibration->traits(known);
+    return CostOptions{.constants = calibration->constants(known, chip),
+        .unstated = unstated,
+        .attention = traits.attention,
+        .dropsProbabilities = traits.dropout,
+        .addsGradients = traits.addsGradients,
+        .waitsForSums = traits.waitsForSums,
+        .hidesInProducts = traits.asyncTensorParallel};
 }
 
 Result<DeviceCost> DeviceCost::create(const Machine& machine, const CostOptions& options)
@@ -78,18 +83,14 @@ Result<DeviceCost> DeviceCost::create(const Machine& machine, const CostOptions&
                     "the catalogue has no figure for the rate of {} products of {}", mathFormatName(format), machine.chip.key),
                 "choose another chip, or add the figure to the catalogue"};
     }
-    DeviceCost cost(machine.chip, options.constants, options.attention, options.addsGradients);
-    cost.m_hidesInProducts = options.hidesInProducts;
-    cost.m_waitsForSums = options.waitsForSums;
-    cost.m_dropsProbabilities = options.dropsProbabilities;
-    return cost;
+    return DeviceCost(machine.chip, options);
 }
 
-DeviceCost::DeviceCost(const Chip& chip, const StackConstants& constants, AttentionKernel attention, bool addsGradients)
-    : m_attention(attention)
-    , m_addsGradients(addsGradients)
+DeviceCost::DeviceCost(const Chip& chip, const CostOptions& options)
+    : m_options(options)
     , m_class(chip.chipClass)
 {
+    const StackConstants& constants = options.constants;
     for (const MathFormat format : kFormats) {
         const auto rate = matmulRate(chip, format).value_or(MatmulRate{});
         m_peaks[static_cast<std::size_t>(format)] = rate.flopsPerSecond;
@@ -116,10 +117,6 @@ DeviceCost::DeviceCost(const Chip& chip, const StackConstants& constants, Attent
     m_side = chip.matrixUnit ? chip.matrixUnit->value : 128.0;
     m_memoryBytesPerSecond
         = (chip.hbmBytesPerSecond ? chip.hbmBytesPerSecond->value : 1e12) / devices * constants.memoryEfficiency;
-    m_kernelSeconds = constants.kernelSeconds;
-    m_hostKernelSeconds = constants.hostKernelSeconds;
-    m_attentionForward = constants.attentionForward;
-    m_attentionBackward = constants.attentionBackward;
 }
 
 double DeviceCost::efficiency(MathFormat format) const
@@ -204,10 +201,9 @@ double DeviceCost::fusedAttentionSeconds(double flops, double headDim, double ke
         : kernel == AttentionKernel::Flash3                                          ? kFlash3
                                                                                      : m_flash2;
     double share = backward ? reached.backward : reached.forward;
-    if (backward && m_attentionBackward > 0.0)
-        share = m_attentionBackward;
-    if (!backward && m_attentionForward > 0.0)
-        share = m_attentionForward;
+    const double fitted = backward ? m_options.constants.attentionBackward : m_options.constants.attentionForward;
+    if (fitted > 0.0)
+        share = fitted;
     const bool tpu = m_class == ChipClass::Tpu;
     // Heads under 128 leave the matrix units waiting for the softmax; short rows of scores leave the pipeline part full.
     const double headShare = tpu ? headDim / padded(headDim, 128.0) : headDim >= 128.0 ? 1.0 : 0.7 + 0.3 * headDim / 128.0;
@@ -240,12 +236,12 @@ ScoredAttention DeviceCost::scoredAttention(
 
 OpTime DeviceCost::scoredTime(const OpWork& work) const
 {
-    const ScoredAttention made
-        = scoredAttention(work.attention->shape, work.format, m_attention, m_dropsProbabilities, work.attention->isBackward);
+    const ScoredAttention made = scoredAttention(
+        work.attention->shape, work.format, m_options.attention, m_options.dropsProbabilities, work.attention->isBackward);
     OpTime time;
     time.computeSeconds = made.productSeconds;
     time.memorySeconds = streamSeconds(made.bytes);
-    time.overheadSeconds = made.kernels * m_kernelSeconds;
+    time.overheadSeconds = made.kernels * kernelSeconds();
     time.seconds = time.computeSeconds + time.memorySeconds + time.overheadSeconds;
     time.bound = time.computeSeconds >= time.memorySeconds ? OpBound::Compute : OpBound::Memory;
     return time;
@@ -257,7 +253,7 @@ double DeviceCost::computeSeconds(const OpWork& work) const
     if (work.matmul)
         seconds = computeSeconds(*work.matmul, work.format);
     else if (work.attention && work.attention->flops > 0.0)
-        seconds = fusedAttentionSeconds(work.attention->flops, work.attention->headDim, work.attention->keys, m_attention,
+        seconds = fusedAttentionSeconds(work.attention->flops, work.attention->headDim, work.attention->keys, m_options.attention,
                       work.attention->isBackward)
             * peak(MathFormat::Bf16) / peak(work.format);
     if (work.format == MathFormat::Fp32)
@@ -273,12 +269,12 @@ OpTime DeviceCost::time(const OpWork& work) const
     const double bytes = static_cast<double>(work.bytesRead) + static_cast<double>(work.bytesWritten);
     if (flops == 0.0 && bytes == 0.0)
         return time;
-    if (work.attention && flops > 0.0 && keepsScores(m_attention))
+    if (work.attention && flops > 0.0 && keepsScores(m_options.attention))
         return scoredTime(work);
     time.computeSeconds = flops > 0.0 ? computeSeconds(work) : 0.0;
     time.memorySeconds = streamSeconds(bytes);
     constexpr double kBackwardKernels = 3.0; // sums of rows, the gradients, their sums in the result's type
-    time.overheadSeconds = m_kernelSeconds * (work.attention && work.attention->isBackward ? kBackwardKernels : 1.0);
+    time.overheadSeconds = kernelSeconds() * (work.attention && work.attention->isBackward ? kBackwardKernels : 1.0);
     const double busy = std::max(time.computeSeconds, time.memorySeconds);
     time.seconds = time.overheadSeconds + busy;
     if (busy < time.overheadSeconds)
@@ -292,11 +288,10 @@ std::string DeviceCost::formula(const OpWork& work) const
 {
     const OpTime result = time(work);
     const double bytes = static_cast<double>(work.bytesRead) + static_cast<double>(work.bytesWritten);
-    if (work.attention && work.flops() > 0.0 && keepsScores(m_attention)) {
+    if (work.attention && work.flops() > 0.0 && keepsScores(m_options.attention)) {
         const AttentionShape& shape = work.attention->shape;
-        return fmt::format("attention with {:.5g} x {:.5g} scores in memory for each of {:.5g} heads: {} of products + {} of "
-                           "passes over HBM + {} to "
-                           "start = {}",
+        return fmt::format("attention with {:.5g} x {:.5g} scores in memory for each of {:.5g} heads: "
+                           "{} of products + {} of passes over HBM + {} to start = {}",
             shape.queries, shape.keys, shape.batch, formatSeconds(result.computeSeconds), formatSeconds(result.memorySeconds),
             formatSeconds(result.overheadSeconds), formatSeconds(result.seconds));
     }

@@ -105,8 +105,7 @@ public:
     static Result<DeviceCost> create(const Machine& machine, const CostOptions& options);
 
     /// Precondition: the chip has rates of products and HBM bandwidth.
-    DeviceCost(const Chip& chip, const StackConstants& constants, AttentionKernel attention = AttentionKernel::Flash2,
-        bool addsGradients = false);
+    explicit DeviceCost(const Chip& chip, const CostOptions& options = {});
 
     /// Preconditions: the dimensions and bytes are >= 0. Work of zero FLOPs and bytes takes no time at all.
     OpTime time(const OpWork& work) const;
@@ -149,20 +148,20 @@ public:
     bool reshapesInPlace(bool keepsRows) const { return m_class != ChipClass::Tpu || keepsRows; }
 
     /// Whether a product's kernel adds to what is in memory, as libraries' do (beta = 1), where the program adds its result to something.
-    bool addsInProducts() const { return !m_addsGradients; }
+    bool addsInProducts() const { return !m_options.addsGradients; }
 
     /// Whether the device waits for an all-reduce of activations, or of their gradients, where it starts.
-    bool waitsForSums() const { return m_waitsForSums; }
+    bool waitsForSums() const { return m_options.waitsForSums; }
 
     /// Whether products are taken part by part, so that the gather of an operand, or the scatter of the result, runs beside them
     /// (Wang et al., "Overlap Communication with Dependent Computation via Decomposition", ASPLOS 2023).
-    bool hidesInProducts() const { return m_hidesInProducts; }
+    bool hidesInProducts() const { return m_options.hidesInProducts; }
 
     double peak(MathFormat format) const { return m_peaks[static_cast<std::size_t>(format)]; } ///< FLOP/s of one device
     double matmulFraction() const { return m_efficiency; } ///< of the peak, that a large product reaches
     double memoryBytesPerSecond() const { return m_memoryBytesPerSecond; } ///< achievable
-    double kernelSeconds() const { return m_kernelSeconds; } ///< between two kernels
-    double hostKernelSeconds() const { return m_hostKernelSeconds; } ///< of the host, to start one
+    double kernelSeconds() const { return m_options.constants.kernelSeconds; } ///< between two kernels
+    double hostKernelSeconds() const { return m_options.constants.hostKernelSeconds; } ///< of the host, to start one
 
 private:
     static constexpr double kTileRows = 8.0;
@@ -175,11 +174,7 @@ private:
     double computeSeconds(const OpWork& work) const;
     OpTime scoredTime(const OpWork& work) const;
 
-    AttentionKernel m_attention = AttentionKernel::Flash2;
-    bool m_dropsProbabilities = false;
-    bool m_addsGradients = false;
-    bool m_waitsForSums = false;
-    bool m_hidesInProducts = false;
+    CostOptions m_options;
     ChipClass m_class = ChipClass::Gpu;
     double m_fillDepth = 0.0; ///< of k, that a tile loses
     KernelFigures::AttentionShare m_flash1; ///< of the bf16 peak
@@ -192,10 +187,6 @@ private:
     double m_multiprocessors = 108.0;
     double m_side = 128.0;
     double m_memoryBytesPerSecond = 0.0;
-    double m_kernelSeconds = 0.0;
-    double m_hostKernelSeconds = 0.0;
-    double m_attentionForward = 0.0;
-    double m_attentionBackward = 0.0;
 };
 
 } // namespace meshwright::sim

@@ -76,7 +76,7 @@ public:
         const MlpWork& work, const SearchMachine& machine, std::int64_t data, std::int64_t model, const std::stop_token& stop)
         : m_work(work)
         , m_sizes{data, model}
-        , m_curve(machine.chip, machine.constants)
+        , m_curve(machine.chip, {.constants = machine.constants})
         , m_cluster(machine.chip, machine.cluster, machine.constants)
         , m_groups{m_cluster.group(data, model), m_cluster.group(model, 1)}
         , m_constants(machine.constants)

@@ -43,7 +43,7 @@ StepModel::StepModel(const Chip& chip, const ClusterChoice& cluster, const Stack
     std::stop_token stop)
     : m_constants(constants)
     , m_traits(traits)
-    , m_curve(chip, constants)
+    , m_curve(chip, {.constants = constants})
     , m_cluster(chip, cluster, constants)
     , m_clock(std::move(stop))
 {

@@ -104,7 +104,7 @@ Result<std::vector<PredictedFigure>> compareCollective(const Record& record, con
 
 Result<std::vector<PredictedFigure>> compareProduct(const Record& record, const ChipMatch& match, const StackConstants& constants)
 {
-    const DeviceCost curve(*match.chip, constants);
+    const DeviceCost curve(*match.chip, {.constants = constants});
     const MatmulDims product{1.0, record.numberOr("m", 0.0), record.numberOr("n", 0.0), record.numberOr("k", 0.0)};
     const double flops = 2.0 * product.m * product.n * product.k;
     const auto rate = record.number("measured.flops_per_s");
@@ -117,7 +117,7 @@ Result<std::vector<PredictedFigure>> compareProduct(const Record& record, const 
 
 Result<std::vector<PredictedFigure>> compareMemory(const Record& record, const ChipMatch& match, const StackConstants& constants)
 {
-    const DeviceCost curve(*match.chip, constants);
+    const DeviceCost curve(*match.chip, {.constants = constants});
     if (const auto bytes = record.number("bytes")) {
         const auto rate = record.number("measured.bytes_per_s_per_device");
         if (!rate)
@@ -184,7 +184,7 @@ Result<std::vector<PredictedFigure>> compareLayer(
     const auto checked = checkPlan(plan);
     if (!checked)
         return checked.error();
-    const DeviceCost curve(*match.chip, constants);
+    const DeviceCost curve(*match.chip, {.constants = constants});
     ClusterChoice choice;
     choice.devices = plan.layout.tp;
     const Cluster cluster(*match.chip, choice, constants);
@@ -215,7 +215,7 @@ Result<std::vector<PredictedFigure>> compareActivations(const Record& record, co
     const auto chip = catalogue.find("a100");
     if (!chip)
         return chip.error();
-    const DeviceCost curve(*chip->chip, {});
+    const DeviceCost curve(*chip->chip);
     ClusterChoice choice;
     choice.devices = plan.layout.tp;
     const Cluster cluster(*chip->chip, choice, {});

@@ -176,7 +176,7 @@ void TestStepTerms::addedGradients()
         return estimate(plan, "a100", traits).elementwise;
     };
     const StackConstants constants;
-    const DeviceCost curve(chip("a100"), constants);
+    const DeviceCost curve(chip("a100"), {.constants = constants});
     const double layers = static_cast<double>(plan.model.layers) * rankParameters(plan).layer;
     const double inPlace = 6.0 * (plan.microbatches() - 1.0);
     const double expected = curve.streamSeconds(layers * (18.0 * plan.microbatches() - inPlace));
@@ -251,14 +251,14 @@ void TestStepTerms::groupedRows()
     QFETCH(double, groups);
     QFETCH(double, rows);
     QFETCH(double, computed);
-    const DeviceCost curve(chip(on.toUtf8().constData()), {});
+    const DeviceCost curve(chip(on.toUtf8().constData()));
     QCOMPARE(groups * curve.groupedRows(groups, rows), computed);
 }
 
 void TestStepTerms::rowsPickedOneByOne()
 {
-    QCOMPARE(DeviceCost(chip("v5p"), {}).pickedRowShare(), 8.0); // a tile has 8 rows
-    QCOMPARE(DeviceCost(chip("a100"), {}).pickedRowShare(), 1.0);
+    QCOMPARE(DeviceCost(chip("v5p")).pickedRowShare(), 8.0); // a tile has 8 rows
+    QCOMPARE(DeviceCost(chip("a100")).pickedRowShare(), 1.0);
     // Four passes, of which each reads 8 rows and writes one, where streaming reads one: 7 / 2 of it more.
     TrainingPlan plan = routed(1);
     plan.details.expertCapacity = 1.0;
@@ -267,7 +267,7 @@ void TestStepTerms::rowsPickedOneByOne()
     plan.details = {};
     const double with = estimate(plan, "v5p").elementwise;
     const double rows = 2.0 * 2048 * 64 / 16;
-    const DeviceCost curve(chip("v5p"), {});
+    const DeviceCost curve(chip("v5p"));
     const double expected = 24 * curve.streamSeconds(rows * 4096 * (4 * 2.0 * 9.0 + 4.0));
     QVERIFY2(std::abs((with - without) / expected - 1.0) < 1e-6, qPrintable(QString::number((with - without) / expected)));
 }

@@ -266,7 +266,7 @@ void TestTransformerStep::layersOfChunks()
 
 void TestTransformerStep::products()
 {
-    const DeviceCost curve(chip("a100"), {});
+    const DeviceCost curve(chip("a100"));
     const auto shareOfPeak = [](const DeviceCost& of, double m, double n, double k, MathFormat format) {
         return 2.0 * m * n * k / (of.productSeconds({1.0, m, n, k}, format) * of.peak(format));
     };
@@ -276,7 +276,7 @@ void TestTransformerStep::products()
     QVERIFY(share(8192, 8192, 8196) < 0.6 * share(8192, 8192, 8192)); // rows of not whole 16 bytes
     QVERIFY(share(8192, 1800, 8192) < share(8192, 1792, 8192)); // nor of whole 128 bytes
     QCOMPARE(curve.productSeconds({1.0, 0.0, 8.0, 8.0}, MathFormat::Fp16), 0.0);
-    const DeviceCost tpu(chip("v6e"), {});
+    const DeviceCost tpu(chip("v6e"));
     QVERIFY(shareOfPeak(tpu, 8192, 8192, 128, MathFormat::Bf16) < 0.6 * shareOfPeak(tpu, 8192, 8192, 256, MathFormat::Bf16));
 }
 
