@@ -65,12 +65,18 @@ Result<CostOptions> costOptionsOf(const Chip& chip, MatmulPrecision unstated, st
         return calibration.error();
     const std::string_view known = calibration->stackFor(stack, chip);
     const StackTraits& traits = calibration->traits(known);
-    return CostOptions{.constants = calibration->constants(known, chip),
+    StackConstants constants = calibration->constants(known, chip);
+    if (known.empty()) { // nobody's training loop
+        constants.stepSeconds = 0.0;
+        constants.stragglerSlowdown = 0.0;
+    }
+    return CostOptions{.constants = constants,
         .unstated = unstated,
         .attention = traits.attention,
         .dropsProbabilities = traits.dropout,
         .addsGradients = traits.addsGradients,
         .waitsForSums = traits.waitsForSums,
+        .waitsForWeights = !traits.gathersAhead,
         .hidesInProducts = traits.asyncTensorParallel};
 }
 
@@ -241,7 +247,8 @@ OpTime DeviceCost::scoredTime(const OpWork& work) const
     OpTime time;
     time.computeSeconds = made.productSeconds;
     time.memorySeconds = streamSeconds(made.bytes);
-    time.overheadSeconds = made.kernels * kernelSeconds();
+    time.kernels = made.kernels;
+    time.overheadSeconds = time.kernels * kernelSeconds();
     time.seconds = time.computeSeconds + time.memorySeconds + time.overheadSeconds;
     time.bound = time.computeSeconds >= time.memorySeconds ? OpBound::Compute : OpBound::Memory;
     return time;
@@ -274,7 +281,8 @@ OpTime DeviceCost::time(const OpWork& work) const
     time.computeSeconds = flops > 0.0 ? computeSeconds(work) : 0.0;
     time.memorySeconds = streamSeconds(bytes);
     constexpr double kBackwardKernels = 3.0; // sums of rows, the gradients, their sums in the result's type
-    time.overheadSeconds = kernelSeconds() * (work.attention && work.attention->isBackward ? kBackwardKernels : 1.0);
+    time.kernels = work.attention && work.attention->isBackward ? kBackwardKernels : 1.0;
+    time.overheadSeconds = time.kernels * kernelSeconds();
     const double busy = std::max(time.computeSeconds, time.memorySeconds);
     time.seconds = time.overheadSeconds + busy;
     if (busy < time.overheadSeconds)

@@ -70,7 +70,8 @@ struct OpTime {
     double seconds = 0.0; ///< overheadSeconds + max(computeSeconds, memorySeconds); of attention with scores in memory their sum
     double computeSeconds = 0.0; ///< FLOPs / (peak * achievable fraction * share that its shape leaves)
     double memorySeconds = 0.0; ///< bytes / (HBM bandwidth * achievable fraction)
-    double overheadSeconds = 0.0; ///< between two kernels
+    double overheadSeconds = 0.0; ///< between kernels
+    double kernels = 0.0; ///< that the host starts for it
     OpBound bound = OpBound::Overhead; ///< the largest of the three
 };
 
@@ -84,11 +85,13 @@ struct CostOptions {
     bool addsGradients
         = false; ///< a kernel of its own adds the gradients of a microbatch to those before it; else the product does
     bool waitsForSums = false; ///< all-reduces of activations and of their gradients stop the device
+    bool waitsForWeights = false; ///< gathers of weights and scatters of their gradients do
     bool hidesInProducts
         = false; ///< gathers and scatters of activations run beside the product that reads or makes them, part by part
 };
 
-/// The constants of a stack on a chip: of the one that a study calls so, or the usual one there. Problems: those of `defaultCalibration`.
+/// The constants of a stack on a chip: of the one that a study calls so, or the usual one there; without any stack a step takes no time besides its
+/// program. Problems: those of `defaultCalibration`.
 Result<CostOptions> costOptionsOf(
     const Chip& chip, MatmulPrecision unstated = MatmulPrecision::Highest, std::string_view stack = {});
 
@@ -152,6 +155,9 @@ public:
 
     /// Whether the device waits for an all-reduce of activations, or of their gradients, where it starts.
     bool waitsForSums() const { return m_options.waitsForSums; }
+
+    /// Whether it waits for gathers of weights and scatters of their gradients likewise.
+    bool waitsForWeights() const { return m_options.waitsForWeights; }
 
     /// Whether products are taken part by part, so that the gather of an operand, or the scatter of the result, runs beside them
     /// (Wang et al., "Overlap Communication with Dependent Computation via Decomposition", ASPLOS 2023).

@@ -174,12 +174,14 @@ ReportAnswer speedAnswer(const ReportInputs& inputs)
         mfuText(s.mfu), devicesText(inputs.placement->mesh().deviceCount()), s.peakHow);
     if (!s.fits)
         result.sentence = "If it fitted. " + result.sentence;
-    result.opening.formula = trains ? "samples/s = batch / step;  step = compute + exposed communication + bubble"
-                                    : "steps/s = 1 / step;  step = compute + exposed communication + bubble";
+    result.opening.formula = trains ? "samples/s = batch / step;  step = compute + exposed communication + bubble + stack"
+                                    : "steps/s = 1 / step;  step = compute + exposed communication + bubble + stack";
     result.opening.inputs = {
         {"compute", formatSeconds(s.computeSeconds), "simulated: the roofline of each kernel, in order"},
         {"exposed communication", formatSeconds(s.exposedSeconds), "simulated: computing waits for a collective"},
         {"bubble", formatSeconds(s.bubbleSeconds), "simulated: waiting for other pipeline stages"},
+        {"stack", formatSeconds(s.stackSeconds),
+            "fitted: between steps and for slow hosts, where a software stack was asked for"},
     };
     if (trains)
         result.opening.inputs.push_back({"batch", formatWhole(inputs.study->batch), "study: batch"});

@@ -104,10 +104,12 @@ Json simulationObject(const SimulatedStudy& study)
     json["step_time_s"] = s.stepSeconds;
     json["call_s"] = s.callSeconds;
     json["compute_s"] = s.computeSeconds;
+    json["launch_wait_s"] = s.launchSeconds;
     json["exposed_communication_s"] = s.exposedSeconds;
     json["communication_s"] = s.collectiveSeconds;
     json["contention_s"] = s.contentionSeconds;
     json["bubble_s"] = s.bubbleSeconds;
+    json["stack_s"] = s.stackSeconds;
     json["model_flops"] = s.modelFlops;
     json["mfu"] = s.mfu;
     json["peak_flops_per_s"] = s.peakFlopsPerSecond;
@@ -248,6 +250,12 @@ std::string simulationText(const SimulatedStudy& study)
     if (s.bubbleSeconds > 0.0 && !s.collectives.empty())
         text += fmt::format(
             "  and waiting for other stages {} ({})\n", formatSeconds(s.bubbleSeconds), percent(s.bubbleSeconds, s.stepSeconds));
+    if (s.launchSeconds > 0.01 * s.stepSeconds)
+        text += fmt::format("  of computing, {} ({}) is waiting for the host to start kernels\n", formatSeconds(s.launchSeconds),
+            percent(s.launchSeconds, s.stepSeconds));
+    if (s.stackSeconds > 0.0)
+        text += fmt::format("  and the stack's {} ({}): between steps, and for slow hosts that are to be expected\n",
+            formatSeconds(s.stackSeconds), percent(s.stackSeconds, s.stepSeconds));
     if (s.contentionSeconds > 1e-9)
         text += fmt::format("  collectives take {} longer than each alone on whole links\n", formatSeconds(s.contentionSeconds));
     if (s.callSeconds > s.stepSeconds)

@@ -301,13 +301,15 @@ PlanTrial trialOf(const SimulatedStudy& study)
     std::map<std::string, double> waited;
     for (const SimulatedCollective& collective : simulation.collectives)
         waited[fmt::format("{} over {}", opName(collective.use.kind), collective.use.axes)] += collective.exposedSeconds;
-    double told = simulation.computeSeconds + simulation.bubbleSeconds;
+    double told = simulation.computeSeconds + simulation.bubbleSeconds + simulation.stackSeconds;
     for (const auto& [name, seconds] : waited) {
         trial.time.push_back({name, seconds});
         told += seconds;
     }
     if (simulation.bubbleSeconds > 0.0)
         trial.time.push_back({"pipeline bubble", simulation.bubbleSeconds});
+    if (simulation.stackSeconds > 0.0)
+        trial.time.push_back({"stack", simulation.stackSeconds});
     if (const double rest = simulation.stepSeconds - told; rest > 0.0)
         trial.time.push_back({"host and sends", rest});
     std::map<MemoryKind, double> kinds;
@@ -381,7 +383,7 @@ FloorSimulator floorSimulator(const SearchWork& work, const Catalogue& catalogue
         if (!simulated)
             return std::nullopt;
         const Simulation& step = simulated->simulation;
-        return ComputeFloor{step.computeSeconds - step.updateSeconds, step.updateSeconds, step.fits};
+        return ComputeFloor{step.computeSeconds - step.launchSeconds - step.updateSeconds, step.updateSeconds, step.fits};
     };
 }
 

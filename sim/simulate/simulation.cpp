@@ -133,10 +133,19 @@ Result<Ground> groundOf(
     return Ground{*std::move(placement), *std::move(cost), *rate, options, *hostLink};
 }
 
+/// What a stack's steps take besides the program.
+double stackSeconds(const Machine& machine, const StackConstants& constants, double programSeconds)
+{
+    const auto hosts = static_cast<double>(std::max<std::int64_t>(1, machine.choice.hosts));
+    return constants.stepSeconds + (programSeconds + constants.stepSeconds) * stragglerDelay(constants, hosts);
+}
+
 /// What is known of the machine and the program alone. `peakBytes` must be there.
 void addMachine(Simulation& simulation, const Mesh& mesh, const Function& unsharded, const Machine& machine, const Ground& ground)
 {
     simulation.cost = ground.options;
+    simulation.stackSeconds = stackSeconds(machine, ground.options.constants, simulation.stepSeconds);
+    simulation.stepSeconds += simulation.stackSeconds;
     simulation.hostLinkBytesPerSecond = ground.hostLinkBytesPerSecond;
     simulation.callSeconds = simulation.stepSeconds + hostSeconds(machine, mesh.deviceCount());
     simulation.machine = machine.text();

@@ -53,7 +53,8 @@ struct Simulation {
     double callSeconds
         = 0.0; ///< one step called from the host and waited for; in a training that runs on, calls hide behind steps
     CostOptions cost; ///< by which kernels were timed
-    double computeSeconds = 0.0; ///< busy computing
+    double computeSeconds = 0.0; ///< busy computing, or between kernels
+    double launchSeconds = 0.0; ///< of computeSeconds: waiting for the host to start a kernel
     double productSeconds = 0.0; ///< of computeSeconds: instructions that are a product
     double updateSeconds = 0.0; ///< of computeSeconds: instructions of the optimizer
     double productFlopsPerDevice = 0.0; ///< of those products
@@ -61,6 +62,8 @@ struct Simulation {
     double exposedSeconds = 0.0; ///< waiting for collectives and for moves over the host's link
     double hostExposedSeconds = 0.0; ///< of exposedSeconds: for moves over the host's link
     double bubbleSeconds = 0.0; ///< waiting for other pipeline stages
+    double stackSeconds
+        = 0.0; ///< of a software stack that was asked for: between steps, and what a slow host among so many is expected to cost
     double collectiveSeconds = 0.0; ///< all collectives, hidden or not
     double contentionSeconds = 0.0; ///< of collectiveSeconds: what sharing links with each other, and faulty links, cost
     double modelFlops = 0.0; ///< of the whole step on all devices: products of the unsharded program

@@ -65,6 +65,14 @@ private:
             made.after = std::move(after);
             return;
         }
+        if (note.kind == StepOpNote::Kind::Launch) {
+            m_now[op] = {static_cast<std::uint32_t>(m_ops.size())};
+            StepGraph::Op& made = m_ops.emplace_back();
+            made.name = "start kernels";
+            made.ticks = loop.program.ticks(op);
+            made.after = std::move(after);
+            return;
+        }
         if (note.kind == StepOpNote::Kind::Wait || note.kind == StepOpNote::Kind::Relay) {
             m_now[op] = std::move(after);
             return;

@@ -15,6 +15,7 @@ namespace meshwright::sim {
 namespace {
 
 constexpr std::uint32_t kComputing = 0;
+constexpr std::uint32_t kHost = 1;
 constexpr std::int64_t kFewTurns = 4; ///< a loop of fewer is written out: its steady state is never reached
 
 bool onlyComputes(const Instruction& loop)
@@ -32,7 +33,7 @@ StepWriter::StepWriter(
     , m_cost(cost)
     , m_unstated(unstated)
     , m_keepLoops(keepLoops)
-    , m_resources(1)
+    , m_resources(2)
     , m_hostLink(hostLinkBytesPerSecond)
 {
 }
@@ -136,10 +137,43 @@ void StepWriter::compute(const Function& function, const Instruction& instructio
 
 void StepWriter::computeShare(std::uint32_t work, double share)
 {
+    startKernels(work, share);
     PendingOp pending;
     pending.ticks = m_works[work].turns * ticksOf(share * m_works[work].time.seconds);
     pending.note = {StepOpNote::Kind::Compute, work, m_task};
+    m_computed += pending.ticks;
+    m_lead += pending.ticks;
     add(std::move(pending), {kComputing}, {kComputing});
+}
+
+/// Of turns that are taken at once the device can begin with the first when the host has started that; who writes them waits behind them.
+void StepWriter::startKernels(std::uint32_t work, double share)
+{
+    const Ticks ticks = m_works[work].turns * ticksOf(share * m_works[work].time.kernels * m_cost.hostKernelSeconds());
+    m_launching += ticks;
+    m_launched += ticks;
+    m_lead -= ticks;
+    if (m_turns == 1 && m_launching > 0 && (m_lead < 0 || m_hostDecides))
+        waitForHost();
+}
+
+void StepWriter::noteLaunches()
+{
+    if (m_launching == 0)
+        return;
+    PendingOp launch;
+    launch.ticks = std::exchange(m_launching, 0);
+    launch.note.kind = StepOpNote::Kind::Launch;
+    add(std::move(launch), {kHost}, {kHost});
+}
+
+void StepWriter::waitForHost()
+{
+    noteLaunches();
+    PendingOp pending;
+    pending.note = {StepOpNote::Kind::Wait, kNothing, kNothing};
+    add(std::move(pending), {kComputing, kHost}, {kComputing});
+    m_lead = std::max<Ticks>(m_lead, 0);
 }
 
 /// Of a product in parts, as many as devices share its operand: all but one can go on while the operand is gathered, and behind the first one its result
@@ -199,6 +233,17 @@ void StepWriter::waitFor(const Announced& collective)
     add(std::move(pending), {kComputing, collective.resource}, {kComputing});
 }
 
+/// Whether the stack's software waits for a collective where it starts.
+bool StepWriter::stopsDevice(const Function& function, const Op& op) const
+{
+    const Role role = function[op.results.front()].role;
+    if (op.kind == OpKind::AllReduce && role == Role::Activation)
+        return m_cost.waitsForSums();
+    const bool isWeights = (op.kind == OpKind::AllGather && role == Role::Parameter)
+        || (op.kind == OpKind::ReduceScatter && role == Role::Gradient);
+    return isWeights && m_cost.waitsForWeights();
+}
+
 void StepWriter::write(const ScheduledFunction& function, const Instruction& instruction, bool isTop)
 {
     const Function& ops = function.device.function;
@@ -230,9 +275,7 @@ void StepWriter::write(const ScheduledFunction& function, const Instruction& ins
         pending.meeting = m_meetings[collective.site]++;
         pending.note = {StepOpNote::Kind::Collective, collective.use, kNothing};
         add(std::move(pending), {kComputing, stream}, {stream, collective.resource});
-        const Op& op = ops[instruction.ops.front()];
-        const bool isSum = op.kind == OpKind::AllReduce && ops[op.results.front()].role == Role::Activation;
-        if (m_sites.isSynchronous() || (isSum && m_cost.waitsForSums()))
+        if (m_sites.isSynchronous() || stopsDevice(ops, ops[instruction.ops.front()]))
             waitFor(collective);
         break;
     }
@@ -274,6 +317,8 @@ void StepWriter::writeLoop(const ScheduledFunction& function, const Instruction&
             write(function, inner, false);
         settle();
         m_turns = turns;
+        if (m_turns == 1 && m_launching > 0 && (m_lead < 0 || m_hostDecides))
+            waitForHost();
         return;
     }
     const auto writeThose = [&](auto isWanted) {
@@ -291,19 +336,48 @@ void StepWriter::writeLoop(const ScheduledFunction& function, const Instruction&
     writeThose([](int turn) { return turn > 0; });
     if (first > 0)
         writeThose([](int turn) { return turn >= 0; });
-    if (keep) {
-        end();
-        begin(middle);
-    }
-    for (std::int64_t turn = 0; turn < (keep ? 1 : middle); ++turn)
-        writeThose([](int) { return true; });
-    if (keep) {
-        end();
-        begin(1);
-    }
+    const auto writeOne = [&] { writeThose([](int) { return true; }); };
+    if (keep)
+        writeTurns(middle, writeOne);
+    for (std::int64_t turn = 0; turn < (keep ? 0 : middle); ++turn)
+        writeOne();
     if (has(1))
         writeThose([](int turn) { return turn <= 0; });
     writeThose([](int turn) { return turn < 0; });
+}
+
+/// Turns of a loop that stays one. Where they take the host longer than the device, each kernel waits for its start.
+void StepWriter::writeTurns(std::int64_t turns, const std::function<void()>& writeOne)
+{
+    noteLaunches();
+    end();
+    begin(turns);
+    const std::vector<Resource> resources = m_resources;
+    const Ticks lead = m_lead;
+    const Ticks launched = m_launched;
+    const Ticks computed = m_computed;
+    writeOne();
+    settle();
+    const Ticks gained = (m_computed - computed) - (m_launched - launched);
+    if (gained < 0) { // once more
+        m_pending.clear();
+        m_meetings.clear();
+        std::ranges::fill(m_resources, Resource{});
+        std::ranges::copy(resources, m_resources.begin());
+        m_launching = 0;
+        m_hostDecides = true;
+        writeOne();
+        settle();
+        m_hostDecides = false;
+        m_lead = std::max<Ticks>(0, lead + turns * gained);
+    } else {
+        m_lead += (turns - 1) * gained;
+    }
+    if (m_resources[kHost].now != kNothing)
+        noteLaunches();
+    end();
+    begin(1);
+    m_launching *= turns; // what is not written comes with what the host starts next
 }
 
 StepWriter::Moments StepWriter::execute(const ScheduledFunction& function)

@@ -8,6 +8,7 @@
 #include "sim/simulate/simulation.h"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -22,8 +23,9 @@ inline constexpr std::uint32_t kFirstMove = 1U << 30;
 struct StepOpNote {
     enum class Kind : std::uint8_t {
         Compute, ///< `index` is a work of the writer's
-        Wait, ///< computing goes on when the collective `index` (of the caller's numbers; kNothing: the host), or from kFirstMove on a move of the
-        ///< writer's, is over; takes no time
+        Wait, ///< computing goes on when the collective `index` (of the caller's numbers), or from kFirstMove on a move of the writer's, is over, or with
+        ///< kNothing when the host has started what comes; takes no time
+        Launch, ///< the host starts kernels
         Collective, ///< `index` is the caller's number
         Move, ///< to the host's memory or back: `index` is kFirstMove and the number of a move of the writer's
         Relay, ///< hands on what an earlier part of the program did
@@ -55,6 +57,9 @@ struct StageLoop {
 /// Writes what the devices of one stage do as a step for the network: a stream that computes in order, and streams that carry collectives
 /// in order. A collective starts when its stream and everything before it in the schedule is ready; its CollectiveDone waits for it. Moves over the
 /// host's link do the same on a stream for each direction.
+///
+/// The host starts one kernel after the other and waits for nothing; a kernel begins when the host has started it. That is written only where the device
+/// may have to wait: where kernels so far take less time than the host needs for them.
 ///
 /// Loops of instructions stay loops where the caller says so and they stand in a function's own list; others are written out.
 class StepWriter {
@@ -132,9 +137,14 @@ private:
     std::uint32_t add(
         PendingOp pending, std::initializer_list<std::uint32_t> waits, std::initializer_list<std::uint32_t> becomes);
     std::uint32_t newResource();
+    void startKernels(std::uint32_t work, double share);
+    void noteLaunches();
+    void waitForHost();
+    void writeTurns(std::int64_t turns, const std::function<void()>& writeOne);
     std::uint32_t streamResource(std::uint32_t site);
     void startMove(const Function& function, const Instruction& instruction);
     const Announced& moveOf(const Function& function, const Instruction& instruction);
+    bool stopsDevice(const Function& function, const Op& op) const;
     void write(const ScheduledFunction& function, const Instruction& instruction, bool isTop);
     void writeLoop(const ScheduledFunction& function, const Instruction& loop, bool isTop);
     void compute(const Function& function, const Instruction& instruction);
@@ -153,7 +163,7 @@ private:
     MatmulPrecision m_unstated;
     bool m_keepLoops;
     std::map<const Function*, InstructionTimes> m_times;
-    std::vector<Resource> m_resources; ///< the first is the computing stream
+    std::vector<Resource> m_resources; ///< the first is the computing stream, the second the host that starts kernels
     std::map<std::uint32_t, std::uint32_t> m_streams; ///< of the sites' streams: resource
     std::map<std::pair<const Function*, OpId>, Announced> m_announced; ///< collectives, and moves as they come
     double m_hostLink;
@@ -171,6 +181,11 @@ private:
     const Announced* m_arriving = nullptr; ///< a gather that the next product may take part by part, and what it gives
     ValueId m_arrived = {};
     Rest m_rest;
+    Ticks m_launching = 0; ///< of the host, for kernels whose start is not written yet
+    Ticks m_launched = 0; ///< of the host, for all kernels so far
+    Ticks m_computed = 0; ///< of the device, likewise
+    Ticks m_lead = 0; ///< of the host before the device, at least
+    bool m_hostDecides = false; ///< in a loop whose turns take the host longer than the device
     std::int64_t m_opsWritten = 0;
     double m_computeSeconds = 0.0;
 };

@@ -296,7 +296,9 @@ Ticks TraceBuilder::addComputing(std::uint32_t row, bool isChosen)
             assert(note->kind == StepOpNote::Kind::Wait); // computing waits for nothing else
             if (m_options.timeline)
                 addSlice(row, free, span.begin, waitingText(note->index), 0, SliceCategory::Wait, 0);
-            if (isChosen && !(m_options.rolls && m_device.begin < 0))
+            if (isChosen && note->index == kNothing)
+                addLaunch(secondsOf(span.begin - free));
+            else if (isChosen && !(m_options.rolls && m_device.begin < 0))
                 expose(free, span.begin);
         }
         free = span.end;
@@ -331,6 +333,14 @@ void TraceBuilder::addCompute(const KernelWork& work, const StepSpan& span)
         m_result.otherTrafficBytes += static_cast<double>(work.bytes);
     }
     m_secondsBoundBy[static_cast<std::size_t>(work.time.bound)] += seconds;
+}
+
+/// The device waits for the host to start a kernel.
+void TraceBuilder::addLaunch(double seconds)
+{
+    m_result.computeSeconds += seconds;
+    m_result.launchSeconds += seconds;
+    m_secondsBoundBy[static_cast<std::size_t>(OpBound::Overhead)] += seconds;
 }
 
 void TraceBuilder::expose(std::uint32_t use, double seconds)

@@ -111,6 +111,7 @@ private:
     std::uint32_t waitingText(std::uint32_t use);
     const StepOpNote& noteOf(const OwnSpan& own) const { return m_stages[m_device.stage].loops[own.loop].notes[own.op]; }
     void addCompute(const KernelWork& work, const StepSpan& span);
+    void addLaunch(double seconds);
     void expose(Ticks from, Ticks to);
     void finishCollectives();
     std::string boundBy() const;

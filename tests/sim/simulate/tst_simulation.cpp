@@ -89,6 +89,10 @@ private Q_SLOTS:
     void elementwiseWorkJoinsItsProduct();
     void stacksMayWaitForSums();
     void productsHideTheirCollectives();
+    void hostStartsKernels_data();
+    void hostStartsKernels();
+    void hostStartsTurns_data();
+    void hostStartsTurns();
     void memoryFollowsThePlan();
     void fidelitiesAgree_data();
     void fidelitiesAgree();
@@ -391,6 +395,130 @@ void TestSimulation::productsHideTheirCollectives()
     const double least = gather + narrow.computeSeconds / kDevices;
     QVERIFY2(narrow.stepSeconds >= least && narrow.stepSeconds < least + narrow.collectives[1].seconds + 1e-9,
         qPrintable(QString("%1 s, not %2").arg(narrow.stepSeconds).arg(least)));
+}
+
+namespace {
+
+CostOptions withHost(const Machine& machine, double secondsPerKernel)
+{
+    CostOptions options = valueOf(costOptionsOf(machine.chip));
+    options.constants.hostKernelSeconds = secondsPerKernel;
+    return options;
+}
+
+} // namespace
+
+void TestSimulation::hostStartsKernels_data()
+{
+    QTest::addColumn<QList<int>>("widths");
+    QTest::newRow("the device decides") << QList<int>{2048, 2048, 2048, 2048};
+    QTest::newRow("the host decides") << QList<int>{64, 64, 64, 64, 64};
+    QTest::newRow("a long one lets the host get ahead") << QList<int>{4096, 64, 64, 64, 64, 64, 64};
+    QTest::newRow("what the host lost stays lost") << QList<int>{64, 64, 64, 64, 4096, 64};
+    QTest::newRow("in turn") << QList<int>{64, 2048, 64, 64, 2048, 64, 64, 64, 64, 64, 64, 2048};
+}
+
+/// Products of some widths one after the other: each begins when the one before is over and the host, which waits for nothing, has started it.
+void TestSimulation::hostStartsKernels()
+{
+    constexpr double kHost = 20e-6;
+    QFETCH(QList<int>, widths);
+    const Machine machine = machineFor("a100", {}, 1);
+    Function function;
+    Builder builder(function);
+    std::vector<ValueId> results;
+    for (const int width : widths) {
+        const ValueId x = builder.argument({DType::BF16, {width, width}}, "x");
+        results.push_back(builder.matmul(x, x, DType::BF16));
+    }
+    builder.setResults(results);
+    const ScheduledFunction scheduled = schedule(onDevices(function), SchedulePolicy::Overlapped);
+    const auto simulatedBy = [&](double host) {
+        return valueOf(simulate(
+            scheduled, valueOf(parseMesh("data=1")), function, machine, withHost(machine, host), {}, {.timeline = true}));
+    };
+    const Simulation free = simulatedBy(0.0);
+    double started = 0.0;
+    double end = 0.0;
+    for (const Slice& slice : free.timeline.slices()) {
+        started += kHost;
+        end = std::max(end, started) + slice.durationSeconds;
+    }
+    QCOMPARE(free.timeline.slices().size(), static_cast<std::size_t>(widths.size()));
+    const Simulation s = simulatedBy(kHost);
+    QVERIFY2(qAbs(s.stepSeconds - end) < 1e-9, qPrintable(QString("%1 s, not %2").arg(s.stepSeconds).arg(end)));
+    QCOMPARE(s.computeSeconds, s.stepSeconds);
+    QVERIFY(qAbs(s.launchSeconds - (end - free.stepSeconds)) < 1e-9);
+}
+
+void TestSimulation::hostStartsTurns_data()
+{
+    QTest::addColumn<int>("small");
+    QTest::addColumn<int>("large");
+    QTest::addColumn<double>("leastWaiting"); // of the step
+    QTest::addColumn<double>("mostWaiting");
+    QTest::newRow("the device decides") << 1 << 4 << 0.0 << 0.01;
+    QTest::newRow("the host decides") << 30 << 1 << 0.3 << 1.0;
+    QTest::newRow("the host decides at times") << 6 << 2 << 0.001 << 0.3;
+}
+
+/// Turns of some small products and some large ones, with a collective at the end, behind a long product that lets the host get ahead: the same step as
+/// a loop and written out.
+void TestSimulation::hostStartsTurns()
+{
+    QFETCH(int, small);
+    QFETCH(int, large);
+    constexpr int kTurns = 60;
+    const TensorType little{DType::BF16, {64, 64}};
+    const TensorType big{DType::BF16, {2048, 2048}};
+    const TensorType huge{DType::BF16, {8192, 8192}};
+    const auto turn = [&](Builder& builder, ValueId h, ValueId w, ValueId x) {
+        for (int i = 0; i < large; ++i)
+            x = builder.matmul(x, x, DType::BF16);
+        for (int i = 0; i < small; ++i)
+            h = builder.matmul(h, w, DType::BF16);
+        CollectiveAttributes over;
+        over.axes = {{0, 1, 4}};
+        return std::vector<ValueId>{builder.add(OpKind::AllReduce, {h}, over), x};
+    };
+    const auto before = [&](Builder& builder) {
+        const ValueId first = builder.argument(huge, "first");
+        return std::vector<ValueId>{builder.matmul(first, first, DType::BF16), builder.argument(little, "h"),
+            builder.argument(big, "x"), builder.argument(little, "w")};
+    };
+    Function unrolled;
+    Builder plain(unrolled);
+    const auto from = before(plain);
+    std::vector<ValueId> carried{from[1], from[2]};
+    for (int i = 0; i < kTurns; ++i)
+        carried = turn(plain, carried[0], from[3], carried[1]);
+    plain.setResults({from[0], carried[0], carried[1], plain.matmul(carried[0], from[3], DType::BF16)});
+
+    Function folded;
+    Builder loop(folded);
+    const auto values = before(loop);
+    const OpId repeat = loop.beginRepeat({kTurns, 2, 0, false}, {values[1], values[2], values[3]});
+    const auto arguments = folded[loop.block()].arguments;
+    loop.setResults(turn(loop, arguments[0], arguments[2], arguments[1]));
+    const auto results = loop.endRepeat(repeat);
+    loop.setResults({values[0], results[0], results[1], loop.matmul(results[0], values[3], DType::BF16)});
+
+    const Machine machine = machineFor("a100", {}, 1);
+    const auto step = [&](const Function& function, double host) {
+        return valueOf(simulate(schedule(onDevices(function), SchedulePolicy::Eager), valueOf(parseMesh("data=4")), function,
+            machine, withHost(machine, host)));
+    };
+    constexpr double kHost = 40e-6;
+    const Simulation a = step(unrolled, kHost);
+    const Simulation b = step(folded, kHost);
+    QVERIFY2(
+        qAbs(a.stepSeconds - b.stepSeconds) < 1e-9, qPrintable(QString("%1 s, not %2").arg(b.stepSeconds).arg(a.stepSeconds)));
+    QVERIFY(qAbs(a.launchSeconds - b.launchSeconds) < 1e-9);
+    QVERIFY(a.stepSeconds >= kHost * (2 + kTurns * (small + large)));
+    QFETCH(double, leastWaiting);
+    QFETCH(double, mostWaiting);
+    const double waiting = a.launchSeconds / a.stepSeconds;
+    QVERIFY2(waiting >= leastWaiting && waiting <= mostWaiting, qPrintable(QString::number(waiting)));
 }
 
 void TestSimulation::memoryFollowsThePlan()
