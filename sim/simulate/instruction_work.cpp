@@ -197,6 +197,35 @@ OpWork workOf(const Function& function, const Instruction& instruction, MatmulPr
     return work;
 }
 
+InstructionTimes::InstructionTimes(const Function& function, const DeviceCost& cost, MatmulPrecision unstated)
+    : m_function(function)
+    , m_cost(cost)
+    , m_unstated(unstated)
+    , m_hasKernel(function.values.size(), false)
+    , m_isKept(function.values.size(), false)
+{
+    forEachOp(function, [&](OpId id) {
+        const Op& op = function[id];
+        const bool computes = isElementwise(op.kind) || op.kind == OpKind::Reduce || op.kind == OpKind::Attention
+            || op.kind == OpKind::AttentionGrad || (opInfo(op.kind).opClass == OpClass::Shaping && !isView(function, op, cost));
+        for (const ValueId value : op.operands)
+            (computes ? m_hasKernel : m_isKept)[value.at()] = true;
+    });
+}
+
+/// True for element-wise work whose bytes take less time than a kernel's start, and whose results only go into kernels that can compute them.
+bool InstructionTimes::isPartOfReaders(const Instruction& instruction, const OpTime& time) const
+{
+    return time.memorySeconds < time.overheadSeconds && !instruction.writes.empty()
+        && std::ranges::all_of(instruction.ops,
+            [&](OpId id) {
+                const OpKind kind = m_function[id].kind;
+                return isElementwise(kind) || kind == OpKind::BroadcastInDim || opInfo(kind).opClass == OpClass::Leaf;
+            })
+        && std::ranges::all_of(
+            instruction.writes, [&](ValueId value) { return m_hasKernel[value.at()] && !m_isKept[value.at()]; });
+}
+
 /// True for what adds to something in memory and besides only casts.
 bool InstructionTimes::onlyAdds(const Instruction& instruction) const
 {
@@ -228,6 +257,14 @@ InstructionTimes::Kernel InstructionTimes::of(const Instruction& instruction)
     Kernel kernel{workOf(m_function, instruction, m_unstated), {}, {}};
     kernel.time = m_cost.time(kernel.work);
     kernel.formula = m_cost.formula(kernel.work);
+    if (isPartOfReaders(instruction, kernel.time)) {
+        kernel.time
+            = {.seconds = kernel.time.memorySeconds, .memorySeconds = kernel.time.memorySeconds, .bound = OpBound::Memory};
+        kernel.formula = fmt::format("part of the kernels that read it: {} moved in {}",
+            formatBytes(static_cast<double>(kernel.work.bytesRead + kernel.work.bytesWritten)),
+            formatSeconds(kernel.time.seconds));
+        return kernel;
+    }
     if (!kernel.work.matmul && !m_cost.fusesIntoProducts() && !(m_cost.addsInProducts() && onlyAdds(instruction)))
         return kernel;
     if (kernel.work.matmul) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace meshwright::sim {
 
@@ -24,16 +25,12 @@ DType productType(const Function& function, const Op& dot);
 MatmulPrecision precisionOf(const Op& op, DType operandType, MatmulPrecision unstated);
 
 /// How long the computing instructions of a schedule take, asked for in their order: an element-wise pass on the result of a product may be
-/// fused into it (DeviceCost::fusesIntoProducts, addsInProducts), and then moves its other bytes while the product still computes.
+/// fused into it (DeviceCost::fusesIntoProducts, addsInProducts), and then moves its other bytes while the product still computes. A small one is no
+/// kernel of its own where others read its result: compilers and hand-written kernels compute it there.
 /// Both must outlive this.
 class InstructionTimes {
 public:
-    InstructionTimes(const Function& function, const DeviceCost& cost, MatmulPrecision unstated)
-        : m_function(function)
-        , m_cost(cost)
-        , m_unstated(unstated)
-    {
-    }
+    InstructionTimes(const Function& function, const DeviceCost& cost, MatmulPrecision unstated);
 
     struct Kernel {
         OpWork work;
@@ -45,10 +42,13 @@ public:
 private:
     std::optional<ValueId> fusedInto(const Instruction& instruction) const;
     bool onlyAdds(const Instruction& instruction) const;
+    bool isPartOfReaders(const Instruction& instruction, const OpTime& time) const;
 
     const Function& m_function;
     const DeviceCost& m_cost;
     MatmulPrecision m_unstated;
+    std::vector<bool> m_hasKernel; ///< by value: read by an op whose kernel can compute it
+    std::vector<bool> m_isKept; ///< by value: read by an op that needs it in memory
     std::map<ValueId, double> m_idle; ///< results of products: seconds of them in which the memory has nothing to do
 };
 

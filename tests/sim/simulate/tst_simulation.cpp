@@ -89,6 +89,7 @@ private Q_SLOTS:
     void elementwiseWorkJoinsItsProduct();
     void stacksMayWaitForSums();
     void productsHideTheirCollectives();
+    void smallPassesArePartsOfTheirReaders();
     void hostStartsKernels_data();
     void hostStartsKernels();
     void hostStartsTurns_data();
@@ -395,6 +396,41 @@ void TestSimulation::productsHideTheirCollectives()
     const double least = gather + narrow.computeSeconds / kDevices;
     QVERIFY2(narrow.stepSeconds >= least && narrow.stepSeconds < least + narrow.collectives[1].seconds + 1e-9,
         qPrintable(QString("%1 s, not %2").arg(narrow.stepSeconds).arg(least)));
+}
+
+/// What is computed of sums of rows, as norms do, costs no kernel where the next pass reads it; where a product does, it costs one.
+void TestSimulation::smallPassesArePartsOfTheirReaders()
+{
+    Function function;
+    Builder builder(function);
+    const ValueId x = builder.argument({DType::F32, {1024, 1024}}, "x");
+    const ValueId sums = builder.reduce(ReduceKind::Sum, x, {1});
+    const ValueId part = builder.unary(OpKind::Rsqrt, sums);
+    const ValueId alone = builder.unary(OpKind::Tanh, builder.argument({DType::F32, {1024}}, "y"));
+    const ValueId scaled = builder.binary(OpKind::Multiply, x, builder.broadcast(part, {1024, 1024}, {0}));
+    builder.setResults({scaled, builder.matmul(scaled, builder.reshape(alone, {1024, 1}), DType::F32)});
+    const DeviceFunction device = onDevices(function);
+    const ScheduledFunction scheduled = schedule(device, SchedulePolicy::Eager);
+    const Machine machine = machineFor("h100", {}, 1);
+    const CostOptions options = valueOf(costOptionsOf(machine.chip));
+    const DeviceCost cost = valueOf(DeviceCost::create(machine, options));
+    InstructionTimes times(device.function, cost, options.unstated);
+    int parts = 0;
+    int kernels = 0;
+    for (const Instruction& instruction : scheduled.instructions) {
+        const bool isSmall = std::ranges::any_of(instruction.ops,
+            [&](OpId id) { return device.function[id].kind == OpKind::Rsqrt || device.function[id].kind == OpKind::Tanh; });
+        const OpTime time = times.of(instruction).time;
+        if (isSmall && time.kernels == 0.0) {
+            ++parts;
+            QVERIFY(time.seconds < cost.kernelSeconds());
+        } else if (isSmall) {
+            ++kernels;
+            QVERIFY(time.seconds >= cost.kernelSeconds());
+        }
+    }
+    QCOMPARE(parts, 1);
+    QCOMPARE(kernels, 1);
 }
 
 namespace {
