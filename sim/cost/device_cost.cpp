@@ -75,6 +75,7 @@ Result<CostOptions> costOptionsOf(const Chip& chip, MatmulPrecision unstated, st
         .attention = traits.attention,
         .dropsProbabilities = traits.dropout,
         .addsGradients = traits.addsGradients,
+        .mergesProducts = traits.mergesProducts,
         .waitsForSums = traits.waitsForSums,
         .waitsForWeights = !traits.gathersAhead,
         .hidesInProducts = traits.asyncTensorParallel};

@@ -84,6 +84,7 @@ struct CostOptions {
         = false; ///< kernels whose scores lie in memory leave out a part of the probabilities: attention's dropout
     bool addsGradients
         = false; ///< a kernel of its own adds the gradients of a microbatch to those before it; else the product does
+    bool mergesProducts = false; ///< products of one array with several others are one kernel
     bool waitsForSums = false; ///< all-reduces of activations and of their gradients stop the device
     bool waitsForWeights = false; ///< gathers of weights and scatters of their gradients do
     bool hidesInProducts
@@ -152,6 +153,9 @@ public:
 
     /// Whether a product's kernel adds to what is in memory, as libraries' do (beta = 1), where the program adds its result to something.
     bool addsInProducts() const { return !m_options.addsGradients; }
+
+    /// Whether products of one array with several others, that sum over the same of its dimensions, are one kernel.
+    bool mergesProducts() const { return m_options.mergesProducts; }
 
     /// Whether the device waits for an all-reduce of activations, or of their gradients, where it starts.
     bool waitsForSums() const { return m_options.waitsForSums; }

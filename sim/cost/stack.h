@@ -91,6 +91,7 @@ struct StackTraits {
     double optimizerStateBytes = 12.0;
     bool gradientsOncePerStep = true; ///< reduced after the last microbatch
     bool asyncTensorParallel = false; ///< products decomposed so that tp's collectives hide behind them
+    bool mergesProducts = false; ///< products of one array with several weights are one kernel: of queries, keys and values
     bool waitsForSums
         = false; ///< all-reduces of activations and of their gradients stop the device (Megatron-LM before sequence parallelism)
     bool gathersContext = false; ///< context parallel by one gather of keys and values of all query heads, not by a ring

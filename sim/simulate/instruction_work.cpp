@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace meshwright::sim {
@@ -250,6 +251,38 @@ std::optional<ValueId> InstructionTimes::fusedInto(const Instruction& instructio
     return std::nullopt;
 }
 
+/// A product of an array that others before it multiply, too, takes the time by which their kernel grows.
+void InstructionTimes::mergeProduct(const Instruction& instruction, Kernel& kernel)
+{
+    const auto product
+        = std::ranges::find_if(instruction.ops, [&](OpId id) { return m_function[id].kind == OpKind::DotGeneral; });
+    const Op& op = m_function[*product];
+    const auto& attributes = op.as<DotAttributes>();
+    const std::array shared{Shared{op.operands[0], false, attributes.lhsContracting, kernel.work.format},
+        Shared{op.operands[1], true, attributes.rhsContracting, kernel.work.format}};
+    for (const Shared& one : shared) {
+        const bool isRight = std::get<bool>(one);
+        const auto [before, isFirst] = m_merged.try_emplace(one, kernel.work);
+        if (isFirst)
+            continue;
+        OpWork whole = before->second;
+        (isRight ? whole.matmul->m : whole.matmul->n) += isRight ? kernel.work.matmul->m : kernel.work.matmul->n;
+        whole.bytesRead += kernel.work.bytesRead - m_function[std::get<ValueId>(one)].type.bytes();
+        whole.bytesWritten += kernel.work.bytesWritten;
+        const OpTime of = m_cost.time(whole);
+        const OpTime without = m_cost.time(before->second);
+        before->second = whole;
+        kernel.time.seconds = std::max(0.0, of.seconds - without.seconds);
+        kernel.time.computeSeconds = std::max(0.0, of.computeSeconds - without.computeSeconds);
+        kernel.time.memorySeconds = std::max(0.0, of.memorySeconds - without.memorySeconds);
+        kernel.time.overheadSeconds = kernel.time.kernels = 0.0;
+        kernel.formula
+            = fmt::format("one kernel with the products of the same operand before it, which so grows from {} to {}: {}",
+                formatSeconds(without.seconds), formatSeconds(of.seconds), m_cost.formula(whole));
+        return;
+    }
+}
+
 InstructionTimes::Kernel InstructionTimes::of(const Instruction& instruction)
 {
     if (std::ranges::all_of(instruction.ops, [&](OpId id) { return isView(m_function, m_function[id], m_cost); }))
@@ -268,6 +301,8 @@ InstructionTimes::Kernel InstructionTimes::of(const Instruction& instruction)
     if (!kernel.work.matmul && !m_cost.fusesIntoProducts() && !(m_cost.addsInProducts() && onlyAdds(instruction)))
         return kernel;
     if (kernel.work.matmul) {
+        if (m_cost.mergesProducts())
+            mergeProduct(instruction, kernel);
         for (const ValueId value : instruction.writes)
             m_idle[value] = std::max(0.0, kernel.time.computeSeconds - kernel.time.memorySeconds);
         return kernel;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace meshwright::sim {
@@ -26,7 +27,8 @@ MatmulPrecision precisionOf(const Op& op, DType operandType, MatmulPrecision uns
 
 /// How long the computing instructions of a schedule take, asked for in their order: an element-wise pass on the result of a product may be
 /// fused into it (DeviceCost::fusesIntoProducts, addsInProducts), and then moves its other bytes while the product still computes. A small one is no
-/// kernel of its own where others read its result: compilers and hand-written kernels compute it there.
+/// kernel of its own where others read its result: compilers and hand-written kernels compute it there. Of products of one array, where stacks take them
+/// at once (DeviceCost::mergesProducts), each takes what it adds to the kernel.
 /// Both must outlive this.
 class InstructionTimes {
 public:
@@ -43,10 +45,15 @@ private:
     std::optional<ValueId> fusedInto(const Instruction& instruction) const;
     bool onlyAdds(const Instruction& instruction) const;
     bool isPartOfReaders(const Instruction& instruction, const OpTime& time) const;
+    void mergeProduct(const Instruction& instruction, Kernel& kernel);
 
     const Function& m_function;
     const DeviceCost& m_cost;
     MatmulPrecision m_unstated;
+    /// An operand of products, which of its dimensions they sum over, and the type they multiply.
+    using Shared = std::tuple<ValueId, bool, std::vector<std::size_t>, MathFormat>;
+
+    std::map<Shared, OpWork> m_merged; ///< the products of an array so far, as one
     std::vector<bool> m_hasKernel; ///< by value: read by an op whose kernel can compute it
     std::vector<bool> m_isKept; ///< by value: read by an op that needs it in memory
     std::map<ValueId, double> m_idle; ///< results of products: seconds of them in which the memory has nothing to do

@@ -90,6 +90,8 @@ private Q_SLOTS:
     void stacksMayWaitForSums();
     void productsHideTheirCollectives();
     void smallPassesArePartsOfTheirReaders();
+    void productsOfOneArrayAreOneKernel_data();
+    void productsOfOneArrayAreOneKernel();
     void hostStartsKernels_data();
     void hostStartsKernels();
     void hostStartsTurns_data();
@@ -431,6 +433,45 @@ void TestSimulation::smallPassesArePartsOfTheirReaders()
     }
     QCOMPARE(parts, 1);
     QCOMPARE(kernels, 1);
+}
+
+void TestSimulation::productsOfOneArrayAreOneKernel_data()
+{
+    QTest::addColumn<bool>("left");
+    QTest::newRow("forward: x times three weights") << true;
+    QTest::newRow("weights' gradients: three arrays times x") << false;
+}
+
+/// Queries, keys and values take as long as one product with all their columns where a stack has their weights in one array.
+void TestSimulation::productsOfOneArrayAreOneKernel()
+{
+    QFETCH(bool, left);
+    const TensorType x{DType::BF16, {512, 512}};
+    const auto seconds = [&](const std::vector<std::int64_t>& widths, bool merges) {
+        Function function;
+        Builder builder(function);
+        const ValueId shared = builder.argument(x, "x");
+        std::vector<ValueId> results;
+        for (const std::int64_t width : widths) {
+            const ValueId other = builder.argument({DType::BF16, left ? Shape{512, width} : Shape{width, 512}}, "w");
+            results.push_back(left ? builder.matmul(shared, other, DType::BF16) : builder.matmul(other, shared, DType::BF16));
+        }
+        builder.setResults(results);
+        const DeviceFunction device = onDevices(function);
+        const ScheduledFunction scheduled = schedule(device, SchedulePolicy::Eager);
+        const Machine machine = machineFor("a100", {}, 1);
+        CostOptions options = valueOf(costOptionsOf(machine.chip));
+        options.mergesProducts = merges;
+        const DeviceCost cost = valueOf(DeviceCost::create(machine, options));
+        InstructionTimes times(device.function, cost, options.unstated);
+        double sum = 0.0;
+        for (const Instruction& instruction : scheduled.instructions)
+            sum += times.of(instruction).time.seconds;
+        return sum;
+    };
+    const double one = seconds({1024}, false);
+    QVERIFY(qAbs(seconds({512, 256, 256}, true) - one) < 1e-12);
+    QVERIFY(seconds({512, 256, 256}, false) > 1.5 * one);
 }
 
 namespace {
