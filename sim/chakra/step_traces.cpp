@@ -102,7 +102,7 @@ void StepTraces::addOp(
     node.name = op.name;
     for (const std::uint32_t other : op.after)
         node.dataDependencies.insert(node.dataDependencies.end(), nodesOf[other].begin(), nodesOf[other].end());
-    node.attributes.push_back({"is_cpu_op", false});
+    node.attributes.push_back({"is_cpu_op", op.isHost});
     const auto add = [&](ChakraNodeType type, Node::Own own, std::vector<ChakraAttribute> more) {
         ChakraNode one = node;
         one.id = nodes.size();

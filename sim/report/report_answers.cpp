@@ -174,10 +174,12 @@ ReportAnswer speedAnswer(const ReportInputs& inputs)
         mfuText(s.mfu), devicesText(inputs.placement->mesh().deviceCount()), s.peakHow);
     if (!s.fits)
         result.sentence = "If it fitted. " + result.sentence;
-    result.opening.formula = trains ? "samples/s = batch / step;  step = compute + exposed communication + bubble + stack"
-                                    : "steps/s = 1 / step;  step = compute + exposed communication + bubble + stack";
+    result.opening.formula = trains
+        ? "samples/s = batch / step;  step = compute + launch + exposed communication + bubble + stack"
+        : "steps/s = 1 / step;  step = compute + launch + exposed communication + bubble + stack";
     result.opening.inputs = {
         {"compute", formatSeconds(s.computeSeconds), "simulated: the roofline of each kernel, in order"},
+        {"launch", formatSeconds(s.launchSeconds), "simulated: waiting for the host to start kernels"},
         {"exposed communication", formatSeconds(s.exposedSeconds), "simulated: computing waits for a collective"},
         {"bubble", formatSeconds(s.bubbleSeconds), "simulated: waiting for other pipeline stages"},
         {"stack", formatSeconds(s.stackSeconds),

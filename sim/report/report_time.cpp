@@ -285,6 +285,8 @@ ReportPicture stepBar(const Simulation& s)
         drawing.parts.push_back({"collectives", s.exposedSeconds, ColourRole::AllReduce});
     if (s.bubbleSeconds > 0.0)
         drawing.parts.push_back({"bubble", s.bubbleSeconds, ColourRole::Idle});
+    if (s.launchSeconds > 0.0)
+        drawing.parts.push_back({"launch", s.launchSeconds, ColourRole::Idle, Hatch::Falling});
     if (s.stackSeconds > 0.0)
         drawing.parts.push_back({"stack", s.stackSeconds, ColourRole::Idle, Hatch::Rising});
     return pictureOf("step", "Where the time of a step goes", drawStackedBar(drawing),
@@ -298,8 +300,9 @@ ReportFigures breakdownFigures(const ReportInputs& inputs, const KernelSums& sum
     ReportFigures figures;
     figures.figures.push_back({"Step", secondsValue(s.stepSeconds),
         {"All devices do the same; the step ends with the last of computing and collectives.",
-            "step = compute + exposed communication + bubble + stack",
+            "step = compute + launch + exposed communication + bubble + stack",
             {{"compute", formatSeconds(s.computeSeconds), "simulated"},
+                {"launch", formatSeconds(s.launchSeconds), "simulated: waiting for the host to start kernels"},
                 {"exposed communication", formatSeconds(s.exposedSeconds), "simulated"},
                 {"bubble", formatSeconds(s.bubbleSeconds), "simulated"},
                 {"stack", formatSeconds(s.stackSeconds), "between steps and for slow hosts: fitted, of the software stack"}}}});
@@ -308,7 +311,7 @@ ReportFigures breakdownFigures(const ReportInputs& inputs, const KernelSums& sum
             "compute = Σ start + max(FLOP / rate, bytes / bandwidth)",
             {{"kernels", formatWhole(sums.callsBoundBy[0] + sums.callsBoundBy[1] + sums.callsBoundBy[2]), "schedule"}}}});
     figures.figures.push_back({"Exposed communication", secondsValue(s.exposedSeconds),
-        {"Computing waits until a collective is done.", "exposed = step − compute − bubble − stack", {}}});
+        {"Computing waits until a collective is done.", "exposed = step − compute − launch − bubble − stack", {}}});
     figures.figures.push_back({"Hidden communication", secondsValue(std::max(0.0, s.collectiveSeconds - s.exposedSeconds)),
         {"Collectives that run while the device computes.", "hidden = all collectives − exposed",
             {{"all collectives", formatSeconds(s.collectiveSeconds), "simulated"}}}});

@@ -251,7 +251,7 @@ std::string simulationText(const SimulatedStudy& study)
         text += fmt::format(
             "  and waiting for other stages {} ({})\n", formatSeconds(s.bubbleSeconds), percent(s.bubbleSeconds, s.stepSeconds));
     if (s.launchSeconds > 0.01 * s.stepSeconds)
-        text += fmt::format("  of computing, {} ({}) is waiting for the host to start kernels\n", formatSeconds(s.launchSeconds),
+        text += fmt::format("  and waiting for the host to start kernels {} ({})\n", formatSeconds(s.launchSeconds),
             percent(s.launchSeconds, s.stepSeconds));
     if (s.stackSeconds > 0.0)
         text += fmt::format("  and the stack's {} ({}): between steps, and for slow hosts that are to be expected\n",

@@ -301,13 +301,15 @@ PlanTrial trialOf(const SimulatedStudy& study)
     std::map<std::string, double> waited;
     for (const SimulatedCollective& collective : simulation.collectives)
         waited[fmt::format("{} over {}", opName(collective.use.kind), collective.use.axes)] += collective.exposedSeconds;
-    double told = simulation.computeSeconds + simulation.bubbleSeconds + simulation.stackSeconds;
+    double told = simulation.computeSeconds + simulation.launchSeconds + simulation.bubbleSeconds + simulation.stackSeconds;
     for (const auto& [name, seconds] : waited) {
         trial.time.push_back({name, seconds});
         told += seconds;
     }
     if (simulation.bubbleSeconds > 0.0)
         trial.time.push_back({"pipeline bubble", simulation.bubbleSeconds});
+    if (simulation.launchSeconds > 0.0)
+        trial.time.push_back({"launch", simulation.launchSeconds});
     if (simulation.stackSeconds > 0.0)
         trial.time.push_back({"stack", simulation.stackSeconds});
     if (const double rest = simulation.stepSeconds - told; rest > 0.0)
@@ -383,7 +385,7 @@ FloorSimulator floorSimulator(const SearchWork& work, const Catalogue& catalogue
         if (!simulated)
             return std::nullopt;
         const Simulation& step = simulated->simulation;
-        return ComputeFloor{step.computeSeconds - step.launchSeconds - step.updateSeconds, step.updateSeconds, step.fits};
+        return ComputeFloor{step.computeSeconds - step.updateSeconds, step.updateSeconds, step.fits};
     };
 }
 
@@ -408,7 +410,7 @@ LayerTimer layerTimer(const Catalogue& catalogue, const std::stop_token& stop)
                 const auto simulated = simulatedPlan(plan, own, one, machine.stack, catalogue, stop);
                 if (!simulated)
                     return std::nullopt;
-                seconds += (isTwice ? 1.0 : -1.0) * simulated->simulation.computeSeconds;
+                seconds += (isTwice ? 1.0 : -1.0) * (simulated->simulation.computeSeconds + simulated->simulation.launchSeconds);
             }
         }
         return seconds / static_cast<double>(kManySequences);

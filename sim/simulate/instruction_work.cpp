@@ -267,7 +267,8 @@ void InstructionTimes::mergeProduct(const Instruction& instruction, Kernel& kern
             continue;
         OpWork whole = before->second;
         (isRight ? whole.matmul->m : whole.matmul->n) += isRight ? kernel.work.matmul->m : kernel.work.matmul->n;
-        whole.bytesRead += kernel.work.bytesRead - m_function[std::get<ValueId>(one)].type.bytes();
+        const bool isRead = std::ranges::find(instruction.reads, std::get<ValueId>(one)) != instruction.reads.end();
+        whole.bytesRead += kernel.work.bytesRead - (isRead ? m_function[std::get<ValueId>(one)].type.bytes() : 0);
         whole.bytesWritten += kernel.work.bytesWritten;
         const OpTime of = m_cost.time(whole);
         const OpTime without = m_cost.time(before->second);

@@ -53,8 +53,8 @@ struct Simulation {
     double callSeconds
         = 0.0; ///< one step called from the host and waited for; in a training that runs on, calls hide behind steps
     CostOptions cost; ///< by which kernels were timed
-    double computeSeconds = 0.0; ///< busy computing, or between kernels
-    double launchSeconds = 0.0; ///< of computeSeconds: waiting for the host to start a kernel
+    double computeSeconds = 0.0; ///< busy computing
+    double launchSeconds = 0.0; ///< waiting for the host to start a kernel
     double productSeconds = 0.0; ///< of computeSeconds: instructions that are a product
     double updateSeconds = 0.0; ///< of computeSeconds: instructions of the optimizer
     double productFlopsPerDevice = 0.0; ///< of those products

@@ -69,6 +69,7 @@ private:
             m_now[op] = {static_cast<std::uint32_t>(m_ops.size())};
             StepGraph::Op& made = m_ops.emplace_back();
             made.name = "start kernels";
+            made.isHost = true;
             made.ticks = loop.program.ticks(op);
             made.after = std::move(after);
             return;

@@ -20,6 +20,7 @@ struct StepGraph {
         Kind kind = Kind::Compute;
         std::string name;
         Ticks ticks = 0; ///< of computing, on a device of full speed
+        bool isHost = false; ///< of computing: the host does it
         double flops = 0.0; ///< of a product
         std::int64_t bytes = 0; ///< of computing: read and written
         std::uint32_t use = 0; ///< into `uses`, but of computing

@@ -338,7 +338,6 @@ void TraceBuilder::addCompute(const KernelWork& work, const StepSpan& span)
 /// The device waits for the host to start a kernel.
 void TraceBuilder::addLaunch(double seconds)
 {
-    m_result.computeSeconds += seconds;
     m_result.launchSeconds += seconds;
     m_secondsBoundBy[static_cast<std::size_t>(OpBound::Overhead)] += seconds;
 }
