@@ -130,10 +130,11 @@ Piece PlacedArray::whole() const
     if (m_placement->sharding.isReplicated())
         return m_pieces.front();
     auto whole = std::make_shared<HostArray>(m_type);
-    std::set<const HostArray*> done;
+    std::set<IndexBox> done; // not of pieces: of a constant, one may lie in several places
     for (std::size_t position = 0; position < m_pieces.size(); ++position) {
-        if (done.insert(m_pieces[position].get()).second)
-            whole->assign(m_placement->boxAt(m_type.shape, static_cast<std::int64_t>(position)), *m_pieces[position]);
+        const IndexBox box = m_placement->boxAt(m_type.shape, static_cast<std::int64_t>(position));
+        if (done.insert(box).second)
+            whole->assign(box, *m_pieces[position]);
     }
     return whole;
 }

@@ -274,6 +274,14 @@ std::string stringOf(const Json& value)
     return text;
 }
 
+/// Whether an output is a picture, beside which stands what its object would print: <Figure size 640x480 with 1 Axes>.
+bool isPicture(const Json& data)
+{
+    const std::string text = stringOf(data["text/plain"]);
+    const std::string_view plain = trimmed(std::string_view(text));
+    return data.size() > 1 && plain.starts_with('<') && plain.ends_with('>');
+}
+
 std::optional<std::string> printedIn(const Json& cell)
 {
     std::optional<std::string> text;
@@ -283,7 +291,7 @@ std::optional<std::string> printedIn(const Json& cell)
         const Json data = output.value("data", Json::object());
         if (output.contains("text"))
             text = text.value_or("") + stringOf(output["text"]);
-        else if (data.is_object() && data.contains("text/plain"))
+        else if (data.is_object() && data.contains("text/plain") && !isPicture(data))
             text = text.value_or("") + stringOf(data["text/plain"]) + "\n";
     }
     return text;

@@ -121,7 +121,9 @@ bool isPrintedByOlder(const Cell& cell)
 {
     if (!cell.printed)
         return false;
-    return cell.printed->find("DeviceArray(") != std::string::npos
+    constexpr std::array kOlder = {"DeviceArray(", "Traced<ShapedArray(", " loops, best of "};
+    const auto isPrinted = [&](const char* text) { return cell.printed->find(text) != std::string::npos; };
+    return std::any_of(kOlder.begin(), kOlder.end(), isPrinted)
         || (cell.source.find("jax.__version__") != std::string::npos && saysOlderVersion(*cell.printed));
 }
 

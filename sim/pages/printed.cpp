@@ -46,9 +46,20 @@ std::string withoutCellNames(std::string text)
     return text;
 }
 
+/// Without the addresses of objects: <function f at 0x7f3c5c0>.
+std::string withoutAddresses(std::string text)
+{
+    for (std::size_t at = text.find(" at 0x"); at != std::string::npos; at = text.find(" at 0x", at + 1)) {
+        const std::size_t end = text.find_first_not_of("0123456789abcdef", at + 6);
+        if (end != std::string::npos && text[end] == '>')
+            text.erase(at + 6, end - at - 6);
+    }
+    return text;
+}
+
 std::string withoutTrailing(const std::string& text)
 {
-    std::vector<std::string> lines = split(withoutCellNames(withoutColours(text)), '\n');
+    std::vector<std::string> lines = split(withoutAddresses(withoutCellNames(withoutColours(text))), '\n');
     for (std::string& line : lines)
         line.resize(line.find_last_not_of(" \t\r") + 1);
     while (!lines.empty() && lines.back().empty())

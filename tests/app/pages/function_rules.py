@@ -368,7 +368,6 @@ def explicit():
         for name, (value, text) in rows.items():
             check(f"explicit: {name}", str(jax.typeof(value)) == text, jax.typeof(value))
         check("explicit: argument", seen == ["float32[8@X,4@Y]"], seen)
-        raises("explicit: in a function", lambda: jax.jit(lambda x: [jax.typeof(x * 2), x][1])(x), "NotImplementedError", "reshard in the function says it")
     check("explicit: mesh", str(mesh) == "Mesh('X': 2, 'Y': 4, axis_types=(Explicit, Explicit))", mesh)
     jax.make_mesh((2, 4), ("X", "Y"))
     places = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path({"a": [1, 2], "b": Pair(3, 4)})]

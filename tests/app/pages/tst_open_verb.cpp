@@ -567,6 +567,7 @@ void TestOpenVerb::programs_data()
     QTest::newRow("modules of linen") << "linen_modules.py" << QStringList();
     QTest::newRow("named parameters") << "named_parameters.py" << QStringList();
     QTest::newRow("random draws") << "random_draws.py" << QStringList();
+    QTest::newRow("types on explicit meshes") << "explicit_types.py" << QStringList();
     QTest::newRow("package") << "package_calls.py" << QStringList();
     QTest::newRow("answers") << "answers.py" << QStringList();
 }

@@ -78,9 +78,11 @@ void TestPage::cells_data()
                               << R"({"cells": [{"cell_type": "markdown", "source": "words"},
         {"cell_type": "code", "source": ["x = 1\n", "x"], "outputs": [{"output_type": "stream", "text": ["a\n"]},
          {"output_type": "execute_result", "data": {"text/plain": "1"}}]},
+        {"cell_type": "code", "source": "plot()", "outputs": [{"output_type": "display_data",
+         "data": {"text/plain": ["<Figure size 432x288 with 1 Axes>"], "image/png": "iVBO"}}]},
         {"cell_type": "code", "source": "", "outputs": []},
         {"cell_type": "code", "source": "y", "outputs": []}]})"
-                              << QStringList{"x = 1\nx", "y"} << QStringList{"a\n1\n", "-"};
+                              << QStringList{"x = 1\nx", "plot()", "y"} << QStringList{"a\n1\n", "-", "-"};
 }
 
 void TestPage::cells()
@@ -194,6 +196,8 @@ void TestPage::machine_data()
     QTest::newRow("printed by an older version") << "In [1]: jax.__version__\nOut[1]: '0.4.34'\n" << 8LL << true;
     QTest::newRow("printed by a later version") << "In [1]: jax.__version__\nOut[1]: '0.5.0'\n" << 8LL << false;
     QTest::newRow("older arrays") << "In [1]: x\nOut[1]: DeviceArray(1., dtype=float32)\n" << 8LL << true;
+    QTest::newRow("older traced values") << "In [1]: x\nOut[1]: Traced<ShapedArray(float32[])>\n" << 8LL << true;
+    QTest::newRow("older times") << "In [1]: f()\nOut[1]: 10 loops, best of 3: 6.75 ms per loop\n" << 8LL << true;
     QTest::newRow("another number") << "In [1]: jax.__version__, 10.4\nOut[1]: ('0.6.2', '10.4.1')\n" << 8LL << false;
 }
 
@@ -310,6 +314,9 @@ void TestPage::printed_data()
     QTest::newRow("lines of cells") << "output of sin from <cell 2>:3 (g)"
                                     << "output of sin from <ipython-input-4-f510dde58e22>:4 (g)"
                                     << "different";
+    QTest::newRow("addresses") << "<function f at 0x7f5e4659a820>"
+                               << "<function f at 0x10>"
+                               << "equal";
     QTest::newRow("sign") << "-1.0"
                           << "1.0"
                           << "different";

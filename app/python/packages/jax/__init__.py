@@ -144,6 +144,8 @@ def make_mesh(axis_shapes, axis_names, axis_types=None, *, devices=None):
     """A mesh of as many devices as its sizes need, the first ones."""
     import math
     from .experimental import mesh_utils
+    if axis_types is None and _machine.makes_explicit:
+        axis_types = (sharding.AxisType.Explicit,) * len(axis_names)
     available = list(devices) if devices is not None else _machine.devices
     count = math.prod(axis_shapes)
     if count > len(available):

@@ -4,7 +4,8 @@ import types
 
 from ._src.arrays import Array as _Array
 from ._src.arrays import varying_text as _varying_text
-from ._src.arrays import Scope, Tracer
+from ._src.arrays import Tracer
+from ._src.shardings import current_mesh
 
 
 class AbstractValue:
@@ -30,22 +31,22 @@ class ShapedArray(AbstractValue):
 
     @staticmethod
     def of(array):
+        from ._src import explicit
         from ._src.hitypes import in_type
-        sharding = in_type(array, getattr(array, "sharding", None) if not isinstance(array, Tracer) else array.asked)
+        sharding = in_type(array, getattr(array, "sharding", None) if not isinstance(array, Tracer) else explicit.sharding_of(array))
         return ShapedArray(array.shape, array.dtype, array.weak_type, sharding=sharding, vma=getattr(array, "varying", frozenset()))
 
     @staticmethod
     def of_traced(tracer):
-        """That of a traced value, which on a mesh with explicit axes says how it is split: for arguments and what was resharded that is known here."""
-        from ._src.hitypes import in_type
-        from ._src.shardings import current_mesh
-        made, mesh = ShapedArray.of(tracer), current_mesh()
-        if tracer.asked is not None or not tracer.ndim or mesh is None or not mesh.is_explicit or Scope._stack[-1].mesh is not None:
+        """That of a traced value, which on a mesh with explicit axes says how it is split."""
+        from ._src import explicit
+        made = ShapedArray.of(tracer)
+        if not tracer.ndim or current_mesh() is None or not current_mesh().is_explicit or not explicit.is_active() or tracer.asked is not None:
             return made
-        if tracer.lies is None:
-            raise NotImplementedError("jax.typeof of a traced value on a mesh with explicit axes: Meshwright finds how such a value is split when the function is "
-                                      "compiled; jax.sharding.reshard in the function says it, or ask for the type of the result")
-        return made.update(sharding=in_type(tracer, tracer.lies))
+        if tracer.split is None:
+            raise NotImplementedError("jax.typeof of this value on a mesh with explicit axes: Meshwright finds how it is split when the function is compiled; "
+                                      "jax.sharding.reshard in the function says it, or ask for the type of the result")
+        return made
 
     manual_axis_type = property(lambda self: types.SimpleNamespace(varying=self.vma, unreduced=frozenset(), reduced=frozenset()))
     ndim = property(lambda self: len(self.shape))

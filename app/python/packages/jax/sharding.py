@@ -1,59 +1,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """jax.sharding."""
-import collections
 import contextlib
-import enum
-import math
 
 import numpy as np
 
-from ._src.shardings import (GSPMDSharding, Mesh, NamedSharding, PartitionSpec, PositionalSharding, Sharding,
+from ._src.shardings import (AbstractMesh, AxisType, GSPMDSharding, Mesh, NamedSharding, PartitionSpec, PositionalSharding, Sharding,
                               SingleDeviceSharding, set_mesh)
 from ._src.shardings import current_mesh as get_mesh
 from ._src.shardings import set_mesh as use_mesh
 from ._src.machine import machine
-from ._src.transforms import in_mode as auto_axes
-from ._src.transforms import in_mode as explicit_axes
-from ._src.transforms import reshard
-
-
-class AxisType(enum.Enum):
-    Auto, Explicit, Manual = 0, 1, 2
-
-    def __repr__(self):
-        return self.name
-
-
-class AbstractMesh:
-    """A mesh without devices."""
-
-    def __init__(self, axis_sizes, axis_names=None, axis_types=None):
-        if axis_names is None:  # pairs of a name and a size
-            axis_names, axis_sizes = zip(*axis_sizes)
-        self.axis_sizes, self.axis_names, self.axis_types = tuple(axis_sizes), tuple(axis_names), axis_types
-
-    shape_tuple = property(lambda self: tuple(zip(self.axis_names, self.axis_sizes)))
-    shape = property(lambda self: collections.OrderedDict(self.shape_tuple))
-    size = property(lambda self: math.prod(self.axis_sizes) if self.axis_sizes else 0)
-    empty = property(lambda self: self.size == 0)
-
-    def update(self, axis_sizes=None, axis_names=None, axis_types=None):
-        return AbstractMesh(axis_sizes or self.axis_sizes, axis_names or self.axis_names, axis_types or self.axis_types)
-
-    def __eq__(self, other):
-        return isinstance(other, AbstractMesh) and self.shape_tuple == other.shape_tuple
-
-    def __hash__(self):
-        return hash(self.shape_tuple)
-
-    def __repr__(self):
-        types = f", axis_types={self.axis_types}" if self.axis_types else ""
-        return "AbstractMesh(" + ", ".join(f"{name!r}: {size}" for name, size in self.shape_tuple) + types + ")"
+from ._src.transforms import auto_axes, explicit_axes, reshard
 
 
 def get_abstract_mesh():
     mesh = get_mesh()
-    return AbstractMesh((), ()) if mesh is None else AbstractMesh(mesh.axis_sizes, mesh.axis_names, mesh.axis_types)
+    return AbstractMesh((), ()) if mesh is None else mesh.abstract_mesh
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Cells as a notebook runs them: magics, the value of the last expression, what was printed, what was raised."""
+import __future__
 import ast
 import io
 import itertools
@@ -24,6 +25,8 @@ from .left_out import Finder, Nothing
 
 _MOST_OUTPUT = 100_000  # characters of a cell
 _FLAX_0_12 = re.compile(r"\bnnx\.(List|Dict|Pytree|Data|Static|data|static|dataclass|is_data|has_data|check_pytree|register_data_type|capture|view|with_rngs)\b")
+_TYPED_MESHES = re.compile(r"\bjax\.(P|set_mesh|shard_map|typeof|reshard)\(|\bAxisType\b|\bout_sharding=|\b(auto|explicit)_axes\b|\bfrom jax import .*\b(shard_map|set_mesh|typeof|P)\b")
+_EXPLICIT_AXES = re.compile(r"\bjax\.(sharding\.)?reshard\(|\bout_sharding=|\b(auto|explicit)_axes\b|\bAxisType\.Auto\b|^Auto = ", re.M)
 _MOST_VALUES = 12  # arrays that are listed for a cell
 
 
@@ -68,13 +71,18 @@ def _parts_of(tree, shows_all, is_silent):
         for part in tree.body:
             yield ast.Expression(part.value) if isinstance(part, ast.Expr) and not is_silent else ast.Module([part], tree.type_ignores)
         return
-    shown = [number for number, part in enumerate(tree.body) if isinstance(part, ast.Expr) and not is_silent and number == len(tree.body) - 1]
-    start = 0
-    for number in shown:
-        yield ast.Module(tree.body[start:number], tree.type_ignores)
-        yield ast.Expression(tree.body[number].value)
-        start = number + 1
-    yield ast.Module(tree.body[start:], tree.type_ignores)
+    is_shown = tree.body and isinstance(tree.body[-1], ast.Expr) and not is_silent
+    together = []  # statements that run as one; each import runs alone
+    for part in tree.body[:len(tree.body) - bool(is_shown)]:
+        if isinstance(part, (ast.Import, ast.ImportFrom)):
+            yield ast.Module(together, tree.type_ignores)
+            yield ast.Module([part], tree.type_ignores)
+            together = []
+        else:
+            together.append(part)
+    yield ast.Module(together, tree.type_ignores)
+    if is_shown:
+        yield ast.Expression(tree.body[-1].value)
 
 
 class _Output(io.StringIO):
@@ -97,11 +105,15 @@ class Page:
         sys.modules["__main__"] = module
         self._names = module.__dict__
         self._number = 0
+        self._flags = 0  # of features of Python that the page imports from __future__
         self._notes = []
         sys.meta_path.append(Finder(lambda name: self._notes.append(f"{name} is not installed here: what it would show is left out")))
         self._cells = cells
         self._sources = [self._shown(cell["source"]) for cell in cells]
         machine.older_flax = not any(_FLAX_0_12.search(source) for source in self._sources)
+        named = "\n".join(self._sources)
+        machine.has_typed_meshes = bool(_TYPED_MESHES.search(named))
+        machine.makes_explicit = bool(_EXPLICIT_AXES.search(named)) and "AxisType.Explicit" not in named
         self._findings = Findings(self._sources, [cell["text"] for cell in cells], after)
 
     def _shown(self, source):
@@ -283,20 +295,40 @@ class Page:
         name = f"<cell {self._number}>"
         linecache.cache[name] = (len(source), None, source.splitlines(True), name)
         tree = ast.parse(source, name)
-        tree.body.sort(key=lambda part: not (isinstance(part, ast.ImportFrom) and part.module == "__future__"))  # notebooks take them anywhere
+        for part in tree.body:  # notebooks take them anywhere, from then on in all cells
+            if isinstance(part, ast.ImportFrom) and part.module == "__future__":
+                for alias in part.names:
+                    self._flags |= getattr(getattr(__future__, alias.name, None), "compiler_flag", 0)
+        missing = None  # the first import that could not be carried out: what stands behind it runs nevertheless
         for part in _parts_of(tree, bool(session), source.rstrip().endswith(";")):
             try:
                 self._execute_part(part, name)
             except Exception as error:
-                if not session or not _is_shown_to_raise(session, part, error):
-                    raise
-                print("Traceback (most recent call last):\n" + "".join(traceback.format_exception_only(error)).rstrip())
+                if isinstance(error, ImportError) and isinstance(part, ast.Module) and isinstance(part.body[-1], (ast.Import, ast.ImportFrom)):
+                    missing = missing or error
+                    self._import_others(part, name)
+                elif not session or not _is_shown_to_raise(session, part, error):
+                    raise missing or error
+                else:
+                    print("Traceback (most recent call last):\n" + "".join(traceback.format_exception_only(error)).rstrip())
+        if missing:
+            raise missing
+
+    def _import_others(self, part, name):
+        """Of an import of several names, those that can be had."""
+        for alias in part.body[-1].names:
+            statement = part.body[-1]
+            one = ast.Import([alias]) if isinstance(statement, ast.Import) else ast.ImportFrom(statement.module, [alias], statement.level)
+            try:
+                self._execute_part(ast.Module([ast.copy_location(one, statement)], []), name)
+            except ImportError:
+                pass
 
     def _execute_part(self, part, name):
         if isinstance(part, ast.Module):
-            exec(compile(part, name, "exec"), self._names)
+            exec(compile(part, name, "exec", self._flags), self._names)
             return
-        value = eval(compile(part, name, "eval"), self._names)
+        value = eval(compile(part, name, "eval", self._flags), self._names)
         if value is not None and not isinstance(value, Nothing):
             self._names["_"] = value
             self._display(value)

@@ -7,6 +7,7 @@ import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jax._src.shardings import current_mesh
+from jax._src.transforms import placed
 
 from ._graph import Variable, VariableMetadata, VariableState, eager_sharding, on_made
 
@@ -73,7 +74,7 @@ def place(variable):
     """Puts a variable where its metadata say, on its own mesh or the one around."""
     mesh = variable._metadata.get("mesh") or current_mesh()
     if variable._metadata.get("eager_sharding", eager_sharding[-1]) and variable._metadata.get("sharding") is not None and mesh is not None:
-        variable.value = jax.lax.with_sharding_constraint(variable.value, NamedSharding(mesh, _spec(variable)))
+        variable.value = placed(variable.value, NamedSharding(mesh, _spec(variable)))
 
 
 on_made.append(place)

@@ -253,6 +253,10 @@ class Scope:
         self.inputs.append(like)
         self.names.append(name)
         made = Tracer(self, number, (like.engine_dtype, tuple(shape)), like.weak_type, frozenset([len(self.inputs) - 1]))
+        if Mesh.has_explicit:
+            from . import explicit
+            known = explicit.split_of(like)  # of a turn of a loop, the slices of an array
+            made.split = known and (known[0], known[1][len(known[1]) - len(shape):])
         made.lies = like.lies if isinstance(like, Tracer) else like.sharding if isinstance(like, ConcreteArray) and like.committed else None
         return made
 
@@ -321,6 +325,7 @@ ConcreteArray.__name__ = ConcreteArray.__qualname__  # Python's own errors say i
 class Tracer(Array):
     """A value of a function that is being traced. `sources` are the numbers of the arguments that it comes from."""
     lies = None  # of an argument: where the array that is given for it lies
+    split = None  # on a mesh with explicit axes: that and how its type says that it is split, see `explicit`
     varying = frozenset()  # in a manual computation: the axes over which it may differ
     smooth = frozenset()  # the arguments that it has a derivative by, as far as the ops of its own function tell
 
@@ -425,6 +430,14 @@ def bind(op, *operands, **attributes):
     if any([operand.level for operand in operands]):
         from .batching import bind_batched
         return bind_batched(op, operands, attributes)
+    if Mesh.has_explicit:
+        from . import explicit
+        if explicit.is_active():
+            return explicit.bind(_bound, op, operands, attributes)
+    return _bound(op, operands, attributes)
+
+
+def _bound(op, operands, attributes):
     if Scope._stack:
         results = Scope._stack[-1].bind(op, operands, attributes)
     else:
@@ -559,7 +572,7 @@ def asarray(value, engine=None):
             if key is not None and len(_scalars) < 4096:
                 _scalars[key] = found
         return found
-    if hasattr(value, "__jax_array__"):
+    if hasattr(type(value), "__jax_array__"):
         return asarray(value.__jax_array__(), engine)
     if isinstance(value, (list, tuple)) and any(isinstance(leaf, Array) for leaf in _leaves(value)):
         from . import ops

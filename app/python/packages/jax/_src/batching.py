@@ -181,9 +181,11 @@ def _gather(op, values, is_batched, size, attributes):
         made["collapsed"], made["index_map"] = _moved(attributes["collapsed"]), _moved(attributes["index_map"])
         if is_batched[1]:  # each example has indices of its own: the example's number is one more
             at = made["index_vector_dim"]
-            indices = ops.expand_dims(indices, at) if at == indices.ndim else indices
-            shape = tuple(1 if dim == at else count for dim, count in enumerate(indices.shape))
-            indices = ops.concatenate([ops.iota(indices.engine_dtype, shape, 0), indices], at)
+            from . import explicit
+            with explicit.suspended():
+                indices = ops.expand_dims(indices, at) if at == indices.ndim else indices
+                shape = tuple(1 if dim == at else count for dim, count in enumerate(indices.shape))
+                indices = ops.concatenate([ops.iota(indices.engine_dtype, shape, 0), indices], at)
             made["collapsed"], made["index_map"] = (0,) + made["collapsed"], (0,) + made["index_map"]
             made["slice_sizes"] = (1,) + tuple(attributes["slice_sizes"])
         else:

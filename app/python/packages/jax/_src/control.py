@@ -2,7 +2,7 @@
 """Control of programs: loops are the program's own. Outside of a program a loop is one; for many examples at once it is one of all of them."""
 import weakref
 
-from . import batching, dtypes, effects, ops, refs, trees
+from . import batching, dtypes, effects, explicit, ops, refs, trees
 from .arrays import Scope, Tracer, asarray, astype, type_text
 from .machine import machine
 
@@ -86,6 +86,7 @@ def _check_scanned(xs, leaves):
     """Source of the texts: jax-ml/jax, jax/_src/lax/control_flow/loops.py (_infer_scan_length)."""
     if any(not leaf.shape for leaf in leaves):
         raise ValueError("scan got value with no leading axis to scan over: " + ", ".join(str(leaf) for leaf in leaves if not leaf.shape) + ".")
+    explicit.check_scanned(leaves)
     if len({leaf.shape[0] for leaf in leaves}) > 1:
         raise ValueError(f"scan got values with different leading axis sizes: {', '.join(str(leaf.shape[0]) for leaf in leaves)}.")
 
@@ -132,6 +133,8 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, **_):
     refs.happen(block.scope, [scope.tracer(number) for number in numbers[len(carry):split]])
     numbers = numbers[:len(carry)] + numbers[split:]
     results = [scope.tracer(number, result.weak_type) for number, result in zip(numbers, block.results)]
+    for at, (result, of_turn) in enumerate(zip(results, block.results)):
+        explicit.follow(result, of_turn, at >= len(carry))
     if block.late:
         effects.of_each_turn(block.scope, [scope.tracer(number) for number in numbers[len(results):]], count, reverse)
     return trees.tree_unflatten(block.form, results)
@@ -257,7 +260,7 @@ def while_loop(cond_fun, body_fun, init_val):
                                     body.scope.finished(body.results + refs.results(body.scope)), of_body,
                                     [scope.number(operand) for operand in operands], carries)
     refs.happen(body.scope, [scope.tracer(number) for number in numbers[len(carry):]])
-    return trees.tree_unflatten(form, [scope.tracer(number, leaf.weak_type) for number, leaf in zip(numbers, carry)])
+    return trees.tree_unflatten(form, [explicit.follow(scope.tracer(number, leaf.weak_type), leaf) for number, leaf in zip(numbers, carry)])
 
 
 def _while_of_examples(cond_fun, body_fun, init_val):

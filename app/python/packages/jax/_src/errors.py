@@ -6,6 +6,10 @@ class TypePromotionError(ValueError):
     """Types that jax_numpy_dtype_promotion='strict' does not join."""
 
 
+class ShardingTypeError(Exception):
+    """Types from which it does not follow how the result of an operation is split."""
+
+
 class _WithPage:
     """An error that says where JAX's pages explain it."""
 

@@ -58,9 +58,12 @@ class Unsplit(Sharding):
 
 def in_type(array, sharding):
     """The sharding in the type of an array: that of a mesh, with an entry for each dimension."""
-    if not isinstance(sharding, NamedSharding):
+    from . import explicit
+    if not isinstance(sharding, NamedSharding) or explicit.is_suspended():
         return Unsplit(array.ndim)
-    return NamedSharding(sharding.mesh, PartitionSpec(*sharding.spec, *[None] * (array.ndim - len(sharding.spec))))
+    if sharding.mesh.axis_types is not None:  # what the compiler chooses is no part of the type
+        sharding = NamedSharding(sharding.mesh.abstract_mesh, PartitionSpec(*explicit.entries_of(sharding, array.ndim)[1]))
+    return NamedSharding(sharding.mesh.abstract_mesh, PartitionSpec(*sharding.spec, *[None] * (array.ndim - len(sharding.spec))))
 
 
 def is_value(x):

@@ -16,10 +16,13 @@ _COMPARED = {"EQ": "eq", "NE": "ne", "LT": "lt", "LE": "le", "GT": "gt", "GE": "
 _REDUCED = {"sum": "reduce_sum", "product": "reduce_prod", "max": "reduce_max", "min": "reduce_min", "or": "reduce_or", "and": "reduce_and"}
 
 
+def short(engine):
+    """f32, u8, bool"""
+    return _SHORT.get(engine, engine.replace("ui", "u") if engine.startswith("ui") else engine)
+
+
 def type_of(array):
-    engine = array.engine_dtype
-    name = _SHORT.get(engine, engine.replace("ui", "u") if engine.startswith("ui") else engine)
-    return f"{name}[{','.join(map(str, array.shape))}]"
+    return f"{short(array.engine_dtype)}[{','.join(map(str, array.shape))}]"
 
 
 def _numbers(values):

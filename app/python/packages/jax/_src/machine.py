@@ -54,6 +54,8 @@ class Machine:
         self.hardware = said.get("hardware", "")  # by its name; empty: CPU devices of any kind
         self.measures = said.get("measures", False)  # %timeit measures here
         self.older_flax = False  # attributes of nnx's objects are as they were before 0.12
+        self.has_typed_meshes = False  # meshes are printed with the kinds of their axes, as since JAX 0.7
+        self.makes_explicit = False  # the axes of jax.make_mesh are explicit where nothing else is said, as since JAX 0.9
         self.runs_python = False  # within jax.disable_jit
         self.raises_nans = self.raises_infs = False  # jax_debug_nans, jax_debug_infs
         self.matmul_precision = None  # jax_default_matmul_precision

@@ -246,12 +246,17 @@ def full(shape, value, engine=None):
     return bind("full", astype(value, engine), shape=_shape(shape))
 
 
+def _full_like(x, value, engine):
+    from . import explicit
+    return explicit.like(full(x.shape, value, engine or x.engine_dtype), x)
+
+
 def ones_like(x, engine=None):
-    return full(x.shape, 1, engine or x.engine_dtype)
+    return _full_like(x, 1, engine)
 
 
 def zeros_like(x, engine=None):
-    return full(x.shape, 0, engine or x.engine_dtype)
+    return _full_like(x, 0, engine)
 
 
 def iota(engine, shape, dim=0):
@@ -442,8 +447,8 @@ def arg_extreme(kind):
         axis = dimension(axis, x.ndim)
         if not x.shape[axis]:
             raise ValueError(f"attempt to get arg{kind} of an empty sequence")
+        at = iota(dtypes.default("i32"), (1,) * axis + (x.shape[axis],) + (1,) * (x.ndim - axis - 1), axis)
         best = reduce(kind, x, axis, keepdims=True)
-        at = iota(dtypes.default("i32"), x.shape, axis)
         is_best = equal(x, best)
         if dtypes.is_float(x.engine_dtype):  # what is not a number comes first
             is_best = bind("or", is_best, not_equal(x, x))
@@ -456,8 +461,16 @@ argmax, argmin = arg_extreme("max"), arg_extreme("min")
 
 def cumulative(x, axis=0, combine=None, identity=0):
     """The elements up to each, combined (summed), by doubling steps."""
+    from . import explicit
     x = asarray(x)
-    combine, axis, step = combine or add, dimension(axis, x.ndim), 1
+    axis = dimension(axis, x.ndim)
+    known = explicit.whole_along(x, axis, lambda text: f"Input should be unsharded over the axis being reduced. Got input type={text} and axis={axis}")
+    with explicit.suspended():
+        return explicit.split_as(_cumulative(x, axis, combine or add, identity), known)
+
+
+def _cumulative(x, axis, combine, identity):
+    step = 1
     while step < x.shape[axis]:
         low, high = [0] * x.ndim, [0] * x.ndim
         low[axis], high[axis] = step, -step
@@ -480,11 +493,12 @@ def placeable(function):
     """A function that also takes where its result is to lie."""
     @functools.wraps(function)
     def placed(*args, out_sharding=None, **kwargs):
-        made = function(*args, **kwargs)
         if out_sharding is None:
-            return made
-        from .transforms import with_sharding_constraint
-        return with_sharding_constraint(made, out_sharding)
+            return function(*args, **kwargs)
+        from . import explicit, transforms
+        with explicit.suspended():
+            made = function(*args, **kwargs)
+        return transforms.placed(made, out_sharding)
     return placed
 
 
@@ -800,21 +814,31 @@ class At:
         mask = reshape(index, index.shape + (1,) * (self._array.ndim - index.ndim))
         return astype(where(mask, change(self._array), self._array), self._array.engine_dtype)
 
-    def _by(self, values, combine, change, mode):
+    def _by(self, values, combine, change, mode, out_sharding=None):
+        from . import explicit, transforms
+        if out_sharding is None:
+            known = explicit.scattered(self._array, self._index, values)
+            if known is None:
+                return self._made(values, combine, change, mode)
+        with explicit.suspended():
+            made = self._made(values, combine, change, mode)
+        return transforms.placed(made, out_sharding) if out_sharding is not None else explicit.split_as(made, known)
+
+    def _made(self, values, combine, change, mode):
         masked = self._masked(lambda x: change(x, values)) if not asarray(values).shape else None
         return masked if masked is not None else self._changed(values, combine, mode)
 
-    def set(self, values, *, mode=None, **_):
-        return self._by(values, None, lambda x, v: broadcast_to(astype(v, x.engine_dtype), x.shape), mode)
+    def set(self, values, *, mode=None, out_sharding=None, **_):
+        return self._by(values, None, lambda x, v: broadcast_to(astype(v, x.engine_dtype), x.shape), mode, out_sharding)
 
-    def add(self, values, *, mode=None, **_):
-        return self._by(values, "sum", add, mode)
+    def add(self, values, *, mode=None, out_sharding=None, **_):
+        return self._by(values, "sum", add, mode, out_sharding)
 
-    def subtract(self, values, *, mode=None, **_):
-        return self.add(negative(values), mode=mode)
+    def subtract(self, values, *, mode=None, out_sharding=None, **_):
+        return self.add(negative(values), mode=mode, out_sharding=out_sharding)
 
-    def multiply(self, values, *, mode=None, **_):
-        return self._by(values, "product", multiply, mode)
+    def multiply(self, values, *, mode=None, out_sharding=None, **_):
+        return self._by(values, "product", multiply, mode, out_sharding)
 
     mul = multiply
 
@@ -824,17 +848,17 @@ class At:
     def power(self, values, *, mode=None, **_):
         return power(self._array, At(ones_like(self._array), self._index)._by(values, "product", multiply, mode))
 
-    def max(self, values, *, mode=None, **_):
-        return self._by(values, "max", maximum, mode)
+    def max(self, values, *, mode=None, out_sharding=None, **_):
+        return self._by(values, "max", maximum, mode, out_sharding)
 
-    def min(self, values, *, mode=None, **_):
-        return self._by(values, "min", minimum, mode)
+    def min(self, values, *, mode=None, out_sharding=None, **_):
+        return self._by(values, "min", minimum, mode, out_sharding)
 
     def apply(self, function, *, mode=None, **_):
         return self.set(function(self.get(mode=mode)), mode=mode)
 
-    def get(self, *, mode=None, fill_value=None, **_):
-        return getitem(self._array, self._index, mode, fill_value)
+    def get(self, *, mode=None, fill_value=None, out_sharding=None, **_):
+        return placeable(getitem)(self._array, self._index, mode, fill_value, out_sharding=out_sharding)
 
 
 def one_hot(x, count, engine="f32", axis=-1):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Meshes and shardings, as jax.sharding has them. Where pieces lie is the engine's to say."""
 import collections
+import enum
 import math
 
 import _meshwright as core
@@ -69,17 +70,26 @@ def _sizes(count, rank):
     return tuple(sizes)
 
 
+class AxisType(enum.Enum):
+    Auto, Explicit, Manual = 0, 1, 2
+
+    def __repr__(self):
+        return self.name
+
+
 def is_explicit(axis_types):
     """Whether an axis is one over which types say how arrays are split."""
-    return any(kind.name == "Explicit" for kind in axis_types or ())
+    return AxisType.Explicit in (axis_types or ())
 
 
 class Mesh:
     """An array of devices with a name for each axis."""
     _active = []
+    has_explicit = False  # whether the page made one whose types say how arrays are split
     _types = {}  # of the axes, by the mesh as the engine knows it, which has none: those of the mesh that the page made last
 
-    def __init__(self, devices, axis_names, *, axis_types=None):
+    def __init__(self, devices, axis_names, *, axis_types=None, is_within=False):
+        """`is_within`: the mesh of a part of a program, where its axes are of other kinds; arrays lie on the one around it."""
         devices = np.array(devices, dtype=object)
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
         if devices.ndim != len(names):
@@ -89,19 +99,26 @@ class Mesh:
             error.add_note(f"each axis of a mesh is a dimension of its array of devices: there are {len(names)}, and {devices.ndim}\n"
                            f"  fix: choose sizes with the product {devices.size}: jax.make_mesh({_sizes(devices.size, len(names))}, {names})")
             raise error
-        self.devices, self.axis_names, self.axis_types = devices, names, axis_types
+        if axis_types is None and machine.has_typed_meshes:
+            axis_types = (AxisType.Auto,) * len(names)
+        self.devices, self.axis_names, self.axis_types = devices, names, _kinds(axis_types)
         self.core = core.Mesh(list(devices.shape), [device.id for device in devices.flat], [str(name) for name in names])
         self._key = (names, devices.shape, tuple(device.id for device in devices.flat))
-        Mesh._types[self._key] = axis_types
+        if not is_within:
+            Mesh._types[self._key] = self.axis_types
+        Mesh.has_explicit = Mesh.has_explicit or self.is_explicit
 
     shape = property(lambda self: collections.OrderedDict(zip(self.axis_names, self.devices.shape)))
     shape_tuple = property(lambda self: tuple(zip(self.axis_names, self.devices.shape)))
     is_explicit = property(lambda self: is_explicit(self.axis_types))
+    is_all_explicit = property(lambda self: set(self.axis_types or ()) == {AxisType.Explicit})
     axis_sizes = property(lambda self: self.devices.shape)
     size = property(lambda self: self.devices.size)
     empty = property(lambda self: self.devices.size == 0)
     device_ids = property(lambda self: np.vectorize(lambda device: device.id, otypes=[int])(self.devices))
     local_devices = property(lambda self: list(self.devices.flat))
+    concrete = property(lambda self: self)
+    abstract_mesh = property(lambda self: AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types))
 
     def __enter__(self):
         Mesh._active.append(self)
@@ -116,9 +133,57 @@ class Mesh:
     def __hash__(self):
         return hash(self._key)
 
+    def __str__(self):
+        return "Mesh(" + ", ".join(f"{name!r}: {size}" for name, size in self.shape_tuple) + _types_text(self.axis_types) + ")"
+
     def __repr__(self):
-        types = f", axis_types={self.axis_types}" if self.is_explicit else ""
-        return "Mesh(" + ", ".join(f"{name!r}: {size}" for name, size in self.shape_tuple) + types + ")"
+        return str(self) if not machine.has_typed_meshes else f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}{_types_text(self.axis_types)})"
+
+
+class AbstractMesh:
+    """The axes of a mesh, without devices."""
+
+    def __init__(self, axis_sizes, axis_names=None, axis_types=None):
+        if axis_names is None:  # pairs of a name and a size
+            axis_names, axis_sizes = zip(*axis_sizes)
+        self.axis_sizes, self.axis_names, self.axis_types = tuple(axis_sizes), tuple(axis_names), _kinds(axis_types)
+        self.core = core.Mesh(list(self.axis_sizes), list(range(self.size)), [str(name) for name in self.axis_names]) if self.size else None
+
+    shape_tuple = property(lambda self: tuple(zip(self.axis_names, self.axis_sizes)))
+    shape = property(lambda self: collections.OrderedDict(self.shape_tuple))
+    size = property(lambda self: math.prod(self.axis_sizes) if self.axis_sizes else 0)
+    empty = property(lambda self: self.size == 0)
+    is_explicit = property(lambda self: is_explicit(self.axis_types))
+    abstract_mesh = property(lambda self: self)
+
+    @property
+    def concrete(self):
+        """The mesh around, where it has these axes, else one of the first devices."""
+        around = current_mesh()
+        if around is not None and around.shape_tuple == self.shape_tuple:
+            return around
+        devices = machine.devices if around is None else list(around.devices.flat)
+        return Mesh(np.array(devices[:self.size], dtype=object).reshape(self.axis_sizes), self.axis_names, axis_types=self.axis_types)
+
+    def update(self, axis_sizes=None, axis_names=None, axis_types=None):
+        return AbstractMesh(axis_sizes or self.axis_sizes, axis_names or self.axis_names, axis_types or self.axis_types)
+
+    def __eq__(self, other):
+        return isinstance(other, AbstractMesh) and self.shape_tuple == other.shape_tuple
+
+    def __hash__(self):
+        return hash(self.shape_tuple)
+
+    def __repr__(self):
+        return "AbstractMesh(" + ", ".join(f"{name!r}: {size}" for name, size in self.shape_tuple) + _types_text(self.axis_types) + ")"
+
+
+def _kinds(axis_types):
+    return None if axis_types is None else tuple(axis_types) if isinstance(axis_types, (tuple, list)) else (axis_types,)
+
+
+def _types_text(axis_types):
+    return f", axis_types={axis_types}" if axis_types is not None and (machine.has_typed_meshes or is_explicit(axis_types)) else ""
 
 
 def current_mesh():
@@ -175,6 +240,10 @@ class Sharding:
         return self.placement(shape).same(other.placement(shape), shape)
 
 
+def _memory_text(sharding):
+    return "" if sharding.memory_kind is None else f", memory_kind={sharding.memory_kind}"
+
+
 def placed_devices(placement):
     by_number = {device.id: device for device in machine.devices}
     return [by_number[number] for number in placement.mesh.order]
@@ -187,7 +256,7 @@ class NamedSharding(Sharding):
         self.mesh, self.spec, self.memory_kind = mesh, spec, memory_kind
         raise_verdict(core.jax_verdict(spec.text, mesh.core), lambda: core.named(mesh.core, spec.text, [mesh.size] * len(spec)))
 
-    device_list = property(lambda self: list(self.mesh.devices.flat))
+    device_list = property(lambda self: list(self.mesh.concrete.devices.flat))
 
     @property
     def is_fully_replicated(self):
@@ -196,9 +265,9 @@ class NamedSharding(Sharding):
         return all(sizes.get(axis, 1) == 1 for axis in axes)
 
     def placement(self, shape):
-        raise_verdict(core.jax_verdict(self.spec.text, self.mesh.core, list(shape)),
-                      lambda: named_placement(self.mesh, self.spec, shape))
-        return named_placement(self.mesh, self.spec, shape)
+        mesh = self.mesh.concrete
+        raise_verdict(core.jax_verdict(self.spec.text, mesh.core, list(shape)), lambda: named_placement(mesh, self.spec, shape))
+        return named_placement(mesh, self.spec, shape)
 
     def update(self, *, mesh=None, spec=None):
         return NamedSharding(self.mesh if mesh is None else mesh, self.spec if spec is None else spec)
@@ -207,13 +276,14 @@ class NamedSharding(Sharding):
         return NamedSharding(self.mesh, spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec))
 
     def __eq__(self, other):
-        return isinstance(other, NamedSharding) and self.mesh == other.mesh and self.spec == other.spec
+        return isinstance(other, NamedSharding) and (self.mesh.abstract_mesh == other.mesh.abstract_mesh if AbstractMesh in (type(self.mesh), type(other.mesh))
+                                                     else self.mesh == other.mesh) and self.spec == other.spec
 
     def __hash__(self):
-        return hash((self.mesh, self.spec))
+        return hash((self.mesh.axis_names, self.spec))
 
     def __repr__(self):
-        return f"NamedSharding(mesh={self.mesh}, spec={self.spec}, memory_kind={self.memory_kind})"
+        return f"NamedSharding(mesh={self.mesh}, spec={self.spec}{_memory_text(self)})"
 
 
 class PositionalSharding(Sharding):
@@ -298,7 +368,7 @@ class SingleDeviceSharding(Sharding):
         return hash(self._device.id)
 
     def __repr__(self):
-        return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
+        return f"SingleDeviceSharding(device={self._device!r}{_memory_text(self)})"
 
 
 class GSPMDSharding(Sharding):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is done to functions: jit, grad, shard_map, eval_shape; and what places arrays."""
+import contextlib
 import functools
 import inspect
 import math
@@ -9,18 +10,18 @@ import _meshwright as core
 import numpy as np
 
 from . import arrays as arrays_module
-from . import batching, dtypes, effects, hitypes, jaxprs, refs
+from . import batching, dtypes, effects, explicit, hitypes, jaxprs, refs
 from .arrays import (Array, ConcreteArray, InvalidValue, Scope, Tracer, asarray, astype, call, check_devices, on_default, run, type_text)
-from .shardings import (Mesh, NamedSharding, PartitionSpec, Sharding, as_placement, current_mesh, named_placement, raise_verdict, sharding_of)
+from .shardings import (AxisType, Mesh, NamedSharding, PartitionSpec, Sharding, as_placement, current_mesh, named_placement, raise_verdict, sharding_of)
 from . import ops
-from .machine import machine
+from .machine import Device, machine
 from .trees import (keystr, prefix_leaves, register_pytree_node, register_static, tree_flatten, tree_flatten_with_path, tree_map, tree_structure, tree_unflatten)
 
 
 # ---- placing
 
 def _is_target(x):
-    return x is None or isinstance(x, (Sharding, PartitionSpec)) or hasattr(x, "device_kind")
+    return x is None or isinstance(x, (Sharding, PartitionSpec)) or isinstance(x, Device)
 
 
 def device_put(x, device=None, *, donate=False, may_alias=None, src=None):
@@ -40,7 +41,7 @@ def _put(x, target):
     if placement is None or x.level:  # how examples lie does not say how all of them do
         return x
     if isinstance(x, Tracer) or Scope._stack:
-        return _constrained(x, placement)
+        return _said(_constrained(x, placement), target)
     return ConcreteArray(x._handle.moved(placement, True), x.weak_type)
 
 
@@ -49,7 +50,26 @@ def _constrained(x, placement):
     return scope.tracer(scope.core.constrain(scope.number(x), placement), x.weak_type)
 
 
+def _said(tracer, target):
+    """A traced value with the sharding that was asked for."""
+    tracer.asked = NamedSharding(current_mesh(), target) if isinstance(target, PartitionSpec) else target
+    if isinstance(tracer.asked, NamedSharding) and tracer.asked.mesh.is_explicit:
+        tracer.split = explicit.entries_of(tracer.asked, tracer.ndim)
+    return tracer
+
+
 def with_sharding_constraint(x, shardings):
+    """Where all axes of the mesh are explicit, a check."""
+    mesh = current_mesh()
+    if mesh is not None and mesh.is_all_explicit and explicit.is_active():
+        leaves, form = tree_flatten(x)
+        for leaf, target in zip(map(asarray, leaves), prefix_leaves(shardings, form, x, is_leaf=_is_target)):
+            explicit.check_split(leaf, mesh, target)
+    return placed(x, shardings)
+
+
+def placed(x, shardings):
+    """The leaves of a tree where shardings say."""
     leaves, form = tree_flatten(x)
     targets = prefix_leaves(shardings, form, x, is_leaf=_is_target)
     made = []
@@ -58,13 +78,11 @@ def with_sharding_constraint(x, shardings):
         placement = as_placement(target, leaf.shape, "with_sharding_constraint arguments")
         if leaf.level and isinstance(target, (PartitionSpec, NamedSharding)):  # the dimension of examples stays whole
             spec = PartitionSpec(None, *(target if isinstance(target, PartitionSpec) else target.spec))
-            whole = with_sharding_constraint(leaf.value, spec if isinstance(target, PartitionSpec) else NamedSharding(target.mesh, spec))
+            whole = placed(leaf.value, spec if isinstance(target, PartitionSpec) else NamedSharding(target.mesh, spec))
             made.append(batching.BatchTracer(whole, leaf.level, leaf.weak_type))
             continue
-        made.append(leaf if placement is None or leaf.level else _constrained(leaf, placement) if Scope._stack
+        made.append(leaf if placement is None or leaf.level else _said(_constrained(leaf, placement), target) if Scope._stack
                     else ConcreteArray(leaf._handle.moved(placement, True)))
-        if isinstance(made[-1], Tracer):
-            made[-1].asked = NamedSharding(current_mesh(), target) if isinstance(target, PartitionSpec) else target
     return tree_unflatten(form, made)
 
 
@@ -245,7 +263,7 @@ class Jitted:
                 Scope.inlined -= 1
             if refs.used:
                 refs.no_refs(tree_flatten(made)[0], f"{_place_of(self._function)} traced for jit")
-            return made if self._out is None else with_sharding_constraint(made, self._out)
+            return made if self._out is None else placed(made, self._out)
         try:
             program, scope, out_form, weak = self._compiled(static, arrays, form, args, given)
         except effects.NeedsValues:
@@ -317,6 +335,8 @@ class Jitted:
             places = [None] * len(outs)
             if self._out is not None:
                 places = _placements(self._out, out_form, made, outs, "pjit outputs")
+            elif mesh is not None and mesh.is_explicit:
+                places = [explicit.placement_of(out) for out in outs]
             places += [None] * (len(scope.changed_arguments) + len(effects.wanted(scope)))
             if machine.had_default_device and not any(array._handle.is_committed for array in arrays):
                 scope.captures = on_default(scope.captures)
@@ -495,7 +515,7 @@ def eval_shape(function, *args, **kwargs):
     with scope:
         args, kwargs = tree_unflatten(form, tracers)
         made = function(*args, **kwargs)
-        return tree_map(lambda x: ShapeDtypeStruct(asarray(x).shape, asarray(x).dtype, sharding=asarray(x).asked,
+        return tree_map(lambda x: ShapeDtypeStruct(asarray(x).shape, asarray(x).dtype, sharding=explicit.sharding_of(asarray(x)) or asarray(x).asked,
                                                    weak_type=asarray(x).weak_type), made)
 
 
@@ -662,6 +682,7 @@ class _Traced:
     def __init__(self, traced):
         self._function, self.form, self.out_form = traced.function, traced.form, traced.out_form
         self.inputs = [(array.shape, array.engine_dtype, array.weak_type) for array in traced.arrays]
+        self._splits = [explicit.split_of(array) for array in traced.arrays]
         self._outs = [(out.shape, out.engine_dtype) for out in traced.outs + traced.finals]
         self._sinks, self._of_sinks = traced.sinks, traced.of_sinks
         self._in_sinks = [ref.read() for *_, ref in traced.sinks]
@@ -709,7 +730,7 @@ class _Traced:
             made = call(self._backward[tuple(wanted)], operands + [astype(seeds[at], self._outs[at][1]) for at in of])[len(self._outs):]
             _look_at(made)
             refs.fill_sinks(self._sinks, made[len(wanted):])
-        grads = dict(zip(wanted, made))
+        grads = {at: explicit.split_as(grad, self._splits[at]) for at, grad in zip(wanted, made)}
         results = []
         for at, (shape, engine, weak) in enumerate(self.inputs):
             if not is_wanted(at):
@@ -775,6 +796,8 @@ class _Tracing:
         """The results and what is given besides, of those of the whole; what comes behind them is left over."""
         for result, out in zip(results, self.outs + self._more):
             result.weak_type = out.weak_type
+            if isinstance(result, Tracer):
+                result.split = explicit.split_of(out)
         values = iter(results[len(self.outs):])
         aux = tree_unflatten(self._aux_form, [next(values) if isinstance(item, Array) else item for item in self._extra])
         for ref in self.of_refs.values():
@@ -803,7 +826,7 @@ def _with_gradients(fun, primals):
     value, aux, made = traced.given(call(backward, traced.operands + ([] if is_real else [ops.ones_like(traced.outs[0])])))
     _look_at(made)
     refs.fill_sinks(traced.sinks, made[len(wanted):])
-    grads = dict(zip(wanted, made))
+    grads = {at: explicit.like(grad, traced.arrays[at]) for at, grad in zip(wanted, made)}
     for at, grad in grads.items():
         grad.weak_type = traced.arrays[at].weak_type
     return value, tree_unflatten(traced.form, [grads[at] if at in grads else np.zeros(array.shape, dtypes.float0) for at, array in enumerate(traced.arrays)]), aux
@@ -841,7 +864,7 @@ def _whole_shape(piece, spec, mesh):
 
 def _own_spec(array, mesh):
     """How an array lies on the mesh: what shard_map takes where no in_specs are given."""
-    sharding = array.sharding if isinstance(array, ConcreteArray) else getattr(array, "asked", None) or getattr(array, "lies", None)
+    sharding = array.sharding if isinstance(array, ConcreteArray) else explicit.sharding_of(array) or getattr(array, "asked", None) or getattr(array, "lies", None)
     return sharding.spec if isinstance(sharding, NamedSharding) and sharding.mesh == mesh else PartitionSpec()
 
 
@@ -865,6 +888,7 @@ def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, check_rep=True, 
                                if is_spec(in_specs) else in_specs, form, args, is_leaf=is_spec)]
         pieces = []
         for array, spec in zip(arrays, specs):
+            explicit.check_in_spec(array, spec)
             raise_verdict(core.jax_verdict(spec.text, at.core, list(array.shape), place="in", argument="shard_map"),
                           lambda: named_placement(at, spec, array.shape))
             box = named_placement(at, spec, array.shape).box(list(array.shape), 0)
@@ -893,7 +917,7 @@ def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, check_rep=True, 
         numbers = [outer.number(operand) for operand in operands]
         results = outer.core.manual(function, numbers, at.core, texts, [spec.text for spec in out_list])
         if Scope._stack:
-            return tree_unflatten(out_form, [outer.tracer(number) for number in results])
+            return tree_unflatten(out_form, [_said(outer.tracer(number), NamedSharding(at, spec)) for number, spec in zip(results, out_list)])
         constants = outer.captures
         program = core.compile(outer.core.finished(results), [array._handle for array in constants], [])
         return tree_unflatten(out_form, run(program, [array._handle for array in constants]))
@@ -1120,18 +1144,51 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False, abstra
 
 
 def reshard(x, out_shardings):
-    return with_sharding_constraint(x, out_shardings)
+    return placed(x, out_shardings)
 
 
-def in_mode(fun=None, *, axes=None, out_sharding=None, in_sharding=None):
-    """jax.sharding.auto_axes and explicit_axes: the function itself, whose results lie as `out_sharding` says."""
+def _with_axes(mesh, axes, kind):
+    """The mesh with some of its axes of another kind; all, where none are named."""
+    chosen = mesh.axis_names if axes is None else (axes,) if isinstance(axes, str) else tuple(axes)
+    kinds = mesh.axis_types or (AxisType.Auto,) * len(mesh.axis_names)
+    return Mesh(mesh.devices, mesh.axis_names, axis_types=tuple(kind if name in chosen else own for name, own in zip(mesh.axis_names, kinds)), is_within=True)
+
+
+def auto_axes(fun=None, *, axes=None, out_sharding=None, out_shardings=None):
+    """The function, within which the engine chooses how values are split over the axes. Its results lie as `out_sharding` says."""
     if fun is None:
-        return functools.partial(in_mode, axes=axes, out_sharding=out_sharding, in_sharding=in_sharding)
+        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding, out_shardings=out_shardings)
+    said = out_sharding if out_sharding is not None else out_shardings
 
     @functools.wraps(fun)
-    def called(*args, out_sharding=out_sharding, in_sharding=in_sharding, **kwargs):
-        made = fun(*(args if in_sharding is None else with_sharding_constraint(args, in_sharding)), **kwargs)
-        return made if out_sharding is None else with_sharding_constraint(made, out_sharding)
+    def called(*args, out_sharding=said, **kwargs):
+        mesh = current_mesh()
+        if out_sharding is None:
+            raise TypeError("Missing required keyword argument: 'out_sharding'")
+        if mesh is None:
+            raise ValueError("jax.sharding.auto_axes needs a mesh around: use jax.set_mesh")
+        within = _with_axes(mesh, axes, AxisType.Auto)
+        with within, explicit.suspended() if not within.is_explicit else contextlib.nullcontext():
+            made = fun(*args, **kwargs)
+        return placed(made, out_sharding)
+    return called
+
+
+def explicit_axes(fun=None, *, axes=None, in_sharding=None, in_shardings=None):
+    """The function, within which types say how values are split over the axes. Its arguments lie as `in_sharding` says."""
+    if fun is None:
+        return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding, in_shardings=in_shardings)
+    said = in_sharding if in_sharding is not None else in_shardings
+
+    @functools.wraps(fun)
+    def called(*args, in_sharding=said, **kwargs):
+        mesh = current_mesh()
+        if in_sharding is None:
+            raise TypeError("Missing required keyword argument: 'in_sharding'")
+        if mesh is None:
+            raise ValueError("jax.sharding.explicit_axes needs a mesh around: use jax.set_mesh")
+        with _with_axes(mesh, axes, AxisType.Explicit):
+            return fun(*placed(args, in_sharding), **kwargs)
     return called
 
 

@@ -324,7 +324,7 @@ def keystr(path, simple=False, separator=""):
 def of_page(function):
     """A function of trees as pages call it: an array of keys is a leaf, where programs take it apart."""
     def is_end(is_leaf):
-        return lambda node: getattr(node, "is_key_array", False) is True or is_leaf is not None and is_leaf(node)
+        return lambda node: getattr(type(node), "is_key_array", False) or is_leaf is not None and is_leaf(node)
     if function in (tree_map, tree_map_with_path, tree_reduce):
         @functools.wraps(function)
         def called(f, tree, *rest, is_leaf=None, **named):

@@ -208,6 +208,10 @@ def sort_key_val(keys, values, dimension=-1, is_stable=True):
 
 def top_k(operand, k, *, axis=-1):
     from ..numpy import argsort, take_along_axis
+    from .._src import explicit
+    operand = _asarray(operand)
+    explicit.whole_along(operand, axis, lambda text: f"The input should be unsharded over the axis along which to compute the top_k values. Got input type={text} and "
+                         f"axis={axis}")
     x = _ops.moveaxis(operand, axis, -1)
     order = argsort(x, -1, descending=True)[..., :k]
     return _ops.moveaxis(take_along_axis(x, order, -1), -1, axis), _ops.moveaxis(order, -1, axis)

@@ -19,9 +19,19 @@ def _fans(shape, in_axis=-2, out_axis=-1, batch_axis=()):
     return into * field, out * field
 
 
+def _initializer(default):
+    """A function of a key, a shape and a type, `default` where none is given, that also takes where its result is to lie."""
+    def decorator(draw):
+        def init(key, shape, dtype=default, out_sharding=None):
+            return ops.placeable(draw)(key, shape, default if dtype is None else dtype, out_sharding=out_sharding)
+        init.__name__ = init.__qualname__ = draw.__name__
+        return init
+    return decorator
+
+
 def variance_scaling(scale, mode, distribution, in_axis=-2, out_axis=-1, batch_axis=(), dtype="float32"):
-    @ops.placeable
-    def init(key, shape, dtype=dtype, **_):
+    @_initializer(dtype)
+    def init(key, shape, dtype):
         fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)
         fan = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}[mode]
         variance = scale / fan
@@ -44,28 +54,42 @@ glorot_normal = xavier_normal = _named(1.0, "fan_avg", "truncated_normal")
 glorot_uniform = xavier_uniform = _named(1.0, "fan_avg", "uniform")
 
 
-def zeros(key, shape, dtype="float32", **_):
+@_initializer("float32")
+def zeros(key, shape, dtype):
     return ops.full(shape, 0, dtypes.named(dtype))
 
 
-def ones(key, shape, dtype="float32", **_):
+@_initializer("float32")
+def ones(key, shape, dtype):
     return ops.full(shape, 1, dtypes.named(dtype))
 
 
 def constant(value, dtype="float32"):
-    return lambda key, shape, dtype=dtype, **_: ops.full(shape, value, dtypes.named(dtype))
+    @_initializer(dtype)
+    def init(key, shape, dtype):
+        return ops.broadcast_to(ops.astype(ops.asarray(value), dtypes.named(dtype)), shape)
+    return init
 
 
 def normal(stddev=1e-2, dtype="float32"):
-    return lambda key, shape, dtype=dtype, **_: ops.multiply(random_.normal(key, shape, dtype), stddev)
+    @_initializer(dtype)
+    def init(key, shape, dtype):
+        return ops.multiply(random_.normal(key, shape, dtype), stddev)
+    return init
 
 
 def uniform(scale=1e-2, dtype="float32"):
-    return lambda key, shape, dtype=dtype, **_: random_.uniform(key, shape, dtype, 0.0, scale)
+    @_initializer(dtype)
+    def init(key, shape, dtype):
+        return random_.uniform(key, shape, dtype, 0.0, scale)
+    return init
 
 
 def truncated_normal(stddev=1e-2, dtype="float32", lower=-2.0, upper=2.0):
-    return lambda key, shape, dtype=dtype, **_: ops.multiply(random_.truncated_normal(key, lower, upper, shape, dtype), stddev)
+    @_initializer(dtype)
+    def init(key, shape, dtype):
+        return ops.multiply(random_.truncated_normal(key, lower, upper, shape, dtype), stddev)
+    return init
 
 
 def zeros_init():
@@ -78,7 +102,8 @@ def ones_init():
 
 def orthogonal(scale=1.0, column_axis=-1, dtype="float32"):
     """Source: jax-ml/jax, jax/_src/nn/initializers.py (orthogonal)."""
-    def init(key, shape, dtype=dtype, **_):
+    @_initializer(dtype)
+    def init(key, shape, dtype):
         from ..numpy import diagonal, linalg
         columns = shape[column_axis]
         rows = math.prod(shape) // columns

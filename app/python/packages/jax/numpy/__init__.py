@@ -13,6 +13,7 @@ from .._src import ops as _ops
 from .._src.arrays import Array as ndarray
 from .._src.arrays import ConcreteArray as _ConcreteArray
 from .._src.arrays import asarray as _asarray
+from .._src.explicit import beside as _beside
 from .._src.ops import (absolute, add, argmax, argmin, cbrt, ceil, concatenate, divide, dot, equal, exp, expand_dims, expm1, flip, floor, floor_divide,
                         greater, greater_equal, isfinite, isinf, isnan, less, less_equal, log, log1p, logical_and, logical_not, logical_or, logical_xor, matmul,
                         maximum, minimum, moveaxis, multiply, negative, not_equal, power, remainder, reshape, rint, sign, sin, cos, tan, sqrt, square, squeeze,
@@ -180,7 +181,7 @@ def _like(value):
         a = a if hasattr(a, "engine_dtype") else _asarray(a)
         made = _ops.full(a.shape if shape is None else shape, value, _engine(dtype) or a.engine_dtype)
         made.weak_type = a.weak_type and dtype is None
-        return _placed(made, device)
+        return _beside(made, a) if device is None and shape is None else _placed(made, device)
     return function
 
 
@@ -194,7 +195,8 @@ def full_like(a, fill_value, dtype=None, shape=None, *, device=None, **_):
     engine = _engine(dtype) or a.engine_dtype
     fill = _ops.astype(fill_value, engine)
     wanted = a.shape if shape is None else _ops._shape(shape)
-    return _placed(_ops.full(wanted, fill, engine) if not fill.shape else broadcast_to(fill, wanted), device)
+    made = _ops.full(wanted, fill, engine) if not fill.shape else broadcast_to(fill, wanted)
+    return _beside(made, a) if device is None and shape is None else _placed(made, device)
 
 
 @_ops.placeable

@@ -440,10 +440,23 @@ def vander(x, N=None, increasing=False):
 
 # ---- orders
 
+def _as_sorted(function):
+    """A function of an array and the axis that it sorts along, which is not split; nor is the result there."""
+    @functools.wraps(function)
+    def called(x, axis=-1, **named):
+        from .._src import explicit
+        x = asarray(x)
+        x, axis = (ravel(x), 0) if axis is None else (x, ops.dimension(axis, x.ndim) if x.ndim else 0)
+        known = explicit.whole_along(x, axis, lambda text: "Arguments to sort must be unsharded over the sorting dimension. Got arg "
+                                     f"sharding={explicit.sharding_of(x)} and sorting dimension={axis}") if x.ndim else None
+        with explicit.suspended():
+            return explicit.split_as(function(x, axis, **named), known)
+    return called
+
+
+@_as_sorted
 def argsort(x, axis=-1, *, kind=None, order=None, stable=True, descending=False):
     """Equal elements stay in their order; what is not a number comes last."""
-    x = asarray(x)
-    x, axis = (ravel(x), 0) if axis is None else (x, ops.dimension(axis, x.ndim) if x.ndim else 0)
     if isinstance(x, ConcreteArray):
         values = np.asarray(x)
         if descending:
@@ -476,9 +489,8 @@ def _places(rank):
     return ops.sum_(where(is_there, ops.iota("i32", (size, size), 1), 0), -1)
 
 
+@_as_sorted
 def sort(x, axis=-1, *, kind=None, order=None, stable=True, descending=False):
-    x = asarray(x)
-    x, axis = (ravel(x), 0) if axis is None else (x, axis)
     return take_along_axis(x, argsort(x, axis, descending=descending), axis)
 
 
@@ -543,6 +555,14 @@ def take_along_axis(x, indices, axis=-1, mode=None, fill_value=None):
     if axis is None:
         return take_along_axis(ravel(x), ravel(indices), 0)
     axis = ops.dimension(axis, x.ndim)
+    from .._src import explicit
+    known = explicit.whole_along(x, axis, lambda text: "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather indexing as out sharding could "
+                                 f"not be resolved unambiguously (or would require collectives on inputs). Got operand=ShapedArray({text})")
+    with explicit.suspended():
+        return explicit.split_as(_taken_along(x, indices, axis), known)
+
+
+def _taken_along(x, indices, axis):
     shape = np.broadcast_shapes(x.shape[:axis] + (1,) + x.shape[axis + 1:], indices.shape[:axis] + (1,) + indices.shape[axis + 1:])
     indices = ops.broadcast_to(indices, shape[:axis] + (indices.shape[axis],) + shape[axis + 1:])
     x = ops.broadcast_to(x, shape[:axis] + (x.shape[axis],) + shape[axis + 1:])
