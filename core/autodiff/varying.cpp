@@ -103,6 +103,11 @@ private:
             operands = united(std::move(operands), at(operand));
         if (isPartitionId(op))
             return m_all;
+        if (const auto axes = axesOfPlace(m_function, op, m_mesh)) {
+            AxisSet differing(axes->begin(), axes->end());
+            std::erase_if(differing, [&](std::int32_t axis) { return !m_all.contains(axis); });
+            return differing;
+        }
         if (isVaried(op)) {
             for (const AxisRef& axis : variedAxes(op, m_mesh)) {
                 if (m_all.contains(axis.axis))

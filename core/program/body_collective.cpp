@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <numeric>
 
@@ -350,6 +351,45 @@ ValueId addPlaceInGroup(Builder& builder, const Groups& groups, const Mesh& mesh
     const ValueId table = builder.add(OpKind::Constant, {}, ConstantAttributes{type, {std::move(blob)}});
     const ValueId id = builder.convert(addPartitionId(builder), DType::S32);
     return builder.reshape(builder.add(OpKind::DynamicSlice, {table, id}, DynamicSliceAttributes{{1}}), {});
+}
+
+std::optional<std::vector<std::int32_t>> axesOfPlace(const Function& function, const Op& op, const Mesh& mesh)
+{
+    const auto producer = [&](ValueId value) -> const Op* {
+        const OpId id = function[value].producer;
+        return id.valid() ? &function[id] : nullptr;
+    };
+    if (op.kind != OpKind::DynamicSlice || op.operands.size() != 2)
+        return std::nullopt;
+    const Op* table = producer(op.operands[0]);
+    const Op* id = producer(op.operands[1]);
+    if (id != nullptr && id->kind == OpKind::Convert)
+        id = producer(id->operands.front());
+    if (table == nullptr || table->kind != OpKind::Constant || id == nullptr || !isPartitionId(*id))
+        return std::nullopt;
+    const auto& constant = table->as<ConstantAttributes>();
+    if (constant.data.isSplat())
+        return std::vector<std::int32_t>();
+    if (constant.data.isElided() || constant.type.dtype != DType::S32)
+        return std::nullopt;
+    const std::string& bytes = *std::get<2>(constant.data.value);
+    std::vector<std::int32_t> elements(bytes.size() / sizeof(std::int32_t));
+    std::memcpy(elements.data(), bytes.data(), elements.size() * sizeof(std::int32_t));
+    const auto elementOf = [&](std::int64_t position) {
+        const auto device = static_cast<std::size_t>(mesh.deviceAt(position));
+        return elements.empty() ? 0 : elements[std::min(device, elements.size() - 1)];
+    };
+    std::vector<std::int32_t> axes;
+    std::int64_t stride = mesh.deviceCount();
+    for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
+        stride /= mesh.axes()[axis].size;
+        bool differs = false;
+        for (std::int64_t position = 0; position < mesh.deviceCount() && !differs; ++position)
+            differs = elementOf(position) != elementOf(position - coordinateOf(position, axis, mesh) * stride);
+        if (differs)
+            axes.push_back(static_cast<std::int32_t>(axis));
+    }
+    return axes;
 }
 
 std::optional<AxisRefs> axesOfGroups(const Groups& groups, const Mesh& mesh)

@@ -51,6 +51,10 @@ ValueId addPartitionId(Builder& builder);
 ValueId addPlaceInGroup(
     Builder& builder, const std::vector<std::vector<std::int64_t>>& groups, const Mesh& mesh, std::int64_t factor = 1);
 
+/// The indices of the axes along which devices read different elements, ascending, where the op reads an element of a constant at the id of
+/// the running device (see addPlaceInGroup); nothing when it is another op.
+std::optional<std::vector<std::int32_t>> axesOfPlace(const Function& function, const Op& op, const Mesh& mesh);
+
 /// The axes over which these are the groups, major to minor; nothing when they are those of no axes.
 std::optional<AxisRefs> axesOfGroups(const std::vector<std::vector<std::int64_t>>& groups, const Mesh& mesh);
 

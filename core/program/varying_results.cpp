@@ -78,6 +78,8 @@ private:
     {
         if (isPartitionId(op))
             return Along::Different;
+        if (const auto axes = axesOfPlace(m_function, op, m_mesh))
+            return std::find(axes->begin(), axes->end(), m_axis) == axes->end() ? Along::Same : Along::Different;
         Along operands = Along::Same;
         for (const ValueId operand : op.operands)
             operands = std::max(operands, at(operand));

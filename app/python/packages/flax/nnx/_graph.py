@@ -150,7 +150,19 @@ def lent(variables, tree=()):
                 del _lent[id(variable)]
 
 
-class Variable(_Valued):
+class _Kinds(type):
+    """Of classes of variables: a state is of the class of the variable that it is of, in the page's eyes."""
+
+    def __instancecheck__(cls, value):
+        return type.__instancecheck__(cls, value) or type(value) is VariableState and issubclass(value.type, cls)
+
+
+def is_variable(value):
+    """Whether it is a variable itself, and no state of one."""
+    return issubclass(type(value), Variable)
+
+
+class Variable(_Valued, metaclass=_Kinds):
     """A value that a module owns. Metadata are attributes: `variable.sharding`."""
 
     def __init__(self, value, **metadata):
@@ -378,7 +390,7 @@ class Node:
 
 def adopt(node):
     """An object or variable that was made within a function that is no longer traced: it may be changed here."""
-    if isinstance(node, Variable):
+    if is_variable(node):
         node.__dict__["_made_at"] = _depth()
     else:
         object.__setattr__(node, "_made_at", _depth())
@@ -400,7 +412,7 @@ MISSING = _Missing()  # stands for the arrays of a GraphDef
 
 
 def is_graph(value):
-    return isinstance(value, (Node, Variable))
+    return isinstance(value, Node) or is_variable(value)
 
 
 def is_array(value):
@@ -509,7 +521,7 @@ def variables_of(value):
 def copied(value, made, of_variable, of_array=lambda array: array, is_direct=False):
     """A copy of objects and containers. `made` maps what was copied by its id; `of_variable` makes a variable's copy, `of_array` that of an array which an
     object holds."""
-    if isinstance(value, Variable):
+    if is_variable(value):
         if id(value) not in made:
             made[id(value)] = of_variable(value)
         return made[id(value)]
@@ -539,7 +551,7 @@ def described(value, numbers=None):
         if id(value) in numbers:
             return ("again", numbers[id(value)])
         numbers[id(value)] = len(numbers)
-        if isinstance(value, Variable):
+        if is_variable(value):
             return (type(value), str(sorted(value._metadata.items(), key=str)))
         parts = {name for _, name, _ in value._parts()}
         return (type(value), tuple((name, name in parts, "array" if name in parts and value._is_pytree and _parts_of(part) is None else described(part, numbers))
@@ -677,7 +689,7 @@ def update(node, *states):
             if path not in known:
                 raise ValueError(f"The object has no variable at {'/'.join(map(str, path))}")
             known[path].value = value
-            if isinstance(value, VariableState) and isinstance(known[path], Variable):
+            if isinstance(value, VariableState) and is_variable(known[path]):
                 known[path].__dict__["_metadata"] = dict(value._metadata)
 
 
@@ -716,7 +728,7 @@ def recursive_map(f, node, *, graph=None):
             vars(part).update(vars(value))
             for key, name, inside in value._parts():
                 vars(part)[name] = mapped(path + (key,), inside)
-        elif not isinstance(value, Variable):
+        elif not is_variable(value):
             part = _remade(value, lambda name, inside: mapped(path + (name,), inside))
         found = f(path, part)
         if is_graph(value):

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax._src.options import refuse as _refuse
 from jax.nn import initializers
 
-from ._graph import Node, Variable, copied, walk
+from ._graph import Node, Variable, copied, is_variable, walk
 from ._pytree import Pytree
 from ._random import Rngs
 from ._variables import BatchStat, Param, Perturbation
@@ -99,7 +99,7 @@ class Module(Pytree):
         if not hasattr(self, name):
             setattr(self, name, kind(start()))
         known = getattr(self, name)
-        if not isinstance(known, Variable):
+        if not is_variable(known):
             raise ValueError(f"Expected '{name}' to be a Variable, got {type(known).__name__}")
         if type(known) is not kind:
             raise ValueError(f"Expected '{name}' to be of type '{kind.__name__}', got '{type(known).__name__}'")

@@ -14,7 +14,7 @@ from jax._src.machine import machine
 from jax._src.trees import GetAttrKey, SequenceKey, register
 
 from ..errors import TraceContextError
-from ._graph import (MISSING, Node, State, Variable, VariableState, _amount, _block, _counted, _depth, _lent, blank, clone, described, is_array, is_graph, variables_of)
+from ._graph import (MISSING, Node, State, Variable, VariableState, _amount, _block, _counted, _depth, _lent, blank, clone, described, is_array, is_graph, is_variable, variables_of)
 
 _data_types = set()
 
@@ -235,7 +235,7 @@ _being_shown = set()
 
 def shown(value):
     """As Flax writes it: arrays of an object by their types, what an object holds in lines, an object again as `Name(...)`."""
-    if isinstance(value, Variable):
+    if is_variable(value):
         return value.shown(True)
     if isinstance(value, Node):
         return _object_shown(value)
@@ -259,7 +259,7 @@ def _object_shown(node):
             return f"{type(node).__name__}(" + _block("[", "", list(map(shown, node)), "]") + ")"
         if isinstance(node, collections.abc.Mapping):
             return f"{type(node).__name__}(" + _block("{", "", [f"{name!r}: {shown(part)}" for name, part in node.items()], "}") + ")"
-        counts = _counted([variable for _, variable in variables_of(node) if isinstance(variable, Variable)])
+        counts = _counted([variable for _, variable in variables_of(node) if is_variable(variable)])
         total = tuple(map(sum, zip(*counts.values()))) if len(counts) > 1 else None
         said = ", ".join(f"{name}: {_amount(*count)}" for name, count in counts.items()) + (f", Total: {_amount(*total)}" if total else "")
         return _block(f"{type(node).__name__}(", f" # {said}" if said else "", [f"{name}={shown(value)}" for name, value in node._shown_attributes()], ")")

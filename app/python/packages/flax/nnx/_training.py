@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from ._graph import State, Variable, VariableState, copied, matches, state, update, variables_of
+from ._graph import State, Variable, VariableState, copied, is_variable, matches, state, update, variables_of
 from ._pytree import Pytree, data
 from ._variables import Param
 
@@ -15,10 +15,6 @@ class OptState(Variable):
 
 def _is_state(node):
     return isinstance(node, VariableState)
-
-
-def _is_variable(node):
-    return isinstance(node, Variable)
 
 
 def _wrapped(leaf):
@@ -37,7 +33,7 @@ class Optimizer(Pytree):
         grads = state(grads, self.wrt) if isinstance(grads, Pytree) else grads.filter(self.wrt) if isinstance(grads, State) else grads
         params = state(model, self.wrt)
         shown = state(model, self.wrt)
-        before = jax.tree.map(lambda variable: VariableState(OptState, variable.value), self.opt_state, is_leaf=_is_variable)
+        before = jax.tree.map(lambda variable: VariableState(OptState, variable.value), self.opt_state, is_leaf=is_variable)
         updates, after = self.tx.update(_bare(grads), _bare(before), _bare(params), **kwargs)
         changed = optax.apply_updates(_bare(params), updates)
         update(model, _clothed(changed, shown))
@@ -45,8 +41,8 @@ class Optimizer(Pytree):
         self.step.value = self.step.value + jnp.uint32(1)
 
     def _set_state(self, after):
-        variables = jax.tree.leaves(self.opt_state, is_leaf=_is_variable)
-        form = jax.tree.structure(jax.tree.map(lambda _: 0, self.opt_state, is_leaf=_is_variable))
+        variables = jax.tree.leaves(self.opt_state, is_leaf=is_variable)
+        form = jax.tree.structure(jax.tree.map(lambda _: 0, self.opt_state, is_leaf=is_variable))
         for variable, value in zip(variables, form.flatten_up_to(after)):  # a variable may hold a tree: what a mask leaves out
             variable.value = value
 
@@ -74,7 +70,7 @@ class EMA(Pytree):
         self.decay, self.filter, self.graph = decay, only, graph
         chosen = [(path, variable) for path, variable in variables_of(params) if matches(only, path, variable)]
         for path, variable in chosen:
-            if not isinstance(variable, Variable):
+            if not is_variable(variable):
                 raise TypeError(f"EMA only supports Variable leaves, got {type(variable.value).__name__} at path '{'/'.join(map(str, path))}'. Use the `only` filter to "
                                 "select Variable leaves.")
         self.params = data(State.from_flat_path([(path, variable.copy()) for path, variable in chosen]))

@@ -5,7 +5,7 @@ import functools
 import jax
 from jax._src.trees import tree_flatten, tree_unflatten
 
-from ._graph import (MISSING, State, Variable, copied, copy_into, described, is_graph, lent, matches, variables_of, walk)
+from ._graph import (MISSING, State, Variable, copied, copy_into, described, is_graph, is_variable, lent, matches, variables_of, walk)
 from ._variables import Param
 
 
@@ -39,14 +39,14 @@ class _Pure:
         array_of = {id(variable.value): value for variable, value in zip(self._variables, values)}
         for inner in self._inner:
             outer = made[id(inner)]
-            if isinstance(inner, Variable):
+            if is_variable(inner):
                 outer.__dict__["_metadata"] = dict(inner._metadata)
                 if id(inner) in value_of:
                     outer.value = value_of[id(inner)]
         fresh = lambda variable: variable.replace(value_of[id(variable)])
         held = lambda array: array_of.get(id(array), array)
         for inner in self._inner:
-            if not isinstance(inner, Variable):
+            if not is_variable(inner):
                 copy_into(made[id(inner)], inner, made, fresh, held)
         rest = iter(results)
         return tree_unflatten(self._out_form, [copied(out, made, fresh, held) if out is not None else next(rest) for out in self._outs])

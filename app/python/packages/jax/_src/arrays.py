@@ -236,11 +236,16 @@ class Scope:
         self.sinks = []  # of what derives: (argument, argument, whether it is read, ref) for each ref that a rule writes to, see refs.add_sinks
         self.unknown = None  # of a rule for a derivative: the numbers of the arguments that are cotangents; Python may look at what comes from the others
         self.recorded = None  # of a function that is shown: (op, operands, attributes, results)
+        self.is_rule = False  # of what a rule does with cotangents
+        self.is_checked = False  # of a manual computation: the axes are known along which a value is the same
+        self.evens = False  # of what derives in such a computation: what is the same along an axis meets what is not by `transforms.evened`
+        self.shows = None  # of a manual computation outside of a program: a function that says what each device has of a value
         self.effects = []  # (function of values, the arrays that it wants) for what is called when the program has run
         self.refs = {}  # mutable arrays from outside, by their id: see refs.Held
         self.differentiated = frozenset()  # of what derives: the numbers of the arguments that derivatives are taken by
 
     def __enter__(self):
+        self.evens = self.evens or bool(Scope._stack) and Scope._stack[-1].evens
         Scope._stack.append(self)
         return self
 
@@ -253,6 +258,8 @@ class Scope:
         self.inputs.append(like)
         self.names.append(name)
         made = Tracer(self, number, (like.engine_dtype, tuple(shape)), like.weak_type, frozenset([len(self.inputs) - 1]))
+        if isinstance(like, Tracer) and like.varying:
+            made.varying = like.varying
         if Mesh.has_explicit:
             from . import explicit
             known = explicit.split_of(like)  # of a turn of a loop, the slices of an array
@@ -395,6 +402,8 @@ class Tracer(Array):
         return str(self) if not spec else format(self._looked_at(lambda value: value), spec)
 
     def __repr__(self):
+        if self.scope.shows is not None and Scope._stack and Scope._stack[-1] is self.scope:
+            return self.scope.shows(self)
         shown = f"{'~' if self.weak_type else ''}{type_text(self)}{varying_text(self.varying)}"
         return f"LinearizeTracer<{shown}>" if self.scope.derives else f"JitTracer({shown})"
 
@@ -439,6 +448,9 @@ def bind(op, *operands, **attributes):
 
 def _bound(op, operands, attributes):
     if Scope._stack:
+        if Scope._stack[-1].evens:
+            from .transforms import evened
+            operands = evened(operands)
         results = Scope._stack[-1].bind(op, operands, attributes)
     else:
         if machine.had_default_device:

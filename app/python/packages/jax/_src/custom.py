@@ -70,6 +70,7 @@ def _with_rule(forward, backward, leaves):
         if any(dtypes.is_complex(one.engine_dtype) for one in [*outs, *leaves, *read]):
             raise NotImplementedError("custom derivatives of complex numbers")
         body = Scope("rule")
+        body.is_rule = True
         with body:
             given = [body.argument(one) for one in read]
             body.unknown = frozenset(range(len(read), len(read) + len(smooth)))

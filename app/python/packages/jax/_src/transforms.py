@@ -772,6 +772,7 @@ class _Tracing:
         self.arrays = [asarray(leaf.read() if at in self.of_refs else leaf) for at, leaf in enumerate(leaves)]
         scope = self._scope = Scope(_name_of(fun), derives=True)
         scope.is_forward, scope.is_linear = is_forward, is_linear
+        scope.evens = any(around.is_checked for around in Scope._stack)
         paths = tree_flatten_with_path(tree_unflatten(self.form, self.arrays))[0]
         tracers = [scope.argument(array, keystr(path)) for array, (path, _) in zip(self.arrays, paths)]
         scope.differentiated = frozenset(at for at, array in enumerate(self.arrays) if dtypes.is_inexact(array.engine_dtype))
@@ -797,7 +798,7 @@ class _Tracing:
         for result, out in zip(results, self.outs + self._more):
             result.weak_type = out.weak_type
             if isinstance(result, Tracer):
-                result.split = explicit.split_of(out)
+                result.split, result.varying = explicit.split_of(out), getattr(out, "varying", frozenset())
         values = iter(results[len(self.outs):])
         aux = tree_unflatten(self._aux_form, [next(values) if isinstance(item, Array) else item for item in self._extra])
         for ref in self.of_refs.values():
@@ -829,6 +830,8 @@ def _with_gradients(fun, primals):
     grads = {at: explicit.like(grad, traced.arrays[at]) for at, grad in zip(wanted, made)}
     for at, grad in grads.items():
         grad.weak_type = traced.arrays[at].weak_type
+        if isinstance(grad, Tracer):
+            grad.varying = getattr(traced.arrays[at], "varying", frozenset())
     return value, tree_unflatten(traced.form, [grads[at] if at in grads else np.zeros(array.shape, dtypes.float0) for at, array in enumerate(traced.arrays)]), aux
 
 
@@ -868,10 +871,56 @@ def _own_spec(array, mesh):
     return sharding.spec if isinstance(sharding, NamedSharding) and sharding.mesh == mesh else PartitionSpec()
 
 
+def _on_devices(body, arrays, specs, tracer):
+    """What print shows of a piece where shard_map is called outside of a program: that of each device. Source of the form: jax-ml/jax, jax/_src/shard_map.py."""
+    mesh = body.mesh
+    row = ops.reshape(tracer, (1,) + tracer.shape)
+    function = body.finished([row])
+    operands = arrays + refs.resolved(body.captures)
+    inner, Scope._stack = Scope._stack, []
+    try:
+        outer = Scope("print")
+        texts = [spec.text for spec in specs] + ["P()"] * len(body.captures)
+        made = outer.core.manual(function, [outer.number(operand) for operand in operands], mesh.core, texts, [PartitionSpec(tuple(mesh.axis_names)).text])
+        program = core.compile(outer.core.finished(made), [array._handle for array in outer.captures], [])
+        pieces = np.asarray(ConcreteArray(program([array._handle for array in outer.captures])[0]))
+    finally:
+        Scope._stack = inner
+    names = f"({', '.join(map(str, mesh.axis_names))},)"
+    return "\n".join(f"On {device} at mesh coordinates {names} = {place}:\n{piece}\n" for (place, device), piece in zip(np.ndenumerate(mesh.devices), pieces))
+
+
+def _check_replicated(f, mesh, outs, specs, tree):
+    """That results are the same along the axes that their specs leave out. Source of the text: jax-ml/jax, jax/_src/shard_map.py."""
+    said = []
+    for out, spec, (path, _) in zip(outs, specs, tree_flatten_with_path(tree)[0]):
+        named = {axis for entry in spec if entry is not None for axis in (entry if isinstance(entry, tuple) else (entry,))}
+        varying = [axis for axis in mesh.axis_names if axis in getattr(out, "varying", ()) and mesh.shape[axis] > 1]
+        wrong = [axis for axis in varying if axis not in named]
+        if wrong:
+            braces = lambda axes: "{" + ",".join(axes) + "}"
+            left_out = [axis for axis in mesh.axis_names if axis not in named]
+            what = (f"only varying across mesh axes {braces([axis for axis in mesh.axis_names if axis in named])} and not {braces(wrong)}, but it was inferred to be "
+                    f"possibly varying over {braces(varying)}") if len(left_out) > 1 else \
+                f"replicated across mesh axis '{left_out[0]}', but could not infer replication over any axes"
+            said.append(f"* out_specs{keystr(path)} is {spec} which implies that the corresponding output value is {what}")
+    if said:
+        listed = said[0][2:] if len(said) == 1 else "\n\n".join(said)
+        error = ValueError(
+            f"shard_map applied to the function {_plain_name(f)!r} was given out_specs which require replication which can't be statically inferred given the mesh:\n\n"
+            f"The mesh given has shape {tuple(mesh.shape.values())} with corresponding axis names {mesh.axis_names}.\n\n{listed}\n\nCheck if these output values are "
+            "meant to be replicated over those mesh axes. If not, consider revising the corresponding out_specs entries. If so, consider disabling the check by passing "
+            "the check_vma=False argument to `jax.shard_map`.")
+        error.add_note("what leaves a manual computation is equal along the axes that its out_specs leave out\n  fix: sum or gather it over them (jax.lax.psum, "
+                       "jax.lax.all_gather), or name them in its out_specs")
+        raise error
+
+
 def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, check_rep=True, check_vma=True, auto=frozenset(), axis_names=None):
     """The function sees one device's pieces, and says itself what devices exchange."""
     if f is None:
-        return functools.partial(shard_map, mesh=mesh, in_specs=in_specs, out_specs=out_specs)
+        return functools.partial(shard_map, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_rep=check_rep, check_vma=check_vma, axis_names=axis_names)
+    is_checked = check_rep and check_vma
 
     @functools.wraps(f)
     def mapped(*args):
@@ -894,6 +943,9 @@ def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, check_rep=True, 
             box = named_placement(at, spec, array.shape).box(list(array.shape), 0)
             pieces.append([stop - start for start, stop in box])
         body = Scope(_name_of(f), at)
+        body.is_checked = is_checked
+        if not Scope._stack and not batching.Level.stack:
+            body.shows = functools.partial(_on_devices, body, arrays, specs)
         with body:
             inner = [body.argument(array, shape=shape) for array, shape in zip(arrays, pieces)]
             for piece, spec in zip(inner, specs):
@@ -906,6 +958,8 @@ def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, check_rep=True, 
             outs = [asarray(out) for out in outs]
             out_list = [PartitionSpec() if spec is None else spec
                         for spec in prefix_leaves(out_specs, out_form, made, is_leaf=is_spec)]
+            if is_checked:
+                _check_replicated(f, at, outs, out_list, made)
             for out, spec in zip(outs, out_list):
                 raise_verdict(core.jax_verdict(spec.text, at.core, _whole_shape(out.shape, spec, at), place="out", argument="shard_map"))
             function = body.finished(outs)
@@ -947,7 +1001,7 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, devices=None, static_bro
             made = fun(*tree_unflatten(form, [x if axis is None else x[0] for x, axis in zip(pieces, axes)]))
             return tree_map(lambda x: ops.expand_dims(x, 0), made)
         specs = tuple(PartitionSpec() if axis is None else PartitionSpec(name) for axis in axes)
-        return jit(shard_map(piece, mesh=mesh, in_specs=specs, out_specs=PartitionSpec(name)))(*leaves)
+        return jit(shard_map(piece, mesh=mesh, in_specs=specs, out_specs=PartitionSpec(name), check_vma=False))(*leaves)
     return mapped
 
 
@@ -1192,6 +1246,25 @@ def explicit_axes(fun=None, *, axes=None, in_sharding=None, in_shardings=None):
     return called
 
 
+def _inverse(sources):
+    made = [-1] * len(sources)
+    for target, source in enumerate(sources):
+        if source >= 0:
+            made[source] = target
+    return tuple(made)
+
+
+# What the derivatives of collectives do with cotangents: (cotangent, axes, attributes, whether the axes along which values are the same are known). Source:
+# jax-ml/jax, jax/_src/lax/parallel.py.
+_TRANSPOSES = {
+    "psum": lambda x, axes, at, is_checked: varied(x, frozenset(axes)) if is_checked else collective("psum", x, axes),
+    "all_gather": lambda x, axes, at, _: collective("psum_scatter", x, axes, split=at["join"]),
+    "psum_scatter": lambda x, axes, at, _: collective("all_gather", x, axes, join=at["split"]),
+    "all_to_all": lambda x, axes, at, _: collective("all_to_all", x, axes, split=at["join"], join=at["split"]),
+    "ppermute": lambda x, axes, at, _: collective("ppermute", x, axes, sources=_inverse(at["sources"])),
+}
+
+
 def collective(op, x, axis_name, **attributes):
     """A collective over axes of the manual computation around, or over the examples of a vmap."""
     if isinstance(axis_name, str) and (reduced := batching.reduced_over(op, x, axis_name)) is not None:
@@ -1203,18 +1276,63 @@ def collective(op, x, axis_name, **attributes):
             raise NameError(f"unbound axis name: {axis}. The following axis names are available: "
                             f"{list(scope.mesh.axis_names) if scope else []}")
 
-    def one(leaf):
-        leaf = asarray(leaf)
+    def plain(leaf):
         number = Scope._stack[-1].core.collective(op, [Scope._stack[-1].number(leaf)], scope.mesh.core, list(axes), attributes)
         made = Scope._stack[-1].tracer(number)
         before = getattr(leaf, "varying", frozenset())
-        made.varying = before - set(axes) if op in ("psum", "pmax", "pmin") else before | set(axes)
+        equal = ("psum", "pmax", "pmin") if machine.has_typed_meshes else ("psum", "pmax", "pmin", "all_gather")
+        made.varying = before - set(axes) if op in equal else before | set(axes)
+        return made
+
+    def one(leaf):
+        leaf = asarray(leaf)
+        inner = next((inner for inner in reversed(Scope._stack) if inner is scope or inner.derives or inner.is_rule), scope)
+        if not inner.derives or op not in _TRANSPOSES or not dtypes.is_inexact(leaf.engine_dtype):
+            return plain(leaf)
+        from .custom import _with_rule
+        back = lambda _, cotangents: [_TRANSPOSES[op](cotangents[0], axes, attributes, scope.is_checked)]
+        made = _with_rule(lambda leaves: ([plain(leaves[0])], []), back, [leaf])[0]
+        made.varying = plain(leaf).varying
         return made
     if op == "axis_index":
         made = Scope._stack[-1].tracer(Scope._stack[-1].core.collective(op, [], scope.mesh.core, list(axes), {}))
         made.varying = frozenset(axes)
         return made
     return tree_map(one, x)
+
+
+def varied(x, axes):
+    """A value that may differ over axes of the manual computation around."""
+    if not any(scope.mesh is not None for scope in Scope._stack):
+        raise NameError(f"unbound axis name: {', '.join(sorted(axes))}")
+    scope = Scope._stack[-1]
+    made = scope.tracer(scope.number(x), x.weak_type)
+    made.varying = getattr(x, "varying", frozenset()) | axes
+    return made
+
+
+def evened(operands):
+    """Operands of an op in what is differentiated within shard_map: those that are the same along an axis along which others differ are summed over it when
+    they are differentiated, as JAX does (pvary)."""
+    varying = frozenset().union(*[getattr(operand, "varying", ()) for operand in operands])
+    if not varying:
+        return operands
+    from .custom import _with_rule
+
+    def one(x):
+        missing = varying - x.varying if isinstance(x, Tracer) and dtypes.is_inexact(x.engine_dtype) else frozenset()
+        if not missing:
+            return x
+        known = x.scope.__dict__.setdefault("evened", {})
+        if (x.number, missing) not in known:
+            summed = lambda _, cotangents: [collective("psum", cotangents[0], tuple(sorted(missing)))]
+            made = _with_rule(lambda leaves: ([varied(leaves[0], missing)], []), summed, [x])[0]
+            made.varying = x.varying | missing
+            if x.scope is not Scope._stack[-1]:
+                return made
+            known[x.number, missing] = made
+        return known[x.number, missing]
+    return tuple(one(operand) for operand in operands)
 
 
 def axis_size(axis_name):

@@ -386,25 +386,39 @@ def pmin(x, axis_name, **options):
 
 def all_gather(x, axis_name, *, axis=0, tiled=False, **options):
     _refuse("jax.lax.all_gather", options)
-    if not tiled:
-        x = expand_dims(x, axis)
-    return _collective("all_gather", x, axis_name, join=axis)
+    from .._src.trees import tree_map
+
+    def one(leaf):
+        leaf = _asarray(leaf)
+        join = _ops.dimension(axis, leaf.ndim + (not tiled))
+        return _collective("all_gather", leaf if tiled else expand_dims(leaf, join), axis_name, join=join)
+    return tree_map(one, x)
 
 
 def psum_scatter(x, axis_name, *, scatter_dimension=0, tiled=False, **options):
     _refuse("jax.lax.psum_scatter", options)
-    made = _collective("psum_scatter", x, axis_name, split=scatter_dimension)
-    return made if tiled else squeeze(made, scatter_dimension)
+    from .._src.trees import tree_map
+
+    def one(leaf):
+        leaf = _asarray(leaf)
+        if not tiled and leaf.shape[scatter_dimension] != axis_size(axis_name):
+            raise ValueError(f"reduce_scatter operand scatter dimension size {leaf.shape[scatter_dimension]} must match shard count {axis_size(axis_name)}")
+        made = _collective("psum_scatter", leaf, axis_name, split=scatter_dimension)
+        return made if tiled else squeeze(made, scatter_dimension)
+    return tree_map(one, x)
 
 
 def all_to_all(x, axis_name, split_axis, concat_axis, *, tiled=False, **options):
     _refuse("jax.lax.all_to_all", options)
-    if not tiled:
+    from .._src.trees import tree_map
+
+    def one(leaf):
+        if tiled:
+            return _collective("all_to_all", leaf, axis_name, split=split_axis, join=concat_axis)
         size = axis_size(axis_name)
-        x = _ops.moveaxis(_asarray(x), split_axis, 0)
-        made = _collective("all_to_all", x, axis_name, split=0, join=0)
+        made = _collective("all_to_all", _ops.moveaxis(_asarray(leaf), split_axis, 0), axis_name, split=0, join=0)
         return _ops.moveaxis(made.reshape((size,) + made.shape[1:]), 0, concat_axis)
-    return _collective("all_to_all", x, axis_name, split=split_axis, join=concat_axis)
+    return tree_map(one, x)
 
 
 def ppermute(x, axis_name, perm):
@@ -423,12 +437,18 @@ def axis_index(axis_name):
 
 
 def pvary(x, axis_name):
-    return x
+    """Says that a value may differ over axes."""
+    return pcast(x, axis_name, to="varying")
 
 
 def pcast(x, axis_name, *, to):
-    """Says whether a value may differ over axes; the engine finds that itself."""
-    return x
+    """Says whether a value may differ over axes; it stays what it is."""
+    from .._src.transforms import varied
+    from .._src.trees import tree_map
+    if to != "varying":
+        raise NotImplementedError(f"jax.lax.pcast to {to!r}: only 'varying' is known")
+    axes = frozenset((axis_name,) if isinstance(axis_name, str) else axis_name)
+    return tree_map(lambda leaf: varied(_asarray(leaf), axes), x)
 
 
 from .._src.windows import (ConvDimensionNumbers, conv, conv_dimension_numbers, conv_general_dilated, conv_transpose, conv_with_general_padding,
