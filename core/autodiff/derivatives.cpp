@@ -553,7 +553,10 @@ constexpr std::array<DerivativeRow, static_cast<std::size_t>(OpKind::Propagation
     flat(OpKind::Iota),
     flat(OpKind::RandomBits),
     one(OpKind::Negate, [](D& d, ValueId) { return d.negated(d.ct); }),
-    ofX(OpKind::Abs, [](D& d, ValueId x) { return d.times(d.ct, d.unary(OpKind::Sign, x)); }),
+    // At 0 that of x, as JAX has it.
+    ofX(OpKind::Abs, [](D& d, ValueId x) {
+        return d.b.select(d.b.compare(CompareDirection::GreaterEqual, x, d.splat(x, 0.0)), d.ct, d.negated(d.ct));
+    }),
     flat(OpKind::Sign),
     ofY(OpKind::Exp, [](D& d, ValueId y) { return d.times(d.ct, y); }),
     ofX(OpKind::Log, [](D& d, ValueId x) { return d.over(d.ct, x); }),

@@ -67,8 +67,24 @@ std::string withoutTrailing(const std::string& text)
     return join(lines, "\n");
 }
 
-Words wordsOf(const std::string& text)
+/// Without the lines of drawings, which colours may stand for, and with today's name of arrays.
+std::string withoutForms(const std::string& text)
 {
+    std::string plain;
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        if (text.compare(at, 2, "\xe2\x94") == 0 || text.compare(at, 2, "\xe2\x95") == 0) // U+2500 to U+257F
+            at += 2;
+        else if (text.compare(at, 12, "DeviceArray(") == 0)
+            at += 5;
+        else
+            plain += text[at];
+    }
+    return plain;
+}
+
+Words wordsOf(const std::string& shown)
+{
+    const std::string text = withoutForms(shown);
     Words words;
     for (std::size_t at = 0; at < text.size();) {
         const auto isDigit = [&](std::size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };

@@ -568,6 +568,8 @@ void TestOpenVerb::programs_data()
     QTest::newRow("named parameters") << "named_parameters.py" << QStringList();
     QTest::newRow("random draws") << "random_draws.py" << QStringList();
     QTest::newRow("types on explicit meshes") << "explicit_types.py" << QStringList();
+    QTest::newRow("functions of pieces") << "pieces.py" << QStringList();
+    QTest::newRow("derivatives where functions bend") << "bends_and_ends.py" << QStringList();
     QTest::newRow("package") << "package_calls.py" << QStringList();
     QTest::newRow("answers") << "answers.py" << QStringList();
 }

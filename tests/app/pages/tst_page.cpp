@@ -314,6 +314,15 @@ void TestPage::printed_data()
     QTest::newRow("lines of cells") << "output of sin from <cell 2>:3 (g)"
                                     << "output of sin from <ipython-input-4-f510dde58e22>:4 (g)"
                                     << "different";
+    QTest::newRow("drawings in colours") << "┌───┐\n│ 0 │\n└───┘"
+                                         << "\x1b[38;2;1;2;3m 0 \x1b[0m"
+                                         << "close";
+    QTest::newRow("another place in a drawing") << "┌───┐\n│ 0 │\n└───┘"
+                                                << "\x1b[38;2;1;2;3m 1 \x1b[0m"
+                                                << "different";
+    QTest::newRow("arrays by their older name") << "Array(2., dtype=float32)"
+                                                << "DeviceArray(2., dtype=float32)"
+                                                << "close";
     QTest::newRow("addresses") << "<function f at 0x7f5e4659a820>"
                                << "<function f at 0x10>"
                                << "equal";

@@ -225,6 +225,19 @@ def numpy_dtype_promotion(value):
     return _setting("jax_numpy_dtype_promotion", value)
 
 
+@_contextlib.contextmanager
+def ensure_compile_time_eval():
+    """Within it values that are known are computed, also where a function is traced."""
+    from ._src.arrays import Scope
+    outside, Scope._stack = Scope._stack, []
+    try:
+        yield
+    finally:
+        Scope._stack = outside
+
+
+float0 = _dtypes.float0
+mutable_array = new_ref  # its older name
 enable_checks = checking_leaks = check_tracer_leaks = transfer_guard = log_compiles = lambda *_, **__: _contextlib.nullcontext()
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What `%timeit` and `%time` say: the simulated time of the page's machine, or what was measured here."""
 import ast
+import math
 import re
 import statistics
 import sys
@@ -74,7 +75,7 @@ class Timeit:
         result = self._measured(code, options) if machine.measures else self._predicted(code)
         if result is not None and "-q" not in options:
             print(result)
-        return result if "-o" in options else None
+        return None if "-o" not in options else Result([math.nan], 1, "") if result is None else result
 
     def _predicted(self, code):
         before = len(arrays.calls)

@@ -18,6 +18,9 @@ from .losses import (absolute_error, binary_sigmoid_cross_entropy, convex_kl_div
 from .schedules import (constant_schedule, cosine_decay_schedule, cosine_onecycle_schedule, exponential_decay, join_schedules, linear_onecycle_schedule,
                         linear_schedule, piecewise_constant_schedule, piecewise_interpolate_schedule, polynomial_schedule, sgdr_schedule,
                         warmup_constant_schedule, warmup_cosine_decay_schedule, warmup_exponential_decay_schedule)
+from .transforms import scale_by_novograd, scale_by_rprop
+from .tree_utils import tree_bias_correction as bias_correction
+from .tree_utils import tree_update_moment as update_moment
 from .transforms import (AddNoiseState, EmaState, FactoredState, ScaleByAdaDeltaState, ScaleByAdamState, ScaleByAmsgradState, ScaleByBeliefState, ScaleByLionState,
                          ScaleByOptimisticGradientState, ScaleByRmsState, ScaleByRmsWithCountState, ScaleByRssState, ScaleByScheduleState, ScaleState, TraceState,
                          adaptive_grad_clip, add_decayed_weights, add_noise, centralize, clip, clip_by_block_rms, clip_by_global_norm, ema, global_norm,
@@ -126,6 +129,14 @@ def rmsprop(learning_rate, decay=0.9, eps=1e-8, initial_scale=0.0, eps_in_sqrt=T
 def lion(learning_rate, b1=0.9, b2=0.99, mu_dtype=None, weight_decay=1e-3, mask=None):
     _refuse("optax.lion", {"mu_dtype": mu_dtype})
     return chain(scale_by_lion(b1, b2), add_decayed_weights(weight_decay, mask), scale_by_learning_rate(learning_rate))
+
+
+def novograd(learning_rate, b1=0.9, b2=0.25, eps=1e-6, eps_root=0.0, weight_decay=0.0):
+    return chain(scale_by_novograd(b1, b2, eps, eps_root, weight_decay), scale_by_learning_rate(learning_rate))
+
+
+def rprop(learning_rate, eta_minus=0.5, eta_plus=1.2, min_step_size=1e-6, max_step_size=50.0):
+    return chain(scale_by_rprop(learning_rate, eta_minus, eta_plus, min_step_size, max_step_size), scale(-1.0))
 
 
 def lamb(learning_rate, b1=0.9, b2=0.999, eps=1e-6, eps_root=0.0, weight_decay=0.0, mask=None):

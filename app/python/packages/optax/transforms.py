@@ -127,6 +127,40 @@ def scale_by_belief(b1=0.9, b2=0.999, eps=1e-16, eps_root=1e-16, *, nesterov=Fal
     return GradientTransformation(init, update)
 
 
+ScaleByNovogradState = collections.namedtuple("ScaleByNovogradState", "count mu nu")
+ScaleByRpropState = collections.namedtuple("ScaleByRpropState", "step_sizes prev_updates")
+
+
+def scale_by_novograd(b1=0.9, b2=0.25, eps=1e-8, eps_root=0.0, weight_decay=0.0, mu_dtype=None):
+    """The second moment is that of each array's norm."""
+    def init(params):
+        return ScaleByNovogradState(jnp.zeros([], jnp.int32), _of_type(tree_zeros_like(params), mu_dtype), tree.map(lambda p: jnp.asarray(0.0, p.dtype), params))
+
+    def update(updates, state, params):
+        squares = tree.map(lambda g: jnp.linalg.norm(jnp.ravel(g)) ** 2, updates)
+        is_first = state.count == 0
+        nu = tree.map(lambda new, old: jnp.where(is_first, new, (1 - b2) * new + b2 * old), squares, state.nu)
+        own = tree.map(lambda g, p, v: g / (jnp.sqrt(v + eps_root) + eps) + weight_decay * p, updates, params, nu)
+        mu = tree.map(lambda m, u: jnp.where(is_first, u, b1 * m + u), state.mu, own)
+        return mu, ScaleByNovogradState(state.count + 1, _of_type(mu, mu_dtype), nu)
+    return GradientTransformation(init, update)
+
+
+def scale_by_rprop(learning_rate, eta_minus=0.5, eta_plus=1.2, min_step_size=1e-6, max_step_size=50.0):
+    """Steps of sizes of their own, which grow while a gradient keeps its sign."""
+    def init(params):
+        return ScaleByRpropState(tree.map(lambda p: jnp.full_like(p, learning_rate), params), tree_zeros_like(params))
+
+    def update(updates, state, params=None):
+        sign = tree.map(lambda g, before: g * before, updates, state.prev_updates)
+        sizes = tree.map(lambda s, size: jnp.where(s == 0, size, jnp.clip(size * jnp.where(s > 0, eta_plus, eta_minus), min_step_size, max_step_size)),
+                         sign, state.step_sizes)
+        steps = tree.map(lambda s, g, size: jnp.where(s < 0, jnp.zeros_like(g), size * jnp.sign(g)), sign, updates, sizes)
+        made = tree.map(lambda s, step, before: jnp.where(s < 0, jnp.zeros_like(before), step), sign, steps, state.prev_updates)
+        return made, ScaleByRpropState(sizes, steps)
+    return GradientTransformation(init, update)
+
+
 def scale_by_lion(b1=0.9, b2=0.99, mu_dtype=None):
     _refuse("optax.scale_by_lion", {"mu_dtype": mu_dtype})
     def update(updates, state, params=None):

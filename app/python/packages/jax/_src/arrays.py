@@ -482,6 +482,17 @@ def _watched(op, operands, attributes):
     return made
 
 
+def as_one(op, operands, attributes, function):
+    """What a function gives, whose ops are shown as one where what is traced is shown."""
+    recorded = Scope._stack[-1].recorded if Scope._stack else None
+    if recorded is None or any(operand.level for operand in operands):
+        return function()
+    before = len(recorded)
+    made = function()
+    recorded[before:] = [(op, operands, attributes, [made])]
+    return made
+
+
 def run(program, handles):
     for handle in handles:
         if handle.is_deleted:

@@ -58,6 +58,8 @@ def _described(op, operands, attributes):
         return f"{_REDUCED[kind]}[axes={shape('dims')}{' out_sharding=None' if kind in ('sum', 'max', 'min') else ''}]", operands
     if op == "concatenate":
         return f"concatenate[dimension={attributes['dim']}]", operands
+    if op == "integer_pow":
+        return f"integer_pow[y={attributes['y']}]", operands
     if op == "iota":
         return f"iota[dimension={attributes['dim']} dtype={dtypes.shown(attributes['dtype']).name} shape={shape()} sharding=None]", operands
     if op == "select":

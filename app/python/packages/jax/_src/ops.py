@@ -30,7 +30,16 @@ def together(*values):
         raise TypePromotionError(f"Input dtypes {tuple(str(array.dtype) for array in arrays)} have no available implicit dtype promotion path when "
                                  "jax_numpy_dtype_promotion=strict. Try explicitly casting inputs to the desired output type, or set "
                                  "jax_numpy_dtype_promotion=standard.")
-    return [array if array.engine_dtype == engine else bind("convert", array, dtype=engine) for array in arrays], weak
+    return [_converted(array, engine) for array in arrays], weak
+
+
+def _converted(array, engine):
+    """Python's numbers take the type of what they meet before anything is traced."""
+    if array.engine_dtype == engine:
+        return array
+    if isinstance(array, ConcreteArray) and array.weak_type and not array.shape and dtypes.is_inexact(engine):
+        return asarray(array.item(), engine)
+    return bind("convert", array, dtype=engine)
 
 
 def _weak(result, weak):
@@ -121,8 +130,14 @@ def power(x, y):
 
 def integer_power(x, n):
     x = asarray(x)
+    if n < 0 and not dtypes.is_inexact(x.engine_dtype):
+        raise TypeError(f"Integers cannot be raised to negative powers, got integer_pow({x}, {n})")
+    return arrays_module.as_one("integer_pow", (x,), {"y": n}, lambda: _power_of(x, n))
+
+
+def _power_of(x, n):
     if n < 0:
-        return divide(1, integer_power(x, -n))
+        return divide(1, _power_of(x, -n))
     result, factor = None, x
     while n:
         if n & 1:
@@ -138,6 +153,11 @@ exp, log, log1p, expm1, tanh, sqrt = (unary(op) for op in (
     "exponential", "log", "log_plus_one", "exponential_minus_one", "tanh", "sqrt"))
 rsqrt, sin, cos, tan = unary("rsqrt"), unary("sine"), unary("cosine"), unary("tan")
 logistic, erf, erfc, erf_inv, cbrt = (unary(op) for op in ("logistic", "erf", "erfc", "erf_inv", "cbrt"))
+def distance(x):
+    """That from 0, whose derivative there is 0."""
+    return maximum(x, negative(x))
+
+
 floor, ceil, rint = unary("floor"), unary("ceil"), unary("round_nearest_even")
 isfinite, isinf = unary("is_finite"), unary("is_inf")
 
@@ -391,6 +411,9 @@ def flip(x, axis=None):
 
 # ---- reductions
 
+_NARROW = ("bf16", "f16")
+
+
 def _axes(x, axis):
     if axis is None:
         return tuple(range(x.ndim))
@@ -410,7 +433,7 @@ def sum_(x, axis=None, dtype=None, keepdims=False, **_):
         x = astype(x, dtypes.named(dtype))
     elif not (dtypes.is_float(x.engine_dtype) or dtypes.is_complex(x.engine_dtype)):
         x = astype(x, dtypes.widened(x.engine_dtype))
-    narrow = x.engine_dtype if x.engine_dtype in ("bf16", "f16") else None  # summed in f32, as XLA does
+    narrow = x.engine_dtype if x.engine_dtype in _NARROW else None  # summed in f32, as XLA does
     made = reduce("sum", astype(x, "f32") if narrow else x, axis, keepdims)
     return astype(made, narrow) if narrow else made
 
@@ -425,12 +448,16 @@ def mean(x, axis=None, dtype=None, keepdims=False, where=None):
     x = asarray(x)
     if not (dtypes.is_float(x.engine_dtype) or dtypes.is_complex(x.engine_dtype)):
         x = astype(x, dtypes.inexact(x.engine_dtype))
+    if dtype is None and x.engine_dtype in _NARROW:
+        return astype(mean(astype(x, "f32"), axis, None, keepdims), x.engine_dtype)
     count = math.prod(x.shape[dim] for dim in _axes(x, axis))
     return divide(sum_(x, axis, dtype, keepdims), float(count))
 
 
 def var(x, axis=None, keepdims=False, ddof=0):
     x = asarray(x)
+    if x.engine_dtype in _NARROW:
+        return astype(var(astype(x, "f32"), axis, keepdims, ddof), x.engine_dtype)
     count = math.prod(x.shape[dim] for dim in _axes(x, axis))
     apart = subtract(x, mean(x, axis, keepdims=True))
     squares = add(square(real(apart)), square(imag(apart))) if dtypes.is_complex(apart.engine_dtype) else square(apart)

@@ -871,6 +871,25 @@ def _own_spec(array, mesh):
     return sharding.spec if isinstance(sharding, NamedSharding) and sharding.mesh == mesh else PartitionSpec()
 
 
+def _shard_map_of_examples(f, mesh, arrays, specs, form, out_specs, is_checked):
+    """shard_map of all examples of the innermost vmap: the dimension that counts them is not split."""
+    with batching.Outside() as outside:
+        own = [outside.is_example(array) for array in arrays]
+        found = {}
+
+        @functools.wraps(f)
+        def of_all(*pieces):
+            made = outside.inside(f, *tree_unflatten(form, [outside.example(piece) if is_own else piece for piece, is_own in zip(pieces, own)]))
+            outs, found["form"] = tree_flatten(made)
+            found["specs"] = tuple(PartitionSpec(None, *(spec or ())) for spec in prefix_leaves(out_specs, found["form"], made,
+                                                                                               is_leaf=lambda x: isinstance(x, PartitionSpec)))
+            return tuple(outside.whole(out) for out in outs)
+        wholes = [array.value if is_own else array for array, is_own in zip(arrays, own)]
+        within = tuple(PartitionSpec(None, *spec) if is_own else spec for spec, is_own in zip(specs, own))
+        results = shard_map(of_all, mesh=mesh, in_specs=within, out_specs=lambda: found["specs"], check_vma=is_checked)(*wholes)
+        return tree_unflatten(found["form"], [outside.example(result) for result in results])
+
+
 def _on_devices(body, arrays, specs, tracer):
     """What print shows of a piece where shard_map is called outside of a program: that of each device. Source of the form: jax-ml/jax, jax/_src/shard_map.py."""
     mesh = body.mesh
@@ -935,6 +954,8 @@ def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, check_rep=True, 
         specs = [_own_spec(array, at) for array in arrays] if in_specs is None else [
             PartitionSpec() if spec is None else spec for spec in prefix_leaves(in_specs if isinstance(in_specs, tuple) and not is_spec(in_specs) else (in_specs,) * len(args)
                                if is_spec(in_specs) else in_specs, form, args, is_leaf=is_spec)]
+        if any(array.level for array in arrays):
+            return _shard_map_of_examples(f, at, arrays, specs, form, out_specs, is_checked)
         pieces = []
         for array, spec in zip(arrays, specs):
             explicit.check_in_spec(array, spec)
@@ -957,7 +978,7 @@ def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, check_rep=True, 
             outs, out_form = tree_flatten(made)
             outs = [asarray(out) for out in outs]
             out_list = [PartitionSpec() if spec is None else spec
-                        for spec in prefix_leaves(out_specs, out_form, made, is_leaf=is_spec)]
+                        for spec in prefix_leaves(out_specs() if callable(out_specs) else out_specs, out_form, made, is_leaf=is_spec)]
             if is_checked:
                 _check_replicated(f, at, outs, out_list, made)
             for out, spec in zip(outs, out_list):
@@ -980,17 +1001,27 @@ def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, check_rep=True, 
 
 def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, devices=None, static_broadcasted_argnums=(), donate_argnums=(), **_):
     """One example for each device: shard_map over a mesh of one axis, whose pieces lose their leading dimension."""
-    if static_broadcasted_argnums not in ((), None) or out_axes != 0:
-        raise NotImplementedError("jax.pmap with static_broadcasted_argnums or out_axes")
     name = axis_name or "pmap"
+    static = {static_broadcasted_argnums} if isinstance(static_broadcasted_argnums, int) else set(static_broadcasted_argnums or ())
+    is_axis = lambda axis: axis is None or isinstance(axis, int)
 
     @functools.wraps(fun)
     def mapped(*args):
-        leaves, form = tree_flatten(args)
-        axes = prefix_leaves(in_axes, form, args, is_leaf=lambda axis: axis is None or isinstance(axis, int))
-        if any(axis not in (0, None) for axis in axes):
-            raise NotImplementedError("jax.pmap over another axis than 0")
-        count = next(asarray(leaf).shape[0] for leaf, axis in zip(leaves, axes) if axis == 0)
+        dynamic = [number for number in range(len(args)) if number not in static]
+        given = tuple(args[number] for number in dynamic)
+
+        def of_dynamic(*values):
+            whole = list(args)
+            for number, value in zip(dynamic, values):
+                whole[number] = value
+            return fun(*whole)
+        own_axes = tuple(in_axes[number] for number in dynamic) if isinstance(in_axes, (tuple, list)) else in_axes
+        leaves, form = tree_flatten(given)
+        axes = prefix_leaves(own_axes, form, given, is_leaf=is_axis)
+        leaves = [leaf if axis is None else ops.moveaxis(leaf, axis, 0) if axis else leaf for leaf, axis in zip(leaves, axes)]
+        count = next((asarray(leaf).shape[0] for leaf, axis in zip(leaves, axes) if axis is not None), None)
+        if count is None:
+            raise ValueError("pmap must have at least one non-None value in in_axes")
         available = list(devices) if devices is not None else list(machine.devices)
         if count > len(available):
             raise ValueError(f"compiling computation that requires {count} logical devices, but only {len(available)} XLA devices are "
@@ -998,10 +1029,13 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, devices=None, static_bro
         mesh = Mesh(np.array(available[:count], dtype=object), (name,))
 
         def piece(*pieces):
-            made = fun(*tree_unflatten(form, [x if axis is None else x[0] for x, axis in zip(pieces, axes)]))
+            made = of_dynamic(*tree_unflatten(form, [x if axis is None else x[0] for x, axis in zip(pieces, axes)]))
             return tree_map(lambda x: ops.expand_dims(x, 0), made)
         specs = tuple(PartitionSpec() if axis is None else PartitionSpec(name) for axis in axes)
-        return jit(shard_map(piece, mesh=mesh, in_specs=specs, out_specs=PartitionSpec(name), check_vma=False))(*leaves)
+        made = jit(shard_map(piece, mesh=mesh, in_specs=specs, out_specs=PartitionSpec(name), check_vma=False))(*leaves)
+        outs, out_form = tree_flatten(made)
+        return tree_unflatten(out_form, [out[0] if axis is None else ops.moveaxis(out, 0, axis) if axis else out
+                                         for out, axis in zip(outs, prefix_leaves(out_axes, out_form, made, is_leaf=is_axis))])
     return mapped
 
 
@@ -1286,13 +1320,17 @@ def collective(op, x, axis_name, **attributes):
 
     def one(leaf):
         leaf = asarray(leaf)
+        if leaf.level:  # of many examples at once
+            moved = {name: value + 1 if name in ("join", "split") else value for name, value in attributes.items()}
+            return batching.BatchTracer(collective(op, leaf.value, axes, **moved), leaf.level, leaf.weak_type)
         inner = next((inner for inner in reversed(Scope._stack) if inner is scope or inner.derives or inner.is_rule), scope)
         if not inner.derives or op not in _TRANSPOSES or not dtypes.is_inexact(leaf.engine_dtype):
             return plain(leaf)
         from .custom import _with_rule
         back = lambda _, cotangents: [_TRANSPOSES[op](cotangents[0], axes, attributes, scope.is_checked)]
         made = _with_rule(lambda leaves: ([plain(leaves[0])], []), back, [leaf])[0]
-        made.varying = plain(leaf).varying
+        before = getattr(leaf, "varying", frozenset())  # gathered ones may differ, to the transpose of what follows
+        made.varying = before - set(axes) if op == "psum" else before | set(axes)
         return made
     if op == "axis_index":
         made = Scope._stack[-1].tracer(Scope._stack[-1].core.collective(op, [], scope.mesh.core, list(axes), {}))

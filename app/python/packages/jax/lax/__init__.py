@@ -357,6 +357,48 @@ def dynamic_index_in_dim(x, index, axis=0, keepdims=True):
     return made if keepdims else squeeze(made, axis)
 
 
+def select_n(which, *cases):
+    """Of the cases the one of a number, or of a truth."""
+    which = _asarray(which)
+    if which.engine_dtype == "i1":
+        if len(cases) != 2:
+            raise TypeError(f"with boolean `which`, select_n expects 2 cases, got {len(cases)}")
+        return _ops.where(which, cases[1], cases[0])
+    made = cases[-1]
+    for number in reversed(range(len(cases) - 1)):
+        made = _ops.where(_ops.less_equal(which, number), cases[number], made)
+    return made
+
+
+def tile(operand, reps):
+    from ..numpy import tile as of
+    return of(operand, reps)
+
+
+def broadcast_shapes(*shapes):
+    from ..numpy import broadcast_shapes as of
+    return of(*shapes)
+
+
+def approx_max_k(operand, k, reduction_dimension=-1, **_):
+    return top_k(operand, k, axis=reduction_dimension)
+
+
+def ragged_dot(lhs, rhs, group_sizes, precision=None, preferred_element_type=None, group_offset=None, **options):
+    """Rows of the left side, in groups of these sizes, by the matrix of their group; rows of no group become zeros."""
+    _refuse("jax.lax.ragged_dot", {"group_offset": group_offset, **options})
+    lhs, rhs = _asarray(lhs), _asarray(rhs)
+    ends = _ops.cumulative(_asarray(group_sizes))
+    at = _ops.iota("i32", (lhs.shape[0],), 0)
+    made = None
+    for group in range(rhs.shape[0]):
+        begin = ends[group - 1] if group else 0
+        is_own = _ops.expand_dims(_ops.logical_and(_ops.greater_equal(at, begin), _ops.less(at, ends[group])), 1)
+        part = _ops.dot(_ops.where(is_own, lhs, _ops.zeros_like(lhs)), rhs[group], precision=precision, preferred_element_type=preferred_element_type)
+        made = part if made is None else _ops.add(made, part)
+    return made
+
+
 # ---- collectives of a manual computation
 
 def psum(x, axis_name, **options):

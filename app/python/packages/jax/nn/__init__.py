@@ -5,18 +5,26 @@ import math
 from .._src import dtypes as _dtypes
 from .._src import ops as _ops
 from .._src.arrays import asarray as _asarray
+from .._src.custom import custom_jvp as _custom_jvp
 from .._src.ops import logistic as sigmoid
 from .._src.ops import tanh
 from . import initializers
 from .._src.options import refuse as _refuse
 
 
+@_custom_jvp
 def relu(x):
     return _ops.maximum(x, 0)
 
 
+@_custom_jvp
 def relu6(x):
     return _ops.clip(x, 0, 6)
+
+
+# Flat where they bend. Source: jax-ml/jax, jax/_src/nn/functions.py.
+relu.defjvps(lambda g, ans, x: _ops.where(_ops.greater(x, 0), g, _ops.zeros_like(g)))
+relu6.defjvps(lambda g, ans, x: _ops.where(_ops.logical_and(_ops.greater(x, 0), _ops.less(x, 6)), g, _ops.zeros_like(g)))
 
 
 def silu(x):
@@ -45,7 +53,7 @@ def gelu(x, approximate=True):
 
 
 def softplus(x):
-    return _ops.add(_ops.maximum(x, 0), _ops.log1p(_ops.exp(_ops.negative(_ops.absolute(x)))))
+    return _ops.add(_ops.maximum(x, 0), _ops.log1p(_ops.exp(_ops.negative(_ops.distance(x)))))
 
 
 def leaky_relu(x, negative_slope=1e-2):
@@ -53,7 +61,8 @@ def leaky_relu(x, negative_slope=1e-2):
 
 
 def elu(x, alpha=1.0):
-    return _ops.where(_ops.greater(x, 0), x, _ops.multiply(alpha, _ops.expm1(_ops.minimum(x, 0))))
+    is_above = _ops.greater(x, 0)
+    return _ops.where(is_above, x, _ops.multiply(alpha, _ops.expm1(_ops.where(is_above, 0.0, x))))
 
 
 def _finite_most(x, axis):
@@ -113,7 +122,8 @@ def identity(x):
 
 
 def celu(x, alpha=1.0):
-    return _ops.add(_ops.maximum(x, 0.0), _ops.multiply(alpha, _ops.expm1(_ops.divide(_ops.minimum(x, 0.0), alpha))))
+    is_above = _ops.greater(x, 0)
+    return _ops.where(is_above, x, _ops.multiply(alpha, _ops.expm1(_ops.divide(_ops.where(is_above, 0.0, x), alpha))))
 
 
 def selu(x):
@@ -122,7 +132,7 @@ def selu(x):
 
 
 def hard_tanh(x):
-    return _ops.clip(x, -1, 1)
+    return _ops.where(_ops.greater(x, 1), 1.0, _ops.where(_ops.less(x, -1), -1.0, x))
 
 
 def hard_sigmoid(x):

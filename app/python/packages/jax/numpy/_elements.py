@@ -106,7 +106,7 @@ def hypot(x, y):
 def logaddexp(x, y):
     (a, b), _ = together(_inexact(x), _inexact(y))
     most, apart = maximum(a, b), subtract(a, b)
-    return where(not_equal(apart, apart), add(a, b), add(most, log1p(exp(negative(absolute(apart))))))
+    return where(not_equal(apart, apart), add(a, b), add(most, log1p(exp(negative(ops.distance(apart))))))
 
 
 def logaddexp2(x, y):

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Functions of pieces (jax.shard_map): what each device knows of its place, derivatives within, examples at once, what is printed, and constants that lie in
+several places; beside what JAX gives. Prints what differs; the last line counts."""
+import contextlib
+import io
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import NamedSharding, PartitionSpec as P
+
+MESH = jax.make_mesh((4, 2), ("x", "y"))
+X, W = jnp.arange(32.0).reshape(8, 4), jnp.float32(2.0)
+ROUND = [(i, (i + 1) % 4) for i in range(4)]
+by_rows = np.arange(32.0).reshape(4, 2, 4)  # the pieces of X by x
+sums = by_rows.sum((1, 2))
+
+
+def mapped(function, specs, out, **options):
+    return jax.shard_map(function, mesh=MESH, in_specs=specs, out_specs=out, **options)
+
+
+def of_weight(loss, out=P(), **options):
+    """The derivative by W of a loss within the pieces."""
+    return mapped(lambda w, x: jax.grad(loss)(w, x), (P(), P("x")), out, **options)(W, X)
+
+
+def printed(function):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        function()
+    return out.getvalue()
+
+
+def placed(value):
+    return jax.jit(lambda: value() * 1, out_shardings=NamedSharding(MESH, P("x", "y")))()
+
+
+ROWS = [  # a name, what is computed, what JAX gives
+    ("place along one axis of two", lambda: mapped(lambda x: x[:, 0] * 0 + lax.axis_index("x"), P("x"), P("x"))(X), [0, 0, 1, 1, 2, 2, 3, 3]),
+    ("place along the other", lambda: mapped(lambda x: x[:2, 0] * 0 + lax.axis_index("y"), P(), P("y"))(X), [0, 0, 1, 1]),
+    ("place that chooses a branch", lambda: mapped(lambda x: lax.cond(lax.axis_index("x") > 0, lambda x: 2 * x, lambda x: x, x), P("x"), P("x"))(X)[:, 0],
+     [0, 4, 16, 24, 32, 40, 48, 56]),
+    ("derivative by what all have", lambda: of_weight(lambda w, x: (w * x).sum()), 496),
+    ("in a program", lambda: jax.jit(lambda: of_weight(lambda w, x: (w * x).sum()))(), 496),
+    ("of a sum over devices", lambda: of_weight(lambda w, x: lax.psum((w * x).sum(), "x")), 496),
+    ("of a mean over devices", lambda: of_weight(lambda w, x: lax.pmean((w * x).sum(), "x")), 124),
+    ("of both kinds", lambda: of_weight(lambda w, x: 2 * w + lax.psum((w * x).sum(), "x")), 498),
+    ("of a value that is said to differ", lambda: of_weight(lambda w, x: (w * x).sum() * 1.0, P(), check_vma=True), 496),
+    ("by one's own copy", lambda: mapped(lambda w, x: jax.grad(lambda w: (w * x).sum())(lax.pcast(w, "x", to="varying"))[None], (P(), P("x")), P("x"))(W, X), sums),
+    ("summed again", lambda: mapped(lambda w, x: lax.pmean(jax.grad(lambda w: (w * x).sum())(w), "x"), (P(), P("x")), P())(W, X), 496),
+    ("unchecked, then a mean", lambda: mapped(lambda w, x: lax.pmean(jax.grad(lambda w: (w * x).sum())(w), "x"), (P(), P("x")), P(), check_vma=False)(W, X), 124),
+    ("through a loop", lambda: of_weight(lambda w, x: lax.scan(lambda c, row: (c + (w * row).sum(), None), lax.pcast(0.0, "x", to="varying"), x)[0]), 496),
+    ("second", lambda: of_weight(lambda w, x: jax.grad(lambda w: (w * w * x).sum())(w) * w), 3968),
+    ("of gathered weights", lambda: mapped(lambda w, x: jax.grad(lambda w: (x @ lax.all_gather(w, "x", tiled=True)).sum())(w), (P("x"), P("x")), P("x"))(jnp.ones(4), X),
+     by_rows.sum((0, 1))),
+    ("of pieces sent on", lambda: mapped(lambda x: jax.grad(lambda x: (lax.ppermute(x, "x", ROUND) * lax.axis_index("x")).sum())(x), P("x"), P("x"))(X)[:, 0],
+     [1, 1, 2, 2, 3, 3, 0, 0]),
+    ("of pieces exchanged", lambda: mapped(lambda x: jax.grad(lambda x: (lax.all_to_all(x, "x", 1, 0, tiled=True) ** 2).sum())(x), P("x"), P("x"))(X), 2 * np.asarray(X)),
+    ("of sums scattered", lambda: mapped(lambda x: jax.grad(lambda x: (lax.psum_scatter(x, "x", scatter_dimension=1, tiled=True) ** 2).sum())(x), P("x"), P("x"))(X)[0],
+     2 * by_rows.sum(0)[0]),
+    ("pmap sums no gradients", lambda: jax.pmap(lambda w, x: jax.grad(lambda w: (w * x).sum())(w), in_axes=(None, 0))(W, X), np.asarray(X).sum(1)),
+    ("pmap along other axes", lambda: jax.pmap(lambda x, n: n * x, in_axes=(1, None), out_axes=1, static_broadcasted_argnums=1)(X, 3), 3 * np.asarray(X)),
+    ("many examples of pieces", lambda: jax.vmap(mapped(lambda x: lax.psum(x, "x"), P("x"), P()))(jnp.stack([X, 2 * X])), [by_rows.sum(0), 2 * by_rows.sum(0)]),
+    ("pieces of many examples", lambda: mapped(jax.vmap(lambda row: lax.psum(row, "x")), P("x"), P())(X), by_rows.sum(0)),
+    ("trees of pieces", lambda: mapped(lambda x: lax.all_gather({"a": x}, "x", tiled=True)["a"], P("x"), P(), check_vma=False)(X), np.asarray(X)),
+    ("ones in places", lambda: placed(lambda: jnp.ones((8, 4))), np.ones((8, 4))),
+    ("zeros in places", lambda: placed(lambda: jnp.zeros((8, 4))), np.zeros((8, 4))),
+    ("products of groups", lambda: lax.ragged_dot(jnp.ones((5, 2)), jnp.arange(8.0).reshape(2, 2, 2), jnp.array([2, 2])), [[2, 4], [2, 4], [10, 12], [10, 12], [0, 0]]),
+]
+
+REFUSED = [  # a name, what is computed, a part of the text
+    ("differs where it may not", lambda: mapped(lambda x: x, P("x"), P())(X), "only varying across mesh axes {} and not {x}, but it was inferred to be possibly varying over {x}"),
+    ("axis that is none", lambda: lax.pcast(W, "x", to="varying"), "unbound axis name: x"),
+]
+
+
+def main():
+    wrong = []
+    for name, function, expected in ROWS:
+        found = np.asarray(function())
+        if found.shape != np.shape(expected) or not np.allclose(found, expected, 1e-5, 1e-5):
+            wrong.append(f"{name}: {found} is not {expected}")
+    for name, function, text in REFUSED:
+        try:
+            wrong.append(f"{name}: gave {function()}")
+        except Exception as error:
+            if text not in str(error):
+                wrong.append(f"{name}: {error}")
+    one = jax.make_mesh((2,), ("i",))
+    shown = printed(lambda: jax.shard_map(lambda x: [print(x), x][1], mesh=one, in_specs=P("i"), out_specs=P("i"))(jnp.arange(4)))
+    devices = one.devices
+    text = f"On {devices[0]} at mesh coordinates (i,) = (0,):\n[0 1]\n\nOn {devices[1]} at mesh coordinates (i,) = (1,):\n[2 3]\n\n"
+    if shown != text:
+        wrong.append(f"printed: {shown!r} is not {text!r}")
+    print(*wrong, sep="\n")
+    print(f"{len(wrong)} of {len(ROWS) + len(REFUSED) + 1} differ")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
