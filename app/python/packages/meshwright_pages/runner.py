@@ -6,6 +6,7 @@ import io
 import itertools
 import linecache
 import math
+import os
 import re
 import sys
 import time
@@ -103,6 +104,7 @@ class Page:
         module.display = self._display
         module._timeit, module._time = timing.Timeit(module.__dict__), timing.timed(module.__dict__)
         sys.modules["__main__"] = module
+        sys.path.append(os.path.join(os.path.dirname(os.path.dirname(__file__)), "stand_ins"))  # behind what is installed
         self._names = module.__dict__
         self._number = 0
         self._flags = 0  # of features of Python that the page imports from __future__
