@@ -131,6 +131,16 @@ void TestOpenVerb::pages_data()
         {"function jitted twice",
             "n = []\ndef g(x):\n    n.append(1)\n    return x\njax.jit(g)(1.0), jax.jit(g)(2.0)\nprint('traced', len(n))", "ran",
             "traced 1", ""},
+        {"import that is missing", "import of_nowhere\nfrom functools import partial, of_no_name\nn = 7", "raised",
+            "No module named 'of_nowhere'", ""},
+        {"what stands behind it", "print(partial(int, n)())", "ran", "7", ""},
+        {"import from the future", "from __future__ import annotations", "ran", "", ""},
+        {"holds for later cells", "class A: x: of_nobody\nprint(A.__annotations__)", "ran", "{'x': 'of_nobody'}", ""},
+        {"packages beside JAX",
+            "import einops, ml_collections\nfrom etils import epath\n"
+            "print(einops.rearrange(jnp.ones((2, 3, 4)), 'b h w -> b (h w)').shape, ml_collections.ConfigDict({'a': {'b': 3}}).a.b)\n"
+            "print(epath.Path('of/x').name)",
+            "ran", "(2, 12) 3\nx", ""},
         {"scalar", "jnp.sqrt(2.0)", "ran", "Array(1.4142135, dtype=float32, weak_type=True)", ""},
         {"assignment", "jnp.ones(3)[0] = 1", "raised", "immutable. Instead of ``x[idx] = y``", ""},
         {"other devices", "a = jax.device_put(jnp.ones(4), jax.devices()[0])\na + jax.device_put(jnp.ones(4), jax.devices()[1])",

@@ -27,7 +27,7 @@ from .left_out import Finder, Nothing
 _MOST_OUTPUT = 100_000  # characters of a cell
 _FLAX_0_12 = re.compile(r"\bnnx\.(List|Dict|Pytree|Data|Static|data|static|dataclass|is_data|has_data|check_pytree|register_data_type|capture|view|with_rngs)\b")
 _TYPED_MESHES = re.compile(r"\bjax\.(P|set_mesh|shard_map|typeof|reshard)\(|\bAxisType\b|\bout_sharding=|\b(auto|explicit)_axes\b|\bfrom jax import .*\b(shard_map|set_mesh|typeof|P)\b")
-_EXPLICIT_AXES = re.compile(r"\bjax\.(sharding\.)?reshard\(|\bout_sharding=|\b(auto|explicit)_axes\b|\bAxisType\.Auto\b|^Auto = ", re.M)
+_EXPLICIT_AXES = re.compile(r"\bjax\.(sharding\.)?reshard\(|\b(auto|explicit)_axes\b|\bAxisType\.Auto\b|^Auto = ", re.M)
 _MOST_VALUES = 12  # arrays that are listed for a cell
 
 

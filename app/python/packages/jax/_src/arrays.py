@@ -240,6 +240,7 @@ class Scope:
         self.is_checked = False  # of a manual computation: the axes are known along which a value is the same
         self.evens = False  # of what derives in such a computation: what is the same along an axis meets what is not by `transforms.evened`
         self.shows = None  # of a manual computation outside of a program: a function that says what each device has of a value
+        self.joins = False  # of one that is shown in JAX's notation: ops that JAX has as one are one
         self.effects = []  # (function of values, the arrays that it wants) for what is called when the program has run
         self.refs = {}  # mutable arrays from outside, by their id: see refs.Held
         self.differentiated = frozenset()  # of what derives: the numbers of the arguments that derivatives are taken by
@@ -484,7 +485,7 @@ def _watched(op, operands, attributes):
 
 def as_one(op, operands, attributes, function):
     """What a function gives, whose ops are shown as one where what is traced is shown."""
-    recorded = Scope._stack[-1].recorded if Scope._stack else None
+    recorded = Scope._stack[-1].recorded if Scope._stack and Scope._stack[-1].joins else None
     if recorded is None or any(operand.level for operand in operands):
         return function()
     before = len(recorded)

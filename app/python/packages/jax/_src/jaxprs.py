@@ -178,7 +178,7 @@ def recorded(name, function, arrays, form):
     from .arrays import asarray
     from .trees import tree_flatten, tree_unflatten
     scope = Scope(name)
-    scope.recorded = []
+    scope.recorded, scope.joins = [], True
     tracers = [scope.argument(array) for array in arrays]
     with scope:
         args, kwargs = tree_unflatten(form, tracers)
