@@ -4,8 +4,8 @@ from jax.nn import (celu, elu, gelu, glu, hard_sigmoid, hard_silu, hard_swish, h
                     relu6, selu, sigmoid, silu, soft_sign, softmax, softplus, standardize, swish, tanh)
 from jax.nn import initializers
 
-from ._graph import (GraphDef, GraphState, State, Variable, VariableMetadata, VariableState, clone, find_duplicates, graphdef, iter_graph, map_state, merge, merge_state, pop, pure, recursive_map,
-                     replace_by_pure_dict, restore_int_paths, split, split_state, state, to_pure_dict, update, variables)
+from ._graph import (GraphDef, GraphState, State, Variable, VariableMetadata, VariableState, clone, find_duplicates, from_flat_state, graphdef, iter_graph, map_state, merge, merge_state, pop, pure, recursive_map,
+                     replace_by_pure_dict, restore_int_paths, split, split_state, state, to_flat_state, to_pure_dict, update, variables)
 from ._pytree import Data, Object, Pytree, Static, check_pytree, data, dataclass, has_data, is_data, register_data_type, static
 from ._convolution import Conv, ConvTranspose, avg_pool, max_pool, min_pool
 from ._attention import MultiHeadAttention, combine_masks, dot_product_attention, make_attention_mask, make_causal_mask
@@ -22,7 +22,7 @@ from . import _metrics as metrics
 from ._metrics import Metric, MultiMetric
 from ._lifted import Carry, StateAxes, checkpoint, cond, fori_loop, prefix, remat, scan, switch, vmap, while_loop
 from ._training import EMA, ModelAndOptimizer, Optimizer
-from ._transforms import cached_partial, custom_vjp, eval_shape, get_abstract_model, grad, jit, jvp, shard_map, value_and_grad, vjp
+from ._transforms import DiffState, cached_partial, custom_vjp, eval_shape, get_abstract_model, grad, jit, jvp, shard_map, value_and_grad, vjp
 from ._capture import capture
 from ._variables import BatchStat, Cache, Intermediate, OptArray, OptVariable, Param, Perturbation
 

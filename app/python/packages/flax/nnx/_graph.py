@@ -754,3 +754,12 @@ def pop(node, *filters):
         else:
             del at[path[-1]]
     return made
+
+
+def to_flat_state(state):
+    """Pairs of paths and values."""
+    return (state if isinstance(state, State) else State(state)).flat_state()
+
+
+def from_flat_state(flat):
+    return State.from_flat_path(flat.items() if isinstance(flat, dict) else flat)

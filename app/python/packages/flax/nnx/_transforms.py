@@ -113,19 +113,31 @@ def eval_shape(fun, *args, **kwargs):
     return _Lifted(fun, lambda pure: functools.partial(jax.eval_shape, pure))(*args, **kwargs)
 
 
+class DiffState:
+    """For argnums: an argument, and which of its variables the derivative is taken by."""
+
+    def __init__(self, argnum, filter):
+        self.argnum, self.filter = argnum, filter
+
+    def __repr__(self):
+        return f"DiffState(argnum={self.argnum}, filter={self.filter!r})"
+
+
 def value_and_grad(fun=None, *, argnums=0, has_aux=False, wrt=Param):
     if fun is None:
         return functools.partial(value_and_grad, argnums=argnums, has_aux=has_aux, wrt=wrt)
 
     @functools.wraps(fun)
     def differentiated(*args, **kwargs):
-        numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+        said = tuple(argnums) if isinstance(argnums, (tuple, list)) else (argnums,)
+        numbers = tuple(one.argnum if isinstance(one, DiffState) else one for one in said)
+        filters = [one.filter if isinstance(one, DiffState) else wrt for one in said]
         whole = variables_of((args, kwargs))
         before = [variable.value for _, variable in whole]
         chosen, plain = [], []
-        for number in numbers:
+        for number, own in zip(numbers, filters):
             if variables_of(args[number]):
-                chosen.append([(path, variable) for path, variable in variables_of(args[number]) if matches(wrt, path, variable)])
+                chosen.append([(path, variable) for path, variable in variables_of(args[number]) if matches(own, path, variable)])
                 plain.append(None)
             else:
                 chosen.append([])
@@ -160,7 +172,7 @@ def value_and_grad(fun=None, *, argnums=0, has_aux=False, wrt=Param):
         made = [other if is_plain is not None else
                 State.from_flat_path([(path, variable.to_state().replace(grad)) for (path, variable), grad in zip(some, own)])
                 for some, own, other, is_plain in zip(chosen, grads, others, plain)]
-        made = made[0] if isinstance(argnums, int) else tuple(made)
+        made = tuple(made) if isinstance(argnums, (tuple, list)) else made[0]
         return ((value, aux) if has_aux else value), made
     return differentiated
 
