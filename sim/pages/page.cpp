@@ -279,7 +279,8 @@ bool isPicture(const Json& data)
 {
     const std::string text = stringOf(data["text/plain"]);
     const std::string_view plain = trimmed(std::string_view(text));
-    return plain.find("<matplotlib.") != std::string_view::npos || (data.size() > 1 && plain.starts_with('<') && plain.ends_with('>'));
+    return plain.find("<matplotlib.") != std::string_view::npos
+        || (data.size() > 1 && plain.starts_with('<') && plain.ends_with('>'));
 }
 
 std::optional<std::string> printedIn(const Json& cell)

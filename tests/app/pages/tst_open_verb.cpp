@@ -138,7 +138,8 @@ void TestOpenVerb::pages_data()
         {"holds for later cells", "class A: x: of_nobody\nprint(A.__annotations__)", "ran", "{'x': 'of_nobody'}", ""},
         {"packages beside JAX",
             "import einops, ml_collections\nfrom etils import epath\n"
-            "print(einops.rearrange(jnp.ones((2, 3, 4)), 'b h w -> b (h w)').shape, ml_collections.ConfigDict({'a': {'b': 3}}).a.b)\n"
+            "print(einops.rearrange(jnp.ones((2, 3, 4)), 'b h w -> b (h w)').shape, ml_collections.ConfigDict({'a': {'b': "
+            "3}}).a.b)\n"
             "print(epath.Path('of/x').name)",
             "ran", "(2, 12) 3\nx", ""},
         {"scalar", "jnp.sqrt(2.0)", "ran", "Array(1.4142135, dtype=float32, weak_type=True)", ""},

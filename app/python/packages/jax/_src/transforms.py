@@ -1242,6 +1242,12 @@ def _with_axes(mesh, axes, kind):
     return Mesh(mesh.devices, mesh.axis_names, axis_types=tuple(kind if name in chosen else own for name, own in zip(mesh.axis_names, kinds)), is_within=True)
 
 
+def _mesh_of(shardings):
+    """The mesh around, else that of the shardings."""
+    named = (one for one in tree_flatten(shardings, _is_target)[0] if isinstance(one, NamedSharding))
+    return current_mesh() or next((one.mesh.concrete for one in named), None)
+
+
 def auto_axes(fun=None, *, axes=None, out_sharding=None, out_shardings=None):
     """The function, within which the engine chooses how values are split over the axes. Its results lie as `out_sharding` says."""
     if fun is None:
@@ -1249,10 +1255,11 @@ def auto_axes(fun=None, *, axes=None, out_sharding=None, out_shardings=None):
     said = out_sharding if out_sharding is not None else out_shardings
 
     @functools.wraps(fun)
-    def called(*args, out_sharding=said, **kwargs):
-        mesh = current_mesh()
+    def called(*args, out_sharding=None, out_shardings=said, **kwargs):  # under its older name, too
+        out_sharding = out_shardings if out_sharding is None else out_sharding
         if out_sharding is None:
             raise TypeError("Missing required keyword argument: 'out_sharding'")
+        mesh = _mesh_of(out_sharding)
         if mesh is None:
             raise ValueError("jax.sharding.auto_axes needs a mesh around: use jax.set_mesh")
         within = _with_axes(mesh, axes, AxisType.Auto)
@@ -1269,10 +1276,11 @@ def explicit_axes(fun=None, *, axes=None, in_sharding=None, in_shardings=None):
     said = in_sharding if in_sharding is not None else in_shardings
 
     @functools.wraps(fun)
-    def called(*args, in_sharding=said, **kwargs):
-        mesh = current_mesh()
+    def called(*args, in_sharding=None, in_shardings=said, **kwargs):
+        in_sharding = in_shardings if in_sharding is None else in_sharding
         if in_sharding is None:
             raise TypeError("Missing required keyword argument: 'in_sharding'")
+        mesh = _mesh_of(in_sharding)
         if mesh is None:
             raise ValueError("jax.sharding.explicit_axes needs a mesh around: use jax.set_mesh")
         with _with_axes(mesh, axes, AxisType.Explicit):
