@@ -78,16 +78,11 @@ void TestPage::cells_data()
                               << R"({"cells": [{"cell_type": "markdown", "source": "words"},
         {"cell_type": "code", "source": ["x = 1\n", "x"], "outputs": [{"output_type": "stream", "text": ["a\n"]},
          {"output_type": "execute_result", "data": {"text/plain": "1"}}]},
-        {"cell_type": "code", "source": "plot()",
-        "outputs" : [ {
-            "output_type" : "display_data",
-            "data" : {"text/plain" : ["<Figure size 432x288 with 1 Axes>"], "image/png" : "iVBO"}
-        } ]
-},
+        {"cell_type": "code", "source": "figure", "outputs": [{"output_type": "display_data",
+         "data": {"text/plain": ["<Figure size 432x288 with 1 Axes>"], "image/png": "iVBO"}}]},
         {"cell_type": "code", "source": "", "outputs": []},
-        {"cell_type": "code", "source": "y", "outputs": []}]
-})"
-                              << QStringList{"x = 1\nx", "plot()", "y"} << QStringList{"a\n1\n", "-", "-"};
+        {"cell_type": "code", "source": "y", "outputs": []}]})"
+                              << QStringList{"x = 1\nx", "figure", "y"} << QStringList{"a\n1\n", "-", "-"};
 }
 
 void TestPage::cells()
