@@ -31,10 +31,13 @@ std::optional<std::string> spelled(const Catalogue& catalogue, const std::string
         return chip;
     std::string name = inLowerCase(std::string(trimmed(chip)));
     std::ranges::replace(name, ' ', '-');
-    for (const std::string_view maker : {"cloud-tpu-", "tpu-", "nvidia-", "amd-", "google-"}) {
+    for (const std::string_view maker :
+        {"gpu:", "cloud-tpu-", "tpu-", "nvidia-", "tesla-", "geforce-", "amd-", "instinct-", "google-", "intel-", "habana-"}) {
         if (name.starts_with(maker))
             name.erase(0, maker.size());
     }
+    if (constexpr std::string_view kModule = "-oam"; name.ends_with(kModule))
+        name.erase(name.size() - kModule.size());
     constexpr std::size_t kLongest = 100; // no chip has such a name, and std::regex takes a frame for each letter
     static const std::regex kPackage(R"(-hbm\d\w*|(sxm)\d)");
     const std::string plain = name.size() > kLongest ? name : std::regex_replace(name, kPackage, "$1");

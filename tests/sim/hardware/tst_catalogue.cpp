@@ -72,6 +72,11 @@ void TestCatalogue::everyInstanceIsUsable()
     QCOMPARE(catalogue().ofDevice("NVIDIA GB200 NVL72")->instance, std::string());
     QCOMPARE(catalogue().ofDevice("NVIDIA L40S")->key, std::string("nvidia-l40s"));
     QCOMPARE(catalogue().ofDevice("NVIDIA GeForce RTX 5090")->key, std::string("nvidia-rtx-5090"));
+    QCOMPARE(catalogue().ofDevice("NVIDIA GeForce RTX 4090")->key, std::string("nvidia-rtx-4090"));
+    QCOMPARE(catalogue().ofDevice("NVIDIA L4")->key, std::string("nvidia-l4"));
+    QCOMPARE(catalogue().ofDevice("NVIDIA A10")->key, std::string("nvidia-a10"));
+    QVERIFY(catalogue().ofDevice("NVIDIA A10G") == nullptr); // another part
+    QCOMPARE(catalogue().ofDevice("NVIDIA H100 NVL")->key, std::string("nvidia-h100-nvl"));
 }
 
 void TestCatalogue::find_data()

@@ -175,6 +175,16 @@ void TestMachine::names_data()
                                      << "NVIDIA H100 80GB HBM3x8" << qint64{8};
     QTest::newRow("a driver's name with its socket") << "16 x NVIDIA A100-SXM4-40GB"
                                                      << "NVIDIA A100-SXM4-40GBx16" << qint64{16};
+    QTest::newRow("a driver's name of AMD") << "8x AMD Instinct MI300X OAM"
+                                            << "AMD Instinct MI300X OAMx8" << qint64{8};
+    QTest::newRow("a driver's name of another time") << "Tesla V100-SXM2-32GB x 8"
+                                                     << "Tesla V100-SXM2-32GBx8" << qint64{8};
+    QTest::newRow("a card's name") << "2 x NVIDIA GeForce RTX 4090"
+                                   << "NVIDIA GeForce RTX 4090x2" << qint64{2};
+    QTest::newRow("a resource of Slurm") << "gpu:h100:8"
+                                         << "gpu:h100x8" << qint64{8};
+    QTest::newRow("a board of 8") << "HGX H200 x 2"
+                                  << "HGX H200x2" << qint64{16};
     QTest::newRow("the socket's number") << "H100 SXM5 x 8"
                                          << "H100 SXM5x8" << qint64{8};
     QTest::newRow("racks") << "GB200 NVL72 x 4"
