@@ -3,6 +3,7 @@
 
 #include "core/program/other_op.h"
 #include "core/program/shape_rules.h"
+#include "core/support/stop_scope.h"
 
 #include <numeric>
 
@@ -39,6 +40,7 @@ void Builder::setResults(std::vector<ValueId> results, std::vector<std::string> 
 
 OpId Builder::append(OpKind kind, std::vector<ValueId> operands, OpAttributes attributes)
 {
+    heedStop(); // all that makes programs comes here
     const OpId id(m_function.ops.size());
     Op op;
     op.kind = kind == OpKind::Other ? keptKind(std::get<OtherAttributes>(attributes)) : kind;

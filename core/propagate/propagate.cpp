@@ -4,6 +4,7 @@
 #include "core/program/shape_rules.h"
 #include "core/program/transform.h"
 #include "core/propagate/propagator.h"
+#include "core/support/stop_scope.h"
 
 #include <algorithm>
 #include <map>
@@ -191,6 +192,7 @@ void Propagator::pushResults(bool aggressive)
 
 void Propagator::visit(std::uint32_t index, bool aggressive, int level)
 {
+    heedStop();
     const FlowNode& node = m_graph.nodes[index];
     const Reach reach = reachAt(node, level);
     if (reach == Reach::Nothing)

@@ -4,6 +4,7 @@
 #include "core/program/placement.h"
 #include "core/schedule/free_space.h"
 #include "core/schedule/fusion.h"
+#include "core/support/stop_scope.h"
 
 #include <algorithm>
 #include <map>
@@ -53,6 +54,7 @@ public:
         if (finalCopies != nullptr)
             homes = donatedHomes(*finalCopies);
         for (std::size_t i = 0; i < m_instructions.size(); ++i) {
+            heedStop();
             for (const ValueId value : m_instructions[i].writes)
                 place(value, i, homes);
             if (m_instructions[i].kind == InstructionKind::Loop)
@@ -366,6 +368,7 @@ private:
             [&](std::int32_t index) { return m_plan.buffers[static_cast<std::size_t>(index)].onHost == onHost; });
         std::vector<Interval> intervals;
         for (const std::int32_t index : own) {
+            heedStop();
             const Buffer& buffer = m_plan.buffers[static_cast<std::size_t>(index)];
             intervals.push_back({buffer.bytes, {{buffer.first, buffer.last}}});
             if (const auto began = m_beganBefore.find(static_cast<std::size_t>(index)); began != m_beganBefore.end())

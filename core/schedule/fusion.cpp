@@ -3,6 +3,7 @@
 
 #include "core/program/eight_bits.h"
 #include "core/program/transform.h"
+#include "core/support/stop_scope.h"
 
 #include <algorithm>
 #include <optional>
@@ -41,6 +42,7 @@ public:
     {
         if (m_fuse) {
             for (std::size_t i = 0; i < m_block.ops.size(); ++i) {
+                heedStop();
                 if (isFusable(i) || (m_joinsReductions && opAt(i).kind == OpKind::Reduce))
                     joinProducers(i);
                 else

@@ -2,6 +2,7 @@
 #include "core/schedule/node_order.h"
 
 #include "core/program/placement.h"
+#include "core/support/stop_scope.h"
 
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/range/iterator_range.hpp>
@@ -108,6 +109,7 @@ public:
         };
         NodeOrder result;
         while (!ready.empty()) {
+            heedStop();
             const std::size_t n = next();
             ready.erase({wish[n], n});
             readyProducts.erase({wish[n], n});

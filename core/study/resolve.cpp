@@ -3,6 +3,7 @@
 
 #include "core/program/every_sharding.h"
 #include "core/study/spec_findings.h"
+#include "core/support/stop_scope.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -87,6 +88,7 @@ public:
 private:
     void resolve(Function& function)
     {
+        heedStop();
         const std::vector<ValueId> arguments = function.arguments();
         for (const ValueId argument : arguments) {
             if (const NamedSpec* spec = specOf(function[argument].name))
@@ -96,9 +98,8 @@ private:
         for (std::size_t i = 0; i < function.values.size(); ++i) {
             const ValueId value{i};
             const std::string& name = function[value].name;
-            const bool isArgument = std::find(arguments.begin(), arguments.end(), value) != arguments.end();
-            const NamedSpec* spec = !isArgument && name.starts_with("grad.") ? specOf(name) : nullptr;
-            if (spec != nullptr)
+            const NamedSpec* spec = name.starts_with("grad.") ? specOf(name) : nullptr;
+            if (spec != nullptr && std::find(arguments.begin(), arguments.end(), value) == arguments.end())
                 place(function, value, *spec);
         }
         resolveResults(function, arguments);

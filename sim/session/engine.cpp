@@ -13,6 +13,7 @@
 #include "core/study/resolve.h"
 #include "core/support/file.h"
 #include "core/support/host_memory.h"
+#include "core/support/stop_scope.h"
 #include "core/support/text.h"
 #include "core/text/program_text.h"
 #include "core/train/pipeline_program.h"
@@ -448,7 +449,9 @@ void findMachine(StepParts& parts, const Study& study, const Catalogue& catalogu
     }
 }
 
-std::optional<SimulatedStudy> predictStep(
+namespace {
+
+std::optional<SimulatedStudy> predictWholeStep(
     StepParts& parts, const Study& study, const SimulationExtras& extras, const std::stop_token& stop)
 {
     const auto place = [&](const Mesh& mesh) {
@@ -459,7 +462,10 @@ std::optional<SimulatedStudy> predictStep(
     // The pieces of a pipeline are cut, propagated and partitioned by themselves: beside the whole step.
     std::future<Result<std::shared_ptr<const TrainingPhase>>> pieces;
     if (isPipelined(study.pipeline))
-        pieces = std::async(std::launch::async, [phase = phaseStudy(study, 0), stop] { return simulatedPipeline(phase, stop); });
+        pieces = std::async(std::launch::async, [phase = phaseStudy(study, 0), stop] {
+            const StopScope scope(stop);
+            return simulatedPipeline(phase, stop);
+        });
     parts.built = kept(buildPhase(study), parts.problems);
     if (!parts.built || stop.stop_requested())
         return std::nullopt;
@@ -475,6 +481,14 @@ std::optional<SimulatedStudy> predictStep(
         return std::nullopt;
     return valueKept(
         simulateStep(*parts.built, *parts.scheduled, parts.pipeline.get(), *parts.machine, extras, stop), parts.problems);
+}
+
+} // namespace
+
+std::optional<SimulatedStudy> predictStep(
+    StepParts& parts, const Study& study, const SimulationExtras& extras, const std::stop_token& stop)
+{
+    return unlessStopped(stop, [&] { return predictWholeStep(parts, study, extras, stop); }).value_or(std::nullopt);
 }
 
 void proveStep(StepParts& parts, const std::stop_token& stop)

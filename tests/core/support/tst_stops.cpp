@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/host_memory.h"
+#include "core/support/stop_scope.h"
 #include "core/support/thread_failure.h"
 #include "core/support/timed_stop.h"
 #include "tests/test_class.h"
@@ -22,6 +23,7 @@ private Q_SLOTS:
     void byTheClock();
     void bySomebody();
     void neither();
+    void workInAScope();
     void whatAThreadThrew();
 };
 
@@ -55,6 +57,26 @@ void TestStops::neither()
         kept = stop.token();
     }
     QVERIFY(!kept.stop_requested()); // its end is no stop, and does not wait for the clock
+}
+
+/// Work ends where it heeds the stop of the innermost scope; outside of scopes nothing ends it.
+void TestStops::workInAScope()
+{
+    std::stop_source source;
+    const auto work = [&](int until) {
+        for (int i = 0; i < until; ++i) {
+            heedStop();
+            if (i == 3)
+                source.request_stop();
+        }
+        return until;
+    };
+    QCOMPARE(unlessStopped({}, [&] { return work(3); }), std::optional(3));
+    QCOMPARE(unlessStopped({}, [&] { return work(9); }), std::optional(9)); // nobody asks in this scope
+    QCOMPARE(unlessStopped(source.get_token(), [&] { return work(9); }), std::optional<int>());
+    const auto inner = [&] { return unlessStopped({}, [&] { return work(9); }).value_or(0) + 1; };
+    QCOMPARE(unlessStopped(source.get_token(), inner), std::optional(10)); // not the outer scope's stop
+    heedStop();
 }
 
 void TestStops::whatAThreadThrew()
