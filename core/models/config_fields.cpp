@@ -147,7 +147,7 @@ constexpr std::array kInert = {"activation_situ_beta", "activation_situ_linear_b
     "chunk_size_feed_forward", "compress_rope_theta", "decoder_start_token_id", "diversity_penalty", "embd_pdrop",
     "encoder_no_repeat_ngram_size", "eos_token_id", "ep_size", "expand", "full_attention_interval", "hc_eps", "hc_sinkhorn_iters",
     "hidden_dropout", "ignore_index", "initial_context_length", "initializer_range", "length_penalty",
-    "linear_attn_config.gate_lower_bound", "mamba_expand", "max_length", "max_window_layers", "min_length",
+    "linear_attn_config.gate_lower_bound", "mamba_expand", "max_length", "max_window_layers", "min_length", "moe_loss_weight",
     "moe_router_scaling_factor", "mtp_num_hidden_layers", "mtp_transformer_layers", "n_group", "no_repeat_ngram_size",
     "num_beam_groups", "num_beams", "num_expert_group", "num_hash_layers", "num_logits_to_keep", "num_mtp_modules",
     "num_nextn_predict_layers", "num_return_sequences", "pad_token_id", "pretraining_tp", "repetition_penalty", "resid_pdrop",
@@ -292,22 +292,23 @@ void readByFields(FieldReader& reader, Problems& problems, TransformerConfig& c,
     c.layers = kinds.empty() || reader.find("num_hidden_layers") != nullptr
         ? reader.neededSize({"num_hidden_layers", "n_layer", "num_layers", "n_layers"})
         : static_cast<std::int64_t>(kinds.size());
-    c.hidden = reader.neededSize({"hidden_size", "n_embd", "d_model", "dim"});
+    c.hidden = reader.neededSize({"hidden_size", "n_embd", "n_embed", "d_model", "dim"});
     c.heads = reader.neededSize({"num_attention_heads", "n_head", "n_heads", "num_heads"});
-    c.keyValueHeads
-        = reader.size({"num_key_value_heads", "num_attention_groups", "n_kv_heads", "multi_query_group_num"}, c.heads);
+    c.keyValueHeads = reader.size(
+        {"num_key_value_heads", "num_attention_groups", "num_kv_heads", "n_kv_heads", "kv_n_heads", "multi_query_group_num"},
+        reader.flag("multi_query", false) ? 1 : c.heads);
     const std::string headDim = reader.nameOf({"head_dim", "attention_head_dim", "kv_channels"});
     const bool isLatent = reader.find("kv_lora_rank") != nullptr; // has head sizes of its own
     c.headDim = reader.find(headDim) != nullptr ? reader.size(headDim, 1) : isLatent ? 1 : evenHeadDim(reader, problems, c);
-    c.ffn = reader.size(
-        {"intermediate_size", "n_inner", "ffn_hidden_size", "ffn_dim"}, std::min(4 * c.hidden, kLargestTransformerSize));
+    const std::string width = reader.nameOf({"intermediate_size", "n_inner", "ffn_hidden_size", "ffn_dim"});
+    const bool saysWidth = reader.has(width) || reader.has("moe_intermediate_size"); // null too: each layer has its own
+    c.ffn = reader.size(width, std::min(4 * c.hidden, kLargestTransformerSize));
     c.vocabulary = reader.neededSize({"vocab_size", "padded_vocab_size"});
     c.maxPositions = reader.size({"max_position_embeddings", "n_positions", "max_seq_len", "seq_length"}, 2048);
     c.tiedEmbeddings = reader.flag("tie_word_embeddings", false);
 
     const std::string activation = reader.nameOf({"hidden_act", "hidden_activation", "activation_function", "mlp_hidden_act"});
     const std::string name = reader.word(activation, "silu");
-    c.gatedFfn = name != "relu2" && name != "relu" && name != "gelu_new";
     if (name == "relu2") {
         c.activation = TransformerActivation::Relu;
         notes.push_back("the activation is taken as relu: its square costs the same");
@@ -317,11 +318,15 @@ void readByFields(FieldReader& reader, Problems& problems, TransformerConfig& c,
         c.activation = activationOf(reader, activation, "silu");
     }
 
-    const bool isLayerNorm = reader.find("rms_norm_eps") == nullptr
-        && (reader.find("layer_norm_eps") != nullptr || reader.find("layer_norm_epsilon") != nullptr);
+    const bool isLayerNorm = reader.word("norm_type", "") == "layer_norm"
+        || (reader.find("rms_norm_eps") == nullptr
+            && (reader.find("layer_norm_eps") != nullptr || reader.find("layer_norm_epsilon") != nullptr));
+    // As models are: gates came with RMS norms and with widths that are no multiple of the hidden size.
+    c.gatedFfn = saysWidth && !name.starts_with("relu") && name != "gelu_new" && !(isLayerNorm && name.starts_with("gelu"));
     c.norm = isLayerNorm ? NormKind::LayerNorm : NormKind::RmsNorm;
     c.normEpsilon = reader.number(
-        reader.nameOf({"rms_norm_eps", "layernorm_epsilon", "norm_eps", "layer_norm_eps", "layer_norm_epsilon"}), 1e-5);
+        reader.nameOf({"rms_norm_eps", "layernorm_epsilon", "norm_eps", "norm_epsilon", "layer_norm_eps", "layer_norm_epsilon"}),
+        1e-5);
     c.attentionBias = reader.flag({"attention_bias", "qkv_bias", "add_qkv_bias", "use_bias"}, false);
     c.outputBias = reader.flag({"attention_bias", "use_bias"}, false);
     c.ffnBias = reader.flag({"mlp_bias", "use_bias"}, false);

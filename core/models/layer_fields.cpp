@@ -308,14 +308,18 @@ std::vector<std::string> layerWords(FieldReader& reader)
     // Every n-th layer is of attention that sees all; the others have a recurrence or a window.
     const bool isRecurrent = reader.find("linear_num_value_heads") != nullptr;
     const std::string field = isRecurrent ? "full_attention_interval" : "sliding_window_pattern";
-    const std::int64_t step = std::min(reader.size(field, 0, 0), kMostTransformerLayers);
+    const std::int64_t step = reader.size(field, 0, 0);
+    const std::int64_t period = reader.size("attn_layer_period", 0, 0);
+    const std::int64_t layers = step == 0 && period == 0
+        ? 0
+        : std::min(reader.size({"num_hidden_layers", "n_layer", "num_layers", "n_layers"}, 1), kMostTransformerLayers);
     std::vector<std::string> words;
-    for (std::int64_t i = 1; i <= step; ++i)
-        words.emplace_back(i == step ? "full_attention" : isRecurrent ? "linear_attention" : "sliding_attention");
-    if (const std::int64_t period = std::min(reader.size("attn_layer_period", 0, 0), kMostTransformerLayers); period > 0) {
-        for (std::int64_t i = 0; i < period; ++i)
-            words.emplace_back(i == reader.size("attn_layer_offset", 0, 0) % period ? "attention" : "mamba");
-    }
+    for (std::int64_t i = 1; i <= layers && step > 0; ++i)
+        words.emplace_back(i % step == 0 ? "full_attention" : isRecurrent ? "linear_attention" : "sliding_attention");
+    for (std::int64_t i = 0; i < layers && period > 0; ++i)
+        words.emplace_back(i % period == reader.size("attn_layer_offset", 0, 0) % period ? "attention" : "mamba");
+    if (words.empty() && reader.find("state_size") != nullptr)
+        reader.refuse("MW1351", "state_size", "state_size: layers of a state space without a block behind each are not known");
     return words;
 }
 
@@ -350,8 +354,8 @@ void readLayers(FieldReader& reader, TransformerConfig& c, std::vector<std::stri
             return reader.refuse(
                 "MW1351", field, fmt::format("{}: layers that share keys or have a table of tokens each are not known", field));
     }
-    const std::int64_t window
-        = reader.flag("use_sliding_window", true) ? reader.size({"sliding_window", "sliding_window_size"}, 0, 0) : 0;
+    const std::int64_t stated = reader.size({"sliding_window", "sliding_window_size"}, 0, 0);
+    const std::int64_t window = reader.flag("use_sliding_window", true) ? stated : 0;
     c.outputGate = reader.flag({"attn_output_gate", "attention_output_gate", "mla_use_output_gate"}, false);
     c.outputRank = reader.size("o_lora_rank", 0, 0);
     c.outputGroups = c.outputRank > 0 ? reader.size("o_groups", 1) : 0;

@@ -68,7 +68,7 @@ Json jsonOf(std::string_view value)
     return list;
 }
 
-std::map<std::string, Json> linesOf(std::string_view text)
+std::map<std::string, Json> linesOf(std::string_view text, std::vector<std::string>& notes)
 {
     std::map<std::string, Json> lines;
     for (const std::string& line : split(std::string(text), '\n')) {
@@ -76,8 +76,11 @@ std::map<std::string, Json> linesOf(std::string_view text)
         if (line.empty() || colon == std::string::npos || line.front() == '#' || line.front() == ' ' || line.front() == '\t')
             continue;
         const std::string_view value = valueOf(trimmed(std::string_view(line).substr(colon + 1)));
-        if (!value.empty())
-            lines[line.substr(0, colon)] = jsonOf(value);
+        if (value.empty())
+            continue;
+        const std::string key = line.substr(0, colon);
+        if (!lines.insert_or_assign(key, jsonOf(value)).second)
+            notes.push_back(fmt::format("\"{}\" is given twice: the last one counts", key));
     }
     return lines;
 }
@@ -104,7 +107,7 @@ bool isMaxTextConfig(std::string_view text)
 
 Json fieldsOfMaxText(std::string_view text, std::vector<std::string>& notes)
 {
-    std::map<std::string, Json> lines = linesOf(text);
+    std::map<std::string, Json> lines = linesOf(text, notes);
     Json fields = Json::object();
     const auto take = [&](std::span<const Names> names, bool isUsed) {
         for (const auto& [from, to] : names) {

@@ -11,6 +11,7 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace meshwright {
@@ -249,6 +250,7 @@ constexpr std::array<Family, 11> kFamilies{{{"gpt2", readGpt2}, {"gpt_neox", rea
     {"mistral", readMistral}, {"mixtral", readMixtral}, {"qwen2", readQwen2}, {"qwen3", readQwen3}, {"gemma", readGemma},
     {"gemma2", readGemma2}, {"deepseek_v2", readDeepSeekV2}, {"deepseek_v3", readDeepSeekV3}}};
 
+constexpr int kMostDeep = 100; ///< objects and lists inside of each other
 constexpr std::array<std::string_view, 3> kInfinities = {"NaN", "Infinity", "-Infinity"};
 
 Place placeOfByte(std::string_view text, std::size_t byte)
@@ -289,10 +291,25 @@ std::string withoutInfinities(std::string_view text)
     return plain;
 }
 
-Result<Json> parsed(std::string_view text)
+Result<Json> parsed(std::string_view text, std::vector<std::string>& notes)
 {
+    std::vector<std::set<std::string>> open; // objects, by their keys so far
+    bool isDeep = false;
+    const auto look = [&](int depth, Json::parse_event_t event, Json& key) {
+        isDeep = isDeep || depth > kMostDeep;
+        if (event == Json::parse_event_t::object_start)
+            open.emplace_back();
+        else if (event == Json::parse_event_t::object_end)
+            open.pop_back();
+        else if (event == Json::parse_event_t::key && !open.back().insert(key.get<std::string>()).second)
+            notes.push_back(fmt::format("\"{}\" is given twice: the last one counts", key.get<std::string>()));
+        return !isDeep;
+    };
     try {
-        return Json::parse(withoutInfinities(text));
+        Json json = Json::parse(withoutInfinities(text), look);
+        if (isDeep)
+            return Problem{"MW1350", fmt::format("a model's configuration is no deeper than {} objects and lists", kMostDeep)};
+        return json;
     } catch (const Json::parse_error& error) {
         const std::size_t byte = error.byte > 0 ? error.byte - 1 : 0;
         return Problem{"MW1350", byte >= text.size() ? "the text ends in the middle of JSON" : "this is not JSON", {},
@@ -324,11 +341,50 @@ Json languagePart(const Json& whole, std::vector<std::string>& notes, std::vecto
     return whole;
 }
 
+/// With the sizes that some files keep in objects by parts of a layer where all others have them.
+Json flattened(Json json)
+{
+    for (const char* name : {"attn_config", "ffn_config"}) {
+        const auto part = json.find(name);
+        if (part == json.end() || !part->is_object())
+            continue;
+        const Json inner = *part;
+        json.erase(part);
+        json.insert(inner.begin(), inner.end()); // what is there stays
+    }
+    return json;
+}
+
+/// The first field that says that layers of an encoder stand beside those of the decoder, which attends to them; empty: none does.
+std::string encoderField(const Json& json)
+{
+    for (const char* field : {"is_encoder_decoder", "encoder_layers", "num_encoder_layers", "num_decoder_layers", "encoder"}) {
+        const auto found = json.find(field);
+        if (found != json.end() && !found->is_null() && *found != false && *found != 0)
+            return field;
+    }
+    return {};
+}
+
+bool isMasked(const Json& json)
+{
+    const auto names = json.find("architectures");
+    return names != json.end() && names->is_array() && std::any_of(names->begin(), names->end(), [](const Json& name) {
+        return name.is_string() && name.get<std::string>().ends_with("ForMaskedLM");
+    });
+}
+
 Result<TransformerConfig> configOf(const Json& whole, std::vector<std::string>& notes, std::vector<std::string>& ignored)
 {
     if (!whole.is_object())
         return Problem{"MW1350", "a model's configuration is a JSON object"};
-    const Json json = languagePart(whole, notes, ignored);
+    const Json json = flattened(languagePart(whole, notes, ignored));
+    if (const std::string field = encoderField(json); !field.empty())
+        return Problem{"MW1351", fmt::format("\"{}\": an encoder and a decoder that attends to it are not known", field),
+            "Only one stack of layers is: give the configuration of a decoder, or one with the decoder's sizes.",
+            {.path = field}};
+    if (isMasked(json))
+        notes.emplace_back("the model is taken as a decoder: its tokens attend to those before them, not to all");
     Problems problems;
     FieldReader reader(json, problems);
     const std::string modelType = reader.word("model_type", "");
@@ -359,7 +415,7 @@ Result<TransformerConfig> readTransformerConfig(
     std::string_view json, std::string_view file, std::vector<std::string>* notes, std::vector<std::string>* ignored)
 {
     std::vector<std::string> found;
-    const auto document = isMaxTextConfig(json) ? Result<Json>(fieldsOfMaxText(json, found)) : parsed(json);
+    const auto document = isMaxTextConfig(json) ? Result<Json>(fieldsOfMaxText(json, found)) : parsed(json, found);
     if (!document)
         return inFile(document.error(), std::string(file));
     std::vector<std::string> unknown;

@@ -160,6 +160,8 @@ void TestTransformerConfig::maxTextLines()
     QCOMPARE(plain->ffn, std::int64_t{256}); // not the indented one
     QVERIFY(!plain->gatedFfn && plain->activation == TransformerActivation::GeluTanh);
     QCOMPARE(QString::fromStdString(notes.front()), QString("ignored: steps"));
+    QVERIFY(readTransformerConfig("base_emb_dim: 32\nbase_emb_dim: 64\n" + sizes, "model.yml", &notes));
+    QCOMPARE(QString::fromStdString(notes.front()), QString("\"base_emb_dim\" is given twice: the last one counts"));
     const auto missing = readTransformerConfig("base_emb_dim: 64\n", "model.yml");
     QVERIFY(!missing);
     QCOMPARE(missing.error().front().id, std::string("MW1352"));
@@ -439,6 +441,36 @@ void TestTransformerConfig::byFields_data()
         R"({"num_hidden_layers": 4, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100,
         "intermediate_size": 256, "num_experts": 4, "num_experts_per_tok": 1, "moe_intermediate_size": 128, "decoder_sparse_step": 2})",
         375.0e-6, 227.6e-6, ""); // 12.8 k + 4 x 16.4 k + 2 x 49.2 k + 2 x (256 + 4 x 24.6 k)
+    row("gemma 3 27B: a step that does not divide the layers", R"({"model_type": "gemma3_text", "hidden_size": 5376,
+        "intermediate_size": 21504, "head_dim": 128, "num_attention_heads": 32, "num_hidden_layers": 62, "num_key_value_heads": 16,
+        "sliding_window": 1024, "sliding_window_pattern": 6, "vocab_size": 262208, "tie_word_embeddings": true})",
+        27.0, 27.0, "");
+    // Blocks of older forms have no gate, and four times the width where none is given.
+    row("falcon 40B", R"({"model_type": "falcon", "hidden_size": 8192, "num_attention_heads": 128, "num_hidden_layers": 60,
+        "num_kv_heads": 8, "vocab_size": 65024, "layer_norm_epsilon": 1e-5, "tie_word_embeddings": true})",
+        41.3, 41.3, "");
+    row("bloom 176B",
+        R"({"model_type": "bloom", "n_embed": 14336, "n_layer": 70, "num_attention_heads": 112, "vocab_size": 250880,
+        "layer_norm_epsilon": 1e-5, "tie_word_embeddings": true})",
+        176.2, 176.2, "");
+    row("bert large",
+        R"({"model_type": "bert", "architectures": ["BertForMaskedLM"], "hidden_size": 1024, "num_hidden_layers": 24,
+        "intermediate_size": 4096, "num_attention_heads": 16, "vocab_size": 30522, "hidden_act": "gelu", "layer_norm_eps": 1e-12,
+        "tie_word_embeddings": true})",
+        0.333, 0.333, "the model is taken as a decoder");
+    row("starcoder2 15B",
+        R"({"model_type": "starcoder2", "hidden_size": 6144, "intermediate_size": 24576, "num_attention_heads": 48,
+        "num_key_value_heads": 4, "num_hidden_layers": 40, "vocab_size": 49152, "use_bias": true, "norm_epsilon": 1e-5,
+        "hidden_act": "gelu_pytorch_tanh", "norm_type": "layer_norm", "tie_word_embeddings": true})",
+        15.66, 15.66, "");
+    row("dbrx: sizes in objects by parts", R"({"model_type": "dbrx", "d_model": 6144, "n_heads": 48, "n_layers": 40,
+        "vocab_size": 100352, "attn_config": {"kv_n_heads": 8, "rope_theta": 500000},
+        "ffn_config": {"ffn_hidden_size": 10752, "moe_num_experts": 16, "moe_top_k": 4}})",
+        131.6, 36.5, "");
+    row("a key that is given twice",
+        R"({"model_type": "plain", "num_hidden_layers": 2, "hidden_size": 16, "num_attention_heads": 2,
+        "intermediate_size": 16, "vocab_size": 10, "hidden_size": 8})",
+        1.480e-6, 1.480e-6, "\"hidden_size\" is given twice: the last one counts");
     row("limits that are infinite", R"({"model_type": "plain", "num_hidden_layers": 2, "hidden_size": 8, "num_attention_heads": 2,
         "intermediate_size": 16, "vocab_size": 10, "time_limits": [0.0, Infinity], "nothing": NaN, "word": "Infinity"})",
         1.480e-6, 1.480e-6, "");
@@ -599,6 +631,14 @@ void TestTransformerConfig::problems_data()
     row("layers that are not known", R"({"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100,
         "layer_types": ["retention", "full_attention"]})",
         "MW1351: the kind \"retention\" of layers is not known");
+    row("an encoder beside the decoder", R"({"model_type": "t5", "d_model": 1024, "num_heads": 16, "num_layers": 24,
+        "num_decoder_layers": 24, "is_encoder_decoder": true, "vocab_size": 32128})",
+        "MW1351: \"is_encoder_decoder\": an encoder and a decoder that attends to it are not known");
+    row("layers of an encoder", R"({"d_model": 1024, "encoder_layers": 12, "decoder_layers": 12, "vocab_size": 50265})",
+        "MW1351: \"encoder_layers\": an encoder");
+    row("states alone", R"({"num_hidden_layers": 64, "hidden_size": 2560, "num_heads": 80, "head_dim": 64, "state_size": 128,
+        "vocab_size": 50288})",
+        "MW1351: state_size: layers of a state space");
     row("too few kinds", R"({"num_hidden_layers": 3, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100,
         "layer_types": ["mamba", "attention"]})",
         "MW1353: 2 kinds of layers for 3 layers");
@@ -635,6 +675,9 @@ void TestTransformerConfig::problems_data()
         R"({"hidden_size": -64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100})",
         "config.json: error MW1352: \"hidden_size\" must be a whole number from 1 to 2^40, got: -64 [hidden_size]");
     row("deep", "[[[[[[[[[[[[[[[[[[[[", "MW1350");
+    static const std::string kDeep
+        = "{\"a\": " + std::string(100000, '[') + std::string(100000, ']') + "}"; // too deep for whatever calls itself
+    row("deep and whole", kDeep.c_str(), "MW1350: a model's configuration is no deeper than 100 objects and lists");
 }
 
 void TestTransformerConfig::problems()
