@@ -164,6 +164,9 @@ bool passesPartial(const Site& site, const std::vector<bool>& isPartial, ReduceK
     }
     const bool isTruth = dtype == DType::Pred;
     switch (site.op.kind) {
+    case OpKind::Convert: // rounding keeps the order; but without infinities what is too large becomes no number
+        return (kind == ReduceKind::Max || kind == ReduceKind::Min) && isFloating(operandType(0)) && isFloating(dtype)
+            && dtype != DType::F8E4M3FN;
     case OpKind::Maximum:
         return kind == ReduceKind::Max && all(0);
     case OpKind::Minimum:

@@ -254,6 +254,36 @@ constexpr FaultyPair kPairs[] = {
         "-> tensor<8xf32>\n"
         "%1 = sdy.all_reduce max {\"t\"} %0 out_sharding=<@mesh, [{}]> : tensor<8xf32>\nreturn %1 : tensor<8xf32>",
         "sdy.all_reduce max", "sdy.all_reduce", "all_reduce"},
+    {"maximum that is rounded before devices combine theirs, and combined wrongly",
+        "(%l: tensor<8x16xf32> " A("{}, {\"t\"}") ") -> (tensor<8xbf16> " A("{}") ")",
+        "%z = stablehlo.constant dense<0xFF800000> : tensor<f32>\n"
+        "%0 = stablehlo.reduce(%l init: %z) applies stablehlo.maximum across dimensions = [1] : (tensor<8x16xf32>, tensor<f32>) "
+        "-> tensor<8xf32>\n"
+        "%1 = stablehlo.convert %0 : (tensor<8xf32>) -> tensor<8xbf16>\nreturn %1 : tensor<8xbf16>",
+        "(%l: tensor<8x8xf32> " A("{}, {\"t\"}") ") -> (tensor<8xbf16> " A("{}") ")",
+        "%z = stablehlo.constant dense<0xFF800000> : tensor<f32>\n"
+        "%0 = stablehlo.reduce(%l init: %z) applies stablehlo.maximum across dimensions = [1] : (tensor<8x8xf32>, tensor<f32>) "
+        "-> tensor<8xf32>\n"
+        "%1 = stablehlo.convert %0 : (tensor<8xf32>) -> tensor<8xbf16>\n"
+        "%2 = sdy.all_reduce max {\"t\"} %1 out_sharding=<@mesh, [{}]> : tensor<8xbf16>\nreturn %2 : tensor<8xbf16>",
+        "sdy.all_reduce max", "sdy.all_reduce", "all_reduce"},
+    {"maximum that is rounded to a type without infinities before devices combine theirs",
+        "(%l: tensor<8x16xf32> " A("{}, {\"t\"}") ") -> (tensor<8xf8E4M3FN> " A("{}") ")",
+        "%z = stablehlo.constant dense<0xFF800000> : tensor<f32>\n"
+        "%0 = stablehlo.reduce(%l init: %z) applies stablehlo.maximum across dimensions = [1] : (tensor<8x16xf32>, tensor<f32>) "
+        "-> tensor<8xf32>\n"
+        "%1 = stablehlo.convert %0 : (tensor<8xf32>) -> tensor<8xf8E4M3FN>\nreturn %1 : tensor<8xf8E4M3FN>",
+        "(%l: tensor<8x8xf32> " A("{}, {\"t\"}") ") -> (tensor<8xf8E4M3FN> " A("{}") ")",
+        "%z = stablehlo.constant dense<0xFF800000> : tensor<f32>\n"
+        "%0 = stablehlo.reduce(%l init: %z) applies stablehlo.maximum across dimensions = [1] : (tensor<8x8xf32>, tensor<f32>) "
+        "-> tensor<8xf32>\n"
+        "%1 = sdy.all_reduce max {\"t\"} %0 out_sharding=<@mesh, [{}]> : tensor<8xf32>\n"
+        "%2 = stablehlo.convert %1 : (tensor<8xf32>) -> tensor<8xf8E4M3FN>\nreturn %2 : tensor<8xf8E4M3FN>",
+        "%1 = sdy.all_reduce max {\"t\"} %0 out_sharding=<@mesh, [{}]> : tensor<8xf32>\n"
+        "%2 = stablehlo.convert %1 : (tensor<8xf32>) -> tensor<8xf8E4M3FN>\n",
+        "%1 = stablehlo.convert %0 : (tensor<8xf32>) -> tensor<8xf8E4M3FN>\n"
+        "%2 = sdy.all_reduce max {\"t\"} %1 out_sharding=<@mesh, [{}]> : tensor<8xf8E4M3FN>\n",
+        "convert"},
     {"norm of clipped gradients: square roots of parts are summed",
         "(%g: tensor<16xf32> " A("{\"t\"}") ") -> (tensor<f32> " A("") ")",
         "%z = stablehlo.constant dense<0.0> : tensor<f32>\n%0 = stablehlo.multiply %g, %g : tensor<16xf32>\n"
