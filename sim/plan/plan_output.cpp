@@ -131,7 +131,8 @@ std::string planText(const PlanAnswer& answer)
         text += table.text(0) + "\n";
     }
     if (!answer.fits()) {
-        text += "no plan fits\n";
+        text += answer.cutShort ? "no plan was met in the time that there was: give it more with --time-limit\n"
+                                : "no plan fits\n";
         for (const FoundPlan& plan : answer.plans)
             text += fmt::format("  nearest: {}; {}\n", meshText(plan.mesh), plan.why.empty() ? std::string{} : plan.why.front());
         if (!answer.changesThatFit.empty())

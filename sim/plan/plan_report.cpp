@@ -56,9 +56,10 @@ ReportAnswer fitsAnswer(const PlanAnswer& answer)
     result.id = "fits";
     result.question = "Does it fit?";
     result.tone = answer.fits() ? ReportTone::Good : ReportTone::Error;
-    result.headline = answer.fits() ? "Yes" : "No";
+    result.headline = answer.fits() ? "Yes" : answer.cutShort ? "Not known" : "No";
     if (answer.plans.empty()) {
-        result.sentence = "No layout of this model on these machines is legal.";
+        result.sentence = answer.cutShort ? "The time limit was over before a layout was met."
+                                          : "No layout of this model on these machines is legal.";
         return result;
     }
     const FoundPlan& best = answer.plans.front();

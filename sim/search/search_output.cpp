@@ -304,7 +304,8 @@ std::string searchText(const SearchResult& result)
     text += table.text(0);
     text += boundText(result);
     if (!result.complete)
-        text += "stopped before the search was complete: the best plans so far\n";
+        text += result.plans.empty() ? "stopped before a plan was met: nothing is known of what fits\n"
+                                     : "stopped before the search was complete: the best plans so far\n";
     if (fits) {
         text += "\nwhy the first\n" + lines(result.plans.front().why);
         if (result.plans.front().program && !result.plans.front().specs.empty())

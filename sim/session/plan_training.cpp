@@ -132,6 +132,19 @@ PlanChange changeOf(std::string what, const char* kind)
     return change;
 }
 
+/// What a search calls the tokens of a step is here the batch: `--tokens` are those of the whole training.
+Problems inWordsOfPlan(Problems problems)
+{
+    constexpr std::string_view kOfSearch = "--tokens";
+    for (Problem& problem : problems) {
+        for (std::string* text : {&problem.message, &problem.fix}) {
+            for (auto at = text->find(kOfSearch); at != std::string::npos; at = text->find(kOfSearch))
+                text->replace(at, kOfSearch.size(), "--batch");
+        }
+    }
+    return problems;
+}
+
 class Planner {
 public:
     Planner(const PlanWords& words, const PlanOptions& options, const Wish& wish, std::vector<FixedChoice> fixed,
@@ -319,7 +332,7 @@ bool Planner::addSize(const Chip& chip)
         size.missing = missing(size.time);
         size.verdict = (size.missing.empty() ? kMet : size.missing) + " by the estimate";
     } else {
-        size.missing = size.verdict = "no plan fits by the estimate";
+        size.missing = size.verdict = result.complete ? "no plan fits by the estimate" : "no time was left";
     }
     m_answer.sizes.push_back(std::move(size));
     m_sizeMachines.push_back(*machine);
@@ -349,7 +362,7 @@ bool Planner::meetsBySimulation(std::size_t index)
             m_answer.notSimulated.push_back(fmt::format("{}: {}", size.cluster, result.notSimulated.front()));
     } else {
         size.plan.reset();
-        size.missing = size.verdict = "no plan fits";
+        size.missing = size.verdict = result.complete || !result.plans.empty() ? "no plan fits" : "no time was left";
     }
     return size.missing.empty();
 }
@@ -422,6 +435,7 @@ void Planner::addPlans(const SearchMachine& machine)
 {
     say("plans");
     SearchResult result = searched(m_work, machine, m_catalogue, m_fixed, {kPlansShare, kTried});
+    m_answer.cutShort = result.plans.empty() && !result.complete;
     m_answer.changesThatFit = !result.whyNone.empty() ? result.whyNone : result.changes;
     for (const std::string& why : result.notSimulated)
         m_answer.notSimulated.push_back(why);
@@ -565,7 +579,10 @@ Result<PlanAnswer> Planner::run()
     Problems problems;
     auto work = workOf(searchWords(), &m_answer.notes);
     if (!work)
-        append(problems, work.error());
+        append(problems, inWordsOfPlan(work.error()));
+    if (const auto price = parseNumber(m_words.price); !m_words.price.empty() && !(price && *price >= 0.0))
+        problems.push_back(
+            {"MW1939", fmt::format("\"{}\" is not a price", m_words.price), "write dollars an hour for one chip: --price 2.50"});
     const auto named = readMachineName(m_catalogue, m_words.machine);
     const bool hasNumber = named && named->chips && named->chip != m_words.machine; // an instance's name alone is one of it
     if (!named)
@@ -589,7 +606,7 @@ Result<PlanAnswer> Planner::run()
     m_answer.globalBatch = m_work.globalBatch;
     m_answer.wanted = wishText(m_wish);
     m_answer.price = m_data.priceOf(*named->match.chip);
-    if (const auto price = parseNumber(m_words.price); price && *price >= 0.0)
+    if (const auto price = parseNumber(m_words.price))
         m_answer.price = ChipPrice{*price, {}, "as given"};
     if (m_wish.dollars && !m_answer.price)
         return Problem{"MW1944", fmt::format("no price of {} is known for a budget", named->match.chip->name),

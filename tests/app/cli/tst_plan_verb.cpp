@@ -26,6 +26,7 @@ private Q_SLOTS:
     void unmetWishesAreInfeasible();
     void modelThatFitsNowhere();
     void timeLimit();
+    void batchByItsName();
     void fullDisk();
     void faults_data();
     void faults();
@@ -251,6 +252,17 @@ void TestPlanVerb::timeLimit()
     QVERIFY2(outcome.code == 0 || outcome.code == 4, outcome.err);
     QCOMPARE(errorsAgainst("plan-1.json", outcome.out), QStringList());
     QVERIFY(!json(outcome)["not_simulated"].toArray().isEmpty() || json(outcome)["plans"].toArray().isEmpty());
+    // What there was no time to look for is not said to fit nowhere.
+    const Outcome none = run({"plan", "llama3_405b", "--on", "16384xH100", "--tokens", "15T", "--time-limit", "0.001"});
+    QVERIFY2(!none.out.contains("no plan fits"), none.out);
+}
+
+/// What a search calls tokens is the batch here, and problems call it so.
+void TestPlanVerb::batchByItsName()
+{
+    const Outcome outcome = run({"plan", m_model, "--on", "8xH100", "--tokens", "100B", "--seq", "4k", "--batch", "5000"});
+    QCOMPARE(outcome.code, 2);
+    QVERIFY2(outcome.err.contains("fix: --batch 4096"), outcome.err);
 }
 
 /// The answer took its time: it is shown although its file cannot be written.
@@ -278,6 +290,8 @@ void TestPlanVerb::faults_data()
     QTest::newRow("a number that is looked for") << whole + QStringList{"--min-gpus"} << 2 << "MW1944";
     QTest::newRow("a budget without a price")
         << model + QStringList{"--on", "v2", "--tokens", "1T", "--budget", "1M"} << 2 << "MW1944";
+    QTest::newRow("a price below 0 for a budget")
+        << model + QStringList{"--on", "L40S", "--tokens", "1T", "--budget", "2M", "--price", "-1"} << 2 << "MW1939";
     QTest::newRow("a price that is none") << whole + QStringList{"--price", "nan"} << 2 << "MW1939";
     QTest::newRow("a choice that is none") << whole + QStringList{"--fix", "tensr=2"} << 2 << "MW1938";
     QTest::newRow("two batches") << whole + QStringList{"--batch", "1M", "--global-batch", "8"} << 2 << "MW1936";
