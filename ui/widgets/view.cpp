@@ -3,6 +3,9 @@
 
 #include "core/support/text.h"
 
+#include <QLayout>
+#include <QRegularExpression>
+
 namespace meshwright::ui {
 
 void View::present(std::shared_ptr<const sim::Analysis> analysis)
@@ -18,10 +21,34 @@ void View::bringUpToDate()
         setAnalysis(std::move(analysis));
 }
 
+int View::heightForWidth(int width) const
+{
+    return layout() != nullptr && layout()->hasHeightForWidth() ? layout()->minimumHeightForWidth(width) : -1;
+}
+
 void View::showEvent(QShowEvent* event)
 {
     bringUpToDate();
     QWidget::showEvent(event);
+}
+
+QString writtenCause(const std::string& annotation)
+{
+    const bool isMade = annotation.starts_with('%') || annotation.starts_with("residual.");
+    return isMade ? QString() : QString::fromStdString(annotation);
+}
+
+QString shownSentence(const std::string& sentence)
+{
+    static const QRegularExpression kMinus(QStringLiteral("(?<![\\w.\\-])-(?=\\d)"));
+    static const QRegularExpression kCollective(
+        QStringLiteral("\\b(?:all_gather|all_reduce|all_to_all|reduce_scatter|collective_permute)\\b"));
+    QString text = QString::fromStdString(sentence)
+                       .replace(QLatin1String(" -> "), QStringLiteral(" \u2192 "))
+                       .replace(kMinus, QStringLiteral("\u2212"));
+    for (auto match = kCollective.match(text); match.hasMatch(); match = kCollective.match(text))
+        text.replace(match.capturedStart(), match.capturedLength(), match.captured().replace(QLatin1Char('_'), QLatin1Char('-')));
+    return text;
 }
 
 QString shellQuoted(const QString& word)

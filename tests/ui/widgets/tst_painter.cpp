@@ -22,6 +22,8 @@ private Q_SLOTS:
     void refusesHugePictures();
     void themesDiffer();
     void wordsAreQuoted();
+    void sentencesHaveTheirSigns_data();
+    void sentencesHaveTheirSigns();
 };
 
 namespace {
@@ -145,6 +147,26 @@ void TestPainter::wordsAreQuoted()
     QCOMPARE(
         ui::studyArguments(source), QStringLiteral("'my study.yaml' --set mesh.data=8 --set \"sharding.x=P('data', None)\""));
     QCOMPARE(ui::shellQuoted("it's $5"), QStringLiteral("'it'\\''s $5'"));
+}
+
+void TestPainter::sentencesHaveTheirSigns_data()
+{
+    QTest::addColumn<std::string>("sentence");
+    QTest::addColumn<QString>("shown");
+
+    QTest::newRow("a change") << std::string("-50.0 s: each device multiplies less (8.01 PFLOP -> 952 TFLOP)")
+                              << QString("\u221250.0 s: each device multiplies less (8.01 PFLOP \u2192 952 TFLOP)");
+    QTest::newRow("inside") << std::string("+22.7 % compute; -11 % exposed reduce_scatter over fsdp")
+                            << QString("+22.7 % compute; \u221211 % exposed reduce-scatter over fsdp");
+    QTest::newRow("no minus") << std::string("act.layers.25-26 of v5e-64 takes 1e-05 s, 16-bit dot_general")
+                              << QString("act.layers.25-26 of v5e-64 takes 1e-05 s, 16-bit dot_general");
+}
+
+void TestPainter::sentencesHaveTheirSigns()
+{
+    QFETCH(std::string, sentence);
+    QFETCH(QString, shown);
+    QCOMPARE(ui::shownSentence(sentence), shown);
 }
 
 MESHWRIGHT_TEST(TestPainter)
