@@ -20,7 +20,7 @@ constexpr double kText = 12.0;
 constexpr double kSmallText = 10.0;
 constexpr double kMargin = 14.0;
 constexpr double kHead = 24.0; ///< of column heads
-constexpr double kSide = 64.0; ///< of row heads
+constexpr double kBesideText = 8.0;
 constexpr double kGap = 3.0;
 
 void addShapes(std::vector<MeshAxis>& axes, std::size_t at, std::int64_t left, std::vector<std::vector<MeshAxis>>& found)
@@ -156,20 +156,39 @@ DisplayList shapesPicture(const std::vector<MeshShape>& shapes, int current, dou
         const std::size_t row = rows[hasRows ? shape.axes[1].size : 1];
         cells.push_back({column, row, parts[{column, row}]++});
     }
-    const double left = kMargin + (hasRows ? kSide : 0.0);
-    const double top = kMargin + kHead;
-    const double cellWidth = (width - left - kMargin) / static_cast<double>(columns.size());
-    const double cellHeight = std::min(hasRows ? 1e9 : 120.0, (height - top - kMargin) / static_cast<double>(rows.size()));
     const auto say = [&](Point at, std::string text, double size, TextAnchor anchor, Paint paint) {
         picture.items.push_back({TextShape{at, std::move(text), size, anchor, paint}});
     };
-    for (const auto& [size, column] : columns)
-        say({left + (static_cast<double>(column) + 0.5) * cellWidth, kMargin + 8.0},
-            fmt::format("{}={}", shapes.front().axes[0].name, size), kText, TextAnchor::Middle, ColourRole::MutedText);
+    const auto head
+        = [&](std::size_t axis, std::int64_t size) { return fmt::format("{}={}", shapes.front().axes[axis].name, size); };
+    const std::string columnAxis = shapes.front().axes[0].name + " \u2192"; // where there is no room for it above each column
+    double side = 0.0;
+    for (const auto& [size, row] : rows)
+        side = std::max(side, hasRows ? estimatedWidth(head(1, size), kText) + kBesideText : 0.0);
+    const auto widthFor
+        = [&](double sideWidth) { return (width - 2.0 * kMargin - sideWidth) / static_cast<double>(columns.size()); };
+    const double widestHead = estimatedWidth(head(0, columns.rbegin()->first), kText) + kBesideText;
+    const bool isShort = widestHead > widthFor(side);
+    if (isShort)
+        side = std::max(side, estimatedWidth(columnAxis, kText) + kBesideText);
+    const double left = kMargin + side;
+    const double top = kMargin + kHead;
+    const double cellWidth = widthFor(side);
+    const double cellHeight = std::min(hasRows ? 1e9 : 120.0, (height - top - kMargin) / static_cast<double>(rows.size()));
+    const double shortHead = estimatedWidth(std::to_string(columns.rbegin()->first), kSmallText) + kGap;
+    const auto every = isShort ? static_cast<std::size_t>(std::ceil(shortHead / cellWidth)) : 1;
+    if (isShort)
+        say({left - kBesideText, kMargin + 8.0}, columnAxis, kText, TextAnchor::End, ColourRole::MutedText);
+    for (const auto& [size, column] : columns) {
+        if (column % every == 0)
+            say({left + (static_cast<double>(column) + 0.5) * cellWidth, kMargin + 8.0},
+                isShort ? std::to_string(size) : head(0, size), isShort ? kSmallText : kText, TextAnchor::Middle,
+                ColourRole::MutedText);
+    }
     for (const auto& [size, row] : rows) {
         if (hasRows)
-            say({left - 8.0, top + (static_cast<double>(row) + 0.5) * cellHeight},
-                fmt::format("{}={}", shapes.front().axes[1].name, size), kText, TextAnchor::End, ColourRole::MutedText);
+            say({left - kBesideText, top + (static_cast<double>(row) + 0.5) * cellHeight}, head(1, size), kText, TextAnchor::End,
+                ColourRole::MutedText);
     }
     const double range = quickest > 0.0 ? std::log(slowest / quickest) : 0.0;
     for (std::size_t i = 0; i < shapes.size(); ++i) {

@@ -18,6 +18,8 @@ private Q_SLOTS:
     void listsAllShapes();
     void everyShapeHasItsOwnCell_data() { listsAllShapes_data(); }
     void everyShapeHasItsOwnCell();
+    void headsDoNotOverlap_data();
+    void headsDoNotOverlap();
     void stepsAreThoseOfTheStudies();
     void whatCannotBeSaysWhy();
     void aClickTakesAShape();
@@ -115,6 +117,48 @@ void TestShapesView::everyShapeHasItsOwnCell()
         QVERIFY(QRectF(0.0, 0.0, 900.0, 600.0).contains(one));
         for (std::size_t j = i + 1; j < cells.size(); ++j)
             QVERIFY(!one.intersects(QRectF(cells[j].topLeft.x, cells[j].topLeft.y, cells[j].width, cells[j].height)));
+    }
+}
+
+void TestShapesView::headsDoNotOverlap_data()
+{
+    QTest::addColumn<std::vector<std::string>>("names");
+    QTest::addColumn<qint64>("devices");
+    QTest::addColumn<std::string>("says");
+
+    QTest::newRow("short heads stay whole") << std::vector<std::string>{"a", "b"} << qint64{8} << std::string("a=8");
+    QTest::newRow("405B's") << std::vector<std::string>{"pipe", "data", "tensor"} << qint64{16384} << std::string("pipe \u2192");
+    QTest::newRow("two axes") << std::vector<std::string>{"pipeline", "data"} << qint64{65536} << std::string("pipeline \u2192");
+}
+
+void TestShapesView::headsDoNotOverlap()
+{
+    QFETCH(std::vector<std::string>, names);
+    QFETCH(qint64, devices);
+    QFETCH(std::string, says);
+    std::vector<MeshAxis> axes;
+    for (const std::string& name : names)
+        axes.push_back({name, 1});
+    std::vector<ui::MeshShape> shapes;
+    for (const auto& axesOfShape : ui::allShapes(axes, devices))
+        shapes.emplace_back().axes = axesOfShape;
+    const DisplayList picture = ui::shapesPicture(shapes, 0, 590.0, 560.0);
+    std::vector<QRectF> heads;
+    bool isSaid = false;
+    for (const DisplayItem& item : picture.items) {
+        const auto* text = std::get_if<TextShape>(&item.shape);
+        if (text == nullptr || (text->anchor == TextAnchor::Middle && text->at.y > 30.0)) // inside a cell
+            continue;
+        const double width = estimatedWidth(text->text, text->size);
+        const double left = text->at.x - (text->anchor == TextAnchor::End ? width : 0.5 * width);
+        heads.push_back({left, text->at.y - 0.5 * text->size, width, text->size});
+        isSaid |= text->text == says;
+        QVERIFY2(QRectF(0.0, 0.0, 590.0, 560.0).contains(heads.back()), text->text.c_str());
+    }
+    QVERIFY(isSaid);
+    for (std::size_t i = 0; i < heads.size(); ++i) {
+        for (std::size_t j = i + 1; j < heads.size(); ++j)
+            QVERIFY(!heads[i].intersects(heads[j]));
     }
 }
 
