@@ -163,7 +163,7 @@ ClustersView::ClustersView(std::shared_ptr<const sim::Catalogue> catalogue, QWid
             showRows();
         });
     connect(&m_job, &ClustersJob::finished, this, [this] {
-        m_status->setText(tr("Select a row to see what it rests on."));
+        m_status->setText(tr("Select a row to see its assumptions."));
         showControls();
     });
     showRows();

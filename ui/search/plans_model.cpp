@@ -2,6 +2,7 @@
 #include "ui/search/plans_model.h"
 
 #include "core/support/text.h"
+#include "ui/widgets/view.h"
 
 #include <fmt/format.h>
 
@@ -10,6 +11,8 @@
 namespace meshwright::ui {
 
 namespace {
+
+constexpr double kAfterSimulated = 1e12; ///< seconds: longer than any step
 
 int alignmentOf(int column)
 {
@@ -80,7 +83,7 @@ QString PlansModel::text(int row, int column) const
         const sim::TemplateScore& score = unfit(row);
         if (column == Mesh)
             return QString::fromStdString(score.mesh.empty() ? score.name : fmt::format("{} ({})", score.mesh, score.name));
-        return column == Note ? QString::fromStdString(score.why) : QString();
+        return column == Note ? shownSentence(score.why) : QString();
     }
     const sim::FoundPlan& plan = m_found->plans[static_cast<std::size_t>(row)];
     switch (column) {
@@ -97,15 +100,15 @@ QString PlansModel::text(int row, int column) const
     case Pipeline:
         return pipelineWords(plan);
     case BoundBy:
-        return QString::fromStdString(plan.boundBy).replace(QLatin1Char('_'), QLatin1Char('-'));
+        return shownSentence(plan.boundBy);
     case Note:
-        return plan.why.empty() ? QString() : QString::fromStdString(plan.why.front());
+        return plan.why.empty() ? QString() : shownSentence(plan.why.front());
     default:
         return {};
     }
 }
 
-/// What has no figure comes last.
+/// What has no figure comes last, and an estimate after all that was simulated: it may be a tenth too short.
 QVariant PlansModel::sortValue(int row, int column) const
 {
     if (planOf(row) < 0)
@@ -113,7 +116,7 @@ QVariant PlansModel::sortValue(int row, int column) const
     const sim::FoundPlan& plan = m_found->plans[static_cast<std::size_t>(row)];
     switch (column) {
     case Step:
-        return stepSecondsOf(plan);
+        return stepSecondsOf(plan) + (plan.simulatedSeconds ? 0.0 : kAfterSimulated);
     case Memory:
         return plan.peakBytes;
     case Mfu:

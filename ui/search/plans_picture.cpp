@@ -80,20 +80,27 @@ DisplayList plansPicture(const FoundPlans& found, int chosen, double width, doub
         picture.items.push_back({LineShape{{kLeft, y(capacity)}, {right, y(capacity)}, ColourRole::Error, 1.5, true}});
         say({right, y(capacity) - 8.0}, "a device has " + formatBytes(capacity), TextAnchor::End, ColourRole::Error);
     }
+    bool hasEstimates = false;
     for (std::size_t i = found.plans.size(); i-- > 0;) { // the best one on top
         const sim::FoundPlan& plan = found.plans[i];
         const bool isChosen = static_cast<int>(i) == chosen;
         const double side = isChosen ? kDisc + 4.0 : kDisc;
         ShapeStyle style;
-        style.fill = plan.fits ? ColourRole::Compute : ColourRole::Idle;
-        style.outline = isChosen ? ColourRole::Accent : ColourRole::Background;
-        style.outlineWidth = isChosen ? 3.0 : 1.0;
+        const ColourRole colour = plan.fits ? ColourRole::Compute : ColourRole::Idle;
+        const bool isEstimate = !plan.simulatedSeconds;
+        style.fill = isEstimate ? ColourRole::Background : colour;
+        style.outline = isChosen ? ColourRole::Accent : isEstimate ? colour : ColourRole::Background;
+        style.outlineWidth = isChosen ? 3.0 : isEstimate ? 2.0 : 1.0;
+        hasEstimates |= isEstimate;
         const Point centre{x(stepSecondsOf(plan)), y(plan.peakBytes)};
         picture.items.push_back(
             {RectShape{{centre.x - side / 2.0, centre.y - side / 2.0}, side, side, style, side / 2.0}, fmt::format("plan:{}", i),
-                fmt::format("{}\n{}, {} of a device{}", meshWords(plan.mesh), formatSeconds(stepSecondsOf(plan)),
-                    formatBytes(plan.peakBytes), plan.recompute.empty() ? "" : "\nrecompute " + plan.recompute)});
+                fmt::format("{}\n{}{}, {} of a device{}", meshWords(plan.mesh), isEstimate ? "about " : "",
+                    formatSeconds(stepSecondsOf(plan)), formatBytes(plan.peakBytes),
+                    plan.recompute.empty() ? "" : "\nrecompute " + plan.recompute)});
     }
+    if (hasEstimates)
+        say({right, 12.0}, "an empty disc is an estimate", TextAnchor::End);
     return picture;
 }
 

@@ -2,14 +2,18 @@
 #include "ui/search/search_view.h"
 
 #include "core/support/text.h"
+#include "ui/search/plan_copies.h"
 #include "ui/search/plans_model.h"
 #include "ui/search/plans_picture.h"
 #include "ui/widgets/notice.h"
 #include "ui/widgets/picture_view.h"
 
+#include <QApplication>
 #include <QBoxLayout>
+#include <QClipboard>
 #include <QHeaderView>
 #include <QLabel>
+#include <QMenu>
 #include <QPushButton>
 #include <QShortcut>
 #include <QSortFilterProxyModel>
@@ -48,6 +52,7 @@ SearchView::SearchView(Selection&, std::shared_ptr<const sim::Catalogue> catalog
     , m_table(new QTableView(this))
     , m_picture(new PictureView)
     , m_details(new QLabel(this))
+    , m_copy(new QPushButton(tr("Cop&y as"), this))
 {
     m_search->setToolTip(tr("Finds the best meshes, specs and pipelines for the study's model on its hardware"));
     m_status->setTextFormat(Qt::PlainText);
@@ -59,6 +64,11 @@ SearchView::SearchView(Selection&, std::shared_ptr<const sim::Catalogue> catalog
     m_details->setAccessibleName(tr("Why the plan wins or loses"));
     m_details->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
     m_picture->setAccessibleName(tr("Plans by step time and memory"));
+    m_copy->setToolTip(
+        tr("Copies the chosen plan as a study, as JAX's mesh and specs, or as the command that starts it in a framework"));
+    auto* copies = new QMenu(m_copy);
+    m_copy->setMenu(copies);
+    connect(copies, &QMenu::aboutToShow, this, [this, copies] { fillCopies(*copies); });
 
     m_sorted->setSourceModel(m_plans);
     m_sorted->setSortRole(PlansModel::kSortRole);
@@ -86,7 +96,10 @@ SearchView::SearchView(Selection&, std::shared_ptr<const sim::Catalogue> catalog
     auto* lowerLayout = new QHBoxLayout(lower);
     lowerLayout->setContentsMargins(0, 6, 0, 0);
     lowerLayout->addWidget(m_picture, 3);
-    lowerLayout->addWidget(m_details, 2);
+    auto* beside = new QVBoxLayout;
+    beside->addWidget(m_details, 1);
+    beside->addWidget(m_copy, 0, Qt::AlignLeft);
+    lowerLayout->addLayout(beside, 2);
     lower->setMinimumHeight(kLeastPicture);
     m_picture->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Ignored);
     m_picture->setMinimumSize(240, 160);
@@ -205,6 +218,7 @@ void SearchView::showFound(const std::shared_ptr<const FoundPlans>& found, bool 
 void SearchView::showPlan(int plan)
 {
     m_chosen = plan;
+    m_copy->setEnabled(plan >= 0);
     if (!m_found || m_found->plans.empty())
         m_details->setText({});
     else if (plan < 0)
@@ -212,7 +226,7 @@ void SearchView::showPlan(int plan)
     else {
         QStringList sentences;
         for (const std::string& why : m_found->plans[static_cast<std::size_t>(plan)].why)
-            sentences << QString::fromStdString(why);
+            sentences << shownSentence(why);
         m_details->setText(sentences.mid(0, kSentences).join(QLatin1Char('\n')));
         m_details->setToolTip(sentences.join(QLatin1Char('\n')));
     }
@@ -232,6 +246,19 @@ void SearchView::choose(int plan)
     if (row.row() != m_table->currentIndex().row())
         m_table->selectRow(row.row());
     Q_EMIT planChosen(*text, QString::fromStdString(meshWords(chosen.mesh)));
+}
+
+void SearchView::fillCopies(QMenu& menu)
+{
+    menu.clear();
+    for (const PlanCopy& copy : copiesOf(*m_found, m_found->plans[static_cast<std::size_t>(m_chosen)], *m_catalogue)) {
+        QAction* action = menu.addAction(
+            copy.whyNot.isEmpty() ? copy.title : QStringLiteral("%1: %2").arg(copy.title, copy.whyNot), this, [this, copy] {
+                QApplication::clipboard()->setText(copy.text);
+                m_status->setText(tr("Copied: %1.").arg(copy.title));
+            });
+        action->setEnabled(copy.whyNot.isEmpty());
+    }
 }
 
 void SearchView::drawPlans()

@@ -6,6 +6,7 @@
 #include "ui/widgets/view.h"
 
 class QLabel;
+class QMenu;
 class QPushButton;
 class QShortcut;
 class QSortFilterProxyModel;
@@ -52,6 +53,7 @@ private:
     void showPlan(int plan);
     void choose(int plan);
     void drawPlans();
+    void fillCopies(QMenu& menu);
 
     std::shared_ptr<const sim::Catalogue> m_catalogue;
     SearchJob m_job;
@@ -71,6 +73,7 @@ private:
     QTableView* m_table;
     PictureView* m_picture;
     QLabel* m_details;
+    QPushButton* m_copy; ///< with a menu: the chosen plan in the words of other programs
 };
 
 } // namespace meshwright::ui

@@ -3,6 +3,7 @@
 #include "core/support/resources.h"
 #include "core/support/text.h"
 #include "tests/test_class.h"
+#include "ui/search/plan_copies.h"
 #include "ui/search/plans_model.h"
 #include "ui/search/plans_picture.h"
 #include "ui/search/search_view.h"
@@ -11,6 +12,7 @@
 
 #include <QAbstractItemModelTester>
 #include <QPushButton>
+#include <QSortFilterProxyModel>
 #include <QTableView>
 
 namespace tst_search_view {
@@ -25,6 +27,8 @@ private Q_SLOTS:
     void theModelKeepsItsPromises();
     void whatDoesNotFitIsGreyAndSaysWhy();
     void thePictureHasADiscForEachPlan();
+    void estimatesComeAfterWhatIsSimulated();
+    void aPlanIsCopiedForOtherPrograms();
     void plansAreSimulatedBeforeTheirReader();
     void aPlanBecomesTheStudy();
     void saysWhenTheStudyIsAnotherOne();
@@ -125,6 +129,45 @@ void TestSearchView::thePictureHasADiscForEachPlan()
     QVERIFY(discs["plan:1"].width > discs["plan:0"].width); // chosen
     for (const auto& [id, disc] : discs)
         QVERIFY(disc.topLeft.x >= 0.0 && disc.topLeft.x + disc.width <= 600.0 && disc.topLeft.y + disc.height <= 400.0);
+}
+
+/// A plan whose estimate is short is not faster than one that was simulated.
+void TestSearchView::estimatesComeAfterWhatIsSimulated()
+{
+    const auto found = std::make_shared<ui::FoundPlans>(*threePlans());
+    found->plans[2].simulatedSeconds = 0.023;
+    found->plans[1].simulatedSeconds = 0.014;
+    ui::PlansModel model;
+    model.setPlans(found);
+    QSortFilterProxyModel sorted;
+    sorted.setSourceModel(&model);
+    sorted.setSortRole(ui::PlansModel::kSortRole);
+    sorted.sort(ui::PlansModel::Step);
+    QStringList steps;
+    for (int row = 0; row < 3; ++row)
+        steps << sorted.index(row, ui::PlansModel::Step).data().toString();
+    QCOMPARE(steps, (QStringList{"14.0 ms", "23.0 ms", "~ 10.0 ms"}));
+}
+
+void TestSearchView::aPlanIsCopiedForOtherPrograms()
+{
+    ui::FoundPlans found;
+    found.study = analysed("transformer_64.yaml")->study;
+    sim::FoundPlan plan;
+    plan.mesh = {{"fsdp", 32}, {"tensor", 2}};
+    plan.specs = {{"embedding.w", "P('fsdp', None)"}};
+    plan.recompute = "full";
+    plan.microbatch = 1.0;
+    plan.zeroStage = 3;
+    std::map<QString, ui::PlanCopy> copies;
+    for (const ui::PlanCopy& copy : ui::copiesOf(found, plan, *catalogue()))
+        copies[copy.title] = copy;
+    QCOMPARE(copies["JAX mesh and specs"].text,
+        QString("import jax\nfrom jax.sharding import PartitionSpec as P\n\nmesh = jax.make_mesh((32, 2), ('fsdp', 'tensor'))\n"
+                "specs = {\n    'embedding.w': P('fsdp', None),\n}\n"));
+    QVERIFY(copies["MaxText command"].text.contains("ici_fsdp_parallelism=32 ici_tensor_parallelism=2"));
+    QVERIFY(copies["accelerate command"].text.isEmpty());
+    QVERIFY(copies["accelerate command"].whyNot.contains("splits data"));
 }
 
 /// Each row that is simulated is seen at once, and a chosen one stays chosen.
