@@ -128,7 +128,7 @@ void AxisCard::focusOutEvent(QFocusEvent* event)
 AxisBar::AxisBar(QWidget* parent)
     : QWidget(parent)
 {
-    QSizePolicy policy(QSizePolicy::Preferred, QSizePolicy::Fixed);
+    QSizePolicy policy(QSizePolicy::Preferred, QSizePolicy::Minimum); // Fixed would be the height of one row
     policy.setHeightForWidth(true);
     setSizePolicy(policy);
 }

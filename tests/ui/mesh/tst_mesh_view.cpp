@@ -20,6 +20,7 @@ private Q_SLOTS:
     void emptyAtFirst();
     void showsTheMachine();
     void cardsSayWhatAnAxisHas();
+    void cardsThatDoNotFitARowAreBelow();
     void pointingAtACardLightsItsLinks();
     void pointingAtALinkLightsItsAxis();
     void theKeyboardLightsAxesToo();
@@ -151,6 +152,17 @@ void TestMeshView::cardsSayWhatAnAxisHas()
     const Shown pod(analysed({"hardware.topology=[16,16]", "mesh.data=64", "mesh.model=4"}));
     QCOMPARE(pod.axes->card("data")->accessibleDescription(),
         QString("x (4 of 16, every 4) and y: ICI 11.2 GB/s each way. 4 groups, wraps round, shares links with model"));
+}
+
+void TestMeshView::cardsThatDoNotFitARowAreBelow()
+{
+    const Shown shown(analysed({"mesh={data: 2, model: 2, other: 2}"}), {420, 560});
+    QCOMPARE(shown.axes->height(), shown.axes->heightForWidth(shown.axes->width()));
+    for (const char* axis : {"data", "model", "other"}) {
+        const AxisCard* card = shown.axes->card(axis);
+        QVERIFY(card != nullptr);
+        QVERIFY2(shown.axes->rect().contains(card->geometry()), axis);
+    }
 }
 
 void TestMeshView::pointingAtACardLightsItsLinks()
