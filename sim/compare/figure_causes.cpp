@@ -79,7 +79,9 @@ std::vector<ExplainedFigure> explainFigures(const Simulation& simulation, const 
     std::vector<FigureCause> step = waits(simulation);
     step.push_back({"products", simulation.productSeconds});
     step.push_back({"element-wise work", simulation.computeSeconds - simulation.productSeconds});
+    step.push_back({"waiting for the host to start kernels", simulation.launchSeconds});
     step.push_back({"waiting for other pipeline stages", simulation.bubbleSeconds});
+    step.push_back({"the software stack, between steps and for slow hosts", simulation.stackSeconds});
     return {explained("step time", Quantity::Seconds, simulation.stepSeconds, std::move(step), "other waiting"),
         explained("exposed communication", Quantity::Seconds, simulation.exposedSeconds, waits(simulation), "other waiting"),
         explained(
