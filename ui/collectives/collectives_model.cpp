@@ -3,7 +3,6 @@
 
 #include "core/support/text.h"
 #include "ui/models/step_collectives.h"
-#include "ui/widgets/view.h"
 
 namespace meshwright::ui {
 
@@ -55,7 +54,7 @@ QString CollectivesModel::text(const sim::SimulatedCollective& collective, int c
     case Value:
         return QString::fromStdString(use.cause.value);
     case Cause:
-        return writtenCause(use.cause.annotation);
+        return QString::fromStdString(use.cause.annotation);
     case Phase:
         return QString::fromUtf8(phaseName(use.phase));
     case Calls:

@@ -10,7 +10,6 @@
 class QLabel;
 class QLineEdit;
 class QSortFilterProxyModel;
-class QSplitter;
 
 namespace meshwright::ui {
 
@@ -41,7 +40,6 @@ Q_SIGNALS:
 
 protected:
     void showEvent(QShowEvent* event) override;
-    void resizeEvent(QResizeEvent* event) override;
     void changeEvent(QEvent* event) override;
 
 private:
@@ -53,7 +51,6 @@ private:
     void showPiece(const QString& id);
     void showWay();
     void selectRow();
-    void shareWidth();
     void filter(const QString& text);
     void clickPiece(const QString& id, Qt::KeyboardModifiers modifiers);
     void redraw();
@@ -73,8 +70,6 @@ private:
 
     ArrayModel* m_arrays;
     QSortFilterProxyModel* m_filtered;
-    QSplitter* m_splitter; ///< list and picture
-    bool m_widthIsUsers = false; ///< the user has moved the splitter
     QLineEdit* m_filter;
     ArrayTree* m_list;
     QLabel* m_stale;

@@ -92,8 +92,6 @@ StudyPanel::~StudyPanel()
 
 void StudyPanel::setSource(const sim::StudySource& source)
 {
-    if (m_hasOwnSource && m_source == source)
-        return;
     m_hasOwnSource = true;
     m_source = source;
     refresh();
@@ -101,8 +99,6 @@ void StudyPanel::setSource(const sim::StudySource& source)
 
 void StudyPanel::setAnalysis(const std::shared_ptr<const sim::Analysis>& analysis)
 {
-    if (analysis == m_latest)
-        return;
     m_latest = analysis;
     if (analysis->built)
         m_built = analysis;

@@ -17,8 +17,7 @@ class StartPage : public QWidget {
 
 public:
     /// Shows the example studies (*.yaml) of a folder; the one to begin with comes first.
-    /// `modelsFolder` has the models to plan (*.json) whose configuration is known.
-    StartPage(const QString& examplesFolder, const QString& modelsFolder, QWidget* parent = nullptr);
+    explicit StartPage(const QString& examplesFolder, QWidget* parent = nullptr);
 
     /// Offers the way back to the study of this title; an empty one: there is none.
     void setOpenStudy(const QString& title);
@@ -33,8 +32,6 @@ Q_SIGNALS:
     void fileChosen(const QString& path);
     void openRequested();
     void pagesRequested(); ///< pages and lessons
-    void planRequested(const QString& configPath); ///< a plan for the model of a config.json
-    void explainRequested();
     void backRequested();
 
 protected:
@@ -44,10 +41,8 @@ private:
     void arrange();
 
     QStringList m_examples;
-    QList<QWidget*> m_doorCards; ///< ways to begin
-    QList<QWidget*> m_cards; ///< of examples
+    QList<QWidget*> m_cards;
     QPushButton* m_back;
-    QGridLayout* m_doors;
     QGridLayout* m_grid;
     QVBoxLayout* m_recent;
     QLabel* m_recentHeading;
