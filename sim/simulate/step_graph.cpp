@@ -65,15 +65,6 @@ private:
             made.after = std::move(after);
             return;
         }
-        if (note.kind == StepOpNote::Kind::Launch) {
-            m_now[op] = {static_cast<std::uint32_t>(m_ops.size())};
-            StepGraph::Op& made = m_ops.emplace_back();
-            made.name = "start kernels";
-            made.isHost = true;
-            made.ticks = loop.program.ticks(op);
-            made.after = std::move(after);
-            return;
-        }
         if (note.kind == StepOpNote::Kind::Wait || note.kind == StepOpNote::Kind::Relay) {
             m_now[op] = std::move(after);
             return;
@@ -81,6 +72,12 @@ private:
         m_now[op] = {static_cast<std::uint32_t>(m_ops.size())};
         StepGraph::Op& made = m_ops.emplace_back();
         made.after = std::move(after);
+        if (note.kind == StepOpNote::Kind::Launch) {
+            made.name = "start kernels";
+            made.isHost = true;
+            made.ticks = loop.program.ticks(op);
+            return;
+        }
         if (note.kind == StepOpNote::Kind::Compute) {
             const KernelWork& work = (*m_stage.works)[note.index];
             made.name = work.label;

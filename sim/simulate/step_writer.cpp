@@ -141,7 +141,7 @@ void StepWriter::computeShare(std::uint32_t work, double share)
     PendingOp pending;
     pending.ticks = m_works[work].turns * ticksOf(share * m_works[work].time.seconds);
     pending.note = {StepOpNote::Kind::Compute, work, m_task};
-    m_computed += pending.ticks;
+    m_gained += pending.ticks;
     m_lead += pending.ticks;
     add(std::move(pending), {kComputing}, {kComputing});
 }
@@ -151,7 +151,7 @@ void StepWriter::startKernels(std::uint32_t work, double share)
 {
     const Ticks ticks = m_works[work].turns * ticksOf(share * m_works[work].time.kernels * m_cost.hostKernelSeconds());
     m_launching += ticks;
-    m_launched += ticks;
+    m_gained -= ticks;
     m_lead -= ticks;
     if (m_turns == 1 && m_launching > 0 && (m_lead < 0 || m_hostDecides))
         waitForHost();
@@ -354,11 +354,10 @@ void StepWriter::writeTurns(std::int64_t turns, const std::function<void()>& wri
     begin(turns);
     const std::vector<Resource> resources = m_resources;
     const Ticks lead = m_lead;
-    const Ticks launched = m_launched;
-    const Ticks computed = m_computed;
+    const Ticks before = m_gained;
     writeOne();
     settle();
-    const Ticks gained = (m_computed - computed) - (m_launched - launched);
+    const Ticks gained = m_gained - before;
     if (gained < 0) { // once more
         m_pending.clear();
         m_meetings.clear();

@@ -182,8 +182,7 @@ private:
     ValueId m_arrived = {};
     Rest m_rest;
     Ticks m_launching = 0; ///< of the host, for kernels whose start is not written yet
-    Ticks m_launched = 0; ///< of the host, for all kernels so far
-    Ticks m_computed = 0; ///< of the device, likewise
+    Ticks m_gained = 0; ///< by the host, were nobody waiting: what kernels so far take less what their starts take
     Ticks m_lead = 0; ///< of the host before the device, at least
     bool m_hostDecides = false; ///< in a loop whose turns take the host longer than the device
     std::int64_t m_opsWritten = 0;
