@@ -44,19 +44,23 @@ inline std::vector<ValueId> drawBody(ProgramGenerator& generator, Random& random
     return results;
 }
 
-/// Some exact values, small enough to be carried by a loop.
+/// An exact value as a loop can carry it: small enough, and no constant, which would be written inside.
+inline ValueId carriable(ProgramGenerator& generator, ValueId value)
+{
+    value = generator.within(value, kCarried);
+    const OpId producer = generator.function()[value].producer;
+    if (!producer.valid() || generator.function()[producer].kind != OpKind::Constant)
+        return value;
+    return generator.note(generator.builder.reshape(value, Shape(generator.shapeOf(value))), kCarried);
+}
+
+/// Some such values.
 inline std::vector<ValueId> drawCarried(ProgramGenerator& generator, Random& random, std::int64_t most)
 {
     std::vector<ValueId> values;
     for (std::int64_t i = pick(random, 1, most); i > 0; --i) {
         const ValueId value = generator.any(random);
-        values.push_back(
-            generator.isExact(value) ? generator.within(value, kCarried) : generator.within(generator.number(random), kCarried));
-        // A constant would be written inside.
-        const OpId producer = generator.function()[values.back()].producer;
-        if (producer.valid() && generator.function()[producer].kind == OpKind::Constant)
-            values.back()
-                = generator.note(generator.builder.reshape(values.back(), Shape(generator.shapeOf(values.back()))), kCarried);
+        values.push_back(carriable(generator, generator.isExact(value) ? value : generator.number(random)));
     }
     return values;
 }
@@ -78,6 +82,10 @@ inline void repeat(ProgramGenerator& generator, Random& random)
         return;
     const TensorType slice{type.dtype, Shape(type.shape.begin() + 1, type.shape.end())};
     std::vector<ValueId> operands = carriedBounds(generator, drawCarried(generator, random, 2));
+    // Often the first carry becomes slice - carry, which shows in which order the slices were taken.
+    const bool folds = type.dtype != DType::Pred && !isUnsigned(type.dtype) && chance(random, 40);
+    if (folds)
+        operands.front() = carriedBounds(generator, {carriable(generator, generator.like(random, slice))}).front();
     RepeatAttributes attributes;
     attributes.count = type.shape.front();
     attributes.carries = operands.size();
@@ -98,7 +106,12 @@ inline void repeat(ProgramGenerator& generator, Random& random)
     const BlockId body = generator.function()[made].bodies.front();
     const std::vector<ValueId> inside = generator.function()[body].arguments;
     generator.builder.setBlock(body);
-    generator.builder.setResults(drawBody(generator, random, inside, from, wanted));
+    std::vector<ValueId> results = drawBody(generator, random, inside, from, wanted);
+    if (folds) {
+        const ValueId taken = generator.builder.binary(OpKind::Subtract, inside[attributes.carries], inside.front());
+        results.front() = generator.within(generator.note(taken, 2 * kCarried), kCarried);
+    }
+    generator.builder.setResults(std::move(results));
     for (const ValueId result : generator.builder.endRepeat(made))
         generator.keep(result, kCarried);
 }
