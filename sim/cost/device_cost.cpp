@@ -76,6 +76,10 @@ Result<CostOptions> costOptionsOf(const Chip& chip, MatmulPrecision unstated, st
         .dropsProbabilities = traits.dropout,
         .addsGradients = traits.addsGradients,
         .mergesProducts = traits.mergesProducts,
+        .joinsPasses = traits.fusedElementwise,
+        // XLA on TPUs ends a kernel with its reduction.
+        .joinsRows = traits.fusedNorms && chip.chipClass != ChipClass::Tpu,
+        .joinsMoves = traits.fusedRotary,
         .waitsForSums = traits.waitsForSums,
         .waitsForWeights = !traits.gathersAhead,
         .hidesInProducts = traits.asyncTensorParallel};

@@ -84,7 +84,10 @@ struct CostOptions {
         = false; ///< kernels whose scores lie in memory leave out a part of the probabilities: attention's dropout
     bool addsGradients
         = false; ///< a kernel of its own adds the gradients of a microbatch to those before it; else the product does
-    bool mergesProducts = false; ///< products of one array with several others are one kernel
+    bool mergesProducts = false; ///< products of one array with several others are one kernel, and products for one sum
+    bool joinsPasses = true; ///< element-wise passes over the same elements are one kernel
+    bool joinsRows = false; ///< and reductions of rows with what uses their results: norms, softmax
+    bool joinsMoves = true; ///< and slices, pads and concatenations along rows: rotary positions
     bool waitsForSums = false; ///< all-reduces of activations and of their gradients stop the device
     bool waitsForWeights = false; ///< gathers of weights and scatters of their gradients do
     bool hidesInProducts
@@ -154,8 +157,13 @@ public:
     /// Whether a product's kernel adds to what is in memory, as libraries' do (beta = 1), where the program adds its result to something.
     bool addsInProducts() const { return !m_options.addsGradients; }
 
-    /// Whether products of one array with several others, that sum over the same of its dimensions, are one kernel.
+    /// Whether products of one array with several others, that sum over the same of its dimensions, are one kernel; and products that are only added.
     bool mergesProducts() const { return m_options.mergesProducts; }
+
+    /// Which passes over memory are one kernel: see KernelGroups.
+    bool joinsPasses() const { return m_options.joinsPasses; }
+    bool joinsRows() const { return m_options.joinsRows; }
+    bool joinsMoves() const { return m_options.joinsMoves; }
 
     /// Whether the device waits for an all-reduce of activations, or of their gradients, where it starts.
     bool waitsForSums() const { return m_options.waitsForSums; }

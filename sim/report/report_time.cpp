@@ -231,7 +231,7 @@ KernelSums kernelsOf(const ScheduledFunction& scheduled, const DeviceCost& cost,
 {
     KernelSums sums;
     const Function& function = scheduled.device.function;
-    InstructionTimes instructionTimes(function, cost, unstated);
+    InstructionTimes instructionTimes(scheduled, cost, unstated);
     const std::function<void(const std::vector<Instruction>&, std::int64_t)> visit
         = [&](const auto& instructions, std::int64_t times) {
               for (const Instruction& instruction : instructions) {

@@ -14,17 +14,6 @@
 
 namespace meshwright::sim {
 
-bool isView(const Function& function, const Op& op, const DeviceCost& cost)
-{
-    if (op.kind != OpKind::Reshape)
-        return false;
-    const auto rowOf = [&](ValueId value) {
-        const Shape& shape = function[value].type.shape;
-        return shape.empty() ? 1 : shape.back();
-    };
-    return cost.reshapesInPlace(rowOf(op.operands.front()) == rowOf(op.results.front()));
-}
-
 MatmulDims productDims(const DotAttributes& attributes, const TensorType& lhs, const TensorType& rhs)
 {
     const auto has = [](const std::vector<std::size_t>& dims, std::size_t dim) {
@@ -172,7 +161,9 @@ MatmulPrecision precisionOf(const Op& op, DType operandType, MatmulPrecision uns
 OpWork workOf(const Function& function, const Instruction& instruction, MatmulPrecision unstated)
 {
     OpWork work;
-    for (const ValueId value : instruction.reads)
+    const OpKind kind = instruction.ops.size() == 1 ? function[instruction.ops.front()].kind : OpKind::Other;
+    const bool takesPart = kind == OpKind::Slice || kind == OpKind::DynamicSlice;
+    for (const ValueId value : takesPart ? instruction.writes : instruction.reads)
         work.bytesRead += function[value].type.bytes();
     for (const ValueId value : instruction.writes)
         work.bytesWritten += function[value].type.bytes();
@@ -198,17 +189,18 @@ OpWork workOf(const Function& function, const Instruction& instruction, MatmulPr
     return work;
 }
 
-InstructionTimes::InstructionTimes(const Function& function, const DeviceCost& cost, MatmulPrecision unstated)
-    : m_function(function)
+InstructionTimes::InstructionTimes(const ScheduledFunction& scheduled, const DeviceCost& cost, MatmulPrecision unstated)
+    : m_function(scheduled.device.function)
     , m_cost(cost)
     , m_unstated(unstated)
-    , m_hasKernel(function.values.size(), false)
-    , m_isKept(function.values.size(), false)
+    , m_groups(scheduled, cost)
+    , m_hasKernel(m_function.values.size(), false)
+    , m_isKept(m_function.values.size(), false)
 {
-    forEachOp(function, [&](OpId id) {
-        const Op& op = function[id];
+    forEachOp(m_function, [&](OpId id) {
+        const Op& op = m_function[id];
         const bool computes = isElementwise(op.kind) || op.kind == OpKind::Reduce || op.kind == OpKind::Attention
-            || op.kind == OpKind::AttentionGrad || (opInfo(op.kind).opClass == OpClass::Shaping && !isView(function, op, cost));
+            || op.kind == OpKind::AttentionGrad || (opInfo(op.kind).opClass == OpClass::Shaping && !isView(m_function, op, cost));
         for (const ValueId value : op.operands)
             (computes ? m_hasKernel : m_isKept)[value.at()] = true;
     });
@@ -251,9 +243,51 @@ std::optional<ValueId> InstructionTimes::fusedInto(const Instruction& instructio
     return std::nullopt;
 }
 
-/// A product of an array that others before it multiply, too, takes the time by which their kernel grows.
+/// A pass takes the time of the bytes that it adds to its kernel.
+void InstructionTimes::joinPass(const KernelGroups::Member& member, Kernel& kernel) const
+{
+    const auto bytesOf = [&](const std::vector<ValueId>& values) {
+        std::int64_t bytes = 0;
+        for (const ValueId value : values)
+            bytes += m_function[value].type.bytes();
+        return bytes;
+    };
+    kernel.work.bytesRead = bytesOf(member.reads);
+    kernel.work.bytesWritten = bytesOf(member.writes);
+    kernel.time = m_cost.time(kernel.work);
+    kernel.formula = "first pass of a kernel: " + m_cost.formula(kernel.work);
+    if (member.isFirst)
+        return;
+    kernel.time = {.seconds = kernel.time.memorySeconds, .memorySeconds = kernel.time.memorySeconds, .bound = OpBound::Memory};
+    kernel.formula = fmt::format("in one kernel with the pass before it: {} of other operands and results in {}",
+        formatBytes(static_cast<double>(kernel.work.bytesRead + kernel.work.bytesWritten)), formatSeconds(kernel.time.seconds));
+}
+
+/// A product in one kernel with those before it takes the time by which that grows.
+void InstructionTimes::growProduct(OpWork& before, const OpWork& whole, Kernel& kernel) const
+{
+    const OpTime of = m_cost.time(whole);
+    const OpTime without = m_cost.time(before);
+    before = whole;
+    kernel.time.seconds = std::max(0.0, of.seconds - without.seconds);
+    kernel.time.computeSeconds = std::max(0.0, of.computeSeconds - without.computeSeconds);
+    kernel.time.memorySeconds = std::max(0.0, of.memorySeconds - without.memorySeconds);
+    kernel.time.overheadSeconds = kernel.time.kernels = 0.0;
+    kernel.formula = fmt::format("one kernel with products before it, which so grows from {} to {}: {}",
+        formatSeconds(without.seconds), formatSeconds(of.seconds), m_cost.formula(whole));
+}
+
 void InstructionTimes::mergeProduct(const Instruction& instruction, Kernel& kernel)
 {
+    if (const Instruction* sum = m_groups.sumOf(instruction)) {
+        const auto [before, isFirst] = m_summed.try_emplace(sum, kernel.work);
+        if (isFirst)
+            return;
+        OpWork whole = before->second;
+        whole.matmul->k += kernel.work.matmul->k;
+        whole.bytesRead += kernel.work.bytesRead;
+        return growProduct(before->second, whole, kernel);
+    }
     const auto product
         = std::ranges::find_if(instruction.ops, [&](OpId id) { return m_function[id].kind == OpKind::DotGeneral; });
     const Op& op = m_function[*product];
@@ -270,28 +304,23 @@ void InstructionTimes::mergeProduct(const Instruction& instruction, Kernel& kern
         const bool isRead = std::ranges::find(instruction.reads, std::get<ValueId>(one)) != instruction.reads.end();
         whole.bytesRead += kernel.work.bytesRead - (isRead ? m_function[std::get<ValueId>(one)].type.bytes() : 0);
         whole.bytesWritten += kernel.work.bytesWritten;
-        const OpTime of = m_cost.time(whole);
-        const OpTime without = m_cost.time(before->second);
-        before->second = whole;
-        kernel.time.seconds = std::max(0.0, of.seconds - without.seconds);
-        kernel.time.computeSeconds = std::max(0.0, of.computeSeconds - without.computeSeconds);
-        kernel.time.memorySeconds = std::max(0.0, of.memorySeconds - without.memorySeconds);
-        kernel.time.overheadSeconds = kernel.time.kernels = 0.0;
-        kernel.formula
-            = fmt::format("one kernel with the products of the same operand before it, which so grows from {} to {}: {}",
-                formatSeconds(without.seconds), formatSeconds(of.seconds), m_cost.formula(whole));
-        return;
+        return growProduct(before->second, whole, kernel);
     }
 }
 
 InstructionTimes::Kernel InstructionTimes::of(const Instruction& instruction)
 {
-    if (std::ranges::all_of(instruction.ops, [&](OpId id) { return isView(m_function, m_function[id], m_cost); }))
+    if (isOnlyView(m_function, instruction, m_cost))
         return {{}, {}, "another shape of its operand, where it is: nothing is moved"};
+    if (m_groups.isInProducts(instruction))
+        return {{}, {}, "added by the kernel of its products: nothing is moved"};
     Kernel kernel{workOf(m_function, instruction, m_unstated), {}, {}};
     kernel.time = m_cost.time(kernel.work);
     kernel.formula = m_cost.formula(kernel.work);
-    if (isPartOfReaders(instruction, kernel.time)) {
+    const KernelGroups::Member* member = m_groups.memberOf(instruction);
+    if (member != nullptr) {
+        joinPass(*member, kernel);
+    } else if (isPartOfReaders(instruction, kernel.time)) {
         kernel.time
             = {.seconds = kernel.time.memorySeconds, .memorySeconds = kernel.time.memorySeconds, .bound = OpBound::Memory};
         kernel.formula = fmt::format("part of the kernels that read it: {} moved in {}",
@@ -309,7 +338,7 @@ InstructionTimes::Kernel InstructionTimes::of(const Instruction& instruction)
         return kernel;
     }
     const auto product = fusedInto(instruction);
-    if (!product)
+    if (!product || (member != nullptr && std::ranges::find(member->reads, *product) == member->reads.end()))
         return kernel;
     // The product's result never leaves the chip on its way here.
     kernel.work.bytesRead -= m_function[*product].type.bytes();

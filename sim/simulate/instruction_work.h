@@ -3,6 +3,7 @@
 
 #include "core/schedule/schedule.h"
 #include "sim/cost/device_cost.h"
+#include "sim/simulate/kernel_groups.h"
 
 #include <map>
 #include <optional>
@@ -27,12 +28,12 @@ MatmulPrecision precisionOf(const Op& op, DType operandType, MatmulPrecision uns
 
 /// How long the computing instructions of a schedule take, asked for in their order: an element-wise pass on the result of a product may be
 /// fused into it (DeviceCost::fusesIntoProducts, addsInProducts), and then moves its other bytes while the product still computes. A small one is no
-/// kernel of its own where others read its result: compilers and hand-written kernels compute it there. Of products of one array, where stacks take them
-/// at once (DeviceCost::mergesProducts), each takes what it adds to the kernel.
+/// kernel of its own where others read its result: compilers and hand-written kernels compute it there. Of passes that share a kernel (KernelGroups), and
+/// of products of one array or for one sum where stacks take them at once (DeviceCost::mergesProducts), each takes what it adds to the kernel.
 /// Both must outlive this.
 class InstructionTimes {
 public:
-    InstructionTimes(const Function& function, const DeviceCost& cost, MatmulPrecision unstated);
+    InstructionTimes(const ScheduledFunction& scheduled, const DeviceCost& cost, MatmulPrecision unstated);
 
     struct Kernel {
         OpWork work;
@@ -42,25 +43,26 @@ public:
     Kernel of(const Instruction& instruction);
 
 private:
+    /// An operand of products, which of its dimensions they sum over, and the type they multiply.
+    using Shared = std::tuple<ValueId, bool, std::vector<std::size_t>, MathFormat>;
+
     std::optional<ValueId> fusedInto(const Instruction& instruction) const;
     bool onlyAdds(const Instruction& instruction) const;
     bool isPartOfReaders(const Instruction& instruction, const OpTime& time) const;
+    void joinPass(const KernelGroups::Member& member, Kernel& kernel) const;
     void mergeProduct(const Instruction& instruction, Kernel& kernel);
+    void growProduct(OpWork& before, const OpWork& whole, Kernel& kernel) const;
 
     const Function& m_function;
     const DeviceCost& m_cost;
     MatmulPrecision m_unstated;
-    /// An operand of products, which of its dimensions they sum over, and the type they multiply.
-    using Shared = std::tuple<ValueId, bool, std::vector<std::size_t>, MathFormat>;
-
+    KernelGroups m_groups;
     std::map<Shared, OpWork> m_merged; ///< the products of an array so far, as one
+    std::map<const Instruction*, OpWork> m_summed; ///< the products of a sum so far, as one
     std::vector<bool> m_hasKernel; ///< by value: read by an op whose kernel can compute it
     std::vector<bool> m_isKept; ///< by value: read by an op that needs it in memory
     std::map<ValueId, double> m_idle; ///< results of products: seconds of them in which the memory has nothing to do
 };
-
-/// True for an op that only takes the elements of an array as another shape.
-bool isView(const Function& function, const Op& op, const DeviceCost& cost);
 
 /// The plain form of a dot_general with these operand types.
 MatmulDims productDims(const DotAttributes& attributes, const TensorType& lhs, const TensorType& rhs);

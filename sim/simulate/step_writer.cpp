@@ -106,15 +106,19 @@ void StepWriter::startMove(const Function& function, const Instruction& instruct
     add(std::move(pending), {kComputing, stream->second}, {stream->second, move.resource});
 }
 
-std::uint32_t StepWriter::workOfInstruction(const Function& function, const Instruction& instruction)
+std::uint32_t StepWriter::workOfInstruction(const ScheduledFunction& scheduled, const Instruction& instruction)
 {
+    const Function& function = scheduled.device.function;
     const auto [found, isNew] = m_workOf.try_emplace(&instruction, static_cast<std::uint32_t>(m_works.size()));
     if (!isNew)
         return found->second;
-    Instruction computing = instruction;
-    if (instruction.kind == InstructionKind::CollectiveDone)
-        computing.ops = instruction.update;
-    auto [work, time, formula] = m_times.try_emplace(&function, function, m_cost, m_unstated).first->second.of(computing);
+    Instruction update;
+    if (instruction.kind == InstructionKind::CollectiveDone) {
+        update = instruction;
+        update.ops = instruction.update;
+    }
+    const Instruction& computing = instruction.kind == InstructionKind::CollectiveDone ? update : instruction;
+    auto [work, time, formula] = m_times.try_emplace(&scheduled, scheduled, m_cost, m_unstated).first->second.of(computing);
     KernelWork written;
     written.label = instructionLabel(function, computing);
     written.formula = std::move(formula);
@@ -130,7 +134,7 @@ std::uint32_t StepWriter::workOfInstruction(const Function& function, const Inst
     return found->second;
 }
 
-void StepWriter::compute(const Function& function, const Instruction& instruction)
+void StepWriter::compute(const ScheduledFunction& function, const Instruction& instruction)
 {
     computeShare(workOfInstruction(function, instruction), 1.0);
 }
@@ -178,8 +182,9 @@ void StepWriter::waitForHost()
 
 /// Of a product in parts, as many as devices share its operand: all but one can go on while the operand is gathered, and behind the first one its result
 /// can begin to leave.
-bool StepWriter::beginsInParts(const Function& function, const Instruction& instruction)
+bool StepWriter::beginsInParts(const ScheduledFunction& scheduled, const Instruction& instruction)
 {
+    const Function& function = scheduled.device.function;
     const Announced* gather = m_arriving;
     m_arriving = nullptr;
     const bool isProduct = m_cost.hidesInProducts() && instruction.writes.size() == 1
@@ -190,7 +195,7 @@ bool StepWriter::beginsInParts(const Function& function, const Instruction& inst
         take(*gather);
     if (!isProduct)
         return false;
-    const std::uint32_t work = workOfInstruction(function, instruction);
+    const std::uint32_t work = workOfInstruction(scheduled, instruction);
     const double part = takes ? 1.0 / static_cast<double>(gather->members) : 0.0;
     m_rest = {work, 1.0, takes ? gather : nullptr, part, instruction.writes.front()};
     return true;
@@ -263,8 +268,8 @@ void StepWriter::write(const ScheduledFunction& function, const Instruction& ins
                                                                     : take(moveOf(ops, instruction));
     switch (instruction.kind) {
     case InstructionKind::Compute:
-        if (!beginsInParts(ops, instruction))
-            compute(ops, instruction);
+        if (!beginsInParts(function, instruction))
+            compute(function, instruction);
         break;
     case InstructionKind::CollectiveStart: {
         Announced& collective = m_announced.at({&ops, instruction.ops.front()});
@@ -290,7 +295,7 @@ void StepWriter::write(const ScheduledFunction& function, const Instruction& ins
         }
         take(collective);
         if (!instruction.update.empty())
-            compute(ops, instruction);
+            compute(function, instruction);
         break;
     }
     case InstructionKind::Loop:

@@ -147,14 +147,14 @@ private:
     bool stopsDevice(const Function& function, const Op& op) const;
     void write(const ScheduledFunction& function, const Instruction& instruction, bool isTop);
     void writeLoop(const ScheduledFunction& function, const Instruction& loop, bool isTop);
-    void compute(const Function& function, const Instruction& instruction);
+    void compute(const ScheduledFunction& function, const Instruction& instruction);
     void computeShare(std::uint32_t work, double share);
-    bool beginsInParts(const Function& function, const Instruction& instruction);
+    bool beginsInParts(const ScheduledFunction& scheduled, const Instruction& instruction);
     void finishProduct();
     void settle();
     void take(const Announced& collective);
     void waitFor(const Announced& collective);
-    std::uint32_t workOfInstruction(const Function& function, const Instruction& instruction);
+    std::uint32_t workOfInstruction(const ScheduledFunction& scheduled, const Instruction& instruction);
     void begin(std::int64_t repeat) { m_repeat = repeat; }
     void end();
 
@@ -162,7 +162,7 @@ private:
     const DeviceCost& m_cost;
     MatmulPrecision m_unstated;
     bool m_keepLoops;
-    std::map<const Function*, InstructionTimes> m_times;
+    std::map<const ScheduledFunction*, InstructionTimes> m_times;
     std::vector<Resource> m_resources; ///< the first is the computing stream, the second the host that starts kernels
     std::map<std::uint32_t, std::uint32_t> m_streams; ///< of the sites' streams: resource
     std::map<std::pair<const Function*, OpId>, Announced> m_announced; ///< collectives, and moves as they come

@@ -86,12 +86,8 @@ private Q_SLOTS:
     void predictsPublishedTimes_data();
     void predictsPublishedTimes();
     void oldTpusWaitForCollectives();
-    void elementwiseWorkJoinsItsProduct();
     void stacksMayWaitForSums();
     void productsHideTheirCollectives();
-    void smallPassesArePartsOfTheirReaders();
-    void productsOfOneArrayAreOneKernel_data();
-    void productsOfOneArrayAreOneKernel();
     void hostStartsKernels_data();
     void hostStartsKernels();
     void hostStartsTurns_data();
@@ -302,38 +298,6 @@ void TestSimulation::oldTpusWaitForCollectives()
     QVERIFY(recent.exposedSeconds < recent.collectiveSeconds);
 }
 
-/// An element-wise pass on a product's result is part of the product on a TPU; on a GPU one that adds is, and others are kernels of their own. What it
-/// needs besides is hidden while the product computes.
-void TestSimulation::elementwiseWorkJoinsItsProduct()
-{
-    const auto seconds = [](OpKind kind, const Machine& machine, bool addsGradients = false) {
-        Function function;
-        Builder builder(function);
-        const ValueId x = builder.argument({DType::F32, {4096, 4096}}, "x");
-        const ValueId y = builder.argument({DType::F32, {4096, 4096}}, "y");
-        builder.setResults({builder.binary(kind, builder.matmul(x, y, DType::BF16), y)});
-        const auto scheduled = schedule(onDevices(function), SchedulePolicy::Overlapped);
-        CostOptions options = valueOf(costOptionsOf(machine.chip));
-        options.addsGradients = addsGradients;
-        const DeviceCost cost = valueOf(DeviceCost::create(machine, options));
-        InstructionTimes times(scheduled.device.function, cost, MatmulPrecision::Default);
-        std::vector<double> result;
-        for (const Instruction& instruction : scheduled.instructions)
-            result.push_back(times.of(instruction).time.seconds);
-        return result;
-    };
-    for (const OpKind kind : {OpKind::Add, OpKind::Multiply}) {
-        const auto onTpu = seconds(kind, machineFor("v5e", {1, 1}));
-        QCOMPARE(onTpu.size(), std::size_t{2});
-        QVERIFY(onTpu[0] > 0.0);
-        QCOMPARE(onTpu[1], 0.0);
-    }
-    const Machine gpu = machineFor("a100", {}, 1);
-    QVERIFY(seconds(OpKind::Multiply, gpu)[1] > 0.0);
-    QCOMPARE(seconds(OpKind::Add, gpu)[1], 0.0);
-    QVERIFY(seconds(OpKind::Add, gpu, true)[1] > 0.0);
-}
-
 /// Old Megatron-LM waits for a sum of activations where it starts; else a product that does not need it runs beside.
 void TestSimulation::stacksMayWaitForSums()
 {
@@ -398,80 +362,6 @@ void TestSimulation::productsHideTheirCollectives()
     const double least = gather + narrow.computeSeconds / kDevices;
     QVERIFY2(narrow.stepSeconds >= least && narrow.stepSeconds < least + narrow.collectives[1].seconds + 1e-9,
         qPrintable(QString("%1 s, not %2").arg(narrow.stepSeconds).arg(least)));
-}
-
-/// What is computed of sums of rows, as norms do, costs no kernel where the next pass reads it; where a product does, it costs one.
-void TestSimulation::smallPassesArePartsOfTheirReaders()
-{
-    Function function;
-    Builder builder(function);
-    const ValueId x = builder.argument({DType::F32, {1024, 1024}}, "x");
-    const ValueId sums = builder.reduce(ReduceKind::Sum, x, {1});
-    const ValueId part = builder.unary(OpKind::Rsqrt, sums);
-    const ValueId alone = builder.unary(OpKind::Tanh, builder.argument({DType::F32, {1024}}, "y"));
-    const ValueId scaled = builder.binary(OpKind::Multiply, x, builder.broadcast(part, {1024, 1024}, {0}));
-    builder.setResults({scaled, builder.matmul(scaled, builder.reshape(alone, {1024, 1}), DType::F32)});
-    const DeviceFunction device = onDevices(function);
-    const ScheduledFunction scheduled = schedule(device, SchedulePolicy::Eager);
-    const Machine machine = machineFor("h100", {}, 1);
-    const CostOptions options = valueOf(costOptionsOf(machine.chip));
-    const DeviceCost cost = valueOf(DeviceCost::create(machine, options));
-    InstructionTimes times(device.function, cost, options.unstated);
-    int parts = 0;
-    int kernels = 0;
-    for (const Instruction& instruction : scheduled.instructions) {
-        const bool isSmall = std::ranges::any_of(instruction.ops,
-            [&](OpId id) { return device.function[id].kind == OpKind::Rsqrt || device.function[id].kind == OpKind::Tanh; });
-        const OpTime time = times.of(instruction).time;
-        if (isSmall && time.kernels == 0.0) {
-            ++parts;
-            QVERIFY(time.seconds < cost.kernelSeconds());
-        } else if (isSmall) {
-            ++kernels;
-            QVERIFY(time.seconds >= cost.kernelSeconds());
-        }
-    }
-    QCOMPARE(parts, 1);
-    QCOMPARE(kernels, 1);
-}
-
-void TestSimulation::productsOfOneArrayAreOneKernel_data()
-{
-    QTest::addColumn<bool>("left");
-    QTest::newRow("forward: x times three weights") << true;
-    QTest::newRow("weights' gradients: three arrays times x") << false;
-}
-
-/// Queries, keys and values take as long as one product with all their columns where a stack has their weights in one array.
-void TestSimulation::productsOfOneArrayAreOneKernel()
-{
-    QFETCH(bool, left);
-    const TensorType x{DType::BF16, {512, 512}};
-    const auto seconds = [&](const std::vector<std::int64_t>& widths, bool merges) {
-        Function function;
-        Builder builder(function);
-        const ValueId shared = builder.argument(x, "x");
-        std::vector<ValueId> results;
-        for (const std::int64_t width : widths) {
-            const ValueId other = builder.argument({DType::BF16, left ? Shape{512, width} : Shape{width, 512}}, "w");
-            results.push_back(left ? builder.matmul(shared, other, DType::BF16) : builder.matmul(other, shared, DType::BF16));
-        }
-        builder.setResults(results);
-        const DeviceFunction device = onDevices(function);
-        const ScheduledFunction scheduled = schedule(device, SchedulePolicy::Eager);
-        const Machine machine = machineFor("a100", {}, 1);
-        CostOptions options = valueOf(costOptionsOf(machine.chip));
-        options.mergesProducts = merges;
-        const DeviceCost cost = valueOf(DeviceCost::create(machine, options));
-        InstructionTimes times(device.function, cost, options.unstated);
-        double sum = 0.0;
-        for (const Instruction& instruction : scheduled.instructions)
-            sum += times.of(instruction).time.seconds;
-        return sum;
-    };
-    const double one = seconds({1024}, false);
-    QVERIFY(qAbs(seconds({512, 256, 256}, true) - one) < 1e-12);
-    QVERIFY(seconds({512, 256, 256}, false) > 1.5 * one);
 }
 
 namespace {
