@@ -3,6 +3,7 @@
 
 #include "core/support/text.h"
 
+#include <QLayout>
 #include <QRegularExpression>
 
 namespace meshwright::ui {
@@ -20,10 +21,21 @@ void View::bringUpToDate()
         setAnalysis(std::move(analysis));
 }
 
+int View::heightForWidth(int width) const
+{
+    return layout() != nullptr && layout()->hasHeightForWidth() ? layout()->minimumHeightForWidth(width) : -1;
+}
+
 void View::showEvent(QShowEvent* event)
 {
     bringUpToDate();
     QWidget::showEvent(event);
+}
+
+QString writtenCause(const std::string& annotation)
+{
+    const bool isMade = annotation.starts_with('%') || annotation.starts_with("residual.");
+    return isMade ? QString() : QString::fromStdString(annotation);
 }
 
 QString shownSentence(const std::string& sentence)

@@ -36,6 +36,9 @@ public:
     /// Shows the analysis that was presented last, hidden or not.
     void bringUpToDate();
 
+    /// The least that its parts need, where they wrap their words: a view scrolls below that, and not below what they would like.
+    int heightForWidth(int width) const override;
+
 protected:
     void showEvent(QShowEvent* event) override;
 
@@ -48,6 +51,9 @@ private:
 
 /// The study's file and settings as arguments of the command line, quoted for a POSIX shell: `wide_mlp.yaml --set mesh.data=8`.
 QString studyArguments(const sim::StudySource& source);
+
+/// The spec, the annotation or the array that a cause names; empty where that is a value that the engine made and named: `%29`, `residual.43`.
+QString writtenCause(const std::string& annotation);
 
 /// A sentence of the engine as a window shows it: with arrows, minus signs, and collectives by their names: `all-reduce`.
 QString shownSentence(const std::string& sentence);

@@ -26,6 +26,7 @@ private Q_SLOTS:
     void enterGoesToTheSpec();
     void aFigureIsOpenedAlone();
     void changesAreSimulatedAndOneIsChosen();
+    void pipelinesHaveChangesOfTheirOwn();
     void ofAnotherStudyTheChangesAreItsOwn();
     void onlyDifferencesAreListed();
     void pinnedStatesAreTabs();
@@ -145,6 +146,19 @@ void TestWhyViews::changesAreSimulatedAndOneIsChosen()
     for (const QString& setting : chosen[0][0].toStringList())
         settings.push_back(setting.toStdString());
     QCOMPARE(analysed("wide_mlp", settings)->simulated->simulation.stepSeconds, trials.front().stepSeconds);
+}
+
+void TestWhyViews::pipelinesHaveChangesOfTheirOwn()
+{
+    const auto now = analysed("pipeline_1f1b"); // pipe=2, data=2, 8 microbatches of 12
+    std::map<std::string, sim::ReportTrial> trials;
+    for (const sim::ReportTrial& trial : sim::trialsOf(*now, 20))
+        trials[trial.what] = trial;
+    QVERIFY(!trials.contains("mesh pipe=1, data=4")); // the stages stay as many
+    for (const char* what : {"4 microbatches", "schedule gpipe", "schedule zb_h1"}) {
+        QVERIFY2(trials.contains(what) && trials[what].whyNot.empty(), what);
+        QCOMPARE(analysed("pipeline_1f1b", trials[what].settings)->simulated->simulation.stepSeconds, trials[what].stepSeconds);
+    }
 }
 
 void TestWhyViews::ofAnotherStudyTheChangesAreItsOwn()
