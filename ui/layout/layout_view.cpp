@@ -308,13 +308,14 @@ void LayoutView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
     m_list->expandAll();
     m_list->fitColumns();
     m_isListChanging = false;
-    shareWidth();
 
     if (m_analysis->findArray(m_selection.array().toStdString()))
-        return showArray(m_selection.array());
-    if (shown() != nullptr)
-        return showArray(m_shown);
-    m_selection.setArray(fromText(m_analysis->arrays.front().name)); // which shows it
+        showArray(m_selection.array());
+    else if (shown() != nullptr)
+        showArray(m_shown);
+    else
+        m_selection.setArray(fromText(m_analysis->arrays.front().name)); // which shows it
+    shareWidth();
 }
 
 void LayoutView::showArray(const QString& name)

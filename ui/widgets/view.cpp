@@ -3,7 +3,6 @@
 
 #include "core/support/text.h"
 
-#include <QLayout>
 #include <QRegularExpression>
 
 namespace meshwright::ui {
@@ -19,11 +18,6 @@ void View::bringUpToDate()
 {
     if (auto analysis = std::exchange(m_waiting, nullptr))
         setAnalysis(std::move(analysis));
-}
-
-int View::heightForWidth(int width) const
-{
-    return layout() != nullptr && layout()->hasHeightForWidth() ? layout()->minimumHeightForWidth(width) : -1;
 }
 
 void View::showEvent(QShowEvent* event)

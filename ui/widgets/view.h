@@ -36,9 +36,6 @@ public:
     /// Shows the analysis that was presented last, hidden or not.
     void bringUpToDate();
 
-    /// The least that its parts need, where they wrap their words: a view scrolls below that, and not below what they would like.
-    int heightForWidth(int width) const override;
-
 protected:
     void showEvent(QShowEvent* event) override;
 

@@ -168,9 +168,9 @@ void TestWhyViews::ofAnotherStudyTheChangesAreItsOwn()
     view.show();
     view.setAnalysis(analysed("wide_mlp"));
     view.setAnalysis(analysed("pipeline_1f1b")); // before the first was ready
-    QTRY_VERIFY(!view.isBusy());
-    QVERIFY(view.trials().empty());
-    QCOMPARE(tableOf(view)->topLevelItemCount(), 0);
+    QTRY_VERIFY(!view.isBusy() && !view.trials().empty());
+    QVERIFY(std::ranges::any_of(view.trials(), [](const sim::ReportTrial& trial) { return trial.what == "schedule gpipe"; }));
+    QCOMPARE(static_cast<std::size_t>(tableOf(view)->topLevelItemCount()), view.trials().size());
 }
 
 void TestWhyViews::onlyDifferencesAreListed()
