@@ -366,6 +366,7 @@ void TestLayoutView::staleStudyIsPale()
     shown.selection.setArray("layers.1.w");
     QLabel* stale = shown.label("Why the layout is not up to date");
     QVERIFY(stale->isHidden());
+    QCoreApplication::processEvents(); // the facts of another array may need another line
     const QImage good = shown.picture()->grab().toImage();
     shown.view.setAnalysis(exampleAnalysis("wide_mlp", {"sharding.x=P('expert')"}));
     QVERIFY(stale->isVisible());
