@@ -33,6 +33,7 @@ struct ReportTrial {
         Spec, ///< another spec of some arrays
         Batch,
         ProductType, ///< products of bf16 in place of f32
+        Run, ///< another recomputation, number of microbatches or order of the pipeline
     };
 
     Kind kind = Kind::Mesh;

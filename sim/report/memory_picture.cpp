@@ -78,7 +78,7 @@ std::string memorySentence(const Simulation& simulation)
     const std::int64_t free = usable - simulation.peakBytes;
     const std::string onHost
         = simulation.hostBytes > 0 ? fmt::format("; {} in the host's memory", bytesText(simulation.hostBytes)) : std::string();
-    return fmt::format("Peak {} of {} usable ({} - {} reserve): {}{}", bytesText(simulation.peakBytes), bytesText(usable),
+    return fmt::format("Peak {} of {} usable ({} \u2212 {} reserve): {}{}", bytesText(simulation.peakBytes), bytesText(usable),
         bytesText(simulation.capacityBytes), bytesText(simulation.reserveBytes),
         free >= 0 ? fmt::format("fits, {} free", bytesText(free)) : fmt::format("does not fit, {} too much", bytesText(-free)),
         onHost);

@@ -12,7 +12,7 @@ DrawnMemoryKind drawnMemoryKind(MemoryKind kind);
 /// The memory of a device over a simulated step, for `drawMemory`: kinds that last longest at the bottom, those that are never in use left out.
 MemoryDrawing memoryPicture(const Simulation& simulation);
 
-/// `Peak 9.10 GiB of 14.4 GiB usable (16.0 GiB - 1.60 GiB reserve): fits, 5.30 GiB free`, or `...: does not fit, 3.20 GiB too much`.
+/// `Peak 9.10 GiB of 14.4 GiB usable (16.0 GiB − 1.60 GiB reserve): fits, 5.30 GiB free`, or `...: does not fit, 3.20 GiB too much`.
 std::string memorySentence(const Simulation& simulation);
 
 } // namespace meshwright::sim

@@ -246,7 +246,7 @@ void adviseMemory(ReportAnswer& result, const ReportInputs& inputs)
     const Simulation& s = inputs.simulated->simulation;
     using enum ReportTrial::Kind;
     // What leaves the work as it is comes first.
-    Best best = bestOf(inputs, {Mesh, Spec});
+    Best best = bestOf(inputs, {Mesh, Spec, Run});
     if (best.trial == nullptr)
         best = bestOf(inputs, {Batch});
     if (best.trial != nullptr) {
@@ -280,7 +280,7 @@ void adviseTime(ReportAnswer& result, const ReportInputs& inputs)
     const std::string cause = longest == nullptr || longest->use.cause.annotation.empty()
         ? std::string()
         : fmt::format(" The longest wait, for the {}, comes from {}.", collectiveText(*longest), longest->use.cause.annotation);
-    const Best layout = bestOf(inputs, {Mesh, Spec});
+    const Best layout = bestOf(inputs, {Mesh, Spec, Run});
     const Best batch = bestOf(inputs, {Batch});
     const Best type = bestOf(inputs, {ProductType});
     if (layout.trial != nullptr && layout.gain > kWorthwhile) {

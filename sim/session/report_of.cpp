@@ -3,6 +3,8 @@
 
 #include "core/study/arrays.h"
 #include "core/study/pipeline_choice.h"
+#include "core/study/study_parts.h"
+#include "core/study/transformer_keys.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -57,6 +59,8 @@ public:
     {
         tryMeshes();
         trySpecs();
+        if (m_phase.trains())
+            tryRuns();
         if (!m_now.fits && m_phase.trains())
             trySplitting();
         if (m_phase.trains())
@@ -114,6 +118,12 @@ private:
         std::vector<std::int64_t> sizes;
         addFactorings(m_analysis.mesh().deviceCount(), axes.size(), sizes, all);
         std::erase(all, now);
+        const auto stages
+            = std::find_if(axes.begin(), axes.end(), [&](const MeshAxis& axis) { return axis.name == m_study.pipeline.axis; });
+        if (stages != axes.end()) { // their number is the pipeline's
+            const auto at = static_cast<std::size_t>(stages - axes.begin());
+            std::erase_if(all, [&](const std::vector<std::int64_t>& other) { return other[at] != now[at]; });
+        }
         const auto distance = [&](const std::vector<std::int64_t>& other) {
             double sum = 0.0;
             for (std::size_t i = 0; i < other.size(); ++i)
@@ -152,6 +162,37 @@ private:
                 return;
             if (named && tried.insert(path).second)
                 m_trials.push_back(simulated(ReportTrial::Kind::Spec, path + ": P()", {path + "=P()"}));
+        }
+    }
+
+    /// The same layout with another recomputation, number of microbatches or order of the pipeline.
+    void tryRuns()
+    {
+        const auto tryRun = [&](std::string what, std::vector<std::string> settings) {
+            if (!full())
+                m_trials.push_back(simulated(ReportTrial::Kind::Run, std::move(what), std::move(settings)));
+        };
+        if (const TransformerModel* transformer = m_study.transformer()) {
+            for (const char* policy : {"none", "selective", "full"}) {
+                if (recomputeText(*transformer) != policy)
+                    tryRun(fmt::format("recompute {}", policy), {fmt::format("recompute={}", policy)});
+            }
+        }
+        const PipelineChoice& pipeline = m_study.pipeline;
+        if (!isPipelined(pipeline))
+            return;
+        for (const std::int64_t microbatches : {2 * pipeline.microbatches, pipeline.microbatches / 2}) {
+            if (microbatches > 0 && m_phase.batch % microbatches == 0)
+                tryRun(fmt::format("{} microbatches", microbatches), {fmt::format("pipeline.microbatches={}", microbatches)});
+        }
+        for (const auto& [name, order] : scheduleWords()) {
+            if (order == pipeline.schedule)
+                continue;
+            std::vector<std::string> settings = {fmt::format("pipeline.schedule={}", name)};
+            const bool isInterleaved = order == PipelineOrder::Interleaved;
+            if (isInterleaved != (pipeline.chunks > 1))
+                settings.push_back(fmt::format("pipeline.chunks={}", isInterleaved ? 2 : 1));
+            tryRun(fmt::format("schedule {}", name), std::move(settings));
         }
     }
 
@@ -270,8 +311,6 @@ std::vector<ReportTrial> trialsOf(const Analysis& analysis, std::size_t most, co
 {
     if (!analysis.simulated || !analysis.built || most == 0)
         return {};
-    if (isPipelined(analysis.study->pipeline))
-        return {}; // its trials would leave the pipeline's axis behind
     return Trials(analysis, most, stop).run();
 }
 

@@ -209,7 +209,7 @@ std::vector<LiveValue> liveAtPeak(const ScheduledProgram& pipeline)
         for (std::size_t i = 0; i < kept.size(); ++i)
             underWay[task.chunk][i] += kept[i].isKeptBy(task) ? 1 : 0;
         if (moment++ == fullest.moment) {
-            live.push_back({fmt::format("what {} works with", task.function), MemoryKind::Temporary,
+            live.push_back({fmt::format("buffers inside {}", task.function), MemoryKind::Temporary,
                 memory.working[functionIndex(stage, task.function)]});
             break;
         }

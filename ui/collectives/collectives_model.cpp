@@ -3,6 +3,7 @@
 
 #include "core/support/text.h"
 #include "ui/models/step_collectives.h"
+#include "ui/widgets/view.h"
 
 namespace meshwright::ui {
 
@@ -54,7 +55,7 @@ QString CollectivesModel::text(const sim::SimulatedCollective& collective, int c
     case Value:
         return QString::fromStdString(use.cause.value);
     case Cause:
-        return QString::fromStdString(use.cause.annotation);
+        return writtenCause(use.cause.annotation);
     case Phase:
         return QString::fromUtf8(phaseName(use.phase));
     case Calls:

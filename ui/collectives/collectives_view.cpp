@@ -202,8 +202,8 @@ void CollectivesView::showDetails()
     const CollectiveUse& use = collective.use;
     QStringList lines;
     lines << tr("Why: %1.").arg(QString::fromStdString(use.cause.reason));
-    if (!use.cause.annotation.empty())
-        lines << tr("You asked for it at %1.").arg(QString::fromStdString(use.cause.annotation));
+    if (const QString written = writtenCause(use.cause.annotation); !written.isEmpty())
+        lines << tr("You asked for it at %1.").arg(written);
     if (!collective.formula.empty())
         lines << tr("Time of a call: %1 = %2 (%3); each device sends %4.")
                      .arg(QString::fromStdString(collective.formula),

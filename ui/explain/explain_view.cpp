@@ -220,20 +220,21 @@ void ExplainView::showExplained(const std::shared_ptr<const ExplainedText>& expl
 {
     m_explained = explained;
     const QString name = m_file.isEmpty() ? tr("the text") : QFileInfo(m_file).fileName();
+    const QString lines = explained->lineCount == 1 ? tr("1 line") : tr("%1 lines").arg(explained->lineCount);
     QString text;
     if (explained->messages.empty() && explained->nearest.empty())
-        text = tr("No known message in %1 (%2 lines).").arg(name).arg(explained->lineCount);
+        text = tr("No known message in %1 (%2).").arg(name).arg(lines);
     else if (explained->messages.empty())
-        text = tr("No known message in %1 (%2 lines); the nearest is %3.")
+        text = tr("No known message in %1 (%2); the nearest is %3.")
                    .arg(name)
-                   .arg(explained->lineCount)
+                   .arg(lines)
                    .arg(QString::fromStdString(explained->nearest));
     else
-        text = tr("%1 in %2 (%3 lines).")
+        text = tr("%1 in %2 (%3).")
                    .arg(explained->messages.size() == 1 ? tr("1 known message")
                                                         : tr("%1 known messages").arg(explained->messages.size()),
                        name)
-                   .arg(explained->lineCount);
+                   .arg(lines);
     if (explained->leftOut > 0)
         text += tr(" %1 more are not listed.").arg(explained->leftOut);
     if (explained->cut)

@@ -55,14 +55,19 @@ QString explanationHtml(const Explanation& explanation)
                         .arg(escaped(fact.name), escaped(fact.value));
         html += QStringLiteral("</table>");
     }
-    for (const MessagePicture& picture : explanation.pictures)
-        html += QStringLiteral("<p><b>%1</b></p>").arg(escaped(picture.title)) + preformatted(picture.drawing);
     if (!explanation.remedies.empty())
         html += QStringLiteral("<h4>%1</h4>").arg(tr("What to do"));
     for (const Remedy& remedy : explanation.remedies) {
         html += QStringLiteral("<p>%1</p>").arg(escaped(remedy.text));
         if (!remedy.code.empty())
             html += preformatted(remedy.code);
+    }
+    if (!explanation.pictures.empty()) { // beside each other: before and after
+        html += QStringLiteral("<table cellspacing='0' cellpadding='0'><tr>");
+        for (const MessagePicture& picture : explanation.pictures)
+            html += QStringLiteral("<td style='padding-right: 28px'><p><b>%1</b></p>%2</td>")
+                        .arg(escaped(picture.title), preformatted(picture.drawing));
+        html += QStringLiteral("</tr></table>");
     }
     return html;
 }

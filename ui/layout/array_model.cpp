@@ -19,7 +19,7 @@ QString groupTitle(Role role)
     case Role::Parameter:
         return ArrayModel::tr("Parameters");
     case Role::OptimizerState:
-        return ArrayModel::tr("Optimiser states");
+        return ArrayModel::tr("Optimizer states");
     case Role::Gradient:
         return ArrayModel::tr("Gradients");
     case Role::Input:

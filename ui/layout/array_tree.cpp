@@ -6,6 +6,8 @@
 
 #include <QHeaderView>
 
+#include <numeric>
+
 namespace meshwright::ui {
 
 ArrayTree::ArrayTree(QWidget* parent)
@@ -16,7 +18,7 @@ ArrayTree::ArrayTree(QWidget* parent)
     setUniformRowHeights(true);
     setAllColumnsShowFocus(true);
     setTextElideMode(Qt::ElideLeft); // the end of a name tells arrays of one layer apart
-    setIndentation(14);
+    setIndentation(10);
     setFrameShape(QFrame::NoFrame);
     setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
     header()->setStretchLastSection(false);
@@ -35,6 +37,7 @@ void ArrayTree::fitColumns()
         setColumnHidden(column, false); // a hidden one has no size to ask for
         widths[static_cast<std::size_t>(column)] = std::max(sizeHintForColumn(column), header()->sectionSizeHint(column)) + 2;
     }
+    m_wantedWidth = std::accumulate(widths.begin(), widths.end(), width() - viewport()->width());
     const int room = viewport()->width();
     int used = widths[ArrayModel::Name] + widths[ArrayModel::Spec];
     for (const int column : {ArrayModel::Sizes, ArrayModel::Bytes}) {

@@ -12,6 +12,9 @@ class ArrayTree : public QTreeView {
 public:
     explicit ArrayTree(QWidget* parent = nullptr);
 
+    /// For all columns in full.
+    int wantedWidth() const { return m_wantedWidth; }
+
 public Q_SLOTS:
     /// Gives each column its width. For who changes the model.
     void fitColumns();
@@ -19,6 +22,9 @@ public Q_SLOTS:
 protected:
     void resizeEvent(QResizeEvent* event) override;
     void showEvent(QShowEvent* event) override;
+
+private:
+    int m_wantedWidth = 0;
 };
 
 } // namespace meshwright::ui

@@ -134,17 +134,17 @@ LayoutView::LayoutView(Selection& selection, QWidget* parent)
     , m_selection(selection)
     , m_arrays(new ArrayModel(this))
     , m_filtered(new QSortFilterProxyModel(this))
+    , m_splitter(new QSplitter(this))
 {
-    auto* splitter = new QSplitter(this);
-    splitter->addWidget(makeList());
-    splitter->addWidget(makePicture());
-    splitter->setStretchFactor(0, 1);
-    splitter->setStretchFactor(1, 4);
-    splitter->setChildrenCollapsible(false);
-    splitter->setSizes({300, 700});
+    m_splitter->addWidget(makeList());
+    m_splitter->addWidget(makePicture());
+    m_splitter->setStretchFactor(0, 0);
+    m_splitter->setStretchFactor(1, 1);
+    m_splitter->setChildrenCollapsible(false);
+    connect(m_splitter, &QSplitter::splitterMoved, this, [this] { m_widthIsUsers = true; });
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(8, 8, 8, 8);
-    layout->addWidget(splitter);
+    layout->addWidget(m_splitter);
 
     connect(&m_selection, &Selection::arrayChanged, this, &LayoutView::showArray);
     connect(&m_selection, &Selection::devicesChanged, this, &LayoutView::redraw);
@@ -269,6 +269,21 @@ QWidget* LayoutView::makePicture()
     return side;
 }
 
+/// The list gets the room that its columns need, and the picture the rest, which is more than half.
+void LayoutView::shareWidth()
+{
+    if (m_widthIsUsers)
+        return;
+    const int list = std::clamp(m_list->wantedWidth(), kLeastList, std::max(kLeastList, 9 * width() / 20));
+    m_splitter->setSizes({list, std::max(1, width() - list)});
+}
+
+void LayoutView::resizeEvent(QResizeEvent* event)
+{
+    View::resizeEvent(event);
+    shareWidth();
+}
+
 const sim::ProgramArray* LayoutView::shown() const
 {
     return m_analysis ? m_analysis->findArray(m_shown.toStdString()) : nullptr;
@@ -295,10 +310,12 @@ void LayoutView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
     m_isListChanging = false;
 
     if (m_analysis->findArray(m_selection.array().toStdString()))
-        return showArray(m_selection.array());
-    if (shown() != nullptr)
-        return showArray(m_shown);
-    m_selection.setArray(fromText(m_analysis->arrays.front().name)); // which shows it
+        showArray(m_selection.array());
+    else if (shown() != nullptr)
+        showArray(m_shown);
+    else
+        m_selection.setArray(fromText(m_analysis->arrays.front().name)); // which shows it
+    shareWidth();
 }
 
 void LayoutView::showArray(const QString& name)
@@ -376,6 +393,8 @@ void LayoutView::showReason()
     QString reason = fromText(m_analysis->reasonOf(array));
     if (const QString known = fromText(array.spec) + QStringLiteral(": "); reason.startsWith(known))
         reason.remove(0, known.size()); // it stands in the chip
+    if (!array.annotation.empty())
+        reason.remove(QStringLiteral(", by ") + fromText(array.annotation)); // which is named before it
     const QString asked = fromText(array.annotation).toHtmlEscaped();
     QString origin = tr("Follows from others");
     if (asked.startsWith(QLatin1String("sharding.")))
@@ -401,10 +420,13 @@ void LayoutView::showPiece(const QString& id)
 void LayoutView::showWay()
 {
     const auto spec = parseSpec(m_target->text().trimmed().toStdString());
-    const bool isRight = shown() != nullptr && m_target->problems().empty() && spec;
-    m_way->setVisible(isRight);
-    if (isRight)
-        m_way->setText(reshardWords(*m_analysis, *shown(), *spec));
+    const std::vector<SpecProblem>& problems = m_target->problems();
+    if (shown() == nullptr || !spec)
+        m_way->clear();
+    else
+        m_way->setText(
+            problems.empty() ? reshardWords(*m_analysis, *shown(), *spec) : fromText(problems.front().problem.message));
+    m_way->setVisible(!m_way->text().isEmpty());
 }
 
 void LayoutView::clickPiece(const QString& id, Qt::KeyboardModifiers modifiers)

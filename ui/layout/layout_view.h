@@ -10,6 +10,7 @@
 class QLabel;
 class QLineEdit;
 class QSortFilterProxyModel;
+class QSplitter;
 
 namespace meshwright::ui {
 
@@ -40,6 +41,7 @@ Q_SIGNALS:
 
 protected:
     void showEvent(QShowEvent* event) override;
+    void resizeEvent(QResizeEvent* event) override;
     void changeEvent(QEvent* event) override;
 
 private:
@@ -51,6 +53,7 @@ private:
     void showPiece(const QString& id);
     void showWay();
     void selectRow();
+    void shareWidth();
     void filter(const QString& text);
     void clickPiece(const QString& id, Qt::KeyboardModifiers modifiers);
     void redraw();
@@ -70,6 +73,8 @@ private:
 
     ArrayModel* m_arrays;
     QSortFilterProxyModel* m_filtered;
+    QSplitter* m_splitter; ///< list and picture
+    bool m_widthIsUsers = false; ///< the user has moved the splitter
     QLineEdit* m_filter;
     ArrayTree* m_list;
     QLabel* m_stale;

@@ -8,6 +8,8 @@
 #include <QSignalBlocker>
 #include <QSlider>
 
+#include <numeric>
+
 namespace meshwright::ui {
 
 namespace {
@@ -23,6 +25,16 @@ QComboBox* addCombo(QBoxLayout* layout, const QString& title, QWidget* parent)
     layout->addWidget(label);
     layout->addWidget(combo);
     return combo;
+}
+
+/// The two dimensions that are cut into the most pieces, the later ones where as many: a picture along whole ones shows one piece.
+std::pair<std::size_t, std::size_t> mostSplitDims(const Layout& layout)
+{
+    std::vector<std::size_t> dims(layout.shape.size());
+    std::iota(dims.rbegin(), dims.rend(), std::size_t{0});
+    std::stable_sort(dims.begin(), dims.end(),
+        [&](std::size_t a, std::size_t b) { return tilesAlong(layout, a).size() > tilesAlong(layout, b).size(); });
+    return std::minmax(dims[0], dims[1]);
 }
 
 } // namespace
@@ -57,7 +69,8 @@ void SliceControls::setLayoutShown(const Layout& layout)
     if (rank <= 2)
         return hide();
     if (!sameShape || m_rows->count() == 0) {
-        m_cut = {rank - 2, rank - 1, Shape(rank, 0)};
+        m_isChosen = false;
+        m_cut.at = Shape(rank, 0);
         m_rows->clear();
         m_columns->clear();
         for (std::size_t dim = 0; dim < rank; ++dim) {
@@ -65,6 +78,9 @@ void SliceControls::setLayoutShown(const Layout& layout)
             m_rows->addItem(text);
             m_columns->addItem(text);
         }
+    }
+    if (!m_isChosen) {
+        std::tie(m_cut.rowDim, m_cut.columnDim) = mostSplitDims(layout);
         m_rows->setCurrentIndex(static_cast<int>(m_cut.rowDim));
         m_columns->setCurrentIndex(static_cast<int>(m_cut.columnDim));
     }
@@ -82,6 +98,7 @@ void SliceControls::chooseDim(QComboBox* chosen, QComboBox* other, std::size_t& 
     const auto wanted = static_cast<std::size_t>(chosen->currentIndex());
     if (wanted == dim)
         return;
+    m_isChosen = true;
     if (wanted == otherDim) { // the two change places
         otherDim = dim;
         other->setCurrentIndex(static_cast<int>(otherDim));

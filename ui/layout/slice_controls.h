@@ -46,6 +46,7 @@ private:
 
     Layout m_layout;
     LayoutCut m_cut;
+    bool m_isChosen = false; ///< rows or columns are the user's choice
     QComboBox* m_rows;
     QComboBox* m_columns;
     QGridLayout* m_grid;

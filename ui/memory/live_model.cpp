@@ -52,8 +52,10 @@ QString LiveModel::text(const sim::LiveValue& value, int column) const
         return QString::fromUtf8(memoryKindName(value.kind));
     case Bytes:
         return QString::fromStdString(formatBytes(static_cast<double>(value.bytes)));
-    case Share:
-        return tr("%1 %").arg(100.0 * shareOf(value), 0, 'f', 1);
+    case Share: {
+        const double percent = 100.0 * shareOf(value);
+        return percent > 0.0 && percent < 0.1 ? tr("< 0.1 %") : tr("%1 %").arg(percent, 0, 'f', 1);
+    }
     default:
         return {};
     }

@@ -514,7 +514,7 @@ void ProgramView::showStep()
     if (!canStep)
         return m_step->setWhole(m_shown ? tr("Nothing is annotated.") : QString());
     if (step == 0)
-        return m_step->setWhole(tr("Before the first of %1 rounds").arg(m_rounds.size()));
+        return m_step->setWhole(tr("Before the first round"));
     const auto round = std::find_if(m_rounds.begin(), m_rounds.end(),
         [&](const sim::PropagationRound& one) { return static_cast<std::size_t>(step) <= one.end; });
     const QString where = tr("Round %1 of %2, %3")

@@ -75,11 +75,12 @@ void PipelineSection::show(const std::shared_ptr<const StudyFacts>& facts)
     m_axis->addItem(tr("no pipeline"));
     for (const MeshAxis& axis : facts->shown.mesh)
         m_axis->addItem(QString::fromStdString(axis.name), QString::fromStdString(axis.name));
-    m_axis->setCurrentIndex(isCut ? m_axis->findData(QString::fromStdString(pipeline.axis)) : 0);
+    const bool isStaged = !pipeline.axis.empty(); // else the microbatches of one stage add up their gradients
+    m_axis->setCurrentIndex(isStaged ? m_axis->findData(QString::fromStdString(pipeline.axis)) : 0);
     m_microbatches->setValue(QString::number(pipeline.microbatches));
     m_schedule->setCurrentIndex(m_schedule->findText(QString::fromLatin1(scheduleName(pipeline.schedule))));
     m_microbatchesField->setVisible(isCut);
-    m_scheduleField->setVisible(isCut);
+    m_scheduleField->setVisible(isStaged);
     const auto problemOf = [&](const char* path) {
         const Problem* problem = facts->findProblem(path);
         return problem != nullptr ? QString::fromStdString(problem->message) : QString();
@@ -99,7 +100,7 @@ void PipelineSection::chooseAxis()
     const std::string name = m_axis->currentData().toString().toStdString();
     const PipelineChoice& before = m_facts->study.pipeline;
     if (name.empty()) {
-        if (isPipelined(before))
+        if (!before.axis.empty())
             Q_EMIT edited({setting(QStringLiteral("pipeline"), QString())});
         return;
     }

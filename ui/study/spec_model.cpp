@@ -93,6 +93,7 @@ void SpecModel::setFacts(std::shared_ptr<const StudyFacts> facts)
         const int rows = rowCount(group);
         Q_EMIT dataChanged(index(0, 0, group), index(rows - 1, kColumns - 1, group));
     }
+    Q_EMIT factsChanged();
 }
 
 /// Program files do not say what their arrays are for.

@@ -38,6 +38,8 @@ public:
     bool setData(const QModelIndex& index, const QVariant& value, int role = Qt::EditRole) override;
 
 Q_SIGNALS:
+    void factsChanged(); ///< once for all groups, where the rows are as they were
+
     /// An empty text: the array is to have no spec of its own.
     void specEdited(const QString& path, const QString& text);
 

@@ -56,7 +56,7 @@ SpecTree::SpecTree(SpecModel& model, QWidget* parent)
     connect(this, &QTreeView::expanded, this, remember(true));
     connect(this, &QTreeView::collapsed, this, remember(false));
     connect(&model, &QAbstractItemModel::modelReset, this, &SpecTree::openGroups);
-    connect(&model, &QAbstractItemModel::dataChanged, this, &SpecTree::layOutColumns);
+    connect(&model, &SpecModel::factsChanged, this, &SpecTree::layOutColumns);
 }
 
 /// All groups but those that follow their parameters nearly always.
@@ -77,7 +77,7 @@ void SpecTree::openGroups()
 void SpecTree::layOutColumns()
 {
     const int width = viewport()->width();
-    constexpr int kPadding = 10;
+    const int padding = 2 * (style()->pixelMetric(QStyle::PM_FocusFrameHMargin, nullptr, this) + 1) + 2; // beside a text
     int names = 0;
     int specs = 0;
     int sizes = fontMetrics().horizontalAdvance(m_model.headerData(SpecModel::PerDevice, Qt::Horizontal).toString());
@@ -94,11 +94,11 @@ void SpecTree::layOutColumns()
         }
     }
     // Specs come first: long names can be told by their ends.
-    const int left = width - sizes - kPadding;
-    const int wanted = names + 2 * kIndent + kPadding;
-    const int nameWidth = std::clamp(left - specs - kPadding, std::min(wanted, width / 3), wanted);
+    const int left = width - sizes - padding;
+    const int wanted = names + 2 * kIndent + padding;
+    const int nameWidth = std::clamp(left - specs - padding, std::min(wanted, width / 3), wanted);
     header()->resizeSection(SpecModel::Name, nameWidth);
-    header()->resizeSection(SpecModel::PerDevice, sizes + kPadding);
+    header()->resizeSection(SpecModel::PerDevice, sizes + padding);
     header()->resizeSection(SpecModel::Spec, std::max(40, left - nameWidth));
 }
 

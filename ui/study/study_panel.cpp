@@ -92,6 +92,8 @@ StudyPanel::~StudyPanel()
 
 void StudyPanel::setSource(const sim::StudySource& source)
 {
+    if (m_hasOwnSource && m_source == source)
+        return;
     m_hasOwnSource = true;
     m_source = source;
     refresh();
@@ -99,6 +101,8 @@ void StudyPanel::setSource(const sim::StudySource& source)
 
 void StudyPanel::setAnalysis(const std::shared_ptr<const sim::Analysis>& analysis)
 {
+    if (analysis == m_latest)
+        return;
     m_latest = analysis;
     if (analysis->built)
         m_built = analysis;

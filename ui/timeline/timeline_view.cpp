@@ -29,7 +29,7 @@ namespace {
 
 /// Steps whose lengths differ by more than this are stretched to the same width, for the shorter would be too small to see.
 constexpr double kMostDifference = 4.0;
-constexpr int kLeastDetails = 170;
+constexpr int kLeastDetails = 110;
 
 QString grouped(std::size_t count)
 {

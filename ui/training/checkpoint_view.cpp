@@ -53,6 +53,17 @@ std::function<std::optional<std::int64_t>(DeviceId)> hostsOf(const sim::Analysis
     return [](DeviceId) { return std::optional<std::int64_t>(); };
 }
 
+/// Of many, which are of one kind mostly, the first few.
+QString firstProblems(const Problems& problems)
+{
+    constexpr std::size_t kMost = 4;
+    QString text = fromWords(
+        describe(Problems(problems.begin(), problems.begin() + static_cast<std::ptrdiff_t>(std::min(kMost, problems.size())))));
+    if (problems.size() > kMost)
+        text += CheckpointView::tr("\nand %1 more").arg(problems.size() - kMost);
+    return text;
+}
+
 } // namespace
 
 CheckpointView::CheckpointView(QWidget* parent)
@@ -63,7 +74,7 @@ CheckpointView::CheckpointView(QWidget* parent)
     , m_status(new QLabel(this))
     , m_notice(new Notice(this))
     , m_table(new Table({tr("Reads"), tr("Files"), tr("Ranges"), tr("Bytes")}, tr("What each host and device reads"), this))
-    , m_empty(new QLabel(tr("Open a checkpoint to see what each host and each device of the study's mesh reads of it"), this))
+    , m_empty(new QLabel(tr("Open a checkpoint to see what each host and each device of the study's mesh reads from it"), this))
 {
     m_open->setToolTip(tr("A checkpoint, or a folder of checkpoints: the newest complete one is taken"));
     m_write->setToolTip(tr("Writes the checkpoint in the layout of the study to another folder"));
@@ -85,6 +96,7 @@ CheckpointView::CheckpointView(QWidget* parent)
     layout->addWidget(m_notice);
     layout->addWidget(m_table, 1);
     layout->addWidget(m_empty, 1);
+    layout->addStretch();
     connect(m_open, &QPushButton::clicked, this, [this] {
         const QString path = QFileDialog::getExistingDirectory(this, tr("Checkpoint, or folder of checkpoints"), m_path);
         if (!path.isEmpty())
@@ -170,10 +182,10 @@ void CheckpointView::showRestored()
     const bool isShown = m_restored && m_restored->problems.empty();
     m_write->setEnabled(isShown);
     m_table->setVisible(isShown);
-    m_empty->setVisible(!isShown);
-    m_notice->show(m_restored ? fromWords(describe(m_restored->problems)) : QString(), Notice::Level::Error);
+    m_empty->setVisible(m_path.isEmpty());
+    m_notice->show(m_restored ? firstProblems(m_restored->problems) : QString(), Notice::Level::Error);
     if (!isShown) {
-        m_status->setText(m_path.isEmpty() ? tr("What a training on another mesh reads of a checkpoint")
+        m_status->setText(m_path.isEmpty() ? tr("See what a training on another mesh reads from a checkpoint.")
                 : !m_analysis              ? tr("Open the study that is to go on from it.")
                 : m_restored               ? tr("This study cannot go on from the checkpoint.")
                                            : tr("Reading…"));

@@ -35,8 +35,8 @@ CausesView::CausesView(Selection& selection, QWidget* parent)
     layout->addWidget(m_table, 1);
     connect(m_table, &QTreeWidget::currentItemChanged, this, &CausesView::select);
     connect(m_table, &QTreeWidget::itemActivated, this, [this](QTreeWidgetItem* row) {
-        if (const sim::FigureCause* cause = causeOf(row); cause != nullptr && !cause->annotation.empty())
-            Q_EMIT specRequested(QString::fromStdString(cause->annotation));
+        if (const sim::FigureCause* cause = causeOf(row); cause != nullptr && !writtenCause(cause->annotation).isEmpty())
+            Q_EMIT specRequested(writtenCause(cause->annotation));
     });
     setFocusProxy(m_table);
 }
@@ -65,8 +65,7 @@ void CausesView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
         for (const sim::FigureCause& cause : figure.causes) {
             auto* row = new QTreeWidgetItem(group,
                 {QString::fromStdString(cause.what), amountText(cause.amount, figure.quantity),
-                    QStringLiteral("%1 %").arg(100.0 * cause.amount / figure.value, 0, 'f', 1),
-                    QString::fromStdString(cause.annotation)});
+                    QStringLiteral("%1 %").arg(100.0 * cause.amount / figure.value, 0, 'f', 1), writtenCause(cause.annotation)});
             for (int column = 1; column < m_table->columnCount(); ++column)
                 row->setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
             row->setToolTip(0, row->text(0));

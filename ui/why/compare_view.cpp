@@ -150,7 +150,7 @@ void CompareView::compareNow()
             : m_comparison->sentence.empty() ? tr("The layouts of %1 arrays and %2 collectives differ.")
                                                    .arg(m_comparison->arrays.size())
                                                    .arg(m_comparison->collectives.size())
-                                             : fromWords(m_comparison->sentence));
+                                             : shownSentence(m_comparison->sentence));
     addFigures();
     addDifferences();
     for (QTreeWidgetItemIterator item(m_table); *item != nullptr; ++item) {
@@ -172,7 +172,7 @@ void CompareView::addFigures()
     if (const auto& fits = m_comparison->fits)
         new QTreeWidgetItem(group, {tr("fits"), yesOrNo(*fits->before), yesOrNo(*fits->after)});
     if (const auto& bound = m_comparison->boundBy)
-        new QTreeWidgetItem(group, {tr("bound by"), fromWords(*bound->before), fromWords(*bound->after)});
+        new QTreeWidgetItem(group, {tr("bound by"), shownSentence(*bound->before), shownSentence(*bound->after)});
     if (const auto& mesh = m_comparison->mesh)
         new QTreeWidgetItem(group, {tr("mesh"), fromWords(sim::axesText(*mesh->before)), fromWords(sim::axesText(*mesh->after))});
 }

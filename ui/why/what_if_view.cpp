@@ -113,13 +113,14 @@ void WhatIfView::showTrials(std::vector<sim::ReportTrial> trials)
         const double now = m_analysis->simulated->simulation.stepSeconds / static_cast<double>(m_analysis->built->study.batch);
         row->setText(2, differenceText(now * static_cast<double>(trial.batch), trial.stepSeconds));
         row->setText(3, tr(trial.fits ? "%1" : "%1, too much").arg(text(formatBytes(static_cast<double>(trial.peakBytes)))));
-        row->setText(4, text(trial.boundBy));
+        row->setText(4, shownSentence(trial.boundBy));
     }
     m_table->fitColumns();
     m_status->setText(m_trials.empty()
-            ? tr("No changes to try: pipelines, and steps that formulas predict, are not simulated here.")
-            : tr("Simulated one by one; the fastest for a row of the batch is first. A double click or Enter applies a change, "
-                 "Undo goes back."));
+            ? tr("No changes to try: a formula predicts this step.")
+            : tr(
+                "Each change is simulated alone; the fastest per row of the batch comes first. A double click or Enter applies a "
+                "change, Undo goes back."));
 }
 
 DisplayList WhatIfView::picture() const

@@ -26,6 +26,12 @@ void View::showEvent(QShowEvent* event)
     QWidget::showEvent(event);
 }
 
+QString writtenCause(const std::string& annotation)
+{
+    const bool isMade = annotation.starts_with('%') || annotation.starts_with("residual.");
+    return isMade ? QString() : QString::fromStdString(annotation);
+}
+
 QString shownSentence(const std::string& sentence)
 {
     static const QRegularExpression kMinus(QStringLiteral("(?<![\\w.\\-])-(?=\\d)"));

@@ -7,6 +7,7 @@
 #include "ui/theme/theme.h"
 #include "ui/widgets/elided_label.h"
 #include "ui/widgets/link_colours.h"
+#include "ui/widgets/view.h"
 
 #include <QBoxLayout>
 #include <QEvent>
@@ -232,9 +233,7 @@ void Headline::showSimulation(const sim::Simulation& simulation)
     m_memory.value->setText(bytes(simulation.peakBytes));
     m_memory.note->setText((simulation.fits ? tr("of %1: fits") : tr("of %1: too much")).arg(bytes(usable)));
     colourText(m_memory.note, simulation.fits ? ColourRole::MutedText : ColourRole::Error);
-    QStringList bound
-        = {tr("bound by %1").arg(QString::fromStdString(simulation.boundBy).replace(QLatin1Char('_'), QLatin1Char('-'))),
-            tr("MFU %1").arg(percent(simulation.mfu))};
+    QStringList bound = {tr("bound by %1").arg(shownSentence(simulation.boundBy)), tr("MFU %1").arg(percent(simulation.mfu))};
     if (simulation.bubbleSeconds > 0.0)
         bound << tr("bubble %1").arg(seconds(simulation.bubbleSeconds));
     m_bound->setWhole(bound.join(QStringLiteral("  ·  ")));
@@ -264,8 +263,7 @@ void Headline::showProof(const sim::Analysis& analysis, bool isUnderWay)
 void Headline::showChange(const std::shared_ptr<const sim::Analysis>& analysis)
 {
     if (m_last && m_last->source != analysis->source)
-        m_effect = QString::fromStdString(
-            sim::explainStepChange(m_last->simulated->simulation, analysis->simulated->simulation).sentence);
+        m_effect = shownSentence(sim::explainStepChange(m_last->simulated->simulation, analysis->simulated->simulation).sentence);
     m_last = analysis;
     m_change->setWhole(changeSentence());
 }
@@ -287,8 +285,7 @@ QString Headline::changeSentence() const
     if (m_baseline->source == m_last->source)
         return tr("This state is the baseline.");
     return tr("Against the baseline: %1")
-        .arg(QString::fromStdString(
-            sim::explainStepChange(m_baseline->simulated->simulation, m_last->simulated->simulation).sentence));
+        .arg(shownSentence(sim::explainStepChange(m_baseline->simulated->simulation, m_last->simulated->simulation).sentence));
 }
 
 } // namespace meshwright::ui

@@ -81,7 +81,7 @@ MainWindow::MainWindow(std::shared_ptr<sim::Session> session, const Places& plac
     , m_places(places)
     , m_settings(places.settings, QSettings::IniFormat)
     , m_pages(new QStackedWidget(this))
-    , m_start(new StartPage(places.examples, this))
+    , m_start(new StartPage(places.examples, filesFolder() + QStringLiteral("/models"), this))
     , m_workbench(new Workbench(m_document, m_session, this))
 {
     setAcceptDrops(true);
@@ -101,6 +101,17 @@ MainWindow::MainWindow(std::shared_ptr<sim::Session> session, const Places& plac
     connect(m_start, &StartPage::fileChosen, this, &MainWindow::openFile);
     connect(m_start, &StartPage::openRequested, this, &MainWindow::askForFile);
     connect(m_start, &StartPage::backRequested, this, &MainWindow::showWorkbench);
+    connect(m_start, &StartPage::planRequested, this, [this](const QString& path) {
+        if (!mayDiscard())
+            return;
+        takeStudy(studyOfModel(path), {});
+        m_workbench->showView(&m_workbench->search());
+        m_workbench->setStudyShown(true); // where the hardware and the batch are chosen
+    });
+    connect(m_start, &StartPage::explainRequested, this, [this] {
+        showWorkbench();
+        m_workbench->showView(&m_workbench->explain());
+    });
     connect(m_start, &StartPage::pagesRequested, this, [this] {
         showWorkbench();
         m_workbench->showView(&m_workbench->pages());
@@ -120,6 +131,10 @@ MainWindow::MainWindow(std::shared_ptr<sim::Session> session, const Places& plac
     });
     connect(&m_document, &StudyDocument::pathChanged, this, &MainWindow::updateTitle);
     connect(&m_document, &StudyDocument::modifiedChanged, this, &MainWindow::updateTitle);
+
+    statusBar()->hide(); // until there is something to say
+    connect(statusBar(), &QStatusBar::messageChanged, this,
+        [this](const QString& text) { statusBar()->setVisible(!text.isEmpty()); });
 
     resize(QSize(1280, 860).boundedTo(screen()->availableSize() - QSize(8, 40))); // room for the frame
     restoreGeometry(m_settings.value(kGeometryKey).toByteArray());

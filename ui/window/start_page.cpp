@@ -12,6 +12,7 @@
 #include <QFileInfo>
 #include <QGridLayout>
 #include <QLabel>
+#include <QMenu>
 #include <QPainter>
 #include <QPushButton>
 #include <QScrollArea>
@@ -24,16 +25,19 @@ namespace {
 
 constexpr int kCardWidth = 300;
 constexpr int kCardHeight = 128;
+constexpr int kDoorHeight = 112;
+constexpr int kDoorWidth = 200; ///< at least, where all stand in one row
 constexpr int kGap = 12;
+constexpr int kMostColumns = 4;
 constexpr qsizetype kMostRecentOnPage = 4; ///< on this page; the menu has them all
 
 /// The examples that people meet first; the rest follows by name.
 const QStringList kFirst = {"notebook_mlp.yaml", "digits.yaml", "tensor_parallel.yaml", "fsdp.yaml"};
 
-/// What a card says of an example.
-struct ExampleText {
+/// What a card says of an example, or of another way to begin.
+struct CardText {
     QString title;
-    QString description; ///< the comment that the file begins with
+    QString description; ///< of an example: the comment that the file begins with
     QString facts; ///< "data=4 x model=2 on v5e"
 };
 
@@ -49,7 +53,7 @@ QString leadingComment(const std::string& text)
     return words.join(QLatin1Char(' '));
 }
 
-std::optional<ExampleText> readExample(const QString& path)
+std::optional<CardText> readExample(const QString& path)
 {
     const auto text = readFile(path.toStdString());
     if (!text)
@@ -63,13 +67,13 @@ std::optional<ExampleText> readExample(const QString& path)
     std::string facts = axes.empty() ? std::string("one device") : "mesh " + join(axes, ", ");
     if (study->hardware && !study->hardware->chip.empty())
         facts += ", " + study->hardware->chip;
-    return ExampleText{QString::fromStdString(study->name), leadingComment(*text), QString::fromStdString(facts)};
+    return CardText{QString::fromStdString(study->name), leadingComment(*text), QString::fromStdString(facts)};
 }
 
 /// A large button with a title, a paragraph and a line of facts.
 class Card : public QAbstractButton {
 public:
-    Card(const ExampleText& text, bool first, QWidget* parent)
+    Card(const CardText& text, int height, bool first, QWidget* parent)
         : QAbstractButton(parent)
         , m_text(text)
         , m_first(first)
@@ -81,12 +85,12 @@ public:
         setFocusPolicy(Qt::StrongFocus);
         setCursor(Qt::PointingHandCursor);
         setAttribute(Qt::WA_Hover);
-        setFixedHeight(kCardHeight);
+        setFixedHeight(height);
         setMinimumWidth(200);
         setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
     }
 
-    QSize sizeHint() const override { return {kCardWidth, kCardHeight}; }
+    QSize sizeHint() const override { return {kCardWidth, height()}; }
 
 protected:
     void paintEvent(QPaintEvent*) override
@@ -136,9 +140,18 @@ private:
         layout.endLayout();
     }
 
-    ExampleText m_text;
+    CardText m_text;
     bool m_first;
 };
+
+/// Cards in rows of so many.
+void lay(QGridLayout& grid, const QList<QWidget*>& cards, int columns)
+{
+    for (int column = 0; column < kMostColumns; ++column)
+        grid.setColumnStretch(column, column < columns ? 1 : 0);
+    for (qsizetype i = 0; i < cards.size(); ++i)
+        grid.addWidget(cards[i], static_cast<int>(i) / columns, static_cast<int>(i) % columns);
+}
 
 QLabel* heading(const QString& text, QWidget* parent)
 {
@@ -162,9 +175,10 @@ QStringList orderedExamples(const QString& folder)
 
 } // namespace
 
-StartPage::StartPage(const QString& examplesFolder, QWidget* parent)
+StartPage::StartPage(const QString& examplesFolder, const QString& modelsFolder, QWidget* parent)
     : QWidget(parent)
     , m_back(new QPushButton(this))
+    , m_doors(new QGridLayout)
     , m_grid(new QGridLayout)
     , m_recent(new QVBoxLayout)
     , m_recentHeading(heading(tr("Recent files"), this))
@@ -179,14 +193,31 @@ StartPage::StartPage(const QString& examplesFolder, QWidget* parent)
         this);
     subtitle->setWordWrap(true);
     subtitle->setForegroundRole(QPalette::PlaceholderText);
-    auto* open = new QPushButton(tr("Open a file…"), this);
-    open->setToolTip(tr("A study, a program, a model's config.json, a page that uses JAX, a trace, a log, a report; files can "
-                        "also be dropped on the "
-                        "window"));
-    auto* lessons = new QPushButton(tr("Pages and lessons"), this);
-    lessons->setToolTip(tr("Learn to predict what a sharding does, and run the pages that others teach with"));
-    connect(lessons, &QPushButton::clicked, this, &StartPage::pagesRequested);
-    connect(open, &QPushButton::clicked, this, &StartPage::openRequested);
+    const auto addDoor = [this](const CardText& text) {
+        auto* door = new Card(text, kDoorHeight, false, this);
+        m_doorCards << door;
+        return door;
+    };
+    auto* plan = addDoor({tr("Plan a model"),
+        tr("Find the mesh, the specs and the pipeline that train a model fastest on a cluster."), tr("Choose a model")});
+    auto* lessons = addDoor(
+        {tr("Pages and lessons"), tr("Learn to predict what a sharding does, and run notebooks that use JAX."), tr("Learn")});
+    auto* explain = addDoor({tr("Explain an error or a log"),
+        tr("See what a message of JAX, XLA, PyTorch or NCCL means, and what to do."), tr("Paste it")});
+    auto* open = addDoor({tr("Open a file"),
+        tr("A study, a program, a trace, a log, a checkpoint. Files can be dropped on the window."), tr("Choose a file")});
+    auto* models = new QMenu(this);
+    for (const QString& name : QDir(modelsFolder).entryList({QStringLiteral("*.json")}, QDir::Files, QDir::Name)) {
+        models->addAction(QFileInfo(name).completeBaseName(), this,
+            [this, path = QDir(modelsFolder).filePath(name)] { Q_EMIT planRequested(path); });
+    }
+    models->addSeparator();
+    models->addAction(tr("Open a config.json…"), this, &StartPage::openRequested);
+    connect(
+        plan, &QAbstractButton::clicked, this, [plan, models] { models->popup(plan->mapToGlobal(QPoint(0, plan->height()))); });
+    connect(lessons, &QAbstractButton::clicked, this, &StartPage::pagesRequested);
+    connect(explain, &QAbstractButton::clicked, this, &StartPage::explainRequested);
+    connect(open, &QAbstractButton::clicked, this, &StartPage::openRequested);
     m_back->setObjectName(QStringLiteral("back"));
     connect(m_back, &QPushButton::clicked, this, &StartPage::backRequested);
 
@@ -195,11 +226,12 @@ StartPage::StartPage(const QString& examplesFolder, QWidget* parent)
         const auto text = readExample(path);
         if (!text)
             continue;
-        auto* card = new Card(*text, m_examples.isEmpty(), this);
+        auto* card = new Card(*text, kCardHeight, m_examples.isEmpty(), this);
         connect(card, &QAbstractButton::clicked, this, [this, path] { Q_EMIT exampleChosen(path); });
         m_examples << path;
         m_cards << card;
     }
+    m_doors->setSpacing(kGap);
     m_grid->setSpacing(kGap);
     m_recent->setSpacing(2);
 
@@ -213,9 +245,9 @@ StartPage::StartPage(const QString& examplesFolder, QWidget* parent)
     words->addWidget(subtitle);
     top->addLayout(words, 1);
     top->addWidget(m_back, 0, Qt::AlignVCenter);
-    top->addWidget(lessons, 0, Qt::AlignVCenter);
-    top->addWidget(open, 0, Qt::AlignVCenter);
     column->addLayout(top);
+    column->addSpacing(12);
+    column->addLayout(m_doors);
     column->addSpacing(12);
     column->addWidget(m_recentHeading);
     column->addLayout(m_recent);
@@ -267,14 +299,13 @@ void StartPage::resizeEvent(QResizeEvent* event)
 
 void StartPage::arrange()
 {
-    const int columns = std::clamp((width() - 64 + kGap) / (kCardWidth + kGap), 1, 4);
+    const int room = width() - 64 + kGap;
+    const int columns = std::clamp(room / (kCardWidth + kGap), 1, kMostColumns);
     if (columns == m_columns)
         return;
-    for (int column = 0; column < 4; ++column)
-        m_grid->setColumnStretch(column, column < columns ? 1 : 0);
     m_columns = columns;
-    for (qsizetype i = 0; i < m_cards.size(); ++i)
-        m_grid->addWidget(m_cards[i], static_cast<int>(i) / columns, static_cast<int>(i) % columns);
+    lay(*m_doors, m_doorCards, room / 4 >= kDoorWidth + kGap ? 4 : columns);
+    lay(*m_grid, m_cards, columns);
 }
 
 } // namespace meshwright::ui

@@ -17,7 +17,8 @@ class StartPage : public QWidget {
 
 public:
     /// Shows the example studies (*.yaml) of a folder; the one to begin with comes first.
-    explicit StartPage(const QString& examplesFolder, QWidget* parent = nullptr);
+    /// `modelsFolder` has the models to plan (*.json) whose configuration is known.
+    StartPage(const QString& examplesFolder, const QString& modelsFolder, QWidget* parent = nullptr);
 
     /// Offers the way back to the study of this title; an empty one: there is none.
     void setOpenStudy(const QString& title);
@@ -32,6 +33,8 @@ Q_SIGNALS:
     void fileChosen(const QString& path);
     void openRequested();
     void pagesRequested(); ///< pages and lessons
+    void planRequested(const QString& configPath); ///< a plan for the model of a config.json
+    void explainRequested();
     void backRequested();
 
 protected:
@@ -41,8 +44,10 @@ private:
     void arrange();
 
     QStringList m_examples;
-    QList<QWidget*> m_cards;
+    QList<QWidget*> m_doorCards; ///< ways to begin
+    QList<QWidget*> m_cards; ///< of examples
     QPushButton* m_back;
+    QGridLayout* m_doors;
     QGridLayout* m_grid;
     QVBoxLayout* m_recent;
     QLabel* m_recentHeading;

@@ -74,10 +74,10 @@ void TestMemoryPicture::sentences_data()
 {
     QTest::addColumn<double>("peakGib");
     QTest::addColumn<QString>("expected");
-    QTest::newRow("fits") << 9.0 << "Peak 9.00 GiB of 14.0 GiB usable (16.0 GiB - 2.00 GiB reserve): fits, 5.00 GiB free";
-    QTest::newRow("just") << 14.0 << "Peak 14.0 GiB of 14.0 GiB usable (16.0 GiB - 2.00 GiB reserve): fits, 0 B free";
+    QTest::newRow("fits") << 9.0 << "Peak 9.00 GiB of 14.0 GiB usable (16.0 GiB − 2.00 GiB reserve): fits, 5.00 GiB free";
+    QTest::newRow("just") << 14.0 << "Peak 14.0 GiB of 14.0 GiB usable (16.0 GiB − 2.00 GiB reserve): fits, 0 B free";
     QTest::newRow("too much")
-        << 17.25 << "Peak 17.2 GiB of 14.0 GiB usable (16.0 GiB - 2.00 GiB reserve): does not fit, 3.25 GiB too much";
+        << 17.25 << "Peak 17.2 GiB of 14.0 GiB usable (16.0 GiB − 2.00 GiB reserve): does not fit, 3.25 GiB too much";
 }
 
 void TestMemoryPicture::sentences()

@@ -23,6 +23,7 @@ class TestExplainView : public QObject {
 private Q_SLOTS:
     void explainsWhatIsTyped();
     void everyRowShowsItsMessage();
+    void whatToDoComesBeforePictures();
     void explainsFiles();
     void saysThatNothingIsKnown();
     void saysWhyAFileCannotBeRead();
@@ -86,6 +87,22 @@ void TestExplainView::everyRowShowsItsMessage()
             QVERIFY2(
                 shown.message().simplified().contains(QString::fromStdString(remedy.text).simplified()), remedy.text.c_str());
     }
+}
+
+/// Pictures are long: what to do is seen without scrolling, and one line is no "1 lines".
+void TestExplainView::whatToDoComesBeforePictures()
+{
+    Shown shown;
+    shown.view.explainText(
+        "[SPMD] Involuntary full rematerialization. The compiler was not able to go from sharding "
+        "{devices=[4,1,2]<=[8]} to {devices=[1,4,2]<=[8]} without doing a full rematerialization of the tensor "
+        "for HLO operation: %dot.5 = f32[4096,2048,512]{2,1,0} dot(f32[4096,8192]{1,0} %p0, "
+        "f32[8192,2048,512]{2,1,0} %p1).");
+    QTRY_VERIFY(shown.view.explained() != nullptr);
+    const QString message = shown.message();
+    QVERIFY(message.contains("What to do") && message.contains("before: "));
+    QVERIFY(message.indexOf("What to do") < message.indexOf("before: "));
+    QVERIFY2(shown.status().endsWith("(1 line)."), qPrintable(shown.status()));
 }
 
 void TestExplainView::explainsFiles()

@@ -36,6 +36,8 @@ private Q_SLOTS:
     void staleStudyIsPale();
     void slicesOfThreeDimensions();
     void rowsAndColumnsChangePlaces();
+    void whatIsSplitIsDrawn();
+    void theListHasRoomForNames();
     void zooms();
     void fitsItsRoom_data();
     void fitsItsRoom();
@@ -322,6 +324,8 @@ void TestLayoutView::aReshardIsPlanned_data()
                            << "all-gather over model";
     QTest::newRow("the same") << "P(None, 'model')"
                               << "Nothing moves";
+    QTest::newRow("unknown axis") << "P('expert')"
+                                  << "unknown axis name: \"expert\"";
     QTest::newRow("half typed") << "P(None, 'mo"
                                 << "";
     QTest::newRow("none") << ""
@@ -362,6 +366,7 @@ void TestLayoutView::staleStudyIsPale()
     shown.selection.setArray("layers.1.w");
     QLabel* stale = shown.label("Why the layout is not up to date");
     QVERIFY(stale->isHidden());
+    QCoreApplication::processEvents(); // the facts of another array may need another line
     const QImage good = shown.picture()->grab().toImage();
     shown.view.setAnalysis(exampleAnalysis("wide_mlp", {"sharding.x=P('expert')"}));
     QVERIFY(stale->isVisible());
@@ -416,6 +421,36 @@ void TestLayoutView::rowsAndColumnsChangePlaces()
     QCOMPARE(combos[1]->currentText(), QString("dim 0: 4"));
     QCOMPARE(combos[0]->currentText(), QString("dim 1: 6"));
     QVERIFY(shown.texts().contains("x[:, :, 0:4]"));
+}
+
+/// Of a long array it is the split dimensions that are rows and columns, until the user chooses others.
+void TestLayoutView::whatIsSplitIsDrawn()
+{
+    Shown shown(programAnalysis("a=2,b=2", "4x6x8x10xf32", R"([{"a"}, {}, {"b"}, {}])"));
+    const auto combos = shown.view.findChildren<QComboBox*>();
+    QCOMPARE(combos[0]->currentText(), QString("dim 0: 4"));
+    QCOMPARE(combos[1]->currentText(), QString("dim 2: 8"));
+    shown.view.setAnalysis(programAnalysis("a=2,b=2", "4x6x8x10xf32", R"([{}, {}, {"b"}, {"a"}])"));
+    QCOMPARE(combos[0]->currentText(), QString("dim 2: 8"));
+    QCOMPARE(combos[1]->currentText(), QString("dim 3: 10"));
+    QTest::keyClick(combos[0], Qt::Key_Up); // dimension 1
+    shown.view.setAnalysis(programAnalysis("a=2,b=2", "4x6x8x10xf32", R"([{"a"}, {}, {"b"}, {}])"));
+    QCOMPARE(combos[0]->currentText(), QString("dim 1: 6"));
+}
+
+/// The list is as wide as its names and specs, and never takes the picture's half.
+void TestLayoutView::theListHasRoomForNames()
+{
+    Shown shown(exampleAnalysis("transformer_64"));
+    shown.view.resize(1200, 600);
+    QCoreApplication::processEvents();
+    QTreeView* list = shown.list();
+    for (const int column : {0, 1})
+        QVERIFY(list->columnWidth(column) >= list->sizeHintForIndex(list->currentIndex().siblingAtColumn(column)).width());
+    QVERIFY(list->width() >= 340); // "layers.attention.norm.scale" and its spec
+    shown.view.resize(700, 600);
+    QCoreApplication::processEvents();
+    QVERIFY2(2 * list->width() <= shown.view.width(), qPrintable(QString::number(list->width())));
 }
 
 void TestLayoutView::zooms()

@@ -7,6 +7,7 @@
 #include "ui/study/legal_spin_box.h"
 #include "ui/study/spec_edit.h"
 #include "ui/study/spec_model.h"
+#include "ui/study/spec_tree.h"
 #include "ui/study/study_panel.h"
 #include "ui/study/tone_label.h"
 #include "ui/theme/theme.h"
@@ -45,6 +46,9 @@ private Q_SLOTS:
     void layersAreEditedAsText();
     void choicesOfTheModel();
     void choicesOfATransformer();
+    void microbatchesNeedNoStages();
+    void whatIsShownIsNotShownAgain();
+    void shortNamesAreWhole();
     void aPipelineIsChosenAndLeft();
     void problemsStandAtTheirFields();
     void programFilesHideTheModel();
@@ -555,6 +559,56 @@ void TestStudyPanel::choicesOfATransformer()
     QCOMPARE(recompute->currentText(), "full");
     const Bench network(kNotebook);
     QVERIFY(!network.find<QComboBox>("Recompute")->isVisible());
+}
+
+/// Microbatches without stages add up their gradients: no axis is a pipeline's, and choosing none keeps them.
+void TestStudyPanel::microbatchesNeedNoStages()
+{
+    Bench bench("fsdp.yaml", {"pipeline={microbatches: 2}"});
+    auto* axis = bench.find<QComboBox>("Stages over");
+    QCOMPARE(axis->currentText(), "no pipeline");
+    QCOMPARE(bench.find<QLineEdit>("Microbatches")->text(), "2");
+    QVERIFY(bench.find<QComboBox>("Schedule") == nullptr || !bench.find<QComboBox>("Schedule")->isVisible());
+    const auto edits = bench.edits.size();
+    Q_EMIT axis->activated(0);
+    QCOMPARE(bench.edits.size(), edits);
+}
+
+/// Fields are filled once for each state, not for each time that somebody hands it over; the columns are laid out once for all groups.
+void TestStudyPanel::whatIsShownIsNotShownAgain()
+{
+    Bench bench("fsdp.yaml");
+    const auto* model = qobject_cast<SpecModel*>(bench.panel.findChild<SpecTree*>()->model());
+    const auto analysis = Bench::session().analyse(bench.document.source());
+    bench.panel.setAnalysis(analysis);
+    QSignalSpy changed(model, &SpecModel::factsChanged);
+    bench.panel.setSource(bench.document.source());
+    bench.panel.setAnalysis(analysis);
+    QCOMPARE(changed.count(), 0);
+    bench.panel.setAnalysis(Bench::session().analyse({bench.document.source().text, {}, {"batch=64"}}));
+    QCOMPARE(changed.count(), 1);
+}
+
+/// The column of names is as wide as short names need.
+void TestStudyPanel::shortNamesAreWhole()
+{
+    Bench bench("fsdp.yaml");
+    auto* tree = bench.panel.findChild<SpecTree*>();
+    tree->collapseAll();
+    for (int row = 0; row < tree->model()->rowCount(); ++row) {
+        const QModelIndex group = tree->model()->index(row, 0);
+        const QModelIndex first = tree->model()->index(0, 0, group);
+        if (first.data().toString() != QLatin1String("x"))
+            continue;
+        tree->expand(group);
+        QCoreApplication::processEvents();
+        for (int i = 0; i < tree->model()->rowCount(group); ++i) {
+            const QModelIndex name = tree->model()->index(i, 0, group);
+            QVERIFY(tree->visualRect(name).width() >= tree->sizeHintForIndex(name).width());
+        }
+        return;
+    }
+    QFAIL("the inputs are a group");
 }
 
 /// Four microbatches for each stage, where they divide the batch.

@@ -47,6 +47,8 @@ private Q_SLOTS:
     void startsWithExamples();
     void theFirstExampleIsTheNotebook();
     void lessonsAreADoorOfTheStartPage();
+    void aModelIsPlannedFromTheStartPage();
+    void messagesAreExplainedFromTheStartPage();
     void anEditReachesEveryView();
     void saysWhyTheStepChanged();
     void theProofFollowsTheFigures();
@@ -137,6 +139,12 @@ void openNotebook(WindowFixture& fixture)
     QTRY_VERIFY(fixture.isShown());
 }
 
+QAbstractButton* door(const WindowFixture& fixture, const QString& title)
+{
+    const auto cards = fixture.window.findChild<ui::StartPage*>()->findChildren<QAbstractButton*>();
+    return *std::find_if(cards.begin(), cards.end(), [&](const auto* card) { return card->text() == title; });
+}
+
 } // namespace
 
 void TestMainWindow::startsWithExamples()
@@ -156,14 +164,34 @@ void TestMainWindow::startsWithExamples()
     QVERIFY(fixture.window.workbench().isVisible());
 }
 
+void TestMainWindow::aModelIsPlannedFromTheStartPage()
+{
+    WindowFixture fixture;
+    fixture.window.show();
+    const auto menus = fixture.window.findChild<ui::StartPage*>()->findChildren<QMenu*>();
+    const auto actions = menus.front()->actions();
+    const auto llama = std::find_if(actions.begin(), actions.end(), [](auto* action) { return action->text() == "llama3_8b"; });
+    QVERIFY(llama != actions.end());
+    (*llama)->trigger();
+    QTRY_VERIFY(fixture.isShown());
+    QCOMPARE(fixture.analysis()->study->transformer()->config.layers, 32);
+    QCOMPARE(fixture.window.workbench().perspective().id, QString("search"));
+    QVERIFY(fixture.window.workbench().perspective().showsStudy); // the hardware is chosen there
+}
+
+void TestMainWindow::messagesAreExplainedFromTheStartPage()
+{
+    WindowFixture fixture;
+    fixture.window.show();
+    QTest::mouseClick(door(fixture, "Explain an error or a log"), Qt::LeftButton);
+    QVERIFY(fixture.window.workbench().explain().isVisible());
+}
+
 void TestMainWindow::lessonsAreADoorOfTheStartPage()
 {
     WindowFixture fixture;
     fixture.window.show();
-    for (QPushButton* button : fixture.window.findChild<ui::StartPage*>()->findChildren<QPushButton*>()) {
-        if (button->text() == "Pages and lessons")
-            QTest::mouseClick(button, Qt::LeftButton);
-    }
+    QTest::mouseClick(door(fixture, "Pages and lessons"), Qt::LeftButton);
     QCOMPARE(fixture.window.workbench().perspective().id, QString("pages"));
     QVERIFY(fixture.window.workbench().pages().isVisible());
     QVERIFY(fixture.window.workbench().pages().lessons().size() >= 6);
