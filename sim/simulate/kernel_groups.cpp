@@ -136,7 +136,8 @@ bool KernelGroups::takes(const Group& kernel, const Instruction& pass) const
     for (const ValueId read : pass.reads) {
         const ValueId value = inMemory(read);
         const auto found = kernel.onChip.find(value);
-        shares = shares || found != kernel.onChip.end();
+        // A scalar that both read, as a learning rate, joins nothing.
+        shares = shares || (found != kernel.onChip.end() && m_function[value].type.elements() >= std::min(rows, kernel.rows));
         if (found != kernel.onChip.end() && !found->second)
             return false;
         // What a collective gives is there when its kernel begins, or may depend on the kernel.
