@@ -25,6 +25,7 @@ constexpr std::size_t kFewestTries = 6; ///< layouts: the estimate's order is no
 constexpr std::size_t kMostLikely = 6; ///< layouts more, where simulations were unlike their estimates
 constexpr std::size_t kLikelyAtOnce = 2; ///< whatever the threads: the result does not depend on them
 constexpr double kWorthTrying = 0.99; ///< of the quickest step: a layout that may take less
+constexpr double kUntried = 0.9; ///< of its estimate, that a kind may take which was not tried: so far estimates are off in the median
 
 /// What simulating takes before anything was simulated. Each piece of a pipeline is a program, whose layers are a loop, but where the schedule takes
 /// the backward pass apart: there each layer has ops of its own. Each microbatch has tasks.
@@ -188,8 +189,8 @@ void Trials::choose()
     }
 }
 
-/// Layouts of other meshes that are quicker than what was found, if their estimates are as wrong as those of their kind were, or right where their
-/// kind was not tried. False: there is none.
+/// Layouts of other meshes that are quicker than what was found, if their estimates are as wrong as those of their kind were, or a little too long where
+/// their kind was not tried. False: there is none.
 bool Trials::addLikely()
 {
     if (m_fields.size() > 1 || m_likely >= kMostLikely || m_options.stop.stop_requested())
@@ -197,7 +198,7 @@ bool Trials::addLikely()
     const TrialField& field = m_fields.front();
     const auto& candidates = field.explorer->space().candidates();
     double quickest = kInfinite;
-    double ofOthers = 1.0; // kinds that were not tried may be as quick as estimated
+    double ofOthers = kUntried;
     std::map<std::uint32_t, double> ratios; // of simulated and estimated steps, the least of each kind
     for (const Try& one : m_tries) {
         if (!one.plan.simulatedSeconds)
