@@ -77,6 +77,12 @@ void pin(Function& function, const Layouts& layouts)
         if (argument.name == nameOf(Kind::Input) || argument.name == nameOf(Kind::OutputGradient))
             argument.annotation = "pipeline"; // where the study cuts the model
     }
+    // A sum that is still in parts lies like nothing else of its group: a moment of the optimizer is whole.
+    for (std::vector<ValueId>& group : function.shardingGroups) {
+        std::erase_if(group,
+            [&](ValueId value) { return function[value].sharding && !function[value].sharding->unreduced.empty(); });
+    }
+    std::erase_if(function.shardingGroups, [](const std::vector<ValueId>& group) { return group.size() < 2; });
     function.resultShardings.resize(function.results().size());
     for (std::size_t i = 0; i < function.resultNames.size(); ++i) {
         if (const auto layout = layouts.find(function.resultNames[i]); layout != layouts.end())
