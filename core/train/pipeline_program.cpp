@@ -79,8 +79,8 @@ void pin(Function& function, const Layouts& layouts)
     }
     // A sum that is still in parts lies like nothing else of its group: a moment of the optimizer is whole.
     for (std::vector<ValueId>& group : function.shardingGroups) {
-        std::erase_if(group,
-            [&](ValueId value) { return function[value].sharding && !function[value].sharding->unreduced.empty(); });
+        std::erase_if(
+            group, [&](ValueId value) { return function[value].sharding && !function[value].sharding->unreduced.empty(); });
     }
     std::erase_if(function.shardingGroups, [](const std::vector<ValueId>& group) { return group.size() < 2; });
     function.resultShardings.resize(function.results().size());

@@ -35,6 +35,8 @@ private Q_SLOTS:
     void sessionHasThem();
     void loopsAreCut();
     void microbatchesHoldNoMore();
+    void gradientsAreReducedOnce_data();
+    void gradientsAreReducedOnce();
     void closedFormAgrees_data();
     void closedFormAgrees();
     void stopsInTheMiddle();
@@ -323,6 +325,38 @@ sim::Ticks playedByTasks(const PipelineShape& shape, const std::vector<sim::Tick
 }
 
 } // namespace
+
+void TestPipelineSteps::gradientsAreReducedOnce_data()
+{
+    QTest::addColumn<QString>("parameters");
+    QTest::addColumn<QString>("masters");
+    QTest::newRow("32 bits") << "f32"
+                             << "";
+    QTest::newRow("16 bits") << "bf16"
+                             << "";
+    QTest::newRow("16 bits with masters") << "bf16"
+                                          << ", masters: true";
+}
+
+/// Data parallel with microbatches: each gradient is all-reduced once in a step, and moments and masters never are.
+void TestPipelineSteps::gradientsAreReducedOnce()
+{
+    QFETCH(QString, parameters);
+    QFETCH(QString, masters);
+    const QString text = QStringLiteral("meshwright: 1\nhardware: {chip: a100, hosts: 1, per_host: 4}\nmesh: {data: 4}\n"
+                                        "model: {mlp: {layers: [64, 128, 128, 64], activation: relu, loss: mse, bias: false}}\n"
+                                        "batch: 64\ndtype: {parameters: %1, matmul: bf16}\nsharding: {x: [data], y: [data]}\n"
+                                        "optimizer: {adam: {learning_rate: 0.001%2}}\n"
+                                        "pipeline: {stages: 1, microbatches: 4}\n")
+                             .arg(parameters, masters);
+    std::map<std::string, std::int64_t> calls;
+    for (const sim::SimulatedCollective& collective : simulated(text.toStdString()).simulation.collectives) {
+        if (collective.use.payloadBytes > 4) // the loss is a scalar
+            calls[collective.use.cause.value] += collective.use.count;
+    }
+    const std::map<std::string, std::int64_t> expected{{"acc.layers.0.w", 1}, {"acc.layers.1.w", 1}, {"acc.layers.2.w", 1}};
+    QVERIFY2(calls == expected, qPrintable(QString::number(calls.size())));
+}
 
 void TestPipelineSteps::closedFormAgrees_data()
 {
