@@ -234,6 +234,8 @@ private:
             || std::none_of(op.operands.begin(), op.operands.end(), isActive))
             return;
         nameCotangent(op.results.front());
+        if (m_surroundings.residual(id) == Residual::Whole)
+            makeAgain(op.results.front());
         if (op.kind == OpKind::Repeat)
             return reverseRepeat(id);
         if (customDerivative(op).results > 0)
@@ -285,7 +287,8 @@ private:
     bool isCarriedOutAgain(ValueId value) const
     {
         const OpId producer = m_forward[value].producer;
-        return m_surroundings.residual(producer) == Residual::Again
+        const Residual residual = m_surroundings.residual(producer);
+        return (residual == Residual::Again || residual == Residual::Whole)
             && (m_forward[producer].bodies.empty() || m_forward[producer].kind == OpKind::Repeat);
     }
 
@@ -345,6 +348,14 @@ private:
             m_residuals.emplace(value, here);
         }
         return m_primals[value] = here;
+    }
+
+    /// Makes a forward value though nothing here reads it: its cotangent waits for it.
+    void makeAgain(ValueId value)
+    {
+        const std::vector<ValueId> passed = m_builder.addMany(OpKind::OptimizationBarrier, {cotangent(value), primal(value)}, {});
+        setKeepsUnread(m_backward[m_backward[passed.front()].producer]);
+        m_cotangents[value.at()] = passed.front();
     }
 
     ValueId zeros(ValueId forwardValue) { return m_builder.splat(m_forward[forwardValue].type, 0.0); }

@@ -2,6 +2,7 @@
 #include "core/kernels/kernel.h"
 #include "core/kernels/strides.h"
 #include "core/kernels/tile_table.h"
+#include "core/program/transform.h"
 
 #include <algorithm>
 #include <cstring>
@@ -453,8 +454,11 @@ class BarrierKernel final : public Kernel {
 public:
     BarrierKernel(const Function& function, const Op& op)
     {
-        for (std::size_t i = 0; i < op.operands.size(); ++i)
-            m_pairs.push_back({op.operands[i], op.results[i], function[op.results[i]].type.bytes()});
+        const std::vector<std::size_t> uses = useCounts(function);
+        for (std::size_t i = 0; i < op.operands.size(); ++i) {
+            if (uses[op.results[i].at()] > 0) // what nobody reads has no place
+                m_pairs.push_back({op.operands[i], op.results[i], function[op.results[i]].type.bytes()});
+        }
     }
 
     void run(Addresses addresses, Scratch&, const StopFlag& stop) const override

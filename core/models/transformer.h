@@ -19,7 +19,8 @@ enum class Recompute : std::uint8_t {
     None,
     /// Scores and probabilities of plain attention are made again too (Korthikanti et al. 2022, arXiv:2205.05198, section 5); fused, it does so always.
     Selective,
-    Full, ///< the whole layer, from its input (JAX: nothing_saveable)
+    Full, ///< all that the backward run reads of a layer, from its input (JAX: nothing_saveable)
+    Layer, ///< the whole layer, to its end, which nobody reads (PyTorch's checkpoint as Megatron-LM and FSDP use it)
     Dots, ///< all but products of matrices (JAX: dots_saveable)
     DotsWithoutBatch, ///< all but products without batch dimensions, so attention's too (JAX: dots_with_no_batch_dims_saveable)
     OffloadedDots, ///< as DotsWithoutBatch, and what is kept lies in the host's memory (JAX: offload_dot_with_no_batch_dims; MaxText: minimal_offloaded)

@@ -556,7 +556,11 @@ ValueId TransformerBlocks::layer(
             sum = withAttended(sum);
     }
     enter(Region::Outside); // the residual stream between layers is always kept
-    return named(made.valid() ? plus(sum, made) : sum, act);
+    if (!made.valid())
+        return named(sum, act);
+    sum = plus(sum, made);
+    m_ends.insert(m_builder.function()[sum].producer);
+    return named(sum, act);
 }
 
 ValueId TransformerBlocks::passedOn(ValueId made, const Masks& masks, std::int64_t block)

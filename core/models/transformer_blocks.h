@@ -76,6 +76,8 @@ public:
     /// True for the op that makes a value which the model keeps by name.
     bool isKept(OpId op) const { return m_kept.contains(op); }
     bool isOffloaded(OpId op) const { return m_offloaded.contains(op); }
+    /// True for the op that adds a layer's last block to its stream.
+    bool endsLayer(OpId op) const { return m_ends.contains(op); }
 
     /// With "input" among TransformerModel::offloaded: what an op makes, or a loop begins its iterations with, is a layer's input.
     void offloadInput(OpId op);
@@ -155,6 +157,7 @@ private:
     DType m_wide; ///< of products, norms, softmax and loss
     std::vector<std::pair<std::size_t, Region>> m_regions; ///< the first op of each
     std::set<OpId> m_kept;
+    std::set<OpId> m_ends; ///< of layers
     std::set<OpId> m_offloaded;
     std::map<std::pair<ValueId, Dims>, ValueId> m_eightBits; ///< what was rounded, and along which dimensions its products sum
 };

@@ -203,9 +203,10 @@ private:
         const ValueUses uses = usesOf(loss);
         std::vector<Residual> all(loss.ops.size());
         for (std::size_t i = 0; i < all.size(); ++i)
-            all[i] = isOffloaded(loss, OpId{i}) ? Residual::Offloaded
-                : isAgain(loss, OpId{i}, uses)  ? Residual::Again
-                                                : Residual::Kept;
+            all[i] = isOffloaded(loss, OpId{i})                                        ? Residual::Offloaded
+                : m_model.recompute == Recompute::Layer && m_blocks.endsLayer(OpId{i}) ? Residual::Whole
+                : isAgain(loss, OpId{i}, uses)                                         ? Residual::Again
+                                                                                       : Residual::Kept;
         return all;
     }
 
@@ -266,6 +267,7 @@ private:
         case Recompute::Selective:
             return region == TransformerBlocks::Region::AttentionCore || isInsideKernel(loss, op, uses);
         case Recompute::Full:
+        case Recompute::Layer:
             return true;
         case Recompute::Dots:
             return productOf(loss, op) == nullptr;

@@ -115,11 +115,22 @@ void Partitioner::partitionCollective(const Op& op)
     define(result, to, m_builder.add(op.kind, {from.local}, std::move(step.attributes)));
 }
 
-/// Barriers are for compilers: on devices nothing is left of them but the layouts of their results.
+/// Barriers are for compilers: on devices nothing is left of them but the layouts of their results, and those that keep what nobody reads.
 void Partitioner::partitionBarrier(const Op& op)
 {
+    if (!keepsUnread(op)) {
+        for (std::size_t i = 0; i < op.results.size(); ++i)
+            pass(op.operands[i], op.results[i], op);
+        return;
+    }
+    std::vector<ValueId> operands;
     for (std::size_t i = 0; i < op.results.size(); ++i)
-        pass(op.operands[i], op.results[i], op);
+        operands.push_back(obtain(op.operands[i], declared(op.results[i]), op.phase, opName(op.kind)));
+    const std::vector<ValueId> made = m_builder.addMany(op.kind, std::move(operands), {});
+    Function& device = m_builder.function();
+    device[device[made.front()].producer].kept = op.kept;
+    for (std::size_t i = 0; i < made.size(); ++i)
+        define(op.results[i], declared(op.results[i]), made[i]);
 }
 
 /// A value takes the place of another one, in the layout of the latter.

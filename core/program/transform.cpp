@@ -9,6 +9,8 @@ namespace meshwright {
 
 namespace {
 
+constexpr const char* kKeepsUnread = "mw.keeps_unread";
+
 void copyValueNotes(const Value& from, Value& to)
 {
     to.name = from.name;
@@ -104,6 +106,17 @@ std::vector<ValueId> inlineCall(Builder& builder, const Function& callee, const 
 std::int64_t blockRuns(const Op& op)
 {
     return op.kind == OpKind::Repeat ? op.as<RepeatAttributes>().count : 1;
+}
+
+bool keepsUnread(const Op& op)
+{
+    return op.kind == OpKind::OptimizationBarrier && op.kept != nullptr
+        && findAttribute(op.kept->attributes, kKeepsUnread) != nullptr;
+}
+
+void setKeepsUnread(Op& barrier)
+{
+    barrier.kept = std::make_shared<const KeptText>(KeptText{{{kKeepsUnread, {}, false, {}, {}}}, {}});
 }
 
 std::vector<std::size_t> useCounts(const Function& function)

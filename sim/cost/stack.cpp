@@ -49,17 +49,18 @@ constexpr std::array<Named<AttentionKernel>, 5> kKernels{
     {{"unfused", AttentionKernel::Unfused}, {"fused_softmax", AttentionKernel::FusedSoftmax}, {"flash1", AttentionKernel::Flash1},
         {"flash2", AttentionKernel::Flash2}, {"flash3", AttentionKernel::Flash3}}};
 
-constexpr std::array<Named<bool StackTraits::*>, 21> kFlags{{{"waits_for_sums", &StackTraits::waitsForSums},
-    {"fused_norms", &StackTraits::fusedNorms}, {"fused_rotary", &StackTraits::fusedRotary},
-    {"fused_elementwise", &StackTraits::fusedElementwise}, {"compiles_narrow", &StackTraits::compilesNarrow},
-    {"dropout", &StackTraits::dropout}, {"gradients_once_per_step", &StackTraits::gradientsOncePerStep},
-    {"sequence_parallel", &StackTraits::sequenceParallel}, {"async_tensor_parallel", &StackTraits::asyncTensorParallel},
-    {"gathers_context", &StackTraits::gathersContext}, {"gathers_narrow", &StackTraits::gathersNarrow},
-    {"dispatches_once_a_host", &StackTraits::dispatchesOnceAHost}, {"parallel_logits", &StackTraits::parallelLogits},
-    {"scatters_boundary", &StackTraits::scattersBoundary}, {"reduces_whole", &StackTraits::reducesWhole},
-    {"gathers_ahead", &StackTraits::gathersAhead}, {"gathers_singly", &StackTraits::gathersSingly},
-    {"parallel_block", &StackTraits::parallelBlock}, {"dispatches_by_product", &StackTraits::dispatchesByProduct},
-    {"merges_products", &StackTraits::mergesProducts}, {"adds_gradients", &StackTraits::addsGradients}}};
+constexpr std::array<Named<bool StackTraits::*>, 22> kFlags{
+    {{"waits_for_sums", &StackTraits::waitsForSums}, {"fused_norms", &StackTraits::fusedNorms},
+        {"fused_rotary", &StackTraits::fusedRotary}, {"fused_elementwise", &StackTraits::fusedElementwise},
+        {"compiles_narrow", &StackTraits::compilesNarrow}, {"dropout", &StackTraits::dropout},
+        {"gradients_once_per_step", &StackTraits::gradientsOncePerStep}, {"sequence_parallel", &StackTraits::sequenceParallel},
+        {"async_tensor_parallel", &StackTraits::asyncTensorParallel}, {"recomputes_layers", &StackTraits::recomputesLayers},
+        {"gathers_context", &StackTraits::gathersContext}, {"gathers_narrow", &StackTraits::gathersNarrow},
+        {"dispatches_once_a_host", &StackTraits::dispatchesOnceAHost}, {"parallel_logits", &StackTraits::parallelLogits},
+        {"scatters_boundary", &StackTraits::scattersBoundary}, {"reduces_whole", &StackTraits::reducesWhole},
+        {"gathers_ahead", &StackTraits::gathersAhead}, {"gathers_singly", &StackTraits::gathersSingly},
+        {"parallel_block", &StackTraits::parallelBlock}, {"dispatches_by_product", &StackTraits::dispatchesByProduct},
+        {"merges_products", &StackTraits::mergesProducts}, {"adds_gradients", &StackTraits::addsGradients}}};
 
 constexpr std::array<Named<double StackTraits::*>, 7> kNumbers{{{"gradient_bytes", &StackTraits::gradientBytes},
     {"reduced_bytes", &StackTraits::reducedBytes}, {"step_bytes", &StackTraits::stepBytes},

@@ -92,6 +92,7 @@ struct StackTraits {
     bool gradientsOncePerStep = true; ///< reduced after the last microbatch
     bool asyncTensorParallel = false; ///< products decomposed so that tp's collectives hide behind them
     bool mergesProducts = false; ///< products of one array with several weights are one kernel: of queries, keys and values
+    bool recomputesLayers = false; ///< full recomputation runs each layer to its end: `recompute: layer` in a study
     bool waitsForSums
         = false; ///< all-reduces of activations and of their gradients stop the device (Megatron-LM before sequence parallelism)
     bool gathersContext = false; ///< context parallel by one gather of keys and values of all query heads, not by a ring

@@ -94,6 +94,7 @@ StepSimulator stepSimulator(const Catalogue& catalogue, const Calibration& calib
         machine.chip = *stepCase.chip;
         machine.chips = stepCase.cluster.devices / std::max<std::int64_t>(1, stepCase.chip->devicesPerChip);
         machine.cluster = stepCase.cluster;
+        machine.traits = calibration.traits(stepCase.stack);
         FoundPlan found;
         found.mesh = meshOf(*candidate);
         found.specs = specsOf(*candidate, work.model);

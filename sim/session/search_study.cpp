@@ -447,7 +447,8 @@ Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, con
     TransformerModel model;
     model.config = work.model;
     model.sequence = work.sequence;
-    model.recompute = recompute->recompute;
+    const bool runsLayers = recompute->recompute == Recompute::Full && machine.traits.recomputesLayers;
+    model.recompute = runsLayers ? Recompute::Layer : recompute->recompute;
     model.kept = recompute->kept;
     model.offloaded = recompute->offloaded;
     model.lossChunks = plan.lossChunks;

@@ -10,6 +10,8 @@ namespace meshwright::sim {
 
 bool isView(const Function& function, const Op& op, const DeviceCost& cost)
 {
+    if (op.kind == OpKind::OptimizationBarrier)
+        return true;
     if (op.kind != OpKind::Reshape)
         return false;
     const auto rowOf = [&](ValueId value) {

@@ -10,7 +10,7 @@
 
 namespace meshwright::sim {
 
-/// True for an op that only takes the elements of an array as another shape.
+/// True for an op that moves nothing: it takes the elements of an array as another shape, or is a barrier.
 bool isView(const Function& function, const Op& op, const DeviceCost& cost);
 
 /// True for an instruction that does nothing else.

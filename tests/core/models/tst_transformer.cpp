@@ -705,6 +705,8 @@ void TestTransformer::recomputation_data()
         const char* form = unrolled ? ", unrolled" : "";
         QTest::newRow(qPrintable(QString("selective%1").arg(form))) << Recompute::Selective << unrolled << kPlain;
         QTest::newRow(qPrintable(QString("full%1").arg(form))) << Recompute::Full << unrolled << kPlain;
+        QTest::newRow(qPrintable(QString("layer%1").arg(form))) << Recompute::Layer << unrolled << kPlain;
+        QTest::newRow(qPrintable(QString("layer, fused%1").arg(form))) << Recompute::Layer << unrolled << AttentionOp::Fused;
         QTest::newRow(qPrintable(QString("dots%1").arg(form))) << Recompute::Dots << unrolled << kPlain;
         QTest::newRow(qPrintable(QString("dots without batch%1").arg(form))) << Recompute::DotsWithoutBatch << unrolled << kPlain;
         QTest::newRow(qPrintable(QString("full, fused%1").arg(form))) << Recompute::Full << unrolled << AttentionOp::Fused;
@@ -742,7 +744,8 @@ void TestTransformer::recomputation()
         QCOMPARE(dots, without);
     else
         QVERIFY(dots > without);
-    const bool isAgain = attention == AttentionOp::Fused && (recompute == Recompute::Dots || recompute == Recompute::Full);
+    const bool isWhole = recompute == Recompute::Full || recompute == Recompute::Layer;
+    const bool isAgain = attention == AttentionOp::Fused && (recompute == Recompute::Dots || isWhole);
     QCOMPARE(countOf(*program.find("loss.bwd"), OpKind::Attention), !isAgain ? 0 : unrolled ? 2 : 1);
     if (recompute == Recompute::Named) { // what attention makes of the values, its sums, and the width of the other block
         std::int64_t kept = 3 * 5 * (8 + 2 + 12) * 4 * 2;
@@ -750,8 +753,12 @@ void TestTransformer::recomputation()
         kept += residualBytes(programOf(model));
         QCOMPARE(residualBytes(program), kept);
     }
-    if (recompute != Recompute::Full)
+    if (!isWhole)
         return;
+    if (recompute == Recompute::Layer) { // and the last product of each layer, which nobody reads
+        model.recompute = Recompute::Full;
+        QCOMPARE(dots, dotsOf(*programOf(model).find("loss.bwd")) + (unrolled ? 2 : 1));
+    }
     // Of a layer only its input is left.
     const std::int64_t stream = 3 * 5 * 8 * 4;
     const Function& forward = *program.find("loss.fwd");

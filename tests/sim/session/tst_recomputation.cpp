@@ -34,6 +34,8 @@ class TestRecomputation : public QObject {
 private Q_SLOTS:
     void countsTheModelsOwnWork_data();
     void countsTheModelsOwnWork();
+    void layersRunToTheirEnd_data();
+    void layersRunToTheirEnd();
 };
 
 void TestRecomputation::countsTheModelsOwnWork_data()
@@ -41,6 +43,7 @@ void TestRecomputation::countsTheModelsOwnWork_data()
     QTest::addColumn<QStringList>("settings");
     QTest::newRow("selective") << QStringList{"recompute=selective"};
     QTest::newRow("full") << QStringList{"recompute=full"};
+    QTest::newRow("layer") << QStringList{"recompute=layer"};
     QTest::newRow("named") << QStringList{"recompute={keep: [ffn.hidden]}"};
     QTest::newRow("offloaded") << QStringList{"recompute={offload: [attention.q, attention.k, attention.v]}"};
     QTest::newRow("a loss in chunks") << QStringList{"model.transformer.loss={cross_entropy: {chunks: 4}}"};
@@ -48,6 +51,8 @@ void TestRecomputation::countsTheModelsOwnWork_data()
     QTest::newRow("accumulated") << QStringList{"recompute=full", "train.accumulate=2"};
     QTest::newRow("a pipeline") << QStringList{
         "recompute=full", "mesh={pipe: 2}", "sharding={}", "pipeline={axis: pipe, stages: 2, microbatches: 2}"};
+    QTest::newRow("layers of a pipeline") << QStringList{
+        "recompute=layer", "mesh={pipe: 2}", "sharding={}", "pipeline={axis: pipe, stages: 2, microbatches: 2}"};
 }
 
 void TestRecomputation::countsTheModelsOwnWork()
@@ -63,6 +68,46 @@ void TestRecomputation::countsTheModelsOwnWork()
         return valueOf(simulateStudy(*study, valueOf(defaultCatalogue()))).simulation.modelFlops;
     };
     QCOMPARE(flopsOf(settings), flopsOf({}));
+}
+
+void TestRecomputation::layersRunToTheirEnd_data()
+{
+    QTest::addColumn<QStringList>("settings");
+    QTest::newRow("data parallel") << QStringList{};
+    QTest::newRow("tensor parallel") << QStringList{"mesh={model: 2}",
+        "sharding={layers.attention: {q.w: [null, null, model], k.w: [null, null, model], v.w: [null, null, model], o.w: [null, "
+        "model]}, layers.ffn: {up.w: [null, null, model], down.w: [null, model]}, match: [{path: '*', spec: []}]}"};
+    QTest::newRow("unrolled") << QStringList{"model.transformer.unroll=true"};
+    QTest::newRow("a pipeline") << QStringList{
+        "mesh={pipe: 2}", "sharding={}", "pipeline={axis: pipe, stages: 2, microbatches: 2}"};
+}
+
+/// The last product of a layer is run again, and its sum over devices, though nobody reads them: the step takes longer, and trains to the same losses.
+void TestRecomputation::layersRunToTheirEnd()
+{
+    QFETCH(QStringList, settings);
+    struct Step {
+        double computeSeconds = 0.0;
+        std::int64_t sums = 0; ///< all-reduces of activations
+        std::vector<double> losses;
+    };
+    const auto stepWith = [&](const char* recompute) {
+        std::vector<std::string> list{std::string("recompute=") + recompute, "train={steps: 3, seed: 1, data: random}"};
+        for (const QString& one : settings)
+            list.push_back(one.toStdString());
+        const Study study = valueOf(readStudy(kStudy, "study", list));
+        const Simulation simulated = valueOf(simulateStudy(study, valueOf(defaultCatalogue()))).simulation;
+        Step step{simulated.computeSeconds, 0, {}};
+        for (const SimulatedCollective& collective : simulated.collectives)
+            step.sums += collective.use.axes == "model" && collective.use.payloadBytes > 4096 ? collective.use.count : 0;
+        step.losses = valueOf(trainStudy(study, {}, {}, {})).losses;
+        return step;
+    };
+    const Step full = stepWith("full");
+    const Step layer = stepWith("layer");
+    QVERIFY(layer.computeSeconds > full.computeSeconds);
+    QCOMPARE(layer.sums, full.sums + (full.sums > 0 ? 2 : 0));
+    QCOMPARE(layer.losses, full.losses);
 }
 
 MESHWRIGHT_TEST(TestRecomputation)
