@@ -197,6 +197,52 @@ def control():
     printed("tracer", lambda: jax.jit(lambda x: [print(x), x][1])(jnp.ones((2, 3))), "JitTracer(float32[2,3])\n")
 
 
+def branches():
+    """Only the branch that is chosen counts, for values and for derivatives."""
+    guarded = lambda x: lax.cond(x > 0, lambda x: jnp.sqrt(x) * x, lambda x: 3 * x, x)
+    for name, run in (("traced", lambda f: f), ("in a program", jax.jit)):
+        compare(f"guarded root, {name}", [run(guarded)(x) for x in (4.0, 0.0, -1.0)], [8, 0, -3])
+        compare(f"its derivative, {name}", [run(jax.grad(guarded))(x) for x in (4.0, 0.0, -1.0)], [3, 3, 3])
+        compare(f"its second derivative, {name}", [run(jax.grad(jax.grad(guarded)))(x) for x in (4.0, -1.0)], [0.375, 0])
+        compare(f"along a tangent, {name}", run(lambda x: jax.jvp(guarded, (x,), (2.0,)))(4.0), (8, 6))
+    w, x = jnp.arange(9.0).reshape(3, 3) / 9, jnp.arange(3.0)
+    which = lambda i, x, w: lax.switch(i, [lambda x: x @ w, jnp.tanh, lambda x: x * 2], x).sum()
+    for i, plain in ((-1, lambda x, w: (x @ w).sum()), (0, lambda x, w: (x @ w).sum()), (1, lambda x, w: jnp.tanh(x).sum()), (2, lambda x, w: 2 * x.sum()),
+                     (7, lambda x, w: 2 * x.sum())):
+        compare(f"switch of {i}", jax.jit(jax.value_and_grad(which, (1, 2)))(i, x, w), jax.value_and_grad(plain, (0, 1))(x, w))
+
+    def turns(x, w, choose):
+        step = lambda c, i: choose(i % 2 == 0, lambda c: jnp.tanh(c @ w), lambda c: c * jnp.log(c + 2), c)
+        return lax.scan(lambda c, i: (step(c, i), step(c, i).sum()), x, jnp.arange(4))
+    both = lambda holds, one, other, c: jnp.where(holds, one(c), other(c))
+    total = lambda choose: jax.jit(jax.value_and_grad(lambda x, w: sum(part.sum() for part in turns(x, w, choose)), (0, 1)))(x, w)
+    compare("in a loop", total(lax.cond), total(both))
+    compare("in a loop of which nothing is known", jax.jit(lambda x: lax.while_loop(lambda c: c[0] < 5, lambda c: (c[0] + 1, lax.cond(c[1] > 2, lambda v: v * 2, lambda v: v + 1, c[1])),
+                                                                                    (0, x)))(1.0), (5, 24))
+    compare("a loop in a branch", jax.jit(lambda x: lax.cond(x > 0, lambda: lax.while_loop(lambda c: c < 100, lambda c: c * 2, x), lambda: x))(3.0), 192)
+    mapped = jax.jit(lambda p, xs: jax.vmap(jax.value_and_grad(lambda x: lax.cond(p, lambda x: x * x, lambda x: 1.0, x)))(xs))
+    compare("examples of one choice", (mapped(True, x), mapped(False, x)), ((x * x, 2 * x), (np.ones(3), np.zeros(3))))
+    compare("examples that choose", jax.vmap(guarded)(jnp.array([4.0, -1.0])), np.array([8, -3]))
+    compare("of trees, and of weak types", jax.jit(lambda p: lax.cond(p, lambda: {"a": 1, "b": (2.0,)}, lambda: {"a": jnp.int32(3), "b": (jnp.float32(4),)}))(False), {"a": 3, "b": (4,)})
+    compare("of complex numbers", jax.jit(jax.grad(lambda x: lax.cond(x > 0, lambda: jnp.abs(jnp.exp(1j * x) * (2 + x)), lambda: x)))(3.0), 1)
+    key = jax.random.key(0)
+    compare("of keys", jax.random.key_data(jax.jit(lambda p: lax.cond(p, lambda: jax.random.split(key)[0], lambda: key))(True)), jax.random.key_data(jax.random.split(key)[0]))
+    printed("prints of the one that is chosen", lambda: [jax.jit(lambda x: lax.cond(x > 2, lambda: [jax.debug.print("big {}", x), x][1],
+                                                                                   lambda: [jax.debug.print("small {}", 2 * x), x][1]))(x) for x in (3.0, 1.0)],
+            "big 3.0\nsmall 2.0\n")
+    raises("number that is none", lambda: jax.jit(lambda i: lax.switch(i, [lambda: 1, lambda: 2]))(1.5), "TypeError", "Index type must be an integer, got float32")
+
+
+def placed_arguments():
+    mesh = jax.make_mesh((8,), ("x",))
+    whole, split = (jax.sharding.NamedSharding(mesh, spec) for spec in (P(), P("x")))
+    add = lambda x, y, scale=1.0: (x + y) * scale
+    compare("in_shardings of each", jax.jit(add, in_shardings=(whole, split))(jnp.ones(8), jnp.arange(8.0)), 1 + np.arange(8.0))
+    compare("in_shardings of all", jax.jit(add, in_shardings=split)(jnp.ones(8), jnp.arange(8.0)), 1 + np.arange(8.0))
+    made = jax.jit(lambda tree, y: tree["a"] + y, in_shardings=({"a": split}, None))({"a": jnp.ones(8)}, 2.0)
+    check("in_shardings of a tree", made.sharding.is_equivalent_to(split, 1), made.sharding)
+
+
 def notation():
     shown = lambda f, *args: str(jax.make_jaxpr(f)(*args))
     rows = {
@@ -420,7 +466,7 @@ def options():
 
 
 def main():
-    for part in (rules, derivatives, control, notation, errors, settings, explicit, options):
+    for part in (rules, derivatives, control, branches, placed_arguments, notation, errors, settings, explicit, options):
         part()
     print(f"{wrong} of {compared} differ")
 

@@ -213,9 +213,8 @@ class Jitted:
                                   else "pass arrays, or make the argument static with static_argnums"))
                 raise found from error
         if self._in is not None:
-            given = self._in if isinstance(self._in, tuple) and not isinstance(self._in, PartitionSpec) else self._in
-            targets = prefix_leaves((given, {}) if not keywords else (given, None), form, None, is_leaf=_is_target) \
-                if not _is_target(given) else [given] * len(arrays)
+            targets = ([self._in] * len(arrays) if _is_target(self._in)
+                       else prefix_leaves((self._in, {} if not keywords else None), form, None, is_leaf=_is_target))
             for at, target in enumerate(targets):
                 placement = as_placement(target, arrays[at].shape, "pjit arguments")
                 if placement is not None:
@@ -1357,28 +1356,44 @@ def varied(x, axes):
     return made
 
 
-def evened(operands):
+def evened(operands, along=frozenset()):
     """Operands of an op in what is differentiated within shard_map: those that are the same along an axis along which others differ are summed over it when
     they are differentiated, as JAX does (pvary)."""
-    varying = frozenset().union(*[getattr(operand, "varying", ()) for operand in operands])
-    if not varying:
-        return operands
-    from .custom import _with_rule
+    operands = tuple(map(_outside_of_branches, operands))
+    varying = along.union(*[getattr(operand, "varying", ()) for operand in operands])
+    return tuple(evened_along(operand, varying) for operand in operands) if varying else operands
 
-    def one(x):
-        missing = varying - x.varying if isinstance(x, Tracer) and dtypes.is_inexact(x.engine_dtype) else frozenset()
-        if not missing:
-            return x
-        known = x.scope.__dict__.setdefault("evened", {})
-        if (x.number, missing) not in known:
-            summed = lambda _, cotangents: [collective("psum", cotangents[0], tuple(sorted(missing)))]
-            made = _with_rule(lambda leaves: ([varied(leaves[0], missing)], []), summed, [x])[0]
-            made.varying = x.varying | missing
-            if x.scope is not Scope._stack[-1]:
-                return made
-            known[x.number, missing] = made
-        return known[x.number, missing]
-    return tuple(one(operand) for operand in operands)
+
+def evened_along(x, varying):
+    """A value as one that differs along these axes."""
+    missing = varying - x.varying if isinstance(x, Tracer) and dtypes.is_inexact(x.engine_dtype) else frozenset()
+    if not missing:
+        return x
+    from .custom import _with_rule
+    known = x.scope.__dict__.setdefault("evened", {})
+    if (x.number, missing) not in known:
+        summed = lambda _, cotangents: [collective("psum", cotangents[0], tuple(sorted(missing)))]
+        made = _with_rule(lambda leaves: ([varied(leaves[0], missing)], []), summed, [x])[0]
+        made.varying = x.varying | missing
+        if x.scope is not Scope._stack[-1]:
+            return made
+        known[x.number, missing] = made
+    return known[x.number, missing]
+
+
+def _outside_of_branches(x):
+    """A value from outside of branches that not all devices take: only outside, all of them can sum its cotangents."""
+    if not isinstance(x, Tracer) or x.scope not in Scope._stack:
+        return x
+    first = Scope._stack.index(x.scope) + 1
+    chosen = [at for at in range(first, len(Scope._stack)) if Scope._stack[at].choice]
+    if not chosen:
+        return x
+    inside, Scope._stack = Scope._stack, Scope._stack[:chosen[0]]
+    try:
+        return evened_along(x, frozenset().union(*[inside[at].choice for at in chosen]))
+    finally:
+        Scope._stack = inside
 
 
 def axis_size(axis_name):

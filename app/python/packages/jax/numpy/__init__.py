@@ -27,6 +27,7 @@ from ._arrangements import (append, block, broadcast_arrays, broadcast_shapes, c
                             ogrid, r_, ravel, tri, vectorize, vstack)
 from ._elements import isclose
 from ._reductions import all, any, max, min, sum
+from ._polynomials import poly, polyadd, polyder, polydiv, polyint, polymul, polysub
 from .._src.options import refuse as _refuse
 
 s_, index_exp = np.s_, np.index_exp
@@ -250,6 +251,27 @@ def fromiter(items, dtype, count=-1):
     return asarray(np.fromiter(items, _dtypes.shown(_dtypes.named(dtype)), count))
 
 
+def fromfile(file, dtype=float, count=-1, sep="", offset=0):
+    return asarray(np.fromfile(file, _dtypes.shown(_dtypes.named(dtype)), count, sep, offset=offset))
+
+
+def from_dlpack(x, /, *, device=None, copy=None):
+    from ..dlpack import from_dlpack as of
+    return _placed(of(x), device)
+
+
+def i0(x):
+    from ..scipy.special import i0 as of
+    return of(x)
+
+
+def spacing(x, /):
+    """The distance to the next number away from zero."""
+    x = _asarray(x)
+    x = x if _dtypes.is_float(x.engine_dtype) else _ops.astype(x, _dtypes.default("f32"))
+    return subtract(_ops.bind("next_after", x, _ops.where(_ops.less(x, 0), _asarray(-np.inf, x.engine_dtype), _asarray(np.inf, x.engine_dtype))), x)
+
+
 def _window(name):
     def function(M, *args):
         return asarray(getattr(np, name)(M, *args), _dtypes.shown(_dtypes.default("f32")))
@@ -385,7 +407,7 @@ def printoptions(*args, **kwargs):
     return np.printoptions(*args, **kwargs)
 
 
-set_printoptions = np.set_printoptions
+set_printoptions, get_printoptions = np.set_printoptions, np.get_printoptions
 
 
 def save(file, x, **_):
