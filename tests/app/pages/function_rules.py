@@ -243,6 +243,21 @@ def placed_arguments():
     check("in_shardings of a tree", made.sharding.is_equivalent_to(split, 1), made.sharding)
 
 
+def pieces_by_function():
+    mesh, asked = jax.make_mesh((4, 2), ("x", "y")), []
+    data = np.arange(32.0).reshape(8, 4)
+    piece = lambda place: [asked.append(place), data[place]][1]
+    made = jax.make_array_from_callback((8, 4), jax.sharding.NamedSharding(mesh, P("x")), piece)
+    compare("pieces by their places", made, data)
+    check("each device asks", len(asked) == 8 and asked[0] == (slice(0, 2), slice(None)), asked)
+    del asked[:]
+    jax.make_array_from_callback((8, 4), jax.sharding.NamedSharding(mesh, P()), piece)
+    check("the whole is asked for once", asked == [(slice(None), slice(None))], asked)
+    raises("a piece of another shape", lambda: jax.make_array_from_callback((8,), jax.sharding.NamedSharding(mesh, P("x")), lambda place: np.ones(3)), "ValueError", "(2,)")
+    raises("many keys, split", lambda: jax.random.split(jax.random.split(jax.random.key(0))), "TypeError", "split accepts a single key, but was given a key array of shape (2,)")
+    raises("many keys, folded", lambda: jax.random.fold_in(jax.random.split(jax.random.key(0)), 1), "ValueError", "fold_in accepts a single key")
+
+
 def notation():
     shown = lambda f, *args: str(jax.make_jaxpr(f)(*args))
     rows = {
@@ -466,7 +481,7 @@ def options():
 
 
 def main():
-    for part in (rules, derivatives, control, branches, placed_arguments, notation, errors, settings, explicit, options):
+    for part in (rules, derivatives, control, branches, placed_arguments, pieces_by_function, notation, errors, settings, explicit, options):
         part()
     print(f"{wrong} of {compared} differ")
 

@@ -499,6 +499,23 @@ class Turning(nn.Module):
         return nn.while_loop(lambda module, x: module.get_variable("state", "turns") < 5, turn, self, x, carry_variables="state")
 
 
+def helpers():
+    from flax.training import dynamic_scale, early_stopping
+    scale, loss = dynamic_scale.DynamicScale(growth_interval=1), lambda w, x: jnp.mean((x @ w) ** 2).astype(jnp.float32)
+    x, w = jnp.ones((4, 3), jnp.float16), jnp.ones(3, jnp.float16)
+    scale, finite, value, grads = scale.value_and_grad(loss)(w, x)
+    compare("a scale that was too large", (scale.scale, finite, value), (32768, False, 9))
+    small = scale.replace(scale=8.0)
+    for expected in (8, 16):
+        small, finite, value, grads = jax.jit(lambda scale: scale.value_and_grad(loss)(w, x))(small)
+        compare(f"a scale of {expected}", (small.scale, finite, value, grads), (expected, True, 9, 6 * np.ones(3)))
+    stopping, seen = early_stopping.EarlyStopping(min_delta=1e-3, patience=2), []
+    for metric in (1.0, 0.5, 0.5, 0.5, 0.5):
+        stopping = stopping.update(metric)
+        seen.append((stopping.has_improved, stopping.should_stop))
+    same("early stopping", seen, [(True, False), (True, False), (False, False), (False, False), (False, True)])
+
+
 def control():
     x = jnp.ones((2, 4))
     variables = Chosen().init(key(0), x, True)
@@ -538,6 +555,6 @@ def as_printed():
     same("names kept apart", drawn[0] == drawn[1], False)
 
 
-for check in (layers, attention, modules, tables, transforms, sharded, training, saved, control, errors, as_printed):
+for check in (layers, attention, modules, tables, transforms, sharded, training, saved, helpers, control, errors, as_printed):
     check()
 print(wrong, "of", compared, "differ")

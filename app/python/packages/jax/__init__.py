@@ -266,11 +266,21 @@ def clear_caches():
     pass
 
 
-def make_array_from_callback(shape, sharding, data_callback, **_):
-    """The pieces that a function of their places gives."""
+def make_array_from_callback(shape, sharding, data_callback, dtype=None):
+    """The pieces that a function of their places gives: for each device, or once where all have the whole."""
     import numpy as np
-    whole = np.asarray(data_callback(tuple(slice(None) for _ in shape)))
-    return device_put(whole.reshape(shape), sharding)
+    shape = tuple(shape)
+    places = [(slice(None),) * len(shape)] if sharding.is_fully_replicated else sharding.devices_indices_map(shape).values()
+    whole = None
+    for place in places:
+        piece = data_callback(place)
+        dtype = dtype or getattr(piece, "dtype", None)
+        piece = np.asarray(piece)
+        whole = np.empty(shape, piece.dtype) if whole is None else whole
+        if piece.shape != whole[place].shape:
+            raise ValueError(f"Expected the callback to return an array of shape {whole[place].shape} for the index {place}, got {piece.shape}")
+        whole[place] = piece
+    return device_put(numpy.asarray(whole, dtype), sharding)
 
 
 def make_array_from_process_local_data(sharding, local_data, global_shape=None):

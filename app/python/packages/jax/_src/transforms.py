@@ -255,11 +255,7 @@ class Jitted:
         if Scope._stack or batching.Level.stack:  # part of what is being traced
             dynamic, keywords = tree_unflatten(form, [given.get(at, array) for at, array in enumerate(arrays)])
             whole, keywords = self._joined(static, dynamic, keywords, len(args))
-            Scope.inlined += 1
-            try:
-                made = self._function(*whole, **keywords)
-            finally:
-                Scope.inlined -= 1
+            made = self._inlined(whole, keywords)
             if refs.used:
                 refs.no_refs(tree_flatten(made)[0], f"{_place_of(self._function)} traced for jit")
             return made if self._out is None else placed(made, self._out)
@@ -289,6 +285,18 @@ class Jitted:
             for number, dim, axis in program.gathered_results if all(result.dtype.kind != "c" for result in results) else ():
                 results[number].gathered += ((program.name, dim, axis),)
         return tree_unflatten(out_form, results)
+
+    def _inlined(self, args, kwargs):
+        """What the function makes as a part of what is being traced; Python looks at values only where it does not go on without."""
+        Scope.inlined += 1
+        try:
+            return self._function(*args, **kwargs)
+        except effects.NeedsValues:
+            if Scope.inlined > 1:
+                raise
+        finally:
+            Scope.inlined -= 1
+        return self._function(*args, **kwargs)
 
     def _searched(self, invalid, args, kwargs):
         """Runs the function op by op, for the op that gives a value which jax_debug_nans refuses. Source of the text: jax-ml/jax, jax/_src/api_util.py."""
