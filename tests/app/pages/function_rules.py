@@ -239,6 +239,12 @@ def placed_arguments():
     add = lambda x, y, scale=1.0: (x + y) * scale
     compare("in_shardings of each", jax.jit(add, in_shardings=(whole, split))(jnp.ones(8), jnp.arange(8.0)), 1 + np.arange(8.0))
     compare("in_shardings of all", jax.jit(add, in_shardings=split)(jnp.ones(8), jnp.arange(8.0)), 1 + np.arange(8.0))
+    x, whole_rank = jax.device_put(jnp.ones((8, 4)), split), jax.sharding.NamedSharding(mesh, P("x", None))
+    shown = {"put": (x, P("x")), "put with an entry for each dimension": (jax.device_put(x, whole_rank), P("x", None)), "computed": (x + 1, P("x")),
+             "transposed": (x.T, P(None, "x")), "asked of a program": (jax.jit(lambda x: x * 2, out_shardings=whole)(x), P()),
+             "one of two results": (jax.jit(lambda x: (x * 2, x), out_shardings=(whole_rank, None))(x)[0], P("x", None)), "made there": (jnp.zeros((8, 4), device=split), P("x"))}
+    for name, (array, spec) in shown.items():
+        check(f"how it lies: {name}", array.sharding == jax.sharding.NamedSharding(mesh, spec), array.sharding)
     made = jax.jit(lambda tree, y: tree["a"] + y, in_shardings=({"a": split}, None))({"a": jnp.ones(8)}, 2.0)
     check("in_shardings of a tree", made.sharding.is_equivalent_to(split, 1), made.sharding)
 

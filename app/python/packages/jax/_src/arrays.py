@@ -15,7 +15,7 @@ class Array:
     __array_priority__ = 100
     weak_type = False
     level = 0  # of the vmap whose examples it stands for
-    asked = None  # the sharding that a traced value was last constrained to
+    asked = None  # the sharding that it was put to, or that a traced value was last constrained to, as the user wrote it
 
     engine_dtype = property(lambda self: self._type[0])  # "f32"
     shape = property(lambda self: self._type[1])
@@ -88,7 +88,7 @@ class ConcreteArray(Array):
         self._type = (handle.dtype, handle.shape)
 
     # ---- where it lies
-    sharding = property(lambda self: sharding_of(self._handle.placement))
+    sharding = property(lambda self: self.asked if self.asked is not None else sharding_of(self._handle.placement))
     committed = _committed = property(lambda self: self._handle.is_committed)
     is_fully_replicated = property(lambda self: self._handle.placement.is_replicated)
     is_fully_addressable = True

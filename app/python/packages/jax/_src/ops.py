@@ -525,7 +525,7 @@ def placeable(function):
         from . import explicit, transforms
         with explicit.suspended():
             made = function(*args, **kwargs)
-        return transforms.placed(made, out_sharding)
+        return transforms.placed(made, out_sharding, is_type=True)
     return placed
 
 

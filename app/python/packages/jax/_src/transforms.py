@@ -12,7 +12,7 @@ import numpy as np
 from . import arrays as arrays_module
 from . import batching, dtypes, effects, explicit, hitypes, jaxprs, refs
 from .arrays import (Array, ConcreteArray, InvalidValue, Scope, Tracer, asarray, astype, call, check_devices, on_default, run, type_text)
-from .shardings import (AxisType, Mesh, NamedSharding, PartitionSpec, Sharding, as_placement, current_mesh, named_placement, raise_verdict, sharding_of)
+from .shardings import (AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec, Sharding, as_placement, current_mesh, named_placement, raise_verdict, sharding_of)
 from . import ops
 from .machine import Device, machine
 from .trees import (keystr, prefix_leaves, register_pytree_node, register_static, tree_flatten, tree_flatten_with_path, tree_map, tree_structure, tree_unflatten)
@@ -42,7 +42,15 @@ def _put(x, target):
         return x
     if isinstance(x, Tracer) or Scope._stack:
         return _said(_constrained(x, placement), target)
-    return ConcreteArray(x._handle.moved(placement, True), x.weak_type)
+    return _asked(ConcreteArray(x._handle.moved(placement, True), x.weak_type), target)
+
+
+def _asked(array, target):
+    """An array with the sharding that it was put to."""
+    if isinstance(target, PartitionSpec):
+        target = NamedSharding(current_mesh(), target)
+    array.asked = target if isinstance(target, NamedSharding) and not isinstance(target.mesh, AbstractMesh) else None
+    return array
 
 
 def _constrained(x, placement):
@@ -68,8 +76,8 @@ def with_sharding_constraint(x, shardings):
     return placed(x, shardings)
 
 
-def placed(x, shardings):
-    """The leaves of a tree where shardings say."""
+def placed(x, shardings, is_type=False):
+    """The leaves of a tree where shardings say. `is_type`: their specs then name all dimensions."""
     leaves, form = tree_flatten(x)
     targets = prefix_leaves(shardings, form, x, is_leaf=_is_target)
     made = []
@@ -81,8 +89,14 @@ def placed(x, shardings):
             whole = placed(leaf.value, spec if isinstance(target, PartitionSpec) else NamedSharding(target.mesh, spec))
             made.append(batching.BatchTracer(whole, leaf.level, leaf.weak_type))
             continue
-        made.append(leaf if placement is None or leaf.level else _said(_constrained(leaf, placement), target) if Scope._stack
-                    else ConcreteArray(leaf._handle.moved(placement, True)))
+        if placement is None or leaf.level or Scope._stack:
+            made.append(leaf if placement is None or leaf.level else _said(_constrained(leaf, placement), target))
+            continue
+        made.append(ConcreteArray(leaf._handle.moved(placement, True)))
+        if is_type and isinstance(target, (PartitionSpec, NamedSharding)):
+            spec = target if isinstance(target, PartitionSpec) else target.spec
+            mesh = current_mesh() if isinstance(target, PartitionSpec) else target.mesh
+            _asked(made[-1], NamedSharding(mesh, PartitionSpec(*spec, *[None] * (leaf.ndim - len(spec)))))
     return tree_unflatten(form, made)
 
 
@@ -279,6 +293,9 @@ class Jitted:
         self._donate(args)
         for result, is_weak in zip(results, weak):
             result.weak_type = is_weak
+        for result, target in zip(results, scope.targets):
+            if target is not None:
+                _asked(result, target)
         if any(array.gathered for array in arrays):
             self._note_gathered(program, arrays, form)
         if self._out is not None:
@@ -339,8 +356,9 @@ class Jitted:
             function, scope, outs, out_form, made = self._traced(arrays, form, static, len(args), self._paths(form), given)
             self._check_not_closed_over(scope, given, form)
             scope.keys = refs.keys(scope)
-            places = [None] * len(outs)
+            places, scope.targets = [None] * len(outs), []
             if self._out is not None:
+                scope.targets = prefix_leaves(self._out, out_form, made, is_leaf=_is_target)
                 places = _placements(self._out, out_form, made, outs, "pjit outputs")
             elif mesh is not None and mesh.is_explicit:
                 places = [explicit.placement_of(out) for out in outs]
