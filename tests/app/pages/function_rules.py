@@ -277,6 +277,19 @@ def notation():
                     "      preferred_element_type=float32\n    ] a b\n  in (c,) }"),
         "of a jitted function": (str(jax.jit(lambda x, y: 2 * x + y).trace(3, 4).jaxpr), "{ lambda ; a:i32[] b:i32[]. let\n    c:i32[] = mul 2:i32[] a\n"
                                  "    d:i32[] = add c b\n  in (d,) }")}
+    rows["choice"] = (shown(lambda a: lax.cond(a >= 0.0, lambda x: x + 3.0, lambda x: x - 3.0, a), 5.0),
+                      "{ lambda ; a:f32[]. let\n    b:bool[] = ge a 0.0:f32[]\n    c:i32[] = convert_element_type[new_dtype=int32 weak_type=False] b\n"
+                      "    d:f32[] = cond[\n      branches=(\n        { lambda ; e:f32[]. let f:f32[] = sub e 3.0:f32[] in (f,) }\n"
+                      "        { lambda ; g:f32[]. let h:f32[] = add g 3.0:f32[] in (h,) }\n      )\n    ] c a\n  in (d,) }")
+    rows["loop over slices"] = (shown(lambda xs, y: lax.scan(lambda c, x: (c + x * y, c), 0.0, xs), np.ones(16), 5.0),
+                                "{ lambda ; a:f32[16] b:f32[]. let\n    c:f32[] d:f32[16] = scan[\n      _split_transpose=False\n"
+                                "      jaxpr={ lambda ; e:f32[] f:f32[] g:f32[]. let\n          h:f32[] = mul g e\n          i:f32[] = add f h\n        in (i, f) }\n"
+                                "      length=16\n      linear=(False, False, False)\n      num_carry=1\n      num_consts=1\n      reverse=False\n      unroll=1\n"
+                                "    ] b 0.0:f32[] a\n  in (c, d) }")
+    rows["loop with a condition"] = (shown(lambda x: lax.while_loop(lambda c: c < 10.0, lambda c: c * 2, x), 1.0),
+                                     "{ lambda ; a:f32[]. let\n    b:f32[] = while[\n      body_jaxpr={ lambda ; c:f32[]. let d:f32[] = mul c 2.0:f32[] in (d,) }\n"
+                                     "      body_nconsts=0\n      cond_jaxpr={ lambda ; e:f32[]. let f:bool[] = lt e 10.0:f32[] in (f,) }\n      cond_nconsts=0\n    ] a\n"
+                                     "  in (b,) }")
     Pair = collections.namedtuple("Pair", "x y")
     form = jax.tree.structure([{"a": 1, "b": (2,)}, None, Pair(1, [2]), jax.tree_util.Partial(print, 1)])
     rows["form of a tree"] = str(form)[:72], "PyTreeDef([{'a': *, 'b': (*,)}, None, CustomNode(namedtuple[Pair], [*, [*]]), CustomNode(Partial["[:72]

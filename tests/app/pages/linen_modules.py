@@ -500,7 +500,14 @@ class Turning(nn.Module):
 
 
 def helpers():
-    from flax.training import dynamic_scale, early_stopping
+    import orbax.checkpoint as ocp
+    from flax.training import dynamic_scale, early_stopping, orbax_utils
+    tree, folder = {"w": jax.device_put(jnp.arange(8.0), jax.sharding.NamedSharding(jax.make_mesh((8,), ("x",)), P("x"))), "n": 1}, tempfile.mkdtemp() + "/one"
+    saver = ocp.PyTreeCheckpointer()
+    saver.save(folder, tree, save_args=orbax_utils.save_args_from_target(tree))
+    restored = saver.restore(folder, restore_args=orbax_utils.restore_args_from_target(tree))
+    compare("restored by its arguments", restored, tree)
+    same("restored where it lay", restored["w"].sharding, tree["w"].sharding)
     scale, loss = dynamic_scale.DynamicScale(growth_interval=1), lambda w, x: jnp.mean((x @ w) ** 2).astype(jnp.float32)
     x, w = jnp.ones((4, 3), jnp.float16), jnp.ones(3, jnp.float16)
     scale, finite, value, grads = scale.value_and_grad(loss)(w, x)

@@ -630,5 +630,5 @@ def _strong(value):
         from .batching import BatchTracer
         return BatchTracer(value.value, value.level)
     made = Tracer(value.scope, value.number, value._type, False, value.sources)
-    made.smooth = value.smooth
+    made.smooth, made.varying, made.split, made.asked = value.smooth, value.varying, value.split, value.asked
     return made

@@ -2,7 +2,7 @@
 """Control of programs: loops are the program's own. Outside of a program a loop is one; for many examples at once it is one of all of them."""
 import weakref
 
-from . import batching, dtypes, effects, explicit, ops, refs, trees
+from . import batching, dtypes, effects, explicit, jaxprs, ops, refs, trees
 from .arrays import Scope, Tracer, asarray, astype, type_text
 from .machine import machine
 
@@ -13,14 +13,23 @@ class _Block:
     def __init__(self, name, function, form, likes, choice=frozenset()):
         self.scope = Scope(name, transform=name)
         self.scope.choice = choice
+        around = Scope._stack[-1] if Scope._stack else None
+        if around is not None and around.joins:
+            self.scope.recorded, self.scope.joins = [], True
+        self.arguments = [self.scope.argument(like, shape=shape) for like, shape in likes]
         with self.scope:
-            made = function(*trees.tree_unflatten(form, [self.scope.argument(like, shape=shape) for like, shape in likes]))
+            made = function(*trees.tree_unflatten(form, self.arguments))
             self.results, self.form = trees.tree_flatten(made)
             refs.no_refs(self.results, f"traced for {name}")
             self.results = [asarray(result) for result in self.results]
             self.late = effects.wanted_later(self.scope)
         self.captures = self.scope.captures
         self.changed = [held.ref for held in refs.changed(self.scope)]  # refs from outside: of a loop they are further carries
+
+    def jaxpr(self):
+        made = jaxprs.Jaxpr(self.scope, self.arguments, self.results)
+        made.check()
+        return made
 
     @property
     def function(self):
@@ -35,6 +44,12 @@ class _Block:
                 rest.append(capture)
             numbers.append(first + len(rest) - 1 if at is None else len(own) + at)
         return numbers, refs.resolved(rest)
+
+
+def _record(op, jaxprs_, operands, results, **attributes):
+    """Notes an op with blocks where what is traced is shown. `jaxprs_` by their names; what they take from outside are its first operands."""
+    taken = [one for jaxpr in jaxprs_.values() for one in jaxpr.taken()]
+    Scope._stack[-1].recorded.append((op, [*taken, *operands], {**jaxprs_, **attributes}, results))
 
 
 def _carried(name, function, carry, others):
@@ -139,6 +154,11 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, **_):
     results = [scope.tracer(number, result.weak_type) for number, result in zip(numbers, block.results)]
     for at, (result, of_turn) in enumerate(zip(results, block.results)):
         explicit.follow(result, of_turn, at >= len(carry))
+    if scope.joins:
+        jaxpr = block.jaxpr()
+        consts = len(jaxpr.taken())
+        _record("scan", {"jaxpr": jaxpr}, carry + leaves, results, _split_transpose=False, length=count, linear=(False,) * (consts + len(carry) + len(leaves)),
+                num_carry=len(carry), num_consts=consts, reverse=bool(reverse), unroll=unroll)
     if block.late:
         effects.of_each_turn(block.scope, [scope.tracer(number) for number in numbers[len(results):]], count, reverse)
     return trees.tree_unflatten(block.form, results)
@@ -264,7 +284,11 @@ def while_loop(cond_fun, body_fun, init_val):
                                     body.scope.finished(body.results + refs.results(body.scope)), of_body,
                                     [scope.number(operand) for operand in operands], carries)
     refs.happen(body.scope, [scope.tracer(number) for number in numbers[len(carry):]])
-    return trees.tree_unflatten(form, [explicit.follow(scope.tracer(number, leaf.weak_type), leaf) for number, leaf in zip(numbers, carry)])
+    results = [explicit.follow(scope.tracer(number, leaf.weak_type), leaf) for number, leaf in zip(numbers, carry)]
+    if scope.joins:
+        jaxpr_of = {"cond_jaxpr": condition.jaxpr(), "body_jaxpr": body.jaxpr()}
+        _record("while", jaxpr_of, carry, results, cond_nconsts=len(jaxpr_of["cond_jaxpr"].taken()), body_nconsts=len(jaxpr_of["body_jaxpr"].taken()))
+    return trees.tree_unflatten(form, results)
 
 
 def _while_of_examples(cond_fun, body_fun, init_val):
@@ -338,11 +362,25 @@ def _chosen(name, which, functions, operands):
         results.append(one if levels else explicit.follow(one, next((given for given in row if explicit.split_of(given) is not None), row[0])))
     for ref, value in zip(changed, made[len(rows):]):
         ref.put(refs.alike(value, ref.read()))
+    if scope.joins:
+        _record_choice(which, blocks, results)
     values = iter(made[len(rows) + len(changed):])
     for held, block in zip(holds, blocks):
         for happen, leaves in block.scope.effects:
             scope.effects.append((_where_it_holds(happen), [held, *[next(values) for _ in leaves]]))
     return trees.tree_unflatten(blocks[0].form, results)
+
+
+def _record_choice(which, blocks, results):
+    """A choice as JAX has it: branches by their number, which of a truth value is 0 for false, and all take the same from outside."""
+    scope, branches = Scope._stack[-1], [block.jaxpr() for block in blocks]
+    if which.engine_dtype == "i1":
+        branches.reverse()
+        which = astype(which, "i32")
+    taken = list({jaxprs.key(one): one for jaxpr in branches for one in jaxpr.taken()}.values())
+    for jaxpr in branches:
+        jaxpr.takes = taken
+    scope.recorded.append(("cond", [which, *taken], {"branches": tuple(branches)}, results))
 
 
 def _where_it_holds(happen):

@@ -261,9 +261,9 @@ def _shape(shape):
 
 
 def full(shape, value, engine=None):
-    value = asarray(value)
-    engine = engine or value.engine_dtype
-    return bind("full", astype(value, engine), shape=_shape(shape))
+    engine = engine or asarray(value).engine_dtype
+    value = asarray(value, engine) if isinstance(value, (bool, int, float)) else astype(value, engine)
+    return bind("full", value, shape=_shape(shape))
 
 
 def _full_like(x, value, engine):

@@ -1244,10 +1244,7 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False, abstra
             if any(isinstance(leaf, refs.Ref) for leaf in leaves):
                 raise jaxprs.NotRecorded
             made, _ = jaxprs.recorded(_name_of(fun), of_dynamic, [asarray(leaf) for leaf in leaves], form)
-            known = {id(one) for *_, results in made.eqns for one in results} | set(map(id, made.invars))
-            is_whole = all(not isinstance(one, Tracer) or id(one) in known for _, operands, _, _ in made.eqns for one in operands)
-            if not is_whole or any(isinstance(one, Tracer) and id(one) not in known for one in made.outvars):
-                raise jaxprs.NotRecorded
+            made.check()
         except jaxprs.NotRecorded:
             made = _ProgramText(jit(fun, static_argnums=static_argnums).lower(*args, **kwargs).as_text())
         if return_shape:
