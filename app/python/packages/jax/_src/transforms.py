@@ -1270,44 +1270,49 @@ def _mesh_of(shardings):
     return current_mesh() or next((one.mesh.concrete for one in named), None)
 
 
-def auto_axes(fun=None, *, axes=None, out_sharding=None, out_shardings=None):
+def _within_axes(kind, name):
+    """Makes a decorator of what calls a function within a mesh with axes of a kind: its argument `name`, a sharding, is known under its older name, too."""
+    def of(call):
+        def taken(arguments):
+            now, before = arguments.pop(name, None), arguments.pop(f"{name}s", None)
+            return before if now is None else now
+
+        @functools.wraps(call)
+        def decorator(fun=None, *, axes=None, **given):
+            if fun is None:
+                return functools.partial(decorator, axes=axes, **given)
+            said = taken(given)
+            if given:
+                raise TypeError(f"{call.__name__}() got an unexpected keyword argument {next(iter(given))!r}")
+
+            @functools.wraps(fun)
+            def called(*args, **kwargs):
+                sharding = taken(kwargs)
+                sharding = said if sharding is None else sharding
+                if sharding is None:
+                    raise TypeError(f"Missing required keyword argument: '{name}'")
+                mesh = _mesh_of(sharding)
+                if mesh is None:
+                    raise ValueError(f"jax.sharding.{call.__name__} needs a mesh around: use jax.set_mesh")
+                return call(functools.partial(fun, **kwargs), args, sharding, _with_axes(mesh, axes, kind))
+            return called
+        return decorator
+    return of
+
+
+@_within_axes(AxisType.Auto, "out_sharding")
+def auto_axes(fun, args, sharding, within):
     """The function, within which the engine chooses how values are split over the axes. Its results lie as `out_sharding` says."""
-    if fun is None:
-        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding, out_shardings=out_shardings)
-    said = out_sharding if out_sharding is not None else out_shardings
-
-    @functools.wraps(fun)
-    def called(*args, out_sharding=None, out_shardings=said, **kwargs):  # under its older name, too
-        out_sharding = out_shardings if out_sharding is None else out_sharding
-        if out_sharding is None:
-            raise TypeError("Missing required keyword argument: 'out_sharding'")
-        mesh = _mesh_of(out_sharding)
-        if mesh is None:
-            raise ValueError("jax.sharding.auto_axes needs a mesh around: use jax.set_mesh")
-        within = _with_axes(mesh, axes, AxisType.Auto)
-        with within, explicit.suspended() if not within.is_explicit else contextlib.nullcontext():
-            made = fun(*args, **kwargs)
-        return placed(made, out_sharding)
-    return called
+    with within, explicit.suspended() if not within.is_explicit else contextlib.nullcontext():
+        made = fun(*args)
+    return placed(made, sharding)
 
 
-def explicit_axes(fun=None, *, axes=None, in_sharding=None, in_shardings=None):
+@_within_axes(AxisType.Explicit, "in_sharding")
+def explicit_axes(fun, args, sharding, within):
     """The function, within which types say how values are split over the axes. Its arguments lie as `in_sharding` says."""
-    if fun is None:
-        return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding, in_shardings=in_shardings)
-    said = in_sharding if in_sharding is not None else in_shardings
-
-    @functools.wraps(fun)
-    def called(*args, in_sharding=None, in_shardings=said, **kwargs):
-        in_sharding = in_shardings if in_sharding is None else in_sharding
-        if in_sharding is None:
-            raise TypeError("Missing required keyword argument: 'in_sharding'")
-        mesh = _mesh_of(in_sharding)
-        if mesh is None:
-            raise ValueError("jax.sharding.explicit_axes needs a mesh around: use jax.set_mesh")
-        with _with_axes(mesh, axes, AxisType.Explicit):
-            return fun(*placed(args, in_sharding), **kwargs)
-    return called
+    with within:
+        return fun(*placed(args, sharding))
 
 
 def _inverse(sources):
