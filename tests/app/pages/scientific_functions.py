@@ -230,6 +230,34 @@ def factors():
     raises("derivative of whole singular vectors", lambda: jax.grad(lambda m: jnp.linalg.svd(m)[0].sum())(high), "NotImplementedError", "not implemented for full matrices")
 
 
+def statistics():
+    import math
+    from jax.scipy import stats
+    x = jnp.linspace(-40.0, 40.0, 80001)
+    for name, density in (("gumbel_r", stats.gumbel_r.pdf), ("gumbel_l", stats.gumbel_l.pdf), ("gennorm", lambda x: stats.gennorm.pdf(x, 1.5)),
+                          ("pareto", lambda x: stats.pareto.pdf(x + 41, 3.0)), ("truncnorm", lambda x: stats.truncnorm.pdf(x, -1.0, 2.0)),
+                          ("vonmises", lambda x: jnp.where(jnp.abs(x) <= jnp.pi, stats.vonmises.pdf(x, 2.0), 0))):
+        close(f"all of {name}", jnp.trapezoid(density(x), x), 1.0, 1e-3)
+    for name, of in (("truncnorm", lambda x, f: getattr(stats.truncnorm, f)(x, -1.0, 2.0)), ("gumbel_r", lambda x, f: getattr(stats.gumbel_r, f)(x)),
+                     ("gumbel_l", lambda x, f: getattr(stats.gumbel_l, f)(x))):
+        close(f"density of {name}", jax.grad(lambda x: of(x, "cdf"))(0.5), of(0.5, "pdf"), 1e-5)
+        close(f"the rest of {name}", of(0.5, "cdf") + of(0.5, "sf"), 1.0, 1e-5)
+    for name, of in (("gumbel_r", stats.gumbel_r), ("gumbel_l", stats.gumbel_l)):
+        close(f"quantiles of {name}", of.ppf(of.cdf(0.3)), 0.3, 1e-5)
+    close("far from the middle", stats.truncnorm.logpdf(9.0, 8.0, 10.0), -6.405502, 1e-5)
+    close("moved and stretched", stats.truncnorm.pdf(0.1, -1.0, 2.0, loc=0.2, scale=2.0), 0.2433707, 1e-5)
+    close("all of betabinom", stats.betabinom.pmf(jnp.arange(11), 10, 2.0, 3.0).sum(), 1.0, 1e-5)
+    close("nbinom", stats.nbinom.pmf(2, 3, 0.4), math.comb(4, 2) * 0.4 ** 3 * 0.6 ** 2, 1e-5)
+    close("multinomial", [stats.multinomial.pmf(jnp.array(x), 3, jnp.array([0.2, 0.5, 0.3])) for x in ([1, 2, 0], [1, 2, 1])], [0.15, 0.0], 1e-5)
+    close("mode", tuple(stats.mode(jnp.array([[3, 1, 2], [3, 2, 2], [1, 2, 1]]))), (np.array([3, 2, 2]), np.array([2, 2, 2])), 0)
+    for method, expected in (("average", [3.5, 1, 3.5, 2]), ("min", [3, 1, 3, 2]), ("max", [4, 1, 4, 2]), ("dense", [3, 1, 3, 2]), ("ordinal", [3, 1, 4, 2])):
+        close(f"ranks, {method}", stats.rankdata(jnp.array([3, 1, 3, 2]), method), np.array(expected), 0)
+    close("sem", stats.sem(jnp.array([1.0, 2.0, 4.0])), np.std([1, 2, 4], ddof=1) / 3 ** 0.5, 1e-5)
+    close("the least", jax.lax.approx_min_k(jnp.array([3.0, 1.0, 2.0]), 2), (np.array([1.0, 2.0]), np.array([1, 2])), 0)
+    close("put together two by two", jax.tree.reduce_associative(lambda a, b: a + b, {"a": [1, 2], "b": 3}), 6, 0)
+    close("paddings by name", jax.lax.padtype_to_pads((5,), (3,), (2,), "SAME"), [(1, 1)], 0)
+
+
 def refusals():
     square = jnp.eye(2)
     for name, function, kind, text in [
@@ -247,7 +275,7 @@ def refusals():
 
 
 def main():
-    for part in (values, derivatives, distributions, signals, matrices, solvers, factors, refusals):
+    for part in (values, derivatives, distributions, signals, matrices, solvers, factors, statistics, refusals):
         part()
     print(f"{wrong} of {compared} differ")
     return wrong != 0

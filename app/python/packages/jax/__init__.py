@@ -24,10 +24,10 @@ from ._src.transforms import (ShapeDtypeStruct, device_put, eval_shape, grad, he
 from ._src.transforms import jacrev as jacobian
 from .tree_util import tree_flatten, tree_leaves, tree_map, tree_reduce, tree_structure, tree_transpose, tree_unflatten
 from .tree_util import tree_map as tree_multimap
-from . import (ad, ad_checkpoint, core, custom_batching, custom_derivatives, debug, distributed, dlpack, dtypes, errors, experimental, flatten_util, image, lax, lib, nn, numpy, ops, profiler,
-               random, ref, scipy, sharding, stages, tree, tree_util, typing)
+from . import (ad, ad_checkpoint, core, custom_batching, custom_derivatives, debug, distributed, dlpack, dtypes, errors, experimental, flatten_util, image, lax, lib, monitoring, nn, numpy, ops, profiler,
+               random, ref, scipy, sharding, stages, tree, tree_util, typing, version)
 
-__version__ = "0.5.0"
+from .version import __version__, __version_info__
 
 
 def _one_of(name, value, allowed):
@@ -223,6 +223,20 @@ def numpy_rank_promotion(value):
 
 def numpy_dtype_promotion(value):
     return _setting("jax_numpy_dtype_promotion", value)
+
+
+def threefry_partitionable(enable=True):
+    return _setting("jax_threefry_partitionable", enable)
+
+
+@_contextlib.contextmanager
+def default_prng_impl(impl):
+    _random.only_threefry(impl)
+    yield
+
+
+def copy_to_host_async(x):
+    return x
 
 
 @_contextlib.contextmanager

@@ -380,6 +380,26 @@ def broadcast_shapes(*shapes):
     return of(*shapes)
 
 
+def approx_min_k(operand, k, reduction_dimension=-1, **_):
+    least, places = top_k(_ops.negative(_asarray(operand)), k, axis=reduction_dimension)
+    return _ops.negative(least), places
+
+
+def bessel_i0e(x):
+    from ..scipy.special import i0e
+    return i0e(x)
+
+
+def bessel_i1e(x):
+    from ..scipy.special import i1e
+    return i1e(x)
+
+
+def padtype_to_pads(in_shape, window_shape, window_strides, padding):
+    from .._src.windows import _pairs
+    return _pairs(padding, in_shape, window_shape, window_strides)
+
+
 def approx_max_k(operand, k, reduction_dimension=-1, **_):
     return top_k(operand, k, axis=reduction_dimension)
 
@@ -461,6 +481,10 @@ def all_to_all(x, axis_name, split_axis, concat_axis, *, tiled=False, **options)
         made = _collective("all_to_all", _ops.moveaxis(_asarray(leaf), split_axis, 0), axis_name, split=0, join=0)
         return _ops.moveaxis(made.reshape((size,) + made.shape[1:]), 0, concat_axis)
     return tree_map(one, x)
+
+
+def pswapaxes(x, axis_name, axis, *, axis_index_groups=None):
+    return all_to_all(x, axis_name, axis, axis, **({} if axis_index_groups is None else {"axis_index_groups": axis_index_groups}))
 
 
 def ppermute(x, axis_name, perm):
