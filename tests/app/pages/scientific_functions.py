@@ -230,6 +230,19 @@ def factors():
     raises("derivative of whole singular vectors", lambda: jax.grad(lambda m: jnp.linalg.svd(m)[0].sum())(high), "NotImplementedError", "not implemented for full matrices")
 
 
+def polygammas():
+    close("polygamma", special.polygamma(1, jnp.array([0.5, 1.0, 10.0, -0.5])), np.array([np.pi ** 2 / 2, np.pi ** 2 / 6, 0.1051663, 8.934802]), 1e-5)
+    close("its next", special.polygamma(2, 1.0), -2.404114, 1e-5)
+    close("zeta", [special.zeta(x, q) for x, q in ((2.0, 1.0), (3.5, 0.25), (2.0, -1.0), (1.0, 2.0))], [np.pi ** 2 / 6, 128.546974, inf, inf], 1e-5)
+    close("derivatives of gammaln", [jax.grad(special.gammaln)(1.0), jax.jit(jax.grad(jax.grad(special.gammaln)))(1.0)], [-0.5772157, np.pi ** 2 / 6], 1e-5)
+    close("of many examples", jax.vmap(jax.grad(jax.lax.digamma))(jnp.array([1.0, 2.0])), np.pi ** 2 / 6 - np.array([0, 1]), 1e-5)
+    from jax.test_util import check_grads
+    for modes in (("fwd",), ("rev",)):  # the derivative of a wrong rule is found
+        wrong_rule = jax.custom_jvp(jnp.sin)
+        wrong_rule.defjvp(lambda primals, tangents: (jnp.sin(*primals), 2 * tangents[0]))
+        raises(f"check_grads {modes}", lambda: check_grads(wrong_rule, (1.0,), 1, modes), "AssertionError", "Not equal to tolerance")
+
+
 def statistics():
     import math
     from jax.scipy import stats
@@ -275,7 +288,7 @@ def refusals():
 
 
 def main():
-    for part in (values, derivatives, distributions, signals, matrices, solvers, factors, statistics, refusals):
+    for part in (values, derivatives, distributions, signals, matrices, solvers, factors, polygammas, statistics, refusals):
         part()
     print(f"{wrong} of {compared} differ")
     return wrong != 0
