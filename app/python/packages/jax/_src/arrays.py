@@ -591,7 +591,7 @@ def asarray(value, engine=None):
             if isinstance(value, int) and engine is None and weak == "i32" and not -2**31 <= value < 2**31:
                 raise OverflowError(f"Python int {value} too large to convert to int32")
             found = from_numpy(np.asarray(value), engine or weak, engine is None and not isinstance(value, bool))
-            if key is not None and len(_scalars) < 4096:
+            if key is not None and len(_scalars) < 4096 and not (value == 0 and np.signbit(np.real(value))):  # -0. is found under the name of 0.
                 _scalars[key] = found
         return found
     if hasattr(type(value), "__jax_array__"):

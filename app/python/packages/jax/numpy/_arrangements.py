@@ -313,7 +313,14 @@ def fill_diagonal(x, value, wrap=False, *, inplace=True):
     _refuse("jax.numpy.fill_diagonal", {"wrap": wrap})
     if inplace:
         raise NotImplementedError("JAX arrays are immutable, must use inplace=False.")
-    return where(eye(*asarray(x).shape, dtype=bool), value, x)
+    x, value = asarray(x), ravel(asarray(value))
+    if x.ndim < 2:
+        raise ValueError("array must be at least 2-d")
+    if x.ndim > 2 and len(set(x.shape)) > 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    count = builtins.min(x.shape)
+    at = ops.arange(count)
+    return x.at[(at,) * x.ndim].set(value if value.size == 1 else ops.take(value, ops.remainder(at, value.size)))
 
 
 def tril_indices(n, k=0, m=None):
@@ -470,7 +477,7 @@ def argsort(x, axis=-1, *, kind=None, order=None, stable=True, descending=False)
 
 @_as_sorted
 def sort(x, axis=-1, *, kind=None, order=None, stable=True, descending=False):
-    return take_along_axis(x, argsort(x, axis, descending=descending), axis)
+    return _taken_along(x, argsort(x, axis, descending=descending), axis, "clip")
 
 
 def lexsort(keys, axis=-1):
@@ -515,7 +522,7 @@ def digitize(x, bins, right=False):
     size = bins.shape[0]
     is_rising = ops.greater_equal(bins[-1], bins[0]) if size else asarray(True)
     side = "left" if right else "right"
-    falling = subtract(size, searchsorted(flip(bins), x, side="right" if right else "left"))
+    falling = subtract(size, searchsorted(flip(bins), x, side=side))
     return where(is_rising, searchsorted(bins, x, side=side), falling)
 
 
@@ -538,23 +545,22 @@ def take(x, indices, axis=None, out=None, mode=None, unique_indices=False, indic
 
 
 def take_along_axis(x, indices, axis=-1, mode=None, fill_value=None):
-    _refuse("jax.numpy.take_along_axis", {"mode": mode, "fill_value": fill_value})
     x, indices = asarray(x), asarray(indices)
     if axis is None:
-        return take_along_axis(ravel(x), ravel(indices), 0)
+        return take_along_axis(ravel(x), ravel(indices), 0, mode, fill_value)
     axis = ops.dimension(axis, x.ndim)
     from .._src import explicit
     known = explicit.whole_along(x, axis, lambda text: "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather indexing as out sharding could "
                                  f"not be resolved unambiguously (or would require collectives on inputs). Got operand=ShapedArray({text})")
     with explicit.suspended():
-        return explicit.split_as(_taken_along(x, indices, axis), known)
+        return explicit.split_as(_taken_along(x, indices, axis, mode or "fill", fill_value), known)
 
 
-def _taken_along(x, indices, axis):
+def _taken_along(x, indices, axis, mode, fill_value=None):
     shape = np.broadcast_shapes(x.shape[:axis] + (1,) + x.shape[axis + 1:], indices.shape[:axis] + (1,) + indices.shape[axis + 1:])
     indices = ops.broadcast_to(indices, shape[:axis] + (indices.shape[axis],) + shape[axis + 1:])
     x = ops.broadcast_to(x, shape[:axis] + (x.shape[axis],) + shape[axis + 1:])
-    return x[tuple(indices if dim == axis else ops.iota("i32", indices.shape, dim) for dim in range(x.ndim))]
+    return ops.getitem(x, tuple(indices if dim == axis else ops.iota("i32", indices.shape, dim) for dim in range(x.ndim)), mode, fill_value)
 
 
 def put_along_axis(x, indices, values, axis, inplace=True, *, mode=None):
@@ -576,7 +582,11 @@ def put(x, indices, values, mode=None, *, inplace=True):
 
 
 def place(x, mask, values, *, inplace=True):
-    return where(mask, reshape(resize(values, asarray(x).size), asarray(x).shape), x)
+    """The values one after the other where the mask holds, again from the first when they are used up."""
+    x, values = asarray(x), ravel(asarray(values))
+    mask = ops.broadcast_to(not_equal(asarray(mask), 0), x.shape)
+    at = subtract(ops.cumulative(astype(ravel(mask), "i32")), 1)
+    return where(mask, astype(reshape(ops.take(values, ops.remainder(at, values.size)), x.shape), x.engine_dtype), x)
 
 
 def choose(index, choices, out=None, mode="raise"):
@@ -683,12 +693,16 @@ def unique_values(x, /, *, size=None, fill_value=None):
     return unique(x, size=size, fill_value=fill_value, equal_nan=False)
 
 
-def trim_zeros(filt, trim="fb"):
+def trim_zeros(filt, trim="fb", axis=None):
+    """Without the zeros before the first and behind the last element that is none, along each of the axes."""
     x = asarray(filt)
-    places = np.flatnonzero(_known(not_equal(x, 0), "trim_zeros"))
-    if not places.size:
-        return x[:0]
-    return x[places[0] if "f" in trim.lower() else 0:places[-1] + 1 if "b" in trim.lower() else x.shape[0]]
+    known = _known(not_equal(x, 0), "trim_zeros")
+    part = [slice(None)] * x.ndim
+    for dim in range(x.ndim) if axis is None else [ops.dimension(one, x.ndim) for one in (axis if isinstance(axis, (tuple, list)) else (axis,))]:
+        places = np.flatnonzero(known.any(tuple(other for other in range(x.ndim) if other != dim)))
+        start, stop = (places[0], places[-1] + 1) if places.size else (0, 0)
+        part[dim] = slice(int(start) if "f" in trim.lower() and places.size else 0, int(stop) if "b" in trim.lower() or not places.size else None)
+    return x[tuple(part)]
 
 
 def packbits(a, axis=None, bitorder="big"):
@@ -818,7 +832,8 @@ def gradient(x, *spacing, axis=None, edge_order=None):
 def correlate(a, v, mode="valid", *, precision=None, preferred_element_type=None):
     _refuse("jax.numpy.correlate", {"preferred_element_type": preferred_element_type})
     from .._src.windows import convolve
-    a, v = asarray(a), ops.conj(asarray(v))
+    (a, v), _ = together(a, v)
+    a, v = (one if dtypes.is_inexact(one.engine_dtype) else astype(one, dtypes.default("f32")) for one in (a, ops.conj(v)))
     if a.size >= v.size:
         return convolve(a, flip(v), mode, precision)
     return flip(convolve(flip(a), v, mode, precision))
@@ -845,7 +860,7 @@ def apply_over_axes(function, x, axes):
 
 
 def fromfunction(function, shape, *, dtype=None, **kwargs):
-    return function(*indices(shape, dtype), **kwargs)
+    return function(*indices(shape, "float32" if dtype is None else dtype), **kwargs)
 
 
 def vectorize(function=None, *, excluded=frozenset(), signature=None):

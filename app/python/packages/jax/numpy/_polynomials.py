@@ -10,7 +10,10 @@ from ._arrangements import trim_zeros
 
 
 def _coefficients(*polynomials):
-    return [ops.reshape(one, (-1,)) for one in together(*polynomials)[0]]
+    found = [ops.reshape(one, (1,)) if not one.ndim else one for one in together(*polynomials)[0]]
+    if any(one.ndim > 1 for one in found):
+        raise NotImplementedError("polynomials whose coefficients are arrays of more than one dimension")
+    return found
 
 
 def _of_one_degree(p, q):
@@ -63,6 +66,7 @@ def polydiv(u, v, *, trim_leading_zeros=False):
 
 def polyder(p, m=1):
     p = asarray(p)
+    p = p if dtypes.is_inexact(p.engine_dtype) else astype(p, dtypes.default("f32"))
     for _ in range(m):
         p = multiply(p[:-1], ops.arange(p.shape[0] - 1, 0, -1))
     return p

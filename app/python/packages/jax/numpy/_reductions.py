@@ -131,6 +131,7 @@ def average(x, axis=None, weights=None, returned=False, keepdims=False):
         weights = ops.broadcast_to(weights, x.shape)
         total = ops.sum_(weights, axis, keepdims=keepdims)
         made = divide(ops.sum_(multiply(x, weights), axis, keepdims=keepdims), total)
+        total = astype(total, made.engine_dtype)
     return (made, total) if returned else made
 
 
@@ -178,7 +179,7 @@ def _without_nans_at(function, kind):
     def found(x, axis=None, out=None, keepdims=False):
         _refuse("a reduction of jax.numpy", {"out": out})
         x = asarray(x)
-        return function(ops.where(not_equal(x, x), asarray(_identity(kind, x.engine_dtype), x.engine_dtype), x), axis, keepdims)
+        return function(ops.where(not_equal(x, x), asarray(_identity(kind, x.engine_dtype), x.engine_dtype), x), axis, keepdims=keepdims)
     return found
 
 
@@ -320,7 +321,7 @@ def histogramdd(sample, bins=10, range=None, weights=None, density=None):
         inside = logical_and(inside, logical_and(ops.greater_equal(x, edge[0]), ops.less_equal(x, edge[-1])))
         flat = add(multiply(flat, edge.size - 1), ops.clip(at, 0, edge.size - 2))
     shape = tuple(edge.size - 1 for edge in edges)
-    counted = ops.where(inside, ops.full((points.shape[0],), 1, points.engine_dtype) if weights is None else asarray(weights), 0)
+    counted = ops.where(inside, ops.full((points.shape[0],), 1, "i32") if weights is None else asarray(weights), 0)
     counts = ops.reshape(bincount(flat, counted, length=math.prod(shape)), shape)
     if density:
         counts = divide(counts, ops.sum_(counts))

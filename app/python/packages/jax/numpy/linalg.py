@@ -356,7 +356,22 @@ def matrix_power(a, n):
 
 
 def multi_dot(arrays, *, precision=None):
-    return functools.reduce(functools.partial(dot, precision=precision), arrays)
+    """The product of all, in the order that takes the fewest multiplications."""
+    arrays = [asarray(one) for one in arrays]
+    first, last = arrays[0].ndim == 1, arrays[-1].ndim == 1
+    sizes = [1 if first else arrays[0].shape[0], *[one.shape[0] for one in arrays[1:]], 1 if last else arrays[-1].shape[1]]
+
+    @functools.cache
+    def best(start, stop):
+        """The least count of multiplications of a part of them, and where it is taken apart."""
+        if stop - start == 1:
+            return 0, start
+        return min((best(start, at)[0] + best(at, stop)[0] + sizes[start] * sizes[at] * sizes[stop], at) for at in range(start + 1, stop))
+
+    def product(start, stop):
+        at = best(start, stop)[1]
+        return arrays[start] if stop - start == 1 else dot(product(start, at), product(at, stop), precision)
+    return product(0, len(arrays))
 
 
 def matrix_transpose(x, /):
