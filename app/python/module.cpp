@@ -359,6 +359,15 @@ void definePrograms(py::module_& module)
                 return numbersOf(
                     valueOrRaise(trace.whileLoop({condition, usedByCondition}, {body, usedByBody}, valuesOf(operands), carries)));
             })
+        .def("choose", // each branch with the operands that it takes, from the one behind the choice on
+            [](Trace& trace, const py::list& branches, const std::vector<int>& operands) {
+                std::vector<LoopBlock> blocks;
+                for (const py::handle branch : branches) {
+                    const auto pair = branch.cast<py::tuple>();
+                    blocks.push_back({pair[0].cast<const TracedFunction&>(), pair[1].cast<std::vector<std::size_t>>()});
+                }
+                return numbersOf(valueOrRaise(trace.choose(blocks, valuesOf(operands))));
+            })
         .def("manual",
             [](Trace& trace, const TracedFunction& body, const std::vector<int>& operands, const Mesh& mesh,
                 const std::vector<std::string>& in, const std::vector<std::string>& out) {

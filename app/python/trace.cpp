@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 namespace meshwright::python {
@@ -223,6 +224,8 @@ Result<std::vector<ValueId>> Trace::add(const std::string& op, const std::vector
     if (op == "uniform")
         return std::vector{uniform(m_builder, operands.at(0), read.shape("shape"), read.number("low", 0.0),
             read.number("high", 1.0), read.truth("partitionable", true))};
+    if (op == "sort")
+        return sorted(operands.at(0), read.dim("dim"));
     if (op == "full") { // a scalar everywhere
         const Shape shape = read.shape("shape");
         return std::vector{broadcastTo(m_builder, operands.at(0), shape)};
@@ -252,6 +255,22 @@ Result<std::vector<ValueId>> Trace::add(const std::string& op, const std::vector
     if (const auto fits = resultTypes(*kind, made, types); !fits)
         return fits.error();
     return m_builder.addMany(*kind, std::move(used), std::move(made));
+}
+
+std::vector<ValueId> Trace::sorted(ValueId operand, std::size_t dim)
+{
+    const TensorType type = this->type(operand);
+    const TensorType places{DType::S32, type.shape};
+    const auto along = static_cast<std::int64_t>(dim);
+    OtherAttributes attributes{"stablehlo.sort",
+        {{"dimension", fmt::format("{} : i64", dim), false, {along}, {}}, {"is_stable", "true", false, {1}, {}}}, {type, places}, 0};
+    const OpId op = m_builder.beginOp(OpKind::Sort, {operand, m_builder.iota(places, dim)}, std::move(attributes));
+    const TensorType element{type.dtype, {}};
+    const TensorType place{DType::S32, {}};
+    const std::vector<ValueId> both = m_builder.beginBody(op, std::array{element, element, place, place});
+    m_builder.setResults({m_builder.add(
+        OpKind::Compare, {both[0], both[1]}, CompareAttributes{CompareDirection::Less, isFloating(type.dtype)})});
+    return m_builder.endOp(op, {type, places});
 }
 
 ValueId Trace::constrain(ValueId operand, const Placement& placement)
@@ -381,6 +400,27 @@ Result<std::vector<ValueId>> Trace::whileLoop(
     fill(condition, m_builder.beginBody(op, types));
     fill(body, m_builder.beginBody(op, types));
     return m_builder.endOp(op, {types.begin(), types.begin() + static_cast<std::ptrdiff_t>(carries)});
+}
+
+Result<std::vector<ValueId>> Trace::choose(const std::vector<LoopBlock>& branches, const std::vector<ValueId>& operands)
+{
+    const std::vector<TensorType> types = typesOf(operands);
+    if (const auto fits = resultTypes(OpKind::Case, {}, types); !fits)
+        return fits.error();
+    std::vector<TensorType> results;
+    for (const LoopBlock& branch : branches) {
+        const Function& function = branch.function.function;
+        std::vector<TensorType> own;
+        for (const ValueId result : function.results())
+            own.push_back(function[result].type);
+        if (&branch != &branches.front() && own != results)
+            return Problem{"MW1303", "the branches give other types than the first"};
+        results = std::move(own);
+    }
+    const OpId op = m_builder.beginOp(OpKind::Case, operands, {});
+    for (const LoopBlock& branch : branches)
+        fill(branch, m_builder.beginBody(op, std::span(types).subspan(1)));
+    return m_builder.endOp(op, results);
 }
 
 Result<std::vector<ValueId>> Trace::manual(const TracedFunction& body, const std::vector<ValueId>& operands, const Mesh& mesh,

@@ -15,7 +15,7 @@ namespace meshwright::python {
 using AttributeValue = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>>;
 using Attributes = std::map<std::string, AttributeValue>;
 
-/// A block of a loop: a function that was traced before, and for each of its arguments the loop's operand that it is.
+/// A block of a loop or a choice: a function that was traced before, and for each of its arguments the operand of these that it is.
 struct LoopBlock {
     const TracedFunction& function;
     std::vector<std::size_t> operands;
@@ -24,7 +24,8 @@ struct LoopBlock {
 /// Records the ops of a function as it is called.
 ///
 /// Operands are values of the function. Element-wise ops take operands of different shapes, which are broadcast as NumPy does.
-/// Besides StableHLO's ops there are `normal` and `uniform` (of a key ui32[2], with `shape`, `low`, `high`, `partitionable`).
+/// Besides StableHLO's ops there are `normal` and `uniform` (of a key ui32[2], with `shape`, `low`, `high`, `partitionable`),
+/// and `sort` along `dim`, which gives the elements and where they were; equal ones stay in their order.
 class Trace {
 public:
     explicit Trace(std::string name);
@@ -58,6 +59,10 @@ public:
     Result<std::vector<ValueId>> whileLoop(
         const LoopBlock& condition, const LoopBlock& body, const std::vector<ValueId>& operands, std::size_t carries);
 
+    /// What one of the branches gives: `operands` are which one (an i32 that there is a branch for, or a truth value for the first or the second), then what
+    /// the branches use. Problems: MW1302, MW1303 the operands do not fit, or the branches give other types.
+    Result<std::vector<ValueId>> choose(const std::vector<LoopBlock>& branches, const std::vector<ValueId>& operands);
+
     /// A call on the pieces of the operands, which are split over the manual axes of the mesh. Problems: MW1302 a result or an operand does not
     /// divide; MW1266 a result that is not the same over an axis of which its out_spec says so.
     Result<std::vector<ValueId>> manual(const TracedFunction& body, const std::vector<ValueId>& operands, const Mesh& mesh,
@@ -73,6 +78,7 @@ public:
 
 private:
     void fill(const LoopBlock& block, const std::vector<ValueId>& arguments);
+    std::vector<ValueId> sorted(ValueId operand, std::size_t dim);
     std::vector<TensorType> typesOf(const std::vector<ValueId>& values) const;
 
     TracedFunction m_traced;

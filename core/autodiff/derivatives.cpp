@@ -712,7 +712,7 @@ const DerivativeRow& rowOf(const Op& op)
     const auto at = static_cast<std::size_t>(op.kind);
     if (at < kDerivatives.size())
         return kDerivatives[at];
-    if (op.kind == OpKind::Repeat || op.kind == OpKind::Computation)
+    if (op.kind == OpKind::Repeat || op.kind == OpKind::Case || op.kind == OpKind::Computation)
         return kOfBlock;
     if (op.kind == OpKind::Attention)
         return kAttentionDerivative;

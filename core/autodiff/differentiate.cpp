@@ -83,6 +83,13 @@ private:
                 markAlike(m_varied, op.operands, body.arguments, op.operands.size());
                 markVaried(op.bodies.front());
                 markAlike(m_varied, body.results, op.results, op.results.size());
+            } else if (op.kind == OpKind::Case) {
+                const std::vector<ValueId> used(op.operands.begin() + 1, op.operands.end());
+                for (const BlockId branch : op.bodies) {
+                    markAlike(m_varied, used, m_function[branch].arguments, used.size());
+                    markVaried(branch);
+                    markAlike(m_varied, m_function[branch].results, op.results, op.results.size());
+                }
             } else if (any(m_varied, op.operands) && differentiability(m_function, op) != Differentiability::Flat) {
                 for (const ValueId result : op.results)
                     mark(m_varied, result);
@@ -111,6 +118,13 @@ private:
                 markAlike(m_useful, op.results, body.results, op.results.size());
                 markUseful(op.bodies.front());
                 markAlike(m_useful, body.arguments, op.operands, op.operands.size());
+            } else if (op.kind == OpKind::Case) {
+                for (const BlockId branch : op.bodies) {
+                    markAlike(m_useful, op.results, m_function[branch].results, op.results.size());
+                    markUseful(branch);
+                    for (std::size_t i = 1; i < op.operands.size(); ++i)
+                        markAlike(m_useful, {m_function[branch].arguments[i - 1]}, {op.operands[i]}, 1);
+                }
             } else if (any(m_useful, op.results) && differentiability(m_function, op) != Differentiability::Flat) {
                 for (const ValueId operand : op.operands)
                     mark(m_useful, operand);
@@ -238,6 +252,8 @@ private:
             makeAgain(op.results.front());
         if (op.kind == OpKind::Repeat)
             return reverseRepeat(id);
+        if (op.kind == OpKind::Case)
+            return reverseCase(id);
         if (customDerivative(op).results > 0)
             return reverseCustom(id);
         if (op.kind == OpKind::Computation)
@@ -362,6 +378,9 @@ private:
 
     void reverseRepeat(OpId id);
     ValueId stackedResidual(OpId repeat, ValueId inner);
+    void reverseCase(OpId id);
+    ValueId branchResidual(OpId id, BlockId branch, ValueId inner);
+    ValueId furtherResult(OpId id, TensorType type, Role role);
     void runAgain(OpId repeat);
 
     /// What a backward computation takes: values of this block, and how they lie.
@@ -399,18 +418,101 @@ ValueId BlockReverse::stackedResidual(OpId repeat, ValueId inner)
         if (body.results[i] == inner)
             return m_forward[repeat].results[i];
     }
-    Value stacked;
-    stacked.type = m_forward[inner].type;
-    stacked.type.shape.insert(stacked.type.shape.begin(), attributes.count);
-    stacked.role = m_forward[inner].role;
-    stacked.block = m_block;
-    stacked.producer = repeat;
-    stacked.index = body.results.size();
-    const ValueId result(m_forward.values.size());
-    m_forward.values.push_back(std::move(stacked));
-    m_forward[repeat].results.push_back(result);
     body.results.push_back(inner);
-    return result;
+    TensorType type = m_forward[inner].type;
+    type.shape.insert(type.shape.begin(), attributes.count);
+    return furtherResult(repeat, std::move(type), m_forward[inner].role);
+}
+
+/// One more result of a forward op; its blocks are the caller's.
+ValueId BlockReverse::furtherResult(OpId id, TensorType type, Role role)
+{
+    Value result;
+    result.type = std::move(type);
+    result.role = role;
+    result.block = m_block;
+    result.producer = id;
+    result.index = m_forward[id].results.size();
+    const ValueId made(m_forward.values.size());
+    m_forward.values.push_back(std::move(result));
+    m_forward[id].results.push_back(made);
+    return made;
+}
+
+/// A value inside a branch as a result of the Case: zeros where another branch is taken.
+ValueId BlockReverse::branchResidual(OpId id, BlockId branch, ValueId inner)
+{
+    const auto& known = m_forward[branch].results;
+    if (const auto at = std::ranges::find(known, inner); at != known.end())
+        return m_forward[id].results[static_cast<std::size_t>(at - known.begin())];
+    Builder forward(m_forward);
+    for (const BlockId body : std::vector<BlockId>(m_forward[id].bodies)) {
+        forward.setBlock(body);
+        const ValueId given = body == branch ? inner : forward.splat(m_forward[inner].type, 0.0);
+        m_forward[body].results.push_back(given);
+    }
+    return furtherResult(id, m_forward[inner].type, m_forward[inner].role);
+}
+
+/// A Case in the other direction: the branch that was taken gives the cotangents of what it used.
+void BlockReverse::reverseCase(OpId id)
+{
+    const Op op = m_forward[id];
+    std::vector<Seed> seeds;
+    for (std::size_t i = 0; i < op.results.size(); ++i) {
+        if (cotangent(op.results[i]).valid())
+            seeds.push_back({i});
+    }
+    std::vector<std::size_t> wanted;
+    std::vector<TensorType> results;
+    for (std::size_t i = 1; i < op.operands.size(); ++i) {
+        if (m_active(op.operands[i])) {
+            wanted.push_back(i);
+            results.push_back(m_forward[op.operands[i]].type);
+        }
+    }
+
+    Surroundings inside = m_surroundings;
+    inside.loop = {};
+    std::vector<ValueId> operands = {primal(op.operands.front())};
+    std::vector<std::pair<Function, std::vector<std::size_t>>> branches; // each with the operands that it takes first
+    for (const BlockId branch : op.bodies) {
+        BlockReverse inner(m_forward, m_active, branch, seeds, inside);
+        const std::vector<ValueId> arguments = m_forward[branch].arguments;
+        std::vector<ValueId> made;
+        for (const std::size_t i : wanted) {
+            const ValueId known = inner.cotangent(arguments[i - 1]);
+            made.push_back(known.valid() ? known : inner.zeros(arguments[i - 1]));
+        }
+        auto [function, residuals] = inner.finish(std::move(made));
+        std::vector<std::size_t> places;
+        for (const ValueId residual : residuals) {
+            const auto argument = static_cast<std::size_t>(std::ranges::find(arguments, residual) - arguments.begin());
+            places.push_back(operands.size());
+            operands.push_back(
+                primal(argument < arguments.size() ? op.operands[argument + 1] : branchResidual(id, branch, residual)));
+        }
+        branches.emplace_back(std::move(function), std::move(places));
+    }
+    const std::size_t firstSeed = operands.size();
+    for (const Seed& seed : seeds)
+        operands.push_back(cotangent(op.results[seed.result]));
+
+    std::vector<TensorType> types;
+    for (std::size_t i = 1; i < operands.size(); ++i)
+        types.push_back(m_builder.type(operands[i]));
+    const OpId reversed = m_builder.beginOp(OpKind::Case, operands, {});
+    for (const auto& [function, places] : branches) {
+        const std::vector<ValueId> arguments = m_builder.beginBody(reversed, types);
+        std::vector<ValueId> call;
+        for (const std::size_t place : places)
+            call.push_back(arguments[place - 1]);
+        call.insert(call.end(), arguments.begin() + static_cast<std::ptrdiff_t>(firstSeed - 1), arguments.end());
+        m_builder.setResults(inlineCall(m_builder, function, call));
+    }
+    const std::vector<ValueId> cotangents = m_builder.endOp(reversed, results);
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+        accumulate(op.operands[wanted[i]], cotangents[i]);
 }
 
 /// A forward Repeat once more, beside its reverse: what that takes of each turn are results of it.
@@ -582,15 +684,7 @@ BlockReverse::ComputationInput BlockReverse::computationResidual(OpId id, ValueI
         for (const std::int32_t axis : axes)
             type.shape.front() *= mesh.axes()[static_cast<std::size_t>(axis)].size;
     }
-    Value result;
-    result.type = std::move(type);
-    result.role = m_forward[inner].role;
-    result.block = m_block;
-    result.producer = id;
-    result.index = m_forward[id].results.size();
-    const ValueId made(m_forward.values.size());
-    m_forward.values.push_back(std::move(result));
-    m_forward[id].results.push_back(made);
+    const ValueId made = furtherResult(id, std::move(type), m_forward[inner].role);
     m_forward[body].results.push_back(inner);
     if (sharding)
         m_forward[id].as<ComputationAttributes>().outShardings.push_back(*sharding);

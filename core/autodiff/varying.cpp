@@ -90,6 +90,10 @@ private:
                 visitComputation(op);
                 continue;
             }
+            if (op.kind == OpKind::Case) {
+                visitCase(op);
+                continue;
+            }
             const AxisSet made = resultOf(op);
             for (const ValueId result : op.results)
                 at(result) = made;
@@ -120,7 +124,7 @@ private:
             const AxisSet touched = touchedBy(collective, m_mesh, m_all);
             return makesEqual(collective, m_mesh) ? without(std::move(operands), touched) : united(std::move(operands), touched);
         }
-        // What loops without a count and branches in the body do with devices is not looked into.
+        // What loops without a count in the body do with devices is not looked into.
         return opInfo(op.kind).opClass == OpClass::Control ? m_all : operands;
     }
 
@@ -133,6 +137,22 @@ private:
         visit(op.bodies.front());
         for (std::size_t i = 0; i < op.results.size(); ++i)
             at(op.results[i]) = at(body.results[i]);
+    }
+
+    /// Devices that take other branches have other values.
+    void visitCase(const Op& op)
+    {
+        const AxisSet choice = at(op.operands.front());
+        for (const ValueId result : op.results)
+            at(result) = choice;
+        for (const BlockId branch : op.bodies) {
+            const Block& body = m_function[branch];
+            for (std::size_t i = 0; i < body.arguments.size(); ++i)
+                at(body.arguments[i]) = united(at(op.operands[i + 1]), choice);
+            visit(branch);
+            for (std::size_t i = 0; i < op.results.size(); ++i)
+                at(op.results[i]) = united(at(op.results[i]), at(body.results[i]));
+        }
     }
 
     void visitRepeat(const Op& op)
@@ -198,6 +218,8 @@ private:
         for (const OpId id : std::vector<OpId>(m_function[block].ops)) {
             if (m_function[id].kind == OpKind::Repeat)
                 rewriteRepeat(id, block, ops);
+            else if (m_function[id].kind == OpKind::Case)
+                rewriteCase(id, block, ops);
             else if (m_function[id].kind == OpKind::Computation)
                 rewrite(m_function[id].bodies.front());
             else if (opInfo(m_function[id].kind).opClass != OpClass::Control)
@@ -232,6 +254,24 @@ private:
             m_function[id].operands[i] = initial;
             const ValueId next = variedTo(m_function[body].results[i], carried, body, m_function[body].ops);
             m_function[body].results[i] = next;
+        }
+    }
+
+    void rewriteCase(OpId id, BlockId block, std::vector<OpId>& ops)
+    {
+        const AxisSet choice = m_sets[m_function[id].operands.front().at()];
+        for (std::size_t i = 1; i < m_function[id].operands.size(); ++i) {
+            const ValueId operand = m_function[id].operands[i];
+            const ValueId varied = variedTo(operand, united(m_sets[operand.at()], choice), block, ops);
+            m_function[id].operands[i] = varied;
+        }
+        for (const BlockId branch : std::vector<BlockId>(m_function[id].bodies)) {
+            rewrite(branch);
+            for (std::size_t i = 0; i < m_function[id].results.size(); ++i) {
+                const AxisSet made = m_sets[m_function[id].results[i].at()];
+                const ValueId varied = variedTo(m_function[branch].results[i], made, branch, m_function[branch].ops);
+                m_function[branch].results[i] = varied;
+            }
         }
     }
 

@@ -36,6 +36,12 @@ CALLS = [  # name, arguments
     *[(name, I, J) for name in ("gcd", "lcm", "remainder", "floor_divide", "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "fmod", "divmod")],
     ("dstack", (X, Y)), ("vstack", (X, Y)), ("hstack", (V, W)), ("column_stack", (V, W)), ("block", [[X, Y], [Y, X]]), ("append", X, Y, 0),
     ("percentile", Y, 30.0, 1), ("quantile", V, np.array([0.1, 0.9])), ("searchsorted", np.sort(V), W), ("digitize", V, np.array([-1.0, 0.0, 1.0])),
+    ("nanmedian", N), ("nanmedian", N, 1), ("nanpercentile", N, 30.0, 0), ("nanquantile", N, np.array([0.2, 0.9])), ("median", X, (0, 1)), ("percentile", X, [10.0, 50.0], 0),
+    ("nancumprod", N), ("unwrap", np.cumsum(Y, 1) * 3), ("unwrap", np.cumsum(Y, 0) * 3, 2.0, 0), ("packbits", Y > 0), ("packbits", Y > 0, 1, "little"),
+    ("unpackbits", J.astype(np.uint8)), ("unpackbits", J.astype(np.uint8), 1, 13), ("trim_zeros", np.array([0, 0, 1, 0, 2, 0])), ("trim_zeros", np.array([0, 3, 0]), "b"),
+    ("polyadd", V[:4], W[:2]), ("polysub", V[:2], W[:4]), ("polymul", V[:4], W[:3]), 
+    ("polyder", V[:5], 2), ("polyint", V[:5], 2, [3.0, 1.0]), ("poly", np.array([1.0, 2.0, 3.0])), ("histogram2d", V, W, 4), ("histogramdd", np.stack([V, W, V], 1), 3),
+    ("spacing", Y), ("i0", X), ("mask_indices", 3, np.triu), ("bincount", J.ravel(), X.ravel()), ("histogram", V, 5, (-1.0, 1.0)),
     ("bincount", J.ravel()), ("histogram", V, 5), ("interp", W, np.sort(W), V), ("polyval", np.array([1.0, 2.0, 3.0]), V), ("convolve", V, W[:3]),
     ("correlate", V, W[:3], "full"), ("trapezoid" if hasattr(np, "trapezoid") else "trapz", V), ("cross", X[:, :3], Y[:, :3]), ("tensordot", X, Y.T, 1),
     ("einsum", "ij,kj->ik", X, Y), ("einsum", "ii->i", X[:, :3]),
@@ -51,7 +57,7 @@ CALLS = [  # name, arguments
     ("linalg.norm", X), ("linalg.norm", V, 1), ("linalg.norm", X, np.inf, 1), ("linalg.norm", X, "nuc"), ("linalg.det", A), ("linalg.inv", A), ("linalg.solve", A, V[:3]),
     ("linalg.cholesky", A), ("linalg.slogdet", -A), ("linalg.matrix_power", A, 3), ("linalg.matrix_power", A, -2), ("linalg.eigvalsh", A), ("linalg.multi_dot", (X, Y.T, X)),
     ("fft.fft", V), ("fft.ifft", V), ("fft.rfft", V), ("fft.irfft", np.fft.rfft(V)), ("fft.fft2", X), ("fft.fftfreq", 5), ("fft.fftshift", V), ("fft.rfftn", X)]
-IN_PROGRAMS = {"cumsum", "argsort", "sort", "gcd", "linalg.inv", "linalg.det", "linalg.cholesky", "interp", "percentile", "nanmax", "take_along_axis", "searchsorted"}
+IN_PROGRAMS = {"unwrap", "nanmedian", "histogramdd", "lexsort", "cumsum", "argsort", "sort", "gcd", "linalg.inv", "linalg.det", "linalg.cholesky", "interp", "percentile", "nanmax", "take_along_axis", "searchsorted"}
 
 
 def named(module, name):
@@ -94,6 +100,24 @@ def main():
         "nonzero of a size": (jax.jit(lambda x: jnp.nonzero(x > 1, size=3)[0])(x), [2, 3, 0]), "ufunc": (jnp.add.reduce(x), 6.0),
         "vectorize": (jnp.vectorize(jnp.dot, signature="(n),(n)->()")(jnp.ones((4, 3)), jnp.ones(3)), [3.0] * 4),
         "choice without replacement": (len(set(np.asarray(jax.random.choice(jax.random.key(0), 5, (5,), False)).tolist())), 5),
+        "digits of falling bins": (jnp.digitize(jnp.array([1.0, 2.0, 2.5, 1.5, 3.0, 3.5]), jnp.array([3, 2, 1])), [2, 1, 1, 2, 0, 0]),
+        "along an axis, behind the end": (jnp.take_along_axis(jnp.array([[1.0, 2.0], [4.0, 5.0]]), jnp.array([[1, 2]]), 0), [[4.0, np.nan]]),
+        "placed one after the other": (jnp.place(jnp.zeros(5, int), jnp.array([1, 0, 1, 1, 0]), jnp.array([1, 3]), inplace=False), [1, 0, 3, 1, 0]),
+        "a diagonal of three dimensions": (jnp.fill_diagonal(jnp.zeros((2, 2, 2)), 1, inplace=False), [[[1, 0], [0, 0]], [[0, 0], [0, 1]]]),
+        "a diagonal of values": (jnp.fill_diagonal(jnp.zeros((3, 3)), jnp.array([3, 4]), inplace=False), np.diag([3, 4, 3])),
+        "compressed": (jnp.arange(6).reshape(3, 2).compress(np.array([True, False, True]), axis=0), [[0, 1], [4, 5]]),
+        "trimmed on both axes": (jnp.trim_zeros(jnp.pad(jnp.ones((2, 3)), 1)), np.ones((2, 3))), "signs of zeros": (jnp.signbit(jnp.array([0.0, -0.0, -1.0])), [False, True, True]),
+        "one over zero, behind -0": ((jnp.reciprocal(-0.0), jnp.reciprocal(0.0)), (-np.inf, np.inf)), "second derivative of sinc": (jax.grad(jax.grad(jnp.sinc))(0.0), -np.pi ** 2 / 3),
+        "fourth derivative of sinc": (jax.grad(jax.grad(jax.grad(jax.grad(jnp.sinc))))(0.0), np.pi ** 4 / 5),
+        "einsum by numbers": (jnp.einsum(jnp.arange(6.0).reshape(2, 3), (0, 1), jnp.ones(3), (1,)), [3.0, 12.0]),
+        "einsum of the last two": (jnp.einsum("...ab", jnp.arange(8).reshape(2, 2, 2)), np.arange(8).reshape(2, 2, 2)),
+        "product of many": (jnp.linalg.multi_dot([jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones(4)]), [12.0, 12.0]),
+        "seen as halves": (jnp.array([[1, 2]], jnp.int16).view(jnp.int8), [[1, 0, 2, 0]]), "seen as twice": (jnp.array([[1, 0, 2, 0]], jnp.int8).view(jnp.int16), [[1, 2]]),
+        "partition": (jnp.partition(jnp.array([6, 8, 4, 3, 1, 9, 7, 5, 2, 3]), 4), [1, 2, 3, 3, 4, 9, 8, 7, 6, 5]),
+        "argpartition": (jnp.argpartition(jnp.array([6, 8, 4, 3, 1, 9, 7, 5, 2, 3]), 4), [4, 8, 3, 9, 2, 0, 1, 5, 6, 7]),
+        "polydiv": (jnp.polydiv(jnp.array([1.0, 5.0, 6.0, 1.0]), jnp.array([1.0, 2.0])), ([1.0, 3.0, 0.0], [0.0, 0.0, 0.0, 1.0])),
+        "softmax of none": (jax.nn.softmax(jnp.array([[1.0, 2.0], [3.0, 4.0]]), where=jnp.array([[True, False], [False, False]])), [[1.0, 0.0], [0.0, 0.0]]),
+        "sort of a row of a million": (jnp.sort(jnp.arange(1_000_000, dtype=jnp.float32)[::-1])[:3], [0.0, 1.0, 2.0]),
         "top_k": (jax.lax.top_k(jnp.array([1.0, 5.0, 3.0]), 2), ([5.0, 3.0], [1, 2])), "cummax": (jax.lax.cummax(jnp.array([1, 3, 2])), [1, 3, 3])}
     for name, (found, expected) in rows.items():
         compare(name, found, tuple(map(np.asarray, expected)) if isinstance(expected, tuple) else np.asarray(expected))
@@ -101,6 +125,10 @@ def main():
              "complex": (repr(jnp.complex64(1 + 2j)), "Array(1.+2.j, dtype=complex64)"), "weak": (str((jnp.bfloat16(1) * 2.0).dtype), "bfloat16"),
              "promoted": (str((jnp.uint8(1) + jnp.int8(1)).dtype), "int16"), "mixed": (str((jnp.int32(1) * jnp.float16(1)).dtype), "float16"),
              "mean of integers": (str(jnp.mean(jnp.arange(3)).dtype), "float32"), "key": (repr(jax.random.key(1)), "Array((), dtype=key<fry>) overlaying:\n[0 1]"),
+             "convolution of integers": (str(jnp.convolve(jnp.arange(3), jnp.arange(2)).dtype), "float32"),
+             "correlation of integers": (str(jnp.correlate(jnp.arange(3), jnp.arange(2)).dtype), "float32"),
+             "counts of points": (str(jnp.histogram2d(jnp.arange(3.0), jnp.arange(3.0))[0].dtype), "int32"),
+             "slope of integers": (str(jnp.polyder(jnp.arange(3)).dtype), "float32"), "of a function": (str(jnp.fromfunction(lambda i: i, (2,)).dtype), "float32"),
              "roots": (str(jnp.roots(jnp.array([1.0, -3.0, 2.0])).dtype), "complex64"), "dtype by name": (str(jnp.dtype("bfloat16")), "bfloat16"),
              "is a dtype": (str((isinstance(jnp.ones(1, "bfloat16").dtype, jnp.dtype), jnp.dtype("float32") == jnp.float32)), "(True, True)")}
     for name, (found, expected) in texts.items():

@@ -81,7 +81,7 @@ REFUSED = [  # an operation, its operands, the class of the error and a part of 
     ("product over what both split", lambda a, b: a @ b, (put((8, 4), None, "x"), SUMMED), "ShardingTypeError",
      "Got lhs_contracting_spec=('x',) and rhs_contracting_spec=('x',)"),
     ("batches split apart", lambda a, b: a @ b, (BATCH, put((8, 4, 4), "y")), "ShardingTypeError", "to have the same sharding, got ('x',) and ('y',)."),
-    ("one row", lambda a: a[0], (ROWS,), "ShardingTypeError", "slice on sharded dims where out dim (1) is not divisible by mesh axes (4) with spec (x)"),
+    ("one row", lambda a: a[0], (ROWS,), "ShardingTypeError", "slicing on sharded dims where out dim (1) is not divisible by mesh axes (4) with spec (x)"),
     ("rows by numbers", lambda a: a[np.array([0, 3])], (ROWS,), "ShardingTypeError", "Use `.at[...].get(out_sharding=)`"),
     ("changed rows", lambda a: a.at[0].set(1.0), (ROWS,), "ShardingTypeError", "Use `.at[...].set/add/mul/...(out_sharding=)`"),
     ("joined of two kinds", lambda a, b: jnp.concatenate([a, b]), (ROWS, COLUMNS), "ShardingTypeError", "All operands should have the same sharding."),

@@ -197,6 +197,73 @@ def control():
     printed("tracer", lambda: jax.jit(lambda x: [print(x), x][1])(jnp.ones((2, 3))), "JitTracer(float32[2,3])\n")
 
 
+def branches():
+    """Only the branch that is chosen counts, for values and for derivatives."""
+    guarded = lambda x: lax.cond(x > 0, lambda x: jnp.sqrt(x) * x, lambda x: 3 * x, x)
+    for name, run in (("traced", lambda f: f), ("in a program", jax.jit)):
+        compare(f"guarded root, {name}", [run(guarded)(x) for x in (4.0, 0.0, -1.0)], [8, 0, -3])
+        compare(f"its derivative, {name}", [run(jax.grad(guarded))(x) for x in (4.0, 0.0, -1.0)], [3, 3, 3])
+        compare(f"its second derivative, {name}", [run(jax.grad(jax.grad(guarded)))(x) for x in (4.0, -1.0)], [0.375, 0])
+        compare(f"along a tangent, {name}", run(lambda x: jax.jvp(guarded, (x,), (2.0,)))(4.0), (8, 6))
+    w, x = jnp.arange(9.0).reshape(3, 3) / 9, jnp.arange(3.0)
+    which = lambda i, x, w: lax.switch(i, [lambda x: x @ w, jnp.tanh, lambda x: x * 2], x).sum()
+    for i, plain in ((-1, lambda x, w: (x @ w).sum()), (0, lambda x, w: (x @ w).sum()), (1, lambda x, w: jnp.tanh(x).sum()), (2, lambda x, w: 2 * x.sum()),
+                     (7, lambda x, w: 2 * x.sum())):
+        compare(f"switch of {i}", jax.jit(jax.value_and_grad(which, (1, 2)))(i, x, w), jax.value_and_grad(plain, (0, 1))(x, w))
+
+    def turns(x, w, choose):
+        step = lambda c, i: choose(i % 2 == 0, lambda c: jnp.tanh(c @ w), lambda c: c * jnp.log(c + 2), c)
+        return lax.scan(lambda c, i: (step(c, i), step(c, i).sum()), x, jnp.arange(4))
+    both = lambda holds, one, other, c: jnp.where(holds, one(c), other(c))
+    total = lambda choose: jax.jit(jax.value_and_grad(lambda x, w: sum(part.sum() for part in turns(x, w, choose)), (0, 1)))(x, w)
+    compare("in a loop", total(lax.cond), total(both))
+    compare("in a loop of which nothing is known", jax.jit(lambda x: lax.while_loop(lambda c: c[0] < 5, lambda c: (c[0] + 1, lax.cond(c[1] > 2, lambda v: v * 2, lambda v: v + 1, c[1])),
+                                                                                    (0, x)))(1.0), (5, 24))
+    compare("a loop in a branch", jax.jit(lambda x: lax.cond(x > 0, lambda: lax.while_loop(lambda c: c < 100, lambda c: c * 2, x), lambda: x))(3.0), 192)
+    mapped = jax.jit(lambda p, xs: jax.vmap(jax.value_and_grad(lambda x: lax.cond(p, lambda x: x * x, lambda x: 1.0, x)))(xs))
+    compare("examples of one choice", (mapped(True, x), mapped(False, x)), ((x * x, 2 * x), (np.ones(3), np.zeros(3))))
+    compare("examples that choose", jax.vmap(guarded)(jnp.array([4.0, -1.0])), np.array([8, -3]))
+    compare("of trees, and of weak types", jax.jit(lambda p: lax.cond(p, lambda: {"a": 1, "b": (2.0,)}, lambda: {"a": jnp.int32(3), "b": (jnp.float32(4),)}))(False), {"a": 3, "b": (4,)})
+    compare("of complex numbers", jax.jit(jax.grad(lambda x: lax.cond(x > 0, lambda: jnp.abs(jnp.exp(1j * x) * (2 + x)), lambda: x)))(3.0), 1)
+    key = jax.random.key(0)
+    compare("of keys", jax.random.key_data(jax.jit(lambda p: lax.cond(p, lambda: jax.random.split(key)[0], lambda: key))(True)), jax.random.key_data(jax.random.split(key)[0]))
+    printed("prints of the one that is chosen", lambda: [jax.jit(lambda x: lax.cond(x > 2, lambda: [jax.debug.print("big {}", x), x][1],
+                                                                                   lambda: [jax.debug.print("small {}", 2 * x), x][1]))(x) for x in (3.0, 1.0)],
+            "big 3.0\nsmall 2.0\n")
+    raises("number that is none", lambda: jax.jit(lambda i: lax.switch(i, [lambda: 1, lambda: 2]))(1.5), "TypeError", "Index type must be an integer, got float32")
+
+
+def placed_arguments():
+    mesh = jax.make_mesh((8,), ("x",))
+    whole, split = (jax.sharding.NamedSharding(mesh, spec) for spec in (P(), P("x")))
+    add = lambda x, y, scale=1.0: (x + y) * scale
+    compare("in_shardings of each", jax.jit(add, in_shardings=(whole, split))(jnp.ones(8), jnp.arange(8.0)), 1 + np.arange(8.0))
+    compare("in_shardings of all", jax.jit(add, in_shardings=split)(jnp.ones(8), jnp.arange(8.0)), 1 + np.arange(8.0))
+    x, whole_rank = jax.device_put(jnp.ones((8, 4)), split), jax.sharding.NamedSharding(mesh, P("x", None))
+    shown = {"put": (x, P("x")), "put with an entry for each dimension": (jax.device_put(x, whole_rank), P("x", None)), "computed": (x + 1, P("x")),
+             "transposed": (x.T, P(None, "x")), "asked of a program": (jax.jit(lambda x: x * 2, out_shardings=whole)(x), P()),
+             "one of two results": (jax.jit(lambda x: (x * 2, x), out_shardings=(whole_rank, None))(x)[0], P("x", None)), "made there": (jnp.zeros((8, 4), device=split), P("x"))}
+    for name, (array, spec) in shown.items():
+        check(f"how it lies: {name}", array.sharding == jax.sharding.NamedSharding(mesh, spec), array.sharding)
+    made = jax.jit(lambda tree, y: tree["a"] + y, in_shardings=({"a": split}, None))({"a": jnp.ones(8)}, 2.0)
+    check("in_shardings of a tree", made.sharding.is_equivalent_to(split, 1), made.sharding)
+
+
+def pieces_by_function():
+    mesh, asked = jax.make_mesh((4, 2), ("x", "y")), []
+    data = np.arange(32.0).reshape(8, 4)
+    piece = lambda place: [asked.append(place), data[place]][1]
+    made = jax.make_array_from_callback((8, 4), jax.sharding.NamedSharding(mesh, P("x")), piece)
+    compare("pieces by their places", made, data)
+    check("each device asks", len(asked) == 8 and asked[0] == (slice(0, 2), slice(None)), asked)
+    del asked[:]
+    jax.make_array_from_callback((8, 4), jax.sharding.NamedSharding(mesh, P()), piece)
+    check("the whole is asked for once", asked == [(slice(None), slice(None))], asked)
+    raises("a piece of another shape", lambda: jax.make_array_from_callback((8,), jax.sharding.NamedSharding(mesh, P("x")), lambda place: np.ones(3)), "ValueError", "(2,)")
+    raises("many keys, split", lambda: jax.random.split(jax.random.split(jax.random.key(0))), "TypeError", "split accepts a single key, but was given a key array of shape (2,)")
+    raises("many keys, folded", lambda: jax.random.fold_in(jax.random.split(jax.random.key(0)), 1), "ValueError", "fold_in accepts a single key")
+
+
 def notation():
     shown = lambda f, *args: str(jax.make_jaxpr(f)(*args))
     rows = {
@@ -210,6 +277,19 @@ def notation():
                     "      preferred_element_type=float32\n    ] a b\n  in (c,) }"),
         "of a jitted function": (str(jax.jit(lambda x, y: 2 * x + y).trace(3, 4).jaxpr), "{ lambda ; a:i32[] b:i32[]. let\n    c:i32[] = mul 2:i32[] a\n"
                                  "    d:i32[] = add c b\n  in (d,) }")}
+    rows["choice"] = (shown(lambda a: lax.cond(a >= 0.0, lambda x: x + 3.0, lambda x: x - 3.0, a), 5.0),
+                      "{ lambda ; a:f32[]. let\n    b:bool[] = ge a 0.0:f32[]\n    c:i32[] = convert_element_type[new_dtype=int32 weak_type=False] b\n"
+                      "    d:f32[] = cond[\n      branches=(\n        { lambda ; e:f32[]. let f:f32[] = sub e 3.0:f32[] in (f,) }\n"
+                      "        { lambda ; g:f32[]. let h:f32[] = add g 3.0:f32[] in (h,) }\n      )\n    ] c a\n  in (d,) }")
+    rows["loop over slices"] = (shown(lambda xs, y: lax.scan(lambda c, x: (c + x * y, c), 0.0, xs), np.ones(16), 5.0),
+                                "{ lambda ; a:f32[16] b:f32[]. let\n    c:f32[] d:f32[16] = scan[\n      _split_transpose=False\n"
+                                "      jaxpr={ lambda ; e:f32[] f:f32[] g:f32[]. let\n          h:f32[] = mul g e\n          i:f32[] = add f h\n        in (i, f) }\n"
+                                "      length=16\n      linear=(False, False, False)\n      num_carry=1\n      num_consts=1\n      reverse=False\n      unroll=1\n"
+                                "    ] b 0.0:f32[] a\n  in (c, d) }")
+    rows["loop with a condition"] = (shown(lambda x: lax.while_loop(lambda c: c < 10.0, lambda c: c * 2, x), 1.0),
+                                     "{ lambda ; a:f32[]. let\n    b:f32[] = while[\n      body_jaxpr={ lambda ; c:f32[]. let d:f32[] = mul c 2.0:f32[] in (d,) }\n"
+                                     "      body_nconsts=0\n      cond_jaxpr={ lambda ; e:f32[]. let f:bool[] = lt e 10.0:f32[] in (f,) }\n      cond_nconsts=0\n    ] a\n"
+                                     "  in (b,) }")
     Pair = collections.namedtuple("Pair", "x y")
     form = jax.tree.structure([{"a": 1, "b": (2,)}, None, Pair(1, [2]), jax.tree_util.Partial(print, 1)])
     rows["form of a tree"] = str(form)[:72], "PyTreeDef([{'a': *, 'b': (*,)}, None, CustomNode(namedtuple[Pair], [*, [*]]), CustomNode(Partial["[:72]
@@ -406,7 +486,6 @@ def options():
             ("period", lambda: jnp.interp(x, x, x, period=3.0), "NotImplementedError", "jax.numpy.interp with period"),
             ("weights", lambda: jnp.cov(x, aweights=x), "NotImplementedError", "jax.numpy.cov with aweights"),
             ("some elements", lambda: jnp.nanmean(x, where=x > 1), "NotImplementedError", "jax.numpy.nanmean with where"),
-            ("places outside", lambda: jnp.take_along_axis(x, jnp.array([9]), 0, mode="clip"), "NotImplementedError", "take_along_axis with mode='clip'"),
             ("place of a result", lambda: jnp.sum(x, out=x), "NotImplementedError", "jax.numpy.sum with out"),
             ("start of a reduction", lambda: jnp.add.reduce(x, initial=2.0), "NotImplementedError", "with initial=2.0"),
             ("edges", lambda: jnp.gradient(x, edge_order=2), "NotImplementedError", "jax.numpy.gradient with edge_order=2"),
@@ -420,7 +499,7 @@ def options():
 
 
 def main():
-    for part in (rules, derivatives, control, notation, errors, settings, explicit, options):
+    for part in (rules, derivatives, control, branches, placed_arguments, pieces_by_function, notation, errors, settings, explicit, options):
         part()
     print(f"{wrong} of {compared} differ")
 

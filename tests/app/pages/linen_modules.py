@@ -465,6 +465,78 @@ class NamedLeaf(nn.Module):
         return int(jax.random.randint(self.make_rng("rng"), (), 0, 1_000_000))
 
 
+class Chosen(nn.Module):
+    @nn.compact
+    def __call__(self, x, first):
+        one, other = lambda module, x: nn.Dense(3, name="one")(x), lambda module, x: nn.Dense(3, name="other")(x)
+        if self.is_mutable_collection("params"):
+            return one(self, x) + other(self, x)
+        return nn.cond(first, one, other, self, x)
+
+
+class Counting(nn.Module):
+    @nn.compact
+    def __call__(self, x, which):
+        count = self.variable("state", "count", lambda: jnp.zeros((), int))
+
+        def counted(module, x):
+            module.put_variable("state", "count", module.get_variable("state", "count") + 1)
+            return x
+        return nn.switch(which, [counted, lambda module, x: 2 * x], self, x)
+
+
+class Turning(nn.Module):
+    @nn.compact
+    def __call__(self, x):
+        self.variable("state", "turns", lambda: jnp.zeros((), int))
+        layer = nn.Dense(2, use_bias=False)
+
+        def turn(module, x):
+            module.put_variable("state", "turns", module.get_variable("state", "turns") + 1)
+            return layer(x)
+        if self.is_mutable_collection("params"):
+            return layer(x)
+        return nn.while_loop(lambda module, x: module.get_variable("state", "turns") < 5, turn, self, x, carry_variables="state")
+
+
+def helpers():
+    import orbax.checkpoint as ocp
+    from flax.training import dynamic_scale, early_stopping, orbax_utils
+    tree, folder = {"w": jax.device_put(jnp.arange(8.0), jax.sharding.NamedSharding(jax.make_mesh((8,), ("x",)), P("x"))), "n": 1}, tempfile.mkdtemp() + "/one"
+    saver = ocp.PyTreeCheckpointer()
+    saver.save(folder, tree, save_args=orbax_utils.save_args_from_target(tree))
+    restored = saver.restore(folder, restore_args=orbax_utils.restore_args_from_target(tree))
+    compare("restored by its arguments", restored, tree)
+    same("restored where it lay", restored["w"].sharding, tree["w"].sharding)
+    scale, loss = dynamic_scale.DynamicScale(growth_interval=1), lambda w, x: jnp.mean((x @ w) ** 2).astype(jnp.float32)
+    x, w = jnp.ones((4, 3), jnp.float16), jnp.ones(3, jnp.float16)
+    scale, finite, value, grads = scale.value_and_grad(loss)(w, x)
+    compare("a scale that was too large", (scale.scale, finite, value), (32768, False, 9))
+    small = scale.replace(scale=8.0)
+    for expected in (8, 16):
+        small, finite, value, grads = jax.jit(lambda scale: scale.value_and_grad(loss)(w, x))(small)
+        compare(f"a scale of {expected}", (small.scale, finite, value, grads), (expected, True, 9, 6 * np.ones(3)))
+    stopping, seen = early_stopping.EarlyStopping(min_delta=1e-3, patience=2), []
+    for metric in (1.0, 0.5, 0.5, 0.5, 0.5):
+        stopping = stopping.update(metric)
+        seen.append((stopping.has_improved, stopping.should_stop))
+    same("early stopping", seen, [(True, False), (True, False), (False, False), (False, False), (False, True)])
+
+
+def control():
+    x = jnp.ones((2, 4))
+    variables = Chosen().init(key(0), x, True)
+    for first, name in ((True, "one"), (False, "other")):
+        found = jax.jit(jax.value_and_grad(lambda variables, first: Chosen().apply(variables, x, first).sum()))(variables, first)
+        slopes = {own: {"bias": 2 * np.ones(3), "kernel": 2 * np.ones((4, 3))} if own == name else {"bias": np.zeros(3), "kernel": np.zeros((4, 3))} for own in ("one", "other")}
+        compare(f"cond, {name}", found, ((x @ variables["params"][name]["kernel"]).sum(), {"params": slopes}))
+    for which, expected in ((0, (np.ones(2), {"state": {"count": 4}})), (1, (2 * np.ones(2), {"state": {"count": 3}}))):
+        compare(f"switch of {which}", jax.jit(lambda which: Counting().apply({"state": {"count": jnp.array(3)}}, jnp.ones(2), which, mutable=["state"]))(which), expected)
+    variables = Turning().init(key(0), jnp.ones(2))
+    kernel = np.asarray(variables["params"]["Dense_0"]["kernel"])
+    compare("while_loop", Turning().apply(variables, jnp.ones(2), mutable=["state"]), (np.ones(2) @ np.linalg.matrix_power(kernel, 5), {"state": {"turns": 5}}))
+
+
 def as_printed():
     """Values that Flax's guide to random numbers prints. Source: google/flax, docs/guides/flax_fundamentals/rng_guide.ipynb."""
     variables = Drawn().init({"params": key(0), "another": key(1)}, jnp.ones((2, 2)))
@@ -490,6 +562,6 @@ def as_printed():
     same("names kept apart", drawn[0] == drawn[1], False)
 
 
-for check in (layers, attention, modules, tables, transforms, sharded, training, saved, errors, as_printed):
+for check in (layers, attention, modules, tables, transforms, sharded, training, saved, helpers, control, errors, as_printed):
     check()
 print(wrong, "of", compared, "differ")

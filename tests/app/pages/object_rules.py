@@ -193,6 +193,11 @@ def transforms():
     check("merge", (merged.left is merged.right, merged.right.x.tolist(), shared.x.tolist()), (True, [1.0, 2.0, 3.0], [0.0, 1.0, 2.0]))
     nnx.update(parent, nnx.state(merged))
     check("update", shared.x.tolist(), [1.0, 2.0, 3.0])
+    linear = nnx.Linear(2, 3, rngs=nnx.Rngs(0))
+    own, copies = nnx.variables(linear), nnx.state(linear)
+    own["kernel"].value, copies["bias"].value = jnp.ones((2, 3)), jnp.ones(3)
+    check("variables are those of the module, a state's are copies", (own["kernel"] is linear.kernel, linear.kernel.value.tolist(), linear.bias.value.tolist()),
+          (True, [[1.0] * 3] * 2, [0.0] * 3))
     check("jit gives the same objects", nnx.jit(lambda m: m)(parent).left is parent.left, True)
 
     held = Holder(total=jnp.zeros(()), calls=nnx.data(0))

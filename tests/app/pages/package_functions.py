@@ -2,6 +2,7 @@
 """flax.nnx, optax and orbax: layers beside their formulas, transforms of modules beside loops, optimizers beside NumPy, checkpoints and back. Prints what
 differs; the last line counts."""
 import functools
+import itertools
 import math
 import tempfile
 
@@ -259,6 +260,50 @@ def optimizers():
                                                           (0.9 * s[0] + 0.1 * g, np.maximum(np.abs(g) + 1e-8, 0.999 * s[1]), s[2] + 1)), (0.0, 0.0, 1)))}
     for name, (optimizer, expected) in rows.items():
         compare(name, stepped(optimizer, gs, jnp.asarray(p)), expected)
+    square = lambda x: jnp.sum(x ** 2)
+    gradients = lambda solver, look=lambda state, params: params: descent(solver, lambda params, state: (jax.grad(square)(params), {}), look)
+    searching = lambda solver: descent(solver, lambda params, state: (lambda value, grad: (grad, {"value": value, "grad": grad, "value_fn": square}))(
+        *optax.value_and_grad_from_state(square)(params, state=state)))
+    means = optax.contrib.schedule_free_eval_params
+    shown = {  # what the packages' own pages show of sum(x ** 2) from [1, 2, 3]
+        "backtracking": (searching(optax.chain(optax.sgd(1.0), optax.scale_by_backtracking_linesearch(15, store_grad=True))), [5.04, 1.81, 0.653, 0.235, 0.0847]),
+        "L-BFGS": (searching(optax.lbfgs()), [7.52, 0, 0, 0, 0]),
+        "without a schedule, sgd": (gradients(optax.contrib.schedule_free_sgd(), means), [14, 0, 0.996, 0.806, 0.241]),
+        "without a schedule, adamw": (gradients(optax.contrib.schedule_free_adamw(1.0), means), [5, 3.05, 1.73, 0.894, 0.413]),
+        "sm3 of one number each": (gradients(optax.sm3(0.1, 0.0)), by_squares(0.1, lambda s, g: s + g * g)),
+        "signum": (gradients(optax.signum(0.1)), [square(jnp.array([1, 2, 3]) - 0.1 * t) for t in range(1, 6)])}
+    for name, (found, expected) in shown.items():
+        compare(name, found, np.asarray(expected, np.float32), 4e-3)
+    banana = lambda x: sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+    solver, x = optax.lbfgs(), jnp.array([-1.2, 1.0, -0.5, 2.0])
+    state, both = solver.init(x), jax.jit(optax.value_and_grad_from_state(banana))
+    step = jax.jit(lambda value, grad, state, x: solver.update(grad, state, x, value=value, grad=grad, value_fn=banana))
+    for _ in range(60):
+        updates, state = step(*both(x, state=state), state, x)
+        x = optax.apply_updates(x, updates)
+    compare("least of the banana", x, np.ones(4))
+    tree = {"w": jax.random.normal(jax.random.key(0), (4, 6)), "b": jnp.ones(4)}
+    muon = optax.contrib.muon(0.1)
+    updates, state = jax.jit(muon.update)(tree, muon.init(tree), tree)
+    compare("muon: singular values", np.linalg.svd(np.asarray(updates["w"]))[1] / 0.1 / np.sqrt(1.5), np.full(4, 1.0), 0.3)
+    compare("muon: what is no matrix", updates["b"], optax.nadam(0.1).update(tree["b"], optax.nadam(0.1).init(tree["b"]))[0])
+    plateau, rates = optax.contrib.reduce_on_plateau(0.5, 2), []
+    state = plateau.init(jnp.ones(1))
+    for value in (1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.5):
+        updates, state = plateau.update(jnp.ones(1), state, value=value)
+        rates.append(updates[0])
+    compare("plateaus", rates, [1, 1, 0.5, 0.5, 0.5, 0.5, 0.25])
+    grads = jnp.asarray(RNG.standard_normal((8, 3)).astype(np.float32) * 3)
+    private = optax.contrib.dpsgd(0.1, 1.0, 0.0)
+    compare("private means", private.update(grads, private.init(jnp.zeros(3)))[0],
+            -0.1 * (np.asarray(grads) / np.maximum(1, np.linalg.norm(grads, axis=1))[:, None]).mean(0))
+    compare("projections", (optax.projections.projection_simplex(jnp.array([0.5, 1.2, -0.3])), optax.projections.projection_l1_ball(jnp.array([3.0, 1.0])),
+                            optax.projections.projection_l2_ball(jnp.array([3.0, 4.0]))), (np.array([0.15, 0.85, 0]), np.array([1.0, 0]), np.array([0.6, 0.8])))
+    state = optax.tree_map_params(optax.adam(1e-3), lambda x: x + 1, optax.adam(1e-3).init(tree))
+    compare("what a state keeps of parameters", (state[0].mu["b"], state[0].count), (np.ones(4), 0))
+    scores, sequences = RNG.standard_normal((2, 5, 4)), np.array([[1, 1], [2, 3]])
+    compare("connectionist loss", optax.ctc_loss(jnp.asarray(scores), jnp.zeros((2, 5)), sequences, np.array([[0, 0], [0, 1.0]])),
+            np.array([all_paths(scores[0], [1, 1]), all_paths(scores[1], [2])]))
     labels = optax.partition({"a": optax.sgd(1.0), "b": optax.set_to_zero()}, {"x": "a", "y": "b"})
     tree = {"x": jnp.ones(2), "y": jnp.ones(3)}
     compare("partition", labels.update(tree, labels.init(tree), tree)[0], {"x": -np.ones(2), "y": np.zeros(3)})
@@ -276,8 +321,38 @@ def optimizers():
         compare(f"loss {name}", found, expected)
     costs = RNG.uniform(size=(5, 7))
     rows, columns = optax.assignment.hungarian_algorithm(jnp.asarray(costs))
-    import itertools
     compare("assignment", costs[np.asarray(rows), np.asarray(columns)].sum(), min(costs[range(5), list(c)].sum() for c in itertools.permutations(range(7), 5)))
+
+
+def descent(solver, given, look=lambda state, params: params):
+    """sum(x ** 2) of what there is to see after each of five steps."""
+    params = jnp.array([1.0, 2.0, 3.0])
+    state, values = solver.init(params), []
+    for _ in range(5):
+        grad, more = given(params, state)
+        updates, state = solver.update(grad, state, params, **more)
+        params = optax.apply_updates(params, updates)
+        values.append(jnp.sum(look(state, params) ** 2))
+    return jnp.stack(values)
+
+
+def by_squares(rate, sums):
+    """The same of steps that are divided by the root of sums of squares."""
+    x, s, values = np.array([1.0, 2.0, 3.0]), 0.0, []
+    for _ in range(5):
+        s = sums(s, 2 * x)
+        x = x - rate * 2 * x / np.sqrt(s)
+        values.append((x ** 2).sum())
+    return values
+
+
+def all_paths(scores, labels):
+    """Minus the logarithm of how likely all paths together are that say the labels, blanks and repeats left out."""
+    logs, total = np.log(softmax(scores)), 0.0
+    for path in itertools.product(range(scores.shape[1]), repeat=scores.shape[0]):
+        if [label for label, _ in itertools.groupby(path) if label] == labels:
+            total += np.exp(sum(logs[time, label] for time, label in enumerate(path)))
+    return -np.log(total)
 
 
 def checkpoints():

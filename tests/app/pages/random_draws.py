@@ -60,6 +60,15 @@ def distributions(key):
     yield "t", jax.random.t(key, 9.0, n), 0, math.sqrt(9 / 7), -math.inf, math.inf
     yield "poisson", jax.random.poisson(key, 3.5, n), 3.5, math.sqrt(3.5), 0, math.inf
     yield "poisson of 400", jax.random.poisson(key, 400.0, n), 400, 20, 0, math.inf
+    yield "binomial, few", jax.random.binomial(key, 10, 0.3, n), 3, math.sqrt(2.1), 0, 10
+    yield "binomial, many", jax.random.binomial(key, 100, 0.7, n), 70, math.sqrt(21), 0, 100
+    yield "multinomial", jax.random.multinomial(key, 20.0, jnp.array([0.2, 0.3, 0.5]), shape=(500, 3))[:, 1], 6, math.sqrt(4.2), 0, 20
+    yield "triangular", jax.random.triangular(key, 0.0, 1.0, 4.0, n), 5 / 3, math.sqrt(13 / 18), 0, 4
+    yield "wald", jax.random.wald(key, 2.0, n), 2, math.sqrt(8), 0, math.inf
+    yield "f", jax.random.f(key, 5.0, 20.0, n), 20 / 18, math.sqrt(2 * 400 * 23 / (5 * 324 * 16)), 0, math.inf
+    yield "generalized normal", jax.random.generalized_normal(key, 2.0, n), 0, math.sqrt(0.5), -math.inf, math.inf
+    yield "ball, how far from its centre", jnp.linalg.norm(jax.random.ball(key, 3, shape=n), axis=-1), 3 / 4, math.sqrt(3 / 80), 0, 1
+    yield "maxwell of both signs", jax.random.double_sided_maxwell(key, 1.0, 2.0, n), 1, math.sqrt(12), -math.inf, math.inf
     yield "geometric", jax.random.geometric(key, 0.2, n), 5, math.sqrt(20), 1, math.inf
 
 

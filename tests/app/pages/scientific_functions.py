@@ -165,6 +165,112 @@ def matrices():
     check("no blocks", jsp.linalg.block_diag().shape == (1, 0))
 
 
+def close(name, found, expected, tolerance):
+    found, expected = jax.tree.leaves(found), jax.tree.leaves(expected)
+    check(name, len(found) == len(expected) and all(np.shape(a) == np.shape(b) and np.allclose(a, b, tolerance, tolerance) for a, b in zip(found, expected)),
+          f"{found} is not {expected}")
+
+
+def solvers():
+    square = lambda x: jnp.sum(100.0 * jnp.diff(x) ** 2 + (1 - x[:-1]) ** 2)
+    himmelblau = lambda p: (p[0] ** 2 + p[1] - 11) ** 2 + (p[0] + p[1] ** 2 - 7) ** 2
+    for name, function, start, least in (("a valley", square, jnp.zeros(2), [1, 1]), ("himmelblau", himmelblau, jnp.ones(2), [3, 2])):
+        made = jax.jit(lambda start: jsp.optimize.minimize(function, start, method="BFGS"))(start)
+        close(f"least of {name}", made.x, np.array(least), 1e-4)
+        close(f"found, of {name}", (made.success, made.status), (True, 0), 0)
+    raises("a method that is none", lambda: jsp.optimize.minimize(square, jnp.zeros(2), method="Newton"), "ValueError", "Method Newton not recognized")
+    from jax.experimental.ode import odeint
+    decay = lambda y, t, rate: -rate * y
+    times = jnp.linspace(0.0, 2.0, 5)
+    close("decay", odeint(decay, jnp.array([1.0, 2.0]), times, 1.5), np.exp(-1.5 * np.asarray(times))[:, None] * [1, 2], 1e-4)
+    close("its derivative by the rate", jax.grad(lambda rate: odeint(decay, jnp.array([1.0, 2.0]), times, rate)[-1].sum())(1.5), -6 * np.exp(-3), 1e-4)
+    close("by the times", jax.grad(lambda times: odeint(decay, jnp.array([1.0]), times, 1.5)[-1, 0])(jnp.array([0.0, 0.5, 1.0])), np.array([1.5, 0, -1.5]) * np.exp(-1.5), 1e-4)
+    swings = lambda state, t, p: (state[1], -p["damping"] * state[1] - p["pull"] * jnp.sin(state[0]))
+    ends = lambda p: odeint(swings, (jnp.array(1.0), jnp.array(0.0)), jnp.linspace(0.0, 3.0, 4), p)[0].sum()
+    slopes = jax.grad(ends)({"damping": 0.3, "pull": 5.0})
+    step = lambda **more: ends({"damping": 0.3 + more.get("damping", 0), "pull": 5.0 + more.get("pull", 0)})
+    for name in slopes:
+        close(f"a pendulum's end by its {name}", slopes[name], (step(**{name: 1e-2}) - step(**{name: -1e-2})) / 2e-2, 3e-3)
+    for mode, expected in (("constant", [0, 0.5, 0]), ("nearest", [0, 0.5, 4]), ("wrap", [3.7, 0.5, 0.2]), ("mirror", [1.3, 0.5, 2.8]), ("reflect", [0.3, 0.5, 3.8])):
+        close(f"places between elements, {mode}", jsp.ndimage.map_coordinates(jnp.arange(5.0), [jnp.array([-1.3, 0.5, 5.2])], 1, mode), np.array(expected), 1e-5)
+    close("the nearest elements", jsp.ndimage.map_coordinates(jnp.arange(5), [jnp.array([0.5, 1.4, 7.0])], 0), np.array([1, 1, 0]), 0)
+
+
+def factors():
+    """Eigenvalues and singular values where a program or a derivative asks for them."""
+    from jax.test_util import check_grads
+    a, high, wide = (jax.random.normal(jax.random.key(at), shape) for at, shape in enumerate([(4, 4), (5, 3), (3, 5)]))
+    both = a + a.T
+    close("in a program", jax.jit(jnp.linalg.eigvalsh)(both), np.linalg.eigvalsh(both), 1e-5)
+    close("of many matrices", jax.jit(jax.vmap(jnp.linalg.eigvalsh))(jnp.stack([both, 2 * both]))[1], np.linalg.eigvalsh(2 * both), 1e-5)
+    close("turn by turn", jax.lax.scan(lambda c, x: (c, jnp.linalg.eigvalsh(x)[0]), 0.0, jnp.stack([both, 2 * both]))[1], np.linalg.eigvalsh(both)[0] * np.array([1, 2]), 1e-5)
+    ends = lambda s: (jnp.linalg.eigh(s + s.T)[1] ** 4 * jnp.arange(4.0)).sum() + jnp.sin(jnp.linalg.eigvalsh(s + s.T)).sum()
+    slope = jax.grad(ends)(both)
+    close("derivative in a program", jax.jit(jax.grad(ends))(both), slope, 1e-5)
+    close("derivative of a program", jax.grad(jax.jit(ends))(both), slope, 1e-5)
+    parts = lambda m: (lambda u, s, v: ((u * jnp.sqrt(s) @ v) ** 2).sum() + (s ** 3).sum())(*jnp.linalg.svd(m, full_matrices=False))
+    for name, function, values in [("eigh", ends, (both,)), *[(f"svd of {m.shape}", parts, (m,)) for m in (a, high, wide)],
+                                   *[(f"pinv of {m.shape}", lambda m: (jnp.linalg.pinv(m) ** 2).sum(), (m,)) for m in (a, high, wide)],
+                                   ("norms", lambda m: jnp.linalg.norm(m, 2) + jnp.linalg.norm(m, "nuc"), (high,)), ("expm", lambda m: jnp.sin(jsp.linalg.expm(m)).sum(), (a / 2,))]:
+        try:
+            check_grads(function, values, 2 if name != "norms" else 1, ("rev",) if name == "eigh" else ("rev", "fwd"), atol=0.2, rtol=0.1)
+            close(f"derivatives of {name}", 0, 0, 0)
+        except AssertionError as error:
+            close(f"derivatives of {name}: {error}", 1, 0, 0)
+    close("expm", jsp.linalg.expm(20 * jnp.array([[0.0, 1.0], [-1.0, 0.0]])), np.array([[np.cos(20), np.sin(20)], [-np.sin(20), np.cos(20)]]), 1e-4)
+    packed, right = jsp.linalg.lu_factor(a), jnp.arange(4.0)
+    close("lu_solve", jsp.linalg.lu_solve(packed, right), np.linalg.solve(a, right), 1e-4)
+    close("lu_solve, transposed", jsp.linalg.lu_solve(packed, right, 1), np.linalg.solve(a.T, right), 1e-4)
+    for name, m, side in (("square", a, "right"), ("wide", wide, "left")):
+        unitary, positive = jsp.linalg.polar(m, side)
+        close(f"polar, {name}", unitary @ positive if side == "right" else positive @ unitary, m, 1e-5)
+    close("matrix_rank", (jnp.linalg.matrix_rank(jnp.ones((3, 3))), jnp.linalg.matrix_rank(a)), (1, 4), 0)
+    close("pascal", jsp.linalg.pascal(3), np.array([[1, 1, 1], [1, 2, 3], [1, 3, 6]]), 0)
+    close("hadamard", jsp.linalg.hadamard(4) @ jsp.linalg.hadamard(4).T, 4 * np.eye(4), 0)
+    raises("derivative of whole singular vectors", lambda: jax.grad(lambda m: jnp.linalg.svd(m)[0].sum())(high), "NotImplementedError", "not implemented for full matrices")
+
+
+def polygammas():
+    close("polygamma", special.polygamma(1, jnp.array([0.5, 1.0, 10.0, -0.5])), np.array([np.pi ** 2 / 2, np.pi ** 2 / 6, 0.1051663, 8.934802]), 1e-5)
+    close("its next", special.polygamma(2, 1.0), -2.404114, 1e-5)
+    close("zeta", [special.zeta(x, q) for x, q in ((2.0, 1.0), (3.5, 0.25), (2.0, -1.0), (1.0, 2.0))], [np.pi ** 2 / 6, 128.546974, inf, inf], 1e-5)
+    close("derivatives of gammaln", [jax.grad(special.gammaln)(1.0), jax.jit(jax.grad(jax.grad(special.gammaln)))(1.0)], [-0.5772157, np.pi ** 2 / 6], 1e-5)
+    close("of many examples", jax.vmap(jax.grad(jax.lax.digamma))(jnp.array([1.0, 2.0])), np.pi ** 2 / 6 - np.array([0, 1]), 1e-5)
+    from jax.test_util import check_grads
+    for modes in (("fwd",), ("rev",)):  # the derivative of a wrong rule is found
+        wrong_rule = jax.custom_jvp(jnp.sin)
+        wrong_rule.defjvp(lambda primals, tangents: (jnp.sin(*primals), 2 * tangents[0]))
+        raises(f"check_grads {modes}", lambda: check_grads(wrong_rule, (1.0,), 1, modes), "AssertionError", "Not equal to tolerance")
+
+
+def statistics():
+    import math
+    from jax.scipy import stats
+    x = jnp.linspace(-40.0, 40.0, 80001)
+    for name, density in (("gumbel_r", stats.gumbel_r.pdf), ("gumbel_l", stats.gumbel_l.pdf), ("gennorm", lambda x: stats.gennorm.pdf(x, 1.5)),
+                          ("pareto", lambda x: stats.pareto.pdf(x + 41, 3.0)), ("truncnorm", lambda x: stats.truncnorm.pdf(x, -1.0, 2.0)),
+                          ("vonmises", lambda x: jnp.where(jnp.abs(x) <= jnp.pi, stats.vonmises.pdf(x, 2.0), 0))):
+        close(f"all of {name}", jnp.trapezoid(density(x), x), 1.0, 1e-3)
+    for name, of in (("truncnorm", lambda x, f: getattr(stats.truncnorm, f)(x, -1.0, 2.0)), ("gumbel_r", lambda x, f: getattr(stats.gumbel_r, f)(x)),
+                     ("gumbel_l", lambda x, f: getattr(stats.gumbel_l, f)(x))):
+        close(f"density of {name}", jax.grad(lambda x: of(x, "cdf"))(0.5), of(0.5, "pdf"), 1e-5)
+        close(f"the rest of {name}", of(0.5, "cdf") + of(0.5, "sf"), 1.0, 1e-5)
+    for name, of in (("gumbel_r", stats.gumbel_r), ("gumbel_l", stats.gumbel_l)):
+        close(f"quantiles of {name}", of.ppf(of.cdf(0.3)), 0.3, 1e-5)
+    close("far from the middle", stats.truncnorm.logpdf(9.0, 8.0, 10.0), -6.405502, 1e-5)
+    close("moved and stretched", stats.truncnorm.pdf(0.1, -1.0, 2.0, loc=0.2, scale=2.0), 0.2433707, 1e-5)
+    close("all of betabinom", stats.betabinom.pmf(jnp.arange(11), 10, 2.0, 3.0).sum(), 1.0, 1e-5)
+    close("nbinom", stats.nbinom.pmf(2, 3, 0.4), math.comb(4, 2) * 0.4 ** 3 * 0.6 ** 2, 1e-5)
+    close("multinomial", [stats.multinomial.pmf(jnp.array(x), 3, jnp.array([0.2, 0.5, 0.3])) for x in ([1, 2, 0], [1, 2, 1])], [0.15, 0.0], 1e-5)
+    close("mode", tuple(stats.mode(jnp.array([[3, 1, 2], [3, 2, 2], [1, 2, 1]]))), (np.array([3, 2, 2]), np.array([2, 2, 2])), 0)
+    for method, expected in (("average", [3.5, 1, 3.5, 2]), ("min", [3, 1, 3, 2]), ("max", [4, 1, 4, 2]), ("dense", [3, 1, 3, 2]), ("ordinal", [3, 1, 4, 2])):
+        close(f"ranks, {method}", stats.rankdata(jnp.array([3, 1, 3, 2]), method), np.array(expected), 0)
+    close("sem", stats.sem(jnp.array([1.0, 2.0, 4.0])), np.std([1, 2, 4], ddof=1) / 3 ** 0.5, 1e-5)
+    close("the least", jax.lax.approx_min_k(jnp.array([3.0, 1.0, 2.0]), 2), (np.array([1.0, 2.0]), np.array([1, 2])), 0)
+    close("put together two by two", jax.tree.reduce_associative(lambda a, b: a + b, {"a": [1, 2], "b": 3}), 6, 0)
+    close("paddings by name", jax.lax.padtype_to_pads((5,), (3,), (2,), "SAME"), [(1, 1)], 0)
+
+
 def refusals():
     square = jnp.eye(2)
     for name, function, kind, text in [
@@ -182,7 +288,7 @@ def refusals():
 
 
 def main():
-    for part in (values, derivatives, distributions, signals, matrices, refusals):
+    for part in (values, derivatives, distributions, signals, matrices, solvers, factors, polygammas, statistics, refusals):
         part()
     print(f"{wrong} of {compared} differ")
     return wrong != 0

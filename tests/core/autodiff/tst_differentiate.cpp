@@ -125,6 +125,34 @@ std::vector<Array> loopArguments()
     return {ramp({2, 3}), ramp({4, 3, 3}, 1.0), ramp({4, 3}, 2.0), ramp({}, 0.9)};
 }
 
+/// tanh(h w) summed, and h w; or the sum of h * h, and h * s; or a sum that has nothing to do with h, and zeros: by the number of the branch.
+Values choiceOf(Builder& b, const Values& v, std::size_t branch, bool isTruth)
+{
+    const TensorType type{isTruth ? DType::Pred : DType::S32, {}};
+    Values operands{b.splat(type, isTruth ? 1.0 - static_cast<double>(branch) : static_cast<double>(branch))};
+    operands.insert(operands.end(), v.begin(), v.end());
+    std::vector<TensorType> types;
+    for (const ValueId value : v)
+        types.push_back(b.type(value));
+    const OpId op = b.beginOp(OpKind::Case, operands, {});
+    Values own = b.beginBody(op, types);
+    const ValueId product = b.matmul(own[0], own[1], DType::F32);
+    b.setResults({b.reduce(ReduceKind::Sum, b.unary(OpKind::Tanh, product), {0, 1}), product});
+    own = b.beginBody(op, types);
+    const ValueId scaled = b.binary(OpKind::Multiply, own[0], b.broadcastScalar(own[2], {2, 3}));
+    b.setResults({b.reduce(ReduceKind::Sum, b.binary(OpKind::Multiply, own[0], scaled), {0, 1}), scaled});
+    if (!isTruth) {
+        own = b.beginBody(op, types);
+        b.setResults({b.binary(OpKind::Multiply, own[2], own[2]), b.splat(f32({2, 3}), 0.0)});
+    }
+    return b.endOp(op, {f32({}), f32({2, 3})});
+}
+
+std::vector<Array> choiceArguments()
+{
+    return {ramp({2, 3}), ramp({3, 3}, 1.0), ramp({}, 0.9)};
+}
+
 } // namespace
 
 class TestDifferentiate : public QObject {
@@ -152,6 +180,9 @@ private Q_SLOTS:
     void loopEqualsUnrolled();
     void loopResiduals();
     void nestedLoop();
+    void choice_data();
+    void choice();
+    void choiceInLoop();
     void carriesOfAllSorts();
     void inputAndWeightGradients();
     void problems();
@@ -671,6 +702,52 @@ void TestDifferentiate::nestedLoop()
 }
 
 // A carry that is overwritten by an invariant, one that passes through, one that swaps with its neighbour, an integer counter.
+void TestDifferentiate::choice_data()
+{
+    QTest::addColumn<int>("branch");
+    QTest::addColumn<bool>("isTruth");
+    QTest::addColumn<std::vector<std::size_t>>("seeds");
+
+    using Indices = std::vector<std::size_t>;
+    QTest::newRow("first of two") << 0 << true << Indices{0, 1};
+    QTest::newRow("second of two") << 1 << true << Indices{0, 1};
+    QTest::newRow("first of three") << 0 << false << Indices{0};
+    QTest::newRow("second of three") << 1 << false << Indices{1};
+    QTest::newRow("third of three") << 2 << false << Indices{0, 1};
+}
+
+void TestDifferentiate::choice()
+{
+    QFETCH(int, branch);
+    QFETCH(bool, isTruth);
+    QFETCH(std::vector<std::size_t>, seeds);
+    const Function f = functionOf(choiceArguments(),
+        [&](Builder& b, const Values& v) { return choiceOf(b, v, static_cast<std::size_t>(branch), isTruth); });
+    const QString fault = gradientFault(f, choiceArguments(), upTo(3), seeds);
+    QVERIFY2(fault.isEmpty(), qPrintable(fault));
+}
+
+/// The first turn takes one branch, later ones the other.
+void TestDifferentiate::choiceInLoop()
+{
+    const Function f = functionOf(choiceArguments(), [](Builder& b, const Values& v) {
+        const ValueId count = b.splat({DType::S32, {}}, 0.0);
+        const OpId loop = b.beginRepeat({3, 2, 0}, {v[0], count, v[1], v[2]});
+        const Values inner = b.function()[b.block()].arguments;
+        const std::vector<TensorType> types{b.type(inner[0]), b.type(inner[2]), b.type(inner[3])};
+        const OpId op = b.beginOp(OpKind::Case, {inner[1], inner[0], inner[2], inner[3]}, {});
+        Values own = b.beginBody(op, types);
+        b.setResults({b.unary(OpKind::Tanh, b.matmul(own[0], own[1], DType::F32))});
+        own = b.beginBody(op, types);
+        b.setResults({b.binary(OpKind::Multiply, own[0], b.broadcastScalar(own[2], {2, 3}))});
+        const Values chosen = b.endOp(op, {types[0]});
+        b.setResults({chosen[0], b.splat({DType::S32, {}}, 1.0)});
+        return Values{b.endRepeat(loop)[0]};
+    });
+    const QString fault = gradientFault(f, choiceArguments(), upTo(3), {0});
+    QVERIFY2(fault.isEmpty(), qPrintable(fault));
+}
+
 void TestDifferentiate::carriesOfAllSorts()
 {
     const std::vector<Array> arguments = {ramp({2}), ramp({2}, 1.0), ramp({2}, 2.0), ramp({2}, 3.0), ramp({2}, 4.0)};

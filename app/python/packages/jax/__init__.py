@@ -24,10 +24,10 @@ from ._src.transforms import (ShapeDtypeStruct, device_put, eval_shape, grad, he
 from ._src.transforms import jacrev as jacobian
 from .tree_util import tree_flatten, tree_leaves, tree_map, tree_reduce, tree_structure, tree_transpose, tree_unflatten
 from .tree_util import tree_map as tree_multimap
-from . import (ad, ad_checkpoint, core, custom_batching, custom_derivatives, debug, distributed, dlpack, dtypes, errors, experimental, flatten_util, image, lax, lib, nn, numpy, ops, profiler,
-               random, ref, scipy, sharding, stages, tree, tree_util, typing)
+from . import (ad, ad_checkpoint, core, custom_batching, custom_derivatives, debug, distributed, dlpack, dtypes, errors, experimental, flatten_util, image, lax, lib, monitoring, nn, numpy, ops, profiler,
+               random, ref, scipy, sharding, stages, tree, tree_util, typing, version)
 
-__version__ = "0.5.0"
+from .version import __version__, __version_info__
 
 
 def _one_of(name, value, allowed):
@@ -225,6 +225,20 @@ def numpy_dtype_promotion(value):
     return _setting("jax_numpy_dtype_promotion", value)
 
 
+def threefry_partitionable(enable=True):
+    return _setting("jax_threefry_partitionable", enable)
+
+
+@_contextlib.contextmanager
+def default_prng_impl(impl):
+    _random.only_threefry(impl)
+    yield
+
+
+def copy_to_host_async(x):
+    return x
+
+
 @_contextlib.contextmanager
 def ensure_compile_time_eval():
     """Within it values that are known are computed, also where a function is traced."""
@@ -266,11 +280,21 @@ def clear_caches():
     pass
 
 
-def make_array_from_callback(shape, sharding, data_callback, **_):
-    """The pieces that a function of their places gives."""
+def make_array_from_callback(shape, sharding, data_callback, dtype=None):
+    """The pieces that a function of their places gives: for each device, or once where all have the whole."""
     import numpy as np
-    whole = np.asarray(data_callback(tuple(slice(None) for _ in shape)))
-    return device_put(whole.reshape(shape), sharding)
+    shape = tuple(shape)
+    places = [(slice(None),) * len(shape)] if sharding.is_fully_replicated else sharding.devices_indices_map(shape).values()
+    whole = None
+    for place in places:
+        piece = data_callback(place)
+        dtype = dtype or getattr(piece, "dtype", None)
+        piece = np.asarray(piece)
+        whole = np.empty(shape, piece.dtype) if whole is None else whole
+        if piece.shape != whole[place].shape:
+            raise ValueError(f"Expected the callback to return an array of shape {whole[place].shape} for the index {place}, got {piece.shape}")
+        whole[place] = piece
+    return device_put(numpy.asarray(whole, dtype), sharding)
 
 
 def make_array_from_process_local_data(sharding, local_data, global_shape=None):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """jax.random."""
-from ._src.draws import beta, chisquare, dirichlet, gamma, geometric, loggamma, poisson, t
+from ._src.draws import (ball, beta, binomial, chisquare, dirichlet, double_sided_maxwell, f, gamma, generalized_normal, geometric, loggamma, multinomial, poisson, t,
+                         triangular, wald)
 from ._src.random_ import (KeyArray, PRNGKey, bernoulli, bits, categorical, cauchy, choice, clone, exponential, fold_in, gumbel, key, key_data, key_impl, laplace,
                            logistic, lognormal, maxwell, multivariate_normal, normal, orthogonal, pareto, permutation, rademacher, randint, rayleigh, shuffle, split,
                            truncated_normal, uniform, weibull_min, wrap_key_data)

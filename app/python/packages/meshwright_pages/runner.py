@@ -16,7 +16,7 @@ import warnings
 
 import jax
 from jax._src import arrays, trees
-from jax._src.shardings import NamedSharding, SingleDeviceSharding
+from jax._src.shardings import NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from jax._src.machine import machine
 
@@ -42,7 +42,7 @@ def _layout(array):
     sharding = array.sharding
     if isinstance(sharding, NamedSharding):
         mesh = ", ".join(f"{name}={size}" for name, size in sharding.mesh.shape_tuple)
-        return f"{sharding.spec.text} on {mesh}"
+        return f"{PartitionSpec(*sharding.spec, *[None] * (array.ndim - len(sharding.spec))).text} on {mesh}"
     if isinstance(sharding, SingleDeviceSharding):
         return f"on device {sharding.device_list[0].id}"
     return array._handle.placement.text("hlo")

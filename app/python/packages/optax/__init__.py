@@ -6,13 +6,17 @@ import jax as _jax
 import jax.numpy as _jnp
 from jax import tree as _tree
 
-from . import assignment, losses, schedules, transforms, tree, tree_utils
+from . import assignment, contrib, losses, projections, schedules, transforms, tree, tree_utils
 from ._combining import (ApplyIfFiniteState, EmptyState, GradientTransformation, GradientTransformationExtraArgs, InjectHyperparamsState,
                          InjectStatefulHyperparamsState, LookaheadParams, LookaheadState, MaskedNode, MaskedState, MultiSteps, MultiStepsState, MultiTransformState,
                          PartitionState, apply_if_finite, chain, flatten, freeze, identity, inject_hyperparams, lookahead, masked, multi_transform, named_chain,
                          partition, selective_transform, set_to_zero, stateless, stateless_with_tree_map, with_extra_args_support)
-from .losses import (absolute_error, binary_sigmoid_cross_entropy, convex_kl_divergence, cosine_distance, cosine_similarity, hinge_loss, huber_loss, kl_divergence,
-                     kl_divergence_with_log_targets, l2_loss, log_cosh, perceptron_loss, poly_loss_cross_entropy, safe_softmax_cross_entropy,
+from ._line_search import (ScaleByBacktrackingLinesearchState, ScaleByLBFGSState, ScaleByZoomLinesearchState, scale_by_backtracking_linesearch, scale_by_lbfgs,
+                           scale_by_zoom_linesearch, value_and_grad_from_state)
+from .contrib import differentially_private_aggregate, per_example_global_norm_clip
+from .losses import (absolute_error, binary_sigmoid_cross_entropy, convex_kl_divergence, cosine_distance, cosine_similarity, ctc_loss, ctc_loss_with_forward_probs,
+                     hinge_loss, huber_loss, kl_divergence,
+                     kl_divergence_with_log_targets, l2_loss, log_cosh, multiclass_hinge_loss, multiclass_perceptron_loss, perceptron_loss, poly_loss_cross_entropy, safe_softmax_cross_entropy,
                      sigmoid_binary_cross_entropy, sigmoid_focal_loss, smooth_labels, softmax_cross_entropy, softmax_cross_entropy_with_integer_labels, squared_error,
                      triplet_margin_loss)
 from .schedules import (constant_schedule, cosine_decay_schedule, cosine_onecycle_schedule, exponential_decay, join_schedules, linear_onecycle_schedule,
@@ -24,9 +28,9 @@ from .tree_utils import tree_update_moment as update_moment
 from .transforms import (AddNoiseState, EmaState, FactoredState, ScaleByAdaDeltaState, ScaleByAdamState, ScaleByAmsgradState, ScaleByBeliefState, ScaleByLionState,
                          ScaleByOptimisticGradientState, ScaleByRmsState, ScaleByRmsWithCountState, ScaleByRssState, ScaleByScheduleState, ScaleState, TraceState,
                          adaptive_grad_clip, add_decayed_weights, add_noise, centralize, clip, clip_by_block_rms, clip_by_global_norm, ema, global_norm,
-                         keep_params_nonnegative, normalize_by_update_norm, scale, scale_by_adadelta, scale_by_adam, scale_by_adamax, scale_by_amsgrad,
+                         keep_params_nonnegative, normalize_by_update_norm, scale, scale_by_adadelta, scale_by_adam, scale_by_adan, scale_by_adamax, scale_by_amsgrad,
                          scale_by_belief, scale_by_factored_rms, scale_by_learning_rate, scale_by_lion, scale_by_optimistic_gradient, scale_by_param_block_norm, scale_by_param_block_rms, scale_by_polyak, scale_by_radam,
-                         scale_by_rms, scale_by_rss, scale_by_schedule, scale_by_sign, scale_by_stddev, scale_by_trust_ratio, scale_by_yogi, trace, zero_nans)
+                         scale_by_rms, scale_by_rss, scale_by_schedule, scale_by_sign, scale_by_sm3, scale_by_stddev, scale_by_trust_ratio, scale_by_yogi, trace, zero_nans)
 from jax._src.options import refuse as _refuse
 
 Params = Updates = OptState = Schedule = ScalarOrSchedule = _Any  # of annotations
@@ -154,6 +158,23 @@ def fromage(learning_rate, min_norm=1e-6):
     return chain(scale_by_trust_ratio(min_norm), scale_by_learning_rate(learning_rate * factor), add_decayed_weights(factor - 1))
 
 
+def lbfgs(learning_rate=None, memory_size=10, scale_init_precond=True, linesearch=scale_by_zoom_linesearch(20, initial_guess_strategy="one")):
+    return chain(scale_by_lbfgs(memory_size, scale_init_precond), scale(-1.0) if learning_rate is None else scale_by_learning_rate(learning_rate),
+                 identity() if linesearch is None else linesearch)
+
+
+def sm3(learning_rate, momentum=0.9):
+    return chain(scale_by_sm3(momentum), scale(-learning_rate))
+
+
+def adan(learning_rate, b1=0.98, b2=0.92, b3=0.99, eps=1e-8, eps_root=1e-8, weight_decay=0.0, mask=None):
+    return chain(scale_by_adan(b1, b2, b3, eps, eps_root), add_decayed_weights(weight_decay, mask), scale_by_learning_rate(learning_rate))
+
+
+def signum(learning_rate, beta=0.9, accumulator_dtype=None):
+    return chain(ema(beta, False, accumulator_dtype), scale_by_sign(), scale_by_learning_rate(learning_rate))
+
+
 def optimistic_gradient_descent(learning_rate, alpha=1.0, beta=1.0):
     return chain(scale_by_optimistic_gradient(alpha, beta), scale_by_learning_rate(learning_rate))
 
@@ -167,6 +188,25 @@ def optimistic_adam(learning_rate, optimism=None, b1=0.9, b2=0.999, eps=1e-8, ep
 def optimistic_adam_v2(learning_rate, alpha=1.0, beta=1.0, b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, *, nesterov=True):
     _refuse("optax.optimistic_adam_v2", {"mu_dtype": mu_dtype})
     return chain(scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov), scale_by_optimistic_gradient(alpha, beta), scale_by_learning_rate(learning_rate))
+
+
+class _Parameters:
+    """Stands for all parameters, of which it has none: what an optimizer's state makes of it is where it keeps something of each."""
+
+
+_jax.tree_util.register_pytree_node(_Parameters, lambda _: ((), None), lambda *_: _Parameters())
+
+
+def tree_map_params(initable, f, state, /, *rest, transform_non_params=None, is_leaf=None):
+    """`f` of what an optimizer's state keeps of each parameter."""
+    is_place = lambda node: isinstance(node, _Parameters)
+    form = (initable.init if hasattr(initable, "init") else initable)(_Parameters())
+
+    def one(place, own, *others):
+        if is_place(place):
+            return _tree.map(f, own, *others, is_leaf=is_leaf)
+        return own if transform_non_params is None else transform_non_params(own)
+    return _tree.map(one, form, state, *rest, is_leaf=is_place)
 
 
 # ---- steps of training
@@ -189,6 +229,12 @@ def safe_int32_increment(count):
 
 
 safe_increment = safe_int32_increment
+
+
+def safe_root_mean_squares(x, min_rms):
+    rms = _jnp.sqrt(_jnp.mean(_jnp.square(x)))
+    x = _jnp.where(rms <= min_rms, _jnp.ones_like(x), x)
+    return _jnp.where(rms <= min_rms, min_rms, _jnp.sqrt(_jnp.mean(_jnp.square(x))))
 
 
 def safe_norm(x, min_norm, ord=None, axis=None, keepdims=False):

@@ -101,3 +101,43 @@ def sigmoid_focal_loss(logits, labels, alpha=None, gamma=2.0):
 def triplet_margin_loss(anchors, positives, negatives, axis=-1, norm_degree=2, margin=1.0, eps=1e-6):
     apart = lambda a, b: jnp.sum(jnp.abs(a - b + eps) ** norm_degree, axis=axis) ** (1 / norm_degree)
     return jnp.maximum(apart(anchors, positives) - apart(anchors, negatives) + margin, 0)
+
+
+def multiclass_hinge_loss(scores, labels):
+    right = jax.nn.one_hot(labels, scores.shape[-1])
+    return jnp.max(scores + 1.0 - right, -1) - jnp.sum(scores * right, -1)
+
+
+def multiclass_perceptron_loss(scores, labels):
+    return jnp.max(scores, -1) - jnp.sum(scores * jax.nn.one_hot(labels, scores.shape[-1]), -1)
+
+
+def ctc_loss_with_forward_probs(logits, logit_paddings, labels, label_paddings, *, blank_id=0, log_epsilon=-1e5):
+    """The loss of each sequence, and by time the logarithms of what is likely up to then, ending in a blank and ending in a label."""
+    count, most = labels.shape
+    logs = jax.nn.log_softmax(logits)
+    of_blank = jnp.transpose(logs[:, :, blank_id:blank_id + 1], (1, 0, 2))
+    of_labels = jnp.transpose(jnp.take_along_axis(logs, jnp.broadcast_to(labels[:, None, :], (count, logits.shape[1], most)), -1), (1, 0, 2))
+    repeats = jnp.pad((labels[:, :-1] == labels[:, 1:]).astype(jnp.float32), ((0, 0), (0, 1)))
+
+    def with_score(blanks, score):
+        return jnp.concatenate([blanks[:, :1], jnp.logaddexp(blanks[:, 1:], score)], -1)
+
+    def turn(carry, now):
+        blanks, emits = carry
+        label, blank, padding = now
+        sooner = with_score(blanks, emits + log_epsilon * repeats)
+        emitted = jnp.logaddexp(sooner[:, :-1] + label, emits + label)
+        waited = with_score(sooner + blank, emits + blank + log_epsilon * (1.0 - repeats))
+        padding = padding[:, None]
+        after = padding * blanks + (1.0 - padding) * waited, padding * emits + (1.0 - padding) * emitted
+        return after, after
+    start = jnp.full((count, most + 1), log_epsilon).at[:, 0].set(0.0), jnp.full((count, most), log_epsilon)
+    _, (blanks, emits) = jax.lax.scan(turn, start, (of_labels, of_blank, logit_paddings.T))
+    last = with_score(blanks[-1], emits[-1])
+    lengths = most - jnp.sum(label_paddings, 1).astype(jnp.int32)
+    return -jnp.take_along_axis(last, lengths[:, None], 1)[:, 0], blanks.at[-1].set(last), emits
+
+
+def ctc_loss(logits, logit_paddings, labels, label_paddings, *, blank_id=0, log_epsilon=-1e5):
+    return ctc_loss_with_forward_probs(logits, logit_paddings, labels, label_paddings, blank_id=blank_id, log_epsilon=log_epsilon)[0]

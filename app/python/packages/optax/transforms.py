@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Steps of a chain. Source of the formulas and defaults: google-deepmind/optax, optax/transforms."""
 import collections
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +26,8 @@ ScaleByLionState = collections.namedtuple("ScaleByLionState", "count mu")
 ScaleByAdaDeltaState = collections.namedtuple("ScaleByAdaDeltaState", "e_g e_x")
 EmaState = collections.namedtuple("EmaState", "count ema")
 FactoredState = collections.namedtuple("FactoredState", "count v_row v_col v")
+ScaleBySM3State = collections.namedtuple("ScaleBySM3State", "mu nu")
+ScaleByAdanState = collections.namedtuple("ScaleByAdanState", "m v n g t")
 AddNoiseState = collections.namedtuple("AddNoiseState", "count rng_key")
 ScaleByOptimisticGradientState = collections.namedtuple("ScaleByOptimisticGradientState", "is_initial_step previous_gradient")
 
@@ -304,6 +307,39 @@ def scale_by_polyak(f_min=0.0, max_learning_rate=1.0, eps=0.0, variant="sps"):
 
 def scale_by_sign():
     return _stateless(lambda updates, params: tree.map(jnp.sign, updates))
+
+
+def scale_by_sm3(b1=0.9, b2=1.0, eps=1e-8):
+    """Divides by sums of squares of which only the largest along each dimension are kept."""
+    def init(params):
+        return ScaleBySM3State(tree.map(lambda p: [jnp.zeros(size, p.dtype) for size in p.shape], params), tree_zeros_like(params))
+
+    def update(updates, state, params=None):
+        def one(g, kept):
+            spread = [jnp.reshape(v, [size if at == dim else 1 for at, size in enumerate(g.shape)]) for dim, v in enumerate(kept)]
+            sums = (1.0 if b2 == 1.0 else 1.0 - b2) * g ** 2 + b2 * functools.reduce(jnp.minimum, spread)
+            most = [sums] if g.ndim < 2 else [jnp.max(sums, [at for at in range(g.ndim) if at != dim]) for dim in range(g.ndim)]
+            return g * jnp.where(sums > 0, jax.lax.rsqrt(sums + eps), 0.0), most
+        leaves, form = tree.flatten(updates)
+        made = [one(*pair) for pair in zip(leaves, form.flatten_up_to(state.mu))]
+        nu = tree_update_moment(tree.unflatten(form, [g for g, _ in made]), state.nu, b1, 1)
+        return nu, ScaleBySM3State(tree.unflatten(form, [most for _, most in made]), nu)
+    return GradientTransformation(init, update)
+
+
+def scale_by_adan(b1=0.98, b2=0.92, b3=0.99, eps=1e-8, eps_root=0.0):
+    def init(params):
+        zeros = tree_zeros_like(params)
+        return ScaleByAdanState(zeros, zeros, zeros, zeros, jnp.zeros([], jnp.int32))
+
+    def update(updates, state, params=None):
+        change = tree.map(lambda g, before: jnp.where(state.t == 0, 0.0, g - before), updates, state.g)
+        m, v = tree_update_moment(updates, state.m, b1, 1), tree_update_moment(change, state.v, b2, 1)
+        n = tree_update_moment(tree.map(lambda g, d: g + (1 - b2) * d, updates, change), state.n, b3, 2)
+        t = state.t + 1
+        hats = [tree_bias_correction(moment, decay, t.astype(jnp.float32)) for moment, decay in ((m, b1), (v, b2), (n, b3))]
+        return tree.map(lambda m, v, n: (m + (1 - b2) * v) / (jnp.sqrt(n + eps_root) + eps), *hats), ScaleByAdanState(m, v, n, updates, t)
+    return GradientTransformation(init, update)
 
 
 def scale_by_optimistic_gradient(alpha=1.0, beta=1.0):

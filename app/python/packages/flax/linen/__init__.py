@@ -12,7 +12,7 @@ from ..nnx._attention import combine_masks, make_attention_mask, make_causal_mas
 from ..nnx._convolution import avg_pool, max_pool, min_pool
 from ._layers import (BatchNorm, Conv, ConvTranspose, Dense, DenseGeneral, Dropout, Einsum, Embed, GroupNorm, InstanceNorm, LayerNorm, MultiHeadAttention,
                       MultiHeadDotProductAttention, PReLU, RMSNorm, SelfAttention, Sequential, dot_product_attention, dot_product_attention_weights)
-from ._lifted import add_metadata_axis, broadcast, checkpoint, jit, map_variables, remat, scan, vmap
+from ._lifted import add_metadata_axis, broadcast, checkpoint, cond, jit, map_variables, remat, scan, switch, vmap, while_loop
 from ._module import Module, Variable, apply, compact, init, init_with_output, merge_param, nowrap
 from ._partitioning import (LogicallyPartitioned, RulesFallback, get_logical_axis_rules, logical_axis_rules, logical_to_mesh, logical_to_mesh_axes,
                             logical_to_mesh_sharding, set_logical_axis_rules, with_logical_constraint, with_logical_partitioning)
@@ -22,3 +22,4 @@ from ._summary import tabulate
 # Where Flax defines them: pages name these modules, too.
 for _name in ("activation", "attention", "combinators", "linear", "module", "normalization", "pooling", "recurrent", "spmd", "stochastic", "transforms"):
     globals()[_name] = _sys.modules[f"{__name__}.{_name}"] = _sys.modules[__name__]
+_sys.modules[f"{__name__}.initializers"] = initializers

@@ -73,10 +73,15 @@ def _lift(prefix, target, methods, lifted):
                                           f"The provided target is not a Module class or callable: {target}")
 
     def called(module, *args, **kwargs):
-        names = [field.name for field in dataclasses.fields(module) if field.init and field.name != "parent"]
-        make = lambda scope: type(module)(**{name: _without_parent(getattr(module, name), module) for name in names}, parent=scope)
-        return lifted(_Call(module.scope, make, lambda inner, *args, **kwargs: inner._go_on(module, target, args, kwargs)), args, kwargs)
+        return lifted(_call_of(module, target), args, kwargs)
     return functools.wraps(target)(called) if hasattr(target, "__name__") else called
+
+
+def _call_of(module, target):
+    """A function whose first argument is this module."""
+    names = [field.name for field in dataclasses.fields(module) if field.init and field.name != "parent"]
+    make = lambda scope: type(module)(**{name: _without_parent(getattr(module, name), module) for name in names}, parent=scope)
+    return _Call(module.scope, make, lambda inner, *args, **kwargs: inner._go_on(module, target, args, kwargs))
 
 
 def _class(prefix, target, methods, lifted):
@@ -212,3 +217,38 @@ def add_metadata_axis(target, variable_axes=None, metadata_params=None, methods=
         call.publish(meta.add_axis(group, axis, names) for group, axis in zip(groups, axes))
         return made
     return _lift("Add_metadata_axis", target, methods, lifted)
+
+
+# ---- control of programs
+
+def _chosen(choose, functions, module, operands, variables):
+    calls = [_call_of(module, function) for function in functions]
+    kept, = calls[0].groups([variables])
+    made, (after,) = choose([lambda kept, operands, call=call: call.run([kept], call.scope.rngs, operands, [variables]) for call in calls], kept, operands)
+    calls[0].publish([after])
+    return made
+
+
+def cond(pred, true_fun, false_fun, mdl, *operands, variables=True, rngs=True):
+    """jax.lax.cond of functions whose first argument is a module."""
+    return _chosen(lambda pures, *given: jax.lax.cond(pred, *pures, *given), [true_fun, false_fun], mdl, operands, variables)
+
+
+def switch(index, branches, mdl, *operands, variables=True, rngs=True):
+    return _chosen(lambda pures, *given: jax.lax.switch(index, pures, *given), branches, mdl, operands, variables)
+
+
+def while_loop(cond_fn, body_fn, mdl, init, carry_variables=False, broadcast_variables=True, split_rngs=None):
+    """jax.lax.while_loop of functions of a module and the carry: variables of `carry_variables` are carried, too."""
+    if any((split_rngs or {}).values()):
+        raise NotImplementedError("flax.linen.while_loop with split_rngs: how many keys it takes is not known; fold the turn's number into a key of the carry")
+    filters = [carry_variables, broadcast_variables]
+    condition, body = _call_of(mdl, cond_fn), _call_of(mdl, body_fn)
+    carried, shared = body.groups(filters)
+
+    def turn(carry):
+        after, (kept, _) = body.run([carry[0], shared], body.scope.rngs, (carry[1],), filters, all_of=(carry_variables,))
+        return kept, after
+    carried, made = jax.lax.while_loop(lambda carry: condition.run([carry[0], shared], condition.scope.rngs, (carry[1],), filters)[0], turn, (carried, init))
+    body.publish([carried])
+    return made

@@ -615,7 +615,9 @@ GraphState = State
 
 
 def variables(node, *filters):
-    return state(node, *filters)
+    """The variables themselves in the place of copies."""
+    whole = State.from_flat_path(variables_of(node))
+    return whole.filter(*filters) if filters else whole
 
 
 def merge_state(*states):

@@ -15,7 +15,7 @@ class Array:
     __array_priority__ = 100
     weak_type = False
     level = 0  # of the vmap whose examples it stands for
-    asked = None  # the sharding that a traced value was last constrained to
+    asked = None  # the sharding that it was put to, or that a traced value was last constrained to, as the user wrote it
 
     engine_dtype = property(lambda self: self._type[0])  # "f32"
     shape = property(lambda self: self._type[1])
@@ -88,7 +88,7 @@ class ConcreteArray(Array):
         self._type = (handle.dtype, handle.shape)
 
     # ---- where it lies
-    sharding = property(lambda self: sharding_of(self._handle.placement))
+    sharding = property(lambda self: self.asked if self.asked is not None else sharding_of(self._handle.placement))
     committed = _committed = property(lambda self: self._handle.is_committed)
     is_fully_replicated = property(lambda self: self._handle.placement.is_replicated)
     is_fully_addressable = True
@@ -239,6 +239,7 @@ class Scope:
         self.is_rule = False  # of what a rule does with cotangents
         self.is_checked = False  # of a manual computation: the axes are known along which a value is the same
         self.evens = False  # of what derives in such a computation: what is the same along an axis meets what is not by `transforms.evened`
+        self.choice = frozenset()  # of a branch: the axes along which devices may take another
         self.shows = None  # of a manual computation outside of a program: a function that says what each device has of a value
         self.joins = False  # of one that is shown in JAX's notation: ops that JAX has as one are one
         self.effects = []  # (function of values, the arrays that it wants) for what is called when the program has run
@@ -283,27 +284,24 @@ class Scope:
             self._ids[id(value)] = (number, value)  # the value lives as long as its number
         return self._ids[id(value)][0]
 
-    def tracer(self, number, weak=False):
-        return Tracer(self, number, self.core.type(number), weak)
+    def tracer(self, number, weak=False, of=()):
+        """A value by its number; `of`: what it comes from."""
+        made = Tracer(self, number, self.core.type(number), weak)
+        own = [operand for operand in of if isinstance(operand, Tracer)]
+        made.varying = frozenset().union(*[operand.varying for operand in own])
+        own = [operand for operand in own if operand.scope is self]
+        made.sources = frozenset().union(*[operand.sources for operand in own])
+        if self.differentiated and dtypes.is_inexact(made.engine_dtype):
+            made.smooth = frozenset().union(*[operand.smooth for operand in own])
+        return made
 
     def bind(self, op, operands, attributes):
         if any(size < 0 for size in attributes.get("shape", ())):
             raise TypeError(f"{'broadcast_in_dim' if op == 'full' else op} shape must have every element be nonnegative, got {tuple(attributes['shape'])}.")
         numbers = self.core.add(op, [self.number(operand) for operand in operands], attributes)
-        own = [operand for operand in operands if isinstance(operand, Tracer)]
-        sources = frozenset().union(*[operand.sources for operand in own if operand.scope is self])
-        made = [Tracer(self, number, self.core.type(number), False, sources) for number in numbers]
+        made = [self.tracer(number, of=operands) for number in numbers]
         if self.recorded is not None:
             self.recorded.append((op, operands, attributes, made))
-        varying = frozenset().union(*[operand.varying for operand in own])
-        if varying:
-            for one in made:
-                one.varying = varying
-        if self.differentiated:
-            smooth = frozenset().union(*[operand.smooth for operand in own if operand.scope is self])
-            for one in made:
-                if dtypes.is_inexact(one.engine_dtype):
-                    one.smooth = smooth
         return made
 
     def finished(self, results):
@@ -593,7 +591,7 @@ def asarray(value, engine=None):
             if isinstance(value, int) and engine is None and weak == "i32" and not -2**31 <= value < 2**31:
                 raise OverflowError(f"Python int {value} too large to convert to int32")
             found = from_numpy(np.asarray(value), engine or weak, engine is None and not isinstance(value, bool))
-            if key is not None and len(_scalars) < 4096:
+            if key is not None and len(_scalars) < 4096 and not (value == 0 and np.signbit(np.real(value))):  # -0. is found under the name of 0.
                 _scalars[key] = found
         return found
     if hasattr(type(value), "__jax_array__"):
@@ -632,5 +630,5 @@ def _strong(value):
         from .batching import BatchTracer
         return BatchTracer(value.value, value.level)
     made = Tracer(value.scope, value.number, value._type, False, value.sources)
-    made.smooth = value.smooth
+    made.smooth, made.varying, made.split, made.asked = value.smooth, value.varying, value.split, value.asked
     return made

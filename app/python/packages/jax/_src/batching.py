@@ -92,6 +92,23 @@ def spread(x, size):
     return ops.broadcast_to(ops.expand_dims(x, 0), (size,) + x.shape)
 
 
+def levels(x):
+    """Of the vmaps whose examples an array stands for."""
+    found = set()
+    while x.level:
+        found.add(x.level)
+        x = x.value
+    return found
+
+
+def of_levels(x, wanted):
+    """An array as examples of these vmaps, the outermost first, where it is of some of them."""
+    if not wanted:
+        return x
+    *outer, level = wanted
+    return BatchTracer(of_levels(x.value if x.level == level else spread(x, Level.stack[level - 1].size), outer), level, x.weak_type)
+
+
 def _elementwise(op, values, is_batched, size, attributes):
     rank = max(value.ndim - batched for value, batched in zip(values, is_batched))
     aligned = [ops.reshape(value, value.shape[:1] + (1,) * (rank + 1 - value.ndim) + value.shape[1:]) if batched else value
@@ -141,6 +158,10 @@ def _pad(op, values, is_batched, size, attributes):
 def _slice(op, values, is_batched, size, attributes):
     return bind(op, values[0], starts=(0,) + tuple(attributes["starts"]), limits=(size,) + tuple(attributes["limits"]),
                 strides=(1,) + tuple(attributes["strides"]))
+
+
+def _sort(op, values, is_batched, size, attributes):
+    return bind(op, values[0], dim=attributes["dim"] + 1)
 
 
 def _dims(op, values, is_batched, size, attributes):
@@ -206,9 +227,9 @@ def _random(op, values, is_batched, size, attributes):
 
 
 _RULES = {"random_bits": _random, "normal": _random, "uniform": _random, "full": _full, "reshape": _reshape, "transpose": _transpose, "broadcast_in_dim": _broadcast_in_dim,
-          "concatenate": _concatenate, "pad": _pad, "slice": _slice, "reverse": _dims, "reduce": _dims, "dot_general": _dot_general,
+          "concatenate": _concatenate, "sort": _sort, "pad": _pad, "slice": _slice, "reverse": _dims, "reduce": _dims, "dot_general": _dot_general,
           "dynamic_slice": _dynamic_slice, "dynamic_update_slice": _dynamic_update_slice, "gather": _gather}
-_WHOLE = {"scatter", "sort"}  # neither element-wise nor with a rule
+_WHOLE = {"scatter"}  # neither element-wise nor with a rule
 
 
 def _at_front(leaf, axis, level):

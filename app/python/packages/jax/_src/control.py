@@ -2,7 +2,7 @@
 """Control of programs: loops are the program's own. Outside of a program a loop is one; for many examples at once it is one of all of them."""
 import weakref
 
-from . import batching, dtypes, effects, explicit, ops, refs, trees
+from . import batching, dtypes, effects, explicit, jaxprs, ops, refs, trees
 from .arrays import Scope, Tracer, asarray, astype, type_text
 from .machine import machine
 
@@ -10,17 +10,30 @@ from .machine import machine
 class _Block:
     """A function as a block of a loop: traced for arguments like these, with what it uses of the outside."""
 
-    def __init__(self, name, function, form, likes):
+    def __init__(self, name, function, form, likes, choice=frozenset()):
         self.scope = Scope(name, transform=name)
+        self.scope.choice = choice
+        around = Scope._stack[-1] if Scope._stack else None
+        if around is not None and around.joins:
+            self.scope.recorded, self.scope.joins = [], True
+        self.arguments = [self.scope.argument(like, shape=shape) for like, shape in likes]
         with self.scope:
-            made = function(*trees.tree_unflatten(form, [self.scope.argument(like, shape=shape) for like, shape in likes]))
+            made = function(*trees.tree_unflatten(form, self.arguments))
             self.results, self.form = trees.tree_flatten(made)
             refs.no_refs(self.results, f"traced for {name}")
             self.results = [asarray(result) for result in self.results]
             self.late = effects.wanted_later(self.scope)
-            self.function = self.scope.finished(self.results + self.late)
         self.captures = self.scope.captures
         self.changed = [held.ref for held in refs.changed(self.scope)]  # refs from outside: of a loop they are further carries
+
+    def jaxpr(self):
+        made = jaxprs.Jaxpr(self.scope, self.arguments, self.results)
+        made.check()
+        return made
+
+    @property
+    def function(self):
+        return self.scope.finished(self.results + self.late)
 
     def operands(self, own, changed, first):
         """For each argument of the block the operand of a loop: its own ones, then refs among `changed` where these are, and what is left from `first` on."""
@@ -31,6 +44,12 @@ class _Block:
                 rest.append(capture)
             numbers.append(first + len(rest) - 1 if at is None else len(own) + at)
         return numbers, refs.resolved(rest)
+
+
+def _record(op, jaxprs_, operands, results, **attributes):
+    """Notes an op with blocks where what is traced is shown. `jaxprs_` by their names; what they take from outside are its first operands."""
+    taken = [one for jaxpr in jaxprs_.values() for one in jaxpr.taken()]
+    Scope._stack[-1].recorded.append((op, [*taken, *operands], {**jaxprs_, **attributes}, results))
 
 
 def _carried(name, function, carry, others):
@@ -135,6 +154,11 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, **_):
     results = [scope.tracer(number, result.weak_type) for number, result in zip(numbers, block.results)]
     for at, (result, of_turn) in enumerate(zip(results, block.results)):
         explicit.follow(result, of_turn, at >= len(carry))
+    if scope.joins:
+        jaxpr = block.jaxpr()
+        consts = len(jaxpr.taken())
+        _record("scan", {"jaxpr": jaxpr}, carry + leaves, results, _split_transpose=False, length=count, linear=(False,) * (consts + len(carry) + len(leaves)),
+                num_carry=len(carry), num_consts=consts, reverse=bool(reverse), unroll=unroll)
     if block.late:
         effects.of_each_turn(block.scope, [scope.tracer(number) for number in numbers[len(results):]], count, reverse)
     return trees.tree_unflatten(block.form, results)
@@ -260,7 +284,11 @@ def while_loop(cond_fun, body_fun, init_val):
                                     body.scope.finished(body.results + refs.results(body.scope)), of_body,
                                     [scope.number(operand) for operand in operands], carries)
     refs.happen(body.scope, [scope.tracer(number) for number in numbers[len(carry):]])
-    return trees.tree_unflatten(form, [explicit.follow(scope.tracer(number, leaf.weak_type), leaf) for number, leaf in zip(numbers, carry)])
+    results = [explicit.follow(scope.tracer(number, leaf.weak_type), leaf) for number, leaf in zip(numbers, carry)]
+    if scope.joins:
+        jaxpr_of = {"cond_jaxpr": condition.jaxpr(), "body_jaxpr": body.jaxpr()}
+        _record("while", jaxpr_of, carry, results, cond_nconsts=len(jaxpr_of["cond_jaxpr"].taken()), body_nconsts=len(jaxpr_of["body_jaxpr"].taken()))
+    return trees.tree_unflatten(form, results)
 
 
 def _while_of_examples(cond_fun, body_fun, init_val):
@@ -297,25 +325,84 @@ def _is_traced(x):
     return isinstance(x, Tracer) and x.scope.value_of(x) is None or getattr(x, "level", 0)
 
 
-def _branch(function, operands, holds):
-    """A branch that may not be the one: what it does besides computing happens where `holds`."""
-    before = len(Scope._stack[-1].effects) if Scope._stack else 0
-    with refs.Branch() as changes:
-        made = function(*operands)
-    refs.no_refs(trees.tree_leaves(made), "traced for cond")
-    if Scope._stack and not holds.level:
-        own = Scope._stack[-1].effects
-        for number in range(before, len(own)):
-            inner, leaves = own[number]
-            own[number] = ((lambda inner: lambda values: inner(values[1:]) if bool(values[0]) else None)(inner), [holds, *leaves])
-    return made, changes.after
+def _chosen(name, which, functions, operands):
+    """What one of the functions gives: `which` is its number, or a truth value for the first or the second. The others are not carried out."""
+    holds = [which, ops.logical_not(which)] if which.engine_dtype == "i1" else [ops.equal(which, number) for number in range(len(functions))]
+    if which.level:
+        return _chosen_of_examples(name, holds, functions, operands)
+    blocks = [_Block(name, lambda function=function: function(*operands), trees.tree_structure(()), [], which.varying) for function in functions]
+    _same_types(name, [trees.tree_unflatten(block.form, block.results) for block in blocks])
+    rows = [(row, dtypes.promoted([(one.engine_dtype, one.weak_type) for one in row]), sorted(set().union(*map(batching.levels, row))))
+            for row in zip(*[block.results for block in blocks])]
+    changed = list({id(held.ref): held.ref for block in blocks for held in refs.changed(block.scope)}.values())
+    late = [(block, leaf) for block in blocks for leaf in block.late]
+    programs = []
+    for at, block in enumerate(blocks):
+        with block.scope:
+            given = [refs.raw(batching.of_levels(astype(row[at], engine), levels)) for row, (engine, _), levels in rows]
+            if block.scope.evens:
+                from .transforms import evened
+                along = [frozenset().union(*[getattr(refs.raw(other), "varying", ()) for other in row]) for row, _, _ in rows]
+                given = [evened([one], axes)[0] for one, axes in zip(given, along)]
+            given += [refs.raw(ref.read()) for ref in changed]
+            given += [leaf if owner is block else ops.full(leaf.shape, 0, leaf.engine_dtype) for owner, leaf in late]
+            programs.append(block.scope.finished(given))
+    scope = Scope._stack[-1]
+    used = list({id(capture): capture for block in blocks for capture in block.captures}.values())
+    places = {id(capture): place for place, capture in enumerate(used)}
+    taken = [which, *refs.resolved(used)]
+    numbers = scope.core.choose([(program, [places[id(capture)] for capture in block.captures]) for program, block in zip(programs, blocks)],
+                                [scope.number(one) for one in taken])
+    made = [scope.tracer(number, of=taken) for number in numbers]
+    results = []
+    for one, (row, (_, weak), levels) in zip(made, rows):
+        one.weak_type = weak
+        for level in levels:
+            one = batching.BatchTracer(one, level, weak)
+        results.append(one if levels else explicit.follow(one, next((given for given in row if explicit.split_of(given) is not None), row[0])))
+    for ref, value in zip(changed, made[len(rows):]):
+        ref.put(refs.alike(value, ref.read()))
+    if scope.joins:
+        _record_choice(which, blocks, results)
+    values = iter(made[len(rows) + len(changed):])
+    for held, block in zip(holds, blocks):
+        for happen, leaves in block.scope.effects:
+            scope.effects.append((_where_it_holds(happen), [held, *[next(values) for _ in leaves]]))
+    return trees.tree_unflatten(blocks[0].form, results)
 
 
-def _leave_in_refs(branches):
-    """What refs hold behind branches of which one is carried out: `branches` are pairs of whether it is the one, and what it left in refs."""
-    for holds, after in branches:
-        for ref, value in after.values():
-            ref.put(ops.where(holds, value, ref.read()))
+def _record_choice(which, blocks, results):
+    """A choice as JAX has it: branches by their number, which of a truth value is 0 for false, and all take the same from outside."""
+    scope, branches = Scope._stack[-1], [block.jaxpr() for block in blocks]
+    if which.engine_dtype == "i1":
+        branches.reverse()
+        which = astype(which, "i32")
+    taken = list({jaxprs.key(one): one for jaxpr in branches for one in jaxpr.taken()}.values())
+    for jaxpr in branches:
+        jaxpr.takes = taken
+    scope.recorded.append(("cond", [which, *taken], {"branches": tuple(branches)}, results))
+
+
+def _where_it_holds(happen):
+    return lambda values: happen(values[1:]) if bool(values[0]) else None
+
+
+def _chosen_of_examples(name, holds, functions, operands):
+    """The same where each example chooses: all are carried out. What one leaves in refs, they hold where it was chosen."""
+    made = []
+    for function, held in zip(functions, holds):
+        with refs.Branch() as changes:
+            made.append((function(*operands), changes))
+        refs.no_refs(trees.tree_leaves(made[-1][0]), f"traced for {name}")
+    for held, (_, changes) in zip(holds, made):
+        for ref, value in changes.after.values():
+            ref.put(ops.where(held, value, ref.read()))
+    made = [one for one, _ in made]
+    _same_types(name, made)
+    result = made[-1]
+    for held, one in reversed(list(zip(holds, made[:-1]))):
+        result = trees.tree_map(lambda a, b: ops.where(held, a, b), one, result)
+    return result
 
 
 def _same_types(name, made):
@@ -345,12 +432,7 @@ def cond(pred, true_fun, false_fun, *operands, operand=_NO_OPERAND, linear=None)
         raise TypeError(f"Pred must be a scalar, got {pred} of {'shape ' + str(pred.shape) if hasattr(pred, 'shape') else 'type ' + str(type(pred))}.")
     if not _is_traced(pred):
         return (true_fun if bool(pred) else false_fun)(*operands)
-    holds = ops.not_equal(pred, 0) if asarray(pred).engine_dtype != "i1" else asarray(pred)
-    (one, of_one), (other, of_other) = _branch(true_fun, operands, holds), _branch(false_fun, operands, ops.logical_not(holds))
-    made = one, other
-    _leave_in_refs([(holds, of_one), (ops.logical_not(holds), of_other)])
-    _same_types("cond", made)
-    return trees.tree_map(lambda a, b: ops.where(holds, a, b), *made)
+    return _chosen("cond", ops.not_equal(pred, 0) if asarray(pred).engine_dtype != "i1" else asarray(pred), [true_fun, false_fun], operands)
 
 
 def switch(index, branches, *operands, operand=_NO_OPERAND):
@@ -358,19 +440,11 @@ def switch(index, branches, *operands, operand=_NO_OPERAND):
     operands = operands if operand is _NO_OPERAND else (operand,)
     if not branches:
         raise ValueError("Empty branch sequence")
+    if not dtypes.is_integer(asarray(index).engine_dtype):
+        raise TypeError(f"Index type must be an integer, got {asarray(index).dtype}")
     if not _is_traced(index):
-        if dtypes.is_float(asarray(index).engine_dtype):
-            raise TypeError(f"Index type must be an integer, got {asarray(index).dtype}")
         return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
-    index = ops.clip(index, 0, len(branches) - 1)
-    made = [_branch(branch, operands, ops.equal(index, number)) for number, branch in enumerate(branches)]
-    _leave_in_refs([(ops.equal(index, number), after) for number, (_, after) in enumerate(made)])
-    made = [one for one, _ in made]
-    _same_types("switch", made)
-    result = made[-1]
-    for number in reversed(range(len(branches) - 1)):
-        result = trees.tree_map(lambda a, b: ops.where(ops.less_equal(index, number), a, b), made[number], result)
-    return result
+    return _chosen("switch", astype(ops.clip(index, 0, len(branches) - 1), "i32"), branches, operands)
 
 
 def associative_scan(fn, elems, reverse=False, axis=0):

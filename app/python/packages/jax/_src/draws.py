@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Distributions that are drawn by trying again. Source of the steps, the constants and the order of keys: jax-ml/jax, jax/_src/random."""
+import functools
 import math
 
 import numpy as np
 
 from . import dtypes, ops, random_
 from .arrays import asarray, astype
-from .control import while_loop
+from .control import scan, while_loop
 
 
 def _shaped(name, shape, dtype, *parameters):
@@ -154,3 +155,125 @@ def poisson(key, lam, shape=None, dtype=None):
 def _log_factorial(k):
     from ..lax import lgamma
     return lgamma(ops.add(k, 1.0))
+
+
+def f(key, dfnum, dfden, shape=None, dtype=None):
+    (dfnum, dfden), shape = _shaped("f", shape, dtype, dfnum, dfden)
+    of_den, of_num = random_.split(key)
+    return chisquare(of_num, dfnum, shape) / dfnum / (chisquare(of_den, dfden, shape) / dfden)
+
+
+def generalized_normal(key, p, shape=(), dtype=None):
+    of_size, of_sign = random_.split(key)
+    return random_.rademacher(of_sign, shape, dtype or "float32") * gamma(of_size, 1 / p, shape, dtype) ** (1 / p)
+
+
+def ball(key, d, p=2, shape=(), dtype=None):
+    """Points of the unit ball of the p-norm."""
+    shape = tuple(ops._shape(shape))
+    first, second = random_.split(key)
+    point, more = generalized_normal(first, p, (*shape, d), dtype), random_.exponential(second, shape, dtype)
+    return point / ops.expand_dims((ops.sum_(ops.absolute(point) ** p, -1) + more) ** (1 / p), -1)
+
+
+def double_sided_maxwell(key, loc, scale, shape=(), dtype=None):
+    own = np.broadcast_shapes(np.shape(loc), np.shape(scale))
+    shape = (tuple(ops._shape(shape)) or own) + own
+    of_size, of_sign = random_.split(key)
+    return random_.rademacher(of_sign, shape, dtype or "float32") * random_.maxwell(of_size, shape, dtype) * scale + loc
+
+
+def triangular(key, left, mode, right, shape=None, dtype=None):
+    (left, mode, right), shape = _shaped("triangular", shape, dtype, left, mode, right)
+    u = random_.uniform(key, shape)
+    rising, falling = left + ops.sqrt(u * (right - left) * (mode - left)), right - ops.sqrt((1 - u) * (right - left) * (right - mode))
+    return ops.where(u < (mode - left) / (right - left), rising, falling)
+
+
+def wald(key, mean, shape=None, dtype=None):
+    (mean,), shape = _shaped("wald", shape, dtype, mean)
+    first, second = random_.split(key)
+    y, z = ops.square(random_.normal(first, shape)), random_.uniform(second, shape)
+    squared = mean * mean
+    x = mean + squared * y / 2 - mean / 2 * ops.sqrt(4 * mean * y + squared * (y * y))
+    return ops.where(z <= mean / (mean + x), x, squared / x)
+
+
+def binomial(key, n, p, shape=None, dtype=None):
+    (count, prob), shape = _shaped("binomial", shape, dtype, n, p)
+    is_small = prob < 0.5
+    q = ops.where(is_small, prob, 1.0 - prob)
+    is_no_count, is_infinite, is_no_number = ops.logical_not(count >= 0), ops.isinf(count), ops.not_equal(q, q)
+    is_wrong = ops.logical_or(is_no_count, ops.logical_or(is_no_number, q < 0.0))
+    q = ops.where(ops.logical_or(is_no_number, q < 0.0), np.float32(0.01), q)
+    is_few = ops.logical_or(is_no_count, count * q <= 10.0)
+    count = ops.floor(count)
+    many = _binomial_by_rejection(key, ops.where(is_few, np.float32(1e4), count), ops.where(is_few, np.float32(0.5), q), shape)
+    made = ops.where(is_few, _binomial_by_gaps(key, ops.where(is_few, count, np.float32(0)), q, shape), many)
+    made = ops.where(is_wrong, np.float32(np.nan), made)
+    made = ops.where(ops.logical_and(is_infinite, ops.logical_not(is_wrong)), np.float32(np.inf), made)
+    is_final = functools.reduce(ops.logical_or, (is_small, is_no_count, is_no_number, is_infinite))
+    return ops.where(is_final, made, count - made)
+
+
+def _binomial_by_gaps(key, count, prob, shape):
+    """Counts how many geometric numbers fit into the count."""
+    logs = ops.log1p(ops.negative(prob))
+
+    def turn(carry):
+        number, total, key = carry
+        subkey, key = random_.split(key)
+        return ops.where(total <= count, number + 1, number), total + ops.ceil(ops.log(random_.uniform(subkey, shape)) / logs), key
+    zeros = ops.full(shape, 0, "f32")
+    return while_loop(lambda carry: ops.reduce("or", carry[1] <= count), turn, (zeros, zeros, key))[0] - 1
+
+
+def _binomial_by_rejection(key, count, prob, shape):
+    """Hormann's transformed rejection."""
+    deviation = ops.sqrt(count * prob * (1 - prob))
+    b = 1.15 + 2.53 * deviation
+    a = -0.0873 + 0.0248 * b + 0.01 * prob
+    c, at_once, ratio = count * prob + 0.5, 0.92 - 4.2 / b, prob / (1 - prob)
+    alpha, m = (2.83 + 5.1 / b) * deviation, ops.floor((count + 1) * prob)
+
+    def turn(carry):
+        found, accepted, key = carry
+        key, of_u, of_v = random_.split(key, 3)
+        u, v = random_.uniform(of_u, shape) - 0.5, random_.uniform(of_v, shape)
+        us = 0.5 - ops.absolute(u)
+        is_inside = ops.logical_and(us >= 0.07, v <= at_once)
+        k = ops.floor((2 * a / us + b) * u + c)
+        v = ops.log(v * alpha / (a / (us * us) + b))
+        most = ((m + 0.5) * ops.log((m + 1) / (ratio * (count - m + 1))) + (count + 1) * ops.log((count - m + 1) / (count - k + 1))
+                + (k + 0.5) * ops.log(ratio * (count - k + 1) / (k + 1)) + _stirling_rest(m) + _stirling_rest(count - m) - _stirling_rest(k)
+                - _stirling_rest(count - k))
+        is_possible = ops.logical_and(k >= 0, k <= count)
+        taken = ops.logical_or(is_inside, ops.logical_and(is_possible, v <= most))
+        return ops.where(taken, k, found), ops.logical_or(accepted, taken), key
+    start = (ops.full(shape, -1, "f32"), ops.full(shape, False, "i1"), key)
+    return while_loop(lambda carry: ops.reduce("or", ops.logical_not(carry[1])), turn, start)[0]
+
+
+def _stirling_rest(k):
+    """What Stirling's formula leaves of the logarithm of a factorial."""
+    known = np.array([math.lgamma(n + 1) - (n + 0.5) * math.log(n + 1) + (n + 1) - 0.5 * math.log(2 * math.pi) for n in range(10)], np.float32)
+    few = ops.clip(k, 0.0, 9.0)
+    squared = (few + 1) * (few + 1)
+    later = (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / squared) / squared) / (few + 1)
+    return ops.where(k <= 9, ops.take(asarray(known), astype(ops.floor(few), "i32")), later)
+
+
+def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1):
+    """How often each of the outcomes comes: one binomial number after the other, of what is left."""
+    n, p = (astype(asarray(one), "f32") for one in (n, p))
+    shape = p.shape if shape is None else tuple(ops._shape(shape))
+    n, p = ops.broadcast_to(n, shape[:-1]), ops.moveaxis(ops.broadcast_to(p, shape), -1, 0)
+    left = ops.flip(ops.cumulative(ops.flip(p, 0), 0), 0)
+    ratios = ops.clip(p / ops.where(ops.equal(left, 0), np.float32(1), left), 0, 1)
+
+    def turn(rest, step):
+        ratio, key = step
+        count = binomial(key, rest, ratio)
+        return rest - count, count
+    counts = ops.moveaxis(scan(turn, n, (ratios, random_.split(key, p.shape[0])))[1], 0, -1)
+    return counts if dtype is None else astype(counts, dtypes.named(dtype))

@@ -279,6 +279,7 @@ def _count(mesh, entry):
 
 def _of_other_size(name, operands, splits, attributes, result, mesh):
     """Of operations that change sizes only: a dimension that is split must stay so."""
+    name = {"slice": "slicing", "pad": "padding"}.get(name, name)
     if all(size == 1 for size in result.shape):
         return (None,) * result.ndim
     for before, after, entry in zip(operands[0].shape, result.shape, splits[0]):

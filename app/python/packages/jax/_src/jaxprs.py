@@ -96,53 +96,100 @@ def _literal(value):
     return str(value) if value.dtype.kind == "f" else repr(value.item())
 
 
+def key(array):
+    """What tells values apart: one that is traced may be seen as of a strong and of a weak type."""
+    return (id(array.scope), array.number) if isinstance(array, Tracer) else id(array)
+
+
+_WITH_JAXPRS = ("cond", "scan", "while")
+
+
+def _with_jaxprs(attributes, names):
+    """The lines of parameters of an op that has jaxprs among them."""
+    lines = []
+    for name, value in sorted(attributes.items()):
+        if isinstance(value, tuple) and value and isinstance(value[0], Jaxpr):
+            inner = [line for one in value for line in one._text(names, True).split("\n")]
+            lines += [f"{name}=(", *("  " + line for line in inner), ")"]
+        else:
+            lines += (f"{name}={value._text(names, True)}" if isinstance(value, Jaxpr) else f"{name}={value}").split("\n")
+    return lines
+
+
 class Jaxpr:
-    """The ops of a function that was recorded."""
+    """The ops of a function that was recorded. Those of loops and branches have jaxprs among their attributes."""
 
     def __init__(self, scope, arguments, results):
         self._scope, self._arguments, self._results = scope, arguments, results
+        self.takes = None  # of a branch: what all branches take
 
     @property
     def eqns(self):
         return self._scope.recorded
 
-    def __str__(self):
-        names, consts = {}, []
+    def taken(self):
+        """What it takes from outside besides its arguments: arrays, and values of functions around; numbers are written where they are used."""
+        if self.takes is not None:
+            return self.takes
+        own = {key(one) for *_, made in self.eqns for one in made} | set(map(key, self._arguments))
+        used = {key(one): one for _, operands, _, _ in self.eqns for one in operands}
+        used |= {key(one): one for one in self._results}
+        return [one for number, one in used.items() if number not in own and not (isinstance(one, ConcreteArray) and not one.shape)]
+
+    def check(self):
+        """Raises NotRecorded where it has values of its own that no op made."""
+        if any(isinstance(one, Tracer) and one.scope is self._scope for one in self.taken()):
+            raise NotRecorded
+
+    def _text(self, names, is_inner):
+        """`names` are those of all variables so far, of jaxprs around and before, too."""
+        own = dict()
 
         def variable(array):
-            names.setdefault(id(array), _name(len(names)))
-            return names[id(array)]
+            if key(array) not in own:
+                own[key(array)] = _name(len(names))
+                names.append(array)
+            return own[key(array)]
 
         def atom(array):
-            if id(array) in names:
-                return names[id(array)]
+            if key(array) in own:
+                return own[key(array)]
             if isinstance(array, ConcreteArray) and not array.shape:
                 return f"{_literal(np.asarray(array))}:{type_of(array)}"
             return variable(array)
-        captured = [array for array in self._scope.captures if array.shape or not isinstance(array, ConcreteArray)]
-        consts = [f"{variable(array)}:{type_of(array)}" for array in captured]
-        arguments = [f"{variable(array)}:{type_of(array)}" for array in self._arguments]
-        lines = []
-        used = self._used()
-        for op, operands, attributes, made in self._scope.recorded:
-            if not any(id(one) in used for one in made):
+        typed = lambda arrays: " ".join(f"{variable(array)}:{type_of(array)}" for array in arrays)
+        consts = typed(self.taken())
+        arguments = typed(self._arguments)
+        if is_inner:
+            consts, arguments = "", " ".join(filter(None, (consts, arguments)))
+        lines, used = [], self._used()
+        for op, operands, attributes, made in self.eqns:
+            if not any(key(one) in used for one in made):
                 continue
-            text, ordered = _described(op, operands, attributes)
+            text, ordered = _described(op, operands, attributes) if op not in _WITH_JAXPRS else (op, operands)
             given = "".join(f" {atom(operand)}" for operand in ordered)
-            line = f"{' '.join(f'{variable(one)}:{type_of(one)}' for one in made)} = {text}{given}"
+            results = " ".join(f"{variable(one)}:{type_of(one)}" if key(one) in used else f"_:{type_of(one)}" for one in made)
+            if op in _WITH_JAXPRS:
+                parameters = "".join(f"      {line}\n" for line in _with_jaxprs(attributes, names))
+                lines.append(f"{results} = {op}[\n{parameters}    ]{given}")
+                continue
+            line = f"{results} = {text}{given}"
             lines.append(line if len(line) <= 76 else _broken(line, text))
         results = f"({', '.join(map(atom, self._results))}{',' if len(self._results) == 1 else ''})"
-        head = f"{{ lambda {' '.join(consts)}{' ' if consts else ''}; {' '.join(arguments)}{'.' if arguments else ''} let"
-        if len(lines) <= 1 and len(head) + sum(map(len, lines)) < 70:
+        head = f"{{ lambda {consts}{' ' if consts else ''}; {arguments}{'.' if arguments else ''} let"
+        if len(lines) <= 1 and "\n" not in "".join(lines) and len(head) + sum(map(len, lines)) < 70:
             return f"{head}{' ' if lines else ''}{''.join(lines)} in {results} }}"
         return "\n".join([head, *("    " + line for line in lines), f"  in {results} }}"])
 
+    def __str__(self):
+        return self._text([], False)
+
     def _used(self):
         """What the results come from."""
-        used = {id(one) for one in self._results}
-        for _, operands, _, made in reversed(self._scope.recorded):
-            if any(id(one) in used for one in made):
-                used |= {id(one) for one in operands}
+        used = {key(one) for one in self._results}
+        for _, operands, _, made in reversed(self.eqns):
+            if any(key(one) in used for one in made):
+                used |= {key(one) for one in operands}
         return used
 
     __repr__ = __str__

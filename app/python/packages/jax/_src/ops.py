@@ -261,9 +261,9 @@ def _shape(shape):
 
 
 def full(shape, value, engine=None):
-    value = asarray(value)
-    engine = engine or value.engine_dtype
-    return bind("full", astype(value, engine), shape=_shape(shape))
+    engine = engine or asarray(value).engine_dtype
+    value = asarray(value, engine) if isinstance(value, (bool, int, float)) else astype(value, engine)
+    return bind("full", value, shape=_shape(shape))
 
 
 def _full_like(x, value, engine):
@@ -525,7 +525,7 @@ def placeable(function):
         from . import explicit, transforms
         with explicit.suspended():
             made = function(*args, **kwargs)
-        return transforms.placed(made, out_sharding)
+        return transforms.placed(made, out_sharding, is_type=True)
     return placed
 
 
@@ -568,11 +568,20 @@ def tensordot(x, y, axes=2, *, precision=None, preferred_element_type=None):
     return dot_general(x, y, (tuple(dimension(a, x.ndim) for a in left), tuple(dimension(a, y.ndim) for a in right)), engine=engine, precision=precision)
 
 
+def _spelled(parts):
+    """einsum(x, (0, 1), y, (1,), (0,)) with letters."""
+    letters = lambda dims: "".join("..." if dim is Ellipsis else string.ascii_letters[dim] for dim in dims)
+    terms = ",".join(map(letters, parts[1::2]))
+    return (terms if len(parts) % 2 == 0 else f"{terms}->{letters(parts[-1])}"), list(parts[:len(parts) // 2 * 2:2])
+
+
 @placeable
 def einsum(spec, *operands, precision=None, preferred_element_type=None, optimize="auto", **_):
     engine = dtypes.named(preferred_element_type) if preferred_element_type else None
+    if not isinstance(spec, str):
+        spec, operands = _spelled((spec, *operands))
     arrays = [asarray(operand) for operand in operands]
-    spec = spec.replace(" ", "")
+    spec, letters = spec.replace(" ", ""), ""
     inputs, _, output = spec.partition("->")
     terms = inputs.split(",")
     if "..." in spec:
@@ -584,7 +593,7 @@ def einsum(spec, *operands, precision=None, preferred_element_type=None, optimiz
         output = output.replace("...", letters)
     if "->" not in spec:
         joined = "".join(terms)
-        output = "".join(sorted(c for c in set(joined) if joined.count(c) == 1))
+        output = letters + "".join(sorted(c for c in set(joined) if joined.count(c) == 1 and c not in letters))
     terms, arrays = map(list, zip(*(_diagonal(term, array) for term, array in zip(terms, arrays))))
     term, value = terms[0], arrays[0]
     for number, (other, array) in enumerate(zip(terms[1:], arrays[1:])):
@@ -855,7 +864,8 @@ class At:
         masked = self._masked(lambda x: change(x, values)) if not asarray(values).shape else None
         return masked if masked is not None else self._changed(values, combine, mode)
 
-    def set(self, values, *, mode=None, out_sharding=None, **_):
+    def set(self, values, *, mode=None, out_sharding=None, wrap_negative_indices=True, **_):
+        _refuse("jax.numpy.ndarray.at", {"wrap_negative_indices": None if wrap_negative_indices else False})
         return self._by(values, None, lambda x, v: broadcast_to(astype(v, x.engine_dtype), x.shape), mode, out_sharding)
 
     def add(self, values, *, mode=None, out_sharding=None, **_):

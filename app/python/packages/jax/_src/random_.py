@@ -182,6 +182,7 @@ def normal_of_each(keys, shape=()):
 
 
 def split(key, num=2):
+    _checked(key, "split", TypeError)
     shape = (num,) if isinstance(num, int) else tuple(num)
     count, known = math.prod(shape), _known(key)
     if known is not None:
@@ -195,6 +196,7 @@ def split(key, num=2):
 
 
 def fold_in(key, data):
+    _checked(key, "fold_in")
     known = _known(key)
     if known is not None and not (isinstance(data, Array) and not isinstance(data, ConcreteArray)):
         return _like(key, from_numpy(np.array(core.fold_in(known, int(data) & 0xFFFFFFFF), np.uint32)))
@@ -202,13 +204,13 @@ def fold_in(key, data):
     return _like(key, ops.stack(list(_threefry(_data(key), ops.zeros_like(low), low))))
 
 
-def _checked(key):
-    """The words of one key. Source of the text: jax-ml/jax, jax/_src/random.py (_check_prng_key)."""
+def _checked(key, name="Function", kind=ValueError):
+    """The words of one key. Source of the text: jax-ml/jax, jax/_src/random/core.py (_check_prng_key)."""
     if not isinstance(key, (KeyArray, Array, np.ndarray)):
         raise TypeError(f"unexpected PRNG key type {type(key)}")
     data = _data(key)
     if data.ndim > 1:
-        raise ValueError(f"Function accepts a single key, but was given a key array of shape {data.shape[:-1]} != (). Use jax.vmap for batching.")
+        raise kind(f"{name} accepts a single key, but was given a key array of shape {data.shape[:-1]} != (). Use jax.vmap for batching.")
     return data
 
 

@@ -396,8 +396,10 @@ def sharding_of(placement):
     if placement.is_named and entries is not None:
         devices = np.array(placed_devices(placement), dtype=object).reshape(mesh.sizes)
         types = Mesh._types.get((tuple(mesh.names), devices.shape, tuple(mesh.order)))
-        return NamedSharding(Mesh(devices, mesh.names, axis_types=types), PartitionSpec(
-            *(None if not axes else axes[0] if len(axes) == 1 else tuple(axes) for axes in entries)))
+        made = [None if not axes else axes[0] if len(axes) == 1 else tuple(axes) for axes in entries]
+        while made and made[-1] is None and not is_explicit(types):  # of types the entries of all dimensions are shown
+            made.pop()
+        return NamedSharding(Mesh(devices, mesh.names, axis_types=types), PartitionSpec(*made))
     return GSPMDSharding(placement)
 
 

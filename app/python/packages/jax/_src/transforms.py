@@ -12,7 +12,7 @@ import numpy as np
 from . import arrays as arrays_module
 from . import batching, dtypes, effects, explicit, hitypes, jaxprs, refs
 from .arrays import (Array, ConcreteArray, InvalidValue, Scope, Tracer, asarray, astype, call, check_devices, on_default, run, type_text)
-from .shardings import (AxisType, Mesh, NamedSharding, PartitionSpec, Sharding, as_placement, current_mesh, named_placement, raise_verdict, sharding_of)
+from .shardings import (AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec, Sharding, as_placement, current_mesh, named_placement, raise_verdict, sharding_of)
 from . import ops
 from .machine import Device, machine
 from .trees import (keystr, prefix_leaves, register_pytree_node, register_static, tree_flatten, tree_flatten_with_path, tree_map, tree_structure, tree_unflatten)
@@ -42,7 +42,15 @@ def _put(x, target):
         return x
     if isinstance(x, Tracer) or Scope._stack:
         return _said(_constrained(x, placement), target)
-    return ConcreteArray(x._handle.moved(placement, True), x.weak_type)
+    return _asked(ConcreteArray(x._handle.moved(placement, True), x.weak_type), target)
+
+
+def _asked(array, target):
+    """An array with the sharding that it was put to."""
+    if isinstance(target, PartitionSpec):
+        target = NamedSharding(current_mesh(), target)
+    array.asked = target if isinstance(target, NamedSharding) and not isinstance(target.mesh, AbstractMesh) else None
+    return array
 
 
 def _constrained(x, placement):
@@ -68,8 +76,8 @@ def with_sharding_constraint(x, shardings):
     return placed(x, shardings)
 
 
-def placed(x, shardings):
-    """The leaves of a tree where shardings say."""
+def placed(x, shardings, is_type=False):
+    """The leaves of a tree where shardings say. `is_type`: their specs then name all dimensions."""
     leaves, form = tree_flatten(x)
     targets = prefix_leaves(shardings, form, x, is_leaf=_is_target)
     made = []
@@ -81,8 +89,14 @@ def placed(x, shardings):
             whole = placed(leaf.value, spec if isinstance(target, PartitionSpec) else NamedSharding(target.mesh, spec))
             made.append(batching.BatchTracer(whole, leaf.level, leaf.weak_type))
             continue
-        made.append(leaf if placement is None or leaf.level else _said(_constrained(leaf, placement), target) if Scope._stack
-                    else ConcreteArray(leaf._handle.moved(placement, True)))
+        if placement is None or leaf.level or Scope._stack:
+            made.append(leaf if placement is None or leaf.level else _said(_constrained(leaf, placement), target))
+            continue
+        made.append(ConcreteArray(leaf._handle.moved(placement, True)))
+        if is_type and isinstance(target, (PartitionSpec, NamedSharding)):
+            spec = target if isinstance(target, PartitionSpec) else target.spec
+            mesh = current_mesh() if isinstance(target, PartitionSpec) else target.mesh
+            _asked(made[-1], NamedSharding(mesh, PartitionSpec(*spec, *[None] * (leaf.ndim - len(spec)))))
     return tree_unflatten(form, made)
 
 
@@ -213,9 +227,8 @@ class Jitted:
                                   else "pass arrays, or make the argument static with static_argnums"))
                 raise found from error
         if self._in is not None:
-            given = self._in if isinstance(self._in, tuple) and not isinstance(self._in, PartitionSpec) else self._in
-            targets = prefix_leaves((given, {}) if not keywords else (given, None), form, None, is_leaf=_is_target) \
-                if not _is_target(given) else [given] * len(arrays)
+            targets = ([self._in] * len(arrays) if _is_target(self._in)
+                       else prefix_leaves((self._in, {} if not keywords else None), form, None, is_leaf=_is_target))
             for at, target in enumerate(targets):
                 placement = as_placement(target, arrays[at].shape, "pjit arguments")
                 if placement is not None:
@@ -256,11 +269,7 @@ class Jitted:
         if Scope._stack or batching.Level.stack:  # part of what is being traced
             dynamic, keywords = tree_unflatten(form, [given.get(at, array) for at, array in enumerate(arrays)])
             whole, keywords = self._joined(static, dynamic, keywords, len(args))
-            Scope.inlined += 1
-            try:
-                made = self._function(*whole, **keywords)
-            finally:
-                Scope.inlined -= 1
+            made = self._inlined(whole, keywords)
             if refs.used:
                 refs.no_refs(tree_flatten(made)[0], f"{_place_of(self._function)} traced for jit")
             return made if self._out is None else placed(made, self._out)
@@ -284,12 +293,27 @@ class Jitted:
         self._donate(args)
         for result, is_weak in zip(results, weak):
             result.weak_type = is_weak
+        for result, target in zip(results, scope.targets):
+            if target is not None:
+                _asked(result, target)
         if any(array.gathered for array in arrays):
             self._note_gathered(program, arrays, form)
         if self._out is not None:
             for number, dim, axis in program.gathered_results if all(result.dtype.kind != "c" for result in results) else ():
                 results[number].gathered += ((program.name, dim, axis),)
         return tree_unflatten(out_form, results)
+
+    def _inlined(self, args, kwargs):
+        """What the function makes as a part of what is being traced; Python looks at values only where it does not go on without."""
+        Scope.inlined += 1
+        try:
+            return self._function(*args, **kwargs)
+        except effects.NeedsValues:
+            if Scope.inlined > 1:
+                raise
+        finally:
+            Scope.inlined -= 1
+        return self._function(*args, **kwargs)
 
     def _searched(self, invalid, args, kwargs):
         """Runs the function op by op, for the op that gives a value which jax_debug_nans refuses. Source of the text: jax-ml/jax, jax/_src/api_util.py."""
@@ -332,8 +356,9 @@ class Jitted:
             function, scope, outs, out_form, made = self._traced(arrays, form, static, len(args), self._paths(form), given)
             self._check_not_closed_over(scope, given, form)
             scope.keys = refs.keys(scope)
-            places = [None] * len(outs)
+            places, scope.targets = [None] * len(outs), []
             if self._out is not None:
+                scope.targets = prefix_leaves(self._out, out_form, made, is_leaf=_is_target)
                 places = _placements(self._out, out_form, made, outs, "pjit outputs")
             elif mesh is not None and mesh.is_explicit:
                 places = [explicit.placement_of(out) for out in outs]
@@ -1219,10 +1244,7 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False, abstra
             if any(isinstance(leaf, refs.Ref) for leaf in leaves):
                 raise jaxprs.NotRecorded
             made, _ = jaxprs.recorded(_name_of(fun), of_dynamic, [asarray(leaf) for leaf in leaves], form)
-            known = {id(one) for *_, results in made.eqns for one in results} | set(map(id, made.invars))
-            is_whole = all(not isinstance(one, Tracer) or id(one) in known for _, operands, _, _ in made.eqns for one in operands)
-            if not is_whole or any(isinstance(one, Tracer) and id(one) not in known for one in made.outvars):
-                raise jaxprs.NotRecorded
+            made.check()
         except jaxprs.NotRecorded:
             made = _ProgramText(jit(fun, static_argnums=static_argnums).lower(*args, **kwargs).as_text())
         if return_shape:
@@ -1248,44 +1270,49 @@ def _mesh_of(shardings):
     return current_mesh() or next((one.mesh.concrete for one in named), None)
 
 
-def auto_axes(fun=None, *, axes=None, out_sharding=None, out_shardings=None):
+def _within_axes(kind, name):
+    """Makes a decorator of what calls a function within a mesh with axes of a kind: its argument `name`, a sharding, is known under its older name, too."""
+    def of(call):
+        def taken(arguments):
+            now, before = arguments.pop(name, None), arguments.pop(f"{name}s", None)
+            return before if now is None else now
+
+        @functools.wraps(call)
+        def decorator(fun=None, *, axes=None, **given):
+            if fun is None:
+                return functools.partial(decorator, axes=axes, **given)
+            said = taken(given)
+            if given:
+                raise TypeError(f"{call.__name__}() got an unexpected keyword argument {next(iter(given))!r}")
+
+            @functools.wraps(fun)
+            def called(*args, **kwargs):
+                sharding = taken(kwargs)
+                sharding = said if sharding is None else sharding
+                if sharding is None:
+                    raise TypeError(f"Missing required keyword argument: '{name}'")
+                mesh = _mesh_of(sharding)
+                if mesh is None:
+                    raise ValueError(f"jax.sharding.{call.__name__} needs a mesh around: use jax.set_mesh")
+                return call(functools.partial(fun, **kwargs), args, sharding, _with_axes(mesh, axes, kind))
+            return called
+        return decorator
+    return of
+
+
+@_within_axes(AxisType.Auto, "out_sharding")
+def auto_axes(fun, args, sharding, within):
     """The function, within which the engine chooses how values are split over the axes. Its results lie as `out_sharding` says."""
-    if fun is None:
-        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding, out_shardings=out_shardings)
-    said = out_sharding if out_sharding is not None else out_shardings
-
-    @functools.wraps(fun)
-    def called(*args, out_sharding=None, out_shardings=said, **kwargs):  # under its older name, too
-        out_sharding = out_shardings if out_sharding is None else out_sharding
-        if out_sharding is None:
-            raise TypeError("Missing required keyword argument: 'out_sharding'")
-        mesh = _mesh_of(out_sharding)
-        if mesh is None:
-            raise ValueError("jax.sharding.auto_axes needs a mesh around: use jax.set_mesh")
-        within = _with_axes(mesh, axes, AxisType.Auto)
-        with within, explicit.suspended() if not within.is_explicit else contextlib.nullcontext():
-            made = fun(*args, **kwargs)
-        return placed(made, out_sharding)
-    return called
+    with within, explicit.suspended() if not within.is_explicit else contextlib.nullcontext():
+        made = fun(*args)
+    return placed(made, sharding)
 
 
-def explicit_axes(fun=None, *, axes=None, in_sharding=None, in_shardings=None):
+@_within_axes(AxisType.Explicit, "in_sharding")
+def explicit_axes(fun, args, sharding, within):
     """The function, within which types say how values are split over the axes. Its arguments lie as `in_sharding` says."""
-    if fun is None:
-        return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding, in_shardings=in_shardings)
-    said = in_sharding if in_sharding is not None else in_shardings
-
-    @functools.wraps(fun)
-    def called(*args, in_sharding=None, in_shardings=said, **kwargs):
-        in_sharding = in_shardings if in_sharding is None else in_sharding
-        if in_sharding is None:
-            raise TypeError("Missing required keyword argument: 'in_sharding'")
-        mesh = _mesh_of(in_sharding)
-        if mesh is None:
-            raise ValueError("jax.sharding.explicit_axes needs a mesh around: use jax.set_mesh")
-        with _with_axes(mesh, axes, AxisType.Explicit):
-            return fun(*placed(args, in_sharding), **kwargs)
-    return called
+    with within:
+        return fun(*placed(args, sharding))
 
 
 def _inverse(sources):
@@ -1357,28 +1384,44 @@ def varied(x, axes):
     return made
 
 
-def evened(operands):
+def evened(operands, along=frozenset()):
     """Operands of an op in what is differentiated within shard_map: those that are the same along an axis along which others differ are summed over it when
     they are differentiated, as JAX does (pvary)."""
-    varying = frozenset().union(*[getattr(operand, "varying", ()) for operand in operands])
-    if not varying:
-        return operands
-    from .custom import _with_rule
+    operands = tuple(map(_outside_of_branches, operands))
+    varying = along.union(*[getattr(operand, "varying", ()) for operand in operands])
+    return tuple(evened_along(operand, varying) for operand in operands) if varying else operands
 
-    def one(x):
-        missing = varying - x.varying if isinstance(x, Tracer) and dtypes.is_inexact(x.engine_dtype) else frozenset()
-        if not missing:
-            return x
-        known = x.scope.__dict__.setdefault("evened", {})
-        if (x.number, missing) not in known:
-            summed = lambda _, cotangents: [collective("psum", cotangents[0], tuple(sorted(missing)))]
-            made = _with_rule(lambda leaves: ([varied(leaves[0], missing)], []), summed, [x])[0]
-            made.varying = x.varying | missing
-            if x.scope is not Scope._stack[-1]:
-                return made
-            known[x.number, missing] = made
-        return known[x.number, missing]
-    return tuple(one(operand) for operand in operands)
+
+def evened_along(x, varying):
+    """A value as one that differs along these axes."""
+    missing = varying - x.varying if isinstance(x, Tracer) and dtypes.is_inexact(x.engine_dtype) else frozenset()
+    if not missing:
+        return x
+    from .custom import _with_rule
+    known = x.scope.__dict__.setdefault("evened", {})
+    if (x.number, missing) not in known:
+        summed = lambda _, cotangents: [collective("psum", cotangents[0], tuple(sorted(missing)))]
+        made = _with_rule(lambda leaves: ([varied(leaves[0], missing)], []), summed, [x])[0]
+        made.varying = x.varying | missing
+        if x.scope is not Scope._stack[-1]:
+            return made
+        known[x.number, missing] = made
+    return known[x.number, missing]
+
+
+def _outside_of_branches(x):
+    """A value from outside of branches that not all devices take: only outside, all of them can sum its cotangents."""
+    if not isinstance(x, Tracer) or x.scope not in Scope._stack:
+        return x
+    first = Scope._stack.index(x.scope) + 1
+    chosen = [at for at in range(first, len(Scope._stack)) if Scope._stack[at].choice]
+    if not chosen:
+        return x
+    inside, Scope._stack = Scope._stack, Scope._stack[:chosen[0]]
+    try:
+        return evened_along(x, frozenset().union(*[inside[at].choice for at in chosen]))
+    finally:
+        Scope._stack = inside
 
 
 def axis_size(axis_name):

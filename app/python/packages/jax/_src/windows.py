@@ -6,8 +6,8 @@ import functools
 import itertools
 import math
 
-from . import ops
-from .arrays import asarray
+from . import dtypes, ops
+from .arrays import asarray, astype
 
 ConvDimensionNumbers = collections.namedtuple("ConvDimensionNumbers", ["lhs_spec", "rhs_spec", "out_spec"])
 
@@ -140,6 +140,7 @@ def reduce_window(operand, init_value, computation, window_dimensions, window_st
 def convolve(a, v, mode="full", precision=None, **_):
     """Of two vectors, as numpy.convolve."""
     (a, v), _ = ops.together(a, v)
+    a, v = (one if dtypes.is_inexact(one.engine_dtype) else astype(one, dtypes.default("f32")) for one in (a, v))
     if a.ndim != 1 or v.ndim != 1:
         raise ValueError("convolve() only support 1-dimensional inputs.")
     if a.size < v.size:

@@ -70,7 +70,7 @@ for _name, _of in {"sin": "sine", "cos": "cosine", "tan": "tan", "asin": "asin",
                    "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "exp": "exponential", "log": "log", "log1p": "log_plus_one",
                    "expm1": "exponential_minus_one", "sqrt": "sqrt", "rsqrt": "rsqrt", "cbrt": "cbrt", "logistic": "logistic"}.items():
     globals()[_name] = _strict(_name, _op(_of), 1, "inexact")
-for _name, _of in {"erf": "erf", "erfc": "erfc", "erf_inv": "erf_inv", "lgamma": "lgamma", "digamma": "digamma", "floor": "floor", "ceil": "ceil",
+for _name, _of in {"erf": "erf", "erfc": "erfc", "erf_inv": "erf_inv", "floor": "floor", "ceil": "ceil",
                    "is_finite": "is_finite"}.items():
     globals()[_name] = _strict(_name, _op(_of), 1, "float")
 for _name, _of in {"neg": "negate", "sign": "sign", "abs": "abs", "bitwise_not": "not", "population_count": "popcnt", "clz": "count_leading_zeros"}.items():
@@ -81,6 +81,16 @@ for _name, _of in {"add": "add", "sub": "subtract", "mul": "multiply", "div": "d
     globals()[_name] = _strict(_name, _op(_of), 2)
 for _name, _of in {"eq": "EQ", "ne": "NE", "lt": "LT", "le": "LE", "gt": "GT", "ge": "GE"}.items():
     globals()[_name] = _strict(_name, (lambda direction: lambda a, b: _bind("compare", a, b, direction=direction))(_of), 2)
+def _special(name):
+    def function(x):
+        from ..scipy import special
+        made = getattr(special, name)(x)
+        made.weak_type = x.weak_type
+        return made
+    return function
+
+
+lgamma, digamma = _strict("lgamma", _special("gammaln"), 1, "float"), _strict("digamma", _special("digamma"), 1, "float")
 square = _strict("square", lambda x: _ops.square(x), 1)
 exp2 = _strict("exp2", lambda x: _ops.exp(_ops.multiply(x, 0.6931471805599453)), 1, "inexact")
 reciprocal = _strict("reciprocal", lambda x: _ops.divide(1, x), 1, "inexact")
@@ -380,6 +390,29 @@ def broadcast_shapes(*shapes):
     return of(*shapes)
 
 
+def approx_min_k(operand, k, reduction_dimension=-1, **_):
+    least, places = top_k(_ops.negative(_asarray(operand)), k, axis=reduction_dimension)
+    return _ops.negative(least), places
+
+
+bessel_i0e, bessel_i1e = _strict("bessel_i0e", _special("i0e"), 1, "float"), _strict("bessel_i1e", _special("i1e"), 1, "float")
+
+
+def polygamma(m, x):
+    from ..scipy.special import polygamma as of
+    return of(m, x)
+
+
+def zeta(x, q):
+    from ..scipy.special import zeta as of
+    return of(x, q)
+
+
+def padtype_to_pads(in_shape, window_shape, window_strides, padding):
+    from .._src.windows import _pairs
+    return _pairs(padding, in_shape, window_shape, window_strides)
+
+
 def approx_max_k(operand, k, reduction_dimension=-1, **_):
     return top_k(operand, k, axis=reduction_dimension)
 
@@ -461,6 +494,10 @@ def all_to_all(x, axis_name, split_axis, concat_axis, *, tiled=False, **options)
         made = _collective("all_to_all", _ops.moveaxis(_asarray(leaf), split_axis, 0), axis_name, split=0, join=0)
         return _ops.moveaxis(made.reshape((size,) + made.shape[1:]), 0, concat_axis)
     return tree_map(one, x)
+
+
+def pswapaxes(x, axis_name, axis, *, axis_index_groups=None):
+    return all_to_all(x, axis_name, axis, axis, **({} if axis_index_groups is None else {"axis_index_groups": axis_index_groups}))
 
 
 def ppermute(x, axis_name, perm):

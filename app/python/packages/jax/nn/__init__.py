@@ -87,7 +87,8 @@ def softmax(x, axis=-1, where=None, **_):
     x = x if _dtypes.is_inexact(x.engine_dtype) else _ops.astype(x, _dtypes.default("f32"))
     shown = x if where is None else _ops.where(where, x, -math.inf)
     powers = _ops.exp(_ops.subtract(shown, stop_gradient(_ops.reduce("max", shown, axis, True))))
-    return _ops.divide(powers, _ops.sum_(powers, axis, keepdims=True))
+    made = _ops.divide(powers, _ops.sum_(powers, axis, keepdims=True))
+    return made if where is None else _ops.where(where, made, 0)
 
 
 def log_softmax(x, axis=-1, where=None, **_):
@@ -96,7 +97,8 @@ def log_softmax(x, axis=-1, where=None, **_):
     x = x if _dtypes.is_inexact(x.engine_dtype) else _ops.astype(x, _dtypes.default("f32"))
     x = x if where is None else _ops.where(where, x, -math.inf)
     shifted = _ops.subtract(x, stop_gradient(_ops.reduce("max", x, axis, True)))
-    return _ops.subtract(shifted, _ops.log(_ops.sum_(_ops.exp(shifted), axis, keepdims=True)))
+    made = _ops.subtract(shifted, _ops.log(_ops.sum_(_ops.exp(shifted), axis, keepdims=True)))
+    return made if where is None else _ops.where(where, made, -math.inf)
 
 
 def one_hot(x, num_classes, *, dtype=None, axis=-1):

@@ -3,6 +3,7 @@
 import builtins
 import functools
 import inspect
+import math
 import sys
 import types
 
@@ -27,11 +28,12 @@ from ._arrangements import (append, block, broadcast_arrays, broadcast_shapes, c
                             ogrid, r_, ravel, tri, vectorize, vstack)
 from ._elements import isclose
 from ._reductions import all, any, max, min, sum
+from ._polynomials import poly, polyadd, polyder, polydiv, polyint, polymul, polysub
 from .._src.options import refuse as _refuse
 
 s_, index_exp = np.s_, np.index_exp
 pi, e, inf, nan, newaxis, euler_gamma = np.pi, np.e, np.inf, np.nan, None, np.euler_gamma
-iinfo, ndim, shape, size = None, np.ndim, np.shape, np.size
+iinfo, ndim, shape = None, np.ndim, np.shape
 
 float32, float64, float16, bfloat16 = (_dtypes.ScalarType(name) for name in ("f32", "f64", "f16", "bf16"))
 int8, int16, int32, int64 = (_dtypes.ScalarType(f"i{bits}") for bits in (8, 16, 32, 64))
@@ -250,6 +252,27 @@ def fromiter(items, dtype, count=-1):
     return asarray(np.fromiter(items, _dtypes.shown(_dtypes.named(dtype)), count))
 
 
+def fromfile(file, dtype=float, count=-1, sep="", offset=0):
+    return asarray(np.fromfile(file, _dtypes.shown(_dtypes.named(dtype)), count, sep, offset=offset))
+
+
+def from_dlpack(x, /, *, device=None, copy=None):
+    from ..dlpack import from_dlpack as of
+    return _placed(of(x), device)
+
+
+def i0(x):
+    from ..scipy.special import i0 as of
+    return of(x)
+
+
+def spacing(x, /):
+    """The distance to the next number away from zero."""
+    x = _asarray(x)
+    x = x if _dtypes.is_float(x.engine_dtype) else _ops.astype(x, _dtypes.default("f32"))
+    return subtract(_ops.bind("next_after", x, _ops.where(_ops.less(x, 0), _asarray(-np.inf, x.engine_dtype), _asarray(np.inf, x.engine_dtype))), x)
+
+
 def _window(name):
     def function(M, *args):
         return asarray(getattr(np, name)(M, *args), _dtypes.shown(_dtypes.default("f32")))
@@ -266,8 +289,21 @@ def iscomplexobj(x):
     return _dtypes.is_complex(_asarray(x).engine_dtype)
 
 
+def fabs(x):
+    x = _asarray(x)
+    if _dtypes.is_complex(x.engine_dtype):
+        raise TypeError("ufunc 'fabs' does not support complex dtypes")
+    return absolute(x if _dtypes.is_float(x.engine_dtype) else _ops.astype(x, _dtypes.default("f32")))
+
+
 def isscalar(x):
-    return np.isscalar(x) or isinstance(x, ndarray) and not x.shape
+    return np.isscalar(x) or isinstance(x, (ndarray, np.ndarray)) and not x.shape
+
+
+def size(a, axis=None):
+    lengths = np.shape(a)
+    axes = range(len(lengths)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    return math.prod(lengths[one] for one in axes)
 
 
 def iterable(x):
@@ -385,7 +421,7 @@ def printoptions(*args, **kwargs):
     return np.printoptions(*args, **kwargs)
 
 
-set_printoptions = np.set_printoptions
+set_printoptions, get_printoptions = np.set_printoptions, np.get_printoptions
 
 
 def save(file, x, **_):
@@ -400,7 +436,7 @@ def load(file, *args, **kwargs):
 savez = np.savez
 
 concat, conjugate = concatenate, conj
-abs, mod, true_divide, fabs, permute_dims, pow = absolute, remainder, divide, absolute, transpose, power
+abs, mod, true_divide, permute_dims, pow = absolute, remainder, divide, transpose, power
 
 
 # ---- what JAX takes: arrays and numbers, no lists
@@ -486,6 +522,7 @@ def _methods():
         function = getattr(sys.modules[__name__], name)
         plain = inspect.unwrap(function)
         setattr(ndarray, name, (lambda plain: lambda self, *args, **kwargs: plain(self, *args, **kwargs))(plain))
+    ndarray.compress = lambda self, condition, axis=None, **named: compress(condition, self, axis, **named)  # noqa: F405
     ndarray.flatten = lambda self, order="C": ravel(self, order)
     ndarray.__round__ = lambda self, decimals=0: round(self, decimals)
     ndarray.view = lambda self, dtype=None: self if dtype is None else _viewed(self, dtype)
@@ -496,7 +533,13 @@ def _methods():
 
 def _viewed(x, dtype):
     from ..lax import bitcast_convert_type
-    return bitcast_convert_type(x, dtype)
+    size, new = x.dtype.itemsize, _dtypes.shown(_dtypes.named(dtype)).itemsize
+    if new > size:  # several elements become one
+        if not x.shape or x.shape[-1] * size % new:
+            raise ValueError("When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last axis of the array.")
+        x = reshape(x, x.shape[:-1] + (-1, new // size))
+    made = bitcast_convert_type(x, dtype)
+    return reshape(made, made.shape[:-2] + (-1,)) if new < size and made.ndim > 1 else made
 
 
 _methods()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """NumPy's functions that arrange elements: shapes, orders, places, sets."""
 import builtins
+import collections
 import functools
 import math
 
@@ -312,7 +313,14 @@ def fill_diagonal(x, value, wrap=False, *, inplace=True):
     _refuse("jax.numpy.fill_diagonal", {"wrap": wrap})
     if inplace:
         raise NotImplementedError("JAX arrays are immutable, must use inplace=False.")
-    return where(eye(*asarray(x).shape, dtype=bool), value, x)
+    x, value = asarray(x), ravel(asarray(value))
+    if x.ndim < 2:
+        raise ValueError("array must be at least 2-d")
+    if x.ndim > 2 and len(set(x.shape)) > 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    count = builtins.min(x.shape)
+    at = ops.arange(count)
+    return x.at[(at,) * x.ndim].set(value if value.size == 1 else ops.take(value, ops.remainder(at, value.size)))
 
 
 def tril_indices(n, k=0, m=None):
@@ -457,41 +465,19 @@ def _as_sorted(function):
 @_as_sorted
 def argsort(x, axis=-1, *, kind=None, order=None, stable=True, descending=False):
     """Equal elements stay in their order; what is not a number comes last."""
-    if isinstance(x, ConcreteArray):
-        values = np.asarray(x)
-        if descending:
-            places = np.flip(values.shape[axis] - 1 - np.argsort(np.flip(values, axis), axis, kind="stable"), axis)
-        else:
-            places = np.argsort(values, axis, kind="stable")
-        return from_numpy(places.astype(np.int32))
-    x = moveaxis(x, axis, -1)
-    return moveaxis(_places(_rank(x, descending)), -1, axis)
-
-
-def _rank(x, descending=False):
-    """How many elements along the last axis come before each."""
-    mine, other = expand_dims(x, -1), expand_dims(x, -2)
-    before = ops.greater(other, mine) if descending else less(other, mine)
-    same = equal(other, mine)
-    if dtypes.is_float(x.engine_dtype):
-        nan, other_nan = not_equal(mine, mine), not_equal(other, other)
-        before = ops.logical_or(before, logical_and(nan, logical_not(other_nan)) if not descending else logical_and(other_nan, logical_not(nan)))
-        same = ops.logical_or(same, logical_and(nan, other_nan))
-    size = x.shape[-1]
-    earlier = less(ops.iota("i32", (size, size), 1), ops.iota("i32", (size, size), 0))
-    return ops.sum_(astype(ops.logical_or(before, logical_and(same, earlier)), "i32"), -1)
-
-
-def _places(rank):
-    """The inverse of permutations along the last axis."""
-    size = rank.shape[-1]
-    is_there = equal(expand_dims(rank, -2), ops.iota("i32", (size, size), 0))
-    return ops.sum_(where(is_there, ops.iota("i32", (size, size), 1), 0), -1)
+    if dtypes.is_complex(x.engine_dtype):
+        return _by_numpy(np.argsort, "argsort", x, axis, kind="stable")
+    key = astype(x, "i32") if x.engine_dtype == "i1" else x
+    if dtypes.is_float(x.engine_dtype):  # one zero, one that is not a number
+        key = where(equal(x, 0), asarray(0, x.engine_dtype), where(not_equal(x, x), asarray(math.nan, x.engine_dtype), x))
+    if not descending:
+        return bind("sort", key, dim=axis)[1]
+    return subtract(x.shape[axis] - 1, flip(bind("sort", flip(key, axis), dim=axis)[1], axis))
 
 
 @_as_sorted
 def sort(x, axis=-1, *, kind=None, order=None, stable=True, descending=False):
-    return take_along_axis(x, argsort(x, axis, descending=descending), axis)
+    return _taken_along(x, argsort(x, axis, descending=descending), axis, "clip")
 
 
 def lexsort(keys, axis=-1):
@@ -503,11 +489,20 @@ def lexsort(keys, axis=-1):
 
 
 def partition(x, kth, axis=-1):
-    return sort(x, axis)
+    """As JAX has it: up to the k-th the smallest elements upwards, then the largest downwards."""
+    x = asarray(x)
+    axis, kth = ops.dimension(axis, x.ndim), kth % x.shape[axis]
+    low, high = sort(x, axis), sort(x, axis, descending=True)
+    rest = x.shape[axis] - kth - 1
+    return concatenate([ops.take(low, ops.arange(kth + 1), axis), ops.take(high, ops.arange(rest), axis)], axis) if rest else low
 
 
 def argpartition(x, kth, axis=-1):
-    return argsort(x, axis)
+    x = asarray(x)
+    axis, kth = ops.dimension(axis, x.ndim), kth % x.shape[axis]
+    order = argsort(x, axis)
+    first, rest = ops.take(order, ops.arange(kth + 1), axis), ops.take(order, ops.arange(kth + 1, x.shape[axis]), axis)
+    return concatenate([first, sort(rest, axis)], axis)
 
 
 def sort_complex(x):
@@ -527,7 +522,7 @@ def digitize(x, bins, right=False):
     size = bins.shape[0]
     is_rising = ops.greater_equal(bins[-1], bins[0]) if size else asarray(True)
     side = "left" if right else "right"
-    falling = subtract(size, searchsorted(flip(bins), x, side="right" if right else "left"))
+    falling = subtract(size, searchsorted(flip(bins), x, side=side))
     return where(is_rising, searchsorted(bins, x, side=side), falling)
 
 
@@ -536,8 +531,8 @@ def bincount(x, weights=None, minlength=0, *, length=None):
     if length is None:
         known = _known(x, "bincount")
         length = builtins.max(minlength, int(known.max()) + 1 if known.size else 0)
-    hits = equal(expand_dims(x, -1), ops.iota("i32", (length,), 0))
-    return ops.sum_(astype(hits, "i32") if weights is None else where(hits, expand_dims(asarray(weights), -1), 0), 0)
+    counted = ops.full(x.shape, 1, "i32") if weights is None else ops.broadcast_to(asarray(weights), x.shape)
+    return ops.full((length,), 0, counted.engine_dtype).at[x].add(counted)
 
 
 # ---- places
@@ -550,23 +545,22 @@ def take(x, indices, axis=None, out=None, mode=None, unique_indices=False, indic
 
 
 def take_along_axis(x, indices, axis=-1, mode=None, fill_value=None):
-    _refuse("jax.numpy.take_along_axis", {"mode": mode, "fill_value": fill_value})
     x, indices = asarray(x), asarray(indices)
     if axis is None:
-        return take_along_axis(ravel(x), ravel(indices), 0)
+        return take_along_axis(ravel(x), ravel(indices), 0, mode, fill_value)
     axis = ops.dimension(axis, x.ndim)
     from .._src import explicit
     known = explicit.whole_along(x, axis, lambda text: "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather indexing as out sharding could "
                                  f"not be resolved unambiguously (or would require collectives on inputs). Got operand=ShapedArray({text})")
     with explicit.suspended():
-        return explicit.split_as(_taken_along(x, indices, axis), known)
+        return explicit.split_as(_taken_along(x, indices, axis, mode or "fill", fill_value), known)
 
 
-def _taken_along(x, indices, axis):
+def _taken_along(x, indices, axis, mode, fill_value=None):
     shape = np.broadcast_shapes(x.shape[:axis] + (1,) + x.shape[axis + 1:], indices.shape[:axis] + (1,) + indices.shape[axis + 1:])
     indices = ops.broadcast_to(indices, shape[:axis] + (indices.shape[axis],) + shape[axis + 1:])
     x = ops.broadcast_to(x, shape[:axis] + (x.shape[axis],) + shape[axis + 1:])
-    return x[tuple(indices if dim == axis else ops.iota("i32", indices.shape, dim) for dim in range(x.ndim))]
+    return ops.getitem(x, tuple(indices if dim == axis else ops.iota("i32", indices.shape, dim) for dim in range(x.ndim)), mode, fill_value)
 
 
 def put_along_axis(x, indices, values, axis, inplace=True, *, mode=None):
@@ -588,7 +582,11 @@ def put(x, indices, values, mode=None, *, inplace=True):
 
 
 def place(x, mask, values, *, inplace=True):
-    return where(mask, reshape(resize(values, asarray(x).size), asarray(x).shape), x)
+    """The values one after the other where the mask holds, again from the first when they are used up."""
+    x, values = asarray(x), ravel(asarray(values))
+    mask = ops.broadcast_to(not_equal(asarray(mask), 0), x.shape)
+    at = subtract(ops.cumulative(astype(ravel(mask), "i32")), 1)
+    return where(mask, astype(reshape(ops.take(values, ops.remainder(at, values.size)), x.shape), x.engine_dtype), x)
 
 
 def choose(index, choices, out=None, mode="raise"):
@@ -672,6 +670,80 @@ def unique(x, return_index=False, return_inverse=False, return_counts=False, axi
     wanted = [True, return_index, return_inverse, return_counts]
     made = tuple(from_numpy(values) for values, is_wanted in zip(found, wanted) if is_wanted)
     return made[0] if len(made) == 1 else made
+
+
+_UniqueAll = collections.namedtuple("_UniqueAllResult", "values indices inverse_indices counts")
+_UniqueCounts = collections.namedtuple("_UniqueCountsResult", "values counts")
+_UniqueInverse = collections.namedtuple("_UniqueInverseResult", "values inverse_indices")
+
+
+def unique_all(x, /, *, size=None, fill_value=None):
+    return _UniqueAll(*unique(x, True, True, True, size=size, fill_value=fill_value, equal_nan=False))
+
+
+def unique_counts(x, /, *, size=None, fill_value=None):
+    return _UniqueCounts(*unique(x, return_counts=True, size=size, fill_value=fill_value, equal_nan=False))
+
+
+def unique_inverse(x, /, *, size=None, fill_value=None):
+    return _UniqueInverse(*unique(x, return_inverse=True, size=size, fill_value=fill_value, equal_nan=False))
+
+
+def unique_values(x, /, *, size=None, fill_value=None):
+    return unique(x, size=size, fill_value=fill_value, equal_nan=False)
+
+
+def trim_zeros(filt, trim="fb", axis=None):
+    """Without the zeros before the first and behind the last element that is none, along each of the axes."""
+    x = asarray(filt)
+    known = _known(not_equal(x, 0), "trim_zeros")
+    part = [slice(None)] * x.ndim
+    for dim in range(x.ndim) if axis is None else [ops.dimension(one, x.ndim) for one in (axis if isinstance(axis, (tuple, list)) else (axis,))]:
+        places = np.flatnonzero(known.any(tuple(other for other in range(x.ndim) if other != dim)))
+        start, stop = (places[0], places[-1] + 1) if places.size else (0, 0)
+        part[dim] = slice(int(start) if "f" in trim.lower() and places.size else 0, int(stop) if "b" in trim.lower() or not places.size else None)
+    return x[tuple(part)]
+
+
+def packbits(a, axis=None, bitorder="big"):
+    x = astype(not_equal(asarray(a), 0), "ui8")
+    x, axis = (ravel(x), 0) if axis is None else (x, ops.dimension(axis, x.ndim))
+    x = moveaxis(x, axis, -1)
+    x = ops.pad(x, [0] * x.ndim, [0] * (x.ndim - 1) + [-x.shape[-1] % 8], asarray(0, "ui8"))
+    weights = asarray(np.array([1 << at for at in (range(7, -1, -1) if bitorder == "big" else range(8))], np.uint8))
+    return moveaxis(astype(ops.reduce("sum", multiply(reshape(x, x.shape[:-1] + (-1, 8)), weights), -1), "ui8"), -1, axis)
+
+
+def unpackbits(a, axis=None, count=None, bitorder="big"):
+    x = asarray(a)
+    if x.engine_dtype != "ui8":
+        raise TypeError("Expected an input array of unsigned byte data type")
+    x, axis = (ravel(x), 0) if axis is None else (x, ops.dimension(axis, x.ndim))
+    x = expand_dims(moveaxis(x, axis, -1), -1)
+    masks = asarray(np.array([1 << at for at in (range(7, -1, -1) if bitorder == "big" else range(8))], np.uint8))
+    x = astype(not_equal(bind("and", x, ops.broadcast_to(masks, x.shape[:-1] + (8,))), 0), "ui8")
+    x = reshape(x, x.shape[:-2] + (-1,))
+    if count is not None:
+        x = x[..., :count] if count <= x.shape[-1] else ops.pad(x, [0] * x.ndim, [0] * (x.ndim - 1) + [count - x.shape[-1]], asarray(0, "ui8"))
+    return moveaxis(x, -1, axis)
+
+
+def unwrap(p, discont=None, axis=-1, period=2 * math.pi):
+    """Steps of more than half a period, or of more than `discont`, become the shortest that end at the same angle."""
+    p = asarray(p)
+    p = p if dtypes.is_float(p.engine_dtype) else astype(p, "f32")
+    axis, half = ops.dimension(axis, p.ndim), period / 2
+    steps = diff(p, axis=axis)
+    short = subtract(ops.remainder(add(steps, half), period), half)
+    short = where(logical_and(equal(short, -half), ops.greater(steps, 0)), half, short)
+    more = where(less(ops.absolute(steps), half if discont is None else builtins.max(discont, half)), 0, subtract(short, steps))
+    first = tuple(slice(0, 1) if dim == axis else slice(None) for dim in range(p.ndim))
+    rest = tuple(slice(1, None) if dim == axis else slice(None) for dim in range(p.ndim))
+    return concatenate([p[first], add(p[rest], ops.cumulative(more, axis))], axis)
+
+
+def mask_indices(n, mask_func, k=0, *, size=None):
+    return nonzero(mask_func(ops.full((n, n), 1, "i32"), k), size=size)
 
 
 def _set(name):
@@ -760,7 +832,8 @@ def gradient(x, *spacing, axis=None, edge_order=None):
 def correlate(a, v, mode="valid", *, precision=None, preferred_element_type=None):
     _refuse("jax.numpy.correlate", {"preferred_element_type": preferred_element_type})
     from .._src.windows import convolve
-    a, v = asarray(a), ops.conj(asarray(v))
+    (a, v), _ = together(a, v)
+    a, v = (one if dtypes.is_inexact(one.engine_dtype) else astype(one, dtypes.default("f32")) for one in (a, ops.conj(v)))
     if a.size >= v.size:
         return convolve(a, flip(v), mode, precision)
     return flip(convolve(flip(a), v, mode, precision))
@@ -787,7 +860,7 @@ def apply_over_axes(function, x, axes):
 
 
 def fromfunction(function, shape, *, dtype=None, **kwargs):
-    return function(*indices(shape, dtype), **kwargs)
+    return function(*indices(shape, "float32" if dtype is None else dtype), **kwargs)
 
 
 def vectorize(function=None, *, excluded=frozenset(), signature=None):

@@ -57,7 +57,16 @@ rad2deg, deg2rad = degrees, radians
 def sinc(x):
     x = multiply(_inexact(x), math.pi)
     is_zero = equal(x, 0)
-    return where(is_zero, 1.0, divide(sin(x), where(is_zero, 1.0, x)))
+    return where(is_zero, _sinc_at_zero(x, 0), divide(sin(x), where(is_zero, 1.0, x)))
+
+
+def _sinc_at_zero(x, order):
+    """The derivative of sin(x) / x at 0, which has that of the next order as its own."""
+    from .._src.custom import custom_jvp
+    value = 0.0 if order % 2 else (-1.0) ** (order // 2) / (order + 1)
+    made = custom_jvp(lambda x: ops.full(x.shape, value, x.engine_dtype))
+    made.defjvp(lambda primals, tangents: (made(*primals), multiply(tangents[0], _sinc_at_zero(primals[0], order + 1))))
+    return made(x)
 
 
 def trunc(x):
@@ -70,7 +79,10 @@ fix = trunc
 
 def signbit(x):
     x = asarray(x)
-    return less(x, 0) if not dtypes.is_float(x.engine_dtype) else logical_or(less(x, 0), logical_and(equal(x, 0), less(divide(1.0, x), 0)))
+    if not dtypes.is_float(x.engine_dtype):
+        return less(x, 0)
+    bits = {"f16": "i16", "bf16": "i16", "f32": "i32", "f64": "i64"}.get(x.engine_dtype)
+    return less(ops.bind("bitcast_convert", x, dtype=bits), 0) if bits else less(x, 0)
 
 
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):

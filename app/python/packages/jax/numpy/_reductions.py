@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """NumPy's functions of many elements."""
+import builtins
 import math
 
 import numpy as np
@@ -130,6 +131,7 @@ def average(x, axis=None, weights=None, returned=False, keepdims=False):
         weights = ops.broadcast_to(weights, x.shape)
         total = ops.sum_(weights, axis, keepdims=keepdims)
         made = divide(ops.sum_(multiply(x, weights), axis, keepdims=keepdims), total)
+        total = astype(total, made.engine_dtype)
     return (made, total) if returned else made
 
 
@@ -177,7 +179,7 @@ def _without_nans_at(function, kind):
     def found(x, axis=None, out=None, keepdims=False):
         _refuse("a reduction of jax.numpy", {"out": out})
         x = asarray(x)
-        return function(ops.where(not_equal(x, x), asarray(_identity(kind, x.engine_dtype), x.engine_dtype), x), axis, keepdims)
+        return function(ops.where(not_equal(x, x), asarray(_identity(kind, x.engine_dtype), x.engine_dtype), x), axis, keepdims=keepdims)
     return found
 
 
@@ -200,14 +202,22 @@ def _running(combine, empty):
 cumsum, cumprod = _running(add, "sum"), _running(multiply, "product")
 
 
-def cumulative_sum(x, *, axis=None, dtype=None, include_initial=False):
-    x = asarray(x)
-    axis = 0 if axis is None else axis
-    made = cumsum(x, axis, dtype)
-    if not include_initial:
-        return made
-    shape = [1 if dim == ops.dimension(axis, x.ndim) else size for dim, size in enumerate(x.shape)]
-    return ops.concatenate([ops.full(shape, 0, made.engine_dtype), made], axis)
+def _cumulative(running, first):
+    def function(x, *, axis=None, dtype=None, include_initial=False):
+        x = asarray(x)
+        axis = 0 if axis is None else ops.dimension(axis, x.ndim)
+        made = running(x, axis, dtype)
+        shape = [1 if dim == axis else size for dim, size in enumerate(x.shape)]
+        return ops.concatenate([ops.full(shape, first, made.engine_dtype), made], axis) if include_initial else made
+    return function
+
+
+cumulative_sum, cumulative_prod = _cumulative(cumsum, 0), _cumulative(cumprod, 1)
+
+
+def nancumprod(x, axis=None, dtype=None, out=None):
+    _refuse("jax.numpy.nancumprod", {"out": out})
+    return cumprod(ops.where(not_equal(x, x), 1, x), axis, dtype)
 
 
 def nancumsum(x, axis=None, dtype=None, out=None):
@@ -217,39 +227,58 @@ def nancumsum(x, axis=None, dtype=None, out=None):
 
 # ---- quantiles
 
-def quantile(x, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False):
-    _refuse("jax.numpy.quantile", {"out": out})
-    from ._arrangements import sort
+def _quantile(name, x, q, axis, out, method, keepdims, leaves_nans_out=False):
+    _refuse(f"jax.numpy.{name}", {"out": out})
+    from ._arrangements import sort, take_along_axis
     x, q = asarray(x), asarray(q)
     x = x if dtypes.is_float(x.engine_dtype) else astype(x, "f32")
-    if axis is None:
-        flat, at, rank = ops.reshape(x, (x.size,)), 0, x.ndim
-    else:
-        at = ops.dimension(axis, x.ndim)
-        flat, rank = ops.moveaxis(x, at, 0), None
-    ordered, count = sort(flat, 0), flat.shape[0]
-    place = multiply(q, float(count - 1))
+    axes = range(x.ndim) if axis is None else [ops.dimension(one, x.ndim) for one in (axis if isinstance(axis, (tuple, list)) else (axis,))]
+    kept = [dim for dim in range(x.ndim) if dim not in axes]
+    flat = ops.reshape(ops.transpose(x, (*axes, *kept)), (-1, *[x.shape[dim] for dim in kept]))
+    ordered, is_nan = sort(flat, 0), not_equal(flat, flat)
+    points = ops.reshape(q, (q.size,) + (1,) * len(kept))
+    last = float(flat.shape[0] - 1)
+    if leaves_nans_out:  # they are the last in order
+        last = ops.maximum(subtract(ops.sum_(astype(ops.logical_not(is_nan), x.engine_dtype), 0), 1.0), 0.0)
+    place = multiply(points, last)
     low, high = ops.floor(place), ops.ceil(place)
-    rest = subtract(place, low)
-    first, last = (ops.take(ordered, astype(bound, "i32"), 0) for bound in (low, high))
-    weight = ops.reshape(rest, rest.shape + (1,) * (flat.ndim - 1))
-    made = {"linear": lambda: add(multiply(first, subtract(1.0, weight)), multiply(last, weight)), "lower": lambda: first, "higher": lambda: last,
-            "midpoint": lambda: multiply(0.5, add(first, last)),
-            "nearest": lambda: ops.where(ops.less_equal(weight, 0.5), first, last)}[method]()
-    made = ops.where(any(not_equal(flat, flat), 0), math.nan, made)
-    if keepdims:
-        made = ops.reshape(made, q.shape + (1,) * rank) if axis is None else ops.expand_dims(made, q.ndim + at)
-    return made
+    weight = subtract(place, low)
+    if leaves_nans_out:
+        shape = (q.size, *flat.shape[1:])
+        first, second = (take_along_axis(ordered, ops.broadcast_to(astype(bound, "i32"), shape), 0) for bound in (low, high))
+    else:
+        first, second = (ops.take(ordered, astype(ops.reshape(bound, (-1,)), "i32"), 0) for bound in (low, high))
+    made = {"linear": lambda: add(multiply(first, subtract(1.0, weight)), multiply(second, weight)), "lower": lambda: first, "higher": lambda: second,
+            "midpoint": lambda: multiply(0.5, add(first, second)),
+            "nearest": lambda: ops.where(ops.less_equal(weight, 0.5), first, second)}[method]()
+    if not leaves_nans_out:
+        made = ops.where(any(is_nan, 0), math.nan, made)
+    made = ops.reshape(made, q.shape + made.shape[1:])
+    return ops.reshape(made, q.shape + tuple(1 if dim in axes else size for dim, size in enumerate(x.shape))) if keepdims else made
+
+
+def quantile(x, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False):
+    return _quantile("quantile", x, q, axis, out, method, keepdims)
 
 
 def percentile(x, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False):
-    _refuse("jax.numpy.percentile", {"out": out})
-    return quantile(x, divide(asarray(q), 100.0), axis, method=method, keepdims=keepdims)
+    return _quantile("percentile", x, divide(asarray(q), 100.0), axis, out, method, keepdims)
 
 
 def median(x, axis=None, out=None, overwrite_input=False, keepdims=False):
-    _refuse("jax.numpy.median", {"out": out})
-    return quantile(x, 0.5, axis, keepdims=keepdims)
+    return _quantile("median", x, 0.5, axis, out, "linear", keepdims)
+
+
+def nanquantile(x, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False):
+    return _quantile("nanquantile", x, q, axis, out, method, keepdims, True)
+
+
+def nanpercentile(x, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False):
+    return _quantile("nanpercentile", x, divide(asarray(q), 100.0), axis, out, method, keepdims, True)
+
+
+def nanmedian(x, axis=None, out=None, overwrite_input=False, keepdims=False):
+    return _quantile("nanmedian", x, 0.5, axis, out, "linear", keepdims, True)
 
 
 def histogram(x, bins=10, range=None, weights=None, density=None):
@@ -270,8 +299,41 @@ def histogram_bin_edges(x, bins=10, range=None, weights=None):
     from . import linspace
     if not isinstance(bins, int):
         return asarray(bins)
-    low, high = (ops.reduce("min", asarray(x)), ops.reduce("max", asarray(x))) if range is None else range
-    return add(low, multiply(linspace(0.0, 1.0, bins + 1), subtract(high, low)))
+    low, high = (ops.reduce("min", asarray(x)), ops.reduce("max", asarray(x))) if range is None else map(asarray, range)
+    is_point = equal(low, high)
+    return linspace(ops.where(is_point, subtract(low, 0.5), low), ops.where(is_point, add(high, 0.5), high), bins + 1)
+
+
+def histogramdd(sample, bins=10, range=None, weights=None, density=None):
+    """Counts in boxes: `sample` has a row for each point."""
+    from ._arrangements import bincount, searchsorted
+    points = asarray(sample)
+    points = points if dtypes.is_float(points.engine_dtype) else astype(points, "f32")
+    count = points.shape[1]
+    per_dim = [bins] * count if isinstance(bins, int) else list(bins)
+    if len(per_dim) != count:
+        raise ValueError("should be a bin for each dimension.")
+    edges = [histogram_bin_edges(points[:, dim], per_dim[dim], None if range is None else range[dim]) for dim in builtins.range(count)]
+    flat, inside = 0, True
+    for dim, edge in enumerate(edges):
+        x = points[:, dim]
+        at = ops.where(equal(x, edge[-1]), edge.size - 2, subtract(searchsorted(edge, x, side="right"), 1))
+        inside = logical_and(inside, logical_and(ops.greater_equal(x, edge[0]), ops.less_equal(x, edge[-1])))
+        flat = add(multiply(flat, edge.size - 1), ops.clip(at, 0, edge.size - 2))
+    shape = tuple(edge.size - 1 for edge in edges)
+    counted = ops.where(inside, ops.full((points.shape[0],), 1, "i32") if weights is None else asarray(weights), 0)
+    counts = ops.reshape(bincount(flat, counted, length=math.prod(shape)), shape)
+    if density:
+        counts = divide(counts, ops.sum_(counts))
+        for dim, edge in enumerate(edges):
+            counts = divide(counts, ops.reshape(subtract(edge[1:], edge[:-1]), (-1,) + (1,) * (count - 1 - dim)))
+    return counts, edges
+
+
+def histogram2d(x, y, bins=10, range=None, weights=None, density=None):
+    bins = [bins, bins] if not isinstance(bins, int) and len(bins) not in (1, 2) else bins
+    counts, (first, second) = histogramdd(ops.stack([asarray(x), asarray(y)], 1), bins, range, weights, density)
+    return counts, first, second
 
 
 def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None):

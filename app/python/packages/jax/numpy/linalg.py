@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Linear algebra: factors and solutions as ops, column by column, so that they have derivatives and layouts; eigenvalues and singular values of arrays
-outside of programs."""
+"""Linear algebra: factors and solutions as ops, column by column, so that they have derivatives and layouts; eigenvalues and singular values by NumPy, so that a
+program with them is carried out op by op."""
 import collections
 import functools
 import math
 
 import numpy as np
 
-from .._src import dtypes, ops
+from .._src import batching, dtypes, effects, ops, trees
 from .._src.arrays import ConcreteArray, asarray, astype, from_numpy
+from .._src.custom import custom_jvp
 from .._src.ops import (absolute, add, conj, divide, dot, expand_dims, matmul, multiply, real, sqrt, square, subtract, where)
 from .._src.options import refuse as _refuse
 
@@ -166,31 +167,129 @@ def qr(a, mode="reduced"):
     return r[..., :count, :] if mode == "r" else QRResult(q[..., :count], r[..., :count, :])
 
 
-def _outside(name, function):
-    """What only arrays outside of programs have: by NumPy."""
-    @functools.wraps(function)
-    def called(a, *args, **kwargs):
-        a = _matrix(a)
-        if not isinstance(a, ConcreteArray):
-            raise NotImplementedError(f"jax.numpy.linalg.{name} of a traced array")
-        made = function(np.asarray(a), *args, **kwargs)
-        kept = lambda values: from_numpy(np.asarray(values))
-        return type(made)(*map(kept, made)) if isinstance(made, tuple) and hasattr(made, "_fields") else tuple(map(kept, made)) if isinstance(made, tuple) else kept(made)
-    return called
+def _known(a, function):
+    """What a function of NumPy makes of a matrix whose values are known; where they are not, the program is carried out op by op."""
+    if a.level:
+        with batching.Outside() as outside:
+            return trees.tree_map(outside.example, _known(outside.whole(a), function))
+    value = a if isinstance(a, ConcreteArray) else a.scope.value_of(a)
+    if value is None:
+        raise effects.NeedsValues
+    return trees.tree_map(lambda part: from_numpy(np.asarray(part)), function(np.asarray(value)))
 
 
-eigvalsh = _outside("eigvalsh", lambda a, UPLO="L", **_: np.linalg.eigvalsh(a, UPLO))
-eigh = _outside("eigh", lambda a, UPLO="L", symmetrize_input=True: EighResult(*np.linalg.eigh(a, UPLO)))
-eig = _outside("eig", lambda a: EigResult(*(part.astype(np.result_type(part, np.complex64)) for part in np.linalg.eig(a))))
-eigvals = _outside("eigvals", lambda a: np.linalg.eigvals(a).astype(np.complex64))
-pinv = _outside("pinv", lambda a, rcond=None, hermitian=False, **_: np.linalg.pinv(a, **({} if rcond is None else {"rcond": rcond}), hermitian=hermitian))
-matrix_rank = _outside("matrix_rank", lambda a, rtol=None, **_: np.asarray(np.linalg.matrix_rank(a), np.int32))
-_svd = _outside("svd", lambda a, full_matrices, compute_uv: SVDResult(*np.linalg.svd(a, full_matrices)) if compute_uv else np.linalg.svd(a, compute_uv=False))
+def _factored(function):
+    """`rule(a, da)` gives the result and how it changes with a matrix."""
+    def with_rule(rule):
+        made = custom_jvp(lambda a: _known(a, function))
+        made.defjvp(lambda primals, tangents: rule(*primals, *tangents))
+        return made
+    return with_rule
+
+
+def _matrix_of(values):
+    return multiply(expand_dims(values, -1), _eye(expand_dims(values, -1)))
+
+
+@_factored(lambda a: EighResult(*np.linalg.eigh(a)))
+def _eigh(a, da):
+    values, vectors = _eigh(a)
+    change = matmul(matmul(_adjoint(vectors), da, precision="highest"), vectors, precision="highest")
+    one = _eye(change)
+    apart = subtract(divide(1.0, add(one, subtract(expand_dims(values, -2), expand_dims(values, -1)))), one)
+    return EighResult(values, vectors), EighResult(real(_diagonal_of(change)), matmul(vectors, multiply(apart, change), precision="highest"))
+
+
+def eigh(a, UPLO="L", symmetrize_input=True):
+    a = _square(a, "jnp.linalg.eigh")
+    if symmetrize_input:
+        return _eigh(multiply(0.5, add(a, _adjoint(a))))
+    half = ops.swapaxes(a, -1, -2) if UPLO == "U" else a
+    from ._arrangements import tril
+    return _eigh(add(tril(half, -1), _adjoint(tril(half))))
+
+
+def eigvalsh(a, UPLO="L", *, symmetrize_input=True):
+    return eigh(a, UPLO, symmetrize_input)[0]
+
+
+def _without_derivative(name, function):
+    def refused(a, da):
+        raise NotImplementedError(f"the derivative of jax.numpy.linalg.{name}")
+    made = _factored(function)(refused)
+    return lambda a: made(_matrix(a))
+
+
+eig = _without_derivative("eig", lambda a: EigResult(*(part.astype(np.result_type(part, np.complex64)) for part in np.linalg.eig(a))))
+eigvals = _without_derivative("eigvals", lambda a: np.linalg.eigvals(a).astype(np.result_type(a, np.complex64)))
+
+
+@_factored(lambda a: SVDResult(*np.linalg.svd(a, False)))
+def _svd(a, da):
+    """Source of the formula: James Townsend, Differentiating the singular value decomposition; with jax-ml/jax, jax/_src/lax/linalg.py."""
+    u, s, vh = _svd(a)
+    product = functools.partial(matmul, precision="highest")
+    v, along = _adjoint(vh), product(product(_adjoint(u), da), _adjoint(vh))
+    row, one = expand_dims(s, -2), _eye(along)
+    apart = multiply(add(expand_dims(s, -1), row), subtract(row, expand_dims(s, -1)))
+    apart = subtract(divide(1.0, add(apart, one)), one)
+    of_u, of_v = multiply(row, along), multiply(expand_dims(s, -1), along)
+    du, dv = product(u, multiply(apart, add(of_u, _adjoint(of_u)))), product(v, multiply(apart, add(of_v, _adjoint(of_v))))
+    if dtypes.is_complex(a.engine_dtype):
+        du = add(du, product(u, multiply(divide(0.5, row), multiply(one, subtract(along, _adjoint(along))))))
+    rows, columns = a.shape[-2:]
+    if rows > columns:
+        rest = product(da, v)
+        du = add(du, divide(subtract(rest, product(u, product(_adjoint(u), rest))), row))
+    if columns > rows:
+        rest = product(_adjoint(da), u)
+        dv = add(dv, divide(subtract(rest, product(v, product(vh, rest))), row))
+    return SVDResult(u, s, vh), SVDResult(du, real(_diagonal_of(along)), _adjoint(dv))
+
+
+def _no_derivative_of_whole(a, da):
+    raise NotImplementedError("Singular value decomposition JVP not implemented for full matrices")
+
+
+_whole_svd = _factored(lambda a: SVDResult(*np.linalg.svd(a, True)))(_no_derivative_of_whole)
+
+
+@_factored(lambda a: np.linalg.svd(a, compute_uv=False))
+def _svdvals(a, da):
+    u, s, vh = _svd(a)
+    return s, real(_diagonal_of(matmul(matmul(_adjoint(u), da, precision="highest"), _adjoint(vh), precision="highest")))
 
 
 def svd(a, full_matrices=True, compute_uv=True, hermitian=False, subset_by_index=None):
     _refuse("jax.numpy.linalg.svd", {"subset_by_index": subset_by_index})
-    return _svd(a, full_matrices, compute_uv)
+    a = _matrix(a)
+    if not compute_uv:
+        return _svdvals(a)
+    return _svd(a) if not full_matrices or a.shape[-1] == a.shape[-2] else _whole_svd(a)
+
+
+def matrix_rank(a, rtol=None, **_):
+    a = _matrix(a)
+    s = svdvals(a)
+    least = max(a.shape[-2:]) * float(np.finfo(dtypes.shown(s.engine_dtype)).eps) if rtol is None else rtol
+    return ops.sum_(astype(ops.greater(s, multiply(least, s[..., :1])), "i32"), -1)
+
+
+@functools.lru_cache(maxsize=64)
+def _pinv(rtol, hermitian):
+    @_factored(lambda a: np.linalg.pinv(a, rtol, hermitian))
+    def made(a, da):
+        p, product = made(a), functools.partial(matmul, precision="highest")
+        row, column = product(a, p), product(p, a)
+        left, right = product(product(p, _adjoint(p)), _adjoint(da)), product(_adjoint(da), product(_adjoint(p), p))
+        change = add(product(left, subtract(_eye(row), row)), product(subtract(_eye(column), column), right))
+        return p, subtract(change, product(product(p, da), p))
+    return made
+
+
+def pinv(a, rtol=None, hermitian=False, *, rcond=None):
+    a, rtol = _matrix(a), rcond if rtol is None else rtol
+    return _pinv(10.0 * max(a.shape[-2:]) * float(np.finfo(dtypes.shown(a.engine_dtype)).eps) if rtol is None else float(rtol), hermitian)(a)
 
 
 def svdvals(a, /):
@@ -257,7 +356,22 @@ def matrix_power(a, n):
 
 
 def multi_dot(arrays, *, precision=None):
-    return functools.reduce(functools.partial(dot, precision=precision), arrays)
+    """The product of all, in the order that takes the fewest multiplications."""
+    arrays = [asarray(one) for one in arrays]
+    first, last = arrays[0].ndim == 1, arrays[-1].ndim == 1
+    sizes = [1 if first else arrays[0].shape[0], *[one.shape[0] for one in arrays[1:]], 1 if last else arrays[-1].shape[1]]
+
+    @functools.cache
+    def best(start, stop):
+        """The least count of multiplications of a part of them, and where it is taken apart."""
+        if stop - start == 1:
+            return 0, start
+        return min((best(start, at)[0] + best(at, stop)[0] + sizes[start] * sizes[at] * sizes[stop], at) for at in range(start + 1, stop))
+
+    def product(start, stop):
+        at = best(start, stop)[1]
+        return arrays[start] if stop - start == 1 else dot(product(start, at), product(at, stop), precision)
+    return product(0, len(arrays))
 
 
 def matrix_transpose(x, /):

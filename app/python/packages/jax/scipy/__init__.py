@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """jax.scipy."""
-from . import fft, linalg, signal, special, stats
+from . import fft, integrate, linalg, ndimage, optimize, signal, special, stats

@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """jax.scipy.linalg."""
+import functools
+import math
+
+import numpy as np
+
+from .. import lax as _lax
+from .._src import dtypes as _dtypes
 from .._src import ops as _ops
 from .._src.arrays import asarray as _asarray
 from ..numpy import linalg as _linalg
@@ -95,17 +102,105 @@ def toeplitz(c, r=None):
     return _ops.take(values, at)
 
 
-def expm(a, **_):
-    """By the series of a small part of the matrix, squared again."""
-    a = _asarray(a)
-    scaled, made = _ops.divide(a, 2.0**10), _linalg.matrix_power(a, 0)
-    term = made
-    for n in range(1, 9):
-        term = _ops.divide(_ops.matmul(term, scaled, precision="highest"), float(n))
-        made = _ops.add(made, term)
-    for _ in range(10):
-        made = _ops.matmul(made, made, precision="highest")
-    return made
+_PADE = (17297280.0, 8648640.0, 1995840.0, 277200.0, 25200.0, 1512.0, 56.0, 1.0)
+
+
+def expm(A, *, upper_triangular=False, max_squarings=16):
+    """Pade's approximation of a small part of the matrix, squared again. Source of the limits: jax-ml/jax, jax/_src/scipy/linalg.py."""
+    A = _asarray(A)
+    A = A if _dtypes.is_inexact(A.engine_dtype) else _ops.astype(A, "f32")
+    product = lambda x, y: _ops.matmul(x, y, precision="highest")
+    size = _ops.reduce("max", _ops.sum_(_ops.absolute(A), -2), -1)
+    wide = A.engine_dtype in ("f64", "complex<f64>")
+    squarings = _ops.maximum(0.0, _ops.add(_ops.floor(_ops.divide(_ops.log(_ops.divide(size, 0.95 if wide else 3.925724783138660)), math.log(2.0))), 1.0 if wide else 0.0))
+    squarings = _lax.stop_gradient(squarings)
+    column = lambda x: _ops.reshape(x, x.shape + (1, 1))
+    A = _ops.divide(A, column(_ops.power(2.0, squarings)))
+    one = _ops.broadcast_to(_linalg._eye(A), A.shape)
+    square = product(A, A)
+    powers = [one, square, product(square, square)]
+    powers.append(product(powers[2], square))
+    series = lambda first: functools.reduce(_ops.add, [_ops.multiply(_PADE[2 * at + first], power) for at, power in enumerate(powers)])
+    odd, even = product(A, series(1)), series(0)
+    made = _linalg.solve(_ops.subtract(even, odd), _ops.add(even, odd))
+    for number in range(max_squarings):
+        made = _ops.where(_ops.less(number, column(squarings)), product(made, made), made)
+    return _ops.where(_ops.greater(column(squarings), max_squarings), math.nan, made)
+
+
+def tril(m, k=0):
+    from ..numpy import tril as of
+    return of(m, k)
+
+
+def triu(m, k=0):
+    from ..numpy import triu as of
+    return of(m, k)
+
+
+def lu_factor(a, overwrite_a=False, check_finite=True):
+    """The factors in one array, and which row each was exchanged with."""
+    packed, order, _ = _linalg.lu(a)
+    if packed.ndim != 2:
+        raise NotImplementedError("jax.scipy.linalg.lu_factor of many matrices")
+    rows = min(packed.shape)
+    now, pivots = _ops.iota("i32", (packed.shape[0],), 0), []
+    for row in range(rows):
+        at = _ops.argmax(_ops.astype(_ops.equal(now, order[row]), "i32"))
+        pivots.append(at)
+        now = now.at[at].set(now[row]).at[row].set(order[row])
+    return packed, _ops.astype(_ops.stack(pivots), "i32")
+
+
+def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
+    packed, pivots = lu_and_piv
+    b = _asarray(b)
+    is_vector = b.ndim == 1
+    b = b[:, None] if is_vector else b
+    rows = range(pivots.shape[0])
+    exchange = lambda b, row: b.at[row].set(b[pivots[row]]).at[pivots[row]].set(b[row])
+    if trans == 0:
+        b = functools.reduce(exchange, rows, b)
+        made = solve_triangular(packed, solve_triangular(packed, b, lower=True, unit_diagonal=True))
+    else:
+        made = solve_triangular(packed, solve_triangular(packed, b, trans=trans), trans=trans, lower=True, unit_diagonal=True)
+        made = functools.reduce(exchange, reversed(rows), made)
+    return made[:, 0] if is_vector else made
+
+
+def hilbert(n):
+    at = _ops.iota("f32", (n,), 0)
+    return _ops.divide(1.0, _ops.add(_ops.add(at[:, None], at[None, :]), 1.0))
+
+
+def hadamard(n, dtype=int):
+    if n < 1 or n & (n - 1):
+        raise ValueError("n must be a positive integer and a power of 2.")
+    made = np.array([[1]])
+    while made.shape[0] < n:
+        made = np.block([[made, made], [made, -made]])
+    return _asarray(made.astype(np.dtype(dtype)))
+
+
+def pascal(n, kind=None):
+    made = np.array([[math.comb(row + column, row) for column in range(n)] for row in range(n)], np.float32)
+    if kind in ("lower", "upper"):
+        made = np.array([[math.comb(row, column) for column in range(n)] for row in range(n)], np.float32)
+        made = made if kind == "lower" else made.T
+    elif kind not in (None, "symmetric"):
+        raise ValueError(f"Expected kind to be on of: 'symmetric', 'lower', or 'upper'; got kind={kind!r}")
+    return _asarray(made)
+
+
+def polar(a, side="right", *, method="qdwh", eps=None, max_iterations=None):
+    """The unitary and the positive factor."""
+    u, s, vh = _linalg.svd(a, full_matrices=False)
+    unitary, adjoint = _ops.matmul(u, vh, precision="highest"), lambda x: _ops.conj(_ops.swapaxes(x, -1, -2))
+    side_of = {"right": adjoint(vh), "left": u}
+    if side not in side_of:
+        raise ValueError(f"The argument `side` must be either 'right' or 'left', got {side}.")
+    basis = side_of[side]
+    return unitary, _ops.matmul(_ops.multiply(basis, s[..., None, :]), adjoint(basis), precision="highest")
 
 
 from .._src.parameters import name_parameters as _name_parameters

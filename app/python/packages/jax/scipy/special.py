@@ -16,13 +16,62 @@ from .._src.ops import erf_inv as erfinv
 from .._src.transforms import jit as _jit
 from ..nn import log_softmax, logsumexp, softmax
 
-gammaln, digamma = _ops.unary("lgamma"), _ops.unary("digamma")
-psi = digamma
-
-
 def _inexact(x):
     x = _asarray(x)
     return x if _dtypes.is_inexact(x.engine_dtype) else _astype(x, _dtypes.default("f32"))
+
+
+def _with_slope(function, slope):
+    """A function of one number with its derivative, which is one of these, too."""
+    made = _custom_jvp(function)
+    made.defjvp(lambda primals, tangents: (made(*primals), _ops.multiply(tangents[0], slope()(*primals))))
+    return lambda x: made(_inexact(x))
+
+
+gammaln = _with_slope(_ops.unary("lgamma"), lambda: digamma)
+digamma = psi = _with_slope(_ops.unary("digamma"), lambda: lambda x: polygamma(1, x))
+
+
+def zeta(x, q=None):
+    """Hurwitz's zeta: the sum of (q + k) ** -x. Ten terms, then Euler and Maclaurin's formula. Source: NIST Digital Library of Mathematical Functions, 25.11.5."""
+    if q is None:
+        raise NotImplementedError("Riemann zeta function not implemented; pass q != None to compute the Hurwitz Zeta function.")
+    x, q = _ops.together(_inexact(x), _inexact(q))[0]
+    return _zeta(x, q)
+
+
+@_custom_jvp
+def _zeta(x, q):
+    total = _ops.zeros_like(_ops.add(x, q))
+    for k in range(10):
+        total = _ops.add(total, _ops.power(_ops.add(q, float(k)), _ops.negative(x)))
+    far = _ops.add(q, 10.0)
+    last = _ops.power(far, _ops.negative(x))
+    total = _ops.add(total, _ops.multiply(last, _ops.add(_ops.divide(far, _ops.subtract(x, 1.0)), 0.5)))
+    term, rising = _ops.divide(last, far), x  # far ** (-x - 2 j + 1), and x (x + 1) .. of 2 j - 1 factors
+    for j, number in enumerate((1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730), 1):  # Bernoulli's
+        total = _ops.add(total, _ops.multiply(number / _math.factorial(2 * j), _ops.multiply(rising, term)))
+        rising = _ops.multiply(rising, _ops.multiply(_ops.add(x, 2.0 * j - 1), _ops.add(x, 2.0 * j)))
+        term = _ops.divide(term, _ops.square(far))
+    is_pole = _ops.logical_and(_ops.less_equal(q, 0), _ops.equal(q, _ops.floor(q)))
+    made = _ops.where(is_pole, _math.inf, total)
+    return _ops.where(_ops.equal(x, 1.0), _math.inf, _ops.where(_ops.less(x, 1.0), _math.nan, made))
+
+
+@_zeta.defjvp
+def _zeta_jvp(primals, tangents):
+    x, q = primals
+    return _zeta(x, q), _ops.multiply(tangents[1], _ops.negative(_ops.multiply(x, _zeta(_ops.add(x, 1.0), q))))
+
+
+def polygamma(n, x):
+    """The n-th derivative of digamma, n a whole number."""
+    if isinstance(n, (int, _np.integer)) and n == 0:
+        return digamma(x)
+    n, x = _ops.together(_inexact(n), _inexact(x))[0]
+    sign = _ops.where(_ops.equal(_ops.remainder(n, 2.0), 1.0), 1.0, -1.0)
+    made = _ops.multiply(_ops.multiply(sign, _ops.exp(gammaln(_ops.add(n, 1.0)))), zeta(_ops.add(n, 1.0), x))
+    return _ops.where(_ops.equal(n, 0), digamma(x), made)
 
 
 def _times_log(log, slope):
