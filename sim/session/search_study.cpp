@@ -436,8 +436,7 @@ Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, con
             ? compactTopology(machine.chips, std::max<std::int64_t>(1, machine.chip.interconnect.torusRank))
             : machine.cluster.slice;
     } else {
-        const std::int64_t perHost
-            = chipsOfHost(machine.chips, machine.cluster.fastDomain.value_or(machine.chip.fastDomain.value_or(8)));
+        const std::int64_t perHost = chipsOfHost(machine.chips, fastChips(machine));
         hardware.hosts = machine.chips / perHost;
         hardware.chipsPerHost = perHost;
     }
