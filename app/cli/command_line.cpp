@@ -19,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <regex>
 #include <system_error>
 #include <unordered_map>
 
@@ -260,6 +261,16 @@ int CommandLine::run(std::span<const std::string> arguments)
         if (const auto written = output.finish(); !written)
             return failAfterResult(written.error(), output);
         return code == 0 ? kExitOk : kExitInvalid;
+    } catch (const CLI::ArgumentMismatch& error) {
+        static const std::regex kTooMany(R"((.*): At Most 1 required but received (\d+))");
+        const std::string said = error.what();
+        std::smatch parts;
+        const bool isTooMany = std::regex_match(said, parts, kTooMany);
+        return fail({Problem{"MW1903", isTooMany ? fmt::format("{} is given {} times", parts.str(1), parts.str(2)) : said,
+                        isTooMany    ? "give it once"
+                            : !named ? "`meshwright --help` shows examples"
+                                     : helpOf(*named)}},
+            output);
     } catch (const CLI::ParseError& error) {
         return fail(
             {Problem{"MW1903", error.what(), named == nullptr ? "`meshwright --help` shows examples" : helpOf(*named)}}, output);

@@ -228,8 +228,10 @@ Result<Done> writePlan(const Answer& answer, const std::string& file)
 
 } // namespace
 
-int runSearch(const SearchVerbOptions& options, Output& output)
+int runSearch(const SearchVerbOptions& given, Output& output)
 {
+    SearchVerbOptions options = given;
+    options.words.hardware = sim::machineTexts(given.words.hardware);
     if (const Problems problems = usageProblems(options); !problems.empty())
         return fail(problems, output);
     const auto fixed = sim::parseFixed(options.fixed);

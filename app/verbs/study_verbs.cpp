@@ -150,7 +150,6 @@ void addSearch(VerbTable& table)
     app.add_option("--hw", options->words.hardware,
            "Chips or machines and how many: v5e-64, h100x64, \"p5.48xlarge x 8\", v5e-256x2 for two slices; several to compare")
         ->type_name("NAME")
-        ->delimiter(',')
         ->allow_extra_args(false);
     app.add_option("--chips", options->words.chips, "Number of chips, or a range that doubles: 16..256")->type_name("N");
     app.add_option("--tokens", options->words.tokens, "Tokens per step; k, M, G and T count in 1,024s: 0.5M is 524,288")

@@ -130,12 +130,13 @@ void FieldReader::complain(const std::string& name, const std::string& wanted, c
     constexpr std::size_t kShown = 40;
     if (got.size() > kShown)
         got = got.substr(0, kShown) + "…";
-    refuse("MW1352", name, fmt::format("\"{}\" must be {}, got: {}", name, wanted, got));
+    refuse("MW1352", name, fmt::format("\"{}\" must be {}, got: {}", name, wanted, got),
+        "give the value that the model's own config.json has");
 }
 
-void FieldReader::refuse(const char* id, const std::string& name, std::string message)
+void FieldReader::refuse(const char* id, const std::string& name, std::string message, std::string fix)
 {
-    m_problems.push_back({id, std::move(message), {}, {.path = name}});
+    m_problems.push_back({id, std::move(message), std::move(fix), {.path = name}});
 }
 
 namespace {
@@ -242,8 +243,8 @@ TransformerActivation activationOf(FieldReader& reader, const std::string& field
 std::int64_t evenHeadDim(const FieldReader& reader, Problems& problems, const TransformerConfig& c)
 {
     if (reader.isGood() && c.hidden % c.heads != 0)
-        problems.push_back(
-            {"MW1353", fmt::format("hidden size {} is not divisible by {} heads", c.hidden, c.heads), {}, {.path = "hidden"}});
+        problems.push_back({"MW1353", fmt::format("hidden size {} is not divisible by {} heads", c.hidden, c.heads),
+            "give head_dim, the size of a head, where it is not hidden size / heads", {.path = "hidden"}});
     return c.hidden / c.heads;
 }
 

@@ -47,7 +47,7 @@ public:
     std::vector<std::string> words(const std::string& name);
 
     void complain(const std::string& name, const std::string& wanted, const Json& field);
-    void refuse(const char* id, const std::string& name, std::string message);
+    void refuse(const char* id, const std::string& name, std::string message, std::string fix = {});
     bool isGood() const { return m_problems.empty() && m_missing.empty(); } ///< so far: nothing is made up for what was wrong
     void refuseMissing(); ///< one problem for all sizes that were needed and are not there
 

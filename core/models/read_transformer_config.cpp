@@ -20,6 +20,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr const char* kWhatIsRead = "give a config.json of Hugging Face, or a model file of MaxText";
+
 void readGpt2(FieldReader& reader, Problems& problems, TransformerConfig& c)
 {
     c.layers = reader.size("n_layer", 12);
@@ -312,10 +314,11 @@ Result<Json> parsed(std::string_view text, std::vector<std::string>& notes)
         return json;
     } catch (const Json::parse_error& error) {
         const std::size_t byte = error.byte > 0 ? error.byte - 1 : 0;
-        return Problem{"MW1350", byte >= text.size() ? "the text ends in the middle of JSON" : "this is not JSON", {},
-            placeOfByte(text, byte)};
+        const bool isCut = byte >= text.size();
+        return Problem{"MW1350", isCut ? "the text ends in the middle of JSON" : "this is not JSON",
+            isCut ? "the file was cut off, or is empty: download it again" : kWhatIsRead, placeOfByte(text, byte)};
     } catch (const Json::exception&) {
-        return Problem{"MW1350", "this is not JSON"};
+        return Problem{"MW1350", "this is not JSON", kWhatIsRead};
     }
 }
 
@@ -374,10 +377,23 @@ bool isMasked(const Json& json)
     });
 }
 
+/// Sizes that the file leaves to its family: as Transformers does, but a file that was meant to say them has lost them.
+void noteDefaults(FieldReader& reader, const TransformerConfig& c, std::vector<std::string>& notes)
+{
+    const auto note = [&](FieldReader::Names names, std::int64_t value) {
+        if (const std::string name = reader.nameOf(names); reader.find(name) == nullptr)
+            notes.push_back(fmt::format("\"{}\" is not given: {}, as its kind of model has it", name, value));
+    };
+    note({"num_hidden_layers", "n_layer"}, c.layers);
+    note({"hidden_size", "n_embd"}, c.hidden);
+    note({"num_attention_heads", "n_head"}, c.heads);
+    note({"vocab_size"}, c.vocabulary);
+}
+
 Result<TransformerConfig> configOf(const Json& whole, std::vector<std::string>& notes, std::vector<std::string>& ignored)
 {
     if (!whole.is_object())
-        return Problem{"MW1350", "a model's configuration is a JSON object"};
+        return Problem{"MW1350", "a model's configuration is a JSON object", kWhatIsRead};
     const Json json = flattened(languagePart(whole, notes, ignored));
     if (const std::string field = encoderField(json); !field.empty())
         return Problem{"MW1351", fmt::format("\"{}\": an encoder and a decoder that attends to it are not known", field),
@@ -399,6 +415,7 @@ Result<TransformerConfig> configOf(const Json& whole, std::vector<std::string>& 
         = std::find_if(kFamilies.begin(), kFamilies.end(), [&](const Family& known) { return known.modelType == modelType; });
     if (family != kFamilies.end()) {
         family->read(reader, problems, config);
+        noteDefaults(reader, config, notes);
         noteIgnored(reader, notes, ignored);
     } else
         readByFields(reader, problems, config, notes, ignored);

@@ -222,12 +222,13 @@ void addRangeProblems(const TransformerConfig& c, bool isKind, Problems& problem
 
 void addFitProblems(const TransformerConfig& c, bool isKind, Problems& problems)
 {
-    const auto add = [&](const char* path, std::string message) {
-        problems.push_back({"MW1353", std::move(message), {}, {.path = path}});
+    const auto add = [&](const char* path, std::string message, std::string fix = {}) {
+        problems.push_back({"MW1353", std::move(message), std::move(fix), {.path = path}});
     };
     if (c.mixer == MixerKind::Attention && c.heads % c.keyValueHeads != 0)
         add("keyValueHeads",
-            fmt::format("{} query heads cannot be shared evenly by {} key and value heads", c.heads, c.keyValueHeads));
+            fmt::format("{} query heads cannot be shared evenly by {} key and value heads", c.heads, c.keyValueHeads),
+            fmt::format("give a number of key and value heads that divides {}", c.heads));
     if (c.isRecurrent() && c.stateHeads % c.stateKeyHeads != 0)
         add("stateKeyHeads",
             fmt::format("{} heads of states cannot be shared evenly by {} heads of keys", c.stateHeads, c.stateKeyHeads));

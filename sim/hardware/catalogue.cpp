@@ -484,6 +484,13 @@ Result<Catalogue> Catalogue::parse(std::string_view text, const std::string& fil
                 entry.devices = alias.at("devices").get<std::int64_t>();
             if (alias.contains("approximation") && alias.at("approximation").is_string())
                 entry.approximation = alias.at("approximation").get<std::string>();
+            if (alias.contains("chips") && alias.at("chips").is_number_integer())
+                entry.chips = alias.at("chips").get<std::int64_t>();
+            if (entry.chips && *entry.chips < 1) {
+                problems.push_back(
+                    {"MW1702", fmt::format("alias \"{}\" means {} chips, expected at least 1", name, *entry.chips), {}, place});
+                continue;
+            }
             if (entry.devices && (*entry.devices < 1 || *entry.devices > result.m_chips[entry.chip].devicesPerChip)) {
                 problems.push_back({"MW1702",
                     fmt::format("alias \"{}\" means {} devices of a chip that has {}", name, *entry.devices,
@@ -544,7 +551,9 @@ Result<ChipMatch> Catalogue::find(std::string_view name) const
     const auto found = m_names.find(lowerCase(trimmed(name)));
     if (found == m_names.end())
         return Problem{"MW1701", fmt::format("unknown chip: \"{}\"", name), knownChips(lowerCase(name), names())};
-    return ChipMatch{&chipOf(found->second), found->second.devices, found->second.approximation};
+    const Alias& alias = found->second;
+    return ChipMatch{&chipOf(alias), alias.devices, alias.approximation,
+        alias.isInstance ? std::optional(chipOf(alias).instanceChips) : alias.chips};
 }
 
 const Chip* Catalogue::ofDevice(std::string_view device) const

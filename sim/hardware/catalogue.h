@@ -18,6 +18,8 @@ struct ChipMatch {
         = nullptr; ///< never null in a result; lives as long as the catalogue. Of an instance: the chip as it stands in it
     std::optional<std::int64_t> devices; ///< set when the name means that many devices of one chip (`tpu-v3-core`)
     std::string approximation; ///< what the name leaves open and how it was taken; empty when nothing
+    std::optional<std::int64_t>
+        chips; ///< of the machine that the name means (`p5.48xlarge`, `ct5lp-hightpu-4t`); nothing: it means a chip
 };
 
 /// The chips that are known, read from a file; see resources/hardware/README.md for its format.
@@ -53,6 +55,7 @@ private:
         std::optional<std::int64_t> devices = {};
         std::string approximation = {};
         bool isInstance = false;
+        std::optional<std::int64_t> chips = {}; ///< of a machine type; an instance has its own
     };
     const Chip& chipOf(const Alias& alias) const { return (alias.isInstance ? m_instances : m_chips)[alias.chip]; }
 

@@ -11,7 +11,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <regex>
+#include <sstream>
+#include <vector>
 
 namespace meshwright::sim {
 
@@ -32,7 +35,7 @@ std::optional<std::string> spelled(const Catalogue& catalogue, const std::string
     std::string name = inLowerCase(std::string(trimmed(chip)));
     std::ranges::replace(name, ' ', '-');
     for (const std::string_view maker :
-        {"gpu:", "cloud-tpu-", "tpu-", "nvidia-", "tesla-", "geforce-", "amd-", "instinct-", "google-", "intel-", "habana-"}) {
+        {"cloud-tpu-", "tpu-", "nvidia-", "tesla-", "geforce-", "amd-", "instinct-", "google-", "intel-", "habana-"}) {
         if (name.starts_with(maker))
             name.erase(0, maker.size());
     }
@@ -52,46 +55,117 @@ std::optional<std::string> spelled(const Catalogue& catalogue, const std::string
     return std::nullopt;
 }
 
-/// A name such as "v5e-64" or "v5e-256x2" in its parts; the chip is not looked up.
-struct CountedName {
-    std::string chip;
-    char separator = '-';
-    std::string count;
-    std::string slices = "1";
-
-    std::string text() const { return separator + count + (slices == "1" ? "" : "x" + slices); }
+/// What a word means that stands beside the machine's name.
+struct Beside {
+    enum class Meaning : std::uint8_t { Number, Hosts, Slices, Chips, Per, Nothing };
+    Meaning meaning = Meaning::Nothing;
+    std::int64_t number = 0;
 };
 
-std::optional<CountedName> countedName(const Catalogue& catalogue, const std::string& name)
+const std::map<std::string_view, Beside>& wordsBeside()
 {
-    std::optional<CountedName> likely; // its chip is misspelt
-    for (const char separator : {'x', '-'}) { // a100-80x4 is four, v5e-256x2 two slices
-        const auto at = name.rfind(separator);
-        if (at == std::string::npos || at == 0 || at + 1 == name.size())
-            continue;
-        CountedName parts{name.substr(0, at), separator, name.substr(at + 1)};
-        if (const auto times = parts.count.find('x'); separator == '-' && times != std::string::npos) {
-            parts.slices = parts.count.substr(times + 1);
-            parts.count.resize(times);
-        }
-        const bool isCounted = parseInteger(parts.count).has_value();
-        if (const auto known = spelled(catalogue, parts.chip)) {
-            parts.chip = *known;
-            return parts;
-        }
-        if (isCounted)
-            likely = std::move(parts);
-    }
-    return likely;
+    using enum Beside::Meaning;
+    static const std::map<std::string_view, Beside> words = {{"a", {Number, 1}}, {"an", {Number, 1}}, {"one", {Number, 1}},
+        {"single", {Number, 1}}, {"two", {Number, 2}}, {"three", {Number, 3}}, {"four", {Number, 4}}, {"six", {Number, 6}},
+        {"eight", {Number, 8}}, {"sixteen", {Number, 16}}, {"node", {Hosts}}, {"host", {Hosts}}, {"machine", {Hosts}},
+        {"server", {Hosts}}, {"instance", {Hosts}}, {"vm", {Hosts}}, {"slice", {Slices}}, {"gpu", {Chips}}, {"chip", {Chips}},
+        {"card", {Chips}}, {"accelerator", {Chips}}, {"device", {Chips}}, {"per", {Per}}, {"of", {}}, {"with", {}}, {"and", {}},
+        {"each", {}}, {"cluster", {}}, {"x", {}}};
+    return words;
 }
 
-Problem unknownChip(const Catalogue& catalogue, const std::string& name, const std::optional<CountedName>& parts)
+std::optional<Beside> besideOf(const std::string& word)
 {
-    const std::string chip = inLowerCase(parts ? parts->chip : name); // as the catalogue's names are
-    const auto near = nearestName(chip, catalogue.names());
+    const auto& known = wordsBeside();
+    for (const std::string_view one : {std::string_view(word), std::string_view(word).substr(0, word.size() - 1)}) {
+        if (const auto found = known.find(one); found != known.end() && (one.size() == word.size() || word.back() == 's'))
+            return found->second;
+    }
+    std::string digits = word;
+    std::erase(digits, ',');
+    if (const auto count = parseCount(digits)) // k counts in 1,024s
+        return Beside{Beside::Meaning::Number, *count};
+    return std::nullopt;
+}
+
+/// "v5e" and "64" of "v5e-64", whether or not the catalogue knows it.
+std::pair<std::string, std::string> withoutNumber(const std::string& name)
+{
+    const auto dash = name.rfind('-');
+    if (dash == std::string::npos || dash == 0 || !parseInteger(name.substr(dash + 1)))
+        return {name, {}};
+    return {name.substr(0, dash), name.substr(dash + 1)};
+}
+
+/// The words of a machine's name, with an x between a number and what it counts as a word of its own: "8xH100", "4 x 8 H100", "h100x64".
+std::vector<std::string> wordsOf(const Catalogue& catalogue, const std::string& name)
+{
+    static const std::regex kTimes("\\xc3\\x97|[*]"); // the sign of multiplication
+    static const std::regex kApart(R"([():]|,(?=\s|$))"); // "gpu:h100:8", "4 nodes, 8 H100 each"
+    std::string text = std::regex_replace(std::regex_replace(name, kTimes, " x "), kApart, " ");
+    std::vector<std::string> words;
+    std::istringstream in(text);
+    for (std::string word; in >> word;) {
+        static const std::regex kCountFirst(R"((\d[\d,]*)[xX](.*))");
+        for (std::smatch parts; std::regex_match(word, parts, kCountFirst);) {
+            words.insert(words.end(), {parts.str(1), "x"});
+            word = std::string(parts.str(2));
+        }
+        const auto times = word.find_last_of("xX");
+        const bool isName = spelled(catalogue, word) || spelled(catalogue, withoutNumber(word).first); // "tpu-v7x-64"
+        if (!isName && times != std::string::npos && times + 1 < word.size()
+            && (std::isdigit(static_cast<unsigned char>(word[times + 1])) != 0 || spelled(catalogue, word.substr(0, times)))) {
+            if (times > 0)
+                words.push_back(word.substr(0, times));
+            words.insert(words.end(), {"x", word.substr(times + 1)});
+        } else if (!word.empty()) {
+            words.push_back(word);
+        }
+    }
+    return words;
+}
+
+/// The words that name the machine: the most that stand together and that the catalogue knows, with a number behind a dash or a space ("v5e-64",
+/// "v5e 256") where that is part of them.
+struct NamedPart {
+    std::size_t first = 0;
+    std::size_t count = 0; ///< of words; 0: the catalogue knows none
+    std::string chip; ///< as the catalogue has it
+    std::string number; ///< behind the dash; empty: there is none
+};
+
+NamedPart namedPart(const Catalogue& catalogue, const std::vector<std::string>& words)
+{
+    for (std::size_t count = words.size(); count > 0; --count) {
+        for (std::size_t first = 0; first + count <= words.size(); ++first) {
+            const auto begin = words.begin() + static_cast<std::ptrdiff_t>(first);
+            const std::vector<std::string> some(begin, begin + static_cast<std::ptrdiff_t>(count));
+            if (const auto known = spelled(catalogue, join(some, " ")))
+                return {first, count, *known, {}};
+            const auto [chip, number] = withoutNumber(join(some, "-"));
+            if (const auto known = number.empty() ? std::nullopt : spelled(catalogue, chip))
+                return {first, count, *known, number};
+        }
+    }
+    return {};
+}
+
+/// `words`: of the name; those that count nothing are taken for a chip's that is misspelt.
+Problem unknownChip(const Catalogue& catalogue, const std::string& name, const std::vector<std::string>& words)
+{
+    const auto isOfChip = [](const std::string& word) { return !besideOf(inLowerCase(word)); };
+    const auto first = std::ranges::find_if(words, isOfChip);
+    const auto last = std::find_if(words.rbegin(), words.rend(), isOfChip).base();
+    const bool isMisspelt = first < last;
+    const std::string written = isMisspelt ? join(std::vector<std::string>(first, last), " ") : name;
+    const auto [chip, number] = withoutNumber(inLowerCase(written)); // as the catalogue's names are
+    const auto near = isMisspelt ? nearestName(chip, catalogue.names()) : std::nullopt;
+    std::vector<std::string> meant(words.begin(), first);
+    meant.push_back(near.value_or("") + (number.empty() ? "" : "-" + number));
+    if (isMisspelt)
+        meant.insert(meant.end(), last, words.end());
     return {"MW1701", fmt::format("unknown chip: \"{}\"", name),
-        near ? fmt::format("did you mean \"{}{}\"?", *near, parts ? parts->text() : "")
-             : std::string("`meshwright list hardware` names all chips")};
+        near ? fmt::format("did you mean \"{}\"?", join(meant, " ")) : std::string("`meshwright list hardware` names all chips")};
 }
 
 Problem noSlice(const Chip& chip, std::int64_t chips, std::string fix)
@@ -99,7 +173,9 @@ Problem noSlice(const Chip& chip, std::int64_t chips, std::string fix)
     return {"MW1914", fmt::format("no slice of {} has {} chips", chip.name, chips), std::move(fix)};
 }
 
-Result<HardwareChoice> torusOf(const Catalogue& catalogue, const Chip& chip, const std::string& name, std::int64_t chips)
+} // namespace
+
+Result<HardwareChoice> sliceOf(const Catalogue& catalogue, const Chip& chip, const std::string& name, std::int64_t chips)
 {
     const std::int64_t devices = chips > kLargestMesh ? kLargestMesh : chips * chip.devicesPerChip;
     const auto fitting = fittingChoice(catalogue, {name, {}, 0, 0}, devices);
@@ -113,85 +189,115 @@ Result<HardwareChoice> torusOf(const Catalogue& catalogue, const Chip& chip, con
     return *fitting;
 }
 
-Result<HardwareChoice> hostsOf(const Chip& chip, const std::string& name, std::int64_t chips)
+namespace {
+
+Result<HardwareChoice> hostsOf(const MachineName& name)
 {
-    const std::int64_t perHost = std::min(chips, largestHost(chip));
-    if (chips % perHost != 0)
-        return Problem{"MW1914", fmt::format("{} of {} do not fill a whole number of hosts of {}", chips, chip.name, perHost),
-            fmt::format("name {}", ceilDiv(chips, perHost) * perHost)};
-    return HardwareChoice{name, {}, chips / perHost, perHost};
+    const Chip& chip = *name.match.chip;
+    const std::int64_t perHost = name.perHost.value_or(std::min(*name.chips, largestHost(chip)));
+    if (*name.chips % perHost != 0)
+        return Problem{"MW1914",
+            fmt::format("{} of {} do not fill a whole number of hosts of {}", *name.chips, chip.name, perHost),
+            fmt::format("name {}", ceilDiv(*name.chips, perHost) * perHost)};
+    return HardwareChoice{name.chip, {}, *name.chips / perHost, perHost};
 }
 
 } // namespace
 
-std::string catalogueOrder(const std::string& name)
-{
-    static const std::regex kSlices(R"(\s*(\d+)\s+slices\s+of\s+(\S+)\s*)", std::regex::icase);
-    static const std::regex kHosts(
-        R"(\s*(\d+)\s*(?:x|(?:nodes|hosts|machines|servers)\s+(?:of|with))\s*(\d+)(?:\s*x\s*|\s+)(\S*[a-z]\S*(?:\s+\S+)*)\s*)",
-        std::regex::icase);
-    static const std::regex kCountOnly(R"(\s*(\d[\d,]*k?)\s+((?!x\s)[a-z]\S*(?:\s+\S+)*)\s*)", std::regex::icase);
-    static const std::regex kColon(R"(\s*(\S*[a-z][^:\s]*)\s*:\s*(\d+)\s*)", std::regex::icase);
-    static const std::regex kCountFirst(R"(\s*(\d+)\s*x\s*(\S*[a-z]\S*(?:\s+\S+)*)\s*)", std::regex::icase);
-    static const std::regex kCountLast(R"(\s*(\S*[a-z]\S*(?:\s+\S+)*?)\s+x\s*(\d+)\s*)", std::regex::icase);
-    constexpr std::size_t kLongest = 200; // no machine has such a name
-    std::smatch parts;
-    if (name.size() > kLongest)
-        return name;
-    if (std::regex_match(name, parts, kHosts)) {
-        const auto hosts = parseInteger(parts.str(1));
-        const auto each = parseInteger(parts.str(2));
-        const auto all = hosts && each ? checkedMultiply(*hosts, *each) : std::nullopt;
-        return all ? fmt::format("{}x{}", parts.str(3), *all) : name;
-    }
-    if (std::regex_match(name, parts, kColon))
-        return fmt::format("{}x{}", parts.str(1), parts.str(2));
-    if (std::regex_match(name, parts, kSlices) || std::regex_match(name, parts, kCountFirst))
-        return fmt::format("{}x{}", parts.str(2), parts.str(1));
-    if (std::regex_match(name, parts, kCountOnly)) {
-        std::string digits = parts.str(1);
-        std::erase(digits, ',');
-        const auto count = parseCount(digits); // k counts in 1,024s
-        return count ? fmt::format("{}x{}", parts.str(2), *count) : name;
-    }
-    if (std::regex_match(name, parts, kCountLast))
-        return fmt::format("{}x{}", parts.str(1), parts.str(2));
-    return name;
-}
-
 Result<MachineName> readMachineName(const Catalogue& catalogue, const std::string& name)
 {
-    if (auto whole = catalogue.find(name)) {
-        const bool isInstance = !whole->chip->instance.empty();
-        return MachineName{*whole, name, isInstance ? std::optional(whole->chip->instanceChips) : std::optional<std::int64_t>()};
-    }
-    if (const auto chip = spelled(catalogue, name))
-        return readMachineName(catalogue, *chip);
-    auto parts = countedName(catalogue, catalogueOrder(name));
-    if (const auto space = name.rfind(' ');
-        !parts && space != std::string::npos && parseInteger(name.substr(space + 1))) // "v5e 256"
-        parts = countedName(catalogue, name.substr(0, space) + "-" + name.substr(space + 1));
-    const auto match = parts ? catalogue.find(parts->chip) : catalogue.find(name);
-    if (!match)
-        return unknownChip(catalogue, name, parts);
-    const Chip& chip = *match->chip;
-    const auto count = parseInteger(parts->count);
-    const auto slices = parseInteger(parts->slices);
-    const auto chips = count ? checkedMultiply(*count, chip.instanceChips) : std::nullopt;
-    if (!chips || *chips < 1 || !slices || *slices < 1)
-        return Problem{"MW1914", fmt::format("\"{}\" is not a number of chips in \"{}\"", parts->count, name),
+    using enum Beside::Meaning;
+    constexpr std::size_t kLongest = 200; // no machine has such a name
+    const std::vector<std::string> words = name.size() > kLongest ? std::vector<std::string>{} : wordsOf(catalogue, name);
+    const NamedPart part = namedPart(catalogue, words);
+    if (part.count == 0)
+        return unknownChip(catalogue, name, words);
+    MachineName read{valueOf(catalogue.find(part.chip)), part.chip};
+    const Chip& chip = *read.match.chip;
+    const bool isTorus = chip.interconnect.kind == InterconnectKind::Torus;
+    const auto noNumber = [&](const std::string& word) {
+        return Problem{"MW1914", fmt::format("\"{}\" is not a number of chips in \"{}\"", word, name),
             "write h100x64, v5e-64, or v5e-256x2 for two slices"};
-    const bool cores = parts->separator == '-' && chip.slicesCountCores;
-    if (cores && *count % 2 != 0)
-        return Problem{"MW1914", fmt::format("\"{}\" counts cores, two a chip: {} is odd", name, *count), "write an even number"};
-    return MachineName{*match, parts->chip, cores ? *chips / 2 : *chips, *slices, cores};
+    };
+
+    // Each number counts what the next word says, over the machine's name: "4 nodes of 8 H100", "4 H100 nodes", "8 H100 per node".
+    std::map<Beside::Meaning, std::vector<std::int64_t>> counts;
+    if (!part.number.empty()) {
+        const auto number = parseInteger(part.number);
+        if (!number || *number < 1)
+            return noNumber(part.number);
+        read.countsCores = chip.slicesCountCores;
+        if (read.countsCores && *number % 2 != 0)
+            return Problem{
+                "MW1914", fmt::format("\"{}\" counts cores, two a chip: {} is odd", name, *number), "write an even number"};
+        counts[Chips].push_back(read.countsCores ? *number / 2 : *number);
+    }
+    const bool isSlice = isTorus && !part.number.empty();
+    std::optional<std::int64_t> open; // a number of which it is not known yet what it counts
+    const auto close = [&](Beside::Meaning of) {
+        if (open)
+            counts[isSlice ? Slices : of].push_back(*open);
+        open.reset();
+    };
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        if (i >= part.first && i < part.first + part.count)
+            continue;
+        const auto beside = besideOf(inLowerCase(words[i]));
+        if (!beside && i > 0 && inLowerCase(words[i - 1]) == "x")
+            return noNumber(words[i]);
+        if (!beside)
+            return unknownChip(catalogue, name, words);
+        if (beside->meaning == Number) {
+            // "4x8 H100" and "4 nodes x 8 H100" are hosts first.
+            close(i < part.first ? Hosts : Chips);
+            if (beside->number < 1)
+                return noNumber(words[i]);
+            open = beside->number;
+        } else if (beside->meaning != Nothing) {
+            close(beside->meaning == Per ? Chips : beside->meaning);
+        }
+    }
+    close(Chips);
+    const auto product = [&](Beside::Meaning of) {
+        std::optional<std::int64_t> all = 1;
+        for (const std::int64_t count : counts[of])
+            all = all ? checkedMultiply(*all, count) : std::nullopt;
+        return all;
+    };
+    const bool isHost = read.match.chips.has_value(); // and has its own chips
+    if (!counts[Hosts].empty() && !isTorus && !isHost) {
+        read.perHost = counts[Chips].empty() ? largestHost(chip) : product(Chips).value_or(kLargestMesh);
+        if (*read.perHost > largestHost(chip))
+            return Problem{"MW1708",
+                fmt::format("\"{}\" has hosts of {}, but {} of {} share the fast links", name, *read.perHost, largestHost(chip),
+                    chip.name),
+                fmt::format("name the chips alone: {}x64", read.chip)};
+    }
+    if (counts[Chips].empty() && read.perHost)
+        counts[Chips].push_back(*read.perHost);
+    read.isCounted = std::ranges::any_of(counts, [](const auto& one) { return !one.second.empty(); });
+    const auto ofHost = product(Chips);
+    const auto hosts = product(Hosts);
+    const auto slices = product(Slices);
+    const auto chips = ofHost && hosts ? checkedMultiply(*ofHost, *hosts) : std::nullopt;
+    const auto all = chips ? checkedMultiply(*chips, read.match.chips.value_or(1)) : std::nullopt;
+    if (!all || !slices)
+        return Problem{"MW1914", fmt::format("\"{}\" names more chips than can be counted", name), "name fewer chips"};
+    if (read.isCounted || isHost)
+        read.chips = *all;
+    if (isTorus)
+        read.slices = *slices;
+    else if (read.chips)
+        read.chips = checkedMultiply(*all, *slices);
+    return read;
 }
 
 Result<HardwareChoice> namedChoice(const Catalogue& catalogue, const HardwareChoice& choice)
 {
     const bool hasHosts = choice.hosts != 0 || choice.perHost != 0;
     const auto whole = catalogue.find(choice.chip);
-    if (whole && (whole->chip->instance.empty() || hasHosts))
+    const bool isMachine = whole && whole->chips;
+    if (whole && (!isMachine || hasHosts || (whole->chip->instance.empty() && !choice.topology.empty())))
         return choice;
     const auto named = readMachineName(catalogue, choice.chip);
     if (!named)
@@ -203,9 +309,10 @@ Result<HardwareChoice> namedChoice(const Catalogue& catalogue, const HardwareCho
             fmt::format("leave one of the two out: \"{}\"", named->chip)};
     if (named->slices > 1)
         return Problem{"MW1914", fmt::format("\"{}\" is {} slices; a study has one", choice.chip, named->slices),
-            fmt::format("name one slice, or search over all of them: meshwright search --hw {}", catalogueOrder(choice.chip))};
-    return chip.interconnect.kind == InterconnectKind::Torus ? torusOf(catalogue, chip, named->chip, *named->chips)
-                                                             : hostsOf(chip, named->chip, *named->chips);
+            fmt::format("name one slice, or search over all of them: meshwright search --hw \"{}\"", choice.chip)};
+    return chip.interconnect.kind == InterconnectKind::Torus
+        ? sliceOf(catalogue, chip, named->match.chips ? chip.key : named->chip, *named->chips)
+        : hostsOf(*named);
 }
 
 Result<Machine> machineNamed(const std::string& name)

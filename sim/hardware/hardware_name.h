@@ -9,24 +9,26 @@
 
 namespace meshwright::sim {
 
-/// A machine's name as people write it, in the catalogue's order: `512xH100` and `H100 x 512` are `H100x512`, `2 slices of v5e-256` are
-/// `v5e-256x2`, `4 x GB200 NVL72` is `GB200 NVL72x4`, `8 nodes of 8 H100`, `8x8 H100`, `64 H100` and `H100:64` are `H100x64`, `1k H100` is
-/// `H100x1024`. Other names are left as they are.
-std::string catalogueOrder(const std::string& name);
-
 /// What the name of a machine says.
 struct MachineName {
     ChipMatch match;
-    std::string chip; ///< the part of the name that names the chip or the instance, as it is written
+    std::string chip; ///< the chip or the instance, as the catalogue has it
     std::optional<std::int64_t> chips = {}; ///< of one slice, or of all hosts, >= 1; nothing: the name does not say
     std::int64_t slices = 1; ///< >= 1
     bool countsCores = false; ///< the name counts cores, two a chip; `chips` does not
+    bool isCounted = false; ///< the name has a number; that of an instance alone is one of it
+    std::optional<std::int64_t> perHost = {}; ///< chips of one host, where the name counts hosts of a chip
 };
 
-/// Reads `h100`, `h100x64`, `64 x A100-40GB`, `v5e-64`, `v5e-256x2` (slices) and `p5.48xlarge x 64` (instances; alone it is one). As Google names
-/// them, `v4-16` counts cores, two a chip.
-/// Problems: MW1701 the name is no chip's or instance's, MW1914 its number is none, or an odd number of cores.
+/// Reads a machine's name as people write it. The longest part that the catalogue knows is the machine; numbers beside it count chips, or what the word
+/// behind them says: `h100`, `h100x64`, `512xH100`, `64 x A100-40GB`, `H100:64`, `1k H100`; `4 nodes of 8 H100` and `4x8 H100` (8 a host), `4 H100 nodes`
+/// (whole hosts); `p5.48xlarge x 64` and `one DGX A100` (instances; alone it is one); `v5e-64`, `v5e 64`, `v5e-256x2` and `2 slices of v5e-256`. As Google
+/// names them, `v4-16` counts cores, two a chip.
+/// Problems: MW1701 no part is a chip's or instance's name, or a word is not known; MW1914 a number is none, or an odd number of cores.
 Result<MachineName> readMachineName(const Catalogue& catalogue, const std::string& name);
+
+/// The most compact slice of so many chips, by the chip's name. Problems: MW1914 there is none.
+Result<HardwareChoice> sliceOf(const Catalogue& catalogue, const Chip& chip, const std::string& name, std::int64_t chips);
 
 /// The choice that a name in `choice.chip` means (`readMachineName`): the chip, and the most compact slice (or the hosts) of that many chips. A chip's
 /// name alone is left as it is; an instance's alone is one instance, unless the choice says how many hosts.

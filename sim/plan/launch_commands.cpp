@@ -23,7 +23,7 @@ public:
         , m_work(work)
         , m_devices(machine.cluster.devices)
     {
-        const std::int64_t chips = chipsOfHost(machine.chips, machine.chip.fastDomain.value_or(8));
+        const std::int64_t chips = chipsOfHost(machine.chips, fastChips(machine));
         m_perHost = chips * machine.chip.devicesPerChip;
         m_hosts = std::max<std::int64_t>(1, m_devices / std::max<std::int64_t>(1, m_perHost));
         m_isTpu = machine.chip.chipClass == ChipClass::Tpu;

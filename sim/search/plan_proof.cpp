@@ -22,8 +22,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kProofRound = 16; ///< simulations: what is looked at does not depend on threads
 
-/// What a stage computes of one microbatch.
+/// What is computed of one microbatch: in all layers, or by the stage of a pipeline that computes longest.
 struct Pieces {
+    std::int32_t stages = 1; ///< 1: all layers
+    std::int32_t chunks = 1;
     std::int32_t tp = 1;
     std::int32_t cp = 1;
     std::int32_t ep = 1;
@@ -32,8 +34,10 @@ struct Pieces {
     bool sequenceParallel = false;
     bool ulysses = false;
 
-    explicit Pieces(const Candidate& c)
-        : tp(c.tp)
+    explicit Pieces(const Candidate& c) ///< by its pipeline, if any
+        : stages(c.pp)
+        , chunks(c.chunks)
+        , tp(c.tp)
         , cp(c.cp)
         , ep(c.ep)
         , microbatch(c.microbatch)
@@ -48,8 +52,8 @@ struct Pieces {
     /// values computed again, or with none here. Experts are not: more of their ranks mean fewer experts on each. 0: nothing is known.
     double shareOf(const Pieces& finer) const
     {
-        const bool isCutFurther
-            = finer.tp % tp == 0 && finer.cp % cp == 0 && microbatch % finer.microbatch == 0 && finer.ep == ep;
+        const bool isCutFurther = finer.stages == stages && finer.chunks == chunks && finer.tp % tp == 0 && finer.cp % cp == 0
+            && microbatch % finer.microbatch == 0 && finer.ep == ep;
         const bool isSame = *this == finer;
         if (!isSame
             && (!isCutFurther || (recompute != 0 && recompute != finer.recompute) || ulysses
@@ -82,6 +86,7 @@ public:
 private:
     const std::vector<Candidate>& candidates() const { return m_space.candidates(); }
     std::optional<Candidate> floorFor(const Candidate& candidate) const;
+    double leastOf(const Candidate& candidate, const Pieces& pieces, const ComputeFloor& floor) const;
 
     const TrialField& m_field;
     const SearchOptions& m_options;
@@ -118,10 +123,27 @@ void Proof::learn(const FoundPlan& plan)
         m_slowness[kind->second] = std::min(m_slowness[kind->second], *plan.simulatedSeconds / plan.modelSeconds);
 }
 
+double Proof::leastOf(const Candidate& candidate, const Pieces& pieces, const ComputeFloor& floor) const
+{
+    Candidate alike = candidate;
+    if (pieces.stages > 1)
+        alike = plainStages(candidate, m_space.work().model.layers);
+    else
+        alike.pp = alike.chunks = 1;
+    const double share = pieces.shareOf(Pieces(alike));
+    if (share <= 0.0)
+        return 0.0;
+    const std::int64_t batch = m_space.work().globalBatch;
+    return pieces.stages > 1 ? microbatchesOf(candidate, batch) * share * floor.microbatchSeconds
+                             : leastSeconds(candidate, {share * floor.microbatchSeconds, floor.updateSeconds}, batch);
+}
+
 /// The next floor to know before the candidate itself is simulated, those that say something of most others first.
 std::optional<Candidate> Proof::floorFor(const Candidate& candidate) const
 {
-    Candidate whole = candidate;
+    Candidate own = candidate;
+    own.pp = own.chunks = 1;
+    Candidate whole = own;
     whole.tp = 1;
     whole.cp = 1;
     whole.sequenceParallel = false;
@@ -133,7 +155,12 @@ std::optional<Candidate> Proof::floorFor(const Candidate& candidate) const
     Candidate inHeads = whole;
     inHeads.tp = candidate.tp;
     inHeads.sequenceParallel = candidate.sequenceParallel;
-    for (const Candidate& one : {largest, whole, inParts, inHeads, candidate}) {
+    const Candidate stage = plainStages(candidate, m_space.work().model.layers);
+    for (Candidate one : {largest, whole, inParts, inHeads, own}) {
+        if (!m_floors.contains(Pieces(one)))
+            return one;
+        one.pp = stage.pp;
+        one.chunks = stage.chunks;
         if (!m_floors.contains(Pieces(one)))
             return one;
     }
@@ -194,12 +221,8 @@ void Proof::take(const Work& work)
     m_floors[pieces] = floor;
     for (std::size_t i = 0; i < candidates().size(); ++i) {
         const Candidate& c = candidates()[i];
-        const Pieces finer(c);
-        const double share = pieces.shareOf(finer);
-        if (share > 0.0)
-            m_bounds[i] = std::max(
-                m_bounds[i], leastSeconds(c, {share * floor.microbatchSeconds, floor.updateSeconds}, m_space.work().globalBatch));
-        if (!floor.fits && finer == pieces && c.pp == 1)
+        m_bounds[i] = std::max(m_bounds[i], leastOf(c, pieces, floor));
+        if (!floor.fits && c.pp == 1 && Pieces(c) == pieces)
             m_bounds[i] = kInfinite;
     }
 }
@@ -216,19 +239,29 @@ double Proof::lowerBound(double best) const
 
 Candidate leanest(Candidate candidate, std::int64_t devices)
 {
-    const auto ranks = static_cast<std::int32_t>(devices / candidate.tp / candidate.cp);
-    candidate.pp = 1;
-    candidate.chunks = 1;
-    candidate.schedule = PipelineOrder::OneForwardOneBackward;
+    const auto ranks = static_cast<std::int32_t>(devices / candidate.tp / candidate.cp / candidate.pp);
+    candidate.schedule = candidate.chunks > 1 ? PipelineOrder::Interleaved : PipelineOrder::OneForwardOneBackward;
     candidate.dp = ranks;
     candidate.fsdp = ranks;
     candidate.zero = ranks * candidate.cp > 1 ? 3 : 0;
     return candidate;
 }
 
+Candidate plainStages(Candidate candidate, std::int64_t layers)
+{
+    if (layers % (std::int64_t{candidate.pp} * candidate.chunks) == 0)
+        candidate.chunks = 1;
+    return candidate;
+}
+
+double microbatchesOf(const Candidate& candidate, std::int64_t globalBatch)
+{
+    return asDouble(globalBatch) / candidate.dp / candidate.microbatch;
+}
+
 double leastSeconds(const Candidate& candidate, const ComputeFloor& floor, std::int64_t globalBatch)
 {
-    const double microbatches = asDouble(globalBatch) / candidate.dp / candidate.microbatch;
+    const double microbatches = microbatchesOf(candidate, globalBatch);
     const double stages = candidate.pp;
     if (candidate.pp == 1)
         return microbatches * floor.microbatchSeconds + floor.updateSeconds;

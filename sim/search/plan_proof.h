@@ -8,10 +8,17 @@
 
 namespace meshwright::sim {
 
-/// The layout that computes least of those that share a candidate's pieces: no pipeline, all states split among all devices.
+/// The layout that computes least of those that share a candidate's pieces and its stages: all states split among all devices.
 Candidate leanest(Candidate candidate, std::int64_t devices);
 
-/// No simulated step of this candidate takes less, as each stage computes its microbatches one after the other: `floor` is of `leanest`, in seconds.
+/// A pipeline without chunks, if it has them, each of whose stages has as many layers; where there is none, the same.
+Candidate plainStages(Candidate candidate, std::int64_t layers);
+
+/// Microbatches of a step.
+double microbatchesOf(const Candidate& candidate, std::int64_t globalBatch);
+
+/// No simulated step of this candidate takes less, as each stage computes its microbatches one after the other: `floor` is of `leanest` without the
+/// pipeline, in seconds. Nor less than all microbatches through the longest stage, m times the floor of `leanest` of its `plainStages`.
 ///
 /// Without a pipeline: m F + U for m microbatches. Where stage s begins when the stages before it have done the first microbatch, and ends before they do
 /// their last one backward, it has m t_s and the t_j of those before, and the t_s that add up to F and make the longest of these sums least

@@ -231,7 +231,7 @@ std::string indivisible(const std::string& axis, std::int64_t size, const Search
         return fmt::format("pipeline={}: the model has {} layers", size, model.layers);
     if (axis == "context" && size > 1 && work.sequence % (2 * size) != 0)
         return fmt::format("context={}: a sequence of {} tokens is not divisible by 2 x {}", size, work.sequence, size);
-    return axis == "data" || axis == "fsdp" ? whole(work.globalBatch, "sequences") : std::string();
+    return axis == "data" || axis == "fsdp" || axis == "microbatch" ? whole(work.globalBatch, "sequences") : std::string();
 }
 
 } // namespace
@@ -245,6 +245,8 @@ std::vector<std::string> whyNoLayout(const SearchWork& work, const SearchMachine
     std::optional<std::int64_t> product = 1;
     for (const FixedChoice& choice : fixed) {
         const auto size = parseInteger(choice.value);
+        if (choice.name == "microbatch" && size && work.globalBatch % *size != 0)
+            reasons.push_back(indivisible(choice.name, *size, work));
         if (!size || std::find(kAxes.begin(), kAxes.end(), choice.name) == kAxes.end())
             continue;
         if (*size > devices)

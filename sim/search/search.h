@@ -80,14 +80,15 @@ struct SearchMachine;
 using PlanSimulator
     = std::function<std::optional<PlanTrial>(const FoundPlan& plan, const SearchMachine& machine, std::string& whyNot)>;
 
-/// What computing takes one device of a layout without a pipeline, whose states are split among all devices, at one microbatch a step.
+/// What computing takes one device of a layout whose states are split among all devices, at as few microbatches a step as there can be; of a pipeline, a
+/// device of the stage that computes longest.
 struct ComputeFloor {
-    double microbatchSeconds = 0.0; ///< forward and backward through all layers, without any waiting
+    double microbatchSeconds = 0.0; ///< forward and backward through all its layers, without any waiting
     double updateSeconds = 0.0; ///< of the optimizer
     bool fits = true; ///< there is room for it
 };
 
-/// Simulates such a layout with the batch that one microbatch a step makes; nothing where it cannot be, or was stopped. May be called by several threads at once.
+/// Simulates such a layout with the batch that one microbatch a step makes (where stages have chunks, one for each stage); nothing where it cannot be, or was stopped. May be called by several threads at once.
 using FloorSimulator = std::function<std::optional<ComputeFloor>(const FoundPlan& layout, const SearchMachine& machine)>;
 
 struct SearchWork;

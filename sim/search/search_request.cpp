@@ -8,6 +8,7 @@
 #include "core/support/quantity.h"
 #include "core/support/resources.h"
 #include "core/support/text.h"
+#include "sim/hardware/fitting_choice.h"
 #include "sim/hardware/hardware_name.h"
 #include "sim/search/search_limits.h"
 
@@ -18,6 +19,7 @@
 #include <filesystem>
 #include <map>
 #include <numeric>
+#include <set>
 
 namespace meshwright::sim {
 
@@ -42,17 +44,18 @@ std::vector<std::int64_t> chipCounts(const std::string& text, Problems& problems
 }
 
 /// The links of one slice or of all hosts; null where they cannot be built.
-std::shared_ptr<const Machine> linksOf(const Chip& chip, std::int64_t chips, std::int64_t slices, const Catalogue& catalogue)
+std::shared_ptr<const Machine> linksOf(const SearchMachine& of, const Catalogue& catalogue)
 {
+    const Chip& chip = of.chip;
     HardwareChoice choice;
     choice.chip = chip.catalogueName();
-    if (slices > 1)
+    if (of.cluster.slices > 1)
         return nullptr; // a mesh over several slices is placed slice by slice
     if (chip.interconnect.kind == InterconnectKind::Torus) {
-        choice.topology = compactTopology(chips, std::max<std::int64_t>(1, chip.interconnect.torusRank));
+        choice.topology = compactTopology(of.chips, std::max<std::int64_t>(1, chip.interconnect.torusRank));
     } else {
-        choice.perHost = chipsOfHost(chips, chip.fastDomain.value_or(8));
-        choice.hosts = chips / choice.perHost;
+        choice.perHost = chipsOfHost(of.chips, fastChips(of));
+        choice.hosts = of.chips / choice.perHost;
     }
     auto machine = buildMachine(catalogue, choice);
     return machine ? std::make_shared<const Machine>(*std::move(machine)) : nullptr;
@@ -232,6 +235,8 @@ Result<SearchMachine> machineOf(
         = slices > 1 ? fmt::format("{} slices of {} {}", slices, chips, chip.name) : fmt::format("{} {}", chips, chip.name);
     machine.cluster.devices = machine.chips * chip.devicesPerChip;
     machine.cluster.slices = slices;
+    if (chip.interconnect.kind == InterconnectKind::Pcie)
+        machine.cluster.fastDomain = largestHost(chip);
     machine.stack = std::string(stack);
     machine.constants = calibration.constants(calibration.stackFor(stack, chip), chip);
     if (chip.interconnect.kind != InterconnectKind::Torus)
@@ -241,6 +246,22 @@ Result<SearchMachine> machineOf(
     if (chip.dollarsPerHour)
         machine.dollarsPerChipHour = chip.dollarsPerHour->value;
     return machine;
+}
+
+std::vector<std::string> machineTexts(const std::vector<std::string>& lists)
+{
+    std::vector<std::string> names;
+    for (const std::string& list : lists) {
+        names.emplace_back();
+        for (const char c : list) {
+            const bool isInNumber = names.back().find_first_not_of(" 0123456789,") == std::string::npos; // "16,384 H100"
+            if (c == ',' && !isInNumber)
+                names.emplace_back();
+            else
+                names.back() += c;
+        }
+    }
+    return names;
 }
 
 Result<std::vector<SearchMachine>> machinesOf(
@@ -274,20 +295,26 @@ Result<std::vector<SearchMachine>> machinesOf(
                     fmt::format("{} chips are not a whole number of {}, which has {}", count, chip.instance, chip.instanceChips),
                     fmt::format("--chips {}", ceilDiv(count, chip.instanceChips) * chip.instanceChips)});
         }
-        if (words.chips.empty() && named->chips && (named->countsCores || !chip.instance.empty()))
+        if (words.chips.empty() && named->chips && (named->countsCores || named->match.chips))
             notes.push_back(named->countsCores
                     ? fmt::format("{} is {}{} chips: the name counts cores", name,
                         named->slices > 1 ? fmt::format("{} slices of ", named->slices) : std::string(), *named->chips)
-                    : fmt::format("{} is {} chips: the name counts machines of {}", name, *named->chips, chip.instanceChips));
+                    : fmt::format("{} is {} chips: the name counts machines of {}", name, *named->chips, *named->match.chips));
         for (const std::int64_t count : own) {
             auto machine = machineOf(chip, count, named->slices, calibration, words.stack);
             if (!machine) {
                 append(problems, machine.error());
                 continue;
             }
+            if (chip.interconnect.kind == InterconnectKind::Torus) {
+                if (const auto slice = sliceOf(catalogue, chip, chip.key, count); !slice)
+                    append(problems, slice.error());
+            }
             if (!prices.empty())
                 machine->dollarsPerChipHour = prices.size() == 1 ? prices.front() : prices[std::min(i, prices.size() - 1)];
-            machine->links = linksOf(chip, count, named->slices, catalogue);
+            if (named->perHost)
+                machine->cluster.fastDomain = *named->perHost;
+            machine->links = linksOf(*machine, catalogue);
             machines.push_back(*std::move(machine));
         }
     }
@@ -349,41 +376,78 @@ const std::vector<NamedPlan>& namedPlans()
     static const std::vector<NamedPlan> plans = {{"fsdp", {{"zero", "3"}, {"data", "1"}}, {"fsdp"}},
         {"zero-3", {{"zero", "3"}, {"data", "1"}}, {"fsdp"}}, {"hsdp", {{"zero", "3"}, {"fsdp", "host"}}, {"data"}},
         {"ddp", {{"zero", "0"}}, {"data"}}, {"zero-1", {{"zero", "1"}}, {"data"}}, {"zero-2", {{"zero", "2"}}, {"data"}},
+        {"2d", {{"zero", "3"}, {"data", "1"}}, {"fsdp", "tensor"}},
         {"megatron", {{"zero", "1"}}, {"data", "tensor", "pipeline"}}};
     return plans;
 }
 
-/// "tp" -> "tensor"; other words are left as they are.
+/// Words for choices and plans: people's, and those of options of Megatron-LM, torchtitan and MaxText. Other words are left as they are.
 std::string choiceName(const std::string& word)
 {
-    static const std::map<std::string, std::string> names = {{"tp", "tensor"}, {"pp", "pipeline"}, {"dp", "data"},
-        {"cp", "context"}, {"ep", "expert"}, {"mbs", "microbatch"}, {"vp", "chunks"}};
+    static const std::map<std::string, std::string, std::less<>> names = {{"tp", "tensor"}, {"pp", "pipeline"}, {"dp", "data"},
+        {"cp", "context"}, {"ep", "expert"}, {"mbs", "microbatch"}, {"vp", "chunks"}, {"micro-batch-size", "microbatch"},
+        {"tensor-model-parallel-size", "tensor"}, {"pipeline-model-parallel-size", "pipeline"},
+        {"context-parallel-size", "context"}, {"expert-model-parallel-size", "expert"}, {"dp-shard", "fsdp"},
+        {"dp-replicate", "data"}, {"data-parallel-shard-degree", "fsdp"}, {"data-parallel-replicate-degree", "data"},
+        {"tensor-parallel-degree", "tensor"}, {"pipeline-parallel-degree", "pipeline"}, {"context-parallel-degree", "context"},
+        {"expert-parallel-degree", "expert"}, {"ici-fsdp-parallelism", "fsdp"}, {"ici-tensor-parallelism", "tensor"},
+        {"dcn-data-parallelism", "data"}, {"fsdp2", "fsdp"}, {"fully-sharded", "fsdp"}, {"zero1", "zero-1"}, {"zero2", "zero-2"},
+        {"zero3", "zero-3"}, {"3d", "megatron"}};
     const auto found = names.find(word);
     return found == names.end() ? word : found->second;
+}
+
+bool isPlanName(const std::string& word)
+{
+    return std::ranges::find(namedPlans(), word, &NamedPlan::name) != namedPlans().end();
+}
+
+/// "tensor=8" and "pipeline=4" of "tp8pp4"; empty where the word is not of names with numbers.
+std::vector<std::string> degreesOf(const std::string& word)
+{
+    const auto isDigit = [](unsigned char c) { return std::isdigit(c) != 0; };
+    const auto& known = fixedChoiceNames();
+    std::vector<std::string> parts;
+    for (auto at = word.begin(); at != word.end();) {
+        const auto digits = std::find_if(at, word.end(), isDigit);
+        const auto end = std::find_if_not(digits, word.end(), isDigit);
+        const std::string name = choiceName({at, digits});
+        if (digits == end || std::ranges::find(known, name) == known.end())
+            return {};
+        parts.push_back(name + "=" + std::string(digits, end));
+        at = end;
+    }
+    return parts;
 }
 
 } // namespace
 
 std::vector<std::string> planWords(const std::string& text)
 {
+    static const std::set<std::string_view> filling = {"parallel", "parallelism", "stage", "degree", "and", "with", "x"};
     std::string apart = text;
-    std::ranges::replace_if(
-        apart, [](char c) { return c == ',' || c == '+'; }, ' ');
+    std::ranges::transform(apart, apart.begin(), [](unsigned char c) {
+        return std::string_view(",+/;").find(static_cast<char>(c)) != std::string_view::npos ? ' '
+                                                                                             : static_cast<char>(std::tolower(c));
+    });
     std::vector<std::string> parts;
-    for (const std::string& word : split(apart, ' ')) {
-        std::string one;
-        for (const char c : word)
-            one += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-        if (one.empty())
+    for (const std::string& one : split(apart, ' ')) {
+        const auto equals = std::min(one.find('='), one.size());
+        std::string name = one.substr(std::min(one.find_first_not_of('-'), equals), equals); // "--tensor-model-parallel-size"
+        std::ranges::replace(name, '_', '-');
+        name = choiceName(name.substr(0, name.find('=')));
+        if (one.empty() || filling.contains(one))
             continue;
-        const auto equals = one.find('=');
-        const std::string name = choiceName(one.substr(0, equals));
+        const std::vector<std::string> degrees = isPlanName(name) ? std::vector<std::string>{} : degreesOf(one);
         const bool isValue = parseInteger(one).has_value() && !parts.empty() && parts.back().find('=') == std::string::npos;
         if (isValue)
             parts.back() += "=" + one;
+        else if (!degrees.empty())
+            parts.insert(parts.end(), degrees.begin(), degrees.end());
         else
-            parts.push_back(name + (equals == std::string::npos ? std::string() : one.substr(equals)));
+            parts.push_back(name + one.substr(equals));
     }
+    std::ranges::replace(parts, std::string("data"), std::string("ddp")); // "data parallel"
     return parts;
 }
 
@@ -411,6 +475,9 @@ Result<std::vector<FixedChoice>> parseFixed(std::span<const std::string> texts)
     Problems problems;
     std::vector<FixedChoice> choices;
     const NamedPlan* named = nullptr;
+    std::vector<std::string> known = fixedChoiceNames();
+    for (const NamedPlan& plan : namedPlans())
+        known.emplace_back(plan.name);
     const auto isGiven = [&](const std::string& name) {
         return std::any_of(choices.begin(), choices.end(), [&](const FixedChoice& other) { return other.name == name; });
     };
@@ -426,8 +493,8 @@ Result<std::vector<FixedChoice>> parseFixed(std::span<const std::string> texts)
             else if (plan != namedPlans().end())
                 problems.push_back({"MW1938", fmt::format("\"{}\" and \"{}\" are two plans", named->name, part), "name one"});
             else if (!isChoice)
-                problems.push_back(
-                    {"MW1938", fmt::format("\"{}\" is not a choice of a plan", choice.name), suggestion(choice.name, names)});
+                problems.push_back({"MW1938", fmt::format("\"{}\" is not a choice of a plan, nor a plan's name", choice.name),
+                    suggestion(choice.name, known)});
             else if (const std::string wrong = wrongValue(choice); !wrong.empty())
                 problems.push_back({"MW1938", fmt::format("{}: \"{}\" is not allowed", choice.name, choice.value), wrong});
             else if (isGiven(choice.name))

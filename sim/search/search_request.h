@@ -40,6 +40,9 @@ Result<std::int64_t> parseCount(std::string_view text, std::string_view what);
 /// not exactly one of tokens and batch; MW1903 an unknown number format.
 Result<SearchWork> workOf(const SearchWords& words, std::vector<std::string>* notes = nullptr);
 
+/// The names in lists with commas between them, as `--hw` takes several machines.
+std::vector<std::string> machineTexts(const std::vector<std::string>& lists);
+
 /// The machines, in the order given; with a range of chips each of them at every count.
 /// A name says its number of chips as `readMachineName` has it. `notes` gets what a name was taken for.
 /// Problems: those of `readMachineName`; MW1937 no count of chips, a name that has none, or chips that fill no whole number of instances; MW1747 more chips than 131,072 or than the largest slice; MW1709 the
@@ -61,10 +64,11 @@ std::vector<std::int64_t> compactTopology(std::int64_t chips, std::int64_t rank)
 std::vector<SearchMachine> largerMachines(
     const SearchMachine& machine, const Catalogue& catalogue, const Calibration& calibration);
 
-/// The words of a plan's name: "zero-1", "tensor=8", "recompute=full" of "ZeRO-1 + TP 8, recompute=full".
+/// The words of a plan's name: "zero-1", "tensor=8", "recompute=full" of "ZeRO-1 + TP 8, recompute=full"; "data=8", "tensor=4" of "dp8tp4".
 std::vector<std::string> planWords(const std::string& text);
 
-/// `tensor=8,zero=3`, any number of times, and as people name plans: `FSDP`, `HSDP`, `ZeRO-1 + TP 8`, `Megatron`, `tp=8 pp=4 dp=16`. Beside such a name
+/// `tensor=8,zero=3`, any number of times, and as people name plans: `FSDP2`, `HSDP`, `ZeRO-1 + TP 8`, `Megatron` (`3D`), `2D`, `tp=8 pp=4
+/// dp=16`, `TP8 PP4`, `dp8tp4`, `dp_shard=8,tp=8`. Beside such a name
 /// axes that are not named are 1. Problems: MW1938 a name or a value that is not known, a name twice.
 Result<std::vector<FixedChoice>> parseFixed(std::span<const std::string> texts);
 

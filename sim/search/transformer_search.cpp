@@ -95,6 +95,12 @@ constexpr Choice kChoices[] = {
     {"schedule", [](const Candidate& c) { return c.pp > 1 ? 100 * static_cast<std::int64_t>(c.schedule) + c.chunks : 0; }},
 };
 
+/// Choices that may be fixed besides.
+constexpr Choice kOtherChoices[] = {
+    {"data", [](const Candidate& c) { return std::int64_t{c.dp} / std::max(c.ep, c.zero >= 3 ? c.fsdp : 1); }},
+    {"chunks", [](const Candidate& c) { return std::int64_t{c.chunks}; }},
+};
+
 std::string choiceText(const Choice& choice, const Candidate& c, const TransformerSpace& space)
 {
     const std::string name = choice.name;
@@ -177,13 +183,19 @@ double Search::layerFactor(const SearchMachine& machine) const
     return simulated && *simulated > 0.0 && estimated > 0.0 ? *simulated / estimated : 1.0;
 }
 
+/// What leaves a small part of a space.
+const std::vector<FixedChoice>& plainChoices()
+{
+    static const std::vector<FixedChoice> choices
+        = {{"context", "1"}, {"microbatch", "1"}, {"recompute", "full"}, {"chunks", "1"}, {"schedule", "1f1b"}, {"zero", "1"}};
+    return choices;
+}
+
 /// A first plan within milliseconds: the best of the plain layouts, before the whole space is made.
 void Search::lookQuickly(const SearchMachine& machine)
 {
     std::vector<FixedChoice> fixed = m_fixed;
-    const std::array plain = {FixedChoice{"context", "1"}, FixedChoice{"microbatch", "1"}, FixedChoice{"recompute", "full"},
-        FixedChoice{"chunks", "1"}, FixedChoice{"schedule", "1f1b"}, FixedChoice{"zero", "1"}};
-    for (const FixedChoice& choice : plain) {
+    for (const FixedChoice& choice : plainChoices()) {
         if (std::ranges::find(m_fixed, choice.name, &FixedChoice::name) == m_fixed.end())
             fixed.push_back(choice);
     }
@@ -399,9 +411,37 @@ void Search::addFront(Field& field)
     }
 }
 
-/// The smallest changes that would make a plan fit.
+/// What a fixed choice can be beside the others. `freed`: the space where it is not fixed.
+std::string possibleValues(const FixedChoice& fixed, const TransformerSpace& freed)
+{
+    constexpr std::size_t kMostTold = 12;
+    const auto isIt = [&](const Choice& one) { return fixed.name == one.name; };
+    const auto known = std::ranges::find_if(kChoices, isIt);
+    const Choice& choice = known != std::end(kChoices) ? *known : *std::ranges::find_if(kOtherChoices, isIt);
+    const bool isWord = fixed.name == "recompute" || fixed.name == "schedule";
+    std::map<std::int64_t, std::string> values;
+    for (const Candidate& c : freed.candidates()) {
+        const std::int64_t value = choice.value(c);
+        if (!values.contains(value))
+            values.emplace(value, isWord ? choiceText(choice, c, freed) : std::to_string(value));
+    }
+    const auto wanted = parseInteger(fixed.value);
+    const auto nearest = std::ranges::min_element(values, {},
+        [&](const auto& one) { return std::abs(static_cast<double>(one.first) - static_cast<double>(wanted.value_or(0))); });
+    std::vector<std::string> told;
+    for (const auto& [value, text] : values) {
+        if (told.size() < kMostTold)
+            told.push_back(text);
+    }
+    return fmt::format("{}={}: with the other choices as they are, possible {} {}{}{}", fixed.name, fixed.value,
+        values.size() > 1 ? "are" : "is", join(told, ", "), values.size() > told.size() ? " and more" : "",
+        isWord || values.size() == 1 ? std::string() : fmt::format("; the nearest is {}", nearest->second));
+}
+
+/// The smallest changes that would make a plan fit; where no layout is legal, also what each fixed choice can be.
 void Search::addChanges(Field& field)
 {
+    const bool isNoneLegal = m_result.candidates == 0 && m_result.complete;
     const auto any = [](const Candidate&) { return true; };
     const SearchMachine& machine = field.space->machine();
     const double capacity = field.explorer->capacityBytes();
@@ -409,6 +449,8 @@ void Search::addChanges(Field& field)
         std::vector<FixedChoice> others = m_fixed;
         others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
         Field freed = fieldOf(machine, others);
+        if (isNoneLegal && !freed.space->candidates().empty())
+            m_result.whyNone.push_back(possibleValues(onMachine(m_fixed, machine)[i], *freed.space));
         if (const auto found = freed.explorer->best(any, capacity)) {
             const Candidate& c = freed.space->candidates()[found->index];
             const auto choice = std::find_if(
@@ -419,6 +461,20 @@ void Search::addChanges(Field& field)
                 m_fixed[i].value, formatBytes(found->bytes), formatBytes(capacity), formatSeconds(found->seconds)));
         }
     }
+    for (std::int64_t step = 1; isNoneLegal && m_fixed.empty() && step < machine.chips && !stopped(); ++step) {
+        SearchMachine smaller = machine;
+        smaller.chips -= step;
+        smaller.cluster.devices = smaller.chips * machine.chip.devicesPerChip;
+        smaller.cluster.slice.clear();
+        const Field fewer = fieldOf(smaller, plainChoices());
+        if (!fewer.space->candidates().empty()) {
+            m_result.changes.push_back(
+                fmt::format("{} chips in place of {}, the nearest number below that can be split", smaller.chips, machine.chips));
+            break;
+        }
+    }
+    if (isNoneLegal && m_result.whyNone.empty())
+        m_result.whyNone.emplace_back("the fixed choices exclude each other: no single one of them can be given up for a layout");
     const auto least = field.explorer->smallest(any);
     if (least) {
         const Candidate& c = field.space->candidates()[least->index];

@@ -82,9 +82,14 @@ const std::vector<std::string>& fixedChoiceNames()
     return names;
 }
 
+std::int64_t fastChips(const SearchMachine& machine)
+{
+    return machine.cluster.fastDomain.value_or(machine.chip.fastDomain.value_or(8));
+}
+
 std::vector<FixedChoice> onMachine(std::vector<FixedChoice> choices, const SearchMachine& machine)
 {
-    std::int64_t ranks = std::min(machine.chips, machine.chip.fastDomain.value_or(8)) * machine.chip.devicesPerChip;
+    std::int64_t ranks = std::min(machine.chips, fastChips(machine)) * machine.chip.devicesPerChip;
     for (const char* axis : {"tensor", "context"}) {
         const auto given = std::ranges::find(choices, axis, &FixedChoice::name);
         if (given != choices.end())

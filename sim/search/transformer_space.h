@@ -45,6 +45,9 @@ struct SearchMachine {
     std::shared_ptr<const Machine> links = {}; ///< of one slice, to tell on which links mesh axes lie; null: not told
 };
 
+/// Chips of a host, or of what else shares the fast links.
+std::int64_t fastChips(const SearchMachine& machine);
+
 /// A choice that is not the search's to make: "tensor" and "8", "recompute" and "full".
 struct FixedChoice {
     std::string name; ///< one of `fixedChoiceNames`

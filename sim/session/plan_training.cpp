@@ -534,7 +534,7 @@ void Planner::addChanges(const SearchMachine& machine)
 {
     const FoundPlan best = m_answer.plans.front();
     const bool isTpu = machine.chip.chipClass == ChipClass::Tpu;
-    const bool manyHosts = isTpu || machine.chips > machine.chip.fastDomain.value_or(8);
+    const bool manyHosts = isTpu || machine.chips > fastChips(machine);
     std::vector<std::string> policies;
     for (const char* policy : {"none", isTpu ? "minimal" : "selective", "full"}) {
         if (policy != best.recompute)
@@ -584,7 +584,7 @@ Result<PlanAnswer> Planner::run()
         problems.push_back(
             {"MW1939", fmt::format("\"{}\" is not a price", m_words.price), "write dollars an hour for one chip: --price 2.50"});
     const auto named = readMachineName(m_catalogue, m_words.machine);
-    const bool hasNumber = named && named->chips && named->chip != m_words.machine; // an instance's name alone is one of it
+    const bool hasNumber = named && named->isCounted;
     if (!named)
         append(problems, named.error());
     else if (!named->chips && !m_wish.isOfSize())
@@ -596,6 +596,11 @@ Result<PlanAnswer> Planner::run()
     if (!problems.empty())
         return problems;
     m_work = *std::move(work);
+    if (m_wish.tokens < tokensPerStep(m_work))
+        return Problem{"MW1943",
+            fmt::format("--tokens: {} tokens are less than one step takes: {} sequences of {}", formatCount(m_wish.tokens),
+                m_work.globalBatch, m_work.sequence),
+            "write the tokens of the whole training, 15T or 300B, or a smaller --batch"};
     const ParameterCounts counts = parameterCounts(m_work.model);
     m_answer.model = m_work.model.name;
     m_answer.ignoredKeys = m_work.ignoredKeys;

@@ -333,7 +333,7 @@ PlanTrial trialOf(const SimulatedStudy& study)
 } // namespace
 
 Result<SimulatedStudy> simulatedPlan(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine,
-    const std::string& stack, const Catalogue& catalogue, const std::stop_token& stop)
+    const std::string& stack, const Catalogue& catalogue, const std::stop_token& stop, const std::string& fidelity)
 {
     const auto text = studyText(plan, work, machine);
     if (!text)
@@ -342,6 +342,7 @@ Result<SimulatedStudy> simulatedPlan(const FoundPlan& plan, const SearchWork& wo
     if (!study)
         return study.error();
     study->stack = stack;
+    study->network.fidelity = fidelity;
     StepParts parts;
     findMachine(parts, *study, catalogue);
     if (parts.machine && machine.cluster.networkBytesPerSecond && machine.chip.chipClass == ChipClass::Gpu) {
@@ -376,16 +377,19 @@ FloorSimulator floorSimulator(const SearchWork& work, const Catalogue& catalogue
 {
     return [&work, &catalogue, stop](const FoundPlan& layout, const SearchMachine& machine) -> std::optional<ComputeFloor> {
         SearchWork one = work;
-        one.globalBatch = static_cast<std::int64_t>(layout.microbatch);
+        const std::int64_t microbatches = layout.pipeline.chunks > 1 ? layout.pipeline.stages : 1;
+        one.globalBatch = static_cast<std::int64_t>(layout.microbatch) * microbatches;
         for (const MeshAxis& axis : layout.mesh)
             one.globalBatch *= axis.name == "data" || axis.name == "fsdp" || axis.name == "expert" ? axis.size : 1;
         FoundPlan plan = layout;
-        plan.pipeline.microbatches = 1.0;
-        const auto simulated = simulatedPlan(plan, one, machine, machine.stack, catalogue, stop);
+        plan.pipeline.microbatches = static_cast<double>(microbatches);
+        // Only computing and memory are asked for: collectives need not share links.
+        const auto simulated = simulatedPlan(plan, one, machine, machine.stack, catalogue, stop, "closed");
         if (!simulated)
             return std::nullopt;
         const Simulation& step = simulated->simulation;
-        return ComputeFloor{step.computeSeconds - step.updateSeconds, step.updateSeconds, step.fits};
+        return ComputeFloor{
+            (step.computeSeconds - step.updateSeconds) / plan.pipeline.microbatches, step.updateSeconds, step.fits};
     };
 }
 
@@ -436,8 +440,7 @@ Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, con
             ? compactTopology(machine.chips, std::max<std::int64_t>(1, machine.chip.interconnect.torusRank))
             : machine.cluster.slice;
     } else {
-        const std::int64_t perHost
-            = chipsOfHost(machine.chips, machine.cluster.fastDomain.value_or(machine.chip.fastDomain.value_or(8)));
+        const std::int64_t perHost = chipsOfHost(machine.chips, fastChips(machine));
         hardware.hosts = machine.chips / perHost;
         hardware.chipsPerHost = perHost;
     }

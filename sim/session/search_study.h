@@ -46,7 +46,7 @@ LayerTimer layerTimer(const Catalogue& catalogue, const std::stop_token& stop = 
 /// Simulates a plan as the study that `studyText` writes, as `simulate` reads it, but with a stack by its name and the network that the cluster states.
 /// Problems: those of `studyText` and of `simulateStudy` (engine.h); `stoppedProblem` where it was stopped.
 Result<SimulatedStudy> simulatedPlan(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine,
-    const std::string& stack, const Catalogue& catalogue, const std::stop_token& stop);
+    const std::string& stack, const Catalogue& catalogue, const std::stop_token& stop, const std::string& fidelity = {});
 
 /// The name that studies have for a policy of recomputation; empty: they have none.
 std::string policyOf(const Recomputation& recomputation);

@@ -471,6 +471,10 @@ void TestTransformerConfig::byFields_data()
         R"({"model_type": "plain", "num_hidden_layers": 2, "hidden_size": 16, "num_attention_heads": 2,
         "intermediate_size": 16, "vocab_size": 10, "hidden_size": 8})",
         1.480e-6, 1.480e-6, "\"hidden_size\" is given twice: the last one counts");
+    row("llama 2 7B: a size that is left to its kind",
+        R"({"model_type": "llama", "num_hidden_layers": 32, "num_attention_heads": 32, "intermediate_size": 11008,
+        "vocab_size": 32000})",
+        6.738, 6.738, "\"hidden_size\" is not given: 4096");
     row("limits that are infinite", R"({"model_type": "plain", "num_hidden_layers": 2, "hidden_size": 8, "num_attention_heads": 2,
         "intermediate_size": 16, "vocab_size": 10, "time_limits": [0.0, Infinity], "nothing": NaN, "word": "Infinity"})",
         1.480e-6, 1.480e-6, "");
@@ -620,6 +624,7 @@ void TestTransformerConfig::problems_data()
         QTest::newRow(name) << QByteArray(json) << QString(expected);
     };
     row("empty", "", "config.json:1:1: error MW1350: the text ends in the middle of JSON");
+    row("cut off", R"({"hidden_size": 40)", "fix: the file was cut off, or is empty: download it again");
     row("experts in some layers", R"({"model_type": "deepseek_v3", "moe_layer_freq": 2})", "MW1353: moe_layer_freq must be 1");
     row("biases of latents", R"({"model_type": "deepseek_v2", "attention_bias": true})", "MW1353: attention_bias must be false");
     row("no JSON", "{\n  model_type: llama}", "config.json:2:3: error MW1350: this is not JSON");

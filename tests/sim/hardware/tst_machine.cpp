@@ -55,6 +55,7 @@ void TestMachine::instances_data()
     QTest::newRow("TCPX: 4 x 200 Gb/s for 8") << "a3-high x 2" << qint64{2} << qint64{8} << 12.5e9;
     QTest::newRow("TCPXO: 8 x 200 Gb/s for 8") << "a3-mega x 2" << qint64{2} << qint64{8} << 25e9;
     QTest::newRow("PCIe: all GPUs of the instance") << "g6e.48xlarge x 2" << qint64{2} << qint64{8} << 6.25e9;
+    QTest::newRow("hosts of four") << "16 nodes of 4 H100" << qint64{16} << qint64{4} << 50e9;
     QTest::newRow("four instances of one rack") << "ND GB200 v6 x 4" << qint64{1} << qint64{16} << 1.0;
     QTest::newRow("36 instances of two racks") << "ND GB200 v6 x 36" << qint64{2} << qint64{72} << 50e9;
 }
@@ -87,16 +88,22 @@ void TestMachine::nameProblems_data()
     QTest::addColumn<QString>("words"); // of the message or the fix
     QTest::newRow("misspelt instance") << "p5.84xlarge x 4"
                                        << "MW1701"
-                                       << "did you mean \"p5.48xlargex4\"?";
+                                       << "did you mean \"p5.48xlarge x 4\"?";
     QTest::newRow("misspelt slices") << "v5ee-256x2"
                                      << "MW1701"
-                                     << "did you mean \"v5e-256x2\"?";
+                                     << "did you mean \"v5e-256 x 2\"?";
     QTest::newRow("misspelt rack") << "GB200 NVL27"
                                    << "MW1701"
                                    << "did you mean \"gb200 nvl72\"?";
     QTest::newRow("two slices in a study") << "v5e-256x2"
                                            << "MW1914"
                                            << "\"v5e-256x2\" is 2 slices; a study has one";
+    QTest::newRow("a word too many") << "64 H100 bananas"
+                                     << "MW1701"
+                                     << "unknown chip: \"64 H100 bananas\"";
+    QTest::newRow("hosts that there are not") << "2 nodes of 16 H100"
+                                              << "MW1708"
+                                              << "has hosts of 16, but 8 of H100 SXM 80GB share the fast links";
     QTest::newRow("a part of a host") << "p5.48xlargex1.5"
                                       << "MW1914"
                                       << "\"1.5\" is not a number of chips";
@@ -121,96 +128,73 @@ void TestMachine::nameProblems()
 void TestMachine::names_data()
 {
     QTest::addColumn<QString>("name");
-    QTest::addColumn<QString>("inOrder");
     QTest::addColumn<qint64>("devices"); // 0: no machine of one slice
-    QTest::newRow("as the catalogue has it") << "h100x64"
-                                             << "h100x64" << qint64{64};
-    QTest::newRow("count first") << "512xH100"
-                                 << "H100x512" << qint64{512};
-    QTest::newRow("with spaces") << " 64 x A100-40GB "
-                                 << "A100-40GBx64" << qint64{64};
-    QTest::newRow("count last, with spaces") << "h100 x 16"
-                                             << "h100x16" << qint64{16};
-    QTest::newRow("a count behind a size of memory") << "a100-80x4"
-                                                     << "a100-80x4" << qint64{4};
-    QTest::newRow("cores") << "v4-16"
-                           << "v4-16" << qint64{8};
-    QTest::newRow("slices") << "2 slices of v5e-256"
-                            << "v5e-256x2" << qint64{0};
-    QTest::newRow("instances of a cloud") << "p5.48xlarge x 64"
-                                          << "p5.48xlargex64" << qint64{512};
-    QTest::newRow("an instance alone is one") << "p5.48xlarge"
-                                              << "p5.48xlarge" << qint64{8};
-    QTest::newRow("instances, count first") << "16 x a3-highgpu-8g"
-                                            << "a3-highgpu-8gx16" << qint64{128};
-    QTest::newRow("spaces in the name") << "ND H100 v5 x 8"
-                                        << "ND H100 v5x8" << qint64{64};
-    QTest::newRow("several") << "64 H100s"
-                             << "H100sx64" << qint64{64};
-    QTest::newRow("hosts") << "8 nodes of 8 H100"
-                           << "H100x64" << qint64{64};
-    QTest::newRow("hosts times chips") << "8x8 H100"
-                                       << "H100x64" << qint64{64};
-    QTest::newRow("a colon") << "H100:64"
-                             << "H100x64" << qint64{64};
-    QTest::newRow("a space for a dash") << "64 x H100 SXM"
-                                        << "H100 SXMx64" << qint64{64};
-    QTest::newRow("memory in GB") << "h100-80gb x 16"
-                                  << "h100-80gbx16" << qint64{16};
-    QTest::newRow("memory behind a space") << "A100 40GB x 64"
-                                           << "A100 40GBx64" << qint64{64};
-    QTest::newRow("instances without an x") << "8 DGX H100"
-                                            << "DGX H100x8" << qint64{64};
-    QTest::newRow("k") << "1k H100"
-                       << "H100x1024" << qint64{1024};
-    QTest::newRow("thousands apart") << "1,024 H100"
-                                     << "H100x1024" << qint64{1024};
-    QTest::newRow("a chip and a number") << "v5e 256"
-                                         << "v5e 256" << qint64{256};
-    QTest::newRow("its maker") << "TPU v5e-256"
-                               << "TPU v5e-256" << qint64{256};
-    QTest::newRow("a chip of numbers") << "4 x RTX 5090"
-                                       << "RTX 5090x4" << qint64{4};
-    QTest::newRow("a driver's name") << "8x NVIDIA H100 80GB HBM3"
-                                     << "NVIDIA H100 80GB HBM3x8" << qint64{8};
-    QTest::newRow("a driver's name with its socket") << "16 x NVIDIA A100-SXM4-40GB"
-                                                     << "NVIDIA A100-SXM4-40GBx16" << qint64{16};
-    QTest::newRow("a driver's name of AMD") << "8x AMD Instinct MI300X OAM"
-                                            << "AMD Instinct MI300X OAMx8" << qint64{8};
-    QTest::newRow("a driver's name of another time") << "Tesla V100-SXM2-32GB x 8"
-                                                     << "Tesla V100-SXM2-32GBx8" << qint64{8};
-    QTest::newRow("a card's name") << "2 x NVIDIA GeForce RTX 4090"
-                                   << "NVIDIA GeForce RTX 4090x2" << qint64{2};
-    QTest::newRow("a resource of Slurm") << "gpu:h100:8"
-                                         << "gpu:h100x8" << qint64{8};
-    QTest::newRow("a board of 8") << "HGX H200 x 2"
-                                  << "HGX H200x2" << qint64{16};
-    QTest::newRow("the socket's number") << "H100 SXM5 x 8"
-                                         << "H100 SXM5x8" << qint64{8};
-    QTest::newRow("racks") << "GB200 NVL72 x 4"
-                           << "GB200 NVL72x4" << qint64{288};
-    QTest::newRow("racks, count first") << "4 x GB200 NVL72"
-                                        << "GB200 NVL72x4" << qint64{288};
-    QTest::newRow("part of a rack") << "a4x-highgpu-4g x 9"
-                                    << "a4x-highgpu-4gx9" << qint64{36};
-    QTest::newRow("an instance that the catalogue lacks") << "p9.48xlarge x 4"
-                                                          << "p9.48xlargex4" << qint64{0};
-    QTest::newRow("no instances") << "p5.48xlarge x 0"
-                                  << "p5.48xlargex0" << qint64{0};
-    QTest::newRow("more instances than can be counted") << "p5.48xlarge x 9223372036854775807"
-                                                        << "p5.48xlargex9223372036854775807" << qint64{0};
-    QTest::newRow("a topology is no name") << "4x4"
-                                           << "4x4" << qint64{0};
-    QTest::newRow("none") << ""
-                          << "" << qint64{0};
+    QTest::newRow("as the catalogue has it") << "h100x64" << qint64{64};
+    QTest::newRow("count first") << "512xH100" << qint64{512};
+    QTest::newRow("with spaces") << " 64 x A100-40GB " << qint64{64};
+    QTest::newRow("count last, with spaces") << "h100 x 16" << qint64{16};
+    QTest::newRow("a count behind a size of memory") << "a100-80x4" << qint64{4};
+    QTest::newRow("cores") << "v4-16" << qint64{8};
+    QTest::newRow("slices") << "2 slices of v5e-256" << qint64{0};
+    QTest::newRow("instances of a cloud") << "p5.48xlarge x 64" << qint64{512};
+    QTest::newRow("an instance alone is one") << "p5.48xlarge" << qint64{8};
+    QTest::newRow("instances, count first") << "16 x a3-highgpu-8g" << qint64{128};
+    QTest::newRow("spaces in the name") << "ND H100 v5 x 8" << qint64{64};
+    QTest::newRow("several") << "64 H100s" << qint64{64};
+    QTest::newRow("hosts") << "8 nodes of 8 H100" << qint64{64};
+    QTest::newRow("hosts times chips") << "8x8 H100" << qint64{64};
+    QTest::newRow("a colon") << "H100:64" << qint64{64};
+    QTest::newRow("a space for a dash") << "64 x H100 SXM" << qint64{64};
+    QTest::newRow("memory in GB") << "h100-80gb x 16" << qint64{16};
+    QTest::newRow("memory behind a space") << "A100 40GB x 64" << qint64{64};
+    QTest::newRow("instances without an x") << "8 DGX H100" << qint64{64};
+    QTest::newRow("k") << "1k H100" << qint64{1024};
+    QTest::newRow("thousands apart") << "1,024 H100" << qint64{1024};
+    QTest::newRow("a chip and a number") << "v5e 256" << qint64{256};
+    QTest::newRow("its maker") << "TPU v5e-256" << qint64{256};
+    QTest::newRow("a chip of numbers") << "4 x RTX 5090" << qint64{4};
+    QTest::newRow("a driver's name") << "8x NVIDIA H100 80GB HBM3" << qint64{8};
+    QTest::newRow("a driver's name with its socket") << "16 x NVIDIA A100-SXM4-40GB" << qint64{16};
+    QTest::newRow("a driver's name of AMD") << "8x AMD Instinct MI300X OAM" << qint64{8};
+    QTest::newRow("a driver's name of another time") << "Tesla V100-SXM2-32GB x 8" << qint64{8};
+    QTest::newRow("a card's name") << "2 x NVIDIA GeForce RTX 4090" << qint64{2};
+    QTest::newRow("a resource of Slurm") << "gpu:h100:8" << qint64{8};
+    QTest::newRow("a board of 8") << "HGX H200 x 2" << qint64{16};
+    QTest::newRow("the socket's number") << "H100 SXM5 x 8" << qint64{8};
+    QTest::newRow("racks") << "GB200 NVL72 x 4" << qint64{288};
+    QTest::newRow("racks, count first") << "4 x GB200 NVL72" << qint64{288};
+    QTest::newRow("part of a rack") << "a4x-highgpu-4g x 9" << qint64{36};
+    QTest::newRow("an instance that the catalogue lacks") << "p9.48xlarge x 4" << qint64{0};
+    QTest::newRow("no instances") << "p5.48xlarge x 0" << qint64{0};
+    QTest::newRow("more instances than can be counted") << "p5.48xlarge x 9223372036854775807" << qint64{0};
+    QTest::newRow("a topology is no name") << "4x4" << qint64{0};
+    QTest::newRow("none") << "" << qint64{0};
+    QTest::newRow("instances in words") << "4 nodes of DGX H100" << qint64{32};
+    QTest::newRow("a number as a word") << "one DGX A100" << qint64{8};
+    QTest::newRow("a chip that is a number") << "2x4090" << qint64{2};
+    QTest::newRow("whole hosts of a chip") << "4 H100 nodes" << qint64{32};
+    QTest::newRow("hosts and an x") << "4 nodes x 8 H100" << qint64{32};
+    QTest::newRow("hosts behind") << "8 H100 per node, 4 nodes" << qint64{32};
+    QTest::newRow("what is counted is said") << "64 H100 GPUs" << qint64{64};
+    QTest::newRow("several") << "8 H100s" << qint64{8};
+    QTest::newRow("a star") << "64*h100" << qint64{64};
+    QTest::newRow("the sign of multiplication") << QString::fromUtf8("H100\xc3\x97"
+                                                                     "64")
+                                                << qint64{64};
+    QTest::newRow("brackets") << "H100 (64)" << qint64{64};
+    QTest::newRow("a machine type of a TPU") << "ct5lp-hightpu-4t" << qint64{4};
+    QTest::newRow("machine types that make a slice") << "ct5lp-hightpu-4t x 16" << qint64{64};
+    QTest::newRow("Azure's name") << "Standard_ND96isr_H100_v5" << qint64{8};
+    QTest::newRow("16 GPUs of one machine") << "a2-megagpu-16g" << qint64{16};
+    QTest::newRow("a word that counts nothing") << "64 H100 bananas" << qint64{0};
+    QTest::newRow("a pod, of whatever size") << "one v5e pod" << qint64{0};
+    QTest::newRow("too large a host") << "2 nodes of 16 H100" << qint64{0};
 }
 
 void TestMachine::names()
 {
     QFETCH(QString, name);
-    QFETCH(QString, inOrder);
     QFETCH(qint64, devices);
-    QCOMPARE(QString::fromStdString(catalogueOrder(name.toStdString())), inOrder);
     const auto choice = namedChoice(catalogue(), {name.toStdString(), {}, 0, 0});
     const auto machine = choice ? buildMachine(catalogue(), *choice) : Result<Machine>(choice.error());
     QCOMPARE(machine ? qint64{machine->deviceCount()} : qint64{0}, devices);

@@ -17,6 +17,7 @@ private Q_SLOTS:
     void counts();
     void machines_data();
     void machines();
+    void lists();
     void work_data();
     void work();
     void hosts_data();
@@ -134,6 +135,15 @@ void TestSearchRequest::machines_data()
     QTest::newRow("range backwards") << "h100"
                                      << "64..16"
                                      << "" << qint64{0} << "MW1937";
+    QTest::newRow("no slice") << "v5e-17"
+                              << ""
+                              << "" << qint64{0} << "MW1914";
+    QTest::newRow("machine types of a TPU") << "ct5lp-hightpu-4t x 16"
+                                            << ""
+                                            << "" << qint64{64} << "";
+    QTest::newRow("thousands apart") << "16,384 H100"
+                                     << ""
+                                     << "" << qint64{16384} << "";
     QTest::newRow("larger than a slice") << "v5e-512"
                                          << ""
                                          << "" << qint64{0} << "MW1747";
@@ -167,6 +177,14 @@ void TestSearchRequest::machines()
     QCOMPARE(read ? std::string{} : firstId(read.error()), id.toStdString());
     if (read)
         QCOMPARE(qint64{read->front().cluster.devices}, devices);
+}
+
+/// Commas stand between machines, and in numbers.
+void TestSearchRequest::lists()
+{
+    using Names = std::vector<std::string>;
+    QCOMPARE(machineTexts({"64xH100,512xH100", "v5e-64"}), (Names{"64xH100", "512xH100", "v5e-64"}));
+    QCOMPARE(machineTexts({"16,384 H100"}), Names{"16,384 H100"});
 }
 
 void TestSearchRequest::work_data()
@@ -260,6 +278,17 @@ void TestSearchRequest::fixed_data()
     QTest::newRow("HSDP") << "HSDP" << 6;
     QTest::newRow("with tensors") << "ZeRO-1 + TP 8" << 5;
     QTest::newRow("Megatron: three axes are free") << "Megatron" << 3;
+    QTest::newRow("PyTorch's second FSDP") << "FSDP2" << 6;
+    QTest::newRow("without a dash") << "ZeRO3" << 6;
+    QTest::newRow("two axes") << "2D" << 5;
+    QTest::newRow("three axes") << "3D" << 3;
+    QTest::newRow("in words") << "data parallel" << 5;
+    QTest::newRow("numbers at their names") << "TP8 PP4" << 2;
+    QTest::newRow("in one word") << "dp8tp4" << 2;
+    QTest::newRow("a plan and a degree") << "FSDP+TP8" << 6;
+    QTest::newRow("options of torchtitan") << "dp_shard=8,tp=8" << 2;
+    QTest::newRow("options of Megatron-LM") << "--tensor-model-parallel-size=8" << 1;
+    QTest::newRow("an unknown name with a number") << "tq8" << -1;
     QTest::newRow("two plans") << "FSDP + HSDP" << -1;
     QTest::newRow("unknown") << "tensr=8" << -1;
     QTest::newRow("no value") << "tensor" << -1;

@@ -100,9 +100,14 @@ void TestPlanProof::boundsAreNeverAbove()
         for (int i = 0; i < 6; ++i) {
             const Candidate& candidate = space.candidates()[random() % space.candidates().size()];
             const auto step = simulated(space, candidate);
-            const auto floor = floorOf(layoutOf(space, leanest(candidate, where.cluster.devices)), where);
-            QVERIFY(step && floor);
-            const double least = leastSeconds(candidate, *floor, work.globalBatch);
+            Candidate whole = candidate;
+            whole.pp = whole.chunks = 1;
+            const auto floor = floorOf(layoutOf(space, leanest(whole, where.cluster.devices)), where);
+            const auto stage
+                = floorOf(layoutOf(space, leanest(plainStages(candidate, work.model.layers), where.cluster.devices)), where);
+            QVERIFY(step && floor && stage);
+            const double least = std::max(leastSeconds(candidate, *floor, work.globalBatch),
+                microbatchesOf(candidate, work.globalBatch) * stage->microbatchSeconds);
             const FoundPlan plan = layoutOf(space, candidate);
             QVERIFY2(least > 0.0 && least <= step->seconds,
                 qPrintable(QString("seed %1: %2 > %3: pp %4 dp %5 cp %6 tp %7 ep %8 of %9 microbatches, %10")
