@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 namespace meshwright::sim {
 
@@ -263,6 +264,15 @@ std::vector<std::string> whyNoLayout(const SearchWork& work, const SearchMachine
         reasons.push_back(product ? fmt::format("{} take {} devices, which do not divide the {} of {}", join(mesh, " "), *product,
                               devices, machine.name)
                                   : fmt::format("{} take more devices than can be counted", join(mesh, " ")));
+    std::int64_t ranks = devices; // of data, where all else is fixed
+    const bool leavesData = std::ranges::all_of(std::array{"tensor", "pipeline", "context"}, [&](const char* axis) {
+        const auto given = std::ranges::find(fixed, axis, &FixedChoice::name);
+        ranks /= given == fixed.end() ? 1 : std::max<std::int64_t>(1, parseInteger(given->value).value_or(1));
+        return given != fixed.end();
+    });
+    if (reasons.empty() && leavesData && ranks > 0 && work.globalBatch % ranks != 0)
+        reasons.push_back(fmt::format(
+            "{} sequences are not divisible by the {} data ranks that the fixed axes leave", work.globalBatch, ranks));
     if (fixed.empty())
         reasons.push_back(
             fmt::format("no degrees that {} sequences of {} tokens, {} heads and {} layers can be split by make the {} "
