@@ -271,6 +271,7 @@ def optimizers():
         "without a schedule, sgd": (gradients(optax.contrib.schedule_free_sgd(), means), [14, 0, 0.996, 0.806, 0.241]),
         "without a schedule, adamw": (gradients(optax.contrib.schedule_free_adamw(1.0), means), [5, 3.05, 1.73, 0.894, 0.413]),
         "sm3 of one number each": (gradients(optax.sm3(0.1, 0.0)), by_squares(0.1, lambda s, g: s + g * g)),
+        "rprop, which is one step behind": (gradients(optax.rprop(0.003)), [14, 13.964027, 13.920931, 13.869318, 13.80753]),
         "signum": (gradients(optax.signum(0.1)), [square(jnp.array([1, 2, 3]) - 0.1 * t) for t in range(1, 6)])}
     for name, (found, expected) in shown.items():
         compare(name, found, np.asarray(expected, np.float32), 4e-3)

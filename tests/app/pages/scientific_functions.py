@@ -162,6 +162,8 @@ def matrices():
         compare(f"lu of complex numbers: {name}", found, expected)
     compare("det of complex numbers", jnp.linalg.det(a), 4 + 2j)
     compare("expm", jsp.linalg.expm(jnp.array([[0.0, 3.0], [-3.0, 0.5]])), [[-1.2854768, 0.1951348], [-0.1951348, -1.2529543]], 1e-4)
+    compare("toeplitz", jsp.linalg.toeplitz(jnp.array([1.0, 2, 3]), jnp.array([1.0, 4])), [[1, 4], [2, 1], [3, 2]])
+    compare("toeplitz of rows", jsp.linalg.toeplitz(jnp.array([[1.0, 2], [3, 4]])), [[[1, 2], [2, 1]], [[3, 4], [4, 3]]])
     check("no blocks", jsp.linalg.block_diag().shape == (1, 0))
 
 

@@ -159,7 +159,7 @@ def scale_by_rprop(learning_rate, eta_minus=0.5, eta_plus=1.2, min_step_size=1e-
         sizes = tree.map(lambda s, size: jnp.where(s == 0, size, jnp.clip(size * jnp.where(s > 0, eta_plus, eta_minus), min_step_size, max_step_size)),
                          sign, state.step_sizes)
         steps = tree.map(lambda s, g, size: jnp.where(s < 0, jnp.zeros_like(g), size * jnp.sign(g)), sign, updates, sizes)
-        made = tree.map(lambda s, step, before: jnp.where(s < 0, jnp.zeros_like(before), step), sign, steps, state.prev_updates)
+        made = tree.map(lambda s, before: jnp.where(s < 0, jnp.zeros_like(before), before), sign, state.prev_updates)  # optax is one step behind
         return made, ScaleByRpropState(sizes, steps)
     return GradientTransformation(init, update)
 

@@ -94,12 +94,16 @@ def block_diag(*arrays):
 
 
 def toeplitz(c, r=None):
-    c = _asarray(c)
-    r = _ops.conj(c) if r is None else _asarray(r)
-    values = _ops.concatenate([_ops.flip(c, 0), r[1:]], 0)
-    rows, columns = c.shape[0], r.shape[0]
+    """Of the last dimension; those before it are of as many matrices."""
+    from ..numpy import atleast_1d, broadcast_shapes
+    c = atleast_1d(_asarray(c))
+    r = _ops.conj(c) if r is None else atleast_1d(_asarray(r))
+    rows, columns = c.shape[-1], r.shape[-1]
+    batch = broadcast_shapes(c.shape[:-1], r.shape[:-1])
+    c, r = _ops.broadcast_to(c, (*batch, rows)), _ops.broadcast_to(r, (*batch, columns))
+    values = _ops.concatenate([_ops.flip(c, -1), r[..., 1:]], -1)
     at = _ops.add(_ops.subtract(_ops.iota("i32", (rows, columns), 1), _ops.iota("i32", (rows, columns), 0)), rows - 1)
-    return _ops.take(values, at)
+    return _ops.take(values, at, -1)
 
 
 _PADE = (17297280.0, 8648640.0, 1995840.0, 277200.0, 25200.0, 1512.0, 56.0, 1.0)
