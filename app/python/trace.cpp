@@ -263,13 +263,14 @@ std::vector<ValueId> Trace::sorted(ValueId operand, std::size_t dim)
     const TensorType places{DType::S32, type.shape};
     const auto along = static_cast<std::int64_t>(dim);
     OtherAttributes attributes{"stablehlo.sort",
-        {{"dimension", fmt::format("{} : i64", dim), false, {along}, {}}, {"is_stable", "true", false, {1}, {}}}, {type, places}, 0};
+        {{"dimension", fmt::format("{} : i64", dim), false, {along}, {}}, {"is_stable", "true", false, {1}, {}}}, {type, places},
+        0};
     const OpId op = m_builder.beginOp(OpKind::Sort, {operand, m_builder.iota(places, dim)}, std::move(attributes));
     const TensorType element{type.dtype, {}};
     const TensorType place{DType::S32, {}};
     const std::vector<ValueId> both = m_builder.beginBody(op, std::array{element, element, place, place});
-    m_builder.setResults({m_builder.add(
-        OpKind::Compare, {both[0], both[1]}, CompareAttributes{CompareDirection::Less, isFloating(type.dtype)})});
+    m_builder.setResults(
+        {m_builder.add(OpKind::Compare, {both[0], both[1]}, CompareAttributes{CompareDirection::Less, isFloating(type.dtype)})});
     return m_builder.endOp(op, {type, places});
 }
 

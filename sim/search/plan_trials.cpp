@@ -25,7 +25,8 @@ constexpr std::size_t kFewestTries = 6; ///< layouts: the estimate's order is no
 constexpr std::size_t kMostLikely = 6; ///< layouts more, where simulations were unlike their estimates
 constexpr std::size_t kLikelyAtOnce = 2; ///< whatever the threads: the result does not depend on them
 constexpr double kWorthTrying = 0.99; ///< of the quickest step: a layout that may take less
-constexpr double kUntried = 0.9; ///< of its estimate, that a kind may take which was not tried: so far estimates are off in the median
+constexpr double kUntried
+    = 0.9; ///< of its estimate, that a kind may take which was not tried: so far estimates are off in the median
 
 /// What simulating takes before anything was simulated. Each piece of a pipeline is a program, whose layers are a loop, but where the schedule takes
 /// the backward pass apart: there each layer has ops of its own. Each microbatch has tasks.
