@@ -55,7 +55,7 @@ private:
     std::vector<Group> m_groups;
 };
 
-/// "Parameters", "Optimiser states" and so on.
+/// "Parameters", "Optimizer states" and so on.
 QString groupTitle(Role role);
 
 /// Bytes that one device keeps of an array, padding included.

@@ -53,7 +53,7 @@ void TestArrayModel::groups()
     model.setAnalysis(exampleAnalysis("digits")); // adam: two moments for each of three layers' weights and biases, and the step
     const QStringList titles = titlesOf(model);
     QCOMPARE(titles.value(0), QString("Parameters (12)")); // and the updated ones
-    QCOMPARE(titles.value(1), QString("Optimiser states (26)"));
+    QCOMPARE(titles.value(1), QString("Optimizer states (26)"));
     QVERIFY(titles.value(2).startsWith("Gradients ("));
     QVERIFY(titles.value(3).startsWith("Inputs ("));
     QVERIFY(titles.value(4).startsWith("Activations ("));

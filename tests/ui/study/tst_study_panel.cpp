@@ -395,7 +395,8 @@ void TestStudyPanel::chipsAreFoundByAnyName()
     QCOMPARE(chip->currentText(), "TPU v5e");
 
     retype(chip->lineEdit(), "trill");
-    QCOMPARE(chip->completer()->completionCount(), 4); // tpu-v6, tpu-v6e, trillium, v6e: all are "TPU v6e (Trillium)"
+    // tpu-v6, tpu-v6e, trillium, v6e and three machine types: all are "TPU v6e (Trillium)".
+    QCOMPARE(chip->completer()->completionCount(), 7);
     chip->completer()->popup()->hide();
     retype(chip->lineEdit(), "ironwood");
     chip->completer()->popup()->hide();
