@@ -83,7 +83,8 @@ inline void repeat(ProgramGenerator& generator, Random& random)
     const TensorType slice{type.dtype, Shape(type.shape.begin() + 1, type.shape.end())};
     std::vector<ValueId> operands = carriedBounds(generator, drawCarried(generator, random, 2));
     // Often the first carry becomes slice - carry, which shows in which order the slices were taken.
-    const bool folds = type.dtype != DType::Pred && !isUnsigned(type.dtype) && chance(random, 40);
+    const bool hasRoom = !isUnsigned(type.dtype) && ProgramGenerator::room(type.dtype) >= 2 * kCarried;
+    const bool folds = hasRoom && chance(random, 40);
     if (folds)
         operands.front() = carriedBounds(generator, {carriable(generator, generator.like(random, slice))}).front();
     RepeatAttributes attributes;
