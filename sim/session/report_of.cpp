@@ -173,7 +173,9 @@ private:
                 m_trials.push_back(simulated(ReportTrial::Kind::Run, std::move(what), std::move(settings)));
         };
         if (const TransformerModel* transformer = m_study.transformer()) {
-            for (const char* policy : {"none", "selective", "full"}) {
+            // Software that runs layers to their end has no other full recomputation.
+            const bool runsLayers = transformer->recompute == Recompute::Layer;
+            for (const char* policy : {"none", "selective", runsLayers ? "layer" : "full"}) {
                 if (recomputeText(*transformer) != policy)
                     tryRun(fmt::format("recompute {}", policy), {fmt::format("recompute={}", policy)});
             }

@@ -219,13 +219,11 @@ bool InstructionTimes::isPartOfReaders(const Instruction& instruction, const OpT
             instruction.writes, [&](ValueId value) { return m_hasKernel[value.at()] && !m_isKept[value.at()]; });
 }
 
-/// True for what adds to something in memory and besides only casts.
-bool InstructionTimes::onlyAdds(const Instruction& instruction) const
+/// True for what adds to one array in memory.
+bool InstructionTimes::addsToOne(const Instruction& instruction) const
 {
-    return instruction.reads.size() == 2 && instruction.writes.size() == 1
-        && std::ranges::count_if(instruction.ops, [&](OpId id) { return m_function[id].kind == OpKind::Add; }) == 1
-        && std::ranges::all_of(instruction.ops,
-            [&](OpId id) { return m_function[id].kind == OpKind::Add || m_function[id].kind == OpKind::Convert; });
+    return instruction.reads.size() == 2 && instruction.writes.size() == 1 && onlyAdds(m_function, instruction)
+        && std::ranges::count_if(instruction.ops, [&](OpId id) { return m_function[id].kind == OpKind::Add; }) == 1;
 }
 
 /// The product's result that an element-wise pass takes, if it takes one and does nothing that needs a whole row or column.
@@ -311,7 +309,7 @@ void InstructionTimes::mergeProduct(const Instruction& instruction, Kernel& kern
 InstructionTimes::Kernel InstructionTimes::of(const Instruction& instruction)
 {
     if (isOnlyView(m_function, instruction, m_cost))
-        return {{}, {}, "another shape of its operand, where it is: nothing is moved"};
+        return {{}, {}, "its operand where it is: nothing is moved"};
     if (m_groups.isInProducts(instruction))
         return {{}, {}, "added by the kernel of its products: nothing is moved"};
     Kernel kernel{workOf(m_function, instruction, m_unstated), {}, {}};
@@ -328,7 +326,7 @@ InstructionTimes::Kernel InstructionTimes::of(const Instruction& instruction)
             formatSeconds(kernel.time.seconds));
         return kernel;
     }
-    if (!kernel.work.matmul && !m_cost.fusesIntoProducts() && !(m_cost.addsInProducts() && onlyAdds(instruction)))
+    if (!kernel.work.matmul && !m_cost.fusesIntoProducts() && !(m_cost.addsInProducts() && addsToOne(instruction)))
         return kernel;
     if (kernel.work.matmul) {
         if (m_cost.mergesProducts())

@@ -47,7 +47,7 @@ private:
     using Shared = std::tuple<ValueId, bool, std::vector<std::size_t>, MathFormat>;
 
     std::optional<ValueId> fusedInto(const Instruction& instruction) const;
-    bool onlyAdds(const Instruction& instruction) const;
+    bool addsToOne(const Instruction& instruction) const;
     bool isPartOfReaders(const Instruction& instruction, const OpTime& time) const;
     void joinPass(const KernelGroups::Member& member, Kernel& kernel) const;
     void mergeProduct(const Instruction& instruction, Kernel& kernel);

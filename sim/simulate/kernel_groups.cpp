@@ -21,6 +21,12 @@ bool isView(const Function& function, const Op& op, const DeviceCost& cost)
     return cost.reshapesInPlace(rowOf(op.operands.front()) == rowOf(op.results.front()));
 }
 
+bool onlyAdds(const Function& function, const Instruction& instruction)
+{
+    return std::ranges::all_of(
+        instruction.ops, [&](OpId id) { return function[id].kind == OpKind::Add || function[id].kind == OpKind::Convert; });
+}
+
 bool isOnlyView(const Function& function, const Instruction& instruction, const DeviceCost& cost)
 {
     return std::ranges::all_of(instruction.ops, [&](OpId id) { return isView(function, function[id], cost); });
@@ -62,8 +68,8 @@ KernelGroups::KernelGroups(const ScheduledFunction& scheduled, const DeviceCost&
         m_viewed.emplace_back(i);
     forEachOp(m_function, [&](OpId id) {
         const Op& op = m_function[id];
-        if (isView(m_function, op, m_cost))
-            m_viewed[op.results.front().at()] = inMemory(op.operands.front());
+        for (std::size_t i = 0; i < op.results.size() && isView(m_function, op, m_cost); ++i)
+            m_viewed[op.results[i].at()] = inMemory(op.operands[i]);
     });
     for (const Block& block : m_function.blocks) {
         for (const ValueId result : block.results)
@@ -236,12 +242,10 @@ void KernelGroups::mergeSums(const std::vector<Instruction>& instructions)
             = std::ranges::any_of(instruction.ops, [&](OpId id) { return m_function[id].kind == OpKind::DotGeneral; });
         if (isProduct && instruction.writes.size() == 1)
             products[instruction.writes.front()] = &instruction;
-        const bool onlyAdds = instruction.reads.size() > 1 && std::ranges::all_of(instruction.ops, [&](OpId id) {
-            return m_function[id].kind == OpKind::Add || m_function[id].kind == OpKind::Convert;
-        });
-        const bool isOfProducts = onlyAdds && std::ranges::all_of(instruction.reads, [&](ValueId value) {
-            return products.contains(value) && m_readers[inMemory(value)].size() == 1 && !m_isResult[inMemory(value).at()];
-        });
+        const bool isOfProducts = instruction.reads.size() > 1 && onlyAdds(m_function, instruction)
+            && std::ranges::all_of(instruction.reads, [&](ValueId value) {
+                   return products.contains(value) && m_readers[inMemory(value)].size() == 1 && !m_isResult[inMemory(value).at()];
+               });
         if (!isOfProducts)
             continue;
         for (const ValueId value : instruction.reads)

@@ -13,7 +13,10 @@ namespace meshwright::sim {
 /// True for an op that moves nothing: it takes the elements of an array as another shape, or is a barrier.
 bool isView(const Function& function, const Op& op, const DeviceCost& cost);
 
-/// True for an instruction that does nothing else.
+/// True for an instruction that adds, and besides only casts.
+bool onlyAdds(const Function& function, const Instruction& instruction);
+
+/// True for an instruction that only views.
 bool isOnlyView(const Function& function, const Instruction& instruction, const DeviceCost& cost);
 
 /// Which passes over memory are one kernel. A schedule has a pass for each shape of element-wise work and for each reduction; compilers and hand-written
@@ -77,7 +80,7 @@ private:
 
     const Function& m_function;
     const DeviceCost& m_cost;
-    std::vector<ValueId> m_viewed; ///< by value: the array that it is another shape of, or itself
+    std::vector<ValueId> m_viewed; ///< by value: the array in memory that it is a view of, or itself
     std::map<ValueId, std::vector<const Instruction*>> m_readers; ///< of arrays in memory
     std::vector<bool> m_isResult; ///< by value: of the function or of a block
     std::map<const Instruction*, Member> m_members;

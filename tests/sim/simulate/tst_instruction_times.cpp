@@ -206,6 +206,14 @@ void TestInstructionTimes::passesShareKernels_data()
     row(
         "slices are kernels", rotation, 1024, "h100", [](CostOptions& o) { o.joinsMoves = false; }, 5, 1 + 1 + 1 + 2 + 3);
     row(
+        "barriers move nothing",
+        [](Builder& b, ValueId x) -> std::vector<ValueId> {
+            const std::vector<ValueId> passed
+                = b.addMany(OpKind::OptimizationBarrier, {b.unary(OpKind::Tanh, x), b.unary(OpKind::Negate, x)}, {});
+            return {b.binary(OpKind::Add, passed[0], passed[1])};
+        },
+        1024, "h100", {}, 1, 2);
+    row(
         "what a collective gives begins a kernel",
         [](Builder& b, ValueId x) -> std::vector<ValueId> {
             const ValueId y = b.unary(OpKind::Tanh, x);

@@ -6,6 +6,7 @@ import inspect
 import jax
 import jax.numpy as jnp
 from jax import lax, tree
+from jax._src.interpolation import least_of_cubic, least_of_parabola
 
 from ._combining import GradientTransformation, GradientTransformationExtraArgs
 from .tree_utils import tree_add_scale, tree_get, tree_norm, tree_scale, tree_sub, tree_vdot, tree_zeros_like
@@ -108,20 +109,6 @@ _Search = collections.namedtuple("_Search", "count here decrease_error curvature
 _Point = collections.namedtuple("_Point", "stepsize value grad slope")
 
 
-def _least_of_cubic(low, high, third):
-    """Where the cubic through three points, with the slope at the first, is least."""
-    db, dc = high.stepsize - low.stepsize, third.stepsize - low.stepsize
-    rest_b, rest_c = high.value - low.value - low.slope * db, third.value - low.value - low.slope * dc
-    scale = (db * dc) ** 2 * (db - dc)
-    a, b = (dc ** 2 * rest_b - db ** 2 * rest_c) / scale, (db ** 3 * rest_c - dc ** 3 * rest_b) / scale
-    return low.stepsize + (-b + jnp.sqrt(b * b - 3.0 * a * low.slope)) / (3.0 * a)
-
-
-def _least_of_parabola(low, high):
-    db = high.stepsize - low.stepsize
-    return low.stepsize - low.slope / (2.0 * (high.value - low.value - low.slope * db) / db ** 2)
-
-
 def scale_by_zoom_linesearch(max_linesearch_steps, max_learning_rate=None, tol=0.0, increase_factor=2.0, slope_rtol=1e-4, curv_rtol=0.9, approx_dec_rtol=1e-6,
                              stepsize_precision=1e-5, initial_guess_strategy="keep", verbose=False):
     """Steps of which both the decrease and the slope at their end are as wanted: an interval with one is searched, then made smaller. Nocedal and Wright,
@@ -166,7 +153,8 @@ def scale_by_zoom_linesearch(max_linesearch_steps, max_learning_rate=None, tol=0
             low, high = now.low, now.high
             length = jnp.abs(high.stepsize - low.stepsize)
             left, right = jnp.minimum(high.stepsize, low.stepsize), jnp.maximum(high.stepsize, low.stepsize)
-            cubic, parabola = _least_of_cubic(low, high, now.third), _least_of_parabola(low, high)
+            cubic = least_of_cubic(low.stepsize, low.value, low.slope, high.stepsize, high.value, now.third.stepsize, now.third.value)
+            parabola = least_of_parabola(low.stepsize, low.value, low.slope, high.stepsize, high.value)
             is_inside = lambda place, share: (place > left + share * length) & (place < right - share * length)
             middle = jnp.where(is_inside(cubic, 0.2), cubic, jnp.where(is_inside(parabola, 0.1), parabola, (low.stepsize + high.stepsize) / 2.0))
             point, decrease, curvature = looked_at(middle)

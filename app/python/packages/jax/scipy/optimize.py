@@ -5,6 +5,7 @@ import collections
 import jax
 from jax import lax
 from jax import numpy as jnp
+from jax._src.interpolation import least_of_cubic, least_of_parabola
 
 OptimizeResults = collections.namedtuple("OptimizeResults", "x success status fun jac hess_inv nfev njev nit")
 _Point = collections.namedtuple("_Point", "step value slope gradient")
@@ -17,19 +18,6 @@ def _choose(holds, new, old):
     return jax.tree.map(lambda a, b: jnp.where(holds, a, b), new, old)
 
 
-def _least_of_cubic(low, high, third):
-    db, dc = high.step - low.step, third[0] - low.step
-    rest_b, rest_c = high.value - low.value - low.slope * db, third[1] - low.value - low.slope * dc
-    scale = (db * dc) ** 2 * (db - dc)
-    a, b = (dc ** 2 * rest_b - db ** 2 * rest_c) / scale, (db ** 3 * rest_c - dc ** 3 * rest_b) / scale
-    return low.step + (-b + jnp.sqrt(b * b - 3.0 * a * low.slope)) / (3.0 * a)
-
-
-def _least_of_parabola(low, high):
-    db = high.step - low.step
-    return low.step - low.slope / (2.0 * (high.value - low.value - low.slope * db) / db ** 2)
-
-
 def _zoomed(look, is_too_high, is_flat, low, high, start, runs):
     """A step between two others where the value is low enough and the slope small enough. `runs`: whether it is asked for."""
     def turn(now):
@@ -38,7 +26,8 @@ def _zoomed(look, is_too_high, is_flat, low, high, start, runs):
         failed = now.failed | (length <= 1e-5)
         left, right = jnp.minimum(high.step, low.step), jnp.maximum(high.step, low.step)
         is_inside = lambda place, share: (place > left + share * length) & (place < right - share * length)
-        cubic, parabola = _least_of_cubic(low, high, now.third), _least_of_parabola(low, high)
+        cubic = least_of_cubic(low.step, low.value, low.slope, high.step, high.value, *now.third)
+        parabola = least_of_parabola(low.step, low.value, low.slope, high.step, high.value)
         middle = jnp.where((now.count > 0) & is_inside(cubic, 0.2), cubic, jnp.where(is_inside(parabola, 0.1), parabola, (low.step + high.step) / 2.0))
         point = look(middle)
         is_high = is_too_high(point) | (point.value >= low.value)
