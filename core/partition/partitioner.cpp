@@ -208,6 +208,7 @@ Result<DeviceFunction> Partitioner::run()
 
     for (const ValueId argument : m_source.arguments())
         addArgument(argument);
+    markSums();
     partitionBlock(m_source.body());
     std::vector<ValueId> results;
     for (std::size_t i = 0; i < m_source.results().size(); ++i) {

@@ -216,6 +216,9 @@ private:
     bool onlyAccumulates(const Op& repeat, std::size_t carry) const;
     bool isConstantEverywhere(ValueId value) const;
     std::optional<std::size_t> linearOperand(const Op& op) const;
+    bool leadsToSum(ValueId term) const;
+    void markWay(ValueId term);
+    void markSums();
     void markSinks(const Op& repeat, std::size_t carry);
     static TensorSharding stackedLayout(const TensorSharding& slice);
     void partitionRepeat(const Op& op);
@@ -240,7 +243,8 @@ private:
     std::vector<bool>
         m_isCounted; ///< by value of the source: lists of numbers that devices make themselves where they would exchange them
     std::vector<bool> m_accumulates; ///< by value of the source: carries that may stay partial
-    std::vector<bool> m_sinks; ///< by value of the source: scaled or converted on the way to such a carry, before its sum is made
+    std::vector<bool>
+        m_sinks; ///< by value of the source: scaled or converted on the way to such a carry or to another sum, before its sum is made
     /// The manual computations around the ops at work.
     struct Manual {
         std::int32_t mesh = -1; ///< none

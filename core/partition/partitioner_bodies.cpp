@@ -218,12 +218,28 @@ std::optional<std::size_t> Partitioner::linearOperand(const Op& op) const
     return std::nullopt;
 }
 
-/// Marks what may stay a partial sum on its way to an accumulating carry.
-void Partitioner::markSinks(const Op& repeat, std::size_t carry)
+/// Whether a term that only one op reads is a sum that devices may make in part, but for scaling and conversions: to a wider type, and in backward passes
+/// to any, as frameworks round each device's part of a gradient.
+bool Partitioner::leadsToSum(ValueId term) const
 {
-    const Block& body = m_source[repeat.bodies.front()];
-    const Op& add = m_source[m_source[body.results[carry]].producer];
-    ValueId term = add.operands[0] == body.arguments[carry] ? add.operands[1] : add.operands[0];
+    while (m_source[term].producer.valid() && m_uses[term.at()] == 1) {
+        const Op& op = m_source[m_source[term].producer];
+        const bool isSum = op.kind == OpKind::Reduce && op.as<ReduceAttributes>().kind == ReduceKind::Sum;
+        if (isSum || op.kind == OpKind::DotGeneral || op.kind == OpKind::Scatter || op.kind == OpKind::Add)
+            return true;
+        const auto linear = linearOperand(op);
+        const bool narrows = op.kind == OpKind::Convert && op.phase != Phase::Backward
+            && byteSize(m_source[op.operands.front()].type.dtype) >= byteSize(m_source[term].type.dtype);
+        if (!linear || narrows)
+            return false;
+        term = op.operands[*linear];
+    }
+    return false;
+}
+
+/// Marks what scales and converts a term.
+void Partitioner::markWay(ValueId term)
+{
     while (m_source[term].producer.valid() && m_uses[term.at()] == 1) {
         const Op& op = m_source[m_source[term].producer];
         const auto linear = linearOperand(op);
@@ -232,6 +248,24 @@ void Partitioner::markSinks(const Op& repeat, std::size_t carry)
         m_sinks[term.at()] = true;
         term = op.operands[*linear];
     }
+}
+
+/// Marks what may stay a partial sum on its way to the sum of two of them, as the gradients of an array that is used twice.
+void Partitioner::markSums()
+{
+    forEachOp(m_source, [&](OpId id) {
+        const Op& op = m_source[id];
+        if (op.kind == OpKind::Add && std::ranges::all_of(op.operands, [this](ValueId term) { return leadsToSum(term); }))
+            std::ranges::for_each(op.operands, [this](ValueId term) { markWay(term); });
+    });
+}
+
+/// The same on its way to an accumulating carry.
+void Partitioner::markSinks(const Op& repeat, std::size_t carry)
+{
+    const Block& body = m_source[repeat.bodies.front()];
+    const Op& add = m_source[m_source[body.results[carry]].producer];
+    markWay(add.operands[0] == body.arguments[carry] ? add.operands[1] : add.operands[0]);
 }
 
 /// The layout of a stacked array whose slices lie as `slice`: dimension 0 whole.

@@ -77,6 +77,7 @@ private Q_SLOTS:
     void matmul();
     void localShapesVerify();
     void reducesOnceIntoTheWantedLayout();
+    void sumsOfPartialSumsReduceOnce_data();
     void sumsOfPartialSumsReduceOnce();
     void partialSumsOverDifferentAxesReduceApart();
     void accumulatingCarryReducesAfterTheLoop();
@@ -157,18 +158,34 @@ void TestPartition::reducesOnceIntoTheWantedLayout()
     QCOMPARE(collectives(*device, f.meshes.front().mesh), QStringList{"reduce_scatter a 128 forward g"});
 }
 
+void TestPartition::sumsOfPartialSumsReduceOnce_data()
+{
+    QTest::addColumn<DType>("summed");
+    QTest::addColumn<DType>("added");
+    QTest::addColumn<QStringList>("expected");
+    QTest::newRow("as they are") << DType::F32 << DType::F32 << QStringList{"all_reduce a 128 forward sum"};
+    QTest::newRow("widened first") << DType::BF16 << DType::F32 << QStringList{"all_reduce a 128 forward sum"};
+    // A part may be larger than the sum, and is not rounded before it is made.
+    QTest::newRow("narrowed first") << DType::F32 << DType::BF16
+                                    << QStringList{"all_reduce a 128 forward ofX", "all_reduce a 128 forward ofZ"};
+}
+
 void TestPartition::sumsOfPartialSumsReduceOnce()
 {
+    QFETCH(DType, summed);
+    QFETCH(DType, added);
+    QFETCH(QStringList, expected);
     Fixture f("a=4");
-    const ValueId x = f.argument("x", {64, 32}, "P('a', None)");
-    const ValueId z = f.argument("z", {64, 32}, "P('a', None)");
-    const ValueId sum = f.builder.named(
-        f.builder.binary(OpKind::Add, f.builder.reduce(ReduceKind::Sum, x, {0}), f.builder.reduce(ReduceKind::Sum, z, {0})),
-        "sum");
-    f.builder.setResults({sum});
+    const auto term = [&](const char* argument, const char* name) {
+        const ValueId rows = f.builder.convert(f.argument(argument, {64, 32}, "P('a', None)"), summed);
+        return f.builder.convert(f.builder.named(f.builder.reduce(ReduceKind::Sum, rows, {0}), name), added);
+    };
+    const ValueId x = term("x", "ofX");
+    const ValueId z = term("z", "ofZ");
+    f.builder.setResults({f.builder.named(f.builder.binary(OpKind::Add, x, z), "sum")});
     const auto device = f.run();
     QVERIFY(device);
-    QCOMPARE(collectives(*device, f.meshes.front().mesh), QStringList{"all_reduce a 128 forward sum"});
+    QCOMPARE(collectives(*device, f.meshes.front().mesh), expected);
 }
 
 /// Sums that are partial over different axes are no partial sum together: each is reduced over its own axis.
