@@ -22,6 +22,8 @@ struct LoopGraph {
     std::vector<Ticks> ticks; ///< computing nodes
     std::vector<std::uint32_t> group; ///< into FoldedStep::groups; kNothing: it computes
     std::vector<std::uint32_t> deviceClass; ///< computing nodes
+    std::vector<std::uint32_t> together; ///< computing nodes: into `begins`, or kNothing; empty: none
+    std::vector<Ticks> begins; ///< of what is to begin together; none yet: below 0
     std::vector<std::uint32_t> waits; ///< for nodes of the same iteration
     std::vector<std::uint32_t> waitsBack; ///< of the iteration before
     std::vector<std::uint32_t> waitsLoop; ///< of the loop before
@@ -185,6 +187,7 @@ void Runner<Engine>::buildLoop(std::size_t loop, std::vector<std::vector<std::ui
     graph.repeat = work.repeat;
     std::vector<std::vector<std::uint32_t>> nodes(m_folded.representative.size());
     std::unordered_map<std::uint64_t, std::uint32_t> meetings; // group class and meeting
+    std::unordered_map<std::uint64_t, std::uint32_t> together; // kind and op
     for (std::uint32_t deviceClass = 0; deviceClass < nodes.size(); ++deviceClass) {
         const std::uint32_t device = m_folded.representative[deviceClass];
         const StepProgram& program = work.programs[m_work.kindOf[device]];
@@ -203,6 +206,12 @@ void Runner<Engine>::buildLoop(std::size_t loop, std::vector<std::vector<std::ui
                     continue;
                 }
             }
+            if (program.isTogether(op)) {
+                assert(work.repeat == 1);
+                const std::uint64_t which = (std::uint64_t{m_work.kindOf[device]} << 32) | op;
+                graph.together.resize(node, kNothing);
+                graph.together.push_back(together.try_emplace(which, static_cast<std::uint32_t>(together.size())).first->second);
+            }
             const Ticks ticks = speed == 1.0 ? program.ticks(op) : ticksOf(secondsOf(program.ticks(op)) / speed);
             graph.ticks.push_back(ticks);
             graph.group.push_back(group);
@@ -211,6 +220,8 @@ void Runner<Engine>::buildLoop(std::size_t loop, std::vector<std::vector<std::ui
         }
     }
     graph.nodeCount = static_cast<std::uint32_t>(graph.ticks.size());
+    graph.begins.assign(together.size(), -1);
+    graph.together.resize(together.empty() ? 0 : graph.nodeCount, kNothing);
     graph.waits.assign(graph.nodeCount, 0);
     graph.waitsBack.assign(graph.nodeCount, 0);
     graph.waitsLoop.assign(graph.nodeCount, 0);
@@ -305,6 +316,11 @@ void Runner<Engine>::start(std::size_t loop, std::uint32_t node, std::int64_t it
     if (graph.group[node] != kNothing) {
         m_engine.begin(graph.group[node], graph.firstNode + node, static_cast<std::uint32_t>(iteration), now);
         return;
+    }
+    if (!graph.together.empty() && graph.together[node] != kNothing) {
+        Ticks& begin = m_loops[loop].begins[graph.together[node]];
+        m_result.isOutOfStep |= begin >= 0 && begin != now;
+        begin = now;
     }
     m_result.computeOfClass[graph.deviceClass[node]] += graph.ticks[node];
     m_queue.push(now + graph.ticks[node], graph.firstNode + node, static_cast<std::uint32_t>(iteration));
@@ -483,7 +499,7 @@ StepRun Runner<Engine>::run()
         }
     };
     drain(0);
-    while (!m_queue.empty() && !m_result.isTooLong) {
+    while (!m_queue.empty() && !m_result.isTooLong && !m_result.isOutOfStep) {
         if (m_stop.stop_requested()) {
             m_result.isStopped = true;
             break;

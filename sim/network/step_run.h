@@ -33,6 +33,8 @@ struct StepSpan {
 struct StepRun {
     Ticks end = 0;
     bool isStopped = false; ///< StepRunOptions::stop was asked
+    bool isOutOfStep
+        = false; ///< devices of a kind did not begin together what they were to; the step was not played on from there
     bool isTooLong = false; ///< it takes more than kLongestTicks, and was not played to its end
     std::vector<std::uint32_t> classOf; ///< for each device; kNothing: it does nothing
     std::vector<Ticks> endOfClass; ///< when the last op of each class of devices ends

@@ -20,8 +20,10 @@ std::uint32_t StepProgram::add(Ticks ticks, std::uint32_t site, std::uint32_t me
     return static_cast<std::uint32_t>(m_ticks.size() - 1);
 }
 
-std::uint32_t StepProgram::compute(Ticks ticks, std::span<const StepDependency> after)
+std::uint32_t StepProgram::compute(Ticks ticks, std::span<const StepDependency> after, bool together)
 {
+    if (together)
+        m_together.push_back(static_cast<std::uint32_t>(size()));
     return add(ticks, kNothing, kNothing, after);
 }
 

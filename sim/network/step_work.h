@@ -4,6 +4,7 @@
 #include "sim/network/fluid.h"
 #include "sim/network/routed_collective.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -27,8 +28,9 @@ struct StepDependency {
 /// The ops of one kind of device, in arrays. An op starts when all that it waits for is over.
 class StepProgram {
 public:
-    /// Computes for so long at speed 1. Returns the op's number.
-    std::uint32_t compute(Ticks ticks, std::span<const StepDependency> after);
+    /// Computes for so long at speed 1. Returns the op's number. `together`: all devices of the kind are to begin it at once (see
+    /// StepRun::isOutOfStep); only in a loop that does not repeat.
+    std::uint32_t compute(Ticks ticks, std::span<const StepDependency> after, bool together = false);
 
     /// Takes part in a collective of a site with the other members of the device's group. Their ops meet by `meeting`, a number that
     /// each program of the loop uses once for that site; it starts when all are ready.
@@ -37,6 +39,7 @@ public:
     std::size_t size() const { return m_ticks.size(); }
     bool computes(std::uint32_t op) const { return m_site[op] == kNothing; }
     Ticks ticks(std::uint32_t op) const { return m_ticks[op]; }
+    bool isTogether(std::uint32_t op) const { return std::ranges::binary_search(m_together, op); }
     std::uint32_t site(std::uint32_t op) const { return m_site[op]; }
     std::uint32_t meeting(std::uint32_t op) const { return m_meeting[op]; }
     std::span<const StepDependency> dependencies(std::uint32_t op) const
@@ -51,6 +54,7 @@ private:
     std::vector<std::uint32_t> m_site;
     std::vector<std::uint32_t> m_meeting;
     std::vector<std::uint32_t> m_first{0};
+    std::vector<std::uint32_t> m_together; ///< ops, ascending
     std::vector<StepDependency> m_dependencies;
 };
 

@@ -88,12 +88,23 @@ std::uint32_t NetworkSites::streamFor(Stream stream)
     return static_cast<std::uint32_t>(m_streams.size() - 1);
 }
 
+void NetworkSites::beginFunction(std::uint32_t stage)
+{
+    m_stageOfFunction.push_back(stage);
+}
+
 std::uint32_t NetworkSites::add(OpKind kind, const AxisRefs& axes, std::int64_t payloadBytes)
 {
+    const auto function = static_cast<std::uint32_t>(m_stageOfFunction.size() - 1);
     const auto [known, isNew] = m_known.try_emplace({kind, axes, payloadBytes}, static_cast<std::uint32_t>(m_sites.size()));
-    if (!isNew)
+    if (!isNew) {
+        std::vector<std::uint32_t>& functions = m_sites[known->second].functions;
+        if (functions.back() != function)
+            functions.push_back(function);
         return known->second;
+    }
     Site site;
+    site.functions = {function};
     site.kind = kind;
     site.axes = axes;
     if (kind != OpKind::AllSlice)
@@ -164,6 +175,8 @@ std::uint32_t NetworkSites::addTransfer(Site site)
                 stream.physical |= std::uint64_t{1} << axis;
         }
     }
+    if (site.own == nullptr)
+        m_betweenStages |= stream.physical;
     site.stream = streamFor(std::move(stream));
     m_sites.push_back(std::move(site));
     return static_cast<std::uint32_t>(m_sites.size() - 1);
@@ -269,16 +282,31 @@ CollectiveEstimate NetworkSites::transferEstimate(const Site& site) const
     return estimate;
 }
 
+/// Whether both can be under way on the same links. Of two collectives: in one function, or in two stages that have links in common.
+bool NetworkSites::canMeet(const Site& one, const Site& other) const
+{
+    const std::uint64_t shared = m_streams[one.stream].physical & m_streams[other.stream].physical;
+    if (one.stream == other.stream || shared == 0)
+        return false;
+    if (one.functions.empty() || other.functions.empty())
+        return true;
+    const auto stage = m_stageOfFunction[one.functions.front()];
+    const auto isElsewhere = [&](std::uint32_t function) { return m_stageOfFunction[function] != stage; };
+    if ((shared & m_betweenStages) != 0
+        && (std::ranges::any_of(one.functions, isElsewhere) || std::ranges::any_of(other.functions, isElsewhere)))
+        return true;
+    return std::ranges::any_of(
+        one.functions, [&](std::uint32_t function) { return std::ranges::binary_search(other.functions, function); });
+}
+
 /// Something of weight on another stream can be on its links.
 bool NetworkSites::contends(const Site& site) const
 {
     constexpr std::int64_t kScalarBytes = 1024; // on links for nanoseconds
     const auto isHeavy
         = [](const Site& one) { return (one.isTransfer ? one.transfer.payloadBytes : one.request.payloadBytes) > kScalarBytes; };
-    return isHeavy(site) && std::ranges::any_of(m_sites, [&](const Site& other) {
-        return other.stream != site.stream && isHeavy(other)
-            && (m_streams[other.stream].physical & m_streams[site.stream].physical) != 0;
-    });
+    return isHeavy(site)
+        && std::ranges::any_of(m_sites, [&](const Site& other) { return isHeavy(other) && canMeet(site, other); });
 }
 
 Result<StepSite> NetworkSites::routed(const Site& site, double& messagesPerCall) const
@@ -360,25 +388,25 @@ std::vector<double> NetworkSites::speeds() const
     return speeds;
 }
 
-bool NetworkSites::isRouted(const Site& site) const
+bool NetworkSites::isRouted(const Site& site, Fidelity fidelity) const
 {
-    if (site.estimate.seconds <= 0.0 || m_fidelity == Fidelity::Closed)
+    if (site.estimate.seconds <= 0.0 || fidelity == Fidelity::Closed)
         return false;
     const bool isMessages = site.isTransfer && site.own != nullptr;
-    return m_fidelity == Fidelity::Message || !m_faults.links.empty() || isMessages || contends(site);
+    return fidelity == Fidelity::Message || !m_faults.links.empty() || isMessages || contends(site);
 }
 
 /// At `m_fidelity`; nothing when there would be too many messages.
 Result<std::optional<StepWork>> NetworkSites::workAs(const std::vector<std::int64_t>& calls)
 {
     m_represented = m_faults.devices.empty() && m_kindOfDevice.empty()
-        && std::ranges::none_of(m_sites, [&](const Site& site) { return isRouted(site); });
+        && std::ranges::none_of(m_sites, [&](const Site& site) { return isRouted(site, m_fidelity); });
     if (m_represented)
         return std::optional(representatives());
     StepWork work = wholeMachine();
     double messages = 0.0;
     for (std::size_t i = 0; i < m_sites.size(); ++i) {
-        if (!isRouted(m_sites[i])) {
+        if (!isRouted(m_sites[i], m_fidelity)) {
             work.sites.push_back(delaySite(groupsOf(m_sites[i]), ticksOf(m_sites[i].estimate.seconds)));
             continue;
         }

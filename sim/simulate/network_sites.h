@@ -44,7 +44,7 @@ struct StageTransfer {
 ///
 /// Collectives over the same axes are done in order, on a stream of their own; streams share links. A collective is a time of a closed form
 /// where nothing else can be on its links: of Fidelity::Closed always, else where no link has a fault and no stream over other mesh
-/// axes uses any of its physical axes (scalars, up to 1 KiB, neither slow others nor are slowed). The others are flows, or messages. Where all are times and no device is slow, one device stands
+/// axes uses any of its physical axes at the same time (scalars, up to 1 KiB, neither slow others nor are slowed). The others are flows, or messages. Where all are times and no device is slow, one device stands
 /// for each stage.
 class NetworkSites {
 public:
@@ -54,6 +54,9 @@ public:
     /// All must outlive this. `stageAxis`: of the mesh, over which pipeline stages lie; nothing: one stage.
     NetworkSites(const MeshPlacement& placement, const Faults& faults, const NetworkOptions& options,
         std::optional<std::size_t> stageAxis = {});
+
+    /// Collectives that are added from here on are those of another function of a stage: its devices have no two of its functions under way at once.
+    void beginFunction(std::uint32_t stage);
 
     /// A collective that comes in the step; the same number for the same one.
     std::uint32_t add(OpKind kind, const AxisRefs& axes, std::int64_t payloadBytes);
@@ -75,6 +78,9 @@ public:
     std::int64_t collectiveStreams() const; ///< without those of transfers
 
     std::size_t sites() const { return m_sites.size(); }
+
+    /// After all sites were added: whether it takes its `estimate` whatever else is under way.
+    bool isClosed(std::uint32_t site) const { return !isRouted(m_sites[site], m_options.fidelity); }
 
     /// True when devices stand still while a collective of theirs is under way.
     bool isSynchronous() const;
@@ -117,6 +123,7 @@ private:
         CollectiveRequest request;
         CollectiveEstimate estimate;
         std::uint32_t stream = 0;
+        std::vector<std::uint32_t> functions = {}; ///< that have it, ascending
     };
     struct Stream {
         AxisRefs axes;
@@ -132,13 +139,14 @@ private:
     std::uint32_t addCollective(Site site);
     std::uint32_t addTransfer(Site site);
     bool contends(const Site& site) const;
+    bool canMeet(const Site& one, const Site& other) const;
     std::int64_t stageOf(std::int64_t position) const;
     DeviceGroups groupsOf(const Site& site) const;
     Result<StepSite> routed(const Site& site, double& messagesPerCall) const;
     Result<RoutedCollective> transferRoute(const Site& site) const;
     CollectiveEstimate transferEstimate(const Site& site) const;
     Problems unheeded() const;
-    bool isRouted(const Site& site) const;
+    bool isRouted(const Site& site, Fidelity fidelity) const;
     StepWork representatives();
     StepWork wholeMachine() const;
     Result<std::optional<StepWork>> workAs(const std::vector<std::int64_t>& calls);
@@ -152,6 +160,8 @@ private:
     std::vector<std::uint32_t> m_kindOfDevice; ///< see `setKinds`; empty: by stage
     std::vector<Site> m_sites;
     std::vector<Stream> m_streams;
+    std::vector<std::uint32_t> m_stageOfFunction{0};
+    std::uint64_t m_betweenStages = 0; ///< a bit for each axis of the machine that a way from stage to stage takes
     std::map<std::tuple<OpKind, AxisRefs, std::int64_t>, std::uint32_t> m_known;
     std::map<StageTransfer, std::uint32_t> m_knownTransfers;
     std::map<CollectiveKind, bool> m_heeded; ///< for forced kinds that came: whether the algorithm could be had

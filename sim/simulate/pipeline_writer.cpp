@@ -25,7 +25,7 @@ void announce(const DeviceFunction& function, const Mesh& mesh, StepWriter& writ
 }
 
 PipelineWriter::PipelineWriter(const ScheduledProgram& pipeline, const Mesh& mesh, const std::string& axis, NetworkSites& sites,
-    const DeviceCost& cost, double hostLinkBytesPerSecond)
+    const DeviceCost& cost, double hostLinkBytesPerSecond, bool wholes)
     : m_pipeline(pipeline)
     , m_axis(axis)
     , m_sites(sites)
@@ -39,11 +39,37 @@ PipelineWriter::PipelineWriter(const ScheduledProgram& pipeline, const Mesh& mes
             if (name == "init")
                 continue;
             const auto added = functions.emplace(name, schedule(function.device, SchedulePolicy::Overlapped)).first;
+            sites.beginFunction(static_cast<std::uint32_t>(m_writers.size() - 1));
             announce(added->second.device, mesh, writer, sites, uses, siteOfUse);
         }
     }
     for (SimulatedCollective& use : uses)
         use.use.op = OpId{};
+    if (!wholes)
+        return;
+    announceTransfers();
+    for (std::size_t stage = 0; stage < m_writers.size(); ++stage) {
+        for (const auto& [name, function] : m_functions[stage])
+            m_writers[stage]->learnWhole(function);
+    }
+}
+
+/// All that stages pass each other is a site before a function is learnt.
+void PipelineWriter::announceTransfers()
+{
+    const std::int64_t pieces = m_pipeline.pipeline.pieces();
+    for (std::int64_t piece = 0; piece + 1 < pieces; ++piece) {
+        if (stageOf(piece) == stageOf(piece + 1))
+            continue;
+        m_sites.add({stageOf(piece), stageOf(piece + 1), false, bytesFrom(piece, false)});
+        m_sites.add({stageOf(piece + 1), stageOf(piece), true, bytesFrom(piece + 1, true)});
+    }
+    for (std::int64_t from = 0; from < m_pipeline.pipeline.stages; ++from) {
+        for (std::int64_t to = 0; to < m_pipeline.pipeline.stages; ++to) {
+            if (const StageTransfer transfer = sharedGradients(from, to); transfer.payloadBytes > 0)
+                m_sites.add(transfer);
+        }
+    }
 }
 
 std::vector<StageWork> PipelineWriter::write()
@@ -77,7 +103,7 @@ void PipelineWriter::add(const Task& task, std::uint32_t number)
         pass(neighbour(true), piece, backward, task.microbatch, true);
     if (task.kind == TaskKind::TotalGradients)
         shareGradients(static_cast<std::int64_t>(task.stage), true);
-    const StepWriter::Moments own = writer.execute(m_functions[task.stage].at(task.function));
+    const StepWriter::Moments own = writer.executeWhole(m_functions[task.stage].at(task.function));
     if (moments[task.stage].empty())
         moments[task.stage].push_back(own.front());
     moments[task.stage].push_back(own.back());
@@ -87,26 +113,32 @@ void PipelineWriter::add(const Task& task, std::uint32_t number)
         shareGradients(static_cast<std::int64_t>(task.stage), false);
 }
 
-/// What a stage knows of the gradients of parameters that others have too, to each of these, or what it gets of theirs.
-void PipelineWriter::shareGradients(std::int64_t stage, bool receives)
+/// What a stage knows of the gradients of parameters that another has too; no bytes where there are none.
+StageTransfer PipelineWriter::sharedGradients(std::int64_t from, std::int64_t to) const
 {
-    const auto sharedOf = [this](std::int64_t at) -> const Function* {
-        const auto& functions = m_functions[static_cast<std::size_t>(at)];
+    StageTransfer transfer{from, to, true, 0, true};
+    const auto sharedOf = [this](std::int64_t stage) -> const Function* {
+        const auto& functions = m_functions[static_cast<std::size_t>(stage)];
         const auto found = functions.find(functionOf(TaskKind::ShareGradients));
         return found == functions.end() ? nullptr : &found->second.device.function;
     };
+    const Function* own = sharedOf(from);
+    const Function* others = from == to ? nullptr : sharedOf(to);
+    for (std::size_t i = 0; own != nullptr && others != nullptr && i < own->results().size(); ++i) {
+        if (std::ranges::find(others->resultNames, own->resultNames[i]) != others->resultNames.end())
+            transfer.payloadBytes += (*own)[own->results()[i]].type.bytes();
+    }
+    return transfer;
+}
+
+/// To each of the stages that share gradients with it, or what it gets of theirs.
+void PipelineWriter::shareGradients(std::int64_t stage, bool receives)
+{
     const auto meeting = static_cast<std::uint32_t>(m_pipeline.pipeline.pieces() * m_pipeline.pipeline.microbatches);
-    const Function& own = *sharedOf(stage);
     for (std::int64_t other = 0; other < m_pipeline.pipeline.stages; ++other) {
-        const Function* others = other == stage ? nullptr : sharedOf(other);
-        std::int64_t bytes = 0;
-        for (std::size_t i = 0; others != nullptr && i < own.results().size(); ++i) {
-            if (std::ranges::find(others->resultNames, own.resultNames[i]) != others->resultNames.end())
-                bytes += own[own.results()[i]].type.bytes();
-        }
-        if (bytes == 0)
+        const StageTransfer transfer = receives ? sharedGradients(other, stage) : sharedGradients(stage, other);
+        if (transfer.payloadBytes == 0)
             continue;
-        const StageTransfer transfer{receives ? other : stage, receives ? stage : other, true, bytes, true};
         const std::uint32_t site = m_sites.add(transfer);
         const std::uint32_t use = useOf(transfer, site);
         StepWriter& writer = *m_writers[static_cast<std::size_t>(stage)];

@@ -21,9 +21,10 @@ void announce(const DeviceFunction& function, const Mesh& mesh, StepWriter& writ
 /// Writes the tasks of a pipeline's stages.
 class PipelineWriter {
 public:
-    /// The pipeline, the sites and the cost must outlive the writer. `hostLinkBytesPerSecond`: see StepWriter.
+    /// The pipeline, the sites and the cost must outlive the writer. `hostLinkBytesPerSecond`: see StepWriter. `wholes`: functions may be one op, where
+    /// a stage's devices all do the same at the same time.
     PipelineWriter(const ScheduledProgram& pipeline, const Mesh& mesh, const std::string& axis, NetworkSites& sites,
-        const DeviceCost& cost, double hostLinkBytesPerSecond);
+        const DeviceCost& cost, double hostLinkBytesPerSecond, bool wholes);
 
     /// To be called once.
     std::vector<StageWork> write();
@@ -36,6 +37,8 @@ private:
     void add(const Task& task, std::uint32_t number);
     std::int64_t stageOf(std::int64_t piece) const { return piece % m_pipeline.pipeline.stages; }
     std::int64_t bytesFrom(std::int64_t piece, bool backward) const;
+    void announceTransfers();
+    StageTransfer sharedGradients(std::int64_t from, std::int64_t to) const;
     std::uint32_t useOf(const StageTransfer& transfer, std::uint32_t site);
     void shareGradients(std::int64_t stage, bool receives);
     void pass(std::int64_t from, std::int64_t to, bool backward, std::size_t microbatch, bool receives);

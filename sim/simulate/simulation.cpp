@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 namespace meshwright::sim {
 
@@ -224,25 +225,29 @@ Result<Simulation> simulate(const ScheduledProgram& pipeline, const Mesh& mesh, 
     if (!ground)
         return ground.error();
     NetworkSites sites(ground->placement, machine.faults, network, mesh.findAxis(axis));
-    PipelineWriter writer(pipeline, mesh, axis, sites, ground->cost, ground->hostLinkBytesPerSecond);
-    if (network.stop.stop_requested())
-        return stoppedProblem();
-    std::vector<StageWork> stages = writer.write();
-    if (network.stop.stop_requested())
-        return stoppedProblem();
-    if (extras.graph != nullptr)
-        *extras.graph = graphOf(stages, writer.uses, writer.siteOfUse, sites);
     const bool rolls = splitsBackward(pipeline.pipeline.order);
-    TraceBuilder traceBuilder(sites, std::move(stages), std::move(writer.uses), std::move(writer.siteOfUse),
-        {.timeline = extras.timeline, .isPipeline = true, .rolls = rolls});
-    if (auto run = traceBuilder.run(); !run)
-        return run.error();
+    std::optional<PipelineWriter> writer;
+    std::optional<TraceBuilder> trace;
+    for (bool wholes = extras.graph == nullptr && sites.speeds().empty();; wholes = false) {
+        writer.emplace(pipeline, mesh, axis, sites, ground->cost, ground->hostLinkBytesPerSecond, wholes);
+        std::vector<StageWork> stages = writer->write();
+        if (network.stop.stop_requested())
+            return stoppedProblem();
+        if (extras.graph != nullptr)
+            *extras.graph = graphOf(stages, writer->uses, writer->siteOfUse, sites);
+        trace.emplace(sites, std::move(stages), writer->uses, writer->siteOfUse,
+            TraceOptions{.timeline = extras.timeline, .isPipeline = true, .rolls = rolls});
+        if (auto run = trace->run(); !run)
+            return run.error();
+        if (!trace->isOutOfStep())
+            break;
+    }
     const FullestStage fullest = fullestStage(pipeline);
-    const std::size_t stage = traceBuilder.stage();
+    const std::size_t stage = trace->stage();
     std::vector<MemoryPoint> memory = memoryOfTasks(pipeline, stage);
     for (std::size_t i = 0; i < memory.size(); ++i)
-        memory[i].seconds = traceBuilder.secondsOfMoment(writer.moments[stage][i]);
-    Simulation simulation = traceBuilder.take();
+        memory[i].seconds = trace->secondsOfMoment(writer->moments[stage][i]);
+    Simulation simulation = trace->take();
     simulation.memory = std::move(memory);
     simulation.peakBytes = fullest.bytes;
     simulation.hostBytes = mostHostBytes(pipeline);

@@ -157,7 +157,15 @@ void StepWriter::startKernels(std::uint32_t work, double share)
     m_launching += ticks;
     m_gained -= ticks;
     m_lead -= ticks;
-    if (m_turns == 1 && m_launching > 0 && (m_lead < 0 || m_hostDecides))
+    waitWhereHostIsLate();
+}
+
+void StepWriter::waitWhereHostIsLate()
+{
+    if (m_turns > 1 || m_launching == 0)
+        return;
+    m_leastLead = std::min(m_leastLead, m_lead);
+    if (m_lead < 0 || m_hostDecides)
         waitForHost();
 }
 
@@ -322,8 +330,7 @@ void StepWriter::writeLoop(const ScheduledFunction& function, const Instruction&
             write(function, inner, false);
         settle();
         m_turns = turns;
-        if (m_turns == 1 && m_launching > 0 && (m_lead < 0 || m_hostDecides))
-            waitForHost();
+        waitWhereHostIsLate();
         return;
     }
     const auto writeThose = [&](auto isWanted) {
@@ -384,24 +391,86 @@ void StepWriter::writeTurns(std::int64_t turns, const std::function<void()>& wri
     m_launching *= turns; // what is not written comes with what the host starts next
 }
 
+/// The last computing op so far.
+std::pair<std::uint32_t, std::uint32_t> StepWriter::moment() const
+{
+    const Resource& computing = m_resources[kComputing];
+    const auto loop = static_cast<std::uint32_t>(m_loops.size());
+    if (computing.now != kNothing)
+        return {loop, computing.now};
+    if (computing.before != kNothing)
+        return {loop - 1, computing.before};
+    return {kNothing, kNothing};
+}
+
 StepWriter::Moments StepWriter::execute(const ScheduledFunction& function)
 {
     Moments moments;
-    const auto note = [&] {
-        const Resource& computing = m_resources[kComputing];
-        const auto loop = static_cast<std::uint32_t>(m_loops.size());
-        if (computing.now != kNothing)
-            moments.emplace_back(loop, computing.now);
-        else if (computing.before != kNothing)
-            moments.emplace_back(loop - 1, computing.before);
-        else
-            moments.emplace_back(kNothing, kNothing);
-    };
     for (const Instruction& instruction : function.instructions) {
-        note();
+        moments.push_back(moment());
         write(function, instruction, true);
     }
-    note();
+    moments.push_back(moment());
+    return moments;
+}
+
+/// Its ops wait for others of it alone, and each takes its time: what is written for it is played at once, and taken back.
+void StepWriter::learnWhole(const ScheduledFunction& function)
+{
+    assert(m_loops.empty() && m_pending.empty());
+    const Function* ops = &function.device.function;
+    const bool isClosed = std::ranges::all_of(
+        m_announced, [&](const auto& one) { return one.first.first != ops || m_sites.isClosed(one.second.site); });
+    if (!isClosed || m_hostLink > 0.0)
+        return;
+    constexpr Ticks kFarAhead = kLongestTicks;
+    m_lead = m_leastLead = kFarAhead;
+    execute(function);
+    const std::vector<StageLoop> written = finish();
+    const std::uint32_t last = m_resources[kComputing].before;
+    WholeFunction whole;
+    whole.launching = std::exchange(m_launching, 0);
+    whole.lead = std::exchange(m_lead, 0) - kFarAhead;
+    whole.leastLead = std::exchange(m_leastLead, 0) - kFarAhead;
+    whole.computeSeconds = std::exchange(m_computeSeconds, 0.0);
+    m_gained = 0;
+    m_opsWritten = 0;
+    std::ranges::fill(m_resources, Resource{});
+    if (written.empty())
+        return;
+    const StepProgram& program = written.front().program;
+    std::vector<Ticks> ends;
+    for (std::uint32_t op = 0; op < program.size(); ++op) {
+        Ticks begin = 0;
+        for (const StepDependency& dependency : program.dependencies(op))
+            begin = std::max(begin, ends[dependency.op]);
+        ends.push_back(begin + (program.computes(op) ? program.ticks(op) : ticksOf(m_sites.estimate(program.site(op)).seconds)));
+        whole.parts.push_back({begin, ends.back(), written.front().notes[op]});
+    }
+    whole.ticks = *std::ranges::max_element(ends);
+    if (last == kNothing || ends[last] != whole.ticks)
+        return; // a collective goes on behind its end
+    std::ranges::stable_sort(whole.parts, {}, &WholeFunction::Part::end);
+    m_wholeOf[&function] = static_cast<std::uint32_t>(m_wholes.size());
+    m_wholes.push_back(std::move(whole));
+}
+
+StepWriter::Moments StepWriter::executeWhole(const ScheduledFunction& function)
+{
+    settle();
+    const auto found = m_wholeOf.find(&function);
+    if (found == m_wholeOf.end() || m_lead + m_wholes[found->second].leastLead < 0)
+        return execute(function);
+    const WholeFunction& whole = m_wholes[found->second];
+    Moments moments{moment()};
+    PendingOp pending;
+    pending.ticks = whole.ticks;
+    pending.note = {StepOpNote::Kind::Function, found->second, m_task};
+    add(std::move(pending), {kComputing}, {kComputing});
+    m_launching += whole.launching;
+    m_gained += whole.lead;
+    m_lead += whole.lead;
+    moments.push_back(moment());
     return moments;
 }
 
@@ -463,12 +532,14 @@ void StepWriter::end()
                 waits.push_back({one.now, StepLag::Iteration});
         }
         if (pending.site == kNothing)
-            loop.program.compute(pending.ticks, waits);
+            loop.program.compute(pending.ticks, waits, pending.note.kind == StepOpNote::Kind::Function);
         else
             loop.program.collective(pending.site, pending.meeting, waits);
         loop.notes.push_back(pending.note);
         if (pending.note.kind == StepOpNote::Kind::Compute)
             m_computeSeconds += secondsOf(pending.ticks) * static_cast<double>(m_repeat);
+        else if (pending.note.kind == StepOpNote::Kind::Function)
+            m_computeSeconds += m_wholes[pending.note.index].computeSeconds * static_cast<double>(m_repeat);
     }
     m_opsWritten += static_cast<std::int64_t>(m_pending.size());
     m_loops.push_back(std::move(loop));

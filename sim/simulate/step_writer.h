@@ -29,10 +29,11 @@ struct StepOpNote {
         Collective, ///< `index` is the caller's number
         Move, ///< to the host's memory or back: `index` is kFirstMove and the number of a move of the writer's
         Relay, ///< hands on what an earlier part of the program did
+        Function, ///< `index` is a whole function of the writer's
     };
     Kind kind = Kind::Relay;
     std::uint32_t index = 0;
-    std::uint32_t task = kNothing; ///< of Compute: the caller's number of what it is part of
+    std::uint32_t task = kNothing; ///< of Compute and Function: the caller's number of what it is part of
 };
 
 /// A computing instruction, as often as it comes.
@@ -45,6 +46,21 @@ struct KernelWork {
     double flops = 0.0; ///< of a product, of all turns
     bool isProduct = false;
     bool isUpdate = false; ///< of the optimizer
+};
+
+/// A function that takes its course whenever it begins: nothing else is on the links of its collectives, and no kernel waits for the host.
+struct WholeFunction {
+    struct Part {
+        Ticks begin = 0; ///< from the function's beginning
+        Ticks end = 0;
+        StepOpNote note;
+    };
+    std::vector<Part> parts; ///< by their ends
+    Ticks ticks = 0;
+    Ticks launching = 0; ///< of the host, for all kernels
+    Ticks lead = 0; ///< that the host gains before the device, at least
+    Ticks leastLead = 0; ///< that it has lost at most by any kernel: <= 0
+    double computeSeconds = 0.0;
 };
 
 /// A part of a program: its ops, a number of times.
@@ -77,6 +93,13 @@ public:
     /// All instructions of an announced function. The moments have one entry more than there are instructions.
     Moments execute(const ScheduledFunction& function);
 
+    /// Learns how an announced function goes by itself, where that is all there is to know of it. To be called when all sites were added and before
+    /// anything is written.
+    void learnWhole(const ScheduledFunction& function);
+
+    /// As `execute`, from the function's beginning to its end: as one op where it was learnt and the host is far enough ahead.
+    Moments executeWhole(const ScheduledFunction& function);
+
     /// What is written from here on is part of the caller's task of this number.
     void beginTask(std::uint32_t task)
     {
@@ -94,6 +117,7 @@ public:
     std::vector<StageLoop> finish();
 
     const std::vector<KernelWork>& works() const { return m_works; }
+    const std::vector<WholeFunction>& wholes() const { return m_wholes; }
 
     /// Without what they were like.
     const std::vector<SimulatedMove>& moves() const { return m_moves; }
@@ -139,7 +163,9 @@ private:
     std::uint32_t newResource();
     void startKernels(std::uint32_t work, double share);
     void noteLaunches();
+    void waitWhereHostIsLate();
     void waitForHost();
+    std::pair<std::uint32_t, std::uint32_t> moment() const;
     void writeTurns(std::int64_t turns, const std::function<void()>& writeOne);
     std::uint32_t streamResource(std::uint32_t site);
     void startMove(const Function& function, const Instruction& instruction);
@@ -172,6 +198,8 @@ private:
     std::map<std::uint32_t, std::uint32_t> m_received; ///< by use: resource
     std::map<const Instruction*, std::uint32_t> m_workOf;
     std::vector<KernelWork> m_works;
+    std::vector<WholeFunction> m_wholes;
+    std::map<const ScheduledFunction*, std::uint32_t> m_wholeOf; ///< of those that were learnt
     std::vector<StageLoop> m_loops;
     std::vector<PendingOp> m_pending;
     std::map<std::uint32_t, std::uint32_t> m_meetings; ///< of the loop at hand, by site
@@ -184,6 +212,7 @@ private:
     Ticks m_launching = 0; ///< of the host, for kernels whose start is not written yet
     Ticks m_gained = 0; ///< by the host, were nobody waiting: what kernels so far take less what their starts take
     Ticks m_lead = 0; ///< of the host before the device, at least
+    Ticks m_leastLead = 0; ///< since it was last set
     bool m_hostDecides = false; ///< in a loop whose turns take the host longer than the device
     std::int64_t m_opsWritten = 0;
     double m_computeSeconds = 0.0;

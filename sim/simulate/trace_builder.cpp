@@ -73,6 +73,8 @@ Result<Done> TraceBuilder::run()
     m_run = runFolded(work, folded, options);
     if (m_run.isStopped)
         return stoppedProblem();
+    if (m_run.isOutOfStep)
+        return Done{};
     if (m_run.isTooLong)
         return Problem{"MW1751", fmt::format("a step takes more than {}", formatSeconds(secondsOf(kLongestTicks))),
             "use a smaller model or batch, or more devices; is a link or a device of the machine slower than it should be?"};
@@ -85,11 +87,11 @@ Result<Done> TraceBuilder::run()
     for (std::size_t i = 0; i < order.size(); ++i)
         order[i] = i;
     std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(work.kindOf[devices[i]], devices[i]); });
-    std::vector<std::vector<OwnSpan>> spans = spansByDevice();
+    const std::vector<std::vector<OwnSpan>> spans = spansByDevice();
     for (const std::size_t i : order) {
         if (m_sites.stop().stop_requested())
             return stoppedProblem();
-        addDevice(work, devices[i], i, std::move(spans[i]), i == 0);
+        addDevice(work, devices[i], i, spans[i], i == 0);
     }
     if (m_options.rolls)
         finishRolling();
@@ -210,23 +212,36 @@ std::vector<std::vector<TraceBuilder::OwnSpan>> TraceBuilder::spansByDevice() co
 }
 
 /// Takes a device at hand.
-void TraceBuilder::beginDevice(const StepWork& work, std::uint32_t device, std::size_t place, std::vector<OwnSpan> spans)
+void TraceBuilder::beginDevice(const StepWork& work, std::uint32_t device, std::size_t place, const std::vector<OwnSpan>& spans)
 {
     m_device = {};
     m_device.stage = work.kindOf[device];
     m_device.machineDevice = m_sites.machineDevice(device);
-    m_device.spans = std::move(spans);
     for (const auto& nodes : m_run.nodeOf[place])
         m_device.lastEnd.emplace_back(nodes.size(), 0);
+    const StageWork& stage = m_stages[m_device.stage];
+    for (const OwnSpan& own : spans) {
+        const StepSpan& span = m_run.spans[own.span];
+        const StepOpNote& note = stage.loops[own.loop].notes[own.op];
+        m_device.lastEnd[own.loop][own.op] = span.end;
+        if (note.kind != StepOpNote::Kind::Function) {
+            m_device.happenings.push_back({span.begin, span.end, note});
+            continue;
+        }
+        for (const WholeFunction::Part& part : (*stage.wholes)[note.index].parts) {
+            m_device.happenings.push_back({span.begin + part.begin, span.begin + part.end, part.note});
+            m_device.happenings.back().note.task = note.task;
+        }
+    }
     m_intervals.clear();
     m_nextInterval = 0;
     m_underWay.clear();
 }
 
 void TraceBuilder::addDevice(
-    const StepWork& work, std::uint32_t device, std::size_t place, std::vector<OwnSpan> spans, bool isChosen)
+    const StepWork& work, std::uint32_t device, std::size_t place, const std::vector<OwnSpan>& spans, bool isChosen)
 {
-    beginDevice(work, device, place, std::move(spans));
+    beginDevice(work, device, place, spans);
     const std::uint32_t computeRow = rowOf("compute");
     if (!m_options.isPipeline && m_sites.collectiveStreams() <= 1)
         rowOf("collectives"); // though it may stay empty
@@ -261,19 +276,17 @@ void TraceBuilder::countTransfers()
 /// Collectives, and moves over the host's link.
 void TraceBuilder::addTransfers()
 {
-    for (const OwnSpan& own : m_device.spans) {
-        const StepOpNote& note = noteOf(own);
+    for (const auto& [begin, end, note] : m_device.happenings) {
         if (note.kind != StepOpNote::Kind::Collective && note.kind != StepOpNote::Kind::Move)
             continue;
-        const StepSpan& span = m_run.spans[own.span];
-        m_intervals.push_back({span.begin, span.end, note.index});
+        m_intervals.push_back({begin, end, note.index});
         if (!m_options.timeline)
             continue;
         const Shown& as = shown(note.index);
         const std::int64_t bytes = note.kind == StepOpNote::Kind::Move
             ? m_stages[m_device.stage].moves[note.index - kFirstMove].bytes
             : m_result.collectives[note.index].use.payloadBytes;
-        addSlice(as.row, span.begin, span.end, as.name, as.detail, as.category, bytes);
+        addSlice(as.row, begin, end, as.name, as.detail, as.category, bytes);
     }
     std::ranges::stable_sort(m_intervals, {}, &Interval::begin);
 }
@@ -286,10 +299,8 @@ Ticks TraceBuilder::addComputing(std::uint32_t row, bool isChosen)
         texts; // of works in tasks: label and detail
     const std::vector<std::string>& tasks = m_stages[m_device.stage].tasks;
     Ticks free = 0;
-    for (const OwnSpan& own : m_device.spans) {
-        const StepOpNote* note = &noteOf(own);
-        const StepSpan& span = m_run.spans[own.span];
-        m_device.lastEnd[own.loop][own.op] = span.end;
+    for (const Happening& span : m_device.happenings) {
+        const StepOpNote* note = &span.note;
         if (note->kind != StepOpNote::Kind::Compute && note->kind != StepOpNote::Kind::Wait)
             continue;
         if (span.begin > free) {
@@ -320,9 +331,9 @@ Ticks TraceBuilder::addComputing(std::uint32_t row, bool isChosen)
     return free;
 }
 
-void TraceBuilder::addCompute(const KernelWork& work, const StepSpan& span)
+void TraceBuilder::addCompute(const KernelWork& work, const Happening& done)
 {
-    const double seconds = secondsOf(span.end - span.begin);
+    const double seconds = secondsOf(done.end - done.begin);
     m_result.computeSeconds += seconds;
     if (work.isUpdate)
         m_result.updateSeconds += seconds;

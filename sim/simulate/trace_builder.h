@@ -25,6 +25,7 @@ struct Interval {
 struct StageWork {
     std::vector<StageLoop> loops;
     const std::vector<KernelWork>* works = nullptr; ///< that notes of computing number
+    const std::vector<WholeFunction>* wholes = nullptr; ///< that notes of functions number
     double computeSeconds = 0.0; ///< of one device at full speed, loops as often as they run
     std::int64_t opsWritten = 0; ///< each loop once
     std::vector<std::string> tasks = {}; ///< that notes of computing number
@@ -34,7 +35,7 @@ struct StageWork {
 /// Ends a writer's program.
 inline StageWork finishedStage(StepWriter& writer)
 {
-    StageWork stage{writer.finish(), &writer.works()};
+    StageWork stage{writer.finish(), &writer.works(), &writer.wholes()};
     stage.computeSeconds = writer.computeSeconds();
     stage.opsWritten = writer.opsWritten();
     stage.moves = writer.moves();
@@ -66,6 +67,9 @@ public:
 
     std::size_t stage() const { return m_stage; } ///< that is told of
 
+    /// After `run`: devices of a stage did not begin a whole function together, so that it is not one op; nothing more is known.
+    bool isOutOfStep() const { return m_run.isOutOfStep; }
+
     Simulation take() { return std::move(m_result); }
 
 private:
@@ -85,11 +89,18 @@ private:
         std::uint32_t op = 0;
     };
 
+    /// What a device did, functions in their parts.
+    struct Happening {
+        Ticks begin = 0;
+        Ticks end = 0;
+        StepOpNote note;
+    };
+
     /// The device at hand.
     struct Device {
         std::size_t stage = 0;
         std::int64_t machineDevice = 0;
-        std::vector<OwnSpan> spans; ///< in the run's order
+        std::vector<Happening> happenings; ///< in the run's order
         std::vector<std::vector<Ticks>> lastEnd; ///< of loops and ops
         std::map<std::uint32_t, Shown> shown; ///< by use
         Ticks begin = -1; ///< of its first computing; none yet: below 0
@@ -97,10 +108,11 @@ private:
 
     std::vector<std::vector<OwnSpan>> spansByDevice() const;
     std::vector<std::uint32_t> devicesToTellOf(const StepWork& work, const FoldedStep& folded);
-    void addDevice(const StepWork& work, std::uint32_t device, std::size_t place, std::vector<OwnSpan> spans, bool isChosen);
+    void addDevice(
+        const StepWork& work, std::uint32_t device, std::size_t place, const std::vector<OwnSpan>& spans, bool isChosen);
     void addSlice(std::uint32_t row, Ticks begin, Ticks end, std::uint32_t name, std::uint32_t detail, SliceCategory category,
         std::int64_t bytes);
-    void beginDevice(const StepWork& work, std::uint32_t device, std::size_t place, std::vector<OwnSpan> spans);
+    void beginDevice(const StepWork& work, std::uint32_t device, std::size_t place, const std::vector<OwnSpan>& spans);
     void addTransfers();
     void countTransfers();
     void expose(std::uint32_t use, double seconds);
@@ -109,8 +121,7 @@ private:
     std::uint32_t rowOf(const std::string& name);
     const Shown& shown(std::uint32_t use);
     std::uint32_t waitingText(std::uint32_t use);
-    const StepOpNote& noteOf(const OwnSpan& own) const { return m_stages[m_device.stage].loops[own.loop].notes[own.op]; }
-    void addCompute(const KernelWork& work, const StepSpan& span);
+    void addCompute(const KernelWork& work, const Happening& done);
     void addLaunch(double seconds);
     void expose(Ticks from, Ticks to);
     void finishCollectives();

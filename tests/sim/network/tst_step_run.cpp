@@ -111,6 +111,7 @@ private Q_SLOTS:
     void onlyTheTouchedAreFilled();
     void overlap();
     void meetingWaitsForAll();
+    void togetherOrNot();
     void symmetricIsOneClass();
     void foldedIsUnfolded_data();
     void foldedIsUnfolded();
@@ -275,6 +276,27 @@ void TestStepRun::meetingWaitsForAll()
     QCOMPARE(run.end, 24 * kMicrosecond); // the slow one's 20, and 4 hops
     QCOMPARE(run.classes, 2);
     QCOMPARE(run.endOf(0), run.endOf(2));
+}
+
+/// What devices of a kind are to begin together ends the run where one is late: here behind its own of two pairs, one of which takes longer.
+void TestStepRun::togetherOrNot()
+{
+    const Topology line = torus({4}, false);
+    const MachineLinks links(line);
+    for (const Ticks late : {Ticks(0), kMicrosecond}) {
+        StepWork work;
+        work.links = &links;
+        work.kindOf = {0, 0, 0, 0};
+        work.speed = {1.0, 1.0, late > 0 ? 0.5 : 1.0, 1.0};
+        StepProgram program;
+        const std::uint32_t own = program.compute(kMicrosecond, {});
+        program.compute(kMicrosecond, std::vector<StepDependency>{{own, StepLag::None}}, true);
+        work.loops = {{{program}, 1}};
+        const StepRun run = runStep(work);
+        QCOMPARE(run.isOutOfStep, late > 0);
+        if (late == 0)
+            QCOMPARE(run.end, 2 * kMicrosecond);
+    }
 }
 
 void TestStepRun::symmetricIsOneClass()

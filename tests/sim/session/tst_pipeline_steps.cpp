@@ -4,6 +4,7 @@
 #include "core/support/resources.h"
 #include "sim/network/step_run.h"
 #include "sim/session/session.h"
+#include "sim/simulate/step_graph.h"
 #include "sim/transformer/pipeline.h"
 #include "tests/test_class.h"
 
@@ -35,8 +36,11 @@ private Q_SLOTS:
     void sessionHasThem();
     void loopsAreCut();
     void microbatchesHoldNoMore();
+    void wholeFunctionsChangeNothing_data();
+    void wholeFunctionsChangeNothing();
     void gradientsAreReducedOnce_data();
     void gradientsAreReducedOnce();
+    void tiedGradientsAreReducedOnce();
     void closedFormAgrees_data();
     void closedFormAgrees();
     void stopsInTheMiddle();
@@ -326,6 +330,98 @@ sim::Ticks playedByTasks(const PipelineShape& shape, const std::vector<sim::Tick
 
 } // namespace
 
+void TestPipelineSteps::wholeFunctionsChangeNothing_data()
+{
+    QTest::addColumn<QString>("hardware");
+    QTest::addColumn<QString>("mesh");
+    QTest::addColumn<QString>("schedule");
+    QTest::addColumn<QString>("more");
+    QTest::addColumn<bool>("isOneOp"); // of functions with collectives
+    QTest::newRow("tensor inside of hosts") << "{chip: a100, hosts: 4, per_host: 4}"
+                                            << "{pipe: 4, tensor: 4}"
+                                            << "1f1b"
+                                            << "" << true;
+    QTest::newRow("data over the stages' network") << "{chip: a100, hosts: 8, per_host: 2}"
+                                                   << "{pipe: 4, data: 2, tensor: 2}"
+                                                   << "1f1b"
+                                                   << "" << true;
+    QTest::newRow("chunks") << "{chip: h100, hosts: 2, per_host: 4}"
+                            << "{pipe: 2, tensor: 4}"
+                            << "interleaved, chunks: 2"
+                            << "" << true;
+    QTest::newRow("stages in one host") << "{chip: a100, hosts: 1, per_host: 8}"
+                                        << "{pipe: 2, data: 2, tensor: 2}"
+                                        << "gpipe"
+                                        << "" << false;
+    QTest::newRow("split backward") << "{chip: h100, hosts: 4, per_host: 2}"
+                                    << "{pipe: 4, tensor: 2}"
+                                    << "zb_h1"
+                                    << "" << true;
+    QTest::newRow("a torus") << "{chip: v4, topology: [4, 4, 1]}"
+                             << "{pipe: 4, tensor: 4}"
+                             << "1f1b"
+                             << "" << true;
+    QTest::newRow("a stack's host") << "{chip: a100, hosts: 2, per_host: 2}"
+                                    << "{pipe: 2, tensor: 2}"
+                                    << "1f1b"
+                                    << "stack: megatron\n"
+                                    << true;
+    QTest::newRow("a slow device") << "{chip: a100, hosts: 2, per_host: 4}"
+                                   << "{pipe: 2, tensor: 4}"
+                                   << "1f1b"
+                                   << "faults: {slow: [{device: 1, speed: 0.5}]}\n"
+                                   << false;
+    QTest::newRow("a slow link") << "{chip: v4, topology: [4, 4, 1]}"
+                                 << "{pipe: 4, tensor: 4}"
+                                 << "1f1b"
+                                 << "faults: {links: [{device: 1, axis: x, share: 0.5}]}\n"
+                                 << false;
+}
+
+/// A function that takes its course whenever it begins is one op of the network's; written out for other programs, it is all of its ops.
+void TestPipelineSteps::wholeFunctionsChangeNothing()
+{
+    QFETCH(QString, hardware);
+    QFETCH(QString, mesh);
+    QFETCH(QString, schedule);
+    QFETCH(QString, more);
+    QFETCH(bool, isOneOp);
+    QString sharding = QStringLiteral("layers.ffn.up.w: \"P(None, None, 'tensor')\", layers.ffn.down.w: \"P(None, 'tensor')\"");
+    if (mesh.contains("data"))
+        sharding += ", x: \"P('data')\", y: \"P('data')\"";
+    const QString text = QStringLiteral(
+        "meshwright: 1\nhardware: %1\nmesh: %2\n"
+        "model: {transformer: {name: T, layers: 4, hidden: 2048, heads: 16, kv_heads: 16, head_dim: 128, ffn: 8192, "
+        "vocabulary: 1024, tied: false}}\nsequence: 1024\nbatch: 32\ndtype: {parameters: f32, matmul: bf16, "
+        "activations: bf16}\nsharding: {%3}\noptimizer: {adam: {learning_rate: 0.001}}\n"
+        "pipeline: {axis: pipe, stages: %4, microbatches: 8, schedule: %5}\n%6")
+                             .arg(hardware, mesh, sharding)
+                             .arg(mesh.mid(7, 1))
+                             .arg(schedule, more);
+    const Study study = valueOf(readStudy(text.toStdString(), "pipeline.yaml"));
+    const sim::Catalogue catalogue = valueOf(sim::defaultCatalogue());
+    sim::StepGraph graph;
+    const sim::Simulation whole = valueOf(sim::simulateStudy(study, catalogue, {.timeline = true})).simulation;
+    const sim::Simulation written = valueOf(sim::simulateStudy(study, catalogue, {.graph = &graph, .timeline = true})).simulation;
+    QCOMPARE(whole.stepSeconds, written.stepSeconds);
+    QCOMPARE(whole.computeSeconds, written.computeSeconds);
+    QCOMPARE(whole.launchSeconds, written.launchSeconds);
+    QCOMPARE(whole.exposedSeconds, written.exposedSeconds);
+    QCOMPARE(whole.bubbleSeconds, written.bubbleSeconds);
+    QCOMPARE(whole.collectiveSeconds, written.collectiveSeconds);
+    QCOMPARE(whole.timeline.slices().size(), written.timeline.slices().size());
+    QCOMPARE(whole.collectives.size(), written.collectives.size());
+    for (std::size_t i = 0; i < whole.collectives.size(); ++i) {
+        QCOMPARE(whole.collectives[i].use.count, written.collectives[i].use.count);
+        QCOMPARE(whole.collectives[i].seconds, written.collectives[i].seconds);
+        QCOMPARE(whole.collectives[i].exposedSeconds, written.collectives[i].exposedSeconds);
+    }
+    QCOMPARE(whole.memory.size(), written.memory.size());
+    for (std::size_t i = 0; i < whole.memory.size(); ++i)
+        QCOMPARE(whole.memory[i].seconds, written.memory[i].seconds);
+    QCOMPARE(whole.events * 5 < written.events, isOneOp);
+}
+
 void TestPipelineSteps::gradientsAreReducedOnce_data()
 {
     QTest::addColumn<QString>("parameters");
@@ -356,6 +452,23 @@ void TestPipelineSteps::gradientsAreReducedOnce()
     }
     const std::map<std::string, std::int64_t> expected{{"acc.layers.0.w", 1}, {"acc.layers.1.w", 1}, {"acc.layers.2.w", 1}};
     QVERIFY2(calls == expected, qPrintable(QString::number(calls.size())));
+}
+
+/// An array that is used twice has one gradient: the sum of two sums over devices, whose parts are added up first.
+void TestPipelineSteps::tiedGradientsAreReducedOnce()
+{
+    const sim::SimulatedStudy study
+        = simulated("meshwright: 1\nhardware: {chip: a100, hosts: 1, per_host: 4}\nmesh: {data: 4}\n"
+                    "model: {transformer: {name: T, layers: 2, hidden: 64, heads: 4, kv_heads: 4, head_dim: 16, ffn: 128, "
+                    "vocabulary: 512, tied: true}}\nsequence: 32\nbatch: 16\n"
+                    "dtype: {parameters: f32, matmul: bf16, activations: bf16}\nsharding: {x: [data], y: [data]}\n"
+                    "optimizer: {adam: {learning_rate: 0.001}}\npipeline: {stages: 1, microbatches: 4}\n");
+    std::map<std::string, std::int64_t> repeated;
+    for (const sim::SimulatedCollective& collective : study.simulation.collectives) {
+        if (collective.use.payloadBytes > 4 && collective.use.count != 1)
+            repeated[collective.use.cause.value] += collective.use.count;
+    }
+    QVERIFY2(repeated.empty(), repeated.empty() ? "" : repeated.begin()->first.c_str());
 }
 
 void TestPipelineSteps::closedFormAgrees_data()
