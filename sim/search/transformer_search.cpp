@@ -682,6 +682,13 @@ public:
         return fmt::format("P({})", join(dims, ", "));
     }
 
+    /// Whether tensor or expert parallelism splits it: then the biases that are added to what a split weight makes are split like that.
+    bool splits(const ModelArray& bias) const
+    {
+        const std::string spec = ofWeight(bias, {});
+        return spec.find('\'') != std::string::npos;
+    }
+
     /// The spec of a value between the weights where norms work on parts of the sequence (arXiv:2205.05198, section 4.2.2).
     std::string ofActivation(const ModelArray& value) const
     {
@@ -785,6 +792,10 @@ std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candid
         }
     };
     addWeights("", axes.shards);
+    for (const ModelArray& array : transformerParameters(model)) {
+        if (array.kind == ModelArray::Kind::Bias && axes.splits(array))
+            specs.emplace_back(array.name, axes.ofWeight(array, {}));
+    }
     for (const ModelArray& value : transformerActivations(model, 1)) {
         const bool isGathered = value.name.ends_with(".input") || value.name == "act.logits";
         const bool isWhole = value.name.ends_with(".mixed") && value.shape[2] % candidate.tp != 0;

@@ -91,6 +91,8 @@ private Q_SLOTS:
     void sameForAnyNumberOfThreads();
     void moreMemoryIsNeverSlower();
     void interruptedKeepsTheBest();
+    void biasesLieAsTheirProducts_data();
+    void biasesLieAsTheirProducts();
     void meshesMultiplyToTheDevices();
     void sixtyFourDevices();
     void infeasibleSaysWhatWouldFit();
@@ -276,6 +278,38 @@ void TestTransformerSearch::interruptedKeepsTheBest()
     QVERIFY(result.lowerBoundSeconds > 0.0);
     QVERIFY(result.lowerBoundSeconds <= result.plans.front().modelSeconds);
     QVERIFY(result.gap >= 0.0 && result.gap < 1.0);
+}
+
+void TestTransformerSearch::biasesLieAsTheirProducts_data()
+{
+    QTest::addColumn<int>("tensor");
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<QString>("spec"); // empty: whole
+    QTest::newRow("queries") << 4 << "layers.attention.q.b"
+                             << "P(None, 'tensor', None)";
+    QTest::newRow("up") << 4 << "layers.ffn.up.b"
+                        << "P(None, 'tensor')";
+    QTest::newRow("summed over devices before it is added") << 4 << "layers.ffn.down.b"
+                                                            << "";
+    QTest::newRow("no tensor parallelism") << 1 << "layers.ffn.up.b"
+                                           << "";
+}
+
+/// A bias of what tensor parallelism splits is split with it: else its gradient is gathered, and summed over data ranks, in each microbatch.
+void TestTransformerSearch::biasesLieAsTheirProducts()
+{
+    QFETCH(int, tensor);
+    QFETCH(QString, name);
+    QFETCH(QString, spec);
+    Candidate candidate;
+    candidate.dp = 2;
+    candidate.tp = tensor;
+    QString found;
+    for (const auto& [array, text] : specsOf(candidate, workOfModel("gpt2", "64k", "1k").model)) {
+        if (array == name.toStdString())
+            found = QString::fromStdString(text);
+    }
+    QCOMPARE(found, spec);
 }
 
 void TestTransformerSearch::meshesMultiplyToTheDevices()
