@@ -58,13 +58,13 @@ std::string flopText(double count, const char* unit)
     return fmt::format("{}{}{}", number, prefixed ? "" : " ", unit);
 }
 
-Result<CostOptions> costOptionsOf(const Chip& chip, MatmulPrecision unstated, std::string_view stack)
+Result<CostOptions> costOptionsOf(const Chip& chip, MatmulPrecision unstated, std::string_view stack, const StackTraits* stated)
 {
     const Result<Calibration>& calibration = defaultCalibration();
     if (!calibration)
         return calibration.error();
     const std::string_view known = calibration->stackFor(stack, chip);
-    const StackTraits& traits = calibration->traits(known);
+    const StackTraits& traits = stated != nullptr ? *stated : calibration->traits(known);
     StackConstants constants = calibration->constants(known, chip);
     if (known.empty()) { // nobody's training loop
         constants.stepSeconds = 0.0;
@@ -79,6 +79,7 @@ Result<CostOptions> costOptionsOf(const Chip& chip, MatmulPrecision unstated, st
         .joinsPasses = traits.fusedElementwise,
         // XLA on TPUs ends a kernel with its reduction.
         .joinsRows = traits.fusedNorms && chip.chipClass != ChipClass::Tpu,
+        .splitsNorms = !traits.fusedNorms && chip.chipClass != ChipClass::Tpu,
         .joinsMoves = traits.fusedRotary,
         .waitsForSums = traits.waitsForSums,
         .waitsForWeights = !traits.gathersAhead,

@@ -87,6 +87,7 @@ struct CostOptions {
     bool mergesProducts = false; ///< products of one array with several others are one kernel, and products for one sum
     bool joinsPasses = true; ///< element-wise passes over the same elements are one kernel
     bool joinsRows = false; ///< and reductions of rows with what uses their results: norms, softmax
+    bool splitsNorms = false; ///< each op of a norm is a kernel: it is written op by op, and not compiled
     bool joinsMoves = true; ///< and slices, pads and concatenations along rows: rotary positions
     bool waitsForSums = false; ///< all-reduces of activations and of their gradients stop the device
     bool waitsForWeights = false; ///< gathers of weights and scatters of their gradients do
@@ -95,9 +96,9 @@ struct CostOptions {
 };
 
 /// The constants of a stack on a chip: of the one that a study calls so, or the usual one there; without any stack a step takes no time besides its
-/// program. Problems: those of `defaultCalibration`.
-Result<CostOptions> costOptionsOf(
-    const Chip& chip, MatmulPrecision unstated = MatmulPrecision::Highest, std::string_view stack = {});
+/// program. `stated`: traits in place of the stack's. Problems: those of `defaultCalibration`.
+Result<CostOptions> costOptionsOf(const Chip& chip, MatmulPrecision unstated = MatmulPrecision::Highest,
+    std::string_view stack = {}, const StackTraits* stated = nullptr);
 
 /// The time of kernels on one device, from their sizes: the only model of what computing costs. Nothing is allocated by the times; one object
 /// for many threads.
@@ -163,6 +164,7 @@ public:
     /// Which passes over memory are one kernel: see KernelGroups.
     bool joinsPasses() const { return m_options.joinsPasses; }
     bool joinsRows() const { return m_options.joinsRows; }
+    bool splitsNorms() const { return m_options.splitsNorms; }
     bool joinsMoves() const { return m_options.joinsMoves; }
 
     /// Whether the device waits for an all-reduce of activations, or of their gradients, where it starts.

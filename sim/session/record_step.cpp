@@ -95,6 +95,10 @@ StepSimulator stepSimulator(const Catalogue& catalogue, const Calibration& calib
         machine.chips = stepCase.cluster.devices / std::max<std::int64_t>(1, stepCase.chip->devicesPerChip);
         machine.cluster = stepCase.cluster;
         machine.traits = calibration.traits(stepCase.stack);
+        machine.traits.attention = plan.work.attention;
+        machine.traits.fusedNorms = plan.work.fusedNorms;
+        machine.traits.fusedRotary = plan.work.fusedRotary;
+        machine.traits.fusedElementwise = plan.work.fusedElementwise;
         FoundPlan found;
         found.mesh = meshOf(*candidate);
         found.specs = specsOf(*candidate, work.model);

@@ -352,7 +352,7 @@ Result<SimulatedStudy> simulatedPlan(const FoundPlan& plan, const SearchWork& wo
     }
     std::optional<SimulatedStudy> simulated;
     if (!hasErrors(parts.problems))
-        simulated = predictStep(parts, *study, {}, stop);
+        simulated = predictStep(parts, *study, {.traits = &machine.traits}, stop);
     if (simulated)
         return *std::move(simulated);
     std::erase_if(parts.problems, [](const Problem& problem) { return problem.severity != Severity::Error; });

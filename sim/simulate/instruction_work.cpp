@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <set>
 
 namespace meshwright::sim {
 
@@ -261,6 +262,44 @@ void InstructionTimes::joinPass(const KernelGroups::Member& member, Kernel& kern
         formatBytes(static_cast<double>(kernel.work.bytesRead + kernel.work.bytesWritten)), formatSeconds(kernel.time.seconds));
 }
 
+/// That an op moves to read a value: what is repeated along dimensions is read where it comes from, and constants are in the kernel.
+std::int64_t InstructionTimes::bytesTaken(ValueId value) const
+{
+    const OpId producer = m_function[value].producer;
+    if (producer.valid() && opInfo(m_function[producer].kind).opClass == OpClass::Leaf)
+        return 0;
+    if (producer.valid() && m_function[producer].kind == OpKind::BroadcastInDim)
+        return bytesTaken(m_function[producer].operands.front());
+    return m_function[value].type.bytes();
+}
+
+/// Each op of a pass is a kernel that reads its operands and writes its result.
+void InstructionTimes::splitPass(const Instruction& instruction, Kernel& kernel) const
+{
+    kernel = {};
+    for (const OpId id : instruction.ops) {
+        const Op& op = m_function[id];
+        if (isView(m_function, op, m_cost) || op.kind == OpKind::BroadcastInDim || opInfo(op.kind).opClass == OpClass::Leaf)
+            continue;
+        OpWork work;
+        const std::set<ValueId> operands(op.operands.begin(), op.operands.end());
+        for (const ValueId operand : operands)
+            work.bytesRead += bytesTaken(operand);
+        for (const ValueId result : op.results)
+            work.bytesWritten += m_function[result].type.bytes();
+        const OpTime time = m_cost.time(work);
+        kernel.work.bytesRead += work.bytesRead;
+        kernel.work.bytesWritten += work.bytesWritten;
+        kernel.time.seconds += time.seconds;
+        kernel.time.memorySeconds += time.memorySeconds;
+        kernel.time.overheadSeconds += time.overheadSeconds;
+        kernel.time.kernels += time.kernels;
+    }
+    kernel.time.bound = kernel.time.memorySeconds >= kernel.time.overheadSeconds ? OpBound::Memory : OpBound::Overhead;
+    kernel.formula = fmt::format("a kernel for each of its {:.0f} ops: {} read and written in {}", kernel.time.kernels,
+        formatBytes(static_cast<double>(kernel.work.bytesRead + kernel.work.bytesWritten)), formatSeconds(kernel.time.seconds));
+}
+
 /// A product in one kernel with those before it takes the time by which that grows.
 void InstructionTimes::growProduct(OpWork& before, const OpWork& whole, Kernel& kernel) const
 {
@@ -316,6 +355,10 @@ InstructionTimes::Kernel InstructionTimes::of(const Instruction& instruction)
     kernel.time = m_cost.time(kernel.work);
     kernel.formula = m_cost.formula(kernel.work);
     const KernelGroups::Member* member = m_groups.memberOf(instruction);
+    if (m_groups.isSplit(instruction)) {
+        splitPass(instruction, kernel);
+        return kernel;
+    }
     if (member != nullptr) {
         joinPass(*member, kernel);
     } else if (isPartOfReaders(instruction, kernel.time)) {

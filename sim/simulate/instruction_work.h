@@ -50,6 +50,8 @@ private:
     bool addsToOne(const Instruction& instruction) const;
     bool isPartOfReaders(const Instruction& instruction, const OpTime& time) const;
     void joinPass(const KernelGroups::Member& member, Kernel& kernel) const;
+    void splitPass(const Instruction& instruction, Kernel& kernel) const;
+    std::int64_t bytesTaken(ValueId value) const;
     void mergeProduct(const Instruction& instruction, Kernel& kernel);
     void growProduct(OpWork& before, const OpWork& whole, Kernel& kernel) const;
 

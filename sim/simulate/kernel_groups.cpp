@@ -78,7 +78,7 @@ KernelGroups::KernelGroups(const ScheduledFunction& scheduled, const DeviceCost&
     noteReaders(scheduled.instructions);
     if (m_cost.mergesProducts())
         mergeSums(scheduled.instructions);
-    if (m_cost.joinsPasses())
+    if (m_cost.joinsPasses() || m_cost.splitsNorms())
         group(scheduled.instructions);
 }
 
@@ -116,7 +116,8 @@ bool KernelGroups::isPass(const Instruction& instruction) const
                const Op& op = m_function[id];
                return isElementwise(op.kind) || op.kind == OpKind::BroadcastInDim || op.kind == OpKind::Constant
                    || op.kind == OpKind::Iota || isView(m_function, op, m_cost)
-                   || (op.kind == OpKind::Reduce && m_cost.joinsRows()) || (m_cost.joinsMoves() && isMoved(op.results.front()));
+                   || (op.kind == OpKind::Reduce && (m_cost.joinsRows() || m_cost.splitsNorms()))
+                   || (m_cost.joinsMoves() && isMoved(op.results.front()));
            });
 }
 
@@ -174,6 +175,8 @@ void KernelGroups::join(Group& kernel, const Instruction& pass)
                 && arrayOf(pass).bytes() <= kLongestRow * std::max<std::int64_t>(1, rowsOf(array)));
         if (!fits)
             whole.insert(op.results.front());
+        else if (op.kind == OpKind::Reduce)
+            kernel.reducesRows = true;
     }
     for (const ValueId written : pass.writes)
         kernel.onChip[inMemory(written)] = !whole.contains(written);
@@ -182,7 +185,11 @@ void KernelGroups::join(Group& kernel, const Instruction& pass)
 void KernelGroups::end(Group& kernel)
 {
     const Group ended = std::exchange(kernel, {});
-    if (ended.passes.size() < 2)
+    if (ended.reducesRows && m_cost.splitsNorms()) {
+        m_split.insert(ended.passes.begin(), ended.passes.end());
+        return;
+    }
+    if (ended.passes.size() < 2 || !m_cost.joinsPasses())
         return;
     std::set<ValueId> known;
     for (const Instruction* pass : ended.passes) {

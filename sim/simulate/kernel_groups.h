@@ -24,6 +24,7 @@ bool isOnlyView(const Function& function, const Instruction& instruction, const 
 /// - passes that follow each other over the same elements read what they share once, and what only they read is never in memory;
 /// - DeviceCost::joinsRows: a reduction of rows too, and what is computed with its result, where a row fits on the chip: norms, softmax;
 /// - DeviceCost::joinsMoves: slices, pads and concatenations along rows too: rotary positions.
+/// Of software that has no kernel for norms each op of one is a kernel (DeviceCost::splitsNorms).
 /// A sum over rows ends a kernel: every one of its elements needs the whole array.
 /// Of products whose results are only added, where stacks have their operands in one array (DeviceCost::mergesProducts), one is a kernel that sums over all
 /// their dimensions, and the addition is none.
@@ -48,6 +49,9 @@ public:
         return sum == nullptr ? nullptr : *sum;
     }
 
+    /// True for a pass of which each op is a kernel.
+    bool isSplit(const Instruction& instruction) const { return m_split.contains(&instruction); }
+
     /// True for an addition of products that are one kernel.
     bool isInProducts(const Instruction& sum) const { return m_sums.contains(&sum); }
 
@@ -58,6 +62,7 @@ private:
         std::map<ValueId, bool> onChip; ///< what they read or made; false: an element of it needs more than the rows at hand
         std::int64_t elements = 0; ///< of the largest array that they go through
         std::int64_t rows = 0; ///< of it
+        bool reducesRows = false; ///< that fit on the chip
     };
 
     template <typename Found>
@@ -86,6 +91,7 @@ private:
     std::map<const Instruction*, Member> m_members;
     std::map<const Instruction*, const Instruction*> m_sumOf; ///< by product
     std::set<const Instruction*> m_sums;
+    std::set<const Instruction*> m_split;
 };
 
 } // namespace meshwright::sim

@@ -182,6 +182,13 @@ void TestInstructionTimes::passesShareKernels_data()
     row("longer rows are read again", norm, 16 * 1024, "h100", {}, 2, 3);
     row(
         "no kernel for norms", norm, 1024, "h100", [](CostOptions& o) { o.joinsRows = false; }, 3, 5);
+    row(
+        "a norm op by op", norm, 1024, "h100", // its square is written and read again
+        [](CostOptions& o) {
+            o.joinsRows = false;
+            o.splitsNorms = true;
+        },
+        4, 5);
     row("reductions end kernels on TPUs", norm, 1024, "v5e", {}, 3, 5);
     row(
         "a mean of columns needs all rows",
