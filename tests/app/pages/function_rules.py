@@ -493,13 +493,36 @@ def options():
             ("numbers of another mode", lambda: jax.random.gumbel(jax.random.key(0), (2,), mode="high"), "NotImplementedError", "jax.random.gumbel with mode='high'"),
             ("order", lambda: x.reshape((2, 2), order="A"), "NotImplementedError", "order=A")]:
         raises(f"refused: {name}", function, kind, text)
+    raises("refused: devices of devices", lambda: jax.pmap(jax.pmap(lambda x: x, "b"), "a")(jnp.ones((2, 2))), "NotImplementedError", "jax.pmap within jax.pmap")
     check("types that types make together", [str(jnp.promote_types(*pair)) for pair in [("bfloat16", jnp.float32), (jnp.float32, jnp.float32), (jnp.int8, int), (jnp.int32, float)]]
           == ["float32", "float32", "int8", "float32"] and str(jnp.result_type(jnp.float16, 1.0)) == "float16")
     compare("a generator by its name", jax.random.normal(jax.random.key(0, impl="threefry2x32")), jax.random.normal(jax.random.key(0)))
 
 
+def exported():
+    """Functions that are exported for fixed types, and called again."""
+    of = lambda f, *args, **options: jax.export.export(jax.jit(f), **options)(*args)
+    square = of(lambda x: 2.0 * x * x, jax.ShapeDtypeStruct((), np.float32))
+    again = jax.export.deserialize(square.serialize())
+    compare("called in a program", jax.jit(lambda y: 3.0 * again.call(4.0 * y))(1.0), 96.0)
+    check("its types", (str(square.in_avals), square.nr_devices, square.platforms) == ("(ShapedArray(float32[]),)", 1, ("cpu",)), square.in_avals)
+    check("its text", "func.func public" in square.mlir_module(), square.mlir_module())
+    at = jax.NamedSharding(jax.make_mesh((4,), ("x",)), P("x"))
+    split = of(lambda x: x + 1, jax.ShapeDtypeStruct((8,), np.float32, sharding=at))
+    check("devices", split.nr_devices == 4 and split.call(jax.device_put(jnp.ones(8), at)).sharding.spec == P("x"), split.nr_devices)
+    for name, function, kind, text in [
+            ("shape", lambda: again.call(jnp.ones(3)), "ValueError", "exported for args[0] of type float32[] and is called with float32[3]"),
+            ("type", lambda: again.call(jnp.int32(3)), "ValueError", "of type float32[] and is called with int32[]"),
+            ("number of arguments", lambda: again.call(1.0, 2.0), "ValueError", "exported for arguments of the form"),
+            ("platform", lambda: of(jnp.sin, 1.0, platforms=["tpu"]).call(1.0), "ValueError", "was exported for platforms '('tpu',)' but it is used on 'cpu'"),
+            ("no jit", lambda: jax.export.export(jnp.sin), "ValueError", "must be the result of `jit`"),
+            ("other bytes", lambda: jax.export.deserialize(b"ML"), "ValueError", "not of a function that this page exported"),
+            ("symbols", lambda: jax.export.symbolic_shape("a, b"), "NotImplementedError", "export the function once for each size")]:
+        raises(f"exported: {name}", function, kind, text)
+
+
 def main():
-    for part in (rules, derivatives, control, branches, placed_arguments, pieces_by_function, notation, errors, settings, explicit, options):
+    for part in (exported, rules, derivatives, control, branches, placed_arguments, pieces_by_function, notation, errors, settings, explicit, options):
         part()
     print(f"{wrong} of {compared} differ")
 

@@ -172,6 +172,10 @@ def printing():
             ("class", Holder(a=int, b=(1, [2.5])), "Holder(\n  a=int,\n  b=(1, [2.5])\n)"),
             ("state", nnx.state(Holder(left=Holder(x=jnp.ones(())))), "State({\n  'left': {\n    'x': Array(1., dtype=float32)\n  }\n})")]:
         check(f"prints: {name}", repr(value), expected)
+    for name, count, said in [("bytes", 250, "250 (1000 B)"), ("thousands of bytes", 3730, "3,730 (14.9 KB)"), ("millions", 67084290, "67,084,290 (268.3 MB)"),
+                              ("billions", 2**29, "536,870,912 (2.1 GB)")]:
+        size = nnx.Param(jax.ShapeDtypeStruct((count,), jnp.float32))
+        check(f"prints {name}", repr(size).split("\n")[0], f"Param( # {said}")
     shared = Holder(x=nnx.Param(jnp.ones(())))
     check("prints an object again", repr(Holder(a=shared, b=shared)).endswith("  b=Holder(...)\n)"), True)
 

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import optax.contrib
 import orbax.checkpoint as ocp
 from flax import nnx
 
@@ -53,7 +54,7 @@ def attention():
 
 
 def newer_optimizers():
-    """Yogi, RAdam, Adafactor and Polyak's steps beside their formulas."""
+    """AdEMAMix, ADOPT, Yogi, RAdam, Adafactor and Polyak's steps beside their formulas."""
     start = {"w": RNG.standard_normal((3, 4)).astype(np.float32), "b": RNG.standard_normal(4).astype(np.float32)}
     gradient = lambda p: {name: 2 * value + 0.1 for name, value in p.items()}
 
@@ -104,6 +105,19 @@ def newer_optimizers():
             u = u / max(1.0, math.sqrt((u * u).mean()))
             return -0.1 * u * max(math.sqrt((x * x).mean()), 1e-3)
         return step
+    def ademamix(x, g, t, kept):
+        m, slow, v = 0.9 * kept.get("m", 0) + 0.1 * g, 0.99 * kept.get("slow", 0) + 0.01 * g, 0.999 * kept.get("v", 0) + 0.001 * g * g
+        kept.update(m=m, slow=slow, v=v)
+        return -0.1 * ((m / (1 - 0.9**t) + 3 * t * slow) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8) + 0.01 * x)
+
+    def adopt(x, g, t, kept):
+        if t > 1:
+            most = (t - 1) ** 0.25
+            kept["m"] = 0.9 * kept.get("m", 0) + 0.1 * np.clip(g / np.maximum(np.sqrt(kept["v"]), 1e-6), -most, most)
+        kept["v"] = 0.99 * kept["v"] + 0.01 * g * g if t > 1 else g * g
+        return -0.1 * kept.get("m", 0)
+    compare("ademamix", steps(optax.contrib.ademamix(0.1, b3=0.99, alpha=lambda count: 3.0 * (count + 1), weight_decay=0.01)), by_hand(ademamix))
+    compare("adopt", steps(optax.contrib.adopt(0.1, b2=0.99)), by_hand(adopt))
     compare("yogi", steps(optax.yogi(0.1)), by_hand(yogi))
     compare("radam", steps(optax.radam(0.1)), by_hand(radam))
     compare("adafactor, factored", steps(optax.adafactor(0.1, min_dim_size_to_factor=2)), by_hand(adafactor(True)))

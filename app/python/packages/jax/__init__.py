@@ -24,7 +24,7 @@ from ._src.transforms import (ShapeDtypeStruct, device_put, eval_shape, grad, he
 from ._src.transforms import jacrev as jacobian
 from .tree_util import tree_flatten, tree_leaves, tree_map, tree_reduce, tree_structure, tree_transpose, tree_unflatten
 from .tree_util import tree_map as tree_multimap
-from . import (ad, ad_checkpoint, core, custom_batching, custom_derivatives, debug, distributed, dlpack, dtypes, errors, experimental, flatten_util, image, lax, lib, monitoring, nn, numpy, ops, profiler,
+from . import (ad, ad_checkpoint, core, custom_batching, custom_derivatives, debug, distributed, dlpack, dtypes, errors, experimental, export, flatten_util, image, lax, lib, monitoring, nn, numpy, ops, profiler,
                random, ref, scipy, sharding, stages, tree, tree_util, typing, version)
 
 from .version import __version__, __version_info__

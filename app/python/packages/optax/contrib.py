@@ -9,8 +9,8 @@ from jax import lax, tree
 
 from ._combining import EmptyState, GradientTransformation, GradientTransformationExtraArgs, MaskedNode, _stateless, called, chain, identity, partition
 from .schedules import warmup_constant_schedule
-from .transforms import add_decayed_weights, scale_by_adam, scale_by_learning_rate, scale_by_rms, trace
-from .tree_utils import tree_bias_correction, tree_norm, tree_sum, tree_update_moment, tree_vdot, tree_zeros_like
+from .transforms import ScaleByAdamState, add_decayed_weights, scale_by_adam, scale_by_learning_rate, scale_by_rms, trace
+from .tree_utils import tree_bias_correction, tree_cast, tree_norm, tree_sum, tree_update_moment, tree_vdot, tree_zeros_like
 from jax._src.options import refuse as _refuse
 
 DifferentiallyPrivateAggregateState = collections.namedtuple("DifferentiallyPrivateAggregateState", "rng_key")
@@ -19,8 +19,53 @@ MuonState = collections.namedtuple("MuonState", "count mu ns_coeffs")
 NormalizeState = EmptyState
 ProdigyState = collections.namedtuple("ProdigyState", "exp_avg exp_avg_sq grad_sum params0 estim_lr numerator_weighted count")
 ReduceLROnPlateauState = collections.namedtuple("ReduceLROnPlateauState", "scale best_value plateau_count cooldown_count count avg_value")
+ScaleByAdemamixState = collections.namedtuple("ScaleByAdemamixState", "count count_m2 m1 m2 nu")
 SAMState = collections.namedtuple("SAMState", "steps_since_sync opt_state adv_state cache")
 ScheduleFreeState = collections.namedtuple("ScheduleFreeState", "b1 weight_sum step_count max_lr base_optimizer_state z")
+
+
+# ---- optimizers beside Adam
+
+def scale_by_ademamix(b1=0.9, b2=0.999, b3=0.9999, alpha=6.0, eps=1e-8, eps_root=0.0, mu_dtype=None):
+    """Adam with a second, slower average of the gradients, which counts `alpha` times."""
+    def init(params):
+        zeros = lambda dtype=None: tree_zeros_like(params, dtype)
+        return ScaleByAdemamixState(jnp.zeros([], jnp.int32), jnp.zeros([], jnp.int32), zeros(mu_dtype), zeros(mu_dtype), zeros())
+
+    def update(updates, state, params=None):
+        slow, share = (value(state.count_m2) if callable(value) else value for value in (b3, alpha))
+        fast_mean, slow_mean = (tree_update_moment(updates, mean, decay, 1) for mean, decay in ((state.m1, b1), (state.m2, slow)))
+        squares, count = tree_update_moment(updates, state.nu, b2, 2), state.count + 1
+        first, second = (tree_bias_correction(mean, decay, count.astype(jnp.float32)) for mean, decay in ((fast_mean, b1), (squares, b2)))
+        made = tree.map(lambda m, s, v: (m + share * s) / (jnp.sqrt(v + eps_root) + eps), first, slow_mean, second)
+        return made, ScaleByAdemamixState(count, state.count_m2 + 1, tree_cast(fast_mean, mu_dtype), tree_cast(slow_mean, mu_dtype), squares)
+    return GradientTransformation(init, update)
+
+
+def ademamix(learning_rate, b1=0.9, b2=0.999, b3=0.9999, alpha=5.0, eps=1e-8, eps_root=0.0, mu_dtype=None, weight_decay=0.0, mask=None):
+    return chain(scale_by_ademamix(b1, b2, b3, alpha, eps, eps_root, mu_dtype), add_decayed_weights(weight_decay, mask), scale_by_learning_rate(learning_rate))
+
+
+def scale_by_adopt(b1=0.9, b2=0.9999, eps=1e-6, mu_dtype=None, *, nesterov=False, use_clipping=True, clip_value_fn=lambda step: step ** 0.25):
+    """Adam whose gradients are divided by what came before them, not by what holds them too; the first step only looks."""
+    def init(params):
+        return ScaleByAdamState(jnp.zeros([], jnp.int32), tree_zeros_like(params, mu_dtype), tree_zeros_like(params))
+
+    def update(updates, state, params=None):
+        is_later = state.count > 0
+        own, squares = jnp.where(is_later, b1, 1.0), jnp.where(is_later, b2, 0.0)
+        scaled = tree.map(lambda g, v: g / jnp.maximum(jnp.sqrt(v), eps), updates, state.nu)
+        if use_clipping:
+            most = clip_value_fn(state.count)
+            scaled = tree.map(lambda g: jnp.clip(g, -most, most), scaled)
+        mean = tree_update_moment(scaled, state.mu, own, 1)
+        made = tree_update_moment(scaled, mean, own, 1) if nesterov else mean
+        return made, ScaleByAdamState(state.count + 1, tree_cast(mean, mu_dtype), tree_update_moment(updates, state.nu, squares, 2))
+    return GradientTransformation(init, update)
+
+
+def adopt(learning_rate, b1=0.9, b2=0.9999, eps=1e-6, mu_dtype=None, *, nesterov=False, use_clipping=True, clip_value_fn=lambda step: step ** 0.25):
+    return chain(scale_by_adopt(b1, b2, eps, mu_dtype, nesterov=nesterov, use_clipping=use_clipping, clip_value_fn=clip_value_fn), scale_by_learning_rate(learning_rate))
 
 
 # ---- learning rates

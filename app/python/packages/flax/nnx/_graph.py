@@ -17,8 +17,8 @@ from ..errors import TraceContextError
 
 
 def _amount(count, size):
-    for unit, step in (("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
-        if size >= step:
+    for unit, step in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if size > step:
             return f"{count:,} ({size / step:.1f} {unit})"
     return f"{count:,} ({size} B)"
 

@@ -1032,6 +1032,10 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, devices=None, static_bro
 
     @functools.wraps(fun)
     def mapped(*args):
+        if any(scope.mesh is not None for scope in Scope._stack):
+            error = NotImplementedError("jax.pmap within jax.pmap or jax.shard_map: Meshwright gives an inner pmap no devices of its own")
+            error.add_note("  fix: name both axes in one mesh, jax.make_mesh((4, 2), ('rows', 'cols')), and use one jax.shard_map over it")
+            raise error
         dynamic = [number for number in range(len(args)) if number not in static]
         given = tuple(args[number] for number in dynamic)
 
