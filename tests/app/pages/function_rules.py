@@ -191,6 +191,13 @@ def control():
            "cond branches must have equal output types")
     printed("print", lambda: jax.jit(lambda x: [jax.debug.print("x={x}", x=x), x][1])(3.0), "x=3.0\n")
     printed("print turn by turn", lambda: lax.scan(lambda c, y: ([jax.debug.print("{} {}", c, y), c + y][1], c), 3, jnp.arange(3)), "3 0\n3 1\n4 2\n")
+    inner = lambda c, text: lax.scan(lambda d, z: (d, jax.debug.print(text, c, z)), 0, jnp.arange(2))[0]
+    printed("print of what a loop only prints", lambda: jax.jit(lambda c: inner(c, "{} {}"))(5), "5 0\n5 1\n")
+    printed("print in loops of loops", lambda: jax.jit(lambda c: lax.scan(lambda c, _: (c + 1 + inner(c, "{} {}"), None), c, None, 2))(5), "5 0\n5 1\n6 0\n6 1\n")
+    printed("print turn by turn, from the end", lambda: lax.scan(lambda c, y: (c, jax.debug.print("{}", y)), 0, jnp.arange(2.0), reverse=True), "1.0\n0.0\n")
+    seen = []
+    lax.scan(lambda c, y: (c, jax.debug.callback(lambda v: seen.append((type(v), str(v.dtype), v.shape)), y)), 0, jnp.ones((2, 3), jnp.bfloat16))
+    check("what a function of each turn is given", seen == [(type(jnp.ones(3)), "bfloat16", (3,))] * 2, seen)
     printed("print of examples", lambda: jax.vmap(lambda x: [jax.debug.print("{}", x), x][1])(jnp.arange(2)), "0\n1\n")
     printed("print where it holds", lambda: jax.jit(lambda x: lax.cond(x > 2, lambda: [jax.debug.print("yes"), x][1], lambda: [jax.debug.print("no"), x][1]))(3), "yes\n")
     printed("print of what is differentiated", lambda: jax.grad(lambda x: [jax.debug.print("{}", x), x * x][1])(3.0), "3.0\n")

@@ -67,6 +67,8 @@ def _carried(name, function, carry, others):
         if not any(changed):
             break
         leaves = [leaf if dtype is None else astype(leaf, dtype) for leaf, dtype in zip(leaves, changed)]
+    for value in block.results + effects.wanted(block.scope):
+        block.scope.number(value)  # what a turn gives or shows of the outside, it takes too
     return block, leaves, form
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What traced functions do besides computing: print, or call a function. The values that it wants are further results of the program, and it is
 called when the program has run: the order of what one program prints is that of the page."""
+import numpy as np
+
 from . import refs, trees
 from .arrays import Array, ConcreteArray, Scope, asarray
 
@@ -63,6 +65,12 @@ def _happen(scope, values):
 
 
 def of_each_turn(scope, stacked, count, reverse):
-    """The same for the body of a loop: `stacked` are its values turn by turn."""
-    for turn in reversed(range(count)) if reverse else range(count):
-        _happen(scope, [asarray(value)[turn] for value in stacked])
+    """The same for the body of a loop: `stacked` are its values turn by turn, of which each turn's are cut out where all are known."""
+    def happen(values):
+        known = [(np.asarray(value), value.engine_dtype) for value in values]
+        for turn in reversed(range(count)) if reverse else range(count):
+            _happen(scope, [asarray(value[turn], dtype) for value, dtype in known])
+    if Scope._stack:
+        Scope._stack[-1].effects.append((happen, [asarray(value) for value in stacked]))
+    else:
+        happen([asarray(value) for value in stacked])
