@@ -194,6 +194,8 @@ def control():
     inner = lambda c, text: lax.scan(lambda d, z: (d, jax.debug.print(text, c, z)), 0, jnp.arange(2))[0]
     printed("print of what a loop only prints", lambda: jax.jit(lambda c: inner(c, "{} {}"))(5), "5 0\n5 1\n")
     printed("print in loops of loops", lambda: jax.jit(lambda c: lax.scan(lambda c, _: (c + 1 + inner(c, "{} {}"), None), c, None, 2))(5), "5 0\n5 1\n6 0\n6 1\n")
+    compare("loops that give only what is outside", jax.jit(lambda c: (lax.while_loop(lambda n: c < 0, lambda n: n + 1, 3), lax.scan(lambda d, z: (d, c), 0, None, 2)))(5),
+            (3, (0, np.array([5, 5]))))
     printed("print turn by turn, from the end", lambda: lax.scan(lambda c, y: (c, jax.debug.print("{}", y)), 0, jnp.arange(2.0), reverse=True), "1.0\n0.0\n")
     seen = []
     lax.scan(lambda c, y: (c, jax.debug.callback(lambda v: seen.append((type(v), str(v.dtype), v.shape)), y)), 0, jnp.ones((2, 3), jnp.bfloat16))

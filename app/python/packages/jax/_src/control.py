@@ -37,6 +37,8 @@ class _Block:
 
     def operands(self, own, changed, first):
         """For each argument of the block the operand of a loop: its own ones, then refs among `changed` where these are, and what is left from `first` on."""
+        for value in self.results + effects.wanted(self.scope):
+            self.scope.number(value)  # what a turn gives or shows of the outside, it takes too
         numbers, rest = list(own), []
         for capture in self.captures:
             at = next((at for at, ref in enumerate(changed) if ref is capture), None)
@@ -67,8 +69,6 @@ def _carried(name, function, carry, others):
         if not any(changed):
             break
         leaves = [leaf if dtype is None else astype(leaf, dtype) for leaf, dtype in zip(leaves, changed)]
-    for value in block.results + effects.wanted(block.scope):
-        block.scope.number(value)  # what a turn gives or shows of the outside, it takes too
     return block, leaves, form
 
 
