@@ -139,8 +139,24 @@ def training():
         check("explicit axes within others", seen[-1] == "float32[8@x,4]", seen)
 
 
+def beside_others():
+    """Arrays keep the kind of their mesh where the page also made one of the other kind over the same devices, last."""
+    kinds = {"explicit": AxisType.Explicit, "auto": AxisType.Auto}
+    arrays = {kind: jax.device_put(np.ones((8, 4), np.float32), jax.NamedSharding(jax.make_mesh((4, 2), ("x", "y"), axis_types=(axes,) * 2), P("x", "y")))
+              for kind, axes in kinds.items()}
+    twice, square = jax.jit(lambda a: a * 2), lambda a: jnp.sum(a * a)
+    functions = {"as it is": lambda a: a, "op": lambda a: a * 2, "function": twice, "function of a function's": lambda a: twice(twice(a)), "derivative": jax.grad(square),
+                 "derivative in a function": jax.jit(jax.grad(square))}
+    for name, function in functions.items():
+        for kind, array in arrays.items():
+            made = function(array)
+            expected = "float32[8@x,4@y]" if kind == "explicit" else "float32[8,4]"
+            check(f"{name}, {kind}", str(jax.typeof(made)) == expected and set(made.sharding.mesh.axis_types) == {kinds[kind]} and made.sharding.spec == P("x", "y"),
+                  (jax.typeof(made), made.sharding))
+
+
 def main():
-    for part in (types, refused, training):
+    for part in (types, refused, training, beside_others):
         part()
     print(f"{wrong} of {compared} differ")
     return 1 if wrong else 0

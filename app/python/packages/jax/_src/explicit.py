@@ -70,7 +70,7 @@ def place(x, mesh, entries):
     from .transforms import placed
     if split_of(x) == (mesh, tuple(entries)):
         return x
-    made = placed(x, NamedSharding(mesh, PartitionSpec(*entries)))
+    made = placed(x, NamedSharding(mesh, PartitionSpec(*entries)), is_type=True)
     made.weak_type = x.weak_type
     return made
 

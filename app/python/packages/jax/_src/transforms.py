@@ -344,7 +344,7 @@ class Jitted:
     def _compiled(self, static, arrays, form, args, given):
         mesh = current_mesh()
         key = (form, _hashable(static), tuple((array._handle.key, array.weak_type) for array in arrays), mesh, machine.default_device, machine.matmul_precision,
-               tuple(given))
+               tuple(given), tuple(map(explicit.split_of, arrays)) if Mesh.has_explicit else None)
         entry = self._programs.get(key)
         if entry is not None and entry[1].refs:
             self._check_not_closed_over(entry[1], given, form)
@@ -360,8 +360,8 @@ class Jitted:
             if self._out is not None:
                 scope.targets = prefix_leaves(self._out, out_form, made, is_leaf=_is_target)
                 places = _placements(self._out, out_form, made, outs, "pjit outputs")
-            elif mesh is not None and mesh.is_explicit:
-                places = [explicit.placement_of(out) for out in outs]
+            elif Mesh.has_explicit:
+                scope.targets, places = [explicit.sharding_of(out) for out in outs], [explicit.placement_of(out) for out in outs]
             places += [None] * (len(scope.changed_arguments) + len(effects.wanted(scope)))
             if machine.had_default_device and not any(array._handle.is_committed for array in arrays):
                 scope.captures = on_default(scope.captures)
