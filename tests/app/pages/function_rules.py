@@ -502,6 +502,10 @@ def options():
             ("numbers of another mode", lambda: jax.random.gumbel(jax.random.key(0), (2,), mode="high"), "NotImplementedError", "jax.random.gumbel with mode='high'"),
             ("order", lambda: x.reshape((2, 2), order="A"), "NotImplementedError", "order=A")]:
         raises(f"refused: {name}", function, kind, text)
+    try:
+        P("x", unreduced={"y"})
+    except NotImplementedError as error:
+        check("what to write in place of partial sums", "call jax.lax.psum there" in error.__notes__[0], error)
     raises("refused: devices of devices", lambda: jax.pmap(jax.pmap(lambda x: x, "b"), "a")(jnp.ones((2, 2))), "NotImplementedError", "jax.pmap within jax.pmap")
     check("types that types make together", [str(jnp.promote_types(*pair)) for pair in [("bfloat16", jnp.float32), (jnp.float32, jnp.float32), (jnp.int8, int), (jnp.int32, float)]]
           == ["float32", "float32", "int8", "float32"] and str(jnp.result_type(jnp.float16, 1.0)) == "float16")

@@ -47,7 +47,10 @@ class PartitionSpec(tuple):
 
     def __new__(cls, *entries, unreduced=frozenset(), reduced=frozenset()):
         if unreduced or reduced:
-            raise NotImplementedError("jax.P with unreduced or reduced axes")
+            error = NotImplementedError("jax.P with unreduced or reduced axes")
+            error.add_note("an array of partial sums, or one whose derivatives stay partial sums, is no array outside of a program here\n"
+                           "  fix: leave the axes out: the sum runs at once; to sum later, keep the pieces in a jax.shard_map and call jax.lax.psum there")
+            raise error
         return tuple.__new__(cls, (tuple(entry) if isinstance(entry, list) else entry for entry in entries))
 
     def __repr__(self):
