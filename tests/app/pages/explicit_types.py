@@ -149,10 +149,15 @@ def beside_others():
                  "derivative in a function": jax.jit(jax.grad(square))}
     for name, function in functions.items():
         for kind, array in arrays.items():
-            made = function(array)
+            with jax.set_mesh(array.sharding.mesh):
+                made = function(array)
             expected = "float32[8@x,4@y]" if kind == "explicit" else "float32[8,4]"
             check(f"{name}, {kind}", str(jax.typeof(made)) == expected and set(made.sharding.mesh.axis_types) == {kinds[kind]} and made.sharding.spec == P("x", "y"),
                   (jax.typeof(made), made.sharding))
+    check("reshard", str(jax.typeof(jnp.sin(jax.reshard(np.arange(8.0), P("x"))))) == "float32[8@x]", jax.typeof(jax.reshard(np.arange(8.0), P("x"))))
+    with jax.set_mesh(jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)):
+        made = jax.jit(lambda a: jax.sharding.explicit_axes(lambda a: a * 2, in_sharding=P("x"))(a) + 1)(jnp.ones((8, 4)))
+    check("what explicit axes within others leave", str(jax.typeof(made)) == "float32[8,4]", (jax.typeof(made), made.sharding))
 
 
 def main():

@@ -202,7 +202,7 @@ def set_mesh(mesh):
             return mesh
 
         def __exit__(self, *_):
-            Mesh._active.remove(mesh)
+            del Mesh._active[max(at for at, one in enumerate(Mesh._active) if one is mesh)]  # an equal one may have axes of another kind
     return Context()
 
 

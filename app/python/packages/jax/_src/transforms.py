@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is done to functions: jit, grad, shard_map, eval_shape; and what places arrays."""
 import contextlib
+import copy
 import functools
 import inspect
 import math
@@ -1258,7 +1259,7 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False, abstra
 
 
 def reshard(x, out_shardings):
-    return placed(x, out_shardings)
+    return placed(x, out_shardings, is_type=True)
 
 
 def _with_axes(mesh, axes, kind):
@@ -1316,7 +1317,18 @@ def auto_axes(fun, args, sharding, within):
 def explicit_axes(fun, args, sharding, within):
     """The function, within which types say how values are split over the axes. Its arguments lie as `in_sharding` says."""
     with within:
-        return fun(*placed(args, sharding))
+        made = fun(*placed(args, sharding))
+    around = current_mesh()
+    return made if around is not None and around.is_explicit else tree_map(_without_type, made)
+
+
+def _without_type(x):
+    """A traced value whose type does not say how it is split."""
+    if not isinstance(x, Tracer):
+        return x
+    made = copy.copy(x)
+    made.split = None
+    return made
 
 
 def _inverse(sources):
