@@ -437,6 +437,8 @@ std::optional<Standing> padLemma(Site& site, std::size_t)
         steps.push_back({{from, padText(pad.low[dim], pad.high[dim], pad.interior[dim]), size},
             {kNoGlobal, from, first, 1, pad.interior[dim] == 0 ? std::max<std::int64_t>(0, end - first) : 0, first + pad.low[dim],
                 filler.global}});
+        if (size == 1)
+            along = {};
     }
     made.global = changedBy(
         site, made.global, fmt::format("pad with {} of", filler.global), steps, site.walk.globals[filler.global].varies);

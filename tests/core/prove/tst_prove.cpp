@@ -22,6 +22,8 @@ class TestProve : public QObject {
 private Q_SLOTS:
     void examplesAreProved_data();
     void examplesAreProved();
+    void dimensionsOfOneElement_data();
+    void dimensionsOfOneElement();
     void faultsAreRejected_data();
     void faultsAreRejected();
     void faultyRingsAreRejected_data();
@@ -60,6 +62,60 @@ void TestProve::examplesAreProved()
     const auto made = propagateAndPartition(*program);
     QVERIFY2(made, made ? "" : made.error().front().message.c_str());
     const Proof proof = prove(made->propagated, made->device);
+    QVERIFY2(proof.isProved(), whyNot(proof).c_str());
+}
+
+void TestProve::dimensionsOfOneElement_data()
+{
+    QTest::addColumn<QString>("array");
+    QTest::addColumn<QString>("change"); // attributes of the pad, or ranges of the slice
+    QTest::addColumn<QString>("made");
+    QTest::newRow("sliced") << "4x3"
+                            << "[0:4, 1:2]"
+                            << "4x1";
+    QTest::newRow("cut off on both sides") << "4x3"
+                                           << "low = [0, -1], high = [0, -1], interior = [0, 0]"
+                                           << "4x1";
+    QTest::newRow("cut off in front") << "4x3"
+                                      << "low = [0, -2], high = [0, 0], interior = [0, 0]"
+                                      << "4x1";
+    QTest::newRow("padded and cut off") << "4x3"
+                                        << "low = [0, 1], high = [0, -3], interior = [0, 0]"
+                                        << "4x1";
+    QTest::newRow("one element in place of another") << "4x1"
+                                                     << "low = [0, 1], high = [0, -1], interior = [0, 0]"
+                                                     << "4x1";
+    QTest::newRow("padded from none") << "4x0"
+                                      << "low = [0, 1], high = [0, 0], interior = [0, 0]"
+                                      << "4x1";
+    QTest::newRow("two elements remain") << "4x4"
+                                         << "low = [0, -1], high = [0, -1], interior = [0, 0]"
+                                         << "4x2";
+}
+
+/// An array whose rows are split, with columns that become one: as they are, computed with, and without the dimension.
+void TestProve::dimensionsOfOneElement()
+{
+    QFETCH(QString, array);
+    QFETCH(QString, change);
+    QFETCH(QString, made);
+    const QString from = "tensor<" + array + "xf32>";
+    const QString to = "tensor<" + made + "xf32>";
+    const QString flat = QString("tensor<%1xf32>").arg(4 * made.section('x', 1).toInt());
+    const QString op = change.startsWith('[')
+        ? QString("stablehlo.slice %x %1 : (%2) -> %3").arg(change, from, to)
+        : QString("stablehlo.pad %x, %z, %1 : (%2, tensor<f32>) -> %3").arg(change, from, to);
+    const QString text
+        = QString("sdy.mesh @mesh = <[\"d\"=2]>\n"
+                  "func.func @main(%x: %1 {sdy.sharding = #sdy.sharding<@mesh, [{\"d\"}, {}]>}) -> (%2, %2, %3) {\n"
+                  "%z = stablehlo.constant dense<0.0> : tensor<f32>\n%p = %4\n%n = stablehlo.negate %p : %2\n"
+                  "%f = stablehlo.reshape %n : (%2) -> %3\nreturn %p, %n, %f : %2, %2, %3\n}")
+              .arg(from, to, flat, op);
+    const auto program = readProgram(text.toStdString(), "a.mlir");
+    QVERIFY2(program, qPrintable(described(program)));
+    const auto partitioned = propagateAndPartition(*program);
+    QVERIFY2(partitioned, qPrintable(described(partitioned)));
+    const Proof proof = prove(partitioned->propagated, partitioned->device);
     QVERIFY2(proof.isProved(), whyNot(proof).c_str());
 }
 
