@@ -289,13 +289,15 @@ void Propagator::redirectChains(const std::vector<OpId>& constraints, const std:
 Problems Propagator::checkShardings() const
 {
     Problems problems;
-    const auto check = [&](const TensorSharding& sharding, std::size_t rank, const std::string& what) {
+    const auto check = [&](const TensorSharding& sharding, const TensorType& type, const std::string& what) {
         const auto fail = [&](const std::string& why) {
             problems.push_back(
                 {"MW1203", fmt::format("the sharding of {} {}", what, why), "write it for this value and its mesh"});
         };
-        if (sharding.dims.size() != rank)
-            return fail(fmt::format("has {} dimensions, the value has {}", sharding.dims.size(), rank));
+        if (sharding.dims.size() != type.shape.size())
+            return fail(fmt::format("has {} dimensions, the value has {}", sharding.dims.size(), type.shape.size()));
+        if (type.dtype == DType::Token && !sharding.unreduced.empty())
+            return fail("makes it partial, and a token has nothing to combine");
         if (sharding.mesh < 0 || static_cast<std::size_t>(sharding.mesh) >= m_meshes.size())
             return fail("names a mesh that is not there");
         const auto axes = static_cast<std::int32_t>(m_meshes[static_cast<std::size_t>(sharding.mesh)].mesh.axes().size());
@@ -311,12 +313,11 @@ Problems Propagator::checkShardings() const
     for (std::size_t i = 0; i < m_function.values.size(); ++i) {
         const Value& value = m_function.values[i];
         if (value.sharding)
-            check(*value.sharding, value.type.shape.size(), valueText(m_function, ValueId(i)));
+            check(*value.sharding, value.type, valueText(m_function, ValueId(i)));
     }
     for (std::size_t i = 0; i < std::min(m_function.resultShardings.size(), m_function.results().size()); ++i) {
         if (m_function.resultShardings[i])
-            check(*m_function.resultShardings[i], m_function[m_function.results()[i]].type.shape.size(),
-                fmt::format("result {}", i));
+            check(*m_function.resultShardings[i], m_function[m_function.results()[i]].type, fmt::format("result {}", i));
     }
     if (problems.empty())
         append(problems, ManualAxisCheck(m_function, m_meshes).run());

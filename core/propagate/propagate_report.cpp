@@ -153,6 +153,7 @@ void Propagator::writeBack()
         result = finalSharding(m_slots[m_graph.resultSlots[i]].sharding, value.type.shape.size());
         const bool isFinal = m_strategy == PropagationStrategy::Pipeline;
         if (isFinal && !isAsked && result && value.sharding && result->dims == value.sharding->dims) { // parts leave as parts
+            result->mesh = value.sharding->mesh;
             result->unreduced = value.sharding->unreduced;
             result->unreducedKind = value.sharding->unreducedKind;
         }

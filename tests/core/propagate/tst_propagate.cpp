@@ -89,6 +89,7 @@ private Q_SLOTS:
     void constraintChain();
     void resultShardings();
     void wrongSharding();
+    void partialResultOnAnotherMesh();
     void noMesh();
     void cacheStaysSplit();
     void conflicts();
@@ -450,6 +451,34 @@ void TestPropagate::wrongSharding()
     report = propagate(s.function, s.meshes);
     QVERIFY(!report);
     QCOMPARE(report.error().front().message, std::string("the sharding of x names an axis that its mesh does not have"));
+
+    Sketch t("a=2");
+    const ValueId token = t.b.argument({DType::Token, {}}, "t");
+    t.b.setResults({token});
+    t.function[token].sharding = TensorSharding::openOf(0);
+    t.function[token].sharding->unreduced = {{0, 1, 2}};
+    report = propagate(t.function, t.meshes);
+    QVERIFY(!report);
+    QCOMPARE(
+        report.error().front().message, std::string("the sharding of t makes it partial, and a token has nothing to combine"));
+}
+
+/// A result that leaves as parts is on the mesh of the value that it returns, not on the module's first.
+void TestPropagate::partialResultOnAnotherMesh()
+{
+    Sketch s("a=2");
+    s.meshes.push_back({"wide", valueOf(parseMesh("x=2,y=2,z=2"))});
+    TensorSharding parts = TensorSharding::openOf(2);
+    for (DimSharding& dim : parts.dims)
+        dim.open = false;
+    parts.mesh = 1;
+    parts.unreduced = {{2, 1, 2}};
+    s.b.setResults({s.b.add(OpKind::ShardingConstraint, {s.arg("x", {8, 8})}, ConstraintAttributes{parts, {}})});
+    s.run();
+    const auto& result = s.function.resultShardings.front();
+    QVERIFY(result);
+    QCOMPARE(result->mesh, 1);
+    QCOMPARE(result->unreduced, parts.unreduced);
 }
 
 void TestPropagate::noMesh()
