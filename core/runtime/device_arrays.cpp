@@ -3,6 +3,7 @@
 
 #include "core/kernels/tile_table.h"
 #include "core/partition/device_ops.h"
+#include "core/program/truth_values.h"
 #include "core/support/checked.h"
 #include "core/support/sha256.h"
 
@@ -39,7 +40,7 @@ void combineInto(HostArray& whole, const HostArray& part, ReduceKind kind)
     const DType dtype = whole.type().dtype;
     const std::int64_t count = whole.type().elements();
     const Lane lane = laneOf(dtype);
-    const TileStep combine = tileTable().combine(kind, lane);
+    const TileStep combine = tileTable().combine(dtype == DType::Pred ? onTruths(kind) : kind, lane);
     if (!isNarrow(dtype)) {
         combine(whole.data(), whole.data(), part.data(), nullptr, count);
         return;

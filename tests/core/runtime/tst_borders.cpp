@@ -174,6 +174,12 @@ void TestBorders::values_data()
   return %0 : tensor<4xf32>
 })",
         "", "P() partial over a");
+    row("truth values leave as parts",
+        std::string(kMesh)
+            + R"(func.func @main(%x: tensor<8xi1> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"a"}>}, %y: tensor<8xi1> {sdy.sharding = #sdy.sharding<@mesh, [{"b"}]>}) -> (tensor<8xi1> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"a"}>}, tensor<8xi1> {sdy.sharding = #sdy.sharding<@mesh, [{"b"}], unreduced=min{"a"}>}) {
+  return %x, %y : tensor<8xi1>, tensor<8xi1>
+})",
+        "", "P() partial over a; P('b',) partial over a");
     row("an argument in two layouts",
         std::string(kMesh)
             + R"(func.func @main(%x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>}) -> (tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"a"}]>}, tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>}) {
