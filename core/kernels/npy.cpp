@@ -23,9 +23,10 @@ struct ElementName {
     DType dtype;
     std::string_view name; ///< without the order of bytes
 };
-constexpr ElementName kNames[] = {{DType::Pred, "b1"}, {DType::S8, "i1"}, {DType::S16, "i2"}, {DType::S32, "i4"},
-    {DType::S64, "i8"}, {DType::U8, "u1"}, {DType::U16, "u2"}, {DType::U32, "u4"}, {DType::U64, "u8"}, {DType::F16, "f2"},
-    {DType::F32, "f4"}, {DType::F64, "f8"}, {DType::C64, "c8"}, {DType::C128, "c16"}, {DType::BF16, "V2"}};
+constexpr ElementName kNames[]
+    = {{DType::Pred, "b1"}, {DType::S8, "i1"}, {DType::S16, "i2"}, {DType::S32, "i4"}, {DType::S64, "i8"}, {DType::U8, "u1"},
+        {DType::U16, "u2"}, {DType::U32, "u4"}, {DType::U64, "u8"}, {DType::F16, "f2"}, {DType::F32, "f4"}, {DType::F64, "f8"},
+        {DType::C64, "c8"}, {DType::C128, "c16"}, {DType::BF16, "V2"}, {DType::F8E4M3FN, "V1"}, {DType::F8E5M2, "f1"}};
 
 /// What the header says.
 struct Header {

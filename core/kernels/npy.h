@@ -23,7 +23,8 @@ struct NpyLayout {
 Result<NpyLayout> npyLayout(std::string_view begin, std::uint64_t fileBytes, const std::string& file);
 
 /// The array in the bytes of an NPY file: versions 1 to 3, any order of bytes, rows or columns first. Elements are truth values, integers
-/// of 1 to 8 bytes, floating values of 2 to 8, pairs of floating values, and `V2`, which is what NumPy writes for bfloat16.
+/// of 1 to 8 bytes, floating values of 2 to 8, pairs of floating values, and what NumPy writes for ml_dtypes' narrow ones: `V2` is bfloat16,
+/// `V1` float8_e4m3fn, `f1` float8_e5m2.
 ///
 /// Problems, with `file`: MW1530 it is not an NPY file, MW1531 its header is damaged, MW1532 elements of a type that there is no other name
 /// for here, MW1533 it has more or fewer bytes than its shape needs.

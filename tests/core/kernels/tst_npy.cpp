@@ -55,7 +55,7 @@ void TestNpy::roundTrips_data()
     QTest::addColumn<int>("dtype");
     QTest::addColumn<QList<qint64>>("shape");
     for (const DType dtype : {DType::Pred, DType::S8, DType::S16, DType::S32, DType::S64, DType::U8, DType::U16, DType::U32,
-             DType::U64, DType::F16, DType::BF16, DType::F32, DType::F64}) {
+             DType::U64, DType::F16, DType::BF16, DType::F32, DType::F64, DType::F8E4M3FN, DType::F8E5M2}) {
         int row = 0;
         for (const QList<qint64>& shape : {QList<qint64>{}, {5}, {3, 4}, {2, 0, 3}, {2, 3, 1, 2}})
             QTest::newRow(qPrintable(QString("%1 %2").arg(dtypeName(dtype)).arg(row++))) << static_cast<int>(dtype) << shape;
