@@ -22,6 +22,9 @@ bool isNameStart(char c)
 
 void Lexer::skipBlank()
 {
+    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+    if (m_position == 0 && m_text.starts_with(kByteOrderMark))
+        m_position = kByteOrderMark.size();
     while (m_position < m_text.size()) {
         const char c = m_text[m_position];
         if (c == ' ' || c == '\n' || c == '\t' || c == '\r') {

@@ -189,7 +189,7 @@ bool FunctionReader::readWholeCollective(const SyntaxOp& op, ValueId operand, Op
             return m_problems.report("MW1333", op.offset, fmt::format("{} contradicts its shardings: {}", op.name, wrong),
                 "give the axes that lead from the operand's sharding to the result's");
     }
-    if (kind == OpKind::Reshard || kind == OpKind::AllReduce || kind == OpKind::CollectivePermute)
+    if (kind == OpKind::Reshard || kind == OpKind::AllReduce || (kind == OpKind::CollectivePermute && from))
         return true;
     const auto onShards = resultTypes(kind, attributes, std::vector<TensorType>{*declared});
     if (!onShards || (m_module.isOurs && onShards->front() == *declared))

@@ -268,6 +268,10 @@ void TestRunVerb::proofs_data()
                               << ": equal";
     QTest::newRow("a reduction of nothing")
         << "%r = sdy.all_reduce {\"b\"} %x out_sharding=<@mesh, [{\"a\"}, {}]> : tensor<8x4xf32>" << 0 << ": equal";
+    QTest::newRow("a permute of what has no sharding yet")
+        << "%s = stablehlo.sine %x : tensor<8x4xf32>\n"
+           "%r = sdy.collective_permute %s out_sharding=<@mesh, [{\"a\", \"b\"}, {}]> : tensor<8x4xf32>"
+        << 0 << ": equal";
     QTest::newRow("a gather of another axis")
         << "%r = sdy.all_gather [{\"b\"}, {}] %x out_sharding=<@mesh, [{}, {}]> : tensor<8x4xf32>" << 3 << "MW1333";
     QTest::newRow("nothing is a number")

@@ -47,6 +47,8 @@ void TestShardyForms::forms_data()
     QString form = plain;
     QTest::newRow("a mesh with its name") << form.replace("= <[\"x\"", "= #sdy.mesh<[\"x\"") << plain;
     form = plain;
+    QTest::newRow("a byte order mark") << form.prepend(QChar(QChar::ByteOrderMark)) << plain;
+    form = plain;
     QTest::newRow("nested attributes") << form.replace(
         "per_value<[<@mesh, [{\"x\"}, {\"y\"}]>]>", "per_value<[#sdy.sharding<@mesh, [{\"x\"}, {\"y\"}]>]>")
                                        << plain;
