@@ -153,6 +153,8 @@ struct TrainingOptions {
     /// Of transformers: products with the weights of layers are of numbers rounded to 8 bits (eight_bits.h); attention's core, routers and the head are not.
     std::optional<SharedScale> eightBits = {};
     DType activationType = DType::F32; ///< of transformers; an MLP's activations have the parameter type
+    /// In which gradients are added up over microbatches and summed over devices; nothing: what is updated, and f32 at least in sums over microbatches.
+    std::optional<DType> gradientType = {};
     Initializer weightInit = Initializer::LecunNormal;
     Initializer biasInit = Initializer::Zeros;
     bool partitionableRandom = true; ///< JAX's threefry mode
@@ -170,7 +172,7 @@ struct TrainingOptions {
 /// - "microbatch", see pipelineMicrobatches: (parameters.., opt.step, x, y, dropout.part s32[], dropout.on ui32[]) -> the same, where masks are
 ///   those of stretch `dropout.part` in the mask of all the step's rows; where `dropout.on` is 0 nothing is left out
 /// With microbatches a step is a loop over them: microbatch i of m has the rows i, i + m, i + 2 m, .. (so that a batch split over devices
-/// stays where it is), and gradients, in f32 at least, are added up as partial sums: they are reduced once, behind the loop, unless a
+/// stays where it is), and gradients are added up as partial sums: they are reduced once, behind the loop, unless a
 /// spec on `grad.*` or on the parameter splits the accumulated gradient. "loss" and its derivatives are then of one microbatch; "evaluate"
 /// loops too. Constraints on activations are of a microbatch.
 /// Names: "layers.i.w" [in, out], "layers.i.b" [out], "x" [batch, in], "y" [batch, out], "act.layers.i" (output of layer i after

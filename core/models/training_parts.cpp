@@ -86,17 +86,19 @@ ValueId convertedWhereMade(Builder& builder, ValueId gradient, DType dtype)
     const std::size_t result = function[gradient].index;
     const bool isRows
         = loop.valid() && function[loop].kind == OpKind::Repeat && result >= function[loop].as<RepeatAttributes>().carries;
-    if (function[gradient].type.dtype == dtype || !isRows)
-        return builder.convert(gradient, dtype);
+    if (function[gradient].type.dtype == dtype)
+        return gradient;
+    if (!isRows) {
+        const ValueId converted = builder.convert(gradient, dtype);
+        std::swap(function[converted].role, function[gradient].role);
+        return converted;
+    }
     const BlockId body = function[loop].bodies.front();
     const BlockId before = builder.block();
     builder.setBlock(body);
     const ValueId row = function[body].results[result];
     const ValueId converted = convertedWhereMade(builder, row, dtype);
-    if (converted != row) {
-        std::swap(function[converted].name, function[row].name);
-        function[converted].role = function[row].role;
-    }
+    std::swap(function[converted].name, function[row].name);
     builder.setBlock(before);
     function[body].results[result] = converted;
     function[gradient].type.dtype = dtype;

@@ -98,14 +98,15 @@ private:
         return updatedType(state % m_model.parameters.size());
     }
 
-    /// The gradient in the type of what it updates.
-    ValueId widened(Builder& builder, ValueId gradient, std::size_t parameter) const
+    DType gradientType(std::size_t parameter) const { return m_options.gradientType.value_or(updatedType(parameter).dtype); }
+    /// Of what is added up over microbatches.
+    DType sumType() const { return m_options.gradientType.value_or(m_model.lossType); }
+
+    /// The gradient of a batch that is one microbatch, in the gradients' type.
+    ValueId gradientOf(Builder& builder, ValueId made, std::size_t parameter) const
     {
-        builder.named(gradient, fmt::format("grad.{}.microbatch", m_names[parameter]));
-        const ValueId wide
-            = builder.named(convertedWhereMade(builder, gradient, updatedType(parameter).dtype), "grad." + m_names[parameter]);
-        builder.function()[wide].role = Role::Gradient;
-        return wide;
+        builder.named(made, fmt::format("grad.{}.microbatch", m_names[parameter]));
+        return builder.named(convertedWhereMade(builder, made, gradientType(parameter)), "grad." + m_names[parameter]);
     }
 
     bool hasMasters() const { return updateChoices(m_optimizer) != nullptr && updateChoices(m_optimizer)->masters; }
@@ -270,8 +271,10 @@ TrainingFunctions::Outcome TrainingFunctions::overMicrobatches(Builder& builder,
         if (all.keys.valid())
             all.keys = builder.reshape(all.keys, {m_model.masks, 2});
         Outcome outcome = once(builder, parameters, all);
-        for (std::size_t i = 0; hasMasters() && i < outcome.gradients.size(); ++i)
-            outcome.gradients[i] = widened(builder, outcome.gradients[i], i);
+        for (std::size_t i = 0; i < outcome.gradients.size(); ++i) {
+            if (gradientType(i) != m_model.parameters[i].type.dtype)
+                outcome.gradients[i] = gradientOf(builder, outcome.gradients[i], i);
+        }
         return outcome;
     }
     Function& function = builder.function();
@@ -279,7 +282,7 @@ TrainingFunctions::Outcome TrainingFunctions::overMicrobatches(Builder& builder,
     builder.setPhase(Phase::Forward);
     std::vector<ValueId> operands;
     for (std::size_t i = 0; i < (withGradients ? parameters.size() : 0); ++i)
-        operands.push_back(builder.splat({m_model.lossType, m_model.parameters[i].type.shape}, 0.0));
+        operands.push_back(builder.splat({sumType(), m_model.parameters[i].type.shape}, 0.0));
     operands.insert(operands.end(), 2, builder.splat({m_model.lossType, {}}, 0.0)); // loss, accuracy
     const std::size_t carries = operands.size();
     operands.insert(operands.end(), {microbatchesOf(builder, rows.x), microbatchesOf(builder, rows.y)});
@@ -302,7 +305,7 @@ TrainingFunctions::Outcome TrainingFunctions::overMicrobatches(Builder& builder,
         builder.setPhase(Phase::Backward);
         builder.named(one.gradients[i], fmt::format("grad.{}.microbatch", m_names[i]));
         function[inside[i]].role = Role::Gradient;
-        next.push_back(builder.binary(OpKind::Add, inside[i], convertedWhereMade(builder, one.gradients[i], m_model.lossType)));
+        next.push_back(builder.binary(OpKind::Add, inside[i], convertedWhereMade(builder, one.gradients[i], sumType())));
         function[next.back()].role = Role::Gradient;
     }
     builder.setPhase(Phase::Metrics);
@@ -318,7 +321,7 @@ TrainingFunctions::Outcome TrainingFunctions::overMicrobatches(Builder& builder,
     Outcome outcome;
     builder.setPhase(phase);
     for (std::size_t i = 0; i < one.gradients.size(); ++i) {
-        const ValueId gradient = builder.convert(sums[i], updatedType(i).dtype);
+        const ValueId gradient = builder.convert(sums[i], gradientType(i));
         outcome.gradients.push_back(builder.named(gradient, "grad." + m_names[i]));
         function[sums[i]].role = function[gradient].role = Role::Gradient;
     }
@@ -452,6 +455,7 @@ TrainingFunctions::NewValues TrainingFunctions::updated(
     const std::size_t moments = momentsOf(m_optimizer);
     for (std::size_t i = 0; i < parameters; ++i) {
         std::vector<ValueId> group = {old.parameters[i], gradients[i]};
+        const ValueId gradient = builder.convert(gradients[i], updatedType(i).dtype);
         ValueId none;
         const std::size_t own = moments - (hasMasters() ? 1 : 0);
         ValueId& first = own > 0 ? replaced.states[i] : none;
@@ -459,10 +463,10 @@ TrainingFunctions::NewValues TrainingFunctions::updated(
         ValueId parameter;
         if (hasMasters()) {
             ValueId& master = replaced.states[own * parameters + i];
-            master = update(master, gradients[i], first, second);
+            master = update(master, gradient, first, second);
             parameter = builder.convert(master, m_model.parameters[i].type.dtype);
         } else {
-            parameter = update(old.parameters[i], gradients[i], first, second);
+            parameter = update(old.parameters[i], gradient, first, second);
         }
         replaced.parameters.push_back(builder.named(whereGood(parameter, old.parameters[i]), "new." + m_names[i]));
         step[replaced.parameters.back()].role = Role::Parameter;

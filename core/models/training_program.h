@@ -74,7 +74,7 @@ ValueId logSoftmax(Builder& builder, ValueId values);
 /// over the same axes are reduced together. Precondition: there are values.
 ValueId sumOfSquares(Builder& builder, std::vector<ValueId> values, DType type);
 
-/// A gradient in another type. What a loop gives row by row gets it inside of the loop, so that rows can still be added where they are made.
+/// A gradient in another type, which has its role then. What a loop gives row by row gets it inside of the loop, so that rows can still be added where they are made.
 /// Precondition: nothing reads the gradient yet.
 ValueId convertedWhereMade(Builder& builder, ValueId gradient, DType dtype);
 

@@ -17,6 +17,7 @@ enum class Recompute : std::uint8_t {
     /// What products, attention and reductions make and read is kept; what a kernel makes element by element on its way is made again by the
     /// kernel that reads it, as fused kernels do
     None,
+    Nothing, ///< all that the backward run reads is kept, op by op (JAX: everything_saveable), as PyTorch does where nothing fuses ops
     /// Scores and probabilities of plain attention are made again too (Korthikanti et al. 2022, arXiv:2205.05198, section 5); fused, it does so always.
     Selective,
     Full, ///< all that the backward run reads of a layer, from its input (JAX: nothing_saveable)

@@ -264,6 +264,8 @@ private:
         switch (m_model.recompute) {
         case Recompute::None:
             return isInsideKernel(loss, op, uses);
+        case Recompute::Nothing:
+            return uses.ofParameters[op.results.front().at()] && isCheap(op.kind);
         case Recompute::Selective:
             return region == TransformerBlocks::Region::AttentionCore || isInsideKernel(loss, op, uses);
         case Recompute::Full:

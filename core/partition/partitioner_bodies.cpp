@@ -250,11 +250,32 @@ void Partitioner::markWay(ValueId term)
     }
 }
 
-/// Marks what may stay a partial sum on its way to the sum of two of them, as the gradients of an array that is used twice.
+/// Marks the rounding of a gradient, also of its rows in a loop: devices send it in its own type.
+void Partitioner::markRounding(ValueId gradient)
+{
+    const OpId id = m_source[gradient].producer;
+    if (!id.valid())
+        return;
+    const Op& op = m_source[id];
+    const std::size_t result = m_source[gradient].index;
+    if (op.kind == OpKind::Repeat && result >= op.as<RepeatAttributes>().carries)
+        return markRounding(m_source[op.bodies.front()].results[result]);
+    if (op.kind != OpKind::Convert || op.phase != Phase::Backward || !leadsToSum(op.operands.front())
+        || byteSize(m_source[gradient].type.dtype) >= byteSize(m_source[op.operands.front()].type.dtype))
+        return;
+    m_sinks[gradient.at()] = true;
+    markWay(op.operands.front());
+}
+
+/// Marks what may stay a partial sum on its way to the sum of two of them, as the gradients of an array that is used twice, or to a rounded gradient.
 void Partitioner::markSums()
 {
     forEachOp(m_source, [&](OpId id) {
         const Op& op = m_source[id];
+        for (const ValueId result : op.results) {
+            if (m_source[result].role == Role::Gradient)
+                markRounding(result);
+        }
         if (op.kind == OpKind::Add && std::ranges::all_of(op.operands, [this](ValueId term) { return leadsToSum(term); }))
             std::ranges::for_each(op.operands, [this](ValueId term) { markWay(term); });
     });

@@ -249,6 +249,8 @@ void StudyReader::readDtype(const DocNode& node)
                 = {"dtype.activations="};
         word(activations, "dtype.activations", dtypeWords(), study.activationType.emplace(study.parameterType));
     }
+    if (const DocNode* gradients = fields.take("gradients"))
+        word(gradients, "dtype.gradients", dtypeWords(), study.gradientType.emplace(study.parameterType));
     if (const DocNode* recipe = fields.take("fp8")) {
         if (study.transformer() == nullptr)
             report("MW1490", "\"dtype.fp8\" is for transformers", "remove it", recipe->place("dtype.fp8")).fixSettings

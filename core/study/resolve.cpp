@@ -241,6 +241,7 @@ Result<TrainingOptions> trainingOptions(const Study& study, const std::vector<As
     options.matmulType = study.matmulType;
     options.eightBits = sharedScaleOf(study.fp8);
     options.activationType = study.activationType.value_or(study.parameterType);
+    options.gradientType = study.gradientType;
     options.weightInit = study.weightInit;
     options.biasInit = study.biasInit;
     options.partitionableRandom = study.partitionableRandom;

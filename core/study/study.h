@@ -194,6 +194,7 @@ struct Study {
     DType parameterType = DType::F32;
     DType matmulType = DType::F32;
     std::optional<DType> activationType = {}; ///< of transformers; nothing: the parameter type
+    std::optional<DType> gradientType = {}; ///< as in TrainingOptions
     Fp8Recipe fp8 = Fp8Recipe::None; ///< of transformers; such a step is simulated, not run
     StudySharding sharding = {};
     Optimizer optimizer = SgdOptimizer{};
@@ -263,6 +264,9 @@ Problems checkMeshFits(const Study& study, std::int64_t hardwareDevices);
 
 /// The optimiser as a value in a study: "none" or {sgd: {learning_rate: 0.01, ..}}. Without `withUsual`, values that are as always are left out.
 std::string optimizerValue(const Optimizer& optimizer, bool withUsual);
+
+/// The study's types as a value of its `dtype`: {parameters: f32, matmul: bf16, ..}. Those that it leaves to others are left out.
+std::string dtypeValue(const Study& study);
 
 /// The study as YAML: reading it gives an equal study. Precondition: it has a model.
 std::string writeStudy(const Study& study);

@@ -149,6 +149,14 @@ std::string networkText(const NetworkChoice& network)
 
 } // namespace
 
+std::string dtypeValue(const Study& study)
+{
+    return fmt::format("{{parameters: {}, matmul: {}{}{}{}}}", dtypeName(study.parameterType), dtypeName(study.matmulType),
+        study.activationType ? fmt::format(", activations: {}", dtypeName(*study.activationType)) : "",
+        study.gradientType ? fmt::format(", gradients: {}", dtypeName(*study.gradientType)) : "",
+        study.fp8 != Fp8Recipe::None ? fmt::format(", fp8: {}", fp8RecipeName(study.fp8)) : "");
+}
+
 std::string optimizerValue(const Optimizer& optimizer, bool withUsual)
 {
     std::vector<std::string> parts;
@@ -203,10 +211,7 @@ std::string writeStudy(const Study& study)
     text += fmt::format("init: {{w: {}, b: {}{}}}\n", initializerName(study.weightInit), initializerName(study.biasInit),
         study.partitionableRandom ? "" : ", random: legacy");
     text += fmt::format("batch: {}\n", study.batch);
-    text
-        += fmt::format("dtype: {{parameters: {}, matmul: {}{}{}}}\n", dtypeName(study.parameterType), dtypeName(study.matmulType),
-            study.activationType ? fmt::format(", activations: {}", dtypeName(*study.activationType)) : "",
-            study.fp8 != Fp8Recipe::None ? fmt::format(", fp8: {}", fp8RecipeName(study.fp8)) : "");
+    text += fmt::format("dtype: {}\n", dtypeValue(study));
     text += shardingText(study.sharding);
     text += fmt::format("optimizer: {}\n", optimizerValue(study.optimizer, true));
     if (study.dropout != 0.0)

@@ -8,6 +8,7 @@
 #include "core/schedule/pipeline_tasks.h"
 #include "core/schedule/stage_array.h"
 #include "core/support/timed_stop.h"
+#include "core/train/alike_functions.h"
 #include "core/train/function_slice.h"
 #include "core/train/gradient_sums.h"
 #include "core/train/split_backward.h"
@@ -193,16 +194,27 @@ private:
         return *std::move(mesh);
     }
 
+    /// Stages' meshes differ in nothing but their devices, so what one stage learnt of a piece holds for a like piece of another.
     Result<DeviceFunction> onDevices(std::size_t stage, Function function)
     {
+        for (const auto& [source, device] : m_known) {
+            if (const auto names = renamingOf(source, function)) {
+                DeviceFunction made = renamed(device, *names);
+                made.function.name = function.name;
+                return made;
+            }
+        }
         Program program;
         program.meshes = m_device.stages[stage].meshes;
-        program.functions.push_back(std::move(function));
+        program.functions.push_back(function);
         auto partitioned = propagateAndPartition(std::move(program));
         if (!partitioned)
             return partitioned.error();
         m_device.collectiveCost = partitioned->device.collectiveCost;
-        return std::move(partitioned->device.stages.front().functions.front());
+        DeviceFunction& device = partitioned->device.stages.front().functions.front();
+        if (device.warnings.empty()) // their texts name values
+            m_known.emplace_back(std::move(function), device);
+        return std::move(device);
     }
 
     Result<ValueId> cutValue(std::size_t piece) const
@@ -343,10 +355,8 @@ private:
         std::vector<std::string> resultNames = backward.resultNames;
         for (std::size_t i = 0; i < results.size(); ++i) {
             const StageArray array = stageArrayOf(resultNames[i]);
-            if (array.kind != Kind::Gradient || !m_gradients.contains(array.name))
-                continue;
-            results[i] = convertedWhereMade(builder, results[i], gradientType(array.name).dtype);
-            made.backward[results[i]].role = Role::Gradient;
+            if (array.kind == Kind::Gradient && m_gradients.contains(array.name))
+                results[i] = convertedWhereMade(builder, results[i], gradientType(array.name).dtype);
         }
         std::ranges::replace(resultNames, gradientOf(nameOf(Kind::Input)), nameOf(Kind::InputGradient));
         builder.setResults(std::move(results), std::move(resultNames));
@@ -671,6 +681,7 @@ private:
     Layouts m_moments; ///< of the optimizer's moments, by parameter: where they lie on most devices
     std::map<std::string, std::size_t> m_initOf; ///< the result of "init" by array
     DeviceProgram m_device;
+    std::vector<std::pair<Function, DeviceFunction>> m_known; ///< functions of pieces, and what devices run of them
     std::vector<Layouts> m_layouts; ///< by stage: of parameters, gradients and their sums
     std::map<std::string, std::size_t> m_owner; ///< the stage of each parameter: of several the first
     std::map<std::string, std::set<std::size_t>> m_shared; ///< the other stages of those that several have

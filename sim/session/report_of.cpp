@@ -173,9 +173,10 @@ private:
                 m_trials.push_back(simulated(ReportTrial::Kind::Run, std::move(what), std::move(settings)));
         };
         if (const TransformerModel* transformer = m_study.transformer()) {
-            // Software that runs layers to their end has no other full recomputation.
+            // Software that runs layers to their end has no other full recomputation, and what does not fuse ops keeps what they read.
             const bool runsLayers = transformer->recompute == Recompute::Layer;
-            for (const char* policy : {"none", "selective", runsLayers ? "layer" : "full"}) {
+            const bool keepsAll = transformer->recompute == Recompute::Nothing;
+            for (const char* policy : {keepsAll ? "everything_saveable" : "none", "selective", runsLayers ? "layer" : "full"}) {
                 if (recomputeText(*transformer) != policy)
                     tryRun(fmt::format("recompute {}", policy), {fmt::format("recompute={}", policy)});
             }

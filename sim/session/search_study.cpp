@@ -450,8 +450,12 @@ Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, con
     TransformerModel model;
     model.config = work.model;
     model.sequence = work.sequence;
-    const bool runsLayers = recompute->recompute == Recompute::Full && machine.traits.recomputesLayers;
-    model.recompute = runsLayers ? Recompute::Layer : recompute->recompute;
+    const StackTraits& traits = machine.traits;
+    model.recompute = recompute->recompute;
+    if (model.recompute == Recompute::Full && traits.recomputesLayers)
+        model.recompute = Recompute::Layer;
+    if (model.recompute == Recompute::None && !traits.fusedNorms)
+        model.recompute = Recompute::Nothing;
     model.kept = recompute->kept;
     model.offloaded = recompute->offloaded;
     model.lossChunks = plan.lossChunks;
@@ -472,6 +476,9 @@ Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, con
     AdamOptimizer adam;
     adam.update.masters = work.masters && study.matmulType != DType::F32;
     study.parameterType = adam.update.masters ? study.matmulType : DType::F32;
+    const bool sumsAreWide = study.matmulType == DType::BF16 && traits.accumulatorBytes > 0.0;
+    if (adam.update.masters && traits.gradientBytes == 2.0 && traits.reducedBytes == 0.0 && !sumsAreWide)
+        study.gradientType = study.matmulType;
     study.optimizer = adam;
     for (const auto& [array, text] : plan.specs) {
         auto spec = parseSpec(text);
@@ -479,6 +486,9 @@ Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, con
             return spec.error();
         study.sharding.entries.push_back({array, *std::move(spec), "sharding." + array});
     }
+    if (const auto tokens = std::ranges::find(plan.specs, "x", &std::pair<std::string, std::string>::first);
+        !traits.parallelLogits && tokens != plan.specs.end())
+        study.sharding.entries.push_back({"act.logits", *parseSpec(tokens->second), "sharding.act.logits"});
     study.sharding.match.push_back({});
     if (plan.pipeline.stages > 1 || plan.pipeline.microbatches > 1.0) {
         study.pipeline.axis = plan.pipeline.stages > 1 ? "pipeline" : "";

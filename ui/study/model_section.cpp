@@ -195,11 +195,10 @@ ModelSection::ModelSection(QWidget* parent)
     }
     for (QComboBox* box : {m_parameters, m_products}) {
         connect(box, &QComboBox::textActivated, this, [this] {
-            QString words
-                = QStringLiteral("parameters: %1, matmul: %2").arg(m_parameters->currentText(), m_products->currentText());
-            if (const auto activations = m_facts->study.activationType)
-                words += QStringLiteral(", activations: %1").arg(QLatin1String(dtypeName(*activations)));
-            Q_EMIT edited({setting(QStringLiteral("dtype"), QStringLiteral("{%1}").arg(words))});
+            Study changed = m_facts->study;
+            changed.parameterType = *parseDType(m_parameters->currentText().toStdString());
+            changed.matmulType = *parseDType(m_products->currentText().toStdString());
+            Q_EMIT edited({setting(QStringLiteral("dtype"), QString::fromStdString(dtypeValue(changed)))});
         });
     }
     connect(m_optimizer, &QComboBox::textActivated, this, &ModelSection::chooseOptimizer);

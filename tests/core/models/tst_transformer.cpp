@@ -310,6 +310,8 @@ private Q_SLOTS:
     void recurrencesAgain();
     void recomputation_data();
     void recomputation();
+    void nothingIsMadeAgain_data();
+    void nothingIsMadeAgain();
     void lossKeepsLogits_data();
     void lossKeepsLogits();
     void keepsWhatKernelsRead();
@@ -769,6 +771,33 @@ void TestTransformer::recomputation()
     }
     if (!unrolled)
         QCOMPARE(kept, 3 * stream); // two layers' inputs, and what leaves the last
+}
+
+void TestTransformer::nothingIsMadeAgain_data()
+{
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<std::int64_t>("more"); // numbers of a token and layer: 8 wide, 12 in the feed-forward block
+    QTest::newRow("llama") << QString("llama")
+                           << std::int64_t{2 * 8 + 2 * 12}; // what norms scale; the gate's sigmoid and product
+    QTest::newRow("gpt2") << QString("gpt2") << std::int64_t{2 * (8 - 1) + 2 * 12}; // in place of a mean each; parts of the GELU
+}
+
+/// The same gradients from more residuals: of a norm its parts, of an activation what it multiplies.
+void TestTransformer::nothingIsMadeAgain()
+{
+    QFETCH(QString, name);
+    QFETCH(std::int64_t, more);
+    TransformerModel model = modelOf(qPrintable(name));
+    const Program fused = programOf(model);
+    model.recompute = Recompute::Nothing;
+    const Program program = programOf(model);
+    const std::vector<HostArray> arguments = argumentsOf(*fused.find("loss"), model.config.vocabulary);
+    const std::vector<HostArray> expected = gradientsOf(fused, arguments);
+    const std::vector<HostArray> gradients = gradientsOf(program, arguments);
+    for (std::size_t i = 0; i < expected.size(); ++i)
+        QVERIFY(difference(expected[i], gradients[i]) < 1e-12);
+    QVERIFY(program.find("loss.bwd")->ops.size() < fused.find("loss.bwd")->ops.size());
+    QCOMPARE(residualBytes(program) - residualBytes(fused), 3 * 5 * 2 * 4 * more);
 }
 
 void TestTransformer::lossKeepsLogits_data()

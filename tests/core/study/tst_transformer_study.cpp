@@ -99,13 +99,15 @@ void TestTransformerStudy::shippedConfig()
 {
     const Study study
         = studyOf("meshwright: 1\nmodel: {transformer: {config: llama3_8b, layers: 2, lookup: one_hot, unroll: true}}\n"
-                  "sequence: 8192\nbatch: 4\nrecompute: full\ndtype: {parameters: f32, matmul: bf16, activations: bf16}\n");
+                  "sequence: 8192\nbatch: 4\nrecompute: full\ndtype: {parameters: f32, matmul: bf16, activations: bf16, "
+                  "gradients: bf16}\n");
     const TransformerModel* model = study.transformer();
     QCOMPARE(text(model->config.name), QString("Llama 3 8B"));
     QCOMPARE(model->config.layers, std::int64_t{2}); // what stands beside the file counts
     QCOMPARE(model->config.keyValueHeads, std::int64_t{8});
     QVERIFY(model->recompute == Recompute::Full && model->unrolled && model->lookup == TokenLookup::Product);
     QVERIFY(study.activationType == DType::BF16);
+    QVERIFY(study.gradientType == DType::BF16);
     QVERIFY(valueOf(trainingOptions(study)).activationType == DType::BF16);
     QVERIFY(valueOf(trainingOptions(studyOf(kGood))).activationType == DType::F32);
 }

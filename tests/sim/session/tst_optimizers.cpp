@@ -375,9 +375,13 @@ void TestOptimizers::smallGradientsKeepTheirBits()
 void TestOptimizers::masters_data()
 {
     QTest::addColumn<QString>("sharding");
+    QTest::addColumn<QString>("gradients");
     QTest::addColumn<QString>("gathered"); // types of what all-gathers move
-    QTest::newRow("data parallel") << kDataParallel << "";
-    QTest::newRow("ZeRO-1") << QString(kZero1).replace("opt.m.*: [data]", "opt.m.*: [data], opt.master.*: [data]") << "bf16";
+    const QString zero1 = QString(kZero1).replace("opt.m.*: [data]", "opt.m.*: [data], opt.master.*: [data]");
+    for (const QString gradients : {"", ", gradients: bf16"}) {
+        QTest::addRow("data parallel%s", qPrintable(gradients)) << kDataParallel << gradients << "";
+        QTest::addRow("ZeRO-1%s", qPrintable(gradients)) << zero1 << gradients << "bf16";
+    }
 }
 
 /// Parameters in 16 bits whose masters are updated: many small steps add up, which rounded to 16 bits each would be lost; and with split states the
@@ -385,8 +389,10 @@ void TestOptimizers::masters_data()
 void TestOptimizers::masters()
 {
     QFETCH(QString, sharding);
+    QFETCH(QString, gradients);
     const QString optimizer = "{adam: {learning_rate: 1.0e-5, masters: true}}";
-    const Study study = studyOf(sharding, optimizer, {"dtype={parameters: bf16, matmul: bf16}", "train.steps=40"});
+    const std::string dtype = "dtype={parameters: bf16, matmul: bf16" + gradients.toStdString() + "}";
+    const Study study = studyOf(sharding, optimizer, {dtype, "train.steps=40"});
     const auto built = valueOf(buildPhase(study));
     const DeviceFunction& step = *built.partitioned.device.stages.front().find("step");
     std::set<std::string> gathered;

@@ -424,34 +424,61 @@ void TestPipelineSteps::wholeFunctionsChangeNothing()
 
 void TestPipelineSteps::gradientsAreReducedOnce_data()
 {
-    QTest::addColumn<QString>("parameters");
+    QTest::addColumn<QString>("dtype");
     QTest::addColumn<QString>("masters");
-    QTest::newRow("32 bits") << "f32"
-                             << "";
-    QTest::newRow("16 bits") << "bf16"
-                             << "";
-    QTest::newRow("16 bits with masters") << "bf16"
-                                          << ", masters: true";
+    QTest::addColumn<QString>("microbatches");
+    QTest::addColumn<int>("bytes"); // that are sent of each number
+    const QString pipeline = "pipeline: {stages: 1, microbatches: 4}\n";
+    QTest::newRow("32 bits") << "parameters: f32"
+                             << "" << pipeline << 4;
+    QTest::newRow("16 bits") << "parameters: bf16"
+                             << "" << pipeline << 2;
+    QTest::newRow("16 bits, gradients of 32") << "parameters: bf16, gradients: f32"
+                                              << "" << pipeline << 4;
+    QTest::newRow("16 bits with masters") << "parameters: bf16"
+                                          << ", masters: true" << pipeline << 4;
+    QTest::newRow("16 bits with masters and gradients of 16") << "parameters: bf16, gradients: bf16"
+                                                              << ", masters: true" << pipeline << 2;
+    QTest::newRow("32 bits, gradients of 16") << "parameters: f32, gradients: bf16"
+                                              << "" << pipeline << 2;
+    for (const QString& accumulate : {QStringLiteral(""), QStringLiteral("train: {accumulate: 4}\n")}) {
+        const auto row = [&](const char* name) -> QTestData& {
+            return QTest::addRow("%s, %s", name, accumulate.isEmpty() ? "one batch" : "a loop");
+        };
+        row("32 bits") << "parameters: f32"
+                       << "" << accumulate << 4;
+        row("16 bits") << "parameters: bf16"
+                       << "" << accumulate << (accumulate.isEmpty() ? 2 : 4);
+        row("16 bits with masters") << "parameters: bf16"
+                                    << ", masters: true" << accumulate << 4;
+        row("16 bits with masters and gradients of 16") << "parameters: bf16, gradients: bf16"
+                                                        << ", masters: true" << accumulate << 2;
+        row("16 bits, gradients of 32") << "parameters: bf16, gradients: f32"
+                                        << "" << accumulate << 4;
+        row("32 bits, gradients of 16") << "parameters: f32, gradients: bf16"
+                                        << "" << accumulate << 2;
+    }
 }
 
-/// Data parallel with microbatches: each gradient is all-reduced once in a step, and moments and masters never are.
+/// Data parallel: each gradient is all-reduced once in a step, in its type, and moments and masters never are.
 void TestPipelineSteps::gradientsAreReducedOnce()
 {
-    QFETCH(QString, parameters);
+    QFETCH(QString, dtype);
     QFETCH(QString, masters);
+    QFETCH(QString, microbatches);
+    QFETCH(int, bytes);
     const QString text = QStringLiteral("meshwright: 1\nhardware: {chip: a100, hosts: 1, per_host: 4}\nmesh: {data: 4}\n"
-                                        "model: {mlp: {layers: [64, 128, 128, 64], activation: relu, loss: mse, bias: false}}\n"
-                                        "batch: 64\ndtype: {parameters: %1, matmul: bf16}\nsharding: {x: [data], y: [data]}\n"
-                                        "optimizer: {adam: {learning_rate: 0.001%2}}\n"
-                                        "pipeline: {stages: 1, microbatches: 4}\n")
-                             .arg(parameters, masters);
-    std::map<std::string, std::int64_t> calls;
+                                        "model: {mlp: {layers: [64, 128, 256, 64], activation: relu, loss: mse, bias: false}}\n"
+                                        "batch: 64\ndtype: {%1, matmul: bf16}\nsharding: {x: [data], y: [data]}\n"
+                                        "optimizer: {adam: {learning_rate: 0.001%2}}\n%3")
+                             .arg(dtype, masters, microbatches);
+    std::multiset<std::int64_t> payloads;
     for (const sim::SimulatedCollective& collective : simulated(text.toStdString()).simulation.collectives) {
-        if (collective.use.payloadBytes > 4) // the loss is a scalar
-            calls[collective.use.cause.value] += collective.use.count;
+        for (std::int64_t i = 0; i < collective.use.count && collective.use.payloadBytes > 4; ++i) // the loss is a scalar
+            payloads.insert(collective.use.payloadBytes);
     }
-    const std::map<std::string, std::int64_t> expected{{"acc.layers.0.w", 1}, {"acc.layers.1.w", 1}, {"acc.layers.2.w", 1}};
-    QVERIFY2(calls == expected, qPrintable(QString::number(calls.size())));
+    const std::multiset<std::int64_t> expected{64 * 128 * bytes, 128 * 256 * bytes, 256 * 64 * bytes};
+    QVERIFY2(payloads == expected, qPrintable(QString::number(payloads.size())));
 }
 
 /// An array that is used twice has one gradient: the sum of two sums over devices, whose parts are added up first.
