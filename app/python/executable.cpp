@@ -320,11 +320,12 @@ Result<std::vector<Pieces>> Executable::run(const std::vector<ArrayPointer>& arg
     for (std::size_t i = 0; i < results.size(); ++i) {
         const auto mesh = static_cast<std::size_t>(function[function.results()[m_resultAt[i]]].sharding->mesh);
         Pieces ordered(devices);
-        std::map<IndexBox, Piece> known;
+        std::map<std::pair<std::int64_t, IndexBox>, Piece> known;
         for (std::size_t device = 0; device < devices; ++device) {
-            const std::size_t position = m_positions[mesh][device];
-            const IndexBox box = m_resultPlacements[i]->boxAt(m_resultTypes[i].shape, static_cast<std::int64_t>(position));
-            ordered[position] = known.try_emplace(box, results[i][device]).first->second;
+            const std::size_t at = m_positions[mesh][device];
+            const auto position = static_cast<std::int64_t>(at);
+            const IndexBox box = m_resultPlacements[i]->boxAt(m_resultTypes[i].shape, position);
+            ordered[at] = known.try_emplace({m_resultPlacements[i]->partAt(position), box}, results[i][device]).first->second;
         }
         results[i] = std::move(ordered);
     }

@@ -173,6 +173,13 @@ void defineLayouts(py::module_& module)
         .def_readonly("is_named", &Placement::isNamed)
         .def_property_readonly("rank", [](const Placement& placement) { return placement.sharding.dims.size(); })
         .def_property_readonly("is_replicated", [](const Placement& placement) { return placement.sharding.isReplicated(); })
+        .def_property_readonly("unreduced",
+            [](const Placement& placement) {
+                std::vector<std::string> axes;
+                for (const AxisRef& axis : placement.sharding.unreduced)
+                    axes.push_back(placement.mesh.axes()[static_cast<std::size_t>(axis.axis)].name);
+                return axes;
+            })
         .def("spec",
             [](const Placement& placement) -> py::object {
                 const auto spec = toSpec(placement.sharding, placement.mesh);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/python/placed_array.h"
 
+#include "core/runtime/device_arrays.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,6 +23,19 @@ std::uint64_t numberOf(const TensorType& type)
     static std::map<std::pair<DType, Shape>, std::uint64_t> known;
     const std::lock_guard lock(mutex);
     return known.try_emplace({type.dtype, type.shape}, known.size()).first->second;
+}
+
+/// Adds the elements of an array to those of another, of complex ones both parts.
+void addTo(HostArray& sum, const HostArray& array)
+{
+    const DType dtype = sum.type().dtype;
+    if (!isComplex(dtype))
+        return combineInto(sum, array, ReduceKind::Sum);
+    const TensorType parts{realType(dtype), {2 * sum.type().elements()}};
+    const auto bytesOf = [](const HostArray& one) { return std::span(one.data(), static_cast<std::size_t>(one.bytes())); };
+    HostArray made = HostArray::fromBytes(parts, bytesOf(sum));
+    combineInto(made, HostArray::fromBytes(parts, bytesOf(array)), ReduceKind::Sum);
+    sum = HostArray::fromBytes(sum.type(), bytesOf(made));
 }
 
 /// A move of an array into another layout.
@@ -129,12 +144,21 @@ Piece PlacedArray::whole() const
 {
     if (m_placement->sharding.isReplicated())
         return m_pieces.front();
-    auto whole = std::make_shared<HostArray>(m_type);
+    HostArray whole = wholePart(0);
+    for (std::int64_t part = 1; part < m_placement->partCount(); ++part)
+        addTo(whole, wholePart(part));
+    return std::make_shared<const HostArray>(std::move(whole));
+}
+
+HostArray PlacedArray::wholePart(std::int64_t part) const
+{
+    HostArray whole(m_type);
     std::set<IndexBox> done; // not of pieces: of a constant, one may lie in several places
-    for (std::size_t position = 0; position < m_pieces.size(); ++position) {
-        const IndexBox box = m_placement->boxAt(m_type.shape, static_cast<std::int64_t>(position));
-        if (done.insert(box).second)
-            whole->assign(box, *m_pieces[position]);
+    for (std::size_t at = 0; at < m_pieces.size(); ++at) {
+        const auto position = static_cast<std::int64_t>(at);
+        const IndexBox box = m_placement->boxAt(m_type.shape, position);
+        if (m_placement->partAt(position) == part && done.insert(box).second)
+            whole.assign(box, *m_pieces[at]);
     }
     return whole;
 }
@@ -203,15 +227,21 @@ Pieces piecesUnder(const PlacedArray& array, const Placement& placement)
     if (&placement == array.placement().get())
         return array.pieces();
     const Shape& shape = array.type().shape;
-    std::map<IndexBox, Piece> made;
-    for (std::size_t i = 0; i < array.pieces().size(); ++i)
-        made.try_emplace(array.placement()->boxAt(shape, static_cast<std::int64_t>(i)), array.pieces()[i]);
+    std::map<std::pair<std::int64_t, IndexBox>, Piece>
+        made; // by the part of a sum, of which the first one is the array and the others are nothing
+    if (array.placement()->partCount() == 1) {
+        for (std::size_t i = 0; i < array.pieces().size(); ++i)
+            made.try_emplace({0, array.placement()->boxAt(shape, static_cast<std::int64_t>(i))}, array.pieces()[i]);
+    }
     Pieces pieces;
     Piece whole;
     for (std::int64_t position = 0; position < placement.deviceCount(); ++position) {
         const IndexBox box = placement.boxAt(shape, position);
-        Piece& piece = made[box];
-        if (piece == nullptr) {
+        const std::int64_t part = placement.partAt(position);
+        Piece& piece = made[{part, box}];
+        if (piece == nullptr && part > 0) {
+            piece = std::make_shared<const HostArray>(HostArray::filled({array.type().dtype, extentsOf(box)}, 0.0));
+        } else if (piece == nullptr) {
             if (whole == nullptr)
                 whole = array.whole();
             piece = box == wholeBox(shape) ? whole : std::make_shared<const HostArray>(whole->slice(box));

@@ -66,6 +66,8 @@ public:
     Piece whole() const;
 
 private:
+    HostArray wholePart(std::int64_t part) const; ///< of an array that is a sum: one of its parts
+
     TensorType m_type;
     PlacementPointer m_placement;
     bool m_committed;

@@ -77,8 +77,15 @@ Result<PlacementPointer> positionalPlacement(const std::string& text, const std:
 
 bool sameLayout(const Shape& shape, const Placement& a, const Placement& b)
 {
-    return &a == &b
-        || (a.mesh.deviceOrder() == b.mesh.deviceOrder() && equivalent(shape, a.sharding, a.mesh, b.sharding, b.mesh));
+    if (&a == &b)
+        return true;
+    if (a.mesh.deviceOrder() != b.mesh.deviceOrder() || !equivalent(shape, a.sharding, a.mesh, b.sharding, b.mesh))
+        return false;
+    for (std::int64_t position = 0; position < a.deviceCount(); ++position) {
+        if (a.partAt(position) != b.partAt(position))
+            return false;
+    }
+    return true;
 }
 
 } // namespace meshwright::python

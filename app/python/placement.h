@@ -20,6 +20,9 @@ struct Placement {
     std::int64_t deviceCount() const { return mesh.deviceCount(); }
     /// What the device at a position of the mesh holds of an array. Precondition: as many dimensions as the sharding has.
     IndexBox boxAt(const Shape& shape, std::int64_t position) const { return shardBox(shape, sharding, mesh, position); }
+    /// Which of the parts of a sum over unreduced axes it holds; 0 of an array that is no such sum.
+    std::int64_t partAt(std::int64_t position) const { return shardIndex(position, sharding.unreduced, mesh); }
+    std::int64_t partCount() const { return shardCount(sharding.unreduced); }
 };
 using PlacementPointer = std::shared_ptr<const Placement>;
 
@@ -36,7 +39,7 @@ Result<PlacementPointer> namedPlacement(const Mesh& mesh, const std::string& spe
 /// numbers 0, 1 and so on stand for. Problems: those of `parseSharding`; MW1101 of another rank; MW1104.
 Result<PlacementPointer> positionalPlacement(const std::string& text, const std::vector<DeviceId>& devices, const Shape& shape);
 
-/// True when both put the same box of the array on each device, and list the devices in one order.
+/// True when both put the same box of the array, or the same part of its sum, on each device, and list the devices in one order.
 bool sameLayout(const Shape& shape, const Placement& a, const Placement& b);
 
 } // namespace meshwright::python

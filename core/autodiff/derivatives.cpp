@@ -671,8 +671,9 @@ constexpr std::array<DerivativeRow, static_cast<std::size_t>(OpKind::Propagation
     all(OpKind::DotGeneral, [](D& d) { d.product(); }),
     one(OpKind::ShardingConstraint,
         [](D& d, ValueId) {
-            const auto& constraint = d.op.as<ConstraintAttributes>();
-            return d.b.constrain(d.ct, constraint.sharding, constraint.origin);
+            auto [sharding, origin] = d.op.as<ConstraintAttributes>();
+            sharding.unreduced.clear(); // of a sum of parts every device has the whole cotangent
+            return d.b.constrain(d.ct, sharding, origin);
         }),
     one(OpKind::PropagationBarrier, [](D& d, ValueId) { return d.ct; }),
 }};

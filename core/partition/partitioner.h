@@ -222,6 +222,7 @@ private:
     void markSums();
     void markSinks(const Op& repeat, std::size_t carry);
     static TensorSharding stackedLayout(const TensorSharding& slice);
+    TensorSharding unreducedAs(ValueId outside, TensorSharding layout, bool isStacked) const;
     void partitionRepeat(const Op& op);
     void partitionWhile(const Op& op);
     void partitionCase(const Op& op);

@@ -297,6 +297,17 @@ TensorSharding Partitioner::stackedLayout(const TensorSharding& slice)
     return stacked;
 }
 
+/// How a value lies in a loop's body that lies outside, or comes out stacked, as `outside`: as a part of a sum, where the program says that this is a sum.
+TensorSharding Partitioner::unreducedAs(ValueId outside, TensorSharding layout, bool isStacked) const
+{
+    const TensorSharding said = declared(outside);
+    if (!said.unreduced.empty() && samePlacement(isStacked ? stackedLayout(layout) : layout, said)) {
+        layout.unreduced = said.unreduced;
+        layout.unreducedKind = said.unreducedKind;
+    }
+    return layout;
+}
+
 void Partitioner::partitionRepeat(const Op& op)
 {
     const auto& attributes = op.as<RepeatAttributes>();
@@ -304,7 +315,9 @@ void Partitioner::partitionRepeat(const Op& op)
     std::vector<ValueId> operands;
     std::vector<TensorSharding> argumentLayouts;
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
-        const TensorSharding layout = declaredEven(body.arguments[i]);
+        TensorSharding layout = declaredEven(body.arguments[i]);
+        if (i < attributes.carries && declared(op.operands[i]).unreduced == declared(body.results[i]).unreduced)
+            layout = unreducedAs(op.operands[i], layout, false);
         const bool isStacked = i >= attributes.carries && i < attributes.carries + attributes.stacked;
         operands.push_back(obtain(op.operands[i], isStacked ? stackedLayout(layout) : layout, op.phase, "repeat"));
         argumentLayouts.push_back(layout);
@@ -327,6 +340,8 @@ void Partitioner::partitionRepeat(const Op& op)
         TensorSharding layout = declaredEven(body.results[i]);
         if (i < attributes.carries)
             layout = m_versions[body.arguments[i].at()].front().layout;
+        else
+            layout = unreducedAs(op.results[i], layout, true);
         yielded.push_back(obtain(body.results[i], layout, phaseOf(body.results[i]), "the loop"));
         layouts.push_back(i < attributes.carries ? layout : stackedLayout(layout));
     }

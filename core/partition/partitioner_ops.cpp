@@ -407,13 +407,19 @@ const Version* Partitioner::partialVersion(ValueId value) const
     return m_uses[value.at()] == 1 ? &versions.front() : nullptr;
 }
 
-/// Adds two partial sums over the same axes as they are (one reduction instead of two), or a partial sum to a carry that only accumulates.
+/// Adds two partial sums over the same axes as they are (one reduction instead of two), also where the program says that the sum is one, or a partial sum to a
+/// carry that only accumulates.
 bool Partitioner::keepPartial(const Op& op)
 {
     if (op.kind != OpKind::Add)
         return !op.results.empty() && m_sinks[op.results.front().at()] && sinkReduction(op);
     const ValueId lhs = op.operands[0];
     const ValueId rhs = op.operands[1];
+    const TensorSharding sum = declaredEven(op.results.front());
+    if (!sum.unreduced.empty() && sum.unreducedKind == ReduceKind::Sum) {
+        const ValueId a = obtain(lhs, sum, op.phase, opName(op.kind));
+        return emitOp(op, {a, obtain(rhs, sum, op.phase, opName(op.kind))}, {sum}).has_value();
+    }
     const bool lhsAccumulates = m_accumulates[lhs.at()];
     const bool rhsAccumulates = m_accumulates[rhs.at()];
     if (lhsAccumulates != rhsAccumulates) {

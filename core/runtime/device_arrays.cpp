@@ -34,25 +34,6 @@ HostArray neutralArray(ReduceKind kind, const TensorType& type)
     return made;
 }
 
-/// whole = whole combined with part, element by element.
-void combineInto(HostArray& whole, const HostArray& part, ReduceKind kind)
-{
-    const DType dtype = whole.type().dtype;
-    const std::int64_t count = whole.type().elements();
-    const Lane lane = laneOf(dtype);
-    const TileStep combine = tileTable().combine(dtype == DType::Pred ? onTruths(kind) : kind, lane);
-    if (!isNarrow(dtype)) {
-        combine(whole.data(), whole.data(), part.data(), nullptr, count);
-        return;
-    }
-    AlignedBytes a(count * laneBytes(lane));
-    AlignedBytes b(count * laneBytes(lane));
-    tileTable().load(dtype)(a.data(), whole.data(), nullptr, nullptr, count);
-    tileTable().load(dtype)(b.data(), part.data(), nullptr, nullptr, count);
-    combine(a.data(), a.data(), b.data(), nullptr, count);
-    tileTable().store(dtype)(whole.data(), a.data(), nullptr, nullptr, count);
-}
-
 /// Rectangles of arrays that go to other ranks, and those that come from them: a message for each rank, packed in an order that both ends
 /// know.
 class RankTransfers {
@@ -121,6 +102,24 @@ private:
 };
 
 } // namespace
+
+void combineInto(HostArray& whole, const HostArray& part, ReduceKind kind)
+{
+    const DType dtype = whole.type().dtype;
+    const std::int64_t count = whole.type().elements();
+    const Lane lane = laneOf(dtype);
+    const TileStep combine = tileTable().combine(dtype == DType::Pred ? onTruths(kind) : kind, lane);
+    if (!isNarrow(dtype)) {
+        combine(whole.data(), whole.data(), part.data(), nullptr, count);
+        return;
+    }
+    AlignedBytes a(count * laneBytes(lane));
+    AlignedBytes b(count * laneBytes(lane));
+    tileTable().load(dtype)(a.data(), whole.data(), nullptr, nullptr, count);
+    tileTable().load(dtype)(b.data(), part.data(), nullptr, nullptr, count);
+    combine(a.data(), a.data(), b.data(), nullptr, count);
+    tileTable().store(dtype)(whole.data(), a.data(), nullptr, nullptr, count);
+}
 
 DeviceArrays::DeviceArrays(const ScheduledFunction& scheduled, const DevicePositions& positions, DeviceRanks ranks)
     : m_scheduled(scheduled)

@@ -11,6 +11,9 @@
 
 namespace meshwright {
 
+/// whole = whole combined with part, element by element. Precondition: both have one type, which is not complex.
+void combineInto(HostArray& whole, const HostArray& part, ReduceKind kind);
+
 /// What belongs to one device: its arena, and where every value lies, which is nowhere for those that are never in memory.
 struct alignas(64) DeviceMemory {
     AlignedBytes arena;

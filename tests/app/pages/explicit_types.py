@@ -21,12 +21,13 @@ def check(name, is_right, said=""):
         print(name, said)
 
 
-def put(shape, *spec, dtype=np.float32):
-    return jax.device_put(np.arange(np.prod(shape), dtype=dtype).reshape(shape), P(*spec))
+def put(shape, *spec, dtype=np.float32, **sums):
+    return jax.device_put(np.arange(np.prod(shape), dtype=dtype).reshape(shape), P(*spec, **sums))
 
 
 ROWS, COLUMNS, WEIGHTS = put((8, 4), "x"), put((8, 4), None, "y"), put((4, 16), None, "y")
 SUMMED, BATCH = put((4, 16), "x"), put((8, 4, 4), "x")
+PARTS, REDUCED = jnp.dot(put((8, 4), None, "x"), SUMMED, out_sharding=P(None, None, unreduced={"x"})), put((8, 16), reduced={"x"})
 
 TYPES = [  # an operation, its operands, the type of what it gives
     ("elements", lambda a: jnp.sin(a) * 2 + 1, (ROWS,), "float32[8@x,4]"),
@@ -70,6 +71,28 @@ TYPES = [  # an operation, its operands, the type of what it gives
     ("gradient", lambda a, b: jax.grad(lambda b: (a @ b).sum())(b), (ROWS, WEIGHTS), "float32[4,16@y]"),
     ("pieces", lambda a: jax.shard_map(lambda a: lax.psum(a, "x"), out_specs=P())(a), (ROWS,), "float32[2,4]"),
     ("moved", lambda a: jax.sharding.reshard(a, P(None, "y")), (ROWS,), "float32[8,4@y]"),
+    ("product that stays a sum of parts", lambda a, b: jnp.dot(a, b, out_sharding=P(None, None, unreduced={"x"})), (put((8, 4), None, "x"), SUMMED), "float32[8,16]{U:x}"),
+    ("two of them, added", lambda a, b: jnp.einsum("bi,ij->bj", a, b, out_sharding=P(unreduced={"x"})) + PARTS, (put((8, 4), None, "x"), SUMMED), "float32[8,16]{U:x}"),
+    ("one of them, reduced", lambda a: jax.reshard(a, P("x", "y")), (PARTS,), "float32[8@x,16@y]"),
+    ("transposed and cut", lambda a: a.T[:, :2].reshape(4, 4, 2), (PARTS,), "float32[4,4,2]{U:x}"),
+    ("summed", lambda a: a.sum(0), (PARTS,), "float32[16]{U:x}"),
+    ("scaled", lambda a, b: a * b, (PARTS, REDUCED), "float32[8,16]{U:x}"),
+    ("said to be one", lambda a: jax.reshard(a, P(None, "y", unreduced={"x"})), (put((8, 4)),), "float32[8,4@y]{U:x}"),
+    ("reduced", lambda a: jnp.sin(a * 2.0), (REDUCED,), "float32[8,16]{R:x}"),
+    ("product with what is reduced", lambda a, b: a @ b, (ROWS, put((4, 16), reduced={"x"})), "float32[8@x,16]"),
+    ("derivative by what is reduced", lambda a, b: jax.grad(lambda b: jnp.sum((a @ b) ** 2))(b), (ROWS, put((4, 16), reduced={"x"})), "float32[4,16]{U:x}"),
+    ("derivative by what is cast so", lambda a, b: jax.grad(lambda b: jnp.sum((a @ jax.reshard(b, P(reduced={"x"}))) ** 2))(b), (ROWS, put((4, 16))), "float32[4,16]"),
+    ("derivative by a sum of parts", lambda a: jax.grad(lambda a: jnp.sum(jax.reshard(a, P()) ** 2))(a), (PARTS,), "float32[8,16]{R:x}"),
+    ("pieces that are parts of a sum", lambda a, b: jax.shard_map(lambda a, b: lax.pcast(a @ b, "x", to="unreduced"), in_specs=(P(None, "x"), P("x")),
+                                                                  out_specs=P(None, None, unreduced={"x"}))(a, b), (put((8, 4), None, "x"), SUMMED), "float32[8,16]{U:x}"),
+    ("derivative of pieces by what is reduced", lambda a, b: jax.grad(lambda b: jnp.sum(jax.shard_map(
+        lambda a, b: jnp.tanh(a @ b), in_specs=(P("x"), P(reduced={"x"})), out_specs=P("x"))(a, b) ** 2))(b), (ROWS, put((4, 16), reduced={"x"})), "float32[4,16]{U:x}"),
+    ("pieces of a sum of parts", lambda a: jax.shard_map(lambda a: lax.psum(a, "x"), in_specs=P(None, None, unreduced={"x"}), out_specs=P())(a), (PARTS,), "float32[8,16]"),
+    ("derivative by them", lambda a: jax.grad(lambda a: jnp.sum(jnp.sin(jax.shard_map(
+        lambda a: lax.psum(a, "x"), in_specs=P(None, None, unreduced={"x"}), out_specs=P())(a))))(a), (PARTS,), "float32[8,16]{R:x}"),
+    ("loop over parts of a sum", lambda a, b: lax.scan(lambda c, row: (c + jnp.dot(row, b, out_sharding=P(None, None, unreduced={"x"})), None),
+                                                       jax.reshard(jnp.zeros((8, 16)), P(unreduced={"x"})), a)[0],
+     (put((3, 8, 4), None, None, "x"), SUMMED), "float32[8,16]{U:x}"),
     ("chosen by the compiler", lambda a, b: jax.sharding.auto_axes(lambda a, b: a @ b, out_sharding=P("x"))(a, b), (put((8, 4), None, "x"), SUMMED),
      "float32[8@x,16]"),
 ]
@@ -91,6 +114,26 @@ REFUSED = [  # an operation, its operands, the class of the error and a part of 
     ("loop over what is split", lambda a: lax.scan(lambda c, row: (c, row), 0.0, a), (ROWS,), "ValueError", "0th dimension of all xs should be replicated."),
     ("constraint that is a check", lambda a: lax.with_sharding_constraint(a, P(None, "y")), (ROWS,), "AssertionError", "acts as an assert when all axes of mesh"),
     ("pieces of another kind", lambda a: jax.shard_map(lambda a: a, in_specs=P("y"), out_specs=P("y"))(a), (ROWS,), "ValueError", "in_specs passed to shard_map"),
+    ("sine of a sum of parts", jnp.cos, (PARTS,), "NotImplementedError", "unreduced rule for cos is not implemented."),
+    ("sum of parts and a whole", lambda a, b: b + a, (PARTS, put((8, 16))), "ShardingTypeError",
+     "rhs is unreduced while lhs is not. `add` operation does not allow this because there will be implicit communication."),
+    ("product of two", lambda a: a * a, (PARTS,), "ShardingTypeError", "lhs and rhs to `mul` cannot be unreduced since mul is bilinear."),
+    ("scaled by a number", lambda a: a * 2.0, (PARTS,), "ShardingTypeError", "RHS should be reduced along the same axes LHS is unreduced on."),
+    ("divided by one", lambda a, b: b / a, (PARTS, REDUCED), "ValueError", "The denominator cannot be unreduced passed to `div`."),
+    ("product that sums over it", lambda a, b: a @ b, (PARTS, put((16, 4))), "ShardingTypeError",
+     "lhs or rhs passed to dot_general cannot be unreduced. Got lhs=ShapedArray(float32[8,16]{U:x}) and rhs=ShapedArray(float32[16,4])"),
+    ("product over what is whole", lambda a, b: jnp.dot(a, b, out_sharding=P(unreduced={"x"})), (put((8, 4)), put((4, 16))), "ShardingTypeError",
+     "out_sharding's unreduced axes should be equal to the contracting specs."),
+    ("product over what one side splits", lambda a, b: jnp.dot(a, b, out_sharding=P(unreduced={"x"})), (put((8, 4)), SUMMED), "ShardingTypeError",
+     "lhs and rhs contracting dims should be sharded identically"),
+    ("reduced beside a whole", lambda a, b: a + b, (REDUCED, put((8, 16))), "ShardingTypeError", "Inputs cannot be replicated on the same axes that another input is reduced"),
+    ("reduced beside what is split", lambda a, b: a + b, (REDUCED, put((8, 16), "x")), "ShardingTypeError", "Inputs cannot be sharded/varying on the same axes"),
+    ("axis that splits and is unreduced", lambda a: jax.reshard(a, P("x", unreduced={"x"})), (ROWS,), "ValueError", "partitions cannot overlap with unreduced axes"),
+    ("carry that becomes a sum of parts", lambda a, b: lax.scan(lambda c, row: (jnp.dot(row, b, out_sharding=P(None, None, unreduced={"x"})), None),
+                                                                jnp.zeros((8, 16)), a)[0], (put((3, 8, 4), None, None, "x"), SUMMED), "TypeError",
+     "The input carry c has type float32[8,16] but the corresponding output carry component has type float32[8,16]{U:x}"),
+    ("pieces that are no parts", lambda a: jax.shard_map(lambda a: lax.psum(a, "x"), out_specs=P(unreduced={"x"}))(a), (ROWS,), "ValueError",
+     "out_specs passed to shard_map should be equal to the unreduced present on the out_aval."),
     ("no place said", lambda a: jax.sharding.auto_axes(lambda a: a)(a), (ROWS,), "TypeError", "Missing required keyword argument: 'out_sharding'"),
 ]
 
@@ -139,6 +182,42 @@ def training():
         check("explicit axes within others", seen[-1] == "float32[8@x,4]", seen)
 
 
+def sums():
+    """What devices have of a sum of parts, when it is reduced, and what is printed of it."""
+    rows, columns = np.asarray(SUMMED), np.arange(32.0).reshape(8, 4)
+    parts = [np.outer(columns[:, i], rows[i]) for i in range(4)]
+    for name, made, factor in (("parts", PARTS, 1), ("parts of a sum", PARTS + PARTS, 2)):
+        check(name, all(np.allclose(shard.data, factor * parts[at // 2]) for at, shard in enumerate(made.addressable_shards)), [shard.data for shard in made.addressable_shards])
+    check("printed", repr(PARTS).startswith("Array(shape=(8, 16), dtype=float32, sharding=NamedSharding(") and "unreduced={'x'}" in str(PARTS), PARTS)
+    check("is no copy", not PARTS.sharding.is_fully_replicated and REDUCED.sharding.is_fully_replicated)
+    specs = P("x", None, unreduced={"y"}), P(None, reduced={"x"}), P("x", None)
+    check("specs", [repr(spec) for spec in specs] == ["PartitionSpec('x', None, unreduced={'y'})", "PartitionSpec(None, reduced={'x'})", "PartitionSpec('x', None)"]
+          and len({*specs, P(None), P("x", None, unreduced={"y"})}) == 4 and specs[2] == ("x", None) and specs[0] + P("z") == P("x", None, "z", unreduced={"y"}), specs)
+
+    def reductions(function, *operands):
+        collectives = jax.jit(function).lower(*operands)._program.collectives
+        return sum(one["count"] for one in collectives if one["bytes_per_device"] > 4)
+    weights, batches = put((3, 4, 4), reduced={"x"}), put((5, 8, 4), None, "x")
+
+    def loss(weights, batch):
+        return jnp.sum(lax.scan(lambda batch, w: (jnp.tanh(batch @ w), None), batch, weights)[0] ** 2)
+
+    def step(start, weights, batches):
+        return jax.reshard(lax.scan(lambda total, batch: (total + jax.grad(loss)(weights, batch), None), start, batches)[0], P())
+    zeros = np.zeros((3, 4, 4), np.float32)
+    waits = lambda weights, batches: step(jax.reshard(jnp.asarray(zeros), P(unreduced={"x"})), weights, batches)
+    at_once = lambda weights, batches: step(jnp.asarray(zeros), jax.reshard(weights, P()), batches)
+    check("gradients of loops, reduced once", reductions(waits, weights, batches) == 1, jax.jit(waits).lower(weights, batches)._program.collectives)
+    check("and their values", np.allclose(waits(weights, batches), at_once(weights, batches), 1e-4, 1e-4))
+    derivative = jax.grad(lambda a: jnp.sum(jnp.sin(jax.shard_map(lambda a: lax.psum(a, "x"), in_specs=P(None, None, unreduced={"x"}), out_specs=P())(a))))
+    check("derivative by pieces of a sum of parts", np.allclose(derivative(PARTS), np.cos(np.asarray(PARTS)), 1e-4, 1e-4))
+    pieces = jax.shard_map(lambda a, b: a @ b, in_specs=(P(None, "x"), P("x")), out_specs=P(None, None, unreduced={"x"}))
+    a, b = put((8, 4), None, "x"), SUMMED
+    check("pieces, reduced once", reductions(lambda a, b: jax.reshard(pieces(a, b), P()), a, b) == 1)
+    back = jax.grad(lambda a, b: jnp.sum(jax.reshard(pieces(a, b), P())))
+    check("nothing to reduce behind them", reductions(back, a, b) == 0, jax.jit(back).lower(a, b)._program.collectives)
+
+
 def beside_others():
     """Arrays keep the kind of their mesh where the page also made one of the other kind over the same devices, last."""
     kinds = {"explicit": AxisType.Explicit, "auto": AxisType.Auto}
@@ -157,11 +236,22 @@ def beside_others():
     check("reshard", str(jax.typeof(jnp.sin(jax.reshard(np.arange(8.0), P("x"))))) == "float32[8@x]", jax.typeof(jax.reshard(np.arange(8.0), P("x"))))
     with jax.set_mesh(jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)):
         made = jax.jit(lambda a: jax.sharding.explicit_axes(lambda a: a * 2, in_sharding=P("x"))(a) + 1)(jnp.ones((8, 4)))
+    automatic = arrays["auto"]
+    for name, function in {"op": jnp.sin, "function": jax.jit(lambda a: a * 2), "derivative": jax.grad(square)}.items():
+        with jax.set_mesh(automatic.sharding.mesh):
+            jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)  # the mesh that the page makes last
+            made = function(automatic)
+        check(f"{name}, auto, another mesh made last", set(made.sharding.mesh.axis_types) == {AxisType.Auto} and made.sharding.spec == P("x", "y"), made.sharding)
+        try:
+            with jax.set_mesh(MESH):
+                check(f"{name}, auto, explicit mesh around", False, function(automatic))
+        except ValueError as error:
+            check(f"{name}, auto, explicit mesh around", f"should match the aval mesh {automatic.sharding.mesh.abstract_mesh} for shape float32[8,4]." in str(error), error)
     check("what explicit axes within others leave", str(jax.typeof(made)) == "float32[8,4]", (jax.typeof(made), made.sharding))
 
 
 def main():
-    for part in (types, refused, training, beside_others):
+    for part in (types, refused, training, sums, beside_others):
         part()
     print(f"{wrong} of {compared} differ")
     return 1 if wrong else 0

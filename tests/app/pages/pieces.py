@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax._src.machine import machine
 from jax.sharding import NamedSharding, PartitionSpec as P
 
 MESH = jax.make_mesh((4, 2), ("x", "y"))
@@ -79,8 +80,56 @@ REFUSED = [  # a name, what is computed, a part of the text
 ]
 
 
+
+
+def over_rows(function, **options):
+    return lambda: mapped(function, P("x"), P("x"), **options)(X)
+
+
+def add_rows(start, **options):
+    return over_rows(lambda x: lax.scan(lambda carry, _: (carry + x, None), start(x), None, length=3)[0], **options)
+
+
+TYPED = [  # of pages that write today's names: a name, what is computed, what JAX gives or a part of its text
+    ("loop whose carry begins to differ", add_rows(lambda x: jnp.zeros((2, 4))),
+     "The input carry carry has type float32[2,4] but the corresponding output carry component has type float32[2,4]{V:x}, so the manual axis types do not match."),
+    ("what to write", add_rows(lambda x: jnp.zeros((2, 4))), "This might be fixed by applying `jax.lax.pcast(..., ('x',), to='varying')`, to the initial carry value"),
+    ("carry that differs from the start", add_rows(lambda x: lax.pcast(jnp.zeros((2, 4)), "x", to="varying")), 3 * np.asarray(X)),
+    ("by its older name", add_rows(lambda x: lax.pvary(jnp.zeros((2, 4)), "x")), 3 * np.asarray(X)),
+    ("zeros like what differs", add_rows(jnp.zeros_like), 3 * np.asarray(X)),
+    ("unchecked", add_rows(lambda x: jnp.zeros((2, 4)), check_vma=False), 3 * np.asarray(X)),
+    ("carry that ends alike", over_rows(lambda x: lax.scan(lambda c, _: (lax.psum(c, "x"), None), x, None, length=2)[0]),
+     "The input carry c has type float32[2,4]{V:x} but the corresponding output carry component has type float32[2,4]"),
+    ("one of two", over_rows(lambda x: lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] + x), (0, jnp.zeros((2, 4))))[1]),
+     "The input carry component c[1] has type float32[2,4]"),
+    ("counted", over_rows(lambda x: lax.fori_loop(0, 3, lambda i, c: c + x, jnp.zeros((2, 4)))), "output carry component has type float32[2,4]{V:x}"),
+    ("branch that differs", over_rows(lambda x: lax.cond(lax.psum(x.sum(), "x") > 0, lambda: x, lambda: jnp.zeros((2, 4)))),
+     "applying `jax.lax.pcast(..., ('x',), to='varying')` to the output of false_fun"),
+    ("branches that all differ", over_rows(lambda x: lax.cond(lax.psum(x.sum(), "x") > 0, lambda: x, lambda: jnp.zeros_like(x))), X),
+    ("loop whose result differs", lambda: mapped(lambda x: lax.scan(lambda c, _: (c + x, None), x, None, length=1)[0], P("x"), P())(X), "possibly varying over {x}"),
+    ("loop whose result does not", lambda: mapped(lambda x: lax.scan(lambda c, row: (c + lax.psum(row, "x"), None), jnp.zeros(4), x)[0], P("x"), P())(X),
+     np.asarray(X).sum(0)),
+    ("copy that is said to differ, differentiated", lambda: of_weight(lambda w, x: (lax.pvary(w, "x") * x).sum()), 496),
+    ("no part of a sum", over_rows(lambda x: lax.pcast(lax.psum(x, "x"), "x", to="unreduced")), "Unsupported pcast from=invarying, to='unreduced'"),
+]
+
+
+def typed(wrong):
+    machine.has_typed_meshes = True
+    for name, function, expected in TYPED:
+        try:
+            found = np.asarray(function())
+            is_right = not isinstance(expected, str) and np.allclose(found, expected)
+        except Exception as error:
+            found, is_right = error, isinstance(expected, str) and expected in str(error)
+        if not is_right:
+            wrong.append(f"{name}: {found} is not {expected}")
+    machine.has_typed_meshes = False
+
+
 def main():
     wrong = []
+    typed(wrong)
     for name, function, expected in ROWS:
         found = np.asarray(function())
         if found.shape != np.shape(expected) or not np.allclose(found, expected, 1e-5, 1e-5):
@@ -98,7 +147,7 @@ def main():
     if shown != text:
         wrong.append(f"printed: {shown!r} is not {text!r}")
     print(*wrong, sep="\n")
-    print(f"{len(wrong)} of {len(ROWS) + len(REFUSED) + 1} differ")
+    print(f"{len(wrong)} of {len(ROWS) + len(REFUSED) + len(TYPED) + 1} differ")
     return 1 if wrong else 0
 
 

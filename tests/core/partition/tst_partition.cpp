@@ -81,6 +81,7 @@ private Q_SLOTS:
     void sumsOfPartialSumsReduceOnce();
     void partialSumsOverDifferentAxesReduceApart();
     void accumulatingCarryReducesAfterTheLoop();
+    void whatIsSaidToBeASumOfPartsStaysOne();
     void gatherIsRepeatedInTheNextPhase();
     void causesNameTheAnnotation();
     void refusesUnevenArguments();
@@ -216,6 +217,32 @@ void TestPartition::accumulatingCarryReducesAfterTheLoop()
     const auto device = f.run();
     QVERIFY2(device, device ? "" : describe(device.error()).c_str());
     QCOMPARE(collectives(*device, f.meshes.front().mesh), QStringList{"all_reduce a 128 forward total"});
+}
+
+/// A carry that begins as such a sum, a stacked result that leaves as one, and a sum that is added to itself: one reduction each, where a whole is asked for.
+void TestPartition::whatIsSaidToBeASumOfPartsStaysOne()
+{
+    Fixture f("a=4");
+    const auto constrained = [&](ValueId value, bool isWhole) {
+        TensorSharding sharding = TensorSharding::replicatedOf(f.function[value].type.shape.size());
+        if (!isWhole)
+            sharding.unreduced = {wholeAxis(f.meshes.front().mesh, 0)};
+        return f.builder.constrain(value, sharding, "said");
+    };
+    const ValueId x = f.argument("x", {8, 64, 32}, "P(None, 'a', None)");
+    const ValueId start = constrained(f.builder.reduce(ReduceKind::Sum, f.argument("s", {64, 32}, "P('a', None)"), {0}), false);
+    const OpId loop = f.builder.beginRepeat({8, 1, 1, false}, {start, x});
+    const auto arguments = f.function[f.builder.block()].arguments;
+    const ValueId row = f.builder.reduce(ReduceKind::Sum, arguments[1], {0});
+    f.builder.setResults({constrained(f.builder.binary(OpKind::Add, arguments[0], constrained(row, false)), false), row});
+    const auto results = f.builder.endRepeat(loop);
+    const ValueId total = constrained(f.builder.binary(OpKind::Add, results[0], results[0]), false);
+    f.builder.setResults({constrained(total, true), constrained(constrained(results[1], false), true)});
+    const auto device = f.run();
+    QVERIFY2(device, device ? "" : describe(device.error()).c_str());
+    const QStringList found = collectives(*device, f.meshes.front().mesh);
+    QVERIFY2(found.size() == 2 && found[0].startsWith("all_reduce a 128 ") && found[1].startsWith("all_reduce a 1024 "),
+        qPrintable(found.join("; ")));
 }
 
 void TestPartition::gatherIsRepeatedInTheNextPhase()

@@ -3,7 +3,7 @@
 import types
 
 from ._src.arrays import Array as _Array
-from ._src.arrays import varying_text as _varying_text
+from ._src.arrays import kinds_text as _kinds_text
 from ._src.arrays import Tracer
 from ._src.shardings import current_mesh
 
@@ -15,10 +15,11 @@ class AbstractValue:
 class ShapedArray(AbstractValue):
     """The type of an array."""
 
-    def __init__(self, shape, dtype, weak_type=False, *, sharding=None, vma=frozenset()):
+    def __init__(self, shape, dtype, weak_type=False, *, sharding=None, vma=frozenset(), sums=(frozenset(), frozenset())):
         from ._src import dtypes
         self.shape, self.engine_dtype = tuple(shape), dtypes.named(dtype)
         self.dtype, self.weak_type, self.sharding, self.vma = dtypes.shown(self.engine_dtype), weak_type, sharding, vma
+        self._sums = sums  # the axes of a manual computation over which it is unreduced, and reduced
 
     # As a part of types that pages make (jax.experimental.hijax): an array is made up of itself.
     lo_ty = lambda self: [self]
@@ -27,14 +28,16 @@ class ShapedArray(AbstractValue):
     to_tangent_aval = lambda self: self
 
     def update(self, **changed):
-        return ShapedArray(**{"shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type, "sharding": self.sharding, "vma": self.vma, **changed})
+        return ShapedArray(**{"shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type, "sharding": self.sharding, "vma": self.vma, "sums": self._sums,
+                              **changed})
 
     @staticmethod
     def of(array):
         from ._src import explicit
         from ._src.hitypes import in_type
         sharding = in_type(array, getattr(array, "sharding", None) if not isinstance(array, Tracer) else explicit.sharding_of(array))
-        return ShapedArray(array.shape, array.dtype, array.weak_type, sharding=sharding, vma=getattr(array, "varying", frozenset()))
+        sums = getattr(array, "unreduced", frozenset()), getattr(array, "reduced", frozenset())
+        return ShapedArray(array.shape, array.dtype, array.weak_type, sharding=sharding, vma=getattr(array, "varying", frozenset()).difference(*sums), sums=sums)
 
     @staticmethod
     def of_traced(tracer):
@@ -48,7 +51,7 @@ class ShapedArray(AbstractValue):
                                       "jax.sharding.reshard in the function says it, or ask for the type of the result")
         return made
 
-    manual_axis_type = property(lambda self: types.SimpleNamespace(varying=self.vma, unreduced=frozenset(), reduced=frozenset()))
+    manual_axis_type = property(lambda self: types.SimpleNamespace(varying=self.vma, unreduced=self._sums[0], reduced=self._sums[1]))
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: __import__("math").prod(self.shape))
 
@@ -67,7 +70,9 @@ class ShapedArray(AbstractValue):
             entry = spec[at] if at < len(spec) else None
             axes = "" if entry is None else "@" + (entry if isinstance(entry, str) else "(" + ",".join(entry) + ")")
             sizes.append(f"{size}{axes}")
-        return f"{self.dtype.name}[{','.join(sizes)}]{_varying_text(self.vma)}"
+        spec = getattr(self.sharding, "spec", None)
+        sums = [own.union(getattr(spec, name, ())) for name, own in zip(("unreduced", "reduced"), self._sums)]
+        return f"{self.dtype.name}[{','.join(sizes)}]{_kinds_text(self.vma, *sums)}"
 
     def __str__(self):
         return ("~" if self.weak_type else "") + self.str_short()

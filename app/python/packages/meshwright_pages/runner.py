@@ -26,8 +26,10 @@ from .left_out import Finder, Nothing
 
 _MOST_OUTPUT = 100_000  # characters of a cell
 _FLAX_0_12 = re.compile(r"\bnnx\.(List|Dict|Pytree|Data|Static|data|static|dataclass|is_data|has_data|check_pytree|register_data_type|capture|view|with_rngs)\b")
-_TYPED_MESHES = re.compile(r"\bjax\.(P|set_mesh|shard_map|typeof|reshard)\(|\bAxisType\b|\bout_sharding=|\b(auto|explicit)_axes\b|\bfrom jax import .*\b(shard_map|set_mesh|typeof|P)\b")
+_TYPED_MESHES = re.compile(r"\bjax\.(P|set_mesh|shard_map|typeof|reshard)\(|\bAxisType\b|\bout_sharding=|\b(auto|explicit)_axes\b|"
+                           r"\bfrom jax import .*\b(shard_map|set_mesh|typeof|P)\b")
 _EXPLICIT_AXES = re.compile(r"\bjax\.(sharding\.)?reshard\(|\b(auto|explicit)_axes\b|\bAxisType\.Auto\b|^Auto = ", re.M)
+_PARTIAL_SUMS = re.compile(r"\bP(artitionSpec)?\(.*\b(un)?reduced=")  # which only meshes with explicit axes have
 _MOST_VALUES = 12  # arrays that are listed for a cell
 
 
@@ -42,7 +44,7 @@ def _layout(array):
     sharding = array.sharding
     if isinstance(sharding, NamedSharding):
         mesh = ", ".join(f"{name}={size}" for name, size in sharding.mesh.shape_tuple)
-        return f"{PartitionSpec(*sharding.spec, *[None] * (array.ndim - len(sharding.spec))).text} on {mesh}"
+        return f"{sharding.spec.of_rank(array.ndim).text} on {mesh}"
     if isinstance(sharding, SingleDeviceSharding):
         return f"on device {sharding.device_list[0].id}"
     return array._handle.placement.text("hlo")
@@ -115,7 +117,7 @@ class Page:
         machine.older_flax = not any(_FLAX_0_12.search(source) for source in self._sources)
         named = "\n".join(self._sources)
         machine.has_typed_meshes = bool(_TYPED_MESHES.search(named))
-        machine.makes_explicit = bool(_EXPLICIT_AXES.search(named)) and "AxisType.Explicit" not in named
+        machine.makes_explicit = bool(_EXPLICIT_AXES.search(named)) and "AxisType.Explicit" not in named or bool(_PARTIAL_SUMS.search(named))
         self._findings = Findings(self._sources, [cell["text"] for cell in cells], after)
 
     def _shown(self, source):
@@ -347,7 +349,7 @@ class Page:
             word in str(error) for word in ("jax", "flax", "optax", "orbax"))
         message = re.sub(r" \((/[^)]*|unknown location)\)$", "", str(error)) if isinstance(error, ImportError) else str(error)
         return {"class": type(error).__name__, "message": message, "line": line,
-                "notes": list(getattr(error, "__notes__", [])), "missing": missing or isinstance(error, NotImplementedError)}
+                "notes": list(getattr(error, "__notes__", [])), "missing": missing or isinstance(error, NotImplementedError) and not hasattr(error, "is_raised_by_jax")}
 
     @staticmethod
     def _collectives():

@@ -41,10 +41,16 @@ def type_text(array):
     return f"{array.dtype}[{','.join(map(str, array.shape))}]"
 
 
-def varying_text(axes):
-    """{V:i} as JAX's types have it."""
-    axes = sorted(axes)
-    return "" if not axes else f"{{V:{axes[0]}}}" if len(axes) == 1 else f"{{V:({','.join(axes)})}}"
+def kinds_text(varying, unreduced=(), reduced=()):
+    """{V:i, U:(j,k)} as JAX's types have it."""
+    made = [f"{kind}:{','.join(sorted(axes)) if len(axes) == 1 else '(' + ','.join(sorted(axes)) + ')'}"
+            for kind, axes in (("V", varying), ("U", unreduced), ("R", reduced)) if axes]
+    return f"{{{', '.join(made)}}}" if made else ""
+
+
+def varying_text(x):
+    """That of a value of a manual computation."""
+    return kinds_text(x.varying - x.unreduced - x.reduced, x.unreduced, x.reduced)
 
 
 class Shard:
@@ -188,9 +194,13 @@ class ConcreteArray(Array):
         return iter([self[i] for i in range(len(self))])
 
     def __format__(self, spec):
-        return format(self._raw().item(), spec) if not self.shape and spec else str(self)
+        return format(self._raw().item(), spec) if not self.shape and spec and not self._is_unreduced else str(self)
+
+    _is_unreduced = property(lambda self: bool(self._handle.placement.unreduced))
 
     def __str__(self):
+        if self._is_unreduced:
+            return repr(self)
         try:
             return str(self._raw())
         except NotComputed as error:
@@ -198,6 +208,8 @@ class ConcreteArray(Array):
 
     def __repr__(self):
         name = self.dtype.name
+        if self._is_unreduced:
+            return f"Array(shape={self.shape}, dtype={name}{', weak_type=True' if self.weak_type else ''}, sharding={self.sharding})"
         try:
             values = self._raw()
         except NotComputed as error:
@@ -264,8 +276,7 @@ class Scope:
             made.varying = like.varying
         if Mesh.has_explicit:
             from . import explicit
-            known = explicit.split_of(like)  # of a turn of a loop, the slices of an array
-            made.split = known and (known[0], known[1][len(known[1]) - len(shape):])
+            made.split = explicit.of_last(explicit.split_of(like), len(shape))  # of a turn of a loop, the slices of an array
         made.lies = like.lies if isinstance(like, Tracer) else like.sharding if isinstance(like, ConcreteArray) and like.committed else None
         return made
 
@@ -333,6 +344,7 @@ class Tracer(Array):
     lies = None  # of an argument: where the array that is given for it lies
     split = None  # on a mesh with explicit axes: that and how its type says that it is split, see `explicit`
     varying = frozenset()  # in a manual computation: the axes over which it may differ
+    unreduced = reduced = frozenset()  # and those of these over which the page says that it is a part of a sum, or that its derivative is
     smooth = frozenset()  # the arguments that it has a derivative by, as far as the ops of its own function tell
 
     def __init__(self, scope, number, type_, weak_type=False, sources=frozenset()):
@@ -403,7 +415,7 @@ class Tracer(Array):
     def __repr__(self):
         if self.scope.shows is not None and Scope._stack and Scope._stack[-1] is self.scope:
             return self.scope.shows(self)
-        shown = f"{'~' if self.weak_type else ''}{type_text(self)}{varying_text(self.varying)}"
+        shown = f"{'~' if self.weak_type else ''}{type_text(self)}{varying_text(self)}"
         return f"LinearizeTracer<{shown}>" if self.scope.derives else f"JitTracer({shown})"
 
 
@@ -492,12 +504,16 @@ def as_one(op, operands, attributes, function):
     return made
 
 
-def run(program, handles):
+def run(program, operands, handles=None):
+    handles = [operand._handle for operand in operands] if handles is None else handles
     for handle in handles:
         if handle.is_deleted:
             raise RuntimeError("Array has been deleted.")
     calls.append(program)
     results = [ConcreteArray(result) for result in program(handles)]
+    if Mesh.has_explicit:
+        from . import explicit
+        explicit.keep_kind(results, operands)
     if not handles and machine.had_default_device:
         results = on_default(results)
     if machine.raises_nans or machine.raises_infs:
@@ -530,7 +546,7 @@ def _check_values(array):
 
 def _run_one(op, program, handles, operands, attributes):
     try:
-        return run(program, handles)
+        return run(program, operands, handles)
     except InvalidValue as invalid:
         from .jaxprs import primitive
         raise FloatingPointError(f"invalid value ({invalid}) encountered in {primitive(op, operands, attributes)}") from None
@@ -556,7 +572,7 @@ def call(function, operands, results=()):
                 _called.clear()
             _called[key] = known
     try:
-        return run(known[0], handles)
+        return run(known[0], operands, handles)
     except InvalidValue as invalid:  # JAX says it of the first op that gives one: here they are one program
         raise FloatingPointError(f"invalid value ({invalid}) encountered in {known[0].name}") from None
 

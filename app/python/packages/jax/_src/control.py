@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Control of programs: loops are the program's own. Outside of a program a loop is one; for many examples at once it is one of all of them."""
+import inspect
 import weakref
 
 from . import batching, dtypes, effects, explicit, jaxprs, ops, refs, trees
 from .arrays import Scope, Tracer, asarray, astype, type_text
 from .machine import machine
+from .shardings import Mesh
 
 
 class _Block:
@@ -72,22 +74,53 @@ def _carried(name, function, carry, others):
     return block, leaves, form
 
 
-def _check_carry(name, paths, leaves, after):
+def _axes_of(x):
+    """The axes of a manual computation over which a value is known to differ, where JAX checks them: nowhere else is there a type of them."""
+    manual = next((scope for scope in reversed(Scope._stack) if scope.mesh is not None), None)
+    return getattr(x, "varying", frozenset()) if manual is not None and manual.is_checked and machine.has_typed_meshes else frozenset()
+
+
+def _differences(one, other):
+    """What is not the same in two types, in JAX's words."""
+    splits = [known and known[1] for known in (map(explicit.split_of, (one, other)) if Mesh.has_explicit and explicit.is_active() else ())]
+    rows = (("the dtypes do not match", one.engine_dtype != other.engine_dtype), ("the shapes do not match", one.shape != other.shape),
+            ("the manual axis types do not match", _axes_of(one) != _axes_of(other)),
+            ("the shardings do not match", one.shape == other.shape and None not in splits and splits[:1] != splits[1:]))
+    return [text for text, is_so in rows if is_so]
+
+
+def _advice(rows):
+    """Which values are to vary over more axes, of pairs of axes and what has them. Source of the text: jax-ml/jax, jax/_src/lax/control_flow/loops.py."""
+    said = [f"applying `jax.lax.pcast(..., {tuple(sorted(axes))}, to='varying')`{to}" for axes, to in rows if axes]
+    if not said:
+        return ""
+    listed = f" {said[0]}" if len(said) == 1 else ":\n" + ";\n".join(f"  * {one}" for one in said)
+    return f"This might be fixed by{listed}.\nSee https://docs.jax.dev/en/latest/notebooks/shard_map.html#scan-vma for more information.\n\n"
+
+
+def _check_carry(name, body, init, leaves, after):
     """Source of the text: jax-ml/jax, jax/_src/lax/control_flow/loops.py (_check_carry_type)."""
-    wrong = [(path, leaf, new) for path, leaf, new in zip(paths, leaves, after) if (leaf.engine_dtype, leaf.shape) != (new.engine_dtype, new.shape)]
-    if not wrong:
+    if not any(map(_differences, leaves, after)):
         return
+    try:
+        carry = next(iter(inspect.signature(body).parameters), "")
+    except (TypeError, ValueError):
+        carry = ""
+    paths = [path for path, _ in trees.tree_flatten_with_path(init)[0]]
+    wrong = [(f"the input carry component {carry}{trees.keystr(path)}" if path else f"the input carry {carry}".rstrip(), leaf, new)
+             for path, leaf, new in zip(paths, leaves, after) if _differences(leaf, new)]
+    said = [f"{where} has type {_shown(leaf)} but the corresponding output carry component has type {_shown(new)}, so {' and '.join(_differences(leaf, new))}"
+            for where, leaf, new in wrong]
+    lines = ";\n".join(f"  * {one}" for one in said) if len(said) > 1 else said[0][0].upper() + said[0][1:]
+    advice = _advice([(_axes_of(new) - _axes_of(leaf), f", to the initial carry value corresponding to {where}") for where, leaf, new in wrong])
+    raise TypeError(f"{name} function carry input and carry output must have equal types, but they differ:\n\n{lines}.\n\n{advice}"
+                    "Revise the function so that all output types match the corresponding input types.")
 
-    def difference(leaf, new):
-        parts = [f"the {what} do not match" for what, is_other in (("dtypes", leaf.engine_dtype != new.engine_dtype), ("shapes", leaf.shape != new.shape)) if is_other]
-        return f"so {' and '.join(parts)}"
 
-    def component(path, leaf, new):
-        where = f"the input carry component {trees.keystr(path)}" if path else "the input carry"
-        return f"{where} has type {type_text(leaf)} but the corresponding output carry component has type {type_text(new)}, {difference(leaf, new)}."
-    lines = "".join(f"  * {component(*row)}\n" for row in wrong) if len(wrong) > 1 else component(*wrong[0]) + "\n"
-    conversion = "Revise the function so that all output types (e.g. shapes and dtypes) match the corresponding input types."
-    raise TypeError(f"{name} function carry input and carry output must have equal types (e.g. shapes and dtypes of arrays), but they differ:\n\n{lines}\n{conversion}")
+def _shown(x):
+    """A value's type, with what it says of axes."""
+    from ..core import ShapedArray
+    return ShapedArray.of(x).str_short()
 
 
 _as_functions = weakref.WeakKeyDictionary()  # loops outside of a program, by the function of a turn and what else says what they do
@@ -141,7 +174,7 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, **_):
         raise TypeError("scan body function carry input and carry output must have the same pytree structure, but they differ:\n\nThe input carry has "
                         f"pytree structure {carry_form}, while the output carry has {after_form}.\n\nRevise the function so that the carry output has the "
                         "same pytree structure as the carry input.")
-    _check_carry("scan body", [path for path, _ in trees.tree_flatten_with_path(init)[0]], carry, block.results)
+    _check_carry("scan body", f, init, carry, block.results)
     scope = Scope._stack[-1]
     # Carries, refs that the body changes, slices, and what else it takes from outside.
     split, whole = len(carry) + len(block.changed), len(carry) + len(block.changed) + len(leaves)
@@ -155,7 +188,7 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, **_):
     numbers = numbers[:len(carry)] + numbers[split:]
     results = [scope.tracer(number, result.weak_type) for number, result in zip(numbers, block.results)]
     for at, (result, of_turn) in enumerate(zip(results, block.results)):
-        explicit.follow(result, of_turn, at >= len(carry))
+        explicit.follow(result, of_turn, at >= len(carry)).varying = getattr(of_turn, "varying", frozenset())
     if scope.joins:
         jaxpr = block.jaxpr()
         consts = len(jaxpr.taken())
@@ -251,7 +284,7 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
         return init_val
     if not (Scope._stack or batching.Level.stack):
         return _as_program(body_fun, ("fori_loop", lower, upper), lambda init: fori_loop(lower, upper, body_fun, init), init_val)
-    return scan(lambda carry, i: (body_fun(i, carry), None), init_val, ops.arange(lower, upper))[0]
+    return scan(lambda loop_carry, i: (body_fun(i, loop_carry), None), init_val, ops.arange(lower, upper))[0]
 
 
 def while_loop(cond_fun, body_fun, init_val):
@@ -268,7 +301,7 @@ def while_loop(cond_fun, body_fun, init_val):
         raise TypeError("while_loop body function carry input and carry output must have the same pytree structure, but they differ:\n\nThe input carry has "
                         f"pytree structure {form}, while the output carry has {body.form}.\n\nRevise the function so that the carry output has the same pytree "
                         "structure as the carry input.")
-    _check_carry("while_loop body", [path for path, _ in trees.tree_flatten_with_path(init_val)[0]], carry, body.results)
+    _check_carry("while_loop body", body_fun, init_val, carry, body.results)
     condition = _Block("while_loop", lambda carry, _: cond_fun(carry), trees.tree_structure((init_val, None)), [(leaf, leaf.shape) for leaf in carry])
     if [(result.engine_dtype, result.shape) for result in condition.results] != [("i1", ())]:
         raise TypeError(f"cond_fun must return a boolean scalar, but got output type(s) [{', '.join(map(type_text, condition.results))}].")
@@ -287,6 +320,8 @@ def while_loop(cond_fun, body_fun, init_val):
                                     [scope.number(operand) for operand in operands], carries)
     refs.happen(body.scope, [scope.tracer(number) for number in numbers[len(carry):]])
     results = [explicit.follow(scope.tracer(number, leaf.weak_type), leaf) for number, leaf in zip(numbers, carry)]
+    for result, of_turn in zip(results, body.results):
+        result.varying = getattr(of_turn, "varying", frozenset())
     if scope.joins:
         jaxpr_of = {"cond_jaxpr": condition.jaxpr(), "body_jaxpr": body.jaxpr()}
         _record("while", jaxpr_of, carry, results, cond_nconsts=len(jaxpr_of["cond_jaxpr"].taken()), body_nconsts=len(jaxpr_of["body_jaxpr"].taken()))
@@ -333,7 +368,7 @@ def _chosen(name, which, functions, operands):
     if which.level:
         return _chosen_of_examples(name, holds, functions, operands)
     blocks = [_Block(name, lambda function=function: function(*operands), trees.tree_structure(()), [], which.varying) for function in functions]
-    _same_types(name, [trees.tree_unflatten(block.form, block.results) for block in blocks])
+    _same_types(name, [trees.tree_unflatten(block.form, block.results) for block in blocks], which.varying)
     rows = [(row, dtypes.promoted([(one.engine_dtype, one.weak_type) for one in row]), sorted(set().union(*map(batching.levels, row))))
             for row in zip(*[block.results for block in blocks])]
     changed = list({id(held.ref): held.ref for block in blocks for held in refs.changed(block.scope)}.values())
@@ -356,6 +391,8 @@ def _chosen(name, which, functions, operands):
     numbers = scope.core.choose([(program, [places[id(capture)] for capture in block.captures]) for program, block in zip(programs, blocks)],
                                 [scope.number(one) for one in taken])
     made = [scope.tracer(number, of=taken) for number in numbers]
+    for one, (row, *_) in zip(made, rows):
+        one.varying = which.varying.union(*[getattr(refs.raw(given), "varying", ()) for given in row])
     results = []
     for one, (row, (_, weak), levels) in zip(made, rows):
         one.weak_type = weak
@@ -407,8 +444,9 @@ def _chosen_of_examples(name, holds, functions, operands):
     return result
 
 
-def _same_types(name, made):
-    """Source of the text: jax-ml/jax, jax/_src/lax/control_flow/conditionals.py."""
+def _same_types(name, made, along=frozenset()):
+    """That branches give the same types. `along`: the axes over which devices take different ones, over which all results differ. Source of the text: jax-ml/jax,
+    jax/_src/lax/control_flow/conditionals.py."""
     forms = [trees.tree_structure(one) for one in made]
     if any(form != forms[0] for form in forms):
         raise TypeError(f"{name} branch outputs must have the same pytree structure, but they differ:\n\ntrue_fun output has pytree structure {forms[0]}, while "
@@ -421,6 +459,14 @@ def _same_types(name, made):
             other = next(leaf for leaf in leaves if (leaf.shape, leaf.engine_dtype) != (leaves[0].shape, leaves[0].engine_dtype))
             raise TypeError(f"{name} branches must have equal output types but they differ.\n\nThe output of true_fun has type {type_text(leaves[0])} but the "
                             f"corresponding output of false_fun has type {type_text(other)}.\n\nRevise true_fun and/or false_fun so that all output types match.")
+        axes = [_axes_of(leaf) | along for leaf in leaves]
+        if any(own != axes[0] for own in axes):
+            at = next(at for at, own in enumerate(axes) if own != axes[0])
+            names = ("true_fun", "false_fun") if len(made) == 2 and name == "cond" else ("branch 0", f"branch {at}")
+            advice = _advice([(axes[at] - axes[0], f" to the output of {names[0]}"), (axes[0] - axes[at], f" to the output of {names[1]}")])
+            raise TypeError(f"{name} branches must have equal output types but they differ.\n\nThe output of {names[0]} has type {_shown(leaves[0])} but the corresponding "
+                            f"output of {names[1]} has type {_shown(leaves[at])}, so the manual axis types do not match.\n\n{advice}"
+                            f"Revise {names[0]} and/or {names[1]} so that all output types match.")
 
 
 _NO_OPERAND = object()

@@ -5,23 +5,27 @@ import contextlib
 import math
 
 from . import dtypes
-from .arrays import Array, ConcreteArray, Scope, Tracer, asarray
+from .arrays import Array, ConcreteArray, Scope, Tracer, asarray, kinds_text
 from .errors import ShardingTypeError
 from .jaxprs import primitive, short
+from .machine import machine
 from .shardings import AxisType, Mesh, NamedSharding, PartitionSpec, current_mesh
 
 _suspended = 0  # functions under way whose result's place is said by other means
+_unreduced = frozenset()  # the axes over which the result of the function under way is to stay a sum of parts
 
 
 @contextlib.contextmanager
-def suspended():
+def suspended(unreduced=frozenset()):
     """Within it the engine chooses how results are split."""
-    global _suspended
+    global _suspended, _unreduced
+    before, _unreduced = _unreduced, unreduced
     _suspended += 1
     try:
         yield
     finally:
         _suspended -= 1
+        _unreduced = before
 
 
 def is_suspended():
@@ -33,51 +37,61 @@ def is_active():
 
 
 def split_of(x):
-    """The mesh of an array's type, and the axes over which each dimension is split; no mesh: it is on none. Nothing: it is not known here."""
+    """The mesh of an array's type, and the spec with an entry for each dimension; no mesh: it is on none. Nothing: it is not known here."""
     if x.level:
-        found = split_of(x.value)
-        return found and (found[0], found[1][1:])
+        return of_last(split_of(x.value), x.ndim)
     if not isinstance(x, ConcreteArray):
         return x.split
     sharding = x.sharding if x.committed else None
-    return entries_of(sharding, x.ndim) if isinstance(sharding, NamedSharding) and sharding.mesh.is_explicit else (None, (None,) * x.ndim)
+    return entries_of(sharding, x.ndim) if isinstance(sharding, NamedSharding) and sharding.mesh.is_explicit else (None, PartitionSpec(*(None,) * x.ndim))
+
+
+def of_last(split, rank):
+    """That of the last dimensions."""
+    return split and (split[0], split[1].update(split[1][len(split[1]) - rank:]))
 
 
 def entries_of(sharding, rank):
-    """The explicit axes of a sharding, an entry for each dimension."""
+    """The mesh of a sharding, and its explicit axes as a spec with an entry for each dimension."""
     mesh = sharding.mesh
     kinds = dict(zip(mesh.axis_names, mesh.axis_types or ()))
     made = []
     for entry in (*sharding.spec, *[None] * (rank - len(sharding.spec))):
         axes = tuple(axis for axis in (entry if isinstance(entry, tuple) else (entry,)) if axis is not None and kinds.get(axis) is AxisType.Explicit)
         made.append(_entry(axes))
-    return mesh, tuple(made)
+    return mesh, sharding.spec.update(made)
 
 
 def type_text(shape, engine, entries, is_short=True):
-    """f32[8@X,4]"""
+    """f32[8@X,4]{U:Y}"""
     sizes = [str(size) if entry is None else f"{size}@{entry if isinstance(entry, str) else '(' + ','.join(entry) + ')'}" for size, entry in zip(shape, entries)]
-    return f"{short(engine) if is_short else dtypes.shown(engine).name}[{','.join(sizes)}]"
+    return f"{short(engine) if is_short else dtypes.shown(engine).name}[{','.join(sizes)}]{kinds_text((), entries.unreduced, entries.reduced)}"
 
 
 def _text(x, is_short=True):
     known = split_of(x)
-    return type_text(x.shape, x.engine_dtype, known[1] if known else (None,) * x.ndim, is_short)
+    return type_text(x.shape, x.engine_dtype, known[1] if known else PartitionSpec(*(None,) * x.ndim), is_short)
 
 
 def place(x, mesh, entries):
     """An array as a value of this type."""
     from .transforms import placed
-    if split_of(x) == (mesh, tuple(entries)):
+    if split_of(x) == (mesh, entries):
         return x
-    made = placed(x, NamedSharding(mesh, PartitionSpec(*entries)), is_type=True)
+    made = placed(x, NamedSharding(mesh, entries), is_type=True)
     made.weak_type = x.weak_type
     return made
 
 
 def bind(plain, op, operands, attributes):
     """What `arrays.bind` does on a mesh with explicit axes."""
+    around = current_mesh()
+    _check_context(op, operands, attributes, around)
     typed = [split_of(operand) for operand in operands]
+    from .batching import Level
+    if not (Scope._stack or Level.stack) and any(spec.unreduced for _, spec in typed):  # as a program: devices make parts of a sum of those that they have
+        from .transforms import jit
+        return jit(lambda: bind(plain, op, operands, attributes))()
     made = plain(op, operands, attributes)
     if None in typed:
         return made
@@ -85,18 +99,44 @@ def bind(plain, op, operands, attributes):
     if any(mesh != meshes[0] for mesh in meshes):
         other = next(mesh for mesh in meshes if mesh != meshes[0])
         raise ShardingTypeError(f"Mesh for all inputs should be equal. Got one mesh: {meshes[0].abstract_mesh} and another mesh: {other.abstract_mesh}")
-    around = current_mesh()
     mesh = meshes[0] if meshes else around if around is not None and around.is_explicit else None
     if mesh is None:
         return made
     name, splits = primitive(op, operands, attributes), [entries for _, entries in typed]
     is_whole = not any(entry is not None for entries in splits for entry in entries)
+    sums = _sums(op, name, operands, splits, attributes)
 
     def placed(one):
-        entries = (None,) * one.ndim if is_whole else tuple(_RULES.get(op, _broadcast)(name, operands, splits, attributes, one, mesh))
+        entries = PartitionSpec(*(None,) * one.ndim if is_whole else _RULES.get(op, _broadcast)(name, operands, splits, attributes, one, mesh), **sums)
         _check_once(name, operands, one, entries)
-        return _typed(one, mesh, entries, op in _MOVING and not is_whole)
+        return _typed(one, mesh, entries, op in _MOVING and not is_whole or bool(entries.unreduced))
     return [placed(one) for one in made] if isinstance(made, list) else placed(made)
+
+
+def _check_context(op, operands, attributes, around):
+    """That no operand lies on a mesh with automatic axes where the mesh around has explicit ones. Source of the text: jax-ml/jax, jax/_src/core.py
+    (check_avals_context_mesh)."""
+    for x in operands if around is not None and around.is_explicit else ():
+        sharding = x.sharding if isinstance(x, ConcreteArray) and x.committed else getattr(x, "lies", None)
+        mesh = sharding.mesh if isinstance(sharding, NamedSharding) else around
+        if not mesh.is_explicit and mesh.axis_types:
+            error = ValueError(f"For primitive {primitive(op, operands, attributes)}, context mesh {around.abstract_mesh} should match the aval mesh "
+                               f"{mesh.abstract_mesh} for shape {_text(x, False)}.")
+            error.add_note("types say how arrays are split on a mesh with explicit axes, and do not on one with automatic axes\n"
+                           "  fix: make both meshes of one kind (axis_types=), or jax.device_put the array to a sharding on the mesh of jax.set_mesh")
+            raise error
+
+
+def keep_kind(results, operands):
+    """Results that lie on the mesh of an operand have axes of its kind, also where the page has made an equal mesh with axes of another kind."""
+    on = next((x.sharding.mesh for x in operands if x.committed and isinstance(x.sharding, NamedSharding)), None)
+    for result in results if on is not None else ():
+        own = result.sharding
+        if isinstance(own, NamedSharding) and own.mesh == on and own.mesh.axis_types != on.axis_types and not own.spec.is_partial:
+            spec = list(own.spec)
+            while spec and spec[-1] is None and not on.is_explicit:
+                spec.pop()
+            result.asked = NamedSharding(on, PartitionSpec(*spec))
 
 
 def _typed(x, mesh, entries, moves):
@@ -109,8 +149,7 @@ def _typed(x, mesh, entries, moves):
 
 def _check_once(name, operands, result, entries):
     """That no axis splits two dimensions."""
-    axes = [axis for entry in entries if entry is not None for axis in (entry if isinstance(entry, tuple) else (entry,))]
-    if len(set(axes)) != len(axes):
+    if len(set(entries.axes)) != len(entries.axes):
         raise ShardingTypeError(f"{name} operation with inputs: {', '.join(map(_text, operands))} produces an illegally sharded result: "
                                 f"{type_text(result.shape, result.engine_dtype, entries)}")
 
@@ -118,7 +157,7 @@ def _check_once(name, operands, result, entries):
 def sharding_of(x):
     """The sharding in the type of an array on an explicit mesh."""
     known = split_of(x) if Mesh.has_explicit else None
-    return None if known is None or known[0] is None else NamedSharding(known[0], PartitionSpec(*known[1]))
+    return None if known is None or known[0] is None else NamedSharding(*known)
 
 
 def placement_of(x):
@@ -127,7 +166,7 @@ def placement_of(x):
 
 
 def split_as(x, split):
-    """An array with the type of another, such as a derivative."""
+    """An array with the type of another."""
     return x if not Mesh.has_explicit or split is None or split[0] is None or x.level else place(x, *split)
 
 
@@ -135,11 +174,22 @@ def like(x, other):
     return split_as(x, split_of(other)) if Mesh.has_explicit else x
 
 
+def derivative(x, split):
+    """A derivative by an array of this type: where that is reduced, it is left unreduced."""
+    return split_as(x, split and (split[0], split[1].of_cotangent))
+
+
+def derivative_placement(x):
+    """Where a derivative by an array lies if it is left unreduced; nothing: wherever it is found."""
+    known = split_of(x) if Mesh.has_explicit else None
+    return NamedSharding(known[0], known[1].of_cotangent).placement(x.shape) if known is not None and known[1].reduced else None
+
+
 def follow(result, other, is_stacked=False):
     """The result of a loop with the type that a turn gives, of all turns where `is_stacked`."""
     known = split_of(other) if Mesh.has_explicit else None
     if known is not None and isinstance(result, Tracer):
-        result.split = (known[0], (None, *known[1])) if is_stacked else known
+        result.split = (known[0], known[1].update((None, *known[1]))) if is_stacked else known
     return result
 
 
@@ -147,7 +197,7 @@ def check_scanned(leaves):
     """Source of the text: jax-ml/jax, jax/_src/lax/control_flow/loops.py."""
     known = [split_of(leaf) for leaf in leaves] if Mesh.has_explicit and is_active() else []
     if any(one is not None and one[1][0] is not None for one in known):
-        raise ValueError(f"0th dimension of all xs should be replicated. Got {', '.join(str(PartitionSpec(*one[1])) for one in known if one is not None)}")
+        raise ValueError(f"0th dimension of all xs should be replicated. Got {', '.join(str(one[1]) for one in known if one is not None)}")
 
 
 def check_split(x, mesh, target):
@@ -156,10 +206,10 @@ def check_split(x, mesh, target):
     spec = target.spec if isinstance(target, NamedSharding) else target
     if known is None or not isinstance(spec, PartitionSpec):
         return
-    wanted = (*spec, *[None] * (x.ndim - len(spec)))
-    if any(entry is not PartitionSpec.UNCONSTRAINED and entry != own for entry, own in zip(wanted, known[1])):
+    wanted = spec.of_rank(x.ndim)
+    if wanted != known[1].update([entry if entry is PartitionSpec.UNCONSTRAINED else own for entry, own in zip(wanted, known[1])]):
         raise AssertionError("`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`. The array sharding: "
-                             f"{PartitionSpec(*known[1])} did not match the sharding provided: {PartitionSpec(*wanted)}. Please use `jax.sharding.reshard` to "
+                             f"{known[1]} did not match the sharding provided: {wanted}. Please use `jax.sharding.reshard` to "
                              "shard your input to the sharding you want.")
 
 
@@ -168,9 +218,12 @@ def check_in_spec(x, spec):
     known = split_of(x) if is_active() else None
     if known is None or known[0] is None:
         return
-    wanted = tuple(_entry(entry if isinstance(entry, tuple) else () if entry is None else (entry,)) for entry in (*spec, *[None] * (x.ndim - len(spec))))
+    for name in ("unreduced", "reduced"):
+        if getattr(spec, name) != getattr(known[1], name):
+            raise ValueError(f"in_specs containing {name} {spec} passed to shard_map should be equal to the {name} present on the in_aval {_text(x)}")
+    wanted = spec.update([_entry(entry if isinstance(entry, tuple) else () if entry is None else (entry,)) for entry in spec.of_rank(x.ndim)])
     if wanted != known[1]:
-        raise ValueError(f"in_specs passed to shard_map: {PartitionSpec(*wanted)} does not match the specs of the input: {PartitionSpec(*known[1])} for arg: "
+        raise ValueError(f"in_specs passed to shard_map: {wanted} does not match the specs of the input: {known[1]} for arg: "
                          f"{_text(x, False)}. `in_specs` is an optional argument so you can omit specifying it and shard_map will infer the in_specs from the "
                          "arguments. If you want to reshard your inputs, you can use `jax.reshard` on the arguments and then pass those args to shard_map.")
 
@@ -179,6 +232,8 @@ def beside(made, x):
     """An array that was made in the shape of another: where that lies, if it was placed."""
     if isinstance(x, ConcreteArray) and x.committed and not x.weak_type and isinstance(made, ConcreteArray):
         return ConcreteArray(made._handle.moved(x._handle.placement, True), made.weak_type)
+    if isinstance(made, Tracer) and machine.has_typed_meshes:
+        made.varying |= getattr(x.value if x.level else x, "varying", frozenset())
     return like(made, x)
 
 
@@ -209,6 +264,94 @@ def scattered(x, index, values):
                                 f"resolved unambiguously (or would require collectives on inputs). Got operand=ShapedArray({_text(x, False)}), "
                                 f"updates=ShapedArray({_text(asarray(values), False)})")
     return known
+
+
+# ---- partial sums
+
+# Ops that give parts of a sum from parts of a sum: the sum of what they give is what they give of the sum.
+_LINEAR = {"convert", "broadcast_in_dim", "reshape", "transpose", "slice", "pad", "concatenate", "dynamic_update_slice", "select"}
+
+
+def _sums(op, name, operands, splits, attributes):
+    """The unreduced and the reduced axes of an op's results. Source of the rules and texts: jax-ml/jax, jax/_src/lax/lax.py (the `*_ur_rule` functions)."""
+    if not any(spec.is_partial for spec in splits):
+        return {}
+    unreduced = [spec.unreduced for spec in splits]
+    if op == "dot_general":
+        if any(unreduced):
+            raise ShardingTypeError("lhs or rhs passed to dot_general cannot be unreduced. Got "
+                                    + " and ".join(f"{side}=ShapedArray({_text(one, False)})" for side, one in zip(("lhs", "rhs"), operands)))
+        return {}
+    reduced = _reduced(op, operands, splits)
+    if not any(unreduced):
+        return {"reduced": reduced}
+    if op in ("multiply", "divide"):
+        return {"unreduced": _scaled(op, operands, unreduced, [spec.reduced for spec in splits])}
+    if op not in _LINEAR | {"add"} and (op, attributes.get("kind")) != ("reduce", "sum"):
+        error = NotImplementedError(f"unreduced rule for {name} is not implemented. Please file an issue at https://github.com/jax-ml/jax/issues")
+        error.is_raised_by_jax = True
+        error.add_note("a device has a part of the sum only, and the op is not linear: what it makes of the parts adds up to something else\n"
+                       "  fix: jax.reshard the array to its spec without unreduced axes first")
+        raise error
+    if op == "add" and not all(unreduced):
+        one, other = ("lhs", "rhs") if unreduced[0] else ("rhs", "lhs")
+        raise ShardingTypeError(f"{one} is unreduced while {other} is not. `add` operation does not allow this because there will be implicit communication. Please "
+                                f"reduce {one} via `reshard` before calling `add`.")
+    several = list(dict.fromkeys(filter(None, unreduced)))
+    if op == "add" and len(several) > 1:
+        raise ShardingTypeError(f"lhs and rhs to `add` must be unreduced along the same mesh axes. Got lhs={unreduced[0]}, rhs={unreduced[1]}")
+    if len(several) > 1:
+        raise ShardingTypeError(f"All operands should be unreduced along the same mesh axes. Got unreduced specs: {set(several)}")
+    return {"unreduced": several[0], "reduced": reduced}
+
+
+def check_summed(lhs, rhs, contracting):
+    """That a product whose result is to stay a sum of parts sums over the axes that are named. Source of the texts: jax-ml/jax, jax/_src/lax/lax.py
+    (_dot_general_unreduced_rule)."""
+    known = [split_of(one) for one in (lhs, rhs)] if _unreduced else [None]
+    if None in known:
+        return
+    specs = [tuple(split[1][dim] for dim in dims) for split, dims in zip(known, contracting)]
+    if specs[0] != specs[1]:
+        raise ShardingTypeError("lhs and rhs contracting dims should be sharded identically when out_sharding provided to dot_general mentions unreduced_axes. Got "
+                                f"lhs_contracting_spec={specs[0]}, rhs_contracting_spec={specs[1]}")
+    if _unreduced != frozenset(PartitionSpec(*specs[0]).axes):
+        raise ShardingTypeError("out_sharding's unreduced axes should be equal to the contracting specs. Got unreduced axes="
+                                f"{_unreduced} and contracting spec={specs[0]}")
+
+
+def _reduced(op, operands, splits):
+    several = list(dict.fromkeys(spec.reduced for spec in splits if spec.reduced))
+    if len(several) > 1:
+        raise ShardingTypeError(f"All inputs should be reduced across the same mesh axes. Got specs: {set(several)}")
+    reduced = several[0] if several else frozenset()
+    if op in _RULES:
+        return reduced
+    for one, spec in zip(operands, splits):
+        if reduced.intersection(spec.axes):
+            raise ShardingTypeError("Inputs cannot be sharded/varying on the same axes that another input is reduced on. Reshard the input which is reduced to be "
+                                    "sharded on the mesh axes it is reduced on via `jax.sharding.reshard(inp, jax.P(...))`. Got input type: "
+                                    f"{_text(one, False)} and reduced spec: {reduced}")
+        if one.ndim and reduced - spec.reduced - spec.unreduced:
+            raise ShardingTypeError("Inputs cannot be replicated on the same axes that another input is reduced on. Got input type: "
+                                    f"{_text(one, False)} and reduced spec: {reduced}")
+    return reduced
+
+
+def _scaled(op, operands, unreduced, reduced):
+    """The unreduced axes of a product or quotient of parts of a sum."""
+    texts = [f"ShapedArray({_text(one, False)})" for one in operands]
+    if op == "divide":
+        if unreduced[1]:
+            raise ValueError(f"The denominator cannot be unreduced passed to `div`. Got y={texts[1]}")
+        if unreduced[0] != reduced[1]:
+            raise ValueError(f"Denominator should be reduced along the same axes numerator is unreduced on. Got x={texts[0]}, y={texts[1]}")
+    elif all(unreduced):
+        raise ShardingTypeError(f"lhs and rhs to `mul` cannot be unreduced since mul is bilinear. Got lhs={unreduced[0]}, rhs={unreduced[1]}")
+    elif (unreduced[0] or reduced[0]) != (unreduced[1] or reduced[1]):
+        one, other = ("RHS", "LHS") if unreduced[0] else ("LHS", "RHS")
+        raise ShardingTypeError(f"{one} should be reduced along the same axes {other} is unreduced on. Got lhs={texts[0]} and rhs={texts[1]}")
+    return unreduced[0] or unreduced[1]
 
 
 # ---- rules: (name, operands, how each is split, attributes, result, mesh), give how the result is split
@@ -252,7 +395,7 @@ def _concatenate(name, operands, splits, attributes, result, mesh):
     typed = [split_of(one) for one in operands]
     on_mesh = [entries for own, entries in typed if own is not None]
     if any(entries != on_mesh[0] for entries in on_mesh):
-        texts = ", ".join(str(NamedSharding(own, PartitionSpec(*entries))) if own is not None else f"NamedSharding(mesh=AbstractMesh(), spec={PartitionSpec(*entries)})"
+        texts = ", ".join(str(NamedSharding(own, entries)) if own is not None else f"NamedSharding(mesh=AbstractMesh(), spec={entries})"
                           for own, entries in typed)
         raise ShardingTypeError(f"All operands should have the same sharding. Got shardings {texts}")
     return on_mesh[0]

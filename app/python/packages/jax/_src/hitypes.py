@@ -62,8 +62,8 @@ def in_type(array, sharding):
     if not isinstance(sharding, NamedSharding) or explicit.is_suspended():
         return Unsplit(array.ndim)
     if sharding.mesh.axis_types is not None:  # what the compiler chooses is no part of the type
-        sharding = NamedSharding(sharding.mesh.abstract_mesh, PartitionSpec(*explicit.entries_of(sharding, array.ndim)[1]))
-    return NamedSharding(sharding.mesh.abstract_mesh, PartitionSpec(*sharding.spec, *[None] * (array.ndim - len(sharding.spec))))
+        sharding = NamedSharding(sharding.mesh.abstract_mesh, explicit.entries_of(sharding, array.ndim)[1])
+    return NamedSharding(sharding.mesh.abstract_mesh, sharding.spec.of_rank(array.ndim))
 
 
 def is_value(x):

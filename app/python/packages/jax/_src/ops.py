@@ -11,10 +11,11 @@ import numpy as np
 
 from . import arrays as arrays_module
 from . import dtypes
-from .arrays import Array, ConcreteArray, Tracer, asarray, astype, bind, from_numpy
+from .arrays import Array, ConcreteArray, Scope, Tracer, asarray, astype, bind, from_numpy
 from .errors import ConcretizationTypeError, NonConcreteBooleanIndexError, TypePromotionError
 from .machine import machine
 from .precision import operand_dtype
+from .shardings import Mesh
 from .options import refuse as _refuse
 
 
@@ -510,6 +511,9 @@ def _cumulative(x, axis, combine, identity):
 
 def dot_general(x, y, contracting, batch=((), ()), engine=None, precision=None):
     (a, b), weak = together(x, y)
+    if Mesh.has_explicit:
+        from . import explicit
+        explicit.check_summed(a, b, contracting)
     result = engine or a.engine_dtype
     return _weak(bind("dot_general", a, b, lhs_batch=tuple(batch[0]), rhs_batch=tuple(batch[1]), lhs_contracting=tuple(contracting[0]),
                       rhs_contracting=tuple(contracting[1]), dtype=result,
@@ -522,8 +526,12 @@ def placeable(function):
     def placed(*args, out_sharding=None, **kwargs):
         if out_sharding is None:
             return function(*args, **kwargs)
-        from . import explicit, transforms
-        with explicit.suspended():
+        from . import batching, explicit, transforms
+        spec = getattr(out_sharding, "spec", out_sharding)
+        unreduced = getattr(spec, "unreduced", frozenset())
+        if unreduced and not (Scope._stack or batching.Level.stack):  # as a program: what devices have of the result is what they make of their pieces
+            return transforms.jit(lambda: placed(*args, out_sharding=out_sharding, **kwargs))()
+        with explicit.suspended(unreduced):
             made = function(*args, **kwargs)
         return transforms.placed(made, out_sharding, is_type=True)
     return placed

@@ -41,27 +41,93 @@ class _Unconstrained:
         return "UNCONSTRAINED"
 
 
-class PartitionSpec(tuple):
-    """How each dimension of an array is split over mesh axes."""
-    UNCONSTRAINED = _Unconstrained()
+class UnreducedKind(enum.Enum):
+    sum, max, min = 1, 2, 3
 
-    def __new__(cls, *entries, unreduced=frozenset(), reduced=frozenset()):
+
+class PartitionSpec(tuple):
+    """How each dimension of an array is split over mesh axes. Over `unreduced` axes devices hold parts of a sum; over `reduced` ones the array is whole, and what
+    derivatives by it give is such a sum. Source of the texts: jax-ml/jax, jax/_src/partition_spec.py."""
+    UNCONSTRAINED = _Unconstrained()
+    unreduced = reduced = frozenset()
+
+    def __new__(cls, *entries, unreduced=frozenset(), reduced=frozenset(), unreduced_kind=None):
+        made = tuple.__new__(cls, (tuple(entry) if isinstance(entry, list) else entry for entry in entries))
         if unreduced or reduced:
-            error = NotImplementedError("jax.P with unreduced or reduced axes")
-            error.add_note("an array of partial sums, or one whose derivatives stay partial sums, is no array outside of a program here\n"
-                           "  fix: leave the axes out: the sum runs at once; to sum later, keep the pieces in a jax.shard_map and call jax.lax.psum there")
-            raise error
-        return tuple.__new__(cls, (tuple(entry) if isinstance(entry, list) else entry for entry in entries))
+            made._set(unreduced, reduced)
+        if unreduced_kind not in (None, UnreducedKind.sum):
+            raise NotImplementedError(f"jax.P(unreduced_kind={unreduced_kind}): arrays are kept apart as sums only; reduce it at once")
+        return made
+
+    def _set(self, unreduced, reduced):
+        for name, axes in (("unreduced", unreduced), ("reduced", reduced)):
+            if not isinstance(axes, (set, frozenset)):
+                raise TypeError(f"{name} argument of PartitionSpec should of type `frozenset` or `set`. Got type {type(axes)}")
+            if None in axes:
+                raise ValueError(f"{name} cannot contain None. All elements in {name} should refer to the mesh axes.")
+            if any(axis in axes for axis in self.axes):
+                raise ValueError(f"partitions cannot overlap with {name} axes passed to PartitionSpec. Got partitions: {tuple(self)} and {name} axes: "
+                                 f"{frozenset(axes)}")
+        if unreduced & reduced:
+            raise ValueError("`unreduced` and `reduced` argument to PartitionSpec cannot overlap. Got unreduced: "
+                             f"{frozenset(unreduced)} and reduced: {frozenset(reduced)}")
+        self.unreduced, self.reduced = frozenset(unreduced), frozenset(reduced)
+
+    unreduced_kind = property(lambda self: UnreducedKind.sum if self.unreduced else None)
+    partitions = property(lambda self: tuple(self))
+    is_partial = property(lambda self: bool(self.unreduced or self.reduced))
+
+    @property
+    def axes(self):
+        """Those that split a dimension."""
+        return [axis for entry in self if entry is not None for axis in (entry if isinstance(entry, tuple) else (entry,))]
+
+    def update(self, partitions=None, unreduced=None, reduced=None):
+        return PartitionSpec(*(self if partitions is None else partitions), unreduced=self.unreduced if unreduced is None else unreduced,
+                             reduced=self.reduced if reduced is None else reduced)
+
+    def of_rank(self, rank):
+        """The same with an entry for each dimension."""
+        return self if len(self) >= rank else self.update((*self, *[None] * (rank - len(self))))
+
+    @property
+    def of_cotangent(self):
+        return self.update(unreduced=self.reduced, reduced=self.unreduced) if self.is_partial else self
+
+    def __eq__(self, other):
+        if not isinstance(other, tuple):
+            return NotImplemented
+        own = (self.unreduced, self.reduced)
+        return tuple.__eq__(self, other) and own == (getattr(other, "unreduced", frozenset()), getattr(other, "reduced", frozenset()))
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __hash__(self):
+        return hash((tuple(self), self.unreduced, self.reduced)) if self.is_partial else tuple.__hash__(self)
+
+    def __add__(self, other):
+        if isinstance(other, PartitionSpec):
+            return PartitionSpec(*self, *other, unreduced=self.unreduced | other.unreduced, reduced=self.reduced | other.reduced)
+        for name in ("unreduced", "reduced"):
+            if getattr(self, name):
+                raise TypeError(f"other {other} cannot be of instance `tuple` when self {self} has {name} in `__add__` of PartitionSpec.")
+        return PartitionSpec(*self, *other)
+
+    def _sets(self, order=sorted):
+        return [f"{name}={{{', '.join(map(repr, order(axes)))}}}" for name, axes in (("unreduced", self.unreduced), ("reduced", self.reduced)) if axes]
 
     def __repr__(self):
+        if self.is_partial:
+            return f"PartitionSpec({', '.join([*map(repr, self), *self._sets()])})"
         return "PartitionSpec" + (tuple.__repr__(self) if len(self) != 1 else f"({self[0]!r},)")
 
-    def __reduce__(self):
-        return PartitionSpec, tuple(self)
+    def __getnewargs_ex__(self):
+        return tuple(self), {"unreduced": self.unreduced, "reduced": self.reduced}
 
     @property
     def text(self):
-        return "P" + tuple.__repr__(self)
+        return f"P({', '.join([*map(repr, self), *self._sets()])})" if self.is_partial else "P" + tuple.__repr__(self)
 
 
 def _sizes(count, rank):
@@ -252,11 +318,25 @@ def placed_devices(placement):
     return [by_number[number] for number in placement.mesh.order]
 
 
+def _check_partial(mesh, spec):
+    """Source of the texts: jax-ml/jax, jax/_src/named_sharding.py (_check_mesh_unreduced)."""
+    kinds = dict(zip(mesh.axis_names, mesh.axis_types or ()))
+    for name in ("unreduced", "reduced"):
+        for axis in getattr(spec, name):
+            if axis not in mesh.axis_names:
+                raise ValueError(f"{name.capitalize()} axes {axis} is not found in mesh.axis_names={mesh.axis_names}. Got pspec={spec}")
+            if kinds.get(axis) is not AxisType.Explicit:
+                error = ValueError(f"{name.capitalize()} axes can only refer to mesh axes that is of type `Explicit`. Got {name} axes: {getattr(spec, name)} and mesh: {mesh}")
+                error.add_note("partial sums are a part of types, which meshes with explicit axes have\n  fix: make the mesh with axis_types=(AxisType.Explicit, ..)")
+                raise error
+
+
 class NamedSharding(Sharding):
     def __init__(self, mesh, spec, *, memory_kind=None):
         if not isinstance(spec, PartitionSpec):
             raise TypeError(f"Unexpected type {type(spec)} for NamedSharding's spec: {spec!r}")
         self.mesh, self.spec, self.memory_kind = mesh, spec, memory_kind
+        _check_partial(mesh, spec)
         raise_verdict(core.jax_verdict(spec.text, mesh.core), lambda: core.named(mesh.core, spec.text, [mesh.size] * len(spec)))
 
     device_list = property(lambda self: list(self.mesh.concrete.devices.flat))
@@ -264,8 +344,7 @@ class NamedSharding(Sharding):
     @property
     def is_fully_replicated(self):
         sizes = self.mesh.shape
-        axes = [axis for entry in self.spec if entry is not None for axis in (entry if isinstance(entry, tuple) else (entry,))]
-        return all(sizes.get(axis, 1) == 1 for axis in axes)
+        return all(sizes.get(axis, 1) == 1 for axis in [*self.spec.axes, *self.spec.unreduced])
 
     def placement(self, shape):
         mesh = self.mesh.concrete
@@ -402,7 +481,8 @@ def sharding_of(placement):
         made = [None if not axes else axes[0] if len(axes) == 1 else tuple(axes) for axes in entries]
         while made and made[-1] is None and not is_explicit(types):  # of types the entries of all dimensions are shown
             made.pop()
-        return NamedSharding(Mesh(devices, mesh.names, axis_types=types), PartitionSpec(*made))
+        unreduced = frozenset(placement.unreduced) if is_explicit(types) else frozenset()
+        return NamedSharding(Mesh(devices, mesh.names, axis_types=types), PartitionSpec(*made, unreduced=unreduced))
     return GSPMDSharding(placement)
 
 
@@ -414,6 +494,8 @@ def as_placement(target, shape, argument="NamedSharding"):
         return target.placement(shape)
     if isinstance(target, PartitionSpec):
         mesh = current_mesh()
+        if mesh is not None:
+            _check_partial(mesh, target)
         raise_verdict(core.jax_verdict(target.text, mesh and mesh.core, list(shape), argument=argument, mesh_in_use=mesh is not None),
                       lambda: named_placement(mesh, target, shape))
         return named_placement(mesh, target, shape)

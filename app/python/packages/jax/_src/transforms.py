@@ -86,7 +86,8 @@ def placed(x, shardings, is_type=False):
         leaf = asarray(leaf)
         placement = as_placement(target, leaf.shape, "with_sharding_constraint arguments")
         if leaf.level and isinstance(target, (PartitionSpec, NamedSharding)):  # the dimension of examples stays whole
-            spec = PartitionSpec(None, *(target if isinstance(target, PartitionSpec) else target.spec))
+            spec = target if isinstance(target, PartitionSpec) else target.spec
+            spec = spec.update((None, *spec))
             whole = placed(leaf.value, spec if isinstance(target, PartitionSpec) else NamedSharding(target.mesh, spec))
             made.append(batching.BatchTracer(whole, leaf.level, leaf.weak_type))
             continue
@@ -97,7 +98,7 @@ def placed(x, shardings, is_type=False):
         if is_type and isinstance(target, (PartitionSpec, NamedSharding)):
             spec = target if isinstance(target, PartitionSpec) else target.spec
             mesh = current_mesh() if isinstance(target, PartitionSpec) else target.mesh
-            _asked(made[-1], NamedSharding(mesh, PartitionSpec(*spec, *[None] * (leaf.ndim - len(spec)))))
+            _asked(made[-1], NamedSharding(mesh, spec.of_rank(leaf.ndim)))
     return tree_unflatten(form, made)
 
 
@@ -283,7 +284,7 @@ class Jitted:
             finally:
                 machine.runs_python = False
         try:
-            results = run(program, [array._handle for array in arrays + refs.resolved(scope.captures)])
+            results = run(program, arrays + refs.resolved(scope.captures))
         except InvalidValue as invalid:
             return self._searched(invalid, args, kwargs)
         count = len(weak)
@@ -344,8 +345,8 @@ class Jitted:
 
     def _compiled(self, static, arrays, form, args, given):
         mesh = current_mesh()
-        key = (form, _hashable(static), tuple((array._handle.key, array.weak_type) for array in arrays), mesh, machine.default_device, machine.matmul_precision,
-               tuple(given), tuple(map(explicit.split_of, arrays)) if Mesh.has_explicit else None)
+        key = (form, _hashable(static), tuple((array._handle.key, array.weak_type) for array in arrays), mesh, mesh and mesh.axis_types,
+               machine.default_device, machine.matmul_precision, tuple(given), tuple(map(explicit.split_of, arrays)) if Mesh.has_explicit else None)
         entry = self._programs.get(key)
         if entry is not None and entry[1].refs:
             self._check_not_closed_over(entry[1], given, form)
@@ -756,7 +757,7 @@ class _Traced:
             made = call(self._backward[tuple(wanted)], operands + [astype(seeds[at], self._outs[at][1]) for at in of])[len(self._outs):]
             _look_at(made)
             refs.fill_sinks(self._sinks, made[len(wanted):])
-        grads = {at: explicit.split_as(grad, self._splits[at]) for at, grad in zip(wanted, made)}
+        grads = {at: explicit.derivative(grad, self._splits[at]) for at, grad in zip(wanted, made)}
         results = []
         for at, (shape, engine, weak) in enumerate(self.inputs):
             if not is_wanted(at):
@@ -850,10 +851,11 @@ def _with_gradients(fun, primals):
     wanted = [at for at, array in enumerate(traced.arrays) if dtypes.is_inexact(array.engine_dtype)]
     is_real = dtypes.is_float(traced.outs[0].engine_dtype)
     backward = _with_cotangents(traced.whole, wanted + traced.of_sinks, [0], is_real)
-    value, aux, made = traced.given(call(backward, traced.operands + ([] if is_real else [ops.ones_like(traced.outs[0])])))
+    places = [None] * len(traced.whole.result_types) + [explicit.derivative_placement(traced.arrays[at]) for at in wanted] + [None] * len(traced.of_sinks)
+    value, aux, made = traced.given(call(backward, traced.operands + ([] if is_real else [ops.ones_like(traced.outs[0])]), places if any(places) else ()))
     _look_at(made)
     refs.fill_sinks(traced.sinks, made[len(wanted):])
-    grads = {at: explicit.like(grad, traced.arrays[at]) for at, grad in zip(wanted, made)}
+    grads = {at: explicit.derivative(grad, explicit.split_of(traced.arrays[at])) for at, grad in zip(wanted, made)}
     for at, grad in grads.items():
         grad.weak_type = traced.arrays[at].weak_type
         if isinstance(grad, Tracer):
@@ -907,11 +909,11 @@ def _shard_map_of_examples(f, mesh, arrays, specs, form, out_specs, is_checked):
         def of_all(*pieces):
             made = outside.inside(f, *tree_unflatten(form, [outside.example(piece) if is_own else piece for piece, is_own in zip(pieces, own)]))
             outs, found["form"] = tree_flatten(made)
-            found["specs"] = tuple(PartitionSpec(None, *(spec or ())) for spec in prefix_leaves(out_specs, found["form"], made,
-                                                                                               is_leaf=lambda x: isinstance(x, PartitionSpec)))
+            specs = prefix_leaves(out_specs, found["form"], made, is_leaf=lambda x: isinstance(x, PartitionSpec))
+            found["specs"] = tuple(PartitionSpec(None) if spec is None else spec.update((None, *spec)) for spec in specs)
             return tuple(outside.whole(out) for out in outs)
         wholes = [array.value if is_own else array for array, is_own in zip(arrays, own)]
-        within = tuple(PartitionSpec(None, *spec) if is_own else spec for spec, is_own in zip(specs, own))
+        within = tuple(spec.update((None, *spec)) if is_own else spec for spec, is_own in zip(specs, own))
         results = shard_map(of_all, mesh=mesh, in_specs=within, out_specs=lambda: found["specs"], check_vma=is_checked)(*wholes)
         return tree_unflatten(found["form"], [outside.example(result) for result in results])
 
@@ -935,11 +937,62 @@ def _on_devices(body, arrays, specs, tracer):
     return "\n".join(f"On {device} at mesh coordinates {names} = {place}:\n{piece}\n" for (place, device), piece in zip(np.ndenumerate(mesh.devices), pieces))
 
 
+def _along(spec, mesh, axes):
+    """The spec of an array that has one row for each device along these axes, behind which its dimensions lie as `spec` says."""
+    return PartitionSpec(tuple(axis for axis in mesh.axis_names if axis in axes), *spec)
+
+
+def _in_rows(array, spec, mesh):
+    """An argument of shard_map that is reduced or unreduced as one of which each device has a row of its own: derivatives by what is reduced are then left unreduced."""
+    sharding = NamedSharding(mesh, _along(spec, mesh, spec.reduced or spec.unreduced))
+    if spec.reduced and spec.unreduced:
+        raise NotImplementedError(f"jax.shard_map with an argument that is reduced over some axes and unreduced over others, {spec}: jax.reshard it to one of both")
+    if spec.reduced:
+        with explicit.suspended():
+            return placed(ops.broadcast_to(array, (math.prod(mesh.shape[axis] for axis in spec.reduced), *array.shape)), sharding)
+
+    def parts(array):
+        body = Scope("parts", mesh)
+        with body:
+            piece = body.argument(array, shape=[stop - start for start, stop in named_placement(mesh, spec, array.shape).box(list(array.shape), 0)])
+            function = body.finished([ops.reshape(piece, (1, *piece.shape))])
+        scope = Scope._stack[-1]
+        return _said(scope.tracer(scope.core.manual(function, [scope.number(array)], mesh.core, [spec.text], [sharding.spec.text])[0]), sharding)
+
+    def back(_, cotangents):  # a derivative by a sum is that by each of its parts: all rows are the same
+        with explicit.suspended():
+            return [ops.divide(ops.sum_(cotangents[0], 0), float(cotangents[0].shape[0]))]
+    if not any(scope.derives for scope in Scope._stack):
+        return parts(array)
+    from .custom import _with_rule
+    return _with_rule(lambda leaves: ([parts(leaves[0])], []), back, [array])[0]
+
+
+def _as_part(out, spec):
+    """A result of shard_map that is a part of a sum, as a row of an array. Source of the text: jax-ml/jax, jax/_src/shard_map.py (_unshard_shaped_array)."""
+    is_known = isinstance(out, Tracer)
+    said, varying = (out.unreduced, out.varying) if is_known else (frozenset(), frozenset())
+    if said - spec.unreduced or spec.unreduced - varying:
+        from ..core import ShapedArray
+        raise ValueError(f"out_specs passed to shard_map should be equal to the unreduced present on the out_aval. Got out_specs={spec} and "
+                         f"out_aval={ShapedArray.of(out)}")
+    if spec.reduced:
+        raise NotImplementedError(f"jax.shard_map with out_specs of reduced axes, {spec}: leave them out, and jax.reshard the result to that spec")
+    return ops.reshape(out, (1, *out.shape)) if spec.unreduced else out
+
+
+def _summed(rows, sharding):
+    """What the rows make up that devices have along the unreduced axes of a sharding."""
+    with explicit.suspended():
+        whole = ops.sum_(rows, 0)
+    return placed(whole, sharding, is_type=True)
+
+
 def _check_replicated(f, mesh, outs, specs, tree):
     """That results are the same along the axes that their specs leave out. Source of the text: jax-ml/jax, jax/_src/shard_map.py."""
     said = []
     for out, spec, (path, _) in zip(outs, specs, tree_flatten_with_path(tree)[0]):
-        named = {axis for entry in spec if entry is not None for axis in (entry if isinstance(entry, tuple) else (entry,))}
+        named = {*spec.axes, *spec.unreduced}
         varying = [axis for axis in mesh.axis_names if axis in getattr(out, "varying", ()) and mesh.shape[axis] > 1]
         wrong = [axis for axis in varying if axis not in named]
         if wrong:
@@ -982,9 +1035,15 @@ def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, check_rep=True, 
                                if is_spec(in_specs) else in_specs, form, args, is_leaf=is_spec)]
         if any(array.level for array in arrays):
             return _shard_map_of_examples(f, at, arrays, specs, form, out_specs, is_checked)
-        pieces = []
+        if not Scope._stack and any(is_spec(spec) and spec.is_partial for spec in [*specs, *tree_flatten(out_specs, is_spec)[0]]):
+            return jit(lambda: mapped(*args))()  # what devices have of the result is what they make of their pieces
         for array, spec in zip(arrays, specs):
             explicit.check_in_spec(array, spec)
+        given = specs
+        arrays = [_in_rows(array, spec, at) if spec.is_partial else array for array, spec in zip(arrays, specs)]
+        specs = [_along(spec, at, spec.reduced or spec.unreduced) if spec.is_partial else spec for spec in specs]
+        pieces = []
+        for array, spec in zip(arrays, specs):
             raise_verdict(core.jax_verdict(spec.text, at.core, list(array.shape), place="in", argument="shard_map"),
                           lambda: named_placement(at, spec, array.shape))
             box = named_placement(at, spec, array.shape).box(list(array.shape), 0)
@@ -995,8 +1054,11 @@ def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, check_rep=True, 
             body.shows = functools.partial(_on_devices, body, arrays, specs)
         with body:
             inner = [body.argument(array, shape=shape) for array, shape in zip(arrays, pieces)]
-            for piece, spec in zip(inner, specs):
-                piece.varying = frozenset(axis for entry in spec if entry is not None for axis in (entry if isinstance(entry, tuple) else (entry,)))
+            for number, (piece, spec, own) in enumerate(zip(inner, specs, given)):
+                piece.varying = frozenset(spec.axes)
+                if own.is_partial:
+                    inner[number] = ops.reshape(piece, piece.shape[1:])
+                    inner[number].unreduced, inner[number].reduced = own.unreduced, own.reduced
             try:
                 made = f(*tree_unflatten(form, inner))
             except effects.NeedsValues:
@@ -1007,6 +1069,9 @@ def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, check_rep=True, 
                         for spec in prefix_leaves(out_specs() if callable(out_specs) else out_specs, out_form, made, is_leaf=is_spec)]
             if is_checked:
                 _check_replicated(f, at, outs, out_list, made)
+            asked = [NamedSharding(at, spec) for spec in out_list]
+            outs = [_as_part(out, spec) for out, spec in zip(outs, out_list)]
+            out_list = [_along(spec, at, spec.unreduced) if spec.unreduced else spec for spec in out_list]
             for out, spec in zip(outs, out_list):
                 raise_verdict(core.jax_verdict(spec.text, at.core, _whole_shape(out.shape, spec, at), place="out", argument="shard_map"))
             function = body.finished(outs)
@@ -1018,10 +1083,11 @@ def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, check_rep=True, 
         numbers = [outer.number(operand) for operand in operands]
         results = outer.core.manual(function, numbers, at.core, texts, [spec.text for spec in out_list])
         if Scope._stack:
-            return tree_unflatten(out_form, [_said(outer.tracer(number), NamedSharding(at, spec)) for number, spec in zip(results, out_list)])
+            wholes = [_said(outer.tracer(number), NamedSharding(at, spec)) for number, spec in zip(results, out_list)]
+            return tree_unflatten(out_form, [_summed(whole, own) if own.spec.unreduced else whole for whole, own in zip(wholes, asked)])
         constants = outer.captures
         program = core.compile(outer.core.finished(results), [array._handle for array in constants], [])
-        return tree_unflatten(out_form, run(program, [array._handle for array in constants]))
+        return tree_unflatten(out_form, run(program, constants))
     return mapped
 
 
@@ -1388,6 +1454,24 @@ def collective(op, x, axis_name, **attributes):
         made.varying = frozenset(axes)
         return made
     return tree_map(one, x)
+
+
+def cast(x, axes, to):
+    """A value as one that differs over axes of the manual computation around, or that is a part of a sum over them, or whose derivative is. Source of the rules and
+    texts: jax-ml/jax, jax/_src/lax/parallel.py (pcast)."""
+    if to not in ("unreduced", "reduced", "varying"):
+        raise ValueError("Got unexpected `to` value. Allowed `to` values are: {'unreduced', 'reduced', 'varying'}")
+    state = lambda axis: next((name for name in ("unreduced", "reduced", "varying") if axis in getattr(x, name, ())), "invarying")
+    states = {state(axis) for axis in axes}
+    if len(states) > 1:
+        raise ValueError("jax.lax.pcast can only accept axis_name which corresponds to one of varying, unreduced, reduced or invarying state of the input. Got input "
+                         f"type: {type_text(x)}{arrays_module.varying_text(x)}, axes: {tuple(sorted(axes))} and input state: {states}")
+    is_checked = next((scope.is_checked for scope in reversed(Scope._stack) if scope.mesh is not None), True)
+    if (*states, to) not in {("invarying", "varying"), ("invarying", "reduced"), ("varying", "unreduced"), ("reduced", "varying")} and is_checked and to != "varying":
+        raise ValueError(f"Unsupported pcast from={next(iter(states))}, to={to!r}")
+    made = varied(evened_along(x, axes) if Scope._stack and Scope._stack[-1].evens and states == {"invarying"} else x, axes)
+    made.unreduced, made.reduced = (axes if to == name else frozenset() for name in ("unreduced", "reduced"))
+    return made
 
 
 def varied(x, axes):

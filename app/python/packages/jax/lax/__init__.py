@@ -522,12 +522,10 @@ def pvary(x, axis_name):
 
 def pcast(x, axis_name, *, to):
     """Says whether a value may differ over axes; it stays what it is."""
-    from .._src.transforms import varied
+    from .._src.transforms import cast
     from .._src.trees import tree_map
-    if to != "varying":
-        raise NotImplementedError(f"jax.lax.pcast to {to!r}: only 'varying' is known")
     axes = frozenset((axis_name,) if isinstance(axis_name, str) else axis_name)
-    return tree_map(lambda leaf: varied(_asarray(leaf), axes), x)
+    return tree_map(lambda leaf: cast(_asarray(leaf), axes, to), x)
 
 
 from .._src.windows import (ConvDimensionNumbers, conv, conv_dimension_numbers, conv_general_dilated, conv_transpose, conv_with_general_padding,
