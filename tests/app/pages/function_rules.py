@@ -5,11 +5,13 @@ import collections
 import contextlib
 import functools
 import io
+import types
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.experimental import mesh_utils
 from jax.sharding import PartitionSpec as P
 
 wrong = compared = 0
@@ -259,6 +261,14 @@ def placed_arguments():
 
 
 def pieces_by_function():
+    devices = [types.SimpleNamespace(id=i, slice_index=i // 4, process_index=i // 2) for i in range(8)]
+    for name, sizes, options, numbers in (("slices", ((2, 2), (2, 1)), {}, [[0, 1], [2, 3], [4, 5], [6, 7]]),
+                                          ("processes", ((1, 2), (2, 2)), {"process_is_granule": True}, [[0, 1, 2, 3], [4, 5, 6, 7]])):
+        made = mesh_utils.create_hybrid_device_mesh(*sizes, devices, **options)
+        check(f"mesh of {name}", [[device.id for device in row] for row in made] == numbers, made)
+    raises("slices of one machine", lambda: mesh_utils.create_hybrid_device_mesh((4, 1), (1, 2), process_is_granule=True), "ValueError",
+           "Number of slices 1 must equal the product of dcn_mesh_shape (1, 2)")
+    raises("devices without slices", lambda: mesh_utils.create_hybrid_device_mesh((8,), (1,)), "ValueError", "does not have attribute slice_index")
     mesh, asked = jax.make_mesh((4, 2), ("x", "y")), []
     data = np.arange(32.0).reshape(8, 4)
     piece = lambda place: [asked.append(place), data[place]][1]

@@ -17,6 +17,8 @@ class Device:
         self.process_index, self.coords, self.core_on_chip = process, coords, core_on_chip
         self.local_hardware_id = number
         self.host_id = process
+        if platform == "tpu":
+            self.slice_index = 0
 
     def __repr__(self):
         if self.coords is None:

@@ -21,3 +21,23 @@ def create_device_mesh(mesh_shape, devices=None, *, contiguous_submeshes=False, 
     made = np.empty(len(order), dtype=object)
     made[:] = order
     return made.reshape(shape)
+
+
+def create_hybrid_device_mesh(mesh_shape, dcn_mesh_shape, devices=None, *, process_is_granule=False, should_sort_granules_by_key=True, allow_split_physical_axes=False):
+    """Slices (or processes) side by side, as `dcn_mesh_shape` says; each has its devices in a mesh of `mesh_shape`. Source of the texts: jax-ml/jax,
+    jax/_src/mesh_utils.py."""
+    devices = list(np.array(machine.devices if devices is None else devices, dtype=object).flat)
+    attribute = "process_index" if process_is_granule else "slice_index"
+    if not hasattr(devices[0], attribute):
+        raise ValueError(f"Device {devices[0]} does not have attribute {attribute}. See `process_is_granule` option.")
+    granules = {}
+    for device in devices:
+        granules.setdefault(getattr(device, attribute), []).append(device)
+    if math.prod(dcn_mesh_shape) != len(granules):
+        raise ValueError(f"Number of slices {len(granules)} must equal the product of dcn_mesh_shape {dcn_mesh_shape}")
+    keys = sorted(granules) if should_sort_granules_by_key else list(granules)
+    made = np.empty([own * outer for own, outer in zip(mesh_shape, dcn_mesh_shape)], dtype=object)
+    for key, place in zip(keys, np.ndindex(*dcn_mesh_shape)):
+        part = tuple(slice(at * own, (at + 1) * own) for at, own in zip(place, mesh_shape))
+        made[part] = create_device_mesh(mesh_shape, granules[key], allow_split_physical_axes=allow_split_physical_axes)
+    return made
