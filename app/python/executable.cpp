@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/python/executable.h"
 
+#include "app/python/device_text.h"
 #include "app/python/program_faults.h"
 
 #include "core/autodiff/custom_derivative.h"
@@ -400,6 +401,11 @@ Result<std::vector<Pieces>> Executable::runTogether(const std::vector<Pieces>& a
 std::string Executable::text() const
 {
     return writeProgram(m_propagated);
+}
+
+std::string Executable::deviceText() const
+{
+    return python::deviceText(m_function, m_meshes);
 }
 
 Result<SimulatedMachine> SimulatedMachine::named(const std::string& name)

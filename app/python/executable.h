@@ -65,6 +65,7 @@ public:
     const std::vector<std::pair<std::string, std::int64_t>>& repeatedAxes() const { return m_repeatedAxes; }
     const Program& propagated() const { return m_propagated; }
     std::string text() const; ///< the propagated program
+    std::string deviceText() const; ///< what each device does, as `deviceText` of device_text.h has it
     /// Of one call there. Problems: those of `simulate`.
     Result<double> secondsOn(const SimulatedMachine& there) const;
 

@@ -99,6 +99,7 @@ def _run(verb, words, source=None, fails_from=2):
     with tempfile.TemporaryDirectory(prefix="meshwright-") as folder:
         given = None
         if source is not None:
+            source = getattr(source, "lower", lambda: source)() if hasattr(source, "as_text") else source  # of a compiled function, what it was lowered from
             source = source.as_text() if hasattr(source, "as_text") else source
             if isinstance(source, dict):
                 given, source = json.dumps(source, default=str), "-"

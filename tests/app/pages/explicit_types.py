@@ -208,6 +208,10 @@ def sums():
     waits = lambda weights, batches: step(jax.reshard(jnp.asarray(zeros), P(unreduced={"x"})), weights, batches)
     at_once = lambda weights, batches: step(jnp.asarray(zeros), jax.reshard(weights, P()), batches)
     check("gradients of loops, reduced once", reductions(waits, weights, batches) == 1, jax.jit(waits).lower(weights, batches)._program.collectives)
+    lines = {name: [line for line in jax.jit(function).lower(weights, batches).compile().as_text().split("\n") if " all-reduce(" in line and "f32[]" not in line]
+             for name, function in (("once", waits), ("in loops", at_once))}
+    check("and in the text of the program", len(lines["once"]) == 1 and "while/body" not in lines["once"][0] and "replica_groups={{0,2,4,6},{1,3,5,7}}" in lines["once"][0]
+          and any("while/body/while/body" in line for line in lines["in loops"]), lines)
     check("and their values", np.allclose(waits(weights, batches), at_once(weights, batches), 1e-4, 1e-4))
     derivative = jax.grad(lambda a: jnp.sum(jnp.sin(jax.shard_map(lambda a: lax.psum(a, "x"), in_specs=P(None, None, unreduced={"x"}), out_specs=P())(a))))
     check("derivative by pieces of a sum of parts", np.allclose(derivative(PARTS), np.cos(np.asarray(PARTS)), 1e-4, 1e-4))

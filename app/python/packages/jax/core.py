@@ -3,9 +3,8 @@
 import types
 
 from ._src.arrays import Array as _Array
-from ._src.arrays import kinds_text as _kinds_text
 from ._src.arrays import Tracer
-from ._src.shardings import current_mesh
+from ._src.shardings import PartitionSpec as _PartitionSpec, current_mesh
 
 
 class AbstractValue:
@@ -63,16 +62,10 @@ class ShapedArray(AbstractValue):
 
     def str_short(self, short_dtypes=False, mesh_axis_types=False):
         """float32[8@x,4]: with the axes over which the type itself says that it is split."""
+        from ._src import explicit
         mesh = getattr(self.sharding, "mesh", None)
-        spec = list(self.sharding.spec) if mesh is not None and mesh.is_explicit else []
-        sizes = []
-        for at, size in enumerate(self.shape):
-            entry = spec[at] if at < len(spec) else None
-            axes = "" if entry is None else "@" + (entry if isinstance(entry, str) else "(" + ",".join(entry) + ")")
-            sizes.append(f"{size}{axes}")
-        spec = getattr(self.sharding, "spec", None)
-        sums = [own.union(getattr(spec, name, ())) for name, own in zip(("unreduced", "reduced"), self._sums)]
-        return f"{self.dtype.name}[{','.join(sizes)}]{_kinds_text(self.vma, *sums)}"
+        spec = self.sharding.spec if mesh is not None and mesh.is_explicit else _PartitionSpec()
+        return explicit.type_text(self.shape, self.engine_dtype, spec.of_rank(self.ndim), short_dtypes, self.vma, *self._sums)
 
     def __str__(self):
         return ("~" if self.weak_type else "") + self.str_short()

@@ -109,18 +109,12 @@ def _check_carry(name, body, init, leaves, after):
     paths = [path for path, _ in trees.tree_flatten_with_path(init)[0]]
     wrong = [(f"the input carry component {carry}{trees.keystr(path)}" if path else f"the input carry {carry}".rstrip(), leaf, new)
              for path, leaf, new in zip(paths, leaves, after) if _differences(leaf, new)]
-    said = [f"{where} has type {_shown(leaf)} but the corresponding output carry component has type {_shown(new)}, so {' and '.join(_differences(leaf, new))}"
-            for where, leaf, new in wrong]
+    said = [f"{where} has type {explicit.text(leaf, False)} but the corresponding output carry component has type {explicit.text(new, False)}, so "
+            + " and ".join(_differences(leaf, new)) for where, leaf, new in wrong]
     lines = ";\n".join(f"  * {one}" for one in said) if len(said) > 1 else said[0][0].upper() + said[0][1:]
     advice = _advice([(_axes_of(new) - _axes_of(leaf), f", to the initial carry value corresponding to {where}") for where, leaf, new in wrong])
     raise TypeError(f"{name} function carry input and carry output must have equal types, but they differ:\n\n{lines}.\n\n{advice}"
                     "Revise the function so that all output types match the corresponding input types.")
-
-
-def _shown(x):
-    """A value's type, with what it says of axes."""
-    from ..core import ShapedArray
-    return ShapedArray.of(x).str_short()
 
 
 _as_functions = weakref.WeakKeyDictionary()  # loops outside of a program, by the function of a turn and what else says what they do
@@ -464,8 +458,8 @@ def _same_types(name, made, along=frozenset()):
             at = next(at for at, own in enumerate(axes) if own != axes[0])
             names = ("true_fun", "false_fun") if len(made) == 2 and name == "cond" else ("branch 0", f"branch {at}")
             advice = _advice([(axes[at] - axes[0], f" to the output of {names[0]}"), (axes[0] - axes[at], f" to the output of {names[1]}")])
-            raise TypeError(f"{name} branches must have equal output types but they differ.\n\nThe output of {names[0]} has type {_shown(leaves[0])} but the corresponding "
-                            f"output of {names[1]} has type {_shown(leaves[at])}, so the manual axis types do not match.\n\n{advice}"
+            raise TypeError(f"{name} branches must have equal output types but they differ.\n\nThe output of {names[0]} has type {explicit.text(leaves[0], False)} but the "
+                            f"corresponding output of {names[1]} has type {explicit.text(leaves[at], False)}, so the manual axis types do not match.\n\n{advice}"
                             f"Revise {names[0]} and/or {names[1]} so that all output types match.")
 
 

@@ -62,15 +62,16 @@ def entries_of(sharding, rank):
     return mesh, sharding.spec.update(made)
 
 
-def type_text(shape, engine, entries, is_short=True):
-    """f32[8@X,4]{U:Y}"""
+def type_text(shape, engine, entries, is_short=True, varying=(), unreduced=frozenset(), reduced=frozenset()):
+    """f32[8@X,4]{U:Y}; with the axes of a manual computation over which it differs, or is a part of a sum, or its derivative is."""
     sizes = [str(size) if entry is None else f"{size}@{entry if isinstance(entry, str) else '(' + ','.join(entry) + ')'}" for size, entry in zip(shape, entries)]
-    return f"{short(engine) if is_short else dtypes.shown(engine).name}[{','.join(sizes)}]{kinds_text((), entries.unreduced, entries.reduced)}"
+    return f"{short(engine) if is_short else dtypes.shown(engine).name}[{','.join(sizes)}]{kinds_text(varying, entries.unreduced | unreduced, entries.reduced | reduced)}"
 
 
-def _text(x, is_short=True):
-    known = split_of(x)
-    return type_text(x.shape, x.engine_dtype, known[1] if known else PartitionSpec(*(None,) * x.ndim), is_short)
+def text(x, is_short=True):
+    """An array's type."""
+    from ..core import ShapedArray
+    return ShapedArray.of(x).str_short(is_short)
 
 
 def place(x, mesh, entries):
@@ -89,7 +90,7 @@ def bind(plain, op, operands, attributes):
     _check_context(op, operands, attributes, around)
     typed = [split_of(operand) for operand in operands]
     from .batching import Level
-    if not (Scope._stack or Level.stack) and any(spec.unreduced for _, spec in typed):  # as a program: devices make parts of a sum of those that they have
+    if not (Scope._stack or Level.stack) and any(known and known[1].unreduced for known in typed):  # as a program: devices make parts of a sum of those that they have
         from .transforms import jit
         return jit(lambda: bind(plain, op, operands, attributes))()
     made = plain(op, operands, attributes)
@@ -121,7 +122,7 @@ def _check_context(op, operands, attributes, around):
         mesh = sharding.mesh if isinstance(sharding, NamedSharding) else around
         if not mesh.is_explicit and mesh.axis_types:
             error = ValueError(f"For primitive {primitive(op, operands, attributes)}, context mesh {around.abstract_mesh} should match the aval mesh "
-                               f"{mesh.abstract_mesh} for shape {_text(x, False)}.")
+                               f"{mesh.abstract_mesh} for shape {text(x, False)}.")
             error.add_note("types say how arrays are split on a mesh with explicit axes, and do not on one with automatic axes\n"
                            "  fix: make both meshes of one kind (axis_types=), or jax.device_put the array to a sharding on the mesh of jax.set_mesh")
             raise error
@@ -150,7 +151,7 @@ def _typed(x, mesh, entries, moves):
 def _check_once(name, operands, result, entries):
     """That no axis splits two dimensions."""
     if len(set(entries.axes)) != len(entries.axes):
-        raise ShardingTypeError(f"{name} operation with inputs: {', '.join(map(_text, operands))} produces an illegally sharded result: "
+        raise ShardingTypeError(f"{name} operation with inputs: {', '.join(map(text, operands))} produces an illegally sharded result: "
                                 f"{type_text(result.shape, result.engine_dtype, entries)}")
 
 
@@ -220,11 +221,11 @@ def check_in_spec(x, spec):
         return
     for name in ("unreduced", "reduced"):
         if getattr(spec, name) != getattr(known[1], name):
-            raise ValueError(f"in_specs containing {name} {spec} passed to shard_map should be equal to the {name} present on the in_aval {_text(x)}")
+            raise ValueError(f"in_specs containing {name} {spec} passed to shard_map should be equal to the {name} present on the in_aval {text(x)}")
     wanted = spec.update([_entry(entry if isinstance(entry, tuple) else () if entry is None else (entry,)) for entry in spec.of_rank(x.ndim)])
     if wanted != known[1]:
         raise ValueError(f"in_specs passed to shard_map: {wanted} does not match the specs of the input: {known[1]} for arg: "
-                         f"{_text(x, False)}. `in_specs` is an optional argument so you can omit specifying it and shard_map will infer the in_specs from the "
+                         f"{text(x, False)}. `in_specs` is an optional argument so you can omit specifying it and shard_map will infer the in_specs from the "
                          "arguments. If you want to reshard your inputs, you can use `jax.reshard` on the arguments and then pass those args to shard_map.")
 
 
@@ -241,7 +242,7 @@ def whole_along(x, axis, says):
     """How an array is split that an operation along an axis needs whole; `says` makes the error's text of its type."""
     known = split_of(x) if Mesh.has_explicit and is_active() else None
     if known is not None and known[1][axis] is not None:
-        raise ShardingTypeError(says(_text(x, False)))
+        raise ShardingTypeError(says(text(x, False)))
     return known
 
 
@@ -261,8 +262,8 @@ def scattered(x, index, values):
     chosen = [entry for entry, is_whole in zip(known[1], whole) if not is_whole]
     if any(entry is not None for entry in chosen) or any(entry is not None and entry not in known[1] for entry in of_values[1]):
         raise ShardingTypeError("Use `.at[...].set/add/mul/...(out_sharding=)` to provide output PartitionSpec for the scatter update as out sharding could not be "
-                                f"resolved unambiguously (or would require collectives on inputs). Got operand=ShapedArray({_text(x, False)}), "
-                                f"updates=ShapedArray({_text(asarray(values), False)})")
+                                f"resolved unambiguously (or would require collectives on inputs). Got operand=ShapedArray({text(x, False)}), "
+                                f"updates=ShapedArray({text(asarray(values), False)})")
     return known
 
 
@@ -280,7 +281,7 @@ def _sums(op, name, operands, splits, attributes):
     if op == "dot_general":
         if any(unreduced):
             raise ShardingTypeError("lhs or rhs passed to dot_general cannot be unreduced. Got "
-                                    + " and ".join(f"{side}=ShapedArray({_text(one, False)})" for side, one in zip(("lhs", "rhs"), operands)))
+                                    + " and ".join(f"{side}=ShapedArray({text(one, False)})" for side, one in zip(("lhs", "rhs"), operands)))
         return {}
     reduced = _reduced(op, operands, splits)
     if not any(unreduced):
@@ -331,16 +332,16 @@ def _reduced(op, operands, splits):
         if reduced.intersection(spec.axes):
             raise ShardingTypeError("Inputs cannot be sharded/varying on the same axes that another input is reduced on. Reshard the input which is reduced to be "
                                     "sharded on the mesh axes it is reduced on via `jax.sharding.reshard(inp, jax.P(...))`. Got input type: "
-                                    f"{_text(one, False)} and reduced spec: {reduced}")
+                                    f"{text(one, False)} and reduced spec: {reduced}")
         if one.ndim and reduced - spec.reduced - spec.unreduced:
             raise ShardingTypeError("Inputs cannot be replicated on the same axes that another input is reduced on. Got input type: "
-                                    f"{_text(one, False)} and reduced spec: {reduced}")
+                                    f"{text(one, False)} and reduced spec: {reduced}")
     return reduced
 
 
 def _scaled(op, operands, unreduced, reduced):
     """The unreduced axes of a product or quotient of parts of a sum."""
-    texts = [f"ShapedArray({_text(one, False)})" for one in operands]
+    texts = [f"ShapedArray({text(one, False)})" for one in operands]
     if op == "divide":
         if unreduced[1]:
             raise ValueError(f"The denominator cannot be unreduced passed to `div`. Got y={texts[1]}")
@@ -428,14 +429,14 @@ def _of_other_size(name, operands, splits, attributes, result, mesh):
     for before, after, entry in zip(operands[0].shape, result.shape, splits[0]):
         if before != after and entry is not None and after % _count(mesh, entry):
             raise ShardingTypeError(f"{name} on sharded dims where out dim ({after}) is not divisible by mesh axes ({_count(mesh, entry)}) with spec ({entry}) is not "
-                                    f"implemented. Got input type={_text(operands[0])} and output shape={tuple(result.shape)}")
+                                    f"implemented. Got input type={text(operands[0])} and output shape={tuple(result.shape)}")
     return splits[0]
 
 
 def _dynamic_update_slice(name, operands, splits, attributes, result, mesh):
     if splits[0] != splits[1]:
         raise ShardingTypeError("dynamic_update_slice operand sharding must be equal to update sharding, got operand sharding "
-                                f"{_text(operands[0], False)} and update sharding {_text(operands[1], False)}.")
+                                f"{text(operands[0], False)} and update sharding {text(operands[1], False)}.")
     return splits[0]
 
 
@@ -447,7 +448,7 @@ def _reshape(name, operands, splits, attributes, result, mesh):
     made = _regrouped(old, new, mesh)
     if made is None:
         raise ShardingTypeError("This reshape is not supported. Please specify the sharding of the output via the `out_sharding` argument of jax.lax.reshape. Got "
-                                f"operand type: {_text(x, False)}, new sizes: {tuple(result.shape)}")
+                                f"operand type: {text(x, False)}, new sizes: {tuple(result.shape)}")
     rest = iter(made)
     return [None if size == 1 else next(rest) for size in result.shape]
 
@@ -507,8 +508,8 @@ def _gather(name, operands, splits, attributes, result, mesh):
     sizes, window = attributes["slice_sizes"], attributes["window"]
     if any(of_indices) or any(entry is not None and sizes[dim] != x.shape[dim] for dim, entry in enumerate(own) if dim in attributes["index_map"]):
         raise ShardingTypeError("Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather indexing as out sharding could not be resolved "
-                                f"unambiguously (or would require collectives on inputs). Got operand=ShapedArray({_text(x, False)}), "
-                                f"indices=ShapedArray({_text(indices, False)})")
+                                f"unambiguously (or would require collectives on inputs). Got operand=ShapedArray({text(x, False)}), "
+                                f"indices=ShapedArray({text(indices, False)})")
     kept = iter([entry for dim, entry in enumerate(own) if dim not in attributes["collapsed"]])
     return [next(kept) if dim in window else None for dim in range(result.ndim)]
 

@@ -476,6 +476,9 @@ class Compiled:
     def __getattr__(self, name):
         return getattr(self._lowered, name)
 
+    def as_text(self, *_, **__):
+        return self._lowered._program.device_text()
+
     def memory_analysis(self):
         raise NotImplementedError("jax.stages.Compiled.memory_analysis: Meshwright does not say here what a function's temporaries take; the cell's table has "
                                   "the bytes of each array per device")
