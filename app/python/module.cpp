@@ -409,6 +409,17 @@ void definePrograms(py::module_& module)
         .def_property_readonly("flops", &Executable::flops)
         .def_property_readonly("collectives", &collectivesOfCall)
         .def_property_readonly("repeated_axes", &Executable::repeatedAxes)
+        .def_property_readonly("arguments", // (name, number of dimensions, whether devices have parts of it)
+            [](const Executable& executable) {
+                const Function& function = executable.propagated().functions.front();
+                std::vector<std::tuple<std::string, std::size_t, bool>> rows;
+                for (const ValueId argument : function.arguments()) {
+                    const auto& sharding = function[argument].sharding;
+                    rows.emplace_back(
+                        function[argument].name, function[argument].type.shape.size(), sharding && !sharding->isReplicated());
+                }
+                return rows;
+            })
         .def_property_readonly("gathered_results", // (result, dimension, axis)
             [](const Executable& executable) { return rowsOf(gatheredResults, executable.propagated()); })
         .def_property_readonly("arguments_taken_apart", // (argument, dimension, axis)
@@ -425,6 +436,7 @@ void definePrograms(py::module_& module)
                 return meshes;
             })
         .def("text", &Executable::text)
+        .def("device_text", &Executable::deviceText)
         .def("seconds_on", [](const Executable& executable, const SimulatedMachine& there) {
             return valueOrRaise(executable.secondsOn(there));
         });

@@ -33,6 +33,7 @@ private Q_SLOTS:
     void comparesWithThePage();
     void findings_data();
     void findings();
+    void wholeWeights();
     void idleAxis();
     void simulatedTimes();
     void measuredTimes();
@@ -481,6 +482,28 @@ void TestOpenVerb::findings()
     const QString wrong = QJsonDocument({{"error", found["error"]}, {"findings", found["findings"]}}).toJson();
     QCOMPARE(found["findings"].toArray().isEmpty() && found["error"].isNull(), words.isEmpty());
     QVERIFY2(QString(wrong).replace("\\\"", "\"").contains(words), qPrintable(wrong));
+}
+
+/// A page that says model parallelism and splits no weight; one that splits one, and one that says nothing of the kind.
+void TestOpenVerb::wholeWeights()
+{
+    const QString start = "```python" + kStart
+        + "mesh = Mesh(np.array(jax.devices()).reshape(4, 2), ('data', "
+          "'model'))\n"
+          "x = jax.device_put(jnp.ones((64, 64)), NamedSharding(mesh, P('data', 'model')))\nw = jnp.ones((64, 64))\n"
+          "forward = jax.jit(lambda params, x: x @ params['w'])\n```\n\nWith %1 each device has a part of the model.\n\n"
+          "```python\nforward({'w': %2}, x);\n```\n";
+    const QString split = "jax.device_put(w, NamedSharding(mesh, P(None, 'model')))";
+    for (const auto& [words, weight, isFound] :
+        {std::tuple(QString("model parallelism"), QString("w"), true), std::tuple(QString("model parallelism"), split, false),
+            std::tuple(QString("data parallelism"), QString("w"), false)}) {
+        const Outcome outcome = open({file("page.md", start.arg(words, weight)), "--check"});
+        QVERIFY2(said(outcome).contains(
+                     "MW1581 the page says model parallelism, and splits no weight: each device has all of params['w']")
+                == isFound,
+            qPrintable(said(outcome)));
+        QCOMPARE(outcome.code, isFound ? 1 : 0);
+    }
 }
 
 void TestOpenVerb::idleAxis()

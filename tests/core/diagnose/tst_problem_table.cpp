@@ -135,7 +135,7 @@ void TestProblemTable::exitCodes_data()
     QTest::newRow("failed while running") << 6 << "MW15"
                                           << "MW1513 MW1514 MW1520 MW1524 MW1525 MW1526 MW1530 MW1531 MW1532 MW1533 MW1534 "
                                              "MW1535 MW1543 MW1544 MW1545 MW1546 MW1563 MW1564 MW1568 MW1570 "
-                                             "MW1571 MW1572 MW1573 MW1574 MW1575 MW1576 MW1577 MW1578 MW1579 MW1580"
+                                             "MW1571 MW1572 MW1573 MW1574 MW1575 MW1576 MW1577 MW1578 MW1579 MW1580 MW1581"
                                           << "MW1007 MW1620 MW1630 MW1640 MW1789";
     QTest::newRow("a fault of Meshwright") << 70 << "none"
                                            << ""

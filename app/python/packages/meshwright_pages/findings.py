@@ -89,6 +89,8 @@ class Findings:
         self._aliases = {}  # what a name stands for: {"P": "jax.sharding.PartitionSpec"}
         self._told = {}  # the cell that an older name was told of
         self._meshes = {}  # the cell in which a program first computed on a mesh
+        self._weights = {}  # arguments of programs on several devices that are called weights: whether one was ever split
+        self._with_weights = None  # the cell that first ran such a program
 
     def change(self, number):
         """A cell has another source."""
@@ -104,6 +106,7 @@ class Findings:
         for mesh in shardings.used:
             if any(mesh.core == one for program in programs for one in program.meshes):
                 self._meshes.setdefault(mesh, number)
+        self._note_weights(number, programs)
         return (found + self._lost_changes() + self._repeated_products(programs) + self._gathered_in_vain(programs) + self._unpacked_wrong(number)
                 + self._other_collective(number, programs) + self._memory_of_weights(number))
 
@@ -113,6 +116,7 @@ class Findings:
         if len(self._status) == len(self._trees) and all(status == "ran" for status in self._status.values()):
             for mesh, number in self._meshes.items():
                 found += [dict(finding, cell=number) for finding in self._idle_axes(mesh)]
+        found += [dict(finding, cell=self._with_weights) for finding in self._whole_weights()]
         for number, words in enumerate(self._words[1:] + [self._after]):
             found += [dict(finding, cell=number) for finding in self._denied_names(words)]
         return found
@@ -223,6 +227,26 @@ class Findings:
         rows = sorted({(program.name, axis, size) for program in programs for axis, size in program.repeated_axes})
         return [_finding("MW1577", f"all {size} devices along {axis} compute the same products of {name}: what is split over {axis} is gathered first",
                          f"split the batch over {axis} too") for name, axis, size in rows]
+
+    def _note_weights(self, number, programs):
+        for program in programs:
+            if any(len(mesh.order) > 1 for mesh in program.meshes):
+                for name, rank, is_split in program.arguments:
+                    if rank > 1 and re.search(r"(?i)\b(params?|parameters|weights?|kernel|w_?\d*)\b", name):
+                        self._weights[name] = self._weights.get(name, False) or is_split
+                        self._with_weights = number if self._with_weights is None else self._with_weights
+
+    def _whole_weights(self):
+        """Words that say model parallelism, in a page that never splits a weight, neither itself nor within a function."""
+        claim = re.search(r"\b(model|tensor)[- ]parallel(ism)?\b", "\n".join([*self._words, self._after]), re.I)
+        axis = next((name for mesh in shardings.used for name in mesh.axis_names if re.match(r"(?i)(model|mdl|tensor|tp|mp|hidden|feature)", str(name))), None)
+        if not claim or axis is None or not self._weights or any(self._weights.values()) or re.search(
+                r"\b(shard_map|with_sharding_constraint|with_partitioning|with_logical_partitioning|pmap|reshard)\b", "\n".join(self._sources)):
+            return []
+        names = sorted(self._weights)
+        listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        return [_finding("MW1581", f"the page says {claim[0]}, and splits no weight: each device has all of {listed}",
+                         f"split weights over an axis: {names[0]} = jax.device_put({names[0]}, NamedSharding(mesh, P(None, {axis!r})))")]
 
     @staticmethod
     def _gathered_in_vain(programs):

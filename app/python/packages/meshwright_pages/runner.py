@@ -345,11 +345,11 @@ class Page:
                 line = frame.lineno if frame.filename == f"<cell {self._number}>" else line
         if isinstance(error, SyntaxError):
             line = error.lineno
-        missing = isinstance(error, (AttributeError, ImportError, NotImplementedError)) and any(
-            word in str(error) for word in ("jax", "flax", "optax", "orbax"))
+        missing = not hasattr(error, "is_raised_by_jax") and (isinstance(error, NotImplementedError) or isinstance(error, (AttributeError, ImportError)) and any(
+            word in str(error) for word in ("jax", "flax", "optax", "orbax")))
         message = re.sub(r" \((/[^)]*|unknown location)\)$", "", str(error)) if isinstance(error, ImportError) else str(error)
         return {"class": type(error).__name__, "message": message, "line": line,
-                "notes": list(getattr(error, "__notes__", [])), "missing": missing or isinstance(error, NotImplementedError) and not hasattr(error, "is_raised_by_jax")}
+                "notes": list(getattr(error, "__notes__", [])), "missing": missing}
 
     @staticmethod
     def _collectives():
