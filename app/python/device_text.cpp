@@ -126,6 +126,12 @@ private:
             m_before.push_back(computation(op.bodies[i], name, fmt::format("{}/{}/{}", within, opcode, part)));
             attributes += fmt::format(", {}={}", op.kind == OpKind::Case ? fmt::format("branch_{}", i) : part, name);
         }
+        if (op.kind == OpKind::Repeat) {
+            m_before.push_back(fmt::format(
+                "%condition.{} () -> pred[] {{\n  ROOT %constant.{} = pred[] constant(true)\n}}\n", m_count + 1, m_count + 2));
+            attributes += fmt::format(", condition=%condition.{}", m_count + 1);
+            m_count += 2;
+        }
         const std::string name = fmt::format("%{}.{}", opcode, ++m_count);
         const auto* collective = std::get_if<CollectiveAttributes>(&op.attributes);
         const std::string cause = collective != nullptr ? collective->cause.op : std::string();
@@ -159,11 +165,12 @@ private:
                 if (collective->sources[to] >= 0)
                     groups.push_back(fmt::format("{{{},{}}}", collective->sources[to], to));
             }
-            return fmt::format(", source_target_pairs={{{}}}", fmt::join(groups, ","));
+            return fmt::format(", channel_id={}, source_target_pairs={{{}}}", m_count, fmt::join(groups, ","));
         }
         for (const std::vector<std::int64_t>& group : deviceGroups(collective->axes, mesh))
             groups.push_back(fmt::format("{{{}}}", fmt::join(group, ",")));
-        return fmt::format(", replica_groups={{{}}}", fmt::join(groups, ","));
+        // With a channel these are places in the mesh.
+        return fmt::format(", channel_id={}, replica_groups={{{}}}, use_global_device_ids=true", m_count, fmt::join(groups, ","));
     }
 
     const Function& m_function;

@@ -409,14 +409,15 @@ void definePrograms(py::module_& module)
         .def_property_readonly("flops", &Executable::flops)
         .def_property_readonly("collectives", &collectivesOfCall)
         .def_property_readonly("repeated_axes", &Executable::repeatedAxes)
-        .def_property_readonly("arguments", // (name, number of dimensions, whether devices have parts of it)
+        .def_property_readonly(
+            "arguments", // (name, number of dimensions, whether it was placed so that devices have parts of it)
             [](const Executable& executable) {
                 const Function& function = executable.propagated().functions.front();
                 std::vector<std::tuple<std::string, std::size_t, bool>> rows;
                 for (const ValueId argument : function.arguments()) {
-                    const auto& sharding = function[argument].sharding;
-                    rows.emplace_back(
-                        function[argument].name, function[argument].type.shape.size(), sharding && !sharding->isReplicated());
+                    const Value& value = function[argument];
+                    rows.emplace_back(value.name, value.type.shape.size(),
+                        !value.annotation.empty() && value.sharding && !value.sharding->isReplicated());
                 }
                 return rows;
             })

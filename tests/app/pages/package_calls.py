@@ -2,8 +2,13 @@
 """The package `meshwright`: results as the command line gives them, problems as exceptions. Prints what is wrong; the last line counts."""
 import os
 import subprocess
+import tempfile
 
+import jax
+import jax.numpy as jnp
 import meshwright as mw
+from jax import lax
+from jax.sharding import NamedSharding, PartitionSpec as P
 
 EXAMPLES = os.path.join(os.environ["MESHWRIGHT_SOURCES"], "resources", "examples")
 STUDY = {"meshwright": 1, "hardware": {"chip": "v3", "topology": [2, 2]}, "mesh": {"data": 8}, "batch": 64,
@@ -27,6 +32,18 @@ class Lowered:
             return file.read()
 
 
+def of_compiled():
+    """The collectives that `explain` reads in the text of a compiled function with a loop over a product that is summed over four devices."""
+    mesh = jax.make_mesh((2, 4), ("x", "y"))
+    put = lambda shape, *spec: jax.device_put(jnp.ones(shape), NamedSharding(mesh, P(*spec)))
+    function = jax.jit(lambda x, w: lax.scan(lambda c, _: (jnp.tanh(c @ w) @ w.T, None), x, None, length=3)[0].sum())
+    compiled = function.lower(put((8, 16), "x"), put((16, 8), None, "y")).compile()
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write(compiled.as_text())
+        file.flush()
+        return [(one.op, one.group_size, one.count, one.bytes_per_device) for one in mw.explain(file.name).collectives], mw.check(compiled)
+
+
 def main():
     by_words = subprocess.run([os.environ["MESHWRIGHT"], "simulate", os.path.join(EXAMPLES, "fsdp_matmul.mlir"), "--hw=v5e-8", "--format=json"],
                               capture_output=True, text=True, check=True).stdout
@@ -43,6 +60,7 @@ def main():
         "layout": (mw.layout((8, 6), mw.P(None, "model"), mw.Mesh(data=4, model=2)).shard_shape, [8, 3]),
         "axis that is not there": (problems_of(lambda: mw.layout((8, 6), mw.P("dat"), {"data": 4})), ["MW1102"]),
         "explanation": (mw.explain("MW1104").id, "MW1104"),
+        "compiled function": (of_compiled(), ([("all_reduce", 4, 3, 256), ("all_reduce", 2, 1, 4)], [])),
         "search": (mw.search(STUDY, top=1, time_limit=5).plans[0].step_time_s > 0, True),
         "field that is not there": (hasattr(mw.explain("MW1104"), "nothing"), False),
         "texts": ((repr(mw.P("data")), str(mw.Mesh(a=4, b=2)), mw.Mesh(a=4, b=2).size), ("P('data')", "a=4,b=2", 8)),
