@@ -192,7 +192,7 @@ def sums():
     check("is no copy", not PARTS.sharding.is_fully_replicated and REDUCED.sharding.is_fully_replicated)
     specs = P("x", None, unreduced={"y"}), P(None, reduced={"x"}), P("x", None)
     check("specs", [repr(spec) for spec in specs] == ["PartitionSpec('x', None, unreduced={'y'})", "PartitionSpec(None, reduced={'x'})", "PartitionSpec('x', None)"]
-          and len({*specs, P(None), P("x", None, unreduced={"y"})}) == 4 and specs[2] == ("x", None) and specs[0] + P("z") == P("x", None, "z", unreduced={"y"}), specs)
+          and len({*specs, P(None), P("x", None, unreduced={"y"})}) == 4 and specs[2] == ("x", None) and specs[0] + P("z") == P("x", None, "z", unreduced={"y"}) and repr(("z",) + specs[2]) == "PartitionSpec('z', 'x', None)", specs)
 
     def reductions(function, *operands):
         collectives = jax.jit(function).lower(*operands)._program.collectives

@@ -114,6 +114,9 @@ class PartitionSpec(tuple):
                 raise TypeError(f"other {other} cannot be of instance `tuple` when self {self} has {name} in `__add__` of PartitionSpec.")
         return PartitionSpec(*self, *other)
 
+    def __radd__(self, other):
+        return PartitionSpec(*other) + self
+
     def _sets(self, order=sorted):
         return [f"{name}={{{', '.join(map(repr, order(axes)))}}}" for name, axes in (("unreduced", self.unreduced), ("reduced", self.reduced)) if axes]
 
@@ -173,8 +176,9 @@ class Mesh:
         self.devices, self.axis_names, self.axis_types = devices, names, _kinds(axis_types)
         self.core = core.Mesh(list(devices.shape), [device.id for device in devices.flat], [str(name) for name in names])
         self._key = (names, devices.shape, tuple(device.id for device in devices.flat))
-        if not is_within:
+        if not is_within and Mesh._types.get(self._key, ()) != self.axis_types:
             Mesh._types[self._key] = self.axis_types
+            _written.clear()
         Mesh.has_explicit = Mesh.has_explicit or self.is_explicit
 
     shape = property(lambda self: collections.OrderedDict(zip(self.axis_names, self.devices.shape)))
@@ -469,8 +473,18 @@ class GSPMDSharding(Sharding):
         return f"GSPMDSharding({self._placement.text('hlo')})"
 
 
+_written = {}  # placements as the user would write them, by their numbers
+
+
 def sharding_of(placement):
     """A placement as the user would write it."""
+    found = _written.get(placement.number)
+    if found is None:
+        found = _written[placement.number] = _sharding_of(placement)
+    return found
+
+
+def _sharding_of(placement):
     mesh = placement.mesh
     if len(mesh.order) == 1:
         return SingleDeviceSharding(placed_devices(placement)[0])
