@@ -380,6 +380,22 @@ def checkpoints():
         like = {"a": jax.ShapeDtypeStruct((8,), jnp.float32, sharding=jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))), "b": tree["b"]}
         restored = checkpointer.restore(folder + "/one", like)
         compare("restored elsewhere", (restored["a"], int(str(restored["a"].sharding.spec) == "PartitionSpec('x',)")), (np.arange(8.0), 1))
+    ocp.v1.save(folder + "/newer", tree)
+    compare("of version 1", ocp.v1.load(folder + "/newer"), tree)
+    restored = ocp.v1.load(folder + "/newer", like)["a"]
+    compare("of version 1, elsewhere", (restored, int(str(restored.sharding.spec) == "PartitionSpec('x',)")), (np.arange(8.0), 1))
+    compare("several trees", ocp.v1.load_checkpointables(folder + "/newer", {"state": None})["state"]["a"], tree["a"])
+    with ocp.v1.training.Checkpointer(folder + "/training") as training:
+        saved = [training.latest is None] + [training.save(step, {"n": jnp.array(step)}) for step in (0, 2, 1)] + [training.save_async(4, {"n": jnp.array(4)}).result()]
+        compare("steps of version 1", (saved, [one.step for one in training.checkpoints], training.latest.step, training.load()["n"], training.load(2)["n"]),
+                ([True, True, True, False, True], [0, 2, 4], 4, 4, 2))
+        for error, call in ((ocp.v1.errors.StepAlreadyExistsError, lambda: training.save(2, {})), (ocp.v1.errors.StepNotFoundError, lambda: training.load(3)),
+                            (ValueError, lambda: ocp.v1.save(folder + "/newer", tree)), (NotImplementedError, lambda: ocp.v1.Context(array_options=1))):
+            try:
+                call()
+                compare(error.__name__, 0, 1)
+            except error:
+                compare(error.__name__, 1, 1)
     manager = ocp.CheckpointManager(folder + "/many", options=ocp.CheckpointManagerOptions(max_to_keep=3, save_interval_steps=2))
     for step in range(11):
         manager.save(step, args=ocp.args.Composite(state=ocp.args.StandardSave({"n": jnp.array(step)}), more=ocp.args.JsonSave([step])))
