@@ -20,6 +20,7 @@
 #include <memory>
 #include <new>
 #include <regex>
+#include <sstream>
 #include <system_error>
 #include <unordered_map>
 
@@ -257,7 +258,9 @@ int CommandLine::run(std::span<const std::string> arguments)
     try {
         m_app.parse(words);
     } catch (const CLI::Success& request) {
-        const int code = m_app.exit(request);
+        std::ostringstream text;
+        const int code = m_app.exit(request, text, text);
+        output.result(text.str());
         if (const auto written = output.finish(); !written)
             return failAfterResult(written.error(), output);
         return code == 0 ? kExitOk : kExitInvalid;

@@ -73,7 +73,8 @@ void FieldReader::refuseMissing()
     std::vector<std::string> quoted;
     for (const std::string& name : m_missing)
         quoted.push_back("\"" + name + "\"");
-    refuse("MW1352", m_missing.front(), fmt::format("{} {} missing", join(quoted, ", "), quoted.size() == 1 ? "is" : "are"));
+    refuse("MW1352", m_missing.front(), fmt::format("{} {} missing", join(quoted, ", "), quoted.size() == 1 ? "is" : "are"),
+        "add what the model's own config.json has");
 }
 
 double FieldReader::number(const std::string& name, double absent)

@@ -207,8 +207,8 @@ Problems sizeProblems(const TransformerModel& model)
             "leave unroll out: equal layers are one loop", {.path = "layers"}});
     constexpr std::int64_t kLongest = std::int64_t{1} << 30; // positions are i32
     if (model.sequence < 1 || model.sequence > kLongest)
-        problems.push_back(
-            {"MW1352", fmt::format("sequence must be 1 to 2^30, got: {}", model.sequence), {}, {.path = "sequence"}});
+        problems.push_back({"MW1352", fmt::format("sequence must be 1 to 2^30, got: {}", model.sequence),
+            "give a number from 1 to 2^30", {.path = "sequence"}});
     else if (c.position == PositionKind::Learned && model.sequence > c.maxPositions)
         problems.push_back(
             {"MW1355", fmt::format("a sequence of {} tokens, but only {} positions are learned", model.sequence, c.maxPositions),
@@ -220,12 +220,12 @@ Problems sizeProblems(const TransformerModel& model)
                 ? fmt::format("lossChunks must be 1 where only the last token is predicted, got: {}", model.lossChunks)
                 : fmt::format(
                     "lossChunks must be a number that divides the sequence of {}, got: {}", model.sequence, model.lossChunks),
-            {}, {.path = "lossChunks"}});
+            "leave it out: the loss is computed at once then", {.path = "lossChunks"}});
     if (model.dispatchGroups < 1 || (model.sequence > 0 && model.sequence % model.dispatchGroups != 0))
         problems.push_back({"MW1352",
             fmt::format(
                 "dispatchGroups must be a number that divides the sequence of {}, got: {}", model.sequence, model.dispatchGroups),
-            {}, {.path = "dispatchGroups"}});
+            "leave it out: tokens are dispatched together then", {.path = "dispatchGroups"}});
     const bool isOrdered = model.zigzag == 0
         || (model.zigzag > 0 && model.attention == AttentionOp::Fused && model.sequence % (2 * model.zigzag) == 0
             && !c.isRecurrent()
@@ -237,11 +237,11 @@ Problems sizeProblems(const TransformerModel& model)
                 model.sequence, model.zigzag),
             "leave it out: tokens are in their order then", {.path = "zigzag"}});
     if (model.context != ContextExchange::Gather && model.attention != AttentionOp::Fused)
-        problems.push_back(
-            {"MW1352", "plain attention cannot exchange keys and values in a ring, or heads", {}, {.path = "context"}});
+        problems.push_back({"MW1352", "plain attention cannot exchange keys and values in a ring, or heads",
+            "use fused attention, or gather keys and values", {.path = "context"}});
     if (!std::isfinite(model.capacityFactor) || model.capacityFactor < 0.0)
-        problems.push_back({"MW1352", fmt::format("capacityFactor must be at least 0, got: {}", model.capacityFactor), {},
-            {.path = "capacityFactor"}});
+        problems.push_back({"MW1352", fmt::format("capacityFactor must be at least 0, got: {}", model.capacityFactor),
+            "leave it out: no token is dropped then", {.path = "capacityFactor"}});
     return problems;
 }
 

@@ -202,15 +202,17 @@ std::vector<NamedSize> sizesOf(const TransformerConfig& c, bool isKind)
 void addRangeProblems(const TransformerConfig& c, bool isKind, Problems& problems)
 {
     for (const NamedSize& size : sizesOf(c, isKind)) {
-        if (size.value < size.least || size.value > size.most)
-            problems.push_back({"MW1352",
-                fmt::format("{} must be {} to {}, got: {}", size.name, size.least,
-                    size.most == kLargestTransformerSize ? std::string("2^40") : std::to_string(size.most), size.value),
-                {}, {.path = size.name}});
+        if (size.value >= size.least && size.value <= size.most)
+            continue;
+        const std::string range = fmt::format(
+            "{} to {}", size.least, size.most == kLargestTransformerSize ? std::string("2^40") : std::to_string(size.most));
+        problems.push_back({"MW1352", fmt::format("{} must be {}, got: {}", size.name, range, size.value),
+            fmt::format("give a number from {}", range), {.path = size.name}});
     }
     const auto number = [&](const char* name, double value, bool good, const char* range) {
         if (!std::isfinite(value) || !good)
-            problems.push_back({"MW1352", fmt::format("{} must be {}, got: {}", name, range, value), {}, {.path = name}});
+            problems.push_back({"MW1352", fmt::format("{} must be {}, got: {}", name, range, value),
+                fmt::format("give a number {}", range), {.path = name}});
     };
     number("normEpsilon", c.normEpsilon, c.normEpsilon >= 0.0, "at least 0");
     number("rotaryBase", c.rotaryBase, c.rotaryBase > 0.0, "above 0");

@@ -144,28 +144,40 @@ std::vector<std::int64_t> permuteSourcesAcross(const Shape& shape, const TensorS
     const TensorSharding& to, const Mesh& toMesh, const std::vector<std::size_t>& groupOf)
 {
     const auto count = static_cast<std::size_t>(fromMesh.deviceCount());
-    std::map<Held, std::vector<std::int64_t>> holders;
     std::map<DeviceId, std::int64_t> positionOf; // in toMesh
-    for (std::int64_t position = 0; position < fromMesh.deviceCount(); ++position) {
-        holders[heldAt(shape, from, fromMesh, position)].push_back(position);
-        positionOf[toMesh.deviceAt(position)] = position;
-    }
-    std::vector<std::int64_t> sources(count, -1);
-    const auto take = [&](std::int64_t receiver, auto wanted) {
-        auto& candidates = holders[heldAt(shape, to, toMesh, positionOf[fromMesh.deviceAt(receiver)])];
-        const auto found = std::find_if(candidates.begin(), candidates.end(), wanted);
-        if (found == candidates.end())
-            return;
-        sources[static_cast<std::size_t>(receiver)] = *found;
-        candidates.erase(found);
-    };
     for (std::int64_t position = 0; position < fromMesh.deviceCount(); ++position)
-        take(position, [&](std::int64_t holder) { return holder == position; });
-    const auto group = [&](std::int64_t position) { return groupOf[static_cast<std::size_t>(position)]; };
+        positionOf[toMesh.deviceAt(position)] = position;
+    std::map<Held, std::size_t> pieces; // numbered
+    const auto pieceAt = [&](const TensorSharding& sharding, const Mesh& mesh, std::int64_t position) {
+        return pieces.try_emplace(heldAt(shape, sharding, mesh, position), pieces.size()).first->second;
+    };
+    std::vector<std::size_t> held(count);
+    std::vector<std::size_t> wanted(count);
+    std::vector<std::int64_t> sources(count, -1);
+    std::vector<char> sends(count, 0);
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto position = static_cast<std::int64_t>(i);
+        held[i] = pieceAt(from, fromMesh, position);
+        wanted[i] = pieceAt(to, toMesh, positionOf[fromMesh.deviceAt(position)]);
+        if (held[i] == wanted[i]) {
+            sources[i] = position;
+            sends[i] = 1;
+        }
+    }
     for (const bool anywhere : {false, true}) {
-        for (std::int64_t position = 0; position < fromMesh.deviceCount(); ++position) {
-            if (sources[static_cast<std::size_t>(position)] < 0)
-                take(position, [&](std::int64_t holder) { return anywhere || group(holder) == group(position); });
+        const auto groupAt = [&](std::size_t position) { return anywhere ? 0 : groupOf[position]; };
+        std::map<std::pair<std::size_t, std::size_t>, std::vector<std::size_t>> holders; // of a piece in a group, the lowest last
+        for (std::size_t i = count; i-- > 0;) {
+            if (sends[i] == 0)
+                holders[{held[i], groupAt(i)}].push_back(i);
+        }
+        for (std::size_t i = 0; i < count; ++i) {
+            const auto found = sources[i] < 0 ? holders.find({wanted[i], groupAt(i)}) : holders.end();
+            if (found == holders.end() || found->second.empty())
+                continue;
+            sources[i] = static_cast<std::int64_t>(found->second.back());
+            sends[found->second.back()] = 1;
+            found->second.pop_back();
         }
     }
     return sources;

@@ -26,7 +26,7 @@ namespace {
 using Kind = SyntaxAttribute::Kind;
 
 constexpr std::size_t kDeepestCall = 100;
-constexpr std::size_t kMostOps = 4'000'000;
+constexpr std::size_t kMostOps = 1'000'000;
 
 /// True when an argument's name says something, other than `arg0`, `0` and what MLIR itself makes up.
 bool isDescriptive(std::string_view name)
@@ -55,6 +55,61 @@ KeptAttributes keptOf(const SyntaxAttribute& dictionary, std::string_view text, 
     }
     return kept;
 }
+
+bool isCall(const SyntaxOp& op)
+{
+    return op.name == "call" || op.name == "func.call" || op.name == "stablehlo.composite";
+}
+
+const SyntaxAttribute* calledName(const SyntaxOp& op)
+{
+    return op.find(op.name == "stablehlo.composite" ? "decomposition" : "callee");
+}
+
+/// Counts what functions are with their calls inlined, without inlining them: a few lines can call for more ops than fit 64 bits.
+class InlinedSizes {
+public:
+    explicit InlinedSizes(const SyntaxModule& module)
+    {
+        for (const SyntaxFunction& function : module.functions)
+            m_functions.emplace(function.name, &function);
+    }
+
+    /// Where the function becomes too large to read: at a call.
+    std::optional<std::size_t> tooLargeAt(const SyntaxFunction& function)
+    {
+        std::optional<std::size_t> at;
+        count(function.body, 0, &at);
+        return at;
+    }
+
+private:
+    /// At most one more than is allowed. What calls itself, or is nested too deep, is refused where it is read: it counts nothing here.
+    std::size_t count(const SyntaxRegion& region, std::size_t depth, std::optional<std::size_t>* tooLarge = nullptr)
+    {
+        std::size_t ops = std::max<std::size_t>(region.ops.size(), 1) - 1; // its return is none
+        for (const SyntaxOp& op : region.ops) {
+            for (const SyntaxRegion& inner : op.regions)
+                ops += count(inner, depth, tooLarge);
+            const SyntaxAttribute* name = isCall(op) ? calledName(op) : nullptr;
+            const auto callee = name == nullptr ? m_functions.end() : m_functions.find(name->text);
+            if (callee == m_functions.end() || depth >= kDeepestCall)
+                continue;
+            const bool isNew = m_counts.emplace(callee->second, 0).second;
+            if (isNew)
+                m_counts[callee->second] = count(callee->second->body, depth + 1);
+            ops += m_counts[callee->second];
+            if (ops > kMostOps && tooLarge != nullptr && !*tooLarge)
+                *tooLarge = op.offset;
+            if (ops > kMostOps)
+                break;
+        }
+        return std::min(ops, kMostOps + 1);
+    }
+
+    std::unordered_map<std::string_view, const SyntaxFunction*> m_functions;
+    std::unordered_map<const SyntaxFunction*, std::size_t> m_counts;
+};
 
 /// Functions that are called by name only, from what is kept, and those that they call.
 void keepCalled(const SyntaxModule& module, std::string_view text, Program& program)
@@ -117,9 +172,15 @@ Result<Program> readProgram(std::string_view text, const std::string& file, Prob
     std::optional<TextLines> lines;
     if (places != nullptr)
         lines.emplace(text, file);
+    InlinedSizes sizes(module);
     for (const SyntaxFunction& syntax : module.functions) {
         if (syntax.isPrivate)
             continue;
+        if (const auto at = sizes.tooLargeAt(syntax)) {
+            problems.report("MW1329", *at, fmt::format("with all calls inlined the program has more than {} ops", kMostOps),
+                "keep what is repeated in a loop (`stablehlo.while`)");
+            continue;
+        }
         FunctionReader reader(module, text, problems);
         program.functions.push_back(reader.read(syntax));
         if (places != nullptr) {
@@ -419,7 +480,7 @@ void FunctionReader::readKnown(const SyntaxOp& op, Bindings& bindings)
         return readGroup(op, bindings);
     if (op.name == "sdy.data_flow_edge" || op.name == "sdy.func_data_flow_edge")
         return readDataFlowEdge(op, bindings);
-    if (op.name == "call" || op.name == "func.call" || op.name == "stablehlo.composite")
+    if (isCall(op))
         return readCall(op, bindings);
     if (op.name != "stablehlo.custom_call" || !readCustomCall(op, bindings))
         readOther(op, bindings);
@@ -427,7 +488,7 @@ void FunctionReader::readKnown(const SyntaxOp& op, Bindings& bindings)
 
 void FunctionReader::readCall(const SyntaxOp& op, Bindings& bindings)
 {
-    const SyntaxAttribute* name = op.find(op.name == "stablehlo.composite" ? "decomposition" : "callee");
+    const SyntaxAttribute* name = calledName(op);
     if (name == nullptr || name->kind != Kind::Symbol) {
         m_problems.report("MW1326", op.offset, "the call names no function");
         return;

@@ -114,7 +114,8 @@ void MachineBuilder::checkTorus()
     if (!fits) {
         const std::string most = largest.empty() ? fmt::format("{} chips", *m_chip.maxSliceChips) : sizesText(m_chip.maxSlice);
         m_problems.push_back({"MW1705",
-            fmt::format("a slice of {} chips is larger than the largest of {}: {}", sizesText(sizes), m_chip.name, most)});
+            fmt::format("a slice of {} chips is larger than the largest of {}: {}", sizesText(sizes), m_chip.name, most),
+            fmt::format("use at most {}, or another chip", most)});
     }
     if (!m_chip.interconnect.linkBytesPerSecond)
         m_problems.push_back(missingFigure(m_chip, "the link bandwidth"));

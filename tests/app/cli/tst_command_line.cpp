@@ -496,12 +496,14 @@ void TestCommandLine::unwritableOutput()
     QVERIFY(outcome.err.contains("MW1005"));
     QCOMPARE(run(show({"--spec", "P()", "-o", "/"})).code, 3);
 
-    QProcess full; // a full disk
-    full.setStandardOutputFile("/dev/full");
-    full.start(MESHWRIGHT_PROGRAM, show({"--spec", "P()"}));
-    QVERIFY(full.waitForFinished(30'000));
-    QCOMPARE(full.exitCode(), 6);
-    QVERIFY(full.readAllStandardError().contains("MW1007"));
+    for (const QStringList& words : {show({"--spec", "P()"}), QStringList{"--help"}, QStringList{"--version"}}) {
+        QProcess full; // a full disk
+        full.setStandardOutputFile("/dev/full");
+        full.start(MESHWRIGHT_PROGRAM, words);
+        QVERIFY(full.waitForFinished(30'000));
+        QCOMPARE(full.exitCode(), 6);
+        QVERIFY(full.readAllStandardError().contains("MW1007"));
+    }
 
     QProcess unread; // a reader that is gone
     unread.start("sh", {"-c", "(sleep 0.3; \"$0\" list problems; echo \"code $?\" >&2) | true", MESHWRIGHT_PROGRAM});

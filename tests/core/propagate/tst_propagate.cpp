@@ -88,6 +88,8 @@ private Q_SLOTS:
     void constraintReachesItsInput();
     void constraintChain();
     void resultShardings();
+    void partialKinds_data();
+    void partialKinds();
     void wrongSharding();
     void partialResultOnAnotherMesh();
     void noMesh();
@@ -429,6 +431,48 @@ void TestPropagate::resultShardings()
     QCOMPARE(textOf(s.function.resultShardings[1], s.mesh()), std::string("[{a}, {b}]"));
     QVERIFY(s.explain(report, y).contains("dim 1 by b, asked of result y"));
     QVERIFY(s.explain(report, x).contains("dim 1 by b, asked of result y, through tanh"));
+}
+
+void TestPropagate::partialKinds_data()
+{
+    QTest::addColumn<int>("dtype");
+    QTest::addColumn<int>("kind");
+    QTest::addColumn<QString>("message"); // empty: this kind combines values of this type
+    const auto row = [](DType dtype, ReduceKind kind, const char* message) {
+        QTest::addRow("%s of %s", reduceKindName(kind), dtypeName(dtype))
+            << static_cast<int>(dtype) << static_cast<int>(kind) << QString(message);
+    };
+    row(DType::F32, ReduceKind::Max, "");
+    row(DType::F32, ReduceKind::And,
+        "the sharding of x makes it partial by and; floating and complex numbers combine by sum, product, max or min");
+    row(DType::BF16, ReduceKind::Or,
+        "the sharding of x makes it partial by or; floating and complex numbers combine by sum, product, max or min");
+    row(DType::C64, ReduceKind::And,
+        "the sharding of x makes it partial by and; floating and complex numbers combine by sum, product, max or min");
+    row(DType::S32, ReduceKind::And, "");
+    row(DType::S32, ReduceKind::Sum, "");
+    row(DType::Pred, ReduceKind::Or, "");
+    row(DType::Pred, ReduceKind::Sum, "the sharding of x makes it partial by sum; truth values combine by and, or");
+    row(DType::Pred, ReduceKind::Max, "the sharding of x makes it partial by max; truth values combine by and, or");
+}
+
+void TestPropagate::partialKinds()
+{
+    QFETCH(int, dtype);
+    QFETCH(int, kind);
+    QFETCH(QString, message);
+    Sketch s("a=2");
+    const ValueId x = s.b.argument({static_cast<DType>(dtype), {8}}, "x");
+    s.b.setResults({x});
+    s.function[x].sharding = TensorSharding::openOf(1);
+    s.function[x].sharding->unreduced = {{0, 1, 2}};
+    s.function[x].sharding->unreducedKind = static_cast<ReduceKind>(kind);
+    const auto report = propagate(s.function, s.meshes);
+    QCOMPARE(report.has_value(), message.isEmpty());
+    if (!report) {
+        QCOMPARE(report.error().front().id, std::string("MW1203"));
+        QCOMPARE(QString::fromStdString(report.error().front().message), message);
+    }
 }
 
 void TestPropagate::wrongSharding()

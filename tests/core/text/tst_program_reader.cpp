@@ -44,6 +44,8 @@ private Q_SLOTS:
     void unknownOps();
     void deepNesting();
     void callsTooDeep();
+    void callsTooMany_data();
+    void callsTooMany();
 };
 
 namespace {
@@ -900,6 +902,36 @@ void TestProgramReader::callsTooDeep()
     const auto program = readProgram(text, "calls.mlir");
     QVERIFY(!program.has_value());
     QCOMPARE(program.error().front().id, std::string("MW1329"));
+}
+
+void TestProgramReader::callsTooMany_data()
+{
+    QTest::addColumn<int>("doublings");
+    QTest::addColumn<int>("line"); // of the first call of @main that is too large; 0: none is
+    QTest::newRow("few") << 4 << 0;
+    QTest::newRow("two million ops") << 20 << 100;
+    QTest::newRow("more than fit 64 bits") << 90 << 450;
+}
+
+void TestProgramReader::callsTooMany()
+{
+    QFETCH(int, doublings);
+    QFETCH(int, line);
+    std::string text = "func.func private @f0(%a: tensor<f32>) -> tensor<f32> {\n  return %a : tensor<f32>\n}\n";
+    for (int i = 1; i <= doublings; ++i) {
+        text += fmt::format("func.func {0} @f{1}(%a: tensor<f32>) -> tensor<f32> {{\n  %0 = call @f{2}(%a) : (tensor<f32>) -> "
+                            "tensor<f32>\n  %1 = call @f{2}(%0) : (tensor<f32>) -> tensor<f32>\n  return %1 : tensor<f32>\n}}\n",
+            i == doublings ? "public" : "private", i, i - 1);
+    }
+    const auto program = readProgram(text, "calls.mlir");
+    QCOMPARE(program.has_value(), line == 0);
+    if (program)
+        return;
+    QCOMPARE(program.error().size(), std::size_t{1});
+    const Problem& problem = program.error().front();
+    QCOMPARE(problem.id, std::string("MW1329"));
+    QCOMPARE(problem.message, std::string("with all calls inlined the program has more than 1000000 ops"));
+    QCOMPARE(problem.place.line, line);
 }
 
 MESHWRIGHT_TEST(TestProgramReader)
