@@ -3,6 +3,7 @@
 
 #include "core/kernels/stream_copy.h"
 #include "core/kernels/tile_table.h"
+#include "core/program/truth_values.h"
 #include "core/support/checked.h"
 
 #include <algorithm>
@@ -23,9 +24,11 @@ public:
         : m_dtype(dtype)
         , m_width(byteSize(dtype))
         , m_lane(laneOf(dtype))
-        , m_combine(tileTable().combine(kind, m_lane))
-        , m_combineMembers(tileTable().combineMembers(kind, m_lane))
     {
+        if (dtype == DType::Pred)
+            kind = onTruths(kind);
+        m_combine = tileTable().combine(kind, m_lane);
+        m_combineMembers = tileTable().combineMembers(kind, m_lane);
         assert(m_combine != nullptr && m_combineMembers != nullptr);
     }
 
@@ -67,8 +70,8 @@ private:
     DType m_dtype;
     std::int64_t m_width;
     Lane m_lane;
-    TileStep m_combine;
-    MemberStep m_combineMembers;
+    TileStep m_combine = nullptr;
+    MemberStep m_combineMembers = nullptr;
 };
 
 class AllReduce final : public Collective {

@@ -300,10 +300,9 @@ Problems Propagator::checkShardings() const
             return fail("makes it partial, and a token has nothing to combine");
         const bool isLogical = sharding.unreducedKind == ReduceKind::And || sharding.unreducedKind == ReduceKind::Or;
         const bool isNumber = isFloating(type.dtype) || isComplex(type.dtype);
-        if (!sharding.unreduced.empty() && ((isNumber && isLogical) || (type.dtype == DType::Pred && !isLogical)))
-            return fail(fmt::format("makes it partial by {}; {}", reduceKindName(sharding.unreducedKind),
-                isNumber ? "floating and complex numbers combine by sum, product, max or min"
-                         : "truth values combine by and, or"));
+        if (!sharding.unreduced.empty() && isNumber && isLogical)
+            return fail(fmt::format("makes it partial by {}; floating and complex numbers combine by sum, product, max or min",
+                reduceKindName(sharding.unreducedKind)));
         if (sharding.mesh < 0 || static_cast<std::size_t>(sharding.mesh) >= m_meshes.size())
             return fail("names a mesh that is not there");
         const auto axes = static_cast<std::int32_t>(m_meshes[static_cast<std::size_t>(sharding.mesh)].mesh.axes().size());

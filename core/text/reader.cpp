@@ -195,7 +195,7 @@ Result<Program> readProgram(std::string_view text, const std::string& file, Prob
             all.count += op.count;
         }
     }
-    if (program.functions.empty() && !module.functions.empty())
+    if (program.functions.empty() && problems.empty() && !module.functions.empty())
         problems.report("MW1320", module.functions.front().offset, "all functions are private",
             "write 'func.func public' for what is to be run");
     if (!problems.empty())

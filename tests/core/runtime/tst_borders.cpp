@@ -180,6 +180,13 @@ void TestBorders::values_data()
   return %x, %y : tensor<8xi1>, tensor<8xi1>
 })",
         "", "P() partial over a; P('b',) partial over a");
+    row("truth values come as parts",
+        std::string(kMesh)
+            + R"(func.func @main(%x: tensor<8xi1> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"a"}>}, %y: tensor<8xi1> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced=min{"a"}>}) -> (tensor<8xi1> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}, tensor<8xi1> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}) {
+  %0 = stablehlo.not %x : tensor<8xi1>
+  return %0, %y : tensor<8xi1>, tensor<8xi1>
+})",
+        "all_reduce a 8; all_reduce a 8", "P(); P()");
     row("an argument in two layouts",
         std::string(kMesh)
             + R"(func.func @main(%x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>}) -> (tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"a"}]>}, tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>}) {
