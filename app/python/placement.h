@@ -20,7 +20,7 @@ struct Placement {
     std::int64_t deviceCount() const { return mesh.deviceCount(); }
     /// What the device at a position of the mesh holds of an array. Precondition: as many dimensions as the sharding has.
     IndexBox boxAt(const Shape& shape, std::int64_t position) const { return shardBox(shape, sharding, mesh, position); }
-    /// Which of the parts of a sum over unreduced axes it holds; 0 of an array that is no such sum.
+    /// Which of the parts of a sum over unreduced axes it holds; 0 where no axis is unreduced.
     std::int64_t partAt(std::int64_t position) const { return shardIndex(position, sharding.unreduced, mesh); }
     std::int64_t partCount() const { return shardCount(sharding.unreduced); }
 };

@@ -139,7 +139,7 @@ void readDeltaRule(FieldReader& outer, TransformerConfig& c, bool perKey)
     c.decayRank = perKey ? c.stateKeyDim : 0; // as the library's layer has it
     c.gateRank = perKey && !inner.flag("use_full_rank_gate", false) ? c.stateValueDim : 0;
     for (const Problem& problem : problems)
-        outer.refuse("MW1352", "linear_attn_config", "linear_attn_config: " + problem.message);
+        outer.refuse("MW1352", "linear_attn_config", "linear_attn_config: " + problem.message, problem.fix);
 }
 
 void readStateSpace(FieldReader& reader, TransformerConfig& c)
@@ -240,7 +240,7 @@ void readBlocks(FieldReader& reader, std::vector<TransformerConfig>& layers)
             c.ffn = c.experts = 0;
     }
     for (const Problem& problem : problems)
-        reader.refuse("MW1352", "block_configs", "block_configs: " + problem.message);
+        reader.refuse("MW1352", "block_configs", "block_configs: " + problem.message, problem.fix);
     std::erase_if(layers, [](const TransformerConfig& c) { return c.mixer == MixerKind::None && !c.hasFeedForward(); });
 }
 
