@@ -152,12 +152,17 @@ void Checker::checkHardware()
     if (!hardware.topology.empty() && (hardware.hosts || hardware.chipsPerHost))
         report("MW1427", "the hardware has a topology and hosts at once",
             "give a topology (TPU slices) or hosts and per_host (GPUs)", "hardware");
+    if (hardware.slices && (hardware.hosts || hardware.chipsPerHost))
+        report("MW1427", "the hardware has slices and hosts at once",
+            "give slices of a topology (TPU) or hosts and per_host (GPUs)", "hardware");
     for (std::size_t i = 0; i < hardware.topology.size(); ++i)
         checkSize(hardware.topology[i], 1, "a side of the topology", fmt::format("hardware.topology[{}]", i));
     if (hardware.hosts)
         checkSize(*hardware.hosts, 1, "the number of hosts", "hardware.hosts");
     if (hardware.chipsPerHost)
         checkSize(*hardware.chipsPerHost, 1, "the number of chips in a host", "hardware.per_host");
+    if (hardware.slices)
+        checkSize(*hardware.slices, 1, "the number of slices", "hardware.slices");
 }
 
 /// Which devices and axes there are is known where the hardware is.

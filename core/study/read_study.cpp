@@ -109,6 +109,8 @@ void StudyReader::readHardware(const DocNode& node)
         hardware.hosts = integer(*hosts, "hardware.hosts");
     if (const DocNode* perHost = fields.take("per_host"))
         hardware.chipsPerHost = integer(*perHost, "hardware.per_host");
+    if (const DocNode* slices = fields.take("slices"))
+        hardware.slices = integer(*slices, "hardware.slices");
     setText(fields.take("profile"), "hardware.profile", hardware.profile);
     if (const DocNode* file = fields.take("file")) // another word for it
         setText(file, "hardware.profile", hardware.profile);

@@ -31,6 +31,10 @@ std::int64_t shrinkAxes(std::vector<MeshAxis>& mesh)
 void shrinkHardware(HardwareChoice& hardware, std::int64_t devices)
 {
     std::int64_t left = devices;
+    if (hardware.slices) {
+        hardware.slices = std::gcd(devices, 2);
+        left /= *hardware.slices;
+    }
     for (std::int64_t& size : hardware.topology)
         size = 1;
     for (std::size_t dim = 0; !hardware.topology.empty() && left > 1; dim = (dim + 1) % hardware.topology.size(), left /= 2)

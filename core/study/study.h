@@ -33,6 +33,7 @@ struct HardwareChoice {
     std::optional<std::int64_t> hosts = {};
     std::optional<std::int64_t> chipsPerHost = {};
     std::string profile = {}; ///< file of a measured machine, relative to the study
+    std::optional<std::int64_t> slices = {}; ///< of a torus, each of that topology, joined by the data centre's network
 
     friend bool operator==(const HardwareChoice&, const HardwareChoice&) = default;
 };

@@ -32,6 +32,8 @@ std::string hardwareText(const HardwareChoice& hardware)
         parts.push_back(fmt::format("hosts: {}", *hardware.hosts));
     if (hardware.chipsPerHost)
         parts.push_back(fmt::format("per_host: {}", *hardware.chipsPerHost));
+    if (hardware.slices)
+        parts.push_back(fmt::format("slices: {}", *hardware.slices));
     if (!hardware.profile.empty())
         parts.push_back("profile: " + inQuotes(hardware.profile));
     return fmt::format("hardware: {{{}}}\n", fmt::join(parts, ", "));

@@ -65,6 +65,13 @@ void forEachFactoring(std::int64_t product, std::size_t count, const std::functi
     place(0, product);
 }
 
+/// How many hosts or slices a box of the machine, or a part of one, lies in.
+std::int64_t overNetwork(const Topology& topology, const Sizes& sizes)
+{
+    const PhysicalAxis* network = topology.network();
+    return network == nullptr ? 1 : sizes[static_cast<std::size_t>(network - topology.axes().data())];
+}
+
 /// The lengths of the box that `devices` devices take; nothing when there is none.
 std::optional<Sizes> usedBox(const Topology& topology, std::int64_t devices)
 {
@@ -79,14 +86,14 @@ std::optional<Sizes> usedBox(const Topology& topology, std::int64_t devices)
     for (std::int64_t near = most; near >= 1 && !best; --near) {
         if (devices % near != 0)
             continue;
-        std::int64_t bestSum = std::numeric_limits<std::int64_t>::max();
+        std::pair<std::int64_t, std::int64_t> bestRank;
         const auto allowed = [&](std::size_t index, std::int64_t factor) {
             return inner && index == *inner ? factor == near : factor <= lengths[index];
         };
         forEachFactoring(devices, lengths.size(), allowed, [&](const Sizes& box) {
-            const std::int64_t sum = std::accumulate(box.begin(), box.end(), std::int64_t{0});
-            if (sum < bestSum) {
-                bestSum = sum;
+            const std::pair rank(overNetwork(topology, box), std::accumulate(box.begin(), box.end(), std::int64_t{0}));
+            if (!best || rank < bestRank) {
+                bestRank = rank;
                 best = box;
             }
         });
@@ -95,14 +102,15 @@ std::optional<Sizes> usedBox(const Topology& topology, std::int64_t devices)
 }
 
 /// What one mesh axis of size `size` takes of each physical axis. `used` are the lengths there are, `taken` what later mesh axes hold.
-Sizes takeAxis(const Sizes& used, const Sizes& taken, std::int64_t size, std::optional<std::size_t> inner)
+Sizes takeAxis(
+    const Topology& topology, const Sizes& used, const Sizes& taken, std::int64_t size, std::optional<std::size_t> inner)
 {
     const std::int64_t near = inner ? std::gcd(size, used[*inner] / taken[*inner]) : 1;
     const auto allowed = [&](std::size_t index, std::int64_t factor) {
         return inner && index == *inner ? factor == near : used[index] / taken[index] % factor == 0;
     };
     Sizes best;
-    std::tuple<std::int64_t, std::int64_t, std::int64_t> bestRank;
+    std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t> bestRank;
     forEachFactoring(size, used.size(), allowed, [&](const Sizes& factors) {
         std::int64_t wholeSize = 1;
         std::int64_t wholeAxes = 0;
@@ -115,7 +123,7 @@ Sizes takeAxis(const Sizes& used, const Sizes& taken, std::int64_t size, std::op
             if (taken[i] == 1)
                 fresh *= factors[i];
         }
-        const auto rank = std::tuple{wholeSize, wholeAxes, fresh};
+        const auto rank = std::tuple{-overNetwork(topology, factors), wholeSize, wholeAxes, fresh};
         if (best.empty() || rank > bestRank) {
             best = factors;
             bestRank = rank;
@@ -424,7 +432,7 @@ Result<MeshPlacement> placeMesh(const Mesh& mesh, const Machine& machine)
     const auto inner = innerAxis(topology);
     Sizes taken(box->size(), 1);
     for (std::size_t axis = mesh.axes().size(); axis-- > 0;) {
-        const Sizes factors = takeAxis(*box, taken, mesh.axes()[axis].size, inner);
+        const Sizes factors = takeAxis(topology, *box, taken, mesh.axes()[axis].size, inner);
         for (std::size_t physical = 0; physical < factors.size(); ++physical) {
             if (factors[physical] > 1)
                 placement.m_parts[axis].push_back({physical, factors[physical], taken[physical]});

@@ -74,7 +74,7 @@ private:
 /// Puts a mesh on a machine. A mesh with a device order of its own keeps it: its ids are the machine's. Otherwise mesh axes get physical
 /// axes from the last (the one that communicates most) to the first, as jax.experimental.mesh_utils.create_device_mesh does: first the
 /// devices that are closest (the two of a chip, the GPUs of a host), as many as divide the axis; then of all ways to factor what is left
-/// over the other physical axes the one that takes whole axes of the largest total size, then the most of them, then the most from
+/// over the other physical axes the one that takes the least of the network between hosts or slices, then whole axes of the largest total size, then the most of them, then the most from
 /// axes of which nothing is taken yet, then the largest from the first axis. Within a split physical axis later mesh axes are more
 /// minor (neighbours). A smaller mesh than the machine uses a box that starts at device 0, as compact as there is.
 ///

@@ -57,15 +57,16 @@ private:
     std::optional<std::vector<std::int64_t>> m_best;
 };
 
+/// `slices`: as in HardwareChoice.
 std::optional<HardwareChoice> torusChoice(
-    const Catalogue& catalogue, const Chip& chip, const std::string& name, std::int64_t devices)
+    const Catalogue& catalogue, const Chip& chip, const std::string& name, std::int64_t slices, std::int64_t devices)
 {
     constexpr std::int64_t kMostChips = 16'384; // no slice is larger
     CompactTopology compact(catalogue, name);
-    const std::int64_t chips = ceilDiv(devices, chip.devicesPerChip);
+    const std::int64_t chips = ceilDiv(devices, std::max<std::int64_t>(1, slices) * chip.devicesPerChip);
     for (std::int64_t count = chips; count <= std::min(kMostChips, 2 * chips); ++count) {
         if (const auto sizes = compact.find(count, static_cast<std::size_t>(chip.interconnect.torusRank)))
-            return HardwareChoice{name, *sizes, 0, 0};
+            return HardwareChoice{name, *sizes, 0, 0, slices};
     }
     return std::nullopt;
 }
@@ -96,8 +97,9 @@ std::optional<HardwareChoice> fittingChoice(const Catalogue& catalogue, const Ha
         return choice;
     if (match.devices)
         return HardwareChoice{choice.chip, {}, 0, 0};
-    return match.chip->interconnect.kind == InterconnectKind::Torus ? torusChoice(catalogue, *match.chip, choice.chip, devices)
-                                                                    : hostsChoice(catalogue, *match.chip, choice.chip, devices);
+    return match.chip->interconnect.kind == InterconnectKind::Torus
+        ? torusChoice(catalogue, *match.chip, choice.chip, std::max<std::int64_t>(0, choice.slices), devices)
+        : hostsChoice(catalogue, *match.chip, choice.chip, devices);
 }
 
 std::int64_t largestHost(const Chip& chip)
@@ -126,6 +128,7 @@ std::vector<std::string> hardwareSettings(const HardwareChoice& from, const Hard
     };
     addCount("hosts", from.hosts, to.hosts);
     addCount("per_host", from.perHost, to.perHost);
+    addCount("slices", from.slices, to.slices);
     return settings;
 }
 

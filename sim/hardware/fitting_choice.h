@@ -10,7 +10,7 @@
 namespace meshwright::sim {
 
 /// The choice next to `wanted` that `buildMachine` accepts and that has at least `devices` devices: the chip of the nearest name; the topology or
-/// the hosts as they are where they do, else the most compact of so many chips. Fewer devices only where a name means a part of one chip.
+/// the hosts as they are where they do, else the most compact of so many chips, in as many slices. Fewer devices only where a name means a part of one chip.
 /// Nothing when no name is near or the chip has no slice so large. Precondition: devices >= 1.
 std::optional<HardwareChoice> fittingChoice(const Catalogue& catalogue, const HardwareChoice& wanted, std::int64_t devices);
 

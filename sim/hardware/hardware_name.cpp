@@ -307,12 +307,15 @@ Result<HardwareChoice> namedChoice(const Catalogue& catalogue, const HardwareCho
         return Problem{"MW1914",
             fmt::format("\"{}\" states the number of chips, and so do the topology or the hosts", choice.chip),
             fmt::format("leave one of the two out: \"{}\"", named->chip)};
-    if (named->slices > 1)
-        return Problem{"MW1914", fmt::format("\"{}\" is {} slices; a study has one", choice.chip, named->slices),
-            fmt::format("name one slice, or search over all of them: meshwright search --hw \"{}\"", choice.chip)};
-    return chip.interconnect.kind == InterconnectKind::Torus
-        ? sliceOf(catalogue, chip, named->match.chips ? chip.key : named->chip, *named->chips)
-        : hostsOf(*named);
+    if (named->slices > 1 && choice.slices != 0)
+        return Problem{"MW1914", fmt::format("\"{}\" states the number of slices, and so does `slices`", choice.chip),
+            "leave one of the two out"};
+    if (chip.interconnect.kind != InterconnectKind::Torus)
+        return hostsOf(*named);
+    auto slice = sliceOf(catalogue, chip, named->match.chips ? chip.key : named->chip, *named->chips);
+    if (slice)
+        slice->slices = named->slices > 1 ? named->slices : choice.slices;
+    return slice;
 }
 
 Result<Machine> machineNamed(const std::string& name)

@@ -32,8 +32,7 @@ Result<HardwareChoice> sliceOf(const Catalogue& catalogue, const Chip& chip, con
 
 /// The choice that a name in `choice.chip` means (`readMachineName`): the chip, and the most compact slice (or the hosts) of that many chips. A chip's
 /// name alone is left as it is; an instance's alone is one instance, unless the choice says how many hosts.
-/// Problems: those of `readMachineName`; MW1914 the number of chips is given twice (by name and by topology or hosts), no slice has it, or it is of
-/// several slices.
+/// Problems: those of `readMachineName`; MW1914 the number of chips or slices is given twice (by name and by topology, slices or hosts), or no slice has it.
 Result<HardwareChoice> namedChoice(const Catalogue& catalogue, const HardwareChoice& choice);
 
 /// The machine of a name (`readMachineName`) in the catalogue that comes with Meshwright. Problems: those of `Catalogue::load` and `buildMachine`.

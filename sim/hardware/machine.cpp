@@ -78,7 +78,7 @@ void MachineBuilder::checkTorus()
             fmt::format("give a topology in chips, such as {}", exampleTopology(m_chip))});
     }
     if (m_match.devices) {
-        if (!sizes.empty())
+        if (!sizes.empty() || m_choice.slices != 0)
             m_problems.push_back({"MW1706",
                 fmt::format("\"{}\" means {} of the {} devices of one chip; it takes no topology", m_choice.chip,
                     *m_match.devices, m_chip.devicesPerChip),
@@ -94,13 +94,18 @@ void MachineBuilder::checkTorus()
     const bool positive = std::ranges::all_of(sizes, [](std::int64_t size) { return size >= 1; });
     if (!positive)
         m_problems.push_back({"MW1704", fmt::format("every size of a topology must be at least 1, got: {}", sizesText(sizes))});
-    if (sizes.size() != rank || !positive)
+    if (m_choice.slices < 0)
+        m_problems.push_back({"MW1704", fmt::format("slices must be at least 1, got: {}", m_choice.slices)});
+    if (sizes.size() != rank || !positive || m_choice.slices < 0)
         return;
     const auto chips = checkedProduct(sizes);
-    const auto devices = chips ? checkedMultiply(*chips, m_chip.devicesPerChip) : std::nullopt;
+    const std::int64_t slices = std::max<std::int64_t>(1, m_choice.slices);
+    const auto ofSlice = chips ? checkedMultiply(*chips, m_chip.devicesPerChip) : std::nullopt;
+    const auto devices = ofSlice ? checkedMultiply(*ofSlice, slices) : std::nullopt;
     if (!devices || *devices > kLargestMesh) {
-        m_problems.push_back(
-            {"MW1707", fmt::format("a slice of {} chips has more than {} devices", sizesText(sizes), kLargestMesh)});
+        m_problems.push_back({"MW1707",
+            fmt::format("{}a slice of {} chips has more than {} devices", slices > 1 ? fmt::format("{} times ", slices) : "",
+                sizesText(sizes), kLargestMesh)});
         return;
     }
     // A slice may lie turned in the pod: compare the sorted lengths.
@@ -119,10 +124,15 @@ void MachineBuilder::checkTorus()
     }
     if (!m_chip.interconnect.linkBytesPerSecond)
         m_problems.push_back(missingFigure(m_chip, "the link bandwidth"));
+    if (slices > 1 && !m_chip.dcnBytesPerSecond)
+        m_problems.push_back(missingFigure(m_chip, "the network between slices"));
 }
 
 void MachineBuilder::checkGpus()
 {
+    if (m_choice.slices != 0)
+        m_problems.push_back({"MW1706", fmt::format("{} comes in hosts, not in slices", m_chip.name),
+            fmt::format("for example hosts: 2, per_host: {}", m_chip.fastDomain.value_or(8))});
     if (!m_choice.topology.empty()) {
         m_problems.push_back({"MW1706",
             fmt::format(
@@ -199,6 +209,13 @@ Topology MachineBuilder::torus()
         axes.push_back({kNames[i], AxisKind::Torus, m_choice.topology[i], wraps(i), link, 0.0});
         strides.push_back(stride);
         stride *= m_choice.topology[i];
+    }
+    if (m_choice.slices > 1) {
+        const double step
+            = figureOr(m_chip.networkLatencySeconds, kAssumedSliceStepSeconds, "latency of a step between slices: 50 µs assumed");
+        const double port = m_chip.dcnBytesPerSecond->value / static_cast<double>(m_chip.devicesPerChip);
+        axes.insert(axes.begin(), {"slice", AxisKind::Network, m_choice.slices, false, {port, step, LinkKind::Nic}, 0.0});
+        strides.insert(strides.begin(), stride);
     }
     if (m_chip.devicesPerChip > 1) {
         const double between = figureOr(net.onChipLinkBytesPerSecond, kAssumedOnChipLinks * chipLink,

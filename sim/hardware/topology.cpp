@@ -86,10 +86,26 @@ double Topology::injectionBytesPerSecond(DeviceId device) const
     return sum;
 }
 
+const PhysicalAxis* Topology::network() const
+{
+    const auto found = std::ranges::find(m_axes, AxisKind::Network, &PhysicalAxis::kind);
+    return found == m_axes.end() ? nullptr : &*found;
+}
+
+Topology Topology::withNetwork(const PhysicalAxis& network) const
+{
+    Topology result = *this;
+    PhysicalAxis& own = *std::ranges::find(result.m_axes, AxisKind::Network, &PhysicalAxis::kind);
+    assert(own.length == network.length);
+    own = network;
+    return result;
+}
+
 std::string Topology::text() const
 {
     std::vector<std::string> lengths;
     std::vector<std::string> wrapped;
+    std::string joined; // by the network
     std::string islands;
     for (const PhysicalAxis& axis : m_axes) {
         if (axis.kind == AxisKind::Torus && axis.link.kind != LinkKind::OnChip) {
@@ -99,15 +115,15 @@ std::string Topology::text() const
         } else if (axis.kind == AxisKind::Torus) {
             islands += fmt::format(", {} devices a chip", axis.length);
         } else if (axis.kind == AxisKind::Network) {
-            islands += counted(axis.length, "host") + " of ";
+            joined = counted(axis.length, axis.name == "slice" ? "slice" : "host") + " of ";
         } else {
             islands += counted(axis.length, "GPU");
         }
     }
     if (lengths.empty())
-        return islands.starts_with(", ") ? islands.substr(2) : islands;
+        return joined + (islands.starts_with(", ") ? islands.substr(2) : islands);
     const std::string wraps = wrapped.empty() ? "no wraparound" : fmt::format("wraparound on {}", join(wrapped, ", "));
-    return fmt::format("{} chips, {}{}", join(lengths, "x"), wraps, islands);
+    return fmt::format("{}{} chips, {}{}", joined, join(lengths, "x"), wraps, islands);
 }
 
 } // namespace meshwright::sim

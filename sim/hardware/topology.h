@@ -60,6 +60,12 @@ public:
     /// Outermost first.
     const std::vector<PhysicalAxis>& axes() const { return m_axes; }
 
+    /// The network between hosts or slices; null: there is none.
+    const PhysicalAxis* network() const;
+
+    /// The same with another network in its place. Precondition: there is one, of the same length.
+    Topology withNetwork(const PhysicalAxis& network) const;
+
     /// How far apart the ids of neighbours along the axis are.
     std::int64_t stride(std::size_t axis) const { return m_strides[axis]; }
     std::int64_t deviceCount() const { return m_deviceCount; }
@@ -74,7 +80,7 @@ public:
     /// All that a device can send at once, in bytes per second.
     double injectionBytesPerSecond(DeviceId device) const;
 
-    /// `4x2 torus (x, y), x wraps` or `4 hosts of 8 GPUs`.
+    /// `4x2 chips, wraparound on x`, `2 slices of 16x16 chips, no wraparound` or `4 hosts of 8 GPUs`.
     std::string text() const;
 
     friend bool operator==(const Topology&, const Topology&) = default;

@@ -43,16 +43,15 @@ std::vector<std::int64_t> chipCounts(const std::string& text, Problems& problems
     return counts;
 }
 
-/// The links of one slice or of all hosts; null where they cannot be built.
+/// The links of all slices or hosts; null where they cannot be built.
 std::shared_ptr<const Machine> linksOf(const SearchMachine& of, const Catalogue& catalogue)
 {
     const Chip& chip = of.chip;
     HardwareChoice choice;
     choice.chip = chip.catalogueName();
-    if (of.cluster.slices > 1)
-        return nullptr; // a mesh over several slices is placed slice by slice
     if (chip.interconnect.kind == InterconnectKind::Torus) {
-        choice.topology = compactTopology(of.chips, std::max<std::int64_t>(1, chip.interconnect.torusRank));
+        choice.topology = compactTopology(of.chips / of.cluster.slices, std::max<std::int64_t>(1, chip.interconnect.torusRank));
+        choice.slices = of.cluster.slices > 1 ? of.cluster.slices : 0;
     } else {
         choice.perHost = chipsOfHost(of.chips, fastChips(of));
         choice.hosts = of.chips / choice.perHost;

@@ -30,7 +30,7 @@ Result<Machine> namedMachine(const Study& study, const Catalogue& catalogue)
         return Problem{"MW1731", "the study names no hardware from the catalogue",
             "add `hardware: {chip: v5e, topology: [4, 2]}`, or name chips and how many: --hw h100x8", study.placeOf("hardware")};
     const sim::HardwareChoice choice{study.hardware->chip, study.hardware->topology, study.hardware->hosts.value_or(0),
-        study.hardware->chipsPerHost.value_or(0)};
+        study.hardware->chipsPerHost.value_or(0), study.hardware->slices.value_or(0)};
     auto machine = buildMachine(catalogue, choice);
     if (machine)
         return machine;
@@ -109,20 +109,15 @@ Problems addLeaves(const Study& study, Machine& machine)
     const NetworkChoice& network = study.network;
     if (!network.oversubscription && !network.perLeaf)
         return {};
-    std::vector<PhysicalAxis> axes = machine.topology.axes();
-    const auto hosts = std::ranges::find(axes, AxisKind::Network, &PhysicalAxis::kind);
+    const PhysicalAxis* hosts = machine.topology.network();
     const char* key = network.oversubscription ? "network.oversubscription" : "network.per_leaf";
-    if (hosts == axes.end())
+    if (hosts == nullptr)
         return {{"MW1750", fmt::format("{}: {} has no network between hosts", key, machine.text()),
             "leave it out, or simulate several hosts", study.placeOf(key)}};
-    if (network.oversubscription)
-        hosts->oversubscription = *network.oversubscription;
-    if (network.perLeaf)
-        hosts->perLeaf = *network.perLeaf;
-    std::vector<std::int64_t> strides;
-    for (std::size_t axis = 0; axis < axes.size(); ++axis)
-        strides.push_back(machine.topology.stride(axis));
-    machine.topology = Topology(std::move(axes), std::move(strides));
+    PhysicalAxis leaves = *hosts;
+    leaves.oversubscription = network.oversubscription.value_or(leaves.oversubscription);
+    leaves.perLeaf = network.perLeaf.value_or(leaves.perLeaf);
+    machine.topology = machine.topology.withNetwork(leaves);
     return {};
 }
 

@@ -11,8 +11,6 @@ namespace meshwright::sim {
 
 namespace {
 
-constexpr double kSliceStepSeconds = 5e-5; ///< of a step between slices over DCN
-
 double figureOr(const OptionalFigure& figure, double otherwise)
 {
     return figure ? figure->value : otherwise;
@@ -68,7 +66,7 @@ Cluster::Cluster(const Chip& chip, const ClusterChoice& choice, const StackConst
         m_fastStep = figureOr(links.hopLatencySeconds, 1e-6);
         m_network
             = choice.networkBytesPerSecond ? *choice.networkBytesPerSecond : figureOr(chip.dcnBytesPerSecond, 6.25e9) / perChip;
-        m_networkStep = kSliceStepSeconds;
+        m_networkStep = kAssumedSliceStepSeconds;
         m_domain = std::max<std::int64_t>(1, choice.devices / std::max<std::int64_t>(1, choice.slices));
     } else {
         m_domain = choice.fastDomain ? *choice.fastDomain : chip.fastDomain ? *chip.fastDomain : 8;

@@ -125,7 +125,8 @@ sim::HardwareChoice HardwareSection::choice() const
     const auto& hardware = m_facts->study.hardware;
     if (!hardware)
         return {};
-    return {hardware->chip, hardware->topology, hardware->hosts.value_or(0), hardware->chipsPerHost.value_or(0)};
+    return {hardware->chip, hardware->topology, hardware->hosts.value_or(0), hardware->chipsPerHost.value_or(0),
+        hardware->slices.value_or(0)};
 }
 
 void HardwareSection::show(const std::shared_ptr<const StudyFacts>& facts)
@@ -178,7 +179,8 @@ void HardwareSection::showCounts()
 
     const auto isAbout = [](const Problem& problem) {
         return problem.place.path == "hardware" || problem.place.path.starts_with("hardware.topology")
-            || problem.place.path == "hardware.hosts" || problem.place.path == "hardware.per_host";
+            || problem.place.path == "hardware.hosts" || problem.place.path == "hardware.per_host"
+            || problem.place.path == "hardware.slices";
     };
     const auto problem = std::find_if(m_facts->problems.begin(), m_facts->problems.end(), isAbout);
     const QString text = problem != m_facts->problems.end() ? QString::fromStdString(problem->message) : QString();
@@ -192,6 +194,8 @@ void HardwareSection::showCounts()
                 wraps << QString::fromStdString(axis.name);
         }
         remark = wraps.isEmpty() ? tr("No axis wraps into a ring.") : tr("Rings along %1.").arg(wraps.join(QLatin1String(", ")));
+        if (now.slices > 1)
+            remark += tr(" %1 such slices.").arg(now.slices);
     }
     m_topologyField->setRemark(remark);
 }

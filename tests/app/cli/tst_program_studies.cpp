@@ -161,7 +161,6 @@ void TestProgramStudies::wrongInput_data()
     QTest::newRow("unknown chip") << QStringList{program, "--hw", "h1000x8"} << QByteArray("MW1701");
     QTest::newRow("unknown machine") << QStringList{program, "--hw", "p5.84xlarge x 4"}
                                      << QByteArray("did you mean \"p5.48xlarge x 4\"?");
-    QTest::newRow("two slices") << QStringList{program, "--hw", "v5e-256x2"} << QByteArray("MW1914");
     QTest::newRow("a mesh larger than the hardware") << QStringList{program, "--hw", "h100x8", "--mesh",
         "a=8,b=64"} << QByteArray("MW1430: the mesh a=8,b=64 needs 512 devices, the hardware has 8");
     QTest::newRow("a mesh without the program's axes")

@@ -154,6 +154,8 @@ void TestBadStudies::problems_data()
     QTest::newRow("two optimizers") << broken("{adam: {learning_rate: 0.001}}", "{adam: {}, sgd: {}}") << "MW1427 10:12";
     QTest::newRow("two models") << broken("{mlp:", "{program: a.mlir, mlp:") << "MW1427 5:8";
     QTest::newRow("chip and profile") << broken("topology: [2, 2]", "profile: a.json") << "MW1427 3:11";
+    QTest::newRow("slices and hosts") << broken("topology: [2, 2]", "slices: 2, hosts: 2") << "MW1427 3:11";
+    QTest::newRow("no slice") << broken("topology: [2, 2]", "topology: [2, 2], slices: 0") << "MW1401 3:48";
     QTest::newRow("topology and hosts") << broken("topology: [2, 2]", "topology: [2, 2], hosts: 2") << "MW1427 3:11";
     QTest::newRow("order twice") << broken(
         "model: 2}", "model: 2, device_order: [0,1,2,3,4,5,6,7]}\ndevice_order: [0,1,2,3,4,5,6,7]")

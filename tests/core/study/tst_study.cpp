@@ -166,6 +166,8 @@ void TestStudy::roundTrip_data()
     QTest::newRow("SGD with decay, evaluated")
         << "meshwright: 1\nmodel: {mlp: {layers: [4, 2]}}\nbatch: 8\noptimizer: {sgd: {weight_decay: 0.1, schedule: linear}}\n"
            "train: {evaluate: 10, data: {file: x-images.idx, labels: x-labels.idx}}\n";
+    QTest::newRow("slices")
+        << "meshwright: 1\nhardware: {chip: v5e, topology: [4, 4], slices: 3}\nmodel: {mlp: {layers: [64, 10]}}\nbatch: 8\n";
     QTest::newRow("topology, digits") << "meshwright: 1\nhardware: {chip: v5e, topology: 4x4}\nmodel: {mlp: {layers: [64, "
                                          "10]}}\nbatch: 8\ntrain: {data: digits}\n";
 }

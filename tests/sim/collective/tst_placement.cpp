@@ -67,6 +67,8 @@ private Q_SLOTS:
     void everyDeviceOnce_data();
     void everyDeviceOnce();
     void partOfTheMachine();
+    void slices_data();
+    void slices();
     void scatteredGroups();
     void texts();
     void problems_data();
@@ -301,6 +303,33 @@ void TestPlacement::partOfTheMachine()
     QCOMPARE(placed("a=6", hosts("h100", 1, 8)).used(), (Sizes{1, 6}));
     QCOMPARE(placed("a=12", hosts("h100", 4, 8)).used(), (Sizes{2, 6}));
     QCOMPARE(placed("a=2,b=6", hosts("h100", 4, 8)).used(), (Sizes{2, 6}));
+}
+
+/// The network between slices carries what no slice can: of the outermost axis.
+void TestPlacement::slices_data()
+{
+    QTest::addColumn<QString>("mesh");
+    QTest::addColumn<Sizes>("overNetwork"); // slices that each axis spans
+    QTest::newRow("the outer axis") << "data=2,fsdp=16,model=16" << Sizes{2, 1, 1};
+    QTest::newRow("a part of it") << "fsdp=32,model=16" << Sizes{2, 1};
+    QTest::newRow("one axis over all") << "fsdp=512" << Sizes{2};
+    QTest::newRow("an axis as long as the slices' number inside") << "fsdp=256,model=2" << Sizes{2, 1};
+    QTest::newRow("one slice is enough") << "fsdp=16,model=16" << Sizes{1, 1};
+}
+
+void TestPlacement::slices()
+{
+    QFETCH(QString, mesh);
+    QFETCH(Sizes, overNetwork);
+    const Machine machine = valueOf(buildMachine(catalogue(), {"v5e", {16, 16}, 0, 0, 2}));
+    const auto placement = placeMesh(valueOf(parseMesh(mesh.toStdString())), machine);
+    QVERIFY(placement);
+    for (std::size_t axis = 0; axis < overNetwork.size(); ++axis) {
+        std::int64_t found = 1;
+        for (const AxisPart& part : placement->parts(axis))
+            found *= machine.topology.axes()[part.physicalAxis].kind == AxisKind::Network ? part.size : 1;
+        QCOMPARE(qint64{found}, qint64{overNetwork[axis]});
+    }
 }
 
 void TestPlacement::scatteredGroups()

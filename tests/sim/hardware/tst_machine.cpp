@@ -29,6 +29,9 @@ private Q_SLOTS:
     void corePairs();
     void oneCore();
     void gpus();
+    void slices();
+    void badSlices_data();
+    void badSlices();
     void defaults();
     void assumptions();
     void badChoices_data();
@@ -95,9 +98,6 @@ void TestMachine::nameProblems_data()
     QTest::newRow("misspelt rack") << "GB200 NVL27"
                                    << "MW1701"
                                    << "did you mean \"gb200 nvl72\"?";
-    QTest::newRow("two slices in a study") << "v5e-256x2"
-                                           << "MW1914"
-                                           << "\"v5e-256x2\" is 2 slices; a study has one";
     QTest::newRow("a word too many") << "64 H100 bananas"
                                      << "MW1701"
                                      << "unknown chip: \"64 H100 bananas\"";
@@ -128,14 +128,14 @@ void TestMachine::nameProblems()
 void TestMachine::names_data()
 {
     QTest::addColumn<QString>("name");
-    QTest::addColumn<qint64>("devices"); // 0: no machine of one slice
+    QTest::addColumn<qint64>("devices");
     QTest::newRow("as the catalogue has it") << "h100x64" << qint64{64};
     QTest::newRow("count first") << "512xH100" << qint64{512};
     QTest::newRow("with spaces") << " 64 x A100-40GB " << qint64{64};
     QTest::newRow("count last, with spaces") << "h100 x 16" << qint64{16};
     QTest::newRow("a count behind a size of memory") << "a100-80x4" << qint64{4};
     QTest::newRow("cores") << "v4-16" << qint64{8};
-    QTest::newRow("slices") << "2 slices of v5e-256" << qint64{0};
+    QTest::newRow("slices") << "2 slices of v5e-256" << qint64{512};
     QTest::newRow("instances of a cloud") << "p5.48xlarge x 64" << qint64{512};
     QTest::newRow("an instance alone is one") << "p5.48xlarge" << qint64{8};
     QTest::newRow("instances, count first") << "16 x a3-highgpu-8g" << qint64{128};
@@ -289,6 +289,52 @@ void TestMachine::gpus()
     const auto cards = valueOf(buildMachine(catalogue(), {"a100-pcie", {}, 2, 4}));
     QVERIFY(cards.topology.axes()[1].link.kind == LinkKind::Pcie);
     QCOMPARE(valueOf(buildMachine(catalogue(), {"mi250x", {}, 1, 4})).deviceCount(), 8);
+}
+
+void TestMachine::slices()
+{
+    const auto machine = valueOf(buildMachine(catalogue(), {"v5e", {16, 16}, 0, 0, 2}));
+    QCOMPARE(machine.deviceCount(), 512);
+    QCOMPARE(machine.text(), std::string("TPU v5e, 2 slices of 16x16 chips, wraparound on x, y"));
+    const PhysicalAxis& network = machine.topology.axes().front();
+    QVERIFY(network.kind == AxisKind::Network && machine.topology.network() == &network);
+    QCOMPARE(network.link.bytesPerSecond, valueOf(catalogue().find("v5e")).chip->dcnBytesPerSecond->value);
+    QCOMPARE(machine.topology.coordinates(256), (Sizes{1, 0, 0})); // slice by slice
+    const auto pairs = valueOf(buildMachine(catalogue(), {"v3", {2, 2}, 0, 0, 3}));
+    QCOMPARE(pairs.deviceCount(), 24);
+    QCOMPARE(pairs.topology.coordinates(11), (Sizes{1, 1, 0, 1}));
+    QCOMPARE(valueOf(buildMachine(catalogue(), {"v5e", {4, 4}, 0, 0, 1})).topology,
+        valueOf(buildMachine(catalogue(), {"v5e", {4, 4}})).topology);
+}
+
+void TestMachine::badSlices_data()
+{
+    QTest::addColumn<QString>("chip");
+    QTest::addColumn<Sizes>("topology");
+    QTest::addColumn<qint64>("slices");
+    QTest::addColumn<QString>("id");
+    QTest::addColumn<QString>("message");
+    QTest::newRow("of GPUs") << "h100" << Sizes{} << qint64{2} << "MW1706"
+                             << "H100 SXM 80GB comes in hosts, not in slices";
+    QTest::newRow("negative") << "v5e" << Sizes{4, 4} << qint64{-2} << "MW1704"
+                              << "slices must be at least 1, got: -2";
+    QTest::newRow("too many") << "v5e" << Sizes{16, 16} << qint64{1} * (qint64{1} << 40) << "MW1707"
+                              << "1099511627776 times a slice of 16x16 chips has more than 16777216 devices";
+    QTest::newRow("twice") << "v5e-256x2" << Sizes{} << qint64{2} << "MW1914"
+                           << "\"v5e-256x2\" states the number of slices, and so does `slices`";
+}
+
+void TestMachine::badSlices()
+{
+    QFETCH(QString, chip);
+    QFETCH(Sizes, topology);
+    QFETCH(qint64, slices);
+    QFETCH(QString, id);
+    QFETCH(QString, message);
+    const auto machine = buildMachine(catalogue(), {chip.toStdString(), topology, 0, 0, slices});
+    QVERIFY(!machine);
+    QCOMPARE(QString::fromStdString(machine.error().front().id), id);
+    QCOMPARE(QString::fromStdString(machine.error().front().message), message);
 }
 
 void TestMachine::defaults()
