@@ -123,8 +123,7 @@ private:
     /// What one batch gives.
     struct Outcome {
         ValueId loss;
-        ValueId accuracy; ///< invalid: to be made of the predictions, behind the update
-        ValueId predictions;
+        ValueId accuracy;
         std::vector<ValueId> gradients; ///< of "step"
         ValueId shown; ///< of "evaluate"
     };
@@ -215,6 +214,11 @@ TrainingFunctions::Outcome TrainingFunctions::derived(
     if (rows.keys.valid())
         operands.push_back(rows.keys);
     const std::vector<ValueId> forward = inlineCall(builder, derivative.forward, operands);
+    builder.setPhase(Phase::Metrics);
+    Outcome outcome;
+    outcome.loss = forward[0];
+    outcome.accuracy
+        = m_model.accuracy ? m_model.accuracy(builder, forward[1], rows.y) : forward[2]; // predictions need not be kept
     builder.setPhase(Phase::Backward);
     std::vector<ValueId> backwardOperands(
         forward.begin() + static_cast<std::ptrdiff_t>(m_model.loss.results().size()), forward.end());
@@ -222,16 +226,7 @@ TrainingFunctions::Outcome TrainingFunctions::derived(
     backwardOperands.push_back(rows.lossScale.valid()
             ? builder.binary(OpKind::Multiply, share, builder.convert(rows.lossScale, m_model.lossType))
             : share);
-    Outcome outcome;
     outcome.gradients = inlineCall(builder, derivative.backward, backwardOperands);
-    outcome.loss = forward[0];
-    outcome.predictions = forward[1];
-    if (!m_model.accuracy) {
-        outcome.accuracy = forward[2];
-    } else if (m_options.microbatches > 1) {
-        builder.setPhase(Phase::Metrics);
-        outcome.accuracy = m_model.accuracy(builder, forward[1], rows.y);
-    }
     return outcome;
 }
 
@@ -424,7 +419,7 @@ Function TrainingFunctions::stepFunction(const Differentiated& derivative) const
     }
     builder.setPhase(Phase::Metrics);
     results.push_back(outcome.loss);
-    results.push_back(outcome.accuracy.valid() ? outcome.accuracy : m_model.accuracy(builder, outcome.predictions, y));
+    results.push_back(outcome.accuracy);
     names.insert(names.end(), {"loss", "accuracy"});
     if (m_options.gradientNorm)
         replaced.metrics.insert(replaced.metrics.begin(), {"grad_norm", norm});

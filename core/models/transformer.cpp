@@ -171,7 +171,7 @@ std::int64_t expertCapacity(const TransformerModel& model, const TransformerConf
 const std::vector<std::string>& keepableNames()
 {
     static const std::vector<std::string> kNames = {"attention.input", "attention.q", "attention.k", "attention.v",
-        "attention.mixed", "attention", "ffn.input", "ffn.hidden", "ffn"};
+        "attention.mixed", "attention", "ffn.input", "ffn.up", "ffn.gate", "ffn.hidden", "ffn"};
     return kNames;
 }
 

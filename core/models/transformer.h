@@ -100,7 +100,8 @@ struct ModelArray {
 /// Precondition: no sizeProblems.
 std::vector<ModelArray> transformerParameters(const TransformerModel& model);
 
-/// The values of a layer that may be kept by name: "attention.q", "ffn.hidden", as in transformerActivations behind "act.layers.".
+/// The values of a layer that may be kept by name: "attention.q", "ffn.hidden", as in transformerActivations behind "act.layers."; and "ffn.up" and
+/// "ffn.gate", which the activation reads.
 const std::vector<std::string>& keepableNames();
 
 /// Those that may be kept in the host's memory: keepableNames, and "input", the layer's input, which is kept in any case.

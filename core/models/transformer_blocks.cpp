@@ -59,6 +59,12 @@ ValueId TransformerBlocks::named(ValueId value, const std::string& name)
 {
     if (const auto found = m_options.constraints.find(name); found != m_options.constraints.end())
         value = m_builder.constrain(value, found->second.sharding, found->second.origin);
+    noteKept(value, name);
+    return m_builder.named(value, name);
+}
+
+void TransformerBlocks::noteKept(ValueId value, const std::string& name)
+{
     const auto isAmong = [&](const std::vector<std::string>& names) {
         return std::any_of(
             names.begin(), names.end(), [&](const std::string& one) { return one != kLayerInput && name.ends_with("." + one); });
@@ -68,7 +74,6 @@ ValueId TransformerBlocks::named(ValueId value, const std::string& name)
         m_kept.insert(producer);
     if (producer.valid() && isAmong(m_model.offloaded))
         m_offloaded.insert(producer);
-    return m_builder.named(value, name);
 }
 
 void TransformerBlocks::offloadInput(OpId op)
@@ -365,16 +370,27 @@ ValueId TransformerBlocks::plainAttention(ValueId q, ValueId keys, ValueId value
     return m_builder.transpose(dot(probabilities, values, {4}, {1}, {0, 1}, {0, 2}), {0, 2, 1, 3, 4});
 }
 
-ValueId TransformerBlocks::ffn(ValueId x, const Parameters& p, const std::string& block, const std::string& hiddenName)
+ValueId TransformerBlocks::ffn(ValueId x, const Parameters& p, const std::string& block, const std::string& act)
 {
-    ValueId hidden = biased(projection(x, p.at(block + ".up.w"), {2}, {0}), p, block + ".up.b");
-    if (m_c.gatedFfn)
-        hidden = times(activated(biased(projection(x, p.at(block + ".gate.w"), {2}, {0}), p, block + ".gate.b")), hidden);
-    else
-        hidden = activated(hidden);
-    if (!hiddenName.empty())
-        hidden = named(hidden, hiddenName);
+    const ValueId hidden = ffnHidden(
+        [&](const std::string& name) {
+            return biased(projection(x, p.at(block + name + ".w"), {2}, {0}), p, block + name + ".b");
+        },
+        act);
     return biased(projection(hidden, p.at(block + ".down.w"), {2}, {0}), p, block + ".down.b");
+}
+
+ValueId TransformerBlocks::ffnHidden(const std::function<ValueId(const std::string&)>& into, const std::string& act)
+{
+    const auto product = [&](const std::string& name) {
+        const ValueId made = into(name);
+        if (!act.empty())
+            noteKept(made, act + ".ffn" + name);
+        return made;
+    };
+    const ValueId up = product(".up");
+    const ValueId hidden = m_c.gatedFfn ? times(activated(product(".gate")), up) : activated(up);
+    return act.empty() ? hidden : named(hidden, act + ".ffn.hidden");
 }
 
 TransformerBlocks::Routes TransformerBlocks::routes(ValueId x, const Parameters& p)
@@ -415,11 +431,9 @@ ValueId TransformerBlocks::experts(ValueId x, const Parameters& p, const std::st
 ValueId TransformerBlocks::everyExpert(ValueId x, const Parameters& p, ValueId weights, const std::string& act)
 {
     const auto into = [&](const std::string& name) { // [b, s, experts, width]
-        return biased(projection(x, p.at(name + ".w"), {2}, {1}), p, name + ".b");
+        return biased(projection(x, p.at("experts" + name + ".w"), {2}, {1}), p, "experts" + name + ".b");
     };
-    ValueId hidden = into("experts.up");
-    hidden = m_c.gatedFfn ? times(activated(into("experts.gate")), hidden) : activated(hidden);
-    hidden = named(hidden, act + ".ffn.hidden");
+    const ValueId hidden = ffnHidden(into, act);
     const ValueId weighted = times(hidden, along(m_builder.convert(weights, m_activation), hidden, {0, 1, 2}));
     const ValueId result = projection(weighted, p.at("experts.down.w"), {2, 3}, {0, 1});
     if (!m_c.ffnBias)
@@ -503,11 +517,9 @@ ValueId TransformerBlocks::dispatched(ValueId x, const Parameters& p, const Rout
     const ValueId received = named(m_builder.transpose(sent, {2, 0, 1, 3, 4}), act + ".experts.received");
 
     const auto into = [&](const std::string& name) { // [experts, b, groups, capacity, width]
-        return expertBiased(projection(received, p.at(name + ".w"), {4}, {1}, {0}, {0}), p, name + ".b");
+        return expertBiased(projection(received, p.at("experts" + name + ".w"), {4}, {1}, {0}, {0}), p, "experts" + name + ".b");
     };
-    ValueId hidden = into("experts.up");
-    hidden = m_c.gatedFfn ? times(activated(into("experts.gate")), hidden) : activated(hidden);
-    hidden = named(hidden, act + ".ffn.hidden");
+    const ValueId hidden = ffnHidden(into, act);
     const ValueId made = named(
         expertBiased(projection(hidden, p.at("experts.down.w"), {4}, {1}, {0}, {0}), p, "experts.down.b"), act + ".experts.made");
     const ValueId returned = named(m_builder.transpose(made, {1, 2, 0, 3, 4}), act + ".experts.returned");
@@ -542,9 +554,8 @@ ValueId TransformerBlocks::layer(
     ValueId made;
     if (m_c.hasFeedForward()) {
         const ValueId input = named(blockNorm(sum, p, "ffn.norm"), act + ".ffn.input");
-        const std::string hiddenName = act + ".ffn.hidden";
         if (m_c.experts == 0 || m_c.ffnBesideExperts)
-            made = ffn(input, p, "ffn", m_c.experts == 0 ? hiddenName : std::string());
+            made = ffn(input, p, "ffn", m_c.experts == 0 ? act : std::string());
         if (m_c.experts > 0) {
             const ValueId routed = experts(input, p, act);
             made = made.valid() ? plus(made, routed) : routed;

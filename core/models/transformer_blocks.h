@@ -6,6 +6,7 @@
 #include "core/program/builder.h"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -47,6 +48,8 @@ public:
     /// `value` along the dimensions `dims` of something of the shape of `like`.
     ValueId along(ValueId value, ValueId like, Dims dims);
     ValueId named(ValueId value, const std::string& name);
+    /// Notes the value's op where the model keeps the value of this name.
+    void noteKept(ValueId value, const std::string& name);
     ValueId product(ValueId lhs, ValueId rhs, DotAttributes attributes);
     /// A product of activations or of an activation and a weight, in the wide type.
     ValueId wideDot(ValueId lhs, ValueId rhs, Dims lhsContracting, Dims rhsContracting, Dims lhsBatch = {}, Dims rhsBatch = {});
@@ -128,7 +131,10 @@ private:
     ValueId throughStates(const Chunked& c);
     std::int64_t chunkTokens() const;
     DType productType() const; ///< to which operands of products are rounded
-    ValueId ffn(ValueId x, const Parameters& p, const std::string& block, const std::string& hiddenName);
+    /// `act`: what the layer's activations are called by; empty: they have no names.
+    ValueId ffn(ValueId x, const Parameters& p, const std::string& block, const std::string& act);
+    /// What `into` makes of the input by the weights "up" and, gated, "gate", behind the activation.
+    ValueId ffnHidden(const std::function<ValueId(const std::string&)>& into, const std::string& act);
     /// Where tokens go, all [batch, sequence, experts].
     struct Routes {
         ValueId weights; ///< what part of a token's result comes from each expert; zero for those that it does not pass

@@ -56,12 +56,15 @@ public:
             trained.evaluated = TransformerTraining(m_model, m_options).lossWith(trained, MaskRows::None);
         if (trained.masks > 0 && m_options.pipelineMicrobatches > 0)
             trained.part = TransformerTraining(m_model, m_options).lossWith(trained, MaskRows::Part);
-        if (m_model.lossChunks == 1)
+        if (m_model.lossChunks == 1) {
             trained.accuracy = [this](Builder& builder, ValueId logits, ValueId y) {
-                return accuracyOf(builder, builder.named(rightCount(builder, logits, labels(builder, y)), "accuracy.count"));
+                const ValueId count = rightCount(builder, widened(builder, logits), labels(builder, y));
+                return accuracyOf(builder, builder.named(count, "accuracy.count"));
             };
-        if (everyToken() && m_model.lossChunks == 1)
-            trained.shown = [this](Builder& builder, ValueId logits) { return m_blocks.lastPosition(builder, logits); };
+            trained.shown = [this](Builder& builder, ValueId logits) {
+                return widened(builder, everyToken() ? m_blocks.lastPosition(builder, logits) : logits);
+            };
+        }
         trained.residualOf = [all = residualsOfOps(trained.loss)](OpId op) { return all[op.at()]; };
         return trainingProgram(trained, m_options);
     }
@@ -472,19 +475,23 @@ private:
         if (m_model.lossChunks > 1)
             return addLossInChunks(x, head, y);
         const ValueId logits = m_blocks.named(logitsOf(x, head), "act.logits");
-        const ValueId loss = lossOf(m_builder.named(likelihoodSum(logits, y), "loss.sum"));
+        const ValueId loss = lossOf(m_builder.named(likelihoodSum(widened(m_builder, logits), y), "loss.sum"));
         m_builder.setResults({loss, logits}, {"loss", "predictions"});
     }
 
     /// y beside the logits.
     ValueId labels(Builder& builder, ValueId y) const { return everyToken() ? m_blocks.inOrder(builder, y, 1) : y; }
 
+    /// In the type of activations, as frameworks keep them.
     ValueId logitsOf(ValueId x, ValueId head)
     {
         const std::size_t hidden = m_blocks.shape(x).size() - 1;
         return m_blocks.softcapped(
-            m_blocks.wideDot(x, head, {hidden}, {m_c.tiedEmbeddings ? std::size_t{1} : std::size_t{0}}), m_c.logitSoftcap);
+            m_blocks.dot(x, head, {hidden}, {m_c.tiedEmbeddings ? std::size_t{1} : std::size_t{0}}), m_c.logitSoftcap);
     }
+
+    /// The type in which losses are taken.
+    ValueId widened(Builder& builder, ValueId logits) const { return builder.convert(logits, m_blocks.wide()); }
 
     /// [batch, sequence, ..] -> [chunks, batch, sequence / chunks, ..], where chunk i has the tokens i, i + chunks, ..: a split sequence stays split.
     ValueId inChunks(ValueId value)
@@ -503,12 +510,12 @@ private:
     void addLossInChunks(ValueId x, ValueId head, ValueId y)
     {
         const ValueId zero = m_builder.splat({m_blocks.wide(), {}}, 0.0);
-        const ValueId last = logitsOf(m_blocks.lastPosition(m_builder, x), head);
+        const ValueId last = widened(m_builder, logitsOf(m_blocks.lastPosition(m_builder, x), head));
         m_blocks.enter(TransformerBlocks::Region::LossChunk);
         const OpId repeat
             = m_builder.beginRepeat({m_model.lossChunks, 2, 2, false}, {zero, zero, inChunks(x), inChunks(y), head});
         const std::vector<ValueId> inside = m_loss[m_builder.block()].arguments;
-        const ValueId logits = m_blocks.named(logitsOf(inside[2], inside[4]), "act.logits");
+        const ValueId logits = widened(m_builder, m_blocks.named(logitsOf(inside[2], inside[4]), "act.logits"));
         m_builder.setResults({m_blocks.plus(inside[0], m_builder.named(likelihoodSum(logits, inside[3]), "loss.chunk")),
             m_blocks.plus(inside[1], m_builder.named(rightCount(m_builder, logits, inside[3]), "accuracy.chunk"))});
         const std::vector<ValueId> sums = m_builder.endRepeat(repeat);

@@ -271,8 +271,10 @@ private:
     /// Adds what others make of values in memory that are no larger, in a simple way: it is made again rather than written and read.
     void makeAgain(std::set<std::size_t>& positions) const
     {
-        const std::vector<std::size_t> members(positions.begin(), positions.end());
-        for (const std::size_t member : members) {
+        std::vector<std::size_t> open(positions.begin(), positions.end());
+        while (!open.empty()) {
+            const std::size_t member = open.back();
+            open.pop_back();
             for (const ValueId operand : opAt(member).operands) {
                 const std::size_t producer = producerOf(operand);
                 if (producer == kNoPosition || isCheap(producer) || positions.contains(producer) || !isFusable(producer)
@@ -287,8 +289,8 @@ private:
                     bytes += m_function[source].type.bytes();
                     isInMemory = isInMemory && (maker == kNoPosition || m_groupOf[maker] != m_groupOf[producer]);
                 }
-                if (isInMemory && bytes <= m_function[operand].type.bytes())
-                    positions.insert(producer);
+                if (isInMemory && bytes <= m_function[operand].type.bytes() && positions.insert(producer).second)
+                    open.push_back(producer);
             }
         }
     }

@@ -159,13 +159,45 @@ MatmulPrecision precisionOf(const Op& op, DType operandType, MatmulPrecision uns
                                                              : unstated;
 }
 
-OpWork workOf(const Function& function, const Instruction& instruction, MatmulPrecision unstated)
+namespace {
+
+/// The bytes that a gather takes out of its operand, or that a scatter reads there before it adds; where slices are single rows, of the tiles that they
+/// lie in.
+std::int64_t pickedBytes(const TensorType& slices, const IndexingDims& dims, double pickedRowShare)
+{
+    bool areRows = !dims.window.empty();
+    for (std::size_t i = 0; i + 1 < dims.window.size(); ++i)
+        areRows = areRows && slices.shape[dims.window[i]] == 1;
+    return static_cast<std::int64_t>(static_cast<double>(slices.bytes()) * (areRows ? pickedRowShare : 1.0));
+}
+
+std::int64_t bytesReadBy(const Function& function, const Instruction& instruction, double pickedRowShare)
+{
+    const Op* alone = instruction.ops.size() == 1 ? &function[instruction.ops.front()] : nullptr;
+    const OpKind kind = alone != nullptr ? alone->kind : OpKind::Other;
+    const bool takesPart = kind == OpKind::Slice || kind == OpKind::DynamicSlice;
+    std::int64_t bytes = 0;
+    for (const ValueId value : takesPart ? instruction.writes : instruction.reads)
+        bytes += function[value].type.bytes();
+    const auto bytesOf = [&](ValueId value) { return function[value].type.bytes(); };
+    if (kind == OpKind::Gather)
+        bytes = bytesOf(alone->operands[1])
+            + pickedBytes(function[alone->results.front()].type, alone->as<GatherAttributes>().dims, pickedRowShare);
+    if (kind == OpKind::Scatter) {
+        const std::size_t arrays = alone->results.size();
+        for (std::size_t i = 0; i < arrays; ++i)
+            bytes += pickedBytes(
+                function[alone->operands[arrays + 1 + i]].type, alone->as<ScatterAttributes>().dims, pickedRowShare);
+    }
+    return bytes;
+}
+
+} // namespace
+
+OpWork workOf(const Function& function, const Instruction& instruction, MatmulPrecision unstated, double pickedRowShare)
 {
     OpWork work;
-    const OpKind kind = instruction.ops.size() == 1 ? function[instruction.ops.front()].kind : OpKind::Other;
-    const bool takesPart = kind == OpKind::Slice || kind == OpKind::DynamicSlice;
-    for (const ValueId value : takesPart ? instruction.writes : instruction.reads)
-        work.bytesRead += function[value].type.bytes();
+    work.bytesRead = bytesReadBy(function, instruction, pickedRowShare);
     for (const ValueId value : instruction.writes)
         work.bytesWritten += function[value].type.bytes();
     for (const OpId id : instruction.ops) {
@@ -351,7 +383,7 @@ InstructionTimes::Kernel InstructionTimes::of(const Instruction& instruction)
         return {{}, {}, "its operand where it is: nothing is moved"};
     if (m_groups.isInProducts(instruction))
         return {{}, {}, "added by the kernel of its products: nothing is moved"};
-    Kernel kernel{workOf(m_function, instruction, m_unstated), {}, {}};
+    Kernel kernel{workOf(m_function, instruction, m_unstated, m_cost.pickedRowShare()), {}, {}};
     kernel.time = m_cost.time(kernel.work);
     kernel.formula = m_cost.formula(kernel.work);
     const KernelGroups::Member* member = m_groups.memberOf(instruction);

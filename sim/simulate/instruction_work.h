@@ -17,8 +17,9 @@ namespace meshwright::sim {
 /// What one computing instruction does on one device: its product, if it is one, and the bytes of everything it reads and writes, each
 /// value once (what a fused pass keeps to itself touches no memory). How precisely f32 operands are multiplied is what the op's text says
 /// (`precision = [HIGHEST, HIGHEST]`), `unstated` where it says nothing or DEFAULT; a program that rounds its operands to bf16 says so in
-/// DotAttributes::operandType.
-OpWork workOf(const Function& function, const Instruction& instruction, MatmulPrecision unstated = MatmulPrecision::Highest);
+/// DotAttributes::operandType. Of the array that rows are picked from one by one, or added to, those rows count, times `pickedRowShare` (DeviceCost).
+OpWork workOf(const Function& function, const Instruction& instruction, MatmulPrecision unstated = MatmulPrecision::Highest,
+    double pickedRowShare = 1.0);
 
 /// The type whose products a product takes: that of its operands, or of 8 bits where they are numbers rounded to these.
 DType productType(const Function& function, const Op& dot);

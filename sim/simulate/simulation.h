@@ -95,6 +95,7 @@ struct SimulationExtras {
     StepGraph* graph = nullptr; ///< gets the step written out
     bool timeline = false; ///< `Simulation::timeline`
     const StackTraits* traits = nullptr; ///< of the software, in place of those that the study's stack has
+    const StackConstants* constants = nullptr; ///< likewise
 };
 
 /// FLOPs of all products of a function on whole arrays, a multiply-add counting two; loops count as often as they run. Of fused attention those that
