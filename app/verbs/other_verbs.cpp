@@ -209,7 +209,6 @@ void addValidate(VerbTable& table)
         {Format::Text, Format::Json, Format::Csv}, [options](Output& output) { return runValidate(*options, output); });
     verb.needed.push_back(
         verb.app->add_option("RECORDS", options->paths, "Files of records, and folders with them")->type_name(""));
-    verb.app->add_flag("--programs", options->programs, "Simulate training steps as programs too, beside the formulas");
 }
 
 void addDoctor(VerbTable& table)

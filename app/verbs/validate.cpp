@@ -18,8 +18,7 @@ int runValidate(const ValidateOptions& options, Output& output)
     const Result<sim::Calibration>& calibration = sim::defaultCalibration();
     if (!calibration)
         return fail(calibration.error(), output);
-    const auto validation = sim::validateFiles(
-        *files, *catalogue, *calibration, options.programs ? sim::stepSimulator(*catalogue, *calibration) : sim::StepSimulator());
+    const auto validation = sim::validateFiles(*files, *catalogue, *calibration, sim::stepSimulator(*catalogue, *calibration));
     if (!validation)
         return fail(validation.error(), output);
     output.result(output.format == Format::Json ? sim::validationJson(*validation)

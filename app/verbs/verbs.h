@@ -114,7 +114,6 @@ int runList(const ListOptions& options, Output& output);
 
 struct ValidateOptions {
     std::vector<std::string> paths; ///< files of records, and folders with them
-    bool programs = false; ///< training steps are simulated as programs too
 };
 /// Published measurements, predicted and compared: a table, JSON (`meshwright.validation/1`) or a row for every record as CSV.
 /// Problems: those of `recordFiles` and `validateFiles`.

@@ -58,14 +58,15 @@ std::string flopText(double count, const char* unit)
     return fmt::format("{}{}{}", number, prefixed ? "" : " ", unit);
 }
 
-Result<CostOptions> costOptionsOf(const Chip& chip, MatmulPrecision unstated, std::string_view stack, const StackTraits* stated)
+Result<CostOptions> costOptionsOf(const Chip& chip, MatmulPrecision unstated, std::string_view stack,
+    const StackTraits* statedTraits, const StackConstants* statedConstants)
 {
     const Result<Calibration>& calibration = defaultCalibration();
     if (!calibration)
         return calibration.error();
     const std::string_view known = calibration->stackFor(stack, chip);
-    const StackTraits& traits = stated != nullptr ? *stated : calibration->traits(known);
-    StackConstants constants = calibration->constants(known, chip);
+    const StackTraits& traits = statedTraits != nullptr ? *statedTraits : calibration->traits(known);
+    StackConstants constants = statedConstants != nullptr ? *statedConstants : calibration->constants(known, chip);
     if (known.empty()) { // nobody's training loop
         constants.stepSeconds = 0.0;
         constants.stragglerSlowdown = 0.0;

@@ -96,9 +96,9 @@ struct CostOptions {
 };
 
 /// The constants of a stack on a chip: of the one that a study calls so, or the usual one there; without any stack a step takes no time besides its
-/// program. `stated`: traits in place of the stack's. Problems: those of `defaultCalibration`.
+/// program. `statedTraits`, `statedConstants`: in place of the stack's. Problems: those of `defaultCalibration`.
 Result<CostOptions> costOptionsOf(const Chip& chip, MatmulPrecision unstated = MatmulPrecision::Highest,
-    std::string_view stack = {}, const StackTraits* stated = nullptr);
+    std::string_view stack = {}, const StackTraits* statedTraits = nullptr, const StackConstants* statedConstants = nullptr);
 
 /// The time of kernels on one device, from their sizes: the only model of what computing costs. Nothing is allocated by the times; one object
 /// for many threads.

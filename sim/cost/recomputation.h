@@ -17,6 +17,7 @@ struct Recomputation {
     bool communication = false; ///< the collectives of the layer's forward pass are run again
     bool layerInputOnly = false; ///< nothing but the layer's input is kept
     double offloaded = 0.0; ///< of what is kept, the share that lies in the host's memory
+    bool offloadsInput = false; ///< the layer's input lies there too
 
     friend bool operator==(const Recomputation&, const Recomputation&) = default;
 };

@@ -353,7 +353,8 @@ Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunc
     const Function& unsharded = own ? *own : *built.program.find(built.mainFunction);
     NetworkOptions network = networkOf(built.study);
     network.stop = stop;
-    const auto cost = costOptionsOf(machine.chip, unstatedPrecision(built.study), built.study.stack, extras.traits);
+    const auto cost
+        = costOptionsOf(machine.chip, unstatedPrecision(built.study), built.study.stack, extras.traits, extras.constants);
     if (!cost)
         return cost.error();
     SimulatedStudy result;

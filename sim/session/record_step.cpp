@@ -4,7 +4,12 @@
 #include "sim/search/transformer_search.h"
 #include "sim/session/search_study.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
+#include <map>
+#include <memory>
+#include <mutex>
 
 namespace meshwright::sim {
 
@@ -56,6 +61,11 @@ TransformerConfig configOf(const TrainingPlan& plan)
     config.latentRotaryDim = details.ropeHeadDim;
     config.valueHeadDim = details.valueHeadDim;
     config.parallelBlock = details.parallelBlock;
+    if (details.sharedFfn > 0 && details.sharedFfn != config.sharedExperts * config.expertFfn && config.denseLayers == 0) {
+        config.ffnBesideExperts = true; // shared experts of a width of their own
+        config.ffn = details.sharedFfn;
+        config.sharedExperts = 0;
+    }
     return config;
 }
 
@@ -63,28 +73,20 @@ TransformerConfig configOf(const TrainingPlan& plan)
 
 StepSimulator stepSimulator(const Catalogue& catalogue, const Calibration& calibration)
 {
-    return [&catalogue, &calibration](
-               const StepCase& stepCase, const TrainingPlan& plan, std::string& whyNot) -> std::optional<ProgramStep> {
-        const auto refused = [&](std::string why) {
-            whyNot = std::move(why);
-            return std::nullopt;
-        };
-        if (plan.details.sharedFfn > 0 && plan.details.sharedFfn != plan.model.sharedExperts * plan.model.expertFfn)
-            return refused("its shared experts have a width of their own");
-        if (plan.work.format == MathFormat::Fp4 || plan.work.format == MathFormat::Int8)
-            return refused("its products are of a format that programs do not have");
-        if (stepCase.cluster.stagesThroughHost)
-            return refused("its network copies through the hosts");
-        const std::string policy = policyOf(plan.work.recompute);
-        if (policy.empty())
-            return refused("its recomputation has no name");
+    // Files repeat records: the same plan of the same software is simulated once.
+    struct Known {
+        std::mutex mutex;
+        std::map<std::string, Result<SimulatedStep>> steps;
+    };
+    return [&catalogue, &calibration, known = std::make_shared<Known>()](
+               const StepCase& stepCase, const TrainingPlan& plan) -> Result<SimulatedStep> {
         const auto candidate = candidateOf(plan, calibration.traits(stepCase.stack));
         if (!candidate)
-            return refused(candidate.error().front().message);
+            return candidate.error();
         SearchWork work;
         work.model = configOf(plan);
         if (const Problems problems = transformerProblems(work.model); !problems.empty())
-            return refused(problems.front().message);
+            return problems;
         work.sequence = plan.work.sequence;
         work.globalBatch = plan.work.globalBatch;
         work.format = plan.work.format;
@@ -94,6 +96,21 @@ StepSimulator stepSimulator(const Catalogue& catalogue, const Calibration& calib
         machine.chip = *stepCase.chip;
         machine.chips = stepCase.cluster.devices / std::max<std::int64_t>(1, stepCase.chip->devicesPerChip);
         machine.cluster = stepCase.cluster;
+        machine.constants = calibration.constants(stepCase.stack, *stepCase.chip);
+        if (stepCase.cluster.stagesThroughHost) {
+            const double rate = stepCase.cluster.networkBytesPerSecond.value_or(
+                stepCase.chip->nicBytesPerSecond ? stepCase.chip->nicBytesPerSecond->value : 0.0);
+            machine.cluster.networkBytesPerSecond = rate * machine.constants.stagedShare;
+        }
+        // Products of formats that programs do not have go as those of 8 bits, at the format's own rate.
+        if (work.format == MathFormat::Fp4 || work.format == MathFormat::Int8) {
+            const auto rate = machine.chip.peakFlopsPerSecond.find(work.format);
+            if (rate == machine.chip.peakFlopsPerSecond.end())
+                return Problem{"", fmt::format("{} has no rate of {}", machine.chip.name, mathFormatName(work.format))};
+            machine.chip.peakFlopsPerSecond[MathFormat::Fp8] = rate->second;
+            machine.chip.unsupported.erase(MathFormat::Fp8);
+            work.format = MathFormat::Fp8;
+        }
         machine.traits = calibration.traits(stepCase.stack);
         machine.traits.attention = plan.work.attention;
         machine.traits.fusedNorms = plan.work.fusedNorms;
@@ -103,14 +120,35 @@ StepSimulator stepSimulator(const Catalogue& catalogue, const Calibration& calib
         found.mesh = meshOf(*candidate);
         found.specs = specsOf(*candidate, work.model);
         found.pipeline = {candidate->pp, candidate->chunks, plan.microbatches(), scheduleName(candidate->schedule)};
-        found.recompute = policy;
         found.exchangesHeads = candidate->ulysses;
-        const auto simulated
-            = simulatedPlan(found, work, machine, stepCase.stack.empty() ? "plain" : stepCase.stack, catalogue, {});
+        const auto text = studyText(found, plan.work.recompute, work, machine);
+        if (!text)
+            return text.error();
+        const std::string key = fmt::format("{} {} {} {} {} {} {} {}\n{}", stepCase.stack, mathFormatName(plan.work.format),
+            machine.cluster.networkBytesPerSecond.value_or(0.0), static_cast<int>(machine.traits.attention),
+            machine.traits.fusedNorms, machine.traits.fusedRotary, machine.traits.fusedElementwise, stepCase.chip->key, *text);
+        {
+            const std::scoped_lock lock(known->mutex);
+            if (const auto same = known->steps.find(key); same != known->steps.end())
+                return same->second;
+        }
+        const auto simulated = simulatedText(*text, machine, stepCase.stack.empty() ? "plain" : stepCase.stack, catalogue, {});
         if (!simulated)
-            return refused(simulated.error().front().message);
+            return simulated.error();
         const Simulation& step = simulated->simulation;
-        return ProgramStep{step.stepSeconds, static_cast<double>(step.peakBytes), step.fits};
+        SimulatedStep result{.seconds = step.stepSeconds,
+            .computeSeconds = step.computeSeconds,
+            .communicationSeconds = step.exposedSeconds,
+            .bubbleSeconds = step.bubbleSeconds,
+            .launchSeconds = step.launchSeconds,
+            .stackSeconds = step.stackSeconds,
+            .peakBytes = static_cast<double>(step.peakBytes),
+            .fits = step.fits};
+        result.otherSeconds = step.stepSeconds - step.computeSeconds - step.exposedSeconds - step.bubbleSeconds
+            - step.launchSeconds - step.stackSeconds;
+        const std::scoped_lock lock(known->mutex);
+        known->steps.emplace(key, result);
+        return result;
     };
 }
 

@@ -32,25 +32,41 @@ MathFormat formatOf(DType type)
     }
 }
 
-/// What a study says for a policy.
-struct StudyRecompute {
-    const char* policy;
-    Recompute recompute;
-    std::vector<std::string> kept = {};
-    std::vector<std::string> offloaded = {};
-};
-
-const std::vector<StudyRecompute>& studyRecomputes()
+/// Writes what the backward pass computes again into a model: policies that studies have a name for by it, others by what they keep.
+void setRecomputation(TransformerModel& model, const Recomputation& recomputation, const StackTraits& traits)
 {
-    static const std::vector<StudyRecompute> known
-        = {{"none", Recompute::None}, {"selective", Recompute::Selective}, {"full", Recompute::Full},
-            {"minimal", Recompute::DotsWithoutBatch}, {"minimal_with_context", Recompute::DotsAndAttention},
-            {"save_dot_except_mlp", Recompute::Named, {"attention.q", "attention.k", "attention.v", "attention"}},
-            {"save_qkv_proj", Recompute::Named, {"attention.q", "attention.k", "attention.v"}},
-            {"save_out_proj", Recompute::Named, {"attention"}},
-            {"qkv_proj_offloaded", Recompute::Named, {}, {"attention.q", "attention.k", "attention.v"}},
-            {"minimal_offloaded", Recompute::OffloadedDots}};
-    return known;
+    static const std::vector<std::pair<Recomputation, Recompute>> kNamed = {
+        {*recomputationOf("none"), Recompute::None},
+        {*recomputationOf("selective"), Recompute::Selective},
+        {*recomputationOf("full"), Recompute::Full},
+        {*recomputationOf("minimal"), Recompute::DotsWithoutBatch},
+        {*recomputationOf("minimal_with_context"), Recompute::DotsAndAttention},
+        {*recomputationOf("minimal_offloaded"), Recompute::OffloadedDots},
+    };
+    const auto named = std::ranges::find(kNamed, recomputation, &std::pair<Recomputation, Recompute>::first);
+    model.recompute = named == kNamed.end() ? Recompute::Named : named->second;
+    if (model.recompute == Recompute::Full && traits.recomputesLayers)
+        model.recompute = Recompute::Layer;
+    if (model.recompute == Recompute::None && !traits.fusedNorms)
+        model.recompute = Recompute::Nothing;
+    if (model.recompute != Recompute::Named)
+        return;
+    // Of a layer's products in their order, PyTorch keeps every second one from the first on: a share of one half is the first of two or three.
+    const bool isGated = model.config.gatedFfn;
+    std::vector<std::string>& kept = recomputation.offloaded > 0.0 ? model.offloaded : model.kept;
+    const auto keepWhere = [&](bool isKept, std::initializer_list<const char*> names) {
+        if (isKept)
+            kept.insert(kept.end(), names.begin(), names.end());
+    };
+    keepWhere(recomputation.offloadsInput, {"input"});
+    keepWhere(recomputation.qkv < 1.0, {"attention.q"});
+    keepWhere(recomputation.qkv < 0.5, {"attention.k"});
+    keepWhere(recomputation.qkv < 1.0, {"attention.v"});
+    keepWhere(recomputation.attention < 0.5, {"attention.mixed"});
+    keepWhere(recomputation.attentionOut < 0.5, {"attention"});
+    keepWhere(isGated && recomputation.ffnIn < 1.0, {"ffn.gate"});
+    keepWhere(recomputation.ffnIn < (isGated ? 0.5 : 1.0), {"ffn.up"});
+    keepWhere(recomputation.ffnOut < (isGated ? 1.0 : 0.5), {"ffn"});
 }
 
 constexpr std::size_t kSimulatedPlans = 8;
@@ -110,13 +126,6 @@ SearchResult searchMlpStudy(
 
 } // namespace
 
-std::string policyOf(const Recomputation& recomputation)
-{
-    const auto found = std::ranges::find_if(
-        studyRecomputes(), [&](const StudyRecompute& one) { return recomputationOf(one.policy) == recomputation; });
-    return found == studyRecomputes().end() ? std::string() : found->policy;
-}
-
 Study studyOfPlan(Study study, const FoundPlan& plan)
 {
     study.mesh = plan.mesh;
@@ -149,8 +158,9 @@ Result<SearchMachine> searchMachineOf(const Study& study, const Catalogue& catal
     if (!machine)
         return machine.error();
     const std::int64_t devices = machine->deviceCount();
-    auto found = machineOf(
-        machine->chip, std::max<std::int64_t>(1, devices / machine->chip.devicesPerChip), 1, calibration, study.stack);
+    const std::int64_t slices = std::max<std::int64_t>(1, machine->choice.slices);
+    auto found = machineOf(machine->chip, std::max<std::int64_t>(1, devices / (slices * machine->chip.devicesPerChip)), slices,
+        calibration, study.stack);
     if (!found)
         return found.error();
     found->name = machine->text();
@@ -330,29 +340,121 @@ PlanTrial trialOf(const SimulatedStudy& study)
     return trial;
 }
 
+Result<Study> transformerStudyOf(
+    const FoundPlan& plan, const Recomputation& recomputation, const SearchWork& work, const SearchMachine& machine)
+{
+    Study study;
+    study.name = fmt::format("{} on {}", work.model.name, machine.name);
+    meshwright::HardwareChoice hardware;
+    hardware.chip = machine.chip.catalogueName();
+    if (machine.chip.interconnect.kind == InterconnectKind::Torus) {
+        hardware.topology = machine.cluster.slice.empty() ? compactTopology(machine.chips / machine.cluster.slices,
+                                std::max<std::int64_t>(1, machine.chip.interconnect.torusRank))
+                                                          : machine.cluster.slice;
+        if (machine.cluster.slices > 1)
+            hardware.slices = machine.cluster.slices;
+    } else {
+        const std::int64_t perHost = chipsOfHost(machine.chips, fastChips(machine));
+        hardware.hosts = machine.chips / perHost;
+        hardware.chipsPerHost = perHost;
+    }
+    study.hardware = hardware;
+    study.stack = machine.stack;
+    study.mesh = plan.mesh;
+    TransformerModel model;
+    model.config = work.model;
+    model.sequence = work.sequence;
+    const StackTraits& traits = machine.traits;
+    setRecomputation(model, recomputation, traits);
+    model.lossChunks = plan.lossChunks;
+    const auto context = std::ranges::find(plan.mesh, "context", &MeshAxis::name);
+    if (context != plan.mesh.end()) {
+        model.context = plan.exchangesHeads ? ContextExchange::Ulysses : ContextExchange::Ring;
+        if (!plan.exchangesHeads && work.sequence % (2 * context->size) == 0)
+            model.zigzag = context->size;
+        if (work.model.experts > 0)
+            model.dispatchGroups = context->size;
+    }
+    study.model = model;
+    study.batch = work.globalBatch;
+    study.matmulType = work.format == MathFormat::Fp32 ? DType::F32 : work.format == MathFormat::Fp16 ? DType::F16 : DType::BF16;
+    if (study.matmulType != DType::F32)
+        study.activationType = study.matmulType;
+    study.fp8 = work.format == MathFormat::Fp8 && work.recipe == Fp8Recipe::None ? Fp8Recipe::Current : work.recipe;
+    AdamOptimizer adam;
+    adam.update.masters = work.masters && study.matmulType != DType::F32;
+    study.parameterType = adam.update.masters ? study.matmulType : DType::F32;
+    const bool sumsAreWide = study.matmulType == DType::BF16 && traits.accumulatorBytes > 0.0;
+    if (adam.update.masters && traits.gradientBytes == 2.0 && traits.reducedBytes == 0.0 && !sumsAreWide)
+        study.gradientType = study.matmulType;
+    study.optimizer = adam;
+    for (const auto& [array, text] : plan.specs) {
+        auto spec = parseSpec(text);
+        if (!spec)
+            return spec.error();
+        study.sharding.entries.push_back({array, *std::move(spec), "sharding." + array});
+    }
+    if (const auto tokens = std::ranges::find(plan.specs, "x", &std::pair<std::string, std::string>::first);
+        !traits.parallelLogits && tokens != plan.specs.end())
+        study.sharding.entries.push_back({"act.logits", *parseSpec(tokens->second), "sharding.act.logits"});
+    study.sharding.match.push_back({});
+    if (plan.pipeline.stages > 1 || plan.pipeline.microbatches > 1.0) {
+        study.pipeline.axis = plan.pipeline.stages > 1 ? "pipeline" : "";
+        study.pipeline.stages = plan.pipeline.stages;
+        study.pipeline.microbatches = static_cast<std::int64_t>(plan.pipeline.microbatches);
+        study.pipeline.chunks = plan.pipeline.chunks;
+        study.pipeline.layers = unevenCut(work.model.layers, plan.pipeline.stages * plan.pipeline.chunks);
+        study.pipeline.schedule = scheduleNamed(plan.pipeline.schedule).value_or(PipelineOrder::OneForwardOneBackward);
+    }
+    return study;
+}
+
 } // namespace
+
+Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine)
+{
+    return studyText(plan, recomputationOf(plan.recompute).value_or(Recomputation{}), work, machine);
+}
+
+Result<std::string> studyText(
+    const FoundPlan& plan, const Recomputation& recomputation, const SearchWork& work, const SearchMachine& machine)
+{
+    const auto study = transformerStudyOf(plan, recomputation, work, machine);
+    return study ? Result<std::string>(writeStudy(*study)) : study.error();
+}
 
 Result<SimulatedStudy> simulatedPlan(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine,
     const std::string& stack, const Catalogue& catalogue, const std::stop_token& stop, const std::string& fidelity)
 {
     const auto text = studyText(plan, work, machine);
-    if (!text)
-        return text.error();
-    auto study = readStudy(*text, "plan.yaml");
+    return text ? simulatedText(*text, machine, stack, catalogue, stop, fidelity) : text.error();
+}
+
+Result<SimulatedStudy> simulatedText(const std::string& text, const SearchMachine& machine, const std::string& stack,
+    const Catalogue& catalogue, const std::stop_token& stop, const std::string& fidelity)
+{
+    auto study = readStudy(text, "plan.yaml");
     if (!study)
         return study.error();
     study->stack = stack;
     study->network.fidelity = fidelity;
     StepParts parts;
     findMachine(parts, *study, catalogue);
-    if (parts.machine && machine.cluster.networkBytesPerSecond && machine.chip.chipClass == ChipClass::Gpu) {
+    if (parts.machine) {
         auto stated = std::make_shared<Machine>(*parts.machine);
-        stated->chip.nicBytesPerSecond = Figure{*machine.cluster.networkBytesPerSecond, "stated"};
+        stated->chip.peakFlopsPerSecond = machine.chip.peakFlopsPerSecond;
+        stated->chip.unsupported = machine.chip.unsupported;
+        if (const PhysicalAxis* network = stated->topology.network();
+            network != nullptr && machine.cluster.networkBytesPerSecond) {
+            PhysicalAxis axis = *network;
+            axis.link.bytesPerSecond = *machine.cluster.networkBytesPerSecond;
+            stated->topology = stated->topology.withNetwork(axis);
+        }
         parts.machine = std::move(stated);
     }
     std::optional<SimulatedStudy> simulated;
     if (!hasErrors(parts.problems))
-        simulated = predictStep(parts, *study, {.traits = &machine.traits}, stop);
+        simulated = predictStep(parts, *study, {.traits = &machine.traits, .constants = &machine.constants}, stop);
     if (simulated)
         return *std::move(simulated);
     std::erase_if(parts.problems, [](const Problem& problem) { return problem.severity != Severity::Error; });
@@ -419,86 +521,6 @@ LayerTimer layerTimer(const Catalogue& catalogue, const std::stop_token& stop)
         }
         return seconds / static_cast<double>(kManySequences);
     };
-}
-
-Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine)
-{
-    const auto recompute
-        = std::ranges::find_if(studyRecomputes(), [&](const StudyRecompute& one) { return one.policy == plan.recompute; });
-    if (recompute == studyRecomputes().end())
-        return Problem{"MW1754", fmt::format("a study cannot express recompute={}", plan.recompute),
-            "search with --fix recompute=full, none, selective, minimal, minimal_with_context, save_dot_except_mlp, "
-            "save_qkv_proj, save_out_proj, qkv_proj_offloaded or minimal_offloaded"};
-    if (machine.cluster.slices > 1)
-        return Problem{"MW1754", "a study cannot express several slices", "search on one slice, or read the plan as JSON"};
-    Study study;
-    study.name = fmt::format("{} on {}", work.model.name, machine.name);
-    meshwright::HardwareChoice hardware;
-    hardware.chip = machine.chip.catalogueName();
-    if (machine.chip.interconnect.kind == InterconnectKind::Torus) {
-        hardware.topology = machine.cluster.slice.empty()
-            ? compactTopology(machine.chips, std::max<std::int64_t>(1, machine.chip.interconnect.torusRank))
-            : machine.cluster.slice;
-    } else {
-        const std::int64_t perHost = chipsOfHost(machine.chips, fastChips(machine));
-        hardware.hosts = machine.chips / perHost;
-        hardware.chipsPerHost = perHost;
-    }
-    study.hardware = hardware;
-    study.stack = machine.stack;
-    study.mesh = plan.mesh;
-    TransformerModel model;
-    model.config = work.model;
-    model.sequence = work.sequence;
-    const StackTraits& traits = machine.traits;
-    model.recompute = recompute->recompute;
-    if (model.recompute == Recompute::Full && traits.recomputesLayers)
-        model.recompute = Recompute::Layer;
-    if (model.recompute == Recompute::None && !traits.fusedNorms)
-        model.recompute = Recompute::Nothing;
-    model.kept = recompute->kept;
-    model.offloaded = recompute->offloaded;
-    model.lossChunks = plan.lossChunks;
-    const auto context = std::ranges::find(plan.mesh, "context", &MeshAxis::name);
-    if (context != plan.mesh.end()) {
-        model.context = plan.exchangesHeads ? ContextExchange::Ulysses : ContextExchange::Ring;
-        if (!plan.exchangesHeads && work.sequence % (2 * context->size) == 0)
-            model.zigzag = context->size;
-        if (work.model.experts > 0)
-            model.dispatchGroups = context->size;
-    }
-    study.model = model;
-    study.batch = work.globalBatch;
-    study.matmulType = work.format == MathFormat::Fp32 ? DType::F32 : work.format == MathFormat::Fp16 ? DType::F16 : DType::BF16;
-    if (study.matmulType != DType::F32)
-        study.activationType = study.matmulType;
-    study.fp8 = work.format == MathFormat::Fp8 && work.recipe == Fp8Recipe::None ? Fp8Recipe::Current : work.recipe;
-    AdamOptimizer adam;
-    adam.update.masters = work.masters && study.matmulType != DType::F32;
-    study.parameterType = adam.update.masters ? study.matmulType : DType::F32;
-    const bool sumsAreWide = study.matmulType == DType::BF16 && traits.accumulatorBytes > 0.0;
-    if (adam.update.masters && traits.gradientBytes == 2.0 && traits.reducedBytes == 0.0 && !sumsAreWide)
-        study.gradientType = study.matmulType;
-    study.optimizer = adam;
-    for (const auto& [array, text] : plan.specs) {
-        auto spec = parseSpec(text);
-        if (!spec)
-            return spec.error();
-        study.sharding.entries.push_back({array, *std::move(spec), "sharding." + array});
-    }
-    if (const auto tokens = std::ranges::find(plan.specs, "x", &std::pair<std::string, std::string>::first);
-        !traits.parallelLogits && tokens != plan.specs.end())
-        study.sharding.entries.push_back({"act.logits", *parseSpec(tokens->second), "sharding.act.logits"});
-    study.sharding.match.push_back({});
-    if (plan.pipeline.stages > 1 || plan.pipeline.microbatches > 1.0) {
-        study.pipeline.axis = plan.pipeline.stages > 1 ? "pipeline" : "";
-        study.pipeline.stages = plan.pipeline.stages;
-        study.pipeline.microbatches = static_cast<std::int64_t>(plan.pipeline.microbatches);
-        study.pipeline.chunks = plan.pipeline.chunks;
-        study.pipeline.layers = unevenCut(work.model.layers, plan.pipeline.stages * plan.pipeline.chunks);
-        study.pipeline.schedule = scheduleNamed(plan.pipeline.schedule).value_or(PipelineOrder::OneForwardOneBackward);
-    }
-    return writeStudy(study);
 }
 
 } // namespace meshwright::sim

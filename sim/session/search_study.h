@@ -48,12 +48,17 @@ LayerTimer layerTimer(const Catalogue& catalogue, const std::stop_token& stop = 
 Result<SimulatedStudy> simulatedPlan(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine,
     const std::string& stack, const Catalogue& catalogue, const std::stop_token& stop, const std::string& fidelity = {});
 
-/// The name that studies have for a policy of recomputation; empty: they have none.
-std::string policyOf(const Recomputation& recomputation);
+/// The same of the study's text.
+Result<SimulatedStudy> simulatedText(const std::string& text, const SearchMachine& machine, const std::string& stack,
+    const Catalogue& catalogue, const std::stop_token& stop, const std::string& fidelity = {});
 
-/// A plan of a transformer as a study that `check` and `simulate` read.
-/// Problems: MW1754 the study file cannot say it: its chip, or its recomputation.
+/// A plan of a transformer as a study that `check` and `simulate` read. Precondition: its recomputation is a name of `recomputationOf`.
+/// Problems: those of `parseSpec`.
 Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine);
+
+/// The same with a recomputation that may have no name, in place of the plan's.
+Result<std::string> studyText(
+    const FoundPlan& plan, const Recomputation& recomputation, const SearchWork& work, const SearchMachine& machine);
 
 /// What of a transformer's study is searched. Precondition: study.transformer().
 SearchWork workOf(const Study& study);

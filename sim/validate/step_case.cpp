@@ -347,6 +347,7 @@ std::optional<Recomputation> recomputationInWords(const std::string& words)
             recomputation.ffnIn = 0.0;
         recomputation.layerInputOnly = recomputation.qkv > 0.0 && recomputation.ffnIn > 0.0 && recomputation.ffnOut > 0.0;
         recomputation.offloaded = holds(text, "offload") ? 1.0 : 0.0;
+        recomputation.offloadsInput = recomputation.offloaded > 0.0;
         return recomputation;
     }
     return recomputationOf(text);

@@ -32,7 +32,16 @@ public:
     FileValidation run(const std::vector<Record>& records, const std::string& file);
 
 private:
-    void step(const Record& record);
+    /// A step in line to be simulated.
+    struct Waiting {
+        const Record* record = nullptr;
+        StepCase stepCase;
+        std::vector<Result<SimulatedStep>> plans; ///< of each of its plans
+    };
+
+    void line(const Record& record);
+    void simulateAll();
+    void step(const Waiting& one);
     void part(const Record& record);
     void skip(const Record& record, std::string why) { m_result.skipped.push_back({record.id, std::move(why)}); }
     bool scores(const Record& record);
@@ -42,17 +51,10 @@ private:
     void detections();
     void sweeps();
 
-    /// A step that is simulated as a program too, beside others.
-    struct Simulated {
-        std::size_t step = 0; ///< of the result's
-        StepCase stepCase;
-        TrainingPlan plan;
-    };
-
     const Catalogue& m_catalogue;
     const Calibration& m_calibration;
     const StepSimulator& m_simulate;
-    std::vector<Simulated> m_simulated;
+    std::vector<Waiting> m_waiting;
     FileValidation m_result;
 };
 
@@ -71,35 +73,55 @@ bool FileValidator::scores(const Record& record)
     return true;
 }
 
-void FileValidator::step(const Record& record)
+void FileValidator::line(const Record& record)
 {
-    const auto stepCase = stepCaseOf(record, m_catalogue, m_calibration);
+    auto stepCase = stepCaseOf(record, m_catalogue, m_calibration);
     if (!stepCase)
         return skip(record, stepCase.error().front().message);
-    const Chip& chip = *stepCase->chip;
-    StepModel model(
-        chip, stepCase->cluster, m_calibration.constants(stepCase->stack, chip), m_calibration.traits(stepCase->stack));
-    StepPrediction prediction;
-    prediction.id = record.id;
-    prediction.stack = stepCase->stack;
-    prediction.chip = chip.key;
-    prediction.measuredSeconds = stepCase->measuredSeconds;
-    prediction.outOfMemory = stepCase->outOfMemory;
-    prediction.flops = stepCase->flops;
-    prediction.peakFlops = model.curve().peak(MathFormat::Bf16) * static_cast<double>(stepCase->cluster.devices);
-    prediction.sweep = record.sweep;
-    const TrainingPlan* meant = nullptr;
-    for (const TrainingPlan& plan : stepCase->plans) {
-        const StepEstimate estimate = model.estimate(plan);
-        const StepEstimate& best = prediction.estimate;
-        if (meant != nullptr && (best.fits > estimate.fits || (best.fits == estimate.fits && best.seconds <= estimate.seconds)))
-            continue;
-        prediction.estimate = estimate;
-        meant = &plan;
+    const std::size_t plans = stepCase->plans.size();
+    m_waiting.push_back({&record, *std::move(stepCase), std::vector<Result<SimulatedStep>>(plans, Problem{})});
+}
+
+void FileValidator::simulateAll()
+{
+    std::vector<std::pair<Waiting*, std::size_t>> plans;
+    for (Waiting& one : m_waiting) {
+        for (std::size_t plan = 0; plan < one.plans.size(); ++plan)
+            plans.emplace_back(&one, plan);
     }
-    prediction.scored = scores(record);
-    if (m_simulate && meant != nullptr && prediction.scored)
-        m_simulated.push_back({m_result.steps.size(), *stepCase, *meant});
+    parallelFor(
+        plans.size(), workerCount(0), {},
+        [&](unsigned, std::size_t i) {
+            const auto [one, plan] = plans[i];
+            one->plans[plan] = m_simulate(one->stepCase, one->stepCase.plans[plan]);
+        },
+        1);
+    for (const Waiting& one : m_waiting)
+        step(one);
+}
+
+void FileValidator::step(const Waiting& one)
+{
+    const SimulatedStep* meant = nullptr; // the quickest that fits
+    for (const Result<SimulatedStep>& plan : one.plans) {
+        if (plan && (meant == nullptr || std::pair(!plan->fits, plan->seconds) < std::pair(!meant->fits, meant->seconds)))
+            meant = &*plan;
+    }
+    if (meant == nullptr)
+        return skip(*one.record, one.plans.front().error().front().message);
+    const StepCase& stepCase = one.stepCase;
+    const MatmulRate rate = matmulRate(*stepCase.chip, MathFormat::Bf16).value_or(MatmulRate{});
+    StepPrediction prediction;
+    prediction.id = one.record->id;
+    prediction.stack = stepCase.stack;
+    prediction.chip = stepCase.chip->key;
+    prediction.step = *meant;
+    prediction.measuredSeconds = stepCase.measuredSeconds;
+    prediction.outOfMemory = stepCase.outOfMemory;
+    prediction.flops = stepCase.flops;
+    prediction.peakFlops = rate.flopsPerSecond * static_cast<double>(stepCase.cluster.devices);
+    prediction.sweep = one.record->sweep;
+    prediction.scored = scores(*one.record);
     m_result.scored += prediction.scored ? 1 : 0;
     m_result.steps.push_back(std::move(prediction));
 }
@@ -123,21 +145,11 @@ void FileValidator::summariseSteps()
     for (const StepPrediction& step : m_result.steps) {
         if (!step.scored || !step.measuredSeconds)
             continue;
-        errors.push_back(std::abs(step.estimate.seconds / *step.measuredSeconds - 1.0));
-        predicted.push_back(step.estimate.seconds);
+        errors.push_back(std::abs(step.step.seconds / *step.measuredSeconds - 1.0));
+        predicted.push_back(step.step.seconds);
         measured.push_back(*step.measuredSeconds);
     }
     m_result.stepTime = summarise(errors);
-    std::vector<double> simulated;
-    std::vector<double> estimated;
-    for (const StepPrediction& step : m_result.steps) {
-        if (!step.program || !step.measuredSeconds)
-            continue;
-        simulated.push_back(std::abs(step.program->seconds / *step.measuredSeconds - 1.0));
-        estimated.push_back(std::abs(step.estimate.seconds / *step.measuredSeconds - 1.0));
-    }
-    m_result.programTime = summarise(simulated);
-    m_result.estimateOfPrograms = summarise(estimated);
     if (m_result.stepTime)
         m_result.rankCorrelation = spearman(predicted, measured);
 }
@@ -229,16 +241,11 @@ void FileValidator::detections()
                      : (happened ? detection.falseNegative : detection.trueNegative));
     };
     Detection detection;
-    Detection simulated;
     for (const StepPrediction& step : m_result.steps) {
         if (!step.scored || !step.outOfMemory)
             continue;
-        detected(detection, !step.estimate.fits, *step.outOfMemory);
-        if (step.program)
-            detected(simulated, !step.program->fits, *step.outOfMemory);
+        detected(detection, !step.step.fits, *step.outOfMemory);
     }
-    if (m_simulate)
-        m_result.programMemory = simulated;
     m_result.outOfMemory = detection;
 }
 
@@ -264,7 +271,7 @@ SweepFigures sweepFigures(const std::vector<FileValidation>& files)
         for (const StepPrediction& step : file.steps) {
             if (!step.scored || !step.measuredSeconds || step.sweep.empty())
                 continue;
-            sweeps[step.sweep].first.push_back(step.estimate.seconds);
+            sweeps[step.sweep].first.push_back(step.step.seconds);
             sweeps[step.sweep].second.push_back(*step.measuredSeconds);
         }
         for (const auto& [name, pair] : sweeps) {
@@ -290,18 +297,11 @@ FileValidation FileValidator::run(const std::vector<Record>& records, const std:
         if (!record.fault.empty())
             skip(record, record.fault);
         else if (record.kind == "training_step")
-            step(record);
+            line(record);
         else
             part(record);
     }
-    parallelFor(
-        m_simulated.size(), workerCount(0), {},
-        [&](unsigned, std::size_t i) {
-            const Simulated& one = m_simulated[i];
-            StepPrediction& prediction = m_result.steps[one.step];
-            prediction.program = m_simulate(one.stepCase, one.plan, prediction.whyNoProgram);
-        },
-        1);
+    simulateAll();
     m_result.kind = kinds.size() == 1 ? *kinds.begin() : kinds.empty() ? "none" : "mixed";
     summariseSteps();
     constantUtilisation();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "sim/hardware/catalogue.h"
-#include "sim/transformer/step.h"
 #include "sim/validate/parts.h"
 #include "sim/validate/record.h"
 #include "sim/validate/statistics.h"
@@ -15,16 +14,21 @@
 
 namespace meshwright::sim {
 
-/// What the simulator makes of a record's step, written as a program.
-struct ProgramStep {
+/// What the simulator makes of a record's step, written as a program. Seconds are of the device that is busy longest; they add up to `seconds`.
+struct SimulatedStep {
     double seconds = 0.0;
+    double computeSeconds = 0.0;
+    double communicationSeconds = 0.0; ///< waiting for collectives and for the host's memory
+    double bubbleSeconds = 0.0; ///< waiting for other stages
+    double launchSeconds = 0.0; ///< waiting for the host to start kernels
+    double stackSeconds = 0.0; ///< the software's, of each step and pass; slow hosts
+    double otherSeconds = 0.0; ///< sends, the call
     double peakBytes = 0.0; ///< of the device that needs most, without what the runtime keeps
     bool fits = false;
 };
 
-/// Simulates one plan of a record; nothing, and why not, where no program says it. May be called by several threads at once.
-using StepSimulator
-    = std::function<std::optional<ProgramStep>(const StepCase& stepCase, const TrainingPlan& plan, std::string& whyNot)>;
+/// Simulates one plan of a record. Problems (messages alone): no program says it. May be called by several threads at once.
+using StepSimulator = std::function<Result<SimulatedStep>(const StepCase& stepCase, const TrainingPlan& plan)>;
 
 struct SkippedRecord {
     std::string id;
@@ -36,15 +40,13 @@ struct StepPrediction {
     std::string id;
     std::string stack;
     std::string chip;
-    StepEstimate estimate;
+    SimulatedStep step;
     std::optional<double> measuredSeconds;
     std::optional<bool> outOfMemory;
     double flops = 0.0;
     double peakFlops = 0.0; ///< of all devices, bf16
     std::string sweep;
     bool scored = false; ///< neither flagged nor fitted on
-    std::optional<ProgramStep> program = {}; ///< of the plan that `estimate` is of
-    std::string whyNoProgram = {}; ///< where programs were asked for
 };
 
 struct SweepScore {
@@ -63,9 +65,6 @@ struct FileValidation {
     std::size_t fitted = 0; ///< constants were fitted on them: not scored
     std::vector<SkippedRecord> skipped;
     std::optional<ErrorSummary> stepTime;
-    std::optional<ErrorSummary> programTime; ///< of the steps that programs say
-    std::optional<ErrorSummary> estimateOfPrograms; ///< of the closed form on the same steps
-    std::optional<Detection> programMemory; ///< likewise, in files that have a run that did not fit
     std::optional<double>
         constantMfuMeanError; ///< of one utilisation for each chip of the file, the one that is best for its records
     std::optional<double> rankCorrelation; ///< Spearman
@@ -87,14 +86,14 @@ struct Validation {
     Detection outOfMemory; ///< of all files that have a run that did not fit
 };
 
-/// Predicts every record of the files and compares. Fits nothing. With `simulate`, training steps are simulated too.
+/// Predicts every record of the files and compares: training steps by `simulate`. Fits nothing.
 /// Problems: those of `readRecords`.
 Result<Validation> validateFiles(const std::vector<std::filesystem::path>& files, const Catalogue& catalogue,
-    const Calibration& calibration, const StepSimulator& simulate = {});
+    const Calibration& calibration, const StepSimulator& simulate);
 
 /// The same of records in hand, of one file.
 FileValidation validateRecords(const std::vector<Record>& records, const std::string& file, const Catalogue& catalogue,
-    const Calibration& calibration, const StepSimulator& simulate = {});
+    const Calibration& calibration, const StepSimulator& simulate);
 
 /// The table for people.
 std::string validationText(const Validation& validation);

@@ -50,12 +50,6 @@ OrderedJson fileJson(const FileValidation& file)
         json["step_time"]["constant_mfu_mean_abs_error"] = numberJson(file.constantMfuMeanError);
         json["step_time"]["spearman"] = numberJson(file.rankCorrelation);
     }
-    if (file.programTime) {
-        json["programs"] = errorsJson(*file.programTime);
-        json["programs"]["formulas_median_abs_error"] = file.estimateOfPrograms->median;
-        if (file.outOfMemory)
-            json["programs"]["out_of_memory"] = detectionJson(*file.programMemory);
-    }
     if (file.time)
         json["time"] = errorsJson(*file.time);
     if (file.largeTime)
@@ -122,12 +116,6 @@ std::string validationText(const Validation& validation)
     }
     std::string text = table.text();
     for (const FileValidation& file : validation.files) {
-        if (file.programTime)
-            text += fmt::format("{}: simulated as programs, {} steps: median error {}, p90 {}; formulas on the same: {}, {}\n",
-                file.file, file.programTime->count, percent(file.programTime->median), percent(file.programTime->p90),
-                percent(file.estimateOfPrograms->median), percent(file.estimateOfPrograms->p90));
-    }
-    for (const FileValidation& file : validation.files) {
         if (file.largeTime || file.smallTime)
             text += fmt::format(
                 "{}: median error {} from 16 MiB up, {} below 1 MiB; {} of the other sizes when calibrated on three\n", file.file,
@@ -153,26 +141,17 @@ std::string validationText(const Validation& validation)
 std::string validationCsv(const Validation& validation)
 {
     std::string text
-        = "file,id,stack,chip,scored,predicted,measured,error,products,attention,elementwise,launch,tensor,context,expert,send,"
-          "data,data_hidden,bubble,optimizer,overhead,peak_bytes,weights,gradients,optimizer_bytes,activations,gathered,working,"
-          "logits,out_of_memory,predicted_out_of_memory,program_seconds,program_peak_bytes,program_out_of_memory,why_no_"
-          "program\n";
+        = "file,id,stack,chip,scored,predicted,measured,error,compute,communication,bubble,launch,stack_s,other,peak_bytes,"
+          "out_of_memory,predicted_out_of_memory\n";
     for (const FileValidation& file : validation.files) {
-        for (const StepPrediction& step : file.steps) {
-            const StepEstimate& e = step.estimate;
-            const StageMemory& m = e.memory;
-            text += fmt::format(
-                "{},{},{},{},{},{:.6g},{},{},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},"
-                "{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{},{},{},{},{},{}\n",
-                csvCell(file.file), csvCell(step.id), csvCell(step.stack), csvCell(step.chip), step.scored ? 1 : 0, e.seconds,
-                step.measuredSeconds ? fmt::format("{:.6g}", *step.measuredSeconds) : "",
-                step.measuredSeconds ? fmt::format("{:.4f}", e.seconds / *step.measuredSeconds - 1.0) : "", e.products,
-                e.attention, e.elementwise, e.launch, e.tensor, e.context, e.expert, e.send, e.data, e.dataHidden, e.bubble,
-                e.optimizer, e.overhead, m.total(), m.weights, m.gradients, m.optimizer, m.activations, m.gathered, m.working,
-                m.logits, step.outOfMemory ? (*step.outOfMemory ? "1" : "0") : "", e.fits ? 0 : 1,
-                step.program ? fmt::format("{:.6g}", step.program->seconds) : "",
-                step.program ? fmt::format("{:.4g}", step.program->peakBytes) : "",
-                step.program ? (step.program->fits ? "0" : "1") : "", csvCell(step.whyNoProgram));
+        for (const StepPrediction& one : file.steps) {
+            const SimulatedStep& step = one.step;
+            text += fmt::format("{},{},{},{},{},{:.6g},{},{},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{},{}\n",
+                csvCell(file.file), csvCell(one.id), csvCell(one.stack), csvCell(one.chip), one.scored ? 1 : 0, step.seconds,
+                one.measuredSeconds ? fmt::format("{:.6g}", *one.measuredSeconds) : "",
+                one.measuredSeconds ? fmt::format("{:.4f}", step.seconds / *one.measuredSeconds - 1.0) : "", step.computeSeconds,
+                step.communicationSeconds, step.bubbleSeconds, step.launchSeconds, step.stackSeconds, step.otherSeconds,
+                step.peakBytes, one.outOfMemory ? (*one.outOfMemory ? "1" : "0") : "", step.fits ? 0 : 1);
         }
         for (const PredictedFigure& comparison : file.comparisons)
             text += fmt::format("{},{},,,1,{:.6g},{:.6g},{:.4f}\n", csvCell(file.file), csvCell(comparison.id),

@@ -352,10 +352,6 @@ void TestSearchVerb::faults_data()
     QTest::newRow("time limit") << model + QStringList{"--hw", "h100x8", "--tokens", "1M", "--time-limit", "-1"} << 2
                                 << QByteArray("MW1903");
     QTest::newRow("slice too large") << model + QStringList{"--hw", "v5e-1024", "--tokens", "1M"} << 3 << QByteArray("MW1747");
-    QTest::newRow("selective plan of other ops as a study") << model
-            + QStringList{"--hw", "v5e-64", "--tokens", "1M", "--fix", "recompute=selective_op", "-o",
-                QDir::tempPath() + "/a plan that is not written.yaml"}
-                                                            << 3 << QByteArray("MW1754");
     QTest::newRow("impossible mesh") << model + QStringList{"--hw", "h100x8", "--tokens", "1M", "--fix", "tensor=7"} << 4
                                      << QByteArray();
 }

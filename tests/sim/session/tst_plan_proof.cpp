@@ -75,7 +75,7 @@ void addMachines()
     QTest::addColumn<int>("experts");
     QTest::addColumn<QString>("choices"); // that are fixed where all plans are simulated
     QTest::newRow("dense on GPUs") << "h100x8" << 0 << "microbatch=1";
-    QTest::newRow("experts on GPUs") << "h100x8" << 8 << "tensor=1,recompute=none";
+    QTest::newRow("experts on GPUs") << "h100x8" << 8 << "microbatch=1,recompute=none";
     QTest::newRow("dense on TPUs") << "v5e-8" << 0 << "tensor=1,microbatch=1";
 }
 

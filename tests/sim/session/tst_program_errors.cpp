@@ -20,7 +20,7 @@ using namespace meshwright;
 using namespace meshwright::sim;
 using namespace meshwright::tests;
 
-/// The errors that `plan` shows beside a step are those of `validate --programs`.
+/// The errors that `plan` shows beside a step are those of `validate`.
 class TestProgramErrors : public QObject {
     Q_OBJECT
 
@@ -56,8 +56,8 @@ void TestProgramErrors::tableIsWhatValidateSays()
         *catalogue, *calibration, stepSimulator(*catalogue, *calibration)));
     std::map<std::string, std::vector<double>> ratios; // by chip
     for (const StepPrediction& step : validation.files.front().steps) {
-        if (step.scored && step.program && step.measuredSeconds)
-            ratios[step.chip].push_back(*step.measuredSeconds / step.program->seconds);
+        if (step.scored && step.measuredSeconds)
+            ratios[step.chip].push_back(*step.measuredSeconds / step.step.seconds);
     }
     QVERIFY(!ratios.empty());
     bool isEqual = true;

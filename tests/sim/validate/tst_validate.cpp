@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/session/record_step.h"
 #include "sim/validate/validate.h"
 
 #include "core/support/resources.h"
@@ -74,7 +75,7 @@ std::vector<Record> recordsOf(const QByteArray& text)
 
 FileValidation validated(const QByteArray& text)
 {
-    return validateRecords(recordsOf(text), "made.json", catalogue(), calibration());
+    return validateRecords(recordsOf(text), "made.json", catalogue(), calibration(), stepSimulator(catalogue(), calibration()));
 }
 
 } // namespace
@@ -131,10 +132,10 @@ void TestValidate::stepRecord()
     QCOMPARE(file.steps.size(), std::size_t{1});
     const StepPrediction& step = file.steps.front();
     QCOMPARE(step.stack, std::string("megatron-deepspeed"));
-    QVERIFY(step.estimate.seconds > 0.2 && step.estimate.seconds < 10.0);
-    QVERIFY(step.estimate.fits);
+    QVERIFY(step.step.seconds > 0.2 && step.step.seconds < 10.0);
+    QVERIFY(step.step.fits);
     QCOMPARE(file.scored, std::size_t{1});
-    QVERIFY(std::abs(file.stepTime->median - std::abs(step.estimate.seconds / 2.0 - 1.0)) < 1e-12);
+    QVERIFY(std::abs(file.stepTime->median - std::abs(step.step.seconds / 2.0 - 1.0)) < 1e-12);
 }
 
 void TestValidate::skipsAndFlags()
@@ -188,7 +189,7 @@ void TestValidate::candidatesOfPlans()
 {
     const QByteArray plans = R"({"schema": 1, "records": [{"id": "p", "kind": "sweep", "source": {"name": "Narayanan et al."},
       "model": {"layers": 24, "hidden": 2048, "heads": 16, "ffn": 8192, "vocab": 51200, "seq_len": 2048},
-      "cluster": {"accelerator": "A100-SXM-80GB", "chips": 8, "per_node": 8}, "workload": {"global_batch_seqs": 64},
+      "cluster": {"accelerator": "A100-SXM-80GB", "chips": 8, "per_node": 8}, "workload": {"global_batch_seqs": 512},
       "candidates": [{"dp": 8, "tp": 1, "pp": 1, "micro_batch": 1, "recompute": "full", "status": "ok", "step_time_s": 1.5},
                      {"dp": 1, "tp": 8, "pp": 1, "micro_batch": 1, "recompute": "full", "status": "ok", "step_time_s": 2.5},
                      {"dp": 8, "tp": 1, "pp": 1, "micro_batch": 64, "recompute": "none", "status": "oom"}]}]})";
@@ -208,7 +209,7 @@ void TestValidate::fittedRecordsAreNotScored()
         = valueOf(Calibration::parse(R"({"classes": {}, "stacks": {"s": {"chips": {"c": {"fitted_on": ["one"]}}}}})", "x.json"));
     const auto records = recordsOf("[" + recordOfStep("one", R"({"dp": 8})", R"({"step_time_s": 2.0})") + ","
         + recordOfStep("two", R"({"dp": 8})", R"({"step_time_s": 2.0})") + "]");
-    const auto file = validateRecords(records, "made.json", catalogue(), constants);
+    const auto file = validateRecords(records, "made.json", catalogue(), constants, stepSimulator(catalogue(), constants));
     QCOMPARE(file.scored, std::size_t{1});
     QCOMPARE(file.fitted, std::size_t{1});
 }
@@ -217,11 +218,12 @@ void TestValidate::fittedRecordsAreNotScored()
 void TestValidate::namesDoNotMatter()
 {
     QByteArray text = "[" + recordOfStep("one", R"({"dp": 4, "tp": 2})", R"({"step_time_s": 2.0})") + "]";
-    const double before = validated(text).steps.front().estimate.seconds;
+    const double before = validated(text).steps.front().step.seconds;
     text.replace("\"one\"", "\"vtrain-bloom\"").replace("\"layers\"", "\"name\": \"LLaMA\", \"layers\"");
     const auto renamed = parseRecords(text.toStdString(), "other.json");
     QVERIFY(renamed);
-    QCOMPARE(validateRecords(*renamed, "other.json", catalogue(), calibration()).steps.front().estimate.seconds, before);
+    const auto simulate = stepSimulator(catalogue(), calibration());
+    QCOMPARE(validateRecords(*renamed, "other.json", catalogue(), calibration(), simulate).steps.front().step.seconds, before);
 }
 
 void TestValidate::networkRates_data()

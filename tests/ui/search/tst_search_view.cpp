@@ -31,6 +31,7 @@ private Q_SLOTS:
     void aPlanIsCopiedForOtherPrograms();
     void plansAreSimulatedBeforeTheirReader();
     void aPlanBecomesTheStudy();
+    void aPlanInNoFileIsNoStudy();
     void saysWhenTheStudyIsAnotherOne();
     void aSearchCanBeCancelled();
     void aStudyWithoutHardwareSaysSo();
@@ -223,6 +224,15 @@ void TestSearchView::aPlanBecomesTheStudy()
     QVERIFY(picture->placeOf("plan:0") != QPoint());
     QTest::mouseClick(picture, Qt::LeftButton, {}, picture->placeOf("plan:0"));
     QCOMPARE(chosen.count(), 3);
+}
+
+void TestSearchView::aPlanInNoFileIsNoStudy()
+{
+    sim::FoundPlan laidOut = plan(8, 1.0, 1.0);
+    laidOut.program = std::make_shared<const Program>();
+    const auto study = ui::SearchJob::studyOf({}, laidOut, *catalogue());
+    QVERIFY(!study);
+    QCOMPARE(study.error().front().id, std::string("MW1754"));
 }
 
 void TestSearchView::saysWhenTheStudyIsAnotherOne()
