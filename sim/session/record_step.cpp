@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/record_step.h"
 
+#include "core/support/checked.h"
 #include "sim/search/transformer_search.h"
 #include "sim/session/search_study.h"
 
@@ -61,6 +62,9 @@ TransformerConfig configOf(const TrainingPlan& plan)
     config.latentRotaryDim = details.ropeHeadDim;
     config.valueHeadDim = details.valueHeadDim;
     config.parallelBlock = details.parallelBlock;
+    // Megatron-LM and those after it fill the vocabulary up to a multiple of 128 for each tensor rank (--make-vocab-size-divisible-by).
+    if (const std::int64_t filled = 128 * plan.layout.tp; plan.layout.tp > 1)
+        config.vocabulary = ceilDiv(config.vocabulary, filled) * filled;
     if (details.sharedFfn > 0 && details.sharedFfn != config.sharedExperts * config.expertFfn && config.denseLayers == 0) {
         config.ffnBesideExperts = true; // shared experts of a width of their own
         config.ffn = details.sharedFfn;

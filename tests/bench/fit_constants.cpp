@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Fits the constants of software stacks to the records that the calibration names for them, through the programs of their steps.
-//   fit_constants CALIBRATION.json [STACK[/CHIP]] [--add NAME[=VALUE]]... -- RECORDS.json...
+//   fit_constants CALIBRATION.json [STACK[/CHIP]] [--add NAME[=VALUE]]... [--all] -- RECORDS.json...
 // For each stack and chip: the error of records that are left out of the fit (each in turn), with all its constants and without each; one that does not lower it
-// goes, the worst first. Then each record's error before and after, and the constants that are left as they fit. `--add` tries a constant more, from VALUE on.
+// goes, the worst first. Then each record's error before and after, and the constants that are left as they fit. `--add` tries a constant more, from VALUE on;
+// `--all` keeps all, and leaves nothing out.
 //
 // The fit takes the least sum of squares of log(predicted / measured) / 0.03 and of log(constant / prior) / 0.3: the prior is what the chip's class has, or where
 // that has none, where the fit begins. Constants without an effect stay where they are.
@@ -61,7 +62,7 @@ public:
         std::erase_if(m_records, [&](const Record& record) { return std::ranges::find(m_ids, record.id) == m_ids.end(); });
     }
 
-    void run(const std::map<std::string, double>& added);
+    void run(const std::map<std::string, double>& added, bool keepsAll);
 
 private:
     using Used = std::vector<bool>; ///< of the records
@@ -211,7 +212,7 @@ Constants Fit::worthHaving(Constants constants) const
     return constants;
 }
 
-void Fit::run(const std::map<std::string, double>& added)
+void Fit::run(const std::map<std::string, double>& added, bool keepsAll)
 {
     Constants start;
     std::map<std::string, double> values
@@ -236,7 +237,7 @@ void Fit::run(const std::map<std::string, double>& added)
         return;
     const Used seen(m_records.size(), true);
     const Eigen::VectorXd first = errors(start, seen);
-    if (m_records.size() > 1)
+    if (m_records.size() > 1 && !keepsAll)
         start = worthHaving(start);
     const Constants best = fitted(start, seen);
     const Eigen::VectorXd last = errors(best, seen);
@@ -258,16 +259,20 @@ int main(int count, char** arguments)
     std::vector<std::string> words(arguments + 1, arguments + count);
     const auto dashes = std::ranges::find(words, "--");
     if (words.empty() || dashes == words.begin() || dashes == words.end()) {
-        std::fputs("usage: fit_constants CALIBRATION.json [STACK[/CHIP]] [--add NAME[=VALUE]]... -- RECORDS.json...\n", stderr);
+        std::fputs(
+            "usage: fit_constants CALIBRATION.json [STACK[/CHIP]] [--add NAME[=VALUE]]... [--all] -- RECORDS.json...\n", stderr);
         return 2;
     }
     std::string only;
     std::map<std::string, double> added;
+    bool keepsAll = false;
     for (auto word = words.begin() + 1; word != dashes; ++word) {
         if (*word == "--add" && word + 1 != dashes) {
             const std::string text = *++word;
             const auto equals = text.find('=');
             added[text.substr(0, equals)] = equals == std::string::npos ? 0.5 : std::stod(text.substr(equals + 1));
+        } else if (*word == "--all") {
+            keepsAll = true;
         } else {
             only = *word;
         }
@@ -292,7 +297,7 @@ int main(int count, char** arguments)
         const Json chips = of.value("chips", Json::object());
         for (const auto& [chip, constants] : chips.items()) {
             if (only.empty() || only == stack || only == stack + "/" + chip)
-                Fit(calibration, stack, chip, *catalogue, records).run(added);
+                Fit(calibration, stack, chip, *catalogue, records).run(added, keepsAll);
         }
     }
 }
