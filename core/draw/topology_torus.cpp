@@ -87,6 +87,8 @@ private:
                 found.push_back({i, 1, dimension.length});
             else if (dimension.kind == DimensionKind::InChip)
                 m_chip = {i, 1, dimension.length};
+            else
+                m_slices = i;
         }
         assert(!found.empty() && found.size() <= 3);
         m_across = found[0];
@@ -97,6 +99,9 @@ private:
         if (m_down.cells > m_across.cells)
             std::swap(m_across, m_down);
     }
+
+    /// Of several slices, which are alike, the first is drawn.
+    bool isDrawn(std::size_t device) const { return m_slices == kNone || m_drawing.devices[device].coordinates[m_slices] == 0; }
 
     std::int64_t cellCount() const { return m_across.cells * m_down.cells * m_layers.cells * m_chip.cells; }
 
@@ -263,6 +268,8 @@ private:
         };
         std::map<Place, Tile> tiles;
         for (std::size_t device = 0; device < m_drawing.devices.size(); ++device) {
+            if (!isDrawn(device))
+                continue;
             Tile& tile = tiles[placeOf(static_cast<std::int64_t>(device))];
             // A device of the mesh stands for its block, should there be one.
             if (tile.count++ == 0 || (m_drawing.devices[tile.device].id < 0 && m_drawing.devices[device].id >= 0))
@@ -280,6 +287,8 @@ private:
         std::map<BundleKey, Bundle> bundles;
         for (std::size_t i = 0; i < m_drawing.links.size(); ++i) {
             const DrawnLink& link = m_drawing.links[i];
+            if (link.dimension == m_slices || !isDrawn(static_cast<std::size_t>(link.from)))
+                continue;
             Place from = placeOf(link.from);
             Place to = placeOf(link.to);
             if (from == to)
@@ -472,6 +481,9 @@ private:
     {
         if (m_hasStubs)
             m_canvas.addNote("bent ends outside: links that wrap round to the other side");
+        if (m_slices != kNone)
+            m_canvas.addNote(fmt::format(
+                "the first of {} slices, which are alike; a network joins them", m_drawing.dimensions[m_slices].length));
         if (m_isFolded) {
             std::vector<std::string> sizes;
             for (const Direction* direction : {&m_across, &m_down, &m_layers, &m_chip}) {
@@ -495,6 +507,7 @@ private:
     Direction m_down;
     Direction m_layers;
     Direction m_chip;
+    std::size_t m_slices = kNone; ///< the dimension of the network that joins them
     bool m_isFolded = false;
     bool m_hasLoops = false;
     bool m_hasStubs = false;

@@ -143,6 +143,15 @@ void TestSearchVerb::plansAreStudies_data()
     QTest::newRow("cards without a network") << "gpt2"
                                              << "8x RTX 4090"
                                              << "dp8";
+    QTest::newRow("slices") << "gpt2"
+                            << "v5e-4x4"
+                            << "data=4,fsdp=4";
+    QTest::newRow("every second product kept") << "llama3_8b"
+                                               << "h100x16"
+                                               << "fsdp=16,recompute=selective_op";
+    QTest::newRow("kept by name") << "llama3_8b"
+                                  << "v5p-64"
+                                  << "fsdp=32,recompute=save_qkv_proj";
     QTest::newRow("interleaved stages") << "qwen2_7b"
                                         << "h20x16"
                                         << "tp2pp4";

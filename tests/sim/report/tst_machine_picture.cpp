@@ -5,6 +5,8 @@
 #include "tests/test_class.h"
 #include "tests/values.h"
 
+#include <set>
+
 namespace tst_machine_picture {
 
 using namespace meshwright;
@@ -23,6 +25,8 @@ private Q_SLOTS:
     void ownOrder();
     void smallerMesh();
     void switchesAndNetwork();
+    void slices_data();
+    void slices();
     void withoutAMesh();
     void everyLinkHasItsNodes_data();
     void everyLinkHasItsNodes();
@@ -193,6 +197,37 @@ void TestMachinePicture::switchesAndNetwork()
     const auto second = std::ranges::find(drawing.switches, std::int64_t{1}, &DrawnSwitch::host);
     QVERIFY(text(second->tooltip).startsWith("NVLink switch of host 1\n8 ports of 364 GB/s each way"));
     QVERIFY(text(second->tooltip).contains("adds up all-reduces itself"));
+}
+
+/// Slices are alike: the first is drawn, with a note on the others and none of the links between them.
+void TestMachinePicture::slices_data()
+{
+    QTest::addColumn<std::string>("chip");
+    QTest::addColumn<std::vector<std::int64_t>>("topology");
+    QTest::newRow("flat") << std::string("v5e") << std::vector<std::int64_t>{4, 2};
+    QTest::newRow("two devices a chip") << std::string("v3") << std::vector<std::int64_t>{2, 2};
+    QTest::newRow("layers") << std::string("v4") << std::vector<std::int64_t>{2, 2, 4};
+}
+
+void TestMachinePicture::slices()
+{
+    QFETCH(std::string, chip);
+    QFETCH(std::vector<std::int64_t>, topology);
+    const auto drawn = [&](std::int64_t slices) {
+        const Machine machine = valueOf(buildMachine(catalogue(), {chip, topology, 0, 0, slices}));
+        const MeshPlacement placement = valueOf(placeMesh(meshOf("data=" + std::to_string(machine.deviceCount())), machine));
+        return drawTopology(valueOf(machinePicture(machine, &placement)));
+    };
+    const auto tilesOf = [](const DisplayList& picture) {
+        std::set<std::string> tiles;
+        for (const DisplayItem& item : picture.items) {
+            if (item.id.starts_with("device:"))
+                tiles.insert(item.id);
+        }
+        return tiles.size();
+    };
+    QVERIFY(tilesOf(drawn(1)) > 1);
+    QCOMPARE(tilesOf(drawn(3)), tilesOf(drawn(1)));
 }
 
 void TestMachinePicture::withoutAMesh()

@@ -80,6 +80,7 @@ private Q_SLOTS:
     void stepIsBoundedByItsStreams();
     void loopEqualsUnrolled();
     void workOfInstructions();
+    void workOfPickedRows();
     void modelFlopsCountLoops();
     void meshLargerThanTheMachine();
     void productsWithoutARate();
@@ -206,6 +207,35 @@ void TestSimulation::workOfInstructions()
     QCOMPARE(work.bytesRead, std::int64_t{4 * 8 * (64 * 32 + 32 * 16)});
     QCOMPARE(work.bytesWritten, std::int64_t{4 * 8 * 64 * 16});
     QCOMPARE(work.format, MathFormat::Bf16);
+}
+
+/// A gather reads the rows that it takes, a scatter those that it adds to: on TPUs the tiles that they lie in.
+void TestSimulation::workOfPickedRows()
+{
+    Function function;
+    Builder builder(function);
+    const ValueId table = builder.argument({DType::F32, {1000, 64}}, "table");
+    const ValueId indices = builder.argument({DType::S32, {10, 1}}, "indices");
+    GatherAttributes take;
+    take.dims = {{1}, {0}, {}, {}, {0}, 1};
+    take.sliceSizes = {1, 64};
+    const ValueId rows = builder.add(OpKind::Gather, {table, indices}, take);
+    ScatterAttributes put;
+    put.dims = take.dims;
+    put.combiner = ReduceKind::Sum;
+    builder.setResults({builder.add(OpKind::Scatter, {table, indices, rows}, put)});
+    const auto scheduled = schedule(onDevices(function), SchedulePolicy::Host);
+    const std::int64_t ofRows = 10 * 64 * 4;
+    const std::int64_t ofTable = 1000 * 64 * 4;
+    for (const std::int64_t tile : {1, 8}) {
+        const auto workAt = [&](std::size_t i) {
+            return workOf(function, scheduled.instructions[i], MatmulPrecision::Highest, static_cast<double>(tile));
+        };
+        QCOMPARE(workAt(0).bytesRead, 10 * 4 + tile * ofRows);
+        QCOMPARE(workAt(0).bytesWritten, ofRows);
+        QCOMPARE(workAt(1).bytesRead, ofTable + 10 * 4 + ofRows + tile * ofRows);
+        QCOMPARE(workAt(1).bytesWritten, ofTable);
+    }
 }
 
 void TestSimulation::modelFlopsCountLoops()
