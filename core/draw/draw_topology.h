@@ -75,7 +75,8 @@ struct DrawnMeshAxis {
 struct TopologyDrawing {
     std::string title; ///< `TPU v5e, 4x2 chips, no wraparound`
     std::string platform = "device"; ///< before device ids
-    std::vector<DrawnDimension> dimensions; ///< Torus (up to 3) and InChip, with a Network of slices or none; or Network and Switch or FullMesh
+    std::vector<DrawnDimension>
+        dimensions; ///< Torus (up to 3) and InChip, with a Network of slices or none; or Network and Switch or FullMesh
     std::vector<DrawnDevice> devices; ///< index: the number that the machine gives the device
     std::vector<DrawnSwitch> switches;
     std::vector<DrawnLink> links;
