@@ -39,7 +39,7 @@ private:
         std::vector<Result<SimulatedStep>> plans; ///< of each of its plans
     };
 
-    void line(const Record& record);
+    void enqueue(const Record& record);
     void simulateAll();
     void step(const Waiting& one);
     void part(const Record& record);
@@ -73,7 +73,7 @@ bool FileValidator::scores(const Record& record)
     return true;
 }
 
-void FileValidator::line(const Record& record)
+void FileValidator::enqueue(const Record& record)
 {
     auto stepCase = stepCaseOf(record, m_catalogue, m_calibration);
     if (!stepCase)
@@ -115,7 +115,7 @@ void FileValidator::step(const Waiting& one)
     prediction.id = one.record->id;
     prediction.stack = stepCase.stack;
     prediction.chip = stepCase.chip->key;
-    prediction.step = *meant;
+    prediction.simulated = *meant;
     prediction.measuredSeconds = stepCase.measuredSeconds;
     prediction.outOfMemory = stepCase.outOfMemory;
     prediction.flops = stepCase.flops;
@@ -145,8 +145,8 @@ void FileValidator::summariseSteps()
     for (const StepPrediction& step : m_result.steps) {
         if (!step.scored || !step.measuredSeconds)
             continue;
-        errors.push_back(std::abs(step.step.seconds / *step.measuredSeconds - 1.0));
-        predicted.push_back(step.step.seconds);
+        errors.push_back(std::abs(step.simulated.seconds / *step.measuredSeconds - 1.0));
+        predicted.push_back(step.simulated.seconds);
         measured.push_back(*step.measuredSeconds);
     }
     m_result.stepTime = summarise(errors);
@@ -244,7 +244,7 @@ void FileValidator::detections()
     for (const StepPrediction& step : m_result.steps) {
         if (!step.scored || !step.outOfMemory)
             continue;
-        detected(detection, !step.step.fits, *step.outOfMemory);
+        detected(detection, !step.simulated.fits, *step.outOfMemory);
     }
     m_result.outOfMemory = detection;
 }
@@ -271,7 +271,7 @@ SweepFigures sweepFigures(const std::vector<FileValidation>& files)
         for (const StepPrediction& step : file.steps) {
             if (!step.scored || !step.measuredSeconds || step.sweep.empty())
                 continue;
-            sweeps[step.sweep].first.push_back(step.step.seconds);
+            sweeps[step.sweep].first.push_back(step.simulated.seconds);
             sweeps[step.sweep].second.push_back(*step.measuredSeconds);
         }
         for (const auto& [name, pair] : sweeps) {
@@ -297,7 +297,7 @@ FileValidation FileValidator::run(const std::vector<Record>& records, const std:
         if (!record.fault.empty())
             skip(record, record.fault);
         else if (record.kind == "training_step")
-            line(record);
+            enqueue(record);
         else
             part(record);
     }

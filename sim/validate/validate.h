@@ -40,7 +40,7 @@ struct StepPrediction {
     std::string id;
     std::string stack;
     std::string chip;
-    SimulatedStep step;
+    SimulatedStep simulated;
     std::optional<double> measuredSeconds;
     std::optional<bool> outOfMemory;
     double flops = 0.0;

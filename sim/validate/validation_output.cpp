@@ -145,7 +145,7 @@ std::string validationCsv(const Validation& validation)
           "out_of_memory,predicted_out_of_memory\n";
     for (const FileValidation& file : validation.files) {
         for (const StepPrediction& one : file.steps) {
-            const SimulatedStep& step = one.step;
+            const SimulatedStep& step = one.simulated;
             text += fmt::format("{},{},{},{},{},{:.6g},{},{},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{},{}\n",
                 csvCell(file.file), csvCell(one.id), csvCell(one.stack), csvCell(one.chip), one.scored ? 1 : 0, step.seconds,
                 one.measuredSeconds ? fmt::format("{:.6g}", *one.measuredSeconds) : "",

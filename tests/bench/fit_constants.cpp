@@ -100,7 +100,7 @@ Eigen::VectorXd Fit::errors(const Constants& constants, const Used& used) const
             continue;
         const StepPrediction& step = one.steps.front();
         if (step.measuredSeconds)
-            result[static_cast<Eigen::Index>(i)] = std::log(step.step.seconds / *step.measuredSeconds);
+            result[static_cast<Eigen::Index>(i)] = std::log(step.simulated.seconds / *step.measuredSeconds);
     }
     return result;
 }

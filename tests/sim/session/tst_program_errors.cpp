@@ -57,7 +57,7 @@ void TestProgramErrors::tableIsWhatValidateSays()
     std::map<std::string, std::vector<double>> ratios; // by chip
     for (const StepPrediction& step : validation.files.front().steps) {
         if (step.scored && step.measuredSeconds)
-            ratios[step.chip].push_back(*step.measuredSeconds / step.step.seconds);
+            ratios[step.chip].push_back(*step.measuredSeconds / step.simulated.seconds);
     }
     QVERIFY(!ratios.empty());
     bool isEqual = true;

@@ -132,10 +132,10 @@ void TestValidate::stepRecord()
     QCOMPARE(file.steps.size(), std::size_t{1});
     const StepPrediction& step = file.steps.front();
     QCOMPARE(step.stack, std::string("megatron-deepspeed"));
-    QVERIFY(step.step.seconds > 0.2 && step.step.seconds < 10.0);
-    QVERIFY(step.step.fits);
+    QVERIFY(step.simulated.seconds > 0.2 && step.simulated.seconds < 10.0);
+    QVERIFY(step.simulated.fits);
     QCOMPARE(file.scored, std::size_t{1});
-    QVERIFY(std::abs(file.stepTime->median - std::abs(step.step.seconds / 2.0 - 1.0)) < 1e-12);
+    QVERIFY(std::abs(file.stepTime->median - std::abs(step.simulated.seconds / 2.0 - 1.0)) < 1e-12);
 }
 
 void TestValidate::skipsAndFlags()
@@ -218,12 +218,13 @@ void TestValidate::fittedRecordsAreNotScored()
 void TestValidate::namesDoNotMatter()
 {
     QByteArray text = "[" + recordOfStep("one", R"({"dp": 4, "tp": 2})", R"({"step_time_s": 2.0})") + "]";
-    const double before = validated(text).steps.front().step.seconds;
+    const double before = validated(text).steps.front().simulated.seconds;
     text.replace("\"one\"", "\"vtrain-bloom\"").replace("\"layers\"", "\"name\": \"LLaMA\", \"layers\"");
     const auto renamed = parseRecords(text.toStdString(), "other.json");
     QVERIFY(renamed);
     const auto simulate = stepSimulator(catalogue(), calibration());
-    QCOMPARE(validateRecords(*renamed, "other.json", catalogue(), calibration(), simulate).steps.front().step.seconds, before);
+    QCOMPARE(
+        validateRecords(*renamed, "other.json", catalogue(), calibration(), simulate).steps.front().simulated.seconds, before);
 }
 
 void TestValidate::networkRates_data()
