@@ -130,11 +130,30 @@ void lintHostLink(const Analysis& analysis, Problems& problems)
             worst->count)});
 }
 
+/// A step that needs more memory than a device has for it.
+void lintMemory(const Analysis& analysis, Problems& problems)
+{
+    const Simulation& step = analysis.simulated->simulation;
+    if (step.fits)
+        return;
+    const auto bytes = [](std::int64_t count) { return formatBytes(static_cast<double>(count)); };
+    problems.push_back({"MW1757",
+        fmt::format("a step needs {} of a device, and {} are free for it", bytes(step.peakBytes),
+            bytes(step.capacityBytes - step.reserveBytes)),
+        "shard what is replicated, make more again (recompute: full), or use more devices or a smaller batch; `meshwright "
+        "search` "
+        "finds layouts that fit",
+        analysis.study->placeOf("hardware"), Severity::Warning,
+        fmt::format("a device of {} has {}, and {} are kept for the runtime", analysis.machine->text(), bytes(step.capacityBytes),
+            bytes(step.reserveBytes))});
+}
+
 } // namespace
 
 Problems lintsOnMachine(const Analysis& analysis)
 {
     Problems problems;
+    lintMemory(analysis, problems);
     lintIdleDevices(analysis, problems);
     lintHostLink(analysis, problems);
     if (analysis.built && analysis.placement)

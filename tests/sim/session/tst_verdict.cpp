@@ -232,6 +232,8 @@ void TestVerdict::found_data()
         << QStringList{"faults.links=[{device: 0, axis: x, share: 1e-15}]"} << "error MW1425 faults.links[0].share";
     QTest::newRow("a step of weeks") << QStringList{"batch=1099511627776", "model.mlp.layers=[65536, 65536, 8]"}
                                      << "error MW1751 hardware";
+    QTest::newRow("too large for a device") << QStringList{"model.mlp.layers=[65536, 65536, 65536, 8]"}
+                                            << "warning MW1757 hardware";
     QTest::newRow("half the chips idle") << QStringList{"hardware.topology=[4, 4]"} << "warning MW1753 mesh";
     QTest::newRow("a tensor axis between hosts") << QStringList{"hardware={chip: h100, hosts: 2, per_host: 4}", "mesh={model: 8}",
         "model.mlp.layers=[1024, 4096, 1024, 8]", "batch=1024",
