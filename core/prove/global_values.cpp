@@ -81,10 +81,14 @@ GlobalId GlobalValues::scaled(GlobalId of, double factor)
 
 GlobalId GlobalValues::sum(GlobalId a, GlobalId b)
 {
+    constexpr std::size_t kMostTerms = 128; // else a chain of n additions would hold n^2 / 2 of them
     std::vector<GlobalId> terms;
     for (const GlobalId operand : {a, b}) {
         const auto& own = (*this)[operand].terms;
-        own.empty() ? terms.push_back(operand) : static_cast<void>(terms.insert(terms.end(), own.begin(), own.end()));
+        if (own.empty() || own.size() >= kMostTerms)
+            terms.push_back(operand);
+        else
+            terms.insert(terms.end(), own.begin(), own.end());
     }
     joinParts(terms);
     if (terms.size() == 1)

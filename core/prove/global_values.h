@@ -104,7 +104,7 @@ public:
     /// A value times a constant. Constants that follow each other are one.
     GlobalId scaled(GlobalId of, double factor);
 
-    /// A sum of two values of one shape: of all their terms, in whatever order they were added.
+    /// A sum of two values of one shape: of all their terms, in whatever order they were added. A sum of very many terms is one term.
     GlobalId sum(GlobalId a, GlobalId b);
 
     /// What `parts` of `count` make of a value, which all of them together make: by adding up where `adds`, else in a way of their own.

@@ -128,15 +128,7 @@ private:
     /// True where one node of both would hold up a collective: it moves what `earlier` makes, which would wait for a collective that `later` needs.
     bool holdsUp(std::size_t earlier, std::size_t later) const
     {
-        const auto most = [this](std::size_t group) {
-            std::size_t before = 0;
-            for (const std::size_t member : m_members[group])
-                before = std::max(before, m_collectivesBefore[member]);
-            return before;
-        };
-        const auto& members = m_members[earlier];
-        return std::any_of(members.begin(), members.end(), [this](std::size_t member) { return m_isMoved[member]; })
-            && most(earlier) < most(later);
+        return m_isMoved[earlier] && m_collectivesBefore[earlier] < m_collectivesBefore[later];
     }
 
     void joinProducers(std::size_t position)
@@ -198,11 +190,15 @@ private:
         if (!first)
             return;
         auto& members = m_members[earlier];
+        const auto own = static_cast<std::ptrdiff_t>(members.size());
         members.insert(members.end(), m_members[later].begin(), m_members[later].end());
-        std::sort(members.begin(), members.end());
+        if (members[static_cast<std::size_t>(own)] < members[static_cast<std::size_t>(own) - 1])
+            std::inplace_merge(members.begin(), members.begin() + own, members.end());
         for (const std::size_t member : m_members[later])
             m_groupOf[member] = earlier;
         m_members[later].clear();
+        m_collectivesBefore[earlier] = std::max(m_collectivesBefore[earlier], m_collectivesBefore[later]);
+        m_isMoved[earlier] = m_isMoved[earlier] || m_isMoved[later];
         if (first->empty())
             return;
         const auto at = [&](std::size_t group) { return m_order.begin() + static_cast<std::ptrdiff_t>(m_placeOf[group]); };
@@ -380,8 +376,8 @@ private:
     std::vector<std::size_t> m_uses; ///< of each value
     std::vector<std::vector<std::size_t>> m_members; ///< by group, ascending; empty: joined into another
     std::vector<std::vector<std::size_t>> m_needs; ///< by position: the positions it needs, see `needsOf`
-    std::vector<std::size_t> m_collectivesBefore; ///< by position
-    std::vector<bool> m_isMoved; ///< by position: read by a collective
+    std::vector<std::size_t> m_collectivesBefore; ///< by group: the most that follow each other up to a member
+    std::vector<bool> m_isMoved; ///< by group: a collective reads what a member makes
     std::vector<std::size_t> m_order; ///< groups, each behind all that it needs, and what is left of those joined into another
     std::vector<std::size_t> m_placeOf; ///< by group: in the order
 };
