@@ -188,7 +188,7 @@ ValueId BlockReverse::primal(ValueId value)
 void BlockReverse::makeAgain(ValueId value)
 {
     const std::vector<ValueId> passed = m_builder.addMany(OpKind::OptimizationBarrier, {cotangent(value), primal(value)}, {});
-    setKeepsUnread(m_backward[m_backward[passed.front()].producer]);
+    setStaysOnDevices(m_backward[m_backward[passed.front()].producer]);
     m_cotangents[value.at()] = passed.front();
 }
 

@@ -547,8 +547,8 @@ bool takesFloats(const Function& function, const Op& op)
 
 constexpr double kTwoOverRootPi = 2.0 * std::numbers::inv_sqrtpi;
 
-/// Of all kinds up to PropagationBarrier; the others have theirs by class.
-constexpr std::array<DerivativeRow, static_cast<std::size_t>(OpKind::PropagationBarrier) + 1> kDerivatives = {{
+/// Of all kinds up to OptimizationBarrier; the others have theirs by class.
+constexpr std::array<DerivativeRow, static_cast<std::size_t>(OpKind::OptimizationBarrier) + 1> kDerivatives = {{
     flat(OpKind::Constant),
     flat(OpKind::Iota),
     flat(OpKind::RandomBits),
@@ -676,6 +676,15 @@ constexpr std::array<DerivativeRow, static_cast<std::size_t>(OpKind::Propagation
             return d.b.constrain(d.ct, sharding, origin);
         }),
     one(OpKind::PropagationBarrier, [](D& d, ValueId) { return d.ct; }),
+    // The cotangent stands behind a barrier too, as in JAX.
+    DerivativeRow{OpKind::OptimizationBarrier, Known::Smooth,
+        [](D& d, ValueId) {
+            const ValueId passed = d.b.add(OpKind::OptimizationBarrier, {d.ct}, {});
+            d.b.function()[d.b.function()[passed].producer].kept = d.op.kept;
+            return passed;
+        },
+        nullptr,
+        [](const Function&, const Op& op) { return op.operands.size() == 1 ? Known::Smooth : Known::Unknown; }},
 }};
 
 constexpr bool areDerivativesInOrder()

@@ -44,7 +44,7 @@ struct Differentiated {
 ///
 /// `residualOf` chooses for each op of `function` what becomes of what it makes and the backward run reads. Ops that are carried out again
 /// (recomputation) make it a second time from their operands, so that it is no residual; constraints on them are repeated too. What is
-/// Whole passes an optimization barrier with its cotangent, by which it stays (`keepsUnread`, transform.h). What is
+/// Whole passes an optimization barrier with its cotangent, by which it stays (`staysOnDevices`, transform.h). What is
 /// offloaded is moved to the host's memory behind the op and back where the backward run reads it (placement.h): the residual lies there.
 /// Ops with blocks are not carried out again; of a Repeat that is offloaded, the carries of each iteration are.
 ///

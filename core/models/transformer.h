@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/autodiff/differentiate.h"
+#include "core/models/loss_kernels.h"
 #include "core/models/training.h"
 #include "core/models/transformer_config.h"
 #include "core/program/attention.h"
@@ -59,6 +60,7 @@ struct TransformerModel {
     /// Devices along the axis that splits the sequence. The first has the tokens of the first and the last of twice as many equal chunks, the second
     /// those of the second and the last but one, and so on, so that each sees as many keys as any. 0: tokens are in their order.
     std::int64_t zigzag = 0;
+    LossKernels lossKernels = LossKernels::Fused;
     std::int64_t lossChunks
         = 1; ///< parts of the sequence whose logits are made, and made again, one after the other; they divide it
     bool unrolled = false; ///< a copy of the ops for each layer in place of one loop

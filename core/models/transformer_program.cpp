@@ -543,12 +543,22 @@ private:
     /// Of the right tokens, all added up.
     ValueId likelihoodSum(ValueId logits, ValueId y)
     {
-        const ValueId likelihood = logSoftmax(m_builder, logits);
+        const ValueId likelihood = inMemory(LossKernels::Separate, logSoftmax(m_builder, inMemory(LossKernels::InPlace, logits)));
         const ValueId none = m_builder.splat(TensorType(m_builder.type(likelihood)), 0.0);
         const ValueId terms = m_builder.select(atLabel(m_builder, logits, y), likelihood, none);
         Dims all(m_blocks.shape(terms).size());
         std::iota(all.begin(), all.end(), std::size_t{0});
         return m_builder.reduce(ReduceKind::Sum, terms, all);
+    }
+
+    /// The value, and its gradient, as arrays of their own where the loss is taken by these kernels or more.
+    ValueId inMemory(LossKernels kernels, ValueId value)
+    {
+        if (m_model.lossKernels < kernels)
+            return value;
+        const ValueId kept = m_builder.add(OpKind::OptimizationBarrier, {value}, {});
+        setStaysOnDevices(m_loss[m_loss[kept].producer]);
+        return kept;
     }
 
     ValueId lossOf(ValueId sum)

@@ -118,7 +118,7 @@ void Partitioner::partitionCollective(const Op& op)
 /// Barriers are for compilers: on devices nothing is left of them but the layouts of their results, and those that keep what nobody reads.
 void Partitioner::partitionBarrier(const Op& op)
 {
-    if (!keepsUnread(op)) {
+    if (!staysOnDevices(op)) {
         for (std::size_t i = 0; i < op.results.size(); ++i)
             pass(op.operands[i], op.results[i], op);
         return;

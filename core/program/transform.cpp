@@ -9,7 +9,7 @@ namespace meshwright {
 
 namespace {
 
-constexpr const char* kKeepsUnread = "mw.keeps_unread";
+constexpr const char* kStaysOnDevices = "mw.stays_on_devices";
 
 void copyValueNotes(const Value& from, Value& to)
 {
@@ -108,15 +108,15 @@ std::int64_t blockRuns(const Op& op)
     return op.kind == OpKind::Repeat ? op.as<RepeatAttributes>().count : 1;
 }
 
-bool keepsUnread(const Op& op)
+bool staysOnDevices(const Op& op)
 {
     return op.kind == OpKind::OptimizationBarrier && op.kept != nullptr
-        && findAttribute(op.kept->attributes, kKeepsUnread) != nullptr;
+        && findAttribute(op.kept->attributes, kStaysOnDevices) != nullptr;
 }
 
-void setKeepsUnread(Op& barrier)
+void setStaysOnDevices(Op& barrier)
 {
-    barrier.kept = std::make_shared<const KeptText>(KeptText{{{kKeepsUnread, {}, false, {}, {}}}, {}});
+    barrier.kept = std::make_shared<const KeptText>(KeptText{{{kStaysOnDevices, {}, false, {}, {}}}, {}});
 }
 
 std::vector<std::size_t> useCounts(const Function& function)

@@ -42,9 +42,9 @@ void forEachOp(const Function& function, OpId op, const std::function<void(OpId)
 /// How often the blocks of an op run for one run of the op: a Repeat's count; of other ops it is not known, and once is assumed.
 std::int64_t blockRuns(const Op& op);
 
-/// An optimization barrier whose unread results stay on devices, too: what a framework computes again though nobody reads it.
-bool keepsUnread(const Op& op);
-void setKeepsUnread(Op& barrier);
+/// An optimization barrier that devices have too, and its results though nobody reads them: what a framework computes or keeps that a compiler would not.
+bool staysOnDevices(const Op& op);
+void setStaysOnDevices(Op& barrier);
 
 /// How often each value is used: as an operand, or as a result of a block.
 std::vector<std::size_t> useCounts(const Function& function);

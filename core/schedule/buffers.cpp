@@ -205,6 +205,16 @@ private:
             });
     }
 
+    /// True of an operand of a barrier and its result.
+    bool isPassed(std::size_t at, ValueId operand, ValueId result) const
+    {
+        if (m_instructions[at].kind != InstructionKind::Compute || opOf(m_instructions[at]).kind != OpKind::OptimizationBarrier)
+            return false;
+        const Op& barrier = opOf(m_instructions[at]);
+        const auto place = std::ranges::find(barrier.results, result) - barrier.results.begin();
+        return barrier.operands[static_cast<std::size_t>(place)] == operand;
+    }
+
     bool isPointwise(std::size_t at, ValueId value) const { return isPointwise(m_instructions[at], value); }
 
     bool isPointwise(const Instruction& instruction, ValueId value) const
@@ -301,7 +311,7 @@ private:
             if (buffer == kNoBuffer || m_plan.buffers[static_cast<std::size_t>(buffer)].last != at)
                 continue;
             const bool sameBytes = m_function[operand].type.bytes() == m_function[value].type.bytes();
-            if (sameBytes && (reducesInPlace || reshapes || isPointwise(at, operand)))
+            if (sameBytes && (reducesInPlace || reshapes || isPassed(at, operand, value) || isPointwise(at, operand)))
                 return operand;
         }
         return std::nullopt;

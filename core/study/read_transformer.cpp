@@ -187,14 +187,15 @@ void StudyReader::completeSizes(Fields& fields, TransformerConfig& config)
         config.expertFfn = config.ffn > 0 ? config.ffn : usual;
 }
 
-/// `{cross_entropy: {chunks: 8}}`
-void StudyReader::readLossChunks(const DocNode& node, const std::string& path, std::int64_t& chunks)
+/// `{cross_entropy: {chunks: 8, kernels: in_place}}`
+void StudyReader::readLoss(const DocNode& node, const std::string& path, TransformerModel& model)
 {
     Fields fields(*this, node, path);
     if (const DocNode* choices = fields.require("cross_entropy", "write {cross_entropy: {chunks: 8}}")) {
         Fields inner(*this, *choices, path + ".cross_entropy");
         if (const DocNode* given = inner.take("chunks"))
-            chunks = integer(*given, path + ".cross_entropy.chunks").value_or(chunks);
+            model.lossChunks = integer(*given, path + ".cross_entropy.chunks").value_or(model.lossChunks);
+        word(inner.take("kernels"), path + ".cross_entropy.kernels", lossKernelWords(), model.lossKernels);
         inner.close();
     }
     fields.close();
@@ -246,7 +247,7 @@ void StudyReader::readTransformer(const DocNode& node)
     if (const DocNode* attention = fields.take("attention"))
         readAttention(*attention, path + ".attention", model);
     if (const DocNode* loss = fields.take("loss"))
-        readLossChunks(*loss, path + ".loss", model.lossChunks);
+        readLoss(*loss, path + ".loss", model);
     if (const DocNode* unroll = fields.take("unroll"))
         model.unrolled = truth(*unroll, path + ".unroll").value_or(false);
     setNumber(fields.take("capacity_factor"), path + ".capacity_factor", model.capacityFactor);

@@ -188,7 +188,7 @@ private:
     void readOrder(const DocNode* node, const std::string& path, std::vector<DeviceId>& order);
     void readModel(const DocNode& node);
     void readMlp(const DocNode& node);
-    void readLossChunks(const DocNode& node, const std::string& path, std::int64_t& chunks);
+    void readLoss(const DocNode& node, const std::string& path, TransformerModel& model);
     void readTransformer(const DocNode& node);
     bool readConfig(const DocNode& node, TransformerConfig& config);
     bool readSizes(Fields& fields, TransformerConfig& config);

@@ -122,6 +122,13 @@ const Words<ContextExchange>& contextWords()
     return words;
 }
 
+const Words<LossKernels>& lossKernelWords()
+{
+    static const Words<LossKernels> words
+        = {{"fused", LossKernels::Fused}, {"in_place", LossKernels::InPlace}, {"separate", LossKernels::Separate}};
+    return words;
+}
+
 const Words<Recompute>& recomputeWords()
 {
     static const Words<Recompute> words = {{"none", Recompute::None}, {"selective", Recompute::Selective},
@@ -216,8 +223,13 @@ std::string transformerText(const TransformerModel& model)
         add("attention", fmt::format("{{context: {}, zigzag: {}}}", wordOf(contextWords(), model.context), model.zigzag));
     else if (model.context != ContextExchange::Gather)
         add("attention", fmt::format("{{context: {}}}", wordOf(contextWords(), model.context)));
+    std::vector<std::string> loss;
     if (model.lossChunks != 1)
-        add("loss", fmt::format("{{cross_entropy: {{chunks: {}}}}}", model.lossChunks));
+        loss.push_back(fmt::format("chunks: {}", model.lossChunks));
+    if (model.lossKernels != LossKernels::Fused)
+        loss.push_back("kernels: " + wordOf(lossKernelWords(), model.lossKernels));
+    if (!loss.empty())
+        add("loss", fmt::format("{{cross_entropy: {{{}}}}}", fmt::join(loss, ", ")));
     if (model.unrolled)
         add("unroll", true);
     if (model.capacityFactor != TransformerModel{}.capacityFactor)

@@ -29,6 +29,7 @@ const Words<Prediction>& predictionWords();
 const Words<TokenLookup>& lookupWords();
 const Words<AttentionOp>& attentionWords();
 const Words<ContextExchange>& contextWords();
+const Words<LossKernels>& lossKernelWords();
 const Words<Recompute>& recomputeWords();
 
 /// The word of a value. Precondition: the words have it.

@@ -49,6 +49,9 @@ constexpr std::array<Named<AttentionKernel>, 5> kKernels{
     {{"unfused", AttentionKernel::Unfused}, {"fused_softmax", AttentionKernel::FusedSoftmax}, {"flash1", AttentionKernel::Flash1},
         {"flash2", AttentionKernel::Flash2}, {"flash3", AttentionKernel::Flash3}}};
 
+constexpr std::array<Named<LossKernels>, 3> kLossKernels{
+    {{"fused", LossKernels::Fused}, {"in_place", LossKernels::InPlace}, {"separate", LossKernels::Separate}}};
+
 constexpr std::array<Named<bool StackTraits::*>, 22> kFlags{
     {{"waits_for_sums", &StackTraits::waitsForSums}, {"fused_norms", &StackTraits::fusedNorms},
         {"fused_rotary", &StackTraits::fusedRotary}, {"fused_elementwise", &StackTraits::fusedElementwise},
@@ -62,10 +65,10 @@ constexpr std::array<Named<bool StackTraits::*>, 22> kFlags{
         {"parallel_block", &StackTraits::parallelBlock}, {"dispatches_by_product", &StackTraits::dispatchesByProduct},
         {"merges_products", &StackTraits::mergesProducts}, {"adds_gradients", &StackTraits::addsGradients}}};
 
-constexpr std::array<Named<double StackTraits::*>, 7> kNumbers{{{"gradient_bytes", &StackTraits::gradientBytes},
-    {"reduced_bytes", &StackTraits::reducedBytes}, {"step_bytes", &StackTraits::stepBytes},
-    {"accumulator_bytes", &StackTraits::accumulatorBytes}, {"logit_bytes", &StackTraits::logitBytes},
-    {"weight_bytes", &StackTraits::weightBytes}, {"optimizer_state_bytes", &StackTraits::optimizerStateBytes}}};
+constexpr std::array<Named<double StackTraits::*>, 6> kNumbers{
+    {{"gradient_bytes", &StackTraits::gradientBytes}, {"reduced_bytes", &StackTraits::reducedBytes},
+        {"step_bytes", &StackTraits::stepBytes}, {"accumulator_bytes", &StackTraits::accumulatorBytes},
+        {"weight_bytes", &StackTraits::weightBytes}, {"optimizer_state_bytes", &StackTraits::optimizerStateBytes}}};
 
 bool isPattern(const std::string& text)
 {
@@ -127,6 +130,12 @@ struct Reader {
                     complain(path + ".attention", "attention must be unfused, fused_softmax, flash1, flash2 or flash3");
                 else
                     traits.attention = kernel->field;
+            } else if (name == "loss") {
+                const auto* kernels = value.is_string() ? named(kLossKernels, value.get<std::string>()) : nullptr;
+                if (kernels == nullptr)
+                    complain(path + ".loss", "loss must be fused, in_place or separate");
+                else
+                    traits.lossKernels = kernels->field;
             } else if (name == "zero_stage" && value.is_number_integer())
                 traits.zeroStage = value.get<int>();
             else if (name == "recompute" && value.is_string() && recomputationOf(value.get<std::string>()))

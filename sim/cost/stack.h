@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/models/loss_kernels.h"
 #include "core/support/result.h"
 #include "sim/hardware/chip.h"
 
@@ -84,7 +85,7 @@ struct StackTraits {
     double stepBytes
         = 0.0; ///< read and written besides in each step for each parameter that the rank holds: copies, scaling, norm
     double accumulatorBytes = 0.0; ///< besides, where activations are bf16: 32-bit sums of them
-    double logitBytes = 10.0; ///< of each logit while the loss is taken: 16 bits, 32 bits, gradient
+    LossKernels lossKernels = LossKernels::InPlace; ///< what is in memory while the loss is taken
     bool parallelLogits = true; ///< the loss is taken on logits split over tp; else they are gathered first
     bool scattersBoundary = false; ///< tp's ranks send each their part between stages
     double weightBytes = 2.0;

@@ -66,6 +66,7 @@ TrainingPlan planOfWork(const SearchWork& work, const SearchMachine& machine)
     plan.work.fusedNorms = machine.traits.fusedNorms;
     plan.work.fusedRotary = machine.traits.fusedRotary;
     plan.work.fusedElementwise = machine.traits.fusedElementwise;
+    plan.work.lossKernels = machine.traits.lossKernels;
     plan.layout.slices = machine.cluster.slices;
     plan.layout.asyncTensorParallel = machine.traits.asyncTensorParallel;
     plan.layout.dispatchesOnceAHost = machine.traits.dispatchesOnceAHost;

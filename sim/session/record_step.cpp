@@ -120,6 +120,7 @@ StepSimulator stepSimulator(const Catalogue& catalogue, const Calibration& calib
         machine.traits.fusedNorms = plan.work.fusedNorms;
         machine.traits.fusedRotary = plan.work.fusedRotary;
         machine.traits.fusedElementwise = plan.work.fusedElementwise;
+        machine.traits.lossKernels = plan.work.lossKernels;
         FoundPlan found;
         found.mesh = meshOf(*candidate);
         found.specs = specsOf(*candidate, work.model);

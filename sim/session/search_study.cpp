@@ -367,6 +367,7 @@ Result<Study> transformerStudyOf(
     const StackTraits& traits = machine.traits;
     setRecomputation(model, recomputation, traits);
     model.lossChunks = plan.lossChunks;
+    model.lossKernels = traits.lossKernels;
     const auto context = std::ranges::find(plan.mesh, "context", &MeshAxis::name);
     if (context != plan.mesh.end()) {
         model.context = plan.exchangesHeads ? ContextExchange::Ulysses : ContextExchange::Ring;

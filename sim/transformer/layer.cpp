@@ -743,7 +743,11 @@ EndCost endCost(const TrainingPlan& plan, const DeviceCost& curve, const Cluster
         cost.headBackward.products += cost.headForward.products;
         cost.headBackward.elementwise += cost.headForward.elementwise;
     }
-    cost.logitBytes = traits.logitBytes * logits / asDouble(chunks);
+    // In 16 bits with their gradient, or beside 32 bits of each array that the loss's kernels keep.
+    const double bytesOfLogit = plan.work.lossKernels == LossKernels::Fused ? 4.0
+        : plan.work.lossKernels == LossKernels::InPlace                     ? 10.0
+                                                                            : 14.0;
+    cost.logitBytes = bytesOfLogit * logits / asDouble(chunks);
     return cost;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/models/fp8_recipe.h"
+#include "core/models/loss_kernels.h"
 #include "core/models/transformer_config.h"
 #include "core/program/pipeline_order.h"
 #include "core/support/result.h"
@@ -48,6 +49,7 @@ struct TrainingWork {
     bool fusedNorms = true; ///< a norm is one kernel
     bool fusedRotary = true; ///< so are rotary positions
     bool fusedElementwise = true; ///< bias with activation, bias with dropout and residual
+    LossKernels lossKernels = LossKernels::InPlace;
 
     /// Bytes of a parameter as ZeRO-3 gathers it.
     double gatheredBytes() const { return recipe == Fp8Recipe::Current && bytesPerElement(format) < 2.0 ? 1.0 : 2.0; }

@@ -155,10 +155,13 @@ void readWork(const Record& record, const StackTraits& traits, TrainingWork& wor
     work.fusedNorms = traits.fusedNorms;
     work.fusedRotary = traits.fusedRotary;
     work.fusedElementwise = traits.fusedElementwise;
+    work.lossKernels = traits.lossKernels;
     const std::string software = lower(record.text("software"));
     if ((traits.compilesNarrow && bytesPerElement(work.format) <= 1.0) || record.numberOr("compile", 0.0) != 0.0
-        || holds(software, "compile") || holds(lower(record.text("notes")), "torch.compile"))
+        || holds(software, "compile") || holds(lower(record.text("notes")), "torch.compile")) {
         work.fusedNorms = work.fusedRotary = work.fusedElementwise = true;
+        work.lossKernels = LossKernels::Fused;
+    }
     // Software that names its kernels.
     const auto at = software.find("kernel: ");
     if (at == std::string::npos || at + 8 >= software.size())

@@ -112,6 +112,17 @@ const std::vector<Case>& cases()
                 m.lossChunks = 5;
                 m.config.tiedEmbeddings = true;
             }},
+        {"a loss in place", [](TransformerModel& m) { m.lossKernels = LossKernels::InPlace; }},
+        {"a loss by separate kernels",
+            [](TransformerModel& m) {
+                m.lossKernels = LossKernels::Separate;
+                m.config.logitSoftcap = 3.0;
+            }},
+        {"separate kernels in chunks",
+            [](TransformerModel& m) {
+                m.lossKernels = LossKernels::Separate;
+                m.lossChunks = 5;
+            }},
         {"last token", [](TransformerModel& m) { m.predict = Prediction::LastToken; }},
         {"experts",
             [](TransformerModel& m) {
@@ -307,6 +318,7 @@ private Q_SLOTS:
     void fusedEqualsPlain_data();
     void fusedEqualsPlain();
     void chunksEqualTheWhole();
+    void lossKernelsEqualOne();
     void zigzagEqualsTheOrder_data();
     void zigzagEqualsTheOrder();
     void trainsAlike();
@@ -524,6 +536,22 @@ void TestTransformer::chunksEqualTheWhole()
         };
         QCOMPARE(largest(*whole.find("step")), std::int64_t{3 * 5 * 100});
         QVERIFY2(largest(*parts.find("step")) < 3 * 5 * 100, qPrintable(QString::number(largest(*parts.find("step")))));
+    }
+}
+
+void TestTransformer::lossKernelsEqualOne()
+{
+    for (const char* name : {"a loss in place", "a loss by separate kernels", "separate kernels in chunks"}) {
+        TransformerModel model = modelOf(name);
+        const Program apart = programOf(model);
+        model.lossKernels = LossKernels::Fused;
+        const Program fused = programOf(model);
+        const std::vector<HostArray> arguments = argumentsOf(*fused.find("loss"), model.config.vocabulary);
+        QCOMPARE(lossOf(apart, arguments), lossOf(fused, arguments));
+        const std::vector<HostArray> expected = gradientsOf(fused, arguments);
+        const std::vector<HostArray> found = gradientsOf(apart, arguments);
+        for (std::size_t i = 0; i < expected.size(); ++i)
+            QCOMPARE(difference(expected[i], found[i]), 0.0);
     }
 }
 

@@ -203,6 +203,9 @@ void TestTransformerStudy::writtenAndRead_data()
     QTest::newRow("choices") << QString(
         "meshwright: 1\nmodel: {transformer: {config: gpt2, attention: plain, loss: {cross_entropy: "
         "{chunks: 8}}}}\nsequence: 1024\nbatch: 4\n");
+    QTest::newRow("kernels of the loss") << QString(
+        "meshwright: 1\nmodel: {transformer: {config: gpt2, loss: {cross_entropy: {chunks: 8, kernels: in_place}}}}\n"
+        "sequence: 1024\nbatch: 4\n");
     QTest::newRow("heads exchanged") << QString(
         "meshwright: 1\nmodel: {transformer: {config: gpt2, attention: {context: ulysses}}}\nsequence: 1024\nbatch: 4\n");
     QTest::newRow("ring") << QString(
@@ -300,6 +303,7 @@ void TestTransformerStudy::problems_data()
                                        << "MW1352 4:91";
     QTest::newRow("chunks") << changed("heads: 4", "heads: 4, loss: {cross_entropy: {chunks: 5}}") << "MW1352 4:87";
     QTest::newRow("chunks of what") << changed("heads: 4", "heads: 4, loss: {chunks: 5}") << "MW1421 4:62 MW1420 4:63";
+    QTest::newRow("unknown kernels") << changed("heads: 4", "heads: 4, loss: {cross_entropy: {kernels: one}}") << "MW1423 4:88";
     QTest::newRow("latent attention") << changed("heads: 4", "heads: 4, kv_rank: 3, latent_rotary_dim: 2") << "";
     QTest::newRow("8-bit products") << kGood + "dtype: {parameters: f32, matmul: bf16, fp8: blockwise}\n"
                                     << "";

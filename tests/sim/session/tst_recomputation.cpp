@@ -36,6 +36,8 @@ private Q_SLOTS:
     void countsTheModelsOwnWork();
     void layersRunToTheirEnd_data();
     void layersRunToTheirEnd();
+    void lossKernels_data();
+    void lossKernels();
 };
 
 void TestRecomputation::countsTheModelsOwnWork_data()
@@ -108,6 +110,33 @@ void TestRecomputation::layersRunToTheirEnd()
     QVERIFY(layer.computeSeconds > full.computeSeconds);
     QCOMPARE(layer.sums, full.sums + (full.sums > 0 ? 2 : 0));
     QCOMPARE(layer.losses, full.losses);
+}
+
+void TestRecomputation::lossKernels_data()
+{
+    QTest::addColumn<QString>("kernels");
+    QTest::addColumn<double>("logits"); // arrays of 16 bits as large as the logits at the peak, beyond those of `fused`
+    QTest::newRow("the logits in 32 bits") << QString("in_place") << 2.0;
+    QTest::newRow("and their log-softmax") << QString("separate") << 4.0;
+}
+
+/// What is wide at the peak of a step whose logits are most of its memory.
+void TestRecomputation::lossKernels()
+{
+    QFETCH(QString, kernels);
+    QFETCH(double, logits);
+    const auto simulated = [](const QString& words) {
+        const std::vector<std::string> settings = {"sequence=1024", "model.transformer.vocabulary=32768",
+            "model.transformer.loss={cross_entropy: {kernels: " + words.toStdString() + "}}"};
+        const Study study = valueOf(readStudy(kStudy, "study.yaml", settings));
+        return valueOf(simulateStudy(study, valueOf(defaultCatalogue()))).simulation;
+    };
+    const Simulation fused = simulated("fused");
+    const Simulation apart = simulated(kernels);
+    constexpr double kLogits = 2.0 * 1024 * 32768 * 2; // rows of a device, tokens, words, bytes
+    const double more = static_cast<double>(apart.peakBytes - fused.peakBytes) / kLogits;
+    QVERIFY2(std::abs(more - logits) < 0.1, qPrintable(QString::number(more)));
+    QVERIFY(apart.stepSeconds > fused.stepSeconds); // written and read
 }
 
 MESHWRIGHT_TEST(TestRecomputation)
