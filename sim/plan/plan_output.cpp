@@ -136,7 +136,7 @@ std::string planText(const PlanAnswer& answer)
         for (const FoundPlan& plan : answer.plans)
             text += fmt::format("  nearest: {}; {}\n", meshText(plan.mesh), plan.why.empty() ? std::string{} : plan.why.front());
         if (!answer.changesThatFit.empty())
-            text += "\nthe smallest changes that fit, by the estimate\n" + lines(answer.changesThatFit);
+            text += "\nthe smallest changes that fit\n" + lines(answer.changesThatFit);
         return text;
     }
     const FoundPlan& best = answer.plans.front();

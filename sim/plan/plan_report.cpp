@@ -292,7 +292,7 @@ Report planReport(const PlanAnswer& answer, const std::string& command)
         if (!answer.plans.empty())
             report.sections.push_back({"plans", "The plan that needs least", {plansTable(answer)}});
         if (!answer.changesThatFit.empty()) {
-            ReportSection changes{"changes", "The smallest changes that fit, by the estimate", {}};
+            ReportSection changes{"changes", "The smallest changes that fit", {}};
             for (const std::string& change : answer.changesThatFit)
                 changes.blocks.emplace_back(ReportParagraph{change});
             report.sections.push_back(std::move(changes));

@@ -296,7 +296,7 @@ std::string searchText(const SearchResult& result)
                                       : "";
     if (!result.whyNone.empty())
         return text
-            + (result.changes.empty() ? "" : "\nthe smallest changes that fit, by the estimate\n" + lines(result.changes));
+            + (result.changes.empty() ? "" : "\nthe smallest changes that fit\n" + lines(result.changes));
     const bool passes = ofTransformers(result);
     TextTable table(planColumns(machines, passes));
     for (std::size_t i = 0; i < result.plans.size(); ++i)
@@ -318,7 +318,7 @@ std::string searchText(const SearchResult& result)
     if (!result.templates.empty())
         text += "\ntemplates, by the estimate\n" + templateTable(result);
     if (!result.changes.empty())
-        text += "\nthe smallest changes that fit, by the estimate\n" + lines(result.changes);
+        text += "\nthe smallest changes that fit\n" + lines(result.changes);
     if (result.front.size() > 1)
         text += "\nPareto front by the estimate: less memory, fewer chips or less money for a longer step\n" + frontTable(result);
     if (!result.assumptions.empty())

@@ -149,6 +149,8 @@ private:
     void lookQuickly(const SearchMachine& machine);
     FoundPlan planOf(Field& field, const Estimated& estimated) const;
     FoundPlan toldPlanOf(Field& field, const Estimated& estimated) const; ///< with sentences of its estimates
+    FoundPlan simulatedPlanOf(Field& field, const Estimated& estimated);
+    std::optional<std::pair<FoundPlan, std::size_t>> fittingPlan(Field& field);
     void addPlans(std::vector<Field>& fields, Field& winner);
     TrialField trialOf(Field& field, std::vector<Estimated> best) const;
     void provePlans(const std::vector<TrialField>& trials);
@@ -438,27 +440,61 @@ std::string possibleValues(const FixedChoice& fixed, const TransformerSpace& fre
         isWord || values.size() == 1 ? std::string() : fmt::format("; the nearest is {}", nearest->second));
 }
 
+/// The plan with what the simulator says of it, where there is a simulator and it can.
+FoundPlan Search::simulatedPlanOf(Field& field, const Estimated& estimated)
+{
+    FoundPlan plan = planOf(field, estimated);
+    std::string whyNot;
+    auto trial = m_options.simulate ? m_options.simulate(plan, field.space->machine(), whyNot) : std::nullopt;
+    if (!trial) {
+        tellShares(plan, 0.0);
+        return plan;
+    }
+    ++m_result.simulated;
+    takeTrial(plan, *std::move(trial));
+    return plan;
+}
+
+/// The plan of the first of the quickest meshes that fits, and the number of its candidate.
+std::optional<std::pair<FoundPlan, std::size_t>> Search::fittingPlan(Field& field)
+{
+    constexpr std::size_t kMostTries = 3;
+    for (const Estimated& estimated : field.explorer->bestMeshes(kMostTries)) {
+        if (stopped())
+            break;
+        if (FoundPlan plan = simulatedPlanOf(field, estimated); plan.fits)
+            return std::pair(std::move(plan), estimated.index);
+    }
+    return std::nullopt;
+}
+
+/// "mesh data=2, 71.3 GiB of 80.0 GiB, 3.10 s a step"
+std::string figuresText(const FoundPlan& plan)
+{
+    return fmt::format("{} of {}, {} a step{}", formatBytes(plan.peakBytes), formatBytes(plan.capacityBytes),
+        formatSeconds(plan.simulatedSeconds.value_or(plan.modelSeconds)), plan.simulatedSeconds ? "" : " (estimated)");
+}
+
 /// The smallest changes that would make a plan fit; where no layout is legal, also what each fixed choice can be.
 void Search::addChanges(Field& field)
 {
     const bool isNoneLegal = m_result.candidates == 0 && m_result.complete;
     const auto any = [](const Candidate&) { return true; };
     const SearchMachine& machine = field.space->machine();
-    const double capacity = field.explorer->capacityBytes();
     for (std::size_t i = 0; i < m_fixed.size() && !stopped(); ++i) {
         std::vector<FixedChoice> others = m_fixed;
         others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
         Field freed = fieldOf(machine, others);
         if (isNoneLegal && !freed.space->candidates().empty())
             m_result.whyNone.push_back(possibleValues(onMachine(m_fixed, machine)[i], *freed.space));
-        if (const auto found = freed.explorer->best(any, capacity)) {
-            const Candidate& c = freed.space->candidates()[found->index];
+        if (const auto found = fittingPlan(freed)) {
+            const Candidate& c = freed.space->candidates()[found->second];
             const auto choice = std::find_if(
                 std::begin(kChoices), std::end(kChoices), [&](const Choice& one) { return m_fixed[i].name == one.name; });
             const std::string instead = choice != std::end(kChoices) ? choiceText(*choice, c, *freed.space)
                                                                      : fmt::format("mesh {}", meshText(meshOf(c)));
-            m_result.changes.push_back(fmt::format("{} in place of {}={}: {} of {}, {} a step", instead, m_fixed[i].name,
-                m_fixed[i].value, formatBytes(found->bytes), formatBytes(capacity), formatSeconds(found->seconds)));
+            m_result.changes.push_back(
+                fmt::format("{} in place of {}={}: {}", instead, m_fixed[i].name, m_fixed[i].value, figuresText(found->first)));
         }
     }
     for (std::int64_t step = 1; isNoneLegal && m_fixed.empty() && step < machine.chips && !stopped(); ++step) {
@@ -478,13 +514,16 @@ void Search::addChanges(Field& field)
     const auto least = field.explorer->smallest(any);
     if (least) {
         const Candidate& c = field.space->candidates()[least->index];
-        m_result.plans.push_back(toldPlanOf(field, *least));
+        m_result.plans.push_back(simulatedPlanOf(field, *least));
+        double needed = 0.0;
+        for (const NamedShare& share : m_result.plans.back().memory)
+            needed += share.amount;
         m_result.memoryNotes.push_back(fmt::format(
-            "the least that any plan needs is {} a device: {}, microbatches of {}, recompute={}, {}", formatBytes(least->bytes),
+            "the least that any plan needs is {} a device: {}, microbatches of {}, recompute={}, {}", formatBytes(needed),
             meshText(meshOf(c)), c.microbatch, field.space->recomputeName(c), choiceText(kChoices[4], c, *field.space)));
         for (const SearchMachine& other : m_larger) {
             const double bytes = Cluster(other.chip, other.cluster, other.constants).capacityBytes();
-            if (bytes >= least->bytes) {
+            if (bytes >= needed) {
                 m_result.changes.push_back(fmt::format("{}, whose devices have {}", other.chip.name, formatBytes(bytes)));
                 break;
             }
@@ -496,10 +535,9 @@ void Search::addChanges(Field& field)
         wider.cluster.devices *= factor;
         wider.cluster.slice.clear();
         Field wide = fieldOf(wider, m_fixed);
-        if (const auto found = wide.explorer->best(any, capacity)) {
-            m_result.changes.push_back(fmt::format("{} chips in place of {}: {}, {} of {}, {} a step", wider.chips, machine.chips,
-                meshText(meshOf(wide.space->candidates()[found->index])), formatBytes(found->bytes), formatBytes(capacity),
-                formatSeconds(found->seconds)));
+        if (const auto found = fittingPlan(wide)) {
+            m_result.changes.push_back(fmt::format("{} chips in place of {}: {}, {}", wider.chips, machine.chips,
+                meshText(found->first.mesh), figuresText(found->first)));
             break;
         }
     }
