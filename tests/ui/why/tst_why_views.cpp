@@ -8,7 +8,9 @@
 #include "ui/why/what_if_view.h"
 #include "ui/widgets/table.h"
 
+#include <QComboBox>
 #include <QLabel>
+#include <QLineEdit>
 #include <QPushButton>
 #include <QSignalSpy>
 #include <QTabBar>
@@ -32,6 +34,7 @@ private Q_SLOTS:
     void pinnedStatesAreTabs();
     void aStateOfAnotherFileIsNotTaken();
     void resultsArePinned();
+    void gatesAreJudged();
     void withoutHardwareSaysSo();
 };
 
@@ -260,6 +263,46 @@ void TestWhyViews::resultsArePinned()
     QCOMPARE(baselines.all().size(), std::size_t{1});
     baselines.pin(before, "wide MLP");
     QCOMPARE(baselines.all().size(), std::size_t{2});
+}
+
+/// As `meshwright diff --fail-on` judges them, also of a result that CI keeps.
+void TestWhyViews::gatesAreJudged()
+{
+    ui::Baselines baselines;
+    ui::CompareView view(baselines);
+    const auto before = analysed("wide_mlp");
+    sim::Comparable result = sim::comparableOf(*before);
+    result.file = "main.json";
+    baselines.pin(result, "main.json");
+    view.setAnalysis(before);
+    view.resize(900, 400);
+    view.show();
+    auto* gates = view.findChild<QComboBox*>();
+    const auto type = [&](const QString& text) {
+        gates->lineEdit()->selectAll();
+        QTest::keyClicks(gates->lineEdit(), text);
+        QTest::keyClick(gates->lineEdit(), Qt::Key_Return);
+    };
+    type("sharding, time>5%");
+    QVERIFY(rowOf(*tableOf(view), "Gates: all pass") != nullptr);
+    view.setAnalysis(analysed("wide_mlp", {"sharding.layers.1.w=P()"}));
+    QVERIFY(rowOf(*tableOf(view), "Gates: 2 of 2 fail") != nullptr);
+    const QTreeWidgetItem* sharding = rowOf(*tableOf(view), "sharding");
+    QCOMPARE(sharding->text(3), QString("FAILS"));
+    QVERIFY2(sharding->child(0)->text(0).startsWith("grad.layers.1.w: P("), qPrintable(sharding->child(0)->text(0)));
+    QVERIFY2(view.command().endsWith(" --fail-on 'sharding,time>5%'"), qPrintable(view.command()));
+
+    const auto says = [&](const QString& words) {
+        const auto labels = view.findChildren<QLabel*>();
+        return std::any_of(labels.begin(), labels.end(),
+            [&](const QLabel* label) { return label->isVisible() && label->text().contains(words); });
+    };
+    type("tim>5%");
+    QVERIFY(says("MW1941") || says("tim"));
+    QVERIFY(rowOf(*tableOf(view), "Gates") == nullptr);
+    type(" ");
+    QVERIFY(!says("tim"));
+    QVERIFY(!view.command().contains("--fail-on"));
 }
 
 void TestWhyViews::withoutHardwareSaysSo()
