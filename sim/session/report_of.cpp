@@ -186,9 +186,12 @@ private:
             return;
         for (const std::int64_t microbatches : {2 * pipeline.microbatches, pipeline.microbatches / 2}) {
             if (microbatches > 0 && m_phase.batch % microbatches == 0)
-                tryRun(fmt::format("{} microbatches", microbatches), {fmt::format("pipeline.microbatches={}", microbatches)});
+                tryRun(fmt::format("{} microbatch{}", microbatches, microbatches == 1 ? "" : "es"),
+                    {fmt::format("pipeline.microbatches={}", microbatches)});
         }
         for (const auto& [name, order] : scheduleWords()) {
+            if (pipeline.stages == 1) // microbatches one after the other have no order of stages
+                break;
             if (order == pipeline.schedule)
                 continue;
             std::vector<std::string> settings = {fmt::format("pipeline.schedule={}", name)};
