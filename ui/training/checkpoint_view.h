@@ -33,6 +33,7 @@ public:
 
     /// A checkpoint, or a folder of them: then its newest complete one.
     void openCheckpoint(const QString& path);
+    bool isOpened() const { return !m_path.isEmpty(); }
 
     bool isBusy() const { return m_worker.isBusy(); }
 
