@@ -29,6 +29,8 @@ private Q_SLOTS:
     void aFigureIsOpenedAlone();
     void changesAreSimulatedAndOneIsChosen();
     void pipelinesHaveChangesOfTheirOwn();
+    void oneStageHasNoSchedules();
+    void changesAreSeenAsTheyCome();
     void ofAnotherStudyTheChangesAreItsOwn();
     void onlyDifferencesAreListed();
     void pinnedStatesAreTabs();
@@ -162,6 +164,30 @@ void TestWhyViews::pipelinesHaveChangesOfTheirOwn()
         QVERIFY2(trials.contains(what) && trials[what].whyNot.empty(), what);
         QCOMPARE(analysed("pipeline_1f1b", trials[what].settings)->simulated->simulation.stepSeconds, trials[what].stepSeconds);
     }
+}
+
+/// Microbatches one after the other have no order of stages to choose.
+void TestWhyViews::oneStageHasNoSchedules()
+{
+    const auto now = analysed("transformer_64", {"model.transformer.layers=2", "pipeline.microbatches=2"});
+    QStringList found; // each as soon as it is there
+    const auto all
+        = sim::trialsOf(*now, 20, {}, [&](const sim::ReportTrial& trial) { found << QString::fromStdString(trial.what); });
+    QCOMPARE(static_cast<std::size_t>(found.size()), all.size());
+    QVERIFY2(found.contains("1 microbatch") && found.contains("4 microbatches"), qPrintable(found.join(", ")));
+    QVERIFY2(found.filter("schedule").isEmpty(), qPrintable(found.join(", ")));
+}
+
+void TestWhyViews::changesAreSeenAsTheyCome()
+{
+    ui::Selection selection;
+    ui::WhatIfView view(selection);
+    view.show();
+    view.setAnalysis(analysed("transformer_64"));
+    QTRY_VERIFY_WITH_TIMEOUT(!view.trials().empty(), 60'000);
+    QVERIFY(view.isBusy());
+    QCOMPARE(static_cast<std::size_t>(tableOf(view)->topLevelItemCount()), view.trials().size());
+    QVERIFY2(view.findChild<QLabel*>()->text().contains("so far"), qPrintable(view.findChild<QLabel*>()->text()));
 }
 
 void TestWhyViews::ofAnotherStudyTheChangesAreItsOwn()
