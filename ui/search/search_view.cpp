@@ -47,7 +47,7 @@ SearchView::SearchView(Selection&, std::shared_ptr<const sim::Catalogue> catalog
     , m_notice(new Notice(this))
     , m_plans(new PlansModel(this))
     , m_sorted(new QSortFilterProxyModel(this))
-    , m_empty(new QLabel(tr("Search to see the best meshes, specs and pipelines for this model on its hardware"), this))
+    , m_empty(new QLabel(this))
     , m_halves(new QSplitter(Qt::Vertical, this))
     , m_table(new QTableView(this))
     , m_picture(new PictureView)
@@ -161,7 +161,11 @@ void SearchView::showControls()
     } else if (!isBusy && m_cancel->hasFocus()) {
         m_table->setFocus();
     }
-    m_search->setEnabled(m_analysis && m_analysis->study && !isBusy);
+    const bool hasStudy = m_analysis && m_analysis->study;
+    m_empty->setText(hasStudy ? tr("Search to see the best meshes, specs and pipelines for this model on its hardware")
+                              : tr("Plan a model from the start page, or open a study, to search its plans.\n"
+                                   "Clusters compares models and clusters without a study."));
+    m_search->setEnabled(hasStudy && !isBusy);
     m_cancel->setEnabled(isBusy);
     m_escape->setEnabled(isBusy);
     if (!m_found && !isBusy && m_status->text().isEmpty())

@@ -36,6 +36,7 @@ private Q_SLOTS:
     void aTransformersPlanKeepsTheUsersChoices();
     void saysWhenTheStudyIsAnotherOne();
     void aSearchCanBeCancelled();
+    void withoutAStudySaysHowToCome();
     void aStudyWithoutHardwareSaysSo();
 };
 
@@ -305,6 +306,19 @@ void TestSearchView::aSearchCanBeCancelled()
     QVERIFY(searched.view.job().isBusy());
     QTest::keyClick(&searched.view, Qt::Key_Escape);
     QVERIFY(!searched.view.job().isBusy());
+}
+
+void TestSearchView::withoutAStudySaysHowToCome()
+{
+    ui::Selection selection;
+    ui::SearchView view(selection, catalogue());
+    const auto says = [&](const QString& words) {
+        const auto labels = view.findChildren<QLabel*>();
+        return std::any_of(labels.begin(), labels.end(), [&](const QLabel* label) { return label->text().contains(words); });
+    };
+    QVERIFY(says("from the start page"));
+    view.setAnalysis(analysed("digits.yaml"));
+    QVERIFY(!says("from the start page") && says("Search to see"));
 }
 
 void TestSearchView::aStudyWithoutHardwareSaysSo()
