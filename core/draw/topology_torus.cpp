@@ -544,9 +544,6 @@ private:
     {
         if (m_hasStubs)
             m_canvas.addNote("bent ends outside: links that wrap round to the other side");
-        if (m_slices.dimension != kNone)
-            m_canvas.addNote(
-                fmt::format("slice {} of {}, which are alike; a network joins them", m_drawing.slice, m_slices.cells));
         if (m_isFolded) {
             std::vector<std::string> sizes;
             for (const Direction* direction : {&m_across, &m_down, &m_layers, &m_chip}) {

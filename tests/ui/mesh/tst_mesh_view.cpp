@@ -264,6 +264,11 @@ void TestMeshView::theSliceOfWhatIsSelectedIsShown()
     QCOMPARE(shown.selection.devices(), (std::set<DeviceId>{3, 12}));
     shown.view.setAnalysis(analysed()); // one slice has no boxes
     QVERIFY(!isDrawn("slice:0") && isDrawn("device:0"));
+
+    Shown large(
+        analysed({"hardware={chip: v5e, topology: [16, 16], slices: 2}", "mesh={replica: 2, data: 64, model: 4}"}), {860, 640});
+    const auto* scroll = large.view.findChild<QScrollArea*>();
+    QVERIFY2(!scroll->verticalScrollBar()->isVisible() && !scroll->horizontalScrollBar()->isVisible(), "it fits the room");
 }
 
 void TestMeshView::redrawnToTheRoom()
