@@ -273,6 +273,12 @@ void TestSearchView::aTransformersPlanKeepsTheUsersChoices()
         qPrintable(changed));
     QVERIFY(commandOf({"recompute=none"}).endsWith("--activation_checkpoint.mode none"));
     QVERIFY2(commandOf({"sharding.embedding.w=P()"}).contains("choose a plan in Search"), "no framework has this layout");
+    for (const Study& other : {valueOf(readStudy(text, "plan.yaml", std::vector<std::string>{"sharding.embedding.w=P()"})),
+             *analysed("digits.yaml")->study}) {
+        const auto plan = sim::planOf(other, *catalogue(), calibration);
+        QVERIFY(!plan);
+        QCOMPARE(plan.error().front().id, std::string("MW1757"));
+    }
 }
 
 void TestSearchView::saysWhenTheStudyIsAnotherOne()
