@@ -170,10 +170,8 @@ Result<Answer> searchedStudy(const SearchVerbOptions& options, const std::vector
     if (best.program) {
         answer.study = sim::studyOfProgram(*study, best, programBeside(options.file).filename().string());
         answer.program = writeProgram(*best.program);
-    } else if (study->mlp() != nullptr)
-        answer.study = Result<std::string>(writeStudy(sim::studyOfPlan(*study, best)));
-    else if (const auto machine = sim::searchMachineOf(*study, catalogue, calibration))
-        answer.study = sim::studyText(best, sim::workOf(*study), *machine);
+    } else
+        answer.study = sim::planText(*study, best, catalogue, calibration);
     return answer;
 }
 

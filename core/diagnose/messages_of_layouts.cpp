@@ -132,7 +132,8 @@ bool explainRematerialization(const MessagePart& part, std::size_t at, const Exp
         return true;
     }
     const Mesh& mesh = layouts->mesh;
-    out.fact("mesh", mesh.text() + (layouts->meshInvented ? " (the message has no names: --mesh gives yours)" : ""));
+    out.fact(
+        "mesh", mesh.text() + (layouts->meshInvented ? " (the message has no names: --mesh or an open study gives yours)" : ""));
     auto change = planChange(*layouts, type && type->shape.size() == layouts->from.dims.size() ? type : std::nullopt);
     const bool uneven = type && !change;
     if (!change)

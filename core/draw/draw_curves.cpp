@@ -83,6 +83,8 @@ public:
         addYAxis(list, area, yTicks);
         const auto across = static_cast<std::size_t>(std::max(2.0, area.width / kTickSpaceX));
         addXAxis(list, area, linearTicks(area.xFrom, area.xTo, across, m_drawing.xQuantity));
+        for (std::size_t i = 0; i < m_drawing.marks.size(); ++i)
+            addMark(list, area, i);
         for (std::size_t i = 0; i < m_drawing.curves.size(); ++i)
             addCurve(list, area, i);
         double y = area.bottom() + 24.0;
@@ -174,6 +176,24 @@ private:
                 flush();
         }
         flush();
+    }
+
+    /// Its text stands on the side with more room, each a line lower than the one before.
+    void addMark(DisplayList& list, const PlotArea& area, std::size_t index) const
+    {
+        const CurveMark& mark = m_drawing.marks[index];
+        if (!(mark.x >= area.xFrom && mark.x <= area.xTo))
+            return;
+        const std::string id = fmt::format("mark:{}", index);
+        const double x = area.x(mark.x);
+        const bool isLeft = x > area.topLeft.x + area.width / 2.0;
+        const double room = (isLeft ? x - area.topLeft.x : area.right() - x) - 8.0;
+        list.items.push_back(
+            {PolylineShape{{{x, area.topLeft.y}, {x, area.bottom()}}, ColourRole::MutedText, 1.0, true}, id, mark.text});
+        list.items.push_back({TextShape{{x + (isLeft ? -4.0 : 4.0), area.topLeft.y + 6.0 + 14.0 * static_cast<double>(index % 4)},
+                                  fitted(mark.text, room, kSmallSize), kSmallSize, isLeft ? TextAnchor::End : TextAnchor::Start,
+                                  ColourRole::MutedText},
+            id, mark.text});
     }
 
     std::string tooltipOf(const Curve& curve) const

@@ -182,21 +182,22 @@ private:
             shareText(peak.bytesByKind[kind], totalBytes(peak)), bytesText(most));
     }
 
-    /// The name of a kind where its band is widest, if it fits there.
+    /// The name of a kind where its band has most room, if it fits there.
     void addLabels(DisplayList& list) const
     {
         for (std::size_t kind = 0; kind < m_drawing.kinds.size(); ++kind) {
             const std::string& name = m_drawing.kinds[kind].name;
+            const double width = estimatedWidth(name, kSmallSize) + 12.0;
             RectShape best{{}, 0.0, 0.0, styleOf(m_drawing.kinds[kind])};
             for (std::size_t first = 0; first < m_runs.size(); ++first)
-                widen(best, kind, first);
-            if (best.width >= estimatedWidth(name, kSmallSize) + 12.0)
+                widen(best, kind, first, width);
+            if (best.width > 0.0)
                 addTextOn(list.items, best, name, m_drawing.kinds[kind].role, kSmallSize);
         }
     }
 
-    /// Makes `best` the longest stretch from run `first` on in which a line of text fits the band, if that is longer.
-    void widen(RectShape& best, std::size_t kind, std::size_t first) const
+    /// Makes `best` the largest rectangle from run `first` on, in the band and wide enough for a line of text, if that is larger.
+    void widen(RectShape& best, std::size_t kind, std::size_t first, double least) const
     {
         constexpr double kLineRoom = kSmallSize + 4.0;
         double top = m_area.topLeft.y;
@@ -207,7 +208,7 @@ private:
             if (bottom - top < kLineRoom)
                 return;
             const double width = m_runs[i].right - m_runs[first].left;
-            if (width > best.width) {
+            if (width >= least && width * (bottom - top) > best.width * best.height) {
                 best.topLeft = {m_runs[first].left, top};
                 best.width = width;
                 best.height = bottom - top;

@@ -84,6 +84,7 @@ struct TopologyDrawing {
     std::optional<DeviceColours> deviceColours = {}; ///< of mesh devices; without it colours follow the ids
     std::string hoveredAxis = {}; ///< a mesh axis whose links light up; empty: none
     std::set<DeviceId> selected = {}; ///< mesh devices with an accented outline
+    std::int64_t slice = 0; ///< of several slices, the one whose devices are drawn
     bool legend = true; ///< a line for each mesh axis under the title
     bool caption = true; ///< the title over the picture
     double width = 760.0; ///< what there is room for, pixels; the picture is as large as it needs, within that where it can
@@ -95,13 +96,13 @@ struct TopologyDrawing {
 ///
 /// A torus of one or two dimensions is a grid, one of three a row of layers, joined by a bundle of links each. Wrap links go round the outside
 /// of their row or column where there is room, otherwise they are stubs at both ends. The devices of a chip share a cell. Hosts are boxes of
-/// devices with their switch, under the bar of the network. Cells shrink with the machine; labels that do not fit are left out; beyond
+/// devices with their switch, under the bar of the network. Of several slices one is drawn, under a row of boxes that stand for all of them. Cells shrink with the machine; labels that do not fit are left out; beyond
 /// `mostCells` devices, or where the picture would be more than twice as high as asked for, cells are blocks of neighbours.
 ///
 /// Links of the hovered axis are thick, in the accent colour and labelled with their bandwidth; all others fade. Items: `device:N` (N the mesh
 /// device; `block:N` for a block, `place:N` for a place that the mesh leaves empty, N being the machine's number), `axis:NAME` for legend lines
-/// and for the links that a mesh axis uses (of several axes the first), `link:N` for links without traffic, `switch:N`. Tooltips have all figures.
-/// Preconditions: each device has a coordinate for each dimension, inside its length; nodes of links exist; width, height, mostCells > 0.
+/// and for the links that a mesh axis uses (of several axes the first), `link:N` for links without traffic, `switch:N`, `slice:N`. Tooltips have all figures.
+/// Preconditions: `slice` is one of them; each device has a coordinate for each dimension, inside its length; nodes of links exist; width, height, mostCells > 0.
 DisplayList drawTopology(const TopologyDrawing& drawing);
 
 /// One line about a mesh axis: `data 4: x, ICI 45.0 GB/s each way, rings, 2 groups`.

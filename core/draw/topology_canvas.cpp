@@ -130,6 +130,19 @@ void Canvas::addFrame(const RectShape& frame, const std::string& heading)
         {frame.topLeft.x + 7.0, frame.topLeft.y + 11.0}, words, kSmallSize, TextAnchor::Start, ColourRole::MutedText}});
 }
 
+void Canvas::addChoice(const RectShape& box, const std::string& text, bool isChosen, bool hasSelected, const std::string& id,
+    const std::string& tooltip)
+{
+    RectShape shape = box;
+    shape.style.fill = ColourRole::Surface;
+    shape.style.outline = hasSelected ? ColourRole::Accent : isChosen ? ColourRole::Text : ColourRole::Outline;
+    shape.style.outlineWidth = isChosen || hasSelected ? 2.0 : 1.0;
+    m_tiles.push_back({shape, id, tooltip});
+    m_labels.push_back({TextShape{{box.topLeft.x + box.width / 2.0, box.topLeft.y + box.height / 2.0}, text, kSmallSize,
+                            TextAnchor::Middle, isChosen ? ColourRole::Text : ColourRole::MutedText, isChosen},
+        id, tooltip});
+}
+
 std::string Canvas::nodeName(std::int64_t node) const
 {
     const auto index = static_cast<std::size_t>(node);

@@ -37,6 +37,10 @@ public:
     /// A rectangle behind everything, such as a layer's or a host's.
     void addFrame(const RectShape& frame, const std::string& heading = {});
 
+    /// A box with a text that fits, for something to choose; thick where it is chosen, accented where something in it is selected.
+    void addChoice(const RectShape& box, const std::string& text, bool isChosen, bool hasSelected, const std::string& id,
+        const std::string& tooltip);
+
     /// The tile of one device (`count` 1), or of `count` devices of which this is the first.
     void addTile(const RectShape& place, std::size_t device, std::size_t count);
 

@@ -28,6 +28,10 @@ constexpr double kLayerPadding = 10.0;
 constexpr double kLayerHeading = 20.0;
 constexpr double kLayerGap = 26.0;
 constexpr double kBundleWeight = 1.7; ///< of the links between two layers, which are one line
+constexpr double kSliceHeight = 22.0; ///< of the box of a slice
+constexpr double kSliceGap = 5.0;
+constexpr double kNarrowestSlice = 24.0;
+constexpr double kWidestSlice = 76.0;
 constexpr double kStub = 8.0; ///< how far a stub of a wrap link reaches out
 
 /// A dimension as it is drawn: neighbours may be folded to one cell.
@@ -65,6 +69,7 @@ public:
 
     DisplayList draw()
     {
+        addSlices();
         addFrames();
         addTiles();
         addLinks();
@@ -88,7 +93,7 @@ private:
             else if (dimension.kind == DimensionKind::InChip)
                 m_chip = {i, 1, dimension.length};
             else
-                m_slices = i;
+                m_slices = {i, 1, dimension.length};
         }
         assert(!found.empty() && found.size() <= 3);
         m_across = found[0];
@@ -100,8 +105,13 @@ private:
             std::swap(m_across, m_down);
     }
 
-    /// Of several slices, which are alike, the first is drawn.
-    bool isDrawn(std::size_t device) const { return m_slices == kNone || m_drawing.devices[device].coordinates[m_slices] == 0; }
+    std::int64_t sliceOf(std::size_t device) const
+    {
+        return m_slices.dimension == kNone ? 0 : m_drawing.devices[device].coordinates[m_slices.dimension];
+    }
+
+    /// Slices are alike: one of them is drawn.
+    bool isDrawn(std::size_t device) const { return m_slices.dimension == kNone || sliceOf(device) == m_drawing.slice; }
 
     std::int64_t cellCount() const { return m_across.cells * m_down.cells * m_layers.cells * m_chip.cells; }
 
@@ -142,7 +152,7 @@ private:
             = (framed ? 2.0 * kLayerPadding + kLayerGap : 0.0) + (wraps(m_across) || wraps(m_down) ? loops : 0.0);
         const double fixedDown
             = (framed ? kLayerPadding + kLayerHeading + kLayerGap : 0.0) + (wraps(m_across) || wraps(m_down) ? loops : 0.0);
-        const double head = kLineHeight + 4.0;
+        const double head = kLineHeight + 4.0 + slicesHeight();
         double across = (m_canvas.roomAcross() / asDouble(layersAcross) - fixedAcross) / (asDouble(m_across.cells) - kGapShare);
         double down = ((m_canvas.roomDown() - head) / layersDown - fixedDown) / (asDouble(m_down.cells) - kGapShare);
         const double lanes = asDouble(m_chip.cells);
@@ -171,6 +181,11 @@ private:
             m_pitchAcross -= 1.0;
             layOut();
         }
+        const double most = m_pitchDown;
+        while (m_height > m_canvas.roomDown() && m_pitchDown > std::max(kLeastPitch, most - 2.0)) { // that for words too
+            m_pitchDown -= 1.0;
+            layOut();
+        }
     }
 
     /// All sizes that follow from the pitches.
@@ -192,10 +207,57 @@ private:
         }
         const std::int64_t layersDown = (m_layers.cells + m_layersAcross - 1) / m_layersAcross;
         m_side = hasLayers() && (layersDown > 1 || wraps(m_layers)) ? 18.0 : 0.0; // for links from layer to layer
-        m_top = placeDimensionTexts() + 4.0;
+        m_slicesTop = placeDimensionTexts() + 4.0;
+        m_top = m_slicesTop + slicesHeight();
         m_width = m_side * 2.0 + asDouble(m_layersAcross) * (m_layerWidth + kLayerGap) - kLayerGap;
         m_height = m_top + asDouble(layersDown) * (m_layerHeight + kLayerGap) - kLayerGap
             + (wraps(m_layers) && hasLayers() ? 16.0 : 0.0);
+    }
+
+    double sliceWidth() const
+    {
+        return std::clamp(m_canvas.roomAcross() / asDouble(m_slices.cells) - kSliceGap, kNarrowestSlice, kWidestSlice);
+    }
+    std::int64_t slicesAcross() const
+    {
+        const auto most = static_cast<std::int64_t>((m_canvas.roomAcross() + kSliceGap) / (sliceWidth() + kSliceGap));
+        return std::clamp<std::int64_t>(most, 1, m_slices.cells);
+    }
+
+    /// Of the boxes that stand for slices, with the room below them.
+    double slicesHeight() const
+    {
+        if (m_slices.dimension == kNone)
+            return 0.0;
+        const std::int64_t lines = (m_slices.cells + slicesAcross() - 1) / slicesAcross();
+        return asDouble(lines) * (kSliceHeight + kSliceGap) + 5.0;
+    }
+
+    void addSlices()
+    {
+        if (m_slices.dimension == kNone)
+            return;
+        std::vector<std::int64_t> devices(static_cast<std::size_t>(m_slices.cells));
+        std::vector<bool> hasSelected(devices.size());
+        for (std::size_t i = 0; i < m_drawing.devices.size(); ++i) {
+            const auto slice = static_cast<std::size_t>(sliceOf(i));
+            ++devices[slice];
+            hasSelected[slice] = hasSelected[slice] || m_drawing.selected.contains(m_drawing.devices[i].id);
+        }
+        const double width = sliceWidth();
+        for (std::int64_t slice = 0; slice < m_slices.cells; ++slice) {
+            const RectShape box{{asDouble(slice % slicesAcross()) * (width + kSliceGap),
+                                    m_slicesTop + asDouble(slice / slicesAcross()) * (kSliceHeight + kSliceGap)},
+                width, kSliceHeight, {}, 3.0};
+            const std::string name = fmt::format("slice {}", slice);
+            const bool isWide = estimatedWidth(name, kSmallSize, true) + 8.0 <= width;
+            const auto index = static_cast<std::size_t>(slice);
+            m_canvas.addChoice(box, isWide ? name : std::to_string(slice), slice == m_drawing.slice, hasSelected[index],
+                fmt::format("slice:{}", slice),
+                fmt::format("{} of {}\n{} devices{}{}", name, m_slices.cells, devices[index],
+                    slice == m_drawing.slice ? ", shown below" : "", hasSelected[index] ? "\nhas selected devices" : ""));
+        }
+        m_width = std::max(m_width, asDouble(slicesAcross()) * (width + kSliceGap) - kSliceGap);
     }
 
     /// How far beside its row a wrap link runs back.
@@ -287,7 +349,7 @@ private:
         std::map<BundleKey, Bundle> bundles;
         for (std::size_t i = 0; i < m_drawing.links.size(); ++i) {
             const DrawnLink& link = m_drawing.links[i];
-            if (link.dimension == m_slices || !isDrawn(static_cast<std::size_t>(link.from)))
+            if (link.dimension == m_slices.dimension || !isDrawn(static_cast<std::size_t>(link.from)))
                 continue;
             Place from = placeOf(link.from);
             Place to = placeOf(link.to);
@@ -463,6 +525,7 @@ private:
         place(m_down, "↓");
         place(m_layers, "layers");
         place(m_chip, "in a chip");
+        place(m_slices, "⇄");
         return at.y + kLineHeight / 2.0;
     }
 
@@ -481,9 +544,6 @@ private:
     {
         if (m_hasStubs)
             m_canvas.addNote("bent ends outside: links that wrap round to the other side");
-        if (m_slices != kNone)
-            m_canvas.addNote(fmt::format(
-                "the first of {} slices, which are alike; a network joins them", m_drawing.dimensions[m_slices].length));
         if (m_isFolded) {
             std::vector<std::string> sizes;
             for (const Direction* direction : {&m_across, &m_down, &m_layers, &m_chip}) {
@@ -507,7 +567,7 @@ private:
     Direction m_down;
     Direction m_layers;
     Direction m_chip;
-    std::size_t m_slices = kNone; ///< the dimension of the network that joins them
+    Direction m_slices; ///< the network that joins them
     bool m_isFolded = false;
     bool m_hasLoops = false;
     bool m_hasStubs = false;
@@ -521,6 +581,7 @@ private:
     double m_layerWidth = 0.0;
     double m_layerHeight = 0.0;
     double m_side = 0.0; ///< left and right of all layers
+    double m_slicesTop = 0.0;
     double m_top = 0.0;
     double m_width = 0.0;
     double m_height = 0.0;

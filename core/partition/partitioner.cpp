@@ -200,6 +200,34 @@ std::optional<OpShardingRule> computableRule(const Function& function, OpId id, 
     return rule;
 }
 
+namespace {
+
+/// By value: what has its elements next, of several the first.
+std::vector<ValueId> nextValues(const Function& function)
+{
+    std::vector<ValueId> next(function.values.size());
+    const auto set = [&](ValueId from, ValueId to) {
+        if (!next[from.at()].valid())
+            next[from.at()] = to;
+    };
+    forEachOp(function, [&](OpId id) {
+        const Op& op = function[id];
+        const OpClass kind = opInfo(op.kind).opClass;
+        if (op.kind == OpKind::Convert || op.kind == OpKind::Scale || kind == OpClass::Shaping || kind == OpClass::Constraint)
+            set(op.operands.front(), op.results.front());
+        else if (op.kind == OpKind::DynamicUpdateSlice)
+            set(op.operands[1], op.results.front());
+        else if (!op.bodies.empty()) {
+            const Block& body = function[op.bodies.back()]; // of While the last one; the branches of Case have names of their own
+            for (std::size_t i = 0; i < std::min(body.results.size(), op.results.size()); ++i)
+                set(body.results[i], op.results[i]);
+        }
+    });
+    return next;
+}
+
+} // namespace
+
 Result<DeviceFunction> Partitioner::run()
 {
     checkShardings();
@@ -209,6 +237,7 @@ Result<DeviceFunction> Partitioner::run()
     for (const ValueId argument : m_source.arguments())
         addArgument(argument);
     markSums();
+    m_becomes = nextValues(m_source);
     partitionBlock(m_source.body());
     std::vector<ValueId> results;
     for (std::size_t i = 0; i < m_source.results().size(); ++i) {
@@ -610,11 +639,25 @@ bool Partitioner::isCopy(ValueId value) const
             || opInfo(m_source[producer].kind).opClass == OpClass::Constraint);
 }
 
+/// The name of the gradient that a value becomes: through copies, into a stack of layers, out of a loop. Empty: none.
+std::string Partitioner::gradientOf(ValueId value) const
+{
+    constexpr int kMostSteps = 12;
+    for (int step = 0; step < kMostSteps && value.valid(); ++step) {
+        if (m_source[value].role == Role::Gradient && !m_source[value].name.empty())
+            return m_source[value].name;
+        value = m_becomes[value.at()];
+    }
+    return {};
+}
+
 std::string Partitioner::describeUnnamed(ValueId value) const
 {
     const OpId producer = m_source[value].producer;
     if (const std::string name = nameOf(value); !name.empty())
         return name;
+    if (const std::string gradient = gradientOf(value); !gradient.empty())
+        return gradient;
     if (const auto passed = m_passed.find(value); passed != m_passed.end())
         return describeUnnamed(passed->second);
     if (!producer.valid()) {

@@ -135,6 +135,7 @@ private:
         const std::string& reason) const;
     std::string nameOf(ValueId value) const;
     bool isCopy(ValueId value) const;
+    std::string gradientOf(ValueId value) const;
     std::string describeUnnamed(ValueId value) const;
     static AxisRefs movedAxes(const TensorSharding& from, const TensorSharding& to);
     std::string annotationOf(ValueId value, const AxisRefs& axes) const;
@@ -254,6 +255,8 @@ private:
     };
     Manual m_manual;
     std::map<ValueId, ValueId> m_passed; ///< to the blocks of manual computations, loops and branches, by their arguments
+    std::vector<ValueId>
+        m_becomes; ///< by value of the source: what has its elements next, among others perhaps; invalid: nothing
     Problems m_problems;
 };
 

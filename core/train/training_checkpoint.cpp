@@ -119,6 +119,73 @@ Problems resumeProblems(const std::vector<TrainingPhase>& phases, const Checkpoi
     return problems;
 }
 
+namespace {
+
+/// How a training's state lies on its devices.
+struct StateLayout {
+    std::string mesh;
+    std::map<std::string, std::string> shardings; ///< of arrays, in Shardy's notation
+};
+
+StateLayout layoutOf(const TrainingPhase& phase)
+{
+    const Function& function = *phase.program.find("step");
+    StateLayout layout{wholeMesh(phase).text(), {}};
+    for (std::size_t i = 0; i < stateCount(function); ++i) {
+        const auto [stage, held] = heldArgument(phase, i);
+        const Mesh& mesh = stage->meshes[static_cast<std::size_t>(held->sharding->mesh)].mesh;
+        layout.shardings[function[function.arguments()[i]].name] = shardyText(*held->sharding, mesh);
+    }
+    return layout;
+}
+
+StateLayout layoutOf(const Checkpoint& checkpoint)
+{
+    StateLayout layout{checkpoint.state.mesh, {}};
+    for (const CheckpointArray& array : checkpoint.arrays)
+        layout.shardings[array.name] = array.sharding;
+    return layout;
+}
+
+/// Empty: none that a mesh and shardings tell.
+std::string differenceOf(const StateLayout& before, const StateLayout& after)
+{
+    if (before.mesh != after.mesh)
+        return fmt::format("mesh {} → {}", before.mesh, after.mesh);
+    const auto differing = std::count_if(after.shardings.begin(), after.shardings.end(), [&](const auto& array) {
+        const auto was = before.shardings.find(array.first);
+        return was != before.shardings.end() && was->second != array.second;
+    });
+    return differing == 0 ? std::string() : fmt::format("{} array{} sharded differently", differing, differing == 1 ? "" : "s");
+}
+
+} // namespace
+
+std::vector<LayoutSwitch> layoutSwitches(const std::vector<TrainingPhase>& phases, const CheckpointReader* resumed)
+{
+    std::vector<LayoutSwitch> changes;
+    std::int64_t begin = 0;
+    for (std::size_t i = 0; i < phases.size(); ++i) {
+        if (i > 0) {
+            const std::string what = differenceOf(layoutOf(phases[i - 1]), layoutOf(phases[i]));
+            if (!what.empty() || wholeMesh(phases[i - 1]) != wholeMesh(phases[i]))
+                changes.push_back({begin, what.empty() ? "another device order" : what});
+        }
+        const std::int64_t end = begin + phases[i].steps;
+        if (resumed != nullptr) {
+            const SavedState& state = resumed->checkpoint().state;
+            if (state.step >= begin && (state.step < end || (i + 1 == phases.size() && state.step == end))) {
+                std::erase_if(
+                    changes, [&](const LayoutSwitch& change) { return change.step == state.step; }); // the checkpoint knows
+                const std::string what = differenceOf(layoutOf(resumed->checkpoint()), layoutOf(phases[i]));
+                changes.push_back({state.step, what.empty() ? "resumed" : "resumed: " + what});
+            }
+        }
+        begin = end;
+    }
+    return changes;
+}
+
 Result<Done> restoreState(
     CheckpointReader& checkpoint, const Function& function, TrainingFunction& step, const std::stop_token& stop)
 {

@@ -35,6 +35,17 @@ Result<std::filesystem::path> convertCheckpoint(
 Problems resumeProblems(const std::vector<TrainingPhase>& phases, const CheckpointReader& checkpoint, std::uint64_t seed,
     const std::string& optimizer);
 
+/// A moment from which a training lies otherwise on its devices.
+struct LayoutSwitch {
+    std::int64_t step = 0; ///< the first in the new layout
+    std::string what; ///< "mesh data=8,model=1 → data=4,model=2", "resumed: 3 arrays sharded differently"
+
+    friend bool operator==(const LayoutSwitch&, const LayoutSwitch&) = default;
+};
+
+/// Those between phases, and the one where a training goes on from a checkpoint (null: it does not); a checkpoint of the same layout is "resumed".
+std::vector<LayoutSwitch> layoutSwitches(const std::vector<TrainingPhase>& phases, const CheckpointReader* resumed);
+
 /// Gives every device that is in this process its pieces of a checkpoint's arrays. Precondition: `restorePlan` finds no problem.
 /// Problems: those of `CheckpointReader::read`; VirtualDevices::interrupted() when `stop` was asked for.
 Result<Done> restoreState(

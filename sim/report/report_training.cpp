@@ -18,8 +18,8 @@ namespace {
 constexpr std::size_t kMostTensors = 12;
 constexpr double kWideRange = 50.0; ///< losses that fall this far are drawn on a logarithmic axis
 
-ReportPicture curve(
-    const char* id, const char* title, const char* yTitle, const std::vector<double>& values, double firstStep, bool isLoss)
+ReportPicture curve(const char* id, const char* title, const char* yTitle, const std::vector<double>& values,
+    const std::vector<MeasuredPhase>& phases, bool isLoss)
 {
     CurvesDrawing drawing;
     drawing.xTitle = "step";
@@ -32,7 +32,14 @@ ReportPicture curve(
     line.paint = isLoss ? ColourRole::Compute : ColourRole::ReduceScatter;
     line.y = values;
     line.x.resize(values.size());
-    std::iota(line.x.begin(), line.x.end(), firstStep);
+    std::iota(line.x.begin(), line.x.end(), 0.0);
+    std::int64_t begin = 0;
+    for (std::size_t i = 1; i < phases.size(); ++i) {
+        begin += phases[i - 1].steps;
+        if (phases[i].mesh != phases[i - 1].mesh)
+            drawing.marks.push_back(
+                {static_cast<double>(begin), fmt::format("mesh {} → {}", phases[i - 1].mesh, phases[i].mesh)});
+    }
     double least = 0.0;
     double most = 0.0;
     for (const double value : values) {
@@ -205,10 +212,10 @@ ReportSection trainingSection(const ReportInputs& inputs)
     section.blocks.push_back(figures(training));
     ReportPictures curves;
     if (training.losses.size() > 1)
-        curves.pictures.push_back(curve("losses", "Loss of each step", "loss", training.losses, 0.0, true));
+        curves.pictures.push_back(curve("losses", "Loss of each step", "loss", training.losses, training.phases, true));
     if (training.accuracies.size() > 1)
         curves.pictures.push_back(
-            curve("accuracies", "Accuracy on each step's batch", "accuracy", training.accuracies, 0.0, false));
+            curve("accuracies", "Accuracy on each step's batch", "accuracy", training.accuracies, training.phases, false));
     if (!curves.pictures.empty())
         section.blocks.push_back(std::move(curves));
     if (training.verification && !training.verification->tensors.empty())

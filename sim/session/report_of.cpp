@@ -45,13 +45,15 @@ void addFactorings(
 
 class Trials {
 public:
-    Trials(const Analysis& analysis, std::size_t most, const std::stop_token& stop)
+    Trials(const Analysis& analysis, std::size_t most, const std::stop_token& stop,
+        const std::function<void(const ReportTrial&)>& found)
         : m_analysis(analysis)
         , m_study(*analysis.study)
         , m_phase(phaseStudy(*analysis.study, 0))
         , m_now(analysis.simulated->simulation)
         , m_most(most)
         , m_stop(stop)
+        , m_found(found)
     {
     }
 
@@ -70,6 +72,13 @@ public:
     }
 
 private:
+    void add(ReportTrial trial)
+    {
+        m_trials.push_back(std::move(trial));
+        if (m_found)
+            m_found(m_trials.back());
+    }
+
     bool full() const { return m_trials.size() >= m_most || m_stop.stop_requested(); }
 
     /// Simulates the study with some settings more.
@@ -143,7 +152,7 @@ private:
                 settings.push_back(fmt::format("{}{}={}", prefix, axes[i].name, mesh[i]));
                 words.push_back(fmt::format("{}={}", axes[i].name, mesh[i]));
             }
-            m_trials.push_back(simulated(ReportTrial::Kind::Mesh, "mesh " + join(words, ", "), std::move(settings)));
+            add(simulated(ReportTrial::Kind::Mesh, "mesh " + join(words, ", "), std::move(settings)));
         }
     }
 
@@ -161,7 +170,7 @@ private:
             if (full() || tried.size() >= kMostSpecs || collective.exposedSeconds < 0.02 * m_now.stepSeconds)
                 return;
             if (named && tried.insert(path).second)
-                m_trials.push_back(simulated(ReportTrial::Kind::Spec, path + ": P()", {path + "=P()"}));
+                add(simulated(ReportTrial::Kind::Spec, path + ": P()", {path + "=P()"}));
         }
     }
 
@@ -170,7 +179,7 @@ private:
     {
         const auto tryRun = [&](std::string what, std::vector<std::string> settings) {
             if (!full())
-                m_trials.push_back(simulated(ReportTrial::Kind::Run, std::move(what), std::move(settings)));
+                add(simulated(ReportTrial::Kind::Run, std::move(what), std::move(settings)));
         };
         if (const TransformerModel* transformer = m_study.transformer()) {
             // Software that runs layers to their end has no other full recomputation, and what does not fuse ops keeps what they read.
@@ -186,9 +195,12 @@ private:
             return;
         for (const std::int64_t microbatches : {2 * pipeline.microbatches, pipeline.microbatches / 2}) {
             if (microbatches > 0 && m_phase.batch % microbatches == 0)
-                tryRun(fmt::format("{} microbatches", microbatches), {fmt::format("pipeline.microbatches={}", microbatches)});
+                tryRun(fmt::format("{} microbatch{}", microbatches, microbatches == 1 ? "" : "es"),
+                    {fmt::format("pipeline.microbatches={}", microbatches)});
         }
         for (const auto& [name, order] : scheduleWords()) {
+            if (pipeline.stages == 1) // microbatches one after the other have no order of stages
+                break;
             if (order == pipeline.schedule)
                 continue;
             std::vector<std::string> settings = {fmt::format("pipeline.schedule={}", name)};
@@ -233,8 +245,7 @@ private:
         if (settings.empty())
             return;
         const std::vector<std::string> axes(axesAdded.begin(), axesAdded.end());
-        m_trials.push_back(
-            simulated(ReportTrial::Kind::Spec, "weights split over " + join(axes, " and ") + " too", std::move(settings)));
+        add(simulated(ReportTrial::Kind::Spec, "weights split over " + join(axes, " and ") + " too", std::move(settings)));
     }
 
     static std::optional<std::size_t> bestDim(
@@ -263,7 +274,7 @@ private:
     {
         if (full() || m_phase.batch > kLargestDimension / 2 || m_phase.train.data.kind != TrainingData::Kind::Random)
             return; // a data set may have no more rows
-        m_trials.push_back(withBatch(2 * m_phase.batch));
+        add(withBatch(2 * m_phase.batch));
     }
 
     /// The largest half, quarter and so on that fits.
@@ -276,7 +287,7 @@ private:
             if (!trial.whyNot.empty())
                 return;
             if (trial.fits) {
-                m_trials.push_back(std::move(trial));
+                add(std::move(trial));
                 return;
             }
         }
@@ -287,7 +298,7 @@ private:
         if (full() || !m_phase.trains() || m_phase.matmulType != DType::F32
             || m_analysis.machine->chip.chipClass == ChipClass::Cpu)
             return;
-        m_trials.push_back(simulated(ReportTrial::Kind::ProductType, "products of bf16", {"dtype.matmul=bf16"}));
+        add(simulated(ReportTrial::Kind::ProductType, "products of bf16", {"dtype.matmul=bf16"}));
     }
 
     const Analysis& m_analysis;
@@ -296,6 +307,7 @@ private:
     const Simulation& m_now;
     std::size_t m_most;
     const std::stop_token& m_stop;
+    const std::function<void(const ReportTrial&)>& m_found;
     std::vector<ReportTrial> m_trials;
 };
 
@@ -310,11 +322,12 @@ std::vector<ReportedArray> reportedArrays(const std::vector<ProgramArray>& array
 
 } // namespace
 
-std::vector<ReportTrial> trialsOf(const Analysis& analysis, std::size_t most, const std::stop_token& stop)
+std::vector<ReportTrial> trialsOf(
+    const Analysis& analysis, std::size_t most, const std::stop_token& stop, const std::function<void(const ReportTrial&)>& found)
 {
     if (!analysis.simulated || !analysis.built || most == 0)
         return {};
-    return Trials(analysis, most, stop).run();
+    return Trials(analysis, most, stop, found).run();
 }
 
 Report reportOf(const Analysis& analysis, const ReportChoices& choices, const std::stop_token& stop)

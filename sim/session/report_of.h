@@ -4,6 +4,7 @@
 #include "sim/report/build_report.h"
 #include "sim/session/session.h"
 
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <vector>
@@ -19,8 +20,9 @@ struct ReportChoices {
 /// The changes worth simulating for advice, each simulated: other meshes of the same axes, nearest first; for the collectives that are waited for
 /// longest, the spec behind them left out; other recomputations, microbatches and orders of a pipeline; a larger batch, or the largest smaller one that fits; products of bf16; when parameters or what goes
 /// with them take the memory, splitting the largest of them further. Stops early, with those that are done, when `stop` is asked for.
-/// Empty without a simulation. The same analysis gives the same trials.
-std::vector<ReportTrial> trialsOf(const Analysis& analysis, std::size_t most, const std::stop_token& stop = {});
+/// Empty without a simulation. The same analysis gives the same trials. `found` is told of each as soon as it is there.
+std::vector<ReportTrial> trialsOf(const Analysis& analysis, std::size_t most, const std::stop_token& stop = {},
+    const std::function<void(const ReportTrial&)>& found = {});
 
 /// The report of an analysis, whatever is missing in it.
 Report reportOf(const Analysis& analysis, const ReportChoices& choices = {}, const std::stop_token& stop = {});

@@ -3,6 +3,7 @@
 
 #include "core/study/transformer_keys.h"
 #include "core/support/checked.h"
+#include "core/support/text.h"
 #include "core/support/timed_stop.h"
 #include "sim/search/mlp_search.h"
 #include "sim/search/program_search.h"
@@ -422,6 +423,92 @@ Result<std::string> studyText(
 {
     const auto study = transformerStudyOf(plan, recomputation, work, machine);
     return study ? Result<std::string>(writeStudy(*study)) : study.error();
+}
+
+Result<std::string> planText(
+    const Study& study, const FoundPlan& plan, const Catalogue& catalogue, const Calibration& calibration)
+{
+    if (study.mlp() != nullptr)
+        return writeStudy(studyOfPlan(study, plan));
+    const auto machine = searchMachineOf(study, catalogue, calibration);
+    if (!machine)
+        return machine.error();
+    auto planned = transformerStudyOf(plan, recomputationOf(plan.recompute).value_or(Recomputation{}), workOf(study), *machine);
+    if (!planned)
+        return planned.error();
+    const bool hasMasters = std::get<AdamOptimizer>(planned->optimizer).update.masters;
+    planned->name = study.name;
+    planned->optimizer = study.optimizer;
+    if (auto* adam = std::get_if<AdamOptimizer>(&planned->optimizer))
+        adam->update.masters = hasMasters;
+    planned->dropout = study.dropout;
+    planned->train = study.train;
+    planned->network = study.network;
+    return writeStudy(*planned);
+}
+
+namespace {
+
+/// Specs by the arrays' names, without what says nothing: whole dimensions at their ends.
+std::map<std::string, PartitionSpec> specsByName(const StudySharding& sharding)
+{
+    std::map<std::string, PartitionSpec> specs;
+    for (const ShardingEntry& entry : sharding.entries) {
+        PartitionSpec spec = entry.spec;
+        while (!spec.dims.empty() && spec.dims.back().empty())
+            spec.dims.pop_back();
+        specs[entry.name] = std::move(spec);
+    }
+    return specs;
+}
+
+/// Whether two studies of one model are trained in the same layout.
+bool isLaidOutAlike(const Study& a, const Study& b)
+{
+    TransformerModel model = *a.transformer();
+    model.config.name = b.transformer()->config.name;
+    return a.mesh == b.mesh && a.deviceOrder == b.deviceOrder && a.phases == b.phases && a.pipeline == b.pipeline
+        && a.batch == b.batch && a.matmulType == b.matmulType && a.fp8 == b.fp8 && model == *b.transformer()
+        && specsByName(a.sharding) == specsByName(b.sharding) && a.sharding.match == b.sharding.match
+        && a.sharding.rules == b.sharding.rules;
+}
+
+} // namespace
+
+Result<FoundPlan> planOf(const Study& study, const Catalogue& catalogue, const Calibration& calibration)
+{
+    constexpr const char* kFix = "choose a plan in Search (`meshwright search`), whose layouts have these names";
+    if (study.transformer() == nullptr)
+        return Problem{"MW1758", "only layouts of transformers have names in frameworks", kFix};
+    const auto machine = searchMachineOf(study, catalogue, calibration);
+    if (!machine)
+        return machine.error();
+    std::vector<FixedChoice> fixed = {{"chunks", std::to_string(study.pipeline.chunks)}};
+    if (study.pipeline.stages > 1)
+        fixed.push_back({"schedule", scheduleName(study.pipeline.schedule)});
+    const std::vector<std::string> names = {"data", "fsdp", "expert", "context", "tensor", "pipeline"};
+    for (const std::string& name : names) {
+        const auto axis = std::ranges::find(study.mesh, name, &MeshAxis::name);
+        fixed.push_back({name, std::to_string(axis == study.mesh.end() ? 1 : axis->size)});
+    }
+    const SearchWork work = workOf(study);
+    const TransformerSpace space(work, *machine, fixed, 1, {});
+    for (const Candidate& candidate : space.candidates()) {
+        FoundPlan plan = layoutOf(space, candidate);
+        if (plan.pipeline.microbatches != static_cast<double>(study.pipeline.microbatches))
+            continue;
+        const auto text = studyText(plan, work, *machine);
+        const auto planned = text ? readStudy(*text, "plan.yaml") : Result<Study>(text.error());
+        if (planned && isLaidOutAlike(study, *planned))
+            return plan;
+    }
+    std::vector<std::string> axes;
+    for (const MeshAxis& axis : study.mesh)
+        axes.push_back(fmt::format("{}={}", axis.name, axis.size));
+    return Problem{"MW1758",
+        fmt::format(
+            "the mesh {} with the study's specs, pipeline and recomputation is not a plan of the search", join(axes, ",")),
+        kFix};
 }
 
 Result<SimulatedStudy> simulatedPlan(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine,

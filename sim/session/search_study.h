@@ -60,6 +60,16 @@ Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, con
 Result<std::string> studyText(
     const FoundPlan& plan, const Recomputation& recomputation, const SearchWork& work, const SearchMachine& machine);
 
+/// A plan as the study that it was searched for, in the plan's layout: mesh, specs, pipeline and recomputation are the plan's; name, optimizer, dropout,
+/// training and network stay. Precondition: study.mlp() or study.transformer(), and the plan is of it.
+/// Problems: those of `searchMachineOf` and `parseSpec`.
+Result<std::string> planText(
+    const Study& study, const FoundPlan& plan, const Catalogue& catalogue, const Calibration& calibration);
+
+/// The plan whose layout a transformer's study has: its degrees and choices, without times. Whoever wants the study in the words of a framework asks for it.
+/// Problems: those of `searchMachineOf`; MW1758 the model is not a transformer, or no plan that `searchStudy` may find has this mesh with these specs.
+Result<FoundPlan> planOf(const Study& study, const Catalogue& catalogue, const Calibration& calibration);
+
 /// What of a transformer's study is searched. Precondition: study.transformer().
 SearchWork workOf(const Study& study);
 

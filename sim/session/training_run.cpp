@@ -167,6 +167,7 @@ Result<Done> TrainingRun::prepare(Side& sharded, Side& oneDevice, Dataset& data,
     if (!trainer)
         return trainer.error();
     sharded.trainer = *std::move(trainer);
+    std::vector<LayoutSwitch> changes = layoutSwitches(sharded.phases, options->resumed.get());
     if (m_options.besideOneDevice && !stop.stop_requested())
         prepareOneDevice(oneDevice, data, memory ? std::optional(*memory - planned) : std::nullopt);
 
@@ -181,6 +182,7 @@ Result<Done> TrainingRun::prepare(Side& sharded, Side& oneDevice, Dataset& data,
     m_figures.firstStep = sharded.trainer->stepsDone();
     m_figures.step = m_figures.firstStep;
     append(m_figures.problems, sharded.trainer->result().warnings);
+    m_figures.layoutSwitches = std::move(changes);
     m_curves.loss = sharded.trainer->result().losses;
     m_curves.accuracy = sharded.trainer->result().accuracies;
     if (oneDevice.trainer != nullptr) { // what the checkpoint has is of its run alone

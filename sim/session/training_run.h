@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/train/training_checkpoint.h"
 #include "sim/session/engine.h"
 
 #include <chrono>
@@ -62,6 +63,7 @@ struct TrainingSnapshot {
     double secondsLeft = 0.0; ///< as the steps so far took; 0 before the first step and after the last
     bool besideOneDevice = false; ///< the run on one device takes part
     Problems problems; ///< of a failed run; warnings of any
+    std::vector<LayoutSwitch> layoutSwitches; ///< of the whole run, those to come included
 };
 
 /// A study being trained on threads of its own: sharded over its mesh and, beside it, on one device from the same initial values and with the

@@ -119,6 +119,7 @@ CollectivesView::CollectivesView(Selection& selection, QWidget* parent)
     connect(m_goToSpec, &QPushButton::clicked, this, [this] { Q_EMIT specRequested(currentAnnotation()); });
     connect(m_removeSpec, &QPushButton::clicked, this, [this] { Q_EMIT removeSpecRequested(currentAnnotation()); });
 
+    m_summary->setText(tr("Open a study to see its collectives, and the specs that cause them."));
     auto* buttons = new QHBoxLayout;
     buttons->addWidget(m_goToSpec);
     buttons->addWidget(m_removeSpec);

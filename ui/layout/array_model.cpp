@@ -41,8 +41,10 @@ std::vector<ArrayModel::Group> ArrayModel::groupsOf(const sim::Analysis& analysi
 {
     std::vector<Group> groups; // the analysis has the arrays in the order of the groups
     for (std::size_t i = 0; i < analysis.arrays.size(); ++i) {
-        if (groups.empty() || groups.back().role != analysis.arrays[i].role)
-            groups.push_back({analysis.arrays[i].role, {}});
+        const Role role = analysis.arrays[i].role;
+        const bool isUpdated = analysis.arrays[i].name.starts_with("new.");
+        if (groups.empty() || groups.back().role != role || groups.back().isUpdated != isUpdated)
+            groups.push_back({role, isUpdated, {}});
         groups.back().arrays.push_back(i);
     }
     return groups;
@@ -52,7 +54,9 @@ bool ArrayModel::hasSameRows(const sim::Analysis& analysis, const std::vector<Gr
 {
     return m_analysis
         && std::equal(groups.begin(), groups.end(), m_groups.begin(), m_groups.end(),
-            [&](const Group& a, const Group& b) { return a.role == b.role && a.arrays == b.arrays; })
+            [&](const Group& a, const Group& b) {
+                return a.role == b.role && a.isUpdated == b.isUpdated && a.arrays == b.arrays;
+            })
         && std::equal(analysis.arrays.begin(), analysis.arrays.end(), m_analysis->arrays.begin(), m_analysis->arrays.end(),
             [](const sim::ProgramArray& a, const sim::ProgramArray& b) { return a.name == b.name; });
 }
@@ -128,7 +132,7 @@ QVariant ArrayModel::groupData(const Group& group, int column, int role) const
     if (column != Name)
         return {};
     if (role == Qt::DisplayRole)
-        return tr("%1 (%2)").arg(groupTitle(group.role)).arg(group.arrays.size());
+        return tr(group.isUpdated ? "%1, updated (%2)" : "%1 (%2)").arg(groupTitle(group.role)).arg(group.arrays.size());
     if (role == Qt::FontRole) {
         QFont bold;
         bold.setBold(true);

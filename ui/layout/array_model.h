@@ -43,6 +43,7 @@ public:
 private:
     struct Group {
         Role role = Role::Activation;
+        bool isUpdated = false; ///< what the step makes of parameters and states
         std::vector<std::size_t> arrays; ///< indices into the analysis's
     };
 

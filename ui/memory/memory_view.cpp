@@ -222,6 +222,8 @@ void MemoryView::showSimulation()
     m_tableTitle->setText(m_live->rowCount() == 1 ? tr("At the peak 1 array is in memory")
                                                   : tr("At the peak %1 arrays are in memory").arg(m_live->rowCount()));
     selectRowOf(m_selection.array());
+    if (!m_table->hasFocus())
+        m_table->scrollToTop(); // what takes most is looked for, and not what happens to be selected
     m_pages->setCurrentIndex(1);
     showMoment();
 }

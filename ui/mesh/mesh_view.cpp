@@ -5,6 +5,7 @@
 #include "sim/report/machine_picture.h"
 #include "sim/session/analysis_state.h"
 #include "ui/mesh/axis_bar.h"
+#include "ui/widgets/elided_label.h"
 #include "ui/widgets/notice.h"
 #include "ui/widgets/picture_view.h"
 
@@ -21,6 +22,7 @@ namespace {
 const QString kDevice = QStringLiteral("device:");
 const QString kBlock = QStringLiteral("block:");
 const QString kAxis = QStringLiteral("axis:");
+const QString kSlice = QStringLiteral("slice:");
 
 /// A figure with where it comes from, and what the catalogue notes about it.
 struct FigureText {
@@ -76,7 +78,9 @@ std::vector<FigureText> linkFigures(const sim::Machine& machine)
             break;
         }
         case sim::LinkKind::Nic:
-            lines.push_back(figureText(MeshView::tr("%1 of a GPU, each way").arg(kind),
+            lines.push_back(figureText((machine.chip.chipClass == sim::ChipClass::Gpu ? MeshView::tr("%1 of a GPU, each way")
+                                                                                      : MeshView::tr("%1 of a chip, each way"))
+                                           .arg(kind),
                 bandwidth(machine.chip.nicBytesPerSecond, rate), machine.chip.nicBytesPerSecond));
             lines.push_back(figureText(MeshView::tr("%1 step").arg(kind), latency, machine.chip.networkLatencySeconds));
             break;
@@ -97,6 +101,27 @@ QString reasonOf(const sim::Analysis& analysis)
     return MeshView::tr("The study has no machine.");
 }
 
+/// The slice to be drawn: the one that is drawn where something in it is selected, or nothing anywhere, else that of the first selected device.
+std::int64_t sliceWith(const std::set<DeviceId>& selected, const TopologyDrawing& drawing)
+{
+    const auto network = std::ranges::find(drawing.dimensions, DimensionKind::Network, &DrawnDimension::kind);
+    const bool hasSlices = network != drawing.dimensions.end()
+        && std::ranges::find(drawing.dimensions, DimensionKind::Torus, &DrawnDimension::kind) != drawing.dimensions.end();
+    if (!hasSlices)
+        return 0;
+    const auto dimension = static_cast<std::size_t>(network - drawing.dimensions.begin());
+    std::optional<std::int64_t> first;
+    for (const DrawnDevice& device : drawing.devices) {
+        if (!selected.contains(device.id))
+            continue;
+        const std::int64_t slice = device.coordinates[dimension];
+        if (slice == drawing.slice)
+            return slice;
+        first = first.value_or(slice);
+    }
+    return first.value_or(drawing.slice);
+}
+
 QString joined(const std::vector<std::int64_t>& numbers, QChar separator)
 {
     QStringList texts;
@@ -112,7 +137,7 @@ MeshView::MeshView(Selection& selection, QWidget* parent)
     , m_selection(selection)
     , m_pages(new QStackedLayout(this))
     , m_empty(new QLabel(tr("Open a study or an example\nto see its machine and its mesh."), this))
-    , m_title(new QLabel(this))
+    , m_title(new ElidedLabel(this))
     , m_notice(new Notice(this))
     , m_axes(new AxisBar(this))
     , m_scroll(new QScrollArea(this))
@@ -124,7 +149,6 @@ MeshView::MeshView(Selection& selection, QWidget* parent)
     QFont bold = font();
     bold.setBold(true);
     m_title->setFont(bold);
-    m_title->setTextFormat(Qt::PlainText);
     m_scroll->setWidget(m_picture);
     m_scroll->setWidgetResizable(true);
     m_scroll->setFrameShape(QFrame::NoFrame);
@@ -159,7 +183,10 @@ MeshView::MeshView(Selection& selection, QWidget* parent)
             redraw();
     };
     connect(&m_selection, &Selection::hoveredAxisChanged, this, redrawIfSeen);
-    connect(&m_selection, &Selection::devicesChanged, this, redrawIfSeen);
+    connect(&m_selection, &Selection::devicesChanged, this, [this, redrawIfSeen] {
+        m_drawing.slice = sliceWith(m_selection.devices(), m_drawing);
+        redrawIfSeen();
+    });
 }
 
 void MeshView::showEvent(QShowEvent* event)
@@ -191,9 +218,12 @@ void MeshView::showMachine(const sim::Analysis& analysis)
         m_pages->setCurrentIndex(0);
         return;
     }
+    const std::int64_t shown = m_drawing.slice;
     m_drawing = *std::move(drawing);
+    m_drawing.slice = shown < m_analysis->machine->choice.slices ? shown : 0;
+    m_drawing.slice = sliceWith(m_selection.devices(), m_drawing);
     m_pages->setCurrentIndex(1);
-    m_title->setText(QString::fromStdString(
+    m_title->setWhole(QString::fromStdString(
         m_hasMesh ? fmt::format("{}: mesh {}", m_drawing.title, analysis.placement->mesh().text()) : m_drawing.title));
     QStringList figures;
     QStringList notes;
@@ -239,6 +269,10 @@ void MeshView::attend(const QString& axis)
 
 void MeshView::onClicked(const QString& id, Qt::KeyboardModifiers modifiers)
 {
+    if (id.startsWith(kSlice)) {
+        m_drawing.slice = id.mid(kSlice.size()).toLongLong();
+        return redraw();
+    }
     const QString& prefix = id.startsWith(kBlock) ? kBlock : kDevice;
     if (!id.startsWith(prefix)) {
         if (id.isEmpty())

@@ -12,6 +12,7 @@ class QStackedLayout;
 namespace meshwright::ui {
 
 class AxisBar;
+class ElidedLabel;
 class Notice;
 class PictureView;
 
@@ -49,7 +50,7 @@ private:
     TopologyDrawing m_drawing;
     QStackedLayout* m_pages;
     QLabel* m_empty;
-    QLabel* m_title;
+    ElidedLabel* m_title;
     Notice* m_notice;
     AxisBar* m_axes;
     QScrollArea* m_scroll;

@@ -119,6 +119,8 @@ private:
             parts << tr("not run yet");
         else if (!cell.question || result.status != pages::CellStatus::Ran)
             parts << text(pages::statusName(result.status));
+        if (now.isAnswered)
+            parts << (now.isRight ? tr("✓ right") : tr("answer shown"));
         if (!cell.question && result.seconds > 0.0)
             parts << tr("%1 here").arg(text(formatSeconds(result.seconds)));
         if (result.simulatedSeconds)

@@ -17,6 +17,7 @@ struct ShownCell {
     std::string source; ///< as it was edited
     pages::CellResult result;
     bool isAnswered = false; ///< of a question: its answer may be read
+    bool isRight = false; ///< it was answered by the reader
     bool isOutdated = false; ///< a cell before it, or its source, was changed since it ran
 };
 

@@ -436,6 +436,7 @@ void PageView::showJudgement(std::size_t cell, const pages::Judgement& judgement
         return;
     }
     m_said->setText(tr("Right."));
+    m_cells[cell].isRight = true; // it is read beside the question, for the next one is asked at once
     if (m_lesson) {
         const auto& cells = m_page->page.cells;
         const auto number = std::count_if(cells.begin(), cells.begin() + static_cast<std::ptrdiff_t>(cell) + 1,

@@ -5,7 +5,10 @@
 
 #include <QString>
 
+#include <functional>
 #include <vector>
+
+class QMenu;
 
 namespace meshwright::ui {
 
@@ -18,5 +21,11 @@ struct PlanCopy {
 
 /// A plan as a study, as JAX's mesh and specs, and as the command that starts it in each framework.
 std::vector<PlanCopy> copiesOf(const FoundPlans& found, const sim::FoundPlan& plan, const sim::Catalogue& catalogue);
+
+/// The same of a study as it stands. Precondition: analysis.study.
+std::vector<PlanCopy> copiesOf(const sim::Analysis& analysis, const sim::Catalogue& catalogue);
+
+/// Fills a menu with them; what cannot be copied is grey and says why. `copied` is told what was.
+void fillCopies(QMenu& menu, const std::vector<PlanCopy>& copies, const std::function<void(const PlanCopy&)>& copied);
 
 } // namespace meshwright::ui

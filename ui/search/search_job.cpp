@@ -139,15 +139,10 @@ Result<std::string> SearchJob::studyOf(const FoundPlans& found, const sim::Found
     if (plan.program)
         return Problem{"MW1754", "the plan is a program with layouts of its own, and no file has it yet",
             "write it with `meshwright search STUDY -o plan.yaml`, and open that file"};
-    if (found.study->mlp() != nullptr)
-        return writeStudy(sim::studyOfPlan(*found.study, plan));
     const Result<sim::Calibration>& calibration = sim::defaultCalibration();
     if (!calibration)
         return calibration.error();
-    const auto machine = sim::searchMachineOf(*found.study, catalogue, *calibration);
-    if (!machine)
-        return machine.error();
-    return sim::studyText(plan, sim::workOf(*found.study), *machine);
+    return sim::planText(*found.study, plan, catalogue, *calibration);
 }
 
 } // namespace meshwright::ui

@@ -47,7 +47,7 @@ SearchView::SearchView(Selection&, std::shared_ptr<const sim::Catalogue> catalog
     , m_notice(new Notice(this))
     , m_plans(new PlansModel(this))
     , m_sorted(new QSortFilterProxyModel(this))
-    , m_empty(new QLabel(tr("Search to see the best meshes, specs and pipelines for this model on its hardware"), this))
+    , m_empty(new QLabel(this))
     , m_halves(new QSplitter(Qt::Vertical, this))
     , m_table(new QTableView(this))
     , m_picture(new PictureView)
@@ -68,7 +68,10 @@ SearchView::SearchView(Selection&, std::shared_ptr<const sim::Catalogue> catalog
         tr("Copies the chosen plan as a study, as JAX's mesh and specs, or as the command that starts it in a framework"));
     auto* copies = new QMenu(m_copy);
     m_copy->setMenu(copies);
-    connect(copies, &QMenu::aboutToShow, this, [this, copies] { fillCopies(*copies); });
+    connect(copies, &QMenu::aboutToShow, this, [this, copies] {
+        fillCopies(*copies, copiesOf(*m_found, m_found->plans[static_cast<std::size_t>(m_chosen)], *m_catalogue),
+            [this](const PlanCopy& copy) { m_status->setText(tr("Copied: %1.").arg(copy.title)); });
+    });
 
     m_sorted->setSourceModel(m_plans);
     m_sorted->setSortRole(PlansModel::kSortRole);
@@ -151,15 +154,40 @@ void SearchView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
 void SearchView::showControls()
 {
     const bool isBusy = m_job.isBusy();
-    m_search->setEnabled(m_analysis && m_analysis->study && !isBusy);
+    // The focus goes on to what can be done next, rather than anywhere.
+    if (isBusy && m_search->hasFocus()) {
+        m_cancel->setEnabled(true);
+        m_cancel->setFocus();
+    } else if (!isBusy && m_cancel->hasFocus()) {
+        m_table->setFocus();
+    }
+    const bool hasStudy = m_analysis && m_analysis->study;
+    m_empty->setText(hasStudy ? tr("Search to see the best meshes, specs and pipelines for this model on its hardware")
+                              : tr("Plan a model from the start page, or open a study, to search its plans.\n"
+                                   "Clusters compares models and clusters without a study."));
+    m_search->setEnabled(hasStudy && !isBusy);
     m_cancel->setEnabled(isBusy);
     m_escape->setEnabled(isBusy);
     if (!m_found && !isBusy && m_status->text().isEmpty())
         m_status->setText(
             tr("Finds the best plans for the study's model on its hardware. The study's own mesh and specs are not used."));
-    const bool isKnown = !m_found || !m_analysis || m_job.isBusy()
-        || std::find(m_known.begin(), m_known.end(), m_analysis->source) != m_known.end();
-    m_notice->show(isKnown ? QString() : tr("These plans are for another state of the study. Search again to update them."));
+    m_notice->show(m_job.isBusy() || isOfStudy()
+            ? QString()
+            : tr("These plans are for another state of the study. Search again to update them."));
+}
+
+/// Whether the plans are those that a search of the study as it stands would find; its own layout does not count.
+bool SearchView::isOfStudy() const
+{
+    if (!m_found || m_found->plans.empty() || !m_analysis || !m_analysis->study)
+        return true;
+    if (!m_found->study->trains() || !m_analysis->study->trains())
+        return m_analysis->source == m_searched;
+    const sim::FoundPlan& plan = m_found->plans.front();
+    const auto before = SearchJob::studyOf(*m_found, plan, *m_catalogue);
+    FoundPlans now = {.study = m_analysis->study, .result = {}, .plans = {}, .problems = {}};
+    const auto after = SearchJob::studyOf(now, plan, *m_catalogue);
+    return before && after && *before == *after;
 }
 
 void SearchView::search()
@@ -168,7 +196,7 @@ void SearchView::search()
         return;
     m_status->setText(tr("Searching…"));
     m_job.start(m_analysis->study);
-    m_known = {m_analysis->source};
+    m_searched = m_analysis->source;
     showControls();
 }
 
@@ -208,7 +236,7 @@ void SearchView::showFound(const std::shared_ptr<const FoundPlans>& found, bool 
     else if (found->plans.empty())
         m_status->setText(tr("No plan fits. %1").arg(QString::fromStdString(join(result.changes, "; "))));
     else
-        m_status->setText((isLast ? tr("%1 layouts, %2 pruned by bounds.")
+        m_status->setText((isLast ? tr("%1 layouts, %2 pruned by bounds. A click or Enter makes a plan the study.")
                                   : tr("%1 layouts, %2 pruned by bounds; the best are being simulated…"))
                               .arg(counted(result.candidates), counted(result.pruned)));
     showPlan(m_chosen);
@@ -241,24 +269,10 @@ void SearchView::choose(int plan)
     const auto text = SearchJob::studyOf(*m_found, chosen, *m_catalogue);
     if (!text)
         return m_notice->show(QString::fromStdString(describe(text.error())));
-    m_known.push_back({*text, m_analysis->source.file, {}});
     const QModelIndex row = m_sorted->mapFromSource(m_plans->index(plan, 0));
     if (row.row() != m_table->currentIndex().row())
         m_table->selectRow(row.row());
     Q_EMIT planChosen(*text, QString::fromStdString(meshWords(chosen.mesh)));
-}
-
-void SearchView::fillCopies(QMenu& menu)
-{
-    menu.clear();
-    for (const PlanCopy& copy : copiesOf(*m_found, m_found->plans[static_cast<std::size_t>(m_chosen)], *m_catalogue)) {
-        QAction* action = menu.addAction(
-            copy.whyNot.isEmpty() ? copy.title : QStringLiteral("%1: %2").arg(copy.title, copy.whyNot), this, [this, copy] {
-                QApplication::clipboard()->setText(copy.text);
-                m_status->setText(tr("Copied: %1.").arg(copy.title));
-            });
-        action->setEnabled(copy.whyNot.isEmpty());
-    }
 }
 
 void SearchView::drawPlans()

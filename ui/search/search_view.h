@@ -48,18 +48,18 @@ protected:
 
 private:
     void showControls();
+    bool isOfStudy() const;
     void showFound(const std::shared_ptr<const FoundPlans>& found, bool isLast);
     void showProgress(const sim::SearchProgress& progress);
     void showPlan(int plan);
     void choose(int plan);
     void drawPlans();
-    void fillCopies(QMenu& menu);
 
     std::shared_ptr<const sim::Catalogue> m_catalogue;
     SearchJob m_job;
     std::shared_ptr<const sim::Analysis> m_analysis;
     std::shared_ptr<const FoundPlans> m_found; ///< null: nothing was searched
-    std::vector<sim::StudySource> m_known; ///< the study that was searched, and those that it became by plans
+    sim::StudySource m_searched;
     int m_chosen = -1; ///< plan
     QPushButton* m_search;
     QPushButton* m_cancel;

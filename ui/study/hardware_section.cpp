@@ -47,6 +47,20 @@ QSpinBox* countBox(const QString& name)
     return box;
 }
 
+/// Two editors on one line, with a word between them.
+QWidget* sideBySide(QWidget* first, const QString& between, QWidget* second)
+{
+    auto* both = new QWidget;
+    auto* line = new QHBoxLayout(both);
+    line->setContentsMargins(0, 0, 0, 0);
+    line->setSpacing(6);
+    line->addWidget(first, 1);
+    line->addWidget(new QLabel(between));
+    line->addWidget(second, 1);
+    both->setFocusProxy(first);
+    return both;
+}
+
 } // namespace
 
 HardwareSection::HardwareSection(const sim::Catalogue& catalogue, QWidget* parent)
@@ -55,6 +69,7 @@ HardwareSection::HardwareSection(const sim::Catalogue& catalogue, QWidget* paren
     , m_chip(new QComboBox)
     , m_names(new QStandardItemModel(this))
     , m_topology(new ValueEdit)
+    , m_slices(countBox(tr("Slices")))
     , m_hosts(countBox(tr("Hosts")))
     , m_perHost(countBox(tr("Chips of a host")))
     , m_profile(new ToneLabel(ColourRole::MutedText))
@@ -70,18 +85,12 @@ HardwareSection::HardwareSection(const sim::Catalogue& catalogue, QWidget* paren
 
     m_topology->setPlaceholderText(QStringLiteral("4x2"));
     m_topology->setCheck([this](const QString& text) { return topologyProblem(text); });
-    m_topologyField = new Field(tr("Topology"), m_topology);
+    m_topology->setAccessibleName(tr("Topology"));
+    m_slices->setToolTip(tr("Slices of this topology, which the data centre's network joins"));
+    m_topologyField = new Field(tr("Topology"), sideBySide(m_topology, QStringLiteral("×"), m_slices));
 
     m_perHost->setSuffix(tr(" chips"));
-    auto* hosts = new QWidget;
-    auto* line = new QHBoxLayout(hosts);
-    line->setContentsMargins(0, 0, 0, 0);
-    line->setSpacing(6);
-    line->addWidget(m_hosts, 1);
-    line->addWidget(new QLabel(tr("of")));
-    line->addWidget(m_perHost, 1);
-    hosts->setFocusProxy(m_hosts);
-    m_hostsField = new Field(tr("Hosts"), hosts);
+    m_hostsField = new Field(tr("Hosts"), sideBySide(m_hosts, tr("of"), m_perHost));
     m_profile->hide();
 
     for (QWidget* field : std::initializer_list<QWidget*>{m_chipField, m_topologyField, m_hostsField, m_profile})
@@ -92,6 +101,7 @@ HardwareSection::HardwareSection(const sim::Catalogue& catalogue, QWidget* paren
     connect(m_chip->lineEdit(), &QLineEdit::editingFinished, this, &HardwareSection::finishTyping);
     connect(m_topology, &ValueEdit::problemChanged, m_topologyField, &Field::setTyped);
     connect(m_topology, &ValueEdit::committed, this, &HardwareSection::commitTopology);
+    connect(m_slices, &QSpinBox::valueChanged, this, &HardwareSection::commitSlices);
     connect(m_hosts, &QSpinBox::valueChanged, this, &HardwareSection::commitHosts);
     connect(m_perHost, &QSpinBox::valueChanged, this, &HardwareSection::commitHosts);
 }
@@ -154,7 +164,8 @@ void HardwareSection::showChip()
         m_chip->setEditText(shown);
         m_chip->lineEdit()->setCursorPosition(0);
     }
-    m_chip->setToolTip(match ? tr("\"%1\" in the study").arg(QString::fromStdString(name)) : QString());
+    const QString hint = tr("A chip by any of its names, or how many with it: v5e-64, h100x64");
+    m_chip->setToolTip(match ? tr("\"%1\" in the study. %2").arg(QString::fromStdString(name), hint) : hint);
     const Problem* problem = m_facts->findProblem("hardware.chip");
     m_chipField->setProblem(problem != nullptr ? QString::fromStdString(problem->message) : QString());
     m_chipField->setRemark(m_facts->study.hardware ? QString() : tr("Without hardware nothing is predicted."));
@@ -171,7 +182,10 @@ void HardwareSection::showCounts()
 
     m_topology->setValue(QString::fromStdString(sim::topologyText(now.topology)));
     const sim::HardwareChoice built = m_facts->machine ? m_facts->machine->choice : now;
+    const QSignalBlocker quietSlices(m_slices);
     const QSignalBlocker quietHosts(m_hosts);
+    m_slices->setValue(static_cast<int>(std::clamp<std::int64_t>(now.slices, 1, m_slices->maximum())));
+    m_slices->setSuffix(m_slices->value() == 1 ? tr(" slice") : tr(" slices"));
     const QSignalBlocker quietPerHost(m_perHost);
     m_hosts->setValue(static_cast<int>(std::clamp<std::int64_t>(built.hosts, 1, m_hosts->maximum())));
     m_perHost->setValue(static_cast<int>(std::clamp<std::int64_t>(built.perHost, 1, m_perHost->maximum())));
@@ -194,8 +208,6 @@ void HardwareSection::showCounts()
                 wraps << QString::fromStdString(axis.name);
         }
         remark = wraps.isEmpty() ? tr("No axis wraps into a ring.") : tr("Rings along %1.").arg(wraps.join(QLatin1String(", ")));
-        if (now.slices > 1)
-            remark += tr(" %1 such slices.").arg(now.slices);
     }
     m_topologyField->setRemark(remark);
 }
@@ -266,6 +278,13 @@ void HardwareSection::commitTopology(const QString& text)
         Q_EMIT edited(settingList(settings));
     else
         m_topology->setValue(m_topology->value());
+}
+
+void HardwareSection::commitSlices()
+{
+    sim::HardwareChoice wanted = choice();
+    wanted.slices = m_slices->value() == 1 ? 0 : m_slices->value(); // one is not said
+    Q_EMIT edited(settingList(sim::hardwareSettings(choice(), wanted)));
 }
 
 void HardwareSection::commitHosts()

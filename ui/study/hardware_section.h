@@ -13,7 +13,7 @@ class Field;
 class ToneLabel;
 class ValueEdit;
 
-/// The chip, found by any of its names, and how many there are: a topology for a torus, hosts for GPUs.
+/// The chip, found by any of its names, and how many there are: a topology for a torus, and how many such slices; hosts for GPUs.
 class HardwareSection : public Section {
     Q_OBJECT
 
@@ -30,6 +30,7 @@ private:
     void chooseChip(const QString& name);
     void finishTyping();
     void commitTopology(const QString& text);
+    void commitSlices();
     void commitHosts();
     QString topologyProblem(const QString& text) const;
     sim::HardwareChoice choice() const;
@@ -40,6 +41,7 @@ private:
     QStandardItemModel* m_names; ///< every key and alias, for finding
     Field* m_chipField;
     ValueEdit* m_topology;
+    QSpinBox* m_slices;
     Field* m_topologyField;
     QSpinBox* m_hosts;
     QSpinBox* m_perHost;

@@ -40,6 +40,7 @@ public:
 
     /// A trace of another program below the others; `title` is its file's name. Null takes it away.
     void setForeign(std::shared_ptr<const Timeline> timeline, const std::string& title);
+    bool hasForeign() const { return !m_foreignTitle.empty(); }
 
     /// The visible window of every group that is not collapsed.
     DisplayList picture() const override;

@@ -125,23 +125,29 @@ void CheckpointView::openCheckpoint(const QString& path)
 /// Off the UI thread: the phases of a study are built again, and files are read.
 void CheckpointView::work()
 {
-    if (m_path.isEmpty() || !m_analysis)
+    if (m_path.isEmpty())
         return showRestored();
-    m_worker.start([this, path = m_path, study = m_analysis->study](const std::stop_token& stop) -> std::function<void()> {
+    const auto study = m_analysis ? m_analysis->study : nullptr;
+    m_worker.start([this, path = m_path, study](const std::stop_token& stop) -> std::function<void()> {
         Restored restored;
-        const auto reader = CheckpointReader::open(path.toStdString());
-        const auto phases = sim::trainingPhases(*study);
-        if (!reader || !phases) {
-            restored.problems = !reader ? reader.error() : phases.error();
-        } else {
+        const auto plan = [&]() -> Result<std::vector<RestoreShare>> {
+            const auto reader = CheckpointReader::open(path.toStdString());
+            if (!reader)
+                return reader.error();
             restored.path = fromWords((*reader)->path().string());
             restored.checkpoint = (*reader)->checkpoint();
+            if (!study)
+                return std::vector<RestoreShare>();
+            const auto phases = sim::trainingPhases(*study);
+            if (!phases)
+                return phases.error();
             restored.mesh = wholeMesh(phases->front()).text();
-            if (auto shares = restorePlan(**reader, phases->front()))
-                restored.shares = *std::move(shares);
-            else
-                restored.problems = shares.error();
-        }
+            return restorePlan(**reader, phases->front());
+        };
+        if (auto shares = plan())
+            restored.shares = *std::move(shares);
+        else
+            restored.problems = shares.error();
         if (stop.stop_requested())
             return nullptr;
         return [this, restored = std::move(restored)]() mutable {
@@ -180,21 +186,32 @@ void CheckpointView::showRestored()
     m_name->setWhole(m_path.isEmpty() ? tr("No checkpoint is open") : m_path);
     m_table->clear();
     const bool isShown = m_restored && m_restored->problems.empty();
-    m_write->setEnabled(isShown);
+    const bool isRead = isShown && !m_restored->shares.empty();
+    m_write->setEnabled(isRead);
+    m_table->setHeaderLabels(isShown && !isRead ? QStringList{tr("Array"), tr("Type"), tr("Sharding"), tr("Bytes")}
+                                                : QStringList{tr("Reads"), tr("Files"), tr("Ranges"), tr("Bytes")});
     m_table->setVisible(isShown);
     m_empty->setVisible(m_path.isEmpty());
     m_notice->show(m_restored ? firstProblems(m_restored->problems) : QString(), Notice::Level::Error);
     if (!isShown) {
         m_status->setText(m_path.isEmpty() ? tr("See what a training on another mesh reads from a checkpoint.")
-                : !m_analysis              ? tr("Open the study that is to go on from it.")
-                : m_restored               ? tr("This study cannot go on from the checkpoint.")
-                                           : tr("Reading…"));
+                : !m_restored              ? tr("Reading…")
+                : m_analysis               ? tr("This study cannot go on from the checkpoint.")
+                                           : tr("This checkpoint cannot be read."));
         return;
     }
     const Checkpoint& checkpoint = m_restored->checkpoint;
     std::int64_t stored = 0;
     for (const CheckpointArray& array : checkpoint.arrays)
         stored += array.type.bytes();
+    if (!isRead) {
+        m_status->setText(tr("Step %1 of a training with %2 on %3: %4 in %5 files. Open the study that is to go on from it.")
+                              .arg(checkpoint.state.step)
+                              .arg(fromWords(checkpoint.state.optimizer), fromWords(checkpoint.state.mesh), bytesText(stored))
+                              .arg(checkpoint.files.size()));
+        addArrays();
+        return;
+    }
     std::map<std::optional<std::int64_t>, std::vector<const RestoreShare*>> hosts;
     const auto hostOf = hostsOf(*m_analysis, m_restored->shares.size());
     std::int64_t read = 0;
@@ -209,6 +226,17 @@ void CheckpointView::showRestored()
                           .arg(bytesText(read)));
     for (const auto& [host, shares] : hosts)
         addHost(host ? tr("host %1").arg(*host) : tr("all devices"), shares);
+    m_table->fitColumns();
+}
+
+void CheckpointView::addArrays()
+{
+    for (const CheckpointArray& array : m_restored->checkpoint.arrays) {
+        auto* row = new QTreeWidgetItem(m_table,
+            {fromWords(array.name), fromWords(typeText(array.type)), fromWords(array.sharding), bytesText(array.type.bytes())});
+        for (int column = 1; column < m_table->columnCount(); ++column)
+            row->setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
+    }
     m_table->fitColumns();
 }
 

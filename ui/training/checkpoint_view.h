@@ -18,7 +18,7 @@ class Notice;
 class Table;
 
 /// A checkpoint beside the study that is to go on from it: what each host and each device of the study's mesh reads, of which files. Another mesh or
-/// spec of the study is another answer. Nothing is written before `Write a copy`.
+/// spec of the study is another answer. Without a study the checkpoint's arrays are listed. Nothing is written before `Write a copy`.
 class CheckpointView : public View {
     Q_OBJECT
 
@@ -33,6 +33,7 @@ public:
 
     /// A checkpoint, or a folder of them: then its newest complete one.
     void openCheckpoint(const QString& path);
+    bool isOpened() const { return !m_path.isEmpty(); }
 
     bool isBusy() const { return m_worker.isBusy(); }
 
@@ -49,6 +50,7 @@ private:
     void work();
     void writeCopy();
     void showRestored();
+    void addArrays();
     void addHost(const QString& name, std::span<const RestoreShare* const> shares);
 
     std::shared_ptr<const sim::Analysis> m_analysis; ///< null: none that can be built

@@ -60,6 +60,7 @@ struct Panel {
     QCPAxisRect* rect = nullptr;
     QCPLegend* legend = nullptr;
     QCPItemLine* mark = nullptr;
+    std::vector<QCPItemLine*> moments;
     std::vector<QCPGraph*> graphs;
     std::vector<std::vector<double>> values; ///< as drawn: percent, exponents of ten
     std::vector<std::vector<double>> given;
@@ -153,6 +154,34 @@ public:
         m_isStale = true;
     }
 
+    void setMoments(std::vector<PlotMoment> moments)
+    {
+        if (moments == m_moments)
+            return;
+        m_moments = std::move(moments);
+        for (QCPItemText* text : m_momentTexts)
+            m_plot->removeItem(text);
+        m_momentTexts.clear();
+        for (Panel& panel : m_panels) {
+            for (QCPItemLine* line : panel.moments)
+                m_plot->removeItem(line);
+            panel.moments.clear();
+            for (const PlotMoment& moment : m_moments) {
+                panel.moments.push_back(addLine(panel));
+                panel.moments.back()->start->setCoords(static_cast<double>(moment.step), 0.0);
+                panel.moments.back()->end->setCoords(static_cast<double>(moment.step), 1.0);
+            }
+        }
+        for (std::size_t i = 0; i < m_moments.size(); ++i) {
+            auto* text = new QCPItemText(m_plot);
+            text->setClipAxisRect(m_panels.front().rect);
+            placeOn(m_panels.front(), *text->position);
+            text->setPadding(QMargins(5, 0, 5, 0));
+            m_momentTexts.push_back(text);
+        }
+        applyTheme();
+    }
+
     /// Lines, axes and, later, the picture.
     void refresh()
     {
@@ -164,6 +193,7 @@ public:
         for (Panel& panel : m_panels)
             fill(panel);
         placeMarks();
+        placeMoments();
         const bool isEmpty = std::all_of(m_panels.begin(), m_panels.end(), [](const Panel& panel) {
             return std::all_of(panel.given.begin(), panel.given.end(), [](const auto& values) { return values.empty(); });
         });
@@ -202,6 +232,8 @@ public:
                 axis->grid()->setSubGridVisible(false);
             }
             panel.mark->setPen(QPen(qtColour(ColourRole::Accent, theme), 1));
+            for (QCPItemLine* line : panel.moments)
+                line->setPen(QPen(text, 1, Qt::DashLine));
             QColor plate = qtColour(ColourRole::Surface, theme);
             plate.setAlphaF(0.85F);
             panel.legend->setBrush(plate);
@@ -217,6 +249,13 @@ public:
                     pen.setDashPattern({5, 4});
                 panel.graphs[i]->setPen(pen);
             }
+        }
+        for (QCPItemText* moment : m_momentTexts) {
+            QColor plate = background;
+            plate.setAlphaF(0.85F);
+            moment->setBrush(plate);
+            moment->setColor(text);
+            moment->setFont(m_owner.font());
         }
         QPalette palette = m_owner.palette();
         palette.setColor(QPalette::WindowText, muted);
@@ -303,15 +342,7 @@ private:
         }
         panel.values.resize(panel.what.curves.size());
         panel.given.resize(panel.what.curves.size());
-        panel.mark = new QCPItemLine(m_plot);
-        panel.mark->setClipAxisRect(panel.rect);
-        for (QCPItemPosition* position : panel.mark->positions()) {
-            position->setAxisRect(panel.rect);
-            position->setAxes(panel.x(), panel.y());
-            position->setTypeX(QCPItemPosition::ptPlotCoords);
-            position->setTypeY(QCPItemPosition::ptAxisRectRatio);
-        }
-        panel.mark->setAntialiased(false);
+        panel.mark = addLine(panel);
         panel.mark->setVisible(false);
         QObject::connect(panel.x(), qOverload<const QCPRange&>(&QCPAxis::rangeChanged), &m_owner, [this](const QCPRange& range) {
             if (!m_isMoving) {
@@ -320,6 +351,25 @@ private:
             }
         });
         m_panels.push_back(std::move(panel));
+    }
+
+    /// By a step, and by a share of the panel's height from its top.
+    static void placeOn(const Panel& panel, QCPItemPosition& position)
+    {
+        position.setAxisRect(panel.rect);
+        position.setAxes(panel.x(), panel.y());
+        position.setTypeX(QCPItemPosition::ptPlotCoords);
+        position.setTypeY(QCPItemPosition::ptAxisRectRatio);
+    }
+
+    QCPItemLine* addLine(const Panel& panel)
+    {
+        auto* line = new QCPItemLine(m_plot);
+        line->setClipAxisRect(panel.rect);
+        for (QCPItemPosition* position : line->positions())
+            placeOn(panel, *position);
+        line->setAntialiased(false);
+        return line;
     }
 
     void addLegend(Panel& panel)
@@ -479,10 +529,33 @@ private:
         }
     }
 
+    /// The texts stand under the legend, on the side of their line that has more room, one a line lower than the other.
+    void placeMoments()
+    {
+        constexpr std::size_t kLines = 3;
+        const Panel& panel = m_panels.front();
+        const QFontMetrics metrics(m_owner.font());
+        const QCPRange shown = panel.x()->range();
+        for (std::size_t i = 0; i < m_moments.size(); ++i) {
+            const auto step = static_cast<double>(m_moments[i].step);
+            const bool isLeft = step > shown.center();
+            const double room
+                = std::abs(panel.x()->coordToPixel(isLeft ? shown.lower : shown.upper) - panel.x()->coordToPixel(step));
+            const double down = metrics.height() * (2.2 + 1.3 * static_cast<double>(i % kLines));
+            QCPItemText* text = m_momentTexts[i];
+            text->setVisible(shown.contains(step));
+            text->setText(metrics.elidedText(m_moments[i].text, Qt::ElideRight, std::max(0, static_cast<int>(room) - 12)));
+            text->setPositionAlignment((isLeft ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignTop);
+            text->position->setCoords(step, down / std::max(1, panel.rect->height()));
+        }
+    }
+
     CurvePlot& m_owner;
     QCustomPlot* m_plot;
     QLabel* m_message;
     std::vector<Panel> m_panels;
+    std::vector<PlotMoment> m_moments;
+    std::vector<QCPItemText*> m_momentTexts; ///< in the first panel
     double m_steps = 1.0;
     std::int64_t m_marked = -1;
     bool m_isStale = false; ///< values were given that are not converted yet
@@ -510,6 +583,11 @@ void CurvePlot::setSteps(std::int64_t steps)
 void CurvePlot::setValues(std::size_t panel, std::size_t curve, std::vector<double> values)
 {
     m_implementation->setValues(panel, curve, std::move(values));
+}
+
+void CurvePlot::setMoments(std::vector<PlotMoment> moments)
+{
+    m_implementation->setMoments(std::move(moments));
 }
 
 void CurvePlot::refresh()

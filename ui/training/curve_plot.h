@@ -37,6 +37,14 @@ struct PlotPanel {
     std::vector<PlotCurve> curves;
 };
 
+/// A moment of the run that all charts show: a dashed line, with its text in the first of them.
+struct PlotMoment {
+    std::int64_t step = 0;
+    QString text;
+
+    friend bool operator==(const PlotMoment&, const PlotMoment&) = default;
+};
+
 /// Charts over the steps of a run, one under the other on one axis of steps. The wheel zooms the steps, dragging moves them, 0 or a double
 /// click shows all. The pointer, or the arrow keys, mark a step in all charts.
 ///
@@ -53,6 +61,9 @@ public:
 
     /// The values of a line at step 0, 1, ..; NaN leaves a gap. Shown with the next `refresh`.
     void setValues(std::size_t panel, std::size_t curve, std::vector<double> values);
+
+    /// Moments to be seen; shown with the next `refresh`.
+    void setMoments(std::vector<PlotMoment> moments);
 
     void refresh();
 

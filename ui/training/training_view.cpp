@@ -513,6 +513,10 @@ void TrainingView::showCurves()
     const sim::TrainingCurves& curves = m_job.curves();
     const auto result = m_job.result();
     m_plot->setSteps(m_job.snapshot().steps);
+    std::vector<PlotMoment> moments;
+    for (const LayoutSwitch& change : m_job.snapshot().layoutSwitches)
+        moments.push_back({change.step, text(change.what)});
+    m_plot->setMoments(std::move(moments));
     m_plot->setValues(kLoss, kSharded, curves.loss);
     m_plot->setValues(kLoss, kOneDevice, curves.oneDeviceLoss);
     m_plot->setValues(kDifference, kSharded, differences());
@@ -547,6 +551,10 @@ void TrainingView::showMarkedStep(qint64 step)
     }
     if (at < curves.accuracy.size())
         parts << tr("accuracy %1").arg(percent(curves.accuracy[at]));
+    for (const LayoutSwitch& change : m_job.snapshot().layoutSwitches) {
+        if (change.step == step)
+            parts << text(change.what);
+    }
     m_marked->setText(tr("Step %1: %2").arg(count(step), parts.join(QStringLiteral(", "))));
 }
 
@@ -651,6 +659,8 @@ DisplayList TrainingView::picture() const
         drawing.xTitle = tr("step").toStdString();
         drawing.width = kWidth;
         drawing.height = 260.0;
+        for (const LayoutSwitch& change : m_job.snapshot().layoutSwitches)
+            drawing.marks.push_back({static_cast<double>(change.step), change.what});
         addMoved(picture, drawCurves(drawing), {0.0, picture.height});
         picture.height += drawing.height;
     }

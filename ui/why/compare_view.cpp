@@ -2,11 +2,15 @@
 #include "ui/why/compare_view.h"
 
 #include "core/support/text.h"
+#include "sim/compare/gates.h"
 #include "sim/session/comparable_of.h"
+#include "ui/widgets/notice.h"
 #include "ui/widgets/table.h"
 
 #include <QBoxLayout>
+#include <QComboBox>
 #include <QLabel>
+#include <QLineEdit>
 #include <QPushButton>
 #include <QSignalBlocker>
 #include <QTabBar>
@@ -63,6 +67,8 @@ CompareView::CompareView(Baselines& baselines, QWidget* parent)
     , m_take(new QPushButton(tr("Go to it"), this))
     , m_pinFile(new QPushButton(tr("Pin a file…"), this))
     , m_status(new QLabel(this))
+    , m_gates(new QComboBox(this))
+    , m_badGates(new Notice(this))
     , m_table(new Table({tr("What differs"), tr("Pinned"), tr("Now"), tr("Difference")}, tr("Differences"), this))
 {
     m_tabs->setDocumentMode(true);
@@ -77,9 +83,24 @@ CompareView::CompareView(Baselines& baselines, QWidget* parent)
     m_status->setTextFormat(Qt::PlainText);
     m_status->setWordWrap(true);
     m_status->setAccessibleName(tr("How the study differs"));
+    m_gates->setEditable(true);
+    m_gates->setInsertPolicy(QComboBox::NoInsert);
+    m_gates->addItems({QString(), QStringLiteral("fits, time>5%, memory>5%"), QStringLiteral("new-collectives, bytes>1%"),
+        QStringLiteral("sharding, problems"), QStringLiteral("any")});
+    m_gates->lineEdit()->setPlaceholderText(tr("nothing: choose or type what may not differ"));
+    m_gates->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+    m_gates->setMinimumContentsLength(12);
+    m_gates->setAccessibleName(tr("Gates"));
+    m_gates->setToolTip(tr("What may not differ, as in CI: %1; bytes, time and memory with a bound, as in time>5%")
+                            .arg(fromWords(join(sim::gateNames(), ", "))));
+    auto* gatesLabel = new QLabel(tr("&Fail on"), this);
+    gatesLabel->setBuddy(m_gates);
     auto* row = new QHBoxLayout;
     row->addWidget(m_pin);
     row->addWidget(m_pinFile);
+    row->addSpacing(10);
+    row->addWidget(gatesLabel);
+    row->addWidget(m_gates, 4);
     row->addStretch(1);
     row->addWidget(m_take);
     auto* layout = new QVBoxLayout(this);
@@ -88,8 +109,11 @@ CompareView::CompareView(Baselines& baselines, QWidget* parent)
     layout->addLayout(row);
     layout->addWidget(m_tabs);
     layout->addWidget(m_status);
+    layout->addWidget(m_badGates);
     layout->addWidget(m_table, 1);
     connect(m_pin, &QPushButton::clicked, this, &CompareView::pinRequested);
+    connect(m_gates, &QComboBox::activated, this, &CompareView::compareNow);
+    connect(m_gates->lineEdit(), &QLineEdit::editingFinished, this, &CompareView::compareNow);
     connect(m_pinFile, &QPushButton::clicked, this, &CompareView::fileRequested);
     connect(m_take, &QPushButton::clicked, this, [this] {
         const Baselines::Pinned& pinned = *m_baselines.current();
@@ -140,6 +164,7 @@ void CompareView::compareNow()
         && pinned->analysis->source.file == m_analysis->source.file && pinned->analysis->source != m_analysis->source);
     m_comparison.reset();
     m_table->clear();
+    m_badGates->show({});
     if (pinned == nullptr || !m_analysis) {
         m_status->setText(tr("Pin the study as it stands, then change it, or pin a file: what differs is listed here."));
         return;
@@ -151,6 +176,7 @@ void CompareView::compareNow()
                                                    .arg(m_comparison->arrays.size())
                                                    .arg(m_comparison->collectives.size())
                                              : shownSentence(m_comparison->sentence));
+    addGates();
     addFigures();
     addDifferences();
     for (QTreeWidgetItemIterator item(m_table); *item != nullptr; ++item) {
@@ -159,6 +185,42 @@ void CompareView::compareNow()
             (*item)->setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
     }
     m_table->fitColumns();
+}
+
+QString CompareView::gates() const
+{
+    return m_gates->currentText().trimmed();
+}
+
+void CompareView::setGates(const QString& text)
+{
+    m_gates->setEditText(text);
+    compareNow();
+}
+
+/// Those that fail first, each with what makes it fail.
+void CompareView::addGates()
+{
+    if (gates().isEmpty())
+        return;
+    const auto given = sim::parseGates(gates().remove(QLatin1Char(' ')).toStdString());
+    const auto judged = given ? sim::judge(*given, *m_comparison) : Result<std::vector<sim::GateResult>>(given.error());
+    if (!judged)
+        return m_badGates->show(fromWords(describe(judged.error())), Notice::Level::Error);
+    std::vector<sim::GateResult> results = *judged;
+    std::ranges::stable_partition(results, [](const sim::GateResult& result) { return !result.passes(); });
+    const auto failing = std::ranges::count_if(results, [](const sim::GateResult& result) { return !result.passes(); });
+    QTreeWidgetItem* group
+        = m_table->addGroup({failing == 0 ? tr("Gates: all pass") : tr("Gates: %1 of %2 fail").arg(failing).arg(results.size())});
+    for (const sim::GateResult& result : results) {
+        auto* row
+            = new QTreeWidgetItem(group, {fromWords(result.gate.text), {}, {}, result.passes() ? tr("passes") : tr("FAILS")});
+        for (const std::string& finding : result.findings) {
+            auto* why = new QTreeWidgetItem(row, {fromWords(finding)});
+            why->setFirstColumnSpanned(true);
+        }
+        row->setExpanded(true);
+    }
 }
 
 void CompareView::addFigures()
@@ -215,9 +277,11 @@ QString CompareView::command() const
     const auto side = [](const sim::StudySource& source, const char* flag) {
         return studyArguments(source).replace(QStringLiteral(" --set "), QString::fromLatin1(flag));
     };
-    return QStringLiteral("meshwright diff %1 %2")
+    const QString failOn
+        = gates().isEmpty() ? QString() : QStringLiteral(" --fail-on ") + shellQuoted(gates().remove(QLatin1Char(' ')));
+    return QStringLiteral("meshwright diff %1 %2%3")
         .arg(pinned->analysis ? side(pinned->analysis->source, " --set-a ") : shellQuoted(fromWords(pinned->result->file)),
-            side(m_analysis->source, " --set-b "));
+            side(m_analysis->source, " --set-b "), failOn);
 }
 
 } // namespace meshwright::ui

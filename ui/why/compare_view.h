@@ -6,15 +6,18 @@
 #include "ui/models/selection.h"
 #include "ui/widgets/view.h"
 
+class QComboBox;
 class QLabel;
 class QPushButton;
 class QTabBar;
 
 namespace meshwright::ui {
 
+class Notice;
 class Table;
 
 /// The study beside a state that was pinned: figures, and of mesh, specs, collectives and problems what differs. A tab for each pinned state.
+/// Gates say what may not differ, as those of CI do: the table begins with what of them fails.
 class CompareView : public View {
     Q_OBJECT
 
@@ -24,7 +27,11 @@ public:
     void setAnalysis(std::shared_ptr<const sim::Analysis> analysis) override;
     DisplayList picture() const override;
 
-    /// `meshwright diff before.yaml after.yaml`.
+    /// What may not differ, as `parseGates` reads it: "fits, time>5%"; empty: no gates.
+    QString gates() const;
+    void setGates(const QString& text);
+
+    /// `meshwright diff before.yaml after.yaml --fail-on fits,time>5%`.
     QString command() const override;
 
     /// What is shown; nothing without a baseline.
@@ -40,6 +47,7 @@ Q_SIGNALS:
 private:
     void showTabs();
     void compareNow();
+    void addGates();
     void addFigures();
     void addDifferences();
 
@@ -51,6 +59,8 @@ private:
     QPushButton* m_take;
     QPushButton* m_pinFile;
     QLabel* m_status;
+    QComboBox* m_gates;
+    Notice* m_badGates; ///< why they cannot be judged
     Table* m_table;
 };
 

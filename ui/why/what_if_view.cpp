@@ -80,20 +80,32 @@ void WhatIfView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
 void WhatIfView::start()
 {
     m_worker.start([this, of = m_analysis](const std::stop_token& stop) -> std::function<void()> {
-        auto trials = sim::trialsOf(*of, kMostTrials, stop);
+        std::vector<sim::ReportTrial> soFar; // each is seen as soon as it is there
+        auto trials = sim::trialsOf(*of, kMostTrials, stop, [&](const sim::ReportTrial& trial) {
+            soFar.push_back(trial);
+            QMetaObject::invokeMethod(
+                this,
+                [this, of, soFar] {
+                    if (of == m_analysis && m_worker.isBusy())
+                        showTrials(soFar, false);
+                },
+                Qt::QueuedConnection);
+        });
         if (stop.stop_requested())
             return nullptr;
-        return [this, trials = std::move(trials)]() mutable { showTrials(std::move(trials)); };
+        return [this, trials = std::move(trials)]() mutable { showTrials(std::move(trials), true); };
     });
 }
 
-void WhatIfView::showTrials(std::vector<sim::ReportTrial> trials)
+void WhatIfView::showTrials(std::vector<sim::ReportTrial> trials, bool isAll)
 {
-    std::stable_sort(trials.begin(), trials.end(), [](const sim::ReportTrial& a, const sim::ReportTrial& b) {
-        const bool canA = a.whyNot.empty();
-        const bool canB = b.whyNot.empty();
-        return canA != canB ? canA : canA && perRow(a) < perRow(b);
-    });
+    const QString chosen = m_table->currentItem() != nullptr ? m_table->currentItem()->text(0) : QString();
+    if (isAll) // until then rows stay where they are
+        std::stable_sort(trials.begin(), trials.end(), [](const sim::ReportTrial& a, const sim::ReportTrial& b) {
+            const bool canA = a.whyNot.empty();
+            const bool canB = b.whyNot.empty();
+            return canA != canB ? canA : canA && perRow(a) < perRow(b);
+        });
     m_trials = std::move(trials);
     m_table->clear();
     m_table->setEnabled(true);
@@ -115,8 +127,13 @@ void WhatIfView::showTrials(std::vector<sim::ReportTrial> trials)
         row->setText(3, tr(trial.fits ? "%1" : "%1, too much").arg(text(formatBytes(static_cast<double>(trial.peakBytes)))));
         row->setText(4, shownSentence(trial.boundBy));
     }
+    for (int row = 0; row < m_table->topLevelItemCount() && !chosen.isEmpty(); ++row) {
+        if (m_table->topLevelItem(row)->text(0) == chosen)
+            m_table->setCurrentItem(m_table->topLevelItem(row)); // rows that arrive do not take it away from its reader
+    }
     m_table->fitColumns();
-    m_status->setText(m_trials.empty()
+    m_status->setText(!isAll ? tr("Simulating changes, %1 so far…").arg(m_trials.size())
+            : m_trials.empty()
             ? tr("No changes to try: a formula predicts this step.")
             : tr(
                 "Each change is simulated alone; the fastest per row of the batch comes first. A double click or Enter applies a "

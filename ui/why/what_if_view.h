@@ -36,12 +36,12 @@ Q_SIGNALS:
 
 private:
     void start();
-    void showTrials(std::vector<sim::ReportTrial> trials);
+    void showTrials(std::vector<sim::ReportTrial> trials, bool isAll);
 
     static constexpr std::size_t kMostTrials = 20;
 
     std::shared_ptr<const sim::Analysis> m_analysis; ///< that the changes are of
-    std::vector<sim::ReportTrial> m_trials; ///< the quickest first, then what cannot be
+    std::vector<sim::ReportTrial> m_trials; ///< as they come; of all the quickest first, then what cannot be
     QLabel* m_status;
     Table* m_table;
     QTimer m_still; ///< the study was not edited for a moment: what is being dragged is not simulated

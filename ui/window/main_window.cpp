@@ -12,6 +12,7 @@
 #include "ui/report/report_files.h"
 #include "ui/report/report_view.h"
 #include "ui/search/clusters_view.h"
+#include "ui/search/plan_copies.h"
 #include "ui/search/search_view.h"
 #include "ui/timeline/timeline_view.h"
 #include "ui/training/checkpoint_view.h"
@@ -120,6 +121,8 @@ MainWindow::MainWindow(std::shared_ptr<sim::Session> session, const Places& plac
     connect(m_workbench, &Workbench::exportRequested, this, &MainWindow::exportView);
     connect(m_workbench, &Workbench::baselineRequested, this, &MainWindow::askForBaseline);
     connect(m_workbench, &Workbench::saveReportRequested, this, &MainWindow::saveReport);
+    connect(m_workbench, &Workbench::startRequested, this, &MainWindow::showStart);
+    connect(m_workbench, &Workbench::openRequested, this, &MainWindow::askForFile);
     ClustersView& clusters = m_workbench->clusters();
     connect(&clusters, &ClustersView::saveRequested, this,
         [this, &clusters] { saveReportAs(clusters.report(), QStringLiteral("clusters")); });
@@ -171,6 +174,13 @@ void MainWindow::buildFileMenu()
         {menu->addAction(tr("&Save"), QKeySequence::Save, this, &MainWindow::save),
             menu->addAction(tr("Save &as…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_S), this, &MainWindow::saveAs),
             menu->addAction(tr("Save re&port…"), QKeySequence(Qt::CTRL | Qt::Key_P), this, &MainWindow::saveReport)});
+    QMenu* copies = menu->addMenu(tr("Cop&y study as"));
+    m_studyActions.push_back(copies->menuAction());
+    connect(copies, &QMenu::aboutToShow, this, [this, copies] {
+        const auto analysis = m_workbench->analysis();
+        fillCopies(*copies, analysis && analysis->study ? copiesOf(*analysis, m_session->catalogue()) : std::vector<PlanCopy>(),
+            [this](const PlanCopy& copy) { statusBar()->showMessage(tr("Copied: %1").arg(copy.title), 6000); });
+    });
     menu->addSeparator();
     menu->addAction(tr("&Quit"), QKeySequence::Quit, this, &QWidget::close);
 }
@@ -280,7 +290,9 @@ void MainWindow::showWorkbench()
 
 void MainWindow::showStart()
 {
-    m_start->setOpenStudy(m_hasStudy ? m_document.title() : QString());
+    m_start->setOpenStudy(!m_hasStudy ? QString()
+            : m_workbench->hasStudy() ? m_document.title()
+                                      : m_workbench->perspective().title);
     m_pages->setCurrentWidget(m_start);
     updateActions();
 }
@@ -622,7 +634,7 @@ void MainWindow::updateRecent()
 
 void MainWindow::updateTitle()
 {
-    const bool atStart = m_pages->currentWidget() == m_start;
+    const bool atStart = m_pages->currentWidget() == m_start || !m_workbench->hasStudy();
     setWindowTitle(atStart ? tr("Meshwright") : tr("%1[*] – Meshwright").arg(m_document.title()));
     setWindowModified(!atStart && m_document.isModified());
 }

@@ -20,6 +20,7 @@
 #include "ui/why/causes_view.h"
 #include "ui/why/compare_view.h"
 #include "ui/why/what_if_view.h"
+#include "ui/window/empty_page.h"
 #include "ui/window/headline.h"
 #include "ui/window/perspective_bar.h"
 #include "ui/window/view_frame.h"
@@ -37,6 +38,7 @@ namespace {
 
 constexpr int kPanelWidth = 340;
 const QString kPerspectiveKey = QStringLiteral("window/perspective");
+const QString kGatesKey = QStringLiteral("compare/gates");
 
 /// For those whose threads end after the workbench's own members are gone.
 std::shared_ptr<const sim::Catalogue> catalogueOf(const std::shared_ptr<sim::Session>& session)
@@ -44,11 +46,11 @@ std::shared_ptr<const sim::Catalogue> catalogueOf(const std::shared_ptr<sim::Ses
     return {session, &session->catalogue()};
 }
 
-/// Of a splitter of two, the large one first; a large number stands for all there is.
-void shareThreeToTwo(QSplitter& splitter)
+/// Of a splitter of two, the large one first; large numbers stand for all there is. The timeline has details below its rows, and takes more.
+void shareOut(const Perspective& perspective)
 {
-    if (splitter.count() == 2)
-        splitter.setSizes({30'000, 20'000});
+    if (perspective.splitter->count() == 2)
+        perspective.splitter->setSizes(perspective.id == QLatin1String("time") ? QList{35'000, 15'000} : QList{30'000, 20'000});
 }
 
 /// Where a perspective's arrangement is remembered.
@@ -77,6 +79,7 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
     , m_beside(new QSplitter(this))
     , m_side(new QTabWidget(this))
     , m_pages(new QStackedWidget(this))
+    , m_empty(new EmptyPage(this))
     , m_panel(new StudyPanel(m_selection, m_session->catalogue(), this))
     , m_source(new SourceEdit(this))
     , m_layout(new LayoutView(m_selection, this))
@@ -151,6 +154,9 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
     addFrame(
         addPerspective(QStringLiteral("report"), tr("Report"), tr("Read and save the report of the study"), Sign::Report, false))
         ->addView(tr("Report"), QStringLiteral("report"), m_report);
+    m_pages->addWidget(m_empty);
+    connect(m_empty, &EmptyPage::startRequested, this, &Workbench::startRequested);
+    connect(m_empty, &EmptyPage::openRequested, this, &Workbench::openRequested);
     resetArrangement();
 
     m_staleAfter.setSingleShot(true);
@@ -158,7 +164,12 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
     connect(&m_staleAfter, &QTimer::timeout, this, [this] { m_headline->setStale(m_job.isBusy()); });
     connect(m_bar, &PerspectiveBar::chosen, this, [this](int index) { setCurrent(static_cast<std::size_t>(index)); });
     connect(&m_document, &StudyDocument::sourceChanged, this, &Workbench::analyse);
-    connect(&m_document, &StudyDocument::sourceChanged, this, &Workbench::updatePanel);
+    connect(&m_document, &StudyDocument::sourceChanged, this, [this] {
+        if (m_pages->currentWidget() == m_empty)
+            setCurrent(m_current);
+        m_headline->setVisible(hasStudy());
+        updatePanel();
+    });
     connect(&m_job, &AnalysisJob::finished, this, &Workbench::show);
     connect(&m_job, &AnalysisJob::proved, this, &Workbench::showProof);
     connect(m_panel, &StudyPanel::settingsChanged, this, [this](const QStringList& settings) {
@@ -258,8 +269,35 @@ void Workbench::setCurrent(std::size_t index)
 {
     m_current = index;
     m_bar->setCurrent(static_cast<int>(index));
-    m_pages->setCurrentIndex(static_cast<int>(index));
+    showPage(!hasSomething());
+}
+
+/// Of the current perspective: its views, or that they have nothing to show.
+void Workbench::showPage(bool isEmpty)
+{
+    m_headline->setVisible(hasStudy());
+    m_empty->setMeaning(perspective().meaning);
+    m_pages->setCurrentWidget(isEmpty ? static_cast<QWidget*>(m_empty) : perspective().splitter);
     setStudyShown(perspective().showsStudy);
+}
+
+bool Workbench::hasStudy() const
+{
+    return m_document.source() != sim::StudySource{} || m_document.undoStack().canUndo();
+}
+
+bool Workbench::hasSomething() const
+{
+    if (hasStudy())
+        return true;
+    const QString& id = perspective().id;
+    if (id == QLatin1String("time"))
+        return m_timeline->hasForeign();
+    if (id == QLatin1String("train"))
+        return m_checkpoint->isOpened();
+    if (id == QLatin1String("report"))
+        return m_report->isOpened();
+    return id == QLatin1String("search") || id == QLatin1String("explain") || id == QLatin1String("pages");
 }
 
 void Workbench::showPerspective(const QString& id)
@@ -295,6 +333,7 @@ void Workbench::showView(const View* view)
                 continue;
             frame->raise(view);
             setCurrent(i);
+            showPage(false);
         }
     }
 }
@@ -302,7 +341,7 @@ void Workbench::showView(const View* view)
 void Workbench::setStudyShown(bool isShown)
 {
     m_perspectives[m_current].showsStudy = isShown;
-    m_side->setVisible(isShown);
+    m_side->setVisible(isShown && hasStudy());
     updatePanel();
     Q_EMIT arrangementChanged();
 }
@@ -340,7 +379,7 @@ void Workbench::resetArrangement()
 {
     for (Perspective& perspective : m_perspectives) {
         perspective.showsStudy = perspective.showsStudyAtFirst;
-        shareThreeToTwo(*perspective.splitter);
+        shareOut(perspective);
     }
     m_beside->setSizes({kPanelWidth, std::max(1, width() - kPanelWidth)});
     setCurrent(0);
@@ -349,6 +388,7 @@ void Workbench::resetArrangement()
 void Workbench::saveArrangement(QSettings& settings) const
 {
     settings.setValue(kPerspectiveKey, perspective().id);
+    settings.setValue(kGatesKey, m_compare->gates());
     settings.setValue(QStringLiteral("window/fields"), m_beside->saveState());
     for (const Perspective& one : m_perspectives) {
         settings.setValue(keyOf(one, "study"), one.showsStudy);
@@ -358,6 +398,7 @@ void Workbench::saveArrangement(QSettings& settings) const
 
 void Workbench::restoreArrangement(const QSettings& settings)
 {
+    m_compare->setGates(settings.value(kGatesKey).toString());
     m_beside->restoreState(settings.value(QStringLiteral("window/fields")).toByteArray());
     for (Perspective& one : m_perspectives) {
         one.showsStudy = settings.value(keyOf(one, "study"), one.showsStudy).toBool();

@@ -26,6 +26,7 @@ class ClustersView;
 class CollectivesView;
 class CompareView;
 class ExplainView;
+class EmptyPage;
 class Headline;
 class LayoutView;
 class PageView;
@@ -72,10 +73,13 @@ public:
     /// The view of this name ("timeline"); null when there is none.
     View* findView(const QString& id) const;
 
-    /// Goes to the view's perspective and raises it there.
+    /// Goes to the view's perspective and raises it there, also without a study.
     void showView(const View* view);
 
-    /// The study's fields beside the perspective that is seen.
+    /// One was opened, or begun.
+    bool hasStudy() const;
+
+    /// The study's fields beside the perspective that is seen, where there is a study.
     void setStudyShown(bool isShown);
 
     /// The study's text, in the place of its fields.
@@ -117,6 +121,8 @@ Q_SIGNALS:
     void exportRequested(View* view);
     void saveReportRequested();
     void baselineRequested(); ///< what a file says is to be pinned
+    void startRequested(); ///< the ways to begin
+    void openRequested(); ///< a file that the user chooses
     void arrangementChanged(); ///< another perspective is seen, or the fields came or went
 
     /// Every view that is seen has the analysis of the document's latest state. Its proof may still be under way.
@@ -129,6 +135,8 @@ private:
     Perspective& addPerspective(const QString& id, const QString& title, const QString& meaning, Sign sign, bool showsStudy);
     ViewFrame* addFrame(Perspective& perspective);
     void setCurrent(std::size_t index);
+    void showPage(bool isEmpty);
+    bool hasSomething() const; ///< to show in this perspective
     void updatePanel();
     void showFields();
     void addWhy();
@@ -150,7 +158,8 @@ private:
     PerspectiveBar* m_bar;
     QSplitter* m_beside; ///< the fields, and the perspective
     QTabWidget* m_side;
-    QStackedWidget* m_pages; ///< a splitter for each perspective
+    QStackedWidget* m_pages; ///< a splitter for each perspective, and the empty page
+    EmptyPage* m_empty;
     StudyPanel* m_panel;
     SourceEdit* m_source;
     LayoutView* m_layout;

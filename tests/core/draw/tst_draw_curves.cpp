@@ -22,6 +22,7 @@ private Q_SLOTS:
     void oddData_data();
     void oddData();
     void tooltips();
+    void marks();
     void readable();
     void sameBytes();
 };
@@ -145,6 +146,31 @@ void TestDrawCurves::tooltips()
 {
     const DisplayList list = drawCurves(drawingOf({curveOf({4, 1, 2}, "sharded")}));
     QCOMPARE(tooltipOf(list, "curve:0"), QString("sharded\n3 values, 1 to 4\nlast: 2 at step 2"));
+}
+
+/// A mark stands at its x, with its text on the side that has room; one beyond the curve is left out.
+void TestDrawCurves::marks()
+{
+    CurvesDrawing drawing = drawingOf({curveOf({4, 1, 2, 1, 0})});
+    drawing.marks = {{1.0, "mesh data=8"}, {3.0, "mesh data=4,model=2"}, {9.0, "never"}};
+    const DisplayList list = drawCurves(drawing);
+    const auto find = [&]<typename Shape>(const char* id, const Shape*) -> const Shape* {
+        for (const DisplayItem& item : list.items) {
+            if (item.id == id && std::holds_alternative<Shape>(item.shape))
+                return &std::get<Shape>(item.shape);
+        }
+        return nullptr;
+    };
+    const PolylineShape* curve = find("curve:0", static_cast<const PolylineShape*>(nullptr));
+    const PolylineShape* first = find("mark:0", static_cast<const PolylineShape*>(nullptr));
+    const TextShape* second = find("mark:1", static_cast<const TextShape*>(nullptr));
+    QVERIFY(curve != nullptr && first != nullptr && second != nullptr);
+    QVERIFY(first->dashed);
+    QVERIFY(std::fabs(first->points[0].x - curve->points[1].x) < 1e-9);
+    QVERIFY(second->anchor == TextAnchor::End && second->at.x < curve->points[3].x);
+    QCOMPARE(tooltipOf(list, "mark:1"), QString("mesh data=4,model=2"));
+    QVERIFY(find("mark:2", static_cast<const PolylineShape*>(nullptr)) == nullptr);
+    QCOMPARE(faultsOf(list), QString());
 }
 
 void TestDrawCurves::readable()

@@ -158,6 +158,15 @@ void TestDrawMemory::labelsWhereTheyFit()
     drawing.legend = false;
     QVERIFY(textsOf(drawMemory(drawing)).contains("parameters"));
     QVERIFY(textsOf(drawMemory(drawing)).contains("activations"));
+    // Where there is most room: a third of the step with 6 GiB, rather than two thirds with 2 GiB.
+    const MemoryFrame frame = memoryFrame(drawing);
+    for (const DisplayItem& item : drawMemory(drawing).items) {
+        const auto* text = std::get_if<TextShape>(&item.shape);
+        if (text != nullptr && text->text == "activations") {
+            QVERIFY(std::fabs(text->at.x - frame.xOf(4.5e-3)) < 1.0);
+            QVERIFY(std::fabs(text->at.y - frame.yOf(7.0 * kGiB)) < 1.0);
+        }
+    }
     drawing.moments[0].bytesByKind[1] = drawing.moments[1].bytesByKind[1] = drawing.moments[2].bytesByKind[1] = kGiB / 4;
     QVERIFY(!textsOf(drawMemory(drawing)).contains("activations")); // a thin band has none
 }

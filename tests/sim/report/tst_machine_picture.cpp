@@ -2,6 +2,7 @@
 #include "sim/report/machine_picture.h"
 
 #include "sim/session/engine.h"
+#include "tests/core/draw/picture_checks.h"
 #include "tests/test_class.h"
 #include "tests/values.h"
 
@@ -10,6 +11,7 @@
 namespace tst_machine_picture {
 
 using namespace meshwright;
+using meshwright::tests::faultsOf;
 using namespace meshwright::sim;
 using namespace meshwright::tests;
 
@@ -199,7 +201,7 @@ void TestMachinePicture::switchesAndNetwork()
     QVERIFY(text(second->tooltip).contains("adds up all-reduces itself"));
 }
 
-/// Slices are alike: the first is drawn, with a note on the others and none of the links between them.
+/// Slices are alike: one is drawn, without the links between them, under a box for each.
 void TestMachinePicture::slices_data()
 {
     QTest::addColumn<std::string>("chip");
@@ -213,10 +215,12 @@ void TestMachinePicture::slices()
 {
     QFETCH(std::string, chip);
     QFETCH(std::vector<std::int64_t>, topology);
-    const auto drawn = [&](std::int64_t slices) {
+    const auto drawn = [&](std::int64_t slices, std::int64_t shown = 0) {
         const Machine machine = valueOf(buildMachine(catalogue(), {chip, topology, 0, 0, slices}));
         const MeshPlacement placement = valueOf(placeMesh(meshOf("data=" + std::to_string(machine.deviceCount())), machine));
-        return drawTopology(valueOf(machinePicture(machine, &placement)));
+        TopologyDrawing drawing = valueOf(machinePicture(machine, &placement));
+        drawing.slice = shown;
+        return drawTopology(drawing);
     };
     const auto tilesOf = [](const DisplayList& picture) {
         std::set<std::string> tiles;
@@ -224,10 +228,19 @@ void TestMachinePicture::slices()
             if (item.id.starts_with("device:"))
                 tiles.insert(item.id);
         }
-        return tiles.size();
+        return tiles;
     };
-    QVERIFY(tilesOf(drawn(1)) > 1);
-    QCOMPARE(tilesOf(drawn(3)), tilesOf(drawn(1)));
+    QVERIFY(tilesOf(drawn(1)).size() > 1);
+    QCOMPARE(tilesOf(drawn(3)).size(), tilesOf(drawn(1)).size());
+    QVERIFY(tilesOf(drawn(3, 1)) != tilesOf(drawn(3)));
+    std::set<std::string> boxes;
+    for (const DisplayItem& item : drawn(3, 1).items) {
+        if (item.id.starts_with("slice:"))
+            boxes.insert(item.id);
+    }
+    QCOMPARE(boxes, (std::set<std::string>{"slice:0", "slice:1", "slice:2"}));
+    QCOMPARE(faultsOf(drawn(3, 1)), QString());
+    QCOMPARE(faultsOf(drawn(64, 63)), QString()); // boxes in several lines
 }
 
 void TestMachinePicture::withoutAMesh()

@@ -18,6 +18,7 @@ class TestCollectivesView : public QObject {
 private Q_SLOTS:
     void modelIsAModel();
     void rowsAreTheStepsCollectives();
+    void gradientsOfLoopsHaveTheirNames();
     void withoutHardwareThereAreNoTimes();
     void longestComesFirst();
     void selectingARowSelectsItsArray();
@@ -26,14 +27,15 @@ private Q_SLOTS:
     void pictureHasEveryRow();
 
 private:
-    std::shared_ptr<const sim::Analysis> analysed(std::vector<std::string> settings = {});
+    std::shared_ptr<const sim::Analysis> analysed(
+        std::vector<std::string> settings = {}, const std::string& example = "notebook_mlp.yaml");
 
     sim::Session m_session{valueOf(sim::defaultCatalogue())};
 };
 
-std::shared_ptr<const sim::Analysis> TestCollectivesView::analysed(std::vector<std::string> settings)
+std::shared_ptr<const sim::Analysis> TestCollectivesView::analysed(std::vector<std::string> settings, const std::string& example)
 {
-    const auto path = resourcesDirectory() / "examples" / "notebook_mlp.yaml";
+    const auto path = resourcesDirectory() / "examples" / example;
     return m_session.analyse({valueOf(readFile(path)), path.string(), std::move(settings)});
 }
 
@@ -59,6 +61,19 @@ void TestCollectivesView::rowsAreTheStepsCollectives()
     QCOMPARE(model.index(0, ui::CollectivesModel::Value).data().toString(), QString("act.layers.2.product"));
     QCOMPARE(model.index(0, ui::CollectivesModel::Cause).data().toString(), QString("sharding.layers.1.w"));
     QCOMPARE(model.index(0, ui::CollectivesModel::Bytes).data().toString(), QString("64.0 MiB"));
+}
+
+/// In a loop over layers a weight's gradient is a product without a name until the loop has stacked it.
+void TestCollectivesView::gradientsOfLoopsHaveTheirNames()
+{
+    ui::CollectivesModel model;
+    model.setAnalysis(analysed({"model.transformer.layers=2"}, "transformer_64.yaml"));
+    QStringList values;
+    for (int row = 0; row < model.rowCount(); ++row)
+        values << model.index(row, ui::CollectivesModel::Value).data().toString();
+    for (const char* name : {"grad.layers.ffn.up.w", "grad.layers.ffn.down.w", "grad.layers.attention.q.w", "grad.head.w"})
+        QVERIFY2(values.contains(name), qPrintable(QString::fromLatin1(name) + " of " + values.join(", ")));
+    QVERIFY2(values.filter("the result of dot_general").isEmpty(), qPrintable(values.join(", ")));
 }
 
 void TestCollectivesView::withoutHardwareThereAreNoTimes()

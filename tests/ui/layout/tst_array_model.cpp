@@ -52,11 +52,11 @@ void TestArrayModel::groups()
     QCOMPARE(model.rowCount(), 0);
     model.setAnalysis(exampleAnalysis("digits")); // adam: two moments for each of three layers' weights and biases, and the step
     const QStringList titles = titlesOf(model);
-    QCOMPARE(titles.value(0), QString("Parameters (12)")); // and the updated ones
-    QCOMPARE(titles.value(1), QString("Optimizer states (26)"));
-    QVERIFY(titles.value(2).startsWith("Gradients ("));
-    QVERIFY(titles.value(3).startsWith("Inputs ("));
-    QVERIFY(titles.value(4).startsWith("Activations ("));
+    QCOMPARE(titles.mid(0, 4),
+        (QStringList{"Parameters (6)", "Parameters, updated (6)", "Optimizer states (13)", "Optimizer states, updated (13)"}));
+    QVERIFY(titles.value(4).startsWith("Gradients ("));
+    QVERIFY(titles.value(5).startsWith("Inputs ("));
+    QVERIFY(titles.value(6).startsWith("Activations ("));
     QVERIFY(model.arrayAt(model.index(0, 0)) == nullptr);
     QVERIFY(!model.index(0, 0).flags().testFlag(Qt::ItemIsSelectable));
     QVERIFY(!model.indexOf("no such array").isValid());

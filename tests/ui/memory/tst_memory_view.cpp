@@ -26,6 +26,7 @@ private Q_SLOTS:
     void modelKeepsTheRules();
     void rowsSelectArrays();
     void selectionOfOthersSelectsRows();
+    void theLargestComeFirst();
     void clickOnThePeak();
     void brokenStudiesKeepTheLastPicture();
     void resizes();
@@ -239,6 +240,21 @@ void TestMemoryView::selectionOfOthersSelectsRows()
     shown.selection.setArray("layers.2.w");
     shown.view.setAnalysis(analysed({"batch=16384"}));
     QCOMPARE(shown.cell(shown.table->currentIndex().row(), LiveModel::Name), QString("layers.2.w"));
+}
+
+/// Also when something small is selected already, as it is when a study is opened.
+void TestMemoryView::theLargestComeFirst()
+{
+    Shown shown(analysed());
+    const int last = shown.table->model()->rowCount() - 1;
+    shown.selection.setArray(shown.cell(last, LiveModel::Name));
+    const auto isSeen = [&](int row) {
+        return shown.table->viewport()->rect().intersects(shown.table->visualRect(shown.table->model()->index(row, 0)));
+    };
+    QVERIFY2(!isSeen(0) && isSeen(last), "a selection of another view is scrolled to");
+    shown.view.setAnalysis(analysed({"batch=4096"}));
+    QVERIFY(isSeen(0));
+    QCOMPARE(shown.cell(shown.table->currentIndex().row(), LiveModel::Name), shown.selection.array());
 }
 
 void TestMemoryView::clickOnThePeak()

@@ -26,6 +26,7 @@ private Q_SLOTS:
     void theKeyboardLightsAxesToo();
     void otherViewsLightAxes();
     void clicksSelectDevices();
+    void theSliceOfWhatIsSelectedIsShown();
     void redrawnToTheRoom();
     void brokenStudiesKeepTheLastMachine();
     void noHardware();
@@ -246,6 +247,28 @@ void TestMeshView::clicksSelectDevices()
         const auto* rect = std::get_if<RectShape>(&item.shape);
         return rect && rect->style.outline == Paint(ColourRole::Accent);
     }));
+}
+
+void TestMeshView::theSliceOfWhatIsSelectedIsShown()
+{
+    Shown shown(analysed({"hardware.slices=2", "mesh={data: 8, model: 2}"})); // 16 devices, 8 a slice
+    const auto isDrawn = [&](const char* id) { return !shown.picture->placeOf(id).isNull(); };
+    QVERIFY(isDrawn("device:0") && !isDrawn("device:12"));
+    QVERIFY2(shown.view.minimumSizeHint().width() < 420, "a long title does not make the view wider");
+    shown.selection.setDevices({12}); // in another view
+    QVERIFY(isDrawn("device:12") && !isDrawn("device:0"));
+    shown.selection.setDevices({3, 12}); // some of it is drawn: nothing moves
+    QVERIFY(isDrawn("device:12"));
+    QTest::mouseClick(shown.picture, Qt::LeftButton, {}, shown.picture->placeOf("slice:0"));
+    QVERIFY(isDrawn("device:0") && !isDrawn("device:12"));
+    QCOMPARE(shown.selection.devices(), (std::set<DeviceId>{3, 12}));
+    shown.view.setAnalysis(analysed()); // one slice has no boxes
+    QVERIFY(!isDrawn("slice:0") && isDrawn("device:0"));
+
+    Shown large(
+        analysed({"hardware={chip: v5e, topology: [16, 16], slices: 2}", "mesh={replica: 2, data: 64, model: 4}"}), {860, 640});
+    const auto* scroll = large.view.findChild<QScrollArea*>();
+    QVERIFY2(!scroll->verticalScrollBar()->isVisible() && !scroll->horizontalScrollBar()->isVisible(), "it fits the room");
 }
 
 void TestMeshView::redrawnToTheRoom()

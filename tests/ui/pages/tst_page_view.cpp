@@ -320,6 +320,7 @@ void TestPageView::aLessonWaitsForAnswers()
     answer->setText(QString::fromStdString(output).section('\n', 0, 0));
     QTest::keyClick(answer, Qt::Key_Return);
     QTRY_VERIFY_WITH_TIMEOUT(shown.view->cells()[question].isAnswered, 10'000);
+    QTRY_VERIFY2(shown.flow().contains("✓ right"), "also when the next question is asked already");
     QTRY_VERIFY_WITH_TIMEOUT(shown.isOver() && shown.view->cells()[question + 1].result.status == pages::CellStatus::Ran, 60'000);
     QCOMPARE(pages::LessonProgress().done(shown.view->lessons()[0]), std::size_t{1});
     QCOMPARE(shown.view->command(), QString("meshwright lesson 1"));

@@ -2,6 +2,7 @@
 #include "core/support/file.h"
 #include "core/support/resources.h"
 #include "core/support/text.h"
+#include "sim/session/search_study.h"
 #include "tests/test_class.h"
 #include "ui/search/plan_copies.h"
 #include "ui/search/plans_model.h"
@@ -32,8 +33,10 @@ private Q_SLOTS:
     void plansAreSimulatedBeforeTheirReader();
     void aPlanBecomesTheStudy();
     void aPlanInNoFileIsNoStudy();
+    void aTransformersPlanKeepsTheUsersChoices();
     void saysWhenTheStudyIsAnotherOne();
     void aSearchCanBeCancelled();
+    void withoutAStudySaysHowToCome();
     void aStudyWithoutHardwareSaysSo();
 };
 
@@ -235,6 +238,49 @@ void TestSearchView::aPlanInNoFileIsNoStudy()
     QCOMPARE(study.error().front().id, std::string("MW1754"));
 }
 
+/// Name, optimizer and training are the user's, and the study that was taken has a command that follows what is changed in it.
+void TestSearchView::aTransformersPlanKeepsTheUsersChoices()
+{
+    const auto analysis = analysed("transformer_64.yaml", {"name=mine", "optimizer.adam.learning_rate=0.0007", "train.steps=77"});
+    ui::FoundPlans found;
+    found.study = analysis->study;
+    const sim::Calibration& calibration = valueOf(sim::defaultCalibration());
+    sim::SearchOptions options;
+    options.top = 1;
+    options.threads = 1;
+    const auto result = valueOf(sim::searchStudy(*analysis->study, *catalogue(), calibration,
+        {{"fsdp", "16"}, {"tensor", "4"}, {"pipeline", "1"}, {"context", "1"}, {"recompute", "full"}}, options));
+    QVERIFY(!result.plans.empty());
+    const std::string text = valueOf(ui::SearchJob::studyOf(found, result.plans.front(), *catalogue()));
+    const Study taken = valueOf(readStudy(text, "plan.yaml"));
+    QCOMPARE(taken.name, std::string("mine"));
+    QCOMPARE(std::get<AdamOptimizer>(taken.optimizer).learningRate, 0.0007);
+    QCOMPARE(taken.train.steps, 77);
+
+    const auto commandOf = [&](const std::vector<std::string>& settings) {
+        sim::Analysis changed;
+        changed.study = std::make_shared<const Study>(valueOf(readStudy(text, "plan.yaml", settings)));
+        for (const ui::PlanCopy& copy : ui::copiesOf(changed, *catalogue())) {
+            if (copy.title == "torchtitan command" || copy.title == "Command")
+                return copy.text.isEmpty() ? copy.whyNot : copy.text;
+        }
+        return QString();
+    };
+    QVERIFY2(commandOf({}).contains("--parallelism.data_parallel_shard_degree 16 --parallelism.tensor_parallel_degree 4 "),
+        qPrintable(commandOf({})));
+    const QString changed = commandOf({"mesh.fsdp=8", "mesh.tensor=8"});
+    QVERIFY2(changed.contains("--parallelism.data_parallel_shard_degree 8 --parallelism.tensor_parallel_degree 8 "),
+        qPrintable(changed));
+    QVERIFY(commandOf({"recompute=none"}).endsWith("--activation_checkpoint.mode none"));
+    QVERIFY2(commandOf({"sharding.embedding.w=P()"}).contains("choose a plan in Search"), "no framework has this layout");
+    for (const Study& other : {valueOf(readStudy(text, "plan.yaml", std::vector<std::string>{"sharding.embedding.w=P()"})),
+             *analysed("digits.yaml")->study}) {
+        const auto plan = sim::planOf(other, *catalogue(), calibration);
+        QVERIFY(!plan);
+        QCOMPARE(plan.error().front().id, std::string("MW1758"));
+    }
+}
+
 void TestSearchView::saysWhenTheStudyIsAnotherOne()
 {
     Searched searched(analysed("digits.yaml"));
@@ -244,6 +290,8 @@ void TestSearchView::saysWhenTheStudyIsAnotherOne()
     searched.view.setAnalysis(analysed("digits.yaml", {"batch=64"}));
     QVERIFY(notice->isVisible());
     searched.view.setAnalysis(analysed("digits.yaml"));
+    QVERIFY(!notice->isVisible());
+    searched.view.setAnalysis(analysed("digits.yaml", {"mesh={data: 8}"})); // another layout: the same plans
     QVERIFY(!notice->isVisible());
 }
 
@@ -264,6 +312,19 @@ void TestSearchView::aSearchCanBeCancelled()
     QVERIFY(searched.view.job().isBusy());
     QTest::keyClick(&searched.view, Qt::Key_Escape);
     QVERIFY(!searched.view.job().isBusy());
+}
+
+void TestSearchView::withoutAStudySaysHowToCome()
+{
+    ui::Selection selection;
+    ui::SearchView view(selection, catalogue());
+    const auto says = [&](const QString& words) {
+        const auto labels = view.findChildren<QLabel*>();
+        return std::any_of(labels.begin(), labels.end(), [&](const QLabel* label) { return label->text().contains(words); });
+    };
+    QVERIFY(says("from the start page"));
+    view.setAnalysis(analysed("digits.yaml"));
+    QVERIFY(!says("from the start page") && says("Search to see"));
 }
 
 void TestSearchView::aStudyWithoutHardwareSaysSo()

@@ -43,6 +43,7 @@ private Q_SLOTS:
     void anotherKindOfChipBringsItsOwnCounts();
     void aWrongTopologySaysWhy();
 
+    void aTorusHasSlices();
     void layersAreEditedAsText();
     void choicesOfTheModel();
     void choicesOfATransformer();
@@ -471,6 +472,20 @@ void TestStudyPanel::aWrongTopologySaysWhy()
     QCOMPARE(bench.edits, QStringList("hardware.topology=[16, 16]"));
     QCOMPARE(topology->text(), "16x16");
     QVERIFY(bench.notes().contains("Rings along x, y."));
+}
+
+void TestStudyPanel::aTorusHasSlices()
+{
+    Bench bench(kNotebook);
+    auto* slices = bench.find<QSpinBox>("Slices");
+    QVERIFY(slices != nullptr && slices->isVisible());
+    QCOMPARE(slices->text(), "1 slice");
+    QTest::keyClick(slices, Qt::Key_Up);
+    QCOMPARE(bench.edits, QStringList("hardware.slices=2"));
+    QCOMPARE(slices->text(), "2 slices");
+    QVERIFY2(bench.notes().contains("4x2: 8 devices of 16 chips: 8 left idle"), qPrintable(bench.notes()));
+    QTest::keyClick(slices, Qt::Key_Down);
+    QCOMPARE(bench.edits.last(), "hardware.slices=");
 }
 
 void TestStudyPanel::layersAreEditedAsText()
@@ -1067,8 +1082,8 @@ void TestStudyPanel::keyboardOrder()
         QTest::keyClick(focused, Qt::Key_Tab);
     }
     const QStringList expected = {"Name of the study", "Name of axis data", "Size of axis data", "Remove axis data",
-        "Name of axis model", "Size of axis model", "Remove axis model", "Add axis", "Mesh", "Chip", "Topology", "Layers",
-        "Activation", "Bias of each layer", "Loss", "Batch", "Type of parameters", "Type of products", "Optimizer",
+        "Name of axis model", "Size of axis model", "Remove axis model", "Add axis", "Mesh", "Chip", "Topology", "Slices",
+        "Layers", "Activation", "Bias of each layer", "Loss", "Batch", "Type of parameters", "Type of products", "Optimizer",
         "Learning rate", "Momentum", "Stages over", "Arrays and their specs", "error MW1401: steps must be at least 0, got -3",
         "Apply the fix of MW1401: train.steps=0"};
     QCOMPARE(order, expected);

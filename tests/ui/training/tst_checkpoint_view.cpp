@@ -151,7 +151,12 @@ void TestCheckpointView::saysWhatItWaitsFor()
     Shown shown;
     QVERIFY(!shown.table().isVisible());
     shown.view.openCheckpoint(m_folder.path());
-    QCOMPARE(shown.label("What is read")->text(), QString("Open the study that is to go on from it."));
+    QTRY_VERIFY(shown.label("What is read")->text().endsWith(" Open the study that is to go on from it."));
+    QVERIFY2(shown.label("What is read")->text().startsWith("Step 1 of a training with "),
+        qPrintable(shown.label("What is read")->text()));
+    QCOMPARE(shown.table().topLevelItem(0)->text(1).left(4), QString("f32[")); // what is in it is seen meanwhile
+    const auto buttons = shown.view.findChildren<QPushButton*>();
+    QVERIFY2(!buttons.at(1)->isEnabled(), "without a study there is no layout to write a copy in");
     shown.view.openCheckpoint(m_folder.filePath("none"));
     shown.view.setAnalysis(analysed("tensor_parallel.yaml"));
     QTRY_VERIFY(shown.view.findChild<ui::Notice*>()->text().contains("MW1001"));

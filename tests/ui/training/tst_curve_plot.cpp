@@ -25,6 +25,7 @@ private Q_SLOTS:
     void themes();
     void longCurvesAreThinned();
     void marksAStep();
+    void momentsAreLines();
     void keysMarkAndZoom();
     void wheelZooms();
     void saysWhatIsMissing();
@@ -231,6 +232,32 @@ void TestCurvePlot::marksAStep()
     QEvent leave(QEvent::Leave);
     QCoreApplication::sendEvent(plot.get(), &leave);
     QCOMPARE(plot->markedStep(), -1);
+}
+
+void TestCurvePlot::momentsAreLines()
+{
+    const auto plot = shownPlot();
+    QVERIFY(QTest::qWaitForWindowExposed(plot.get()));
+    plot->setSteps(10);
+    plot->setValues(0, 1, std::vector<double>(11, 3.0));
+    plot->setValues(1, 0, std::vector<double>(11, 1e-3));
+    plot->refresh();
+    const QColor ink = ui::qtColour(ColourRole::Text, Theme::Light);
+    const auto inkAt = [&](std::size_t panel, double step) {
+        int found = 0;
+        const QImage image = grabbed(*plot);
+        for (const int dy : {-12, -10, -8, 8, 10, 12}) // dashes
+            found += pixelsLike(image, plot->placeOf(panel, step, panel == 0 ? 3.0 : 1e-3) + QPoint(0, dy), 1, ink);
+        return found;
+    };
+    QCOMPARE(inkAt(0, 4), 0);
+    plot->setMoments({{4, "mesh data=8"}});
+    plot->refresh();
+    QVERIFY(inkAt(0, 4) > 0);
+    QVERIFY(inkAt(1, 4) > 0); // in every panel
+    plot->setMoments({});
+    plot->refresh();
+    QCOMPARE(inkAt(0, 4), 0);
 }
 
 void TestCurvePlot::keysMarkAndZoom()

@@ -267,6 +267,18 @@ void TestTrainingView::phasesHaveTheirSteps()
     QTRY_COMPARE(shown.state(), TrainingState::Finished);
     QCOMPARE(shown.view.job().result()->phases.size(), std::size_t{2});
     QCOMPARE(shown.view.command(), QString("meshwright train examples/phases.yaml"));
+
+    // The change of the layout is seen in the plot, read at its step, and in the exported picture.
+    const std::string change = "mesh data=8,model=1 → data=4,model=2";
+    QCOMPARE(shown.view.job().snapshot().layoutSwitches.size(), std::size_t{1});
+    QCOMPARE(shown.view.job().snapshot().layoutSwitches.front().step, 10);
+    QCOMPARE(shown.view.job().snapshot().layoutSwitches.front().what, change);
+    QTest::keyClick(&shown.plot(), Qt::Key_Home);
+    QTest::keyClick(&shown.plot(), Qt::Key_Right, Qt::ShiftModifier);
+    QVERIFY2(shown.words().contains(QString::fromStdString(change)), qPrintable(shown.words()));
+    const DisplayList picture = shown.view.picture();
+    QVERIFY(std::any_of(picture.items.begin(), picture.items.end(),
+        [&](const DisplayItem& item) { return item.id == "mark:0" && item.tooltip == change; }));
 }
 
 void TestTrainingView::editWhileTraining()
@@ -344,6 +356,16 @@ void TestTrainingView::goesOnFromACheckpoint()
     QVERIFY(std::abs(curves.loss[12] - before) < 1e-4); // the sums have another order
     QVERIFY(std::abs(curves.oneDeviceLoss[12] - before) < 1e-4);
     QVERIFY(shown.view.command().contains("--resume"));
+    QCOMPARE(shown.view.job().snapshot().layoutSwitches,
+        (std::vector<LayoutSwitch>{{10, "resumed: mesh data=4,model=2 → data=2,model=2"}}));
+
+    // The same mesh with another spec: the weight and what lies as it does.
+    shown.view.setAnalysis(analysed("digits.yaml", {"train.steps=20", "sharding.layers.1.w=P()"}));
+    shown.view.goOnFrom(folder.filePath("kept/step-000000010"));
+    QTRY_COMPARE(shown.state(), TrainingState::Finished);
+    QCOMPARE(shown.view.job().snapshot().layoutSwitches.size(), std::size_t{1});
+    QVERIFY2(shown.view.job().snapshot().layoutSwitches.front().what.ends_with(" arrays sharded differently"),
+        shown.view.job().snapshot().layoutSwitches.front().what.c_str());
 
     shown.view.goOnFrom(folder.filePath("nothing"));
     QTRY_COMPARE(shown.state(), TrainingState::Failed);

@@ -8,7 +8,9 @@
 #include "ui/why/what_if_view.h"
 #include "ui/widgets/table.h"
 
+#include <QComboBox>
 #include <QLabel>
+#include <QLineEdit>
 #include <QPushButton>
 #include <QSignalSpy>
 #include <QTabBar>
@@ -27,11 +29,14 @@ private Q_SLOTS:
     void aFigureIsOpenedAlone();
     void changesAreSimulatedAndOneIsChosen();
     void pipelinesHaveChangesOfTheirOwn();
+    void oneStageHasNoSchedules();
+    void changesAreSeenAsTheyCome();
     void ofAnotherStudyTheChangesAreItsOwn();
     void onlyDifferencesAreListed();
     void pinnedStatesAreTabs();
     void aStateOfAnotherFileIsNotTaken();
     void resultsArePinned();
+    void gatesAreJudged();
     void withoutHardwareSaysSo();
 };
 
@@ -161,6 +166,30 @@ void TestWhyViews::pipelinesHaveChangesOfTheirOwn()
     }
 }
 
+/// Microbatches one after the other have no order of stages to choose.
+void TestWhyViews::oneStageHasNoSchedules()
+{
+    const auto now = analysed("transformer_64", {"model.transformer.layers=2", "pipeline.microbatches=2"});
+    QStringList found; // each as soon as it is there
+    const auto all
+        = sim::trialsOf(*now, 20, {}, [&](const sim::ReportTrial& trial) { found << QString::fromStdString(trial.what); });
+    QCOMPARE(static_cast<std::size_t>(found.size()), all.size());
+    QVERIFY2(found.contains("1 microbatch") && found.contains("4 microbatches"), qPrintable(found.join(", ")));
+    QVERIFY2(found.filter("schedule").isEmpty(), qPrintable(found.join(", ")));
+}
+
+void TestWhyViews::changesAreSeenAsTheyCome()
+{
+    ui::Selection selection;
+    ui::WhatIfView view(selection);
+    view.show();
+    view.setAnalysis(analysed("transformer_64"));
+    QTRY_VERIFY_WITH_TIMEOUT(!view.trials().empty(), 60'000);
+    QVERIFY(view.isBusy());
+    QCOMPARE(static_cast<std::size_t>(tableOf(view)->topLevelItemCount()), view.trials().size());
+    QVERIFY2(view.findChild<QLabel*>()->text().contains("so far"), qPrintable(view.findChild<QLabel*>()->text()));
+}
+
 void TestWhyViews::ofAnotherStudyTheChangesAreItsOwn()
 {
     ui::Selection selection;
@@ -260,6 +289,46 @@ void TestWhyViews::resultsArePinned()
     QCOMPARE(baselines.all().size(), std::size_t{1});
     baselines.pin(before, "wide MLP");
     QCOMPARE(baselines.all().size(), std::size_t{2});
+}
+
+/// As `meshwright diff --fail-on` judges them, also of a result that CI keeps.
+void TestWhyViews::gatesAreJudged()
+{
+    ui::Baselines baselines;
+    ui::CompareView view(baselines);
+    const auto before = analysed("wide_mlp");
+    sim::Comparable result = sim::comparableOf(*before);
+    result.file = "main.json";
+    baselines.pin(result, "main.json");
+    view.setAnalysis(before);
+    view.resize(900, 400);
+    view.show();
+    auto* gates = view.findChild<QComboBox*>();
+    const auto type = [&](const QString& text) {
+        gates->lineEdit()->selectAll();
+        QTest::keyClicks(gates->lineEdit(), text);
+        QTest::keyClick(gates->lineEdit(), Qt::Key_Return);
+    };
+    type("sharding, time>5%");
+    QVERIFY(rowOf(*tableOf(view), "Gates: all pass") != nullptr);
+    view.setAnalysis(analysed("wide_mlp", {"sharding.layers.1.w=P()"}));
+    QVERIFY(rowOf(*tableOf(view), "Gates: 2 of 2 fail") != nullptr);
+    const QTreeWidgetItem* sharding = rowOf(*tableOf(view), "sharding");
+    QCOMPARE(sharding->text(3), QString("FAILS"));
+    QVERIFY2(sharding->child(0)->text(0).startsWith("grad.layers.1.w: P("), qPrintable(sharding->child(0)->text(0)));
+    QVERIFY2(view.command().endsWith(" --fail-on 'sharding,time>5%'"), qPrintable(view.command()));
+
+    const auto says = [&](const QString& words) {
+        const auto labels = view.findChildren<QLabel*>();
+        return std::any_of(labels.begin(), labels.end(),
+            [&](const QLabel* label) { return label->isVisible() && label->text().contains(words); });
+    };
+    type("tim>5%");
+    QVERIFY(says("MW1941") || says("tim"));
+    QVERIFY(rowOf(*tableOf(view), "Gates") == nullptr);
+    type(" ");
+    QVERIFY(!says("tim"));
+    QVERIFY(!view.command().contains("--fail-on"));
 }
 
 void TestWhyViews::withoutHardwareSaysSo()

@@ -16,6 +16,7 @@
 #include "ui/training/training_view.h"
 #include "ui/widgets/view.h"
 #include "ui/window/action_palette.h"
+#include "ui/window/empty_page.h"
 #include "ui/window/headline.h"
 #include "ui/window/start_page.h"
 #include "ui/window/view_frame.h"
@@ -30,6 +31,7 @@
 #include <QMessageBox>
 #include <QMimeData>
 #include <QPlainTextEdit>
+#include <QPushButton>
 #include <QTableView>
 #include <QTimer>
 #include <QTreeView>
@@ -47,6 +49,8 @@ private Q_SLOTS:
     void startsWithExamples();
     void theFirstExampleIsTheNotebook();
     void lessonsAreADoorOfTheStartPage();
+    void withoutAStudyViewsSayHowToBegin();
+    void theStudyIsCopiedForOtherPrograms();
     void aModelIsPlannedFromTheStartPage();
     void messagesAreExplainedFromTheStartPage();
     void anEditReachesEveryView();
@@ -195,6 +199,51 @@ void TestMainWindow::lessonsAreADoorOfTheStartPage()
     QCOMPARE(fixture.window.workbench().perspective().id, QString("pages"));
     QVERIFY(fixture.window.workbench().pages().isVisible());
     QVERIFY(fixture.window.workbench().pages().lessons().size() >= 6);
+}
+
+/// Whoever came for a lesson or an error and goes on to a view of studies is not left with empty tables.
+void TestMainWindow::withoutAStudyViewsSayHowToBegin()
+{
+    WindowFixture fixture;
+    fixture.window.show();
+    ui::Workbench& workbench = fixture.window.workbench();
+    Q_EMIT fixture.window.findChild<ui::StartPage*>()->explainRequested();
+    QVERIFY(workbench.explain().isVisible());
+    QVERIFY(!workbench.headline().isVisible());
+    QCOMPARE(fixture.window.windowTitle(), QString("Meshwright"));
+    auto* empty = workbench.findChild<ui::EmptyPage*>();
+    for (const char* id : {"design", "time", "memory", "why", "train", "report"}) {
+        workbench.showPerspective(QString::fromLatin1(id));
+        QVERIFY2(empty->isVisible() && !workbench.findChild<ui::StudyPanel*>()->isVisible(), id);
+    }
+    workbench.showPerspective("search"); // clusters are compared without a study
+    QVERIFY(!empty->isVisible());
+
+    workbench.showPerspective("design");
+    QTest::mouseClick(empty->findChildren<QPushButton*>().front(), Qt::LeftButton);
+    QVERIFY(fixture.window.findChild<ui::StartPage*>()->isVisible());
+    fixture.window.openFile(fixture.example("digits.yaml"));
+    QVERIFY(!empty->isVisible() && workbench.headline().isVisible());
+    QVERIFY(workbench.findView("layout")->isVisible() && workbench.findChild<ui::StudyPanel*>()->isVisible());
+}
+
+void TestMainWindow::theStudyIsCopiedForOtherPrograms()
+{
+    WindowFixture fixture;
+    fixture.window.show();
+    fixture.window.openFile(fixture.example("digits.yaml"));
+    QTRY_VERIFY(fixture.isShown());
+    const auto menus = fixture.window.menuBar()->findChildren<QMenu*>();
+    const auto copies = std::find_if(
+        menus.begin(), menus.end(), [](const QMenu* menu) { return menu->title().remove('&') == "Copy study as"; });
+    QVERIFY(copies != menus.end());
+    Q_EMIT(*copies)->aboutToShow();
+    for (QAction* action : (*copies)->actions()) {
+        if (action->text() == "JAX mesh and specs")
+            action->trigger();
+    }
+    const QString text = QApplication::clipboard()->text();
+    QVERIFY2(text.contains("jax.make_mesh((4, 2), ('data', 'model'))") && text.contains("'x': P('data'"), qPrintable(text));
 }
 
 void TestMainWindow::theFirstExampleIsTheNotebook()
