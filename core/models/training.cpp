@@ -85,25 +85,32 @@ std::vector<std::string> statePrefixes(const Optimizer& optimizer)
     return prefixes;
 }
 
-void leaveShardingGroup(Function& function, ValueId value)
+void leaveShardingGroups(Function& function, std::span<const ValueId> values)
 {
     // An optimiser state and what replaces it lie alike: they leave together.
-    std::vector<ValueId> leaving = {value};
+    std::vector<std::pair<ValueId, ValueId>> states;
+    std::vector<bool> leaves(function.values.size(), false);
+    for (const ValueId value : values)
+        leaves[value.at()] = true;
     for (const Donation& donation : function.donations) {
         const ValueId argument = function.arguments()[donation.argument];
         const ValueId result = function.results()[donation.result];
-        if (function[argument].role == Role::OptimizerState && (argument == value || result == value))
-            leaving = {argument, result};
+        if (function[argument].role != Role::OptimizerState || (!leaves[argument.at()] && !leaves[result.at()]))
+            continue;
+        leaves[argument.at()] = leaves[result.at()] = true;
+        states.emplace_back(argument, result);
     }
-    bool hasLeft = false;
-    for (auto& group : function.shardingGroups)
-        hasLeft = std::erase_if(
-                      group, [&](ValueId member) { return std::find(leaving.begin(), leaving.end(), member) != leaving.end(); })
-                > 0
-            || hasLeft;
+    std::vector<bool> hasLeft(function.values.size(), false);
+    for (auto& group : function.shardingGroups) {
+        for (const ValueId member : group)
+            hasLeft[member.at()] = leaves[member.at()];
+        std::erase_if(group, [&](ValueId member) { return leaves[member.at()]; });
+    }
     std::erase_if(function.shardingGroups, [](const auto& group) { return group.size() < 2; });
-    if (hasLeft && leaving.size() > 1)
-        function.shardingGroups.push_back(std::move(leaving));
+    for (const auto& [argument, result] : states) {
+        if (hasLeft[argument.at()] || hasLeft[result.at()])
+            function.shardingGroups.push_back({argument, result});
+    }
 }
 
 } // namespace meshwright

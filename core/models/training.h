@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -205,8 +206,8 @@ std::vector<std::pair<std::string, RandomKey>> initKeys(
 std::vector<std::string> parameterNames(const MlpModel& model);
 std::vector<std::string> optimizerStateNames(const MlpModel& model, const Optimizer& optimizer);
 
-/// Takes a value (an argument of `function`, a gradient or a new state in it) out of its sharding group, as a spec on `opt.*` or
+/// Takes values (arguments of `function`, gradients or new states in it) out of their sharding groups, as a spec on `opt.*` or
 /// `grad.*` asks. Of an optimiser state that is updated, old and new leave together and form a group of their own.
-void leaveShardingGroup(Function& function, ValueId value);
+void leaveShardingGroups(Function& function, std::span<const ValueId> values);
 
 } // namespace meshwright

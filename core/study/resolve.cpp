@@ -103,6 +103,7 @@ private:
                 place(function, value, *spec);
         }
         resolveResults(function, arguments);
+        leaveShardingGroups(function, std::exchange(m_leaving, {}));
     }
 
     /// A result has the layout of the argument whose place it takes, or of the array whose name it bears.
@@ -128,7 +129,7 @@ private:
                 continue;
             set(donation.result, *argument.sharding);
             if (isOwnFamily(argument.name))
-                leaveShardingGroup(function, results[donation.result]);
+                m_leaving.push_back(results[donation.result]);
         }
         if (!any)
             return;
@@ -175,7 +176,7 @@ private:
         if (!sharding)
             return;
         if (isOwnFamily(function[value].name))
-            leaveShardingGroup(function, value);
+            m_leaving.push_back(value);
         function[value].sharding = std::move(sharding);
         function[value].annotation = spec.path;
     }
@@ -197,6 +198,7 @@ private:
         }
     }
 
+    std::vector<ValueId> m_leaving; ///< the groups that the function gave them
     const Study& m_study;
     Program& m_program;
     const Mesh m_mesh;

@@ -297,16 +297,17 @@ void TestTraining::leavingGroups()
         }
         return QString();
     };
-    leaveShardingGroup(step, *step.findValue("opt.m.layers.0.w"));
+    const auto leave = [&](const char* name) { leaveShardingGroups(step, std::vector{*step.findValue(name)}); };
+    leave("opt.m.layers.0.w");
     QCOMPARE(groupOf("opt.m.layers.0.w"), QString("new.opt.m.layers.0.w opt.m.layers.0.w"));
     QCOMPARE(groupOf("layers.0.w"), QString("grad.layers.0.w layers.0.w new.layers.0.w"));
-    leaveShardingGroup(step, *step.findValue("grad.layers.0.w"));
+    leave("grad.layers.0.w");
     QCOMPARE(groupOf("layers.0.w"), QString("layers.0.w new.layers.0.w"));
     QCOMPARE(groupOf("grad.layers.0.w"), QString());
-    leaveShardingGroup(step, *step.findValue("new.layers.0.w"));
+    leave("new.layers.0.w");
     QCOMPARE(groupOf("layers.0.w"), QString());
     const std::size_t before = step.shardingGroups.size();
-    leaveShardingGroup(step, *step.findValue("act.layers.0")); // in none
+    leave("act.layers.0"); // in none
     QCOMPARE(step.shardingGroups.size(), before);
 }
 
