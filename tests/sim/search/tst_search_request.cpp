@@ -185,6 +185,9 @@ void TestSearchRequest::lists()
     using Names = std::vector<std::string>;
     QCOMPARE(machineTexts({"64xH100,512xH100", "v5e-64"}), (Names{"64xH100", "512xH100", "v5e-64"}));
     QCOMPARE(machineTexts({"16,384 H100"}), Names{"16,384 H100"});
+    QCOMPARE(machineTexts({"4 nodes, 8 H100 each,v5e-64"}), (Names{"4 nodes, 8 H100 each", "v5e-64"}));
+    QCOMPARE(machineTexts({"H100, 64"}), Names{"H100, 64"});
+    QCOMPARE(machineTexts({"h100,,v5p"}), (Names{"h100", "", "v5p"}));
 }
 
 void TestSearchRequest::work_data()
