@@ -15,8 +15,9 @@ bool isPipelined(const PipelineChoice& pipeline);
 /// The pieces that a model's layers are cut into: stages * chunks.
 std::int64_t pieceCount(const PipelineChoice& pipeline);
 
-/// The layers of each piece: as the study says, else as even as can be, where the first ones have one more.
-/// Preconditions: `layers` and the pieces are at least 1, and not more pieces than layers.
+/// The layers of each piece: as the study says, else as even as can be, where the first ones have one more. Of more pieces than layers the last has the
+/// head alone, and of two more the first has the embedding alone, as Llama 3 405B was trained: 126 layers in 128 pieces.
+/// Preconditions: `layers` and the pieces are at least 1, and at most two more pieces than layers.
 std::vector<std::int64_t> layersOfPieces(const PipelineChoice& pipeline, std::int64_t layers);
 
 } // namespace meshwright

@@ -184,9 +184,10 @@ NamedPart namedPart(const Catalogue& catalogue, const std::vector<std::string>& 
     return {};
 }
 
-/// `words`: of the name; those that count nothing are taken for a chip's that is misspelt. `known`: what the others name, if anything.
+/// `words`: of the name; those that count nothing are taken for a chip's that is misspelt. `known`: what the others name, if anything; `stranger`:
+/// the word beside it that is not known.
 Problem unknownName(const Catalogue& catalogue, const std::string& name, const std::vector<std::string>& words,
-    const MachineName* known = nullptr)
+    const MachineName* known = nullptr, const std::string& stranger = {})
 {
     const char* const kChips = "`meshwright list hardware` names all chips";
     const auto isOfChip = [](const std::string& word) { return !besideOf(inLowerCase(word)); };
@@ -198,14 +199,11 @@ Problem unknownName(const Catalogue& catalogue, const std::string& name, const s
     const auto near = isMisspelt ? nearestName(chip, catalogue.names()) : std::nullopt;
     if (!isMisspelt && !words.empty())
         return {"MW1701", fmt::format("\"{}\" names no chip", name), fmt::format("name it, too, as in 64xH100; {}", kChips)};
-    if (known != nullptr && !(near && near->find(inLowerCase(known->chip)) != std::string::npos)) {
-        const auto stranger = std::ranges::find_if(
-            words, [&](const std::string& word) { return isOfChip(word) && !spelled(catalogue, withoutNumber(word).first); });
+    const bool isOfKnown = known != nullptr && near && near->find(inLowerCase(known->chip)) != std::string::npos;
+    if (known != nullptr && !isOfKnown)
         return {"MW1701",
-            fmt::format("\"{}\" in \"{}\" says nothing about a number of {}", stranger == words.end() ? name : *stranger, name,
-                known->match.chip->name),
+            fmt::format("\"{}\" in \"{}\" says nothing about a number of {}", stranger, name, known->match.chip->name),
             "write a number and what it counts: 64xH100, 8 nodes of 8 H100, 2 slices of v5e-256"};
-    }
     std::vector<std::string> meant(words.begin(), first);
     meant.push_back(near.value_or("") + (number.empty() ? "" : "-" + number));
     if (isMisspelt)
@@ -226,7 +224,10 @@ Result<HardwareChoice> sliceOf(const Catalogue& catalogue, const Chip& chip, con
     const std::int64_t devices = chips > kLargestMesh ? kLargestMesh : chips * chip.devicesPerChip;
     const auto fitting = fittingChoice(catalogue, {name, {}, 0, 0}, devices);
     if (!fitting)
-        return noSlice(chip, chips, "name fewer chips");
+        return noSlice(chip, chips,
+            chip.maxSliceChips && *chip.maxSliceChips < chips
+                ? fmt::format("the largest one has {}; several are joined as in v5e-256x2", *chip.maxSliceChips)
+                : "name fewer chips");
     std::int64_t found = 1;
     for (const std::int64_t size : fitting->topology)
         found *= size;
@@ -254,10 +255,14 @@ Result<HardwareChoice> hostsOf(const MachineName& name)
 {
     const Chip& chip = *name.match.chip;
     const std::int64_t perHost = name.perHost.value_or(std::min(*name.chips, largestHost(chip)));
-    if (*name.chips % perHost != 0)
+    std::int64_t even = perHost; // of so many all hosts are full
+    while (*name.chips % even != 0)
+        --even;
+    if (even != perHost)
         return Problem{"MW1914",
             fmt::format("{} of {} do not fill a whole number of hosts of {}", *name.chips, chip.name, perHost),
-            fmt::format("name {}", ceilDiv(*name.chips, perHost) * perHost)};
+            fmt::format("name {}, or the hosts: {} nodes of {} {}", ceilDiv(*name.chips, perHost) * perHost, *name.chips / even,
+                even, name.chip)};
     return HardwareChoice{name.chip, {}, *name.chips / perHost, perHost};
 }
 
@@ -333,7 +338,7 @@ Result<MachineName> readCounts(const Catalogue& catalogue, const std::string& na
         if (!beside && i > 0 && inLowerCase(words[i - 1]) == "x")
             return noNumber(words[i]);
         if (!beside)
-            return unknownName(catalogue, name, words, &read);
+            return unknownName(catalogue, name, words, &read, words[i]);
         const bool isRack
             = chip.fastDomain.value_or(1) >= kLeastRack && read.match.chips.value_or(*chip.fastDomain) == *chip.fastDomain;
         if ((beside->meaning == Racks && !isRack) || (beside->meaning == Pods && !isTorus))

@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <map>
 #include <numeric>
+#include <regex>
 #include <set>
 
 namespace meshwright::sim {
@@ -435,7 +436,9 @@ std::vector<std::string> degreesOf(const std::string& word)
 std::vector<std::string> planWords(const std::string& text)
 {
     static const std::set<std::string_view> filling = {"parallel", "parallelism", "stage", "degree", "and", "with", "x"};
-    std::string apart = text;
+    static const std::regex kEquals(R"( *[=:] *)"); // "tp = 8", "tp:8"
+    constexpr std::size_t kLongest = 1000; // no plan has such a name, and std::regex takes a frame for each letter
+    std::string apart = text.size() > kLongest ? text : std::regex_replace(text, kEquals, "=");
     std::ranges::transform(apart, apart.begin(), [](unsigned char c) {
         return std::string_view(",+/;").find(static_cast<char>(c)) != std::string_view::npos ? ' '
                                                                                              : static_cast<char>(std::tolower(c));

@@ -383,7 +383,7 @@ void TransformerSpace::addChunks(const Candidate& candidate, std::int64_t microb
         add(1, *wanted);
     if (microbatches % candidate.pp != 0)
         return;
-    for (std::int64_t chunks = 2; chunks * candidate.pp <= layers; ++chunks) {
+    for (std::int64_t chunks = 2; chunks * candidate.pp <= layers + 2; ++chunks) {
         const std::int64_t all = chunks * candidate.pp;
         if (layers % all == 0 || (layers + 2) % all == 0)
             add(chunks, PipelineOrder::Interleaved);

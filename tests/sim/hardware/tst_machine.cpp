@@ -103,6 +103,15 @@ void TestMachine::nameProblems_data()
     QTest::newRow("a word too many") << "64 H100 bananas"
                                      << "MW1701"
                                      << "\"bananas\" in \"64 H100 bananas\" says nothing about a number of H100 SXM 80GB";
+    QTest::newRow("a word beside several") << "DGX A100 SuperPOD"
+                                           << "MW1701"
+                                           << "\"SuperPOD\" in \"DGX A100 SuperPOD\"";
+    QTest::newRow("hosts that are not full") << "12 H100"
+                                             << "MW1914"
+                                             << "name 16, or the hosts: 2 nodes of 6 H100";
+    QTest::newRow("beyond the largest slice") << "v5e-257"
+                                              << "MW1914"
+                                              << "the largest one has 256; several are joined as in v5e-256x2";
     QTest::newRow("no chip") << "8 gpus"
                              << "MW1701"
                              << "\"8 gpus\" names no chip";

@@ -291,6 +291,8 @@ void TestSearchRequest::fixed_data()
     QTest::newRow("a plan and a degree") << "FSDP+TP8" << 6;
     QTest::newRow("options of torchtitan") << "dp_shard=8,tp=8" << 2;
     QTest::newRow("options of Megatron-LM") << "--tensor-model-parallel-size=8" << 1;
+    QTest::newRow("spaces around the sign") << "tp = 8 pp =4" << 2;
+    QTest::newRow("colons") << "tp:8, pp: 4" << 2;
     QTest::newRow("an unknown name with a number") << "tq8" << -1;
     QTest::newRow("two plans") << "FSDP + HSDP" << -1;
     QTest::newRow("unknown") << "tensr=8" << -1;
