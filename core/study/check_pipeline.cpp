@@ -88,13 +88,12 @@ private:
 
     void checkTasks()
     {
-        constexpr std::int64_t kMostTasks = 1 << 20;
         const std::int64_t pieces = pieceCount(m_pipeline);
-        if (pieces <= kMostTasks && pieces * m_pipeline.microbatches <= kMostTasks)
+        if (pieces <= kMostPipelineTasks && pieces * m_pipeline.microbatches <= kMostPipelineTasks)
             return;
         report("MW1467",
             fmt::format("{} microbatches on {} stages of {} chunks are more than the {} tasks that a step may have",
-                m_pipeline.microbatches, m_pipeline.stages, m_pipeline.chunks, kMostTasks),
+                m_pipeline.microbatches, m_pipeline.stages, m_pipeline.chunks, kMostPipelineTasks),
             "use fewer microbatches, stages or chunks", "pipeline.microbatches", {});
     }
 

@@ -9,6 +9,12 @@
 
 namespace meshwright {
 
+/// Microbatches of a step: each is a task of every stage, or a turn of a loop.
+inline constexpr std::int64_t kMostStepMicrobatches = 1 << 16;
+
+/// Pieces times microbatches.
+inline constexpr std::int64_t kMostPipelineTasks = 1 << 20;
+
 /// True when a step is cut into stages or microbatches.
 bool isPipelined(const PipelineChoice& pipeline);
 

@@ -36,6 +36,20 @@ std::optional<std::int64_t> inUnits(std::string_view number, char letter, std::i
     return power == std::string_view::npos ? std::nullopt : scaled(number, base, power + 1);
 }
 
+/// "1048576" of "1,048,576"; empty: the text has no groups of three digits.
+std::string withoutGroups(std::string_view text)
+{
+    std::string digits;
+    for (std::size_t at = text.find(','); at != std::string_view::npos; at = text.find(',')) {
+        const bool isFirst = digits.empty();
+        if (at > 3 || at == 0 || (!isFirst && at != 3) || text.find_first_not_of("0123456789,") != std::string_view::npos)
+            return {};
+        digits += text.substr(0, at);
+        text.remove_prefix(at + 1);
+    }
+    return digits.empty() || text.size() != 3 ? std::string() : digits + std::string(text);
+}
+
 char lower(char letter)
 {
     return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
@@ -47,6 +61,8 @@ std::optional<std::int64_t> parseCount(std::string_view text)
 {
     if (const auto plain = parseInteger(text))
         return plain;
+    if (const std::string digits = withoutGroups(text); !digits.empty())
+        return parseInteger(digits);
     constexpr std::int64_t kMostDigits = 18; // of 64 bits
     if (const auto e = text.find_first_of("eE"); e != std::string_view::npos) {
         std::string_view power = text.substr(e + 1);

@@ -115,9 +115,7 @@ std::optional<Beside> besideOf(const std::string& word)
         if (const auto found = known.find(one); found != known.end() && (one.size() == word.size() || word.back() == 's'))
             return found->second;
     }
-    std::string digits = word;
-    std::erase(digits, ',');
-    if (const auto count = parseCount(digits)) // k counts in 1,024s
+    if (const auto count = parseCount(word)) // k counts in 1,024s
         return Beside{Beside::Meaning::Number, *count};
     return std::nullopt;
 }
@@ -261,8 +259,9 @@ Result<HardwareChoice> hostsOf(const MachineName& name)
     if (even != perHost)
         return Problem{"MW1914",
             fmt::format("{} of {} do not fill a whole number of hosts of {}", *name.chips, chip.name, perHost),
-            fmt::format("name {}, or the hosts: {} nodes of {} {}", ceilDiv(*name.chips, perHost) * perHost, *name.chips / even,
-                even, name.chip)};
+            fmt::format("name {}", ceilDiv(*name.chips, perHost) * perHost)
+                + (chip.instance.empty() ? fmt::format(", or the hosts: {} nodes of {} {}", *name.chips / even, even, name.chip)
+                                         : std::string())};
     return HardwareChoice{name.chip, {}, *name.chips / perHost, perHost};
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/search/transformer_space.h"
 
-#include "core/study/study.h"
+#include "core/study/pipeline_choice.h"
 #include "core/support/checked.h"
 #include "core/support/parallel_for.h"
 #include "core/support/text.h"
@@ -309,7 +309,8 @@ void TransformerSpace::addLayouts(Candidate candidate, const std::stop_token& st
     for (const std::int64_t microbatch : divisors(perRank)) {
         if (stop.stop_requested())
             return; // the caller sees it
-        if (microbatch > kMostMicrobatch || !m_fixed.allows("microbatch", microbatch))
+        if (microbatch > kMostMicrobatch || perRank / microbatch > kMostStepMicrobatches
+            || !m_fixed.allows("microbatch", microbatch))
             continue;
         candidate.microbatch = static_cast<std::int32_t>(microbatch);
         for (std::size_t policy = 0; policy < m_recomputations.size(); ++policy) {
@@ -365,7 +366,8 @@ void TransformerSpace::addChunks(const Candidate& candidate, std::int64_t microb
 {
     const std::int64_t layers = m_work.model.layers;
     const auto add = [&](std::int64_t chunks, PipelineOrder schedule) {
-        if (!m_fixed.allows("chunks", chunks) || (!m_fixed.schedule.empty() && m_fixed.schedule != scheduleName(schedule)))
+        if (chunks * candidate.pp * microbatches > kMostPipelineTasks || !m_fixed.allows("chunks", chunks)
+            || (!m_fixed.schedule.empty() && m_fixed.schedule != scheduleName(schedule)))
             return;
         Candidate one = candidate;
         one.chunks = static_cast<std::int32_t>(chunks);

@@ -301,7 +301,7 @@ void TestSearchVerb::choicesThatCannotBe_data()
                "microbatch=1000000" + possible + "are 1, 2, 4, 8, 16, 32, 64, 128, 256; the nearest is 256"};
     QTest::newRow("chunks that no stages have")
         << "llama3_8b"
-        << "chunks=9" << QStringList{"chunks=9" + possible + "are 1, 2, 4, 8, 16; the nearest is 8"};
+        << "chunks=9" << QStringList{"chunks=9" + possible + "are 1, 2, 4, 8, 16, 17; the nearest is 8"};
     QTest::newRow("a schedule of no pipeline") << "llama3_8b"
                                                << "pipeline=1,schedule=gpipe"
                                                << QStringList{"pipeline=1" + possible + "are 2, 4, 8, 16, 32; the nearest is 2",
