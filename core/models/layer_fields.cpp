@@ -323,6 +323,11 @@ std::vector<std::string> layerWords(FieldReader& reader)
         words.emplace_back(i % period == reader.size("attn_layer_offset", 0, 0) % period ? "attention" : "mamba");
     if (words.empty() && reader.find("state_size") != nullptr)
         reader.refuse("MW1351", "state_size", "state_size: layers of a state space without a block behind each are not known");
+    for (const char* states : {"ssm_state_size", "mamba_d_state", "lru_width"}) {
+        if (words.empty() && reader.find(states) != nullptr)
+            reader.refuse("MW1351", states,
+                fmt::format("{}: no list says which layers have a state, and layers of both are not known", states));
+    }
     return words;
 }
 

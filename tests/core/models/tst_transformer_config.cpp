@@ -662,6 +662,9 @@ void TestTransformerConfig::problems_data()
     row("states without heads", R"({"num_hidden_layers": 8, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100,
         "attn_layer_period": 8, "attn_layer_offset": 4, "mamba_d_state": 16, "mamba_dt_rank": 256})",
         "MW1351: mamba_dt_rank: layers of Mamba 1 are not known");
+    row("states beside attention in each layer", R"({"num_hidden_layers": 8, "hidden_size": 64, "num_attention_heads": 4,
+        "vocab_size": 100, "mamba_d_state": 256, "mamba_n_heads": 24})",
+        "MW1351: mamba_d_state: no list says which layers have a state");
     row("keys of several layers", R"({"num_hidden_layers": 8, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100,
         "use_cla": true, "cla_share_factor": 2})",
         "MW1351: cla_share_factor: layers that share keys are not known");
