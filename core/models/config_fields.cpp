@@ -74,7 +74,7 @@ void FieldReader::refuseMissing()
     for (const std::string& name : m_missing)
         quoted.push_back("\"" + name + "\"");
     refuse("MW1352", m_missing.front(), fmt::format("{} {} missing", join(quoted, ", "), quoted.size() == 1 ? "is" : "are"),
-        "add what the model's own config.json has");
+        "add what the model's own config.json has; a model that has none is not a decoder with attention: only those are read");
 }
 
 double FieldReader::number(const std::string& name, double absent)
@@ -276,6 +276,15 @@ void readLatent(FieldReader& reader, TransformerConfig& c)
     reader.find("qk_head_dim"); // the sum of both
 }
 
+/// Families whose files leave "tie_word_embeddings" out because their class has it true.
+bool tiesByDefault(std::string_view family)
+{
+    constexpr std::array kTied
+        = {"bloom", "cohere", "falcon", "gemma", "gpt_bigcode", "gpt_neo", "mpt", "opt", "smollm", "starcoder2"};
+    return std::ranges::any_of(kTied, [&](const char* name) { return family.starts_with(name); }) && family != "gpt_neox"
+        && family != "falcon_h1" && family != "falcon_mamba";
+}
+
 void noteOthers(FieldReader& reader, std::vector<std::string>& notes)
 {
     if (reader.find("compress_ratios") == nullptr
@@ -307,7 +316,12 @@ void readByFields(FieldReader& reader, Problems& problems, TransformerConfig& c,
     c.ffn = reader.size(width, std::min(4 * c.hidden, kLargestTransformerSize));
     c.vocabulary = reader.neededSize({"vocab_size", "padded_vocab_size"});
     c.maxPositions = reader.size({"max_position_embeddings", "n_positions", "max_seq_len", "seq_length"}, 2048);
-    c.tiedEmbeddings = reader.flag("tie_word_embeddings", false);
+    const std::string family = reader.word("model_type", "");
+    if (family == "qwen") // counts the gate's columns, too
+        c.ffn = std::max<std::int64_t>(1, c.ffn / 2);
+    c.tiedEmbeddings = reader.flag("tie_word_embeddings", tiesByDefault(family));
+    if (reader.find("tie_word_embeddings") == nullptr && c.tiedEmbeddings)
+        notes.emplace_back("\"tie_word_embeddings\" is not given: true, as its kind of model has it");
 
     const std::string activation = reader.nameOf({"hidden_act", "hidden_activation", "activation_function", "mlp_hidden_act"});
     const std::string name = reader.word(activation, "silu");
@@ -332,8 +346,7 @@ void readByFields(FieldReader& reader, Problems& problems, TransformerConfig& c,
     c.attentionBias = reader.flag({"attention_bias", "qkv_bias", "add_qkv_bias", "use_bias"}, false);
     c.outputBias = reader.flag({"attention_bias", "use_bias"}, false);
     c.ffnBias = reader.flag({"mlp_bias", "use_bias"}, false);
-    c.queryKeyNorm
-        = reader.flag({"use_qk_norm", "qk_norm", "qk_layernorm"}, false) || reader.word("model_type", "").starts_with("qwen3");
+    c.queryKeyNorm = reader.flag({"use_qk_norm", "qk_norm", "qk_layernorm"}, false) || family.starts_with("qwen3");
 
     c.queryScale = reader.number("query_pre_attn_scalar", 0.0);
     c.attentionSoftcap = reader.number("attn_logit_softcapping", 0.0);
@@ -352,7 +365,7 @@ void readByFields(FieldReader& reader, Problems& problems, TransformerConfig& c,
         c.attentionBias = c.outputBias = false;
     }
     readExperts(reader, c);
-    if (c.experts > 0 && reader.word("model_type", "").starts_with("llama4"))
+    if (c.experts > 0 && family.starts_with("llama4"))
         c.sharedExperts = std::max<std::int64_t>(c.sharedExperts, 1); // the library's layer always has one, of an expert's width
     readLayers(reader, c, kinds);
     noteOthers(reader, notes);

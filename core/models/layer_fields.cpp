@@ -86,7 +86,7 @@ std::vector<std::string> wordsOfLists(const Json& lists)
 /// Which layers have experts, of a model that has some.
 std::vector<bool> layersWithExperts(FieldReader& reader, std::int64_t layers)
 {
-    const std::int64_t dense = reader.size("first_k_dense_replace", 0, 0);
+    const std::int64_t dense = reader.size({"first_k_dense_replace", "moe_layer_start_index"}, 0, 0);
     std::vector<bool> has(static_cast<std::size_t>(layers));
     for (std::size_t i = 0; i < has.size(); ++i)
         has[i] = static_cast<std::int64_t>(i) >= dense;
@@ -144,6 +144,8 @@ void readDeltaRule(FieldReader& outer, TransformerConfig& c, bool perKey)
 
 void readStateSpace(FieldReader& reader, TransformerConfig& c)
 {
+    if (reader.find("mamba_dt_rank") != nullptr) // of Mamba 1, whose states have no heads
+        return reader.refuse("MW1351", "mamba_dt_rank", "mamba_dt_rank: layers of Mamba 1 are not known, those of Mamba 2 are");
     c.stateKeyDim = reader.neededSize({"ssm_state_size", "mamba_d_state", "state_size"});
     c.stateValueDim = reader.neededSize({"mamba_head_dim", "mamba_d_head", "mamba_headdim"});
     const std::string heads = reader.nameOf({"mamba_num_heads", "mamba_n_heads", "n_mamba_heads"});
@@ -293,7 +295,8 @@ void setLayers(TransformerConfig& c, const std::vector<TransformerConfig>& layer
 
 std::vector<std::string> layerWords(FieldReader& reader)
 {
-    for (const char* field : {"layer_types", "layers_block_type", "hybrid_override_pattern", "hybrid_layer_pattern"}) {
+    for (const char* field :
+        {"layer_types", "layers_block_type", "hybrid_override_pattern", "hybrid_layer_pattern", "block_types"}) {
         std::vector<std::string> words = reader.words(field);
         std::erase(words, "|"); // between stages
         if (!words.empty())
@@ -320,6 +323,11 @@ std::vector<std::string> layerWords(FieldReader& reader)
         words.emplace_back(i % period == reader.size("attn_layer_offset", 0, 0) % period ? "attention" : "mamba");
     if (words.empty() && reader.find("state_size") != nullptr)
         reader.refuse("MW1351", "state_size", "state_size: layers of a state space without a block behind each are not known");
+    for (const char* states : {"ssm_state_size", "mamba_d_state", "lru_width"}) {
+        if (words.empty() && reader.find(states) != nullptr)
+            reader.refuse("MW1351", states,
+                fmt::format("{}: no list says which layers have a state, and layers of both are not known", states));
+    }
     return words;
 }
 
@@ -330,10 +338,12 @@ void readExperts(FieldReader& reader, TransformerConfig& c)
         c.experts = 0;
         return;
     }
-    c.expertsPerToken
-        = reader.size({"num_experts_per_tok", "num_experts_per_token", "experts_per_token", "top_k_experts", "moe_top_k"}, 1);
+    c.expertsPerToken = reader.size(
+        {"num_experts_per_tok", "num_experts_per_token", "experts_per_token", "top_k_experts", "moe_top_k", "moe_topk", "moe_k"},
+        1);
     c.expertFfn = reader.size("moe_intermediate_size", c.ffn);
-    c.sharedExperts = reader.size({"n_shared_experts", "num_shared_experts"}, 0, 0);
+    c.sharedExperts
+        = reader.size({"n_shared_experts", "num_shared_experts", "num_shared_expert", "moe_num_shared_experts"}, 0, 0);
     const std::int64_t sharedFfn = reader.size({"shared_expert_intermediate_size", "moe_shared_expert_intermediate_size",
                                                    "share_expert_dim", "shared_intermediate_size"},
         0, 0);
@@ -354,6 +364,8 @@ void readLayers(FieldReader& reader, TransformerConfig& c, std::vector<std::stri
             return reader.refuse(
                 "MW1351", field, fmt::format("{}: layers that share keys or have a table of tokens each are not known", field));
     }
+    if (reader.flag("use_cla", false) && reader.size("cla_share_factor", 1) > 1)
+        return reader.refuse("MW1351", "cla_share_factor", "cla_share_factor: layers that share keys are not known");
     const std::int64_t stated = reader.size({"sliding_window", "sliding_window_size"}, 0, 0);
     const std::int64_t window = reader.flag("use_sliding_window", true) ? stated : 0;
     c.outputGate = reader.flag({"attn_output_gate", "attention_output_gate", "mla_use_output_gate"}, false);
@@ -367,6 +379,10 @@ void readLayers(FieldReader& reader, TransformerConfig& c, std::vector<std::stri
     const bool saysNothing = words.empty();
     if (saysNothing)
         words = {"attention"};
+    for (const std::string& word : words) {
+        if (wordNamed(word) == nullptr)
+            return reader.refuse("MW1351", "layer_types", fmt::format("the kind \"{}\" of layers is not known", word));
+    }
     if (words.size() < total && total % words.size() != 0)
         return reader.refuse("MW1353", "layer_types", fmt::format("{} kinds of layers for {} layers", words.size(), total));
     // A list that names feed-forward blocks beside attention has one block a layer.
@@ -375,8 +391,6 @@ void readLayers(FieldReader& reader, TransformerConfig& c, std::vector<std::stri
     std::map<std::string, TransformerConfig> mixers;
     for (const std::string& word : words) {
         const auto* known = wordNamed(word);
-        if (known == nullptr)
-            return reader.refuse("MW1351", "layer_types", fmt::format("the kind \"{}\" of layers is not known", word));
         (known->mixer == MixerKind::None ? hasBlocks : hasMixers) = true;
         if (mixers.contains(word))
             continue;

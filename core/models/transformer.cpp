@@ -187,6 +187,8 @@ const std::vector<std::string>& offloadableNames()
 
 std::string layerOutput(const TransformerModel& model, std::int64_t layer)
 {
+    if (layer < 0)
+        return "act.embedding";
     const std::vector<LayerRun> runs = layerRuns(model);
     const auto run = std::find_if(runs.begin(), runs.end(), [layer](const LayerRun& one) { return one.has(layer); });
     assert(run != runs.end());

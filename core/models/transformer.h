@@ -121,7 +121,7 @@ std::vector<ModelArray> transformerActivations(const TransformerModel& model, st
 /// How many tokens of a row's part (dispatchGroups) an expert of these layers takes: its share of them times capacityFactor, at most all.
 std::int64_t expertCapacity(const TransformerModel& model, const TransformerConfig& layer);
 
-/// The name of a layer's output, "act.layers.3", of the model's layer 0, 1, ..; of a loop, that of each of its layers. Of the last layer before a
+/// The name of a layer's output, "act.layers.3", of the model's layer 0, 1, .. (-1: what the first one takes, "act.embedding"); of a loop, that of each of its layers. Of the last layer before a
 /// cut: what the part of the loop passes on, "act.layers.0-7.out".
 std::string layerOutput(const TransformerModel& model, std::int64_t layer);
 

@@ -3,6 +3,7 @@
 
 #include "core/study/arrays.h"
 #include "core/study/pipeline_choice.h"
+#include "core/support/counted.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -87,13 +88,12 @@ private:
 
     void checkTasks()
     {
-        constexpr std::int64_t kMostTasks = 1 << 20;
         const std::int64_t pieces = pieceCount(m_pipeline);
-        if (pieces <= kMostTasks && pieces * m_pipeline.microbatches <= kMostTasks)
+        if (pieces <= kMostPipelineTasks && pieces * m_pipeline.microbatches <= kMostPipelineTasks)
             return;
         report("MW1467",
             fmt::format("{} microbatches on {} stages of {} chunks are more than the {} tasks that a step may have",
-                m_pipeline.microbatches, m_pipeline.stages, m_pipeline.chunks, kMostTasks),
+                m_pipeline.microbatches, m_pipeline.stages, m_pipeline.chunks, kMostPipelineTasks),
             "use fewer microbatches, stages or chunks", "pipeline.microbatches", {});
     }
 
@@ -125,11 +125,13 @@ private:
         if (layers < 1)
             return; // said elsewhere
         const std::int64_t pieces = pieceCount(m_pipeline);
+        const bool hasEnds = m_study.transformer() != nullptr; // embedding and head, which may be pieces of their own
         const std::string cut = m_pipeline.chunks > 1
             ? fmt::format("{} stages of {} chunks", m_pipeline.stages, m_pipeline.chunks)
             : fmt::format("{} stages", m_pipeline.stages);
-        if (pieces > layers) {
-            report("MW1462", fmt::format("{} for a model of {} layers", cut, layers),
+        if (pieces > layers + (hasEnds ? 2 : 0)) {
+            report("MW1462",
+                fmt::format("{} for a model of {}{}", cut, counted(layers, "layer"), hasEnds ? ", an embedding and a head" : ""),
                 "use fewer stages or chunks, or more layers", "pipeline.stages", {});
             return;
         }
@@ -143,13 +145,19 @@ private:
             return;
         }
         const std::int64_t sum = std::accumulate(m_pipeline.layers.begin(), m_pipeline.layers.end(), std::int64_t{0});
-        const bool allPositive
-            = std::all_of(m_pipeline.layers.begin(), m_pipeline.layers.end(), [](std::int64_t count) { return count >= 1; });
-        if (static_cast<std::int64_t>(m_pipeline.layers.size()) != pieces || sum != layers || !allPositive)
+        bool allHaveSome = true;
+        for (std::size_t piece = 0; piece < m_pipeline.layers.size(); ++piece) {
+            const bool isEnd = piece == 0 || piece + 1 == m_pipeline.layers.size();
+            allHaveSome = allHaveSome && m_pipeline.layers[piece] >= (hasEnds && isEnd ? 0 : 1);
+        }
+        if (static_cast<std::int64_t>(m_pipeline.layers.size()) != pieces || sum != layers || !allHaveSome)
             report("MW1462",
                 fmt::format("pipeline.layers has {} numbers with the sum {}, for {} and {} layers", m_pipeline.layers.size(), sum,
                     cut, layers),
-                "give each stage (each chunk of each, in the order of the layers) at least one layer", "pipeline.layers", {list});
+                hasEnds ? "give each stage (each chunk of each, in the order of the layers) at least one layer; the first and "
+                          "the last may have the embedding and the head alone"
+                        : "give each stage (each chunk of each, in the order of the layers) at least one layer",
+                "pipeline.layers", {list});
     }
 
     void checkSpecs()

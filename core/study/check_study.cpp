@@ -3,6 +3,7 @@
 #include "core/study/check_pipeline.h"
 #include "core/study/check_sharding.h"
 #include "core/study/legal_sizes.h"
+#include "core/study/pipeline_choice.h"
 #include "core/study/study_parts.h"
 #include "core/study/transformer_keys.h"
 #include "core/support/checked.h"
@@ -21,9 +22,6 @@ namespace {
 constexpr std::int64_t kDigitsInputs = 64;
 constexpr std::int64_t kDigitsClasses = 10;
 constexpr std::int64_t kDigitsTokens = 27; // 17 shades and 10 classes
-
-/// Of a step: each is a task of every stage, or a turn of a loop.
-constexpr std::int64_t kMostMicrobatches = 1 << 16;
 
 /// Of the speed of a device, or of a link's bandwidth: what is slower is not a machine that trains.
 constexpr double kLeastShare = 1e-3;
@@ -372,7 +370,7 @@ void Checker::checkTrain()
     checkSize(train.steps, 0, "steps", "train.steps");
     checkSize(train.seed, 0, "the seed", "train.seed");
     checkSize(train.evaluate.every, 0, "the steps between two evaluations", "train.evaluate.every");
-    if (checkSize(train.accumulate, 1, "the number of microbatches", "train.accumulate", kMostMicrobatches) && !m_gaps.sizes
+    if (checkSize(train.accumulate, 1, "the number of microbatches", "train.accumulate", kMostStepMicrobatches) && !m_gaps.sizes
         && m_study.batch >= 1 && m_study.batch % train.accumulate != 0)
         report("MW1441", fmt::format("a batch of {} is not divisible by {} microbatches", m_study.batch, train.accumulate),
             "use a number that divides the batch", "train.accumulate", "train.accumulate must divide the batch")
@@ -456,7 +454,7 @@ void Checker::checkPipeline()
 {
     const PipelineChoice& pipeline = m_study.pipeline;
     const bool sizesGood = checkSize(pipeline.stages, 1, "the number of stages", "pipeline.stages", kLargestMesh)
-        && checkSize(pipeline.microbatches, 1, "the number of microbatches", "pipeline.microbatches", kMostMicrobatches)
+        && checkSize(pipeline.microbatches, 1, "the number of microbatches", "pipeline.microbatches", kMostStepMicrobatches)
         && checkSize(pipeline.chunks, 1, "the number of chunks", "pipeline.chunks", kMostTransformerLayers);
     const std::vector<std::string>& names = m_axisNames;
     if (!pipeline.axis.empty() && !m_gaps.axes && std::find(names.begin(), names.end(), pipeline.axis) == names.end()) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/pipeline_choice.h"
 
+#include <algorithm>
+
 namespace meshwright {
 
 bool isPipelined(const PipelineChoice& pipeline)
@@ -18,9 +20,9 @@ std::vector<std::int64_t> layersOfPieces(const PipelineChoice& pipeline, std::in
     if (!pipeline.layers.empty())
         return pipeline.layers;
     const std::int64_t pieces = pieceCount(pipeline);
-    std::vector<std::int64_t> counts;
-    for (std::int64_t piece = 0; piece < pieces; ++piece)
-        counts.push_back(layers / pieces + (piece < layers % pieces ? 1 : 0));
+    std::vector<std::int64_t> counts(static_cast<std::size_t>(pieces), layers / pieces);
+    const auto first = counts.begin() + (pieces == layers + 2 ? 1 : 0);
+    std::for_each(first, first + layers % pieces, [](std::int64_t& count) { ++count; });
     return counts;
 }
 

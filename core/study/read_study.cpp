@@ -8,13 +8,35 @@
 #include "core/support/file.h"
 #include "core/support/resources.h"
 
+#include <algorithm>
+#include <array>
+
 namespace meshwright {
+
+namespace {
+
+/// Of Hugging Face, of MaxText.
+bool isModelConfig(const DocNode& root)
+{
+    return root.find("meshwright") == nullptr && root.find("model") == nullptr
+        && std::ranges::any_of(std::array{"model_type", "architectures", "hidden_size", "num_hidden_layers", "base_emb_dim"},
+            [&](const char* key) { return root.find(key) != nullptr; });
+}
+
+} // namespace
 
 void StudyReader::read(const DocNode& root)
 {
     Fields fields(*this, root, "");
     if (!fields.isMap())
         return;
+    if (isModelConfig(root)) {
+        problems = {Problem{"MW1420", "this is the configuration of a model, not a study",
+            "write model: {transformer: {config: FILE}} in a study, or `meshwright plan FILE --on 64xH100 --tokens 1T`",
+            root.place("")}};
+        gaps = {true, true};
+        return;
+    }
     const DocNode* version = fields.require("meshwright", "begin the study with \"meshwright: 1\"");
     if (version == nullptr) {
         if (root.find("model") != nullptr) // else it may be anything, and nothing is to be written into it

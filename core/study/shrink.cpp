@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/shrink.h"
 
+#include "core/models/transformer_layers.h"
 #include "core/study/study_parts.h"
 
 #include <algorithm>
 #include <cctype>
 #include <numeric>
+#include <optional>
 
 namespace meshwright {
 
@@ -118,6 +120,55 @@ void shrinkLayers(TransformerConfig& config, std::int64_t piecesBefore, std::int
         config.slidingWindowLayers = std::min(config.slidingWindowLayers, std::max<std::int64_t>(1, layers / 2));
 }
 
+/// The model with few turns of each loop over layers of several kinds. Nothing where the loops would be others, or the pieces uneven.
+std::optional<TransformerModel> withFewTurns(const TransformerModel& model, std::int64_t pieces)
+{
+    TransformerModel few = model;
+    few.config.pattern.clear();
+    const std::vector<LayerLoop> before = layerLoops(model);
+    for (const LayerLoop& loop : before) {
+        for (std::int64_t turn = 0; turn < std::min(loop.front().count, kMostLayersOfPiece * pieces); ++turn) {
+            for (const LayerRun& run : loop)
+                few.config.pattern.push_back(model.config.pattern[static_cast<std::size_t>(run.at(turn))]);
+        }
+    }
+    few.config.layers = static_cast<std::int64_t>(few.config.pattern.size());
+    const bool isAlike = std::ranges::equal(before, layerLoops(few), {}, &LayerLoop::size, &LayerLoop::size);
+    return isAlike && few.config.layers % pieces == 0 ? std::optional(few) : std::nullopt;
+}
+
+/// "layers.0-47.1" becomes "layers.0-7.1", in the name of an array or in a rule for many.
+void renameLayers(std::string& name, const std::vector<LayerRun>& before, const std::vector<LayerRun>& after)
+{
+    for (std::size_t i = 0; i < before.size(); ++i) {
+        const std::string& prefix = before[i].prefix;
+        const std::size_t at = name.find(prefix);
+        const std::size_t behind = at + prefix.size();
+        if (at == std::string::npos || (at > 0 && name[at - 1] != '.') || (behind < name.size() && name[behind] != '.'))
+            continue;
+        name.replace(at, prefix.size(), after[i].prefix);
+        return;
+    }
+}
+
+/// Fewer layers, where specs name those of a loop by their numbers. False: they cannot be fewer.
+bool shrinkTurns(TransformerModel& model, std::int64_t pieces, StudySharding& sharding)
+{
+    if (model.config.pattern.empty() || model.unrolled)
+        return false;
+    auto few = withFewTurns(model, pieces);
+    if (!few)
+        return false;
+    const std::vector<LayerRun> before = layerRuns(model);
+    const std::vector<LayerRun> after = layerRuns(*few);
+    for (ShardingEntry& entry : sharding.entries)
+        renameLayers(entry.name, before, after);
+    for (MatchRule& rule : sharding.match)
+        renameLayers(rule.glob, before, after);
+    model = *std::move(few);
+    return true;
+}
+
 } // namespace
 
 Study shrunken(Study study)
@@ -161,7 +212,7 @@ Study shrunken(Study study)
         shrinkSizes(config, small, model.sequence);
         for (TransformerConfig& kind : config.kinds)
             shrinkSizes(kind, small, model.sequence);
-        if (!namesLayers(study.sharding))
+        if (!shrinkTurns(model, pipeline.stages * pipeline.chunks, study.sharding) && !namesLayers(study.sharding))
             shrinkLayers(config, before.stages * before.chunks, pipeline.stages * pipeline.chunks);
         countKinds(config);
         widest = std::max(widest, config.hidden);

@@ -14,6 +14,7 @@
 #include <map>
 #include <regex>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 namespace meshwright::sim {
@@ -26,8 +27,25 @@ std::string inLowerCase(std::string text)
     return text;
 }
 
-/// The catalogue's name of a chip as people and drivers write it: with its maker before it, several of them, spaces for dashes, "GB" behind its memory,
-/// and the kinds of its socket and memory: "NVIDIA A100-SXM4-40GB", "NVIDIA H100 80GB HBM3".
+/// The parts between dashes, in the order of the alphabet.
+std::vector<std::string> sortedParts(const std::string& name)
+{
+    std::vector<std::string> parts = split(name, '-');
+    std::ranges::sort(parts);
+    return parts;
+}
+
+/// Whether a chip's memory is of so many GB, as they are printed: in powers of 1000 or of 1024.
+bool hasGigabytes(const Chip& chip, std::int64_t gigabytes)
+{
+    if (!chip.hbmBytes || gigabytes < 1)
+        return false;
+    const double ratio = chip.hbmBytes->value / (1e9 * static_cast<double>(gigabytes));
+    return ratio > 0.99 && ratio < 1.08;
+}
+
+/// The catalogue's name of a chip as people and drivers write it: with its maker before it, several of them, spaces for dashes, its parts in any order,
+/// its memory behind it, and the kinds of its socket and memory: "NVIDIA A100-SXM4-40GB", "NVIDIA H100 80GB HBM3", "A100-80GB-SXM", "H200 141GB".
 std::optional<std::string> spelled(const Catalogue& catalogue, const std::string& chip)
 {
     if (catalogue.find(chip))
@@ -52,12 +70,27 @@ std::optional<std::string> spelled(const Catalogue& catalogue, const std::string
                 return one;
         }
     }
+    if (const std::vector<std::string> parts = sortedParts("nvidia-" + plain); parts.size() > 2) {
+        const std::vector<std::string> known = catalogue.names();
+        const auto same = std::ranges::find_if(known, [&](const std::string& one) { return sortedParts(one) == parts; });
+        if (same != known.end())
+            return *same;
+    }
+    const auto dash = plain.rfind('-');
+    if (dash != std::string::npos && plain.ends_with("gb")) {
+        const auto chipAlone = spelled(catalogue, plain.substr(0, dash));
+        const auto gigabytes = parseInteger(std::string_view(plain).substr(dash + 1, plain.size() - dash - 3));
+        if (chipAlone && gigabytes && hasGigabytes(*valueOf(catalogue.find(*chipAlone)).chip, *gigabytes))
+            return chipAlone;
+    }
     return std::nullopt;
 }
 
+constexpr std::int64_t kLeastRack = 32; ///< GPUs that share the fast links of a rack; hosts have fewer
+
 /// What a word means that stands beside the machine's name.
 struct Beside {
-    enum class Meaning : std::uint8_t { Number, Hosts, Slices, Chips, Per, Nothing };
+    enum class Meaning : std::uint8_t { Number, Hosts, Racks, Slices, Pods, Chips, Per, Nothing };
     Meaning meaning = Meaning::Nothing;
     std::int64_t number = 0;
 };
@@ -66,11 +99,12 @@ const std::map<std::string_view, Beside>& wordsBeside()
 {
     using enum Beside::Meaning;
     static const std::map<std::string_view, Beside> words = {{"a", {Number, 1}}, {"an", {Number, 1}}, {"one", {Number, 1}},
-        {"single", {Number, 1}}, {"two", {Number, 2}}, {"three", {Number, 3}}, {"four", {Number, 4}}, {"six", {Number, 6}},
-        {"eight", {Number, 8}}, {"sixteen", {Number, 16}}, {"node", {Hosts}}, {"host", {Hosts}}, {"machine", {Hosts}},
-        {"server", {Hosts}}, {"instance", {Hosts}}, {"vm", {Hosts}}, {"slice", {Slices}}, {"gpu", {Chips}}, {"chip", {Chips}},
+        {"single", {Number, 1}}, {"two", {Number, 2}}, {"three", {Number, 3}}, {"four", {Number, 4}}, {"five", {Number, 5}},
+        {"six", {Number, 6}}, {"eight", {Number, 8}}, {"ten", {Number, 10}}, {"twelve", {Number, 12}}, {"sixteen", {Number, 16}},
+        {"node", {Hosts}}, {"host", {Hosts}}, {"machine", {Hosts}}, {"server", {Hosts}}, {"instance", {Hosts}}, {"vm", {Hosts}},
+        {"rack", {Racks}}, {"slice", {Slices}}, {"pod", {Pods}}, {"gpu", {Chips}}, {"tpu", {Chips}}, {"chip", {Chips}},
         {"card", {Chips}}, {"accelerator", {Chips}}, {"device", {Chips}}, {"per", {Per}}, {"of", {}}, {"with", {}}, {"and", {}},
-        {"each", {}}, {"cluster", {}}, {"x", {}}};
+        {"each", {}}, {"full", {}}, {"cluster", {}}, {"x", {}}};
     return words;
 }
 
@@ -81,9 +115,7 @@ std::optional<Beside> besideOf(const std::string& word)
         if (const auto found = known.find(one); found != known.end() && (one.size() == word.size() || word.back() == 's'))
             return found->second;
     }
-    std::string digits = word;
-    std::erase(digits, ',');
-    if (const auto count = parseCount(digits)) // k counts in 1,024s
+    if (const auto count = parseCount(word)) // k counts in 1,024s
         return Beside{Beside::Meaning::Number, *count};
     return std::nullopt;
 }
@@ -101,7 +133,7 @@ std::pair<std::string, std::string> withoutNumber(const std::string& name)
 std::vector<std::string> wordsOf(const Catalogue& catalogue, const std::string& name)
 {
     static const std::regex kTimes("\\xc3\\x97|[*]"); // the sign of multiplication
-    static const std::regex kApart(R"([():]|,(?=\s|$))"); // "gpu:h100:8", "4 nodes, 8 H100 each"
+    static const std::regex kApart(R"([():\[\]]|,(?=\s|$))"); // "gpu:h100:8", "4 nodes, 8 H100 each"
     std::string text = std::regex_replace(std::regex_replace(name, kTimes, " x "), kApart, " ");
     std::vector<std::string> words;
     std::istringstream in(text);
@@ -150,9 +182,12 @@ NamedPart namedPart(const Catalogue& catalogue, const std::vector<std::string>& 
     return {};
 }
 
-/// `words`: of the name; those that count nothing are taken for a chip's that is misspelt.
-Problem unknownChip(const Catalogue& catalogue, const std::string& name, const std::vector<std::string>& words)
+/// `words`: of the name; those that count nothing are taken for a chip's that is misspelt. `known`: what the others name, if anything; `stranger`:
+/// the word beside it that is not known.
+Problem unknownName(const Catalogue& catalogue, const std::string& name, const std::vector<std::string>& words,
+    const MachineName* known = nullptr, const std::string& stranger = {})
 {
+    const char* const kChips = "`meshwright list hardware` names all chips";
     const auto isOfChip = [](const std::string& word) { return !besideOf(inLowerCase(word)); };
     const auto first = std::ranges::find_if(words, isOfChip);
     const auto last = std::find_if(words.rbegin(), words.rend(), isOfChip).base();
@@ -160,12 +195,19 @@ Problem unknownChip(const Catalogue& catalogue, const std::string& name, const s
     const std::string written = isMisspelt ? join(std::vector<std::string>(first, last), " ") : name;
     const auto [chip, number] = withoutNumber(inLowerCase(written)); // as the catalogue's names are
     const auto near = isMisspelt ? nearestName(chip, catalogue.names()) : std::nullopt;
+    if (!isMisspelt && !words.empty())
+        return {"MW1701", fmt::format("\"{}\" names no chip", name), fmt::format("name it, too, as in 64xH100; {}", kChips)};
+    const bool isOfKnown = known != nullptr && near && near->find(inLowerCase(known->chip)) != std::string::npos;
+    if (known != nullptr && !isOfKnown)
+        return {"MW1701",
+            fmt::format("\"{}\" in \"{}\" says nothing about a number of {}", stranger, name, known->match.chip->name),
+            "write a number and what it counts: 64xH100, 8 nodes of 8 H100, 2 slices of v5e-256"};
     std::vector<std::string> meant(words.begin(), first);
     meant.push_back(near.value_or("") + (number.empty() ? "" : "-" + number));
     if (isMisspelt)
         meant.insert(meant.end(), last, words.end());
     return {"MW1701", fmt::format("unknown chip: \"{}\"", name),
-        near ? fmt::format("did you mean \"{}\"?", join(meant, " ")) : std::string("`meshwright list hardware` names all chips")};
+        near ? fmt::format("did you mean \"{}\"?", join(meant, " ")) : std::string(kChips)};
 }
 
 Problem noSlice(const Chip& chip, std::int64_t chips, std::string fix)
@@ -180,7 +222,10 @@ Result<HardwareChoice> sliceOf(const Catalogue& catalogue, const Chip& chip, con
     const std::int64_t devices = chips > kLargestMesh ? kLargestMesh : chips * chip.devicesPerChip;
     const auto fitting = fittingChoice(catalogue, {name, {}, 0, 0}, devices);
     if (!fitting)
-        return noSlice(chip, chips, "name fewer chips");
+        return noSlice(chip, chips,
+            chip.maxSliceChips && *chip.maxSliceChips < chips
+                ? fmt::format("the largest one has {}; several are joined as in v5e-256x2", *chip.maxSliceChips)
+                : "name fewer chips");
     std::int64_t found = 1;
     for (const std::int64_t size : fitting->topology)
         found *= size;
@@ -189,29 +234,68 @@ Result<HardwareChoice> sliceOf(const Catalogue& catalogue, const Chip& chip, con
     return *fitting;
 }
 
+Result<HardwareChoice> sliceOf(const Catalogue& catalogue, const MachineName& name)
+{
+    const Chip& chip = *name.match.chip;
+    const std::string& chipName = name.match.chips ? chip.key : name.chip;
+    const std::int64_t slices = name.slices > 1 ? name.slices : 0;
+    if (!name.topology.empty())
+        return HardwareChoice{chipName, name.topology, 0, 0, slices};
+    auto slice = sliceOf(catalogue, chip, chipName, *name.chips);
+    if (slice)
+        slice->slices = slices;
+    return slice;
+}
+
 namespace {
 
 Result<HardwareChoice> hostsOf(const MachineName& name)
 {
     const Chip& chip = *name.match.chip;
     const std::int64_t perHost = name.perHost.value_or(std::min(*name.chips, largestHost(chip)));
-    if (*name.chips % perHost != 0)
+    std::int64_t even = perHost; // of so many all hosts are full
+    while (*name.chips % even != 0)
+        --even;
+    if (even != perHost)
         return Problem{"MW1914",
             fmt::format("{} of {} do not fill a whole number of hosts of {}", *name.chips, chip.name, perHost),
-            fmt::format("name {}", ceilDiv(*name.chips, perHost) * perHost)};
+            fmt::format("name {}", ceilDiv(*name.chips, perHost) * perHost)
+                + (chip.instance.empty() ? fmt::format(", or the hosts: {} nodes of {} {}", *name.chips / even, even, name.chip)
+                                         : std::string())};
     return HardwareChoice{name.chip, {}, *name.chips / perHost, perHost};
 }
 
 } // namespace
 
-Result<MachineName> readMachineName(const Catalogue& catalogue, const std::string& name)
+namespace {
+
+/// The shape of a slice in a name, and the name without it: "v4" and 8x8x8 of "v4-8x8x8".
+struct ShapeInName {
+    std::vector<std::int64_t> sizes;
+    std::string rest;
+    bool isBehindDash = false;
+};
+
+std::optional<ShapeInName> shapeIn(const std::string& name)
+{
+    static const std::regex kShape(R"((^|[\s-])(\d{1,9})[xX](\d{1,9})(?:[xX](\d{1,9}))?(?=[\s,]|$))");
+    std::smatch found;
+    if (!std::regex_search(name, found, kShape))
+        return std::nullopt;
+    ShapeInName shape{{}, found.prefix().str() + " " + found.suffix().str(), found.str(1) == "-"};
+    for (std::size_t i = 2; i < found.size() && found[i].matched; ++i)
+        shape.sizes.push_back(parseInteger(found.str(i)).value_or(0));
+    return shape;
+}
+
+/// Reads a name without the shape of a slice, which stands apart; empty: it has none, or the machine takes none of so many axes.
+Result<MachineName> readCounts(const Catalogue& catalogue, const std::string& name, const std::vector<std::int64_t>& shape)
 {
     using enum Beside::Meaning;
-    constexpr std::size_t kLongest = 200; // no machine has such a name
-    const std::vector<std::string> words = name.size() > kLongest ? std::vector<std::string>{} : wordsOf(catalogue, name);
+    const std::vector<std::string> words = wordsOf(catalogue, name);
     const NamedPart part = namedPart(catalogue, words);
     if (part.count == 0)
-        return unknownChip(catalogue, name, words);
+        return unknownName(catalogue, name, words);
     MachineName read{valueOf(catalogue.find(part.chip)), part.chip};
     const Chip& chip = *read.match.chip;
     const bool isTorus = chip.interconnect.kind == InterconnectKind::Torus;
@@ -232,7 +316,14 @@ Result<MachineName> readMachineName(const Catalogue& catalogue, const std::strin
                 "MW1914", fmt::format("\"{}\" counts cores, two a chip: {} is odd", name, *number), "write an even number"};
         counts[Chips].push_back(read.countsCores ? *number / 2 : *number);
     }
-    const bool isSlice = isTorus && !part.number.empty();
+    const bool isShaped = isTorus && part.number.empty() && !read.match.chips && !shape.empty()
+        && std::cmp_equal(shape.size(), chip.interconnect.torusRank);
+    if (isShaped) {
+        read.topology = shape;
+        counts[Chips] = shape;
+    }
+    bool isPod = false;
+    const bool isSlice = isTorus && (isShaped || !part.number.empty());
     std::optional<std::int64_t> open; // a number of which it is not known yet what it counts
     const auto close = [&](Beside::Meaning of) {
         if (open)
@@ -246,18 +337,31 @@ Result<MachineName> readMachineName(const Catalogue& catalogue, const std::strin
         if (!beside && i > 0 && inLowerCase(words[i - 1]) == "x")
             return noNumber(words[i]);
         if (!beside)
-            return unknownChip(catalogue, name, words);
+            return unknownName(catalogue, name, words, &read, words[i]);
+        const bool isRack
+            = chip.fastDomain.value_or(1) >= kLeastRack && read.match.chips.value_or(*chip.fastDomain) == *chip.fastDomain;
+        if ((beside->meaning == Racks && !isRack) || (beside->meaning == Pods && !isTorus))
+            return Problem{"MW1914",
+                fmt::format("\"{}\": a {} of {} has no fixed size", name, beside->meaning == Pods ? "pod" : "rack", chip.name),
+                "write the hosts: 4 nodes of 8 H100"};
         if (beside->meaning == Number) {
             // "4x8 H100" and "4 nodes x 8 H100" are hosts first.
             close(i < part.first ? Hosts : Chips);
             if (beside->number < 1)
                 return noNumber(words[i]);
             open = beside->number;
+        } else if (beside->meaning == Pods) {
+            isPod = true;
+            close(Slices);
         } else if (beside->meaning != Nothing) {
-            close(beside->meaning == Per ? Chips : beside->meaning);
+            close(beside->meaning == Per ? Chips : beside->meaning == Racks ? Hosts : beside->meaning);
         }
     }
     close(Chips);
+    if (isPod && counts[Chips].empty() && chip.maxSliceChips) {
+        read.topology = chip.maxSlice;
+        counts[Chips].push_back(*chip.maxSliceChips);
+    }
     const auto product = [&](Beside::Meaning of) {
         std::optional<std::int64_t> all = 1;
         for (const std::int64_t count : counts[of])
@@ -283,13 +387,41 @@ Result<MachineName> readMachineName(const Catalogue& catalogue, const std::strin
     const auto all = chips ? checkedMultiply(*chips, read.match.chips.value_or(1)) : std::nullopt;
     if (!all || !slices)
         return Problem{"MW1914", fmt::format("\"{}\" names more chips than can be counted", name), "name fewer chips"};
-    if (read.isCounted || isHost)
+    if (isHost || !counts[Chips].empty() || !counts[Hosts].empty() || (read.isCounted && !isTorus))
         read.chips = *all;
     if (isTorus)
         read.slices = *slices;
     else if (read.chips)
         read.chips = checkedMultiply(*all, *slices);
     return read;
+}
+
+} // namespace
+
+bool countsOnly(const std::string& text)
+{
+    std::istringstream in(inLowerCase(text));
+    bool hasWord = false;
+    for (std::string word; in >> word; hasWord = true) {
+        if (!besideOf(word))
+            return false;
+    }
+    return hasWord;
+}
+
+Result<MachineName> readMachineName(const Catalogue& catalogue, const std::string& name)
+{
+    constexpr std::size_t kLongest = 200; // no machine has such a name
+    if (name.size() > kLongest)
+        return unknownName(catalogue, name, {});
+    if (const auto shape = shapeIn(name)) {
+        // "v5e-8x16" is a shape, whose sides do not fall as Google writes them, and "v5e-256x2" two slices.
+        const bool isTwoNumbers = shape->isBehindDash && shape->sizes.size() == 2 && shape->sizes[0] > shape->sizes[1];
+        const auto read = readCounts(catalogue, shape->rest, shape->sizes);
+        if (read && !read->topology.empty() && !isTwoNumbers)
+            return read;
+    }
+    return readCounts(catalogue, name, {});
 }
 
 Result<HardwareChoice> namedChoice(const Catalogue& catalogue, const HardwareChoice& choice)
@@ -303,6 +435,12 @@ Result<HardwareChoice> namedChoice(const Catalogue& catalogue, const HardwareCho
     if (!named)
         return named.error();
     const Chip& chip = *named->match.chip;
+    if (!named->chips) {
+        HardwareChoice alone = choice;
+        alone.chip = named->chip;
+        alone.slices = named->slices > 1 ? named->slices : choice.slices;
+        return alone;
+    }
     if (!choice.topology.empty() || (hasHosts && !whole))
         return Problem{"MW1914",
             fmt::format("\"{}\" states the number of chips, and so do the topology or the hosts", choice.chip),
@@ -312,9 +450,9 @@ Result<HardwareChoice> namedChoice(const Catalogue& catalogue, const HardwareCho
             "leave one of the two out"};
     if (chip.interconnect.kind != InterconnectKind::Torus)
         return hostsOf(*named);
-    auto slice = sliceOf(catalogue, chip, named->match.chips ? chip.key : named->chip, *named->chips);
-    if (slice)
-        slice->slices = named->slices > 1 ? named->slices : choice.slices;
+    auto slice = sliceOf(catalogue, *named);
+    if (slice && named->slices == 1)
+        slice->slices = choice.slices;
     return slice;
 }
 

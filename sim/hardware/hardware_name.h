@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace meshwright::sim {
 
@@ -18,17 +19,26 @@ struct MachineName {
     bool countsCores = false; ///< the name counts cores, two a chip; `chips` does not
     bool isCounted = false; ///< the name has a number; that of an instance alone is one of it
     std::optional<std::int64_t> perHost = {}; ///< chips of one host, where the name counts hosts of a chip
+    std::vector<std::int64_t> topology = {}; ///< chips along each axis of one slice, where the name says it
 };
 
 /// Reads a machine's name as people write it. The longest part that the catalogue knows is the machine; numbers beside it count chips, or what the word
 /// behind them says: `h100`, `h100x64`, `512xH100`, `64 x A100-40GB`, `H100:64`, `1k H100`; `4 nodes of 8 H100` and `4x8 H100` (8 a host), `4 H100 nodes`
 /// (whole hosts); `p5.48xlarge x 64` and `one DGX A100` (instances; alone it is one); `v5e-64`, `v5e 64`, `v5e-256x2` and `2 slices of v5e-256`. As Google
-/// names them, `v4-16` counts cores, two a chip.
-/// Problems: MW1701 no part is a chip's or instance's name, or a word is not known; MW1914 a number is none, or an odd number of cores.
+/// names them, `v4-16` counts cores, two a chip, `v5e-8x16`, `v5e 4x2` and `v4-8x8x8` are shapes of a slice, and `2 v5e pods` are the largest slices.
+/// `2 GB200 racks`: what shares the fast links, where that is a rack.
+/// Problems: MW1701 no part is a chip's or instance's name, or a word is not known; MW1914 a number is none, an odd number of cores, or of a
+/// pod or rack that has no fixed size.
 Result<MachineName> readMachineName(const Catalogue& catalogue, const std::string& name);
+
+/// Whether a text has only words that count what a machine's name says: "4 nodes", "8 GPUs per node", "384".
+bool countsOnly(const std::string& text);
 
 /// The most compact slice of so many chips, by the chip's name. Problems: MW1914 there is none.
 Result<HardwareChoice> sliceOf(const Catalogue& catalogue, const Chip& chip, const std::string& name, std::int64_t chips);
+
+/// The slice that a name says: of its shape, or the most compact. Precondition: it says how many chips. Problems: MW1914 there is none.
+Result<HardwareChoice> sliceOf(const Catalogue& catalogue, const MachineName& name);
 
 /// The choice that a name in `choice.chip` means (`readMachineName`): the chip, and the most compact slice (or the hosts) of that many chips. A chip's
 /// name alone is left as it is; an instance's alone is one instance, unless the choice says how many hosts.

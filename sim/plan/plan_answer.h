@@ -72,6 +72,7 @@ struct PlanAnswer {
     std::string wanted; ///< "in 30 days", "for $2 M"; empty: nothing was asked
     bool meets = true; ///< what was wanted
     bool cutShort = false; ///< time was over before a plan was met: nothing is known of what fits
+    std::vector<std::string> whyNone; ///< where no layout is legal: what of the choices forbids it
     std::vector<std::string> changesThatFit; ///< where no plan fits; simulated, where nothing else is said
     std::vector<std::string> assumptions;
     std::int64_t simulated = 0; ///< layouts

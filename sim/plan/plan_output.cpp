@@ -107,6 +107,7 @@ std::string planJson(const PlanAnswer& answer)
             {"chosen", size.chosen}});
     json["wanted"] = answer.wanted;
     json["meets"] = answer.meets;
+    json["why_none"] = answer.whyNone;
     json["changes_that_fit"] = answer.changesThatFit;
     json["reliability"] = answer.reliability;
     json["assumptions"] = answer.assumptions;
@@ -131,8 +132,9 @@ std::string planText(const PlanAnswer& answer)
         text += table.text(0) + "\n";
     }
     if (!answer.fits()) {
-        text += answer.cutShort ? "no plan was met in the time that there was: give it more with --time-limit\n"
-                                : "no plan fits\n";
+        text += answer.cutShort      ? "no plan was met in the time that there was: give it more with --time-limit\n"
+            : answer.whyNone.empty() ? std::string("no plan fits\n")
+                                     : "no legal layout\n" + lines(answer.whyNone);
         for (const FoundPlan& plan : answer.plans)
             text += fmt::format("  nearest: {}; {}\n", meshText(plan.mesh), plan.why.empty() ? std::string{} : plan.why.front());
         if (!answer.changesThatFit.empty())

@@ -291,12 +291,15 @@ Report planReport(const PlanAnswer& answer, const std::string& command)
     } else {
         if (!answer.plans.empty())
             report.sections.push_back({"plans", "The plan that needs least", {plansTable(answer)}});
-        if (!answer.changesThatFit.empty()) {
-            ReportSection changes{"changes", "The smallest changes that fit", {}};
-            for (const std::string& change : answer.changesThatFit)
-                changes.blocks.emplace_back(ReportParagraph{change});
-            report.sections.push_back(std::move(changes));
-        }
+        const auto add = [&](const char* id, const char* title, const std::vector<std::string>& sentences) {
+            ReportSection section{id, title, {}};
+            for (const std::string& sentence : sentences)
+                section.blocks.emplace_back(ReportParagraph{sentence});
+            if (!sentences.empty())
+                report.sections.push_back(std::move(section));
+        };
+        add("none", "Why no layout is legal", answer.whyNone);
+        add("changes", "The smallest changes that fit", answer.changesThatFit);
     }
     ReportSection origin{"origin", "Where this comes from", {}};
     if (!answer.notSimulated.empty())

@@ -8,6 +8,7 @@
 #include <cassert>
 #include <cmath>
 #include <set>
+#include <utility>
 
 namespace meshwright::sim {
 
@@ -59,6 +60,8 @@ public:
         , m_weight(weight)
         , m_neighbours(graph.variables.size())
         , m_edgesOf(graph.variables.size())
+        , m_tablesOf(graph.variables.size())
+        , m_choices(graph.variables.size(), 0)
     {
         for (std::size_t e = 0; e < graph.edges.size(); ++e) {
             const auto& edge = graph.edges[e];
@@ -68,6 +71,8 @@ public:
             m_edgesOf[edge.from].push_back(e);
             m_edgesOf[edge.to].push_back(e);
         }
+        for (std::size_t variable = 0; variable < graph.variables.size(); ++variable)
+            m_entries.push_back(entriesOf(variable));
     }
 
     /// False: a table would be too wide.
@@ -77,9 +82,9 @@ public:
     double least() const; ///< seconds (and weighed bytes) of the best; infinite when there is none
 
 private:
-    std::size_t next(const std::set<std::size_t>& left, double& entries) const;
+    double entriesOf(std::size_t variable) const;
     void eliminate(std::size_t variable);
-    std::vector<Label> labelsOf(const Table& table, const std::vector<std::uint32_t>& choices);
+    std::vector<Label> labelsOf(const Table& table, std::vector<std::uint32_t>& choices);
     std::size_t entryOf(const Table& table, const std::vector<std::uint32_t>& choices) const;
 
     const ChoiceGraph& m_graph;
@@ -89,27 +94,23 @@ private:
     std::vector<std::set<std::size_t>> m_neighbours;
     std::vector<std::vector<std::size_t>> m_edgesOf;
     std::vector<Table> m_tables;
+    std::vector<std::vector<std::size_t>> m_tablesOf; ///< of a variable: those with it in their scope
     std::vector<bool> m_used; ///< of tables: they went into another
+    std::set<std::pair<double, std::size_t>> m_left; ///< variables by the entries that their tables would have
+    std::vector<double> m_entries; ///< likewise, by variable
+    std::vector<std::uint32_t> m_choices; ///< of the entry that is worked out
     std::vector<bool> m_gone = std::vector<bool>(m_graph.variables.size(), false);
     std::vector<std::size_t> m_roots; ///< tables without a scope
     std::vector<Label> m_final; ///< of all parts of the graph together; parts index m_roots
 };
 
-/// The variable whose table is the smallest, the first of equal ones.
-std::size_t Eliminator::next(const std::set<std::size_t>& left, double& entries) const
+/// Entries of the table that a variable would leave.
+double Eliminator::entriesOf(std::size_t variable) const
 {
-    std::size_t best = *left.begin();
-    entries = kInfinite;
-    for (const std::size_t variable : left) {
-        double size = 1.0;
-        for (const std::size_t neighbour : m_neighbours[variable])
-            size *= static_cast<double>(m_graph.variables[neighbour].size());
-        if (size < entries) {
-            entries = size;
-            best = variable;
-        }
-    }
-    return best;
+    double entries = 1.0;
+    for (const std::size_t neighbour : m_neighbours[variable])
+        entries *= static_cast<double>(m_graph.variables[neighbour].size());
+    return entries;
 }
 
 std::size_t Eliminator::entryOf(const Table& table, const std::vector<std::uint32_t>& choices) const
@@ -121,25 +122,24 @@ std::size_t Eliminator::entryOf(const Table& table, const std::vector<std::uint3
 }
 
 /// The labels of one entry: for every choice of the variable what it costs with the neighbours as they are, joined with the tables that it is in.
-std::vector<Label> Eliminator::labelsOf(const Table& table, const std::vector<std::uint32_t>& choices)
+std::vector<Label> Eliminator::labelsOf(const Table& table, std::vector<std::uint32_t>& choices)
 {
     std::vector<Label> all;
-    std::vector<std::uint32_t> now = choices;
     const auto& costs = m_graph.variables[table.variable];
     for (std::uint32_t choice = 0; choice < costs.size(); ++choice) {
-        now[table.variable] = choice;
+        choices[table.variable] = choice;
         double seconds = costs[choice].seconds + m_weight * costs[choice].bytes;
         for (const std::size_t e : m_edgesOf[table.variable]) {
             const auto& edge = m_graph.edges[e];
             const std::size_t other = edge.from == table.variable ? edge.to : edge.from;
             if (!m_gone[other])
-                seconds += edge.seconds[now[edge.from] * m_graph.variables[edge.to].size() + now[edge.to]];
+                seconds += edge.seconds[choices[edge.from] * m_graph.variables[edge.to].size() + choices[edge.to]];
         }
         if (seconds == kInfinite)
             continue;
         std::vector<Label> joined = {{seconds, m_weight > 0.0 ? 0.0 : costs[choice].bytes, choice, {}}};
         for (const std::size_t source : table.sources) {
-            const std::vector<Label>& more = m_tables[source].entries[entryOf(m_tables[source], now)];
+            const std::vector<Label>& more = m_tables[source].entries[entryOf(m_tables[source], choices)];
             std::vector<Label> sums;
             sums.reserve(joined.size() * more.size());
             for (const Label& label : joined) {
@@ -177,8 +177,8 @@ void Eliminator::eliminate(std::size_t variable)
     Table table;
     table.variable = variable;
     table.scope.assign(m_neighbours[variable].begin(), m_neighbours[variable].end());
-    for (std::size_t t = 0; t < m_tables.size(); ++t) {
-        if (!m_used[t] && std::binary_search(m_tables[t].scope.begin(), m_tables[t].scope.end(), variable)) {
+    for (const std::size_t t : m_tablesOf[variable]) {
+        if (!m_used[t]) {
             table.sources.push_back(t);
             m_used[t] = true;
         }
@@ -187,16 +187,15 @@ void Eliminator::eliminate(std::size_t variable)
     for (const std::size_t neighbour : table.scope)
         count *= m_graph.variables[neighbour].size();
     table.entries.resize(count);
-    std::vector<std::uint32_t> choices(m_graph.variables.size(), 0);
     for (std::size_t entry = 0; entry < count; ++entry) {
         throwIfStopped(m_limits.stop);
         std::size_t rest = entry;
         for (std::size_t i = table.scope.size(); i-- > 0;) {
             const std::size_t size = m_graph.variables[table.scope[i]].size();
-            choices[table.scope[i]] = static_cast<std::uint32_t>(rest % size);
+            m_choices[table.scope[i]] = static_cast<std::uint32_t>(rest % size);
             rest /= size;
         }
-        table.entries[entry] = labelsOf(table, choices);
+        table.entries[entry] = labelsOf(table, m_choices);
     }
     for (const std::size_t neighbour : table.scope) {
         m_neighbours[neighbour].erase(variable);
@@ -204,6 +203,12 @@ void Eliminator::eliminate(std::size_t variable)
             if (other != neighbour)
                 m_neighbours[neighbour].insert(other);
         }
+        m_tablesOf[neighbour].push_back(m_tables.size());
+    }
+    for (const std::size_t neighbour : table.scope) {
+        m_left.erase({m_entries[neighbour], neighbour});
+        m_entries[neighbour] = entriesOf(neighbour);
+        m_left.insert({m_entries[neighbour], neighbour});
     }
     m_gone[variable] = true;
     if (table.scope.empty())
@@ -214,16 +219,14 @@ void Eliminator::eliminate(std::size_t variable)
 
 bool Eliminator::run()
 {
-    std::set<std::size_t> left;
     for (std::size_t variable = 0; variable < m_graph.variables.size(); ++variable)
-        left.insert(variable);
-    while (!left.empty()) {
-        double entries = 0.0;
-        const std::size_t variable = next(left, entries);
+        m_left.insert({m_entries[variable], variable});
+    while (!m_left.empty()) {
+        const auto [entries, variable] = *m_left.begin();
         if (entries > static_cast<double>(m_limits.entries))
             return false;
+        m_left.erase(m_left.begin());
         eliminate(variable);
-        left.erase(variable);
     }
     m_final = {{0.0, 0.0, 0, {}}};
     for (const std::size_t root : m_roots) {

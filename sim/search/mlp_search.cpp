@@ -13,6 +13,7 @@
 #include <chrono>
 #include <functional>
 #include <limits>
+#include <numeric>
 
 namespace meshwright::sim {
 
@@ -96,6 +97,8 @@ public:
     std::optional<Found> best(double budgetBytes, const Filter& filter = {}) const;
 
     std::array<double, MlpPartCount> parts(const Found& found) const;
+    std::vector<std::size_t> slowest(
+        const Found& found) const; ///< the `kOthers` layers that take most, in the order of the layers
     FoundPlan plan(const Found& found, const SearchMachine& machine) const;
     std::vector<MeshAxis> mesh() const;
     std::size_t strategies() const;
@@ -261,10 +264,14 @@ std::optional<MeshSearch::Found> MeshSearch::best(double budgetBytes, const Filt
         graph.edges.push_back(std::move(edge));
     }
     EliminationLimits limits;
-    limits.budgetBytes = budgetBytes;
-    limits.labels = 64;
+    limits.labels = 2; // keep the quickest of all exactly, which is the answer where it fits
     limits.stop = m_stop;
-    const EliminationResult result = eliminate(graph, limits);
+    EliminationResult result = eliminate(graph, limits);
+    if (!result.front.empty() && result.front.front().bytes > budgetBytes) {
+        limits.budgetBytes = budgetBytes;
+        limits.labels = 64;
+        result = eliminate(graph, limits);
+    }
     if (result.front.empty())
         return std::nullopt;
     Found found{result.front.front(), {}, std::min(result.lowerBoundSeconds, result.front.front().seconds)};
@@ -284,6 +291,21 @@ std::array<double, MlpPartCount> MeshSearch::parts(const Found& found) const
             sums[Reshards] += reshardSeconds(layer, choice.strategy, m_layers[layer + 1][found.picks[layer + 1]].strategy);
     }
     return sums;
+}
+
+std::vector<std::size_t> MeshSearch::slowest(const Found& found) const
+{
+    std::vector<double> seconds;
+    for (std::size_t layer = 0; layer < m_layers.size(); ++layer) {
+        const LayerChoice& choice = m_layers[layer][found.picks[layer]];
+        seconds.push_back(std::accumulate(choice.seconds.begin(), choice.seconds.end(), 0.0));
+    }
+    std::vector<std::size_t> layers(m_layers.size());
+    std::iota(layers.begin(), layers.end(), std::size_t{0});
+    std::ranges::stable_sort(layers, std::greater{}, [&](std::size_t layer) { return seconds[layer]; });
+    layers.resize(std::min(layers.size(), kOthers));
+    std::ranges::sort(layers);
+    return layers;
 }
 
 std::vector<MeshAxis> MeshSearch::mesh() const
@@ -420,8 +442,14 @@ SearchResult searchMlp(const MlpWork& work, const SearchMachine& machine, const 
             if (found.empty())
                 result.firstPlanSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
             found.push_back({&mesh, *std::move(best)});
+        } else if (options.stop.stop_requested()) {
+            result.complete = false;
+            bound = 0.0;
+            break;
         }
     }
+    if (found.empty() && !result.complete)
+        return result;
     std::stable_sort(found.begin(), found.end(),
         [](const MeshFound& a, const MeshFound& b) { return a.found.assignment.seconds < b.found.assignment.seconds; });
     if (found.empty()) {
@@ -475,10 +503,12 @@ SearchResult searchMlp(const MlpWork& work, const SearchMachine& machine, const 
         }
         result.templates.push_back(std::move(score));
     }
-    // The next best strategy of every layer, all others free again.
+    // The next best strategy of the layers that take most, all others free again.
     const MeshFound& chosen = found.front();
     const double budget = kUsableShare * chosen.search->capacityBytes();
-    for (std::size_t layer = 0; layer < chosen.found.picks.size() && !options.stop.stop_requested(); ++layer) {
+    for (const std::size_t layer : chosen.search->slowest(chosen.found)) {
+        if (options.stop.stop_requested())
+            break;
         const LayerChoice& choice = chosen.search->layers()[layer][chosen.found.picks[layer]];
         const auto other = chosen.search->best(
             budget, [&](std::size_t at, const Strategy& strategy) { return at != layer || strategy != choice.strategy; });

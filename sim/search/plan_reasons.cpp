@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/search/plan_reasons.h"
 
+#include "core/study/pipeline_choice.h"
 #include "core/support/checked.h"
 #include "core/support/text.h"
 #include "sim/search/search_limits.h"
@@ -274,10 +275,10 @@ std::vector<std::string> whyNoLayout(const SearchWork& work, const SearchMachine
         reasons.push_back(fmt::format(
             "{} sequences are not divisible by the {} data ranks that the fixed axes leave", work.globalBatch, ranks));
     if (fixed.empty())
-        reasons.push_back(
-            fmt::format("no degrees that {} sequences of {} tokens, {} heads and {} layers can be split by make the {} "
-                        "devices of {}",
-                work.globalBatch, work.sequence, work.model.heads, work.model.layers, devices, machine.name));
+        reasons.push_back(fmt::format(
+            "no degrees that {} sequences of {} tokens, {} heads and {} layers can be split by, in at most {} "
+            "microbatches, make the {} devices of {}",
+            work.globalBatch, work.sequence, work.model.heads, work.model.layers, kMostStepMicrobatches, devices, machine.name));
     return reasons;
 }
 

@@ -32,7 +32,6 @@ using Clock = std::chrono::steady_clock;
 using Choices = std::vector<std::uint32_t>;
 
 constexpr std::size_t kFrontPoints = 12;
-constexpr std::size_t kOthers = 12; ///< ops whose next best choice is told
 constexpr std::size_t kLabels = 16;
 constexpr std::size_t kEntries = 256; ///< of a table with labels
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -16,6 +17,7 @@ inline constexpr double kAsQuick = 1.0005; ///< up to so many times as long
 inline constexpr double kWonBack = 1.5; ///< a part that grows by so many times the loss is won back elsewhere
 inline constexpr double kFrontStep = 0.02; ///< the front lists savings of memory above this share
 inline constexpr std::int64_t kMostChips = 1 << 17;
+inline constexpr std::size_t kOthers = 12; ///< layers or ops, those that take most, whose next best choice is told
 
 /// From so many sequences to twice as many grows what is held against the estimate of layers: as on expert ranks, which get the tokens of many, each expert
 /// has rows enough to wait for its products. For few rows it waits for its weights, however many they are, and the growth says nothing.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/search/search_output.h"
 
+#include "core/support/counted.h"
 #include "core/support/escape.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
@@ -155,15 +156,15 @@ std::string boundText(const SearchResult& result)
             formatCount(static_cast<double>(result.pruned)), formatCount(static_cast<double>(result.prunedByMemory)));
     const bool isSimulated = !result.plans.empty() && result.plans.front().simulatedSeconds;
     if (result.isGapSimulated)
-        text += fmt::format("\nsimulated: {} layouts, and the computing of {}; no plan's step is under {}: gap {:.2f} %",
-            result.simulated, result.floors, formatSeconds(result.lowerBoundSeconds), 100.0 * result.gap);
+        text += fmt::format("\nsimulated: {}, and the computing of {}; no plan's step is under {}: gap {:.2f} %",
+            counted(result.simulated, "layout"), result.floors, formatSeconds(result.lowerBoundSeconds), 100.0 * result.gap);
     else if (result.lowerBoundSeconds > 0.0)
         text += fmt::format(
             "; by the estimate no plan is under {}: gap {:.2f} %", formatSeconds(result.lowerBoundSeconds), 100.0 * result.gap);
     if (isSimulated && !result.isGapSimulated)
         text += fmt::format("\nthe steps above are simulated{}; by the estimate, which orders the candidates and which the bound "
                             "is of, the first takes {}",
-            result.simulated > 0 ? fmt::format(" ({} layouts)", result.simulated) : std::string{},
+            result.simulated > 0 ? " (" + counted(result.simulated, "layout") + ")" : std::string{},
             formatSeconds(result.plans.front().modelSeconds));
     if (!result.notSimulated.empty())
         text += "\nnot simulated, estimated only:\n  " + join(result.notSimulated, "\n  ");

@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <map>
 #include <numeric>
+#include <regex>
 #include <set>
 
 namespace meshwright::sim {
@@ -50,7 +51,7 @@ std::shared_ptr<const Machine> linksOf(const SearchMachine& of, const Catalogue&
     HardwareChoice choice;
     choice.chip = chip.catalogueName();
     if (chip.interconnect.kind == InterconnectKind::Torus) {
-        choice.topology = compactTopology(of.chips / of.cluster.slices, std::max<std::int64_t>(1, chip.interconnect.torusRank));
+        choice.topology = of.cluster.slice;
         choice.slices = of.cluster.slices > 1 ? of.cluster.slices : 0;
     } else {
         choice.perHost = chipsOfHost(of.chips, fastChips(of));
@@ -251,14 +252,20 @@ std::vector<std::string> machineTexts(const std::vector<std::string>& lists)
 {
     std::vector<std::string> names;
     for (const std::string& list : lists) {
-        names.emplace_back();
-        for (const char c : list) {
-            const bool isInNumber = names.back().find_first_not_of(" 0123456789,") == std::string::npos; // "16,384 H100"
-            if (c == ',' && !isInNumber)
-                names.emplace_back();
-            else
-                names.back() += c;
+        std::vector<std::string> parts; // of one name: "16" and "384 H100", "4 nodes" and "8 H100 each"
+        bool isFirst = true;
+        for (const std::string& part : split(list, ',')) {
+            parts.push_back(part);
+            if (countsOnly(part))
+                continue;
+            names.push_back(join(parts, ","));
+            parts.clear();
+            isFirst = false;
         }
+        if (!parts.empty() && isFirst)
+            names.push_back(join(parts, ","));
+        else if (!parts.empty()) // "H100, 64"
+            names.back() += "," + join(parts, ",");
     }
     return names;
 }
@@ -306,8 +313,13 @@ Result<std::vector<SearchMachine>> machinesOf(
                 continue;
             }
             if (chip.interconnect.kind == InterconnectKind::Torus) {
-                if (const auto slice = sliceOf(catalogue, chip, chip.key, count); !slice)
-                    append(problems, slice.error());
+                const auto slice = words.chips.empty() ? sliceOf(catalogue, *named) : sliceOf(catalogue, chip, chip.key, count);
+                const auto built = slice ? buildMachine(catalogue, *slice) : slice.error();
+                if (!built) {
+                    append(problems, built.error());
+                    continue;
+                }
+                machine->cluster.slice = slice->topology;
             }
             if (!prices.empty())
                 machine->dollarsPerChipHour = prices.size() == 1 ? prices.front() : prices[std::min(i, prices.size() - 1)];
@@ -424,7 +436,9 @@ std::vector<std::string> degreesOf(const std::string& word)
 std::vector<std::string> planWords(const std::string& text)
 {
     static const std::set<std::string_view> filling = {"parallel", "parallelism", "stage", "degree", "and", "with", "x"};
-    std::string apart = text;
+    static const std::regex kEquals(R"( *[=:] *)"); // "tp = 8", "tp:8"
+    constexpr std::size_t kLongest = 1000; // no plan has such a name, and std::regex takes a frame for each letter
+    std::string apart = text.size() > kLongest ? text : std::regex_replace(text, kEquals, "=");
     std::ranges::transform(apart, apart.begin(), [](unsigned char c) {
         return std::string_view(",+/;").find(static_cast<char>(c)) != std::string_view::npos ? ' '
                                                                                              : static_cast<char>(std::tolower(c));

@@ -3,6 +3,7 @@
 
 #include "core/models/transformer.h"
 #include "core/study/study.h"
+#include "core/support/counted.h"
 #include "core/support/text.h"
 #include "sim/search/axis_order.h"
 #include "sim/search/plan_explorer.h"
@@ -624,8 +625,8 @@ SearchResult Search::run()
         m_result.prunedByMemory += static_cast<std::int64_t>(field.explorer->tooLarge());
     }
     m_result.about
-        = fmt::format("{}, batches of {} sequences of {} tokens, {}", m_work.model.name.empty() ? "the model" : m_work.model.name,
-            m_work.globalBatch, m_work.sequence, mathFormatName(m_work.format));
+        = fmt::format("{}, batches of {} of {} tokens, {}", m_work.model.name.empty() ? "the model" : m_work.model.name,
+            counted(m_work.globalBatch, "sequence"), m_work.sequence, mathFormatName(m_work.format));
     if (fields[bestField].best.empty() && m_quick && !m_result.complete) {
         // Cut short before anything else was found.
         fields[bestField] = *std::move(m_quick);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/search/transformer_space.h"
 
-#include "core/study/study.h"
+#include "core/study/pipeline_choice.h"
 #include "core/support/checked.h"
 #include "core/support/parallel_for.h"
 #include "core/support/text.h"
@@ -310,7 +310,8 @@ void TransformerSpace::addLayouts(Candidate candidate, const std::stop_token& st
     for (const std::int64_t microbatch : divisors(perRank)) {
         if (stop.stop_requested())
             return; // the caller sees it
-        if (microbatch > kMostMicrobatch || !m_fixed.allows("microbatch", microbatch))
+        if (microbatch > kMostMicrobatch || perRank / microbatch > kMostStepMicrobatches
+            || !m_fixed.allows("microbatch", microbatch))
             continue;
         candidate.microbatch = static_cast<std::int32_t>(microbatch);
         for (std::size_t policy = 0; policy < m_recomputations.size(); ++policy) {
@@ -366,7 +367,8 @@ void TransformerSpace::addChunks(const Candidate& candidate, std::int64_t microb
 {
     const std::int64_t layers = m_work.model.layers;
     const auto add = [&](std::int64_t chunks, PipelineOrder schedule) {
-        if (!m_fixed.allows("chunks", chunks) || (!m_fixed.schedule.empty() && m_fixed.schedule != scheduleName(schedule)))
+        if (chunks * candidate.pp * microbatches > kMostPipelineTasks || !m_fixed.allows("chunks", chunks)
+            || (!m_fixed.schedule.empty() && m_fixed.schedule != scheduleName(schedule)))
             return;
         Candidate one = candidate;
         one.chunks = static_cast<std::int32_t>(chunks);
@@ -384,7 +386,7 @@ void TransformerSpace::addChunks(const Candidate& candidate, std::int64_t microb
         add(1, *wanted);
     if (microbatches % candidate.pp != 0)
         return;
-    for (std::int64_t chunks = 2; chunks * candidate.pp <= layers; ++chunks) {
+    for (std::int64_t chunks = 2; chunks * candidate.pp <= layers + 2; ++chunks) {
         const std::int64_t all = chunks * candidate.pp;
         if (layers % all == 0 || (layers + 2) % all == 0)
             add(chunks, PipelineOrder::Interleaved);

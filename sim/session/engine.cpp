@@ -200,7 +200,7 @@ ScheduledFunction scheduleStep(const BuiltPhase& built)
 
 namespace {
 
-/// The last layer of each piece but the last.
+/// The last layer of each piece but the last; -1 of the embedding alone.
 std::vector<std::int64_t> cutsOf(const Study& study)
 {
     std::vector<std::int64_t> cuts = layersOfPieces(study.pipeline, layerCount(study));

@@ -18,8 +18,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
 #include <chrono>
 #include <cmath>
+#include <map>
+#include <regex>
 
 namespace meshwright::sim {
 
@@ -38,39 +41,45 @@ constexpr std::int64_t kUsualBatch = std::int64_t{4} << 20; ///< tokens: what Ll
 constexpr double kMostTokens = 1e18;
 const std::string kMet = "meets it"; ///< a size the wish
 
-/// A number with a power of 1000: `15T`, `1.5e12`, `300B`. Nothing for anything else, or outside of 0 (exclusive) to `most`.
-std::optional<double> decimalCount(std::string_view text, double most)
+/// What units are called, in lower case, and what one is.
+using Units = std::map<std::string_view, double>;
+
+/// A number above 0 and its unit, if any, as in `15T`, `15 trillion`, `1,000,000` and `36 hours`; nothing for anything else.
+std::optional<double> inUnits(std::string_view text, const Units& units)
 {
-    double unit = 1.0;
-    if (!text.empty()) {
-        for (const auto& [letters, value] : {std::pair{"kK", 1e3}, {"mM", 1e6}, {"gGbB", 1e9}, {"tT", 1e12}}) {
-            if (std::string_view(letters).find(text.back()) != std::string_view::npos)
-                unit = value;
-        }
-        if (unit != 1.0)
-            text.remove_suffix(1);
-    }
-    const auto number = parseNumber(text);
-    if (!number || !(*number > 0.0) || *number * unit > most)
-        return std::nullopt;
-    return *number * unit;
+    const auto isOfNumber = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '.'; };
+    std::size_t end = text.size();
+    while (end > 0 && !isOfNumber(text[end - 1]))
+        --end;
+    std::string unit(trimmed(text.substr(end)));
+    std::ranges::transform(unit, unit.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const auto value = units.find(unit);
+    static const std::regex kThousands(R"(\d{1,3}(,\d{3})+(\.\d+)?)");
+    constexpr std::size_t kLongest = 40; // std::regex takes a frame for each letter
+    std::string digits(trimmed(text.substr(0, end)));
+    if (digits.size() <= kLongest && std::regex_match(digits, kThousands))
+        std::erase(digits, ',');
+    const auto number = parseNumber(digits);
+    return number && *number > 0.0 && value != units.end() ? std::optional(*number * value->second) : std::nullopt;
 }
 
-/// Days of `30d`, `36h`, `4w`.
+/// A number with a power of 1000: `15T`, `1.5e12`, `300 billion`. Nothing for anything else, or above `most`.
+std::optional<double> decimalCount(std::string_view text, double most)
+{
+    static const Units units = {{"", 1.0}, {"k", 1e3}, {"thousand", 1e3}, {"m", 1e6}, {"million", 1e6}, {"g", 1e9}, {"b", 1e9},
+        {"bn", 1e9}, {"billion", 1e9}, {"t", 1e12}, {"trillion", 1e12}};
+    const auto count = inUnits(text, units);
+    return count && *count <= most ? count : std::nullopt;
+}
+
+/// Days of `30d`, `36 hours`, `4w`.
 std::optional<double> daysOf(std::string_view text)
 {
-    double unit = 1.0;
-    if (!text.empty()) {
-        if (text.back() == 'h')
-            unit = 1.0 / 24.0;
-        else if (text.back() == 'w')
-            unit = 7.0;
-        else if (text.back() != 'd')
-            return std::nullopt;
-        text.remove_suffix(1);
-    }
-    const auto number = parseNumber(text);
-    return number && *number > 0.0 && *number <= 1e6 ? std::optional(*number * unit) : std::nullopt;
+    constexpr double kMostDays = 1e6;
+    static const Units units = {{"h", 1.0 / 24.0}, {"hour", 1.0 / 24.0}, {"hours", 1.0 / 24.0}, {"d", 1.0}, {"day", 1.0},
+        {"days", 1.0}, {"w", 7.0}, {"week", 7.0}, {"weeks", 7.0}};
+    const auto days = inUnits(text, units);
+    return days && *days <= kMostDays ? days : std::nullopt;
 }
 
 /// What was asked for, read.
@@ -99,7 +108,7 @@ Result<Wish> wishOf(const PlanWords& words)
     if (!words.deadline.empty()) {
         wish.days = daysOf(words.deadline);
         if (!wish.days)
-            refuse("--deadline", words.deadline, "a time above 0", "write 30d, 36h or 4w");
+            refuse("--deadline", words.deadline, "a time above 0 and up to a million days", "write 30d, 36h or 4w");
     }
     if (!words.budget.empty()) {
         const std::string_view text = words.budget;
@@ -436,7 +445,8 @@ void Planner::addPlans(const SearchMachine& machine)
     say("plans");
     SearchResult result = searched(m_work, machine, m_catalogue, m_fixed, {kPlansShare, kTried});
     m_answer.cutShort = result.plans.empty() && !result.complete;
-    m_answer.changesThatFit = !result.whyNone.empty() ? result.whyNone : result.changes;
+    m_answer.whyNone = result.whyNone;
+    m_answer.changesThatFit = result.changes;
     for (const std::string& why : result.notSimulated)
         m_answer.notSimulated.push_back(why);
     for (FoundPlan& plan : result.plans) {

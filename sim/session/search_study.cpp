@@ -6,6 +6,7 @@
 #include "core/support/text.h"
 #include "core/support/timed_stop.h"
 #include "sim/search/mlp_search.h"
+#include "sim/search/plan_reasons.h"
 #include "sim/search/program_search.h"
 #include "sim/search/search_limits.h"
 #include "sim/search/transformer_search.h"
@@ -100,6 +101,18 @@ void takeSimulation(FoundPlan& plan, const Simulation& simulation)
     plan.mfu = simulation.mfu;
 }
 
+/// False: it cannot be simulated, or `stop` was asked for.
+bool simulatePlan(FoundPlan& plan, const Study& study, const Catalogue& catalogue, const std::stop_token& stop)
+{
+    const Study own = studyOfPlan(study, plan);
+    StepParts parts;
+    findMachine(parts, own, catalogue);
+    const auto step = hasErrors(parts.problems) ? std::nullopt : predictStep(parts, own, {}, stop);
+    if (step)
+        takeSimulation(plan, step->simulation);
+    return step.has_value();
+}
+
 SearchResult searchMlpStudy(
     const Study& study, const SearchMachine& machine, const Catalogue& catalogue, const SearchOptions& options)
 {
@@ -113,15 +126,19 @@ SearchResult searchMlpStudy(
     SearchResult result = searchMlp(work, machine, options);
     std::size_t simulated = 0;
     for (FoundPlan& plan : result.plans) {
-        if (simulated == kSimulatedPlans || options.stop.stop_requested())
-            break;
-        const auto step = simulateStudy(studyOfPlan(study, plan), catalogue);
-        if (!step)
-            continue;
-        ++simulated;
-        takeSimulation(plan, step->simulation);
+        if (simulated < kSimulatedPlans && simulatePlan(plan, study, catalogue, options.stop))
+            ++simulated;
     }
     sortBySimulator(result.plans);
+    result.simulated = static_cast<std::int64_t>(simulated);
+    if (simulated == 0)
+        return result;
+    // Steps of one kind can be compared.
+    for (std::size_t i = simulated; i < result.plans.size(); ++i)
+        result.notSimulated.push_back(
+            fmt::format("{}: {} by the estimate, {}", meshText(result.plans[i].mesh), formatSeconds(result.plans[i].modelSeconds),
+                simulated == kSimulatedPlans ? fmt::format("the first {} are simulated", kSimulatedPlans) : "no time was left"));
+    result.plans.resize(simulated);
     return result;
 }
 
@@ -288,7 +305,7 @@ namespace {
 std::vector<std::int64_t> unevenCut(std::int64_t layers, std::int64_t pieces)
 {
     std::vector<std::int64_t> counts;
-    if (layers % pieces == 0 || layers < pieces)
+    if (layers % pieces == 0 || layers + 2 < pieces)
         return counts;
     for (std::int64_t piece = 0; piece < pieces; ++piece)
         counts.push_back(layersOfChunk(layers, pieces, piece));

@@ -416,6 +416,8 @@ void ClustersView::showDetails()
                              .arg(fromWords(sim::formatDays(answer.daysLow)), fromWords(sim::formatDays(answer.daysHigh)),
                                  fromWords(answer.rangeFrom));
         }
+        for (const std::string& why : answer.whyNone)
+            lines << fromWords(why);
         for (const std::string& change : answer.changesThatFit)
             lines << tr("It would fit with %1").arg(fromWords(change));
         if (answer.price)

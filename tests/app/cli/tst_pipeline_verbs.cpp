@@ -48,6 +48,19 @@ void TestPipelineVerbs::trains_data()
         << "pipeline_transformer.yaml"
         << QStringList{"--set", "batch=8", "--set", "model.transformer.tied=true", "--set", "recompute=full", "--set",
                "dropout=0.1", "--set", "optimizer.adam.loss_scale=dynamic"};
+    // The first of four pieces has the embedding alone, the last the head.
+    const QStringList ends = {"--set", "batch=8", "--set", "model.transformer.layers=2", "--set",
+        "pipeline={axis: pipe, stages: 2, chunks: 2, microbatches: 4, schedule: interleaved, layers: [0, 1, 1, 0]}"};
+    QTest::newRow("embedding and head as pieces") << "pipeline_transformer.yaml" << ends;
+    QTest::newRow("embedding and head as pieces, a loop")
+        << "pipeline_transformer.yaml" << ends + QStringList{"--set", "model.transformer.unroll=false", "--set", "sharding={}"};
+    QTest::newRow("embedding alone, tied") << "pipeline_transformer.yaml"
+                                           << QStringList{"--set", "batch=8", "--set", "model.transformer.layers=1", "--set",
+                                                  "model.transformer.tied=true", "--set", "pipeline.layers=[0, 1]"};
+    QTest::newRow("head alone, two tasks of a backward pass")
+        << "pipeline_transformer.yaml"
+        << QStringList{"--set", "batch=8", "--set", "model.transformer.layers=1", "--set",
+               "pipeline={axis: pipe, stages: 2, microbatches: 4, schedule: zb_h1, layers: [1, 0]}"};
     QTest::newRow("microbatches without stages")
         << "pipeline_gpipe.yaml" << QStringList{"--set", "pipeline={microbatches: 4}", "--set", "mesh={data: 1}"};
 }
@@ -142,6 +155,14 @@ void TestPipelineVerbs::exitCodes_data()
         {"model.transformer.tied=true", "mesh={model: 2}", "pipeline={microbatches: 2, chunks: 2, schedule: interleaved}"},
         "MW1544");
     transformer("five layers", {"model.transformer.layers=5"}, "pipeline.layers=[3, 2]");
+    const QString pieces = "pipeline={axis: pipe, stages: 2, chunks: 2, microbatches: 4, schedule: interleaved}";
+    transformer("two layers more pieces", {"model.transformer.layers=2", pieces}, "pipeline.layers=[0, 1, 1, 0]");
+    transformer("one layer more pieces", {"model.transformer.layers=3", pieces}, "pipeline.layers=[1, 1, 1, 0]");
+    transformer("pieces without anything", {"model.transformer.layers=1", pieces},
+        "2 stages of 2 chunks for a model of 1 layer, an embedding and a head");
+    transformer("nothing in the middle", {"model.transformer.layers=2", pieces, "pipeline.layers=[1, 0, 1, 0]"},
+        "the first and the last may have the embedding and the head alone");
+    row("an MLP has no ends", {"pipeline.layers=[0, 4, 2, 2]"}, 3, "at least one layer");
     QTest::newRow("memory") << QStringList{"train", study, "--set", "train.steps=1", "--device-memory", "10KiB"} << 4
                             << "each of 4 devices needs ";
 }

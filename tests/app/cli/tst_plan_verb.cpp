@@ -28,6 +28,9 @@ private Q_SLOTS:
     void timeLimit();
     void batchByItsName();
     void fullDisk();
+    void numbers_data();
+    void numbers();
+    void layoutsThatAreNot();
     void faults_data();
     void faults();
 
@@ -274,6 +277,49 @@ void TestPlanVerb::fullDisk()
     QVERIFY(outcome.out.contains("# Training"));
 }
 
+/// Amounts and times as people write them.
+void TestPlanVerb::numbers_data()
+{
+    QTest::addColumn<QStringList>("arguments");
+    QTest::addColumn<QString>("field");
+    QTest::addColumn<QVariant>("value");
+    for (const char* tokens : {"100B", "100 billion", "1e11", "100,000,000,000", "0.1T", "100 B", "100G"})
+        QTest::newRow(tokens) << QStringList{"--on", "8xH100", "--tokens", tokens} << "tokens" << QVariant(1e11);
+    for (const char* time : {"14d", "14 days", "2w", "2 weeks", "336h", "336 hours"})
+        QTest::newRow(time) << QStringList{"--on", "8xH100", "--tokens", "100B", "--deadline", time} << "wanted"
+                            << QVariant("in 14.0 days");
+    for (const char* budget : {"2M", "$2M", "$2 million", "2,000,000"})
+        QTest::newRow(budget) << QStringList{"--on", "8xH100", "--tokens", "100B", "--budget", budget} << "wanted"
+                              << QVariant("for $2.00 M");
+}
+
+void TestPlanVerb::numbers()
+{
+    QFETCH(QStringList, arguments);
+    QFETCH(QString, field);
+    QFETCH(QVariant, value);
+    const Outcome outcome
+        = run(QStringList{"plan", m_model} + arguments + QStringList{"--time-limit", "0.001", "--format", "json"});
+    QVERIFY2(outcome.code == 0 || outcome.code == 4, outcome.err.constData());
+    QCOMPARE(json(outcome)[field].toVariant(), value);
+}
+
+/// Choices that exclude each other are no changes that would fit.
+void TestPlanVerb::layoutsThatAreNot()
+{
+    const QStringList command = {"plan", m_model, "--on", "8xH100", "--tokens", "100B", "--plan", "tp=3"};
+    const Outcome outcome = run(command + QStringList{"--format", "json"});
+    QCOMPARE(outcome.code, 4);
+    QCOMPARE(errorsAgainst("plan-1.json", outcome.out), QStringList());
+    QCOMPARE(json(outcome)["why_none"].toArray().first().toString(),
+        QString("tensor=3 does not divide the 8 devices of 8 H100 SXM 80GB"));
+    for (const auto& change : json(outcome)["changes_that_fit"].toArray())
+        QVERIFY2(change.toString().contains(" in place of "), qPrintable(change.toString()));
+    const Outcome text = run(command);
+    QVERIFY2(text.out.contains("no legal layout\n  tensor=3 does not divide"), text.out.constData());
+    QVERIFY(!text.out.contains("no plan fits"));
+}
+
 void TestPlanVerb::faults_data()
 {
     addExitCodeColumns();
@@ -285,6 +331,9 @@ void TestPlanVerb::faults_data()
     QTest::newRow("tokens that are no number") << model + QStringList{"--on", "8xH100", "--tokens", "nan"} << 2 << "MW1943";
     QTest::newRow("tokens above 10^18") << model + QStringList{"--on", "8xH100", "--tokens", "2e18"} << 2 << "MW1943";
     QTest::newRow("a deadline without a unit") << whole + QStringList{"--deadline", "30"} << 2 << "MW1943";
+    QTest::newRow("a deadline below 0") << whole + QStringList{"--deadline", "-3d"} << 2 << "MW1943";
+    QTest::newRow("a deadline in months") << whole + QStringList{"--deadline", "2 months"} << 2 << "MW1943";
+    QTest::newRow("a number with wrong commas") << model + QStringList{"--on", "8xH100", "--tokens", "1,00"} << 2 << "MW1943";
     QTest::newRow("a budget of words") << whole + QStringList{"--budget", "much"} << 2 << "MW1943";
     QTest::newRow("a chip without a number") << model + QStringList{"--on", "H100", "--tokens", "1T"} << 2 << "MW1944";
     QTest::newRow("a number that is looked for") << whole + QStringList{"--min-gpus"} << 2 << "MW1944";

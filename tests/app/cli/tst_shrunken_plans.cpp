@@ -78,6 +78,11 @@ void TestShrunkenPlans::plans_data()
     row("a loss in chunks", "gemma_7b", "h100x16", "1M", "1M", "context=16", "cross_entropy: {chunks:");
     row("experts", "mixtral_8x7b", "h100x64", "1M", "4k", "expert=8", "expert: 8");
     row("latent attention and experts", "deepseek_v2_lite", "h100x64", "1M", "4k", "expert=8", "expert: 8");
+    row("layers of several kinds", R"({"num_hidden_layers": 16, "hidden_size": 1024, "num_attention_heads": 8,
+        "num_key_value_heads": 2, "head_dim": 128, "intermediate_size": 2048, "vocab_size": 32000, "full_attention_interval": 4,
+        "linear_conv_kernel_dim": 4, "linear_key_head_dim": 64, "linear_num_key_heads": 8, "linear_num_value_heads": 8,
+        "linear_value_head_dim": 64})",
+        "h100x8", "256k", "4k", "pipeline=1", "layers.0-15.3.");
     row("one host", "gpt2", "h100x8", "128k", "1k", "", "mesh");
 }
 
@@ -91,6 +96,11 @@ void TestShrunkenPlans::plans()
     QFETCH(QString, says);
     const QTemporaryDir folder;
     const QString plan = folder.filePath("plan.yaml");
+    if (model.startsWith('{')) {
+        QFile config(folder.filePath("config.json"));
+        QVERIFY(config.open(QIODevice::WriteOnly) && config.write(model.toUtf8()) > 0);
+        model = config.fileName();
+    }
     QStringList search{
         "search", "--model", model, "--hw", hardware, "--tokens", tokens, "--seq", sequence, "--estimate", "-o", plan};
     if (!choices.isEmpty())
@@ -105,6 +115,8 @@ void TestShrunkenPlans::plans()
     const Outcome simulated = run({"simulate", plan, "--shrink", "--format", "json"});
     QVERIFY2(simulated.code == 0, simulated.err);
     QVERIFY(json(simulated)["proof"].toObject()["proved"].toBool());
+    if (says == "layers.0-15.3.") // 16 layers in turns of four, of which two turns are left
+        QVERIFY2(simulated.out.contains("\"layers.0-7.3."), simulated.out.left(2000));
     const Outcome trained = run({"train", plan, "--shrink", "--set", "train.steps=2", "--verify", "--quiet", "--format", "json"});
     QVERIFY2(trained.code == 0, trained.err);
     QCOMPARE(json(trained)["verify"].toObject()["verdict"].toString(), QString("equal"));

@@ -463,6 +463,26 @@ void TestTransformerConfig::byFields_data()
         "num_key_value_heads": 4, "num_hidden_layers": 40, "vocab_size": 49152, "use_bias": true, "norm_epsilon": 1e-5,
         "hidden_act": "gelu_pytorch_tanh", "norm_type": "layer_norm", "tie_word_embeddings": true})",
         15.66, 15.66, "");
+    // Classes whose files leave out what they have true.
+    row("gemma 3 1B: tied by its kind", R"({"model_type": "gemma3_text", "hidden_size": 1152, "intermediate_size": 6912,
+        "num_hidden_layers": 26, "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 256, "sliding_window": 512,
+        "sliding_window_pattern": 6, "vocab_size": 262144})",
+        1.0, 1.0, "\"tie_word_embeddings\" is not given: true");
+    row("falcon 7B: tied by its kind", R"({"model_type": "falcon", "hidden_size": 4544, "num_hidden_layers": 32,
+        "num_attention_heads": 71, "multi_query": true, "vocab_size": 65024})",
+        6.92, 6.92, "\"tie_word_embeddings\" is not given: true");
+    row("command R7B: tied by its kind", R"({"model_type": "cohere2", "hidden_size": 4096, "intermediate_size": 14336,
+        "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 256000,
+        "layer_norm_eps": 1e-5, "sliding_window": 4096, "sliding_window_pattern": 4})",
+        8.03, 8.03, "\"tie_word_embeddings\" is not given: true");
+    row("qwen 7B: a width that counts the gate", R"({"model_type": "qwen", "hidden_size": 4096, "intermediate_size": 22016,
+        "num_hidden_layers": 32, "num_attention_heads": 32, "kv_channels": 128, "vocab_size": 151936})",
+        7.72, 7.72, "");
+    row("ernie 4.5 21B-A3B: other names of experts", R"({"model_type": "ernie4_5_moe", "hidden_size": 2560,
+        "intermediate_size": 12288, "moe_intermediate_size": 1536, "num_hidden_layers": 28, "num_attention_heads": 20,
+        "num_key_value_heads": 4, "head_dim": 128, "moe_num_experts": 64, "moe_k": 6, "moe_num_shared_experts": 2,
+        "moe_layer_start_index": 1, "vocab_size": 103424, "tie_word_embeddings": true})",
+        21.83, 0.0, "");
     row("dbrx: sizes in objects by parts", R"({"model_type": "dbrx", "d_model": 6144, "n_heads": 48, "n_layers": 40,
         "vocab_size": 100352, "attn_config": {"kv_n_heads": 8, "rope_theta": 500000},
         "ffn_config": {"ffn_hidden_size": 10752, "moe_num_experts": 16, "moe_top_k": 4}})",
@@ -636,6 +656,21 @@ void TestTransformerConfig::problems_data()
     row("layers that are not known", R"({"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100,
         "layer_types": ["retention", "full_attention"]})",
         "MW1351: the kind \"retention\" of layers is not known");
+    row("blocks that are not known, of a list that ends early", R"({"num_hidden_layers": 26, "hidden_size": 2560,
+        "num_attention_heads": 10, "vocab_size": 100, "block_types": ["recurrent", "recurrent", "attention"]})",
+        "MW1351: the kind \"recurrent\" of layers is not known");
+    row("states without heads", R"({"num_hidden_layers": 8, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100,
+        "attn_layer_period": 8, "attn_layer_offset": 4, "mamba_d_state": 16, "mamba_dt_rank": 256})",
+        "MW1351: mamba_dt_rank: layers of Mamba 1 are not known");
+    row("states beside attention in each layer", R"({"num_hidden_layers": 8, "hidden_size": 64, "num_attention_heads": 4,
+        "vocab_size": 100, "mamba_d_state": 256, "mamba_n_heads": 24})",
+        "MW1351: mamba_d_state: no list says which layers have a state");
+    row("keys of several layers", R"({"num_hidden_layers": 8, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100,
+        "use_cla": true, "cla_share_factor": 2})",
+        "MW1351: cla_share_factor: layers that share keys are not known");
+    row("a model of images", R"({"model_type": "vit", "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+        "image_size": 224})",
+        "a model that has none is not a decoder with attention");
     row("an encoder beside the decoder", R"({"model_type": "t5", "d_model": 1024, "num_heads": 16, "num_layers": 24,
         "num_decoder_layers": 24, "is_encoder_decoder": true, "vocab_size": 32128})",
         "MW1351: \"is_encoder_decoder\": an encoder and a decoder that attends to it are not known");

@@ -161,6 +161,8 @@ void TestBadStudies::problems_data()
         "model: 2}", "model: 2, device_order: [0,1,2,3,4,5,6,7]}\ndevice_order: [0,1,2,3,4,5,6,7]")
                                  << "MW1427 5:15";
     QTest::newRow("version") << broken("meshwright: 1", "meshwright: 2\nfoo: 1") << "MW1426 1:13";
+    QTest::newRow("the configuration of a model") << R"({"architectures": ["LlamaForCausalLM"], "hidden_size": 64, "heads": 4})"
+                                                  << "MW1420 1:1";
     QTest::newRow("no version") << broken("meshwright: 1\n", "") << "MW1421 1:1";
     QTest::newRow("no model, no batch") << "meshwright: 1\n"
                                         << "MW1421 1:1";

@@ -48,6 +48,19 @@ void TestQuantity::counts_data()
     QTest::newRow("two points") << "1.5.5M" << kNone;
     QTest::newRow("below zero") << "-0.5M" << kNone;
     QTest::newRow("too large") << "9007199254740992G" << kNone;
+    QTest::newRow("groups of digits") << "1,048,576" << qint64{1048576};
+    QTest::newRow("a group too short") << "1,048,57" << kNone;
+    QTest::newRow("a group too long") << "1048,576" << kNone;
+    QTest::newRow("nothing before a comma") << ",576" << kNone;
+    QTest::newRow("a fraction behind a comma") << "1,5" << kNone;
+    QTest::newRow("signs in groups") << "-1,048" << kNone;
+    QTest::newRow("powers of ten") << "1e6" << qint64{1000000};
+    QTest::newRow("powers of ten with a fraction") << "1.5E+12" << qint64{1500000000000};
+    QTest::newRow("a power that leaves a fraction") << "1.25e1" << kNone;
+    QTest::newRow("a power below zero") << "1e-3" << kNone;
+    QTest::newRow("a power beyond 64 bits") << "1e30" << kNone;
+    QTest::newRow("a power without a number") << "e6" << kNone;
+    QTest::newRow("a power of a unit") << "1e3k" << kNone;
     QTest::newRow("empty") << "" << kNone;
     QTest::newRow("words") << "many" << kNone;
 }

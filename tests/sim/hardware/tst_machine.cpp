@@ -42,6 +42,8 @@ private Q_SLOTS:
     void names();
     void instances_data();
     void instances();
+    void shapes_data();
+    void shapes();
     void nameProblems_data();
     void nameProblems();
 };
@@ -100,7 +102,25 @@ void TestMachine::nameProblems_data()
                                    << "did you mean \"gb200 nvl72\"?";
     QTest::newRow("a word too many") << "64 H100 bananas"
                                      << "MW1701"
-                                     << "unknown chip: \"64 H100 bananas\"";
+                                     << "\"bananas\" in \"64 H100 bananas\" says nothing about a number of H100 SXM 80GB";
+    QTest::newRow("a word beside several") << "DGX A100 SuperPOD"
+                                           << "MW1701"
+                                           << "\"SuperPOD\" in \"DGX A100 SuperPOD\"";
+    QTest::newRow("hosts that are not full") << "12 H100"
+                                             << "MW1914"
+                                             << "name 16, or the hosts: 2 nodes of 6 H100";
+    QTest::newRow("beyond the largest slice") << "v5e-257"
+                                              << "MW1914"
+                                              << "the largest one has 256; several are joined as in v5e-256x2";
+    QTest::newRow("no chip") << "8 gpus"
+                             << "MW1701"
+                             << "\"8 gpus\" names no chip";
+    QTest::newRow("a pod of GPUs") << "2 H100 pods"
+                                   << "MW1914"
+                                   << "a pod of H100 SXM 80GB has no fixed size";
+    QTest::newRow("a memory that the chip has not") << "8 x H200 80GB"
+                                                    << "MW1701"
+                                                    << "\"80GB\" in";
     QTest::newRow("hosts that there are not") << "2 nodes of 16 H100"
                                               << "MW1708"
                                               << "has hosts of 16, but 8 of H100 SXM 80GB share the fast links";
@@ -187,7 +207,22 @@ void TestMachine::names_data()
     QTest::newRow("Azure's name") << "Standard_ND96isr_H100_v5" << qint64{8};
     QTest::newRow("16 GPUs of one machine") << "a2-megagpu-16g" << qint64{16};
     QTest::newRow("a word that counts nothing") << "64 H100 bananas" << qint64{0};
-    QTest::newRow("a pod, of whatever size") << "one v5e pod" << qint64{0};
+    QTest::newRow("a pod") << "one v5e pod" << qint64{256};
+    QTest::newRow("pods") << "2 v6e pods" << qint64{512};
+    QTest::newRow("a pod of another size") << "v5p pod" << qint64{8960};
+    QTest::newRow("a part of a pod") << "a v5e-64 pod slice" << qint64{64};
+    QTest::newRow("pods of GPUs") << "2 H100 pods" << qint64{0};
+    QTest::newRow("racks in words") << "two GB200 racks" << qint64{144};
+    QTest::newRow("racks of an instance") << "one rack of GB200 NVL72" << qint64{72};
+    QTest::newRow("racks of hosts") << "one rack of H100" << qint64{0};
+    QTest::newRow("a driver's name alone is one host") << "NVIDIA H100 80GB HBM3" << qint64{8};
+    QTest::newRow("nothing behind the x") << "H100 x" << qint64{8};
+    QTest::newRow("memory before the socket") << "64x A100-80GB-SXM" << qint64{64};
+    QTest::newRow("memory that the catalogue's name lacks") << "8 x H200 141GB" << qint64{8};
+    QTest::newRow("square brackets") << "h100[8]" << qint64{8};
+    QTest::newRow("a power of ten") << "1e3 H100" << qint64{1000};
+    QTest::newRow("what each host has") << "4 nodes, 8 H100 each" << qint64{32};
+    QTest::newRow("an odd shape of GPUs") << "4x8 x H100" << qint64{32};
     QTest::newRow("too large a host") << "2 nodes of 16 H100" << qint64{0};
 }
 
@@ -198,6 +233,40 @@ void TestMachine::names()
     const auto choice = namedChoice(catalogue(), {name.toStdString(), {}, 0, 0});
     const auto machine = choice ? buildMachine(catalogue(), *choice) : Result<Machine>(choice.error());
     QCOMPARE(machine ? qint64{machine->deviceCount()} : qint64{0}, devices);
+}
+
+/// Two numbers behind a dash are the shape of a slice where they do not fall, and else slices of so many chips.
+void TestMachine::shapes_data()
+{
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<QString>("machine");
+    QTest::newRow("behind a space") << "v5e 4x2"
+                                    << "TPU v5e, 4x2 chips, no wraparound";
+    QTest::newRow("behind a dash") << "v5e-8x16"
+                                   << "TPU v5e, 8x16 chips, wraparound on y";
+    QTest::newRow("three sizes") << "v4-4x4x8"
+                                 << "TPU v4 (v4p), 4x4x8 chips, wraparound on x, y, z";
+    QTest::newRow("before the chip") << "4x4x4 v5p"
+                                     << "TPU v5p, 4x4x4 chips, wraparound on x, y, z";
+    QTest::newRow("slices of a shape") << "2 x v6e 16x16"
+                                       << "TPU v6e (Trillium), 2 slices of 16x16 chips, wraparound on x, y";
+    QTest::newRow("slices of a shape, in words") << "4 slices of v5p 4x4x4"
+                                                 << "TPU v5p, 4 slices of 4x4x4 chips, wraparound on x, y, z";
+    QTest::newRow("slices of a number") << "v5e-16x2"
+                                        << "TPU v5e, 2 slices of 4x4 chips, no wraparound";
+    QTest::newRow("slices of cores") << "v3-32x2"
+                                     << "TPU v3, 2 slices of 4x4 chips, no wraparound, 2 devices a chip";
+    QTest::newRow("slices of a chip of three axes") << "v5p-8x16"
+                                                    << "TPU v5p, 16 slices of 2x2x1 chips, no wraparound";
+}
+
+void TestMachine::shapes()
+{
+    QFETCH(QString, name);
+    QFETCH(QString, machine);
+    const auto built = buildMachine(catalogue(), {name.toStdString()});
+    QVERIFY2(built, built ? "" : describe(built.error()).c_str());
+    QCOMPARE(QString::fromStdString(built->text()), machine);
 }
 
 void TestMachine::wrapRules_data()

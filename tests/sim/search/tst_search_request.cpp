@@ -185,6 +185,9 @@ void TestSearchRequest::lists()
     using Names = std::vector<std::string>;
     QCOMPARE(machineTexts({"64xH100,512xH100", "v5e-64"}), (Names{"64xH100", "512xH100", "v5e-64"}));
     QCOMPARE(machineTexts({"16,384 H100"}), Names{"16,384 H100"});
+    QCOMPARE(machineTexts({"4 nodes, 8 H100 each,v5e-64"}), (Names{"4 nodes, 8 H100 each", "v5e-64"}));
+    QCOMPARE(machineTexts({"H100, 64"}), Names{"H100, 64"});
+    QCOMPARE(machineTexts({"h100,,v5p"}), (Names{"h100", "", "v5p"}));
 }
 
 void TestSearchRequest::work_data()
@@ -288,6 +291,8 @@ void TestSearchRequest::fixed_data()
     QTest::newRow("a plan and a degree") << "FSDP+TP8" << 6;
     QTest::newRow("options of torchtitan") << "dp_shard=8,tp=8" << 2;
     QTest::newRow("options of Megatron-LM") << "--tensor-model-parallel-size=8" << 1;
+    QTest::newRow("spaces around the sign") << "tp = 8 pp =4" << 2;
+    QTest::newRow("colons") << "tp:8, pp: 4" << 2;
     QTest::newRow("an unknown name with a number") << "tq8" << -1;
     QTest::newRow("two plans") << "FSDP + HSDP" << -1;
     QTest::newRow("unknown") << "tensr=8" << -1;
