@@ -296,8 +296,7 @@ std::string searchText(const SearchResult& result)
             : result.complete         ? "no legal layout\n"
                                       : "";
     if (!result.whyNone.empty())
-        return text
-            + (result.changes.empty() ? "" : "\nthe smallest changes that fit\n" + lines(result.changes));
+        return text + (result.changes.empty() ? "" : "\nthe smallest changes that fit\n" + lines(result.changes));
     const bool passes = ofTransformers(result);
     TextTable table(planColumns(machines, passes));
     for (std::size_t i = 0; i < result.plans.size(); ++i)
