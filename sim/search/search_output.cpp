@@ -314,7 +314,8 @@ std::string searchText(const SearchResult& result)
             text += "\nthe next best choices, by the estimate\n" + choiceTable(result);
     }
     if (!result.memoryNotes.empty())
-        text += "\nmemory, by the estimate\n" + lines(result.memoryNotes);
+        text += (!result.plans.empty() && result.plans.front().fits ? "\nmemory, by the estimate\n" : "\nmemory\n")
+            + lines(result.memoryNotes);
     if (!result.templates.empty())
         text += "\ntemplates, by the estimate\n" + templateTable(result);
     if (!result.changes.empty())
