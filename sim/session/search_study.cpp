@@ -484,6 +484,7 @@ bool isLaidOutAlike(const Study& a, const Study& b)
 {
     TransformerModel model = *a.transformer();
     model.config.name = b.transformer()->config.name;
+    model.lossKernels = b.transformer()->lossKernels; // the stack's
     return a.mesh == b.mesh && a.deviceOrder == b.deviceOrder && a.phases == b.phases && a.pipeline == b.pipeline
         && a.batch == b.batch && a.matmulType == b.matmulType && a.fp8 == b.fp8 && model == *b.transformer()
         && specsByName(a.sharding) == specsByName(b.sharding) && a.sharding.match == b.sharding.match
