@@ -441,6 +441,15 @@ std::string possibleValues(const FixedChoice& fixed, const TransformerSpace& fre
         isWord || values.size() == 1 ? std::string() : fmt::format("; the nearest is {}", nearest->second));
 }
 
+/// What a device needs, the runtime's share too.
+double bytesOf(const FoundPlan& plan)
+{
+    double bytes = 0.0;
+    for (const NamedShare& share : plan.memory)
+        bytes += share.amount;
+    return bytes;
+}
+
 /// The plan with what the simulator says of it, where there is a simulator and it can.
 FoundPlan Search::simulatedPlanOf(Field& field, const Estimated& estimated)
 {
@@ -456,15 +465,21 @@ FoundPlan Search::simulatedPlanOf(Field& field, const Estimated& estimated)
     return plan;
 }
 
-/// The plan of the first of the quickest meshes that fits, and the number of its candidate.
+/// The quickest plan that fits, and the number of its candidate. Where the simulation asks for more memory than the estimate, the quickest with so
+/// much less is tried, and last the one that needs least.
 std::optional<std::pair<FoundPlan, std::size_t>> Search::fittingPlan(Field& field)
 {
-    constexpr std::size_t kMostTries = 3;
-    for (const Estimated& estimated : field.explorer->bestMeshes(kMostTries)) {
-        if (stopped())
-            break;
-        if (FoundPlan plan = simulatedPlanOf(field, estimated); plan.fits)
-            return std::pair(std::move(plan), estimated.index);
+    constexpr int kMostTries = 3;
+    const auto any = [](const Candidate&) { return true; };
+    double limit = field.explorer->capacityBytes();
+    for (int tries = 1; tries <= kMostTries && !stopped(); ++tries) {
+        const auto estimated = tries < kMostTries ? field.explorer->best(any, limit) : field.explorer->smallest(any);
+        if (!estimated)
+            continue;
+        FoundPlan plan = simulatedPlanOf(field, *estimated);
+        if (plan.fits)
+            return std::pair(std::move(plan), estimated->index);
+        limit = std::min(limit, estimated->bytes) * std::min(0.999, plan.capacityBytes / bytesOf(plan));
     }
     return std::nullopt;
 }
@@ -516,9 +531,7 @@ void Search::addChanges(Field& field)
     if (least) {
         const Candidate& c = field.space->candidates()[least->index];
         m_result.plans.push_back(simulatedPlanOf(field, *least));
-        double needed = 0.0;
-        for (const NamedShare& share : m_result.plans.back().memory)
-            needed += share.amount;
+        const double needed = bytesOf(m_result.plans.back());
         m_result.memoryNotes.push_back(fmt::format(
             "the least that any plan needs is {} a device: {}, microbatches of {}, recompute={}, {}", formatBytes(needed),
             meshText(meshOf(c)), c.microbatch, field.space->recomputeName(c), choiceText(kChoices[4], c, *field.space)));
