@@ -465,21 +465,21 @@ FoundPlan Search::simulatedPlanOf(Field& field, const Estimated& estimated)
     return plan;
 }
 
-/// The quickest plan that fits, and the number of its candidate. Where the simulation asks for more memory than the estimate, the quickest with so
-/// much less is tried, and last the one that needs least.
+/// The quickest plan that fits, and the number of its candidate; nothing where none does by the estimate. Where the simulation asks for more memory than
+/// that, the quickest with so much less is tried, and last the one that needs least.
 std::optional<std::pair<FoundPlan, std::size_t>> Search::fittingPlan(Field& field)
 {
     constexpr int kMostTries = 3;
     const auto any = [](const Candidate&) { return true; };
     double limit = field.explorer->capacityBytes();
-    for (int tries = 1; tries <= kMostTries && !stopped(); ++tries) {
-        const auto estimated = tries < kMostTries ? field.explorer->best(any, limit) : field.explorer->smallest(any);
-        if (!estimated)
-            continue;
+    auto estimated = field.explorer->best(any, limit);
+    for (int tries = 1; estimated && tries <= kMostTries && !stopped(); ++tries) {
         FoundPlan plan = simulatedPlanOf(field, *estimated);
         if (plan.fits)
             return std::pair(std::move(plan), estimated->index);
         limit = std::min(limit, estimated->bytes) * std::min(0.999, plan.capacityBytes / bytesOf(plan));
+        const auto less = tries + 1 < kMostTries ? field.explorer->best(any, limit) : std::nullopt;
+        estimated = less ? less : field.explorer->smallest(any);
     }
     return std::nullopt;
 }
