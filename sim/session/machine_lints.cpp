@@ -138,11 +138,10 @@ void lintMemory(const Analysis& analysis, Problems& problems)
         return;
     const auto bytes = [](std::int64_t count) { return formatBytes(static_cast<double>(count)); };
     problems.push_back({"MW1757",
-        fmt::format("a step needs {} of a device, and {} are free for it", bytes(step.peakBytes),
+        fmt::format("a step needs {} of memory on each device, and {} are free for it", bytes(step.peakBytes),
             bytes(step.capacityBytes - step.reserveBytes)),
-        "shard what is replicated, make more again (recompute: full), or use more devices or a smaller batch; `meshwright "
-        "search` "
-        "finds layouts that fit",
+        "shard what is replicated, recompute more (recompute: full), or use more devices or a smaller batch; "
+        "`meshwright search` finds layouts that fit",
         analysis.study->placeOf("hardware"), Severity::Warning,
         fmt::format("a device of {} has {}, and {} are kept for the runtime", analysis.machine->text(), bytes(step.capacityBytes),
             bytes(step.reserveBytes))});
