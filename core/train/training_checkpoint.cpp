@@ -121,7 +121,7 @@ Problems resumeProblems(const std::vector<TrainingPhase>& phases, const Checkpoi
 
 namespace {
 
-/// How a training's state lies on its devices.
+/// How a training's state is sharded.
 struct StateLayout {
     std::string mesh;
     std::map<std::string, std::string> shardings; ///< of arrays, in Shardy's notation

@@ -35,7 +35,7 @@ Result<std::filesystem::path> convertCheckpoint(
 Problems resumeProblems(const std::vector<TrainingPhase>& phases, const CheckpointReader& checkpoint, std::uint64_t seed,
     const std::string& optimizer);
 
-/// A moment from which a training lies otherwise on its devices.
+/// A step from which the state of a training is sharded differently.
 struct LayoutSwitch {
     std::int64_t step = 0; ///< the first in the new layout
     std::string what; ///< "mesh data=8,model=1 → data=4,model=2", "resumed: 3 arrays sharded differently"

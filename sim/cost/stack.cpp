@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/cost/stack.h"
 
+#include "core/study/transformer_keys.h"
 #include "core/support/file.h"
 #include "core/support/resources.h"
+#include "core/support/text.h"
 #include "sim/cost/recomputation.h"
 
 #include <fmt/format.h>
@@ -45,12 +47,13 @@ constexpr std::array<Named<double StackConstants::*>, 22> kConstants{
         {"straggler_share", &StackConstants::stragglerShare}, {"straggler_slowdown", &StackConstants::stragglerSlowdown},
         {"staged_share", &StackConstants::stagedShare}, {"expert_layer_s", &StackConstants::expertLayerSeconds}}};
 
-constexpr std::array<Named<AttentionKernel>, 5> kKernels{
-    {{"unfused", AttentionKernel::Unfused}, {"fused_softmax", AttentionKernel::FusedSoftmax}, {"flash1", AttentionKernel::Flash1},
-        {"flash2", AttentionKernel::Flash2}, {"flash3", AttentionKernel::Flash3}}};
-
-constexpr std::array<Named<LossKernels>, 3> kLossKernels{
-    {{"fused", LossKernels::Fused}, {"in_place", LossKernels::InPlace}, {"separate", LossKernels::Separate}}};
+const Words<AttentionKernel>& attentionKernelWords()
+{
+    static const Words<AttentionKernel> words
+        = {{"unfused", AttentionKernel::Unfused}, {"fused_softmax", AttentionKernel::FusedSoftmax},
+            {"flash1", AttentionKernel::Flash1}, {"flash2", AttentionKernel::Flash2}, {"flash3", AttentionKernel::Flash3}};
+    return words;
+}
 
 constexpr std::array<Named<bool StackTraits::*>, 22> kFlags{
     {{"waits_for_sums", &StackTraits::waitsForSums}, {"fused_norms", &StackTraits::fusedNorms},
@@ -109,6 +112,21 @@ struct Reader {
         }
     }
 
+    template <typename T>
+    void readWord(const Json& value, const std::string& path, const Words<T>& words, T& field)
+    {
+        const auto found
+            = std::ranges::find_if(words, [&](const auto& word) { return value.is_string() && value == word.first; });
+        if (found != words.end()) {
+            field = found->second;
+            return;
+        }
+        std::vector<std::string> names;
+        for (const auto& word : words)
+            names.emplace_back(word.first);
+        complain(path, fmt::format("expected one of: {}", join(names, ", ")));
+    }
+
     void readTraits(const Json& json, const std::string& path, StackTraits& traits)
     {
         if (!json.is_object())
@@ -124,19 +142,11 @@ struct Reader {
                     traits.*(number->field) = value.get<double>();
                 else
                     complain(path + "." + name, name + " is not a number");
-            } else if (name == "attention") {
-                const auto* kernel = value.is_string() ? named(kKernels, value.get<std::string>()) : nullptr;
-                if (kernel == nullptr)
-                    complain(path + ".attention", "attention must be unfused, fused_softmax, flash1, flash2 or flash3");
-                else
-                    traits.attention = kernel->field;
-            } else if (name == "loss") {
-                const auto* kernels = value.is_string() ? named(kLossKernels, value.get<std::string>()) : nullptr;
-                if (kernels == nullptr)
-                    complain(path + ".loss", "loss must be fused, in_place or separate");
-                else
-                    traits.lossKernels = kernels->field;
-            } else if (name == "zero_stage" && value.is_number_integer())
+            } else if (name == "attention")
+                readWord(value, path + ".attention", attentionKernelWords(), traits.attention);
+            else if (name == "loss")
+                readWord(value, path + ".loss", lossKernelWords(), traits.lossKernels);
+            else if (name == "zero_stage" && value.is_number_integer())
                 traits.zeroStage = value.get<int>();
             else if (name == "recompute" && value.is_string() && recomputationOf(value.get<std::string>()))
                 traits.recompute = value.get<std::string>();

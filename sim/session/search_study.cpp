@@ -513,7 +513,7 @@ Result<FoundPlan> planOf(const Study& study, const Catalogue& catalogue, const C
     const TransformerSpace space(work, *machine, fixed, 1, {});
     for (const Candidate& candidate : space.candidates()) {
         FoundPlan plan = layoutOf(space, candidate);
-        if (plan.pipeline.microbatches != static_cast<double>(study.pipeline.microbatches))
+        if (plan.mesh != study.mesh || plan.pipeline.microbatches != static_cast<double>(study.pipeline.microbatches))
             continue;
         const auto text = studyText(plan, work, *machine);
         const auto planned = text ? readStudy(*text, "plan.yaml") : Result<Study>(text.error());

@@ -92,6 +92,8 @@ void TestStack::faults_data()
                                    << "stacks.s.traits.colour";
     QTest::newRow("kernel") << QByteArray(R"({"classes": {}, "stacks": {"s": {"traits": {"attention": "fast"}}}})")
                             << "stacks.s.traits.attention";
+    QTest::newRow("kernels of the loss") << QByteArray(R"({"classes": {}, "stacks": {"s": {"traits": {"loss": 14}}}})")
+                                         << "stacks.s.traits.loss";
     QTest::newRow("pattern") << QByteArray(R"({"classes": {}, "stacks": {"s": {"software": "("}}})") << "stacks.s.software";
 }
 

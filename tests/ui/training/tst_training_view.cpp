@@ -359,7 +359,7 @@ void TestTrainingView::goesOnFromACheckpoint()
     QCOMPARE(shown.view.job().snapshot().layoutSwitches,
         (std::vector<LayoutSwitch>{{10, "resumed: mesh data=4,model=2 → data=2,model=2"}}));
 
-    // The same mesh with another spec: the weight and what lies as it does.
+    // The same mesh with another spec: the weight is sharded differently, and so are its gradient and its states.
     shown.view.setAnalysis(analysed("digits.yaml", {"train.steps=20", "sharding.layers.1.w=P()"}));
     shown.view.goOnFrom(folder.filePath("kept/step-000000010"));
     QTRY_COMPARE(shown.state(), TrainingState::Finished);
