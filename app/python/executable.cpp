@@ -419,6 +419,43 @@ Result<SimulatedMachine> SimulatedMachine::named(const std::string& name)
     return SimulatedMachine{*std::move(machine), *std::move(cost)};
 }
 
+MemoryUse Executable::memory() const
+{
+    const ScheduledFunction scheduled = schedule(m_function, SchedulePolicy::Overlapped);
+    const Function& function = scheduled.device.function;
+    const BufferPlan& plan = scheduled.buffers;
+    MemoryUse use;
+    use.onHost = plan.hostBytes;
+    std::vector<bool> isOutside(plan.buffers.size());
+    // A complex number's two parts are two values.
+    const auto bytesOf = [&](const std::vector<ValueId>& values, const std::vector<std::size_t>& starts) {
+        std::vector<std::int64_t> bytes(starts.size());
+        for (std::size_t i = 0, part = 0; i < values.size(); ++i) {
+            while (part + 1 < starts.size() && starts[part + 1] <= i)
+                ++part;
+            bytes[part] += function[values[i]].type.bytes();
+            if (const std::int32_t buffer = plan.bufferOf[values[i].at()]; buffer >= 0)
+                isOutside[static_cast<std::size_t>(buffer)] = true;
+        }
+        return bytes;
+    };
+    use.arguments = bytesOf(function.arguments(), m_argumentAt);
+    use.results = bytesOf(function.results(), m_resultAt);
+
+    std::vector<std::int64_t> change(scheduled.instructions.size() + 2);
+    for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+        const Buffer& buffer = plan.buffers[i];
+        if (isOutside[i] || buffer.inLoop || buffer.onHost)
+            continue;
+        change[buffer.first] += buffer.bytes;
+        change[buffer.last + 1] -= buffer.bytes;
+    }
+    std::int64_t live = 0;
+    for (const std::int64_t step : change)
+        use.temporaries = std::max(use.temporaries, live += step);
+    return use;
+}
+
 Result<double> Executable::secondsOn(const SimulatedMachine& there) const
 {
     const auto simulated = sim::simulate(schedule(m_function, SchedulePolicy::Overlapped), m_meshes.front().mesh,

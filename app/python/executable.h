@@ -39,6 +39,14 @@ struct CollectiveCall {
     std::int64_t bytesPerDevice = 0; ///< of one call
 };
 
+/// What one call takes of a device's memory, in bytes.
+struct MemoryUse {
+    std::vector<std::int64_t> arguments; ///< of each
+    std::vector<std::int64_t> results;
+    std::int64_t temporaries = 0; ///< the most that is in use at one time beside them
+    std::int64_t onHost = 0; ///< of the host's memory, for what is offloaded
+};
+
 /// A function compiled for arguments of given places: propagated, partitioned, and scheduled when it is first run.
 ///
 /// What devices do is done once for each different set of pieces: replicas of an argument are one piece, and where no op depends on the device,
@@ -66,6 +74,8 @@ public:
     const Program& propagated() const { return m_propagated; }
     std::string text() const; ///< the propagated program
     std::string deviceText() const; ///< what each device does, as `deviceText` of device_text.h has it
+    /// By the plan of buffers of a schedule as accelerators have it.
+    MemoryUse memory() const;
     /// Of one call there. Problems: those of `simulate`.
     Result<double> secondsOn(const SimulatedMachine& there) const;
 

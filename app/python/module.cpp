@@ -438,6 +438,11 @@ void definePrograms(py::module_& module)
             })
         .def("text", &Executable::text)
         .def("device_text", &Executable::deviceText)
+        .def("memory", // (of each argument, of each result, temporaries, on the host), bytes of a device
+            [](const Executable& executable) {
+                const MemoryUse use = executable.memory();
+                return py::make_tuple(use.arguments, use.results, use.temporaries, use.onHost);
+            })
         .def("seconds_on", [](const Executable& executable, const SimulatedMachine& there) {
             return valueOrRaise(executable.secondsOn(there));
         });

@@ -55,19 +55,6 @@ private:
     PlacementPointer m_target;
 };
 
-Result<Done> doWork(Pending& pending)
-{
-    auto made = pending.work->run(pending.arguments);
-    if (!made)
-        return made.error();
-    for (std::size_t i = 0; i < made->size(); ++i) {
-        if (const ArrayPointer result = pending.results[i].lock(); result != nullptr)
-            result->setPieces(std::move((*made)[i]));
-    }
-    pending.arguments.clear();
-    return Done{};
-}
-
 /// Calls `visit` for each work that is left to do until the array is there, what others need first.
 void forEachPending(const ArrayPointer& array, const std::function<bool(Pending&)>& visit)
 {
@@ -87,12 +74,43 @@ void forEachPending(const ArrayPointer& array, const std::function<bool(Pending&
         if (!seen.insert(pending.get()).second)
             continue;
         stack.emplace_back(at, true);
-        for (const ArrayPointer& argument : pending->arguments)
+        for (const ArrayPointer& argument : pending->arguments())
             stack.emplace_back(argument, false);
     }
 }
 
 } // namespace
+
+Pending::Pending(std::shared_ptr<Work> work, std::vector<ArrayPointer> arguments, const std::vector<ArrayPointer>& results)
+    : m_work(std::move(work))
+    , m_arguments(std::move(arguments))
+    , m_results(results.begin(), results.end())
+{
+    for (const ArrayPointer& argument : m_arguments)
+        ++argument->m_waiting;
+}
+
+void Pending::release()
+{
+    for (const ArrayPointer& argument : m_arguments) {
+        if (--argument->m_waiting == 0 && argument->m_deleted)
+            argument->m_pieces.clear();
+    }
+    m_arguments.clear();
+}
+
+Result<Done> Pending::run()
+{
+    auto made = m_work->run(m_arguments);
+    if (!made)
+        return made.error();
+    for (std::size_t i = 0; i < made->size(); ++i) {
+        if (const ArrayPointer result = m_results[i].lock(); result != nullptr)
+            result->setPieces(std::move((*made)[i]));
+    }
+    release();
+    return Done{};
+}
 
 PlacedArray::PlacedArray(TensorType type, PlacementPointer placement, bool committed)
     : m_type(std::move(type))
@@ -113,7 +131,7 @@ PlacedArray::~PlacedArray()
         chain.pop_back();
         if (last.use_count() > 1)
             continue;
-        for (ArrayPointer& argument : last->arguments) {
+        for (const ArrayPointer& argument : last->arguments()) {
             if (argument.use_count() == 1 && argument->m_pending != nullptr)
                 chain.push_back(std::move(argument->m_pending));
         }
@@ -130,14 +148,15 @@ ArrayPointer PlacedArray::of(HostArray whole, DeviceId device)
 void PlacedArray::markDeleted()
 {
     m_deleted = true;
-    m_pieces.clear();
-    m_pending.reset();
+    if (m_waiting == 0)
+        m_pieces.clear();
 }
 
 void PlacedArray::setPieces(Pieces pieces)
 {
-    m_pieces = std::move(pieces);
     m_pending.reset();
+    if (!m_deleted || m_waiting > 0)
+        m_pieces = std::move(pieces);
 }
 
 Piece PlacedArray::whole() const
@@ -167,7 +186,7 @@ double pendingFlops(const ArrayPointer& array)
 {
     double flops = 0.0;
     forEachPending(array, [&](const Pending& pending) {
-        flops += pending.work->flops();
+        flops += pending.work().flops();
         return true;
     });
     return flops;
@@ -184,7 +203,7 @@ Result<Done> compute(const ArrayPointer& array, double mostFlops)
     }
     Result<Done> done = Done{};
     forEachPending(array, [&](Pending& pending) {
-        done = doWork(pending);
+        done = pending.run();
         return done.has_value();
     });
     return done;
@@ -193,22 +212,19 @@ Result<Done> compute(const ArrayPointer& array, double mostFlops)
 Result<std::vector<ArrayPointer>> ask(std::shared_ptr<Work> work, std::vector<ArrayPointer> arguments,
     const std::vector<TensorType>& types, const std::vector<PlacementPointer>& placements, bool committed)
 {
-    auto pending = std::make_shared<Pending>();
-    bool isSmall = true;
+    bool isSmall = work->flops() <= kFewFlops;
     for (const ArrayPointer& argument : arguments)
         isSmall = isSmall && argument->isReady() && argument->type().elements() <= kFewElements;
     std::vector<ArrayPointer> results;
     for (std::size_t i = 0; i < types.size(); ++i) {
         results.push_back(std::make_shared<PlacedArray>(types[i], placements[i], committed));
-        results.back()->setPending(pending);
-        pending->results.push_back(results.back());
         isSmall = isSmall && types[i].elements() <= kFewElements;
     }
-    isSmall = isSmall && work->flops() <= kFewFlops;
-    pending->work = std::move(work);
-    pending->arguments = std::move(arguments);
+    const auto pending = std::make_shared<Pending>(std::move(work), std::move(arguments), results);
+    for (const ArrayPointer& result : results)
+        result->setPending(pending);
     if (isSmall) {
-        if (const auto done = doWork(*pending); !done)
+        if (const auto done = pending->run(); !done)
             return done.error();
     }
     return results;

@@ -29,11 +29,26 @@ public:
 inline constexpr std::int64_t kFewElements = 1 << 14; ///< arrays of so few are computed at once, by the caller
 inline constexpr double kFewFlops = 1e6;
 
-/// Work that was asked for and not done: its results were handed out.
-struct Pending {
-    std::shared_ptr<Work> work;
-    std::vector<ArrayPointer> arguments;
-    std::vector<std::weak_ptr<PlacedArray>> results;
+/// Work that was asked for and not done: its results were handed out. Its arguments keep their pieces until it is, deleted or not.
+class Pending {
+public:
+    Pending(std::shared_ptr<Work> work, std::vector<ArrayPointer> arguments, const std::vector<ArrayPointer>& results);
+    ~Pending() { release(); }
+    Pending(const Pending&) = delete;
+    Pending& operator=(const Pending&) = delete;
+
+    /// Problems: those of `Work::run`.
+    Result<Done> run();
+
+    const Work& work() const { return *m_work; }
+    const std::vector<ArrayPointer>& arguments() const { return m_arguments; }
+
+private:
+    void release();
+
+    std::shared_ptr<Work> m_work;
+    std::vector<ArrayPointer> m_arguments;
+    std::vector<std::weak_ptr<PlacedArray>> m_results;
 };
 
 /// An array outside of a program: its type, where it lies, and its pieces as soon as somebody looks at them.
@@ -52,7 +67,7 @@ public:
     bool isCommitted() const { return m_committed; }
     bool isReady() const { return !m_pieces.empty(); }
     bool isDeleted() const { return m_deleted; }
-    void markDeleted(); ///< the pieces are given back: the array was donated
+    void markDeleted(); ///< the pieces are given back, as soon as no work waits for them: the array was donated
 
     /// The same for all arrays that a program cannot tell apart.
     std::uint64_t key() const { return m_key; }
@@ -66,12 +81,14 @@ public:
     Piece whole() const;
 
 private:
+    friend class Pending;
     HostArray wholePart(std::int64_t part) const; ///< of an array that is a sum: one of its parts
 
     TensorType m_type;
     PlacementPointer m_placement;
     bool m_committed;
     bool m_deleted = false;
+    std::int64_t m_waiting = 0; ///< works that will read it
     std::uint64_t m_key;
     Pieces m_pieces;
     std::shared_ptr<Pending> m_pending;

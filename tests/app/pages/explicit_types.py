@@ -62,6 +62,7 @@ TYPES = [  # an operation, its operands, the type of what it gives
     ("best", lambda a: lax.top_k(a, 2)[1], (ROWS,), "int32[8@x,2]"),
     ("softmax", jax.nn.softmax, (ROWS,), "float32[8@x,4]"),
     ("made in its shape", jnp.zeros_like, (ROWS,), "float32[8@x,4]"),
+    ("made in the shape of a type", lambda a: jnp.zeros_like(jax.eval_shape(lambda b: b * 2, a)), (ROWS,), "float32[8@x,4]"),
     ("made anew", lambda: jnp.zeros((8, 4)), (), "float32[8,4]"),
     ("made anew at a place", lambda: jnp.ones((8, 4), out_sharding=P("x", "y")), (), "float32[8@x,4@y]"),
     ("drawn at a place", lambda: jax.random.normal(jax.random.key(0), (8, 4), out_sharding=P("x")), (), "float32[8@x,4]"),

@@ -544,8 +544,40 @@ def exported():
         raises(f"exported: {name}", function, kind, text)
 
 
+def given_away():
+    """Arguments that a program may take the memory of: deleted at once, and read by what was asked for before."""
+    step = jax.jit(lambda p, x: (p + x.sum(), p.mean()), donate_argnums=0)
+    p, x = jnp.ones((512, 512)), jnp.full(4, 0.5)
+    means = []
+    for _ in range(3):
+        before, (p, mean) = p, step(p, x)
+        check("a donated array is deleted", before.is_deleted())
+        means.append(float(mean))
+    compare("each step reads the one before", (means, p[0, 0]), ([1.0, 3.0, 5.0], 7.0))
+    later = [step(p + i, x) for i in range(3)]
+    read = p * 2
+    p.delete()
+    compare("deleted before its readers ran", (read[1, 1], [mean for _, mean in later]), (14.0, [7.0, 8.0, 9.0]))
+    raises("a deleted array", lambda: p + 1, "RuntimeError", "Array has been deleted")
+    for _ in range(2000):  # nothing looks at these; their chain is given back without recursion
+        read = step(read, x)[0]
+
+    mesh = jax.make_mesh((4,), ("x",))
+    rows = jax.device_put(jnp.ones((64, 32)), jax.NamedSharding(mesh, P("x")))
+    stats = jax.jit(lambda p, w: (p + (jnp.sin(p @ w) @ w.T).sum(), w), donate_argnums=0).lower(rows, jnp.ones((32, 128))).compile().memory_analysis()
+    check("bytes of arguments", stats.argument_size_in_bytes == 4 * (16 * 32 + 32 * 128), str(stats))
+    check("bytes of results", stats.output_size_in_bytes == 4 * (16 * 32 + 32 * 128), str(stats))
+    check("of those in the place of arguments", stats.alias_size_in_bytes == 4 * 16 * 32, str(stats))
+    check("temporaries: a product, the weights turned, their product", 4 * 16 * 128 <= stats.temp_size_in_bytes <= 4 * (16 * 128 + 32 * 128 + 16 * 32), str(stats))
+
+    host = jax.NamedSharding(mesh, P("x"), memory_kind="device").with_memory_kind("pinned_host")
+    there = jax.device_put(rows, host)
+    check("memory kinds", (there.sharding.memory_kind, repr(host).endswith("memory_kind=pinned_host)"), host == host.with_memory_kind("device")) == ("pinned_host", True, False))
+    compare("a value is the same in each", jax.jit(lambda x: x + 1, out_shardings=host)(there)[0, 0], 2.0)
+
+
 def main():
-    for part in (exported, rules, derivatives, control, branches, placed_arguments, pieces_by_function, notation, errors, settings, explicit, options):
+    for part in (given_away, exported, rules, derivatives, control, branches, placed_arguments, pieces_by_function, notation, errors, settings, explicit, options):
         part()
     print(f"{wrong} of {compared} differ")
 

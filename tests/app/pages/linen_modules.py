@@ -558,6 +558,15 @@ def as_printed():
     same("names that join to the same", drawn[0] == drawn[1], True)
     flax.config.update("flax_fix_rng_separator", True)
     drawn = [Named().apply({}, *names, rngs={"rng": key(33)}) for names in (("ab", "cdef"), ("abc", "def"))]
+    class Residual(nn.Module):
+        @nn.compact
+        def __call__(self, x, _):
+            return x + nn.relu(nn.Dense(features=2)(x)), None
+
+    for splits, expected in ((True, [[[-0.07838312, -0.7422982], [0.87488323, 0.13773395]], [[0.97309333, 0.9087693], [-0.12564984, -1.0920651]],
+                                     [[-0.99055105, 1.1499453], [-0.15721127, -0.62520015]]]), (False, [[[-0.66715515, -0.0484313], [0.9867164, 0.75408363]]] * 3)):
+        stacked = nn.scan(Residual, variable_axes={"params": 0}, variable_broadcast=False, split_rngs={"params": splits}, length=3)
+        compare(f"kernels of a scan, split: {splits}", stacked().init(key(0), jnp.ones((3, 2)), None)["params"]["Dense_0"]["kernel"], np.array(expected))
     flax.config.update("flax_fix_rng_separator", False)
     same("names kept apart", drawn[0] == drawn[1], False)
 

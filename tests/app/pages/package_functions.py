@@ -316,6 +316,9 @@ def optimizers():
                             optax.projections.projection_l2_ball(jnp.array([3.0, 4.0]))), (np.array([0.15, 0.85, 0]), np.array([1.0, 0]), np.array([0.6, 0.8])))
     state = optax.tree_map_params(optax.adam(1e-3), lambda x: x + 1, optax.adam(1e-3).init(tree))
     compare("what a state keeps of parameters", (state[0].mu["b"], state[0].count), (np.ones(4), 0))
+    factors = {"w": 2.0, "b": 3.0}
+    state = optax.tree_utils.tree_map_params(optax.adam(1e-3), lambda x, factor: (x + 1) * factor, state, factors, transform_non_params=lambda count: count + 5)
+    compare("beside a tree like the parameters", (state[0].mu["b"], state[0].nu["w"][0, 0], state[0].count), (np.full(4, 6.0), 4.0, 5))
     scores, sequences = RNG.standard_normal((2, 5, 4)), np.array([[1, 1], [2, 3]])
     compare("connectionist loss", optax.ctc_loss(jnp.asarray(scores), jnp.zeros((2, 5)), sequences, np.array([[0, 0], [0, 1.0]])),
             np.array([all_paths(scores[0], [1, 1]), all_paths(scores[1], [2])]))

@@ -24,6 +24,7 @@ from .schedules import (constant_schedule, cosine_decay_schedule, cosine_onecycl
                         warmup_constant_schedule, warmup_cosine_decay_schedule, warmup_exponential_decay_schedule)
 from .transforms import scale_by_novograd, scale_by_rprop
 from .tree_utils import tree_bias_correction as bias_correction
+from .tree_utils import tree_map_params
 from .tree_utils import tree_update_moment as update_moment
 from .transforms import (AddNoiseState, EmaState, FactoredState, ScaleByAdaDeltaState, ScaleByAdamState, ScaleByAmsgradState, ScaleByBeliefState, ScaleByLionState,
                          ScaleByOptimisticGradientState, ScaleByRmsState, ScaleByRmsWithCountState, ScaleByRssState, ScaleByScheduleState, ScaleState, TraceState,
@@ -188,25 +189,6 @@ def optimistic_adam(learning_rate, optimism=None, b1=0.9, b2=0.999, eps=1e-8, ep
 def optimistic_adam_v2(learning_rate, alpha=1.0, beta=1.0, b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, *, nesterov=True):
     _refuse("optax.optimistic_adam_v2", {"mu_dtype": mu_dtype})
     return chain(scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov), scale_by_optimistic_gradient(alpha, beta), scale_by_learning_rate(learning_rate))
-
-
-class _Parameters:
-    """Stands for all parameters, of which it has none: what an optimizer's state makes of it is where it keeps something of each."""
-
-
-_jax.tree_util.register_pytree_node(_Parameters, lambda _: ((), None), lambda *_: _Parameters())
-
-
-def tree_map_params(initable, f, state, /, *rest, transform_non_params=None, is_leaf=None):
-    """`f` of what an optimizer's state keeps of each parameter."""
-    is_place = lambda node: isinstance(node, _Parameters)
-    form = (initable.init if hasattr(initable, "init") else initable)(_Parameters())
-
-    def one(place, own, *others):
-        if is_place(place):
-            return _tree.map(f, own, *others, is_leaf=is_leaf)
-        return own if transform_non_params is None else transform_non_params(own)
-    return _tree.map(one, form, state, *rest, is_leaf=is_place)
 
 
 # ---- steps of training

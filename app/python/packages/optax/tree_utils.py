@@ -182,3 +182,21 @@ def tree_set(tree, filtering=None, /, **values):
 from jax._src.parameters import name_parameters as _name_parameters
 
 _name_parameters(globals())
+
+
+class _Parameters:
+    """Stands for all parameters, of which it has none: what an optimizer's state makes of it is where it keeps something of each."""
+
+
+jax.tree_util.register_pytree_node(_Parameters, lambda _: ((), None), lambda *_: _Parameters())
+
+
+def tree_map_params(initable, f, state, /, *rest, transform_non_params=None, is_leaf=None):
+    """`f` of what an optimizer's state keeps of each parameter, and of the parts of `rest`, trees like the parameters."""
+    is_place = lambda node: isinstance(node, _Parameters)
+
+    def one(place, own):
+        if is_place(place):
+            return map_(f, own, *rest, is_leaf=is_leaf)
+        return own if transform_non_params is None else transform_non_params(own)
+    return map_(one, (initable.init if hasattr(initable, "init") else initable)(_Parameters()), state, is_leaf=is_place)

@@ -160,13 +160,18 @@ def scan(target, variable_axes=None, variable_broadcast=False, variable_carry=Fa
                                                          all_of=(variable_carry,))
             return shared, (carried, c), (y, parts)
         slices = (parts, keys, over)
+        first = lambda: step(shared, (carried, init), jax.tree.map(lambda x: x[0], slices))[0]
         if call.scope.initializing:  # what all steps share is made once
-            counters = copy.deepcopy(call.scope.counters)
-            shared = {**shared, **step(shared, (carried, init), jax.tree.map(lambda x: x[0], slices))[0]}
+            shared = {**shared, **first()}
+        elif check_constancy_invariants and call.scope.rngs:
+            jax.eval_shape(first)  # Flax's extra pass, whose draws count
+        counters = copy.deepcopy(call.scope.counters)
+
+        def turn(carry, slices):
             call.scope.counters.clear()
-            call.scope.counters.update(counters)
-        (carried, c), (ys, parts) = jax.lax.scan(lambda carry, slices: step(shared, carry, slices)[1:], (carried, init), slices, length=size, reverse=reverse,
-                                                 unroll=unroll)
+            call.scope.counters.update(copy.deepcopy(counters))
+            return step(shared, carry, slices)[1:]
+        (carried, c), (ys, parts) = jax.lax.scan(turn, (carried, init), slices, length=size, reverse=reverse, unroll=unroll)
         call.publish([shared, carried, *(meta.add_axis(moved(part, 0, axis), axis, names) for part, axis in zip(parts, axes))])
         of_ys = tree_broadcast(out_axes, ys) if ys is not None else None
         return c, jax.tree.map(lambda y, axis: jnp.moveaxis(y, 0, axis), ys, of_ys)
@@ -195,10 +200,7 @@ def map_variables(target, mapped_collections="params", trans_in_fn=lambda vs: vs
         filters = [mapped_collections, variables]
         kept, others = call.groups(filters)
         if init and call.scope.initializing:
-            counters = copy.deepcopy(call.scope.counters)
             kept = trans_out_fn(call.run([kept, others], call.scope.rngs, args, filters, kwargs)[1][0])
-            call.scope.counters.clear()
-            call.scope.counters.update(counters)
         made, (mapped, others) = call.run([trans_in_fn(kept), others], call.scope.rngs, args, filters, kwargs)
         mapped = trans_out_fn(mapped) if mutable else kept if init else {}
         call.publish([{name: part for name, part in mapped.items() if in_filter(mapped_collections, name)},

@@ -194,7 +194,11 @@ class ConcreteArray(Array):
         return iter([self[i] for i in range(len(self))])
 
     def __format__(self, spec):
-        return format(self._raw().item(), spec) if not self.shape and spec and not self._is_unreduced else str(self)
+        if self.shape or self._is_unreduced:
+            return str(self)
+        if not spec and isinstance(self.dtype, dtypes.ExtendedDType):
+            return str(self)
+        return format(self._raw()[()], spec)  # a NumPy scalar, which shows 0.1 in 32 bits with 17 digits
 
     _is_unreduced = property(lambda self: bool(self._handle.placement.unreduced))
 

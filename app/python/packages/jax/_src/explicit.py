@@ -38,11 +38,14 @@ def is_active():
 
 def split_of(x):
     """The mesh of an array's type, and the spec with an entry for each dimension; no mesh: it is on none. Nothing: it is not known here."""
-    if x.level:
+    if not hasattr(x, "level"):  # a jax.ShapeDtypeStruct
+        sharding = x.sharding
+    elif x.level:
         return of_last(split_of(x.value), x.ndim)
-    if not isinstance(x, ConcreteArray):
+    elif not isinstance(x, ConcreteArray):
         return x.split
-    sharding = x.sharding if x.committed else None
+    else:
+        sharding = x.sharding if x.committed else None
     return entries_of(sharding, x.ndim) if isinstance(sharding, NamedSharding) and sharding.mesh.is_explicit else (None, PartitionSpec(*(None,) * x.ndim))
 
 
@@ -234,7 +237,7 @@ def beside(made, x):
     if isinstance(x, ConcreteArray) and x.committed and not x.weak_type and isinstance(made, ConcreteArray):
         return ConcreteArray(made._handle.moved(x._handle.placement, True), made.weak_type)
     if isinstance(made, Tracer) and machine.has_typed_meshes:
-        made.varying |= getattr(x.value if x.level else x, "varying", frozenset())
+        made.varying |= getattr(x.value if getattr(x, "level", 0) else x, "varying", frozenset())
     return like(made, x)
 
 

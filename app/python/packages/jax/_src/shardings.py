@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Meshes and shardings, as jax.sharding has them. Where pieces lie is the engine's to say."""
 import collections
+import copy
 import enum
 import math
 
@@ -284,6 +285,15 @@ class Sharding:
         """The engine's placement of an array of this shape."""
         raise NotImplementedError
 
+    def with_memory_kind(self, kind):
+        """The same places in another memory. Values are what they are in each; which one it is, is kept and shown."""
+        made = copy.copy(self)
+        made.memory_kind = kind
+        return made
+
+    def _is_in_memory_of(self, other):
+        return (self.memory_kind or "device") == (other.memory_kind or "device")
+
     @property
     def device_list(self):
         raise NotImplementedError
@@ -356,14 +366,14 @@ class NamedSharding(Sharding):
         return named_placement(mesh, self.spec, shape)
 
     def update(self, *, mesh=None, spec=None):
-        return NamedSharding(self.mesh if mesh is None else mesh, self.spec if spec is None else spec)
+        return NamedSharding(self.mesh if mesh is None else mesh, self.spec if spec is None else spec, memory_kind=self.memory_kind)
 
     def with_spec(self, spec):
-        return NamedSharding(self.mesh, spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec))
+        return NamedSharding(self.mesh, spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec), memory_kind=self.memory_kind)
 
     def __eq__(self, other):
         return isinstance(other, NamedSharding) and (self.mesh.abstract_mesh == other.mesh.abstract_mesh if AbstractMesh in (type(self.mesh), type(other.mesh))
-                                                     else self.mesh == other.mesh) and self.spec == other.spec
+                                                     else self.mesh == other.mesh) and self.spec == other.spec and self._is_in_memory_of(other)
 
     def __hash__(self):
         return hash((self.mesh.axis_names, self.spec))
@@ -376,6 +386,7 @@ class PositionalSharding(Sharding):
     """An array of sets of devices. `_steps` are the operations that made it, of which the engine knows the meaning."""
 
     def __init__(self, devices, *, memory_kind=None, _steps="", _shape=None):
+        self.memory_kind = memory_kind
         self._devices = list(np.array(devices, dtype=object).flat)
         self._steps, self.shape = _steps, _shape or (len(self._devices),)
         self.shape = tuple(self.shape)
@@ -440,7 +451,7 @@ class SingleDeviceSharding(Sharding):
     is_fully_replicated = True
 
     def __init__(self, device, *, memory_kind=None):
-        self._device = device
+        self._device, self.memory_kind = device, memory_kind
 
     device_list = property(lambda self: [self._device])
 
@@ -448,7 +459,7 @@ class SingleDeviceSharding(Sharding):
         return core.single(self._device.id, len(shape))
 
     def __eq__(self, other):
-        return isinstance(other, SingleDeviceSharding) and self._device.id == other._device.id
+        return isinstance(other, SingleDeviceSharding) and self._device.id == other._device.id and self._is_in_memory_of(other)
 
     def __hash__(self):
         return hash(self._device.id)

@@ -50,7 +50,8 @@ def _asked(array, target):
     """An array with the sharding that it was put to."""
     if isinstance(target, PartitionSpec):
         target = NamedSharding(current_mesh(), target)
-    array.asked = target if isinstance(target, NamedSharding) and not isinstance(target.mesh, AbstractMesh) else None
+    is_named = isinstance(target, NamedSharding) and not isinstance(target.mesh, AbstractMesh)
+    array.asked = target if is_named or getattr(target, "memory_kind", None) is not None else None
     return array
 
 
@@ -340,7 +341,7 @@ class Jitted:
         for number in self._donated:
             if number < len(args):
                 for leaf in tree_flatten(args[number])[0]:
-                    if isinstance(leaf, ConcreteArray) and leaf._handle.is_ready:
+                    if isinstance(leaf, ConcreteArray):
                         leaf._handle.delete()
 
     def _compiled(self, static, arrays, form, args, given):
@@ -448,6 +449,17 @@ class Lowered:
     def cost_analysis(self):
         return {"flops": self._program.flops}
 
+    def _donated_arrays(self):
+        """Which of the program's arguments are given away."""
+        numbers, first = [], 0
+        for number, arg in enumerate(self._given[0]):
+            if number in self._jitted._static:
+                continue
+            count = len(tree_flatten(arg)[0])
+            numbers += range(first, first + count) if number in self._jitted._donated else ()
+            first += count
+        return numbers
+
     def _called(self, args, kwargs):
         """With arguments in place of those that it was lowered for; static ones stay what they were."""
         static = {number for number in self._jitted._static if number < len(self._given[0])}
@@ -467,6 +479,28 @@ class Lowered:
         return self._jitted(*args, **kwargs)
 
 
+class CompiledMemoryStats:
+    """Bytes of one device. Source of the names: openxla/xla, xla/python (CompiledMemoryStats)."""
+    generated_code_size_in_bytes = host_generated_code_size_in_bytes = host_argument_size_in_bytes = host_output_size_in_bytes = host_alias_size_in_bytes = 0
+
+    def __init__(self, lowered):
+        arguments, results, self.temp_size_in_bytes, self.host_temp_size_in_bytes = lowered._program.memory()
+        self.argument_size_in_bytes, self.output_size_in_bytes, self.alias_size_in_bytes = sum(arguments), sum(results), 0
+        free = list(results)
+        for at in lowered._donated_arrays():
+            if arguments[at] in free:
+                free.remove(arguments[at])
+                self.alias_size_in_bytes += arguments[at]
+        self.peak_memory_in_bytes = self.argument_size_in_bytes + self.output_size_in_bytes - self.alias_size_in_bytes + self.temp_size_in_bytes
+
+    def __repr__(self):
+        names = ("generated_code", "argument", "output", "alias", "temp", "host_generated_code", "host_argument", "host_output", "host_alias", "host_temp")
+        sizes = ", ".join(f"{name}_size_in_bytes={getattr(self, name + '_size_in_bytes')}" for name in names)
+        return f"CompiledMemoryStats({sizes})"
+
+    __str__ = __repr__
+
+
 class Compiled:
     """A program for arguments of the types that it was lowered for."""
 
@@ -480,8 +514,8 @@ class Compiled:
         return self._lowered._program.device_text()
 
     def memory_analysis(self):
-        raise NotImplementedError("jax.stages.Compiled.memory_analysis: Meshwright does not say here what a function's temporaries take; the cell's table has "
-                                  "the bytes of each array per device")
+        """By the plan of buffers of the program as devices run it; of the machine's own compiler the temporaries may differ."""
+        return CompiledMemoryStats(self._lowered)
 
     def __call__(self, *args, **kwargs):
         return self._lowered._called(args, kwargs)
