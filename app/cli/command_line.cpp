@@ -69,9 +69,9 @@ public:
         m_app.set_version_flag("--version", std::string("meshwright ") + kVersion, "Print the version and exit");
         m_app.set_help_flag("-h,--help", "Print this help and exit");
         m_app.allow_extras(); // unknown arguments are ours to report, with the nearest name
-        for (const auto add : {addShow, addMesh, addTrain, addSimulate, addSearch, addPlan, addSweep, addDiff, addReport, addGui,
-                 addOpen, addLesson, addRun, addCheck, addConvert, addReshard, addPropagate, addPartition, addProve, addExplain,
-                 addList, addTour, addCalibrate, addValidate, addDoctor})
+        for (const auto add : {addShow, addMesh, addTrain, addSimulate, addSearch, addPlan, addSweep, addDiff, addReport,
+                 addExport, addGui, addOpen, addLesson, addRun, addCheck, addConvert, addReshard, addPropagate, addPartition,
+                 addProve, addExplain, addList, addTour, addCalibrate, addValidate, addConfig, addDoctor})
             add(m_verbs);
     }
 

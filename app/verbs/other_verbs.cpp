@@ -61,6 +61,9 @@ constexpr const char* kValidateExamples = R"help(  meshwright validate published
   meshwright validate records.json --format json
   meshwright validate records.json --format csv)help";
 
+constexpr const char* kConfigExamples = R"help(  meshwright config study.yaml --set mesh.data=8
+  meshwright config)help";
+
 constexpr const char* kDoctorExamples = "  meshwright doctor";
 
 std::string positiveNumber(const std::string& text)
@@ -209,6 +212,18 @@ void addValidate(VerbTable& table)
         {Format::Text, Format::Json, Format::Csv}, [options](Output& output) { return runValidate(*options, output); });
     verb.needed.push_back(
         verb.app->add_option("RECORDS", options->paths, "Files of records, and folders with them")->type_name(""));
+}
+
+void addConfig(VerbTable& table)
+{
+    const auto options = std::make_shared<ConfigOptions>();
+    Verb& verb = table.add("config", "List the values that a study or this installation goes by, and where each comes from.",
+        kConfigExamples, {Format::Text, Format::Json}, [options](Output& output) { return runConfig(*options, output); });
+    verb.app->add_option("STUDY", options->file, "A study; - is standard input (default: the installation)")->type_name("");
+    addSettings(*verb.app, options->settings);
+    addHardware(*verb.app, options->settings);
+    addMesh(*verb.app, options->settings);
+    addStack(*verb.app, options->settings);
 }
 
 void addDoctor(VerbTable& table)

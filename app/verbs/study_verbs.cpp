@@ -2,6 +2,7 @@
 #include "app/verbs/verb_table.h"
 
 #include "app/verbs/verbs.h"
+#include "core/study/study.h"
 #include "core/support/text.h"
 #include "sim/compare/gates.h"
 
@@ -47,6 +48,11 @@ constexpr const char* kSweepExamples = R"help(  meshwright sweep study.yaml --va
   meshwright sweep study.yaml --vary mesh="data*model=2^3..2^8" --db runs.sqlite --jobs 8 --format csv
   meshwright sweep sweep.yaml --dry-run
   meshwright report --sweep runs.sqlite -o sweep.html)help";
+
+constexpr const char* kExportExamples = R"help(  meshwright export plan.yaml
+  meshwright export study.yaml --to jax -o train.py
+  meshwright export plan.yaml --to megatron --set mesh.tensor=4
+  meshwright export study.yaml --to perfetto -o step.json)help";
 
 constexpr const char* kDiffExamples = R"help(  meshwright diff fsdp.yaml tensor_parallel.yaml
   meshwright diff study.yaml --set-b mesh.data=8 --set-b mesh.model=1
@@ -336,6 +342,26 @@ void addReport(VerbTable& table)
         ->type_name("RESULT.json");
     verb.addFile("-o,--output", options->file, "File to write instead of standard output; its ending chooses the format",
         WrittenFile::Kind::Result);
+}
+
+void addExport(VerbTable& table)
+{
+    const auto options = std::make_shared<ExportOptions>();
+    Verb& verb
+        = table.add("export", "Write a study as code for JAX or Flax, as the command of a framework, or as a trace for Perfetto.",
+            kExportExamples, {Format::Text, Format::Json}, [options](Output& output) { return runExport(*options, output); });
+    verb.needed.push_back(
+        verb.app->add_option("STUDY", options->file, "A study, or a program as StableHLO text; - is standard input")
+            ->type_name(""));
+    verb.app
+        ->add_option("--to", options->to,
+            "What to write: " + join(exportWords(), ", ") + " (default all: the commands, and how to ask for the rest)")
+        ->type_name("NAME");
+    verb.choices.push_back({"--to", &options->to, exportWords()});
+    addSettings(*verb.app, options->settings);
+    addHardware(*verb.app, options->settings);
+    addMesh(*verb.app, options->settings);
+    verb.addFile("-o,--output", options->result, "File to write instead of standard output", WrittenFile::Kind::Result);
 }
 
 } // namespace meshwright::cli

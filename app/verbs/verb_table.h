@@ -96,6 +96,7 @@ void addPlan(VerbTable& table);
 void addSweep(VerbTable& table);
 void addDiff(VerbTable& table);
 void addReport(VerbTable& table);
+void addExport(VerbTable& table);
 void addGui(VerbTable& table);
 void addRun(VerbTable& table);
 void addLesson(VerbTable& table);
@@ -111,6 +112,7 @@ void addList(VerbTable& table);
 void addTour(VerbTable& table);
 void addCalibrate(VerbTable& table);
 void addValidate(VerbTable& table);
+void addConfig(VerbTable& table);
 void addDoctor(VerbTable& table);
 
 // Flags that several verbs have.

@@ -381,6 +381,25 @@ int runProve(const ProveOptions& options, Output& output);
 /// The main job on the built-in examples: trains, verifies, simulates, and sums it up.
 int runTour(const TourOptions& options, Output& output);
 
+inline constexpr const char* kAllExports = "all"; ///< commands are written out, files are asked for one by one
+struct ExportOptions {
+    std::string file; ///< a study, or a program as StableHLO text
+    std::vector<std::string> settings;
+    std::string to = kAllExports; ///< one of `exportWords`
+    std::string result; ///< where it goes; empty or `-`: standard output
+};
+/// The programs and formats that a study may be written for.
+const std::vector<std::string>& exportWords();
+/// A study in the words of another program. Problems: those of studies; MW1759 that program cannot say it.
+int runExport(const ExportOptions& options, Output& output);
+
+struct ConfigOptions {
+    std::string file; ///< a study; empty: the installation
+    std::vector<std::string> settings;
+};
+/// The values that the program goes by, and where it has each from. Problems: those of studies and of `machineOf`.
+int runConfig(const ConfigOptions& options, Output& output);
+
 /// Whether this machine is fit, and what the program found on it.
 int runDoctor(Output& output);
 

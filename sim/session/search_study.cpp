@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 
 namespace meshwright::sim {
 
@@ -466,29 +467,113 @@ Result<std::string> planText(
 
 namespace {
 
-/// Specs by the arrays' names, without what says nothing: whole dimensions at their ends.
-std::map<std::string, PartitionSpec> specsByName(const StudySharding& sharding)
+/// How a transformer's study lies: the axes by what they split, in the search's words, and the specs of all that comes in and goes out.
+struct NamedLayout {
+    std::vector<MeshAxis> mesh; ///< axes of one device left out
+    std::map<std::string, PartitionSpec> specs; ///< of parameters, their states and gradients, x and y
+    std::vector<std::string> sequence; ///< over which the blocks' results have parts of each sequence
+
+    friend bool operator==(const NamedLayout&, const NamedLayout&) = default;
+};
+
+/// What each axis splits: "pipeline", "data", "fsdp" (weights as well as the batch), "expert", "context", "tensor". Empty where an axis splits nothing, or two
+/// the same.
+std::map<std::string, std::string> rolesOfAxes(const Study& study, const StudyArrays& arrays)
 {
-    std::map<std::string, PartitionSpec> specs;
-    for (const ShardingEntry& entry : sharding.entries) {
-        PartitionSpec spec = entry.spec;
-        while (!spec.dims.empty() && spec.dims.back().empty())
-            spec.dims.pop_back();
-        specs[entry.name] = std::move(spec);
+    std::set<std::string> ofBatch;
+    std::set<std::string> ofSequence;
+    std::set<std::string> ofWeights;
+    std::set<std::string> ofExperts;
+    for (const AssignedSpec& assigned : arrays.assigned) {
+        const std::vector<std::vector<std::string>>& dims = assigned.spec.dims;
+        for (std::size_t dim = 0; dim < dims.size(); ++dim) {
+            const bool isExperts = assigned.array.meaning.size() > dim && assigned.array.meaning[dim] == "experts";
+            std::set<std::string>* to = assigned.array.name == "x"   ? (dim == 0 ? &ofBatch : &ofSequence)
+                : assigned.array.kind != StudyArray::Kind::Parameter ? nullptr
+                : isExperts                                          ? &ofExperts
+                                                                     : &ofWeights;
+            if (to != nullptr)
+                to->insert(dims[dim].begin(), dims[dim].end());
+        }
     }
-    return specs;
+    std::map<std::string, std::string> roles;
+    std::set<std::string> taken;
+    for (const MeshAxis& axis : study.mesh) {
+        if (axis.size == 1)
+            continue;
+        const char* role = study.pipeline.stages > 1 && axis.name == study.pipeline.axis ? "pipeline"
+            : ofBatch.contains(axis.name)    ? (ofExperts.contains(axis.name) ? "expert"
+                         : ofWeights.contains(axis.name)                      ? "fsdp"
+                                                                              : "data")
+            : ofSequence.contains(axis.name) ? "context"
+            : ofWeights.contains(axis.name)  ? "tensor"
+                                             : "";
+        if (*role == '\0' || !taken.insert(role).second)
+            return {};
+        roles[axis.name] = role;
+    }
+    return roles;
 }
 
-/// Whether two studies of one model are trained in the same layout.
-bool isLaidOutAlike(const Study& a, const Study& b)
+NamedLayout namedLayout(const Study& study, const StudyArrays& arrays, const std::map<std::string, std::string>& roles)
+{
+    NamedLayout layout;
+    for (const MeshAxis& axis : study.mesh) {
+        if (const auto role = roles.find(axis.name); role != roles.end())
+            layout.mesh.push_back({role->second, axis.size});
+    }
+    const auto renamed = [&](PartitionSpec spec) {
+        for (std::vector<std::string>& dim : spec.dims) {
+            std::vector<std::string> axes;
+            for (const std::string& axis : dim) {
+                if (const auto role = roles.find(axis); role != roles.end())
+                    axes.push_back(role->second);
+            }
+            dim = std::move(axes);
+        }
+        return spec.canonical();
+    };
+    const auto specOf = [&](const std::string& name) {
+        const AssignedSpec* assigned = arrays.assignedTo(name);
+        return assigned != nullptr ? std::optional(renamed(assigned->spec)) : std::nullopt;
+    };
+    for (const StudyArray& array : arrays.all) {
+        if (array.kind == StudyArray::Kind::Activation)
+            continue;
+        std::optional<PartitionSpec> spec = specOf(array.name);
+        // States and gradients lie as their parameters where nothing else is said.
+        for (const char* prefix : {"opt.m.", "opt.v.", "opt.master.", "grad."}) {
+            if (!spec && array.name.starts_with(prefix))
+                spec = specOf(array.name.substr(std::string_view(prefix).size()));
+        }
+        layout.specs[array.name] = spec.value_or(PartitionSpec{});
+    }
+    std::optional<PartitionSpec> between = specOf("act.layers");
+    if (!between)
+        between = specOf("x");
+    if (between && between->dims.size() > 1)
+        layout.sequence = between->dims[1];
+    return layout;
+}
+
+/// In one stage a study may say either how often it accumulates, or microbatches.
+std::int64_t microbatchesOf(const Study& study)
+{
+    return study.pipeline.stages == 1 ? std::max(study.pipeline.microbatches, study.train.accumulate)
+                                      : study.pipeline.microbatches;
+}
+
+/// Whether two transformers are trained alike but for how they lie.
+bool isTrainedAlike(const Study& a, const Study& b)
 {
     TransformerModel model = *a.transformer();
     model.config.name = b.transformer()->config.name;
     model.lossKernels = b.transformer()->lossKernels; // the stack's
-    return a.mesh == b.mesh && a.deviceOrder == b.deviceOrder && a.phases == b.phases && a.pipeline == b.pipeline
-        && a.batch == b.batch && a.matmulType == b.matmulType && a.fp8 == b.fp8 && model == *b.transformer()
-        && specsByName(a.sharding) == specsByName(b.sharding) && a.sharding.match == b.sharding.match
-        && a.sharding.rules == b.sharding.rules;
+    PipelineChoice pipeline = a.pipeline;
+    pipeline.axis = b.pipeline.axis;
+    pipeline.microbatches = microbatchesOf(a);
+    return a.deviceOrder == b.deviceOrder && a.phases == b.phases && pipeline == b.pipeline && a.batch == b.batch
+        && a.matmulType == b.matmulType && a.fp8 == b.fp8 && model == *b.transformer();
 }
 
 } // namespace
@@ -501,32 +586,41 @@ Result<FoundPlan> planOf(const Study& study, const Catalogue& catalogue, const C
     const auto machine = searchMachineOf(study, catalogue, calibration);
     if (!machine)
         return machine.error();
+    std::vector<std::string> axes;
+    for (const MeshAxis& axis : study.mesh)
+        axes.push_back(fmt::format("{}={}", axis.name, axis.size));
+    const Problem none{"MW1758",
+        fmt::format(
+            "the mesh {} with the study's specs, pipeline and recomputation is not a plan of the search", join(axes, ",")),
+        kFix};
+    const StudyArrays arrays = arraysOf(study);
+    const std::map<std::string, std::string> roles = rolesOfAxes(study, arrays);
+    const NamedLayout layout = namedLayout(study, arrays, roles);
+    if (roles.empty() && std::ranges::any_of(study.mesh, [](const MeshAxis& axis) { return axis.size > 1; }))
+        return none;
+
     std::vector<FixedChoice> fixed = {{"chunks", std::to_string(study.pipeline.chunks)}};
     if (study.pipeline.stages > 1)
         fixed.push_back({"schedule", scheduleName(study.pipeline.schedule)});
-    const std::vector<std::string> names = {"data", "fsdp", "expert", "context", "tensor", "pipeline"};
-    for (const std::string& name : names) {
-        const auto axis = std::ranges::find(study.mesh, name, &MeshAxis::name);
-        fixed.push_back({name, std::to_string(axis == study.mesh.end() ? 1 : axis->size)});
+    for (const char* name : {"data", "fsdp", "expert", "context", "tensor", "pipeline"}) {
+        const auto axis = std::ranges::find(layout.mesh, name, &MeshAxis::name);
+        fixed.push_back({name, std::to_string(axis == layout.mesh.end() ? 1 : axis->size)});
     }
     const SearchWork work = workOf(study);
     const TransformerSpace space(work, *machine, fixed, 1, {});
     for (const Candidate& candidate : space.candidates()) {
         FoundPlan plan = layoutOf(space, candidate);
-        if (plan.mesh != study.mesh || plan.pipeline.microbatches != static_cast<double>(study.pipeline.microbatches))
+        if (plan.pipeline.microbatches != static_cast<double>(microbatchesOf(study)))
             continue;
-        const auto text = studyText(plan, work, *machine);
-        const auto planned = text ? readStudy(*text, "plan.yaml") : Result<Study>(text.error());
-        if (planned && isLaidOutAlike(study, *planned))
+        auto planned = transformerStudyOf(plan, recomputationOf(plan.recompute).value_or(Recomputation{}), work, *machine);
+        if (!planned || !isTrainedAlike(study, *planned))
+            continue;
+        planned->optimizer = study.optimizer; // with the same states
+        const StudyArrays own = arraysOf(*planned);
+        if (namedLayout(*planned, own, rolesOfAxes(*planned, own)) == layout)
             return plan;
     }
-    std::vector<std::string> axes;
-    for (const MeshAxis& axis : study.mesh)
-        axes.push_back(fmt::format("{}={}", axis.name, axis.size));
-    return Problem{"MW1758",
-        fmt::format(
-            "the mesh {} with the study's specs, pipeline and recomputation is not a plan of the search", join(axes, ",")),
-        kFix};
+    return none;
 }
 
 Result<SimulatedStudy> simulatedPlan(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine,

@@ -6,6 +6,8 @@
 #include <QTemporaryDir>
 #include <QXmlStreamReader>
 
+#include <map>
+
 namespace tst_command_line {
 
 using namespace meshwright;
@@ -22,6 +24,7 @@ private Q_SLOTS:
     void showDraws();
     void showJson();
     void doctorJson();
+    void configJson();
     void showShardShapes_data();
     void showShardShapes();
     void showSvg();
@@ -90,6 +93,11 @@ void TestCommandLine::exitCodes_data()
     QTest::newRow("a scalar") << QStringList{"show", "--mesh", "", "--shape", "scalar", "--spec", "P()"} << 0 << "";
     QTest::newRow("a study") << QStringList{"check", example("digits.yaml")} << 0 << "";
     QTest::newRow("doctor") << QStringList{"doctor"} << 0 << "";
+    QTest::newRow("config") << QStringList{"config"} << 0 << "";
+    QTest::newRow("config of a study") << QStringList{"config", example("digits.yaml"), "--hw", "v5e-8"} << 0 << "";
+    QTest::newRow("config of no study") << QStringList{"config", "nowhere.yaml"} << 3 << "MW1001";
+    QTest::newRow("config with a wrong setting")
+        << QStringList{"config", example("digits.yaml"), "--set", "batch=x"} << 3 << "MW1422";
     QTest::newRow("doctor in no such form") << QStringList{"doctor", "--format", "csv"} << 2 << "one of: text, json";
 
     QTest::newRow("no verb") << QStringList{} << 2 << "MW1904";
@@ -225,6 +233,32 @@ void TestCommandLine::doctorJson()
     QVERIFY(names.contains("matrix_products"));
     QVERIFY(names.contains("virtual_devices"));
     QVERIFY(names.contains("problem_ids"));
+}
+
+/// Each value of a study with its place: what the file says, what was set, and what nobody said.
+void TestCommandLine::configJson()
+{
+    const QStringList settings = {"--set", "mesh.data=2", "--set", "optimizer.adam.beta1=0.8"};
+    const Outcome outcome = run(QStringList{"config", example("digits.yaml"), "--format", "json"} + settings);
+    QCOMPARE(outcome.code, 0);
+    QCOMPARE(tests::resultErrors(outcome.out), QString());
+    std::map<QString, std::pair<QString, QString>> values;
+    for (const QJsonValue& value : QJsonDocument::fromJson(outcome.out).object()["values"].toArray())
+        values[value["name"].toString()] = {value["value"].toString(), value["from"].toString()};
+    const auto valueOf = [](const QString& value, const QString& from) { return std::pair(value, from); };
+    const QString file = example("digits.yaml");
+    QCOMPARE(values["batch"], valueOf("100", file + ":9"));
+    QCOMPARE(values["mesh.data"], valueOf("2", "--set mesh.data=2"));
+    QCOMPARE(values["mesh.model"], valueOf("2", file + ":5"));
+    QCOMPARE(values["sharding.layers.1.w"], valueOf("P(None, 'model')", file + ":13"));
+    QCOMPARE(values["optimizer.adam.beta1"], valueOf("0.8", "--set optimizer.adam.beta1=0.8"));
+    QCOMPARE(values["optimizer.adam.beta2"], valueOf("0.999", "default"));
+    QCOMPARE(values["stack"], valueOf("jax", "the usual one on this chip"));
+    QCOMPARE(values["machine"].second, QString("hardware"));
+
+    const Outcome unknown = run({"config", example("digits.yaml"), "--hw", "h1000"}); // the values are shown all the same
+    QCOMPARE(unknown.code, 3);
+    QVERIFY(unknown.out.contains("batch") && unknown.err.contains("MW1701"));
 }
 
 void TestCommandLine::showJson()

@@ -131,7 +131,7 @@ void TestProblemTable::exitCodes_data()
                            << "MW1514 MW1520 MW1524 MW1525 MW1526";
     QTest::newRow("infeasible") << 4 << "none"
                                 << ""
-                                << "MW1430 MW1513 MW1720";
+                                << "MW1430 MW1513 MW1720 MW1759";
     QTest::newRow("failed while running") << 6 << "MW15"
                                           << "MW1513 MW1514 MW1520 MW1524 MW1525 MW1526 MW1530 MW1531 MW1532 MW1533 MW1534 "
                                              "MW1535 MW1543 MW1544 MW1545 MW1546 MW1563 MW1564 MW1568 MW1570 "

@@ -167,7 +167,8 @@ void TestSearchView::aPlanIsCopiedForOtherPrograms()
     for (const ui::PlanCopy& copy : ui::copiesOf(found, plan, *catalogue()))
         copies[copy.title] = copy;
     QCOMPARE(copies["JAX mesh and specs"].text,
-        QString("import jax\nfrom jax.sharding import PartitionSpec as P\n\nmesh = jax.make_mesh((32, 2), ('fsdp', 'tensor'))\n"
+        QString("import jax\nfrom jax.sharding import PartitionSpec as P\n\nmesh = jax.make_mesh((32, 2), ('fsdp', 'tensor'), "
+                "axis_types=(jax.sharding.AxisType.Auto,) * 2)\n"
                 "specs = {\n    'embedding.w': P('fsdp', None),\n}\n"));
     QVERIFY(copies["MaxText command"].text.contains("ici_fsdp_parallelism=32 ici_tensor_parallelism=2"));
     QVERIFY(copies["accelerate command"].text.isEmpty());

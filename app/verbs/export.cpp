@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/terminal/files.h"
+#include "app/verbs/verbs.h"
+
+#include "core/study/program_study.h"
+#include "core/support/file.h"
+#include "core/support/text.h"
+#include "core/support/version.h"
+#include "sim/report/trace.h"
+#include "sim/session/study_exports.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace meshwright::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The simulated step as a trace that Perfetto opens.
+sim::StudyExport tracedStep(const Study& study, const sim::Catalogue& catalogue, bool proves)
+{
+    const auto simulated = sim::simulateStudy(study, catalogue, {.timeline = true}, proves);
+    if (!simulated)
+        return {"perfetto", {}, simulated.error().front().message};
+    const std::string name = fmt::format("{} on {}", simulated->name, simulated->simulation.machine);
+    return {"perfetto", sim::traceJson({{name, &simulated->simulation.timeline}}), {}};
+}
+
+/// Commands are written out, files are asked for by name.
+std::string listText(const std::vector<sim::StudyExport>& exports, const std::string& file)
+{
+    std::string text;
+    for (const sim::StudyExport& one : exports) {
+        text += fmt::format("{}: {}\n", one.to,
+            one.text.empty()       ? "-, " + one.whyNot
+                : !one.isCommand() ? fmt::format("meshwright export {} --to {}", file, one.to)
+                                   : one.text);
+    }
+    return text;
+}
+
+std::string exportsJson(const std::vector<sim::StudyExport>& exports)
+{
+    Json list = Json::array();
+    for (const sim::StudyExport& one : exports) {
+        Json entry = {{"to", one.to}, {"text", nullptr}, {"why_not", nullptr}};
+        entry[one.text.empty() ? "why_not" : "text"] = one.text.empty() ? one.whyNot : one.text;
+        list.push_back(std::move(entry));
+    }
+    const Json document = {{"schema", "meshwright.export/1"}, {"meshwright", kVersion}, {"exports", std::move(list)}};
+    return document.dump(2) + "\n";
+}
+
+} // namespace
+
+const std::vector<std::string>& exportWords()
+{
+    static const std::vector<std::string> kWords
+        = {kAllExports, "study", "jax", "flax", "maxtext", "torchtitan", "megatron", "accelerate", "perfetto"};
+    return kWords;
+}
+
+int runExport(const ExportOptions& options, Output& output)
+{
+    auto text = readFile(options.file);
+    if (!text)
+        return fail(text.error(), output);
+    auto catalogue = sim::defaultCatalogue();
+    if (!catalogue)
+        return fail(catalogue.error(), output);
+    const std::string file = options.file == "-" ? std::string() : options.file;
+    const auto analysis = sim::analysed({*std::move(text), file, options.settings}, *catalogue, {}, false);
+    if (!analysis->study || !analysis->built)
+        return fail(inFile(analysis->problems, file.empty() ? "standard input" : file), output);
+
+    std::vector<sim::StudyExport> exports;
+    if (options.to == "perfetto") {
+        exports.push_back(tracedStep(*analysis->study, *catalogue, false));
+    } else {
+        exports = sim::exportsOf(*analysis, *catalogue);
+        if (options.to != kAllExports)
+            std::erase_if(exports, [&](const sim::StudyExport& one) { return one.to != options.to; });
+    }
+    if (output.format == Format::Json)
+        return writeResult(exportsJson(exports), options.result, output);
+    if (options.to == kAllExports)
+        return writeResult(listText(exports, options.file), options.result, output);
+    const sim::StudyExport& only = exports.front();
+    if (only.text.empty()) {
+        return fail({Problem{"MW1759", fmt::format("{}: {}", only.to, only.whyNot),
+                        "meshwright export " + options.file + " lists what the study can be written as", Place{file}}},
+            output);
+    }
+    return writeResult(only.text + (only.text.ends_with('\n') ? "" : "\n"), options.result, output);
+}
+
+} // namespace meshwright::cli

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/session/study_exports.h"
+
+#include "core/study/jax_code.h"
+#include "sim/plan/launch_commands.h"
+#include "sim/session/search_study.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace meshwright::sim {
+
+namespace {
+
+/// The layouts that a program in JAX states: of what comes in, of states, and of what the study constrains; the rest follows there, too.
+SpecTexts statedSpecs(const Analysis& analysis)
+{
+    SpecTexts specs;
+    for (const ProgramArray& array : analysis.arrays) {
+        const bool comesIn = array.role == Role::Input || array.role == Role::Parameter || array.role == Role::OptimizerState;
+        if (!comesIn && array.annotation.empty())
+            continue;
+        std::string spec = array.spec;
+        if (spec.ends_with(",)")) // of one entry, which P may be given alone
+            spec.erase(spec.size() - 2, 1);
+        specs.emplace_back(array.name, std::move(spec));
+    }
+    return specs;
+}
+
+std::vector<StudyExport> commands(const Study& study, const Catalogue& catalogue)
+{
+    const auto none = [](const std::string& why) {
+        std::vector<StudyExport> all;
+        for (const char* to : {"maxtext", "torchtitan", "megatron", "accelerate"})
+            all.push_back({to, {}, why});
+        return all;
+    };
+    if (study.transformer() == nullptr)
+        return none("its layouts have names for transformers only");
+    const Result<Calibration>& calibration = defaultCalibration();
+    if (!calibration)
+        return none(calibration.error().front().message);
+    const auto sentence = [](const Problem& problem) { return fmt::format("{}; {}", problem.message, problem.fix); };
+    const auto plan = planOf(study, catalogue, *calibration);
+    if (!plan)
+        return none(sentence(plan.error().front()));
+    auto all = commandsOf(study, *plan, catalogue, *calibration);
+    return all ? *std::move(all) : none(sentence(all.error().front()));
+}
+
+} // namespace
+
+Result<std::vector<StudyExport>> commandsOf(
+    const Study& study, const FoundPlan& plan, const Catalogue& catalogue, const Calibration& calibration)
+{
+    const auto machine = searchMachineOf(study, catalogue, calibration);
+    if (!machine)
+        return machine.error();
+    std::vector<StudyExport> all;
+    for (const LaunchCommand& launch : launchCommands(plan, workOf(study), *machine))
+        all.push_back({launch.framework, launch.command, launch.whyNot});
+    return all;
+}
+
+std::vector<StudyExport> exportsOf(const Analysis& analysis, const Catalogue& catalogue)
+{
+    const Study& study = *analysis.study;
+    std::vector<StudyExport> all = {{"study", writeStudy(study), {}}};
+    if (analysis.built == nullptr) {
+        all.push_back({"jax", {}, "the study has mistakes"});
+        all.push_back({"flax", {}, "the study has mistakes"});
+    } else if (study.mlp() != nullptr) {
+        const SpecTexts specs = statedSpecs(analysis);
+        all.push_back({"jax", jaxTraining(study, specs), {}});
+        all.push_back({"flax", flaxTraining(study, specs), {}});
+    } else {
+        all.push_back({"jax", jaxSpecs(study.mesh, study.deviceOrder, statedSpecs(analysis)), {}});
+        all.push_back({"flax", {}, "only of an MLP: other models have code of their own, whose specs `jax` gives"});
+    }
+    for (StudyExport& command : commands(study, catalogue))
+        all.push_back(std::move(command));
+    return all;
+}
+
+} // namespace meshwright::sim

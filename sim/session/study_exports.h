@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "sim/search/search.h"
+#include "sim/session/session.h"
+
+#include <string>
+#include <vector>
+
+namespace meshwright::sim {
+
+/// A study in the words of another program.
+struct StudyExport {
+    std::string to; ///< "study" (YAML), "jax", "flax" (Python), "maxtext", "torchtitan", "megatron", "accelerate" (a command)
+    std::string text; ///< empty: that program cannot say it
+    std::string whyNot;
+
+    bool isCommand() const { return to != "study" && to != "jax" && to != "flax"; }
+};
+
+/// One for each, in the order above. Of an MLP, Python trains what the study trains; of other models "jax" has the mesh and the specs.
+/// Precondition: analysis.study.
+std::vector<StudyExport> exportsOf(const Analysis& analysis, const Catalogue& catalogue);
+
+/// The commands of a plan that was found for a transformer's study. Problems: those of `searchMachineOf`.
+Result<std::vector<StudyExport>> commandsOf(
+    const Study& study, const FoundPlan& plan, const Catalogue& catalogue, const Calibration& calibration);
+
+} // namespace meshwright::sim
