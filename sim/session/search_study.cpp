@@ -470,7 +470,10 @@ namespace {
 /// How a transformer's study lies: the axes by what they split, in the search's words, and the specs of all that comes in and goes out.
 struct NamedLayout {
     std::vector<MeshAxis> mesh; ///< axes of one device left out
-    std::map<std::string, PartitionSpec> specs; ///< of parameters, their states and gradients, x and y
+    std::map<std::string, PartitionSpec>
+        specs; ///< of parameters, their states and gradients, x and y; data ranks only of x and y
+    /// Of weights, their states and gradients: over which data ranks each is split, along whatever dimension. No framework asks which, nor of small arrays.
+    std::map<std::string, std::set<std::string>> shards;
     std::vector<std::string> sequence; ///< over which the blocks' results have parts of each sequence
 
     friend bool operator==(const NamedLayout&, const NamedLayout&) = default;
@@ -546,7 +549,19 @@ NamedLayout namedLayout(const Study& study, const StudyArrays& arrays, const std
             if (!spec && array.name.starts_with(prefix))
                 spec = specOf(array.name.substr(std::string_view(prefix).size()));
         }
-        layout.specs[array.name] = spec.value_or(PartitionSpec{});
+        const bool isInput = array.kind == StudyArray::Kind::Input;
+        const bool isSmall
+            = !array.name.ends_with(".w") || array.name.ends_with("router.w") || array.name.ends_with("positions.w");
+        std::vector<std::vector<std::string>> none;
+        for (std::vector<std::string>& dim : spec ? spec->dims : none) {
+            std::erase_if(dim, [&](const std::string& role) {
+                const bool isShard = !isInput && (role == "data" || role == "fsdp");
+                if (isShard && !isSmall)
+                    layout.shards[array.name].insert(role);
+                return isShard;
+            });
+        }
+        layout.specs[array.name] = spec.value_or(PartitionSpec{}).canonical();
     }
     std::optional<PartitionSpec> between = specOf("act.layers");
     if (!between)

@@ -202,6 +202,12 @@ void TestExportVerb::commands_data()
                                            << "--tensor-model-parallel-size 1";
     QTest::newRow("accumulated") << "megatron" << QStringList{"train.accumulate=4"}
                                  << "--micro-batch-size 2 --global-batch-size 64";
+    QTest::newRow("fully sharded by a rule, small arrays too")
+        << "accelerate"
+        << QStringList{"mesh={data: 64}", "recompute=full",
+               "sharding.embedding.w=", "sharding.head.w=", "sharding.layers.attention=", "sharding.layers.ffn=",
+               R"yaml(sharding.match=[{path: "*", divisible: largest_dim, spec: [data]}, {path: "*", spec: []}])yaml"}
+        << "--fsdp_sharding_strategy FULL_SHARD";
     QTest::newRow("fully sharded in groups")
         << "torchtitan"
         << QStringList{"mesh={replica: 4, shard: 16}", "recompute=full", "sharding.x=P(('replica', 'shard'), None)",
