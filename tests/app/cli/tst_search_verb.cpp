@@ -139,7 +139,7 @@ void TestSearchVerb::plansAreStudies_data()
                                                   << "v5p-32"
                                                   << "FSDP2";
     QTest::newRow("experts, two devices a chip") << "mixtral_8x7b"
-                                                 << "mi250xx32"
+                                                 << "mi250xx16"
                                                  << "expert=8,pipeline=1";
     QTest::newRow("cards without a network") << "gpt2"
                                              << "8x RTX 4090"
@@ -153,9 +153,9 @@ void TestSearchVerb::plansAreStudies_data()
     QTest::newRow("kept by name") << "llama3_8b"
                                   << "v5p-64"
                                   << "fsdp=32,recompute=save_qkv_proj";
-    QTest::newRow("interleaved stages") << "qwen2_7b"
-                                        << "h20x16"
-                                        << "tp2pp4";
+    QTest::newRow("interleaved stages") << "gpt2"
+                                        << "h20x8"
+                                        << "tp2pp4,schedule=interleaved";
 }
 
 void TestSearchVerb::plansAreStudies()
@@ -472,8 +472,6 @@ void TestSearchVerb::interrupted()
 /// LLaMA 3 405B on 16,384 H100: its authors report 38 to 43 % model FLOPs utilisation (arXiv:2407.21783, table 4).
 void TestSearchVerb::largeExample()
 {
-    const Outcome checked = run({"check", example("llama3_405b_h100.yaml")});
-    QVERIFY2(checked.code == 0, checked.err.constData());
     const Outcome outcome = run({"simulate", example("llama3_405b_h100.yaml"), "--format", "json"});
     QVERIFY2(outcome.code == 0, (outcome.err + outcome.out).constData());
     QCOMPARE(errorsAgainst("simulation-1.json", outcome.out), QStringList());

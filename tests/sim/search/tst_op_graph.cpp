@@ -357,7 +357,7 @@ void TestOpGraph::search()
     QFETCH(quint64, seed);
     Random random(static_cast<std::mt19937::result_type>(seed));
     const Function function = randomFunction(random, 10);
-    const Machine where = machine({4, 4});
+    const Machine where = machine({4, 2});
     const Program program = programOf(function, Mesh());
     std::vector<SearchResult> results;
     for (const unsigned threads : {1U, 3U}) {

@@ -44,9 +44,11 @@ const Calibration& calibration()
     return all;
 }
 
-/// Files with more plans to simulate take a quarter of a minute and more: they are compared where MESHWRIGHT_ALL_RECORDS is set.
+/// Files with more plans to simulate, or with deep pipelines, take a quarter of a minute and more: they are compared where MESHWRIGHT_ALL_RECORDS is set.
 bool takesLong(const std::string& name)
 {
+    if (name == "palm_opt_neox_megascale")
+        return true;
     constexpr std::size_t kMostPlans = 40;
     std::size_t plans = 0;
     for (const Record& record : valueOf(readRecords(kFolder / (name + ".json")))) {
