@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 #include <string_view>
 
 namespace meshwright::sim {
@@ -27,6 +29,7 @@ public:
         m_perHost = chips * machine.chip.devicesPerChip;
         m_hosts = std::max<std::int64_t>(1, m_devices / std::max<std::int64_t>(1, m_perHost));
         m_isTpu = machine.chip.chipClass == ChipClass::Tpu;
+        m_parts = m_isTpu ? machine.cluster.slices : m_hosts;
     }
 
     LaunchCommand maxText();
@@ -46,6 +49,8 @@ private:
     std::int64_t microbatch() const { return std::llround(m_plan.microbatch); }
     std::int64_t microbatches() const { return std::llround(m_plan.pipeline.microbatches); }
     std::string torchrun() const { return fmt::format("torchrun --nnodes {} --nproc-per-node {}", m_hosts, m_perHost); }
+    bool hasLlamasBlocks() const;
+    std::string maxTextModel() const;
     static LaunchCommand none(const char* framework, std::string why) { return {framework, {}, std::move(why)}; }
 
     const FoundPlan& m_plan;
@@ -54,10 +59,40 @@ private:
     std::int64_t m_devices;
     std::int64_t m_perHost = 1;
     std::int64_t m_hosts = 1;
+    std::int64_t m_parts = 1; ///< slices, or hosts of GPUs: what MaxText's dcn axes go over
     bool m_isTpu = false;
 };
 
-/// Source: AI-Hypercomputer/maxtext, src/MaxText/configs/base.yml (parallelism, remat_policy).
+/// Norms, gates, rotations and heads as Llama has them, or Mixtral with its experts.
+bool Launch::hasLlamasBlocks() const
+{
+    const bool isPlainAttention = m_c.mixer == MixerKind::Attention && m_c.keyValueRank == 0 && m_c.slidingWindow == 0
+        && m_c.rotaryFraction == 1.0 && !m_c.queryKeyNorm && !m_c.attentionBias && !m_c.outputBias && m_c.attentionSoftcap == 0.0;
+    const bool isPlainBlock = m_c.gatedFfn && m_c.activation == TransformerActivation::Silu && !m_c.ffnBias && !m_c.parallelBlock
+        && !m_c.postNorms && !m_c.ffnBesideExperts;
+    return isPlainAttention && isPlainBlock && m_c.norm == NormKind::RmsNorm && m_c.position == PositionKind::Rotary
+        && m_c.logitSoftcap == 0.0 && !m_c.embeddingScale && m_c.sharedExperts == 0 && (m_c.experts == 0 || m_c.denseLayers == 0);
+}
+
+/// The model by its sizes, where its blocks are Llama's or Mixtral's; else by the name of a model file.
+std::string Launch::maxTextModel() const
+{
+    if (!hasLlamasBlocks())
+        return " model_name=MODEL";
+    std::string text
+        = fmt::format(" base_num_decoder_layers={} base_emb_dim={} base_num_query_heads={} base_num_kv_heads={} head_dim={} "
+                      "base_mlp_dim={} vocab_size={} rope_max_timescale={:.0f}",
+            m_c.layers, m_c.hidden, m_c.heads, m_c.keyValueHeads, m_c.headDim, m_c.experts > 0 ? m_c.expertFfn : m_c.ffn,
+            m_c.vocabulary, m_c.rotaryBase);
+    if (m_c.tiedEmbeddings)
+        text += " logits_via_embedding=true";
+    if (m_c.experts > 0)
+        text += fmt::format(" decoder_block=mixtral num_experts={} num_experts_per_tok={} base_moe_mlp_dim={}", m_c.experts,
+            m_c.expertsPerToken, m_c.expertFfn);
+    return text;
+}
+
+/// Source: AI-Hypercomputer/maxtext, src/maxtext/configs/base.yml (August 2026: model, parallelism, pipeline, remat_policy).
 LaunchCommand Launch::maxText()
 {
     const char* name = "maxtext";
@@ -67,31 +102,68 @@ LaunchCommand Launch::maxText()
         return none(name, fmt::format("MaxText has no remat_policy that is \"{}\"", m_plan.recompute));
     if (m_plan.pipeline.stages > 1 && (m_plan.pipeline.schedule == "1f1b" || m_plan.pipeline.schedule.starts_with("zb")))
         return none(name, fmt::format("MaxText has no pipeline schedule \"{}\"", m_plan.pipeline.schedule));
-    std::string text
-        = fmt::format("python3 -m MaxText.train src/MaxText/configs/base.yml base_num_decoder_layers={} base_emb_dim={} "
-                      "base_num_query_heads={} base_num_kv_heads={} head_dim={} base_mlp_dim={} vocab_size={}",
-            m_c.layers, m_c.hidden, m_c.heads, m_c.keyValueHeads, m_c.headDim, m_c.ffn, m_c.vocabulary);
-    if (m_c.experts > 0)
-        text += fmt::format(
-            " num_experts={} num_experts_per_tok={} base_moe_mlp_dim={}", m_c.experts, m_c.expertsPerToken, m_c.expertFfn);
-    for (const char* each : {"data", "fsdp", "expert", "context", "tensor", "pipeline"}) {
-        if (axis(each) > 1)
-            text += fmt::format(" ici_{}_parallelism={}", each, axis(each));
+    std::string text = "python3 -m maxtext.trainers.pre_train.train" + maxTextModel() + (m_isTpu ? "" : " hardware=gpu");
+    std::int64_t parts = m_parts; // still to be divided among axes, the outermost first
+    for (const MeshAxis& axis : m_plan.mesh) {
+        const std::int64_t outer = std::gcd(parts, axis.size);
+        const std::int64_t inner = axis.size / outer;
+        parts /= outer;
+        if (parts > 1 && inner > 1) // an axis farther in would have to cross what this one does not
+            break;
+        if (outer > 1)
+            text += fmt::format(" dcn_{}_parallelism={}", axis.name, outer);
+        if (inner > 1 || axis.name == "fsdp")
+            text += fmt::format(" ici_{}_parallelism={}", axis.name, inner);
     }
+    if (parts > 1)
+        return none(name, fmt::format("the mesh's axes do not divide into {} {}", m_parts, m_isTpu ? "slices" : "hosts"));
     if (axis("fsdp") == 1)
-        text += " ici_fsdp_parallelism=1";
+        text += " ici_fsdp_parallelism=1"; // it takes what is left otherwise
     const bool isPiped = m_plan.pipeline.stages > 1;
     const double passes = isPiped ? 1.0 : m_plan.pipeline.microbatches;
     text += fmt::format(" max_target_length={} per_device_batch_size={:g}", m_work.sequence,
         static_cast<double>(m_work.globalBatch) / static_cast<double>(m_devices) / passes);
     if (isPiped)
-        text += fmt::format(" num_pipeline_microbatches={}", microbatches());
+        text += fmt::format(" num_pipeline_microbatches={} num_layers_per_pipeline_stage={}", microbatches(),
+            m_c.layers / std::max<std::int64_t>(1, m_plan.pipeline.stages * m_plan.pipeline.chunks));
     else if (microbatches() > 1)
         text += fmt::format(" gradient_accumulation_steps={}", microbatches());
     return {name, text + " remat_policy=" + m_plan.recompute, {}};
 }
 
-/// Source: pytorch/torchtitan, torchtitan/config/job_config.py (parallelism, training, activation_checkpoint).
+/// The model in torchtitan's registry, by its sizes.
+struct RegisteredModel {
+    const char* module;
+    const char* config;
+    std::int64_t layers;
+    std::int64_t hidden;
+    std::int64_t experts;
+};
+
+/// Source: pytorch/torchtitan, torchtitan/models/*/config_registry.py (August 2026).
+std::string titanModel(const TransformerConfig& model)
+{
+    static constexpr std::array kModels = {RegisteredModel{"llama3", "llama3_8b", 32, 4096, 0},
+        RegisteredModel{"llama3", "llama3_70b", 80, 8192, 0}, RegisteredModel{"llama3", "llama3_405b", 126, 16384, 0},
+        RegisteredModel{"qwen3", "qwen3_0_6b", 28, 1024, 0}, RegisteredModel{"qwen3", "qwen3_1_7b", 28, 2048, 0},
+        RegisteredModel{"qwen3", "qwen3_14b", 40, 5120, 0}, RegisteredModel{"qwen3", "qwen3_32b", 64, 5120, 0},
+        RegisteredModel{"qwen3", "qwen3_30b_a3b", 48, 2048, 128}, RegisteredModel{"deepseek_v3", "deepseek_v3_16b", 27, 2048, 64},
+        RegisteredModel{"deepseek_v3", "deepseek_v3_671b", 61, 7168, 256},
+        RegisteredModel{"gpt_oss", "gpt_oss_20b", 24, 2880, 32}, RegisteredModel{"gpt_oss", "gpt_oss_120b", 36, 2880, 128}};
+    const auto isIt = [&](const RegisteredModel& one) {
+        // Qwen 3 normalises heads, Llama 3 has its vocabulary: others of these sizes are other models.
+        const bool isKind = std::string_view(one.module) == "qwen3" ? model.queryKeyNorm
+            : std::string_view(one.module) == "llama3"              ? model.vocabulary == 128256 && !model.queryKeyNorm
+            : std::string_view(one.module) == "deepseek_v3"         ? model.keyValueRank > 0
+                                                                    : model.slidingWindow > 0;
+        return isKind && one.layers == model.layers && one.hidden == model.hidden && one.experts == model.experts;
+    };
+    const auto found = std::ranges::find_if(kModels, isIt);
+    return found == kModels.end() ? std::string("--module MODULE --config CONFIG")
+                                  : fmt::format("--module {} --config {}", found->module, found->config);
+}
+
+/// Source: pytorch/torchtitan, torchtitan/config/configs.py, trainer.py, distributed/activation_checkpoint.py (August 2026).
 LaunchCommand Launch::torchTitan()
 {
     const char* name = "torchtitan";
@@ -100,39 +172,39 @@ LaunchCommand Launch::torchTitan()
     if (m_plan.zeroStage == 1)
         return none(name, "torchtitan splits gradients with moments (ZeRO-2) or weights as well (ZeRO-3)");
     if (m_plan.recompute != "none" && m_plan.recompute != "selective" && m_plan.recompute != "full")
-        return none(name, fmt::format("torchtitan has no activation_checkpoint.mode \"{}\"", m_plan.recompute));
-    if (axis("tensor") > 1 && !m_plan.sequenceParallel)
-        return none(name, "torchtitan splits the sequence wherever it splits tensors");
+        return none(name, fmt::format("torchtitan has no activation-checkpoint \"{}\"", m_plan.recompute));
     const std::int64_t shards = m_plan.zeroStage == 3 ? axis("fsdp") * axis("expert") : m_plan.zeroStage == 2 ? dataRanks() : 1;
-    std::string text = fmt::format("{} -m torchtitan.train --parallelism.data_parallel_replicate_degree {} "
+    std::string text = fmt::format("{} -m torchtitan.train {} --parallelism.data_parallel_replicate_degree {} "
                                    "--parallelism.data_parallel_shard_degree {} --parallelism.tensor_parallel_degree {} "
                                    "--parallelism.context_parallel_degree {} --parallelism.pipeline_parallel_degree {}",
-        torchrun(), dataRanks() / shards, shards, axis("tensor"), axis("context"), axis("pipeline"));
+        torchrun(), titanModel(m_c), dataRanks() / shards, shards, axis("tensor"), axis("context"), axis("pipeline"));
     if (axis("expert") > 1)
         text += fmt::format(" --parallelism.expert_parallel_degree {}", axis("expert"));
+    if (axis("tensor") > 1 && !m_plan.sequenceParallel)
+        text += " --parallelism.no-enable-sequence-parallel";
     if (m_plan.zeroStage == 2)
         text += " --parallelism.fsdp_reshard_after_forward never";
-    std::int64_t local = microbatch();
     if (m_plan.pipeline.stages > 1) {
         const std::string& schedule = m_plan.pipeline.schedule;
         if (schedule.starts_with("zb"))
             return none(name, fmt::format("torchtitan has no pipeline schedule \"{}\"", schedule));
-        local *= microbatches();
-        text += fmt::format(" --parallelism.pipeline_parallel_schedule {} --parallelism.pipeline_parallel_microbatch_size {}",
+        text += fmt::format(" --parallelism.pipeline_parallel_schedule {} --parallelism.num_pp_microbatches {}",
             schedule == "gpipe"      ? "GPipe"
                 : schedule == "1f1b" ? "1F1B"
                                      : "Interleaved1F1B",
-            microbatch());
+            microbatches());
     }
+    if (m_plan.pipeline.stages > 1 || axis("expert") > 1)
+        text += " --training.disable_cuda_graphs"; // which have neither
     return {name,
         text
-            + fmt::format(" --training.seq_len {} --training.local_batch_size {} --training.global_batch_size {} "
-                          "--activation_checkpoint.mode {}",
-                m_work.sequence, local, m_work.globalBatch, m_plan.recompute),
+            + fmt::format(" --training.max_context_length {} --training.num_tokens_per_microbatch_per_dp_rank {} "
+                          "--training.num_tokens_per_train_step {} activation-checkpoint:{}",
+                m_work.sequence, microbatch() * m_work.sequence, m_work.globalBatch * m_work.sequence, m_plan.recompute),
         {}};
 }
 
-/// Source: NVIDIA/Megatron-LM, megatron/training/arguments.py.
+/// Source: NVIDIA/Megatron-LM, megatron/training/arguments.py (August 2026).
 LaunchCommand Launch::megatron()
 {
     const char* name = "megatron";
@@ -140,8 +212,8 @@ LaunchCommand Launch::megatron()
         return none(name, "Megatron-LM trains on GPUs");
     if (m_plan.recompute != "none" && m_plan.recompute != "selective" && m_plan.recompute != "full")
         return none(name, fmt::format("Megatron-LM has no recomputation \"{}\"", m_plan.recompute));
-    if (m_plan.zeroStage >= 2 && (axis("pipeline") > 1 || axis("data") > 1))
-        return none(name, "Megatron-LM splits weights and gradients over all data ranks and without a pipeline");
+    if (m_plan.zeroStage >= 2 && axis("pipeline") > 1)
+        return none(name, "Megatron-LM splits weights and gradients without a pipeline only");
     const std::string& schedule = m_plan.pipeline.schedule;
     if (m_plan.pipeline.stages > 1 && schedule != "1f1b" && schedule != "interleaved")
         return none(name, fmt::format("Megatron-LM has no pipeline schedule \"{}\"", schedule));
@@ -172,6 +244,7 @@ LaunchCommand Launch::megatron()
     option(m_plan.zeroStage >= 2,
         fmt::format("--use-megatron-fsdp --data-parallel-sharding-strategy {}",
             m_plan.zeroStage == 2 ? "optim_grads" : "optim_grads_params"));
+    option(m_plan.zeroStage == 3 && axis("data") > 1, fmt::format("--num-distributed-optimizer-instances {}", axis("data")));
     option(schedule == "interleaved",
         fmt::format("--num-layers-per-virtual-pipeline-stage {}",
             m_c.layers / std::max<std::int64_t>(1, m_plan.pipeline.stages * m_plan.pipeline.chunks)));
@@ -180,7 +253,7 @@ LaunchCommand Launch::megatron()
     return {name, text, {}};
 }
 
-/// Source: huggingface/accelerate, src/accelerate/commands/launch.py.
+/// Source: huggingface/accelerate, src/accelerate/commands/launch.py (July 2026).
 LaunchCommand Launch::accelerate()
 {
     const char* name = "accelerate";

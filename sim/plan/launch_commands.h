@@ -17,7 +17,7 @@ struct LaunchCommand {
 };
 
 /// One for each framework, in this order: the layout, batch, recomputation and sizes of the plan in the options of its launcher. Data, tokenizer and
-/// learning rate are the user's.
+/// learning rate are the user's, and so are words in capitals: the name of a model that the framework knows and its options do not describe.
 std::vector<LaunchCommand> launchCommands(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine);
 
 } // namespace meshwright::sim

@@ -595,9 +595,9 @@ bool isTrainedAlike(const Study& a, const Study& b)
 
 Result<FoundPlan> planOf(const Study& study, const Catalogue& catalogue, const Calibration& calibration)
 {
-    constexpr const char* kFix = "choose a plan in Search (`meshwright search`), whose layouts have these names";
+    constexpr const char* kFix = "take a plan of `meshwright search` (in the window: Search)";
     if (study.transformer() == nullptr)
-        return Problem{"MW1758", "only layouts of transformers have names in frameworks", kFix};
+        return Problem{"MW1758", "frameworks have options for the layouts of transformers only", kFix};
     const auto machine = searchMachineOf(study, catalogue, calibration);
     if (!machine)
         return machine.error();
@@ -605,8 +605,9 @@ Result<FoundPlan> planOf(const Study& study, const Catalogue& catalogue, const C
     for (const MeshAxis& axis : study.mesh)
         axes.push_back(fmt::format("{}={}", axis.name, axis.size));
     const Problem none{"MW1758",
-        fmt::format(
-            "the mesh {} with the study's specs, pipeline and recomputation is not a plan of the search", join(axes, ",")),
+        fmt::format("the mesh {} with the study's specs, pipeline and recomputation is none of the layouts that frameworks have "
+                    "options for",
+            join(axes, ",")),
         kFix};
     const StudyArrays arrays = arraysOf(study);
     const std::map<std::string, std::string> roles = rolesOfAxes(study, arrays);

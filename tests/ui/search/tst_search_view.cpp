@@ -170,7 +170,7 @@ void TestSearchView::aPlanIsCopiedForOtherPrograms()
         QString("import jax\nfrom jax.sharding import PartitionSpec as P\n\nmesh = jax.make_mesh((32, 2), ('fsdp', 'tensor'), "
                 "axis_types=(jax.sharding.AxisType.Auto,) * 2)\n"
                 "specs = {\n    'embedding.w': P('fsdp', None),\n}\n"));
-    QVERIFY(copies["MaxText command"].text.contains("ici_fsdp_parallelism=32 ici_tensor_parallelism=2"));
+    QVERIFY(copies["MaxText command"].text.contains("dcn_fsdp_parallelism=8 ici_fsdp_parallelism=4 ici_tensor_parallelism=2"));
     QVERIFY(copies["accelerate command"].text.isEmpty());
     QVERIFY(copies["accelerate command"].whyNot.contains("splits data"));
 }
@@ -272,8 +272,8 @@ void TestSearchView::aTransformersPlanKeepsTheUsersChoices()
     const QString changed = commandOf({"mesh.fsdp=8", "mesh.tensor=8"});
     QVERIFY2(changed.contains("--parallelism.data_parallel_shard_degree 8 --parallelism.tensor_parallel_degree 8 "),
         qPrintable(changed));
-    QVERIFY(commandOf({"recompute=none"}).endsWith("--activation_checkpoint.mode none"));
-    QVERIFY2(commandOf({"sharding.embedding.w=P()"}).contains("choose a plan in Search"), "no framework has this layout");
+    QVERIFY(commandOf({"recompute=none"}).endsWith(" activation-checkpoint:none"));
+    QVERIFY2(commandOf({"sharding.embedding.w=P()"}).contains("in the window: Search"), "no framework has this layout");
     for (const Study& other : {valueOf(readStudy(text, "plan.yaml", std::vector<std::string>{"sharding.embedding.w=P()"})),
              *analysed("digits.yaml")->study}) {
         const auto plan = sim::planOf(other, *catalogue(), calibration);

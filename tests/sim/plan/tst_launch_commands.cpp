@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/support/file.h"
+#include "core/support/resources.h"
+#include "sim/plan/launch_commands.h"
+#include "sim/search/search_request.h"
+#include "tests/test_class.h"
+#include "tests/values.h"
+
+#include <algorithm>
+#include <array>
+
+namespace tst_launch_commands {
+
+using namespace meshwright;
+using namespace meshwright::sim;
+using namespace meshwright::tests;
+
+/// Plans in the options of launchers. The options are those of the launchers' own sources (launch_commands.cpp names them).
+class TestLaunchCommands : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void commands_data();
+    void commands();
+    void refused_data();
+    void refused();
+};
+
+namespace {
+
+struct Wanted {
+    std::string model;
+    std::string chip;
+    std::int64_t chips = 1; ///< of each slice
+    std::int64_t slices = 1;
+    std::vector<MeshAxis> mesh;
+    std::string recompute = "full";
+    int zeroStage = 3;
+    double microbatch = 1.0;
+    PipelinePlan pipeline = {1, 1, 1.0, "1f1b"};
+    bool sequenceParallel = false;
+};
+
+LaunchCommand commandOf(const Wanted& wanted, const std::string& framework)
+{
+    static const Catalogue catalogue = valueOf(Catalogue::load(resourcesDirectory() / "hardware/catalogue.json"));
+    const std::string file = wanted.model + ".json";
+    SearchWork work;
+    work.model = valueOf(readTransformerConfig(valueOf(readFile(resourcesDirectory() / "models" / file)), file));
+    work.sequence = 4096;
+    work.globalBatch = 256;
+    FoundPlan plan;
+    plan.mesh = wanted.mesh;
+    plan.recompute = wanted.recompute;
+    plan.zeroStage = wanted.zeroStage;
+    plan.microbatch = wanted.microbatch;
+    plan.pipeline = wanted.pipeline;
+    plan.sequenceParallel = wanted.sequenceParallel;
+    const Chip& chip = *valueOf(catalogue.find(wanted.chip)).chip;
+    const auto machine = valueOf(machineOf(chip, wanted.chips, wanted.slices, valueOf(defaultCalibration())));
+    const auto commands = launchCommands(plan, work, machine);
+    const auto found = std::ranges::find(commands, framework, &LaunchCommand::framework);
+    return found == commands.end() ? LaunchCommand{framework, {}, "no such framework"} : *found;
+}
+
+void addColumns()
+{
+    QTest::addColumn<Wanted>("wanted");
+    QTest::addColumn<QString>("framework");
+    QTest::addColumn<QString>("words");
+}
+
+} // namespace
+
+void TestLaunchCommands::commands_data()
+{
+    addColumns();
+    const std::string sizes
+        = "base_num_decoder_layers=32 base_emb_dim=4096 base_num_query_heads=32 base_num_kv_heads=8 head_dim=128 "
+          "base_mlp_dim=14336 vocab_size=128256 rope_max_timescale=500000 ";
+    QTest::newRow("MaxText, one slice") << Wanted{"llama3_8b", "v5e", 64, 1, {{"fsdp", 32}, {"tensor", 2}}, "full", 3, 1.0,
+        {1, 1, 4.0, "1f1b"}} << "maxtext"
+                                        << QString::fromStdString("python3 -m maxtext.trainers.pre_train.train " + sizes
+                                               + "ici_fsdp_parallelism=32 ici_tensor_parallelism=2 max_target_length=4096 "
+                                                 "per_device_batch_size=1 gradient_accumulation_steps=4 remat_policy=full");
+    QTest::newRow("MaxText, two slices, which the outermost axis joins")
+        << Wanted{"llama3_8b", "v5e", 64, 2, {{"data", 4}, {"fsdp", 32}}} << "maxtext"
+        << "dcn_data_parallelism=2 ici_data_parallelism=2 ici_fsdp_parallelism=32 max_target_length=4096 per_device_batch_size=2 "
+           "remat_policy=full";
+    QTest::newRow("MaxText, hosts of GPUs") << Wanted{"llama3_8b", "h100", 64, 1, {{"fsdp", 64}}} << "maxtext"
+                                            << "hardware=gpu dcn_fsdp_parallelism=8 ici_fsdp_parallelism=8 ";
+    QTest::newRow("MaxText, data alone") << Wanted{"llama3_8b", "v5p", 64, 1, {{"data", 64}}, "full", 0} << "maxtext"
+                                         << "ici_data_parallelism=64 ici_fsdp_parallelism=1 ";
+    QTest::newRow("MaxText, experts as Mixtral has them")
+        << Wanted{"mixtral_8x7b", "v5p", 64, 1, {{"fsdp", 8}, {"expert", 8}}} << "maxtext"
+        << "base_mlp_dim=14336 vocab_size=32000 rope_max_timescale=1000000 decoder_block=mixtral num_experts=8 "
+           "num_experts_per_tok=2 base_moe_mlp_dim=14336 "
+           "ici_fsdp_parallelism=8 ici_expert_parallelism=8 ";
+    QTest::newRow("MaxText, other blocks") << Wanted{"gemma_7b", "v5p", 64, 1, {{"fsdp", 64}}} << "maxtext"
+                                           << "pre_train.train model_name=MODEL ici_fsdp_parallelism=64 ";
+    QTest::newRow("MaxText, GPipe: all layers of a stage at once")
+        << Wanted{"llama3_8b", "v5e", 64, 1, {{"pipeline", 4}, {"fsdp", 16}}, "full", 3, 1.0, {4, 1, 16.0, "gpipe"}} << "maxtext"
+        << "ici_pipeline_parallelism=4 ici_fsdp_parallelism=16 max_target_length=4096 per_device_batch_size=4 "
+           "num_pipeline_microbatches=16 "
+           "num_layers_per_pipeline_stage=8 remat_policy=full";
+    QTest::newRow("torchtitan, a registered model")
+        << Wanted{"llama3_8b", "h100", 64, 1, {{"data", 2}, {"fsdp", 32}}, "selective", 3, 2.0} << "torchtitan"
+        << "torchrun --nnodes 8 --nproc-per-node 8 -m torchtitan.train --module llama3 --config llama3_8b "
+           "--parallelism.data_parallel_replicate_degree 2 "
+           "--parallelism.data_parallel_shard_degree 32 --parallelism.tensor_parallel_degree 1 "
+           "--parallelism.context_parallel_degree 1 "
+           "--parallelism.pipeline_parallel_degree 1 --training.max_context_length 4096 "
+           "--training.num_tokens_per_microbatch_per_dp_rank 8192 "
+           "--training.num_tokens_per_train_step 1048576 activation-checkpoint:selective";
+    QTest::newRow("torchtitan, another model") << Wanted{"mistral_7b", "h100", 64, 1, {{"fsdp", 64}}} << "torchtitan"
+                                               << "--module MODULE --config CONFIG ";
+    QTest::newRow("torchtitan, tensors without sequences")
+        << Wanted{"llama3_70b", "h100", 64, 1, {{"fsdp", 8}, {"tensor", 8}}} << "torchtitan"
+        << "--config llama3_70b --parallelism.data_parallel_replicate_degree 1 --parallelism.data_parallel_shard_degree 8 "
+           "--parallelism.tensor_parallel_degree 8 --parallelism.context_parallel_degree 1 "
+           "--parallelism.pipeline_parallel_degree 1 "
+           "--parallelism.no-enable-sequence-parallel ";
+    QTest::newRow("torchtitan, a pipeline")
+        << Wanted{"llama3_405b", "h100", 512, 1, {{"pipeline", 8}, {"fsdp", 8}, {"tensor", 8}}, "full", 3, 1.0,
+               {8, 1, 32.0, "1f1b"}, true}
+        << "torchtitan"
+        << "--parallelism.pipeline_parallel_schedule 1F1B --parallelism.num_pp_microbatches 32 --training.disable_cuda_graphs "
+           "--training.max_context_length 4096 --training.num_tokens_per_microbatch_per_dp_rank 4096 ";
+    QTest::newRow("torchtitan, experts")
+        << Wanted{"deepseek_v3", "h100", 512, 1, {{"fsdp", 64}, {"expert", 8}}} << "torchtitan"
+        << "--module deepseek_v3 --config deepseek_v3_671b --parallelism.data_parallel_replicate_degree 1 "
+           "--parallelism.data_parallel_shard_degree 512 ";
+    QTest::newRow("Megatron-LM, replicas of a split model")
+        << Wanted{"llama3_8b", "h100", 64, 1, {{"data", 2}, {"fsdp", 32}}, "none"} << "megatron"
+        << "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params --num-distributed-optimizer-instances 2";
+    QTest::newRow("Megatron-LM, interleaved") << Wanted{"llama3_70b", "h100", 64, 1,
+        {{"pipeline", 4}, {"data", 2}, {"tensor", 8}}, "full", 1, 1.0, {4, 5, 16.0, "interleaved"}, true}
+                                              << "megatron"
+                                              << "--tensor-model-parallel-size 8 --pipeline-model-parallel-size 4 "
+                                                 "--context-parallel-size 1 --micro-batch-size 1 --global-batch-size 256 --bf16 "
+                                                 "--sequence-parallel --use-distributed-optimizer "
+                                                 "--num-layers-per-virtual-pipeline-stage 4 --recompute-granularity full ";
+    QTest::newRow("accelerate, fully sharded")
+        << Wanted{"llama3_8b", "h100", 64, 1, {{"fsdp", 64}}, "full", 3, 2.0, {1, 1, 2.0, "1f1b"}} << "accelerate"
+        << "accelerate launch --num_machines 8 --num_processes 64 --mixed_precision bf16 --use_fsdp "
+           "--fsdp_sharding_strategy FULL_SHARD --fsdp_activation_checkpointing true train.py "
+           "--per_device_train_batch_size 2 --gradient_accumulation_steps 2";
+}
+
+void TestLaunchCommands::commands()
+{
+    QFETCH(Wanted, wanted);
+    QFETCH(QString, framework);
+    QFETCH(QString, words);
+    const LaunchCommand launch = commandOf(wanted, framework.toStdString());
+    QVERIFY2(launch.command.find(words.toStdString()) != std::string::npos, (launch.command + launch.whyNot).c_str());
+    QVERIFY(launch.whyNot.empty() && launch.command.find('\n') == std::string::npos);
+}
+
+void TestLaunchCommands::refused_data()
+{
+    addColumns();
+    const Wanted fsdp{"llama3_8b", "h100", 64, 1, {{"fsdp", 64}}, "none"};
+    QTest::newRow("MaxText keeps something always") << fsdp << "maxtext"
+                                                    << "no remat_policy that is \"none\"";
+    QTest::newRow("MaxText, axes that do not fall on hosts")
+        << Wanted{"llama3_8b", "h100", 24, 1, {{"fsdp", 4}, {"tensor", 6}}} << "maxtext"
+        << "do not divide into 3 hosts";
+    QTest::newRow("MaxText's states") << Wanted{"llama3_8b", "v5e", 64, 1, {{"data", 64}}, "full", 1} << "maxtext"
+                                      << "together";
+    QTest::newRow("MaxText's pipelines") << Wanted{"llama3_8b", "v5e", 64, 1, {{"pipeline", 4}, {"fsdp", 16}}, "full", 3, 1.0,
+        {4, 1, 16.0, "1f1b"}} << "maxtext"
+                                         << "\"1f1b\"";
+    QTest::newRow("torchtitan on TPUs") << Wanted{"llama3_8b", "v5e", 64, 1, {{"fsdp", 64}}} << "torchtitan"
+                                        << "GPUs";
+    QTest::newRow("torchtitan, ZeRO-1") << Wanted{"llama3_8b", "h100", 64, 1, {{"data", 64}}, "full", 1} << "torchtitan"
+                                        << "ZeRO-2";
+    QTest::newRow("Megatron-LM, split weights in a pipeline")
+        << Wanted{"llama3_8b", "h100", 64, 1, {{"pipeline", 4}, {"fsdp", 16}}, "full", 3, 1.0, {4, 1, 16.0, "1f1b"}} << "megatron"
+        << "without a pipeline";
+    QTest::newRow("accelerate, tensors") << Wanted{"llama3_8b", "h100", 64, 1, {{"fsdp", 8}, {"tensor", 8}}} << "accelerate"
+                                         << "splits data";
+}
+
+void TestLaunchCommands::refused()
+{
+    QFETCH(Wanted, wanted);
+    QFETCH(QString, framework);
+    QFETCH(QString, words);
+    const LaunchCommand launch = commandOf(wanted, framework.toStdString());
+    QVERIFY2(launch.whyNot.find(words.toStdString()) != std::string::npos, (launch.command + launch.whyNot).c_str());
+    QVERIFY(launch.command.empty());
+}
+
+MESHWRIGHT_TEST(TestLaunchCommands)
+
+} // namespace tst_launch_commands
+
+#include "tst_launch_commands.moc"
