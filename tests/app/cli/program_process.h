@@ -18,6 +18,12 @@ struct Outcome {
     QByteArray err;
 };
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr int kProgramMilliseconds = 600'000; ///< a sanitized program takes ten times as long
+#else
+inline constexpr int kProgramMilliseconds = 60'000;
+#endif
+
 /// The environment of the tests without what changes the program's words.
 inline QProcessEnvironment plainEnvironment()
 {
@@ -35,7 +41,7 @@ inline Outcome runProgram(const QString& program, const QStringList& arguments, 
     process.start(program, arguments);
     process.write(input);
     process.closeWriteChannel();
-    if (!process.waitForFinished(60'000) || process.exitStatus() != QProcess::NormalExit)
+    if (!process.waitForFinished(kProgramMilliseconds) || process.exitStatus() != QProcess::NormalExit)
         return {};
     return {process.exitCode(), process.readAllStandardOutput(), process.readAllStandardError()};
 }

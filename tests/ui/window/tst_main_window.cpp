@@ -239,11 +239,15 @@ void TestMainWindow::theStudyIsCopiedForOtherPrograms()
     QVERIFY(copies != menus.end());
     Q_EMIT(*copies)->aboutToShow();
     for (QAction* action : (*copies)->actions()) {
-        if (action->text() == "JAX mesh and specs")
+        if (action->text() == "JAX code")
             action->trigger();
     }
     const QString text = QApplication::clipboard()->text();
-    QVERIFY2(text.contains("jax.make_mesh((4, 2), ('data', 'model'))") && text.contains("'x': P('data'"), qPrintable(text));
+    QVERIFY2(text.contains("jax.make_mesh((4, 2), ('data', 'model'), ") && text.contains("(on(P('data')), on(P('data')))"),
+        qPrintable(text));
+    QVERIFY(std::ranges::any_of((*copies)->actions(), [](const QAction* action) { // of no framework, in one row
+        return action->text().startsWith("Command: ") && !action->isEnabled();
+    }));
 }
 
 void TestMainWindow::theFirstExampleIsTheNotebook()
