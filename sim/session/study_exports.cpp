@@ -38,7 +38,7 @@ std::vector<StudyExport> commands(const Study& study, const Catalogue& catalogue
         return all;
     };
     if (study.transformer() == nullptr)
-        return none("it has options for transformers only");
+        return none("frameworks have options for transformers only");
     const Result<Calibration>& calibration = defaultCalibration();
     if (!calibration)
         return none(calibration.error().front().message);
