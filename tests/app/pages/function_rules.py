@@ -6,6 +6,7 @@ import contextlib
 import functools
 import io
 import types
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -569,6 +570,12 @@ def given_away():
     check("bytes of results", stats.output_size_in_bytes == 4 * (16 * 32 + 32 * 128), str(stats))
     check("of those in the place of arguments", stats.alias_size_in_bytes == 4 * 16 * 32, str(stats))
     check("temporaries: a product, the weights turned, their product", 4 * 16 * 128 <= stats.temp_size_in_bytes <= 4 * (16 * 128 + 32 * 128 + 16 * 32), str(stats))
+
+    again = jax.jit(jax.grad(lambda w: jax.checkpoint(lambda w: jnp.sin(w @ w))(w).sum())).lower(rows[:32]).compile()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        again.memory_analysis()
+    check("what is not made again is said", any("jax.checkpoint makes again" in str(one.message) for one in caught), str(caught))
 
     host = jax.NamedSharding(mesh, P("x"), memory_kind="device").with_memory_kind("pinned_host")
     there = jax.device_put(rows, host)

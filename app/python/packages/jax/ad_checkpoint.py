@@ -3,6 +3,7 @@
 import functools
 
 from ._src import residuals as _residuals
+from ._src.arrays import Scope
 
 
 class _Policy:
@@ -78,6 +79,8 @@ def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=(), co
 
     @functools.wraps(fun)
     def called(*args, **kwargs):
+        for scope in Scope._stack:
+            scope.recomputes = True
         if not _residuals.is_recording():
             return fun(*args, **kwargs)
         with _residuals.Region(_saves(policy)):

@@ -5,6 +5,7 @@ import copy
 import functools
 import inspect
 import math
+import warnings
 import weakref
 
 import _meshwright as core
@@ -515,6 +516,8 @@ class Compiled:
 
     def memory_analysis(self):
         """By the plan of buffers of the program as devices run it; of the machine's own compiler the temporaries may differ."""
+        if self._lowered._scope.recomputes:
+            warnings.warn("memory_analysis counts what jax.checkpoint makes again or offloads as kept: programs of a page keep what their derivatives read", stacklevel=2)
         return CompiledMemoryStats(self._lowered)
 
     def __call__(self, *args, **kwargs):
