@@ -133,6 +133,11 @@ def main():
              "is a dtype": (str((isinstance(jnp.ones(1, "bfloat16").dtype, jnp.dtype), jnp.dtype("float32") == jnp.float32)), "(True, True)")}
     for name, (found, expected) in texts.items():
         compare(name, int(found == expected) or print(found), 1)
+    # -9 / 0.9 is 10.0000003 below zero in 32 bits, whose quotient rounds to -10.
+    tenths = np.arange(1, 40).astype(np.float32) / np.float32(10) * np.float32(-1) ** np.arange(39).astype(np.float32)
+    whole = np.arange(-40, 41).astype(np.float32)[:, None]
+    compare("floors of quotients that round to whole numbers", jnp.floor_divide(whole, tenths), np.floor_divide(whole, tenths), 0)
+    compare("the same with rests", jnp.divmod(jnp.float32(-9), jnp.float32(0.9)), np.divmod(np.float32(-9), np.float32(0.9)))
     print(f"{wrong} of {compared} differ")
 
 

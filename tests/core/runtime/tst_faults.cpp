@@ -7,6 +7,8 @@
 #include "tests/runtime_test.h"
 #include "tests/test_class.h"
 
+#include <algorithm>
+#include <array>
 #include <limits>
 
 namespace tst_faults {
@@ -338,15 +340,26 @@ void TestFaults::stalls()
 
 void TestFaults::slowDeviceShows()
 {
+    constexpr int kRuns = 5; // of each device the quickest counts: a first touch of memory costs a device more than its work
     const Loaded loaded = smallFunction();
     const FaultOptions options = optionsOf({"slow:device=2,factor=200"});
-    QVERIFY(loaded.function->run({.record = true, .faults = &options}));
-    for (const Timeline& timeline : {loaded.function->measured(), loaded.function->virtualTimeline()}) {
-        std::vector<double> busy(kDevices, 0.0);
-        for (const Slice& slice : timeline.slices()) {
-            if (slice.category == SliceCategory::Compute)
-                busy[static_cast<std::size_t>(timeline.rows()[slice.row].device)] += slice.cpuSeconds;
+    std::array<std::vector<double>, 2> quickest; // measured and virtual
+    for (int run = 0; run < kRuns; ++run) {
+        QVERIFY(loaded.function->run({.record = true, .faults = &options}));
+        const std::array timelines = {loaded.function->measured(), loaded.function->virtualTimeline()};
+        for (std::size_t kind = 0; kind < timelines.size(); ++kind) {
+            std::vector<double> busy(kDevices, 0.0);
+            for (const Slice& slice : timelines[kind].slices()) {
+                if (slice.category == SliceCategory::Compute)
+                    busy[static_cast<std::size_t>(timelines[kind].rows()[slice.row].device)] += slice.cpuSeconds;
+            }
+            if (run == 0)
+                quickest[kind] = busy;
+            for (std::size_t device = 0; device < busy.size(); ++device)
+                quickest[kind][device] = std::min(quickest[kind][device], busy[device]);
         }
+    }
+    for (const std::vector<double>& busy : quickest) {
         for (const std::size_t other : {0U, 1U, 3U})
             QVERIFY2(busy[2] > 5.0 * busy[other], fmt::format("{} {}", busy[2], busy[other]).c_str());
     }

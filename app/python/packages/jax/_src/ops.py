@@ -115,8 +115,11 @@ def remainder(x, y):
 
 def floor_divide(x, y):
     (a, b), weak = together(x, y)
-    if dtypes.is_float(a.engine_dtype):
-        return _weak(bind("floor", bind("divide", a, b)), weak)
+    if dtypes.is_float(a.engine_dtype):  # the quotient of what divides: that of the operands may round up to a whole number
+        rest = bind("remainder", a, b)
+        quotient = bind("divide", subtract(a, rest), b)
+        wrong = bind("and", not_equal(rest, 0), not_equal(less(rest, 0), less(b, 0)))
+        return _weak(bind("round_nearest_afz", where(wrong, subtract(quotient, 1), quotient)), weak)
     quotient = bind("divide", a, b)
     wrong = bind("and", not_equal(bind("remainder", a, b), 0), not_equal(less(a, 0), less(b, 0)))
     return _weak(where(wrong, subtract(quotient, 1), quotient), weak)
