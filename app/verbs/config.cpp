@@ -2,6 +2,7 @@
 #include "app/verbs/verbs.h"
 
 #include "core/study/document.h"
+#include "core/study/program_study.h"
 #include "core/support/file.h"
 #include "core/support/resources.h"
 #include "core/support/table.h"
@@ -83,9 +84,10 @@ private:
 
 std::vector<Resolved> installation()
 {
-    const bool isNamed = std::getenv("MESHWRIGHT_RESOURCES") != nullptr;
     const std::filesystem::path resources = resourcesDirectory();
-    const std::string from = isNamed ? "MESHWRIGHT_RESOURCES" : "beside this program, or the sources it was built from";
+    const char* named = std::getenv("MESHWRIGHT_RESOURCES");
+    const std::string from = named != nullptr && resources == named ? "MESHWRIGHT_RESOURCES"
+                                                                    : "beside this program, or the sources it was built from";
     std::vector<Resolved> values = {{"version", kVersion, "this program"}, {"resources", resources.string(), from}};
     for (const auto& [name, path] :
         {std::pair{"hardware", "hardware"}, std::pair{"models", "models"}, std::pair{"examples", "examples"},
@@ -133,6 +135,10 @@ Result<std::vector<Resolved>> machineValues(const Study& study)
 
 int runConfig(const ConfigOptions& options, Output& output)
 {
+    if (options.file.empty() && !options.settings.empty())
+        return fail({Problem{"MW1904", "STUDY is missing: --hw, --mesh, --stack and --set are of a study",
+                        "meshwright config study.yaml --set mesh.data=8"}},
+            output);
     std::vector<Resolved> values = installation();
     Problems problems;
     if (!options.file.empty()) {
@@ -140,6 +146,10 @@ int runConfig(const ConfigOptions& options, Output& output)
         if (!written)
             return fail(written.error(), output);
         const std::string file = options.file == "-" ? "standard input" : options.file;
+        if (isProgramText(options.file, *written))
+            return fail({Problem{"MW1830", "a program states its mesh and its specs, and no values of a study",
+                            "see its layouts with `meshwright propagate`", Place{file}}},
+                output);
         const auto study = readStudy(*written, file, options.settings);
         if (!study)
             return fail(study.error(), output);

@@ -2,9 +2,7 @@
 #include "app/terminal/files.h"
 #include "app/verbs/verbs.h"
 
-#include "core/study/program_study.h"
 #include "core/support/file.h"
-#include "core/support/text.h"
 #include "core/support/version.h"
 #include "sim/report/trace.h"
 #include "sim/session/study_exports.h"
@@ -12,7 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
+#include <vector>
 
 namespace meshwright::cli {
 
@@ -21,9 +19,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// The simulated step as a trace that Perfetto opens.
-sim::StudyExport tracedStep(const Study& study, const sim::Catalogue& catalogue, bool proves)
+sim::StudyExport tracedStep(const Study& study, const sim::Catalogue& catalogue)
 {
-    const auto simulated = sim::simulateStudy(study, catalogue, {.timeline = true}, proves);
+    const auto simulated = sim::simulateStudy(study, catalogue, {.timeline = true}, false);
     if (!simulated)
         return {"perfetto", {}, simulated.error().front().message};
     const std::string name = fmt::format("{} on {}", simulated->name, simulated->simulation.machine);
@@ -79,7 +77,7 @@ int runExport(const ExportOptions& options, Output& output)
 
     std::vector<sim::StudyExport> exports;
     if (options.to == "perfetto") {
-        exports.push_back(tracedStep(*analysis->study, *catalogue, false));
+        exports.push_back(tracedStep(*analysis->study, *catalogue));
     } else {
         exports = sim::exportsOf(*analysis, *catalogue);
         if (options.to != kAllExports)

@@ -11,11 +11,12 @@ namespace meshwright::sim {
 
 /// A study in the words of another program.
 struct StudyExport {
-    std::string to; ///< "study" (YAML), "jax", "flax" (Python), "maxtext", "torchtitan", "megatron", "accelerate" (a command)
+    std::string
+        to; ///< "study" (YAML), "jax", "flax" (Python), "maxtext", "torchtitan", "megatron", "accelerate" (a command), "perfetto"
     std::string text; ///< empty: that program cannot say it
     std::string whyNot;
 
-    bool isCommand() const { return to != "study" && to != "jax" && to != "flax"; }
+    bool isCommand() const { return to != "study" && to != "jax" && to != "flax" && to != "perfetto"; }
 };
 
 /// One for each, in the order above. Of an MLP, Python trains what the study trains; of other models "jax" has the mesh and the specs.

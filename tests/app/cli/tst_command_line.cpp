@@ -95,6 +95,8 @@ void TestCommandLine::exitCodes_data()
     QTest::newRow("doctor") << QStringList{"doctor"} << 0 << "";
     QTest::newRow("config") << QStringList{"config"} << 0 << "";
     QTest::newRow("config of a study") << QStringList{"config", example("digits.yaml"), "--hw", "v5e-8"} << 0 << "";
+    QTest::newRow("config of settings alone") << QStringList{"config", "--set", "batch=8"} << 2 << "MW1904";
+    QTest::newRow("config of a program") << QStringList{"config", example("mlp.mlir")} << 3 << "MW1830";
     QTest::newRow("config of no study") << QStringList{"config", "nowhere.yaml"} << 3 << "MW1001";
     QTest::newRow("config with a wrong setting")
         << QStringList{"config", example("digits.yaml"), "--set", "batch=x"} << 3 << "MW1422";
