@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // The program of a folder's tests: `tests_core_schedule tst_schedule [arguments of Qt Test]` runs one class, in a process of its own.
+#include "core/support/host_memory.h"
 #include "tests/test_class.h"
 
 #ifdef MESHWRIGHT_UI_TESTS
@@ -27,6 +28,7 @@ bool addTestClass(const std::string& file, RunClass run)
 
 int main(int argc, char** argv)
 {
+    meshwright::growHeapInLargeSteps();
     const auto& classes = meshwright::tests::testClasses();
     const auto found = argc > 1 ? classes.find(argv[1]) : classes.end();
     if (found == classes.end()) {

@@ -66,6 +66,7 @@ int codeOfException()
 
 int main(int argc, char** argv)
 {
+    meshwright::growHeapInLargeSteps();
     meshwright::reserveStandardStreams();
     // A file that may not grow is told where it is written, as a full disk is; so is a pipe that nobody reads.
     std::signal(SIGXFSZ, SIG_IGN);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/file.h"
+#include "core/support/host_memory.h"
 #include "core/support/version.h"
 #include "ui/report/report_files.h"
 #include "ui/widgets/view.h"
@@ -172,6 +173,7 @@ void savePictureWhenShown(ui::MainWindow& window, const Options& options)
 
 int main(int argc, char** argv)
 {
+    growHeapInLargeSteps();
     reserveStandardStreams();
     std::signal(SIGXFSZ, SIG_IGN); // a file that may not grow is told where it is written
     std::signal(SIGPIPE, SIG_IGN);
