@@ -406,6 +406,28 @@ private:
             if (kind == TaskKind::ShareNorm)
                 addNorms();
         }
+        for (std::size_t stage = 0; stage < m_pipeline.stages.size(); ++stage)
+            checkReplaced(stage);
+    }
+
+    /// What a stage's update makes of an array lies where the next step finds it: in the place of the array that the source gives away for it.
+    void checkReplaced(std::size_t stage)
+    {
+        const ScheduledFunction* update = m_pipeline.stages[stage].find(functionOf(TaskKind::Update));
+        for (const Donation& donation : m_joined.source.donations) {
+            if (update == nullptr)
+                return;
+            const Function& made = update->device.function;
+            const std::string& array = m_joined.source[m_joined.source.arguments()[donation.argument]].name;
+            const auto result = std::ranges::find(made.resultNames, m_joined.source.resultNames[donation.result]);
+            if (result == made.resultNames.end()) // of another stage
+                continue;
+            const auto index = static_cast<std::size_t>(result - made.resultNames.begin());
+            const bool isInPlace = std::ranges::any_of(made.donations,
+                [&](const Donation& own) { return own.result == index && made[made.arguments()[own.argument]].name == array; });
+            if (!isInPlace)
+                refuse(fmt::format("the update of stage {} leaves {} as it was: {} lies somewhere else", stage, array, *result));
+        }
     }
 
     void addNorms()

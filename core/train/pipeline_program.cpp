@@ -590,15 +590,18 @@ private:
         std::vector<ValueId> results;
         std::vector<std::string> names;
         std::vector<std::string> arrays;
+        std::vector<ValueId> replaced; // of the step: what the new array takes the place of
         std::vector<std::optional<TensorSharding>> shardings;
         for (const Donation& donation : m_step.donations) {
-            const std::string& array = m_step[m_step.arguments()[donation.argument]].name;
+            const ValueId before = m_step.arguments()[donation.argument];
+            const std::string& array = m_step[before].name;
             const std::string parameter = parameterOf(array);
             if (!parameter.empty() && !isOn(parameter, stage))
                 continue;
             results.push_back(m_step.results()[donation.result]);
             names.push_back("new." + array);
             arrays.push_back(array);
+            replaced.push_back(before);
             shardings.push_back(m_step.resultShardings.empty() ? std::nullopt : m_step.resultShardings[donation.result]);
         }
         if (squared)
@@ -639,11 +642,17 @@ private:
         }
         pin(update, layouts);
         update.resultShardings = shardings;
-        const std::vector<std::string> arguments = argumentNames(update);
         for (std::size_t i = 0; i < arrays.size(); ++i) {
-            const auto argument = std::find(arguments.begin(), arguments.end(), arrays[i]);
-            if (argument != arguments.end())
-                update.donations.push_back({static_cast<std::size_t>(argument - arguments.begin()), i});
+            std::vector<std::string> arguments = argumentNames(update);
+            auto argument = std::find(arguments.begin(), arguments.end(), arrays[i]);
+            if (argument == arguments.end()) { // made without the old one: a parameter of its master
+                const Value& before = m_step[replaced[i]];
+                const ValueId place = Builder(update).argument(before.type, before.name, before.role);
+                update[place].sharding = shardings[i];
+                arguments.push_back(arrays[i]);
+                argument = arguments.end() - 1;
+            }
+            update.donations.push_back({static_cast<std::size_t>(argument - arguments.begin()), i});
         }
         auto device = onDevices(stage, std::move(update));
         if (!device)

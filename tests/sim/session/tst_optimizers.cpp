@@ -90,6 +90,8 @@ private Q_SLOTS:
     void smallGradientsKeepTheirBits();
     void masters_data();
     void masters();
+    void mastersOfMicrobatches_data();
+    void mastersOfMicrobatches();
     void eightBits_data();
     void eightBits();
 };
@@ -414,6 +416,30 @@ void TestOptimizers::masters()
     const double error = std::abs(moved(study) - exact);
     QVERIFY2(
         error < std::abs(moved(without) - exact) && error < 0.5 * exact, qPrintable(QString("%1 of %2").arg(error).arg(exact)));
+}
+
+void TestOptimizers::mastersOfMicrobatches_data()
+{
+    QTest::addColumn<QString>("optimizer");
+    QTest::addColumn<std::string>("pipeline");
+    for (const char* pipeline : {"{stages: 1, microbatches: 1}", "{stages: 1, microbatches: 4}"}) {
+        for (const char* optimizer : {"{sgd: {learning_rate: 0.1, masters: true}}",
+                 "{adam: {learning_rate: 0.01, masters: true}}", "{adam: {learning_rate: 0.01, masters: true, clip_norm: 1.0}}"})
+            QTest::addRow("%s, %s", optimizer, pipeline) << QString(optimizer) << std::string(pipeline);
+    }
+}
+
+/// A parameter that is made of its master takes the old one's place, though the update does not read that.
+void TestOptimizers::mastersOfMicrobatches()
+{
+    QFETCH(QString, optimizer);
+    QFETCH(std::string, pipeline);
+    const Study study = studyOf(kDataParallel, optimizer,
+        {"dtype={parameters: bf16, matmul: bf16}", "train.steps=4", "pipeline=" + pipeline, "mesh={data: 2}"});
+    const TrainingResult result = trained(study, true);
+    QVERIFY(result.verification && result.verification->passed && result.verification->provesAnything());
+    QVERIFY2(
+        result.losses.back() < result.losses.front(), qPrintable(QString::number(result.losses.back() - result.losses.front())));
 }
 
 void TestOptimizers::eightBits_data()

@@ -153,6 +153,9 @@ private Q_SLOTS:
         QTest::newRow("three microbatches") << std::string(kTransformer) << Settings{"pipeline.microbatches=3"};
         QTest::newRow("one stage") << std::string(kTransformer)
                                    << Settings{"pipeline={stages: 1, microbatches: 4}", "mesh={data: 2, model: 2}"};
+        QTest::newRow("masters") << std::string(kTransformer)
+                                 << Settings{"optimizer={adam: {learning_rate: 0.001, masters: true}}",
+                                        "dtype={parameters: bf16, matmul: bf16}"};
         QTest::newRow("clipped gradients") << std::string(kTransformer)
                                            << Settings{"optimizer={adam: {learning_rate: 0.001, clip_norm: 1.0}}"};
         QTest::newRow("tied embedding, clipped") << std::string(
@@ -237,6 +240,15 @@ private Q_SLOTS:
         const auto add = [](const char* name, const char* study, const Settings& settings, const char* words, Fault fault) {
             QTest::newRow(name) << std::string(study) << settings << fault << QString(words);
         };
+        const Settings masters
+            = {"optimizer={sgd: {learning_rate: 0.1, masters: true}}", "dtype={parameters: bf16, matmul: bf16}"};
+        add("a parameter that lies where no step looks for it", kMlp, masters, "leaves layers.0.w as it was",
+            [](ScheduledProgram& pipeline) {
+                Function& update = functionOf(pipeline, 0, "update").function;
+                const auto result = std::ranges::find(update.resultNames, "new.layers.0.w") - update.resultNames.begin();
+                std::erase_if(update.donations,
+                    [&](const Donation& donation) { return donation.result == static_cast<std::size_t>(result); });
+            });
         add("a microbatch that is never taken backward", kMlp, none, "has no backward.0 task", [](ScheduledProgram& pipeline) {
             std::erase_if(pipeline.tasks,
                 [](const Task& task) { return task.stage == 0 && task.kind == TaskKind::Backward && task.microbatch == 3; });
