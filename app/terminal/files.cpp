@@ -59,9 +59,7 @@ Result<Format> formatOfFile(const std::string& file, bool formatGiven, Format as
 {
     if (formatGiven || file.empty() || file == "-")
         return asked;
-    std::string ending = std::filesystem::path(file).extension().string();
-    std::transform(ending.begin(), ending.end(), ending.begin(),
-        [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+    const std::string ending = lowerCase(std::filesystem::path(file).extension().string());
     std::vector<std::string> endings;
     for (const Format format : allowed) {
         const std::string name = formatName(format);

@@ -22,11 +22,6 @@ bool isDigit(char c)
     return c >= '0' && c <= '9';
 }
 
-char lowerCase(char c)
-{
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
 /// The end of the terminal's control sequence that begins at `at` with ESC.
 std::size_t endOfEscape(std::string_view text, std::size_t at)
 {
@@ -169,8 +164,7 @@ LogText::LogText(std::string_view text)
             addLine(text.substr(begin, newline - begin));
         begin = newline + 1;
     }
-    m_lower = m_squeezed;
-    std::transform(m_lower.begin(), m_lower.end(), m_lower.begin(), lowerCase);
+    m_lower = lowerCase(m_squeezed);
 }
 
 void LogText::addLine(std::string_view line)

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <deque>
 
 namespace meshwright {
@@ -145,17 +144,11 @@ constexpr OldArgument kArguments[] = {
         "Leave it out, or use a newer JAX:", "mesh = jax.make_mesh((4, 2), ('data', 'model'))\n"},
 };
 
-std::string squeezedName(std::string text)
-{
-    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return text;
-}
-
 /// The ways in which Python and JAX say that a name is gone.
 std::vector<std::string> phrasesOf(const OldName& old)
 {
-    const std::string name = squeezedName(old.name);
-    const std::string full = squeezedName(old.module) + "." + name;
+    const std::string name = lowerCase(old.name);
+    const std::string full = lowerCase(old.module) + "." + name;
     std::vector<std::string> phrases{"hasnoattribute'" + name + "'", "cannotimportname'" + name + "'",
         "nomodulenamed'" + full + "'", "nomodulenamed'" + full + "."};
     for (const char* what : {"wasdeprecated", "isdeprecated", "wasremoved", "hasbeenremoved", "hasbeendeprecated"})
@@ -194,7 +187,7 @@ bool isOfModule(std::string_view line, const OldName& old)
         if (at == std::string_view::npos)
             continue;
         const std::string_view rest = line.substr(at + before.size());
-        return rest.substr(0, rest.find('\'')) == squeezedName(old.module);
+        return rest.substr(0, rest.find('\'')) == lowerCase(old.module);
     }
     return line.find("jax") != std::string_view::npos;
 }

@@ -40,13 +40,6 @@ constexpr std::array<KindName, 13> kKindNames = {{
     {DeviceKind::Other, "cpu", "other"},
 }};
 
-std::string lowered(std::string_view text)
-{
-    std::string lower(text);
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return lower;
-}
-
 std::int64_t product(std::span<const std::int64_t> sizes)
 {
     return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
@@ -69,11 +62,11 @@ bool hasCoreAxis(DeviceKind kind, std::int64_t cores)
 
 Result<DeviceKind> deviceKindOf(std::string_view name)
 {
-    std::string wanted = lowered(trimmed(name));
+    std::string wanted = lowerCase(trimmed(name));
     std::vector<std::string> names;
     for (const KindName& entry : kKindNames) {
         const std::string brief = entry.brief;
-        for (const std::string& spelling : {lowered(entry.name), brief, "tpu-" + brief, "tpu " + brief, "tpu" + brief}) {
+        for (const std::string& spelling : {lowerCase(entry.name), brief, "tpu-" + brief, "tpu " + brief, "tpu" + brief}) {
             if (spelling == wanted)
                 return entry.kind;
         }

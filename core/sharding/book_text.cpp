@@ -8,17 +8,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
 namespace meshwright {
 
 namespace {
-
-bool sameLetters(std::string_view a, std::string_view b)
-{
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-        [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
-}
 
 class BookReader {
 public:
@@ -117,7 +110,7 @@ private:
         // As one axis by its name, else as one after the other.
         auto index = m_mesh.findAxis(letters);
         for (std::size_t i = 0; !index && i < m_mesh.axes().size(); ++i) {
-            if (sameLetters(m_mesh.axes()[i].name, letters))
+            if (lowerCase(m_mesh.axes()[i].name) == lowerCase(letters))
                 index = i;
         }
         std::vector<std::vector<std::size_t>> ways;
@@ -150,7 +143,7 @@ private:
         }
         for (std::size_t axis = 0; axis < m_mesh.axes().size() && ways.size() < 2; ++axis) {
             const std::string& name = m_mesh.axes()[axis].name;
-            if (letters.size() < name.size() || !sameLetters(letters.substr(0, name.size()), name)
+            if (letters.size() < name.size() || lowerCase(letters.substr(0, name.size())) != lowerCase(name)
                 || std::find(before.begin(), before.end(), axis) != before.end())
                 continue;
             std::vector<std::size_t> longer = before;

@@ -2,6 +2,7 @@
 #include "core/study/check_spec.h"
 #include "core/study/study_reader.h"
 #include "core/support/quantity.h"
+#include "core/support/text.h"
 
 namespace meshwright {
 
@@ -21,9 +22,7 @@ bool isNotFinite(std::string_view text)
         text.remove_prefix(1);
     if (text.starts_with('.'))
         text.remove_prefix(1);
-    std::string lower(text);
-    std::transform(lower.begin(), lower.end(), lower.begin(),
-        [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+    const std::string lower = lowerCase(text);
     if (lower == "nan" || lower == "inf" || lower == "infinity")
         return true;
     const bool numeric

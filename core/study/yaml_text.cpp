@@ -155,9 +155,7 @@ bool isMoreThanText(std::string_view scalar)
         scalar.remove_prefix(1);
     const bool numeric = !scalar.empty() && scalar.front() >= '0' && scalar.front() <= '9'
         && scalar.find_first_not_of("0123456789.eE+-") == std::string_view::npos;
-    std::string lower(scalar);
-    std::transform(lower.begin(), lower.end(), lower.begin(),
-        [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+    const std::string lower = lowerCase(scalar);
     return numeric || lower == "nan" || lower == "inf" || lower == "infinity";
 }
 

@@ -25,6 +25,16 @@ std::string_view trimmed(std::string_view text)
     return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
+std::string lowerCase(std::string_view text)
+{
+    std::string lower(text);
+    for (char& letter : lower) {
+        if (letter >= 'A' && letter <= 'Z')
+            letter = static_cast<char>(letter - 'A' + 'a');
+    }
+    return lower;
+}
+
 std::vector<std::string> split(std::string_view text, char separator)
 {
     std::vector<std::string> parts;

@@ -16,6 +16,9 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 /// `text` without white space at either end.
 std::string_view trimmed(std::string_view text);
 
+/// `text` with the letters A to Z small, whatever the locale.
+std::string lowerCase(std::string_view text);
+
 /// The pieces of `text` between the separators, at least one, each as it stands.
 std::vector<std::string> split(std::string_view text, char separator);
 

@@ -123,9 +123,7 @@ private:
     /// Numbers and the spellings of what is none, so that a first row of `nan` is no heading.
     static bool isNumberLike(std::string_view field)
     {
-        std::string lower;
-        for (const char c : field)
-            lower.push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
+        std::string lower = lowerCase(field);
         lower.erase(0, lower.find_first_not_of("+-"));
         return parseNumber(field) || lower.empty() || lower == "nan" || lower == "inf" || lower == "infinity";
     }

@@ -21,12 +21,6 @@ namespace meshwright::sim {
 
 namespace {
 
-std::string inLowerCase(std::string text)
-{
-    std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return text;
-}
-
 /// The parts between dashes, in the order of the alphabet.
 std::vector<std::string> sortedParts(const std::string& name)
 {
@@ -50,7 +44,7 @@ std::optional<std::string> spelled(const Catalogue& catalogue, const std::string
 {
     if (catalogue.find(chip))
         return chip;
-    std::string name = inLowerCase(std::string(trimmed(chip)));
+    std::string name = lowerCase(std::string(trimmed(chip)));
     std::ranges::replace(name, ' ', '-');
     for (const std::string_view maker :
         {"cloud-tpu-", "tpu-", "nvidia-", "tesla-", "geforce-", "amd-", "instinct-", "google-", "intel-", "habana-"}) {
@@ -188,16 +182,16 @@ Problem unknownName(const Catalogue& catalogue, const std::string& name, const s
     const MachineName* known = nullptr, const std::string& stranger = {})
 {
     const char* const kChips = "`meshwright list hardware` names all chips";
-    const auto isOfChip = [](const std::string& word) { return !besideOf(inLowerCase(word)); };
+    const auto isOfChip = [](const std::string& word) { return !besideOf(lowerCase(word)); };
     const auto first = std::ranges::find_if(words, isOfChip);
     const auto last = std::find_if(words.rbegin(), words.rend(), isOfChip).base();
     const bool isMisspelt = first < last;
     const std::string written = isMisspelt ? join(std::vector<std::string>(first, last), " ") : name;
-    const auto [chip, number] = withoutNumber(inLowerCase(written)); // as the catalogue's names are
+    const auto [chip, number] = withoutNumber(lowerCase(written)); // as the catalogue's names are
     const auto near = isMisspelt ? nearestName(chip, catalogue.names()) : std::nullopt;
     if (!isMisspelt && !words.empty())
         return {"MW1701", fmt::format("\"{}\" names no chip", name), fmt::format("name it, too, as in 64xH100; {}", kChips)};
-    const bool isOfKnown = known != nullptr && near && near->find(inLowerCase(known->chip)) != std::string::npos;
+    const bool isOfKnown = known != nullptr && near && near->find(lowerCase(known->chip)) != std::string::npos;
     if (known != nullptr && !isOfKnown)
         return {"MW1701",
             fmt::format("\"{}\" in \"{}\" says nothing about a number of {}", stranger, name, known->match.chip->name),
@@ -333,8 +327,8 @@ Result<MachineName> readCounts(const Catalogue& catalogue, const std::string& na
     for (std::size_t i = 0; i < words.size(); ++i) {
         if (i >= part.first && i < part.first + part.count)
             continue;
-        const auto beside = besideOf(inLowerCase(words[i]));
-        if (!beside && i > 0 && inLowerCase(words[i - 1]) == "x")
+        const auto beside = besideOf(lowerCase(words[i]));
+        if (!beside && i > 0 && lowerCase(words[i - 1]) == "x")
             return noNumber(words[i]);
         if (!beside)
             return unknownName(catalogue, name, words, &read, words[i]);
@@ -400,7 +394,7 @@ Result<MachineName> readCounts(const Catalogue& catalogue, const std::string& na
 
 bool countsOnly(const std::string& text)
 {
-    std::istringstream in(inLowerCase(text));
+    std::istringstream in(lowerCase(text));
     bool hasWord = false;
     for (std::string word; in >> word; hasWord = true) {
         if (!besideOf(word))

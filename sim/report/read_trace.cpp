@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/report/read_trace.h"
+#include "core/support/text.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <map>
 #include <vector>
@@ -194,10 +194,7 @@ bool isTraceJson(std::string_view beginning)
 SliceCategory categoryOfName(std::string_view name, std::string_view category)
 {
     std::string plain; // letters only: all-reduce, all_reduce and AllReduce are one
-    for (const char letter : name) {
-        if (std::isalpha(static_cast<unsigned char>(letter)) != 0)
-            plain += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-    }
+    std::ranges::copy_if(lowerCase(name), std::back_inserter(plain), [](char letter) { return letter >= 'a' && letter <= 'z'; });
     constexpr std::array<std::pair<std::string_view, SliceCategory>, 12> kWords = {{
         {"reducescatter", SliceCategory::ReduceScatter},
         {"allreduce", SliceCategory::AllReduce},

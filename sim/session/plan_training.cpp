@@ -51,8 +51,7 @@ std::optional<double> inUnits(std::string_view text, const Units& units)
     std::size_t end = text.size();
     while (end > 0 && !isOfNumber(text[end - 1]))
         --end;
-    std::string unit(trimmed(text.substr(end)));
-    std::ranges::transform(unit, unit.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const std::string unit = lowerCase(trimmed(text.substr(end)));
     const auto value = units.find(unit);
     static const std::regex kThousands(R"(\d{1,3}(,\d{3})+(\.\d+)?)");
     constexpr std::size_t kLongest = 40; // std::regex takes a frame for each letter

@@ -2,6 +2,7 @@
 #include "sim/validate/parts.h"
 
 #include "core/mesh/mesh.h"
+#include "core/support/text.h"
 #include "sim/collective/network_cost.h"
 #include "sim/transformer/step.h"
 #include "sim/validate/step_case.h"
@@ -10,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 
 namespace meshwright::sim {
@@ -85,8 +85,7 @@ Result<std::vector<PredictedFigure>> compareCollective(const Record& record, con
     ForcedAlgorithms forced;
     // `Ring (NVLS off)`
     std::string stated = record.text("algorithm");
-    stated = stated.substr(0, stated.find(' '));
-    std::ranges::transform(stated, stated.begin(), [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+    stated = lowerCase(stated.substr(0, stated.find(' ')));
     if (const auto algorithm = findAlgorithm(stated))
         forced[CollectiveKind::AllReduce] = *algorithm;
     std::vector<PredictedFigure> comparisons;

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <functional>
 #include <numeric>
@@ -18,13 +17,6 @@ namespace meshwright::sim {
 namespace {
 
 constexpr double kImbalance = 1.1; ///< tokens of the busiest rank over the mean where routing is trained and nothing is said
-
-std::string lower(std::string text)
-{
-    std::transform(
-        text.begin(), text.end(), text.begin(), [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-    return text;
-}
 
 bool holds(const std::string& text, const char* part)
 {
@@ -58,7 +50,7 @@ Result<const Chip*> chipOf(const Record& record, const Catalogue& catalogue)
     std::smatch match;
     const std::string topology = record.text("topology");
     if (std::regex_search(topology, match, kPart)) {
-        if (const auto found = catalogue.find(lower("nvidia-" + match[1].str() + "gb")))
+        if (const auto found = catalogue.find(lowerCase("nvidia-" + match[1].str() + "gb")))
             return found->chip;
     }
     const std::string name = record.text("system");
@@ -67,7 +59,7 @@ Result<const Chip*> chipOf(const Record& record, const Catalogue& catalogue)
     // Words in another order or with more than the key: the shortest chip of the catalogue that has all letters and figures of the first words.
     std::vector<std::string> words;
     static const std::regex kWord(R"([a-z]+\d+[a-z]*|\d+gb?|sxm\d*|v\d+[a-z]*|hbm\d*e?|\d+w|pcie)");
-    const std::string low = std::regex_replace(lower(name), std::regex(R"((\d)\s+gb)"), "$1gb");
+    const std::string low = std::regex_replace(lowerCase(name), std::regex(R"((\d)\s+gb)"), "$1gb");
     for (std::sregex_iterator at(low.begin(), low.end(), kWord), end; at != end; ++at)
         words.push_back(at->str());
     for (std::size_t count = words.size(); count > 0; --count) {
@@ -144,7 +136,7 @@ Result<Done> readModel(const Record& record, const StackTraits& traits, Training
 
 void readWork(const Record& record, const StackTraits& traits, TrainingWork& work)
 {
-    const std::string dtype = lower(record.text("dtype"));
+    const std::string dtype = lowerCase(record.text("dtype"));
     work.format = formatOf(dtype);
     if (holds(dtype, "rowwise"))
         work.recipe = Fp8Recipe::Rowwise;
@@ -156,9 +148,9 @@ void readWork(const Record& record, const StackTraits& traits, TrainingWork& wor
     work.fusedRotary = traits.fusedRotary;
     work.fusedElementwise = traits.fusedElementwise;
     work.lossKernels = traits.lossKernels;
-    const std::string software = lower(record.text("software"));
+    const std::string software = lowerCase(record.text("software"));
     if ((traits.compilesNarrow && bytesPerElement(work.format) <= 1.0) || record.numberOr("compile", 0.0) != 0.0
-        || holds(software, "compile") || holds(lower(record.text("notes")), "torch.compile")) {
+        || holds(software, "compile") || holds(lowerCase(record.text("notes")), "torch.compile")) {
         work.fusedNorms = work.fusedRotary = work.fusedElementwise = true;
         work.lossKernels = LossKernels::Fused;
     }
@@ -216,7 +208,7 @@ Result<Done> readLayout(const Record& record, const StackTraits& traits, const C
     layout.dispatchesOnceAHost = traits.dispatchesOnceAHost;
     layout.gathersContext = traits.gathersContext;
     layout.gathersNarrow = traits.gathersNarrow;
-    const std::string schedule = lower(record.text("parallel.schedule"));
+    const std::string schedule = lowerCase(record.text("parallel.schedule"));
     layout.virtualStages = degree("virtual_pipeline");
     if (layout.pp == 1)
         layout.virtualStages = 1;
@@ -232,7 +224,7 @@ Result<Done> readLayout(const Record& record, const StackTraits& traits, const C
     if (chip.chipClass == ChipClass::Gpu)
         cluster.networkBytesPerSecond = networkRateOf(record.text("topology"), perHost);
     // NCCL reads a GPU's memory through InfiniBand's and RoCE's verbs (GPUDirect); Omni-Path has no such path in it.
-    cluster.stagesThroughHost = holds(lower(record.text("topology")), "omni-path");
+    cluster.stagesThroughHost = holds(lowerCase(record.text("topology")), "omni-path");
     if (record.number("per_node"))
         cluster.fastDomain = static_cast<std::int64_t>(perHost);
     return Done{};
@@ -258,13 +250,13 @@ void addPlans(const Record& record, const Chip& chip, const TrainingPlan& plan, 
     }
     std::vector<std::int64_t> chunks = {layout.virtualStages};
     const bool unstated = layout.pp > 1 && layout.virtualStages == 1 && !record.number("parallel.virtual_pipeline")
-        && holds(lower(record.text("parallel.schedule")), "interleaved");
+        && holds(lowerCase(record.text("parallel.schedule")), "interleaved");
     for (const std::int64_t more : {2, 3, 4, 8}) {
         if (unstated && (plan.model.layers % (layout.pp * more) == 0 || (plan.model.layers + 2) % (layout.pp * more) == 0))
             chunks.push_back(more);
     }
     std::vector<Recomputation> policies = {plan.work.recompute};
-    if (lower(record.text("recompute")).starts_with("selective or none"))
+    if (lowerCase(record.text("recompute")).starts_with("selective or none"))
         policies.push_back(Recomputation{});
     for (const double size : sizes) {
         for (const std::int64_t count : chunks) {
@@ -317,7 +309,7 @@ void readMeasured(const Record& record, const TrainingPlan& plan, StepCase& step
 
 std::optional<Recomputation> recomputationInWords(const std::string& words)
 {
-    const std::string text = lower(words);
+    const std::string text = lowerCase(words);
     if (text.empty() || text.starts_with("not stated"))
         return std::nullopt;
     if (text.starts_with("none"))
