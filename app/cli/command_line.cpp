@@ -110,6 +110,20 @@ std::string nearOrHelp(const std::string& wrong, const std::vector<std::string>&
     return near ? fmt::format("did you mean \"{}\"?", *near) : fmt::format("`{}` names all", help);
 }
 
+/// The flags among arguments that a verb does not have.
+Problems unknownFlags(const Verb& verb, std::span<const std::string> arguments)
+{
+    const std::vector<std::string> known = flagsOf(*verb.app);
+    const std::string help = fmt::format("meshwright {} --help", verb.app->get_name());
+    Problems problems;
+    for (const std::string& argument : arguments) {
+        const std::string flag = argument.substr(0, argument.find('='));
+        if (flag.size() > 1 && flag[0] == '-' && std::ranges::find(known, flag) == known.end())
+            problems.push_back({"MW1901", fmt::format("unknown flag \"{}\"", flag), nearOrHelp(flag, known, help)});
+    }
+    return problems;
+}
+
 Problem CommandLine::unknownVerb(const std::string& name) const
 {
     return {"MW1902", fmt::format("unknown verb \"{}\"", name), suggestion(name, m_verbs.names())};
@@ -118,7 +132,6 @@ Problem CommandLine::unknownVerb(const std::string& name) const
 /// What is left over of the command line.
 Problems CommandLine::unexpected(const Verb* verb) const
 {
-    Problems problems;
     if (verb == nullptr) {
         const std::vector<std::string> left = m_app.remaining();
         if (left.empty())
@@ -131,16 +144,12 @@ Problems CommandLine::unexpected(const Verb* verb) const
     std::vector<std::string> left = verb->app->remaining();
     for (const std::string& more : m_app.remaining())
         left.push_back(more);
-    const std::string help = fmt::format("meshwright {} --help", verb->app->get_name());
-    for (const std::string& argument : left) {
-        const std::string flag = argument.substr(0, argument.find('='));
-        if (flag.size() > 1 && flag[0] == '-')
-            problems.push_back({"MW1901", fmt::format("unknown flag \"{}\"", flag), nearOrHelp(flag, flagsOf(*verb->app), help)});
-    }
+    Problems problems = unknownFlags(*verb, left);
     // After an unknown flag, what follows may have been its value: only the flag is reported.
     if (problems.empty()) {
         for (const std::string& argument : left)
-            problems.push_back({"MW1905", fmt::format("unexpected argument \"{}\"", argument), fmt::format("see `{}`", help)});
+            problems.push_back({"MW1905", fmt::format("unexpected argument \"{}\"", argument),
+                fmt::format("see `meshwright {} --help`", verb->app->get_name())});
     }
     return problems;
 }
@@ -265,6 +274,11 @@ int CommandLine::run(std::span<const std::string> arguments)
             return failAfterResult(written.error(), output);
         return code == 0 ? kExitOk : kExitInvalid;
     } catch (const CLI::ArgumentMismatch& error) {
+        std::vector<std::string> flags; // a misspelt one's value is taken for an argument, of which there are too many then
+        std::ranges::copy_if(
+            arguments, std::back_inserter(flags), [](const std::string& word) { return word.starts_with("--"); });
+        if (const Problems unknown = named == nullptr ? Problems{} : unknownFlags(*named, flags); !unknown.empty())
+            return fail(unknown, output);
         static const std::regex kTooMany(R"((.*): At Most 1 required but received (\d+))");
         const std::string said = error.what();
         std::smatch parts;

@@ -15,6 +15,7 @@ namespace meshwright::cli {
 namespace {
 
 constexpr const char* kShowExamples = R"help(  meshwright show --mesh a=4,b=2 --shape 8192x8192 --spec "P('a', 'b')"
+  meshwright show 'bf16[8192@a,8192@b]' --mesh a=4,b=2
   meshwright show --mesh x=8 --shape 128x512 --spec "P(None, 'x')" --format json
   meshwright show --mesh a=4,b=2 --device-order 0,1,2,3,6,7,4,5 --shape 64x64x64 --spec "P('a')" --format svg -o layout.svg)help";
 
@@ -33,6 +34,7 @@ constexpr const char* kReshardExamples
     = R"help(  meshwright reshard --mesh data=4,model=2 --shape 8192x8192 --from "P('data', None)" --to "P(None, 'model')"
   meshwright reshard --mesh x=4,y=2 --shape 64x64x64 --from "P('y', None, 'x')" --to "P(None, ('x', 'y'), None)" --shardy
   meshwright reshard --mesh x=4,y=2 --shape 8192x8192 --dtype bf16 --from "P('x')" --to "P(None, 'x')" --hw v5e --topology 4x2
+  meshwright reshard 'f32[512@x,512@y,512]' 'f32[512,512@x,512@y]' --hw h100x16
   meshwright reshard --mesh x=4 --shape 8x8 --from "P('x', None)" --to "P(None, 'x')" --format svg -o moves.svg
   meshwright reshard --from checkpoints/ --to other_mesh.yaml --dry-run)help";
 
@@ -45,10 +47,10 @@ void addShow(VerbTable& table)
         {Format::Text, Format::Json, Format::Svg}, [options](Output& output) { return runShow(*options, output); });
     verb.needed.push_back(
         verb.app->add_option("--mesh", options->mesh, "Axes with their sizes: data=4,model=2")->type_name("AXES"));
+    verb.app->add_option("--shape", options->shape, "Sizes of the array, if the spec does not state them: 8192x8192, or scalar")
+        ->type_name("SHAPE");
     verb.needed.push_back(
-        verb.app->add_option("--shape", options->shape, "Sizes of the array: 8192x8192, or scalar")->type_name("SHAPE"));
-    verb.needed.push_back(
-        verb.app->add_option("--spec", options->spec, "PartitionSpec: \"P('data', None)\", or a sharding in any notation")
+        verb.app->add_option("--spec,SPEC", options->spec, "PartitionSpec: \"P('data', None)\", or a sharding in any notation")
             ->type_name("SPEC"));
     verb.app->add_option("--device-order", options->deviceOrder, "Device ids in mesh order: 0,1,3,2 (default 0,1,2,...)")
         ->type_name("IDS");
@@ -128,10 +130,10 @@ void addReshard(VerbTable& table)
         ->type_name("AXES");
     verb.app->add_option("--shape", options->shape, "Sizes of the array: 8192x8192, or scalar")->type_name("SHAPE");
     verb.needed.push_back(
-        verb.app->add_option("--from", options->from, "Sharding before, in any notation; or a folder of checkpoints")
+        verb.app->add_option("--from,FROM", options->from, "Sharding before, in any notation; or a folder of checkpoints")
             ->type_name("SHARDING"));
     verb.needed.push_back(
-        verb.app->add_option("--to", options->to, "Sharding after, in any notation; for checkpoints: the study to restore to")
+        verb.app->add_option("--to,TO", options->to, "Sharding after, in any notation; for checkpoints: the study to restore to")
             ->type_name("SHARDING"));
     verb.app->add_flag("--dry-run", options->dryRun, "For checkpoints: only list what each device reads");
     verb.app

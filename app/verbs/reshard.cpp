@@ -21,6 +21,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <functional>
+#include <initializer_list>
 #include <memory>
 
 namespace meshwright::cli {
@@ -149,12 +151,13 @@ Result<Request> requestOf(const ReshardOptions& options)
     return request;
 }
 
-Result<std::optional<Hardware>> hardwareOf(const ReshardOptions& options, const Mesh& mesh)
+/// Nothing where no hardware is named.
+Result<std::optional<sim::Machine>> machineOf(const ReshardOptions& options)
 {
     if (options.hardware.empty()) {
         if (!options.topology.empty() || options.hosts != 0)
             return Problem{"MW1904", "--hw is missing", "name the chip: --hw v5e --topology 4x2"};
-        return std::optional<Hardware>();
+        return std::optional<sim::Machine>();
     }
     sim::HardwareChoice choice{options.hardware, {}, options.hosts, 0};
     if (!options.topology.empty()) {
@@ -169,10 +172,47 @@ Result<std::optional<Hardware>> hardwareOf(const ReshardOptions& options, const 
     auto machine = sim::buildMachine(*catalogue, choice);
     if (!machine)
         return machine.error();
-    auto placement = sim::placeMesh(mesh, *machine);
-    if (!placement)
-        return placement.error();
-    return std::optional<Hardware>({*std::move(machine), *std::move(placement)});
+    return std::optional(*std::move(machine));
+}
+
+/// The mesh axes that types in JAX's notation name (`f32[8@x,4@(y,z)]`), each once, in their order.
+std::vector<std::string> axesNamedBy(std::initializer_list<std::string_view> types)
+{
+    std::vector<std::string> axes;
+    for (const std::string_view type : types) {
+        for (std::size_t at = type.find('@'); at != std::string_view::npos; at = type.find('@', at + 1)) {
+            if (at == 0 || type[at - 1] < '0' || type[at - 1] > '9') // Shardy's meshes have the sign too
+                continue;
+            const bool isList = type.substr(at + 1).starts_with('(');
+            const std::size_t begin = at + (isList ? 2 : 1);
+            const std::size_t end = std::min(type.find_first_of(isList ? ")" : ",]{", begin), type.size());
+            for (const std::string& name : split(type.substr(begin, end - begin), ',')) {
+                const std::string axis(trimmed(name));
+                if (!axis.empty() && std::ranges::find(axes, axis) == axes.end())
+                    axes.push_back(axis);
+            }
+        }
+    }
+    return axes;
+}
+
+/// A mesh of so many devices with these axes, as even as it goes, the larger ones first. Precondition: axes.
+std::string evenMesh(const std::vector<std::string>& axes, std::int64_t devices)
+{
+    std::vector<std::int64_t> factors;
+    for (std::int64_t factor = 2; factor * factor <= devices; ++factor) {
+        for (; devices % factor == 0; devices /= factor)
+            factors.push_back(factor);
+    }
+    factors.push_back(devices);
+    std::vector<std::int64_t> sizes(axes.size(), 1);
+    for (auto factor = factors.rbegin(); factor != factors.rend(); ++factor)
+        *std::ranges::min_element(sizes) *= *factor;
+    std::ranges::sort(sizes, std::greater());
+    std::vector<std::string> words;
+    for (std::size_t i = 0; i < axes.size(); ++i)
+        words.push_back(fmt::format("{}={}", axes[i], sizes[i]));
+    return join(words, ",");
 }
 
 /// What a plan amounts to.
@@ -363,17 +403,31 @@ int runReshard(const ReshardOptions& options, Output& output)
         const int code = fail(problems, output);
         return std::any_of(problems.begin(), problems.end(), isMalformedReshard) ? int{kExitUsage} : code;
     };
-    const auto request = requestOf(options);
+    auto machine = machineOf(options);
+    if (!machine)
+        return refuse(machine.error());
+    ReshardOptions given = options;
+    if (const std::vector<std::string> axes = axesNamedBy({options.from, options.to});
+        options.mesh.empty() && *machine && !axes.empty()) {
+        given.mesh = evenMesh(axes, (*machine)->deviceCount());
+        output.narrate(
+            fmt::format("mesh {}, as the machine has {} devices; --mesh names another", given.mesh, (*machine)->deviceCount()));
+    }
+    const auto request = requestOf(given);
     if (!request)
         return refuse(request.error());
     const Mesh& mesh = request->from.mesh;
-    const auto hardware = hardwareOf(options, mesh);
-    if (!hardware)
-        return refuse(hardware.error());
+    std::optional<Hardware> hardware;
+    if (*machine) {
+        auto placement = sim::placeMesh(mesh, **machine);
+        if (!placement)
+            return refuse(placement.error());
+        hardware = {**std::move(machine), *std::move(placement)};
+    }
 
     std::unique_ptr<CollectiveCost> cost = std::make_unique<BytesThenStepsCost>();
-    if (*hardware)
-        cost = std::make_unique<sim::NetworkCost>((*hardware)->placement);
+    if (hardware)
+        cost = std::make_unique<sim::NetworkCost>(hardware->placement);
     const TensorSharding& from = request->from.sharding;
     const TensorSharding& to = request->to.sharding;
     const std::int64_t bytes = byteSize(request->dtype);
@@ -386,8 +440,8 @@ int runReshard(const ReshardOptions& options, Output& output)
         if (output.format == Format::Svg)
             return reshardSvg(*request, plan);
         return output.format == Format::Json
-            ? reshardJson(*request, plan, gather, *hardware, asShardy ? "shardy" : "cheapest", cost->id())
-            : reshardText(*request, plan, gather, *hardware);
+            ? reshardJson(*request, plan, gather, hardware, asShardy ? "shardy" : "cheapest", cost->id())
+            : reshardText(*request, plan, gather, hardware);
     };
     return writeResult(text(), options.result, output);
 }

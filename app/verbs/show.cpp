@@ -56,6 +56,18 @@ Result<ShownSharding> readShown(const std::string& text, const Mesh& mesh, std::
     return ShownSharding{std::move(parsed->mesh), std::nullopt, std::move(parsed->sharding), std::move(shown)};
 }
 
+/// The sizes that a type in JAX's notation states, and into `dtype` its element type.
+Result<Shape> statedShape(const std::string& spec, const Mesh& mesh, std::optional<DType>& dtype)
+{
+    const auto parsed = parseSharding(spec, {mesh, std::nullopt});
+    if (!parsed || !parsed->shape)
+        return Problem{
+            "MW1904", "--shape is missing", "give the array's sizes, --shape 8192x8192, or its type, f32[8192@data,8192]"};
+    if (const auto stated = parseDType(parsed->dtype))
+        dtype = stated;
+    return *parsed->shape;
+}
+
 std::string layoutJson(const Layout& layout, const ShownSharding& sharding, DType dtype)
 {
     Json axes = Json::array();
@@ -165,12 +177,13 @@ int runShow(const ShowOptions& options, Output& output)
     }
     const auto mesh = orderGood ? parseMesh(options.mesh, order) : parseMesh(options.mesh);
     valueOrProblems(mesh, "--mesh", problems);
-    const auto shape = parseShape(options.shape);
+    auto dtype = parseDType(options.dtype);
+    const auto shape
+        = options.shape.empty() ? statedShape(options.spec, mesh ? *mesh : Mesh(), dtype) : parseShape(options.shape);
     valueOrProblems(shape, "--shape", problems);
     const auto shown = readShown(options.spec, mesh ? *mesh : Mesh(), shape ? shape->size() : 0);
     if (mesh && shape)
         valueOrProblems(shown, "--spec", problems);
-    const auto dtype = parseDType(options.dtype);
     if (!dtype)
         problems.push_back({"MW1903", fmt::format("\"{}\" is not an element type", options.dtype),
             "one of: f32, bf16, f16, f64, i32, i8, ui32, i1", Place{"--dtype"}});

@@ -90,6 +90,9 @@ void TestCommandLine::exitCodes_data()
     QTest::newRow("check: an unconstrained dimension") << check("P(P.UNCONSTRAINED, 'b')") << 0 << "";
     QTest::newRow("check: whole values with partial cotangents") << check("P('b', reduced={'x'})") << 0 << "";
     QTest::newRow("check: a partial value") << check("P('b', unreduced={'x'})") << 3 << "MW1161";
+    QTest::newRow("a type in place of a shape") << QStringList{"show", "bf16[8@data,4]", "--mesh", "data=4"} << 0 << "";
+    QTest::newRow("neither shape nor type") << QStringList{"show", "P('data')", "--mesh", "data=4"} << 2
+                                            << "MW1904: --shape is missing";
     QTest::newRow("a scalar") << QStringList{"show", "--mesh", "", "--shape", "scalar", "--spec", "P()"} << 0 << "";
     QTest::newRow("a study") << QStringList{"check", example("digits.yaml")} << 0 << "";
     QTest::newRow("doctor") << QStringList{"doctor"} << 0 << "";

@@ -67,6 +67,8 @@ private Q_SLOTS:
     void reshardSteps_data();
     void reshardSteps();
     void reshardText();
+    void typesTellTheMesh_data();
+    void typesTellTheMesh();
     void reshardPictures();
     void reshardTimes();
     void propagateWritesAProgram();
@@ -118,6 +120,14 @@ void TestPartitionVerbs::exitCodes_data()
     QTest::newRow("no topology") << reshard(usual + QStringList{"--hw", "v5e"}) << 3 << "MW1703";
     QTest::newRow("types say the shape") << QStringList{"reshard", "--mesh", "x=4,y=2", "--from", "bf16[8@x,8]", "--to",
         "bf16[8,8@x]"} << 0 << "";
+    QTest::newRow("types in place of flags")
+        << QStringList{"reshard", "f32[512@x,512@y,512]", "f32[512,512@x,512@y]", "--hw", "h100x16"} << 0 << "mesh x=4,y=4";
+    QTest::newRow("types of another mesh") << QStringList{"reshard", "f32[8@x,8]", "f32[8,8@x]", "--hw", "h100x16", "--mesh",
+        "x=8"} << 0 << "";
+    QTest::newRow("sizes that its devices do not divide")
+        << QStringList{"reshard", "f32[9@x,8]", "f32[9,8@x]", "--hw", "h100x8"} << 3 << "dim 0 of size 9 is not divisible by 8";
+    QTest::newRow("types without a mesh") << QStringList{"reshard", "f32[8@x,8]", "f32[8,8@x]"} << 3 << "MW1157";
+    QTest::newRow("one type") << QStringList{"reshard", "f32[8@x,8]"} << 2 << "MW1904";
     QTest::newRow("two arrays") << QStringList{"reshard", "--mesh", "x=4,y=2", "--from", "f32[8@x,8]", "--to", "f32[8,16@x]"} << 2
                                 << "MW1915";
     QTest::newRow("no such checkpoint") << QStringList{"reshard", "--from", "/nowhere", "--to", "study.yaml", "--dry-run"} << 3
@@ -233,6 +243,46 @@ void TestPartitionVerbs::reshardText()
     QVERIFY2(outcome.out.contains("a full gather first would move 1.00 MiB a device"), outcome.out);
     const Outcome nothing = run({"reshard", "--mesh", "x=4", "--shape", "8", "--from", "P('x')", "--to", "[{\"x\"}]"});
     QVERIFY2(nothing.out.contains("nothing to do"), nothing.out);
+}
+
+/// Types name the axes, and the machine says how many devices there are.
+void TestPartitionVerbs::typesTellTheMesh_data()
+{
+    QTest::addColumn<QString>("type");
+    QTest::addColumn<QString>("hardware");
+    QTest::addColumn<QString>("mesh");
+
+    QTest::newRow("a square") << "f32[512@x,512@y]"
+                              << "h100x16"
+                              << "x=4,y=4";
+    QTest::newRow("the larger first") << "f32[512@x,512@y]"
+                                      << "v5e-32"
+                                      << "x=8,y=4";
+    QTest::newRow("three") << "f32[512@a,512@b,512@c]"
+                           << "h100x64"
+                           << "a=4,b=4,c=4";
+    QTest::newRow("factors other than 2") << "f32[360@x,360@y]"
+                                          << "h100x24"
+                                          << "x=6,y=4";
+    QTest::newRow("several of one dimension") << "f32[512@(x,y),512]"
+                                              << "h100x8"
+                                              << "x=4,y=2";
+    QTest::newRow("one axis") << "bf16[512@data,512]"
+                              << "h100x8"
+                              << "data=8";
+    QTest::newRow("a prime") << "f32[7@x,8@y]"
+                             << "h100x7"
+                             << "x=7,y=1";
+}
+
+void TestPartitionVerbs::typesTellTheMesh()
+{
+    QFETCH(const QString, type);
+    QFETCH(const QString, hardware);
+    QFETCH(const QString, mesh);
+    const Outcome outcome = run({"reshard", type, type, "--hw", hardware});
+    QVERIFY2(outcome.code == 0, outcome.err);
+    QVERIFY2(outcome.err.contains(("mesh " + mesh + ", as the machine has ").toUtf8()), outcome.err);
 }
 
 /// One frame before, and one for each of the two collectives, which say what they move.
