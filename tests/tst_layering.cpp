@@ -110,7 +110,7 @@ bool isQt(const std::string& include)
 }
 
 /// Headers that are costly to compile: only in sources, never in headers of ours.
-const std::vector<std::string> kHeavy = {"nlohmann/", "yaml-cpp/", "boost/graph/", "Eigen/", "CLI/"};
+const std::vector<std::string> kHeavy = {"nlohmann/", "yaml-cpp/", "boost/graph/", "Eigen/", "CLI/", "toml++/"};
 const std::string kDeclaresOnly = "<nlohmann/json_fwd.hpp>";
 
 fs::path root()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/terminal/files.h"
 #include "app/verbs/propagate_modes.h"
+#include "app/verbs/study_file.h"
 #include "app/verbs/verbs.h"
 
 #include "core/diagnose/fix_program.h"
@@ -15,6 +16,7 @@
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/text/program_text.h"
+#include "sim/plan/launch_line.h"
 #include "sim/report/build_report.h"
 #include "sim/report/finding_files.h"
 #include "sim/report/results.h"
@@ -121,6 +123,18 @@ CheckedFile checkOne(const std::string& path, const CheckOptions& options, std::
         return checked;
     }
     const bool isProgram = isProgramText(path, *text);
+    if (!isProgram && sim::isLaunchText(checked.name, *text)) {
+        auto source = options.fix
+            ? Result<sim::StudySource>(Problem{"MW1903", "--fix writes into studies, and this is a launch line",
+                "write its study first: meshwright export LAUNCH.sh --to study -o study.yaml", Place{checked.name}})
+            : sourceOf({*std::move(text), checked.name, std::move(settings)}, output);
+        if (!source) {
+            checked.problems = source.error();
+            return checked;
+        }
+        text = std::move(source->text);
+        settings = std::move(source->settings);
+    }
     const std::string written = *text;
     if (!options.plan.empty()) {
         const auto plan = planSettings(options.plan, *text, checked.name, settings);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/verbs/study_file.h"
 #include "app/verbs/verbs.h"
 
 #include "core/study/document.h"
 #include "core/study/program_study.h"
+#include "core/study/setting_path.h"
 #include "core/support/file.h"
 #include "core/support/resources.h"
 #include "core/support/table.h"
@@ -75,7 +77,10 @@ private:
         if (found == m_places.at.end() && written == nullptr)
             return "default";
         const Place place = found != m_places.at.end() ? found->second : written->place();
-        return place.file.empty() || place.file == m_file ? fmt::format("{}:{}", m_file, place.line) : place.file;
+        if (!place.file.empty() && place.file != m_file)
+            return place.file;
+        return place.line > 0 ? fmt::format("{}:{}", m_file, place.line)
+                              : m_file; // the study of a launch line has no lines of its own
     }
 
     std::string m_file;
@@ -150,11 +155,16 @@ int runConfig(const ConfigOptions& options, Output& output)
             return fail({Problem{"MW1830", "a program states its mesh and its specs, and no values of a study",
                             "see its layouts with `meshwright propagate`", Place{file}}},
                 output);
-        const auto study = readStudy(*written, file, options.settings);
+        const auto source = sourceOf({*written, file, options.settings}, output);
+        if (!source)
+            return fail(source.error(), output);
+        const auto study = readStudy(source->text, file, source->settings);
         if (!study)
             return fail(study.error(), output);
-        Document document = parseDocument(*written, file);
-        append(document.problems, applySettings(document.root, options.settings));
+        Document document = parseDocument(source->text, file);
+        if (source->text.starts_with(kMadeStudy))
+            clearLines(document.root);
+        append(document.problems, applySettings(document.root, source->settings));
         StudyValues parts(file, study->places);
         parts.add(parseDocument(writeStudy(*study), "").root, &document.root, {});
         values = std::move(parts.values);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/terminal/files.h"
+#include "app/verbs/study_file.h"
 #include "app/verbs/verbs.h"
 
 #include "core/study/program_study.h"
@@ -50,7 +51,8 @@ public:
                 return comparable.error();
             return Side{*std::move(comparable), nullptr};
         }
-        return study({*std::move(text), file == "-" ? std::string() : file, settings}, name);
+        const auto source = sourceOf({*std::move(text), file == "-" ? std::string() : file, settings}, m_output);
+        return source ? study(*source, name) : source.error();
     }
 
     /// Of studies that are shown all the same: a mesh larger than the slice, say.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/terminal/files.h"
+#include "app/verbs/study_file.h"
 #include "app/verbs/verbs.h"
 
 #include "core/support/file.h"
@@ -71,7 +72,10 @@ int runExport(const ExportOptions& options, Output& output)
     if (!catalogue)
         return fail(catalogue.error(), output);
     const std::string file = options.file == "-" ? std::string() : options.file;
-    const auto analysis = sim::analysed({*std::move(text), file, options.settings}, *catalogue, {}, false);
+    const auto source = sourceOf({*std::move(text), file, options.settings}, output);
+    if (!source)
+        return fail(source.error(), output);
+    const auto analysis = sim::analysed(*source, *catalogue, {}, false);
     if (!analysis->study || !analysis->built)
         return fail(inFile(analysis->problems, file.empty() ? "standard input" : file), output);
 

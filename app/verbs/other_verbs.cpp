@@ -132,7 +132,10 @@ void addCheck(VerbTable& table)
             options->failOn = *failOn == "note" ? Severity::Note : *failOn == "warning" ? Severity::Warning : Severity::Error;
             return runCheck(*options, output);
         });
-    verb.app->add_option("FILE", options->files, "Studies, or programs as StableHLO text; - is standard input")->type_name("");
+    verb.app
+        ->add_option(
+            "FILE", options->files, "Studies, programs as StableHLO text, or scripts that launch a training; - is standard input")
+        ->type_name("");
     addSettings(*verb.app, options->settings);
     addHardware(*verb.app, options->settings);
     verb.app->add_option("--spec", options->spec, "Check this spec instead of files: P('x', None)")->type_name("SPEC");

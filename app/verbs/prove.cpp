@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/terminal/files.h"
+#include "app/verbs/study_file.h"
 #include "app/verbs/verbs.h"
 
 #include "core/partition/complex_pairs.h"
@@ -170,7 +171,7 @@ int runProve(const ProveOptions& options, Output& output)
         timed
             = options.against.empty() ? proofOfProgram(*std::move(program)) : proofAgainst(*std::move(program), options, output);
     } else {
-        const auto study = loadStudy(options.file, options.settings);
+        const auto study = readStudyFile(options.file, options.settings, output);
         if (!study)
             return fail(study.error(), output);
         if (!options.against.empty())

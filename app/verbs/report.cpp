@@ -2,6 +2,7 @@
 #include "app/terminal/files.h"
 #include "app/terminal/interrupt.h"
 #include "app/terminal/progress_line.h"
+#include "app/verbs/study_file.h"
 #include "app/verbs/verbs.h"
 
 #include "core/support/file.h"
@@ -42,13 +43,18 @@ struct ReportSubject {
     std::optional<sim::MeasuredTraining> training;
 };
 
-Result<ReportSubject> reportSubject(const ReportOptions& options)
+Result<ReportSubject> reportSubject(const ReportOptions& options, const Output& output)
 {
     auto text = readFile(options.study);
     if (!text)
         return text.error();
-    if (!sim::isReport(*text))
-        return ReportSubject{{*std::move(text), options.study == "-" ? std::string() : options.study, options.settings}, {}};
+    if (!sim::isReport(*text)) {
+        auto source
+            = sourceOf({*std::move(text), options.study == "-" ? std::string() : options.study, options.settings}, output);
+        if (!source)
+            return source.error();
+        return ReportSubject{*std::move(source), {}};
+    }
     const auto report = sim::readReport(*text, options.study);
     if (!report)
         return report.error();
@@ -122,7 +128,7 @@ int runReport(const ReportOptions& options, Output& output)
             {Problem{"MW1940", "a report describes a study or a sweep, not both", "leave the study or --sweep out"}}, output);
     if (!options.sweep.empty())
         return reportSweep(options, *format, output);
-    const auto subject = reportSubject(options);
+    const auto subject = reportSubject(options, output);
     if (!subject)
         return fail(subject.error(), output);
     auto catalogue = sim::defaultCatalogue();

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/verbs/study_file.h"
 #include "app/verbs/verbs.h"
 
 #include "core/support/file.h"
@@ -100,7 +101,7 @@ int runCheckpointReshard(const ReshardOptions& options, Output& output)
         return fail(reader.error(), output);
     if (!(*reader)->passedOver().empty())
         output.narrate(describe((*reader)->passedOver()));
-    const auto study = loadStudy(options.to, options.settings);
+    const auto study = readStudyFile(options.to, options.settings, output);
     if (!study)
         return fail(study.error(), output);
     const auto phases = sim::trainingPhases(*study);

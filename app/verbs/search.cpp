@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/verbs/study_file.h"
 #include "app/verbs/verbs.h"
 
 #include "app/terminal/interrupt.h"
@@ -119,7 +120,7 @@ std::filesystem::path programBeside(const std::string& file)
 }
 
 Result<Answer> searchedStudy(const SearchVerbOptions& options, const std::vector<sim::FixedChoice>& fixed,
-    const sim::Catalogue& catalogue, const sim::Calibration& calibration, const sim::SearchOptions& search)
+    const sim::Catalogue& catalogue, const sim::Calibration& calibration, const sim::SearchOptions& search, const Output& output)
 {
     std::vector<std::string> settings = options.settings;
     if (!options.words.hardware.empty())
@@ -128,7 +129,7 @@ Result<Answer> searchedStudy(const SearchVerbOptions& options, const std::vector
         settings.insert(settings.begin(), "mesh=" + options.mesh);
     if (!options.words.stack.empty())
         settings.push_back("stack=" + options.words.stack);
-    const auto study = loadStudy(options.study, settings);
+    const auto study = readStudyFile(options.study, settings, output);
     if (!study)
         return study.error();
     if (!options.mesh.empty() && study->trains() && !options.perOp)
@@ -259,7 +260,7 @@ int runSearch(const SearchVerbOptions& given, Output& output)
             search.deadline = after(*options.timeLimit);
         search.progress = [&](const sim::SearchProgress& progress) { line.show(progress); };
         answer = options.study.empty() ? searchedWords(options, *fixed, *catalogue, *calibration, search, output)
-                                       : searchedStudy(options, *fixed, *catalogue, *calibration, search);
+                                       : searchedStudy(options, *fixed, *catalogue, *calibration, search, output);
     }
     if (!answer)
         return fail(answer.error(), output);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/verbs/study_file.h"
 #include "app/verbs/verbs.h"
 
 #include "core/support/file.h"
@@ -102,7 +103,7 @@ int runSimulate(const SimulateOptions& options, Output& output)
     if (!options.hardware.empty())
         settings.insert(settings.begin(), "hardware=" + options.hardware);
     for (const std::string& path : options.studies) {
-        auto study = loadStudy(path, settings);
+        auto study = readStudyFile(path, settings, output);
         if (!study) {
             append(problems, study.error());
             continue;

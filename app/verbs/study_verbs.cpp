@@ -25,6 +25,7 @@ constexpr const char* kSimulateExamples = R"help(  meshwright simulate study.yam
   meshwright simulate study.yaml --set mesh.data=8 --set mesh.model=1 --format json
   meshwright simulate resources/examples/*.yaml --format csv
   meshwright simulate program.mlir --hw h100x32 --mesh data=8,model=4
+  meshwright simulate run.sh --hw h100x64
   meshwright simulate study.yaml --trace trace.json
   meshwright simulate study.yaml --fidelity message --algorithm all_reduce=ring
   meshwright simulate study.yaml --chakra traces
@@ -116,7 +117,9 @@ void addSimulate(VerbTable& table)
     Verb& verb = table.add("simulate", "Predict a step on hardware: its time, what bounds it, and whether it fits in memory.",
         kSimulateExamples, {Format::Text, Format::Json, Format::Csv},
         [options](Output& output) { return runSimulate(*options, output); });
-    verb.app->add_option("STUDY", options->studies, "Study files, or programs as StableHLO text; - is a study on standard input")
+    verb.app
+        ->add_option("STUDY", options->studies,
+            "Study files, programs as StableHLO text, or scripts that launch a training; - is standard input")
         ->type_name("");
     addSettings(*verb.app, options->settings);
     verb.app
@@ -145,7 +148,8 @@ void addSearch(VerbTable& table)
         kSearchExamples, {Format::Text, Format::Json, Format::Csv, Format::Markdown},
         [options](Output& output) { return runSearch(*options, output); });
     CLI::App& app = *verb.app;
-    app.add_option("STUDY", options->study, "A study, or a program as StableHLO text; its own mesh and specs are ignored")
+    app.add_option("STUDY", options->study,
+           "A study, a program as StableHLO text, or a script that launches a training; its own mesh and specs are ignored")
         ->type_name("");
     addSettings(app, options->settings);
     app.add_option("--mesh", options->mesh, "Search a program's layouts on this mesh alone: data=8,model=4 (default: all meshes)")
@@ -261,7 +265,8 @@ void addSweep(VerbTable& table)
             });
     verb.needed.push_back(verb.app
                               ->add_option("STUDY", options->file,
-                                  "Study file, a program as StableHLO text, or a sweep file that names one; - is standard input")
+                                  "Study file, a program as StableHLO text, a script that launches a training, or a sweep file "
+                                  "that names one; - is standard input")
                               ->type_name(""));
     verb.app
         ->add_option("--vary", options->vary,
@@ -328,8 +333,9 @@ void addReport(VerbTable& table)
                 return runReport(*options, output);
             });
     verb.app
-        ->add_option(
-            "STUDY", options->study, "Study file, a program as StableHLO text, or a report to write again; - is standard input")
+        ->add_option("STUDY", options->study,
+            "Study file, a program as StableHLO text, a script that launches a training, or a report to write again; - is "
+            "standard input")
         ->type_name("");
     verb.app->add_option("--sweep", options->sweep, "Instead of a study: the last sweep in a database of `meshwright sweep --db`")
         ->type_name("RUNS.sqlite");
@@ -351,7 +357,9 @@ void addExport(VerbTable& table)
         = table.add("export", "Write a study as code for JAX or Flax, as the command of a framework, or as a trace for Perfetto.",
             kExportExamples, {Format::Text, Format::Json}, [options](Output& output) { return runExport(*options, output); });
     verb.needed.push_back(
-        verb.app->add_option("STUDY", options->file, "A study, or a program as StableHLO text; - is standard input")
+        verb.app
+            ->add_option("STUDY", options->file,
+                "A study, a program as StableHLO text, or a script that launches a training; - is standard input")
             ->type_name(""));
     verb.app
         ->add_option("--to", options->to,

@@ -3,6 +3,7 @@
 #include "app/terminal/interrupt.h"
 #include "app/terminal/progress_line.h"
 #include "app/terminal/rank_job.h"
+#include "app/verbs/study_file.h"
 #include "app/verbs/verbs.h"
 
 #include "core/support/file.h"
@@ -52,7 +53,7 @@ Problems addVaried(sim::SweepPlan& plan, const std::vector<std::string>& vary)
 }
 
 /// What the command line asks for: of a study, or of a sweep file and its study.
-Result<sim::SweepPlan> planOf(const SweepOptions& options)
+Result<sim::SweepPlan> planOf(const SweepOptions& options, const Output& output)
 {
     sim::SweepPlan plan;
     std::string study = options.file;
@@ -72,7 +73,10 @@ Result<sim::SweepPlan> planOf(const SweepOptions& options)
     plan.settings.insert(plan.settings.end(), options.settings.begin(), options.settings.end());
     if (Problems problems = addVaried(plan, options.vary); !problems.empty())
         return problems;
-    if (const auto taken = sim::takeStudy(plan, study); !taken)
+    auto source = readSource(study, plan.settings, output);
+    if (!source)
+        return source.error();
+    if (const auto taken = sim::takeStudy(plan, *std::move(source)); !taken)
         return taken.error();
     return plan;
 }
@@ -217,7 +221,7 @@ int sweepAs(const std::shared_ptr<Ranks>& ranks, const SweepOptions& options, Ou
             output);
     if (options.jobs < 0 || options.jobs > 1024)
         return fail({Problem{"MW1903", fmt::format("--jobs: {} is not allowed here", options.jobs), "from 1 to 1024"}}, output);
-    const auto plan = planOf(options);
+    const auto plan = planOf(options, output);
     if (!plan)
         return fail(plan.error(), output);
     if (options.dryRun)

@@ -4,6 +4,7 @@
 #include "app/terminal/progress_line.h"
 #include "app/terminal/rank_job.h"
 #include "app/verbs/fault_flags.h"
+#include "app/verbs/study_file.h"
 #include "app/verbs/verbs.h"
 
 #include "core/support/file.h"
@@ -98,7 +99,7 @@ int trainAs(const std::shared_ptr<Ranks>& ranks, const TrainOptions& options, Ou
     const auto engine = parseEngine(options.engine);
     if (!engine)
         return fail(engine.error(), output);
-    auto study = loadStudy(options.study, options.settings);
+    auto study = readStudyFile(options.study, options.settings, output);
     if (!study)
         return fail(study.error(), output);
     if (!options.metrics.empty())

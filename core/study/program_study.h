@@ -8,6 +8,9 @@
 
 namespace meshwright {
 
+/// How the text of a study begins that stands for a file of another kind, under that file's name: nothing of it has a line there.
+inline constexpr std::string_view kMadeStudy = "# made from ";
+
 /// True for a program in MLIR's text, not a study: by the end of its file's name, or by how the text begins.
 bool isProgramText(const std::string& file, std::string_view text);
 

@@ -408,12 +408,13 @@ void sortProblems(Problems& problems, const std::string& fileName)
 /// A study's document, or that of a program which stands in its place.
 Document readDocument(std::string_view text, const std::string& fileName)
 {
-    if (!isProgramText(fileName, text))
-        return parseDocument(text, fileName);
+    const bool isProgram = isProgramText(fileName, text);
+    const auto study = isProgram ? programStudyText(fileName, text) : Result<std::string>(std::string());
     Document document;
-    if (const auto study = programStudyText(fileName, text)) {
-        document = parseDocument(*study, fileName);
-        clearLines(document.root); // nobody wrote it: nothing of it has a place
+    if (study) {
+        document = parseDocument(isProgram ? *study : text, fileName);
+        if (isProgram || text.starts_with(kMadeStudy))
+            clearLines(document.root); // nobody wrote it: nothing of it has a place
     } else {
         document.problems = study.error();
         document.readable = false;

@@ -2,6 +2,7 @@
 #include "sim/plan/launch_commands.h"
 
 #include "core/support/text.h"
+#include "sim/cost/gradient_sums.h"
 #include "sim/search/search_request.h"
 
 #include <fmt/format.h>
@@ -19,15 +20,18 @@ namespace {
 /// What commands are made of.
 class Launch {
 public:
-    Launch(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine)
+    Launch(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine, const LaunchChoices& choices)
         : m_plan(plan)
         , m_c(work.model)
         , m_work(work)
         , m_devices(machine.cluster.devices)
+        , m_dropout(choices.dropout)
     {
         const std::int64_t chips = chipsOfHost(machine.chips, fastChips(machine));
         m_perHost = chips * machine.chip.devicesPerChip;
         m_hosts = std::max<std::int64_t>(1, m_devices / std::max<std::int64_t>(1, m_perHost));
+        m_narrowGradients = choices.narrowGradients.value_or(
+            work.masters && sumsGradientsIn16Bits(machine.traits, work.format != MathFormat::Fp16));
         m_isTpu = machine.chip.chipClass == ChipClass::Tpu;
         m_parts = m_isTpu ? machine.cluster.slices : m_hosts;
     }
@@ -51,16 +55,19 @@ private:
     std::string torchrun() const { return fmt::format("torchrun --nnodes {} --nproc-per-node {}", m_hosts, m_perHost); }
     bool hasLlamasBlocks() const;
     std::string maxTextModel() const;
+    std::string missingInMegatron() const;
     static LaunchCommand none(const char* framework, std::string why) { return {framework, {}, std::move(why)}; }
 
     const FoundPlan& m_plan;
     const TransformerConfig& m_c;
     const SearchWork& m_work;
     std::int64_t m_devices;
+    double m_dropout;
     std::int64_t m_perHost = 1;
     std::int64_t m_hosts = 1;
     std::int64_t m_parts = 1; ///< slices, or hosts of GPUs: what MaxText's dcn axes go over
     bool m_isTpu = false;
+    bool m_narrowGradients = false; ///< summed in 16 bits
 };
 
 /// Norms, gates, rotations and heads as Llama has them, or Mixtral with its experts.
@@ -72,6 +79,27 @@ bool Launch::hasLlamasBlocks() const
         && !m_c.postNorms && !m_c.ffnBesideExperts;
     return isPlainAttention && isPlainBlock && m_c.norm == NormKind::RmsNorm && m_c.position == PositionKind::Rotary
         && m_c.logitSoftcap == 0.0 && !m_c.embeddingScale && m_c.sharedExperts == 0 && (m_c.experts == 0 || m_c.denseLayers == 0);
+}
+
+/// What Megatron-LM has no option for; empty: it has the model.
+std::string Launch::missingInMegatron() const
+{
+    if (m_c.gatedFfn && m_c.activation != TransformerActivation::Silu)
+        return "gated blocks of another function than SiLU";
+    if (!m_c.gatedFfn && m_c.activation != TransformerActivation::Gelu && m_c.activation != TransformerActivation::GeluTanh)
+        return "blocks of another function than GELU";
+    if (m_c.parallelBlock)
+        return "attention beside the feed-forward block";
+    if (m_c.postNorms || m_c.embeddingScale || m_c.attentionSoftcap > 0.0 || m_c.logitSoftcap > 0.0 || m_c.queryScale > 0.0)
+        return "Gemma's norms, scales and caps";
+    if (m_c.slidingWindow > 0 && m_c.slidingWindowLayers > 0)
+        return "windows of some layers";
+    if (m_c.ffnBesideExperts || m_c.expertHidden > 0 || m_c.outputGate || m_c.keysAsValues || m_c.compression > 0
+        || m_c.outputRank > 0 || m_c.residualStreams > 0 || m_c.mixer != MixerKind::Attention)
+        return "such layers";
+    if (m_c.attentionBias != m_c.ffnBias && !(m_c.attentionBias && !m_c.ffnBias && !m_c.outputBias))
+        return "biases of some products";
+    return {};
 }
 
 /// The model by its sizes, where its blocks are Llama's or Mixtral's; else by the name of a model file.
@@ -128,6 +156,8 @@ LaunchCommand Launch::maxText()
             m_c.layers / std::max<std::int64_t>(1, m_plan.pipeline.stages * m_plan.pipeline.chunks));
     else if (microbatches() > 1)
         text += fmt::format(" gradient_accumulation_steps={}", microbatches());
+    if (m_work.format == MathFormat::Fp8)
+        text += " quantization=fp8";
     return {name, text + " remat_policy=" + m_plan.recompute, {}};
 }
 
@@ -171,6 +201,8 @@ LaunchCommand Launch::torchTitan()
         return none(name, "torchtitan trains on GPUs");
     if (m_plan.zeroStage == 1)
         return none(name, "torchtitan splits gradients with moments (ZeRO-2) or weights as well (ZeRO-3)");
+    if (m_work.format == MathFormat::Fp8)
+        return none(name, "torchtitan's products in 8 bits are of its registered configurations, not of the line");
     if (m_plan.recompute != "none" && m_plan.recompute != "selective" && m_plan.recompute != "full")
         return none(name, fmt::format("torchtitan has no activation-checkpoint \"{}\"", m_plan.recompute));
     const std::int64_t shards = m_plan.zeroStage == 3 ? axis("fsdp") * axis("expert") : m_plan.zeroStage == 2 ? dataRanks() : 1;
@@ -178,7 +210,7 @@ LaunchCommand Launch::torchTitan()
                                    "--parallelism.data_parallel_shard_degree {} --parallelism.tensor_parallel_degree {} "
                                    "--parallelism.context_parallel_degree {} --parallelism.pipeline_parallel_degree {}",
         torchrun(), titanModel(m_c), dataRanks() / shards, shards, axis("tensor"), axis("context"), axis("pipeline"));
-    if (axis("expert") > 1)
+    if (m_c.experts > 0) // the registry's configurations have degrees of their own
         text += fmt::format(" --parallelism.expert_parallel_degree {}", axis("expert"));
     if (axis("tensor") > 1 && !m_plan.sequenceParallel)
         text += " --parallelism.no-enable-sequence-parallel";
@@ -217,6 +249,8 @@ LaunchCommand Launch::megatron()
     const std::string& schedule = m_plan.pipeline.schedule;
     if (m_plan.pipeline.stages > 1 && schedule != "1f1b" && schedule != "interleaved")
         return none(name, fmt::format("Megatron-LM has no pipeline schedule \"{}\"", schedule));
+    if (const std::string missing = missingInMegatron(); !missing.empty())
+        return none(name, "Megatron-LM has no options for " + missing);
     std::string text = fmt::format(
         "{} pretrain_gpt.py --num-layers {} --hidden-size {} --num-attention-heads {} --kv-channels {} "
         "--ffn-hidden-size {} --seq-length {} --max-position-embeddings {} --vocab-size {}",
@@ -227,8 +261,14 @@ LaunchCommand Launch::megatron()
     option(m_c.norm == NormKind::RmsNorm, "--normalization RMSNorm");
     option(
         m_c.position == PositionKind::Rotary, fmt::format("--position-embedding-type rope --rotary-base {:.0f}", m_c.rotaryBase));
+    option(m_c.position == PositionKind::Rotary && m_c.rotaryFraction < 1.0,
+        fmt::format("--rotary-percent {:g}", m_c.rotaryFraction));
+    option(m_c.position == PositionKind::None, "--position-embedding-type none");
     option(!m_c.tiedEmbeddings, "--untie-embeddings-and-output-weights");
-    option(!m_c.ffnBias && !m_c.attentionBias, "--disable-bias-linear");
+    option(!m_c.ffnBias, "--disable-bias-linear");
+    option(m_c.attentionBias && !m_c.ffnBias, "--add-qkv-bias");
+    option(m_c.queryKeyNorm, "--qk-layernorm");
+    option(m_c.slidingWindow > 0, fmt::format("--window-size {},0", m_c.slidingWindow - 1));
     option(m_c.keyValueRank > 0,
         fmt::format("--multi-latent-attention --kv-lora-rank {} --qk-head-dim {} --qk-pos-emb-head-dim {} --v-head-dim {}{}",
             m_c.keyValueRank, m_c.headDim, m_c.latentRotaryDim, m_c.valueHeadDim > 0 ? m_c.valueHeadDim : m_c.headDim,
@@ -236,9 +276,22 @@ LaunchCommand Launch::megatron()
     option(m_c.experts > 0,
         fmt::format("--num-experts {} --moe-router-topk {} --moe-ffn-hidden-size {} --expert-model-parallel-size {}", m_c.experts,
             m_c.expertsPerToken, m_c.expertFfn, axis("expert")));
+    option(m_c.sharedExperts > 0, fmt::format("--moe-shared-expert-intermediate-size {}", m_c.sharedExperts * m_c.expertFfn));
+    option(m_c.denseLayers > 0, fmt::format("--moe-layer-freq '([0]*{}+[1]*{})'", m_c.denseLayers, m_c.layers - m_c.denseLayers));
     text += fmt::format(" --tensor-model-parallel-size {} --pipeline-model-parallel-size {} --context-parallel-size {} "
-                        "--micro-batch-size {} --global-batch-size {} --bf16",
+                        "--micro-batch-size {} --global-batch-size {}",
         axis("tensor"), axis("pipeline"), axis("context"), microbatch(), m_work.globalBatch);
+    const bool isHalf = m_work.format == MathFormat::Fp16;
+    option(m_work.format != MathFormat::Fp32, isHalf ? "--fp16" : "--bf16");
+    if (m_work.recipe == Fp8Recipe::Rowwise)
+        return none(name, "Megatron-LM has no 8-bit recipe with a scale for each row");
+    option(m_work.format == MathFormat::Fp8,
+        fmt::format("--fp8-format hybrid --fp8-recipe {}",
+            m_work.recipe == Fp8Recipe::Delayed         ? "delayed"
+                : m_work.recipe == Fp8Recipe::Blockwise ? "blockwise"
+                                                        : "tensorwise"));
+    option(!isHalf && m_work.format != MathFormat::Fp32 && m_narrowGradients, "--grad-reduce-in-bf16");
+    text += fmt::format(" --attention-dropout 0 --hidden-dropout {:g}", m_dropout); // 0.1 unless it is said
     option(m_plan.sequenceParallel, "--sequence-parallel");
     option(m_plan.zeroStage == 1, "--use-distributed-optimizer");
     option(m_plan.zeroStage >= 2,
@@ -286,7 +339,8 @@ LaunchCommand Launch::accelerate()
 
 } // namespace
 
-std::vector<LaunchCommand> launchCommands(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine)
+std::vector<LaunchCommand> launchCommands(
+    const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine, const LaunchChoices& choices)
 {
     if (!work.model.kinds.empty()) {
         std::vector<LaunchCommand> none;
@@ -294,7 +348,7 @@ std::vector<LaunchCommand> launchCommands(const FoundPlan& plan, const SearchWor
             none.push_back({framework, {}, "layers of several kinds are the model's own code, which no option states"});
         return none;
     }
-    Launch launch(plan, work, machine);
+    Launch launch(plan, work, machine, choices);
     return {launch.maxText(), launch.torchTitan(), launch.megatron(), launch.accelerate()};
 }
 

@@ -4,6 +4,7 @@
 #include "sim/search/search.h"
 #include "sim/search/transformer_space.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,16 @@ struct LaunchCommand {
     std::string whyNot;
 };
 
+/// What no plan says.
+struct LaunchChoices {
+    double dropout = 0.0;
+    std::optional<bool> narrowGradients
+        = {}; ///< summed over devices and microbatches in 16 bits; nothing: as the machine's stack does
+};
+
 /// One for each framework, in this order: the layout, batch, recomputation and sizes of the plan in the options of its launcher. Data, tokenizer and
 /// learning rate are the user's, and so are words in capitals: the name of a model that the framework knows and its options do not describe.
-std::vector<LaunchCommand> launchCommands(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine);
+std::vector<LaunchCommand> launchCommands(
+    const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine, const LaunchChoices& choices = {});
 
 } // namespace meshwright::sim

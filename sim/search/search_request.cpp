@@ -78,7 +78,9 @@ std::vector<double> pricesOf(const SearchWords& words, Problems& problems)
     return prices;
 }
 
-Result<TransformerConfig> modelOf(const std::string& name, std::vector<std::string>* notes, std::vector<std::string>& ignored)
+} // namespace
+
+Result<TransformerConfig> modelNamed(const std::string& name, std::vector<std::string>* notes, std::vector<std::string>& ignored)
 {
     std::filesystem::path file = name;
     std::error_code error;
@@ -111,8 +113,6 @@ Result<TransformerConfig> modelOf(const std::string& name, std::vector<std::stri
     return config;
 }
 
-} // namespace
-
 std::vector<std::string> shippedModels()
 {
     std::vector<std::string> names;
@@ -144,7 +144,7 @@ Result<SearchWork> workOf(const SearchWords& words, std::vector<std::string>* no
 {
     Problems problems;
     SearchWork work;
-    if (auto model = modelOf(words.model, notes, work.ignoredKeys))
+    if (auto model = modelNamed(words.model, notes, work.ignoredKeys))
         work.model = *std::move(model);
     else
         append(problems, model.error());
@@ -439,10 +439,9 @@ std::vector<std::string> planWords(const std::string& text)
     static const std::regex kEquals(R"( *[=:] *)"); // "tp = 8", "tp:8"
     constexpr std::size_t kLongest = 1000; // no plan has such a name, and std::regex takes a frame for each letter
     std::string apart = text.size() > kLongest ? text : std::regex_replace(text, kEquals, "=");
-    std::ranges::transform(apart, apart.begin(), [](unsigned char c) {
-        return std::string_view(",+/;").find(static_cast<char>(c)) != std::string_view::npos ? ' '
-                                                                                             : static_cast<char>(std::tolower(c));
-    });
+    apart = lowerCase(apart);
+    std::ranges::replace_if(
+        apart, [](char c) { return std::string_view(",+/;").find(c) != std::string_view::npos; }, ' ');
     std::vector<std::string> parts;
     for (const std::string& one : split(apart, ' ')) {
         const auto equals = std::min(one.find('='), one.size());

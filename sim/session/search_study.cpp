@@ -5,6 +5,7 @@
 #include "core/support/checked.h"
 #include "core/support/text.h"
 #include "core/support/timed_stop.h"
+#include "sim/cost/gradient_sums.h"
 #include "sim/search/mlp_search.h"
 #include "sim/search/plan_reasons.h"
 #include "sim/search/program_search.h"
@@ -404,8 +405,7 @@ Result<Study> transformerStudyOf(
     AdamOptimizer adam;
     adam.update.masters = work.masters && study.matmulType != DType::F32;
     study.parameterType = adam.update.masters ? study.matmulType : DType::F32;
-    const bool sumsAreWide = study.matmulType == DType::BF16 && traits.accumulatorBytes > 0.0;
-    if (adam.update.masters && traits.gradientBytes == 2.0 && traits.reducedBytes == 0.0 && !sumsAreWide)
+    if (adam.update.masters && sumsGradientsIn16Bits(traits, study.matmulType == DType::BF16))
         study.gradientType = study.matmulType;
     study.optimizer = adam;
     for (const auto& [array, text] : plan.specs) {

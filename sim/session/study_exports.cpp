@@ -59,7 +59,8 @@ Result<std::vector<StudyExport>> commandsOf(
     if (!machine)
         return machine.error();
     std::vector<StudyExport> all;
-    for (const LaunchCommand& launch : launchCommands(plan, workOf(study), *machine))
+    const LaunchChoices choices{study.dropout, study.gradientType && byteSize(*study.gradientType) == 2};
+    for (const LaunchCommand& launch : launchCommands(plan, workOf(study), *machine, choices))
         all.push_back({launch.framework, launch.command, launch.whyNot});
     return all;
 }

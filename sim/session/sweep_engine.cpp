@@ -128,17 +128,14 @@ Result<SweepEngine> sweepEngine(const SweepPlan& plan)
         [simulator](const std::vector<std::string>& settings) { return simulator->outcomeOf(settings); }};
 }
 
-Result<Done> takeStudy(SweepPlan& plan, const std::string& file)
+Result<Done> takeStudy(SweepPlan& plan, StudySource source)
 {
-    auto text = readFile(file);
-    if (!text)
-        return text.error();
-    plan.studyText = *std::move(text);
-    plan.studyFile = file == "-" ? std::string() : file;
-    const std::string shown = file == "-" ? "standard input" : file;
-    StudyReading reading = readStudyInPart(plan.studyText, shown, plan.settings);
+    StudyReading reading = readStudyInPart(source.text, source.file, source.settings);
     if (!reading.readable)
         return std::move(reading.problems);
+    plan.studyText = std::move(source.text);
+    plan.studyFile = source.file == "standard input" ? std::string() : std::move(source.file);
+    plan.settings = std::move(source.settings);
     plan.name = std::move(reading.study.name);
     return Done{};
 }

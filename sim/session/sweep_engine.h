@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sim/hardware/catalogue.h"
+#include "sim/session/session.h"
 #include "sim/sweep/run_sweep.h"
 
 namespace meshwright::sim {
@@ -17,8 +18,7 @@ inline constexpr int kCostModelVersion = 2;
 /// Problems: those of `defaultCatalogue`.
 Result<SweepEngine> sweepEngine(const SweepPlan& plan);
 
-/// Completes a plan with the text and the name of its study, from a file (`-`: standard input).
-/// Problems: those of `readFile` and `parseDocument`: a text that is no document at all.
-Result<Done> takeStudy(SweepPlan& plan, const std::string& file);
+/// Completes a plan with the text, the settings and the name of its study. Problems: those of `parseDocument`: a text that is no document at all.
+Result<Done> takeStudy(SweepPlan& plan, StudySource source);
 
 } // namespace meshwright::sim

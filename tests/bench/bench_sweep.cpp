@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/support/file.h"
 #include "core/support/resources.h"
 #include "sim/session/sweep_engine.h"
 
@@ -20,7 +21,8 @@ int main(int argc, char** argv)
     const auto file = std::filesystem::temp_directory_path() / "bench_sweep.sqlite";
     std::filesystem::remove(file);
     SweepPlan plan;
-    if (const auto taken = takeStudy(plan, (resourcesDirectory() / "examples" / "digits.yaml").string()); !taken)
+    const std::filesystem::path study = resourcesDirectory() / "examples" / "digits.yaml";
+    if (const auto taken = takeStudy(plan, {valueOf(readFile(study)), study.string(), {}}); !taken)
         return 1;
     plan.parameters = {valueOf(parseVary("mesh=data*model=8")), valueOf(parseVary(fmt::format("batch=8..{}", 7 + points / 4)))};
     const auto engine = valueOf(sweepEngine(plan));

@@ -25,6 +25,7 @@ void feedTrainingResult(std::string_view text);
 void feedManifest(std::string_view text);
 void feedMessages(std::string_view text);
 void feedModelConfig(std::string_view text);
+void feedLaunch(std::string_view text);
 void feedNpy(std::string_view bytes);
 void feedCsv(std::string_view text);
 void feedFlags(std::string_view text);

@@ -31,10 +31,11 @@ const std::map<std::string, Feed>& targets()
     using namespace meshwright::fuzz;
     static const std::map<std::string, Feed> kTargets = {{"catalogue", feedCatalogue}, {"chakra", feedChakra}, {"csv", feedCsv},
         {"flags", feedFlags}, {"hardware", feedHardware}, {"hlo", feedHlo}, {"host_profile", feedHostProfile},
-        {"records", feedRecords}, {"nccl_log", feedNcclLog}, {"sweep", feedSweep}, {"logical_rules", feedLogicalRules},
-        {"manifest", feedManifest}, {"mesh", feedMesh}, {"messages", feedMessages}, {"model_config", feedModelConfig},
-        {"npy", feedNpy}, {"op_rule", feedOpRule}, {"program", feedProgram}, {"report", feedReport}, {"settings", feedSettings},
-        {"sharding", feedSharding}, {"study", feedStudy}, {"tiles", feedTiles}, {"training_result", feedTrainingResult}};
+        {"launch", feedLaunch}, {"records", feedRecords}, {"nccl_log", feedNcclLog}, {"sweep", feedSweep},
+        {"logical_rules", feedLogicalRules}, {"manifest", feedManifest}, {"mesh", feedMesh}, {"messages", feedMessages},
+        {"model_config", feedModelConfig}, {"npy", feedNpy}, {"op_rule", feedOpRule}, {"program", feedProgram},
+        {"report", feedReport}, {"settings", feedSettings}, {"sharding", feedSharding}, {"study", feedStudy},
+        {"tiles", feedTiles}, {"training_result", feedTrainingResult}};
     return kTargets;
 }
 

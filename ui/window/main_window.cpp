@@ -366,7 +366,7 @@ bool MainWindow::openFile(const QString& path)
         takeStudy(studyOfModel(path), {});
     else if (*as == OpenAs::Report)
         openReport(path);
-    else if (!openStudy(path))
+    else if (!(*as == OpenAs::Launch ? openLaunch(path) : openStudy(path)))
         return false;
     if (*as == OpenAs::Program)
         m_workbench->showView(m_workbench->findView(QStringLiteral("program")));
@@ -419,6 +419,17 @@ void MainWindow::takeStudy(sim::StudySource source, const QString& path)
     m_workbench->beginStudy();
     m_document.adopt(std::move(source), path);
     showWorkbench();
+}
+
+bool MainWindow::openLaunch(const QString& path)
+{
+    auto source = studyOfLaunch(path);
+    if (!source) {
+        report(tr("The launch line cannot be opened."), source.error());
+        return false;
+    }
+    takeStudy(*std::move(source), {});
+    return true;
 }
 
 void MainWindow::openReport(const QString& path)

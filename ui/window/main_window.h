@@ -78,6 +78,7 @@ private:
     bool saveOverChanges();
     bool saveTo(const QString& path);
     bool openStudy(const QString& path);
+    bool openLaunch(const QString& path);
     void openReport(const QString& path);
     void askForBaseline();
     void pinFile(const QString& path, OpenAs as);

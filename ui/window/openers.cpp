@@ -6,9 +6,13 @@
 #include "core/study/document.h"
 #include "core/study/edit_text.h"
 #include "core/study/program_study.h"
+#include "core/support/escape.h"
 #include "core/support/file.h"
+#include "sim/plan/launch_line.h"
 #include "sim/report/read_trace.h"
 #include "sim/report/report.h"
+#include "sim/session/launch_source.h"
+#include "sim/session/study_machine.h"
 
 #include <fmt/format.h>
 
@@ -19,6 +23,7 @@
 #include <QJsonObject>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 namespace meshwright::ui {
@@ -110,6 +115,12 @@ bool isProgram(const FileStart& file)
     return isText(file) && isProgramText(file.path, file.text);
 }
 
+/// A script or a line that starts a training in another framework.
+bool isLaunch(const FileStart& file)
+{
+    return isText(file) && !isJson(file) && sim::isLaunchText(file.path, file.text);
+}
+
 /// By its first keys. A file that ends as studies do and cannot be read is a study that is to be mended.
 bool isStudy(const FileStart& file)
 {
@@ -179,6 +190,8 @@ const std::vector<Opener>& openers()
             OpenAs::Page},
         {QT_TRANSLATE_NOOP("openers", "a model's config.json"), "*.json", isModel, OpenAs::Model},
         {QT_TRANSLATE_NOOP("openers", "a study (YAML)"), "*.yaml *.yml", isStudy, OpenAs::Study},
+        {QT_TRANSLATE_NOOP("openers", "a launch script (Megatron-LM, torchtitan, MaxText)"), "*.sh *.sbatch *.slurm *.toml",
+            isLaunch, OpenAs::Launch},
         {QT_TRANSLATE_NOOP("openers", "a log or an error text"), "*.log *.txt", isMessages, OpenAs::Messages},
     };
     return kAll;
@@ -232,6 +245,8 @@ QString endingOf(OpenAs as)
         return QStringLiteral(".ipynb");
     case OpenAs::Messages:
         return QStringLiteral(".txt");
+    case OpenAs::Launch:
+        return QStringLiteral(".sh");
     case OpenAs::Model:
     case OpenAs::Report:
     case OpenAs::Result:
@@ -259,6 +274,38 @@ sim::StudySource studyOfModel(const QString& configPath)
             "    - {path: \"*\", min_elements: 65536, divisible: largest_dim, spec: [fsdp]}\n    - {path: \"*\", spec: []}\n"
             "optimizer: {adam: {learning_rate: 3.0e-4}}\n";
     return {std::move(text), config.dir().filePath(name + QStringLiteral(".yaml")).toStdString(), {}};
+}
+
+Result<sim::StudySource> studyOfLaunch(const QString& path)
+{
+    const std::string file = path.toStdString();
+    auto text = readFile(file, kLargestDocumentBytes);
+    if (!text)
+        return text.error();
+    const auto launch = sim::readLaunchLine(file, *text);
+    if (!launch)
+        return launch.error();
+    const bool isForTpus = launch->framework == "maxtext"
+        && std::ranges::none_of(
+            launch->options, [](const sim::LaunchOption& one) { return one.name == "hardware" && one.value != "tpu"; });
+    const std::string hardware = launch->hardware.empty()
+        ? fmt::format("{}x{}", isForTpus ? "v5p" : "h100", launch->devices.value_or(64))
+        : launch->hardware;
+    const auto catalogue = sim::defaultCatalogue();
+    if (!catalogue)
+        return catalogue.error();
+    std::vector<std::string> notes;
+    auto source = sim::studySourceOf({*std::move(text), file, {"hardware=" + hardware}}, *catalogue, notes);
+    if (!source)
+        return source.error();
+    std::string said
+        = fmt::format("# The training that {} starts, on {}{}.\n", settingText(QFileInfo(path).fileName().toStdString()),
+            hardware, launch->hardware.empty() ? ": the line does not say its chips" : "");
+    for (const std::string& note : notes)
+        said += fmt::format("# {}.\n", printable(note));
+    source->text = said + source->text.substr(source->text.find('\n') + 1);
+    source->file = std::filesystem::path(file).replace_extension(".yaml").string();
+    return source;
 }
 
 } // namespace meshwright::ui

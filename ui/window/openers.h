@@ -19,6 +19,7 @@ enum class OpenAs : std::uint8_t {
     Study, ///< it is edited, and saved to
     Program, ///< the study that simulates it, which has no file yet
     Model, ///< a study with this model, which has no file yet
+    Launch, ///< the study of the training that it starts, which has no file yet
     Report, ///< its pages are shown, with the study inside it
     Result, ///< the study is compared with it
     Messages, ///< it is explained
@@ -61,5 +62,10 @@ QString endingOf(OpenAs as);
 /// A study with the model of a config.json on eight H100, fully sharded: where one begins. It stands beside the config and is in no file; the config is
 /// never written. Precondition: `recognised` says Model.
 sim::StudySource studyOfModel(const QString& configPath);
+
+/// The study of the training that a launch line starts (`studySourceOf` of sim/session), on as many H100 as it starts processes, or v5p for MaxText on TPUs:
+/// a line does not say its chips. What of it is taken for what, and what is not read, stands above it.
+/// Problems: those of `readFile`, `defaultCatalogue` and `studySourceOf`.
+Result<sim::StudySource> studyOfLaunch(const QString& path);
 
 } // namespace meshwright::ui

@@ -138,6 +138,7 @@ void TestLaunchCommands::commands_data()
                                               << "megatron"
                                               << "--tensor-model-parallel-size 8 --pipeline-model-parallel-size 4 "
                                                  "--context-parallel-size 1 --micro-batch-size 1 --global-batch-size 256 --bf16 "
+                                                 "--attention-dropout 0 --hidden-dropout 0 "
                                                  "--sequence-parallel --use-distributed-optimizer "
                                                  "--num-layers-per-virtual-pipeline-stage 4 --recompute-granularity full ";
     QTest::newRow("accelerate, fully sharded")

@@ -29,6 +29,9 @@ private Q_SLOTS:
     void tellsEveryExample();
     void aModelBecomesAStudy_data();
     void aModelBecomesAStudy();
+    void aLaunchLineBecomesAStudy();
+    void launchLinesAreRefused_data();
+    void launchLinesAreRefused();
     void aLogIsExplainedBesideTheStudy();
     void reportsAreOpened_data();
     void reportsAreOpened();
@@ -85,6 +88,10 @@ void TestOpeners::tellsFilesByTheirContent_data()
     row("a page", "p.md", "# Sharding\n\n```python\nimport jax\n```\n", ui::OpenAs::Page);
     row("a script", "p.py", "import jax\n", ui::OpenAs::Page);
     row("a page as text", "p.txt", "In [1]:\nimport jax\n", ui::OpenAs::Page);
+    row("a launch script", "run.sh", "torchrun pretrain_gpt.py --bf16\n", ui::OpenAs::Launch);
+    row("a launch line that was copied", "line", "python3 -m MaxText.train base.yml steps=5\n", ui::OpenAs::Launch);
+    row("torchtitan's TOML", "llama3_8b.toml", "[training]\nseq_len = 8192\n", ui::OpenAs::Launch);
+    row("torchrun's message", "error.txt", "ChildFailedError:\npretrain_gpt.py FAILED\n", ui::OpenAs::Messages);
     row("a trace", "t.json", R"({"displayTimeUnit": "ms", "traceEvents": []})", ui::OpenAs::Trace);
     row("a trace that is a list", "t.txt", R"([{"ph": "X", "ts": 1, "dur": 2}])", ui::OpenAs::Trace);
     row("a result", "main.json", R"({"schema": "meshwright.simulation/1", "meshwright": "0.1.0", "model": "mlp"})",
@@ -161,6 +168,55 @@ void TestOpeners::aModelBecomesAStudy()
     QVERIFY(fixture.window.document().path().isEmpty()); // Save asks for a place
     QCOMPARE(valueOf(readFile(path.toStdString())), config.toStdString());
     fixture.window.document().undoStack().setClean();
+}
+
+void TestOpeners::aLaunchLineBecomesAStudy()
+{
+    WindowFixture fixture;
+    fixture.window.show();
+    const QByteArray line = "torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py --num-layers 2 --hidden-size 256 "
+                            "--num-attention-heads 4 --vocab-size 1024 "
+                            "--seq-length 128 --micro-batch-size 1 --global-batch-size 16 --bf16 --tensor-model-parallel-size 2 "
+                            "--rampup-batch-size 1 1 1\n";
+    const QString path = writtenTo(fixture.folder, "run.sh", line);
+    QVERIFY(fixture.window.openFile(path));
+    QTRY_VERIFY(fixture.isShown());
+    QVERIFY2(fixture.analysis()->simulated != nullptr, describe(fixture.analysis()->problems).c_str());
+    QCOMPARE(fixture.analysis()->mesh().deviceCount(), 16);
+    const sim::StudySource& source = fixture.window.document().source();
+    QVERIFY(source.text.starts_with("# The training that run.sh starts, on h100x16: the line does not say its chips.\n# "));
+    QVERIFY(source.text.find("--rampup-batch-size") != std::string::npos); // what is not read
+    QVERIFY(source.file.ends_with("run.yaml") && fixture.window.document().path().isEmpty());
+    QCOMPARE(valueOf(readFile(path.toStdString())), line.toStdString());
+    // What is wrong from now on is in the study's text, and has its line.
+    fixture.window.document().change({"mesh.data=3"}, "Edit the mesh");
+    QTRY_VERIFY(
+        hasErrors(fixture.window.document().source() == fixture.analysis()->source ? fixture.analysis()->problems : Problems{}));
+    fixture.window.document().undoStack().setClean();
+}
+
+void TestOpeners::launchLinesAreRefused_data()
+{
+    QTest::addColumn<QByteArray>("line");
+    QTest::addColumn<QString>("id");
+    QTest::newRow("no training") << QByteArray("ls -l\n") << "MW1494";
+    QTest::newRow("a value that is none") << QByteArray(
+        "torchrun -m torchtitan.train --module llama3 --config llama3_8b --parallelism.tensor_parallel_degree x\n")
+                                          << "MW1495";
+    QTest::newRow("degrees that do not fit")
+        << QByteArray("torchrun --nproc-per-node 8 -m torchtitan.train --module llama3 --config llama3_8b "
+                      "--parallelism.tensor_parallel_degree 3\n")
+        << "MW1496";
+}
+
+void TestOpeners::launchLinesAreRefused()
+{
+    QFETCH(const QByteArray, line);
+    QFETCH(const QString, id);
+    const QTemporaryDir folder;
+    const auto study = ui::studyOfLaunch(writtenTo(folder, "run.sh", line));
+    QVERIFY(!study);
+    QCOMPARE(QString::fromStdString(study.error().front().id), id);
 }
 
 void TestOpeners::aLogIsExplainedBesideTheStudy()

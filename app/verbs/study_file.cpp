@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/verbs/study_file.h"
+
+#include "core/support/file.h"
+#include "sim/plan/launch_line.h"
+#include "sim/session/launch_source.h"
+#include "sim/session/study_machine.h"
+
+#include <utility>
+
+namespace meshwright::cli {
+
+Result<sim::StudySource> sourceOf(sim::StudySource given, const Output& output)
+{
+    if (!sim::isLaunchText(given.file, given.text))
+        return given;
+    const auto catalogue = sim::defaultCatalogue();
+    if (!catalogue)
+        return catalogue.error();
+    std::vector<std::string> notes;
+    auto source = sim::studySourceOf(std::move(given), *catalogue, notes);
+    if (source) {
+        for (const std::string& note : notes)
+            output.narrate(note);
+    }
+    return source;
+}
+
+Result<sim::StudySource> readSource(const std::string& file, std::vector<std::string> settings, const Output& output)
+{
+    auto text = readFile(file);
+    if (!text)
+        return text.error();
+    return sourceOf({*std::move(text), file == "-" ? std::string("standard input") : file, std::move(settings)}, output);
+}
+
+Result<Study> readStudyFile(const std::string& file, std::vector<std::string> settings, const Output& output)
+{
+    const auto source = readSource(file, std::move(settings), output);
+    if (!source)
+        return source.error();
+    auto study = readStudy(source->text, source->file, source->settings);
+    if (study) {
+        if (Problems missing = checkFiles(*study); !missing.empty())
+            return missing;
+    }
+    return study;
+}
+
+} // namespace meshwright::cli

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/plan/launch_reader.h"
+
+#include "core/support/checked.h"
+#include "core/support/text.h"
+#include "sim/search/plan_trials.h"
+#include "sim/search/search_request.h"
+#include "sim/search/transformer_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <limits>
+#include <utility>
+
+namespace meshwright::sim {
+
+void LaunchReader::takeModel(const std::string& name, const LaunchOption& option)
+{
+    const std::vector<std::string> names = shippedModels();
+    if (std::ranges::find(names, name) != names.end())
+        readModel(name);
+    else
+        m_options.problems.push_back(
+            {"MW1494", fmt::format("the model \"{}\" is not one that comes with Meshwright", option.value),
+                "give its configuration: --set model.transformer.config=config.json",
+                m_options.place(option.line > 0 ? option.line : m_launch.line)});
+}
+
+void LaunchReader::readModel(const std::string& nameOrFile)
+{
+    std::vector<std::string> ignored;
+    if (auto model = modelNamed(nameOrFile, &m_notes, ignored))
+        m_asked.model = *std::move(model);
+    else
+        append(m_options.problems, model.error());
+}
+
+Result<LaunchedPlan> LaunchReader::planned()
+{
+    LaunchedTraining& a = m_asked;
+    const std::int64_t split = checkedProduct(std::array{a.tensor, a.pipeline, a.context}).value_or(0);
+    if (split < 1 || m_devices % split != 0)
+        impossible(fmt::format("tensor {} x pipeline {} x context {} do not divide {} devices", a.tensor, a.pipeline, a.context,
+                       m_devices),
+            split > 0 ? fmt::format("give --hw a multiple of {} devices", split) : "choose smaller degrees");
+    if (!m_options.problems.empty())
+        return m_options.problems;
+    const std::int64_t ranks = m_devices / split;
+    if (a.expert > 1 && (a.model.experts == 0 || a.model.experts % a.expert != 0))
+        impossible(fmt::format("expert {} does not divide the {} experts", a.expert, a.model.experts), "choose a divisor");
+    else if (ranks % a.expert != 0)
+        impossible(
+            fmt::format("expert {} goes over more than the {} data ranks, which no plan of Meshwright's does", a.expert, ranks),
+            "choose a divisor of the data ranks");
+    if (m_launch.framework != "torchtitan" && a.model.layers % checkedMultiply(a.pipeline, a.chunks).value_or(1) != 0)
+        impossible(fmt::format("{} layers are not divided among {} stages{}", a.model.layers, a.pipeline,
+                       a.chunks > 1 ? fmt::format(" of {} pieces", a.chunks) : std::string()),
+            "choose a number of stages that divides them");
+    const std::int64_t shards = a.zero < 3 ? 1 : a.shards < 0 ? ranks / std::min(ranks, -a.shards) : a.shards;
+    if (shards < 1 || ranks % shards != 0 || (a.zero == 3 && shards % a.expert != 0))
+        impossible(fmt::format("weights cannot be split over {} of {} data ranks{}", shards, ranks,
+                       a.expert > 1 ? fmt::format(", with expert {}", a.expert) : ""),
+            "choose a divisor");
+    if (a.globalBatch == 0)
+        a.globalBatch = a.microbatch * ranks;
+    if (a.globalBatch % (ranks * a.microbatch) != 0)
+        impossible(fmt::format("a batch of {} sequences is not divided into microbatches of {} on {} data ranks", a.globalBatch,
+                       a.microbatch, ranks),
+            fmt::format("give a multiple of {}", ranks * a.microbatch));
+    for (const std::int64_t degree : {a.tensor, a.pipeline, a.context, a.expert, shards, ranks, a.chunks, a.microbatch}) {
+        if (degree > std::numeric_limits<std::int32_t>::max())
+            impossible(fmt::format("{} is more than any plan has", degree), "choose a smaller number");
+    }
+    if (!m_options.problems.empty())
+        return m_options.problems;
+    if (Problems problems = transformerProblems(a.model); hasErrors(problems)) {
+        for (Problem& problem : problems)
+            problem.place = m_options.place();
+        return problems;
+    }
+    Candidate candidate;
+    const auto narrow = [](std::int64_t degree) { return static_cast<std::int32_t>(degree); };
+    candidate.pp = narrow(a.pipeline);
+    candidate.dp = narrow(ranks);
+    candidate.fsdp = narrow(shards);
+    candidate.ep = narrow(a.expert);
+    candidate.cp = narrow(a.context);
+    candidate.tp = narrow(a.tensor);
+    candidate.chunks = narrow(a.chunks);
+    candidate.microbatch = narrow(a.microbatch);
+    candidate.zero = static_cast<std::uint8_t>(ranks * a.context > 1 ? a.zero : 0);
+    candidate.sequenceParallel = a.sequenceParallel;
+    candidate.ulysses = a.exchangesHeads && a.context > 1;
+
+    LaunchedPlan launched;
+    launched.work.model = a.model;
+    launched.work.sequence = a.sequence;
+    launched.work.globalBatch = a.globalBatch;
+    launched.work.format = a.format;
+    launched.work.recipe = a.recipe;
+    launched.work.masters = a.masters;
+    FoundPlan& plan = launched.plan;
+    plan.hardware = m_machine.name;
+    plan.chips = m_machine.chips;
+    plan.kind = kindOf(candidate);
+    plan.mesh = meshOf(candidate);
+    plan.specs = specsOf(candidate, a.model);
+    const double microbatches = static_cast<double>(a.globalBatch / ranks / a.microbatch);
+    plan.pipeline = {a.pipeline, a.chunks, microbatches, a.pipeline > 1 ? a.schedule : "none"};
+    plan.recompute = a.recompute;
+    plan.microbatch = static_cast<double>(a.microbatch);
+    plan.zeroStage = candidate.zero;
+    plan.sequenceParallel = candidate.sequenceParallel;
+    plan.exchangesHeads = candidate.ulysses;
+    launched.notes.push_back(
+        fmt::format("{} as {}: {}, {} sequences of {}, {} microbatch{} of {}", std::filesystem::path(m_file).filename().string(),
+            m_launch.framework == "megatron"      ? "Megatron-LM"
+                : m_launch.framework == "maxtext" ? "MaxText"
+                                                  : "torchtitan",
+            plan.kind, a.globalBatch, a.sequence, microbatches, microbatches == 1.0 ? "" : "es", a.microbatch));
+    if (m_launch.trainings > 1)
+        launched.notes.push_back(fmt::format("the first of {} trainings in the file", m_launch.trainings));
+    if (m_launch.devices && *m_launch.devices != m_devices)
+        launched.notes.push_back(
+            fmt::format("the line starts {} processes; the plan is for the {} devices of --hw", *m_launch.devices, m_devices));
+    launched.settings = m_settings;
+    launched.notes.insert(launched.notes.end(), m_notes.begin(), m_notes.end());
+    return launched;
+}
+
+Result<LaunchedPlan> LaunchReader::read()
+{
+    if (!m_modelFile.empty())
+        readModel(m_modelFile);
+    if (m_launch.framework == "megatron")
+        readMegatron();
+    else if (m_launch.framework == "maxtext")
+        readMaxText();
+    else
+        readTorchtitan();
+    return planned();
+}
+
+Result<LaunchedPlan> planOf(
+    const LaunchLine& launch, const std::string& file, const SearchMachine& machine, const std::string& model)
+{
+    return LaunchReader(launch, file, machine, model).read();
+}
+
+} // namespace meshwright::sim
