@@ -149,10 +149,42 @@ Result<std::vector<double>> movedByRounding(
     return moved;
 }
 
-/// The verdict on one result, given the others as the sharded run has them; nothing when it is made of none of them.
-Result<std::optional<VerifiedTensor>> judgedFromResults(const Function& function, std::size_t result,
-    std::span<const HostArray> arguments, std::span<const HostArray> sharded, std::int64_t devices, const std::stop_token& stop,
-    std::span<const NamedMesh> meshes)
+/// The projection of a change on the exact one: 1 is all of it, 0 is none. Nothing where there is none, or too few numbers for noise to cancel out.
+std::optional<double> shareOfChange(
+    const std::vector<double>& before, const std::vector<double>& after, const std::vector<double>& exact)
+{
+    constexpr std::size_t kFewest = 64;
+    double along = 0.0;
+    double whole = 0.0;
+    for (std::size_t i = 0; i < exact.size(); ++i) {
+        along += (after[i] - before[i]) * (exact[i] - before[i]);
+        whole += (exact[i] - before[i]) * (exact[i] - before[i]);
+    }
+    return exact.size() >= kFewest && whole > 0.0 && std::isfinite(along / whole) ? std::optional(along / whole) : std::nullopt;
+}
+
+/// The part of the change that the sharded run made, where it is not the whole; nothing where it is, or where one device's rounding hides that.
+std::optional<double> wrongChange(
+    const HostArray& before, const HostArray& sharded, const HostArray& unsharded, const HostArray& reference)
+{
+    const std::vector<double> old = before.values();
+    const std::vector<double> exact = reference.values();
+    const auto own = shareOfChange(old, unsharded.values(), exact);
+    const auto made = shareOfChange(old, sharded.values(), exact);
+    const bool isTold = own && made && std::fabs(*own - 1.0) <= 0.1;
+    return isTold && std::fabs(*made - 1.0) > 0.5 ? made : std::nullopt;
+}
+
+/// One result on one device, given the others as the sharded run has them.
+struct FromResults {
+    HostArray unsharded;
+    HostArray reference;
+    double coarsest = 0.0; ///< epsilon of what makes it of them
+};
+
+/// Nothing when it is made of none of them.
+Result<std::optional<FromResults>> fromResults(const Function& function, std::size_t result, std::span<const HostArray> arguments,
+    std::span<const HostArray> sharded, const std::stop_token& stop, std::span<const NamedMesh> meshes)
 {
     std::map<std::size_t, std::size_t> known; // results that an op made, by value
     for (std::size_t i = 0; i < function.results().size(); ++i) {
@@ -175,13 +207,12 @@ Result<std::optional<VerifiedTensor>> judgedFromResults(const Function& function
                 : arguments[static_cast<std::size_t>(std::find(all.begin(), all.end(), value) - all.begin())]);
     }
     if (!isMadeOfResults)
-        return std::optional<VerifiedTensor>();
-    const auto runs = References{slice.function, meshes, stop}.run(given);
+        return std::optional<FromResults>();
+    auto runs = References{slice.function, meshes, stop}.run(given);
     if (!runs)
         return runs.error();
-    VerifiedTensor tensor
-        = judged(sharded[result], runs->unsharded.front(), runs->reference.front(), devices, coarsestEpsilon(slice.function));
-    return std::optional(std::move(tensor));
+    return std::optional(
+        FromResults{std::move(runs->unsharded.front()), std::move(runs->reference.front()), coarsestEpsilon(slice.function)});
 }
 
 } // namespace
@@ -237,7 +268,7 @@ void Verification::add(std::int64_t step, const std::vector<VerifiedTensor>& out
             tensors.push_back(tensor);
         } else {
             const std::int64_t proved = std::max(known->proved, tensor.proved);
-            if (share(tensor) > share(*known))
+            if (known->passed == tensor.passed ? share(tensor) > share(*known) : known->passed)
                 *known = tensor;
             known->proved = proved;
         }
@@ -264,12 +295,22 @@ Result<std::vector<VerifiedTensor>> verifyStep(const Function& function, std::sp
             tensor.tolerance += 0.5 * coarsest * (name == "accuracy" ? 1.0 : tensor.scale);
             tensor.passed = tensor.passed || tensor.shardedError <= tensor.tolerance;
         }
-        if (!tensor.passed) {
-            auto again = judgedFromResults(function, i, arguments, sharded, devices, stop, meshes);
+        const auto donation = std::ranges::find(function.donations, i, &Donation::result);
+        const HostArray* before = tensor.passed && donation != function.donations.end() && isFloating(sharded[i].type().dtype)
+            ? &arguments[donation->argument]
+            : nullptr;
+        const auto wrong
+            = before != nullptr ? wrongChange(*before, sharded[i], runs->unsharded[i], runs->reference[i]) : std::nullopt;
+        if (wrong || !tensor.passed) {
+            const auto again = fromResults(function, i, arguments, sharded, stop, meshes);
             if (!again)
                 return again.error();
-            if (*again) {
-                tensor = **again;
+            if (wrong) {
+                const auto still = *again ? wrongChange(*before, sharded[i], (*again)->unsharded, (*again)->reference) : wrong;
+                tensor.change = still.value_or(1.0);
+                tensor.passed = !still;
+            } else if (*again) {
+                tensor = judged(sharded[i], (*again)->unsharded, (*again)->reference, devices, (*again)->coarsest);
             } else if (isFloating(sharded[i].type().dtype) && std::isfinite(tensor.tolerance)) {
                 if (!moved) {
                     auto found = movedByRounding(whole, arguments, runs->reference);

@@ -21,6 +21,8 @@ struct VerifiedTensor {
         = 0.0; ///< 4 * unshardedError + devices * eps * scale; more in 16 bits and of a single number, see verifyStep
     double scale = 0.0; ///< largest absolute value of the reference
     std::int64_t proved = 0; ///< elements that are finite on one device; none where zeros would be within the tolerance too
+    double change
+        = 1.0; ///< of an array that is replaced: the part of the reference's change that the sharded run made; 1 where no change can tell
     bool passed = true;
 };
 
@@ -53,6 +55,10 @@ struct Verification {
 /// A tensor that is more than that apart and is made of other results (Adam's new parameter of its new moments) is judged by what was made of
 /// those: both runs on one device take them as the sharded run has them, and they are judged by themselves. Adam divides a gradient's moments by each other, so that
 /// where the true gradient is next to nothing its rounding alone says how far, and which way, a parameter goes.
+///
+/// An array that takes the place of an argument (`donations`) has to move as well: a change of less than a rounding of the largest value would be within
+/// the tolerance if nothing moved at all. Where one device in the program's own types goes along with the reference's change, by the projection on it and
+/// to a tenth, the sharded run has to go by a half of it and by one and a half at most, by the moments that it has itself.
 ///
 /// `meshes` are those of the function's program; only manual computations need them.
 ///

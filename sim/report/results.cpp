@@ -435,7 +435,10 @@ std::string trainingText(const TrainingResult& result)
         text += fmt::format("\nverified against one device at {}: {}\n", counted(v.checkedSteps.size(), "step"), v.text());
         for (const VerifiedTensor& tensor : v.tensors) {
             if (!tensor.passed)
-                text += fmt::format("  {}: error {:.3e}, allowed {:.3e}\n", tensor.name, tensor.shardedError, tensor.tolerance);
+                text += fmt::format("  {}: error {:.3e}, allowed {:.3e}{}\n", tensor.name, tensor.shardedError, tensor.tolerance,
+                    tensor.shardedError <= tensor.tolerance
+                        ? fmt::format(", but it makes {:.0f} % of the change that one device makes", 100.0 * tensor.change)
+                        : std::string());
         }
     }
     return text;

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <limits>
+#include <random>
 
 namespace tst_verify_step {
 
@@ -22,6 +23,8 @@ private Q_SLOTS:
     void whatIsOnlyRoundingProvesNothing();
     void sumsInAnotherOrder_data();
     void sumsInAnotherOrder();
+    void arraysHaveToMove_data();
+    void arraysHaveToMove();
     void madeOfOtherResults_data();
     void madeOfOtherResults();
 };
@@ -150,6 +153,60 @@ void TestVerifyStep::sumsInAnotherOrder()
     QCOMPARE(tensors.front().unshardedError, 0.0);
     QCOMPARE(tensors.front().passed, passed);
     QVERIFY(tensors.front().proved > 0);
+}
+
+void TestVerifyStep::arraysHaveToMove_data()
+{
+    QTest::addColumn<QString>("dtype");
+    QTest::addColumn<int>("elements");
+    QTest::addColumn<double>("rate");
+    QTest::addColumn<double>("part"); // of the change that is made
+    QTest::addColumn<bool>("passed");
+
+    QTest::newRow("all of it") << "bf16" << 4096 << 0.003 << 1.0 << true;
+    QTest::newRow("nothing") << "bf16" << 4096 << 0.003 << 0.0 << false;
+    QTest::newRow("twice") << "bf16" << 4096 << 0.003 << 2.0 << false;
+    QTest::newRow("the other way") << "bf16" << 4096 << 0.003 << -1.0 << false;
+    QTest::newRow("nothing, of f32") << "f32" << 4096 << 0.003 << 0.0 << false;
+    QTest::newRow("nothing, far below a rounding: nobody can tell") << "bf16" << 4096 << 1e-7 << 0.0 << true;
+    QTest::newRow("nothing, of few: nobody can tell") << "bf16" << 8 << 0.003 << 0.0 << true;
+    QTest::newRow("no change to be made") << "bf16" << 4096 << 0.0 << 0.0 << true;
+}
+
+/// A parameter in 16 bits that stays as it is has an error of less than its rounding: it is found all the same.
+void TestVerifyStep::arraysHaveToMove()
+{
+    QFETCH(const QString, dtype);
+    QFETCH(const int, elements);
+    QFETCH(const double, rate);
+    QFETCH(const double, part);
+    QFETCH(const bool, passed);
+    const TensorType type{*parseDType(dtype.toStdString()), {elements}};
+    Function function;
+    Builder builder(function);
+    const ValueId w = builder.argument(type, "w");
+    const ValueId g = builder.argument(type, "g");
+    builder.setResults(
+        {builder.binary(OpKind::Subtract, w, builder.binary(OpKind::Multiply, g, builder.splat(type, rate)))}, {"new.w"});
+    function.donations = {{0, 0}};
+    std::mt19937_64 random(7);
+    std::normal_distribution<double> normal;
+    std::vector<double> weights;
+    std::vector<double> gradients;
+    for (int i = 0; i < elements; ++i) {
+        weights.push_back(normal(random));
+        gradients.push_back(normal(random));
+    }
+    const std::vector<HostArray> arguments = {HostArray::of(type, weights), HostArray::of(type, gradients)};
+    std::vector<double> made = arguments[0].values();
+    const std::vector<double> moved = arguments[1].values();
+    for (std::size_t i = 0; i < made.size(); ++i)
+        made[i] -= part * rate * moved[i];
+    const std::vector<HostArray> sharded = {HostArray::of(type, made)};
+    const auto outcome = valueOf(verifyStep(function, arguments, sharded, 8));
+    QVERIFY2(outcome.front().passed == passed, qPrintable(QString::number(outcome.front().change)));
+    if (type.dtype == DType::BF16) // it is within the tolerance
+        QVERIFY(outcome.front().shardedError <= outcome.front().tolerance);
 }
 
 void TestVerifyStep::madeOfOtherResults_data()
