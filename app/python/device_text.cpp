@@ -24,8 +24,7 @@ std::string elementName(DType dtype)
         return name.substr(1);
     if (name.starts_with('i'))
         name.front() = 's';
-    std::transform(name.begin(), name.end(), name.begin(), [](char c) { return static_cast<char>(std::tolower(c)); });
-    return name;
+    return lowerCase(name);
 }
 
 /// f32[8,4]{1,0}

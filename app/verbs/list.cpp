@@ -15,7 +15,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <system_error>
 
@@ -128,9 +127,7 @@ int listHardware(Output& output)
     for (const std::string& name : catalogue->names()) {
         const auto match = catalogue->find(name);
         const std::string own = match ? match->chip->catalogueName() : std::string();
-        const auto lower = [](unsigned char c) { return std::tolower(c); };
-        const bool isOwn = std::ranges::equal(own, name, {}, lower, lower);
-        if (match && !isOwn)
+        if (match && lowerCase(own) != lowerCase(name))
             aliases[own].push_back(name);
     }
     using Align = TextTable::Align;

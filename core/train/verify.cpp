@@ -171,8 +171,8 @@ std::optional<double> wrongChange(
     const std::vector<double> exact = reference.values();
     const auto own = shareOfChange(old, unsharded.values(), exact);
     const auto made = shareOfChange(old, sharded.values(), exact);
-    const bool isTold = own && made && std::fabs(*own - 1.0) <= 0.1;
-    return isTold && std::fabs(*made - 1.0) > 0.5 ? made : std::nullopt;
+    const bool isClear = own && made && std::fabs(*own - 1.0) <= 0.1;
+    return isClear && std::fabs(*made - 1.0) > 0.5 ? made : std::nullopt;
 }
 
 /// One result on one device, given the others as the sharded run has them.

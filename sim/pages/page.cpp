@@ -71,8 +71,7 @@ std::string languageOf(std::string_view info)
 {
     std::string word(trimmed(info));
     word = word.substr(0, word.find_first_of(" \t,"));
-    std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return word;
+    return lowerCase(word);
 }
 
 /// Without MyST's options, `:key: value` lines or a block between `---`.

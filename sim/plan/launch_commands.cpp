@@ -96,7 +96,7 @@ std::string Launch::missingInMegatron() const
         return "windows of some layers";
     if (m_c.ffnBesideExperts || m_c.expertHidden > 0 || m_c.outputGate || m_c.keysAsValues || m_c.compression > 0
         || m_c.outputRank > 0 || m_c.residualStreams > 0 || m_c.mixer != MixerKind::Attention)
-        return "such layers";
+        return "layers other than attention with a feed-forward block or experts";
     if (m_c.attentionBias != m_c.ffnBias && !(m_c.attentionBias && !m_c.ffnBias && !m_c.outputBias))
         return "biases of some products";
     return {};

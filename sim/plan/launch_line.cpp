@@ -27,7 +27,7 @@ namespace {
 
 } // namespace
 
-// toml++ asserts what some texts that are no TOML break: here that throws, in every build.
+// Some invalid texts break an assert of toml++: here that throws, in every build.
 #pragma push_macro("NDEBUG")
 #undef NDEBUG
 #define TOML_ASSERT(expression) ((expression) ? void() : throwNotToml())
@@ -283,9 +283,9 @@ Result<std::vector<LaunchOption>> tomlOptions(const std::string& file, std::stri
         addTable(toml::parse(plain), "", options);
         return options;
     } catch (const std::logic_error&) {
-        return Problem{"MW1495", "not TOML", "mend what is not `name = value` or `[table]`", Place{file}};
+        return Problem{"MW1495", "not TOML", "correct what is neither `name = value` nor `[table]`", Place{file}};
     } catch (const toml::parse_error& error) {
-        return Problem{"MW1495", fmt::format("not TOML: {}", error.description()), "mend the line",
+        return Problem{"MW1495", fmt::format("not TOML: {}", error.description()), "correct the line",
             Place{file, static_cast<int>(error.source().begin.line), static_cast<int>(error.source().begin.column), {}}};
     }
 }

@@ -23,7 +23,7 @@ struct LaunchLine {
     std::string framework; ///< "megatron", "torchtitan", "maxtext"
     std::vector<LaunchOption> options; ///< in the order of the line; of those given twice the last counts
     std::optional<std::int64_t> devices; ///< where it says so: processes that it starts, or the product of MaxText's axes
-    std::vector<std::string> unknown; ///< parts of it that only running tells: `$@`
+    std::vector<std::string> unknown; ///< parts of it that are known only when the script runs: `$@`
     std::string hardware; ///< where it says so, as `--hw` takes it: MaxText's compile_topology
     int line = 0;
     std::size_t trainings = 1; ///< that the script starts; this is the first of them

@@ -203,7 +203,7 @@ void LaunchReader::readMaxText()
         "packing", "init_weights", "jax_cache", "enable_single_replica", "generate_", "enable_emergency", "decode_", "prompt",
         "local_checkpoint", "colocated", "grain_", "num_epoch", "max_prefill", "async", "test_", "sharding_tolerance", "tfds_",
         "compiled_trainstep", "enable_orbax"});
-    o.tellUnread(kHarmless, m_notes);
+    o.noteUnread(kHarmless, m_notes);
 }
 
 } // namespace meshwright::sim

@@ -215,7 +215,7 @@ void LaunchReader::readMegatron()
         "distributed-", "no-initialization", "profile", "use-pytorch-profiler", "pytorch-profiler", "record-memory", "manual-gc",
         "check-", "no-check", "enable-one-logger", "moe-aux-loss", "moe-router-load", "moe-z-loss", "calculate-per-token",
         "decoupled-", "empty-unused", "no-mmap", "apply-layernorm-1p", "use-legacy", "train-sync"});
-    o.tellUnread(kHarmless, m_notes);
+    o.noteUnread(kHarmless, m_notes);
 }
 
 } // namespace meshwright::sim

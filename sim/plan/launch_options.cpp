@@ -53,7 +53,7 @@ std::int64_t LaunchOptions::size(std::string_view name, std::int64_t usual, std:
     if (value && *value >= least && *value <= kLargest)
         return *value;
     if (digits.empty()) {
-        problems.push_back({"MW1494", fmt::format("only running the script tells the value of {}", spelled(name)),
+        problems.push_back({"MW1494", fmt::format("the value of {} is known only when the script runs", spelled(name)),
             "write the number itself, or set its variable in the script", place(option->line)});
         return std::max<std::int64_t>(usual, least);
     }
@@ -111,7 +111,7 @@ std::string LaunchOptions::spelled(std::string_view name) const
     return m_launch.framework == "maxtext" ? std::string(name) : fmt::format("--{}", name);
 }
 
-void LaunchOptions::tellUnread(std::span<const std::string_view> harmless, std::vector<std::string>& notes) const
+void LaunchOptions::noteUnread(std::span<const std::string_view> harmless, std::vector<std::string>& notes) const
 {
     constexpr std::size_t kMostNames = 20;
     std::set<std::string> unread;
@@ -135,7 +135,7 @@ void LaunchOptions::tellUnread(std::span<const std::string_view> harmless, std::
         notes.push_back(fmt::format("not read: {} option{} of data, logs, checkpoints and the learning rate", others.size(),
             others.size() == 1 ? "" : "s"));
     if (!m_launch.unknown.empty())
-        notes.push_back(fmt::format("what {} adds to the line is not known: only running tells", join(m_launch.unknown, ", ")));
+        notes.push_back(fmt::format("what {} adds to the line is known only when the script runs", join(m_launch.unknown, ", ")));
 }
 
 } // namespace meshwright::sim

@@ -41,7 +41,7 @@ public:
     std::string spelled(std::string_view name) const;
 
     /// Says what was not asked for: by name, but for what begins with one of these words, which has no effect on a step: of that the number.
-    void tellUnread(std::span<const std::string_view> harmless, std::vector<std::string>& notes) const;
+    void noteUnread(std::span<const std::string_view> harmless, std::vector<std::string>& notes) const;
 
     Problems problems;
 

@@ -132,7 +132,7 @@ void LaunchReader::readTorchtitan()
             "optimizer.lr", "optimizer.beta", "optimizer.eps", "optimizer.weight_decay", "optimizer.early_step", "validator.",
             "validation.", "debug.", "fault_tolerance.", "training.steps", "training.dataset", "training.seed",
             "training.gc_freq", "training.max_norm", "dataloader.", "hf_assets_path", "model.hf_assets_path", "compile."});
-    o.tellUnread(kHarmless, m_notes);
+    o.noteUnread(kHarmless, m_notes);
 }
 
 } // namespace meshwright::sim

@@ -102,7 +102,7 @@ private:
     Shell m_own;
     Shell* m_shell;
     std::size_t m_depth = 0;
-    bool m_meetsUnknown = false; ///< in the word that is read: what only running tells
+    bool m_meetsUnknown = false; ///< the word that is read has parts that are known only when the script runs
     std::vector<Branch> m_branches;
     std::vector<std::string> m_hereEnds; ///< of documents that begin in the next line
     ShellScript m_script;
@@ -414,7 +414,7 @@ bool ShellReader::readAssignment()
     if (!isActive())
         return true;
     if (m_meetsUnknown && !adds && std::ranges::all_of(value, [](const std::string& field) { return field.empty(); })) {
-        m_shell->variables.erase(name); // it is what only running tells
+        m_shell->variables.erase(name); // known only when the script runs
         return true;
     }
     if (!isArray && value.empty())

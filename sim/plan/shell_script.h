@@ -13,7 +13,7 @@ struct ShellWord {
     std::string text;
     std::int64_t line = 0; ///< from 1
     bool isKnown
-        = true; ///< false: only running tells what it comes to, and `text` is as it is written (`$@`, `$(command)`, a variable that is not set)
+        = true; ///< false: its value is known only when the script runs, and `text` is as it is written (`$@`, `$(command)`, a variable that is not set)
 };
 
 struct ShellScript {
@@ -24,8 +24,8 @@ struct ShellScript {
 
 /// The commands of a shell script, as far as they can be told without running any.
 ///
-/// Followed: variables and arrays, `${X:-y}`, `$((a * b))`, quotes, lines that go on, here-documents, and `if` by tests of words and numbers. What only
-/// running would tell has no text: arguments (`$1`), `$(command)`, the environment; files are taken as absent. Loops and `case` are left out. Of
+/// Followed: variables and arrays, `${X:-y}`, `$((a * b))`, quotes, lines that go on, here-documents, and `if` by tests of words and numbers. What is known
+/// only when it runs has no text: arguments (`$1`), `$(command)`, the environment; files are taken as absent. Loops and `case` are left out. Of
 /// `#SBATCH` lines, nodes and tasks are the variables that Slurm sets.
 ShellScript readShellScript(std::string_view text);
 

@@ -18,7 +18,7 @@ inline constexpr int kCostModelVersion = 2;
 /// Problems: those of `defaultCatalogue`.
 Result<SweepEngine> sweepEngine(const SweepPlan& plan);
 
-/// Completes a plan with the text, the settings and the name of its study. Problems: those of `parseDocument`: a text that is no document at all.
+/// Completes a plan with the text, the settings and the name of its study. Problems: those of `parseDocument`: a text that is not a document.
 Result<Done> takeStudy(SweepPlan& plan, StudySource source);
 
 } // namespace meshwright::sim

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/builder.h"
 #include "core/train/verify.h"
+#include "tests/seeds.h"
 #include "tests/test_class.h"
 
 #include <array>
@@ -189,24 +190,26 @@ void TestVerifyStep::arraysHaveToMove()
     builder.setResults(
         {builder.binary(OpKind::Subtract, w, builder.binary(OpKind::Multiply, g, builder.splat(type, rate)))}, {"new.w"});
     function.donations = {{0, 0}};
-    std::mt19937_64 random(7);
-    std::normal_distribution<double> normal;
-    std::vector<double> weights;
-    std::vector<double> gradients;
-    for (int i = 0; i < elements; ++i) {
-        weights.push_back(normal(random));
-        gradients.push_back(normal(random));
+    for (const std::uint32_t seed : tests::seedRange(1, 8)) {
+        std::mt19937_64 random(seed);
+        std::normal_distribution<double> normal;
+        std::vector<double> weights;
+        std::vector<double> gradients;
+        for (int i = 0; i < elements; ++i) {
+            weights.push_back(normal(random));
+            gradients.push_back(normal(random));
+        }
+        const std::vector<HostArray> arguments = {HostArray::of(type, weights), HostArray::of(type, gradients)};
+        std::vector<double> made = arguments[0].values();
+        const std::vector<double> moved = arguments[1].values();
+        for (std::size_t i = 0; i < made.size(); ++i)
+            made[i] -= part * rate * moved[i];
+        const std::vector<HostArray> sharded = {HostArray::of(type, made)};
+        const auto outcome = valueOf(verifyStep(function, arguments, sharded, 8));
+        QVERIFY2(outcome.front().passed == passed, qPrintable(QString("seed %1: %2").arg(seed).arg(outcome.front().change)));
+        if (type.dtype == DType::BF16) // it is within the tolerance
+            QVERIFY(outcome.front().shardedError <= outcome.front().tolerance);
     }
-    const std::vector<HostArray> arguments = {HostArray::of(type, weights), HostArray::of(type, gradients)};
-    std::vector<double> made = arguments[0].values();
-    const std::vector<double> moved = arguments[1].values();
-    for (std::size_t i = 0; i < made.size(); ++i)
-        made[i] -= part * rate * moved[i];
-    const std::vector<HostArray> sharded = {HostArray::of(type, made)};
-    const auto outcome = valueOf(verifyStep(function, arguments, sharded, 8));
-    QVERIFY2(outcome.front().passed == passed, qPrintable(QString::number(outcome.front().change)));
-    if (type.dtype == DType::BF16) // it is within the tolerance
-        QVERIFY(outcome.front().shardedError <= outcome.front().tolerance);
 }
 
 void TestVerifyStep::madeOfOtherResults_data()

@@ -374,11 +374,12 @@ void TestLaunchLine::settings_data()
                                       << "dtype.gradients=f32"
                                       << "not read, though it may change the step: --fancy, --num_layers; not read: 2 options of "
                                          "data, logs, checkpoints and the learning rate";
-    QTest::newRow("what only running tells") << kMegatron + "$(cat args.txt) \"$@\" ${EXTRA_ARGS[@]} --save $OUT"
-                                             << "dtype.gradients=f32"
-                                             << "not read: 1 option of data, logs, checkpoints and the learning rate; what $(cat "
-                                                "args.txt), \"$@\", ${EXTRA_ARGS[@]} adds to the line "
-                                                "is not known: only running tells";
+    QTest::newRow("what is known only when it runs")
+        << kMegatron + "$(cat args.txt) \"$@\" ${EXTRA_ARGS[@]} --save $OUT"
+        << "dtype.gradients=f32"
+        << "not read: 1 option of data, logs, checkpoints and the learning rate; what $(cat "
+           "args.txt), \"$@\", ${EXTRA_ARGS[@]} adds to the line "
+           "is known only when the script runs";
     QTest::newRow("several trainings") << kMegatron + "\n" + kMegatron << "dtype.gradients=f32"
                                        << "the first of 2 trainings in the file";
     QTest::newRow("weights of MaxText in 16 bits") << kMaxText + "weight_dtype=bfloat16 attention=dot_product steps=3"
@@ -438,7 +439,7 @@ void TestLaunchLine::refused_data()
                                         << "is not a whole number";
     QTest::newRow("a variable of nothing") << kMegatron + "--tensor-model-parallel-size $TP"
                                            << "MW1494"
-                                           << "only running the script tells";
+                                           << "is known only when the script runs";
     QTest::newRow("devices that are no multiple") << kMegatron + "--tensor-model-parallel-size 3"
                                                   << "MW1496"
                                                   << "do not divide 64 devices";

@@ -82,8 +82,8 @@ void TestShellScript::commands_data()
                                << "[run]?[$1][8]?[$@]?[\"$#\"][x]";
     QTest::newRow("sums") << "A=8\nrun $((A * 2)) $(( $A*(2+1) )) $((${A}/3)) $((7 % 4 - 1))"
                           << "[run][16][24][2][2]";
-    QTest::newRow("what only running tells") << "A=$(date)\nB=\nrun $(date) `date` \"$(cat x)\" $A $B $X a$Y \"${Z[@]}\""
-                                             << "[run]?[$(date)]?[`date`]?[\"$(cat x)\"]?[$A]?[$X][a]?[\"${Z[@]}\"]";
+    QTest::newRow("what is known only when it runs") << "A=$(date)\nB=\nrun $(date) `date` \"$(cat x)\" $A $B $X a$Y \"${Z[@]}\""
+                                                     << "[run]?[$(date)]?[`date`]?[\"$(cat x)\"]?[$A]?[$X][a]?[\"${Z[@]}\"]";
     QTest::newRow("redirections") << "run a > b 2>&1 < c &> d e >> f"
                                   << "[run][a][e]";
     QTest::newRow("a document") << "cat > x <<EOF\nrun it\nEOF\nrun that"
