@@ -108,8 +108,10 @@ void simulateBy(
 {
     search.simulate = sim::planSimulator(work, catalogue, search.stop);
     search.layerTime = sim::layerTimer(catalogue, search.stop);
-    search.gap = options.gap.value_or(1.0) / 100.0;
+    search.explains = options.explains;
     if (options.gap || options.timeLimit)
+        search.gap = options.gap.value_or(1.0) / 100.0;
+    if (options.explains || search.gap)
         search.floor = sim::floorSimulator(work, catalogue, search.stop);
 }
 
@@ -156,7 +158,7 @@ Result<Answer> searchedStudy(const SearchVerbOptions& options, const std::vector
         simulated.mesh = study->mesh;
     }
     sim::SearchWork work;
-    if (study->transformer() != nullptr && options.simulates) {
+    if (study->transformer() != nullptr) {
         work = sim::workOf(*study);
         simulateBy(work, catalogue, options, simulated);
     }
@@ -196,8 +198,7 @@ Result<Answer> searchedWords(const SearchVerbOptions& options, const std::vector
     for (const std::string& note : notes)
         output.narrate(note);
     sim::SearchOptions simulated = search;
-    if (options.simulates)
-        simulateBy(*work, catalogue, options, simulated);
+    simulateBy(*work, catalogue, options, simulated);
     Answer answer{sim::searchTransformer(
                       *work, *machines, fixed, simulated, sim::largerMachines(machines->front(), catalogue, calibration)),
         std::nullopt};

@@ -185,13 +185,12 @@ void addSearch(VerbTable& table)
     app.add_flag("--per-op", options->perOp,
         "Choose a layout for every op of the study's training step instead of a known strategy; programs are always "
         "searched this way");
-    app.add_flag("!--estimate", options->simulates,
-        "Only estimate the plans of a transformer, in place of simulating those that are listed");
+    app.add_flag("!--plans-only", options->explains,
+        "Leave out what other choices, templates and more or less memory would take, and the bound");
     app.add_option("--top", options->top, "Number of meshes to list (default 5)")->type_name("N")->check(wholeNumber(1));
     app.add_option("--gap", options->gap,
-           "Simulate plans until no other can be quicker by more than this many percent (1 with --time-limit; else only plans "
-           "that "
-           "are listed are simulated)")
+           "Simulate plans until no other can be quicker by more than this many percent (1 with --time-limit; else only the most "
+           "promising are simulated)")
         ->type_name("PERCENT")
         ->check(anyNumber);
     app.add_option("--time-limit", options->timeLimit, "Stop after this many seconds with the best plan so far")

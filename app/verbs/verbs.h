@@ -164,11 +164,11 @@ struct SearchVerbOptions {
     sim::SearchWords words;
     std::vector<std::string> fixed; ///< "tensor=8,zero=3"
     bool perOp = false; ///< a layout for each op of the study's program
-    bool simulates = true; ///< the plans of a transformer that are listed
     std::int64_t top = 5;
     std::int64_t threads = 0; ///< 0: one for each core
     std::optional<double>
-        gap; ///< percent of the step by which another plan may be quicker; none: 1 with a time limit, else only plans that are listed are simulated
+        gap; ///< percent of the step by which another plan may be quicker; none: 1 with a time limit, else only the most promising plans are simulated
+    bool explains = true; ///< what other choices, templates and more or less memory take
     std::optional<double> timeLimit; ///< seconds
     std::string file; ///< study of the best plan (or its program, `.mlir`); empty: none
 };

@@ -20,7 +20,7 @@ TrainingTime trainingTimeOf(const FoundPlan& plan, double tokensPerStep, double 
 {
     const double chips = static_cast<double>(plan.chips);
     TrainingTime time;
-    time.stepSeconds = plan.simulatedSeconds.value_or(plan.modelSeconds);
+    time.stepSeconds = plan.seconds();
     time.tokensPerSecond = tokensPerStep / time.stepSeconds;
     time.mfu = plan.mfu;
     time.goodput = goodputOf(data.chipSecondsPerFailure().value / chips,

@@ -61,7 +61,7 @@ std::string changeText(const PlanChange& change)
     if (!change.plan)
         return change.whyNot;
     return fmt::format("{}, {} a step, {:.1f}/{:.1f} GiB", meshText(change.plan->mesh),
-        formatSeconds(change.plan->simulatedSeconds.value_or(change.plan->modelSeconds)), change.plan->peakBytes / kGib,
+        formatSeconds(change.plan->seconds()), change.plan->peakBytes / kGib,
         change.plan->capacityBytes / kGib);
 }
 
@@ -168,7 +168,7 @@ std::string planText(const PlanAnswer& answer)
     TextTable table({{"kind"}, {"mesh"}, {"recompute"}, {"microbatches", Align::Right}, {"step", Align::Right},
         {"loses", Align::Right}, {"GiB/device", Align::Right}, {"why"}});
     for (const FoundPlan& plan : answer.plans) {
-        const double seconds = plan.simulatedSeconds.value_or(plan.modelSeconds);
+        const double seconds = plan.seconds();
         table.addRow({plan.kind, meshText(plan.mesh), plan.recompute,
             fmt::format("{:.0f} x {:.0f}{}", plan.pipeline.microbatches, plan.microbatch,
                 plan.pipeline.stages > 1 ? " " + plan.pipeline.schedule : std::string{}),

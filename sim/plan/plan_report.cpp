@@ -47,7 +47,7 @@ ReportValue gainOf(double share)
 
 double stepOf(const FoundPlan& plan)
 {
-    return plan.simulatedSeconds.value_or(plan.modelSeconds);
+    return plan.seconds();
 }
 
 ReportAnswer fitsAnswer(const PlanAnswer& answer)

@@ -493,13 +493,13 @@ SearchResult searchMlp(const MlpWork& work, const SearchMachine& machine, const 
             const auto one = mesh->best(kUsableShare * mesh->capacityBytes(), [&](std::size_t layer, const Strategy& strategy) {
                 return named.allows(layer, strategy, devices / model, model);
             });
-            if (!one || (score.fits && one->assignment.seconds >= score.modelSeconds))
+            if (!one || (score.fits && one->assignment.seconds >= score.seconds))
                 continue;
             score.mesh = meshText(axes);
             score.fits = true;
-            score.modelSeconds = one->assignment.seconds;
-            score.loss = score.modelSeconds / best - 1.0;
-            score.why = score.modelSeconds <= best ? "the best" : whySlowerLayers(mesh->parts(*one), bestParts, best);
+            score.seconds = one->assignment.seconds;
+            score.loss = score.seconds / best - 1.0;
+            score.why = score.seconds <= best ? "the best" : whySlowerLayers(mesh->parts(*one), bestParts, best);
         }
         result.templates.push_back(std::move(score));
     }

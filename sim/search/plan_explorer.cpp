@@ -182,55 +182,6 @@ std::optional<Estimated> PlanExplorer::smallest(const Filter& filter, std::size_
     return found;
 }
 
-std::vector<Estimated> PlanExplorer::front(double slack)
-{
-    const auto& candidates = m_space.candidates();
-    const double capacity = capacityBytes();
-    std::map<double, Estimated> byTime; // of growing time and falling memory
-    const auto beaten = [&](double seconds, double bytes) {
-        auto after = byTime.upper_bound(seconds);
-        return after != byTime.begin() && std::prev(after)->second.bytes <= bytes;
-    };
-    const auto add = [&](std::size_t index) {
-        if (m_bytes[index] > capacity || beaten(m_seconds[index], m_bytes[index]))
-            return;
-        auto after = byTime.insert_or_assign(m_seconds[index], Estimated{index, m_seconds[index], m_bytes[index]}).first;
-        for (++after; after != byTime.end() && after->second.bytes >= m_bytes[index];)
-            after = byTime.erase(after);
-    };
-    for (std::size_t index = 0; index < candidates.size(); ++index) {
-        if (isEstimated(index))
-            add(index);
-    }
-    if (byTime.empty())
-        return {};
-    const double last = slack * byTime.begin()->first;
-    std::vector<std::size_t> round;
-    std::size_t looked = 0;
-    for (std::size_t next = 0; next < candidates.size() && looked < kMostLooked && !stopped();) {
-        round.clear();
-        for (; next < candidates.size() && round.size() < kRound && candidates[next].seconds <= last; ++next) {
-            const Candidate& candidate = candidates[next];
-            if (m_seconds[next] < 0.0 && candidate.bytes <= capacity && !beaten(candidate.seconds, candidate.bytes))
-                round.push_back(next);
-        }
-        if (round.empty())
-            break;
-        estimate(round);
-        looked += round.size();
-        for (const std::size_t index : round) {
-            if (isEstimated(index))
-                add(index);
-        }
-    }
-    std::vector<Estimated> points;
-    for (const auto& [seconds, plan] : byTime) {
-        if (seconds <= last)
-            points.push_back(plan);
-    }
-    return points;
-}
-
 StepEstimate PlanExplorer::details(std::size_t index)
 {
     const auto [known, isNew] = m_details.try_emplace(index);

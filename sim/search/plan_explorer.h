@@ -47,9 +47,6 @@ public:
     /// The one that needs the least memory, likewise.
     std::optional<Estimated> smallest(const Filter& filter, std::size_t most = kMostLooked);
 
-    /// Plans that no other beats in both time and memory, the quickest first; of those within `slack` times the quickest.
-    std::vector<Estimated> front(double slack);
-
     StepEstimate details(std::size_t index);
 
     const TransformerSpace& space() const { return m_space; }

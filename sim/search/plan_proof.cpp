@@ -20,6 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::int64_t kMostFloors = 8; ///< for a bound that nobody asked to be close
 constexpr std::size_t kProofRound = 16; ///< simulations: what is looked at does not depend on threads
 
 /// What is computed of one microbatch: in all layers, or by the stage of a pipeline that computes longest.
@@ -78,9 +79,11 @@ public:
         bool isDone = false; ///< or cannot be simulated
     };
     std::vector<Work> next(double target); ///< none of it twice; empty: no candidate that is left has a bound below the target
+    std::vector<Work> nextFloors(double target); ///< likewise; empty: what bounds the step has no floor that is not known
     void simulate(Work& work) const;
     void take(const Work& work);
     void learn(const FoundPlan& plan); ///< how far the estimate is from the simulated step of such plans
+    void leaveOut(std::size_t candidate) { m_bounds[candidate] = kInfinite; } ///< it was simulated
     double lowerBound(double best) const;
 
 private:
@@ -198,6 +201,26 @@ std::vector<Proof::Work> Proof::next(double target)
     return round;
 }
 
+std::vector<Proof::Work> Proof::nextFloors(double target)
+{
+    std::vector<Work> round;
+    std::set<Pieces> wanted;
+    std::vector<std::pair<double, std::size_t>> leastBound;
+    for (std::size_t i = 0; i < candidates().size(); ++i) {
+        if (m_bounds[i] < target)
+            leastBound.emplace_back(m_bounds[i], i);
+    }
+    std::ranges::sort(leastBound);
+    for (auto next = leastBound.begin(); next != leastBound.end() && round.size() < kProofRound; ++next) {
+        const auto floor = floorFor(candidates()[next->second]);
+        if (!floor)
+            break; // no bound can be higher
+        if (wanted.insert(Pieces(*floor)).second)
+            round.push_back({std::nullopt, *floor, layoutOf(m_space, leanest(*floor, m_space.machine().cluster.devices))});
+    }
+    return round;
+}
+
 void Proof::simulate(Work& work) const
 {
     std::string whyNot;
@@ -213,7 +236,7 @@ void Proof::take(const Work& work)
     if (!work.isDone)
         return;
     if (work.candidate) {
-        m_bounds[*work.candidate] = kInfinite;
+        leaveOut(*work.candidate);
         return;
     }
     const Pieces pieces(work.layout);
@@ -280,10 +303,16 @@ PlanProof provedPlans(const std::vector<TrialField>& fields, const std::vector<F
     for (const TrialField& field : fields) {
         const bool isSameMachine = field.explorer->space().machine().name == best.hardware;
         Proof proof(field, options, isSameMachine ? best.mfu * *best.simulatedSeconds : 0.0);
-        for (const FoundPlan& plan : tried)
+        for (const FoundPlan& plan : tried) {
             proof.learn(plan);
-        for (auto round = proof.next((1.0 - options.gap) * quickest); !round.empty();
-             round = proof.next((1.0 - options.gap) * quickest)) {
+            if (plan.simulatedSeconds && plan.hardware == field.explorer->space().machine().name)
+                proof.leaveOut(plan.candidate);
+        }
+        const auto next = [&] {
+            return options.gap ? proof.next((1.0 - *options.gap) * quickest)
+                : result.floors < kMostFloors ? proof.nextFloors(quickest) : std::vector<Proof::Work>{};
+        };
+        for (auto round = next(); !round.empty(); round = next()) {
             if (options.stop.stop_requested() || (options.deadline && Clock::now() > *options.deadline)) {
                 result.complete = false;
                 break;
@@ -293,20 +322,18 @@ PlanProof provedPlans(const std::vector<TrialField>& fields, const std::vector<F
                 [&](unsigned, std::size_t i) { proof.simulate(round[i]); }, 1);
             for (Proof::Work& work : round) {
                 proof.take(work);
-                if (work.isDone)
-                    ++(work.candidate ? result.simulated : result.floors);
+                result.floors += work.isDone && !work.candidate ? 1 : 0;
                 if (!work.trial)
                     continue;
                 takeTrial(work.plan, *std::move(work.trial));
                 proof.learn(work.plan);
-                if (!work.plan.fits || *work.plan.simulatedSeconds >= quickest)
-                    continue;
-                quickest = *work.plan.simulatedSeconds;
-                result.quicker.push_back(std::move(work.plan));
+                if (work.plan.fits)
+                    quickest = std::min(quickest, work.plan.seconds());
+                result.simulated.push_back(std::move(work.plan));
             }
             if (options.progress)
                 options.progress(
-                    {0, 0, quickest, proof.lowerBound(quickest), static_cast<std::size_t>(result.simulated + result.floors)});
+                    {0, 0, quickest, proof.lowerBound(quickest), result.simulated.size() + static_cast<std::size_t>(result.floors)});
         }
         result.lowerBoundSeconds = std::min(result.lowerBoundSeconds, proof.lowerBound(quickest));
     }

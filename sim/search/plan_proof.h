@@ -27,14 +27,14 @@ double leastSeconds(const Candidate& candidate, const ComputeFloor& floor, std::
 
 /// What was shown of the plans of some spaces.
 struct PlanProof {
-    std::vector<FoundPlan> quicker; ///< plans that fit and are quicker than the best was when they were met
+    std::vector<FoundPlan> simulated; ///< plans
     double lowerBoundSeconds = 0.0; ///< no plan has a shorter simulated step, of those whose estimate of memory leaves room
-    std::int64_t simulated = 0; ///< plans
     std::int64_t floors = 0; ///< layouts whose computing was simulated
-    bool complete = false; ///< no plan is quicker by more than `options.gap`; else time was over
+    bool complete = false; ///< no plan is quicker by more than `options.gap`, or there is none; else time was over
 };
 
-/// Simulates plans until none that is left can be quicker than the best by more than the share `options.gap`: half of each round those whose estimate,
+/// Without `options.gap` a bound is made of the computing of a few layouts, and no plan is simulated. Else simulates plans until none that is left can be
+/// quicker than the best by more than that share: half of each round those whose estimate,
 /// corrected by how far those of their kind were off, is the shortest, half those of the least bound.
 ///
 /// Pruned are plans whose `leastSeconds` is not less, by the floor of their own pieces or of coarser ones, which compute no more for a token; and those

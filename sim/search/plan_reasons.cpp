@@ -15,9 +15,6 @@ namespace meshwright::sim {
 
 namespace {
 
-/// The parts of a step, in the order of `timeShares`.
-enum Part : std::size_t { Compute, Bandwidth, Launch, Tensor, Context, Expert, Send, Data, Bubble, Optimizer, Host };
-
 std::int64_t dataDegreeOf(const Candidate& c)
 {
     return c.zero >= 3 && c.fsdp > 1 ? c.fsdp : c.dp;
@@ -54,56 +51,6 @@ std::string placeOf(const std::string& axis, std::int64_t size, std::int64_t str
     if (group.outer <= 1.0)
         return fmt::format("{}={} stays inside a {}", axis, size, partOf(chip));
     return fmt::format("{}={} spans {:.0f} {}s", axis, size, group.outer, partOf(chip));
-}
-
-double passesOf(const JudgedPlan& plan)
-{
-    return static_cast<double>(plan.space.work().globalBatch) / plan.candidate.dp / plan.candidate.microbatch;
-}
-
-/// What made a part of the step grow.
-std::string causeOf(std::size_t part, const JudgedPlan& plan, const JudgedPlan& best)
-{
-    const Candidate& c = plan.candidate;
-    const Candidate& b = best.candidate;
-    const Chip& chip = plan.space.machine().chip;
-    bool leaves = false;
-    switch (part) {
-    case Compute:
-    case Bandwidth:
-    case Launch:
-        if (c.recompute != b.recompute && plan.space.recomputeName(c) != std::string("none"))
-            return fmt::format("recomputation ({})", plan.space.recomputeName(c));
-        if (c.pp != b.pp && c.pp > 1 && plan.space.work().model.layers % (std::int64_t{c.pp} * c.chunks) != 0)
-            return fmt::format("{} layers are not divisible by {} stages", plan.space.work().model.layers, c.pp);
-        if (c.tp > b.tp)
-            return fmt::format("tensor={} cuts products into narrower ones", c.tp);
-        if (c.cp > b.cp)
-            return fmt::format("context={} leaves shorter sequences to multiply", c.cp);
-        if (c.microbatch < b.microbatch)
-            return fmt::format("microbatches of {} in place of {}", c.microbatch, b.microbatch);
-        if (c.zero < 3 && b.zero >= 3)
-            return "gradients are added up in every microbatch";
-        return {};
-    case Tensor:
-        placeOf("tensor", c.tp, 1, plan.cluster, chip, &leaves);
-        return leaves ? fmt::format("tensor={} crosses the {}", c.tp, partOf(chip))
-                      : fmt::format("tensor={} exchanges activations in every layer", c.tp);
-    case Context:
-        return placeOf("context", c.cp, c.tp, plan.cluster, chip);
-    case Expert:
-        return placeOf("expert", c.ep, c.tp, plan.cluster, chip);
-    case Send:
-        return fmt::format("{} stages pass activations on", c.pp);
-    case Data:
-        return placeOf(dataAxis(c), dataDegree(c), c.tp, plan.cluster, chip);
-    case Bubble:
-        return c.pp > 1 ? fmt::format("{} stages for {:.0f} microbatches", c.pp, passesOf(plan)) : std::string{};
-    case Optimizer:
-        return c.zero == 0 ? "every rank updates all parameters" : "each rank updates more parameters";
-    default:
-        return "more passes of the host";
-    }
 }
 
 } // namespace
@@ -171,44 +118,41 @@ std::vector<std::string> placeSentences(const Candidate& c, const Cluster& clust
     return sentences;
 }
 
-std::string whySlower(const JudgedPlan& plan, const JudgedPlan& best)
+std::string causeOf(const std::string& part, const Candidate& c, const Candidate& b, const TransformerSpace& space, const Cluster& cluster)
 {
-    const auto mine = timeShares(plan.step, plan.candidate);
-    const auto other = timeShares(best.step, best.candidate);
-    std::size_t most = 0;
-    std::size_t least = 0;
-    double growth = 0.0;
-    double saving = 0.0;
-    for (std::size_t part = 0; part < mine.size(); ++part) {
-        const double more = mine[part].amount - other[part].amount;
-        if (more > growth) {
-            growth = more;
-            most = part;
-        }
-        if (more < saving) {
-            saving = more;
-            least = part;
-        }
+    const Chip& chip = space.machine().chip;
+    const TransformerConfig& model = space.work().model;
+    const auto waitsFor = [&, over = part.find(" over ")](std::string_view axis) {
+        return over != std::string::npos && part.find(axis, over) != std::string::npos;
+    };
+    if (part == "compute" || part == "launch") {
+        if (c.recompute != b.recompute && space.recomputeName(c) != std::string_view("none"))
+            return fmt::format("recomputation ({})", space.recomputeName(c));
+        if (c.pp != b.pp && c.pp > 1 && model.layers % (std::int64_t{c.pp} * c.chunks) != 0)
+            return fmt::format("{} layers are not divisible by {} stages", model.layers, c.pp);
+        if (c.tp > b.tp)
+            return fmt::format("tensor={} cuts products into narrower ones", c.tp);
+        if (c.cp > b.cp)
+            return fmt::format("context={} leaves shorter sequences to multiply", c.cp);
+        if (c.microbatch < b.microbatch)
+            return fmt::format("microbatches of {} in place of {}", c.microbatch, b.microbatch);
+        return c.zero < 3 && b.zero >= 3 ? "each rank updates more parameters" : std::string{};
     }
-    if (growth <= 0.0 || plan.step.seconds <= kAsQuick * best.step.seconds)
-        return "as quick";
-    const std::string cause = causeOf(most, plan, best);
-    const bool exposed = most >= Tensor && most <= Data;
-    const auto share = [&](double seconds) { return 100.0 * seconds / best.step.seconds; };
-    std::string text = fmt::format(
-        "{}{}+{:.1f} % {}{}", cause, cause.empty() ? "" : ": ", share(growth), exposed ? "exposed " : "", mine[most].name);
-    // What it wins elsewhere, where that is most of it.
-    if (growth > kWonBack * std::max(0.0, plan.step.seconds - best.step.seconds) && share(saving) < -0.1)
-        text += fmt::format("; {:.1f} % {}", share(saving), other[least].name);
-    return text;
-}
-
-std::string whyTooLarge(const StepEstimate& step)
-{
-    std::vector<NamedShare> parts = memoryShares(step.memory);
-    std::stable_sort(parts.begin(), parts.end(), [](const NamedShare& a, const NamedShare& b) { return a.amount > b.amount; });
-    return fmt::format("needs {} of {}: {} {}, {} {}", formatBytes(step.memory.total()), formatBytes(step.capacityBytes),
-        parts[0].name, formatBytes(parts[0].amount), parts[1].name, formatBytes(parts[1].amount));
+    if (part == "pipeline bubble" && c.pp > 1)
+        return fmt::format("{} stages for {} microbatches", c.pp, space.work().globalBatch / c.dp / c.microbatch);
+    if (waitsFor("tensor")) {
+        bool leaves = false;
+        placeOf("tensor", c.tp, 1, cluster, chip, &leaves);
+        return leaves ? fmt::format("tensor={} crosses the {}", c.tp, partOf(chip))
+                      : fmt::format("tensor={} exchanges activations in every layer", c.tp);
+    }
+    if (waitsFor("pipeline"))
+        return fmt::format("{} stages pass activations on", c.pp);
+    if (waitsFor("fsdp") || waitsFor("data"))
+        return placeOf(dataAxis(c), dataDegree(c), c.tp, cluster, chip);
+    if (waitsFor("context"))
+        return placeOf("context", c.cp, c.tp, cluster, chip);
+    return waitsFor("expert") ? placeOf("expert", c.ep, c.tp, cluster, chip) : std::string{};
 }
 
 namespace {

@@ -27,20 +27,9 @@ std::string largestShares(const std::vector<NamedShare>& shares);
 /// Where the groups of a mesh axis lie: "tensor=8 stays inside a host", "fsdp=128 spans 16 hosts". A sentence for each axis above 1.
 std::vector<std::string> placeSentences(const Candidate& candidate, const Cluster& cluster, const Chip& chip);
 
-/// A candidate and its estimate, and what both are about.
-struct JudgedPlan {
-    const Candidate& candidate;
-    const StepEstimate& step;
-    const TransformerSpace& space;
-    const Cluster& cluster;
-};
-
-/// Why one plan is slower than another: the part that grew most, with its cause; "as quick" when it is not.
-/// "tensor=16 crosses the host: +38 % exposed all-reduce over tensor".
-std::string whySlower(const JudgedPlan& plan, const JudgedPlan& best);
-
-/// "needs 132 GiB of 80.0 GiB: optimizer 60.1 GiB, activations 40.2 GiB".
-std::string whyTooLarge(const StepEstimate& step);
+/// What made a part of a simulated step (a name of PlanTrial::time) grow from one layout to another: "tensor=16 crosses the host". Empty: not known.
+std::string causeOf(const std::string& part, const Candidate& candidate, const Candidate& best, const TransformerSpace& space,
+    const Cluster& cluster);
 
 /// Why no layout is legal with these choices, a sentence for each that cannot be on the machine or in the model: "expert=64 is more than the 32 devices
 /// of 32 H100 SXM 80GB". Empty where each of them, and the mesh of all, can be; never without choices.

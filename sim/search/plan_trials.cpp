@@ -27,6 +27,7 @@ constexpr std::size_t kLikelyAtOnce = 2; ///< whatever the threads: the result d
 constexpr double kWorthTrying = 0.99; ///< of the quickest step: a layout that may take less
 constexpr double kUntried
     = 0.9; ///< of its estimate, that a kind may take which was not tried: so far estimates are off in the median
+constexpr double kQuestionSeconds = 12.0; ///< of simulating, as guessed before anything was: what questions may take where no time limit is set
 
 /// What simulating takes before anything was simulated. Each piece of a pipeline is a program, whose layers are a loop, but where the schedule takes
 /// the backward pass apart: there each layer has ops of its own. Each microbatch has tasks.
@@ -53,16 +54,38 @@ PlanExplorer::Filter ofMesh(const Candidate& c)
     return [c](const Candidate& other) { return haveSameMesh(c, other); };
 }
 
-/// A layout that is tried: by its kind, or by its mesh.
+/// A layout that is tried: by its kind, by its mesh, or for a question.
 struct Try {
     const TrialField* field = nullptr;
     PlanExplorer::Filter group;
+    double share = 1.0; ///< see PlanQuestion
     Estimated estimated;
-    FoundPlan plan;
+    FoundPlan plan = {};
     double limitBytes = 0.0; ///< by the estimate
     bool isSettled = false;
     std::string whyNot = {}; ///< it was not simulated
 };
+
+double amountOf(const std::vector<NamedShare>& shares, const std::string& name)
+{
+    const auto found = std::find_if(shares.begin(), shares.end(), [&](const NamedShare& share) { return share.name == name; });
+    return found == shares.end() ? 0.0 : found->amount;
+}
+
+/// Whether a simulated plan fits in so many times what a device has for it.
+bool fitsIn(const FoundPlan& plan, double share)
+{
+    return share == 1.0 ? plan.fits : plan.peakBytes <= share * (plan.capacityBytes - amountOf(plan.memory, "reserve"));
+}
+
+/// True when `a` is no worse than `b` in anything and better in something.
+bool beats(const FoundPlan& a, const FoundPlan& b)
+{
+    const double priceA = a.dollarsPerStep.value_or(0.0);
+    const double priceB = b.dollarsPerStep.value_or(0.0);
+    const bool noWorse = a.seconds() <= b.seconds() && a.peakBytes <= b.peakBytes && a.chips <= b.chips && priceA <= priceB;
+    return noWorse && (a.seconds() < b.seconds() || a.peakBytes < b.peakBytes || a.chips < b.chips || priceA < priceB);
+}
 
 /// How long simulations take, learnt from those that were done.
 class Stopwatch {
@@ -110,9 +133,11 @@ private:
     bool m_isNew = true;
 };
 
-class Trials {
+} // namespace
+
+class PlanTrials::Work {
 public:
-    Trials(const std::vector<TrialField>& fields, const SearchOptions& options, SearchResult& notes)
+    Work(const std::vector<TrialField>& fields, const SearchOptions& options, SearchResult& notes)
         : m_fields(fields)
         , m_options(options)
         , m_notes(notes)
@@ -120,16 +145,36 @@ public:
     {
     }
 
-    std::vector<FoundPlan> run();
+    void tryBest();
+    bool ask(const TrialField& field, const std::vector<PlanQuestion>& questions, double mostSeconds);
+    std::vector<FoundPlan> plans() const;
+    void learn(FoundPlan plan);
+    bool isKnown(const TrialField& field, std::size_t candidate) const { return m_known.contains({&field, candidate}); }
+
+    /// Calls `use` with each plan that was simulated.
+    template <typename Use>
+    void forEachKnown(const Use& use) const
+    {
+        for (const TrialField& field : m_fields) {
+            for (auto known = m_known.lower_bound({&field, 0}); known != m_known.end() && known->first.first == &field; ++known)
+                use(field, known->second);
+        }
+    }
 
 private:
+    /// How many times as long as their estimates steps took, the least of each kind, and of all.
+    struct Slowness {
+        std::map<std::uint32_t, double> kinds;
+        double least = kUntried;
+    };
+    Slowness slownessOn(const TrialField& field) const;
+    std::optional<Estimated> likeliest(const TrialField& field, const PlanQuestion& question, const Slowness& slowness) const;
     void choose();
     void settle();
     bool addLikely();
     void add(const TrialField& field, const Estimated& estimated, PlanExplorer::Filter group);
     void simulate(Try& one);
     void takeLess(Try& one);
-    std::vector<FoundPlan> sorted();
 
     const std::vector<TrialField>& m_fields;
     const SearchOptions& m_options;
@@ -139,10 +184,12 @@ private:
     std::map<std::uint32_t, double> m_kinds; ///< of the space, and the least bound of each
     std::size_t m_likely = 0; ///< that were added
     std::vector<Candidate> m_tried; ///< of one machine: also those that did not fit
-    std::atomic<std::int64_t> m_simulated = 0;
+    std::map<std::pair<const TrialField*, std::size_t>, FoundPlan> m_known; ///< simulated, by candidate
+    std::mutex m_mutex; ///< of them
+    double m_questionSeconds = kQuestionSeconds; ///< left
 };
 
-void Trials::add(const TrialField& field, const Estimated& estimated, PlanExplorer::Filter group)
+void PlanTrials::Work::add(const TrialField& field, const Estimated& estimated, PlanExplorer::Filter group)
 {
     Try one;
     one.field = &field;
@@ -154,7 +201,7 @@ void Trials::add(const TrialField& field, const Estimated& estimated, PlanExplor
     m_tries.push_back(std::move(one));
 }
 
-void Trials::choose()
+void PlanTrials::Work::choose()
 {
     for (const TrialField& field : m_fields) {
         const auto& candidates = field.explorer->space().candidates();
@@ -192,25 +239,18 @@ void Trials::choose()
 
 /// Layouts of other meshes that are quicker than what was found, if their estimates are as wrong as those of their kind were, or a little too long where
 /// their kind was not tried. False: there is none.
-bool Trials::addLikely()
+bool PlanTrials::Work::addLikely()
 {
     if (m_fields.size() > 1 || m_likely >= kMostLikely || m_options.stop.stop_requested())
         return false;
     const TrialField& field = m_fields.front();
     const auto& candidates = field.explorer->space().candidates();
     double quickest = kInfinite;
-    double ofOthers = kUntried;
-    std::map<std::uint32_t, double> ratios; // of simulated and estimated steps, the least of each kind
     for (const Try& one : m_tries) {
-        if (!one.plan.simulatedSeconds)
-            continue;
-        const double ratio = *one.plan.simulatedSeconds / one.plan.modelSeconds;
-        double& known = ratios.try_emplace(kindKey(candidates[one.estimated.index]), ratio).first->second;
-        known = std::min(known, ratio);
-        ofOthers = std::min(ofOthers, ratio);
-        if (one.plan.fits)
-            quickest = std::min(quickest, *one.plan.simulatedSeconds);
+        if (one.plan.simulatedSeconds && one.plan.fits)
+            quickest = std::min(quickest, one.plan.seconds());
     }
+    const Slowness slowness = slownessOn(field);
     if (quickest == kInfinite)
         return false;
     if (m_kinds.empty()) {
@@ -219,8 +259,8 @@ bool Trials::addLikely()
     }
     std::vector<std::pair<double, Estimated>> likely;
     for (const auto& [kind, bound] : m_kinds) {
-        const auto known = ratios.find(kind);
-        const double ratio = known == ratios.end() ? ofOthers : known->second;
+        const auto known = slowness.kinds.find(kind);
+        const double ratio = known == slowness.kinds.end() ? slowness.least : known->second;
         const double most = kWorthTrying * quickest / ratio;
         if (bound >= most)
             continue;
@@ -240,8 +280,16 @@ bool Trials::addLikely()
     return !likely.empty();
 }
 
-void Trials::simulate(Try& one)
+void PlanTrials::Work::simulate(Try& one)
 {
+    {
+        const std::scoped_lock lock(m_mutex);
+        if (const auto known = m_known.find({one.field, one.estimated.index}); known != m_known.end()) {
+            one.plan = known->second;
+            one.isSettled = fitsIn(one.plan, one.share);
+            return;
+        }
+    }
     const std::int64_t layers = one.field->explorer->space().work().model.layers;
     const double guessed = Stopwatch::guess(one.plan, layers);
     one.whyNot = m_stopwatch.whyNoTime(guessed);
@@ -256,18 +304,19 @@ void Trials::simulate(Try& one)
         return;
     }
     m_stopwatch.learn(guessed, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    ++m_simulated;
     takeTrial(one.plan, *std::move(trial));
-    one.isSettled = one.plan.fits;
+    one.isSettled = fitsIn(one.plan, one.share);
+    const std::scoped_lock lock(m_mutex);
+    m_known.emplace(std::pair{one.field, one.estimated.index}, one.plan);
 }
 
 /// The quickest of the group with so much less memory as was missing, or else the one that needs least.
-void Trials::takeLess(Try& one)
+void PlanTrials::Work::takeLess(Try& one)
 {
     double needed = 0.0;
     for (const NamedShare& share : one.plan.memory)
         needed += share.amount;
-    one.limitBytes = std::min(one.limitBytes, one.estimated.bytes) * std::min(0.999, one.plan.capacityBytes / needed);
+    one.limitBytes = std::min(one.limitBytes, one.estimated.bytes) * std::min(0.999, one.share * one.plan.capacityBytes / needed);
     auto less = one.field->explorer->best(one.group, one.limitBytes);
     if (!less)
         less = one.field->explorer->smallest(one.group);
@@ -280,17 +329,83 @@ void Trials::takeLess(Try& one)
     m_tried.push_back(one.field->explorer->space().candidates()[less->index]);
 }
 
-std::vector<FoundPlan> Trials::run()
+void PlanTrials::Work::tryBest()
 {
     choose();
     do
         settle();
     while (addLikely());
-    m_notes.simulated = m_simulated;
-    return sorted();
 }
 
-void Trials::settle()
+PlanTrials::Work::Slowness PlanTrials::Work::slownessOn(const TrialField& field) const
+{
+    const auto& candidates = field.explorer->space().candidates();
+    Slowness slowness;
+    forEachKnown([&](const TrialField& own, const FoundPlan& plan) {
+        if (&own != &field)
+            return;
+        const double ratio = plan.seconds() / plan.modelSeconds;
+        double& known = slowness.kinds.try_emplace(kindKey(candidates[plan.candidate]), ratio).first->second;
+        known = std::min(known, ratio);
+        slowness.least = std::min(slowness.least, ratio);
+    });
+    return slowness;
+}
+
+/// The quickest if estimates are as wrong as those of their kind were; where none fits by its estimate, the one that needs least.
+std::optional<Estimated> PlanTrials::Work::likeliest(
+    const TrialField& field, const PlanQuestion& question, const Slowness& slowness) const
+{
+    PlanExplorer& explorer = *field.explorer;
+    const double limit = question.share * explorer.capacityBytes();
+    std::optional<Estimated> found;
+    double quickest = kInfinite;
+    const auto look = [&](double ratio, const PlanExplorer::Filter& isOfKind) {
+        const auto one = explorer.best([&](const Candidate& c) { return question.filter(c) && isOfKind(c); }, limit);
+        if (one && ratio * one->seconds < quickest) {
+            found = one;
+            quickest = ratio * one->seconds;
+        }
+    };
+    for (const auto& [kind, ratio] : slowness.kinds)
+        look(ratio, [of = kind](const Candidate& c) { return kindKey(c) == of; });
+    look(slowness.least, [&](const Candidate& c) { return !slowness.kinds.contains(kindKey(c)); });
+    return found ? found : explorer.smallest(question.filter);
+}
+
+/// As long as there is time, and no question of which the answer is simulated already. False: time was over.
+bool PlanTrials::Work::ask(const TrialField& field, const std::vector<PlanQuestion>& questions, double mostSeconds)
+{
+    const std::int64_t layers = field.explorer->space().work().model.layers;
+    const Slowness slowness = slownessOn(field);
+    std::vector<Try> tries;
+    for (const PlanQuestion& question : questions) {
+        if (const auto estimated = likeliest(field, question, slowness)) {
+            tries.push_back({&field, question.filter, question.share, *estimated});
+            tries.back().plan = field.planOf(*estimated);
+        }
+    }
+    std::ranges::stable_sort(tries, {}, [&](const Try& one) { return Stopwatch::guess(one.plan, layers); });
+    std::set<std::size_t> asked;
+    bool isDone = true;
+    for (Try& one : tries) {
+        if (Stopwatch::guess(one.plan, layers) > mostSeconds)
+            break;
+        if (!isKnown(field, one.estimated.index) && asked.insert(one.estimated.index).second && !m_options.deadline) {
+            m_questionSeconds -= Stopwatch::guess(one.plan, layers);
+            if (m_questionSeconds < 0.0) {
+                isDone = false;
+                break;
+            }
+        }
+        one.limitBytes = one.share * field.explorer->capacityBytes();
+        m_tries.push_back(std::move(one));
+    }
+    settle();
+    return isDone && std::ranges::all_of(m_tries, [](const Try& one) { return one.whyNot.empty(); });
+}
+
+void PlanTrials::Work::settle()
 {
     for (int round = 0; round < kMostRounds; ++round) {
         std::vector<Try*> open;
@@ -303,31 +418,58 @@ void Trials::settle()
                 takeLess(*one);
             std::erase_if(open, [](const Try* one) { return one->isSettled; });
         }
+        std::vector<Try*> again; // the same layouts: known then
+        std::set<std::pair<const TrialField*, std::size_t>> taken;
+        std::erase_if(open, [&](Try* one) {
+            const bool isTaken = !taken.insert({one->field, one->estimated.index}).second;
+            if (isTaken)
+                again.push_back(one);
+            return isTaken;
+        });
+        std::atomic<std::size_t> simulated = m_known.size();
         parallelFor(
             open.size(), workerCount(m_options.threads), {},
             [&](unsigned, std::size_t i) {
                 simulate(*open[i]);
                 if (m_options.progress)
-                    m_options.progress(
-                        {m_notes.candidates, m_notes.candidates, 0.0, 0.0, static_cast<std::size_t>(m_simulated.load())});
+                    m_options.progress({m_notes.candidates, m_notes.candidates, 0.0, 0.0, ++simulated});
             },
             1);
+        for (Try* one : again)
+            simulate(*one);
     }
     for (Try& one : m_tries)
         one.isSettled = true;
+    m_notes.simulated = static_cast<std::int64_t>(m_known.size());
 }
 
-std::vector<FoundPlan> Trials::sorted()
+void PlanTrials::Work::learn(FoundPlan plan)
+{
+    const auto field = std::ranges::find_if(
+        m_fields, [&](const TrialField& one) { return one.explorer->space().machine().name == plan.hardware; });
+    const std::size_t candidate = plan.candidate;
+    m_known.emplace(std::pair{&*field, candidate}, std::move(plan));
+    m_notes.simulated = static_cast<std::int64_t>(m_known.size());
+}
+
+std::vector<FoundPlan> PlanTrials::Work::plans() const
 {
     std::vector<FoundPlan> plans;
     std::vector<FoundPlan> tooLarge;
-    for (Try& one : m_tries) {
-        if (!one.plan.simulatedSeconds) {
-            m_notes.notSimulated.push_back(fmt::format("{}: {}", meshText(one.plan.mesh), one.whyNot));
-            tellShares(one.plan, 0.0);
+    std::set<std::string> notSimulated;
+    for (const Try& one : m_tries) {
+        FoundPlan plan = one.plan;
+        if (!plan.simulatedSeconds) {
+            if (notSimulated.insert(meshText(plan.mesh)).second)
+                m_notes.notSimulated.push_back(fmt::format("{}: {}", meshText(plan.mesh), one.whyNot));
+            tellShares(plan, 0.0);
         }
-        (one.plan.fits ? plans : tooLarge).push_back(std::move(one.plan));
+        (plan.fits ? plans : tooLarge).push_back(std::move(plan));
     }
+    forEachKnown([&](const TrialField&, const FoundPlan& plan) {
+        if (plan.fits)
+            plans.push_back(plan);
+    });
     plans = quickestOf(std::move(plans));
     if (plans.empty()) {
         const auto least = std::min_element(
@@ -337,14 +479,6 @@ std::vector<FoundPlan> Trials::sorted()
     }
     return plans;
 }
-
-double amountOf(const std::vector<NamedShare>& shares, const std::string& name)
-{
-    const auto found = std::find_if(shares.begin(), shares.end(), [&](const NamedShare& share) { return share.name == name; });
-    return found == shares.end() ? 0.0 : found->amount;
-}
-
-} // namespace
 
 std::string kindOf(const Candidate& c)
 {
@@ -360,9 +494,75 @@ std::string kindOf(const Candidate& c)
     return parts.empty() ? std::string("one device") : join(parts, " + ");
 }
 
-std::vector<FoundPlan> triedPlans(const std::vector<TrialField>& fields, const SearchOptions& options, SearchResult& notes)
+PlanTrials::PlanTrials(const std::vector<TrialField>& fields, const SearchOptions& options, SearchResult& notes)
+    : m_work(std::make_unique<Work>(fields, options, notes))
 {
-    return Trials(fields, options, notes).run();
+}
+
+PlanTrials::~PlanTrials() = default;
+
+void PlanTrials::tryBest()
+{
+    m_work->tryBest();
+}
+
+bool PlanTrials::ask(const TrialField& field, const std::vector<PlanQuestion>& questions, double mostSeconds)
+{
+    return m_work->ask(field, questions, mostSeconds);
+}
+
+void PlanTrials::add(FoundPlan plan)
+{
+    m_work->learn(std::move(plan));
+}
+
+const FoundPlan* PlanTrials::quickest(const TrialField& field, const PlanQuestion& question) const
+{
+    const FoundPlan* found = nullptr;
+    const auto& candidates = field.explorer->space().candidates();
+    m_work->forEachKnown([&](const TrialField& own, const FoundPlan& plan) {
+        if (&own == &field && fitsIn(plan, question.share) && question.filter(candidates[plan.candidate])
+            && (found == nullptr || plan.seconds() < found->seconds()))
+            found = &plan;
+    });
+    return found;
+}
+
+const FoundPlan* PlanTrials::smallest(const TrialField& field, const PlanExplorer::Filter& filter) const
+{
+    const FoundPlan* found = nullptr;
+    const auto& candidates = field.explorer->space().candidates();
+    m_work->forEachKnown([&](const TrialField& own, const FoundPlan& plan) {
+        if (&own == &field && filter(candidates[plan.candidate]) && (found == nullptr || plan.peakBytes < found->peakBytes))
+            found = &plan;
+    });
+    return found;
+}
+
+std::vector<FoundPlan> PlanTrials::plans() const
+{
+    return m_work->plans();
+}
+
+std::vector<FoundPlan> PlanTrials::front(double slack) const
+{
+    std::map<std::string, double> quickest; // of each machine
+    std::vector<FoundPlan> fitting;
+    m_work->forEachKnown([&](const TrialField&, const FoundPlan& plan) {
+        if (!plan.fits)
+            return;
+        double& known = quickest.try_emplace(plan.hardware, kInfinite).first->second;
+        known = std::min(known, plan.seconds());
+        fitting.push_back(plan);
+    });
+    std::vector<FoundPlan> front;
+    for (const FoundPlan& plan : fitting) {
+        const bool isBeaten = std::ranges::any_of(fitting, [&](const FoundPlan& other) { return beats(other, plan); });
+        if (!isBeaten && plan.seconds() <= slack * quickest[plan.hardware])
+            front.push_back(plan);
+    }
+    std::ranges::stable_sort(front, {}, &FoundPlan::seconds);
+    return front;
 }
 
 std::vector<FoundPlan> quickestOf(std::vector<FoundPlan> plans)
@@ -370,7 +570,7 @@ std::vector<FoundPlan> quickestOf(std::vector<FoundPlan> plans)
     std::stable_sort(plans.begin(), plans.end(), [](const FoundPlan& a, const FoundPlan& b) {
         if (a.simulatedSeconds.has_value() != b.simulatedSeconds.has_value())
             return a.simulatedSeconds.has_value();
-        return a.simulatedSeconds ? *a.simulatedSeconds < *b.simulatedSeconds : a.modelSeconds < b.modelSeconds;
+        return a.seconds() < b.seconds();
     });
     std::set<std::string> meshes;
     std::erase_if(
@@ -378,11 +578,11 @@ std::vector<FoundPlan> quickestOf(std::vector<FoundPlan> plans)
     return plans;
 }
 
-void tellLosses(std::vector<FoundPlan>& plans)
+void tellLosses(std::vector<FoundPlan>& plans, const CauseOf& causeOf)
 {
     for (std::size_t i = 1; i < plans.size() && plans.front().simulatedSeconds; ++i) {
         if (plans[i].simulatedSeconds)
-            plans[i].why.insert(plans[i].why.begin(), whySlower(plans[i], plans.front()));
+            plans[i].why.insert(plans[i].why.begin(), whySlower(plans[i], plans.front(), causeOf));
     }
 }
 
@@ -423,10 +623,10 @@ void tellShares(FoundPlan& plan, double reserveBytes)
     plan.why.insert(plan.why.begin(), sentences.begin(), sentences.end());
 }
 
-std::string whySlower(const FoundPlan& plan, const FoundPlan& best)
+std::string whySlower(const FoundPlan& plan, const FoundPlan& best, const CauseOf& causeOf)
 {
-    const double step = best.simulatedSeconds.value_or(best.modelSeconds);
-    const double mine = plan.simulatedSeconds.value_or(plan.modelSeconds);
+    const double step = best.seconds();
+    const double mine = plan.seconds();
     std::map<std::string, double> change;
     for (const NamedShare& share : plan.time)
         change[share.name] += share.amount;
@@ -440,7 +640,8 @@ std::string whySlower(const FoundPlan& plan, const FoundPlan& best)
         const bool isWaited = one.first.find(" over ") != std::string::npos;
         return fmt::format("{:+.1f} % {}{}", 100.0 * one.second / step, isWaited ? "exposed " : "", one.first);
     };
-    std::string text = part(*most);
+    const std::string cause = causeOf(most->first, plan, best);
+    std::string text = (cause.empty() ? "" : cause + ": ") + part(*most);
     if (most->second > kWonBack * (mine - step) && least->second < -0.001 * step)
         text += "; " + part(*least);
     return text;

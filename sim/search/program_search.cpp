@@ -325,12 +325,12 @@ void ProgramSearch::addTemplates()
             const auto& variables = plans->graph().variables();
             const EliminationResult found = plans->solve(m_budget, m_options.stop,
                 [&](std::size_t variable, std::size_t choice) { return named.allows(variables[variable], choice); });
-            if (found.front.empty() || (score.fits && found.front.front().seconds >= score.modelSeconds))
+            if (found.front.empty() || (score.fits && found.front.front().seconds >= score.seconds))
                 continue;
             const Assignment& one = found.front.front();
             score.mesh = meshText(plans->mesh().axes());
             score.fits = true;
-            score.modelSeconds = one.seconds;
+            score.seconds = one.seconds;
             score.loss = one.seconds / best - 1.0;
             score.why = one.seconds <= best * (1.0 + 1e-12) ? "the best"
                                                             : whySlowerOps(plans->graph().partsOf(one.choices), bestParts, best);

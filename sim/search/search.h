@@ -46,6 +46,7 @@ struct FoundPlan {
     bool exchangesHeads = false; ///< over the context axis (Ulysses); else keys and values go round
     double modelSeconds = 0.0; ///< step time by the cost model that was searched: an estimate
     std::optional<double> simulatedSeconds = {}; ///< step time by the simulator, where it ran
+    std::size_t candidate = 0; ///< of a transformer's plan: its number in the space that it was found in
     double peakBytes = 0.0; ///< of the device that needs most, without what the runtime keeps
     double capacityBytes = 0.0;
     bool fits = false;
@@ -58,6 +59,8 @@ struct FoundPlan {
         memory; ///< bytes; with "reserve", what the runtime keeps, where it is known, they add up to peakBytes and that
     std::vector<NamedShare> live = {}; ///< bytes: the largest values at the simulated peak
     std::shared_ptr<const Program> program = {}; ///< of a search through a program's ops: that program with the plan's layouts
+
+    double seconds() const { return simulatedSeconds.value_or(modelSeconds); } ///< of a step
 };
 
 /// What the simulator says of a plan, written as a study.
@@ -101,7 +104,7 @@ struct TemplateScore {
     std::string name; ///< "FSDP", "Megatron: tensor in the host, pipeline, data"
     std::string mesh; ///< of its best plan; empty: it has none here
     bool fits = false;
-    double modelSeconds = 0.0; ///< 0: it has no plan
+    double seconds = 0.0; ///< of a step, by SearchResult::areAnswersSimulated; 0: not known, or it has no plan
     double loss = 0.0; ///< of step time against the best plan: 0.38 is 38 % slower
     std::string why;
 };
@@ -110,7 +113,7 @@ struct TemplateScore {
 struct OtherChoice {
     std::string choice; ///< of the best plan: "tensor=8"
     std::string other; ///< "tensor=4"
-    double modelSeconds = 0.0;
+    double seconds = 0.0; ///< of a step, by SearchResult::areAnswersSimulated
     double loss = 0.0;
     std::string why;
 };
@@ -129,6 +132,7 @@ struct SearchResult {
     std::vector<FoundPlan> front; ///< that no other beats in step time, memory, chips and price at once
     std::vector<TemplateScore> templates;
     std::vector<OtherChoice> others;
+    bool areAnswersSimulated = false; ///< `front`, `templates`, `others` and `memoryNotes` are of simulated steps, else of estimates
     std::optional<double> secondsPerGib = {}; ///< what a step would gain for each GiB more on a device; nothing: not known
     std::vector<std::string> memoryNotes; ///< the same in words
     std::vector<std::string> whyNone; ///< why no layout is legal, where fixed choices exclude all
@@ -172,10 +176,10 @@ struct SearchOptions {
     unsigned threads = 0; ///< 0: one for each core
     std::stop_token stop = {}; ///< asked, by somebody or by the clock (TimedStop): what there is so far
     std::function<void(const SearchProgress&)> progress = {};
-    PlanSimulator simulate = {}; ///< of a transformer's plans that are told of; null: they are estimated only
-    FloorSimulator floor
-        = {}; ///< with `simulate`: plans are simulated until no other can be quicker by more than `gap` (plan_proof.h); null: only those told of
-    double gap = 0.01;
+    PlanSimulator simulate = {}; ///< of a transformer's plans; null: the plans of its quickest meshes by the estimate are all that is told
+    bool explains = true; ///< with `simulate`: templates, and plans with more and less memory are simulated too, however long they take
+    FloorSimulator floor = {}; ///< with `simulate`: what a bound of simulated steps is made of (plan_proof.h); null: there is none
+    std::optional<double> gap = {}; ///< with `floor`: plans are simulated until no other can be quicker by more than this share
     LayerTimer layerTime = {}; ///< what estimates of layers with experts or states are held against; null: they stand as they are
     std::vector<MeshAxis> mesh = {}; ///< of a program's search: this one alone; empty: all meshes
     std::optional<std::chrono::steady_clock::time_point> deadline = {}; ///< no simulation begins that would end behind it

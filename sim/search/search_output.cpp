@@ -63,7 +63,7 @@ Json planJson(const FoundPlan& plan)
                 {"schedule", plan.pipeline.schedule}}},
         {"recompute", plan.recompute}, {"microbatch", plan.microbatch}, {"zero_stage", plan.zeroStage},
         {"sequence_parallel", plan.sequenceParallel}, {"estimate_s", plan.modelSeconds},
-        {"step_time_s", plan.simulatedSeconds.value_or(plan.modelSeconds)},
+        {"step_time_s", plan.seconds()},
         {"step_time_by", plan.simulatedSeconds ? "simulator" : "closed form"},
         {"peak_bytes_per_device", static_cast<std::int64_t>(std::llround(plan.peakBytes))},
         {"capacity_bytes", static_cast<std::int64_t>(std::llround(plan.capacityBytes))}, {"fits", plan.fits}, {"mfu", plan.mfu},
@@ -136,7 +136,7 @@ std::vector<std::string> planCells(const FoundPlan& plan, std::size_t number, bo
     if (passes)
         cells.insert(cells.end(), {statesText(plan), plan.recompute, passesText(plan)});
     cells.insert(cells.end(),
-        {formatSeconds(plan.simulatedSeconds.value_or(plan.modelSeconds)), percent(plan.mfu), memoryText(plan), plan.boundBy,
+        {formatSeconds(plan.seconds()), percent(plan.mfu), memoryText(plan), plan.boundBy,
             plan.why.empty() ? std::string{} : plan.why.front()});
     return cells;
 }
@@ -151,21 +151,20 @@ std::string lines(const std::vector<std::string>& sentences)
 
 std::string boundText(const SearchResult& result)
 {
-    std::string text
-        = fmt::format("{} layouts, {} pruned by bounds ({} by memory)", formatCount(static_cast<double>(result.candidates)),
-            formatCount(static_cast<double>(result.pruned)), formatCount(static_cast<double>(result.prunedByMemory)));
+    std::string text = fmt::format("{} layouts", formatCount(static_cast<double>(result.candidates)));
     const bool isSimulated = !result.plans.empty() && result.plans.front().simulatedSeconds;
     if (result.isGapSimulated)
-        text += fmt::format("\nsimulated: {}, and the computing of {}; no plan's step is under {}: gap {:.2f} %",
-            counted(result.simulated, "layout"), result.floors, formatSeconds(result.lowerBoundSeconds), 100.0 * result.gap);
-    else if (result.lowerBoundSeconds > 0.0)
+        text += fmt::format(", of which {} were simulated, and the computing alone of {}; no plan's step is under {}: gap {:.1f} %",
+            result.simulated, result.floors, formatSeconds(result.lowerBoundSeconds), 100.0 * result.gap);
+    else
+        text += fmt::format(", {} pruned by bounds ({} by memory)", formatCount(static_cast<double>(result.pruned)),
+            formatCount(static_cast<double>(result.prunedByMemory)));
+    if (!result.isGapSimulated && !isSimulated && result.lowerBoundSeconds > 0.0)
         text += fmt::format(
             "; by the estimate no plan is under {}: gap {:.2f} %", formatSeconds(result.lowerBoundSeconds), 100.0 * result.gap);
-    if (isSimulated && !result.isGapSimulated)
-        text += fmt::format("\nthe steps above are simulated{}; by the estimate, which orders the candidates and which the bound "
-                            "is of, the first takes {}",
-            result.simulated > 0 ? " (" + counted(result.simulated, "layout") + ")" : std::string{},
-            formatSeconds(result.plans.front().modelSeconds));
+    else if (!result.isGapSimulated && isSimulated)
+        text += fmt::format("\nthe steps above are simulated{}",
+            result.simulated > 0 ? " (" + counted(result.simulated, "layout") + ")" : std::string{});
     if (!result.notSimulated.empty())
         text += "\nnot simulated, estimated only:\n  " + join(result.notSimulated, "\n  ");
     return text + "\n";
@@ -175,8 +174,8 @@ std::string templateTable(const SearchResult& result)
 {
     TextTable table({{"template"}, {"at its best"}, {"step", Align::Right}, {"loses", Align::Right}, {"why"}});
     for (const TemplateScore& score : result.templates) {
-        const bool none = score.modelSeconds <= 0.0;
-        table.addRow({score.name, score.mesh, none || !score.fits ? "-" : formatSeconds(score.modelSeconds),
+        const bool none = score.seconds <= 0.0;
+        table.addRow({score.name, score.mesh, none || !score.fits ? "-" : formatSeconds(score.seconds),
             none || !score.fits || result.lowerBoundSeconds <= 0.0 ? "-" : gain(score.loss), score.why});
     }
     return table.text(2);
@@ -186,7 +185,7 @@ std::string choiceTable(const SearchResult& result)
 {
     TextTable table({{"choice"}, {"next best"}, {"step", Align::Right}, {"loses", Align::Right}, {"why"}});
     for (const OtherChoice& other : result.others)
-        table.addRow({other.choice, other.other, formatSeconds(other.modelSeconds), gain(other.loss), other.why});
+        table.addRow({other.choice, other.other, formatSeconds(other.seconds), gain(other.loss), other.why});
     return table.text(2);
 }
 
@@ -208,7 +207,7 @@ std::string frontTable(const SearchResult& result)
     for (const FoundPlan& plan : result.front) {
         if (table.rowCount() == kMostFrontRows)
             break;
-        std::vector<std::string> cells = {formatSeconds(plan.modelSeconds), memoryText(plan), fmt::format("{}", plan.chips)};
+        std::vector<std::string> cells = {formatSeconds(plan.seconds()), memoryText(plan), fmt::format("{}", plan.chips)};
         if (prices)
             cells.push_back(fmt::format("{:.4f}", plan.dollarsPerStep.value_or(0.0)));
         if (machines)
@@ -250,12 +249,13 @@ std::string searchJson(const SearchResult& result)
     json["templates"] = Json::array();
     for (const TemplateScore& score : result.templates)
         json["templates"].push_back({{"name", score.name}, {"mesh", score.mesh}, {"fits", score.fits},
-            {"estimate_s", score.modelSeconds > 0.0 ? Json(score.modelSeconds) : Json(nullptr)}, {"loss", score.loss},
+            {"step_time_s", score.seconds > 0.0 ? Json(score.seconds) : Json(nullptr)}, {"loss", score.loss},
             {"why", score.why}});
     json["next_best"] = Json::array();
     for (const OtherChoice& other : result.others)
-        json["next_best"].push_back({{"choice", other.choice}, {"other", other.other}, {"estimate_s", other.modelSeconds},
+        json["next_best"].push_back({{"choice", other.choice}, {"other", other.other}, {"step_time_s", other.seconds},
             {"loss", other.loss}, {"why", other.why}});
+    json["answers_of"] = result.areAnswersSimulated ? "simulated" : "estimate";
     json["memory"] = {{"seconds_per_gib", orNull(result.secondsPerGib)}, {"notes", result.memoryNotes}};
     json["why_none"] = result.whyNone;
     json["changes_that_fit"] = result.changes;
@@ -297,6 +297,7 @@ std::string searchText(const SearchResult& result)
                                       : "";
     if (!result.whyNone.empty())
         return text + (result.changes.empty() ? "" : "\nthe smallest changes that fit\n" + lines(result.changes));
+    const char* by = result.areAnswersSimulated ? "" : ", by the estimate";
     const bool passes = ofTransformers(result);
     TextTable table(planColumns(machines, passes));
     for (std::size_t i = 0; i < result.plans.size(); ++i)
@@ -311,17 +312,16 @@ std::string searchText(const SearchResult& result)
         if (result.plans.front().program && !result.plans.front().specs.empty())
             text += "\nshardings of its arguments\n" + specTable(result.plans.front());
         if (!result.others.empty())
-            text += "\nthe next best choices, by the estimate\n" + choiceTable(result);
+            text += fmt::format("\nthe next best choices{}\n", by) + choiceTable(result);
     }
     if (!result.memoryNotes.empty())
-        text += (!result.plans.empty() && result.plans.front().fits ? "\nmemory, by the estimate\n" : "\nmemory\n")
-            + lines(result.memoryNotes);
+        text += fmt::format("\nmemory{}\n", fits ? by : "") + lines(result.memoryNotes);
     if (!result.templates.empty())
-        text += "\ntemplates, by the estimate\n" + templateTable(result);
+        text += fmt::format("\ntemplates{}\n", fits ? by : "") + templateTable(result);
     if (!result.changes.empty())
         text += "\nthe smallest changes that fit\n" + lines(result.changes);
     if (result.front.size() > 1)
-        text += "\nPareto front by the estimate: less memory, fewer chips or less money for a longer step\n" + frontTable(result);
+        text += fmt::format("\nPareto front{}: less memory, fewer chips or less money for a longer step\n", by) + frontTable(result);
     if (!result.assumptions.empty())
         text += "\nassumed\n" + lines(result.assumptions);
     return text;
@@ -336,7 +336,7 @@ std::string searchCsv(const SearchResult& result)
         const FoundPlan& plan = result.plans[i];
         text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{:.0f},{:.0f},{},{},{},{}\n", i + 1, csvCell(plan.hardware),
             plan.chips, csvCell(meshText(plan.mesh)), plan.zeroStage, plan.recompute, plan.pipeline.microbatches, plan.microbatch,
-            plan.pipeline.schedule, plan.pipeline.chunks, plan.modelSeconds, plan.simulatedSeconds.value_or(plan.modelSeconds),
+            plan.pipeline.schedule, plan.pipeline.chunks, plan.modelSeconds, plan.seconds(),
             plan.mfu, plan.peakBytes, plan.capacityBytes, plan.fits ? "true" : "false",
             plan.dollarsPerStep ? fmt::format("{}", *plan.dollarsPerStep) : "", csvCell(plan.boundBy),
             csvCell(join(plan.why, "; ")));
@@ -367,7 +367,7 @@ std::string searchMarkdown(const SearchResult& result)
     if (!result.templates.empty()) {
         text += "\n| template | at its best | loses | why |\n| --- | --- | ---: | --- |\n";
         for (const TemplateScore& score : result.templates)
-            text += row({score.name, score.mesh, score.modelSeconds > 0.0 && score.fits ? gain(score.loss) : "-", score.why});
+            text += row({score.name, score.mesh, score.seconds > 0.0 && score.fits ? gain(score.loss) : "-", score.why});
     }
     for (const std::string& change : result.changes)
         text += fmt::format("\n- would fit: {}", markdownText(change));

@@ -18,6 +18,7 @@
 #include <array>
 #include <memory>
 #include <set>
+#include <span>
 
 namespace meshwright::sim {
 
@@ -25,6 +26,7 @@ namespace {
 
 constexpr double kFrontSlack = 1.5; ///< the front lists plans up to so many times as slow as the best
 constexpr double kLessMemory = 0.80;
+constexpr double kFrontShares[] = {0.6, 0.4, 0.25}; ///< of a device's memory: for the front, plans of the first one's kind that take no more
 constexpr std::size_t kQuickLooks = 64;
 
 /// One machine's space, and who looks through it.
@@ -114,6 +116,63 @@ std::string choiceText(const Choice& choice, const Candidate& c, const Transform
     return fmt::format("{}={}", name, choice.value(c));
 }
 
+/// The choices that a layout could make otherwise.
+std::vector<const Choice*> choicesOf(const Candidate& chosen, const TransformerSpace& space)
+{
+    std::vector<const Choice*> choices;
+    for (const Choice& choice : kChoices) {
+        const std::string_view name = choice.name;
+        if ((name != "expert" || space.work().model.experts > 0) && (name != "schedule" || chosen.pp > 1))
+            choices.push_back(&choice);
+    }
+    return choices;
+}
+
+/// Layouts that make a choice otherwise. A schedule is compared with others of as many stages.
+PlanExplorer::Filter otherwise(const Choice& choice, const Candidate& chosen)
+{
+    const bool staysPiped = std::string_view(choice.name) == "schedule";
+    return [=](const Candidate& c) { return choice.value(c) != choice.value(chosen) && (!staysPiped || c.pp == chosen.pp); };
+}
+
+/// Whether two layouts differ in a choice, and in no other but for sizes that follow: of data ranks and microbatches.
+PlanExplorer::Filter neighbours(const Choice& choice, const Candidate& chosen)
+{
+    return [=, isOther = otherwise(choice, chosen)](const Candidate& c) {
+        const auto isFree = [&](std::string_view name) { return name == choice.name || name == "fsdp" || name == "microbatch"; };
+        return isOther(c) && std::ranges::all_of(kChoices, [&](const Choice& one) {
+            return isFree(one.name) || (std::string_view(one.name) == "schedule" && (c.pp == 1 || chosen.pp == 1))
+                || one.value(c) == one.value(chosen);
+        });
+    };
+}
+
+/// What a layout is compared with: its neighbours, and any others.
+std::vector<PlanQuestion> otherChoices(const TrialField& field, std::size_t candidate)
+{
+    const TransformerSpace& space = field.explorer->space();
+    const Candidate& chosen = space.candidates()[candidate];
+    std::vector<PlanQuestion> questions;
+    for (const auto& filterOf : {neighbours, otherwise}) {
+        for (const Choice* choice : choicesOf(chosen, space))
+            questions.push_back({filterOf(*choice, chosen)});
+    }
+    return questions;
+}
+
+PlanExplorer::Filter templateFilter(const TransformerTemplate& named, const TrialField& field)
+{
+    return [&named, domain = field.explorer->cluster().fastDomain()](const Candidate& c) { return named.is(c, domain); };
+}
+
+std::vector<PlanQuestion> templateQuestions(const TrialField& field)
+{
+    std::vector<PlanQuestion> questions;
+    for (const TransformerTemplate& named : kTransformerTemplates)
+        questions.push_back({templateFilter(named, field)});
+    return questions;
+}
+
 /// Which axes a step waits for.
 std::vector<AxisLoad> loadsOf(const std::vector<MeshAxis>& mesh, const StepEstimate& step, const Candidate& c)
 {
@@ -152,16 +211,17 @@ private:
     FoundPlan toldPlanOf(Field& field, const Estimated& estimated) const; ///< with sentences of its estimates
     FoundPlan simulatedPlanOf(Field& field, const Estimated& estimated);
     std::optional<std::pair<FoundPlan, std::size_t>> fittingPlan(Field& field);
-    void addPlans(std::vector<Field>& fields, Field& winner);
     TrialField trialOf(Field& field, std::vector<Estimated> best) const;
-    void provePlans(const std::vector<TrialField>& trials);
-    void addFront(Field& field);
-    void addTemplates(Field& field);
-    void addOthers(Field& field);
-    void addMemoryPrice(Field& field);
+    void addEstimatedPlans(std::vector<Field>& fields);
+    void addSimulatedPlans(std::vector<Field>& fields);
+    bool askOthers(PlanTrials& trials, const TrialField& field) const;
+    void addTemplates(const PlanTrials& trials, const TrialField& field);
+    void addOthers(const PlanTrials& trials, const TrialField& field);
+    void addMemoryPrice(const PlanTrials& trials, const TrialField& field);
+    void provePlans(const std::vector<TrialField>& fields, PlanTrials& trials);
     void addChanges(Field& field);
     bool addTightPlans(Field& field);
-    std::string whyAgainstBest(Field& field, std::size_t index) const;
+    static CauseOf causeOn(std::span<const TrialField> fields);
 
     const SearchWork& m_work;
     std::vector<SearchMachine> m_machines;
@@ -235,6 +295,7 @@ FoundPlan Search::planOf(Field& field, const Estimated& estimated) const
     const StepEstimate step = field.explorer->details(estimated.index);
     const SearchMachine& machine = field.space->machine();
     FoundPlan plan = layoutOf(*field.space, c);
+    plan.candidate = estimated.index;
     plan.modelSeconds = step.seconds;
     plan.peakBytes = step.memory.total() - step.memory.reserve; // as the simulator counts
     plan.capacityBytes = step.capacityBytes;
@@ -266,152 +327,176 @@ TrialField Search::trialOf(Field& field, std::vector<Estimated> best) const
     return {field.explorer.get(), std::move(best), [this, &field](const Estimated& one) { return planOf(field, one); }};
 }
 
-/// The best plans of all fields: as the simulator has them, where there is one.
-void Search::addPlans(std::vector<Field>& fields, Field& winner)
+void Search::addEstimatedPlans(std::vector<Field>& fields)
 {
-    if (m_options.simulate) {
-        std::vector<TrialField> trials;
-        for (Field& field : fields)
-            trials.push_back(trialOf(field, field.best));
-        m_result.plans = triedPlans(trials, m_options, m_result);
-        if (m_options.floor && !m_result.plans.empty() && m_result.plans.front().fits && m_result.plans.front().simulatedSeconds)
-            provePlans(trials);
-        if (m_result.plans.size() > std::max(m_options.top, fields.size()))
-            m_result.plans.resize(std::max(m_options.top, fields.size()));
-        tellLosses(m_result.plans);
-        return;
-    }
     for (Field& field : fields) {
-        for (const Estimated& estimated : field.best) {
-            FoundPlan plan = toldPlanOf(field, estimated);
-            if (&field == &winner && estimated.index != winner.best.front().index) {
-                if (std::string why = whyAgainstBest(field, estimated.index); !why.empty())
-                    plan.why.insert(plan.why.begin(), std::move(why));
-            }
-            m_result.plans.push_back(std::move(plan));
-        }
+        for (const Estimated& estimated : field.best)
+            m_result.plans.push_back(toldPlanOf(field, estimated));
     }
-    std::stable_sort(m_result.plans.begin(), m_result.plans.end(),
-        [](const FoundPlan& a, const FoundPlan& b) { return a.modelSeconds < b.modelSeconds; });
+    std::ranges::stable_sort(m_result.plans, {}, &FoundPlan::modelSeconds);
+}
+
+/// The best plans of all fields as the simulator has them, and what others lose against the first.
+void Search::addSimulatedPlans(std::vector<Field>& fields)
+{
+    std::vector<TrialField> tried;
+    for (Field& field : fields)
+        tried.push_back(trialOf(field, field.best));
+    PlanTrials trials(tried, m_options, m_result);
+    trials.tryBest();
+    const auto firstField = [&]() -> const TrialField* {
+        const std::vector<FoundPlan> front = trials.front(1.0);
+        const auto field = std::ranges::find_if(tried, [&](const TrialField& one) {
+            return !front.empty() && one.explorer->space().machine().name == front.front().hardware;
+        });
+        return field == tried.end() ? nullptr : &*field;
+    };
+    bool isDone = true;
+    if (const TrialField* field = firstField()) {
+        isDone = askOthers(trials, *field);
+        if (m_options.floor)
+            provePlans(tried, trials);
+    }
+    m_result.plans = trials.plans();
+    if (const TrialField* field = m_options.explains ? firstField() : nullptr) {
+        m_result.areAnswersSimulated = true;
+        m_result.front = trials.front(kFrontSlack);
+        addOthers(trials, *field);
+        addMemoryPrice(trials, *field);
+        addTemplates(trials, *field);
+    }
+    std::set<std::string> machines; // of several each tells of its best mesh
+    std::erase_if(m_result.plans, [&](const FoundPlan& plan) { return fields.size() > 1 && !machines.insert(plan.hardware).second; });
+    if (m_result.plans.size() > std::max(m_options.top, fields.size()))
+        m_result.plans.resize(std::max(m_options.top, fields.size()));
+    tellLosses(m_result.plans, causeOn(tried));
+    if (!isDone)
+        m_result.assumptions.emplace_back(m_options.deadline
+                ? "not all other choices and templates were simulated: the time limit left too little for them"
+                : "not all other choices and templates were simulated, as that takes long here: --time-limit 120 gives them time");
+}
+
+/// What other choices than those of the first plan take, and templates, and more or less memory. What is met thereby may be the first itself. False: there
+/// was not time for all.
+bool Search::askOthers(PlanTrials& trials, const TrialField& field) const
+{
+    constexpr int kMostFirsts = 3; // plans that were first in turn
+    constexpr double kSoonSeconds = 0.25; // no pipelines
+    const PlanQuestion any{[](const Candidate&) { return true; }};
+    const auto questionsOf = [&](const FoundPlan& first) {
+        std::vector<PlanQuestion> questions = otherChoices(field, first.candidate);
+        if (!m_options.explains)
+            return questions;
+        std::ranges::move(templateQuestions(field), std::back_inserter(questions));
+        questions.insert(questions.end(), {{any.filter, kMoreMemory}, {any.filter, kLessMemory}});
+        for (const double share : kFrontShares)
+            questions.push_back({[kind = first.kind](const Candidate& c) { return kindOf(c) == kind; }, share});
+        return questions;
+    };
+    const FoundPlan* asked = nullptr;
+    for (int times = 0; times < kMostFirsts && asked != trials.quickest(field, any) && !stopped(); ++times) {
+        asked = trials.quickest(field, any);
+        trials.ask(field, questionsOf(*asked), kSoonSeconds);
+    }
+    return !m_options.explains || trials.ask(field, questionsOf(*trials.quickest(field, any)));
+}
+
+CauseOf Search::causeOn(std::span<const TrialField> fields)
+{
+    return [fields](const std::string& part, const FoundPlan& plan, const FoundPlan& best) {
+        const auto field = std::ranges::find_if(
+            fields, [&](const TrialField& one) { return one.explorer->space().machine().name == plan.hardware; });
+        if (field == fields.end() || plan.hardware != best.hardware)
+            return std::string{};
+        const TransformerSpace& space = field->explorer->space();
+        return causeOf(part, space.candidates()[plan.candidate], space.candidates()[best.candidate], space,
+            field->explorer->cluster());
+    };
 }
 
 /// How far the best plan may be from the quickest, by what is simulated; what is quicker takes its place.
-void Search::provePlans(const std::vector<TrialField>& trials)
+void Search::provePlans(const std::vector<TrialField>& fields, PlanTrials& trials)
 {
-    PlanProof proof = provedPlans(trials, m_result.plans, m_options);
-    m_result.simulated += proof.simulated;
+    PlanProof proof = provedPlans(fields, trials.plans(), m_options);
     m_result.floors = proof.floors;
-    std::ranges::move(proof.quicker, std::back_inserter(m_result.plans));
-    m_result.plans = quickestOf(std::move(m_result.plans));
+    for (FoundPlan& plan : proof.simulated)
+        trials.add(std::move(plan));
     m_result.lowerBoundSeconds = proof.lowerBoundSeconds;
-    m_result.gap = 1.0 - proof.lowerBoundSeconds / *m_result.plans.front().simulatedSeconds;
+    m_result.gap = 1.0 - proof.lowerBoundSeconds / trials.front(1.0).front().seconds();
     m_result.isGapSimulated = true;
     m_result.complete = m_result.complete && proof.complete;
 }
 
-std::string Search::whyAgainstBest(Field& field, std::size_t index) const
+void Search::addTemplates(const PlanTrials& trials, const TrialField& field)
 {
-    const auto& candidates = field.space->candidates();
-    const StepEstimate mine = field.explorer->details(index);
-    const StepEstimate best = field.explorer->details(field.best.front().index);
-    const Cluster& cluster = field.explorer->cluster();
-    return whySlower(
-        {candidates[index], mine, *field.space, cluster}, {candidates[field.best.front().index], best, *field.space, cluster});
-}
-
-void Search::addTemplates(Field& field)
-{
-    const SearchMachine& machine = field.space->machine();
-    const double best = field.best.empty() ? 0.0 : field.best.front().seconds;
-    const std::int64_t domain = field.explorer->cluster().fastDomain();
+    const TransformerSpace& space = field.explorer->space();
+    const std::int64_t devices = space.machine().cluster.devices;
+    const FoundPlan* best = trials.quickest(field, {[](const Candidate&) { return true; }});
     for (const TransformerTemplate& named : kTransformerTemplates) {
-        if (stopped())
-            return;
         if (std::string_view(named.name) == "expert x FSDP" && m_work.model.experts == 0)
             continue;
-        const auto is = [&](const Candidate& c) { return named.is(c, domain); };
+        const PlanExplorer::Filter is = templateFilter(named, field);
         TemplateScore score;
         score.name = named.name;
-        auto found = field.explorer->best(is, field.explorer->capacityBytes());
-        score.fits = found.has_value();
-        if (!found)
-            found = field.explorer->smallest(is);
-        if (!found) {
-            const std::int64_t devices = machine.cluster.devices;
+        const FoundPlan* found = trials.quickest(field, {is});
+        score.fits = found != nullptr;
+        if (found == nullptr)
+            found = trials.smallest(field, is);
+        if (found != nullptr) {
+            score.mesh = meshText(found->mesh);
+            score.seconds = found->seconds();
+            score.loss = best != nullptr ? found->seconds() / best->seconds() - 1.0 : 0.0;
+            score.why = !score.fits ? found->why.front() : found == best ? "the best" : whySlower(*found, *best, causeOn({&field, 1}));
+        } else if (std::ranges::any_of(space.candidates(), is)) {
+            score.why = "not simulated";
+        } else {
             const bool byBatch = named.split == TransformerTemplate::By::Batch && m_work.globalBatch % devices != 0;
             const bool byHeads = named.split == TransformerTemplate::By::Heads && m_work.model.heads % devices != 0;
             score.why = byBatch ? fmt::format("{} sequences are not divisible by {} data ranks", m_work.globalBatch, devices)
                 : byHeads       ? fmt::format("{} heads are not divisible by tensor={}", m_work.model.heads, devices)
-                : domain >= devices && std::string_view(named.name).starts_with("FSDP in the host")
+                : field.explorer->cluster().fastDomain() >= devices && std::string_view(named.name).starts_with("FSDP in the host")
                 ? std::string("all devices share the fast links: the same as FSDP")
-                : fmt::format("no legal layout of this kind on {}", machine.name);
-        } else {
-            score.mesh = meshText(meshOf(field.space->candidates()[found->index]));
-            score.modelSeconds = found->seconds;
-            score.loss = best > 0.0 ? found->seconds / best - 1.0 : 0.0;
-            if (!score.fits)
-                score.why = whyTooLarge(field.explorer->details(found->index));
-            else if (!field.best.empty() && found->seconds <= best)
-                score.why = "the best";
-            else if (!field.best.empty())
-                score.why = whyAgainstBest(field, found->index);
+                : fmt::format("no legal layout of this kind on {}", space.machine().name);
         }
         m_result.templates.push_back(std::move(score));
     }
 }
 
-void Search::addOthers(Field& field)
+void Search::addOthers(const PlanTrials& trials, const TrialField& field)
 {
-    const Candidate& chosen = field.space->candidates()[field.best.front().index];
-    for (const Choice& choice : kChoices) {
-        if (stopped())
-            return;
-        if ((std::string_view(choice.name) == "expert" && m_work.model.experts == 0)
-            || (std::string_view(choice.name) == "schedule" && chosen.pp == 1))
+    const TransformerSpace& space = field.explorer->space();
+    const FoundPlan& best = *trials.quickest(field, {[](const Candidate&) { return true; }});
+    const Candidate& chosen = space.candidates()[best.candidate];
+    for (const Choice* choice : choicesOf(chosen, space)) {
+        const FoundPlan* found = trials.quickest(field, {otherwise(*choice, chosen)});
+        if (found == nullptr)
             continue;
-        const bool staysPiped = std::string_view(choice.name) == "schedule";
-        const auto found = field.explorer->best(
-            [&](const Candidate& c) { return choice.value(c) != choice.value(chosen) && (!staysPiped || c.pp == chosen.pp); },
-            field.explorer->capacityBytes());
-        if (!found)
-            continue;
-        const Candidate& other = field.space->candidates()[found->index];
-        m_result.others.push_back({choiceText(choice, chosen, *field.space), choiceText(choice, other, *field.space),
-            found->seconds, found->seconds / field.best.front().seconds - 1.0, whyAgainstBest(field, found->index)});
+        m_result.others.push_back(
+            {choiceText(*choice, chosen, space), choiceText(*choice, space.candidates()[found->candidate], space),
+                found->seconds(), found->seconds() / best.seconds() - 1.0, whySlower(*found, best, causeOn({&field, 1}))});
     }
 }
 
-void Search::addMemoryPrice(Field& field)
+void Search::addMemoryPrice(const PlanTrials& trials, const TrialField& field)
 {
-    const double capacity = field.explorer->capacityBytes();
-    const double best = field.best.front().seconds;
     const auto any = [](const Candidate&) { return true; };
-    if (const auto more = field.explorer->best(any, kMoreMemory * capacity); more && !stopped()) {
-        const double gained = std::max(0.0, best - more->seconds);
-        m_result.secondsPerGib = gained / ((kMoreMemory - 1.0) * capacity / kGib);
-        m_result.memoryNotes.push_back(gained > 0.0
-                ? fmt::format("with {} a device in place of {}: {} a step, {:.1f} % less ({:.2g} s for each GiB)",
-                    formatBytes(kMoreMemory * capacity), formatBytes(capacity), formatSeconds(more->seconds),
-                    100.0 * gained / best, *m_result.secondsPerGib)
-                : fmt::format("with {} a device in place of {} no plan is quicker: memory does not bind",
-                    formatBytes(kMoreMemory * capacity), formatBytes(capacity)));
-    }
-    if (const auto less = field.explorer->best(any, kLessMemory * capacity); less && !stopped())
-        m_result.memoryNotes.push_back(less->seconds <= best
+    const FoundPlan& first = *trials.quickest(field, {any});
+    const double best = first.seconds();
+    const double capacity = first.capacityBytes;
+    const FoundPlan* more = trials.quickest(field, {any, kMoreMemory});
+    const double gained = best - more->seconds();
+    m_result.secondsPerGib = gained / ((kMoreMemory - 1.0) * capacity / kGib);
+    m_result.memoryNotes.push_back(gained > 0.0
+            ? fmt::format("with {} a device in place of {}: {} a step, {:.1f} % less ({:.2g} s for each GiB)",
+                formatBytes(kMoreMemory * capacity), formatBytes(capacity), formatSeconds(more->seconds()), 100.0 * gained / best,
+                *m_result.secondsPerGib)
+            : fmt::format("with {} a device in place of {} no plan that was simulated is quicker: memory does not bind",
+                formatBytes(kMoreMemory * capacity), formatBytes(capacity)));
+    if (const FoundPlan* less = trials.quickest(field, {any, kLessMemory}))
+        m_result.memoryNotes.push_back(less == &first
                 ? fmt::format("{} a device would do as well", formatBytes(kLessMemory * capacity))
                 : fmt::format("with {} a device: {} a step, {:.1f} % more", formatBytes(kLessMemory * capacity),
-                    formatSeconds(less->seconds), 100.0 * (less->seconds / best - 1.0)));
-}
-
-void Search::addFront(Field& field)
-{
-    double lastBytes = std::numeric_limits<double>::infinity();
-    for (const Estimated& point : field.explorer->front(kFrontSlack)) {
-        if (point.bytes > (1.0 - kFrontStep) * lastBytes)
-            continue;
-        lastBytes = point.bytes;
-        m_result.front.push_back(toldPlanOf(field, point));
-    }
+                    formatSeconds(less->seconds()), 100.0 * (less->seconds() / best - 1.0)));
 }
 
 /// What a fixed choice can be beside the others. `freed`: the space where it is not fixed.
@@ -488,7 +573,7 @@ std::optional<std::pair<FoundPlan, std::size_t>> Search::fittingPlan(Field& fiel
 std::string figuresText(const FoundPlan& plan)
 {
     return fmt::format("{} of {}, {} a step{}", formatBytes(plan.peakBytes), formatBytes(plan.capacityBytes),
-        formatSeconds(plan.simulatedSeconds.value_or(plan.modelSeconds)), plan.simulatedSeconds ? "" : " (estimated)");
+        formatSeconds(plan.seconds()), plan.simulatedSeconds ? "" : " (estimated)");
 }
 
 /// The smallest changes that would make a plan fit; where no layout is legal, also what each fixed choice can be.
@@ -574,37 +659,17 @@ bool Search::addTightPlans(Field& field)
     }
     if (tight.empty())
         return false;
-    auto plans = triedPlans({trialOf(field, tight)}, m_options, m_result);
+    const std::vector<TrialField> fields = {trialOf(field, tight)};
+    PlanTrials trials(fields, m_options, m_result);
+    trials.tryBest();
+    auto plans = trials.plans();
     if (plans.empty() || !plans.front().fits || !plans.front().simulatedSeconds)
         return false;
-    tellLosses(plans);
+    tellLosses(plans, causeOn(fields));
     m_result.plans = std::move(plans);
     m_result.assumptions.emplace_back(
         "by the estimate no plan fits: only the smallest were simulated, and a quicker one may be among the others");
     return true;
-}
-
-/// True when `a` is no worse than `b` in anything and better in something.
-bool beats(const FoundPlan& a, const FoundPlan& b)
-{
-    const double priceA = a.dollarsPerStep.value_or(0.0);
-    const double priceB = b.dollarsPerStep.value_or(0.0);
-    const bool noWorse = a.modelSeconds <= b.modelSeconds && a.peakBytes <= b.peakBytes && a.chips <= b.chips && priceA <= priceB;
-    return noWorse && (a.modelSeconds < b.modelSeconds || a.peakBytes < b.peakBytes || a.chips < b.chips || priceA < priceB);
-}
-
-void keepFront(std::vector<FoundPlan>& plans)
-{
-    std::vector<FoundPlan> front;
-    for (std::size_t i = 0; i < plans.size(); ++i) {
-        const bool beaten
-            = std::any_of(plans.begin(), plans.end(), [&](const FoundPlan& other) { return beats(other, plans[i]); });
-        if (!beaten)
-            front.push_back(plans[i]);
-    }
-    std::stable_sort(
-        front.begin(), front.end(), [](const FoundPlan& a, const FoundPlan& b) { return a.modelSeconds < b.modelSeconds; });
-    plans = std::move(front);
 }
 
 SearchResult Search::run()
@@ -649,13 +714,6 @@ SearchResult Search::run()
     Field& winner = fields[bestField];
     m_result.space = winner.space->described();
     if (!winner.best.empty()) {
-        for (Field& field : fields) {
-            if (!stopped())
-                addFront(field);
-        }
-        keepFront(m_result.front);
-        addOthers(winner);
-        addMemoryPrice(winner);
         m_result.lowerBoundSeconds = std::min(bound, best);
         m_result.gap = (best - m_result.lowerBoundSeconds) / best;
     }
@@ -665,12 +723,18 @@ SearchResult Search::run()
         m_result.assumptions.emplace_back(kNoPrice);
     if (winner.best.empty() && m_result.candidates == 0 && m_result.complete)
         m_result.whyNone = whyNoLayout(m_work, winner.space->machine(), onMachine(m_fixed, winner.space->machine()));
-    if (m_result.whyNone.empty()) // else none of them can be
-        addTemplates(winner);
-    if (!winner.best.empty()) // last: it takes longest
-        addPlans(fields, winner);
-    else if (!addTightPlans(winner))
+    if (winner.best.empty() && !addTightPlans(winner)) {
         addChanges(winner);
+        if (m_options.simulate && m_options.explains && m_result.whyNone.empty()) { // else none of them can be
+            const std::vector<TrialField> only = {trialOf(winner, {})};
+            PlanTrials trials(only, m_options, m_result);
+            trials.ask(only.front(), templateQuestions(only.front()));
+            addTemplates(trials, only.front());
+        }
+    } else if (!winner.best.empty() && m_options.simulate)
+        addSimulatedPlans(fields);
+    else if (!winner.best.empty())
+        addEstimatedPlans(fields);
     m_result.wallSeconds = std::chrono::duration<double>(PlanExplorer::Clock::now() - m_start).count();
     return std::move(m_result);
 }

@@ -292,6 +292,7 @@ SearchResult Planner::searched(const SearchWork& work, const SearchMachine& mach
     options.stop = stop.token();
     if (turn.simulates)
         options.simulate = planSimulator(work, catalogue, options.stop);
+    options.explains = false;
     options.layerTime = layerTimer(catalogue, options.stop);
     if (seconds)
         options.deadline = SteadyClock::now()

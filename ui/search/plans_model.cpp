@@ -42,7 +42,7 @@ std::string meshWords(const std::vector<MeshAxis>& mesh)
 
 double stepSecondsOf(const sim::FoundPlan& plan)
 {
-    return plan.simulatedSeconds.value_or(plan.modelSeconds);
+    return plan.seconds();
 }
 
 void PlansModel::setPlans(std::shared_ptr<const FoundPlans> found)

@@ -20,7 +20,7 @@ private Q_SLOTS:
     void bestPlanIsAStudy();
     void plansAreStudies_data();
     void plansAreStudies();
-    void estimatesAlone();
+    void allIsSimulated();
     void mlpStudyIsSimulated();
     void deepMlp();
     void programPlan();
@@ -94,7 +94,7 @@ void TestSearchVerb::formats()
         QCOMPARE(plan.toObject()["step_time_by"].toString(), QString("simulator"));
         QVERIFY(plan.toObject()["step_time_s"].toDouble() >= before);
         before = plan.toObject()["step_time_s"].toDouble();
-        QVERIFY(plan.toObject()["estimate_s"].toDouble() >= json(outcome)["lower_bound_s"].toDouble());
+        QVERIFY(plan.toObject()["step_time_s"].toDouble() >= json(outcome)["lower_bound_s"].toDouble());
         QVERIFY(!plan.toObject()["why"].toArray().isEmpty());
     }
 }
@@ -167,7 +167,7 @@ void TestSearchVerb::plansAreStudies()
     const QString file = folder.filePath("plan.yaml");
     const QString sequence = model == "gpt2" ? "1k" : "4k";
     const Outcome found = run({"search", "--model", model, "--hw", hardware, "--tokens", "0.5M", "--seq", sequence, "--plan",
-        plan, "--top", "1", "--format", "json", "-o", file});
+        plan, "--plans-only", "--format", "json", "-o", file});
     QVERIFY2(found.code == 0, found.err + found.out);
     const QJsonObject best = json(found)["plans"].toArray().first().toObject();
     const Outcome checked = run({"check", file});
@@ -186,16 +186,30 @@ void TestSearchVerb::plansAreStudies()
     }
 }
 
-/// With --estimate nothing is simulated, and the bound is below the estimates.
-void TestSearchVerb::estimatesAlone()
+/// Every figure that is told is of a simulated step: nothing is quicker than the first plan, and the bound is below it.
+void TestSearchVerb::allIsSimulated()
 {
-    const Outcome outcome = run(kSmall + QStringList{"--top", "3", "--estimate", "--format", "json"});
+    const Outcome outcome = run(kSmall + QStringList{"--top", "3", "--format", "json"});
     QVERIFY2(outcome.code == 0, outcome.err.constData());
-    QCOMPARE(errorsAgainst("search-2.json", outcome.out), QStringList());
-    QCOMPARE(json(outcome)["simulated"].toInt(), 0);
-    for (const auto& plan : json(outcome)["plans"].toArray()) {
-        QCOMPARE(plan.toObject()["step_time_by"].toString(), QString("closed form"));
-        QCOMPARE(plan.toObject()["step_time_s"].toDouble(), plan.toObject()["estimate_s"].toDouble());
+    const QJsonObject found = json(outcome);
+    QCOMPARE(found["answers_of"].toString(), QString("simulated"));
+    QCOMPARE(found["gap_of"].toString(), QString("simulated"));
+    const double best = found["plans"].toArray().first().toObject()["step_time_s"].toDouble();
+    QVERIFY(found["lower_bound_s"].toDouble() > 0.5 * best && found["lower_bound_s"].toDouble() <= best);
+    for (const auto& plan : found["pareto_front"].toArray()) {
+        QCOMPARE(plan.toObject()["step_time_by"].toString(), QString("simulator"));
+        QVERIFY(plan.toObject()["step_time_s"].toDouble() >= best);
+    }
+    QVERIFY(!found["next_best"].toArray().isEmpty());
+    for (const auto& other : found["next_best"].toArray()) {
+        const double step = other.toObject()["step_time_s"].toDouble();
+        QVERIFY(step >= best);
+        QVERIFY(std::abs(other.toObject()["loss"].toDouble() - (step / best - 1.0)) < 1e-9);
+    }
+    for (const auto& score : found["templates"].toArray()) {
+        const QJsonObject one = score.toObject();
+        QVERIFY(!one["fits"].toBool() || one["step_time_s"].toDouble() >= best);
+        QVERIFY2(!one["why"].toString().isEmpty(), qPrintable(one["name"].toString()));
     }
 }
 

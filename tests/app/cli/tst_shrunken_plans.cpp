@@ -102,7 +102,7 @@ void TestShrunkenPlans::plans()
         model = config.fileName();
     }
     QStringList search{
-        "search", "--model", model, "--hw", hardware, "--tokens", tokens, "--seq", sequence, "--estimate", "-o", plan};
+        "search", "--model", model, "--hw", hardware, "--tokens", tokens, "--seq", sequence, "--plans-only", "-o", plan};
     if (!choices.isEmpty())
         search << "--fix" << choices;
     const Outcome found = run(search);
