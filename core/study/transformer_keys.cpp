@@ -134,6 +134,7 @@ const Words<Recompute>& recomputeWords()
     static const Words<Recompute> words = {{"none", Recompute::None}, {"selective", Recompute::Selective},
         {"full", Recompute::Full}, {"layer", Recompute::Layer}, {"everything_saveable", Recompute::Nothing},
         {"dots_saveable", Recompute::Dots}, {"dots_with_no_batch_dims_saveable", Recompute::DotsWithoutBatch},
+        {"minimal", Recompute::DotsWithoutBatch}, // MaxText's name
         {"offload_dot_with_no_batch_dims", Recompute::OffloadedDots}, {"minimal_with_context", Recompute::DotsAndAttention}};
     return words;
 }

@@ -4,6 +4,7 @@
 #include "core/support/text.h"
 #include "sim/cost/gradient_sums.h"
 #include "sim/search/search_request.h"
+#include "sim/transformer/step.h"
 
 #include <fmt/format.h>
 
@@ -298,9 +299,25 @@ LaunchCommand Launch::megatron()
         fmt::format("--use-megatron-fsdp --data-parallel-sharding-strategy {}",
             m_plan.zeroStage == 2 ? "optim_grads" : "optim_grads_params"));
     option(m_plan.zeroStage == 3 && axis("data") > 1, fmt::format("--num-distributed-optimizer-instances {}", axis("data")));
+    const std::int64_t pieces = m_plan.pipeline.stages * m_plan.pipeline.chunks;
+    const bool isEven = m_c.layers % pieces == 0;
+    const bool countsEnds = !isEven && (m_c.layers + 2) % pieces == 0; // embedding and loss count as a layer each
+    if (!isEven && !countsEnds && m_plan.pipeline.chunks > 1)
+        return none(name, fmt::format("Megatron-LM does not divide {} layers among {} pieces", m_c.layers, pieces));
     option(schedule == "interleaved",
-        fmt::format("--num-layers-per-virtual-pipeline-stage {}",
-            m_c.layers / std::max<std::int64_t>(1, m_plan.pipeline.stages * m_plan.pipeline.chunks)));
+        fmt::format("--num-layers-per-virtual-pipeline-stage {}", (m_c.layers + (countsEnds ? 2 : 0)) / pieces));
+    option(countsEnds, "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split");
+    if (!isEven && !countsEnds) { // as many layers on each of the other stages
+        const auto layersOf = [&](std::int64_t stage) { return layersOfChunk(m_c.layers, pieces, stage); };
+        const bool firstIsOwn = pieces > 2 && layersOf(0) != layersOf(1);
+        for (std::int64_t stage = 2; stage + 1 < pieces; ++stage) {
+            if (layersOf(stage) != layersOf(1))
+                return none(name, fmt::format("Megatron-LM does not divide {} layers among {} stages", m_c.layers, pieces));
+        }
+        option(firstIsOwn || pieces == 2, fmt::format("--decoder-first-pipeline-num-layers {}", layersOf(0)));
+        option(!firstIsOwn || layersOf(pieces - 1) != layersOf(1),
+            fmt::format("--decoder-last-pipeline-num-layers {}", layersOf(pieces - 1)));
+    }
     option(isRecompute("full"), "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1");
     option(isRecompute("selective"), "--recompute-granularity selective");
     return {name, text, {}};

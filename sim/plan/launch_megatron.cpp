@@ -3,6 +3,7 @@
 
 #include "core/support/checked.h"
 #include "core/support/text.h"
+#include "sim/transformer/step.h"
 
 #include <fmt/format.h>
 
@@ -179,19 +180,33 @@ void LaunchReader::readMegatron()
     } else if (o.has("use-distributed-optimizer"))
         a.zero = 1;
     a.shards = a.zero == 3 ? -o.size("num-distributed-optimizer-instances", 1) : 1; // so many copies
+    const bool countsEmbedding = o.has("account-for-embedding-in-pipeline-split");
+    if (countsEmbedding != o.has("account-for-loss-in-pipeline-split"))
+        o.refuse(*o.find(countsEmbedding ? "account-for-embedding-in-pipeline-split" : "account-for-loss-in-pipeline-split"),
+            "only one of the ends counts as a layer", "let both of them, or none");
+    const std::int64_t layersToShare = a.model.layers + (countsEmbedding ? 2 : 0);
+    a.layersToShare = layersToShare;
     if (o.find("num-layers-per-virtual-pipeline-stage") != nullptr) {
         const std::int64_t layers = o.size("num-layers-per-virtual-pipeline-stage", 1) * a.pipeline;
-        if (a.model.layers % layers != 0)
+        if (layersToShare % layers != 0)
             impossible(fmt::format("{} layers are not cut into pieces of {} on each of {} stages", a.model.layers,
                            layers / a.pipeline, a.pipeline),
                 "choose a divisor of the layers of a stage");
-        a.chunks = std::max<std::int64_t>(1, a.model.layers / layers);
+        a.chunks = std::max<std::int64_t>(1, layersToShare / layers);
     } else
         a.chunks = o.size("num-virtual-stages-per-pipeline-rank", 1);
     if (a.chunks > 1)
         a.schedule = "interleaved";
-    o.refuseAll({"mtp-num-layers", "decoder-first-pipeline-num-layers", "decoder-last-pipeline-num-layers",
-        "pipeline-model-parallel-layout", "account-for-embedding-in-pipeline-split", "account-for-loss-in-pipeline-split",
+    for (const auto& [option, stage] :
+        {std::pair{"decoder-first-pipeline-num-layers", std::int64_t{0}}, {"decoder-last-pipeline-num-layers", a.pipeline - 1}}) {
+        const std::int64_t own = layersOfChunk(a.model.layers, a.pipeline, stage);
+        if (o.find(option) == nullptr)
+            continue;
+        if (a.chunks > 1 || o.size(option, own) != own)
+            o.refuse(*o.find(option), "layers are shared out in another way here", fmt::format("{}, without interleaving", own));
+        a.layersToShare = 0; // as they are
+    }
+    o.refuseAll({"mtp-num-layers", "pipeline-model-parallel-layout",
         "cpu-offloading", "optimizer-cpu-offload", "fp4-format", "fp4-param", "moe-layer-recompute", "moe-expert-capacity-factor",
         "use-checkpoint-args", "use-mp-args-from-checkpoint-args", "yaml-cfg", "spec", "heterogeneous-layers-config-path",
         "heterogeneous-layers-config-encoded-json", "experimental-attention-variant", "linear-attention-freq",

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +29,7 @@ struct LaunchedTraining {
     std::int64_t shards = 1; ///< data ranks over which weights are split; below 0: all of them, in so many copies
     int zero = 0;
     std::int64_t chunks = 1;
+    std::optional<std::int64_t> layersToShare = {}; ///< evenly among the pieces; none: the model's layers
     std::string schedule = "1f1b";
     std::string recompute = "none";
     bool sequenceParallel = false;

@@ -160,8 +160,15 @@ std::string planText(const PlanAnswer& answer)
         formatSeconds(time.goodput.restartSeconds));
     if (!answer.wanted.empty() && answer.sizes.empty())
         text += fmt::format("  {}: {}\n", answer.wanted, answer.meets ? "yes" : "no");
-    text += fmt::format("\nfits: {:.1f} of {:.1f} GiB a device\n  {}\n", best.peakBytes / kGib, best.capacityBytes / kGib,
-        sharesText(best.memory));
+    std::vector<NamedShare> held = best.memory;
+    const auto reserve = std::ranges::find(held, std::string("reserve"), &NamedShare::name);
+    std::string kept;
+    if (reserve != held.end()) {
+        kept = fmt::format(", of which the runtime keeps {}", formatBytes(reserve->amount));
+        held.erase(reserve);
+    }
+    text += fmt::format("\nfits: {:.1f} of {:.1f} GiB a device{}\n  {}\n", best.peakBytes / kGib, best.capacityBytes / kGib, kept,
+        sharesText(held));
     if (!best.live.empty())
         text += fmt::format("  largest at the peak: {}\n", sharesText(best.live));
     text += "\nthe best plan, and the nearest of other kinds\n";

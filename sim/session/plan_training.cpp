@@ -17,7 +17,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cctype>
 #include <chrono>
 #include <cmath>
@@ -224,7 +223,8 @@ private:
     std::size_t m_changesLeft = 0;
 };
 
-/// Sequences of a step of about `kUsualBatch` tokens, which the devices can share evenly: a multiple of the odd part of their number (9 of 72).
+/// Sequences of a step of about `kUsualBatch` tokens, which the devices can share evenly, several times where they are few: a multiple of their number times a
+/// power of two, or, of more devices than sequences, of their number divided by one.
 std::int64_t Planner::usualBatch(std::int64_t sequence) const
 {
     const std::int64_t usual = std::max<std::int64_t>(1, kUsualBatch / sequence);
@@ -232,11 +232,12 @@ std::int64_t Planner::usualBatch(std::int64_t sequence) const
     if (!named)
         return usual;
     const Chip& chip = *named->match.chip;
-    const auto chips = static_cast<std::uint64_t>(named->chips.value_or(chip.instanceChips) * chip.devicesPerChip);
-    const auto odd = static_cast<std::int64_t>(chips >> static_cast<unsigned>(std::countr_zero(chips)));
-    if (usual % odd == 0 || odd > usual)
-        return usual;
-    return odd << std::lround(std::log2(static_cast<double>(usual) / static_cast<double>(odd)));
+    std::int64_t share = std::max<std::int64_t>(1, named->chips.value_or(chip.instanceChips) * chip.devicesPerChip);
+    while (share > usual && share % 2 == 0)
+        share /= 2;
+    while (share <= usual / 16)
+        share *= 2;
+    return share > usual ? usual : share * std::lround(static_cast<double>(usual) / static_cast<double>(share));
 }
 
 SearchWords Planner::searchWords() const
@@ -506,8 +507,7 @@ void Planner::addChange(PlanChange change, const SearchWork& work, const SearchM
         change.plan = result.plans.front();
     else
         change.whyNot = !result.notSimulated.empty() ? result.notSimulated.front()
-            : result.plans.empty()
-            ? std::string("no legal layout")
+            : result.plans.empty() ? std::string(result.complete ? "no legal layout" : "the time limit left too little for it")
             : "does not fit: " + (result.plans.front().why.empty() ? std::string{} : result.plans.front().why.front());
     const double batches = static_cast<double>(work.globalBatch) / static_cast<double>(m_work.globalBatch);
     FoundPlan same = best;
@@ -640,6 +640,10 @@ Result<PlanAnswer> Planner::run()
             m_words.batch.empty() && m_words.globalBatch.empty()
                 ? ", about what Llama 3 began with (arXiv:2407.21783); --batch gives another"
                 : "")};
+    Study ofStack;
+    ofStack.stack = m_words.stack;
+    m_answer.assumptions.push_back(stackAssumption(ofStack, machine->chip)
+        + (m_words.stack.empty() ? ": a framework that a launch line is for has another step, and asks for other memory" : ""));
     addPlans(*machine);
     if (m_answer.fits())
         addChanges(*machine);

@@ -27,6 +27,8 @@ private Q_SLOTS:
     void modelThatFitsNowhere();
     void timeLimit();
     void batchByItsName();
+    void batchIsShared_data();
+    void batchIsShared();
     void fullDisk();
     void numbers_data();
     void numbers();
@@ -266,6 +268,29 @@ void TestPlanVerb::batchByItsName()
     const Outcome outcome = run({"plan", m_model, "--on", "8xH100", "--tokens", "100B", "--seq", "4k", "--batch", "5000"});
     QCOMPARE(outcome.code, 2);
     QVERIFY2(outcome.err.contains("fix: --batch 4096"), outcome.err);
+}
+
+void TestPlanVerb::batchIsShared_data()
+{
+    QTest::addColumn<QString>("machine");
+    QTest::addColumn<int>("sequence");
+    QTest::addColumn<int>("batch");
+    QTest::newRow("a usual one") << "64xH100" << 4096 << 1024;
+    QTest::newRow("sequences of no power of two") << "8xH100" << 5000 << 832;
+    QTest::newRow("more devices than sequences") << "512xH100" << 12000 << 256;
+    QTest::newRow("devices of no power of two") << "96xH100" << 6000 << 672;
+    QTest::newRow("few of them") << "7xH100" << 4096 << 1008;
+}
+
+/// Without a batch it is about 4M tokens, in sequences that the devices share evenly.
+void TestPlanVerb::batchIsShared()
+{
+    QFETCH(QString, machine);
+    QFETCH(int, sequence);
+    QFETCH(int, batch);
+    const Outcome outcome = run({"plan", m_model, "--on", machine, "--tokens", "100B", "--seq", QString::number(sequence), "--time-limit",
+        "0.1", "--format", "json"});
+    QCOMPARE(json(outcome)["global_batch"].toInt(), batch);
 }
 
 /// The answer took its time: it is shown although its file cannot be written.

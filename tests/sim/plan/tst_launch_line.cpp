@@ -40,6 +40,8 @@ private Q_SLOTS:
     void configBesideTheScript();
     void ownCommandsComeBack_data();
     void ownCommandsComeBack();
+    void unevenStagesComeBack_data();
+    void unevenStagesComeBack();
 };
 
 namespace {
@@ -660,6 +662,53 @@ void TestLaunchLine::ownCommandsComeBack()
     }
     static const QStringList kOthers = {"gemma_7b", "gpt_neox_20b"}; // whose blocks no framework's options state
     QCOMPARE(read == 0, kOthers.contains(model));
+}
+
+void TestLaunchLine::unevenStagesComeBack_data()
+{
+    QTest::addColumn<QString>("model");
+    QTest::addColumn<int>("stages");
+    QTest::addColumn<int>("chunks");
+    QTest::addColumn<QString>("says"); // empty: Megatron-LM has no options for it
+    QTest::newRow("ends count as layers") << "llama3_405b" << 16 << 1
+                                          << "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split";
+    QTest::newRow("ends count, interleaved") << "llama3_405b" << 16 << 8 << "--num-layers-per-virtual-pipeline-stage 1 --account-for";
+    QTest::newRow("a shorter last stage") << "llama3_8b" << 3 << 1 << "--decoder-last-pipeline-num-layers 10";
+    QTest::newRow("a shorter last piece") << "llama3_8b" << 3 << 2 << "";
+    QTest::newRow("two kinds of stages") << "llama3_8b" << 12 << 1 << "";
+}
+
+/// Layers that stages do not share evenly, as Megatron-LM has options for.
+void TestLaunchLine::unevenStagesComeBack()
+{
+    QFETCH(QString, model);
+    QFETCH(int, stages);
+    QFETCH(int, chunks);
+    QFETCH(QString, says);
+    std::vector<std::string> ignored;
+    SearchWork work;
+    work.model = valueOf(modelNamed(model.toStdString(), nullptr, ignored));
+    work.sequence = 2048;
+    work.masters = true;
+    work.globalBatch = 4L * stages;
+    FoundPlan plan;
+    plan.mesh = {{"pipeline", stages}, {"data", 4}};
+    plan.recompute = "full";
+    plan.pipeline = {stages, chunks, static_cast<double>(stages), chunks > 1 ? "interleaved" : "1f1b"};
+    plan.microbatch = 1.0;
+    const SearchMachine machine = machineOfChips("h100", 4L * stages);
+    const auto commands = launchCommands(plan, work, machine);
+    const auto megatron = std::ranges::find(commands, std::string("megatron"), &LaunchCommand::framework);
+    QVERIFY(megatron != commands.end());
+    const QByteArray said = QByteArray::fromStdString(megatron->command);
+    QVERIFY2(says.isEmpty() ? said.isEmpty() : said.contains(says.toUtf8()), said);
+    if (says.isEmpty())
+        return;
+    const auto launch = readLaunchLine("run.sh", megatron->command);
+    QVERIFY2(launch, said);
+    const auto back = planOf(*launch, "run.sh", machine);
+    QVERIFY2(back, (said + "\n" + described(back).toUtf8()).constData());
+    QCOMPARE(layoutOf(*back), layoutOf(LaunchedPlan{work, plan, {}, {}}));
 }
 
 MESHWRIGHT_TEST(TestLaunchLine)
