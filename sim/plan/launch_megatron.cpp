@@ -206,9 +206,9 @@ void LaunchReader::readMegatron()
             o.refuse(*o.find(option), "layers are shared out in another way here", fmt::format("{}, without interleaving", own));
         a.layersToShare = 0; // as they are
     }
-    o.refuseAll({"mtp-num-layers", "pipeline-model-parallel-layout",
-        "cpu-offloading", "optimizer-cpu-offload", "fp4-format", "fp4-param", "moe-layer-recompute", "moe-expert-capacity-factor",
-        "use-checkpoint-args", "use-mp-args-from-checkpoint-args", "yaml-cfg", "spec", "heterogeneous-layers-config-path",
+    o.refuseAll({"mtp-num-layers", "pipeline-model-parallel-layout", "cpu-offloading", "optimizer-cpu-offload", "fp4-format",
+        "fp4-param", "moe-layer-recompute", "moe-expert-capacity-factor", "use-checkpoint-args",
+        "use-mp-args-from-checkpoint-args", "yaml-cfg", "spec", "heterogeneous-layers-config-path",
         "heterogeneous-layers-config-encoded-json", "experimental-attention-variant", "linear-attention-freq",
         "attention-output-gate", "hybrid-layer-pattern", "hybrid-override-pattern", "is-hybrid-model", "moe-latent-size",
         "distribute-saved-activations", "torch-fsdp2-no-reshard-after-forward", "hierarchical-context-parallel-sizes",

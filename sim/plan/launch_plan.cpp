@@ -55,7 +55,8 @@ Result<LaunchedPlan> LaunchReader::planned()
         impossible(
             fmt::format("expert {} goes over more than the {} data ranks, which no plan of Meshwright's does", a.expert, ranks),
             "choose a divisor of the data ranks");
-    if (m_launch.framework != "torchtitan" && a.layersToShare.value_or(a.model.layers) % checkedMultiply(a.pipeline, a.chunks).value_or(1) != 0)
+    if (m_launch.framework != "torchtitan"
+        && a.layersToShare.value_or(a.model.layers) % checkedMultiply(a.pipeline, a.chunks).value_or(1) != 0)
         impossible(fmt::format("{} layers are not divided among {} stages{}", a.model.layers, a.pipeline,
                        a.chunks > 1 ? fmt::format(" of {} pieces", a.chunks) : std::string()),
             "choose a number of stages that divides them");

@@ -60,9 +60,8 @@ std::string changeText(const PlanChange& change)
 {
     if (!change.plan)
         return change.whyNot;
-    return fmt::format("{}, {} a step, {:.1f}/{:.1f} GiB", meshText(change.plan->mesh),
-        formatSeconds(change.plan->seconds()), change.plan->peakBytes / kGib,
-        change.plan->capacityBytes / kGib);
+    return fmt::format("{}, {} a step, {:.1f}/{:.1f} GiB", meshText(change.plan->mesh), formatSeconds(change.plan->seconds()),
+        change.plan->peakBytes / kGib, change.plan->capacityBytes / kGib);
 }
 
 } // namespace

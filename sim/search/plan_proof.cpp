@@ -309,8 +309,9 @@ PlanProof provedPlans(const std::vector<TrialField>& fields, const std::vector<F
                 proof.leaveOut(plan.candidate);
         }
         const auto next = [&] {
-            return options.gap ? proof.next((1.0 - *options.gap) * quickest)
-                : result.floors < kMostFloors ? proof.nextFloors(quickest) : std::vector<Proof::Work>{};
+            return options.gap                ? proof.next((1.0 - *options.gap) * quickest)
+                : result.floors < kMostFloors ? proof.nextFloors(quickest)
+                                              : std::vector<Proof::Work>{};
         };
         for (auto round = next(); !round.empty(); round = next()) {
             if (options.stop.stop_requested() || (options.deadline && Clock::now() > *options.deadline)) {
@@ -332,8 +333,8 @@ PlanProof provedPlans(const std::vector<TrialField>& fields, const std::vector<F
                 result.simulated.push_back(std::move(work.plan));
             }
             if (options.progress)
-                options.progress(
-                    {0, 0, quickest, proof.lowerBound(quickest), result.simulated.size() + static_cast<std::size_t>(result.floors)});
+                options.progress({0, 0, quickest, proof.lowerBound(quickest),
+                    result.simulated.size() + static_cast<std::size_t>(result.floors)});
         }
         result.lowerBoundSeconds = std::min(result.lowerBoundSeconds, proof.lowerBound(quickest));
     }

@@ -118,7 +118,8 @@ std::vector<std::string> placeSentences(const Candidate& c, const Cluster& clust
     return sentences;
 }
 
-std::string causeOf(const std::string& part, const Candidate& c, const Candidate& b, const TransformerSpace& space, const Cluster& cluster)
+std::string causeOf(
+    const std::string& part, const Candidate& c, const Candidate& b, const TransformerSpace& space, const Cluster& cluster)
 {
     const Chip& chip = space.machine().chip;
     const TransformerConfig& model = space.work().model;

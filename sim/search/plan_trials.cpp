@@ -27,7 +27,8 @@ constexpr std::size_t kLikelyAtOnce = 2; ///< whatever the threads: the result d
 constexpr double kWorthTrying = 0.99; ///< of the quickest step: a layout that may take less
 constexpr double kUntried
     = 0.9; ///< of its estimate, that a kind may take which was not tried: so far estimates are off in the median
-constexpr double kQuestionSeconds = 12.0; ///< of simulating, as guessed before anything was: what questions may take where no time limit is set
+constexpr double kQuestionSeconds
+    = 12.0; ///< of simulating, as guessed before anything was: what questions may take where no time limit is set
 
 /// What simulating takes before anything was simulated. Each piece of a pipeline is a program, whose layers are a loop, but where the schedule takes
 /// the backward pass apart: there each layer has ops of its own. Each microbatch has tasks.
@@ -562,6 +563,14 @@ std::vector<FoundPlan> PlanTrials::front(double slack) const
             front.push_back(plan);
     }
     std::ranges::stable_sort(front, {}, &FoundPlan::seconds);
+    std::map<std::string, double> bytes; // of the last one of each machine
+    std::erase_if(front, [&](const FoundPlan& plan) {
+        double& last = bytes.try_emplace(plan.hardware, kInfinite).first->second;
+        if (plan.peakBytes > (1.0 - kFrontStep) * last)
+            return true;
+        last = plan.peakBytes;
+        return false;
+    });
     return front;
 }
 

@@ -132,7 +132,8 @@ struct SearchResult {
     std::vector<FoundPlan> front; ///< that no other beats in step time, memory, chips and price at once
     std::vector<TemplateScore> templates;
     std::vector<OtherChoice> others;
-    bool areAnswersSimulated = false; ///< `front`, `templates`, `others` and `memoryNotes` are of simulated steps, else of estimates
+    bool areAnswersSimulated
+        = false; ///< `front`, `templates`, `others` and `memoryNotes` are of simulated steps, else of estimates
     std::optional<double> secondsPerGib = {}; ///< what a step would gain for each GiB more on a device; nothing: not known
     std::vector<std::string> memoryNotes; ///< the same in words
     std::vector<std::string> whyNone; ///< why no layout is legal, where fixed choices exclude all
@@ -176,9 +177,12 @@ struct SearchOptions {
     unsigned threads = 0; ///< 0: one for each core
     std::stop_token stop = {}; ///< asked, by somebody or by the clock (TimedStop): what there is so far
     std::function<void(const SearchProgress&)> progress = {};
-    PlanSimulator simulate = {}; ///< of a transformer's plans; null: the plans of its quickest meshes by the estimate are all that is told
-    bool explains = true; ///< with `simulate`: templates, and plans with more and less memory are simulated too, however long they take
-    FloorSimulator floor = {}; ///< with `simulate`: what a bound of simulated steps is made of (plan_proof.h); null: there is none
+    PlanSimulator simulate
+        = {}; ///< of a transformer's plans; null: the plans of its quickest meshes by the estimate are all that is told
+    bool explains
+        = true; ///< with `simulate`: templates, and plans with more and less memory are simulated too, however long they take
+    FloorSimulator floor
+        = {}; ///< with `simulate`: what a bound of simulated steps is made of (plan_proof.h); null: there is none
     std::optional<double> gap = {}; ///< with `floor`: plans are simulated until no other can be quicker by more than this share
     LayerTimer layerTime = {}; ///< what estimates of layers with experts or states are held against; null: they stand as they are
     std::vector<MeshAxis> mesh = {}; ///< of a program's search: this one alone; empty: all meshes

@@ -62,8 +62,7 @@ Json planJson(const FoundPlan& plan)
             {{"stages", plan.pipeline.stages}, {"chunks", plan.pipeline.chunks}, {"microbatches", plan.pipeline.microbatches},
                 {"schedule", plan.pipeline.schedule}}},
         {"recompute", plan.recompute}, {"microbatch", plan.microbatch}, {"zero_stage", plan.zeroStage},
-        {"sequence_parallel", plan.sequenceParallel}, {"estimate_s", plan.modelSeconds},
-        {"step_time_s", plan.seconds()},
+        {"sequence_parallel", plan.sequenceParallel}, {"estimate_s", plan.modelSeconds}, {"step_time_s", plan.seconds()},
         {"step_time_by", plan.simulatedSeconds ? "simulator" : "closed form"},
         {"peak_bytes_per_device", static_cast<std::int64_t>(std::llround(plan.peakBytes))},
         {"capacity_bytes", static_cast<std::int64_t>(std::llround(plan.capacityBytes))}, {"fits", plan.fits}, {"mfu", plan.mfu},
@@ -154,7 +153,8 @@ std::string boundText(const SearchResult& result)
     std::string text = fmt::format("{} layouts", formatCount(static_cast<double>(result.candidates)));
     const bool isSimulated = !result.plans.empty() && result.plans.front().simulatedSeconds;
     if (result.isGapSimulated)
-        text += fmt::format(", of which {} were simulated, and the computing alone of {}; no plan's step is under {}: gap {:.1f} %",
+        text += fmt::format(
+            ", of which {} were simulated, and the computing alone of {}; no plan's step is under {}: gap {:.1f} %",
             result.simulated, result.floors, formatSeconds(result.lowerBoundSeconds), 100.0 * result.gap);
     else
         text += fmt::format(", {} pruned by bounds ({} by memory)", formatCount(static_cast<double>(result.pruned)),
@@ -321,7 +321,8 @@ std::string searchText(const SearchResult& result)
     if (!result.changes.empty())
         text += "\nthe smallest changes that fit\n" + lines(result.changes);
     if (result.front.size() > 1)
-        text += fmt::format("\nPareto front{}: less memory, fewer chips or less money for a longer step\n", by) + frontTable(result);
+        text += fmt::format("\nPareto front{}: less memory, fewer chips or less money for a longer step\n", by)
+            + frontTable(result);
     if (!result.assumptions.empty())
         text += "\nassumed\n" + lines(result.assumptions);
     return text;
@@ -336,10 +337,9 @@ std::string searchCsv(const SearchResult& result)
         const FoundPlan& plan = result.plans[i];
         text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{:.0f},{:.0f},{},{},{},{}\n", i + 1, csvCell(plan.hardware),
             plan.chips, csvCell(meshText(plan.mesh)), plan.zeroStage, plan.recompute, plan.pipeline.microbatches, plan.microbatch,
-            plan.pipeline.schedule, plan.pipeline.chunks, plan.modelSeconds, plan.seconds(),
-            plan.mfu, plan.peakBytes, plan.capacityBytes, plan.fits ? "true" : "false",
-            plan.dollarsPerStep ? fmt::format("{}", *plan.dollarsPerStep) : "", csvCell(plan.boundBy),
-            csvCell(join(plan.why, "; ")));
+            plan.pipeline.schedule, plan.pipeline.chunks, plan.modelSeconds, plan.seconds(), plan.mfu, plan.peakBytes,
+            plan.capacityBytes, plan.fits ? "true" : "false", plan.dollarsPerStep ? fmt::format("{}", *plan.dollarsPerStep) : "",
+            csvCell(plan.boundBy), csvCell(join(plan.why, "; ")));
     }
     return text;
 }

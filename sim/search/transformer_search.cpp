@@ -26,7 +26,8 @@ namespace {
 
 constexpr double kFrontSlack = 1.5; ///< the front lists plans up to so many times as slow as the best
 constexpr double kLessMemory = 0.80;
-constexpr double kFrontShares[] = {0.6, 0.4, 0.25}; ///< of a device's memory: for the front, plans of the first one's kind that take no more
+constexpr double kFrontShares[]
+    = {0.6, 0.4, 0.25}; ///< of a device's memory: for the front, plans of the first one's kind that take no more
 constexpr std::size_t kQuickLooks = 64;
 
 /// One machine's space, and who looks through it.
@@ -366,14 +367,16 @@ void Search::addSimulatedPlans(std::vector<Field>& fields)
         addTemplates(trials, *field);
     }
     std::set<std::string> machines; // of several each tells of its best mesh
-    std::erase_if(m_result.plans, [&](const FoundPlan& plan) { return fields.size() > 1 && !machines.insert(plan.hardware).second; });
+    std::erase_if(
+        m_result.plans, [&](const FoundPlan& plan) { return fields.size() > 1 && !machines.insert(plan.hardware).second; });
     if (m_result.plans.size() > std::max(m_options.top, fields.size()))
         m_result.plans.resize(std::max(m_options.top, fields.size()));
     tellLosses(m_result.plans, causeOn(tried));
     if (!isDone)
         m_result.assumptions.emplace_back(m_options.deadline
                 ? "not all other choices and templates were simulated: the time limit left too little for them"
-                : "not all other choices and templates were simulated, as that takes long here: --time-limit 120 gives them time");
+                : "not all other choices and templates were simulated, as that takes long here: --time-limit 120 gives them "
+                  "time");
 }
 
 /// What other choices than those of the first plan take, and templates, and more or less memory. What is met thereby may be the first itself. False: there
@@ -409,8 +412,8 @@ CauseOf Search::causeOn(std::span<const TrialField> fields)
         if (field == fields.end() || plan.hardware != best.hardware)
             return std::string{};
         const TransformerSpace& space = field->explorer->space();
-        return causeOf(part, space.candidates()[plan.candidate], space.candidates()[best.candidate], space,
-            field->explorer->cluster());
+        return causeOf(
+            part, space.candidates()[plan.candidate], space.candidates()[best.candidate], space, field->explorer->cluster());
     };
 }
 
@@ -446,7 +449,9 @@ void Search::addTemplates(const PlanTrials& trials, const TrialField& field)
             score.mesh = meshText(found->mesh);
             score.seconds = found->seconds();
             score.loss = best != nullptr ? found->seconds() / best->seconds() - 1.0 : 0.0;
-            score.why = !score.fits ? found->why.front() : found == best ? "the best" : whySlower(*found, *best, causeOn({&field, 1}));
+            score.why = !score.fits ? found->why.front()
+                : found == best     ? "the best"
+                                    : whySlower(*found, *best, causeOn({&field, 1}));
         } else if (std::ranges::any_of(space.candidates(), is)) {
             score.why = "not simulated";
         } else {
@@ -454,7 +459,8 @@ void Search::addTemplates(const PlanTrials& trials, const TrialField& field)
             const bool byHeads = named.split == TransformerTemplate::By::Heads && m_work.model.heads % devices != 0;
             score.why = byBatch ? fmt::format("{} sequences are not divisible by {} data ranks", m_work.globalBatch, devices)
                 : byHeads       ? fmt::format("{} heads are not divisible by tensor={}", m_work.model.heads, devices)
-                : field.explorer->cluster().fastDomain() >= devices && std::string_view(named.name).starts_with("FSDP in the host")
+                : field.explorer->cluster().fastDomain() >= devices
+                    && std::string_view(named.name).starts_with("FSDP in the host")
                 ? std::string("all devices share the fast links: the same as FSDP")
                 : fmt::format("no legal layout of this kind on {}", space.machine().name);
         }

@@ -288,8 +288,8 @@ void TestPlanVerb::batchIsShared()
     QFETCH(QString, machine);
     QFETCH(int, sequence);
     QFETCH(int, batch);
-    const Outcome outcome = run({"plan", m_model, "--on", machine, "--tokens", "100B", "--seq", QString::number(sequence), "--time-limit",
-        "0.1", "--format", "json"});
+    const Outcome outcome = run({"plan", m_model, "--on", machine, "--tokens", "100B", "--seq", QString::number(sequence),
+        "--time-limit", "0.1", "--format", "json"});
     QCOMPARE(json(outcome)["global_batch"].toInt(), batch);
 }
 

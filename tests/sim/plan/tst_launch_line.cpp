@@ -672,7 +672,8 @@ void TestLaunchLine::unevenStagesComeBack_data()
     QTest::addColumn<QString>("says"); // empty: Megatron-LM has no options for it
     QTest::newRow("ends count as layers") << "llama3_405b" << 16 << 1
                                           << "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split";
-    QTest::newRow("ends count, interleaved") << "llama3_405b" << 16 << 8 << "--num-layers-per-virtual-pipeline-stage 1 --account-for";
+    QTest::newRow("ends count, interleaved")
+        << "llama3_405b" << 16 << 8 << "--num-layers-per-virtual-pipeline-stage 1 --account-for";
     QTest::newRow("a shorter last stage") << "llama3_8b" << 3 << 1 << "--decoder-last-pipeline-num-layers 10";
     QTest::newRow("a shorter last piece") << "llama3_8b" << 3 << 2 << "";
     QTest::newRow("two kinds of stages") << "llama3_8b" << 12 << 1 << "";
