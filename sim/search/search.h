@@ -141,7 +141,7 @@ struct SearchResult {
     std::vector<std::string> assumptions;
     std::int64_t simulated = 0; ///< layouts
     std::vector<std::string> notSimulated = {}; ///< layouts that were not, though they are told of or came near it, and why
-    double lowerBoundSeconds = 0.0; ///< no plan of the space has a shorter step; `isGapSimulated` says which
+    double lowerBoundSeconds = 0.0; ///< no plan of the space has a shorter step; `isGapSimulated` says which. 0: not known
     double gap = 0.0; ///< (best - lower bound) / best
     bool isGapSimulated = false; ///< of simulated steps, else of the estimate's
     std::int64_t floors = 0; ///< layouts whose computing alone was simulated, for the bound

@@ -176,7 +176,8 @@ std::string templateTable(const SearchResult& result)
     for (const TemplateScore& score : result.templates) {
         const bool none = score.seconds <= 0.0;
         table.addRow({score.name, score.mesh, none || !score.fits ? "-" : formatSeconds(score.seconds),
-            none || !score.fits || result.lowerBoundSeconds <= 0.0 ? "-" : gain(score.loss), score.why});
+            none || !score.fits || (!result.areAnswersSimulated && result.lowerBoundSeconds <= 0.0) ? "-" : gain(score.loss),
+            score.why});
     }
     return table.text(2);
 }

@@ -353,6 +353,8 @@ void Search::addSimulatedPlans(std::vector<Field>& fields)
         return field == tried.end() ? nullptr : &*field;
     };
     bool isDone = true;
+    m_result.lowerBoundSeconds = 0.0; // the estimate's says nothing of simulated steps
+    m_result.gap = 1.0;
     if (const TrialField* field = firstField()) {
         isDone = askOthers(trials, *field);
         if (m_options.floor)
