@@ -91,6 +91,8 @@ private:
             m_function[value].sharding = step.result;
             m_function[value].role = role;
         }
+        m_uses.resize(m_function.values.size(), 1);
+        m_uses[value.at()] += m_uses[result.at()] - 1;
         m_instead[result.at()] = value;
         return true;
     }
@@ -144,7 +146,7 @@ private:
     const CollectiveCost& m_cost;
     CollectiveChoices m_choices;
     Builder m_builder;
-    std::vector<std::size_t> m_uses; ///< of the values that were there before
+    std::vector<std::size_t> m_uses; ///< of each value; what took a Reshard's place has its uses too
     std::vector<ValueId> m_instead; ///< what the collectives made in the place of a Reshard's result
     ReshardPlanner m_planner;
     ReshardPlanner m_cheapest;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/partition/explicit_reshards.h"
 
+#include "core/partition/partition.h"
 #include "core/partition/reshard_passes.h"
 #include "core/program/builder.h"
 #include "core/program/verify.h"
@@ -100,6 +101,8 @@ private Q_SLOTS:
     void collectivesInPlaceOfReshards();
     void reductionsFuse();
     void aKeptReductionDoesNotFuse();
+    void partitionedTexts_data();
+    void partitionedTexts();
     void unevenSequencesGiveWay();
 };
 
@@ -337,6 +340,41 @@ void TestExplicitReshards::aKeptReductionDoesNotFuse()
         {.style = ReshardStyle::Shardy, .fuseReductions = true});
     QCOMPARE(opsOf(s, made, kBody),
         (QStringList{"dot_general [{}, {}]", "all_reduce [{}, {}]", "all_slice [{\"b\"}, {}]", "exponential [{\"b\"}, {}]"}));
+}
+
+/// Texts as devices compute them with Shardy's reshards.
+void TestExplicitReshards::partitionedTexts_data()
+{
+    QTest::addColumn<QString>("signature");
+    QTest::addColumn<QString>("body");
+    QTest::addColumn<QStringList>("expected");
+    const QString products = "%p: tensor<8x8xf32>, %v: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"a\"}, {}]>}) -> ";
+    const QString ofB = "(tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"b\"}, {}]>}";
+    const QString product
+        = "%o = stablehlo.dot_general %p, %v, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> "
+          "tensor<8x8xf32>\n%w = sdy.sharding_constraint %o <@mesh, [{}, {}]> : tensor<8x8xf32>\n"
+          "%r = stablehlo.tanh %w : tensor<8x8xf32>\n";
+    QTest::newRow("two changes after one sum") << products + ofB + ")" << product + "return %r : tensor<8x8xf32>"
+                                               << QStringList{"dot_general", "all_reduce", "all_slice", "tanh"};
+    QTest::newRow("the first of them is kept")
+        << products + ofB + ", tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>})"
+        << product + "return %r, %w : tensor<8x8xf32>, tensor<8x8xf32>"
+        << QStringList{"dot_general", "all_reduce", "all_slice", "tanh"};
+}
+
+void TestExplicitReshards::partitionedTexts()
+{
+    QFETCH(QString, signature);
+    QFETCH(QString, body);
+    QFETCH(QStringList, expected);
+    const auto made = propagateAndPartition(
+        programOf(signature.toUtf8().constData(), body.toUtf8().constData()), {.style = ReshardStyle::Shardy});
+    QVERIFY2(made, made ? "" : describe(made.error()).c_str());
+    const Function& device = made->device.stages.front().functions.front().function;
+    QStringList found;
+    for (const OpId op : device.body().ops)
+        found << QString::fromStdString(std::string(opName(device[op])));
+    QCOMPARE(found, expected);
 }
 
 /// Shardy moves axes to dimensions that are too small for them, which pads; where that may not be, the cheapest way is taken.
