@@ -98,9 +98,10 @@ void Partitioner::partitionCollective(const Op& op)
         makeUp(result);
         return;
     }
-    if (!samePlacement(from.layout, declaredEven(operand))) // it leads from another layout
-        return partitionConstraint(op, opName(op.kind), {});
     TensorSharding to = declaredEven(result);
+    if (!samePlacement(from.layout, *m_source[operand].sharding)
+        || !samePlacement(to, *m_source[result].sharding)) // it leads from another layout, or to pieces of different sizes
+        return partitionConstraint(op, opName(op.kind), {});
     to.unreducedKind = from.layout.unreducedKind;
     to.unreduced = from.layout.unreduced;
     if (reduces)

@@ -342,7 +342,7 @@ void TestExplicitReshards::aKeptReductionDoesNotFuse()
         (QStringList{"dot_general [{}, {}]", "all_reduce [{}, {}]", "all_slice [{\"b\"}, {}]", "exponential [{\"b\"}, {}]"}));
 }
 
-/// Texts as devices compute them with Shardy's reshards.
+/// Texts as devices compute them with Shardy's reshards. What has no pieces of one size is computed whole.
 void TestExplicitReshards::partitionedTexts_data()
 {
     QTest::addColumn<QString>("signature");
@@ -360,6 +360,21 @@ void TestExplicitReshards::partitionedTexts_data()
         << products + ofB + ", tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>})"
         << product + "return %r, %w : tensor<8x8xf32>, tensor<8x8xf32>"
         << QStringList{"dot_general", "all_reduce", "all_slice", "tanh"};
+    QTest::newRow("windows of a stride")
+        << "%x: tensor<4x8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {\"a\", \"b\"}, {}]>}, %w: tensor<3x8x8xf32>) -> "
+           "tensor<4x4x8xf32>"
+        << "%r = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [2], pad = [[2, "
+           "2]], "
+           "rhs_dilate = [2]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<4x8x8xf32>, "
+           "tensor<3x8x8xf32>) -> tensor<4x4x8xf32>\nreturn %r : tensor<4x4x8xf32>"
+        << QStringList{"all_gather", "stablehlo.convolution", "all_slice"};
+    QTest::newRow("parts of other sizes")
+        << "%x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"a\", \"b\"}, {}]>}) -> tensor<14x4xf32>"
+        << "%s = stablehlo.slice %x [0:3, 0:4] : (tensor<8x4xf32>) -> tensor<3x4xf32>\n"
+           "%t = stablehlo.slice %x [5:8, 0:4] : (tensor<8x4xf32>) -> tensor<3x4xf32>\n"
+           "%r = stablehlo.concatenate %x, %s, %t, dim = 0 : (tensor<8x4xf32>, tensor<3x4xf32>, tensor<3x4xf32>) -> "
+           "tensor<14x4xf32>\nreturn %r : tensor<14x4xf32>"
+        << QStringList{"all_gather", "slice", "all_gather", "slice", "all_gather", "concatenate"};
 }
 
 void TestExplicitReshards::partitionedTexts()
