@@ -61,8 +61,8 @@ private:
     {
         for (const OpId id : m_function[block].ops) {
             const Op& op = m_function[id];
-            if (op.kind == OpKind::Repeat) {
-                visitRepeat(op);
+            if (op.kind == OpKind::Repeat || op.kind == OpKind::While || op.kind == OpKind::Case) {
+                visitControl(op);
                 continue;
             }
             AxisSet made;
@@ -93,20 +93,39 @@ private:
             made.erase(axis);
     }
 
-    void visitRepeat(const Op& op)
+    /// Loops and branches. What decides which way a device takes makes what comes out differ too.
+    void visitControl(const Op& op)
     {
-        const Block& body = m_function[op.bodies.front()];
-        const std::size_t carries = op.as<RepeatAttributes>().carries;
-        for (std::size_t i = 0; i < op.operands.size(); ++i)
-            grow(body.arguments[i], m_sets[op.operands[i].at()]);
-        for (bool changed = true; changed;) {
-            visit(op.bodies.front());
-            changed = false;
-            for (std::size_t i = 0; i < carries; ++i)
-                changed = grow(body.arguments[i], m_sets[body.results[i].at()]) || changed;
+        const bool branches = op.kind == OpKind::Case;
+        const std::size_t carries = branches ? 0
+            : op.kind == OpKind::Repeat      ? op.as<RepeatAttributes>().carries
+                                             : op.as<WhileAttributes>().carries;
+        for (const BlockId body : op.bodies) {
+            const std::vector<ValueId>& arguments = m_function[body].arguments;
+            for (std::size_t i = 0; i < arguments.size(); ++i)
+                grow(arguments[i], m_sets[op.operands[branches ? i + 1 : i].at()]);
         }
-        for (std::size_t i = 0; i < op.results.size(); ++i)
-            grow(op.results[i], m_sets[i < carries ? body.arguments[i].at() : body.results[i].at()]);
+        for (bool changed = true; changed;) {
+            changed = false;
+            for (const BlockId body : op.bodies) {
+                visit(body);
+                for (std::size_t i = 0; i < carries; ++i)
+                    changed
+                        = grow(m_function[body].arguments[i], m_sets[m_function[op.bodies.back()].results[i].at()]) || changed;
+            }
+        }
+        const AxisSet decides = branches ? m_sets[op.operands.front().at()]
+            : op.kind == OpKind::While   ? m_sets[m_function[op.bodies.front()].results.front().at()]
+                                         : AxisSet();
+        for (std::size_t i = 0; i < op.results.size(); ++i) {
+            grow(op.results[i], decides);
+            for (const BlockId body : op.bodies) {
+                if (i < carries)
+                    grow(op.results[i], m_sets[m_function[body].arguments[i].at()]);
+                else
+                    grow(op.results[i], m_sets[m_function[body].results[i].at()]);
+            }
+        }
     }
 
     const Function& m_function;

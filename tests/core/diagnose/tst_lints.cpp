@@ -224,6 +224,20 @@ void TestLints::programs_data()
     full.replace("%1", "\"b\"");
     QTest::newRow("an axis that nothing uses") << half << "MW1270";
     QTest::newRow("both axes") << full << "";
+    const auto inside = [&](const QByteArray& opens, const QByteArray& closes) {
+        QByteArray text = full;
+        text.replace("%x: ", "%p: tensor<i1>, %x: ");
+        text.replace("%0 = ", opens + "%1 = ")
+            .replace("    return %0", "    stablehlo.return %1 : tensor<8x8xf32>\n" + closes + "return %0");
+        return text;
+    };
+    QTest::newRow("both axes in a branch") << inside("%0 = \"stablehlo.if\"(%p) ({\n",
+        "}, {\n%2 = stablehlo.dot_general %w, %x, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> "
+        "tensor<8x8xf32>\nstablehlo.return %2 : tensor<8x8xf32>\n}) : (tensor<i1>) -> tensor<8x8xf32>\n")
+                                           << "";
+    QTest::newRow("both axes in a loop") << inside(
+        "%0 = stablehlo.while(%y = %x) : tensor<8x8xf32>\ncond {\nstablehlo.return %p : tensor<i1>\n} do {\n", "}\n")
+                                         << "";
 
     const QByteArray constraint = "  func.func public @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"a\"}, "
                                   "{\"b\"}]>}, %y: tensor<8x8xf32> {sdy.sharding = "
