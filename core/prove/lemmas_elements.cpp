@@ -292,6 +292,16 @@ std::optional<Standing> simplified(const Site& site, const Standing& made)
         simple.global = adds ? first.global : globals.scaled(first.global, factor);
         return simple;
     }
+    if (kind == OpKind::Convert) { // each term of a sum by itself
+        for (const GlobalId term : std::vector<GlobalId>(globals[first.global].terms)) {
+            Standing part = first;
+            part.global = term;
+            part = convertedStanding(site.walk, std::move(part), site.dtype());
+            simple.dims = part.dims;
+            simple.global = simple.global == kNoGlobal ? part.global : globals.sum(simple.global, part.global);
+        }
+        return simple.global == kNoGlobal ? std::nullopt : std::optional(simple);
+    }
     if (others.size() < 2 || kind != OpKind::Add)
         return std::nullopt;
     const Standing& second = *site.operands[others.back()];

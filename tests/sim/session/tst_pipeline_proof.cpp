@@ -111,6 +111,10 @@ Op& lastOp(Function& function, OpKind kind)
     qFatal("no such op");
 }
 
+/// Two stages have a gradient of the embedding each, of 16 bits, which are added up in 32.
+const Settings kTiedMasters
+    = {"model.transformer.tied=true", "optimizer={sgd: {learning_rate: 0.01, masters: true}}", "dtype={parameters: bf16}"};
+
 const Settings kChunks = {"model.transformer.predict=every_token", "model.transformer.loss={cross_entropy: {chunks: 4}}"};
 
 /// The loop through the loss of a microbatch, in the function that its value comes from.
@@ -160,6 +164,7 @@ private Q_SLOTS:
                                            << Settings{"optimizer={adam: {learning_rate: 0.001, clip_norm: 1.0}}"};
         QTest::newRow("tied embedding, clipped") << std::string(
             kTransformer) << Settings{"model.transformer.tied=true", "optimizer={adam: {learning_rate: 0.001, clip_norm: 1.0}}"};
+        QTest::newRow("tied embedding, masters") << std::string(kTransformer) << kTiedMasters;
         QTest::newRow("dynamic loss scale") << std::string(kTransformer)
                                             << Settings{"optimizer={adam: {learning_rate: 0.001, loss_scale: dynamic}}"};
         std::string experts = kTransformer; // instead of dense blocks
@@ -199,6 +204,7 @@ private Q_SLOTS:
         QTest::newRow("one stage") << Settings{"pipeline={stages: 1, microbatches: 4}", "mesh={data: 2, model: 2}"};
         QTest::newRow("tied embedding, clipped")
             << Settings{"model.transformer.tied=true", "optimizer={adam: {learning_rate: 0.001, clip_norm: 1.0}}"};
+        QTest::newRow("tied embedding, masters") << kTiedMasters;
         QTest::newRow("dynamic loss scale") << Settings{"optimizer={adam: {learning_rate: 0.001, loss_scale: dynamic}}"};
         QTest::newRow("recomputed") << Settings{"recompute=full"};
         QTest::newRow("bf16") << Settings{"dtype={parameters: f32, matmul: bf16, activations: bf16}"};
