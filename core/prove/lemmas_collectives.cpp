@@ -281,7 +281,11 @@ std::optional<Standing> permuteLemma(Site& site, std::size_t)
         return site.refuse("a device receives from one that is not in its group");
     Standing made = operand;
     made.mesh = claimed->mesh;
-    made.partial = canonicalSet(claimed->unreduced);
+    const auto ofCalls = [&](AxisRefs axes) { // of which its layout says nothing
+        std::erase_if(axes, [&](const AxisRef& axis) { return axis.axis != site.walk.calls; });
+        return axes;
+    };
+    made.partial = canonicalSet(followedBy(ofCalls(operand.partial), claimed->unreduced));
     if (made.partial.empty() != operand.partial.empty())
         return site.refuse("partial results become whole, or the other way round");
     const Mesh& to = site.walk.mesh(claimed->mesh);
@@ -295,7 +299,7 @@ std::optional<Standing> permuteLemma(Site& site, std::size_t)
     for (std::size_t dim = 0; dim < made.dims.size(); ++dim) {
         if (made.dims[dim].from < 0)
             continue;
-        made.dims[dim].axes = canonical(claimed->dims[dim].axes);
+        made.dims[dim].axes = followedBy(ofCalls(operand.dims[dim].axes), canonical(claimed->dims[dim].axes));
         if (made.dims[dim].window || shardCount(made.dims[dim].axes) != shardCount(operand.dims[dim].axes))
             return site.refuse(fmt::format("dimension {} has another number of pieces than its layout says", dim));
     }

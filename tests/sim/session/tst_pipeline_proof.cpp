@@ -153,6 +153,10 @@ private Q_SLOTS:
                "act.layers.*.ffn.hidden: \"P('data', None, 'model')\"}",
                 "dtype={parameters: f32, matmul: bf16, activations: bf16}"};
         QTest::newRow("parts of the sequence, ZeRO-1") << std::string(kTransformer) << split;
+        const Settings gradients
+            = {"sharding={x: [data], layers.*.ffn.up.w: \"P(None, 'model')\", layers.*.ffn.down.w: \"P('model', None)\", "
+               "match: [{path: 'grad.*', divisible: largest_dim, spec: [data]}]}"};
+        QTest::newRow("ZeRO-2") << std::string(kTransformer) << gradients;
         QTest::newRow("one microbatch") << std::string(kTransformer) << Settings{"pipeline.microbatches=1"};
         QTest::newRow("three microbatches") << std::string(kTransformer) << Settings{"pipeline.microbatches=3"};
         QTest::newRow("one stage") << std::string(kTransformer)
