@@ -33,7 +33,7 @@ namespace {
 
 constexpr std::size_t kMostObstacles = 16; ///< of a function that are looked for: each is shown by programs of its own
 
-constexpr std::size_t kMostStandings = 6; ///< of one value
+constexpr std::size_t kMostStandings = 12; ///< of one value
 constexpr std::size_t kMostChoices = 64; ///< of standings of an op's operands
 
 class Prover {
@@ -268,7 +268,7 @@ private:
 
     // ---- the ops
 
-    /// Notes what a value stands to: first to values of the source, and in pieces rather than windows.
+    /// Notes what a value stands to: first to values of the source, in pieces rather than windows, and to those of which it has more.
     void give(ValueId value, Standings standings)
     {
         Standings& known = m_walk.standings[value.at()];
@@ -283,12 +283,34 @@ private:
         const auto rank = [&](const Standing& standing) {
             const bool hasWindow = std::any_of(
                 standing.dims.begin(), standing.dims.end(), [](const StandingDim& dim) { return dim.window != nullptr; });
-            return (m_globals[standing.global].isInSource ? 0 : 2) + (hasWindow ? 1 : 0);
+            return std::pair((m_globals[standing.global].isInSource ? 0 : 2) + (hasWindow ? 1 : 0), -knownPart(standing, value));
         };
         if (known.size() > 1)
             std::stable_sort(known.begin(), known.end(), [&](const Standing& a, const Standing& b) { return rank(a) < rank(b); });
         if (known.size() > kMostStandings)
             known.resize(kMostStandings);
+    }
+
+    /// The part of the devices' elements that a standing says something of, as far as windows tell.
+    double knownPart(const Standing& standing, ValueId value) const
+    {
+        double part = 1.0;
+        for (std::size_t dim = 0; dim < standing.dims.size(); ++dim) {
+            const StandingDim& along = standing.dims[dim];
+            if (along.from < 0)
+                continue;
+            const std::int64_t all = function()[value].type.shape[dim] * shardCount(along.axes);
+            std::int64_t known = std::min(all, m_globals[standing.global].shape[static_cast<std::size_t>(along.from)]);
+            if (along.window) {
+                known = 0;
+                for (const std::vector<Run>& runs : *along.window) {
+                    for (const Run& run : runs)
+                        known += run.length;
+                }
+            }
+            part *= all > 0 ? static_cast<double>(known) / static_cast<double>(all) : 1.0;
+        }
+        return part;
     }
 
     /// The only element of a dimension is the same as a copy.

@@ -24,6 +24,8 @@ private Q_SLOTS:
     void examplesAreProved();
     void dimensionsOfOneElement_data();
     void dimensionsOfOneElement();
+    void partitionedTextsAreProved_data();
+    void partitionedTextsAreProved();
     void faultsAreRejected_data();
     void faultsAreRejected();
     void faultyRingsAreRejected_data();
@@ -111,6 +113,47 @@ void TestProve::dimensionsOfOneElement()
                   "%z = stablehlo.constant dense<0.0> : tensor<f32>\n%p = %4\n%n = stablehlo.negate %p : %2\n"
                   "%f = stablehlo.reshape %n : (%2) -> %3\nreturn %p, %n, %f : %2, %2, %3\n}")
               .arg(from, to, flat, op);
+    const auto program = readProgram(text.toStdString(), "a.mlir");
+    QVERIFY2(program, qPrintable(described(program)));
+    const auto partitioned = propagateAndPartition(*program);
+    QVERIFY2(partitioned, qPrintable(described(partitioned)));
+    const Proof proof = prove(partitioned->propagated, partitioned->device);
+    QVERIFY2(proof.isProved(), whyNot(proof).c_str());
+}
+
+void TestProve::partitionedTextsAreProved_data()
+{
+    QTest::addColumn<QString>("size"); ///< of the axis d
+    QTest::addColumn<QString>("function"); ///< from its arguments on; ROWS: the sharding of the first dimension of two
+    const auto joined = [](const char* array, const char* parts, const char* result, const char* order) {
+        const QString to = QString(result) + "x4xf32";
+        return QString("(%x: tensor<%1x4xf32> ROWS) -> tensor<%2> {\n%3%r = stablehlo.concatenate %4, dim = 0 : (%5) -> "
+                       "tensor<%2>\nreturn %r : tensor<%2>\n}")
+            .arg(array, to, parts, QString(order).section(':', 0, 0), QString(order).section(':', 1));
+    };
+    const auto slice = [](const char* name, int from, int to, int of) {
+        return QString("%%1 = stablehlo.slice %x [%2:%3, 0:4] : (tensor<%4x4xf32>) -> tensor<%5x4xf32>\n")
+            .arg(name, QString::number(from), QString::number(to), QString::number(of), QString::number(to - from));
+    };
+    const QByteArray head = slice("h", 0, 2, 6).toLatin1();
+    const QByteArray both = head + slice("t", 4, 6, 6).toLatin1();
+    QTest::newRow("the first rows again behind the last")
+        << "2" << joined("6", head, "8", "%x, %h: tensor<6x4xf32>, tensor<2x4xf32>");
+    QTest::newRow("wrapped around at both ends")
+        << "2" << joined("6", both, "10", "%t, %x, %h: tensor<2x4xf32>, tensor<6x4xf32>, tensor<2x4xf32>");
+    QTest::newRow("both ends again behind the last")
+        << "2" << joined("6", both, "10", "%x, %h, %t: tensor<6x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>");
+    QTest::newRow("both ends again, on many devices") << "8"
+                                                      << joined("8", (slice("h", 0, 3, 8) + slice("t", 5, 8, 8)).toLatin1(), "14",
+                                                             "%x, %h, %t: tensor<8x4xf32>, tensor<3x4xf32>, tensor<3x4xf32>");
+}
+
+void TestProve::partitionedTextsAreProved()
+{
+    QFETCH(QString, size);
+    QFETCH(QString, function);
+    function.replace("ROWS", "{sdy.sharding = #sdy.sharding<@mesh, [{\"d\"}, {}]>}");
+    const QString text = "sdy.mesh @mesh = <[\"d\"=" + size + "]>\nfunc.func @main" + function;
     const auto program = readProgram(text.toStdString(), "a.mlir");
     QVERIFY2(program, qPrintable(described(program)));
     const auto partitioned = propagateAndPartition(*program);
