@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <regex>
 #include <unordered_map>
 
 namespace meshwright::sim {
@@ -236,11 +237,13 @@ std::string layerOfName(const std::string& name)
     return name.substr(begin, end - begin);
 }
 
-/// Stages add gradients up under another name than the whole step has for them: of both the parameter's.
+/// Stages add gradients up under another name than the whole step has for them: of both the parameter's. Of a part of the layers ("layers.0-7.ffn")
+/// that of all of them.
 std::string nameInStages(const std::string& value)
 {
     const StageArray array = stageArrayOf(value);
-    return array.name.empty() ? value : array.name;
+    static const std::regex kPart(R"(layers\.\d+-\d+)");
+    return std::regex_replace(array.name.empty() ? value : array.name, kPart, "layers");
 }
 
 /// The layer of each of the ops, which follow each other: that of its results' names, else that of the parameters that it reads, else that of the next op of its phase
@@ -300,15 +303,21 @@ private:
     void takeCollectives(const std::vector<SimulatedCollective>& step)
     {
         std::vector<bool> isTaken(step.size(), false);
-        const bool isCut = m_graph.analysis->pipeline != nullptr; // what moves is of microbatches then
+        m_graph.isCut = m_graph.analysis->pipeline != nullptr; // what moves is of microbatches and of a stage's layers then
+        std::vector<std::string> names;
+        for (const SimulatedCollective& collective : step)
+            names.push_back(m_graph.isCut ? nameInStages(collective.use.cause.value) : std::string());
         for (const CollectiveUse& use : m_moves.uses) {
-            const auto isSame = [&](const CollectiveUse& other) {
-                return other.kind == use.kind && other.axes == use.axes
-                    && (isCut ? nameInStages(other.cause.value) == nameInStages(use.cause.value)
-                              : other.count == use.count && other.payloadBytes == use.payloadBytes && other.phase == use.phase);
+            const std::string name = m_graph.isCut ? nameInStages(use.cause.value) : std::string();
+            const auto isSame = [&](std::size_t i) {
+                const CollectiveUse& other = step[i].use;
+                return !isTaken[i] && other.kind == use.kind && other.axes == use.axes
+                    && (m_graph.isCut
+                            ? names[i] == name
+                            : other.count == use.count && other.payloadBytes == use.payloadBytes && other.phase == use.phase);
             };
             std::size_t found = 0;
-            while (found < step.size() && (isTaken[found] || !isSame(step[found].use)))
+            while (found < step.size() && !isSame(found))
                 ++found;
             SimulatedCollective taken;
             if (found < step.size()) {
@@ -317,10 +326,21 @@ private:
             } else {
                 taken.use = use;
             }
+            std::set<std::string> parts = {taken.use.cause.value}; // of the stage's layers, which move one after the other
+            for (std::size_t i = found + 1; m_graph.isCut && i < step.size(); ++i) {
+                const CollectiveUse& other = step[i].use;
+                if (!isSame(i) || other.payloadBytes != taken.use.payloadBytes || other.phase != taken.use.phase
+                    || !parts.insert(other.cause.value).second)
+                    continue;
+                isTaken[i] = true;
+                taken.use.count += other.count;
+                taken.seconds += step[i].seconds;
+                taken.exposedSeconds += step[i].exposedSeconds;
+            }
             m_graph.collectives.push_back(std::move(taken));
             m_graph.stepCollective.push_back(found < step.size() ? static_cast<int>(found) : -1);
         }
-        if (isCut)
+        if (m_graph.isCut)
             takeSends(step);
     }
 
@@ -666,13 +686,13 @@ private:
             : isLit(node)                                   ? GraphEmphasis::Lit
                                                             : GraphEmphasis::Plain;
         if (node.kind == GraphNodeKind::Collective)
-            describeCollective(drawn, m_graph.collectives[node.collective]);
+            describeCollective(drawn, m_graph.collectives[node.collective], m_graph.isOfWholeModel(node.collective));
         else
             describeOp(drawn, node);
         return drawn;
     }
 
-    static void describeCollective(DrawnGraphNode& drawn, const SimulatedCollective& collective)
+    static void describeCollective(DrawnGraphNode& drawn, const SimulatedCollective& collective, bool isOfWholeModel)
     {
         const CollectiveUse& use = collective.use;
         drawn.role = roleOf(use.kind);
@@ -682,6 +702,8 @@ private:
             drawn.detail += fmt::format(" × {}", use.count);
         if (collective.seconds > 0.0)
             drawn.detail += ", " + formatSeconds(collective.seconds);
+        if (isOfWholeModel)
+            drawn.detail += ", before stages";
         drawn.tooltip = fmt::format("{}, {}\n{}", drawn.title, drawn.detail, use.cause.reason);
         if (!use.cause.annotation.empty())
             drawn.tooltip += "\nCaused by " + use.cause.annotation;

@@ -46,11 +46,15 @@ struct ProgramGraph {
     std::vector<SimulatedCollective>
         collectives; ///< all of the function, in program order; times are zero where nothing is simulated
     std::vector<int> stepCollective; ///< of each of them: its place among the collectives of the step; -1: it has none
+    bool isCut = false; ///< the step runs in the stages of a pipeline, or in microbatches
     std::vector<std::size_t> nodeOf; ///< of each value of the function; kNoNode: it is left out, or in a body that is not opened
 
     static constexpr std::size_t kNoNode = static_cast<std::size_t>(-1);
 
     const Mesh& mesh() const { return analysis->mesh(); }
+
+    /// True where a collective's bytes are those of the whole model and batch, since no stage has it as it is.
+    bool isOfWholeModel(std::size_t collective) const { return isCut && stepCollective[collective] < 0; }
 };
 
 /// More ops of one block than people can look at.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/layout/array_model.h"
 
+#include "core/study/stage_share.h"
 #include "core/support/text.h"
 
 #include <QFont>
@@ -32,9 +33,15 @@ QString groupTitle(Role role)
     return ArrayModel::tr("Activations");
 }
 
-std::int64_t shardBytes(const sim::ProgramArray& array)
+Shape shardShapeOf(const sim::ProgramArray& array, const sim::Analysis& analysis)
 {
-    return elementCount(localShape(array.type.shape, array.sharding)) * byteSize(array.type.dtype);
+    return stageShareOf(analysis.built->study, array.name, array.type.shape)
+        .pieceOf(localShape(array.type.shape, array.sharding));
+}
+
+std::int64_t shardBytes(const sim::ProgramArray& array, const sim::Analysis& analysis)
+{
+    return elementCount(shardShapeOf(array, analysis)) * byteSize(array.type.dtype);
 }
 
 std::vector<ArrayModel::Group> ArrayModel::groupsOf(const sim::Analysis& analysis)
@@ -152,7 +159,7 @@ QVariant ArrayModel::arrayData(const sim::ProgramArray& array, int column, int r
         case Sizes:
             return shapeText(array.type.shape);
         default:
-            return formatBytes(static_cast<double>(shardBytes(array)));
+            return formatBytes(static_cast<double>(shardBytes(array, *m_analysis)));
         }
     };
     switch (role) {

@@ -59,7 +59,8 @@ private:
 /// "Parameters", "Optimizer states" and so on.
 QString groupTitle(Role role);
 
-/// Bytes that one device keeps of an array, padding included.
-std::int64_t shardBytes(const sim::ProgramArray& array);
+/// The piece that one device keeps of an array, padding included; of a pipeline, of what its stage has.
+Shape shardShapeOf(const sim::ProgramArray& array, const sim::Analysis& analysis);
+std::int64_t shardBytes(const sim::ProgramArray& array, const sim::Analysis& analysis);
 
 } // namespace meshwright::ui

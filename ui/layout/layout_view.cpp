@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/layout/layout_view.h"
 
+#include "core/study/stage_share.h"
 #include "core/support/text.h"
 #include "sim/session/analysis_state.h"
 #include "ui/layout/array_model.h"
@@ -365,19 +366,26 @@ void LayoutView::showFacts()
     const sim::ProgramArray& array = *shown();
     m_name->setText(m_shown);
     m_chip->setSpec(fromText(array.spec), !array.sharding.isReplicated());
-    const QString bytes = fromText(formatBytes(static_cast<double>(shardBytes(array))));
+    const StageShare share = stageShareOf(m_analysis->built->study, array.name, array.type.shape);
+    const Shape piece = shardShapeOf(array, *m_analysis);
+    const QString bytes = fromText(formatBytes(static_cast<double>(shardBytes(array, *m_analysis))));
     QStringList facts;
     facts << roleInWords(array.role);
     facts << fromText(shapeText(array.type.shape) + " " + dtypeName(array.type.dtype));
-    facts << (m_layout.shardShape == array.type.shape
-            ? tr("whole on each device, %1").arg(bytes)
-            : tr("%1 a device, %2").arg(fromText(shapeText(m_layout.shardShape)), bytes));
+    facts << (piece == array.type.shape ? tr("whole on each device, %1").arg(bytes)
+                                        : tr("%1 a device, %2").arg(fromText(shapeText(piece)), bytes));
+    if (share.layers > 0)
+        facts << tr("at most %1 of %2 layers in a stage; drawn before stages").arg(share.layersOfStage).arg(share.layers);
+    else if (share.stages > 1)
+        facts << tr("1 of %1 devices has it; drawn before stages").arg(share.stages);
     if (isUneven(array))
         facts << tr("uneven: the last pieces are smaller, and padded on the device");
     const std::int64_t parts = shardCount(array.sharding.unreduced);
-    const auto copies = static_cast<std::int64_t>(m_layout.shards.front().devices.size()) / parts;
+    const auto copies
+        = std::max<std::int64_t>(1, static_cast<std::int64_t>(m_layout.shards.front().devices.size()) / parts / share.stages);
     if (copies > 1)
-        facts << (m_layout.shards.size() == 1 ? tr("%1\u00a0copies") : tr("%1\u00a0copies of each shard")).arg(copies);
+        facts << (m_layout.shards.size() == 1 && share.layers == 0 ? tr("%1\u00a0copies") : tr("%1\u00a0copies of each shard"))
+                     .arg(copies);
     else
         facts << tr("no copies");
     if (parts > 1)

@@ -459,7 +459,7 @@ void ProgramView::showWhy()
     if (m_value.valid())
         m_why->setHtml(valueWhyHtml(m_shown->graph, m_value));
     else if (node != nullptr && node->kind == GraphNodeKind::Collective)
-        m_why->setHtml(collectiveWhyHtml(m_shown->graph.collectives[node->collective]));
+        m_why->setHtml(collectiveWhyHtml(m_shown->graph, node->collective));
     else if (node != nullptr)
         m_why->setPlainText(QString::fromStdString(m_shown->drawing.nodes[*m_node].tooltip));
     else

@@ -118,14 +118,17 @@ QString valueWhyHtml(const sim::ProgramGraph& graph, ValueId value)
     return WhyHtml(graph).of(value);
 }
 
-QString collectiveWhyHtml(const sim::SimulatedCollective& collective)
+QString collectiveWhyHtml(const sim::ProgramGraph& graph, std::size_t index)
 {
+    const sim::SimulatedCollective& collective = graph.collectives[index];
     const CollectiveUse& use = collective.use;
     QString html = paragraph(QStringLiteral("<b>%1</b>").arg(plain(sim::collectiveTitle(collective))));
     html += paragraph(tr("Why: %1.").arg(plain(use.cause.reason)));
-    html += paragraph(tr("Moves %1 per device, %2 in a step.")
-                          .arg(plain(formatBytes(static_cast<double>(use.payloadBytes))),
-                              use.count == 1 ? tr("once") : tr("%1 times").arg(use.count)));
+    html += paragraph(
+        (graph.isOfWholeModel(index) ? tr("Of the whole model and batch, before stages and microbatches: %1 per device, %2.")
+                                     : tr("Moves %1 per device, %2 in a step."))
+            .arg(plain(formatBytes(static_cast<double>(use.payloadBytes))),
+                use.count == 1 ? tr("once") : tr("%1 times").arg(use.count)));
     if (collective.seconds > 0.0)
         html += paragraph(tr("Takes %1; computing waits for %2 of it.")
                               .arg(plain(formatSeconds(collective.seconds)), plain(formatSeconds(collective.exposedSeconds))));

@@ -14,7 +14,7 @@ namespace meshwright::ui {
 QString valueWhyHtml(const sim::ProgramGraph& graph, ValueId value);
 
 /// What a collective moves, how long it takes, and what it is caused by.
-QString collectiveWhyHtml(const sim::SimulatedCollective& collective);
+QString collectiveWhyHtml(const sim::ProgramGraph& graph, std::size_t index);
 
 /// The values on the ways back from a value to the annotations, the value itself included.
 std::set<ValueId> valuesOnTheWay(const sim::ProgramGraph& graph, ValueId value);

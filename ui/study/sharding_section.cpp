@@ -12,9 +12,10 @@ namespace meshwright::ui {
 
 namespace {
 
-/// `f32[8192,8192]: each of 8 devices holds 8192x4096, 128 MiB; 4 copies of each piece`.
+/// `f32[8192,8192]: every device holds a piece of 8192x4096, 128 MiB. Each piece is on 4 devices.`
 QString meaningOf(const ArrayFacts& array, std::int64_t devices)
 {
+    const StageShare& share = array.share;
     const std::string type = typeText({array.dtype, array.array.shape});
     const auto bytes = array.shardBytes();
     if (!bytes)
@@ -24,8 +25,11 @@ QString meaningOf(const ArrayFacts& array, std::int64_t devices)
     const std::string copies = array.copies == 1 || array.copies == devices
         ? std::string()
         : fmt::format(" Each piece is on {} devices.", array.copies);
-    return QString::fromStdString(
-        fmt::format("{}: every device holds {}, {}.{}", type, piece, formatBytes(static_cast<double>(*bytes)), copies));
+    const std::string layers
+        = share.layers > 0 ? fmt::format(" ({} of {} layers)", share.layersOfStage, share.layers) : std::string();
+    return QString::fromStdString(fmt::format("{}: every device{} holds {}{}, {}.{}", type,
+        share.stages > 1 && share.layers == 0 ? " of a stage that has it" : "", piece, layers,
+        formatBytes(static_cast<double>(*bytes)), copies));
 }
 
 } // namespace

@@ -224,6 +224,14 @@ private:
     std::map<std::string, const sim::ProgramArray*> m_known;
 };
 
+/// Of a pipeline, what the devices of a stage have.
+void takeShare(ArrayFacts& facts, const Study& study)
+{
+    facts.share = stageShareOf(study, facts.array.name, facts.array.shape);
+    facts.shard = facts.share.pieceOf(*std::move(facts.shard));
+    facts.copies = std::max<std::int64_t>(1, facts.copies / facts.share.stages);
+}
+
 /// What the engine finds later, found now, so that it neither comes late nor blinks: hardware that cannot be, a mesh that is too large.
 void addHardware(StudyFacts& facts, const sim::Catalogue& catalogue)
 {
@@ -292,8 +300,11 @@ StudyFacts factsOf(const sim::StudySource& source, const std::shared_ptr<const s
     facts.arrays = namedArrays(facts);
     facts.sizesAreSound = hasSoundSizes(facts);
     const Joiner joiner(facts, document.root);
-    for (ArrayFacts& array : facts.arrays)
+    for (ArrayFacts& array : facts.arrays) {
         joiner.join(array);
+        if (facts.sizesAreSound && array.shard)
+            takeShare(array, facts.shown);
+    }
     constexpr std::array kOrder
         = {Role::Input, Role::Parameter, Role::Activation, Role::OptimizerState, Role::Gradient, Role::Metric};
     std::stable_sort(facts.arrays.begin(), facts.arrays.end(), [&](const ArrayFacts& a, const ArrayFacts& b) {

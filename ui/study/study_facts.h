@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/study/check_spec.h"
+#include "core/study/stage_share.h"
 #include "sim/hardware/fitting_choice.h"
 #include "sim/session/session.h"
 
@@ -22,7 +23,8 @@ struct ArrayFacts {
     bool isOwn = false; ///< the study has a spec for this very array
     std::string givenBy; ///< of other arrays with a spec: what gives it, in words ("the rule for \"*.w\"")
     std::vector<SpecProblem> problems; ///< of a spec of its own
-    std::optional<Shape> shard; ///< one device's piece, rounded up; not known while the spec is wrong
+    StageShare share; ///< of a pipeline's stages
+    std::optional<Shape> shard; ///< one device's piece of its stage's share, rounded up; not known while the spec is wrong
     std::int64_t copies = 1; ///< devices that hold the same piece
 
     std::optional<std::int64_t> shardBytes() const

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/arrays.h"
 #include "core/study/resolve.h"
+#include "core/study/stage_share.h"
 #include "core/study/study.h"
 #include "core/support/file.h"
 
@@ -73,6 +74,8 @@ private Q_SLOTS:
     void arraysAreTheProgram();
     void problems_data();
     void problems();
+    void stagesHaveShares_data();
+    void stagesHaveShares();
     void words();
     void fixes_data();
     void fixes();
@@ -346,6 +349,42 @@ void TestTransformerStudy::problems()
     const Problems found = examineStudy(text.toStdString(), "study.yaml");
     QVERIFY2(
         listed(found) == expected, qPrintable(listed(found) + "\n" + (found.empty() ? QString() : tests::text(describe(found)))));
+}
+
+void TestTransformerStudy::stagesHaveShares_data()
+{
+    QTest::addColumn<QString>("pipeline");
+    QTest::addColumn<QString>("array");
+    QTest::addColumn<qint64>("stages");
+    QTest::addColumn<qint64>("rows"); // of seven layers, or of the array, that a device keeps
+
+    QTest::newRow("no stages") << "{}"
+                               << "layers.ffn.up.w" << qint64{1} << qint64{7};
+    QTest::newRow("microbatches alone") << "{microbatches: 4}"
+                                        << "layers.ffn.up.w" << qint64{1} << qint64{7};
+    const QString two = "{axis: data, stages: 2, microbatches: 4}";
+    QTest::newRow("the first stage has one more") << two << "layers.ffn.up.w" << qint64{2} << qint64{4};
+    QTest::newRow("states") << two << "opt.m.layers.ffn.up.w" << qint64{2} << qint64{4};
+    QTest::newRow("as the study says") << "{axis: data, stages: 2, microbatches: 4, layers: [2, 5]}"
+                                       << "grad.layers.ffn.up.w" << qint64{2} << qint64{5};
+    QTest::newRow("chunks") << "{axis: data, stages: 2, chunks: 2, microbatches: 4, schedule: interleaved}"
+                            << "new.layers.ffn.up.w" << qint64{2} << qint64{4};
+    QTest::newRow("of one stage") << two << "embedding.w" << qint64{2} << qint64{7};
+    QTest::newRow("activations") << two << "act.layers.ffn" << qint64{2} << qint64{7};
+}
+
+void TestTransformerStudy::stagesHaveShares()
+{
+    QFETCH(const QString, pipeline);
+    QFETCH(const QString, array);
+    QFETCH(const qint64, stages);
+    QFETCH(const qint64, rows);
+    const QString text = changed("layers: 2", "layers: 7");
+    const Study study = readStudyInPart((text + "pipeline: " + pipeline + "\n").toStdString(), "study.yaml").study;
+    const StageShare share = stageShareOf(study, array.toStdString(), {7, 32, 128});
+    QCOMPARE(qint64{share.stages}, stages);
+    QCOMPARE(share.pieceOf({7, 32, 64}), (Shape{rows, 32, 64}));
+    QCOMPARE(stageShareOf(study, "opt.step", {}).stages, std::int64_t{1});
 }
 
 // Problems speak of the study's keys, and of what a dimension means.

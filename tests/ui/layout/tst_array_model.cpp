@@ -18,6 +18,7 @@ class TestArrayModel : public QObject {
 private Q_SLOTS:
     void groups();
     void cells();
+    void stagesHaveTheirShare();
     void staysWhereNamesStay();
     void everyExample_data();
     void everyExample();
@@ -73,6 +74,15 @@ void TestArrayModel::cells()
         weight.data(Qt::ToolTipRole).toString(), QString("layers.1.w: f32[8192,8192] as P(None, 'model'), 128 MiB a device"));
     QVERIFY(weight.siblingAtColumn(ArrayModel::Spec).data(ArrayModel::kIsShardedRole).toBool());
     QVERIFY(!model.indexOf("layers.0.b").siblingAtColumn(ArrayModel::Spec).data(ArrayModel::kIsShardedRole).toBool());
+}
+
+/// 126 layers of 16 stages: no device has more than 8.
+void TestArrayModel::stagesHaveTheirShare()
+{
+    ArrayModel model;
+    model.setAnalysis(exampleAnalysis("llama3_405b_h100"));
+    QCOMPARE(rowOf(model, "layers.ffn.up.w").mid(2), (QStringList{"126x16384x53248", "1.62 GiB"}));
+    QCOMPARE(rowOf(model, "embedding.w").mid(2), (QStringList{"128256x16384", "501 MiB"}));
 }
 
 void TestArrayModel::staysWhereNamesStay()

@@ -76,11 +76,11 @@ struct Shown {
     }
 
     /// -1: none.
-    int node(const std::string& title) const
+    int node(const std::string& title, const std::string& detail = {}) const
     {
         const auto& nodes = canvas->drawing().nodes;
-        const auto found
-            = std::find_if(nodes.begin(), nodes.end(), [&](const DrawnGraphNode& one) { return one.title.starts_with(title); });
+        const auto found = std::find_if(nodes.begin(), nodes.end(),
+            [&](const DrawnGraphNode& one) { return one.title.starts_with(title) && one.detail.starts_with(detail); });
         return found == nodes.end() ? -1 : static_cast<int>(found - nodes.begin());
     }
 
@@ -252,6 +252,12 @@ void TestProgramView::pipelinesAreShown()
     shown.click(send);
     QVERIFY(shown.selection.collective());
     QVERIFY2(shown.why().contains("stage 0 sends to stage 1"), qPrintable(shown.why()));
+
+    Shown large(analysed("llama3_405b_h100.yaml")); // 8 of 126 layers in a stage, in four parts
+    const int gather = large.node("all-gather over data", "416 MiB × 4");
+    QVERIFY(gather >= 0);
+    large.click(gather);
+    QVERIFY2(large.why().contains("Moves 416 MiB per device, 4 times in a step."), qPrintable(large.why()));
 }
 
 /// Before the first step nothing is split; at the end the graph is as it was.
