@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/report/read_trace.h"
+
 #include "core/support/text.h"
+#include "core/train/byte_stream.h"
 
 #include <fmt/format.h>
 
@@ -18,7 +20,7 @@ namespace {
 
 constexpr double kMicro = 1e-6;
 constexpr std::size_t kMostLevels = 32; ///< of slices within slices
-constexpr double kLatest = 1e15; ///< microseconds; some 30 years
+constexpr double kLatest = 1e16; ///< microseconds; some 300 years: profilers count from 1970
 
 /// Process and thread; numbers and texts alike, as they are written.
 using Track = std::pair<std::string, std::string>;
@@ -36,6 +38,40 @@ double numberOf(const nlohmann::json& event, const char* key)
     const auto found = event.find(key);
     return found != event.end() && found->is_number() ? found->get<double>() : std::nan("");
 }
+
+/// What a kernel of C++ is called: without the return type that the name of a template begins with.
+std::string withoutReturnType(std::string name)
+{
+    constexpr std::string_view kType = "void ";
+    return name.starts_with(kType) ? name.substr(kType.size()) : name;
+}
+
+/// Reads a file as it goes, unpacked.
+class UnpackedBuffer : public std::streambuf {
+public:
+    explicit UnpackedBuffer(std::shared_ptr<OpenFile> file)
+        : m_stream(std::move(file))
+    {
+    }
+
+    const Problems& problems() const { return m_problems; }
+
+protected:
+    int_type underflow() override
+    {
+        const auto next = m_problems.empty() ? m_stream.next() : std::string_view();
+        if (!next)
+            m_problems = next.error();
+        m_bytes = next ? std::string(*next) : std::string();
+        setg(m_bytes.data(), m_bytes.data(), m_bytes.data() + m_bytes.size());
+        return m_bytes.empty() ? traits_type::eof() : traits_type::to_int_type(m_bytes.front());
+    }
+
+private:
+    ByteStream m_stream;
+    std::string m_bytes;
+    Problems m_problems;
+};
 
 /// The numbers of tracks in their natural order: 9 before 10.
 bool comesBefore(const std::string& a, const std::string& b)
@@ -114,7 +150,7 @@ private:
         Slice slice;
         slice.startSeconds = at;
         slice.durationSeconds = length;
-        const std::string name = textOf(event, "name");
+        const std::string name = withoutReturnType(textOf(event, "name"));
         slice.name = m_trace.timeline.intern(name);
         slice.category = categoryOfName(name, textOf(event, "cat"));
         const auto arguments = event.find("args");
@@ -195,12 +231,13 @@ SliceCategory categoryOfName(std::string_view name, std::string_view category)
 {
     std::string plain; // letters only: all-reduce, all_reduce and AllReduce are one
     std::ranges::copy_if(lowerCase(name), std::back_inserter(plain), [](char letter) { return letter >= 'a' && letter <= 'z'; });
-    constexpr std::array<std::pair<std::string_view, SliceCategory>, 12> kWords = {{
+    constexpr std::array<std::pair<std::string_view, SliceCategory>, 13> kWords = {{
         {"reducescatter", SliceCategory::ReduceScatter},
         {"allreduce", SliceCategory::AllReduce},
         {"allgather", SliceCategory::AllGather},
         {"alltoall", SliceCategory::AllToAll},
-        {"permute", SliceCategory::Permute},
+        {"collectivepermute", SliceCategory::Permute},
+        {"ppermute", SliceCategory::Permute},
         {"sendrecv", SliceCategory::Permute},
         {"memcpy", SliceCategory::Transfer},
         {"infeed", SliceCategory::Transfer},
@@ -248,6 +285,19 @@ Result<ForeignTrace> readTraceJson(std::istream& stream, const std::string& file
         return Problem{"MW1792", fmt::format("\"{}\" is not a JSON document", file), "save the trace again", Place{file}};
     return Problem{"MW1792", fmt::format("\"{}\" has no slices", file),
         "record complete events (\"ph\": \"X\"), or pairs of begin and end", Place{file}};
+}
+
+Result<ForeignTrace> readTraceFile(const std::filesystem::path& path, const std::stop_token& stop)
+{
+    const auto file = OpenFile::open(path);
+    if (!file)
+        return file.error();
+    UnpackedBuffer buffer(*file);
+    std::istream stream(&buffer);
+    auto trace = readTraceJson(stream, path.string(), stop);
+    if (!trace && !buffer.problems().empty())
+        return buffer.problems();
+    return trace;
 }
 
 } // namespace meshwright::sim

@@ -4,6 +4,7 @@
 #include "core/support/result.h"
 #include "core/timeline/timeline.h"
 
+#include <filesystem>
 #include <istream>
 #include <stop_token>
 #include <string>
@@ -31,6 +32,9 @@ struct ForeignTrace {
 /// Problems: MW1792 it is not JSON, or has no slices.
 /// Source: "Trace Event Format", the Chromium project's document on the JSON format.
 Result<ForeignTrace> readTraceJson(std::istream& stream, const std::string& file, const std::stop_token& stop = {});
+
+/// The same of a file, which gzip may have compressed. Problems: those, and those of ByteStream.
+Result<ForeignTrace> readTraceFile(const std::filesystem::path& path, const std::stop_token& stop = {});
 
 /// What a slice does, by its name and category, as other programs write them: "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", "all-gather.12".
 SliceCategory categoryOfName(std::string_view name, std::string_view category);

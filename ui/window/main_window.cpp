@@ -43,8 +43,6 @@
 #include <QStackedWidget>
 #include <QStatusBar>
 
-#include <fstream>
-
 namespace meshwright::ui {
 
 namespace {
@@ -506,13 +504,10 @@ void MainWindow::pinFile(const QString& path, OpenAs as)
 
 void MainWindow::openTrace(const QString& path)
 {
-    showWorkbench();
-    m_workbench->showView(&m_workbench->timeline());
     const QString name = QFileInfo(path).fileName();
     statusBar()->showMessage(tr("Reading %1…").arg(name));
     m_reader.start([this, path, name](const std::stop_token& stop) -> std::function<void()> {
-        std::ifstream stream(path.toStdString(), std::ios::binary);
-        auto read = sim::readTraceJson(stream, path.toStdString(), stop);
+        auto read = sim::readTraceFile(path.toStdString(), stop);
         if (stop.stop_requested())
             return nullptr;
         if (!read)
@@ -525,6 +520,8 @@ void MainWindow::openTrace(const QString& path)
             statusBar()->clearMessage();
             if (trace->leftOut > 0)
                 statusBar()->showMessage(tr("%1 slices of %2 are left out").arg(trace->leftOut).arg(name), 6000);
+            showWorkbench();
+            m_workbench->showView(&m_workbench->timeline());
             m_workbench->timeline().setForeign({trace, &trace->timeline}, name.toStdString());
         };
     });

@@ -8,6 +8,7 @@
 #include "core/study/program_study.h"
 #include "core/support/escape.h"
 #include "core/support/file.h"
+#include "core/train/byte_stream.h"
 #include "sim/plan/launch_line.h"
 #include "sim/report/read_trace.h"
 #include "sim/report/report.h"
@@ -141,12 +142,32 @@ bool isMessages(const FileStart& file)
     return isText(file) && !isJson(file) && !endsIn(file, ".yaml") && !endsIn(file, ".yml") && !endsIn(file, ".html");
 }
 
+bool isCompressed(std::string_view start)
+{
+    return start.starts_with("\x1f\x8b");
+}
+
+/// What the beginning of a compressed file says.
+std::string unpackedStart(std::string_view start, const std::string& name)
+{
+    ByteStream stream(start, name);
+    std::string text;
+    while (text.size() < kTellingBytes) {
+        const auto more = stream.next();
+        if (!more || more->empty())
+            break;
+        text += *more;
+    }
+    text.resize(std::min(text.size(), kTellingBytes));
+    return text;
+}
+
 /// What it is, as far as that is known; empty: no idea.
 std::string kindOf(const FileStart& file)
 {
     if (file.text.empty())
         return "an empty file";
-    if (file.text.starts_with("\x1f\x8b"))
+    if (isCompressed(file.text))
         return "a compressed file: unpack it first";
     if (file.text.starts_with("PK\x03\x04"))
         return "a ZIP archive: unpack it first";
@@ -185,7 +206,7 @@ const std::vector<Opener>& openers()
             OpenAs::Report},
         {QT_TRANSLATE_NOOP("openers", "a result of simulate, check, train, search or sweep (JSON)"), "*.json", isResult,
             OpenAs::Result},
-        {QT_TRANSLATE_NOOP("openers", "a trace (Perfetto, Chrome and PyTorch JSON)"), "*.json", isTrace, OpenAs::Trace},
+        {QT_TRANSLATE_NOOP("openers", "a trace (Perfetto, Chrome and PyTorch JSON)"), "*.json *.json.gz", isTrace, OpenAs::Trace},
         {QT_TRANSLATE_NOOP("openers", "a page with Python cells (a notebook, Markdown, a script)"), "*.ipynb *.md *.py", isPage,
             OpenAs::Page},
         {QT_TRANSLATE_NOOP("openers", "a model's config.json"), "*.json", isModel, OpenAs::Model},
@@ -220,6 +241,8 @@ Result<OpenAs> recognised(const QString& path)
     std::string start(kTellingBytes, '\0');
     stream.read(start.data(), static_cast<std::streamsize>(start.size()));
     start.resize(static_cast<std::size_t>(stream.gcount()));
+    if (isCompressed(start) && isTrace({name, unpackedStart(start, name)}))
+        return OpenAs::Trace; // the one kind that is read as it is
     return recognised(FileStart{name, start});
 }
 

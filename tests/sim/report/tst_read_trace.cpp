@@ -18,6 +18,7 @@ class TestReadTrace : public QObject {
 private Q_SLOTS:
     void readsWhatIsWritten();
     void readsWhatProfilersWrite();
+    void timesSince1970AreRead();
     void slicesWithinSlicesHaveRowsOfTheirOwn();
     void tellsCategoriesByNames_data();
     void tellsCategoriesByNames();
@@ -95,6 +96,20 @@ void TestReadTrace::readsWhatProfilersWrite()
     QVERIFY(std::fabs(trace.timeline.endSeconds() - 20.5e-6) < 1e-12);
 }
 
+/// As PyTorch's profiler wrote them before it had a base time; kernels have the names of C++.
+void TestReadTrace::timesSince1970AreRead()
+{
+    const ForeignTrace trace = valueOf(read(R"json([
+        {"ph":"X","cat":"kernel","name":"void at::native::add<float>(int)","pid":0,"tid":7,"ts":1682725898237042,"dur":40},
+        {"ph":"X","cat":"kernel","name":"void permute_021<half>()","pid":0,"tid":7,"ts":1682725898237142,"dur":60}])json"));
+    const std::vector<Slice>& slices = trace.timeline.slices();
+QCOMPARE(slices.size(), std::size_t{2});
+QCOMPARE(slices[0].startSeconds, 0.0);
+QVERIFY(std::fabs(trace.timeline.endSeconds() - 160e-6) < 1e-12);
+QCOMPARE(trace.timeline.text(slices[0].name), std::string("at::native::add<float>(int)"));
+QCOMPARE(slices[1].category, SliceCategory::Compute);
+}
+
 void TestReadTrace::slicesWithinSlicesHaveRowsOfTheirOwn()
 {
     const ForeignTrace trace = valueOf(read(R"([{"ph":"X","pid":1,"tid":1,"ts":0,"dur":10,"name":"a"},
@@ -130,6 +145,8 @@ void TestReadTrace::tellsCategoriesByNames_data()
     row("ncclDevKernel_SendRecv", "kernel", SliceCategory::Permute);
     row("all-to-all.3", "", SliceCategory::AllToAll);
     row("collective-permute-start.1", "", SliceCategory::Permute);
+    row("jit(step)/ppermute", "", SliceCategory::Permute);
+    row("permute_021_kernel", "kernel", SliceCategory::Compute);
     row("Memcpy HtoD (Pinned -> Device)", "gpu_memcpy", SliceCategory::Transfer);
     row("cudaDeviceSynchronize", "cuda_runtime", SliceCategory::Wait);
     row("c10d::allreduce_", "cpu_op", SliceCategory::Host);

@@ -51,6 +51,10 @@ const char* const kLlama = R"({"model_type": "llama", "hidden_size": 256, "inter
 const char* const kGpt = R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_embd": 256, "n_layer": 2, "n_head": 4,
     "vocab_size": 1024, "n_positions": 512})";
 
+/// {"traceEvents":[{"ph":"X","name":"a","ts":1682725898237042,"dur":40}]}, by gzip.
+const char* const kCompressedTrace
+    = "H4sIAAAAAAACA6tWKilKTE51LUvNKylWsoquVirIULJSilDSUcpLzE0FMhOBTJCUoZmFkbmRqYWlhZGxuYGJkY5SSmmRkpWJQW1sLQBMgdn+RgAAAA==";
+
 QString writtenTo(const QTemporaryDir& folder, const QString& name, const QByteArray& content)
 {
     const QString path = folder.filePath(name);
@@ -94,6 +98,7 @@ void TestOpeners::tellsFilesByTheirContent_data()
     row("torchrun's message", "error.txt", "ChildFailedError:\npretrain_gpt.py FAILED\n", ui::OpenAs::Messages);
     row("a trace", "t.json", R"({"displayTimeUnit": "ms", "traceEvents": []})", ui::OpenAs::Trace);
     row("a trace that is a list", "t.txt", R"([{"ph": "X", "ts": 1, "dur": 2}])", ui::OpenAs::Trace);
+    row("a compressed trace", "t.json.gz", QByteArray::fromBase64(kCompressedTrace), ui::OpenAs::Trace);
     row("a result", "main.json", R"({"schema": "meshwright.simulation/1", "meshwright": "0.1.0", "model": "mlp"})",
         ui::OpenAs::Result);
     row("a check", "check.json", R"({"schema": "meshwright.problems/1", "meshwright": "0.1.0"})", ui::OpenAs::Result);
@@ -278,11 +283,14 @@ void TestOpeners::aTraceIsShownBelowTheStudy()
     const QString path
         = writtenTo(fixture.folder, "run.json", QByteArray::fromStdString(sim::traceJson({{"a run", &simulated}})));
     QVERIFY(fixture.window.openFile(path));
-    QCOMPARE(fixture.window.workbench().perspective().id, QString("time"));
+    QTRY_COMPARE(fixture.window.workbench().perspective().id, QString("time"));
     const auto groups = [&] { return fixture.window.workbench().timeline().canvas().model().groups(); };
     QTRY_COMPARE(groups().size(), std::size_t{2});
     QCOMPARE(groups()[1].title, std::string("run.json"));
     QCOMPARE(groups()[1].part->sliceCount(), simulated.slices().size());
+    QVERIFY(fixture.window.openFile(writtenTo(fixture.folder, "run.json.gz", QByteArray::fromBase64(kCompressedTrace))));
+    QTRY_COMPARE(groups()[1].title, std::string("run.json.gz"));
+    QCOMPARE(groups()[1].part->sliceCount(), std::size_t{1});
     QVERIFY(!fixture.window.document().isModified());
 }
 
