@@ -338,4 +338,55 @@ Result<Page> readPage(std::string text, std::string_view name)
     return page;
 }
 
+namespace {
+
+/// Replaces a cell's lines in the file. False: it does not have them.
+bool replaceSource(std::vector<std::string>& lines, const Cell& cell, const std::string& source)
+{
+    const std::vector<std::string> before = split(cell.source, '\n');
+    const auto indentedBy = [](std::string_view line, std::string_view text) { // nothing: it is another line
+        const std::string_view plain = line.ends_with('\r') ? line.substr(0, line.size() - 1) : line;
+        const bool isSame = plain.ends_with(text) && trimmed(plain.substr(0, plain.size() - text.size())).empty();
+        return isSame ? std::optional(plain.substr(0, plain.size() - text.size())) : std::nullopt;
+    };
+    const auto from = lines.begin() + std::max(0, cell.line - 1);
+    const auto first = std::search(from, lines.end(), before.begin(), before.end(),
+        [&](const std::string& line, const std::string& text) { return indentedBy(line, text).has_value(); });
+    if (cell.line < 1 || first == lines.end())
+        return false;
+    const std::string indent(*indentedBy(*first, before.front()));
+    const std::string ending = first->ends_with('\r') ? "\r" : "";
+    std::vector<std::string> after = split(source, '\n');
+    for (std::string& line : after)
+        line = (line.empty() ? std::string() : indent) + line + ending;
+    const auto place = lines.erase(first, first + static_cast<std::ptrdiff_t>(before.size()));
+    lines.insert(place, after.begin(), after.end());
+    return true;
+}
+
+} // namespace
+
+std::optional<std::string> withSources(const Page& page, const std::vector<std::string>& sources)
+{
+    if (page.isNotebook) {
+        Json document = Json::parse(page.text, nullptr, false);
+        std::size_t at = 0;
+        for (Json& cell : document["cells"]) { // those that `readNotebook` took
+            if (at == sources.size() || !cell.is_object() || cell.value("cell_type", Json()) != Json("code")
+                || trimmed(stringOf(cell.value("source", Json()))).empty())
+                continue;
+            if (sources[at] != page.cells[at].source)
+                cell["source"] = sources[at];
+            ++at;
+        }
+        return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+    }
+    std::vector<std::string> lines = split(page.text, '\n');
+    for (std::size_t i = sources.size(); i-- > 0;) { // the last first: those before stay where they are
+        if (sources[i] != page.cells[i].source && !replaceSource(lines, page.cells[i], sources[i]))
+            return std::nullopt;
+    }
+    return join(lines, "\n");
+}
+
 } // namespace meshwright::pages

@@ -47,4 +47,8 @@ struct Page {
 /// Problems: MW1563 the page has no cells; MW1564 a notebook that is none; MW1568 a question without an answer.
 Result<Page> readPage(std::string text, std::string_view name);
 
+/// The page's file with these sources in place of its cells', one for each; all else stays as it is. Nothing: the file does not have a cell's lines as they
+/// are (of text that was copied from a terminal).
+std::optional<std::string> withSources(const Page& page, const std::vector<std::string>& sources);
+
 } // namespace meshwright::pages

@@ -21,6 +21,7 @@
 #include <QFileInfo>
 #include <QFontDatabase>
 #include <QLineEdit>
+#include <QMessageBox>
 #include <QPlainTextEdit>
 #include <QPushButton>
 #include <QScrollBar>
@@ -88,6 +89,7 @@ PageView::PageView(Selection&, QWidget* parent)
     , m_machine(new QLineEdit(this))
     , m_run(new QPushButton(tr("Run the page"), this))
     , m_stop(new QPushButton(tr("Stop"), this))
+    , m_saveSource(new QPushButton(tr("Save the source"), this))
     , m_save(new QPushButton(tr("Save…"), this))
     , m_asks(new QWidget(this))
     , m_question(new QLabel(m_asks))
@@ -106,6 +108,7 @@ PageView::PageView(Selection&, QWidget* parent)
     m_machine->setFixedWidth(m_machine->fontMetrics().horizontalAdvance(m_machine->placeholderText()) + 24);
     m_run->setToolTip(tr("Runs all cells in a new process"));
     m_stop->setToolTip(tr("Stops the running cells and their process"));
+    m_saveSource->setToolTip(tr("Writes the edited cells into the page's file"));
     m_save->setToolTip(tr("Saves the page with its outputs as HTML, a notebook, JSON or text"));
     m_question->setWordWrap(true);
     m_question->setTextFormat(Qt::PlainText);
@@ -132,6 +135,7 @@ PageView::PageView(Selection&, QWidget* parent)
     head->addWidget(m_machine);
     head->addWidget(m_run);
     head->addWidget(m_stop);
+    head->addWidget(m_saveSource);
     head->addWidget(m_save);
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(8, 8, 8, 8);
@@ -150,6 +154,7 @@ PageView::PageView(Selection&, QWidget* parent)
     });
     connect(m_machine, &QLineEdit::editingFinished, this, &PageView::changeMachine);
     connect(m_stop, &QPushButton::clicked, &m_job, &PageJob::stop);
+    connect(m_saveSource, &QPushButton::clicked, this, &PageView::saveSource);
     connect(m_save, &QPushButton::clicked, this, [this] {
         const QFileInfo page(qtText(m_page->file));
         const QString path = QFileDialog::getSaveFileName(this, tr("Save the page"),
@@ -278,12 +283,16 @@ void PageView::setAnalysis(std::shared_ptr<const sim::Analysis>) { }
 
 void PageView::openPage(const QString& path)
 {
+    if (!mayDiscard())
+        return;
     m_lesson.reset();
     read(path, false);
 }
 
 void PageView::openLesson(std::size_t number)
 {
+    if (!mayDiscard())
+        return;
     m_lesson = number;
     read(qtText(m_lessons[number].file.string()), true); // it is ours
 }
@@ -312,7 +321,13 @@ void PageView::read(const QString& path, bool isTrusted)
             return fail(inFile(machine.error(), file));
         const bool runs = isTrusted || pages::isTrusted(page->text);
         auto opened = std::make_shared<const OpenPage>(OpenPage{file, *std::move(page), *std::move(machine), {}, {}});
-        return [this, opened, runs] { take(opened, runs); };
+        return [this, opened, runs] {
+            m_fileText = opened->page.text;
+            m_saved.clear();
+            for (const pages::Cell& cell : opened->page.cells)
+                m_saved.push_back(cell.source);
+            take(opened, runs);
+        };
     });
 }
 
@@ -331,18 +346,19 @@ void PageView::changeMachine()
     auto changed = std::make_shared<OpenPage>(*m_page);
     changed->machine = *std::move(machine);
     changed->asked = name;
-    take(changed, hasRun || pages::isTrusted(changed->page.text));
+    take(changed, hasRun || pages::isTrusted(changed->page.text), sources());
 }
 
-void PageView::take(const std::shared_ptr<const OpenPage>& page, bool isTrusted)
+/// `sources`: of the cells, as they are edited; empty: as the page has them.
+void PageView::take(const std::shared_ptr<const OpenPage>& page, bool isTrusted, const std::vector<std::string>& sources)
 {
     m_page = page;
     m_machine->setText(qtText(page->asked));
     m_problems.clear();
     m_job.open(page);
     m_cells.clear();
-    for (const pages::Cell& cell : page->page.cells)
-        m_cells.push_back({cell.source, {}});
+    for (std::size_t i = 0; i < page->page.cells.size(); ++i)
+        m_cells.push_back({sources.empty() ? page->page.cells[i].source : sources[i], {}});
     m_running.reset();
     m_next.reset();
     m_count = m_cells.size();
@@ -526,6 +542,63 @@ void PageView::savePage(const QString& path)
     m_notice->show(written ? QString() : qtText(describe(written.error())), Notice::Level::Error);
 }
 
+std::vector<std::string> PageView::sources() const
+{
+    std::vector<std::string> sources;
+    for (const ShownCell& cell : m_cells)
+        sources.push_back(cell.source);
+    return sources;
+}
+
+bool PageView::isEdited() const
+{
+    return m_page && !m_lesson && sources() != m_saved;
+}
+
+bool PageView::mayDiscard()
+{
+    if (!isEdited())
+        return true;
+    const auto answer = QMessageBox::question(this, tr("Unsaved edits"),
+        tr("Save the edited cells of %1?").arg(QFileInfo(qtText(m_page->file)).fileName()),
+        QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel);
+    return answer == QMessageBox::Discard || (answer == QMessageBox::Save && saveSource());
+}
+
+bool PageView::saveSource()
+{
+    const auto text = pages::withSources(m_page->page, sources());
+    const auto now = readFile(m_page->file, kLargestDocumentBytes);
+    if (!text || !now || *now != m_fileText)
+        return saveAsNotebook();
+    if (const auto written = writeFileAtomically(m_page->file, *text); !written) {
+        m_notice->show(qtText(describe(written.error())), Notice::Level::Error);
+        return false;
+    }
+    if (pages::isTrusted(m_fileText)) // it is the reader's own edit
+        (void)pages::trust(*text);
+    m_fileText = *text;
+    m_saved = sources();
+    showStatus();
+    return true;
+}
+
+bool PageView::saveAsNotebook()
+{
+    const QFileInfo page(qtText(m_page->file));
+    const QString path = QFileDialog::getSaveFileName(this, tr("Save the page as a notebook"),
+        page.dir().filePath(page.completeBaseName() + QStringLiteral("-edited.ipynb")), tr("Notebook (*.ipynb)"));
+    if (path.isEmpty())
+        return false;
+    m_notice->show({});
+    savePage(path);
+    if (m_notice->isVisibleTo(this))
+        return false;
+    m_saved = sources();
+    showStatus();
+    return true;
+}
+
 pages::PageRun PageView::run() const
 {
     pages::PageRun made;
@@ -541,6 +614,7 @@ void PageView::showStatus()
     m_machine->setVisible(m_page != nullptr);
     m_stop->setVisible(m_job.isBusy());
     m_save->setVisible(m_page && !m_job.isBusy());
+    m_saveSource->setVisible(isEdited());
     if (!m_page)
         return;
     const QString name = m_lesson ? tr("Lesson %1").arg(*m_lesson + 1) : QFileInfo(qtText(m_page->file)).fileName();

@@ -60,6 +60,16 @@ public:
     /// Precondition: a page is open.
     void savePage(const QString& path);
 
+    /// Writes what was edited into the page's own file, or where another program has changed that, or its form does not allow it, into a notebook that its
+    /// reader names. False: it was not written. Precondition: a page is open.
+    bool saveSource();
+
+    /// Cells were edited since the page was opened or its source was saved. Those of lessons are nobody's.
+    bool isEdited() const;
+
+    /// False: its reader wants to keep the edits. Asks what becomes of them, where there are some.
+    bool mayDiscard();
+
     /// Runs all cells from this one on, up to the next question that is not answered; all from the first on where no process has their names.
     void runFrom(std::size_t cell);
 
@@ -79,7 +89,9 @@ private:
     QWidget* buildQuestion();
     void read(const QString& path, bool isTrusted);
     void changeMachine();
-    void take(const std::shared_ptr<const OpenPage>& page, bool isTrusted);
+    void take(const std::shared_ptr<const OpenPage>& page, bool isTrusted, const std::vector<std::string>& sources = {});
+    std::vector<std::string> sources() const;
+    bool saveAsNotebook();
     void runCells(std::size_t first, std::size_t last);
     std::optional<std::size_t> nextQuestion(std::size_t from) const;
     void choose(std::size_t cell);
@@ -104,6 +116,8 @@ private:
     std::shared_ptr<const OpenPage> m_page;
     std::optional<std::size_t> m_lesson; ///< the one that is open
     std::vector<ShownCell> m_cells;
+    std::vector<std::string> m_saved; ///< the cells' sources as the file has them
+    std::string m_fileText; ///< the file as it was read or written
     std::size_t m_count = 0; ///< of cells that are shown
     std::optional<std::size_t> m_running;
     std::optional<std::pair<std::size_t, std::size_t>> m_next; ///< cells to run when what runs is over
@@ -114,6 +128,7 @@ private:
     QLineEdit* m_machine;
     QPushButton* m_run;
     QPushButton* m_stop;
+    QPushButton* m_saveSource;
     QPushButton* m_save;
     QWidget* m_asks; ///< whether a stranger's page is to be run
     QLabel* m_question;

@@ -715,7 +715,7 @@ void MainWindow::report(const QString& what, const Problems& problems)
 
 void MainWindow::closeEvent(QCloseEvent* event)
 {
-    if (!mayDiscard())
+    if (!mayDiscard() || !m_workbench->pages().mayDiscard())
         return event->ignore();
     m_settings.setValue(kGeometryKey, saveGeometry());
     m_workbench->saveArrangement(m_settings);

@@ -5,6 +5,7 @@
 
 #include <QComboBox>
 #include <QLineEdit>
+#include <QMessageBox>
 #include <QPlainTextEdit>
 #include <QPushButton>
 #include <QTemporaryDir>
@@ -29,6 +30,9 @@ private Q_SLOTS:
     void aStoppedPageRunsAgain();
     void savesWhatWasEdited_data();
     void savesWhatWasEdited();
+    void savesTheSource_data();
+    void savesTheSource();
+    void editsAreNotLost();
     void aLessonWaitsForAnswers();
     void saysWhyAPageCannotBeOpened_data();
     void saysWhyAPageCannotBeOpened();
@@ -288,6 +292,76 @@ void TestPageView::savesWhatWasEdited()
     shown.view->savePage(m_folder.filePath("saved.docx"));
     QVERIFY(shown.view->findChild<ui::Notice*>()->isVisible());
     QVERIFY(!QFile::exists(m_folder.filePath("saved.docx")));
+}
+
+void TestPageView::savesTheSource_data()
+{
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<QString>("before");
+    QTest::addColumn<QString>("after");
+
+    QTest::newRow("Markdown") << "s.md"
+                              << "# A\n\n```python\none = 1\n```\n\nWords.\n\n```python\none = 1\n```\n"
+                              << "# A\n\n```python\none = 1\n```\n\nWords.\n\n```python\ntwo = 2\ntwo\n```\n";
+    QTest::newRow("in a list") << "i.md"
+                               << "- a\n\n  ```python\n  a = 0\n  ```\n\n  ```python\n  one = 1\n  ```\n"
+                               << "- a\n\n  ```python\n  a = 0\n  ```\n\n  ```python\n  two = 2\n  two\n  ```\n";
+    QTest::newRow("a script") << "s.py"
+                              << "# %%\nimport jax\n# %% last\n\none = 1\n"
+                              << "# %%\nimport jax\n# %% last\n\ntwo = 2\ntwo\n";
+    QTest::newRow("a notebook")
+        << "s.ipynb"
+        << R"({"cells":[{"cell_type":"code","source":["0"]},{"cell_type":"code","source":["one = 1"],"id":"b"}],"nbformat":4})"
+        << "{\n \"cells\": [\n  {\n   \"cell_type\": \"code\",\n   \"source\": [\n    \"0\"\n   ]\n  },\n  {\n"
+           "   \"cell_type\": \"code\",\n   \"source\": \"two = 2\\ntwo\",\n   \"id\": \"b\"\n  }\n ],\n \"nbformat\": 4\n}\n";
+}
+
+/// All but the edited cell stays as it is.
+void TestPageView::savesTheSource()
+{
+    QFETCH(QString, name);
+    QFETCH(QString, before);
+    QFETCH(QString, after);
+    const QString path = file(name, before);
+    Shown shown;
+    shown.view->openPage(path);
+    QTRY_VERIFY(shown.isOver());
+    QVERIFY(!shown.view->isEdited() && !shown.button("Save the source")->isVisible());
+    shown.choose(2);
+    shown.view->findChild<QPlainTextEdit*>()->setPlainText("two = 2\ntwo");
+    QVERIFY(shown.view->isEdited());
+    QTRY_VERIFY(shown.button("Save the source")->isVisible());
+    shown.button("Save the source")->click();
+    QVERIFY(!shown.view->isEdited());
+    QFile saved(path);
+    QVERIFY(saved.open(QIODevice::ReadOnly));
+    QCOMPARE(QString::fromUtf8(saved.readAll()), after);
+}
+
+/// Another page, or another machine: the first asks, the second keeps them.
+void TestPageView::editsAreNotLost()
+{
+    Shown shown;
+    shown.view->openPage(file("first.py", "one = 1\n"));
+    QTRY_VERIFY(shown.isOver());
+    shown.view->findChild<QPlainTextEdit*>()->setPlainText("two = 2");
+    auto* machine = shown.view->findChild<QLineEdit*>();
+    machine->setText("v5e-4");
+    Q_EMIT machine->editingFinished();
+    QTRY_VERIFY(shown.isOver() && shown.view->page()->asked == "v5e-4");
+    QCOMPARE(shown.view->cells()[0].source, std::string("two = 2"));
+
+    QString asked;
+    QTimer::singleShot(50, qApp, [&asked] {
+        auto* box = qobject_cast<QMessageBox*>(QApplication::activeModalWidget());
+        asked = box != nullptr ? box->text() : QString();
+        if (box != nullptr)
+            box->reject();
+    });
+    shown.view->openPage(file("second.py", "three = 3\n"));
+    QCOMPARE(asked, QString("Save the edited cells of first.py?"));
+    QVERIFY(!shown.view->isBusy());
+    QCOMPARE(shown.view->cells()[0].source, std::string("two = 2"));
 }
 
 void TestPageView::aLessonWaitsForAnswers()
