@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <limits>
 #include <new>
 
 namespace meshwright::sim {
@@ -186,8 +187,9 @@ Result<Done> TrainingRun::prepare(Side& sharded, Side& oneDevice, Dataset& data,
     m_curves.loss = sharded.trainer->result().losses;
     m_curves.accuracy = sharded.trainer->result().accuracies;
     if (oneDevice.trainer != nullptr) { // what the checkpoint has is of its run alone
-        m_curves.oneDeviceLoss = oneDevice.trainer->result().losses;
-        m_curves.oneDeviceAccuracy = oneDevice.trainer->result().accuracies;
+        const double notRun = std::numeric_limits<double>::quiet_NaN();
+        m_curves.oneDeviceLoss.assign(oneDevice.trainer->result().losses.size(), notRun);
+        m_curves.oneDeviceAccuracy.assign(oneDevice.trainer->result().accuracies.size(), notRun);
     }
     return Done{};
 }

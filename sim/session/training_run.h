@@ -45,7 +45,8 @@ struct TrainingRunOptions {
 struct TrainingCurves {
     std::vector<double> loss; ///< of each step's batch before its update; at the end one more: of the last batch after it
     std::vector<double> accuracy;
-    std::vector<double> oneDeviceLoss; ///< at most a step behind `loss`
+    std::vector<double>
+        oneDeviceLoss; ///< at most a step behind `loss`; NaN at the steps of a checkpoint, which ran on other devices
     std::vector<double> oneDeviceAccuracy;
 };
 

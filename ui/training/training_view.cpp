@@ -477,7 +477,8 @@ void TrainingView::showMessages()
     for (const Problem& problem : m_job.snapshot().problems)
         lines << problemHtml(problem, colour(problem.severity == Severity::Error ? ColourRole::Error : ColourRole::Warning));
     if (!m_resumed.isEmpty() && m_job.snapshot().firstStep > 0)
-        lines << tr("Resumed after step %1 of %2.").arg(count(m_job.snapshot().firstStep), m_resumed.toHtmlEscaped());
+        lines << tr("Resumed after step %1 of %2. Steps before it are not compared.")
+                     .arg(count(m_job.snapshot().firstStep), m_resumed.toHtmlEscaped());
     if (const auto result = m_job.result(); result != nullptr && result->checkpoint)
         lines << tr("The last checkpoint: %1").arg(text(result->checkpoint->string()).toHtmlEscaped());
     if (isStale())
@@ -545,9 +546,13 @@ void TrainingView::showMarkedStep(qint64 step)
     if (at < curves.loss.size())
         parts << tr("loss %1").arg(number(curves.loss[at]));
     if (at < curves.oneDeviceLoss.size()) {
-        parts << tr("one device %1").arg(number(curves.oneDeviceLoss[at]));
         const double difference = std::abs(curves.loss[at] - curves.oneDeviceLoss[at]);
-        parts << (difference == 0.0 ? tr("equal") : tr("difference %1").arg(plain(difference)));
+        if (std::isnan(difference)) {
+            parts << tr("not compared: it is of the checkpoint");
+        } else {
+            parts << tr("one device %1").arg(number(curves.oneDeviceLoss[at]));
+            parts << (difference == 0.0 ? tr("equal") : tr("difference %1").arg(plain(difference)));
+        }
     }
     if (at < curves.accuracy.size())
         parts << tr("accuracy %1").arg(percent(curves.accuracy[at]));
@@ -570,7 +575,9 @@ void TrainingView::showFigures()
             curves.oneDeviceLoss.size() == curves.loss.size() ? tr("one device %1").arg(plain(curves.oneDeviceLoss.back()))
                                                               : QString()});
     }
-    if (const std::vector<double> apart = differences(); !apart.empty()) {
+    std::vector<double> apart = differences();
+    std::erase_if(apart, [](double difference) { return std::isnan(difference); });
+    if (!apart.empty()) {
         const double largest = *std::max_element(apart.begin(), apart.end());
         figures.push_back({tr("Largest difference"), largest == 0.0 ? tr("equal") : plain(largest), tr("of the losses")});
     }
@@ -581,7 +588,9 @@ void TrainingView::showFigures()
             tr("of %1 examples").arg(count(result->heldOutExamples))});
     if (now.samplesPerSecond > 0.0)
         figures.push_back({tr("Samples/s"), text(formatCount(now.samplesPerSecond)),
-            result != nullptr ? tr("%1 a step").arg(text(formatSeconds(result->stepSeconds.median))) : tr("sharded run alone")});
+            result != nullptr
+                ? tr("%1 a step on average").arg(text(formatSeconds(static_cast<double>(now.batch) / now.samplesPerSecond)))
+                : tr("sharded run alone")});
     if (now.devices > 0)
         figures.push_back({tr("Memory a device"), text(formatBytes(static_cast<double>(now.stepArenaBytes))),
             now.devices == 1 ? tr("planned, 1 device") : tr("planned, %1 devices").arg(now.devices)});
@@ -624,6 +633,9 @@ DisplayList TrainingView::picture() const
     const auto curveOf = [](const QString& name, std::vector<double> values, ColourRole role, bool dashed = false) {
         std::vector<double> steps(values.size());
         std::iota(steps.begin(), steps.end(), 0.0);
+        const auto first = std::find_if_not(values.begin(), values.end(), [](double value) { return std::isnan(value); });
+        steps.erase(steps.begin(), steps.begin() + (first - values.begin()));
+        values.erase(values.begin(), first);
         return Curve{name.toStdString(), std::move(steps), std::move(values), role, dashed};
     };
     const auto pairOf = [&](const std::vector<double>& sharded, const std::vector<double>& oneDevice) {

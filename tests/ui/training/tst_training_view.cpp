@@ -141,8 +141,8 @@ void TestTrainingView::trains()
     QVERIFY(shown.button("Train").isEnabled());
     QVERIFY(!shown.button("Cancel").isEnabled());
     const QString words = shown.words();
-    for (const char* part : {"Finished: 12 steps in", "samples/s", "Final loss:", "one device",
-             "Largest difference:", "Held-out accuracy:", "of 297 examples", "Memory a device:", "planned, 8 devices", "a step"})
+    for (const char* part : {"Finished: 12 steps in", "samples/s", "Final loss:", "one device", "Largest difference:",
+             "Held-out accuracy:", "of 297 examples", "Memory a device:", "planned, 8 devices", "a step on average"})
         QVERIFY2(words.contains(part), qPrintable(QString(part) + " is missing in\n" + words));
     QVERIFY(!words.contains("Verified"));
 
@@ -355,6 +355,9 @@ void TestTrainingView::goesOnFromACheckpoint()
     QCOMPARE(curves.loss.size(), std::size_t{21});
     QVERIFY(std::abs(curves.loss[12] - before) < 1e-4); // the sums have another order
     QVERIFY(std::abs(curves.oneDeviceLoss[12] - before) < 1e-4);
+    for (std::size_t step = 0; step < curves.oneDeviceLoss.size(); ++step) // those before it are of the checkpoint
+        QCOMPARE(std::isnan(curves.oneDeviceLoss[step]), step < 10);
+    QVERIFY2(!shown.words().contains("nan"), qPrintable(shown.words()));
     QVERIFY(shown.view.command().contains("--resume"));
     QCOMPARE(shown.view.job().snapshot().layoutSwitches,
         (std::vector<LayoutSwitch>{{10, "resumed: mesh data=4,model=2 → data=2,model=2"}}));
