@@ -95,19 +95,30 @@ void SourceEdit::setSource(const sim::StudySource& source)
 {
     if (source == m_source)
         return;
+    const bool isOther = source.file != m_source.file;
     m_source = source;
     const QString text = QString::fromStdString(wholeText(source));
     if (text != m_text->toPlainText()) {
-        const int position = m_text->textCursor().position();
         m_isChanging = true;
-        m_text->setPlainText(text);
+        isOther ? m_text->setPlainText(text) : replaceWhatDiffers(text);
         m_isChanging = false;
         m_typing.stop();
-        QTextCursor cursor = m_text->textCursor();
-        cursor.setPosition(std::min(position, static_cast<int>(text.size())));
-        m_text->setTextCursor(cursor);
     }
     showMistake();
+}
+
+/// The caret goes where the change is: behind an edit that was undone. Lines elsewhere stay where they are.
+void SourceEdit::replaceWhatDiffers(const QString& text)
+{
+    const QString now = m_text->toPlainText();
+    const auto shorter = std::min(now.size(), text.size());
+    const auto same = std::mismatch(now.begin(), now.begin() + shorter, text.begin()).first - now.begin();
+    const auto end = std::mismatch(now.rbegin(), now.rbegin() + (shorter - same), text.rbegin()).first - now.rbegin();
+    QTextCursor cursor(m_text->document());
+    cursor.setPosition(static_cast<int>(same));
+    cursor.setPosition(static_cast<int>(now.size() - end), QTextCursor::KeepAnchor);
+    cursor.insertText(text.mid(same, text.size() - end - same));
+    m_text->setTextCursor(cursor);
 }
 
 void SourceEdit::setAnalysis(const std::shared_ptr<const sim::Analysis>& analysis)

@@ -44,6 +44,7 @@ protected:
 
 private:
     void commit();
+    void replaceWhatDiffers(const QString& text);
     void showMistake();
 
     sim::StudySource m_source;

@@ -881,6 +881,13 @@ void TestMainWindow::theSourceIsTheStudy()
     QTest::keyClick(text, Qt::Key_Z, Qt::ControlModifier);
     QTRY_COMPARE(fixture.analysis()->study->batch, 4096);
     QVERIFY(text->toPlainText().contains("batch: 4096\n"));
+    QCOMPARE(text->textCursor().block().text(), QString("batch: 4096")); // the caret stays at what is undone
+
+    const QString name = text->toPlainText().section('\n', 1, 1);
+    text->setTextCursor(QTextCursor(text->document()->findBlockByNumber(1)));
+    QTest::keyClicks(text, "# more text than the line below has letters\n# and another line\n");
+    QTest::keyClick(text, Qt::Key_Z, Qt::ControlModifier);
+    QCOMPARE(text->textCursor().block().text(), name);
     fixture.window.document().undoStack().setClean();
 }
 
