@@ -85,6 +85,7 @@ CompareView::CompareView(Baselines& baselines, QWidget* parent)
     m_status->setAccessibleName(tr("How the study differs"));
     m_gates->setEditable(true);
     m_gates->setInsertPolicy(QComboBox::NoInsert);
+    m_gates->setCompleter(nullptr); // Return takes what was typed, and no more
     m_gates->addItems({QString(), QStringLiteral("fits, time>5%, memory>5%"), QStringLiteral("new-collectives, bytes>1%"),
         QStringLiteral("sharding, problems"), QStringLiteral("any")});
     m_gates->lineEdit()->setPlaceholderText(tr("nothing: choose or type what may not differ"));
