@@ -124,6 +124,10 @@ private:
 std::vector<std::string> pathParts(std::string_view path)
 {
     std::string dotted(trimmed(path));
+    constexpr std::string_view kSharding = "sharding.";
+    const std::string_view name = std::string_view(dotted).substr(std::min(kSharding.size(), dotted.size()));
+    if (dotted.starts_with(kSharding) && !name.starts_with("match[") && !name.starts_with("rules["))
+        return split(dotted, '.'); // a program's array may be called params['w']
     std::erase(dotted, ']');
     std::replace(dotted.begin(), dotted.end(), '[', '.'); // phases[0] is phases.0
     return split(dotted, '.');

@@ -22,7 +22,8 @@ struct Setting {
 /// Problems: MW1433 the text is no setting; for its value those of `parseDocument`.
 Result<Setting> parseSetting(const std::string& text);
 
-/// The parts of a path, indices without their brackets: `phases[0].steps` is phases, 0, steps.
+/// The parts of a path, indices without their brackets: `phases[0].steps` is phases, 0, steps. Arrays keep theirs: `sharding.params['w']` is sharding,
+/// params['w'].
 std::vector<std::string> pathParts(std::string_view path);
 
 /// Where a setting leads in a document: through entries that are there, then keys that are not.

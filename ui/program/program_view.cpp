@@ -48,7 +48,7 @@ const sim::ProgramArray* arrayOf(const sim::Analysis& analysis, ValueId value)
 /// As specs may name it; nothing where the study cannot.
 std::optional<StudyArray> constrainable(const sim::Analysis& analysis, const sim::ProgramArray& array)
 {
-    if (array.name.find_first_of("[]=") != std::string::npos)
+    if (array.name.find('=') != std::string::npos)
         return {};
     for (const StudyArray& known : analysis.built->arrays.all) {
         if (known.name == array.name)

@@ -162,7 +162,7 @@ public:
     void join(ArrayFacts& facts) const
     {
         const std::string& name = facts.array.name;
-        if (name.find_first_of("[]=") == std::string::npos)
+        if (name.find('=') == std::string::npos)
             facts.path = ownSpecPath(m_facts.study, name);
         if (const WrittenSpec* written = m_written.find(name)) {
             facts.isOwn = true;

@@ -528,6 +528,8 @@ void TestEditText::withSetting_data()
                                                        << "{a: 1}" << QStringList{"mesh={a: 1}"};
     QTest::newRow("brackets") << QStringList{"phases[0].steps=4"} << "phases.0.steps"
                               << "5" << QStringList{"phases.0.steps=5"};
+    QTest::newRow("an array's brackets") << QStringList{"sharding.params['w']=P()"} << "sharding.params['w']"
+                                         << "P('data')" << QStringList{"sharding.params['w']=P('data')"};
     QTest::newRow("equals sign in a value") << QStringList{"mesh=data=4"} << "mesh"
                                             << "data=8" << QStringList{"mesh=data=8"};
     QTest::newRow("removal") << QStringList{"sharding.x=P()"} << "sharding.x"

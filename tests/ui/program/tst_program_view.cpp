@@ -300,6 +300,18 @@ void TestProgramView::aSpecIsSet()
     QCOMPARE(chosen.count(), qsizetype{1});
     QCOMPARE(chosen.front().at(0).toString(), QString("sharding.layers.0.w"));
     QCOMPARE(chosen.front().at(1).toString(), QString("P(None, 'data')"));
+
+    Shown jax(analysed("mlp.mlir")); // whose names are those of a tree
+    const QSignalSpy ofJax(&jax.view, &ProgramView::specChosen);
+    jax.click(jax.node("params['w1']"));
+    spec = jax.view.findChild<SpecEdit*>();
+    QVERIFY(spec->isEnabled());
+    spec->setText("P('data', 'model')");
+    QTest::keyClick(spec, Qt::Key_Return);
+    QCOMPARE(ofJax.count(), qsizetype{1});
+    const std::string setting = (ofJax.front().at(0).toString() + "=" + ofJax.front().at(1).toString()).toStdString();
+    QCOMPARE(setting, std::string("sharding.params['w1']=P('data', 'model')"));
+    QCOMPARE(analysed("mlp.mlir", {setting})->findArray("params['w1']")->spec, std::string("P('data', 'model')"));
 }
 
 void TestProgramView::wheelAndDragMoveIt()
