@@ -42,6 +42,12 @@ public:
                                                                            : QProxyStyle::pixelMetric(metric, option, widget);
     }
 
+    /// Signs on buttons of dialogs are black on any ground, and say what the words beside them say.
+    int styleHint(StyleHint hint, const QStyleOption* option, const QWidget* widget, QStyleHintReturn* returned) const override
+    {
+        return hint == SH_DialogButtonBox_ButtonsHaveIcons ? 0 : QProxyStyle::styleHint(hint, option, widget, returned);
+    }
+
     void drawControl(ControlElement element, const QStyleOption* option, QPainter* painter, const QWidget* widget) const override
     {
         if (element == CE_Splitter && option->state.testFlag(State_MouseOver))
@@ -74,9 +80,18 @@ public:
         const auto* spin = qstyleoption_cast<const QStyleOptionSpinBox*>(option);
         if ((combo != nullptr && combo->frame) || (spin != nullptr && spin->frame))
             frame(option, painter);
+        if (control == CC_Slider && themeOf(option->palette) == Theme::HighContrast)
+            fillHandle(*option, proxy()->subControlRect(control, option, SC_SliderHandle, widget), painter);
     }
 
 private:
+    static void fillHandle(const QStyleOption& option, const QRect& handle, QPainter* painter)
+    {
+        const bool isEnabled = option.state.testFlag(State_Enabled);
+        const Theme theme = themeOf(option.palette);
+        painter->fillRect(handle.adjusted(1, 1, -1, -1), qtColour(isEnabled ? ColourRole::Outline : ColourRole::Grid, theme));
+    }
+
     /// Fusion's edges are darker than what is around them: on black they are not seen, and an empty box on no dark ground.
     static void frame(const QStyleOption* option, QPainter* painter)
     {
