@@ -49,7 +49,34 @@ void addTo(QLineEdit& field, const QString& word)
     field.setFocus();
 }
 
-/// The file of the study's model, or the name of one that comes with Meshwright; empty where the study states its sizes itself, or has another model.
+const std::vector<std::pair<std::string, TransformerConfig>>& shippedConfigs()
+{
+    static const auto kConfigs = [] {
+        std::vector<std::pair<std::string, TransformerConfig>> configs;
+        for (const std::string& name : sim::shippedModels()) {
+            std::vector<std::string> ignored;
+            if (auto config = sim::modelNamed(name, nullptr, ignored))
+                configs.emplace_back(name, *std::move(config));
+        }
+        return configs;
+    }();
+    return kConfigs;
+}
+
+/// The model that comes with Meshwright and has the same sizes; empty: none has.
+QString shippedModelOf(const Study& study)
+{
+    if (study.transformer() == nullptr)
+        return {};
+    for (auto [name, config] : shippedConfigs()) {
+        config.name = study.transformer()->config.name;
+        if (config == study.transformer()->config)
+            return fromWords(name);
+    }
+    return {};
+}
+
+/// The file of the study's model, or the name of one that comes with Meshwright; empty where it has a model of its own.
 QString modelOf(const sim::Analysis& analysis)
 {
     const Document document = parseDocument(analysis.source.text, analysis.source.file);
@@ -57,7 +84,7 @@ QString modelOf(const sim::Analysis& analysis)
     for (const char* key : {"model", "transformer", "config"}) {
         node = node->find(key);
         if (node == nullptr)
-            return {};
+            return shippedModelOf(*analysis.study);
     }
     const std::filesystem::path file = analysis.study->resolved(node->text);
     std::error_code error;
@@ -88,6 +115,7 @@ QString shortName(const QString& model)
 ClustersView::ClustersView(std::shared_ptr<const sim::Catalogue> catalogue, QWidget* parent)
     : View(parent)
     , m_catalogue(std::move(catalogue))
+    , m_filledModel(kUsualModel)
     , m_models(new QLineEdit(kUsualModel, this))
     , m_machines(new QLineEdit(this))
     , m_tokens(new QLineEdit(QStringLiteral("2T"), this))
@@ -143,7 +171,7 @@ ClustersView::ClustersView(std::shared_ptr<const sim::Catalogue> catalogue, QWid
     connect(m_cancel, &QPushButton::clicked, this, [this] {
         m_job.cancel();
         m_status->setText(tr("Cancelled."));
-        showControls();
+        showRows(); // those that were not looked at wait no more
     });
     connect(m_escape, &QShortcut::activated, m_cancel, &QPushButton::click);
     connect(m_save, &QPushButton::clicked, this, &ClustersView::saveRequested);
@@ -246,15 +274,21 @@ void ClustersView::addClusterMenu(QPushButton& button)
     button.setMenu(menu);
 }
 
+/// What was written into a field follows the study, until its user writes something else there.
+void ClustersView::fill(QLineEdit& field, QString& filled, const QString& text)
+{
+    if (text.isEmpty() || field.text() != filled)
+        return;
+    filled = text;
+    field.setText(text);
+}
+
 void ClustersView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
 {
-    if (m_isFilled || !analysis->study)
+    if (!analysis->study)
         return;
-    m_isFilled = true;
-    if (const QString model = modelOf(*analysis); !model.isEmpty())
-        m_models->setText(model);
-    if (const QString machine = machineOf(*analysis); !machine.isEmpty() && m_machines->text().isEmpty())
-        m_machines->setText(machine);
+    fill(*m_models, m_filledModel, modelOf(*analysis));
+    fill(*m_machines, m_filledMachine, machineOf(*analysis));
 }
 
 /// What is asked for, model by model; with a problem there are none.

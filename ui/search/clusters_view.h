@@ -56,6 +56,7 @@ private:
     void addClusterMenu(QPushButton& button);
     std::vector<Row> rowsOfFields(QString& problem) const;
     std::vector<sim::PlanAnswer> answers(std::size_t first, std::size_t count) const;
+    static void fill(QLineEdit& field, QString& filled, const QString& text);
     void showControls();
     void showRows();
     void fillRow(QTreeWidgetItem& item, const Row& row) const;
@@ -65,7 +66,8 @@ private:
 
     std::shared_ptr<const sim::Catalogue> m_catalogue;
     ClustersJob m_job;
-    bool m_isFilled = false; ///< the fields have had the study's model and machine
+    QString m_filledModel; ///< as the study has it: what its field has, unless the user has changed that
+    QString m_filledMachine; ///< likewise
     std::vector<Row> m_rows; ///< model by model
     std::size_t m_clusters = 0; ///< rows of a model
     QLineEdit* m_models;

@@ -99,6 +99,13 @@ void TestClustersView::beginsWithTheStudy_data()
     const QString rest = "\nhardware: {chip: v5e, topology: [4, 4]}\nmesh: {data: 16}\nbatch: 16\n";
     QTest::newRow("a model that comes with Meshwright") << "model: {transformer: {config: gpt2}}\nsequence: 64" + rest << "gpt2"
                                                         << "16xtpu-v5e";
+    QTest::newRow("the sizes of one that does")
+        << "model: {transformer: {layers: 32, hidden: 4096, heads: 32, ffn: 11008, vocabulary: 32000, max_positions: 4096, "
+           "gated: true,\n"
+           "  norm: rms, position: rotary, activation: silu, predict: every_token}}\nsequence: 64"
+            + rest
+        << "llama2_7b"
+        << "16xtpu-v5e";
     QTest::newRow("a file beside the study")
         << "model: {transformer: {config: small.json}}\nsequence: 64" + rest << m_folder.filePath("small.json") << "16xtpu-v5e";
     QTest::newRow("another kind of model") << "model: {mlp: {layers: [64, 64]}}" + rest << "llama3_8b"
@@ -121,6 +128,11 @@ void TestClustersView::beginsWithTheStudy()
     QCOMPARE(shown.field("Clusters").text(), clusters);
     shown.field("Clusters").setText("8xH100");
     shown.view.setAnalysis(analysis); // an edit of the study takes nothing back
+    QCOMPARE(shown.field("Clusters").text(), QString("8xH100"));
+    shown.view.setAnalysis(
+        analysed("meshwright: 1\nmodel: {transformer: {config: llama2_7b}}\nsequence: 64\nmesh: {data: 4}\nbatch: 4\n",
+            m_folder.filePath("other.yaml").toStdString()));
+    QCOMPARE(shown.field("Models").text(), QString("llama2_7b")); // another study, another model
     QCOMPARE(shown.field("Clusters").text(), QString("8xH100"));
 }
 
@@ -215,7 +227,9 @@ void TestClustersView::aComparisonCanBeCancelled()
     QVERIFY(shown.view.job().isBusy() && !shown.button("Compare").isEnabled());
     shown.button("Cancel").click();
     QVERIFY(!shown.view.job().isBusy() && shown.button("Compare").isEnabled());
-    QCOMPARE(shown.table().topLevelItem(0)->childCount(), 2); // rows that were not looked at
+    QCOMPARE(shown.table().topLevelItem(0)->childCount(), 2);
+    const QTreeWidgetItem* row = shown.table().topLevelItem(0)->child(1);
+    QCOMPARE(row->text(shown.table().columnCount() - 1), QString("not looked at"));
     QVERIFY(!shown.view.hasReport() && !shown.button("Save page…").isEnabled());
 }
 
