@@ -26,6 +26,23 @@ void View::showEvent(QShowEvent* event)
     QWidget::showEvent(event);
 }
 
+bool View::focusNextPrevChild(bool next)
+{
+    const auto canHaveIt = [this](const QWidget* widget) {
+        return isAncestorOf(widget) && widget->isEnabled() && widget->isVisible() && (widget->focusPolicy() & Qt::TabFocus);
+    };
+    QWidget* now = window()->focusWidget();
+    if (now == nullptr || !isAncestorOf(now) || (now->isEnabled() && now->isVisible()))
+        return QWidget::focusNextPrevChild(next); // by the Tab key
+    QWidget* to = focusProxy() != nullptr && canHaveIt(focusProxy()) ? focusProxy() : now->nextInFocusChain();
+    while (to != now && !canHaveIt(to))
+        to = to->nextInFocusChain();
+    if (to == now)
+        return QWidget::focusNextPrevChild(next);
+    to->setFocus(Qt::OtherFocusReason);
+    return true;
+}
+
 QString writtenCause(const std::string& annotation)
 {
     const bool isMade = annotation.starts_with('%') || annotation.starts_with("residual.");

@@ -39,6 +39,9 @@ public:
 protected:
     void showEvent(QShowEvent* event) override;
 
+    /// The focus of a widget that is disabled or hidden while work runs stays in the view.
+    bool focusNextPrevChild(bool next) override;
+
     Theme theme() const { return themeOf(palette()); }
     QColor colour(ColourRole role) const { return qtColour(role, theme()); }
 

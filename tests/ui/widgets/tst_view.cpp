@@ -3,6 +3,10 @@
 #include "ui/widgets/elided_label.h"
 #include "ui/widgets/view.h"
 
+#include <QBoxLayout>
+#include <QListWidget>
+#include <QPushButton>
+
 namespace tst_view {
 
 using namespace meshwright;
@@ -16,6 +20,8 @@ private Q_SLOTS:
     void aSeenViewShowsAtOnce();
     void hiddenViewsCanBeAsked();
     void labelsEndInDots();
+    void theFocusStaysInTheView_data();
+    void theFocusStaysInTheView();
 };
 
 namespace {
@@ -82,6 +88,41 @@ void TestView::labelsEndInDots()
     QVERIFY2(label.text().endsWith("…"), qPrintable(label.text()));
     QCOMPARE(label.toolTip(), label.whole());
     QVERIFY(label.fontMetrics().horizontalAdvance(label.text()) <= label.width());
+}
+
+void TestView::theFocusStaysInTheView_data()
+{
+    QTest::addColumn<bool>("hasProxy");
+    QTest::addColumn<bool>("hides");
+
+    QTest::newRow("disabled") << false << false;
+    QTest::newRow("hidden") << false << true;
+    QTest::newRow("with a main widget") << true << false;
+}
+
+/// Of a button that its own work disables.
+void TestView::theFocusStaysInTheView()
+{
+    QFETCH(const bool, hasProxy);
+    QFETCH(const bool, hides);
+    QWidget window;
+    auto* row = new QHBoxLayout(&window);
+    auto* view = new CountingView;
+    row->addWidget(view);
+    row->addWidget(new QPushButton("beside"));
+    auto* inside = new QVBoxLayout(view);
+    auto* list = new QListWidget;
+    auto* more = new QPushButton("more");
+    auto* work = new QPushButton("work");
+    for (QWidget* one : {static_cast<QWidget*>(list), static_cast<QWidget*>(more), static_cast<QWidget*>(work)})
+        inside->addWidget(one);
+    if (hasProxy)
+        view->setFocusProxy(more);
+    window.show();
+    QVERIFY(QTest::qWaitForWindowExposed(&window));
+    work->setFocus();
+    hides ? work->hide() : work->setEnabled(false);
+    QCOMPARE(window.focusWidget(), hasProxy ? static_cast<QWidget*>(more) : static_cast<QWidget*>(list));
 }
 
 MESHWRIGHT_TEST(TestView)
