@@ -134,6 +134,12 @@ CollectivesView::CollectivesView(Selection& selection, QWidget* parent)
     showDetails();
 }
 
+void CollectivesView::showComputing()
+{
+    if (m_model->rowCount() == 0)
+        m_summary->setText(tr("The study is being simulated…"));
+}
+
 void CollectivesView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
 {
     m_analysis = std::move(analysis);

@@ -22,6 +22,7 @@ public:
     explicit CollectivesView(Selection& selection, QWidget* parent = nullptr);
 
     void setAnalysis(std::shared_ptr<const sim::Analysis> analysis) override;
+    void showComputing() override;
     DisplayList picture() const override;
     QString command() const override;
 

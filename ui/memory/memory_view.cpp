@@ -184,6 +184,12 @@ void MemoryView::setUpTable()
     connect(m_table->selectionModel(), &QItemSelectionModel::currentRowChanged, this, &MemoryView::onRowSelected);
 }
 
+void MemoryView::showComputing()
+{
+    if (!m_analysis)
+        m_empty->setText(tr("The study is being simulated…"));
+}
+
 void MemoryView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
 {
     const bool isComplete = analysis->simulated != nullptr;

@@ -195,6 +195,12 @@ void MeshView::showEvent(QShowEvent* event)
     redraw();
 }
 
+void MeshView::showComputing()
+{
+    if (!m_analysis)
+        m_empty->setText(tr("The study is being simulated…"));
+}
+
 void MeshView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
 {
     const bool isComplete = analysis->machine && analysis->placement;

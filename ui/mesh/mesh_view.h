@@ -28,6 +28,7 @@ public:
     explicit MeshView(Selection& selection, QWidget* parent = nullptr);
 
     void setAnalysis(std::shared_ptr<const sim::Analysis> analysis) override;
+    void showComputing() override;
     DisplayList picture() const override;
 
     /// `meshwright mesh --hw v5e --topology 4x2 --mesh data=4,model=2`.

@@ -249,6 +249,12 @@ QWidget* ProgramView::makeTable()
     return side;
 }
 
+void ProgramView::showComputing()
+{
+    if (!m_shown)
+        m_summary->setWhole(tr("The study is being built…"));
+}
+
 void ProgramView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
 {
     if (!analysis->built) {

@@ -34,6 +34,7 @@ public:
     explicit ProgramView(Selection& selection, QWidget* parent = nullptr);
 
     void setAnalysis(std::shared_ptr<const sim::Analysis> analysis) override;
+    void showComputing() override;
     DisplayList picture() const override;
     QString command() const override;
 

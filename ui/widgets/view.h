@@ -24,6 +24,9 @@ public:
     /// Never null. Called on the UI thread; must return within a few milliseconds.
     virtual void setAnalysis(std::shared_ptr<const sim::Analysis> analysis) = 0;
 
+    /// A study was opened whose first analysis may take a while: a view that shows nothing yet says so.
+    virtual void showComputing() { }
+
     /// What the view shows, to be saved as SVG, PNG or PDF.
     virtual DisplayList picture() const = 0;
 

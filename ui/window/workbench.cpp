@@ -422,6 +422,8 @@ void Workbench::beginStudy()
     m_report->leaveOpened();
     m_headline->forget();
     m_headline->setBaseline(nullptr);
+    for (View* view : views())
+        view->showComputing();
     if (perspective().id == QLatin1String("explain") || perspective().id == QLatin1String("pages"))
         showPerspective(QStringLiteral("design")); // these two show nothing of a study
 }
