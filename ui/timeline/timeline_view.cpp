@@ -64,10 +64,10 @@ std::string simulatedTitle(const sim::SimulatedStudy& study)
     return fmt::format("simulated on {}: {}, {}", study.simulation.machine, whose, formatSeconds(study.simulation.stepSeconds));
 }
 
-std::string measuredTitle(const TimelinePart& part)
+std::string measuredTitle(const TimelinePart& part, bool isStale)
 {
     const bool isVirtual = part.timeline().clock() == Clock::Virtual;
-    return fmt::format("measured, {}: {}",
+    return fmt::format("measured{}, {}: {}", isStale ? ", of an earlier version of the study" : "",
         isVirtual ? "virtual clock, as if each device had its own core" : "wall clock, waiting for a core included",
         formatSeconds(part.endSeconds()));
 }
@@ -262,11 +262,22 @@ void TimelineView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
             };
         });
     }
+    if (isMeasuredStale() != m_measuredIsStale)
+        showModel();
     showState();
 }
 
-void TimelineView::setMeasured(std::shared_ptr<const Timeline> virtualTime, std::shared_ptr<const Timeline> wall)
+/// The file's name is not a part of it.
+bool TimelineView::isMeasuredStale() const
 {
+    return m_measuredSource && m_analysis
+        && (m_measuredSource->text != m_analysis->source.text || m_measuredSource->settings != m_analysis->source.settings);
+}
+
+void TimelineView::setMeasured(
+    std::shared_ptr<const Timeline> virtualTime, std::shared_ptr<const Timeline> wall, std::optional<sim::StudySource> source)
+{
+    m_measuredSource = std::move(source);
     const std::size_t slices = (virtualTime ? virtualTime->slices().size() : 0) + (wall ? wall->slices().size() : 0);
     m_slicesRead = slices;
     run(m_measuredReader, slices, [this, virtualTime, wall](const std::stop_token& stop) -> std::function<void()> {
@@ -317,11 +328,12 @@ void TimelineView::setMeasuredClock(Clock clock)
 
 void TimelineView::showModel()
 {
+    m_measuredIsStale = isMeasuredStale();
     std::vector<GroupSource> sources;
     if (m_simulatedPart)
         sources.push_back({"simulated", m_simulatedTitle, m_simulatedPart, standsForAll(m_simulatedPart->timeline())});
     if (const Part& measured = m_showsWall ? m_wallPart : m_virtualPart)
-        sources.push_back({"measured", measuredTitle(*measured), measured, false});
+        sources.push_back({"measured", measuredTitle(*measured, m_measuredIsStale), measured, false});
     if (m_foreignPart)
         sources.push_back({"trace", m_foreignTitle, m_foreignPart, false});
     m_canvas->setModel(std::make_shared<const TimelineModel>(std::move(sources)));

@@ -35,8 +35,10 @@ public:
 
     void setAnalysis(std::shared_ptr<const sim::Analysis> analysis) override;
 
-    /// A measured step by both clocks; null takes it away.
-    void setMeasured(std::shared_ptr<const Timeline> virtualTime, std::shared_ptr<const Timeline> wall);
+    /// A measured step by both clocks; null takes it away. `source`: of the study that ran, where that is known: its title says so when the study is
+    /// another one since.
+    void setMeasured(std::shared_ptr<const Timeline> virtualTime, std::shared_ptr<const Timeline> wall,
+        std::optional<sim::StudySource> source = {});
 
     /// A trace of another program below the others; `title` is its file's name. Null takes it away.
     void setForeign(std::shared_ptr<const Timeline> timeline, const std::string& title);
@@ -71,6 +73,7 @@ private:
     QWidget* makeToolBar();
     QToolButton* makeButton(const QString& text, const QString& toolTip);
     void connectCanvas();
+    bool isMeasuredStale() const;
     void showModel();
     void showState();
     void showProblem(const sim::Analysis& analysis);
@@ -103,6 +106,8 @@ private:
     Part m_wallPart;
     Part m_foreignPart;
     std::string m_foreignTitle;
+    std::optional<sim::StudySource> m_measuredSource; ///< of the study that ran
+    bool m_measuredIsStale = false; ///< its title says that the study is another one since
     bool m_showsWall = false;
     std::optional<bool> m_stretch; ///< as the user chose
     bool m_heightIsUsers = false; ///< the user moved the splitter

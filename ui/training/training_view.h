@@ -47,6 +47,9 @@ public:
     /// The runs of this view; start them with `train`.
     TrainingJob& job() { return m_job; }
 
+    /// Of the study that ran last.
+    const sim::StudySource& runSource() const { return m_runSource; }
+
 public Q_SLOTS:
     /// Starts a run as the controls say. Nothing when there is nothing to train or a run is under way.
     void train();

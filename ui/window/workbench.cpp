@@ -195,7 +195,7 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
     connect(m_collectives, &CollectivesView::removeSpecRequested, &m_document, &StudyDocument::removeSpec);
     connect(m_training, &TrainingView::trained, this, [this](const std::shared_ptr<const TrainingResult>& result) {
         m_timeline->setMeasured(std::shared_ptr<const Timeline>(result, &result->virtualTime),
-            std::shared_ptr<const Timeline>(result, &result->wall));
+            std::shared_ptr<const Timeline>(result, &result->wall), m_training->runSource());
         m_report->setTraining(result);
     });
     connect(m_search, &SearchView::planChosen, this,

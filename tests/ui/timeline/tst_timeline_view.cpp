@@ -168,6 +168,16 @@ void TestTimelineView::showsTheSimulatedStep()
     shown.view.setMeasured(twoDevices(Clock::Virtual), twoDevices());
     QCOMPARE(shown.canvas().model().groups().size(), std::size_t{2});
     QCOMPARE(shown.view.command(), QString("meshwright train wide_mlp.yaml --set mesh.data=8 --trace trace.json"));
+
+    const auto measured = [&] { return QString::fromStdString(shown.canvas().model().groups()[1].title); };
+    QVERIFY2(measured().startsWith("measured, virtual clock"), qPrintable(measured()));
+    const sim::StudySource ran{exampleText(), "elsewhere.yaml", {"mesh.data=8"}};
+    shown.view.setMeasured(twoDevices(Clock::Virtual), twoDevices(), ran);
+    QVERIFY2(measured().startsWith("measured, virtual clock"), qPrintable(measured()));
+    shown.view.setAnalysis(analysisOf(exampleText() + "# an edit\n"));
+    QVERIFY2(measured().startsWith("measured, of an earlier version of the study"), qPrintable(measured()));
+    shown.view.setAnalysis(analysisOf(exampleText())); // undone
+    QVERIFY2(measured().startsWith("measured, virtual clock"), qPrintable(measured()));
 }
 
 void TestTimelineView::oldStepsAreGreyed()
