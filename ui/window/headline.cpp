@@ -40,8 +40,10 @@ constexpr char kWhy[] = "why"; ///< property of a figure's labels
 void colourText(QLabel* label, ColourRole role)
 {
     QPalette palette = label->parentWidget()->palette();
-    palette.setColor(QPalette::WindowText, qtColour(role, themeOf(palette)));
+    for (const QPalette::ColorGroup group : {QPalette::Active, QPalette::Inactive}) // what is disabled is as pale as all that is
+        palette.setColor(group, QPalette::WindowText, qtColour(role, themeOf(palette)));
     label->setPalette(palette);
+    label->setForegroundRole(QPalette::WindowText);
 }
 
 } // namespace
@@ -118,6 +120,7 @@ void Headline::forget()
     m_last.reset();
     m_effect = tr("Change the mesh or a spec: this line shows the effect on the step.");
     m_hasSimulation = false;
+    m_hasErrors = false;
     for (const auto& [figure, name] : {std::pair{m_step, tr("predicted step")}, std::pair{m_compute, tr("computing")},
              std::pair{m_waiting, tr("waiting")}, std::pair{m_memory, tr("memory")}}) {
         figure.value->setText(QStringLiteral("–"));
@@ -139,6 +142,7 @@ void Headline::setAnalysis(const std::shared_ptr<const sim::Analysis>& analysis)
 {
     m_isStale = false;
     update(); // the line goes
+    m_hasErrors = hasErrors(analysis->problems);
     m_hasSimulation = analysis->simulated != nullptr;
     showProblems(analysis->problems);
     showProof(*analysis, true);
@@ -184,6 +188,8 @@ void Headline::setStale(bool isStale)
 {
     m_isStale = isStale;
     enableFigures();
+    if (isStale && !m_last)
+        m_change->setWhole(tr("The study is being simulated…"));
     update();
 }
 
@@ -193,6 +199,7 @@ void Headline::enableFigures()
         figure.value->setEnabled(m_hasSimulation && !m_isStale);
         figure.note->setEnabled(m_hasSimulation && !m_isStale);
     }
+    m_proof->setEnabled(!m_hasErrors && !m_isStale);
 }
 
 bool Headline::eventFilter(QObject* watched, QEvent* event)

@@ -69,6 +69,7 @@ private:
     std::shared_ptr<const sim::Analysis> m_baseline; ///< null: none is pinned
     QString m_effect; ///< of the last edit that changed the step
     bool m_isStale = false;
+    bool m_hasErrors = false;
     bool m_hasSimulation = false; ///< the figures are those of the study as it was analysed last
     Figure m_step;
     Figure m_compute;
