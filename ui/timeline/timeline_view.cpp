@@ -15,6 +15,7 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QLocale>
+#include <QShortcut>
 #include <QSplitter>
 #include <QToolButton>
 #include <QVBoxLayout>
@@ -212,10 +213,13 @@ void TimelineView::connectCanvas()
         if (m_scaleButton->isVisibleTo(this))
             m_scaleButton->click();
     });
-    connect(m_canvas, &TimelineCanvas::searchRequested, this, [this] {
+    const auto search = [this] {
         m_search->setFocus(Qt::ShortcutFocusReason);
         m_search->selectAll();
-    });
+    };
+    connect(m_canvas, &TimelineCanvas::searchRequested, this, search);
+    connect(new QShortcut(QKeySequence::Find, this), &QShortcut::activated, this,
+        search); // wherever the focus is, while the view is seen
 }
 
 bool TimelineView::isBusy() const

@@ -14,6 +14,7 @@
 #include "ui/shapes/shapes_view.h"
 #include "ui/study/source_edit.h"
 #include "ui/study/study_panel.h"
+#include "ui/timeline/timeline_canvas.h"
 #include "ui/timeline/timeline_view.h"
 #include "ui/training/checkpoint_view.h"
 #include "ui/training/training_view.h"
@@ -26,6 +27,8 @@
 #include "ui/window/view_frame.h"
 
 #include <QBoxLayout>
+#include <QCoreApplication>
+#include <QKeyEvent>
 #include <QSettings>
 #include <QSplitter>
 #include <QStackedWidget>
@@ -162,7 +165,8 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
     m_staleAfter.setSingleShot(true);
     m_staleAfter.setInterval(kStaleMilliseconds);
     connect(&m_staleAfter, &QTimer::timeout, this, [this] { m_headline->setStale(m_job.isBusy()); });
-    connect(m_bar, &PerspectiveBar::chosen, this, [this](int index) { setCurrent(static_cast<std::size_t>(index)); });
+    connect(m_bar, &PerspectiveBar::chosen, this,
+        [this](int index) { showPerspective(m_perspectives[static_cast<std::size_t>(index)].id); });
     connect(&m_document, &StudyDocument::sourceChanged, this, &Workbench::analyse);
     connect(&m_document, &StudyDocument::sourceChanged, this, [this] {
         if (m_pages->currentWidget() == m_empty)
@@ -306,6 +310,20 @@ void Workbench::showPerspective(const QString& id)
         if (m_perspectives[i].id == id)
             setCurrent(i);
     }
+    if (id == QLatin1String("time"))
+        m_timeline->setFocus(Qt::OtherFocusReason); // which is used by keys
+}
+
+/// Keys that nobody has taken are the timeline's, wherever the focus is in its perspective.
+void Workbench::keyPressEvent(QKeyEvent* event)
+{
+    event->ignore();
+    const bool isTime = perspective().id == QLatin1String("time") && m_timeline->isVisible();
+    if (!isTime || m_isPassingOn || m_timeline->isAncestorOf(window()->focusWidget()))
+        return;
+    m_isPassingOn = true; // what the timeline does not take comes back here
+    QCoreApplication::sendEvent(&m_timeline->canvas(), event);
+    m_isPassingOn = false;
 }
 
 std::vector<View*> Workbench::views() const

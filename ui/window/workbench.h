@@ -131,6 +131,9 @@ Q_SIGNALS:
     /// The analysis that is shown has its proof.
     void proved();
 
+protected:
+    void keyPressEvent(QKeyEvent* event) override;
+
 private:
     Perspective& addPerspective(const QString& id, const QString& title, const QString& meaning, Sign sign, bool showsStudy);
     ViewFrame* addFrame(Perspective& perspective);
@@ -145,6 +148,7 @@ private:
     void show(const std::shared_ptr<const sim::Analysis>& analysis);
     void showProof(const std::shared_ptr<const sim::Analysis>& analysis);
 
+    bool m_isPassingOn = false; ///< a key that nobody has taken
     StudyDocument& m_document;
     std::shared_ptr<sim::Session> m_session;
     Selection m_selection;

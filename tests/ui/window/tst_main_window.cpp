@@ -12,6 +12,7 @@
 #include "ui/search/clusters_view.h"
 #include "ui/study/source_edit.h"
 #include "ui/study/study_panel.h"
+#include "ui/timeline/timeline_canvas.h"
 #include "ui/timeline/timeline_view.h"
 #include "ui/training/training_view.h"
 #include "ui/widgets/view.h"
@@ -57,6 +58,7 @@ private Q_SLOTS:
     void saysWhyTheStepChanged();
     void theProofFollowsTheFigures();
     void theLineOfWorkGoesWithTheAnswer();
+    void theHeadlineSaysWhatItIsOf();
     void comparesWithWhatIsPinned();
     void aFigureSaysWhy();
     void undoAndRedo();
@@ -86,6 +88,7 @@ private Q_SLOTS:
     void everyRowSelectsWhatItShows_data();
     void everyRowSelectsWhatItShows();
     void selectionsGoBack();
+    void keysOfTheTimelineHoldInItsPerspective();
     void theSourceIsTheStudy();
     void aBrokenStudyIsMendedInItsSource();
     void actionsAreFoundByAFewLetters_data();
@@ -339,6 +342,40 @@ void TestMainWindow::theLineOfWorkGoesWithTheAnswer()
     headline.installEventFilter(&watch);
     headline.setAnalysis(fixture.window.workbench().analysis());
     QTRY_VERIFY(watch.painted.contains(line));
+}
+
+/// What is not of the study as it stands is pale, and what does not fit is red.
+void TestMainWindow::theHeadlineSaysWhatItIsOf()
+{
+    WindowFixture fixture;
+    fixture.window.show();
+    fixture.window.openExample(fixture.example("digits.yaml"));
+    ui::Headline& headline = fixture.window.workbench().headline();
+    headline.setStale(true);
+    QCOMPARE(headline.changeText(), QString("The study is being simulated…"));
+    QTRY_VERIFY(fixture.isShown());
+    QTRY_VERIFY(fixture.analysis()->proof);
+    const auto label = [&](const QString& beginning) {
+        const auto labels = headline.findChildren<QLabel*>();
+        const auto found
+            = std::find_if(labels.begin(), labels.end(), [&](const QLabel* one) { return one->text().startsWith(beginning); });
+        return found == labels.end() ? nullptr : *found;
+    };
+    const auto ink = [](const QLabel* one) { return one->palette().color(one->foregroundRole()); };
+    QTRY_VERIFY(label("\u2713 proved") != nullptr);
+    QVERIFY(label("\u2713 proved")->isEnabled());
+    const QColor fits = ink(label("of 15.4 GiB: fits"));
+    auto analysis = std::make_shared<sim::Analysis>(*fixture.analysis());
+    auto simulated = std::make_shared<sim::SimulatedStudy>(*analysis->simulated);
+    simulated->simulation.fits = false;
+    analysis->simulated = simulated;
+    headline.setAnalysis(analysis);
+    QVERIFY(ink(label("of 15.4 GiB: too much")) != fits);
+    analysis = std::make_shared<sim::Analysis>(*analysis);
+    analysis->problems.push_back(Problem{"MW1104", "wrong", "", {}});
+    analysis->simulated = nullptr;
+    headline.setAnalysis(analysis);
+    QVERIFY(!label("\u2713 proved")->isEnabled());
 }
 
 void TestMainWindow::comparesWithWhatIsPinned()
@@ -860,6 +897,35 @@ void TestMainWindow::selectionsGoBack()
     QCOMPARE(selection.array(), QString("layers.2.w"));
 }
 
+void TestMainWindow::keysOfTheTimelineHoldInItsPerspective()
+{
+    WindowFixture fixture;
+    openNotebook(fixture);
+    QVERIFY(QTest::qWaitForWindowActive(&fixture.window));
+    QTest::keyClick(&fixture.window, Qt::Key_2, Qt::ControlModifier);
+    ui::TimelineView& timeline = fixture.window.workbench().timeline();
+    QCOMPARE(QApplication::focusWidget(), static_cast<QWidget*>(&timeline.canvas()));
+    QTRY_VERIFY(!timeline.isBusy());
+    const auto shown = [&] { return timeline.canvas().window().length(); };
+    const double whole = shown();
+    QTest::keyClick(QApplication::focusWidget(), Qt::Key_W);
+    QTRY_VERIFY(shown() < whole);
+
+    QAbstractButton* button = nullptr; // of the bar at the left
+    for (QAbstractButton* one : fixture.window.workbench().findChildren<QAbstractButton*>()) {
+        if (one->isVisible() && one->isEnabled() && !timeline.isAncestorOf(one) && one->text() == "Time")
+            button = one;
+    }
+    QVERIFY(button != nullptr);
+    button->setFocus();
+    const double closer = shown();
+    QTest::keyClick(button, Qt::Key_W);
+    QTRY_VERIFY(shown() < closer);
+    QTest::keyClick(button, Qt::Key_F12); // nobody's
+    QTest::keyClick(button, Qt::Key_F, Qt::ControlModifier);
+    QCOMPARE(QApplication::focusWidget()->accessibleName(), timeline.findChild<QLineEdit*>()->accessibleName());
+}
+
 /// Fields and text are two ways to the same study, with one undo.
 void TestMainWindow::theSourceIsTheStudy()
 {
@@ -885,7 +951,10 @@ void TestMainWindow::theSourceIsTheStudy()
 
     const QString name = text->toPlainText().section('\n', 1, 1);
     text->setTextCursor(QTextCursor(text->document()->findBlockByNumber(1)));
-    QTest::keyClicks(text, "# more text than the line below has letters\n# and another line\n");
+    QTest::keyClicks(text, "# more text than the line below has letters");
+    QTest::keyClick(text, Qt::Key_Return);
+    QTest::keyClicks(text, "# and another line");
+    QTest::keyClick(text, Qt::Key_Return);
     QTest::keyClick(text, Qt::Key_Z, Qt::ControlModifier);
     QCOMPARE(text->textCursor().block().text(), name);
     fixture.window.document().undoStack().setClean();
