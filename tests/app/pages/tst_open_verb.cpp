@@ -560,6 +560,10 @@ void TestOpenVerb::keepsFilesOfItsFolder()
     QVERIFY(QFile::exists(m_folder.filePath("own/made.txt")));
     QCOMPARE(open({page, "--check"}).code, 0); // in a folder that is gone
     QVERIFY(!QFile::exists("made.txt"));
+    file("own/beside_it.py", "value = 42");
+    const QString importing = file("own/page.py", "import beside_it\nprint(beside_it.value)");
+    QCOMPARE(cellsOf(open({importing, "--format", "json", "--folder", m_folder.filePath("own")}))[0].toObject()["output"], "42\n");
+    QCOMPARE(open({importing, "--check"}).code, 1); // which may not read what lies beside it
 }
 
 void TestOpenVerb::saysOnceWhatAPageIs()

@@ -5,10 +5,14 @@ Job: {"cells": [{"source", "text", "question"?}..], "after": text, "readable": [
 "memory": bytes}. Commands: {"run": number}, {"change": number, "source": text} before it, {"judge": number, "answer": text} for a cell that is a
 question, {"findings": true} at the end.
 Before the first cell the process gives up all that a page does not need (see app/python/confine.h)."""
+import sys
+
+if not sys.flags.safe_path:
+    del sys.path[0]  # the folder that the program was started in, which is not the page's
+
 import json
 import os
 import resource
-import sys
 
 
 def main():
@@ -28,6 +32,7 @@ def main():
     for stream in (0, 1):
         os.dup2(null, stream)
     os.chdir(job["folder"])
+    sys.path.insert(0, job["folder"])  # modules beside the page
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (job["memory"], job["memory"]))
     resource.setrlimit(resource.RLIMIT_FSIZE, (job["memory"], job["memory"]))
