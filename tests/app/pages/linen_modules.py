@@ -2,6 +2,8 @@
 """flax.linen: layers beside those of NumPy, names and shapes of variables, transforms beside loops, errors, logical axes; values that Flax's own guide prints.
 Prints what differs; the last line counts."""
 import functools
+import os
+import sys
 import tempfile
 
 import flax
@@ -12,6 +14,9 @@ import optax
 from flax import linen as nn
 from flax.training import common_utils, train_state
 from jax.sharding import Mesh, PartitionSpec as P
+
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(jax.__file__)), "stand_ins"))
+import ml_collections
 
 wrong = compared = 0
 RNG = np.random.default_rng(0)
@@ -571,6 +576,34 @@ def as_printed():
     same("names kept apart", drawn[0] == drawn[1], False)
 
 
-for check in (layers, attention, modules, tables, transforms, sharded, training, saved, helpers, control, errors, as_printed):
+class Configured(nn.Module):
+    config: ml_collections.ConfigDict
+
+    @nn.compact
+    def __call__(self, x, _=None):
+        return nn.Dense(self.config.model.features)(x), None
+
+
+class ConfiguredStack(nn.Module):
+    config: ml_collections.ConfigDict
+
+    @nn.compact
+    def __call__(self, x):
+        return nn.scan(nn.remat(Configured), variable_axes={"params": 0}, split_rngs={"params": True}, length=3)(self.config, name="all")(x, None)[0]
+
+
+def configurations():
+    config = ml_collections.ConfigDict({"rates": [1, 2], "model": {"features": 2, "name": None}})
+    same("no dict", isinstance(config, dict), False)
+    same("fields that are configurations", shapes(ConfiguredStack(config).init(key(), jnp.ones((1, 2)))),
+         {"params/all/Dense_0/kernel": (3, 2, 2), "params/all/Dense_0/bias": (3, 2)})
+    same("keys", (list(config), config["model.features"], config.get("none", 7), "model" in config, {**config}["rates"]), (["model", "rates"], 2, 7, True, [1, 2]))
+    same("lines", str(config), "model:\n  features: 2\n  name: null\nrates:\n- 1\n- 2\n")
+    frozen = ml_collections.FrozenConfigDict(config)
+    same("frozen", (hash(frozen) == hash(ml_collections.FrozenConfigDict(config)), frozen.rates, frozen.model.features), (True, (1, 2), 2))
+    same("not changed", [raised(lambda: setattr(frozen, "rates", 1)), raised(lambda: setattr(config.lock().model, "more", 1))], ["AttributeError"] * 2)
+
+
+for check in (configurations, layers, attention, modules, tables, transforms, sharded, training, saved, helpers, control, errors, as_printed):
     check()
 print(wrong, "of", compared, "differ")
