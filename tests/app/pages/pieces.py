@@ -69,6 +69,7 @@ ROWS = [  # a name, what is computed, what JAX gives
     ("many examples of pieces", lambda: jax.vmap(mapped(lambda x: lax.psum(x, "x"), P("x"), P()))(jnp.stack([X, 2 * X])), [by_rows.sum(0), 2 * by_rows.sum(0)]),
     ("pieces of many examples", lambda: mapped(jax.vmap(lambda row: lax.psum(row, "x")), P("x"), P())(X), by_rows.sum(0)),
     ("trees of pieces", lambda: mapped(lambda x: lax.all_gather({"a": x}, "x", tiled=True)["a"], P("x"), P(), check_vma=False)(X), np.asarray(X)),
+    ("shapes of what differs, unchecked", lambda: jax.eval_shape(mapped(lambda x: x[:2] + lax.axis_index("x"), P(None, "y"), P(None, "y"), check_vma=False), X).shape, [2, 4]),
     ("ones in places", lambda: placed(lambda: jnp.ones((8, 4))), np.ones((8, 4))),
     ("zeros in places", lambda: placed(lambda: jnp.zeros((8, 4))), np.zeros((8, 4))),
     ("products of groups", lambda: lax.ragged_dot(jnp.ones((5, 2)), jnp.arange(8.0).reshape(2, 2, 2), jnp.array([2, 2])), [[2, 4], [2, 4], [10, 12], [10, 12], [0, 0]]),

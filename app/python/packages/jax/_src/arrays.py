@@ -248,6 +248,7 @@ class Scope:
         self.mesh = mesh  # of the manual computation around; its axes have names for collectives
         self.derives, self.place, self.transform = derives, place, transform
         self.recomputes = False  # jax.checkpoint is within
+        self.is_of_shapes = False  # only the types of its results are asked for
         self.is_forward = self.is_linear = False  # of what derives: see `vjp`
         self.inputs, self.names = [], []  # the arrays that its arguments stand for, and what they are called
         self.sinks = []  # of what derives: (argument, argument, whether it is read, ref) for each ref that a rule writes to, see refs.add_sinks

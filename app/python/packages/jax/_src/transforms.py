@@ -578,6 +578,7 @@ def _zeros_of(x):
 def eval_shape(function, *args, **kwargs):
     leaves, form = tree_flatten((args, kwargs), is_leaf=lambda x: isinstance(x, ShapeDtypeStruct))
     scope = Scope(_name_of(function))
+    scope.is_of_shapes = True
     tracers = [scope.argument(leaf if isinstance(leaf, ShapeDtypeStruct) else asarray(leaf)) for leaf in leaves]
     with scope:
         args, kwargs = tree_unflatten(form, tracers)
@@ -1120,8 +1121,10 @@ def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, check_rep=True, 
         if not Scope._stack:
             check_devices("shard_map", operands)
         outer = Scope._stack[-1] if Scope._stack else Scope(_name_of(f))
-        numbers = [outer.number(operand) for operand in operands]
-        results = outer.core.manual(function, numbers, at.core, texts, [spec.text for spec in out_list])
+        if not is_checked and any(scope.is_of_shapes for scope in Scope._stack):  # pieces may differ that out_specs say to be the same: nobody sees them
+            results = [outer.number(ops.full(_whole_shape(out.shape, spec, at), 0, out.engine_dtype)) for out, spec in zip(outs, out_list)]
+        else:
+            results = outer.core.manual(function, [outer.number(operand) for operand in operands], at.core, texts, [spec.text for spec in out_list])
         if Scope._stack:
             wholes = [_said(outer.tracer(number), NamedSharding(at, spec)) for number, spec in zip(results, out_list)]
             return tree_unflatten(out_form, [_summed(whole, own) if own.spec.unreduced else whole for whole, own in zip(wholes, asked)])
