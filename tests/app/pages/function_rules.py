@@ -545,6 +545,55 @@ def exported():
         raises(f"exported: {name}", function, kind, text)
 
 
+def other_types():
+    """Operands and branches whose types JAX refuses to bring together."""
+    x, whole, square = jnp.ones(2), jnp.ones(2, int), jnp.eye(2)
+    same = "requires arguments to have the same dtypes, got"
+    for name, function, kind, text in [
+            ("select", lambda: lax.select(True, x, whole), "TypeError", f"lax.select {same} int32, float32. (Tip: jnp.where"),
+            ("select of a number", lambda: lax.select(True, x, 0), "TypeError", "select cases must have the same shapes, got [(), (2,)]"),
+            ("select by fewer", lambda: lax.select(jnp.array([True]), x, x), "TypeError", "must be scalar or have the same shape as cases, got `which` shape (1,) but"),
+            ("select under jit", lambda: jax.jit(lambda x: lax.select(True, x, whole))(x), "TypeError", "lax.select requires"),
+            ("select_n by floats", lambda: lax.select_n(x, x, x), "TypeError", "select `which` must be boolean or integer type, got float32."),
+            ("concatenate", lambda: lax.concatenate([x, whole], 0), "TypeError", f"lax.concatenate {same} float32, int32."),
+            ("concatenate nothing", lambda: lax.concatenate([], 0), "ValueError", "concatenate requires a non-empty sequences of arrays"),
+            ("clamp", lambda: lax.clamp(0.0, x, jnp.array(1)), "TypeError", f"lax.clamp {same} float32, float32, int32."),
+            ("clamp by more", lambda: lax.clamp(0.0, x, jnp.ones(1)), "TypeError", "clamp requires max.shape == operand.shape or max.shape == (), got max.shape=(1,)"),
+            ("pad", lambda: lax.pad(x, 0, [(1, 1, 0)]), "TypeError", "pad operand and padding_value must be same dtype: got float32 and int32."),
+            ("pad of fewer dimensions", lambda: lax.pad(square, 0.0, [(1, 1, 0)]), "ValueError", "length of padding_config must equal the number of axes of operand"),
+            ("update", lambda: lax.dynamic_update_slice(x, whole[:1], (0,)), "TypeError", f"lax.dynamic_update_slice {same} float32, int32."),
+            ("update of more", lambda: lax.dynamic_update_slice(x, jnp.ones(5), (0,)), "TypeError", "got update shape (5,) for operand shape (2,)."),
+            ("slice of more", lambda: lax.dynamic_slice(x, (0,), (5,)), "TypeError", "got slice_sizes (5,) for operand shape (2,)."),
+            ("solve", lambda: jnp.linalg.solve(square, jnp.ones(3)), "ValueError", "inconsistent size for core dimension 'm': 3 vs 2"),
+            ("solve for many vectors", lambda: jnp.linalg.solve(jnp.ones((3, 2, 2)), jnp.ones((3, 2))), "ValueError", "would have been treated as a batched 1-dimensional solve"),
+            ("solve_triangular", lambda: jax.scipy.linalg.solve_triangular(square, jnp.ones((3, 1))), "ValueError", "inconsistent size for core dimension 'n': 3 vs 2"),
+            ("cho_solve", lambda: jax.scipy.linalg.cho_solve((square, True), jnp.ones(3)), "ValueError", "inconsistent size for core dimension 'n'"),
+            ("lu_solve", lambda: jax.scipy.linalg.lu_solve(jax.scipy.linalg.lu_factor(square), jnp.ones(3)), "ValueError", "(shape (2, 2)) and b array (shape (3,)) must match"),
+            ("vectorize", lambda: jnp.vectorize(jnp.dot, signature="(n),(n)->()")(x, jnp.ones((4, 3))), "ValueError", "core dimension 'n': 3 vs 2 on vectorized function"),
+            ("cond", lambda: lax.cond(True, lambda x: x, lambda x: x.astype(int), x), "TypeError",
+             "The output of true_fun has type float32[2] but the corresponding output of false_fun has type int32[2], so the dtypes do not match."),
+            ("cond of other shapes", lambda: lax.cond(False, lambda x: x, lambda x: x[:1], x), "TypeError", "so the shapes do not match"),
+            ("cond of other trees", lambda: lax.cond(True, lambda x: x, lambda x: (x, x), x), "TypeError", "must have the same pytree structure"),
+            ("cond within a function", lambda: jax.jit(lambda x: lax.cond(True, lambda x: x, lambda x: x[:1], x))(x), "TypeError", "so the shapes do not match"),
+            ("switch", lambda: lax.switch(0, [lambda x: x, lambda x: x, lambda x: x[:1]], x), "TypeError", "corresponding output of branch2 has type float32[1]"),
+            ("branches of numbers", lambda: lax.switch(jnp.int32(0), [lambda: 1, lambda: 2.5]), "TypeError", "has type int32[] but the corresponding output of branch1"),
+            ("uniform", lambda: jax.random.uniform(jax.random.key(0), (2,), int), "ValueError", "dtype argument to `uniform` must be a float dtype, got int32"),
+            ("normal", lambda: jax.random.normal(jax.random.key(0), (2,), dtype="int32"), "ValueError", "must be a float or complex dtype, got int32"),
+            ("bits", lambda: jax.random.bits(jax.random.key(0), (2,), "int32"), "ValueError", "must be an unsigned int dtype, got int32"),
+            ("tangent", lambda: jax.jvp(jnp.sin, (1.0,), (1,)), "TypeError", "and so expected tangent dtype float32, but got tangent dtype int32 instead."),
+            ("tangent of an integer", lambda: jax.jvp(lambda n: n * 2.0, (1,), (1,)), "TypeError", "but got tangent dtype int32 instead."),
+            ("static name", lambda: jax.jit(lambda x: x, static_argnames="y"), "ValueError", "invalid argnames {'y'} in static_argnames. Function does not take these args."),
+            ("static number", lambda: jax.jit(lambda x, y: x, static_argnums=5), "ValueError", "static_argnums=(5,), but only accepts 2 positional arguments."),
+            ("donated name", lambda: jax.jit(lambda x: x, donate_argnames="y"), "ValueError", "in donate_argnames"),
+            ("linspace", lambda: jnp.linspace(0, 1, 3.5), "TypeError", "cannot be interpreted as an integer")]:
+        raises(f"other types: {name}", function, kind, text)
+    compare("a branch of a known truth", (lax.cond(True, lambda x: 2 * x, lambda x: x, x), lax.switch(7, [lambda: 1.0, lambda: 2.5])), (np.full(2, 2.0), 2.5))
+    check("its type is that of all", lax.cond(True, lambda: 1.0, lambda: jnp.float32(2)).weak_type is False and lax.cond(True, lambda: 1.0, lambda: 2.0).weak_type)
+    printed("what the other shows is not shown", lambda: lax.cond(True, lambda: jax.debug.print("one"), lambda: jax.debug.print("other")), "one\n")
+    drawn = jax.random.normal(jax.random.key(0), (1000,), complex)
+    check("complex numbers", drawn.dtype == "complex64" and abs(float(jnp.abs(drawn.imag).std()) - 0.43) < 0.05, str(drawn[:3]))
+
+
 def given_away():
     """Arguments that a program may take the memory of: deleted at once, and read by what was asked for before."""
     step = jax.jit(lambda p, x: (p + x.sum(), p.mean()), donate_argnums=0)
@@ -584,7 +633,7 @@ def given_away():
 
 
 def main():
-    for part in (given_away, exported, rules, derivatives, control, branches, placed_arguments, pieces_by_function, notation, errors, settings, explicit, options):
+    for part in (other_types, given_away, exported, rules, derivatives, control, branches, placed_arguments, pieces_by_function, notation, errors, settings, explicit, options):
         part()
     print(f"{wrong} of {compared} differ")
 

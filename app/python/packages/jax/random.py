@@ -7,6 +7,17 @@ from ._src.random_ import (KeyArray, PRNGKey, bernoulli, bits, categorical, cauc
                            truncated_normal, uniform, weibull_min, wrap_key_data)
 
 
+from ._src.random_ import check_types as _check_types
+
+for _name in ("uniform cauchy exponential gumbel laplace logistic maxwell pareto rayleigh truncated_normal weibull_min multivariate_normal beta binomial chisquare "
+              "dirichlet double_sided_maxwell f gamma loggamma t triangular wald").split():
+    globals()[_name] = _check_types(_name, globals()[_name], "a float dtype", ("float",))
+for _name in ("normal", "lognormal", "orthogonal"):
+    globals()[_name] = _check_types(_name, globals()[_name], "a float or complex dtype", ("float", "complex"))
+bits = _check_types("bits", bits, "an unsigned int dtype", ("unsigned",))
+geometric = _check_types("geometric", geometric, "an int dtype", ("int", "unsigned"))
+
+
 from ._src.parameters import name_parameters as _name_parameters
 
 _name_parameters(globals())

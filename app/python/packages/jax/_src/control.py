@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Control of programs: loops are the program's own. Outside of a program a loop is one; for many examples at once it is one of all of them."""
+import copy
 import inspect
 import weakref
 
@@ -356,6 +357,33 @@ def _is_traced(x):
     return isinstance(x, Tracer) and x.scope.value_of(x) is None or getattr(x, "level", 0)
 
 
+def _taken(name, at, functions, operands):
+    """What the function at this place gives. The others are looked at only: all give the same types."""
+    if machine.runs_python:
+        return functions[at](*operands)
+    made = []
+    for number, function in enumerate(functions):
+        if number == at:
+            made.append(function(*operands))
+            refs.no_refs(trees.tree_leaves(made[-1]), f"traced for {name}")
+            continue
+        with refs.Branch():
+            block = _Block(name, lambda: function(*operands), trees.tree_structure(()), [])
+        made.append(trees.tree_unflatten(block.form, block.results))
+    _same_types(name, made)
+    rows = zip(*map(trees.tree_leaves, made))
+    leaves, form = trees.tree_flatten(made[at])
+    return trees.tree_unflatten(form, [_typed(asarray(leaf), all(asarray(one).weak_type for one in row)) for leaf, row in zip(leaves, rows)])
+
+
+def _typed(x, weak):
+    if x.weak_type == weak:
+        return x
+    made = copy.copy(x)
+    made.weak_type = weak
+    return made
+
+
 def _chosen(name, which, functions, operands):
     """What one of the functions gives: `which` is its number, or a truth value for the first or the second. The others are not carried out."""
     holds = [which, ops.logical_not(which)] if which.engine_dtype == "i1" else [ops.equal(which, number) for number in range(len(functions))]
@@ -441,26 +469,26 @@ def _chosen_of_examples(name, holds, functions, operands):
 def _same_types(name, made, along=frozenset()):
     """That branches give the same types. `along`: the axes over which devices take different ones, over which all results differ. Source of the text: jax-ml/jax,
     jax/_src/lax/control_flow/conditionals.py."""
+    names = lambda at: ("true_fun", ("true_fun", "false_fun")[at]) if name == "cond" else ("branch 0", f"branch{at}")
     forms = [trees.tree_structure(one) for one in made]
-    if any(form != forms[0] for form in forms):
-        raise TypeError(f"{name} branch outputs must have the same pytree structure, but they differ:\n\ntrue_fun output has pytree structure {forms[0]}, while "
-                        f"false_fun output has {next(form for form in forms if form != forms[0])}.\n\nRevise true_fun and/or false_fun so that they have the same "
-                        "pytree structure.")
+    if at := next((at for at, form in enumerate(forms) if form != forms[0]), None):
+        one, other = names(at)
+        raise TypeError(f"{name} branch outputs must have the same pytree structure, but they differ:\n\n{one} output has pytree structure {forms[0]}, while "
+                        f"{other} output has {forms[at]}.\n\nRevise {one} and/or {other} so that they have the same pytree structure.")
     for leaves in zip(*[[asarray(leaf) for leaf in trees.tree_leaves(one)] for one in made]):
-        strong = [leaf.engine_dtype for leaf in leaves if not leaf.weak_type] or [leaf.engine_dtype for leaf in leaves]
-        becomes = lambda leaf: dtypes.promoted([(leaf.engine_dtype, leaf.weak_type), (strong[0], not any(not one.weak_type for one in leaves))])[0]
-        if any(leaf.shape != leaves[0].shape for leaf in leaves) or len(set(strong)) > 1 or any(becomes(leaf) != strong[0] for leaf in leaves):
-            other = next(leaf for leaf in leaves if (leaf.shape, leaf.engine_dtype) != (leaves[0].shape, leaves[0].engine_dtype))
-            raise TypeError(f"{name} branches must have equal output types but they differ.\n\nThe output of true_fun has type {type_text(leaves[0])} but the "
-                            f"corresponding output of false_fun has type {type_text(other)}.\n\nRevise true_fun and/or false_fun so that all output types match.")
+        if at := next((at for at, leaf in enumerate(leaves) if (leaf.shape, leaf.engine_dtype) != (leaves[0].shape, leaves[0].engine_dtype)), None):
+            one, other = names(at)
+            raise TypeError(f"{name} branches must have equal output types but they differ.\n\nThe output of {one} has type {type_text(leaves[0])} but the "
+                            f"corresponding output of {other} has type {type_text(leaves[at])}, so {' and '.join(_differences(leaves[0], leaves[at]))}.\n\n"
+                            f"Revise {one} and/or {other} so that all output types match.")
         axes = [_axes_of(leaf) | along for leaf in leaves]
         if any(own != axes[0] for own in axes):
             at = next(at for at, own in enumerate(axes) if own != axes[0])
-            names = ("true_fun", "false_fun") if len(made) == 2 and name == "cond" else ("branch 0", f"branch {at}")
-            advice = _advice([(axes[at] - axes[0], f" to the output of {names[0]}"), (axes[0] - axes[at], f" to the output of {names[1]}")])
-            raise TypeError(f"{name} branches must have equal output types but they differ.\n\nThe output of {names[0]} has type {explicit.text(leaves[0], False)} but the "
-                            f"corresponding output of {names[1]} has type {explicit.text(leaves[at], False)}, so the manual axis types do not match.\n\n{advice}"
-                            f"Revise {names[0]} and/or {names[1]} so that all output types match.")
+            one, other = names(at)
+            advice = _advice([(axes[at] - axes[0], f" to the output of {one}"), (axes[0] - axes[at], f" to the output of {other}")])
+            raise TypeError(f"{name} branches must have equal output types but they differ.\n\nThe output of {one} has type {explicit.text(leaves[0], False)} but the "
+                            f"corresponding output of {other} has type {explicit.text(leaves[at], False)}, so the manual axis types do not match.\n\n{advice}"
+                            f"Revise {one} and/or {other} so that all output types match.")
 
 
 _NO_OPERAND = object()
@@ -473,7 +501,7 @@ def cond(pred, true_fun, false_fun, *operands, operand=_NO_OPERAND, linear=None)
     if isinstance(pred, (tuple, list)) or hasattr(pred, "shape") and pred.shape != ():
         raise TypeError(f"Pred must be a scalar, got {pred} of {'shape ' + str(pred.shape) if hasattr(pred, 'shape') else 'type ' + str(type(pred))}.")
     if not _is_traced(pred):
-        return (true_fun if bool(pred) else false_fun)(*operands)
+        return _taken("cond", 0 if bool(pred) else 1, [true_fun, false_fun], operands)
     return _chosen("cond", ops.not_equal(pred, 0) if asarray(pred).engine_dtype != "i1" else asarray(pred), [true_fun, false_fun], operands)
 
 
@@ -485,7 +513,7 @@ def switch(index, branches, *operands, operand=_NO_OPERAND):
     if not dtypes.is_integer(asarray(index).engine_dtype):
         raise TypeError(f"Index type must be an integer, got {asarray(index).dtype}")
     if not _is_traced(index):
-        return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
+        return _taken("switch", min(max(int(index), 0), len(branches) - 1), branches, operands)
     return _chosen("switch", astype(ops.clip(index, 0, len(branches) - 1), "i32"), branches, operands)
 
 

@@ -379,6 +379,8 @@ def broadcast_to(x, shape):
 
 def concatenate(arrays, axis=0, dtype=None):
     arrays = arrays if dtype is None else [astype(asarray(array), dtype) for array in arrays]
+    if not len(arrays):
+        raise ValueError("Need at least one array to concatenate.")
     arrays, _ = together(*arrays)
     dim, shapes = dimension(axis, arrays[0].ndim), [array.shape for array in arrays]
     if len({len(shape) for shape in shapes}) > 1:

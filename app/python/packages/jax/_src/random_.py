@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """JAX's random numbers: threefry, in the form of the page's age. Keys that are known stay known."""
+import functools
+import inspect
 import math
 
 import _meshwright as core
@@ -214,6 +216,23 @@ def _checked(key, name="Function", kind=ValueError):
     return data
 
 
+def check_types(name, function, said, kinds):
+    """The function, which takes a dtype of these kinds. Source of the text: jax-ml/jax, jax/_src/random/core.py."""
+    place = list(inspect.signature(function).parameters).index("dtype")
+
+    @functools.wraps(function)
+    def checked(*args, **kwargs):
+        dtype = args[place] if len(args) > place else kwargs.get("dtype")
+        if dtype is not None and not any(_IS_KIND[kind](dtypes.named(dtype)) for kind in kinds):
+            raise ValueError(f"dtype argument to `{name}` must be {said}, got {dtypes.shown(dtypes.named(dtype)).name}")
+        return function(*args, **kwargs)
+    return checked
+
+
+_IS_KIND = {"float": dtypes.is_float, "complex": dtypes.is_complex, "unsigned": lambda engine: engine.startswith("ui"),
+            "int": lambda engine: dtypes.is_integer(engine) and not engine.startswith("ui")}
+
+
 def _draw(op, key, shape, dtype, **attributes):
     engine = dtypes.named(dtype) if dtype is not None else dtypes.default("f32")
     data = _checked(key)
@@ -253,6 +272,9 @@ def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0):
 
 @ops.placeable
 def normal(key, shape=(), dtype=None):
+    if dtype is not None and dtypes.is_complex(engine := dtypes.named(dtype)):
+        part = "float32" if engine == "complex<f32>" else "float64"
+        return ops.divide(ops.complex_(*[normal(own, shape, part) for own in split(key)]), math.sqrt(2))
     return _draw("normal", key, shape, dtype)
 
 

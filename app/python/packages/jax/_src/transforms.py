@@ -154,10 +154,12 @@ class Jitted:
             names = list(inspect.signature(function).parameters)
         except (TypeError, ValueError):
             names = []
+        donated = {donate_argnames} if isinstance(donate_argnames, str) else set(donate_argnames or ())
+        self._check_chosen(function, "static", numbers(static_argnums), self._static_names)
+        self._check_chosen(function, "donate", numbers(donate_argnums), donated)
         self._static = {number % len(names) if names else number for number in self._static}
         self._static |= {names.index(name) for name in self._static_names if name in names}
         self._static_names |= {names[number] for number in self._static if number < len(names)}
-        donated = [donate_argnames] if isinstance(donate_argnames, str) else donate_argnames or ()
         self._donated |= {names.index(name) for name in donated if name in names}
         self._programs = {}
         if in_shardings is None and out_shardings is None:  # jit of a function that was jitted before finds its programs
@@ -166,6 +168,23 @@ class Jitted:
                 self._programs = _programs_of.setdefault(function, {}).setdefault(options, self._programs)
             except TypeError:  # what cannot be told apart from others
                 pass
+
+    @staticmethod
+    def _check_chosen(function, kind, numbers, names):
+        """That the function has the arguments that are chosen. Source of the texts: jax-ml/jax, jax/_src/api_util.py (_validate_argnums, _validate_argnames)."""
+        try:
+            parameters = list(inspect.signature(function).parameters.values())
+        except (TypeError, ValueError):
+            return
+        kinds = {one.kind for one in parameters}
+        count = sum(one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) for one in parameters)
+        if numbers and inspect.Parameter.VAR_POSITIONAL not in kinds and (-min(numbers) > count or max(numbers) >= count):
+            raise ValueError(f"Jitted function has {kind}_argnums={numbers}, but only accepts {count} positional arguments.")
+        if unnamed := names & {one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.VAR_POSITIONAL)}:
+            raise ValueError(f"Jitted function has invalid argnames {unnamed} in {kind}_argnames. These are positional-only")
+        unknown = names - {one.name for one in parameters}
+        if unknown and inspect.Parameter.VAR_KEYWORD not in kinds:
+            raise ValueError(f"Jitted function has invalid argnames {unknown} in {kind}_argnames. Function does not take these args.")
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
@@ -1269,14 +1288,13 @@ def jvp(fun, primals, tangents, has_aux=False):
         raise TypeError(f"primal and tangent arguments to jax.jvp must have the same tree structure; primals have tree structure {form} whereas tangents "
                         f"have tree structure {step_form}.")
     for leaf, step in zip(map(asarray, leaves), steps):
-        if dtypes.is_inexact(leaf.engine_dtype):
-            step = asarray(step)
-            if leaf.engine_dtype != step.engine_dtype and not step.weak_type:
-                raise TypeError("primal and tangent arguments to jax.jvp do not match; dtypes must be equal, or in case of int/bool primal dtype the "
-                                f"tangent dtype must be float0. Got primal dtype {leaf.dtype.name} and so expected tangent dtype {leaf.dtype.name}, but got "
-                                f"tangent dtype {step.dtype.name} instead.")
-            if leaf.shape != step.shape:
-                raise ValueError(f"jvp called with different primal and tangent shapes;Got primal shape {leaf.shape} and tangent shape as {step.shape}")
+        wanted = leaf.dtype if dtypes.is_inexact(leaf.engine_dtype) else dtypes.float0
+        found = step.dtype if getattr(step, "dtype", None) == dtypes.float0 else asarray(step).dtype
+        if wanted != found:
+            raise TypeError("primal and tangent arguments to jax.jvp do not match; dtypes must be equal, or in case of int/bool primal dtype the tangent dtype must be "
+                            f"float0.Got primal dtype {leaf.dtype} and so expected tangent dtype {wanted}, but got tangent dtype {found} instead.")
+        if leaf.shape != np.shape(step):
+            raise ValueError(f"jvp called with different primal and tangent shapes;Got primal shape {leaf.shape} and tangent shape as {np.shape(step)}")
     value, pullback, aux = vjp(fun if has_aux else (lambda *args: (fun(*args), None)), *primals, has_aux=True, is_forward=True)
     moved = [(leaf, asarray(step)) for leaf, step in zip(map(asarray, leaves), steps) if dtypes.is_inexact(leaf.engine_dtype)]
     outs, out_form = tree_flatten(value)

@@ -12,7 +12,7 @@ from .._src.arrays import bind as _bind
 from .._src.dtypes import named as _named
 from .._src.options import refuse as _refuse
 from .._src.precision import DotAlgorithmPreset, Precision
-from .._src.ops import (broadcast_to, concatenate, dynamic_slice, dynamic_update_slice, expand_dims, integer_power, pad as _pad, reshape, squeeze, transpose)
+from .._src.ops import (broadcast_to, concatenate, dynamic_slice as _dynamic_slice, dynamic_update_slice as _dynamic_update_slice, expand_dims, integer_power, pad as _pad, reshape, squeeze, transpose)
 from .._src.transforms import axis_size, collective as _collective, with_sharding_constraint
 
 
@@ -175,11 +175,30 @@ def zeros_like_array(x):
     return _ops.zeros_like(_asarray(x))
 
 
+def _same_dtypes(name, *arrays):
+    """Operands of one type, which are not promoted. Source of the text: jax-ml/jax, jax/_src/lax/lax.py (check_same_dtypes)."""
+    arrays = [array if hasattr(array, "engine_dtype") else _asarray(array) for array in arrays]
+    if builtins.any(array.engine_dtype != arrays[0].engine_dtype for array in arrays):
+        tip = {"select": "where", "concatenate": "concatenate", "clamp": "clip"}.get(name)
+        raise TypeError(f"lax.{name} requires arguments to have the same dtypes, got {', '.join(array.dtype.name for array in arrays)}."
+                        + (f" (Tip: jnp.{tip} is a similar function that does automatic type promotion on inputs)." if tip else ""))
+    return arrays
+
+
 def concatenate(operands, dimension):  # noqa: F811
-    return _ops.concatenate(operands, dimension)
+    if not builtins.len(operands):
+        raise ValueError("concatenate requires a non-empty sequences of arrays")
+    return _ops.concatenate(_same_dtypes("concatenate", *operands), dimension)
 
 
 def pad(x, padding_value, padding_config):
+    x, padding_value = _asarray(x), _asarray(padding_value)
+    if x.engine_dtype != padding_value.engine_dtype:
+        raise TypeError(f"pad operand and padding_value must be same dtype: got {x.dtype.name} and {padding_value.dtype.name}.")
+    if padding_value.ndim:
+        raise ValueError(f"padding_value must be a scalar; got np.shape(padding_value)={padding_value.shape}")
+    if builtins.len(padding_config) != x.ndim:
+        raise ValueError(f"length of padding_config must equal the number of axes of operand, got padding_config {padding_config} for operand shape {x.shape}")
     return _pad(x, [low for low, _, _ in padding_config], [high for _, high, _ in padding_config], padding_value, [inner for _, _, inner in padding_config])
 
 
@@ -319,12 +338,33 @@ def iota(dtype, size):
     return _ops.iota(_named(dtype), (size,))
 
 
-def select(which, on_true, on_false):
-    return _ops.where(which, on_true, on_false)
+def select(pred, on_true, on_false):
+    return select_n(pred, on_false, on_true)
 
 
 def clamp(low, x, high):
+    low, x, high = _same_dtypes("clamp", low, x, high)
+    for name, bound in (("min", low), ("max", high)):
+        if bound.shape and bound.shape != x.shape:
+            raise TypeError(f"clamp requires {name}.shape == operand.shape or {name}.shape == (), got {name}.shape={bound.shape}, operand.shape={x.shape}.")
     return _ops.clip(x, low, high)
+
+
+def dynamic_slice(operand, start_indices, slice_sizes):
+    x = _asarray(operand)
+    if builtins.any(size > whole for size, whole in zip(slice_sizes, x.shape)):
+        raise TypeError(f"slice slice_sizes must be less than or equal to operand shape, got slice_sizes {tuple(slice_sizes)} for operand shape {x.shape}.")
+    return _dynamic_slice(x, start_indices, slice_sizes)
+
+
+def dynamic_update_slice(operand, update, start_indices):
+    """Source of the texts: jax-ml/jax, jax/_src/lax/slicing.py (_dynamic_update_slice_shape_rule)."""
+    x, update = _same_dtypes("dynamic_update_slice", operand, update)
+    if x.ndim != update.ndim:
+        raise TypeError(f"dynamic_update_slice update must have the same rank as operand, got update shape {update.shape} for operand shape {x.shape}.")
+    if builtins.any(new > whole for new, whole in zip(update.shape, x.shape)):
+        raise TypeError(f"dynamic_update_slice update shape must be smaller than operand shape, got update shape {update.shape} for operand shape {x.shape}.")
+    return _dynamic_update_slice(x, update, start_indices)
 
 
 def rev(x, dimensions):
@@ -368,8 +408,15 @@ def dynamic_index_in_dim(x, index, axis=0, keepdims=True):
 
 
 def select_n(which, *cases):
-    """Of the cases the one of a number, or of a truth."""
-    which = _asarray(which)
+    """Of the cases the one of a number, or of a truth. Source of the texts: jax-ml/jax, jax/_src/lax/lax.py (_select_shape_rule)."""
+    which, cases = _asarray(which), [case if hasattr(case, "engine_dtype") else _asarray(case) for case in cases]
+    if builtins.any(case.shape != cases[0].shape for case in cases):
+        raise TypeError(f"select cases must have the same shapes, got [{', '.join(str(case.shape) for case in cases)}].")
+    if which.shape and which.shape != cases[0].shape:
+        raise TypeError(f"select `which` must be scalar or have the same shape as cases, got `which` shape {which.shape} but case shape {cases[0].shape}.")
+    _same_dtypes("select", *cases)
+    if which.engine_dtype != "i1" and not _dtypes.is_integer(which.engine_dtype):
+        raise TypeError(f"select `which` must be boolean or integer type, got {which.dtype.name}.")
     if which.engine_dtype == "i1":
         if len(cases) != 2:
             raise TypeError(f"with boolean `which`, select_n expects 2 cases, got {len(cases)}")

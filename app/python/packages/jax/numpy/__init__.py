@@ -4,6 +4,7 @@ import builtins
 import functools
 import inspect
 import math
+import operator
 import sys
 import types
 
@@ -208,7 +209,7 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, **_):
 
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
     """Steps as JAX rounds them. Source: jax-ml/jax, jax/_src/numpy/array_creation.py (linspace)."""
-    num = builtins.int(num)
+    num = operator.index(num)
     engine = _engine(dtype) or _dtypes.inexact(_ops.together(start, stop)[0][0].engine_dtype)
     computed = _dtypes.inexact(engine)
     first, last = (_ops.astype(bound, computed) for bound in (start, stop))

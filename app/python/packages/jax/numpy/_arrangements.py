@@ -877,6 +877,9 @@ def vectorize(function=None, *, excluded=frozenset(), signature=None):
         mapped = [number for number in range(len(args)) if number not in excluded]
         arrays = [asarray(args[number]) for number in mapped]
         own = ranks or [0] * len(arrays)
+        if signature is not None:
+            from .linalg import core_sizes
+            core_sizes(signature, [x.shape for x in arrays], excluded)
         fronts = [x.shape[:x.ndim - rank] for x, rank in zip(arrays, own)]
         shape = broadcast_shapes(*fronts)
 

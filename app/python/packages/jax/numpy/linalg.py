@@ -4,6 +4,7 @@ program with them is carried out op by op."""
 import collections
 import functools
 import math
+import re
 
 import numpy as np
 
@@ -58,6 +59,18 @@ def triangular(a, b, lower=True, unit_diagonal=False):
     return ops.stack([rows[i] for i in range(size)], -2)
 
 
+def core_sizes(signature, shapes, excluded=frozenset()):
+    """That the last dimensions of arguments have the sizes that a signature names. Source of the texts: jax-ml/jax, jax/_src/numpy/vectorize.py."""
+    said, sizes = f"on vectorized function with excluded={excluded!r} and signature={signature!r}", {}
+    for part, shape in zip(re.findall(r"\(([^()]*)\)", signature.split("->")[0]), shapes):
+        names = tuple(re.findall(r"\w+", part))
+        if len(shape) < len(names):
+            raise ValueError(f"input with shape {shape} does not have enough dimensions for all core dimensions {names} {said}")
+        for name, size in zip(names, shape[len(shape) - len(names):]):
+            if sizes.setdefault(name, size) != size:
+                raise ValueError(f"inconsistent size for core dimension {name!r}: {size!r} vs {sizes[name]!r} {said}")
+
+
 def lu(a):
     """(packed factors, the row that each came from, the sign of the permutation); rows are exchanged for the largest pivot."""
     a = _matrix(a)
@@ -89,9 +102,15 @@ def _rows_of(a, places):
 
 
 def solve(a, b):
-    a, b = _square(a, "solve"), asarray(b)
-    (a, b), _ = ops.together(a, b)
-    is_vector = b.ndim == 1 or b.ndim == a.ndim - 1
+    a, b = asarray(a), asarray(b)
+    if a.ndim < 2:
+        raise ValueError(f"left hand array must be at least two dimensional; got a.shape={a.shape}")
+    if b.ndim > 1 and a.ndim == b.ndim + 1 and a.shape[-1] == b.shape[-1] and a.shape[-1] != b.shape[-2]:
+        raise ValueError(f"Invalid shapes for solve: {a.shape}, {b.shape}. Prior to JAX v0.5.0, this would have been treated as a batched 1-dimensional solve. To "
+                         "recover this behavior, use solve(a, b[..., None]).squeeze(-1).")
+    is_vector = b.ndim == 1
+    core_sizes("(m,m),(m)->(m)" if is_vector else "(m,m),(m,n)->(m,n)", (a.shape, b.shape))
+    (a, b), _ = ops.together(_matrix(a), b)
     right = expand_dims(b, -1) if is_vector else b
     batch = np.broadcast_shapes(a.shape[:-2], right.shape[:-2])
     a, right = ops.broadcast_to(a, batch + a.shape[-2:]), ops.broadcast_to(right, batch + right.shape[-2:])

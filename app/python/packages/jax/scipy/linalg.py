@@ -29,6 +29,8 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, **_):
         a = _ops.swapaxes(a, -1, -2)
         a, lower = (_ops.conj(a) if trans in (2, "C") else a), not lower
     is_vector = b.ndim == 1
+    _linalg.core_sizes("(n,n),(n)->(n)" if is_vector else "(n,n),(n,k)->(n,k)", (a.shape, b.shape))
+    (a, b), _ = _ops.together(*(x if _dtypes.is_inexact(x.engine_dtype) else _ops.astype(x, _dtypes.default("f32")) for x in (a, b)))
     made = _linalg.triangular(a, _ops.expand_dims(b, -1) if is_vector else b, lower, unit_diagonal)
     return made[..., 0] if is_vector else made
 
@@ -160,6 +162,11 @@ def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
     packed, pivots = lu_and_piv
     b = _asarray(b)
     is_vector = b.ndim == 1
+    if packed.ndim < 2 or packed.shape[-1] != packed.shape[-2]:
+        raise ValueError(f"last two dimensions of LU decomposition must be equal, got shape {packed.shape}")
+    if b.ndim < 1 or b.shape[0] != packed.shape[-1]:
+        raise ValueError(f"When LU decomposition matrix and b have {'the same number' if is_vector else 'different numbers'} of dimensions, last axis of LU "
+                         f"decomposition matrix (shape {packed.shape}) and {'' if is_vector else 'second to last axis of '}b array (shape {b.shape}) must match")
     b = b[:, None] if is_vector else b
     rows = range(pivots.shape[0])
     exchange = lambda b, row: b.at[row].set(b[pivots[row]]).at[pivots[row]].set(b[row])
