@@ -302,6 +302,14 @@ def states():
     check("each group its optimizer", np.allclose((model.layers[0].kernel.value - first.kernel.value) != 0, (apart.layers[0].kernel.value - first.kernel.value) != 0), True)
     check("steps of a bias", np.abs(np.asarray(model.layers[2].bias.value)).max().round(3) <= 0.031, True)
 
+    x, searched = jnp.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]]), nnx.Linear(2, 1, rngs=nnx.Rngs(0))
+    loss = lambda model: jnp.mean((model(x) - x @ jnp.array([[2.0], [-1.0]])) ** 2)
+    lbfgs, definition = nnx.Optimizer(searched, optax.lbfgs(), wrt=nnx.Param), nnx.graphdef(searched)
+    for _ in range(10):
+        value, grads = nnx.value_and_grad(loss)(searched)
+        lbfgs.update(searched, grads, grad=grads, value=value, value_fn=lambda state: loss(nnx.merge(definition, state)))
+    check("an optimizer that searches along a line", np.allclose(searched.kernel.value, [[2.0], [-1.0]], atol=1e-3), True)
+
     layer = nnx.Linear(2, 2, rngs=nnx.Rngs(0))
     averages = nnx.EMA(layer, decay=0.75)
     averaged, before = averages.apply_to(layer), layer.kernel.value

@@ -34,11 +34,13 @@ class Optimizer(Pytree):
         params = state(model, self.wrt)
         shown = state(model, self.wrt)
         before = jax.tree.map(lambda variable: VariableState(OptState, variable.value), self.opt_state, is_leaf=is_variable)
+        kwargs = {name: _bare(state(value) if isinstance(value, Pytree) else value) for name, value in kwargs.items()}  # such as the gradients, for a line search
         updates, after = self.tx.update(_bare(grads), _bare(before), _bare(params), **kwargs)
         changed = optax.apply_updates(_bare(params), updates)
         update(model, _clothed(changed, shown))
         self._set_state(after)
         self.step.value = self.step.value + jnp.uint32(1)
+        return updates
 
     def _set_state(self, after):
         variables = jax.tree.leaves(self.opt_state, is_leaf=is_variable)
