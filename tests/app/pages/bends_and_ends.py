@@ -7,6 +7,16 @@ from jax import lax
 
 g = jax.grad
 
+MEETING, VALUES, AT = jnp.array([1., 5., 2.]), jnp.array([3., 5., 5., 2., 9.]), jnp.array([0, 1, 1, 2, 7])  # two values that meet another, one behind the end
+
+
+def raised(function):
+    try:
+        function()
+    except NotImplementedError as error:
+        return "unique_indices=True" in str(error)
+
+
 ROWS = [  # a name, what is computed, what JAX gives
     ("abs0", lambda: g(jnp.abs)(0.), 1.),
     ("abs-", lambda: g(jnp.abs)(-2.), -1.),
@@ -65,6 +75,20 @@ ROWS = [  # a name, what is computed, what JAX gives
     ("dynslice", lambda: g(lambda x: lax.dynamic_slice(x, (1, ), (2, )).sum())(jnp.array([1., 5., 2.])), [0, 1., 1.]),
     ("at set", lambda: g(lambda x: (x.at[0].set(2.)**2).sum())(jnp.array([1., 5., 2.])), [0, 10., 4.]),
     ("at add", lambda: g(lambda x: (jnp.zeros(3).at[jnp.array([0, 0])].add(x)**2).sum())(jnp.array([1., 5.])), [12., 12.]),
+    ("at max, by what was there", lambda: g(lambda x: (jnp.arange(1., 4.)*x.at[AT].max(VALUES)).sum())(MEETING), [0, 2/3, 1.5]),
+    ("at max, by what came", lambda: g(lambda v: (jnp.arange(1., 4.)*MEETING.at[AT].max(v)).sum())(VALUES), [1, 2/3, 2/3, 1.5, 0]),
+    ("at max, forward", lambda: jax.jvp(MEETING.at[AT].max, (VALUES, ), (jnp.arange(5.), ))[1], [0, 1, 1.5]),
+    ("at max, many", lambda: jax.vmap(g(lambda v: MEETING.at[AT].max(v).sum()))(jnp.stack([VALUES, 2*VALUES])), [[1, 1/3, 1/3, .5, 0], [1, .5, .5, 1, 0]]),
+    ("at max in a loop", lambda: g(lambda v: lax.scan(lambda c, _: (c.at[AT].max(c[0]*v), None), MEETING, None, length=2)[0].sum())(VALUES), [13, 1.5, 1.5, 3, 0]),
+    ("at min, twice", lambda: jax.hessian(lambda v: (MEETING.at[AT].min(v)**2).sum())(VALUES)[1], [0, 2/9, 2/9, 0, 0]),
+    ("segment max", lambda: g(lambda x: jax.ops.segment_max(x, jnp.array([0, 1, 1]), 2).sum())(jnp.array([1., 2., 3.])), [1, 0, 1]),
+    ("segment min tie", lambda: g(lambda x: jax.ops.segment_min(x, jnp.array([0, 1, 1]), 2).sum())(jnp.array([1., 2., 2.])), [1, .5, .5]),
+    ("at multiply", lambda: g(lambda x: x.at[AT].multiply(VALUES).sum())(MEETING), [3, 25, 2]),
+    ("at multiply, forward", lambda: jax.jvp(lambda x: x.at[AT].multiply(VALUES), (MEETING, ), (jnp.ones(3), ))[1], [3, 25, 2]),
+    ("at multiply, by the factors", lambda: g(lambda v: MEETING.at[AT[:2]].multiply(v, unique_indices=True).sum())(VALUES[:2]), [1, 5]),
+    ("at divide", lambda: g(lambda x: x.at[AT[:2]].divide(VALUES[:2]).sum())(MEETING), [1/3, .2, 1]),
+    ("segment prod of one each", lambda: g(lambda v: jax.ops.segment_prod(v, AT[:2], 3, unique_indices=True).sum())(VALUES[:2]), [1, 1]),
+    ("segment prod", lambda: raised(lambda: g(lambda v: jax.ops.segment_prod(v, AT, 3).sum())(VALUES)), True),
     ("dup gather", lambda: g(lambda x: (x[jnp.array([0, 0, 1])]).sum())(jnp.array([1., 5.])), [2., 1.]),
     ("stopgrad", lambda: g(lambda x: lax.stop_gradient(x)*x)(3.), 3.),
     ("hessian", lambda: jax.hessian(lambda x: (x**3).sum())(jnp.array([1., 2.])), np.diag([6., 12.])),

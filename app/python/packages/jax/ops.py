@@ -18,7 +18,7 @@ def _segments(name, start):
             raise ValueError("num_segments must be non-negative.")
         first = start(data) if callable(start) else start
         made = _ops.full((num_segments,) + data.shape[segment_ids.ndim:], first, data.engine_dtype)
-        return getattr(made.at[segment_ids], name)(data, mode="drop" if mode is None else mode)
+        return getattr(made.at[segment_ids], name)(data, mode="drop" if mode is None else mode, unique_indices=unique_indices)
     return of
 
 

@@ -24,6 +24,17 @@ def depth(leaves):
     return max(0, len(_derivatives()) - _rules)
 
 
+def is_differentiated(x):
+    """Whether derivatives may be taken by what a value comes from."""
+    while getattr(x, "level", 0):
+        x = x.value
+    deriving = _derivatives()
+    if not deriving or not isinstance(x, Tracer) or x.scope in Scope._stack[:Scope._stack.index(deriving[0])]:
+        return False
+    is_known = len(deriving) == 1 and x.scope is deriving[0] and x.scope.differentiated
+    return bool(x.smooth & x.scope.differentiated) if is_known else True
+
+
 def _rules_under_way():
     return _rules
 

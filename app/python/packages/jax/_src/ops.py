@@ -826,6 +826,36 @@ def _gather_points(x, arrays, mode=None, fill_value=None):
     return made, len(shape)
 
 
+def _scattered(x, places, values, combine, is_unique=False):
+    """A row of numbers with values put together with those at places; places behind the end are none. Source of the derivatives and the text: jax-ml/jax,
+    jax/_src/lax/slicing.py (_scatter_extremal_jvp, _scatter_mul_jvp_rhs)."""
+    plain = lambda x, values, combine=combine: bind("scatter", x, places, values, window=(), collapsed=(0,), index_map=(0,), index_vector_dim=1,
+                                                    **({"combiner": combine} if combine else {}))
+    from . import custom
+    if combine not in ("max", "min", "product") or not dtypes.is_inexact(x.engine_dtype) or not custom.depth([x, values]):
+        return plain(x, values)
+    if combine == "product":
+        if not custom.is_differentiated(values):
+            return multiply(x, plain(ones_like(x), values))
+        if not is_unique:
+            raise NotImplementedError("scatter_mul gradients are only implemented if `unique_indices=True`")
+        return plain(x, multiply(take(x, places, 0, "fill", 1), values), None)
+
+    def forward(given):
+        """Of the values that are the extreme one at a place, with the one that was there, each has the same part of its derivative."""
+        x, values = given
+        made = plain(x, values)
+        was, is_chosen = equal(x, made), equal(values, take(made, places, 0, "fill"))
+        count = plain(astype(was, x.engine_dtype), astype(is_chosen, x.engine_dtype), "sum")
+        return [made], [was, is_chosen, count]
+
+    def backward(read, cotangents):
+        was, is_chosen, count = read
+        parts = divide(cotangents[0], maximum(count, 1.0))
+        return [where(was, parts, zeros_like(parts)), where(is_chosen, shared := take(parts, places, 0, "fill", 0), zeros_like(shared))]
+    return custom._with_rule(forward, backward, [x, values])[0]
+
+
 class At:
     """`x.at[index]`: arrays with one part changed."""
 
@@ -838,7 +868,7 @@ class At:
     def __repr__(self):
         return f"_IndexUpdateRef({self._array!r}, {self._index!r})"
 
-    def _changed(self, values, combine, mode=None):
+    def _changed(self, values, combine, mode=None, is_unique=False):
         x = self._array
         values = asarray(values)
         if combine is not None and x.engine_dtype == "i1" and combine in ("sum", "product"):
@@ -851,8 +881,7 @@ class At:
         # What is behind the end changes nothing: there is no such place.
         where_ = getitem(places, self._index, mode if mode in ("clip", "wrap") else "fill", x.size)
         values = broadcast_to(astype(values, x.engine_dtype), where_.shape)
-        flat = bind("scatter", reshape(x, (x.size,)), reshape(where_, (where_.size,)), reshape(values, (where_.size,)),
-                    window=(), collapsed=(0,), index_map=(0,), index_vector_dim=1, **({"combiner": combine} if combine else {}))
+        flat = _scattered(reshape(x, (x.size,)), reshape(where_, (where_.size,)), reshape(values, (where_.size,)), combine, is_unique)
         return reshape(flat, x.shape)
 
     def _masked(self, change):
@@ -863,19 +892,19 @@ class At:
         mask = reshape(index, index.shape + (1,) * (self._array.ndim - index.ndim))
         return astype(where(mask, change(self._array), self._array), self._array.engine_dtype)
 
-    def _by(self, values, combine, change, mode, out_sharding=None):
+    def _by(self, values, combine, change, mode, out_sharding=None, is_unique=False):
         from . import explicit, transforms
         if out_sharding is None:
             known = explicit.scattered(self._array, self._index, values)
             if known is None:
-                return self._made(values, combine, change, mode)
+                return self._made(values, combine, change, mode, is_unique)
         with explicit.suspended():
-            made = self._made(values, combine, change, mode)
+            made = self._made(values, combine, change, mode, is_unique)
         return transforms.placed(made, out_sharding) if out_sharding is not None else explicit.split_as(made, known)
 
-    def _made(self, values, combine, change, mode):
+    def _made(self, values, combine, change, mode, is_unique=False):
         masked = self._masked(lambda x: change(x, values)) if not asarray(values).shape else None
-        return masked if masked is not None else self._changed(values, combine, mode)
+        return masked if masked is not None else self._changed(values, combine, mode, is_unique)
 
     def set(self, values, *, mode=None, out_sharding=None, wrap_negative_indices=True, **_):
         _refuse("jax.numpy.ndarray.at", {"wrap_negative_indices": None if wrap_negative_indices else False})
@@ -887,16 +916,16 @@ class At:
     def subtract(self, values, *, mode=None, out_sharding=None, **_):
         return self.add(negative(values), mode=mode, out_sharding=out_sharding)
 
-    def multiply(self, values, *, mode=None, out_sharding=None, **_):
-        return self._by(values, "product", multiply, mode, out_sharding)
+    def multiply(self, values, *, mode=None, out_sharding=None, unique_indices=False, **_):
+        return self._by(values, "product", multiply, mode, out_sharding, unique_indices)
 
     mul = multiply
 
-    def divide(self, values, *, mode=None, **_):
-        return divide(self._array, At(ones_like(self._array), self._index)._by(values, "product", multiply, mode))
+    def divide(self, values, *, mode=None, unique_indices=False, **_):
+        return divide(self._array, At(ones_like(self._array), self._index)._by(values, "product", multiply, mode, None, unique_indices))
 
-    def power(self, values, *, mode=None, **_):
-        return power(self._array, At(ones_like(self._array), self._index)._by(values, "product", multiply, mode))
+    def power(self, values, *, mode=None, unique_indices=False, **_):
+        return power(self._array, At(ones_like(self._array), self._index)._by(values, "product", multiply, mode, None, unique_indices))
 
     def max(self, values, *, mode=None, out_sharding=None, **_):
         return self._by(values, "max", maximum, mode, out_sharding)
