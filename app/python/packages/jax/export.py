@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """jax.export: a jitted function for arguments of fixed types, as a module's text and to be called. It is kept as long as the page runs."""
+import copy as _copy
 import itertools
 
 from . import core as _core
+from ._src import custom as _custom
+from ._src.arrays import asarray as _asarray, astype as _astype
 from ._src.machine import machine as _machine
 from ._src.shardings import NamedSharding as _NamedSharding
 from ._src.transforms import Jitted as _Jitted
@@ -11,6 +14,7 @@ from ._src.transforms import eval_shape as _eval_shape
 from ._src.trees import keystr as _keystr
 from ._src.trees import tree_flatten as _tree_flatten
 from ._src.trees import tree_flatten_with_path as _tree_flatten_with_path
+from ._src.trees import tree_unflatten as _tree_unflatten
 
 _HEAD = b"Meshwright, exported on this page: "
 _kept = {}  # what was serialized, by the bytes that stand for it
@@ -42,6 +46,8 @@ class DisabledSafetyCheck:
 class Exported:
     """A function for arguments of the types that it was exported for."""
 
+    _order = None  # how many derivatives it was serialized with
+
     def __init__(self, jitted, args, kwargs, platforms):
         lowered = jitted.lower(*args, **kwargs)
         self._jitted, self._text = jitted, lowered.as_text()
@@ -50,7 +56,7 @@ class Exported:
         made, self.out_tree = _tree_flatten(_eval_shape(jitted, *args, **kwargs), is_leaf=is_type)
         self.fun_name = jitted.__name__
         self.in_avals = tuple(_core.get_aval(leaf) if not is_type(leaf) else _core.ShapedArray(leaf.shape, leaf.dtype) for leaf in given)
-        self.out_avals = tuple(_core.ShapedArray(leaf.shape, leaf.dtype) for leaf in made)
+        self.out_avals = tuple(_core.ShapedArray(leaf.shape, leaf.dtype, leaf.weak_type) for leaf in made)
         self.platforms = tuple(platforms or (default_export_platform(),))
         self.nr_devices = max((len(leaf.sharding.device_set) for leaf in given if isinstance(getattr(leaf, "sharding", None), _NamedSharding)), default=1)
         self.disabled_safety_checks = ()
@@ -60,12 +66,15 @@ class Exported:
         return self._text
 
     def has_vjp(self):
-        return True
+        return self._order is None or self._order > 0
 
     def serialize(self, vjp_order=0):
         """Bytes by which `deserialize` finds the function again on this page; they are not the function."""
-        name = _HEAD + str(next(_numbers)).encode()
-        _kept[name] = self
+        name, kept = _HEAD + str(next(_numbers)).encode(), _copy.copy(self)
+        if self._order is not None and vjp_order > self._order:
+            raise ValueError("No VJP is available")
+        kept._order = vjp_order
+        _kept[name] = kept
         return bytearray(name)
 
     def call(self, *args, **kwargs):
@@ -83,6 +92,12 @@ class Exported:
                 error.add_note("  rule: an exported function has one type for each argument\n"
                                "  fix: export it for the types that it is called with")
                 raise error
+        arrays = [_asarray(value) for _, value in given]
+        if self._order is not None and _custom.depth(arrays) > self._order and any(map(_custom.is_differentiated, arrays)):
+            error = ValueError("No VJP is available")
+            error.add_note(f"  rule: '{self.fun_name}' has the derivatives that it was serialized with\n  fix: serialize(vjp_order={_custom.depth(arrays)})")
+            raise error
+        args, kwargs = _tree_unflatten(form, [array if own.weak_type else _astype(array, own.engine_dtype) for array, own in zip(arrays, self.in_avals)])
         return self._jitted(*args, **kwargs)
 
 
