@@ -173,6 +173,20 @@ void TestOpenVerb::pages_data()
         {"value too large", "print(np.asarray(jnp.ones((30000, 30000)) @ jnp.ones((30000, 30000))))", "raised", "MW1560", ""},
         {"op unknown to the engine", "import _meshwright\n_meshwright.Trace('f').add('no_such_op', [], {})", "raised", "MW1561",
             ""},
+        {"one folder for temporary files", R"py(
+import os, pathlib
+import orbax.checkpoint as ocp
+ocp.StandardCheckpointer().save('/tmp/of-a-page/one', {'a': jnp.ones(2)})
+os.makedirs('/tmp/of-a-page/two')
+np.save('/tmp/of-a-page/two/three.npy', np.arange(3))
+os.rename('/tmp/of-a-page/two', '/tmp/of-a-page/four')
+print(sorted(os.listdir('/tmp/of-a-page')), pathlib.Path('/tmp/of-a-page/four/three.npy').exists(), np.load('/tmp/of-a-page/four/three.npy'))
+try:
+    open('/tmp/of-a-page/none')
+except OSError as error:
+    print(error)
+)py",
+            "ran", "['four', 'one'] True [0 1 2]\n[Errno 2] No such file or directory: '/tmp/of-a-page/none'", ""},
         {"modules of variables", R"py(
 from flax import nnx
 import optax

@@ -13,6 +13,7 @@ if not sys.flags.safe_path:
 import json
 import os
 import resource
+import tempfile
 
 
 def main():
@@ -26,7 +27,7 @@ def main():
 
     import _meshwright as core
 
-    from . import runner  # with all that it imports, before files are out of reach
+    from . import runner, temporary  # with all that it imports, before files are out of reach
     runner.import_all()
     null = os.open("/dev/null", os.O_RDWR)
     for stream in (0, 1):
@@ -42,6 +43,7 @@ def main():
         except RuntimeError as error:
             tell({"problem": {"id": getattr(error, "problem_id", ""), "message": str(error), "fix": error.fix}})
             return
+        temporary.make_own(tempfile.gettempdir(), job["readable"] + job["writable"])
     tell({"ready": True})
     page = runner.Page(job["cells"], job["after"])
     for line in commands:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What saves one checkpoint and restores it."""
+import pathlib
 import shutil
 
 from . import args as _args
-from ._trees import AtOnce, own
+from ._trees import AtOnce
 from .handlers import CompositeCheckpointHandler, PyTreeCheckpointHandler, StandardCheckpointHandler
 
 
@@ -14,7 +15,7 @@ class Checkpointer(AtOnce):
         self._handler = handler or StandardCheckpointHandler()
 
     def save(self, directory, *given, args=None, force=False, state=None, item=None, save_args=None, **_):
-        path = own(directory)
+        path = pathlib.Path(directory)
         if path.exists():
             if not force:
                 raise ValueError(f"Destination {path} already exists.")
@@ -25,7 +26,7 @@ class Checkpointer(AtOnce):
         self._handler.save(path, args)
 
     def restore(self, directory, *given, args=None, target=None, item=None, restore_args=None, strict=True, **_):
-        path = own(directory)
+        path = pathlib.Path(directory)
         if not path.exists():
             raise FileNotFoundError(f"Checkpoint at {path} not found.")
         if args is None:
@@ -39,7 +40,7 @@ class Checkpointer(AtOnce):
         return self._handler.restore(path, args)
 
     def metadata(self, directory):
-        return self._handler.metadata(own(directory))
+        return self._handler.metadata(pathlib.Path(directory))
 
 
 class AsyncCheckpointer(Checkpointer):

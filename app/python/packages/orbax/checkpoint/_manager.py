@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Checkpoints by the number of the step, of which the last are kept."""
 import dataclasses
+import pathlib
 import shutil
 
 from . import args as _args
-from ._trees import AtOnce, own
+from ._trees import AtOnce
 from .handlers import CompositeCheckpointHandler, handler_at, handler_of
 
 
@@ -29,7 +30,7 @@ class CheckpointManagerOptions:
 
 class CheckpointManager(AtOnce):
     def __init__(self, directory, checkpointers=None, options=None, metadata=None, item_names=None, item_handlers=None, **_):
-        self.directory = own(directory)
+        self.directory = pathlib.Path(directory)
         self._options = options or CheckpointManagerOptions()
         self._metadata, self._names, self._metrics = metadata, item_names, {}
         self._saves_items = item_names is not None or isinstance(item_handlers, dict) or isinstance(checkpointers, dict)

@@ -2,17 +2,12 @@
 """Trees as files: a table of their leaves and their forms, and an array file for each."""
 import dataclasses
 import json
-import os
-import pathlib
-import tempfile
 
 import jax
 import numpy as np
 from jax._src.arrays import Array, asarray, from_numpy
 from jax._src.random_ import KeyArray
 from jax._src.trees import keystr, tree_flatten_with_path, tree_unflatten
-
-_SYSTEM = pathlib.Path("/tmp")
 
 
 class _Placeholder:
@@ -21,14 +16,6 @@ class _Placeholder:
 
 
 PLACEHOLDER = _Placeholder()
-
-
-def own(path):
-    path = pathlib.Path(os.fspath(path))
-    mine = pathlib.Path(tempfile.gettempdir())
-    if _SYSTEM in path.parents and mine != _SYSTEM and mine not in path.parents:
-        return mine / path.relative_to(_SYSTEM)
-    return path
 
 
 class AtOnce:

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """orbax.checkpoint.test_utils."""
+import pathlib
 import shutil
-
-from ._trees import own
 
 
 def erase_and_create_empty(directory):
-    path = own(directory)
+    path = pathlib.Path(directory)
     shutil.rmtree(path, ignore_errors=True)
     path.mkdir(parents=True)
     return path

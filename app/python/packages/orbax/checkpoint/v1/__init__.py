@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Orbax's functions of version 1 for checkpoints of trees, by themselves and, in `training`, by the number of the step. Calls return when all is written."""
 import dataclasses
+import pathlib as _pathlib
 
 from .. import args as _args
 from .._checkpointers import Checkpointer as _Checkpointer
-from .._trees import PLACEHOLDER, own as _own
+from .._trees import PLACEHOLDER
 from ..handlers import CompositeCheckpointHandler as _CompositeCheckpointHandler, handler_at as _handler_at
 
 
@@ -46,7 +47,7 @@ def save_checkpointables(path, checkpointables, *, overwrite=False, custom_metad
 def load_checkpointables(path, abstract_checkpointables=None):
     wanted = _abstract(abstract_checkpointables)
     if wanted is None:
-        wanted = {part.name: None for part in sorted(_own(path).iterdir()) if part.is_dir()} if _own(path).exists() else {}
+        wanted = {part.name: None for part in sorted(_pathlib.Path(path).iterdir()) if part.is_dir()} if _pathlib.Path(path).exists() else {}
     restored = _composite().restore(path, _args.Composite(**{name: _args.StandardRestore(_abstract(tree)) for name, tree in wanted.items()}))
     return {name: restored[name] for name in wanted}
 
@@ -60,7 +61,7 @@ def load(path, abstract_state=None, *, checkpointable_name="state"):
 
 
 def checkpointables_metadata(path):
-    return CheckpointMetadata(path, metadata={part.name: _handler_at(part).metadata(part) for part in sorted(_own(path).iterdir()) if part.is_dir()})
+    return CheckpointMetadata(path, metadata={part.name: _handler_at(part).metadata(part) for part in sorted(_pathlib.Path(path).iterdir()) if part.is_dir()})
 
 
 def metadata(path, *, checkpointable_name="state"):

@@ -4,7 +4,7 @@ import pathlib
 import shutil
 
 from . import CheckpointMetadata, at_once, load_checkpointables, metadata, save_checkpointables
-from .._trees import AtOnce, own
+from .._trees import AtOnce
 from .errors import StepAlreadyExistsError, StepNotFoundError
 
 
@@ -14,11 +14,11 @@ class Checkpointer(AtOnce):
         if asked:
             raise NotImplementedError(f"orbax.checkpoint.v1.training.Checkpointer({asked[0]}=..): leave it out: each step that is later than the last is saved and kept")
         self.directory = pathlib.Path(directory)
-        own(directory).mkdir(parents=True, exist_ok=True)
+        pathlib.Path(directory).mkdir(parents=True, exist_ok=True)
 
     @property
     def checkpoints(self):
-        steps = sorted(int(part.name) for part in own(self.directory).iterdir() if part.name.isdigit())
+        steps = sorted(int(part.name) for part in pathlib.Path(self.directory).iterdir() if part.name.isdigit())
         return [CheckpointMetadata(self.directory / str(step), step) for step in steps]
 
     latest = property(lambda self: self.checkpoints[-1] if self.checkpoints else None)
@@ -30,7 +30,7 @@ class Checkpointer(AtOnce):
         if any(one.step == step for one in self.checkpoints):
             if not overwrite:
                 raise StepAlreadyExistsError(f"Step {step} already exists.")
-            shutil.rmtree(own(self.directory / str(step)))
+            shutil.rmtree(pathlib.Path(self.directory / str(step)))
         elif not (force or self.should_save(step)):
             return False
         save_checkpointables(self.directory / str(step), checkpointables)
