@@ -551,6 +551,23 @@ def exported():
         raises(f"exported: {name}", function, kind, text)
 
 
+def along_tangents():
+    """Loops whose turns are not counted have derivatives along tangents."""
+    square = lambda x: lax.while_loop(lambda c: c < 10, lambda c: c * c, x)
+    compare("while_loop", jax.jvp(square, (2.0,), (1.0,)), (16.0, 32.0))
+    compare("of many", jax.vmap(lambda x: jax.jvp(square, (x,), (1.0,))[1])(jnp.array([2.0, 3.0])), np.array([32.0, 108.0]))
+    compare("column by column", jax.jacfwd(lambda x: lax.while_loop(lambda c: (c < 10).all(), lambda c: c * c[::-1], x))(jnp.array([2.0, 3.0])),
+            np.array([[36.0, 24.0], [36.0, 24.0]]))
+    counted = lambda count: lambda x, y: lax.fori_loop(0, count, lambda i, c: (jnp.sin(c[0]) * y + i, c[1] * x, c[2] + 1), (x, y, 3))[:2]
+    known, unknown = jax.jvp(counted(4), (1.3, 0.7), (1.0, 2.0)), jax.jit(lambda count: jax.jvp(counted(count), (1.3, 0.7), (1.0, 2.0)))(4)
+    compare("fori_loop of so many turns as an argument says", unknown, known)
+    compare("by what it takes from outside", jax.linearize(lambda x: lax.fori_loop(0, jnp.int32(3), lambda i, c: c * x, 1.0), 2.0)[1](1.0), 12.0)
+    nested = lambda x: lax.while_loop(lambda c: c < 30, lambda c: lax.while_loop(lambda d: d < c + 5, lambda d: d * 1.5 * jax.nn.relu(x), c), x)
+    compare("a loop within", jax.jvp(nested, (1.5,), (1.0,))[1], (nested(1.5 + 1e-3) - nested(1.5 - 1e-3)) / 2e-3, 1e-3)
+    raises("backwards", lambda: jax.grad(square)(2.0), "ValueError", "Reverse-mode differentiation does not work for lax.while_loop")
+    raises("backwards through it", lambda: jax.grad(lambda x: jax.jvp(square, (x,), (1.0,))[1])(2.0), "ValueError", "Reverse-mode differentiation does not work")
+
+
 def other_types():
     """Operands and branches whose types JAX refuses to bring together."""
     x, whole, square = jnp.ones(2), jnp.ones(2, int), jnp.eye(2)
@@ -639,7 +656,7 @@ def given_away():
 
 
 def main():
-    for part in (other_types, given_away, exported, rules, derivatives, control, branches, placed_arguments, pieces_by_function, notation, errors, settings, explicit, options):
+    for part in (along_tangents, other_types, given_away, exported, rules, derivatives, control, branches, placed_arguments, pieces_by_function, notation, errors, settings, explicit, options):
         part()
     print(f"{wrong} of {compared} differ")
 

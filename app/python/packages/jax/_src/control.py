@@ -5,7 +5,7 @@ import inspect
 import weakref
 
 from . import batching, dtypes, effects, explicit, jaxprs, ops, refs, trees
-from .arrays import Scope, Tracer, asarray, astype, type_text
+from .arrays import Scope, Tracer, asarray, astype, call, type_text
 from .machine import machine
 from .shardings import Mesh
 
@@ -306,6 +306,9 @@ def while_loop(cond_fun, body_fun, init_val):
     scope = Scope._stack[-1]
     if condition.changed:
         raise NotImplementedError("jax.lax.while_loop whose cond_fun writes to a mutable array reference: write to it in body_fun")
+    from . import custom
+    if not body.changed and custom.is_forward([*carry, *body.operands((), (), 0)[1]]):
+        return trees.tree_unflatten(form, _while_along(condition, body, carry))
     carries = len(carry) + len(body.changed)
     of_condition, more = condition.operands(range(len(carry)), body.changed, carries)
     of_body, rest = body.operands(range(len(carry)), body.changed, carries + len(more))
@@ -321,6 +324,47 @@ def while_loop(cond_fun, body_fun, init_val):
         jaxpr_of = {"cond_jaxpr": condition.jaxpr(), "body_jaxpr": body.jaxpr()}
         _record("while", jaxpr_of, carry, results, cond_nconsts=len(jaxpr_of["cond_jaxpr"].taken()), body_nconsts=len(jaxpr_of["body_jaxpr"].taken()))
     return trees.tree_unflatten(form, results)
+
+
+def _while_along(condition, body, carry):
+    """A loop that is differentiated along tangents: these are carried, too. Of the function that takes cotangents back nobody looks at more than its derivative,
+    which is that loop (see `transforms.jvp`)."""
+    from .custom import _with_rule
+    from .transforms import jvp
+    (_, more), (_, rest) = (block.operands(range(len(carry)), [], len(carry)) for block in (condition, body))
+    goes_on, turn = condition.scope.finished(condition.results), body.scope.finished(body.results)
+    leaves = [*carry, *rest, *more]
+    is_smooth = [dtypes.is_inexact(leaf.engine_dtype) for leaf in leaves[:len(carry) + len(rest)]]
+    of_carry = [at for at, leaf in enumerate(carry) if is_smooth[at]]
+
+    def run(given, steps, of_turn):
+        """The loop, `of_turn` of which gives a turn's carry and tangents, of what both are and what the body takes from outside."""
+        first, fixed, known = given[:len(carry)], given[len(carry):len(is_smooth)], given[len(is_smooth):]
+        return while_loop(lambda state: call(goes_on, [*state[0], *known])[0], lambda state: of_turn([*state[0], *fixed], state[1]), (first, steps))
+
+    def forward(given):
+        return run(given, [], lambda values, _: (call(turn, values), []))[0], given
+
+    def backward(read, cotangents):
+        def along(_, steps):
+            steps = iter(steps)
+            tangents = [next(steps) if smooth else None for smooth in is_smooth]
+
+            def turned(values, of_values):
+                own = iter(of_values)
+                moved = [next(own) if at < len(carry) else tangents[at] for at, smooth in enumerate(is_smooth) if smooth]
+
+                def of_smooth(*given):
+                    given = iter(given)
+                    made = call(turn, [next(given) if smooth else value for value, smooth in zip(values, is_smooth)])
+                    return [made[at] for at in of_carry], made
+                _, changes, made = jvp(of_smooth, [value for value, smooth in zip(values, is_smooth) if smooth], moved, has_aux=True)
+                return made, changes
+            return run(read, [tangents[at] for at in of_carry], turned)[1]
+        nothing = [ops.zeros_like(leaf) for leaf, smooth in zip(leaves, is_smooth) if smooth]
+        made = iter(_with_rule(lambda _: (nothing, []), along, [cotangents[at] for at in of_carry]))
+        return [next(made) if smooth else None for smooth in is_smooth] + [None] * len(more)
+    return _with_rule(forward, backward, leaves)
 
 
 def _while_of_examples(cond_fun, body_fun, init_val):

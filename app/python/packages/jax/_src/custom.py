@@ -24,6 +24,11 @@ def depth(leaves):
     return max(0, len(_derivatives()) - _rules)
 
 
+def is_forward(leaves):
+    """Whether the one derivative that is being taken of what is computed from the leaves is along tangents."""
+    return depth(leaves) == 1 and _derivatives()[0].is_forward
+
+
 def is_differentiated(x):
     """Whether derivatives may be taken by what a value comes from."""
     while getattr(x, "level", 0):
