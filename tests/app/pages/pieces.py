@@ -75,6 +75,30 @@ ROWS = [  # a name, what is computed, what JAX gives
     ("products of groups", lambda: lax.ragged_dot(jnp.ones((5, 2)), jnp.arange(8.0).reshape(2, 2, 2), jnp.array([2, 2])), [[2, 4], [2, 4], [10, 12], [10, 12], [0, 0]]),
 ]
 
+def as_examples(function):
+    """That a function gives the same of the examples of a vmap as of pieces that lie along an axis."""
+    x = jnp.arange(64.0).reshape(4, 4, 4) ** 2
+    pieces = jax.shard_map(lambda x: function(x[0])[None], mesh=MESH, in_specs=P("x"), out_specs=P("x"), check_vma=False)
+    examples = jax.vmap(function, axis_name="x")
+    with_others = jax.vmap(jax.vmap(function, axis_name="y"), axis_name="x")(jnp.stack([x, -x], 1))
+    grads = [jax.grad(lambda x: (of(x) * jnp.arange(4.0)).sum())(x) for of in (pieces, examples)]
+    return (np.allclose(examples(x), pieces(x)) and np.allclose(*grads) and np.allclose(jax.jit(examples)(x), pieces(x))
+            and np.allclose(with_others[:, 1], examples(-x)))
+
+
+ROWS += [(f"examples: {name}", lambda function=function: as_examples(function), True) for name, function in [
+    ("psum", lambda x: x * lax.psum(x, "x")), ("pmax", lambda x: x - lax.pmax(x.sum(), "x")), ("index", lambda x: x + lax.axis_index("x")),
+    ("ppermute", lambda x: lax.ppermute(x, "x", ROUND)), ("ppermute to some", lambda x: lax.ppermute(x, "x", [(0, 2), (3, 1)])),
+    ("all_gather", lambda x: lax.all_gather(x, "x").sum(1)), ("all_gather behind", lambda x: lax.all_gather(x, "x", axis=1, tiled=True)[:, 3:7]),
+    ("all_gather of the same", lambda x: x + lax.all_gather(jnp.ones(4), "x")), ("psum_scatter", lambda x: lax.psum_scatter(x, "x") * jnp.ones((4, 1))),
+    ("psum_scatter in tiles", lambda x: lax.psum_scatter(x, "x", scatter_dimension=1, tiled=True) * jnp.ones(4)), ("all_to_all", lambda x: lax.all_to_all(x, "x", 0, 1)),
+    ("all_to_all in tiles", lambda x: lax.all_to_all(x, "x", 1, 0, tiled=True)[3:7] * jnp.ones(4)), ("pshuffle", lambda x: lax.pshuffle(x, "x", [1, 0, 3, 2]))]]
+ROWS += [
+    ("sum over two vmaps", lambda: jax.vmap(jax.vmap(lambda x: lax.psum(x, ("i", "j")), axis_name="i"), axis_name="j")(jnp.arange(6.0).reshape(2, 3)), np.full((2, 3), 15.0)),
+    ("sum over a vmap and devices", lambda: mapped(lambda x: jax.vmap(lambda row: lax.psum(row, ("row", "x")), axis_name="row")(x), P("x"), P())(X),
+     np.tile(np.asarray(X).sum(0), (2, 1))),
+]
+
 REFUSED = [  # a name, what is computed, a part of the text
     ("differs where it may not", lambda: mapped(lambda x: x, P("x"), P())(X), "only varying across mesh axes {} and not {x}, but it was inferred to be possibly varying over {x}"),
     ("axis that is none", lambda: lax.pcast(W, "x", to="varying"), "unbound axis name: x"),

@@ -319,23 +319,58 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
     return batched
 
 
-def reduced_over(op, x, axis_name):
-    """psum, pmax or pmin over the examples of the vmap of this name; None when there is none."""
-    level = next((at + 1 for at, one in enumerate(Level.stack) if one.name is not None and one.name == axis_name), None)
-    if level is None:
-        return None
-    kind = {"psum": "sum", "pmax": "max", "pmin": "min"}.get(op)
-    if op == "axis_index":
-        return BatchTracer(ops.iota("i32", (Level.stack[level - 1].size,)), level)
-    if kind is None:
-        raise NotImplementedError(f"jax.lax.{op} over the examples of a vmap")
+def level_named(axis_name):
+    """The number of the vmap of this name; None: there is none."""
+    return next((at + 1 for at, one in enumerate(Level.stack) if one.name is not None and one.name == axis_name), None)
 
-    def one(leaf):
-        leaf = asarray(leaf)
-        if leaf.level == level:
-            return ops.reduce(kind, leaf.value, 0)
-        return ops.multiply(leaf, Level.stack[level - 1].size) if op == "psum" else leaf
-    return tree_map(one, x)
+
+def over_examples(op, x, axis_name, **attributes):
+    """A collective over the examples of the vmap of this name."""
+    level = level_named(axis_name)
+    size = Level.stack[level - 1].size
+    if op == "axis_index":
+        return BatchTracer(ops.iota("i32", (size,)), level)
+
+    def one(leaf, inner=0):
+        if leaf.level > level:  # the examples of a vmap within lie in front
+            return BatchTracer(one(leaf.value, inner + 1), leaf.level, leaf.weak_type)
+        if leaf.level != level and op in ("psum", "pmax", "pmin"):
+            return ops.multiply(leaf, size) if op == "psum" else leaf
+        whole = leaf.value if leaf.level == level else spread(leaf, size)
+        return _EXCHANGES[op](whole, level, **{name: value + inner if name in ("join", "split") else value for name, value in attributes.items()})
+    return tree_map(lambda leaf: one(asarray(leaf)), x)
+
+
+def _joined(x, dim):
+    """The first dimension and another one, which it then is in front of, as one."""
+    x = ops.moveaxis(x, 0, dim)
+    return ops.reshape(x, (*x.shape[:dim], x.shape[dim] * x.shape[dim + 1], *x.shape[dim + 2:]))
+
+
+def _taken_apart(x, dim, count):
+    """Equal parts of a dimension, one behind the other."""
+    if x.shape[dim] % count:
+        raise ValueError(f"dimension {dim} of size {x.shape[dim]} is not divisible by the {count} examples of a vmap")
+    return ops.moveaxis(ops.reshape(x, (*x.shape[:dim], count, x.shape[dim] // count, *x.shape[dim + 1:])), dim, 0)
+
+
+def _permuted(x, level, sources):
+    is_given = ops.reshape(asarray(np.array(sources) >= 0), (len(sources),) + (1,) * (x.ndim - 1))
+    moved = ops.take(x, asarray(np.maximum(sources, 0).astype(np.int32)), 0)
+    return BatchTracer(ops.where(is_given, moved, ops.zeros_like(moved)), level)
+
+
+# What collectives make of all examples.
+_EXCHANGES = {
+    "psum": lambda x, level: ops.reduce("sum", x, 0),
+    "pmax": lambda x, level: ops.reduce("max", x, 0),
+    "pmin": lambda x, level: ops.reduce("min", x, 0),
+    "ppermute": _permuted,
+    "all_gather": lambda x, level, join: _joined(x, join),
+    "psum_scatter": lambda x, level, split: BatchTracer(_taken_apart(ops.reduce("sum", x, 0), split, x.shape[0]), level),
+    "all_to_all": lambda x, level, split, join: BatchTracer(
+        _joined(ops.moveaxis(_taken_apart(x, split + 1, x.shape[0]), 1, 0), join + 1), level),
+}
 
 
 class Outside:

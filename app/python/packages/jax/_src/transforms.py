@@ -1479,9 +1479,15 @@ _TRANSPOSES = {
 
 def collective(op, x, axis_name, **attributes):
     """A collective over axes of the manual computation around, or over the examples of a vmap."""
-    if isinstance(axis_name, str) and (reduced := batching.reduced_over(op, x, axis_name)) is not None:
-        return reduced
     axes = (axis_name,) if isinstance(axis_name, str) else tuple(axis_name)
+    mapped = [axis for axis in axes if batching.level_named(axis) is not None]
+    if mapped and len(axes) > 1 and op not in ("psum", "pmax", "pmin"):
+        raise NotImplementedError(f"jax.lax.{op} over the examples of a vmap and another axis at once")
+    for axis in mapped:
+        x = batching.over_examples(op, x, axis, **attributes)
+    axes = tuple(axis for axis in axes if axis not in mapped)
+    if not axes:
+        return x
     scope = next((scope for scope in reversed(Scope._stack) if scope.mesh is not None), None)
     for axis in axes:
         if scope is None or axis not in scope.mesh.axis_names:
