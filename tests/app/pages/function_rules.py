@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.example_libraries import stax
 from jax.experimental import mesh_utils
 from jax.sharding import PartitionSpec as P
 
@@ -568,6 +569,30 @@ def along_tangents():
     raises("backwards through it", lambda: jax.grad(lambda x: jax.jvp(square, (x,), (1.0,))[1])(2.0), "ValueError", "Reverse-mode differentiation does not work")
 
 
+def looked_at():
+    """Where values lie within a program, sizes that are not known yet, and least squares in a program."""
+    mesh = jax.make_mesh((2,), ("x",))
+    rows, seen = jax.device_put(jnp.ones((4, 2)), jax.NamedSharding(mesh, P("x"))), []
+
+    @jax.jit
+    def looks(x):
+        jax.debug.visualize_array_sharding(2 * x)
+        jax.debug.inspect_array_sharding({"turned": x.T}, callback=lambda sharding: seen.append(sharding.spec))
+        return x
+    drawn = io.StringIO()
+    with contextlib.redirect_stdout(drawn):
+        jax.debug.visualize_array_sharding(rows)
+    printed("a layout is drawn when the program has run first", lambda: (looks(rows), looks(rows)), drawn.getvalue())
+    check("a layout within a program", seen == [P(None, "x")], str(seen))
+    init, _ = stax.serial(stax.Conv(16, (8, 8), padding="SAME", strides=(2, 2)), stax.MaxPool((2, 2), (1, 1)), stax.Flatten, stax.Dense(10))
+    check("a size of -1", init(jax.random.key(0), (-1, 28, 28, 1))[0] == (-1, 10))
+    a, b = np.random.default_rng(0).standard_normal((2, 5, 3)).astype(np.float32)
+    for name, x, y in (("tall", a, b), ("wide", a.T, b[:3]), ("one right side", a, b[:, 0]), ("of lower rank", np.ones((5, 2), np.float32), b)):
+        compare(f"least squares: {name}", jax.jit(jnp.linalg.lstsq)(x, y)[::2], np.linalg.lstsq(x, y, None)[::2], 1e-3)
+    compare("its derivative", jax.grad(lambda b: jnp.linalg.lstsq(a, b)[0].sum())(b), np.linalg.pinv(a).sum(0)[:, None] * np.ones(3), 1e-3)
+    raises("other sizes", lambda: jnp.linalg.lstsq(a, b[:4]), "ValueError", "Leading dimensions of input arrays must match")
+
+
 def other_types():
     """Operands and branches whose types JAX refuses to bring together."""
     x, whole, square = jnp.ones(2), jnp.ones(2, int), jnp.eye(2)
@@ -656,7 +681,7 @@ def given_away():
 
 
 def main():
-    for part in (along_tangents, other_types, given_away, exported, rules, derivatives, control, branches, placed_arguments, pieces_by_function, notation, errors, settings, explicit, options):
+    for part in (looked_at, along_tangents, other_types, given_away, exported, rules, derivatives, control, branches, placed_arguments, pieces_by_function, notation, errors, settings, explicit, options):
         part()
     print(f"{wrong} of {compared} differ")
 

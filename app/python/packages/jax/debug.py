@@ -2,12 +2,14 @@
 """jax.debug: drawings of layouts, and printing from programs."""
 import builtins
 
+from ._src import effects as _effects
 from ._src.callbacks import callback
 from ._src.machine import machine as _machine
+from ._src.trees import tree_map as _tree_map
 
 
 def visualize_array_sharding(array, **options):
-    visualize_sharding(array.shape, array.sharding, **options)
+    inspect_array_sharding(array, callback=lambda sharding: visualize_sharding(array.shape, sharding, **options))
 
 
 def visualize_sharding(shape, sharding, *, scale=1.0, **_):
@@ -16,7 +18,18 @@ def visualize_sharding(shape, sharding, *, scale=1.0, **_):
 
 
 def inspect_array_sharding(array, *, callback):
-    callback(array.sharding)
+    """Of what is traced it is known when the program has run for the first time."""
+    def one(leaf):
+        while getattr(leaf, "level", 0):
+            leaf = leaf.value
+        seen = []
+
+        def look(value):
+            if not seen:
+                seen.append(True)
+                callback(value.sharding)
+        _effects.add(look, (leaf,), {})
+    _tree_map(one, array)
 
 
 def print(fmt, *args, ordered=False, partitioned=False, skip_format_check=False, **kwargs):

@@ -11,8 +11,10 @@ from jax.nn.initializers import glorot_normal, normal, ones, zeros
 
 
 def _shape(function, *shapes):
-    """What a function of arrays of these shapes gives."""
-    return jax.eval_shape(function, *(jax.ShapeDtypeStruct(tuple(shape), jnp.float32) for shape in shapes)).shape
+    """What a function of arrays of these shapes gives. Sizes of -1 are not known, and what depends on them is not."""
+    def of(size):
+        return jax.eval_shape(function, *(jax.ShapeDtypeStruct(tuple(size if one == -1 else one for one in shape), jnp.float32) for shape in shapes)).shape
+    return tuple(one if one == other else -1 for one, other in zip(of(2), of(3)))
 
 
 def _without_parameters(function):

@@ -316,8 +316,26 @@ def svdvals(a, /):
 
 
 def lstsq(a, b, rcond=None, *, numpy_resid=False):
-    made = np.linalg.lstsq(np.asarray(a), np.asarray(b), rcond)
-    return tuple(from_numpy(np.asarray(part)) for part in made)
+    """Source of the steps and the texts: jax-ml/jax, jax/_src/numpy/linalg.py (_lstsq)."""
+    (a, b), _ = ops.together(*(x if dtypes.is_inexact(x.engine_dtype) else astype(x, dtypes.default("f32")) for x in map(asarray, (a, b))))
+    if a.shape[:1] != b.shape[:1]:
+        raise ValueError("Leading dimensions of input arrays must match")
+    for what, x, ranks in (("two-dimensional", a, (2,)), ("one or two-dimensional", b, (1, 2))):
+        if x.ndim not in ranks:
+            raise TypeError(f"{x.ndim}-dimensional array given. Array must be {what}")
+    (rows, columns), right, product = a.shape, expand_dims(b, -1) if b.ndim == 1 else b, functools.partial(matmul, precision="highest")
+    least = float(np.finfo(dtypes.shown(a.engine_dtype)).eps)
+    u, s, vt = svd(a, full_matrices=False)
+    least = least * max(rows, columns) if rcond is None else where(ops.less(rcond, 0), least, rcond)
+    is_kept = ops.logical_and(ops.greater(s, 0), ops.greater_equal(s, multiply(astype(least, s.engine_dtype), s[0])))
+    rank = ops.sum_(astype(is_kept, "i32"))
+    inverse = where(is_kept, divide(1, where(is_kept, s, 1)), 0)
+    x = product(_adjoint(vt), multiply(expand_dims(inverse, -1), product(_adjoint(u), right)))
+    if numpy_resid and (int(rank) < columns or rows <= columns):
+        rest = ops.full((0,), 0, s.engine_dtype)
+    else:
+        rest = square(norm(subtract(right, product(a, x)), axis=0))
+    return x[:, 0] if b.ndim == 1 else x, rest, rank, s
 
 
 def norm(x, ord=None, axis=None, keepdims=False):
