@@ -593,6 +593,15 @@ def looked_at():
     raises("other sizes", lambda: jnp.linalg.lstsq(a, b[:4]), "ValueError", "Leading dimensions of input arrays must match")
 
 
+def element_types():
+    """Element types that NumPy lacks show as its extensions show them."""
+    for name, value, text in [
+            ("whole numbers", repr(jnp.arange(3, dtype=jnp.bfloat16)), "Array([0, 1, 2], dtype=bfloat16)"), ("others", str(jnp.array([1.5, 2], jnp.bfloat16)), "[1.5 2]"),
+            ("six digits", repr(jnp.array(3.14, jnp.bfloat16)), "Array(3.14062, dtype=bfloat16)"), ("a scalar", f"{jnp.bfloat16(2)}", "2"),
+            ("eight bits", str(jnp.array([[1e9, -0.0]], jnp.float8_e5m2)), "[[inf -0]]"), ("of NumPy", str(jnp.float32(2)) + repr(jnp.float16(2)), "2.0Array(2., dtype=float16)")]:
+        check(f"shown: {name}", value == text, value)
+
+
 def other_types():
     """Operands and branches whose types JAX refuses to bring together."""
     x, whole, square = jnp.ones(2), jnp.ones(2, int), jnp.eye(2)
@@ -681,7 +690,7 @@ def given_away():
 
 
 def main():
-    for part in (looked_at, along_tangents, other_types, given_away, exported, rules, derivatives, control, branches, placed_arguments, pieces_by_function, notation, errors, settings, explicit, options):
+    for part in (element_types, looked_at, along_tangents, other_types, given_away, exported, rules, derivatives, control, branches, placed_arguments, pieces_by_function, notation, errors, settings, explicit, options):
         part()
     print(f"{wrong} of {compared} differ")
 

@@ -200,13 +200,18 @@ class ConcreteArray(Array):
             return str(self)
         return format(self._raw()[()], spec)  # a NumPy scalar, which shows 0.1 in 32 bits with 17 digits
 
+    @property
+    def _form(self):
+        """How NumPy shows it: element types that it lacks show six digits, and no point where none is needed."""
+        return {"formatter": {"float_kind": "{:g}".format}} if isinstance(self.dtype, dtypes.ExtendedDType) else {}
+
     _is_unreduced = property(lambda self: bool(self._handle.placement.unreduced))
 
     def __str__(self):
         if self._is_unreduced:
             return repr(self)
         try:
-            return str(self._raw())
+            return np.array2string(self._raw(), **self._form) if self._form else str(self._raw())
         except NotComputed as error:
             return f"<{type_text(self)}, not computed: {error}>"
 
@@ -220,8 +225,8 @@ class ConcreteArray(Array):
             return f"Array({type_text(self)}, not computed: {error})"
         end = f"dtype={name}{', weak_type=True' if self.weak_type else ''})"
         if not self.shape:
-            return f"Array({np.array2string(values)}, {end}"
-        text = np.array2string(values, prefix="Array(", separator=", ", suffix=",")
+            return f"Array({np.array2string(values, **self._form)}, {end}"
+        text = np.array2string(values, prefix="Array(", separator=", ", suffix=",", **self._form)
         if self.size == 0:
             return f"Array([], shape={self.shape}, {end}"
         last = text.splitlines()[-1]
