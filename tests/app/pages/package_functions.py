@@ -12,7 +12,7 @@ import numpy as np
 import optax
 import optax.contrib
 import orbax.checkpoint as ocp
-from flax import nnx
+from flax import nnx, traverse_util
 
 wrong = compared = 0
 RNG = np.random.default_rng(0)
@@ -373,6 +373,36 @@ def all_paths(scores, labels):
     return -np.log(total)
 
 
+def rarer_parts():
+    """Steps now and then, means of functions with noise, and losses of pairs, regions and lists."""
+    tx = optax.apply_every(3)
+    state, steps = tx.init({"a": jnp.ones(1)}), []
+    for number in range(1, 7):
+        update, state = tx.update({"a": jnp.full(1, float(number))}, state)
+        steps.append(float(update["a"][0]))
+    compare("each third step", steps, [0.0, 0.0, 6.0, 0.0, 0.0, 15.0])
+    scores = jnp.array([1.0, 1.2, 0.8])
+    of_best = optax.perturbations.make_perturbed_fun(lambda x: jax.nn.one_hot(jnp.argmax(x), 3), 3000, 0.5)
+    soft = lambda x: jax.nn.softmax(x / 0.5)
+    compare("the best with Gumbel's noise is soft", of_best(jax.random.key(0), scores), soft(scores), 0.04)
+    compare("its derivative", jax.jacobian(of_best, 1)(jax.random.key(0), scores), jax.jacobian(soft)(scores), 0.08)
+    rows, labels = RNG.standard_normal((6, 4)).astype(np.float32), np.array([0, 0, 1, 1, 2, 2])
+    alike = np.exp((unit := rows / np.linalg.norm(rows, axis=1, keepdims=True)) @ unit.T / 0.07)
+    pairs = [alike[i, i ^ 1] / (alike[i, labels != labels[i]].sum() + alike[i, i ^ 1]) for i in range(6)]
+    compare("ntxent", optax.losses.ntxent(jnp.asarray(rows), jnp.asarray(labels)), -np.mean(np.log(pairs)))
+    logits, kinds = RNG.standard_normal((2, 5, 3)).astype(np.float32), np.eye(3, dtype=np.float32)[RNG.integers(0, 3, (2, 5))]
+    common, total = (softmax(logits) * kinds).sum(1), softmax(logits).sum(1) + kinds.sum(1)
+    dice = 1 - (common + 1) / (total / 2 + 1)
+    rare = 1 / (kinds.sum((0, 1)) ** 2 + 1e-7)
+    compare("dice", (optax.losses.dice_loss(jnp.asarray(logits), jnp.asarray(kinds)), optax.losses.multiclass_generalized_dice_loss(jnp.asarray(logits), jnp.asarray(kinds))),
+            (dice.mean(-1), (dice * rare / rare.sum() * 3).mean()))
+    listed = jnp.array([[0.0, 3.0, 2.0]]), jnp.array([[0.0, 1.0, 0.0]])
+    compare("ranking", (optax.losses.ranking_softmax_loss(*listed), optax.losses.ranking_softmax_loss(*listed, where=jnp.array([[True, True, False]]))),
+            (np.log(1 + np.exp(-1) + np.exp(-3)), np.log(1 + np.exp(-3))))
+    compare("Fenchel and Young", optax.losses.make_fenchel_young_loss(jax.nn.logsumexp)(jnp.asarray(logits), jnp.asarray(kinds)), -np.log((softmax(logits) * kinds).sum(-1)))
+    compare("paths of nested dicts", int(traverse_util.path_aware_map(lambda path, x: (path, x), {"a": {"b": 1, "c": {}}}) == {"a": {"b": (("a", "b"), 1), "c": {}}}), 1)
+
+
 def checkpoints():
     folder = tempfile.mkdtemp()
     tree = {"a": jnp.arange(8), "b": {"c": 42, "d": [np.ones(2), jnp.bfloat16(1.5)]}}
@@ -407,7 +437,7 @@ def checkpoints():
 
 
 def main():
-    for part in (attention, transforms, optimizers, newer_optimizers, injected, narrow, norms, checkpoints):
+    for part in (rarer_parts, attention, transforms, optimizers, newer_optimizers, injected, narrow, norms, checkpoints):
         part()
     print(f"{wrong} of {compared} differ")
 

@@ -26,6 +26,12 @@ def unflatten_dict(flat, sep=None):
     return tree
 
 
+def path_aware_map(f, nested_dict):
+    """f(path, value) of each leaf of nested dicts."""
+    flat = flatten_dict(nested_dict, keep_empty_nodes=True)
+    return unflatten_dict({path: value if isinstance(value, dict) and not value else f(path, value) for path, value in flat.items()})
+
+
 from jax._src.parameters import name_parameters as _name_parameters
 
 _name_parameters(globals())

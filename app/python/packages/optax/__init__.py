@@ -6,16 +6,16 @@ import jax as _jax
 import jax.numpy as _jnp
 from jax import tree as _tree
 
-from . import assignment, contrib, losses, projections, schedules, transforms, tree, tree_utils
-from ._combining import (ApplyIfFiniteState, EmptyState, GradientTransformation, GradientTransformationExtraArgs, InjectHyperparamsState,
+from . import assignment, contrib, losses, perturbations, projections, schedules, transforms, tree, tree_utils
+from ._combining import (ApplyEvery, ApplyIfFiniteState, EmptyState, GradientTransformation, GradientTransformationExtraArgs, InjectHyperparamsState,
                          InjectStatefulHyperparamsState, LookaheadParams, LookaheadState, MaskedNode, MaskedState, MultiSteps, MultiStepsState, MultiTransformState,
-                         PartitionState, apply_if_finite, chain, flatten, freeze, identity, inject_hyperparams, lookahead, masked, multi_transform, named_chain,
+                         PartitionState, apply_every, apply_if_finite, chain, flatten, freeze, identity, inject_hyperparams, lookahead, masked, multi_transform, named_chain,
                          partition, selective_transform, set_to_zero, stateless, stateless_with_tree_map, with_extra_args_support)
 from ._line_search import (ScaleByBacktrackingLinesearchState, ScaleByLBFGSState, ScaleByZoomLinesearchState, scale_by_backtracking_linesearch, scale_by_lbfgs,
                            scale_by_zoom_linesearch, value_and_grad_from_state)
 from .contrib import differentially_private_aggregate, per_example_global_norm_clip
 from .losses import (absolute_error, binary_sigmoid_cross_entropy, convex_kl_divergence, cosine_distance, cosine_similarity, ctc_loss, ctc_loss_with_forward_probs,
-                     hinge_loss, huber_loss, kl_divergence,
+                     generalized_kl_divergence, hinge_loss, huber_loss, kl_divergence, ntxent,
                      kl_divergence_with_log_targets, l2_loss, log_cosh, multiclass_hinge_loss, multiclass_perceptron_loss, perceptron_loss, poly_loss_cross_entropy, safe_softmax_cross_entropy,
                      sigmoid_binary_cross_entropy, sigmoid_focal_loss, smooth_labels, softmax_cross_entropy, softmax_cross_entropy_with_integer_labels, squared_error,
                      triplet_margin_loss)

@@ -24,6 +24,7 @@ InjectHyperparamsState = collections.namedtuple("InjectHyperparamsState", "count
 InjectStatefulHyperparamsState = InjectHyperparamsState
 MultiStepsState = collections.namedtuple("MultiStepsState", "mini_step gradient_step inner_opt_state acc_grads skip_state")
 LookaheadState = collections.namedtuple("LookaheadState", "fast_state steps_since_sync")
+ApplyEvery = collections.namedtuple("ApplyEvery", "count grad_acc")
 ApplyIfFiniteState = collections.namedtuple("ApplyIfFiniteState", "notfinite_count last_finite total_notfinite inner_state")
 
 
@@ -267,6 +268,15 @@ def lookahead(fast_optimizer, sync_period, slow_step_size, reset_state=False):
             fast = tree.map(lambda a, b: jnp.where(sync, a, b), fresh, fast)
         return LookaheadParams(fast=quick, slow=slow), LookaheadState(fast, (state.steps_since_sync + 1) % sync_period)
     return GradientTransformation(init, update)
+
+
+def apply_every(k=1):
+    """Each k-th step is the sum of so many; the others are zeros."""
+    def update(updates, state, params=None):
+        sums = tree.map(lambda update, kept: update + jnp.where(state.count == 0, 0, kept), updates, state.grad_acc)
+        is_last = state.count == k - 1
+        return tree.map(lambda kept: jnp.where(is_last, kept, 0), sums), ApplyEvery((state.count + 1) % k, sums)
+    return GradientTransformation(lambda params: ApplyEvery(jnp.zeros([], jnp.int32), tree.map(jnp.zeros_like, params)), update)
 
 
 def apply_if_finite(inner, max_consecutive_errors):

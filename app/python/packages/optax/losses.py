@@ -141,3 +141,78 @@ def ctc_loss_with_forward_probs(logits, logit_paddings, labels, label_paddings, 
 
 def ctc_loss(logits, logit_paddings, labels, label_paddings, *, blank_id=0, log_epsilon=-1e5):
     return ctc_loss_with_forward_probs(logits, logit_paddings, labels, label_paddings, blank_id=blank_id, log_epsilon=log_epsilon)[0]
+
+
+def generalized_kl_divergence(log_predictions, targets, axis=-1, where=None):
+    return kl_divergence(log_predictions, targets, axis, where) + jnp.sum(jnp.exp(log_predictions) - targets, axis=axis, where=where)
+
+
+def sparsemax_loss(logits, labels):
+    return jax.nn.sparse_plus(jnp.where(labels, -logits, logits))
+
+
+def make_fenchel_young_loss(max_fun):
+    """The loss over the last dimension of which `max_fun` is the largest value."""
+    largest, product = jnp.vectorize(max_fun, signature="(n)->()"), jnp.vectorize(jnp.vdot, signature="(n),(n)->()")
+    return lambda scores, targets, *args, **kwargs: largest(scores, *args, **kwargs) - product(targets, scores)
+
+
+def ntxent(embeddings, labels, temperature=0.07):
+    """Those of one label are to be more alike than those of others are."""
+    if labels.shape[0] != embeddings.shape[0]:
+        raise ValueError(f"Labels and embeddings must have the same leading dimension, found {labels.shape[0]} for labels and {embeddings.shape[0]} for embeddings.")
+    alike = cosine_similarity(embeddings[None], embeddings[:, None], epsilon=jnp.finfo(embeddings.dtype).eps) / temperature
+    is_same = labels[:, None] == labels[None]
+    is_pair = is_same & ~jnp.eye(labels.shape[0], dtype=bool)
+    alike = alike - jax.lax.stop_gradient(jnp.max(jnp.where(is_same & ~is_pair, -jnp.inf, alike), 1, keepdims=True))
+    others = jnp.sum(jnp.where(is_same, 0.0, jnp.exp(jnp.where(is_same, 0.0, alike))), 1, keepdims=True)
+    pairs = jnp.where(is_pair, alike, 0.0)
+    return -jnp.sum(jnp.where(is_pair, pairs - jnp.log(others + jnp.exp(pairs)), 0.0)) / jnp.sum(is_pair)
+
+
+def dice_loss(predictions, targets, *, class_weights=None, smooth=1.0, alpha=0.5, beta=0.5, apply_softmax=True, reduction="mean", ignore_background=False, axis=None):
+    """1 minus what predictions and targets have in common, class by class; `alpha` and `beta` weigh what only one of them has."""
+    if abs(predictions.ndim - targets.ndim) == 1:
+        predictions, targets = (x[..., None] if x.ndim < max(predictions.ndim, targets.ndim) else x for x in (predictions, targets))
+    if predictions.shape != targets.shape:
+        raise ValueError(f"Arrays have different shapes: {predictions.shape} != {targets.shape}")
+    if not apply_softmax and not jnp.allclose(sums := jnp.sum(predictions, -1), 1.0, rtol=1e-5):
+        raise ValueError("When apply_softmax=False, predictions must be valid probability distributions that sum to 1 along the class axis. Found sum range: "
+                         f"[{jnp.min(sums):.6f}, {jnp.max(sums):.6f}]")
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"Unsupported reduction: {reduction}")
+    if apply_softmax:
+        predictions = jax.nn.sigmoid(predictions) if predictions.shape[-1] == 1 else jax.nn.softmax(predictions, -1)
+    total = lambda x: jnp.sum(x, tuple(range(1, predictions.ndim - 1)) if axis is None else axis)
+    common = total(predictions * targets)
+    loss = 1.0 - (common + smooth) / (common + alpha * (total(predictions) - common) + beta * (total(targets) - common) + smooth)
+    loss = loss if class_weights is None else loss * class_weights
+    loss = loss[..., 1:] if ignore_background and predictions.shape[-1] > 1 else loss
+    return loss if reduction == "none" else {"mean": jnp.mean, "sum": jnp.sum}[reduction](loss, -1)
+
+
+def multiclass_generalized_dice_loss(predictions, targets, *, smooth=1.0, apply_softmax=True, ignore_background=False):
+    """Rare classes count for more."""
+    weights = 1.0 / (jnp.sum(targets, tuple(range(targets.ndim - 1))) ** 2 + 1e-7)
+    return jnp.mean(dice_loss(predictions, targets, class_weights=weights / jnp.sum(weights) * len(weights), smooth=smooth, apply_softmax=apply_softmax, reduction="none",
+                              ignore_background=ignore_background))
+
+
+def binary_dice_loss(predictions, targets, *, smooth=1.0, apply_sigmoid=True):
+    if predictions.ndim == targets.ndim and predictions.shape[-1] != 1:
+        predictions, targets = predictions[..., None], targets[..., None]
+    return dice_loss(predictions, targets, smooth=smooth, apply_softmax=apply_sigmoid)
+
+
+def ranking_softmax_loss(logits, labels, *, where=None, weights=None, reduce_fn=jnp.mean):
+    """Softmax cross entropy of items of a list, those left out that `where` does not hold for."""
+    labels = labels.astype(logits.dtype)
+    if where is not None:
+        labels, logits = jnp.where(where, labels, 0.0), jnp.where(where, logits, -jnp.inf)
+    labels = labels if weights is None else labels * weights
+    loss = -jnp.sum(labels * jax.nn.log_softmax(logits, -1), -1, where=where)
+    where = None if where is None else jnp.any(where, -1)
+    if reduce_fn is None:
+        return loss if where is None else jnp.where(where, loss, 0.0)
+    made = reduce_fn(loss, where=where)
+    return jnp.where(jnp.isnan(made) & ~jnp.any(jnp.isnan(loss)), 0.0, made) if reduce_fn is jnp.mean else made
