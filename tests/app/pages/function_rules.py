@@ -5,6 +5,7 @@ import collections
 import contextlib
 import functools
 import io
+import math
 import types
 import warnings
 
@@ -602,6 +603,46 @@ def element_types():
         check(f"shown: {name}", value == text, value)
 
 
+def solved():
+    """Roots and solutions that functions of the page find, shares of beta distributions, and arrays with more at their ends."""
+    def halve(f, _):
+        goes_on = lambda ends: (ends[0] < sum(ends) / 2) & (sum(ends) / 2 < ends[1])
+        turn = lambda ends: (jnp.where(f(sum(ends) / 2) > 0, ends[0], sum(ends) / 2), jnp.where(f(sum(ends) / 2) > 0, sum(ends) / 2, ends[1]))
+        return lax.while_loop(goes_on, turn, (0.0, 100.0))[0]
+    cube = lambda x: lax.custom_root(lambda y: y ** 3 - x, 1.0, halve, lambda g, y: y / g(1.0))
+    third = jax.grad(jax.grad(jax.grad(cube)))
+    compare("a root and its derivatives", (cube(8.0), jax.grad(cube)(8.0), jax.jvp(cube, (8.0,), (3.0,))[1], jax.jit(jax.grad(jax.grad(cube)))(8.0), third(8.0)),
+            (2.0, 1 / 12, 1 / 4, -2 / 9 * 8 ** (-5 / 3), 10 / 27 * 8 ** (-8 / 3)))
+    compare("of many", jax.vmap(jax.grad(cube))(jnp.array([8.0, 27.0])), np.array([1 / 12, 1 / 27]))
+    a, b = jnp.array([[4.0, 1.0], [2.0, 3.0]]), jnp.array([1.0, 2.0])
+    own = lambda matvec, b: jnp.linalg.solve(lax.stop_gradient(jax.jacobian(matvec)(b)), b)
+    by = lambda transpose: lambda a, b: (lax.custom_linear_solve(lambda x: a @ x, b, own, transpose) ** 2).sum()
+    plain = lambda a, b: (jnp.linalg.solve(a, b) ** 2).sum()
+    compare("a solution backwards", jax.grad(by(own), (0, 1))(a, b), jax.grad(plain, (0, 1))(a, b))
+    compare("along tangents", [jax.jvp(by(transpose), (a, b), (0.1 * a, b)) for transpose in (own, None)], [jax.jvp(plain, (a, b), (0.1 * a, b))] * 2)
+    raises("backwards by no rule", lambda: jax.grad(by(None))(a, b), "TypeError", "transpose_solve required for backwards mode")
+    raises("twice", lambda: jax.hessian(by(own))(a, b), "NotImplementedError", "second derivatives of jax.lax.custom_linear_solve")
+
+    def below(a, b, x):  # of whole numbers: that so many of so many trials succeed
+        return sum(math.comb(a + b - 1, k) * x ** k * (1 - x) ** (a + b - 1 - k) for k in range(a, a + b))
+    cases = [(2, 3, 0.5), (10, 20, 0.2), (50, 60, 0.5), (1, 1, 0.25), (200, 100, 0.7), (3, 40, 0.01)]
+    compare("betainc", jax.scipy.special.betainc(*map(jnp.array, zip(*[map(float, case) for case in cases]))), np.array([below(*case) for case in cases]), 1e-4)
+    compare("at its ends", jnp.isnan(jax.scipy.special.betainc(2.0, 3.0, jnp.array([0.0, 1.0, -0.1, 1.1]))), np.array([False, False, True, True]))
+    compare("its slope", jax.grad(jax.scipy.special.betainc, 2)(2.0, 3.0, 0.3), jax.scipy.stats.beta.pdf(0.3, 2.0, 3.0))
+    compare("stats.beta.cdf", jax.scipy.stats.beta.cdf(jnp.array([-1.0, 0.5, 3.0]), 2.0, 3.0), np.array([0.0, below(2, 3, 0.5), 1.0]))
+    raises("its other slopes", lambda: jax.grad(jax.scipy.special.betainc)(2.0, 3.0, 0.3), "ValueError", "Betainc gradient with respect to a and b not supported.")
+
+    x = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
+    for mode, options in (("linear_ramp", {}), ("linear_ramp", {"end_values": ((1, 2), (3, 4))}), ("maximum", {}), ("minimum", {"stat_length": 2}), ("mean", {}),
+                          ("median", {"stat_length": ((1, 2), (3, 2))})):
+        compare(f"pad: {mode}", jnp.pad(x, ((1, 2), (2, 3)), mode, **options), np.pad(x, ((1, 2), (2, 3)), mode, **options))
+    compare("pad: mean of integers", jnp.pad(jnp.array([1, 2, 4]), 1, "mean"), np.array([2, 1, 2, 4, 2]))
+    raises("pad: no values", lambda: jnp.pad(x, 1, "mean", stat_length=0), "ValueError", "stat_length of 0 yields no value for padding")
+    raises("pad: odd", lambda: jnp.pad(x, 1, "reflect", reflect_type="odd"), "NotImplementedError", "reflect_type='odd'")
+    raises("bits of XLA", lambda: lax.rng_bit_generator(jnp.zeros(4, jnp.uint32), (3,)), "NotImplementedError", "jax.random.bits")
+    check("devices of a process", jax.local_devices(process_index=0) == jax.devices())
+
+
 def other_types():
     """Operands and branches whose types JAX refuses to bring together."""
     x, whole, square = jnp.ones(2), jnp.ones(2, int), jnp.eye(2)
@@ -690,7 +731,7 @@ def given_away():
 
 
 def main():
-    for part in (element_types, looked_at, along_tangents, other_types, given_away, exported, rules, derivatives, control, branches, placed_arguments, pieces_by_function, notation, errors, settings, explicit, options):
+    for part in (solved, element_types, looked_at, along_tangents, other_types, given_away, exported, rules, derivatives, control, branches, placed_arguments, pieces_by_function, notation, errors, settings, explicit, options):
         part()
     print(f"{wrong} of {compared} differ")
 

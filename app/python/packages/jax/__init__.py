@@ -111,7 +111,10 @@ def devices(backend=None):
     return list(_machine.devices)
 
 
-local_devices = devices
+def local_devices(process_index=None, backend=None, host_id=None):
+    if process_index not in (None, 0):
+        raise ValueError(f"Unknown process_index {process_index}")
+    return devices(backend)
 
 
 def device_count(backend=None):

@@ -2,6 +2,7 @@
 """jax.lax: the ops themselves, collectives of shard_map, and layouts."""
 import builtins
 import enum
+import typing
 
 from .._src import dtypes as _dtypes
 from .._src import ops as _ops
@@ -103,6 +104,9 @@ def pow(x, y):  # noqa: A001
 
 
 integer_pow = integer_power
+
+
+PrecisionLike = typing.Any  # of annotations
 
 
 class RoundingMethod(enum.Enum):
@@ -479,6 +483,22 @@ def ragged_dot(lhs, rhs, group_sizes, precision=None, preferred_element_type=Non
     return made
 
 
+def betainc(a, b, x):
+    from ..scipy.special import betainc as of
+    return of(a, b, x)
+
+
+class RandomAlgorithm(enum.IntEnum):
+    RNG_DEFAULT, RNG_THREE_FRY, RNG_PHILOX = range(3)
+
+
+def rng_bit_generator(key, shape, dtype=None, algorithm=RandomAlgorithm.RNG_DEFAULT, *, out_sharding=None):
+    raise NotImplementedError("jax.lax.rng_bit_generator: its numbers are those of XLA on a device; jax.random.bits gives random words")
+
+
+rng_uniform = rng_bit_generator
+
+
 # ---- collectives of a manual computation
 
 def psum(x, axis_name, **options):
@@ -577,6 +597,7 @@ def pcast(x, axis_name, *, to):
 
 from .._src.windows import (ConvDimensionNumbers, conv, conv_dimension_numbers, conv_general_dilated, conv_transpose, conv_with_general_padding,
                             reduce_window)
+from .._src.solves import custom_linear_solve, custom_root
 from .._src.control import cond, fori_loop, map_ as map, scan, switch, while_loop, associative_scan
 
 

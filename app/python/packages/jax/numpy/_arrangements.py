@@ -212,8 +212,13 @@ def roll(x, shift, axis=None):
     return concatenate([last, first], axis)
 
 
-def pad(x, width, mode="constant", constant_values=0, **options):
+def pad(x, width, mode="constant", constant_values=0, *, stat_length=None, end_values=0, reflect_type="even", **options):
     x = asarray(x)
+    if callable(mode):
+        raise NotImplementedError("jnp.pad with a function as its mode")
+    if options:
+        raise ValueError(f"Unsupported keyword arguments for mode {mode!r}: {sorted(options)}")
+    _refuse("jax.numpy.pad", {"reflect_type": None if reflect_type == "even" else reflect_type})
     pairs = [tuple(int(w) for w in pair) for pair in np.broadcast_to(np.asarray(width), (x.ndim, 2))]
     if mode == "constant":
         values = np.broadcast_to(np.asarray(constant_values), (x.ndim, 2)) if not hasattr(constant_values, "engine_dtype") else None
@@ -228,6 +233,29 @@ def pad(x, width, mode="constant", constant_values=0, **options):
               "symmetric": lambda at, size: np.where(at % (2 * size) < size, at % (2 * size), 2 * size - 1 - at % (2 * size))}
     if mode == "empty":
         return pad(x, width)
+    if mode == "linear_ramp":
+        for axis, ((low, high), ends) in enumerate(zip(pairs, np.broadcast_to(np.asarray(end_values), (x.ndim, 2)).tolist())):
+            from . import linspace
+            first, last = (ops.squeeze(ops.take(x, asarray([at]), axis), axis) for at in (0, x.shape[axis] - 1))
+            before, behind = (linspace(end, edge, count, endpoint=False, dtype=x.dtype, axis=axis) for end, edge, count in zip(ends, (first, last), (low, high)))
+            x = concatenate([before, x, ops.flip(behind, axis)], axis)
+        return x
+    if mode in ("maximum", "minimum", "mean", "median"):
+        from . import max as most, mean, median, min as least, round as rounded
+        of = {"maximum": most, "minimum": least, "mean": mean, "median": median}[mode]
+        lengths = [(None, None)] * x.ndim if stat_length is None else np.broadcast_to(np.asarray(stat_length), (x.ndim, 2)).tolist()
+        for axis, (counts, own) in enumerate(zip(pairs, lengths)):
+            if 0 in own:
+                raise ValueError("stat_length of 0 yields no value for padding")
+            size, sides = x.shape[axis], []
+            for length, is_behind, count in zip(own, (False, True), counts):
+                length = size if length is None else builtins.min(length, size)
+                part = ops.take(x, ops.add(ops.arange(length), size - length if is_behind else 0), axis)
+                value = of(part, axis=axis, keepdims=True)
+                value = astype(rounded(value) if dtypes.is_integer(x.engine_dtype) else value, x.engine_dtype)
+                sides.append(ops.broadcast_to(value, (*x.shape[:axis], count, *x.shape[axis + 1:])))
+            x = concatenate([sides[0], x, sides[1]], axis)
+        return x
     if mode not in places:
         raise NotImplementedError(f"jnp.pad with mode {mode}")
     for axis, (low, high) in enumerate(pairs):

@@ -10,7 +10,7 @@ from .._src import ops as _ops
 from .._src.arrays import asarray as _asarray
 from .._src.arrays import astype as _astype
 from .._src.control import fori_loop as _fori_loop
-from .._src.custom import custom_jvp as _custom_jvp
+from .._src.custom import custom_jvp as _custom_jvp, is_differentiated as _is_differentiated
 from .._src.ops import erf, erfc, logistic as expit
 from .._src.ops import erf_inv as erfinv
 from .._src.transforms import jit as _jit
@@ -313,6 +313,49 @@ def gammainc(a, x):
 
 def gammaincc(a, x):
     return _shares(a, x, True)
+
+
+@_jit
+def _fraction_of_beta(a, b, x):
+    """The part of a beta distribution below x, over what stands before its continued fraction. Source: W. Press et al., Numerical Recipes, section 6.4."""
+    def deepen(n, fraction):
+        n = _astype(_ops.subtract(100, n), x.engine_dtype)
+        twice = _ops.add(a, _ops.multiply(2.0, n))
+        even = _ops.divide(_ops.multiply(_ops.multiply(n, _ops.subtract(b, n)), x), _ops.multiply(_ops.subtract(twice, 1.0), twice))
+        odd = _ops.divide(_ops.multiply(_ops.multiply(_ops.subtract(_ops.add(a, n), 1.0), _ops.subtract(_ops.add(_ops.add(a, b), n), 1.0)), x),
+                          _ops.multiply(_ops.subtract(twice, 2.0), _ops.subtract(twice, 1.0)))
+        return _ops.subtract(1.0, _ops.divide(odd, _ops.add(1.0, _ops.divide(even, fraction))))
+    return _ops.divide(1.0, _ops.multiply(a, _fori_loop(0, 100, deepen, _ops.ones_like(x))))
+
+
+@_custom_jvp
+def _share_of_beta(a, b, x):
+    is_inside = _ops.logical_and(_ops.greater(x, 0), _ops.less(x, 1))
+    is_usual = _ops.logical_and(is_inside, _ops.logical_and(_ops.greater(a, 0), _ops.greater(b, 0)))
+    one, other, at = _ops.where(is_usual, a, 1.0), _ops.where(is_usual, b, 1.0), _ops.where(is_usual, x, 0.5)
+    is_low = _ops.less(at, _ops.divide(_ops.add(one, 1.0), _ops.add(_ops.add(one, other), 2.0)))
+    front = _ops.exp(_ops.subtract(_ops.add(xlogy(one, at), xlog1py(other, _ops.negative(at))), betaln(one, other)))
+    part = _ops.multiply(front, _fraction_of_beta(_ops.where(is_low, one, other), _ops.where(is_low, other, one), _ops.where(is_low, at, _ops.subtract(1.0, at))))
+    ends = _ops.where(_ops.logical_or(_ops.less_equal(a, 0), _ops.less_equal(b, 0)), _math.nan, _ops.where(_ops.equal(x, 0), 0.0, _ops.where(_ops.equal(x, 1), 1.0, _math.nan)))
+    return _ops.where(is_usual, _ops.where(is_low, part, _ops.subtract(1.0, part)), ends)
+
+
+@_share_of_beta.defjvp
+def _slope_of_beta(primals, tangents):
+    a, b, x = primals
+    density = _ops.exp(_ops.subtract(_ops.add(xlogy(_ops.subtract(a, 1.0), x), xlog1py(_ops.subtract(b, 1.0), _ops.negative(x))), betaln(a, b)))
+    return _share_of_beta(*primals), _ops.multiply(density, tangents[2])
+
+
+def betainc(a, b, x):
+    """The share of a beta distribution below x."""
+    (a, b, x), _ = _ops.together(*map(_inexact, (a, b, x)))
+    if _dtypes.is_complex(x.engine_dtype):
+        raise ValueError("betainc does not support complex-valued inputs.")
+    if _is_differentiated(a) or _is_differentiated(b):
+        raise ValueError("Betainc gradient with respect to a and b not supported.")
+    shape = _np.broadcast_shapes(a.shape, b.shape, x.shape)
+    return _share_of_beta(*[_ops.broadcast_to(one, shape) for one in (a, b, x)])
 
 
 def i0e(x):
