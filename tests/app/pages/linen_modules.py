@@ -604,6 +604,32 @@ def configurations():
     same("not changed", [raised(lambda: setattr(frozen, "rates", 1)), raised(lambda: setattr(config.lock().model, "more", 1))], ["AttributeError"] * 2)
 
 
-for check in (configurations, layers, attention, modules, tables, transforms, sharded, training, saved, helpers, control, errors, as_printed):
+class Normed(nn.Module):
+    @nn.compact
+    def __call__(self, x, train):
+        x = nn.SpectralNorm(nn.Dense(4, name="first"))(x, update_stats=train)
+        return nn.WeightNorm(nn.Dense(5))(x)
+
+
+def reparametrized():
+    model, x = Normed(), RNG.standard_normal((2, 3)).astype(np.float32)
+    variables = model.init(key(), x, False)
+    same("variables of norms of kernels", shapes(variables), {
+        "batch_stats/SpectralNorm_0/first/kernel/u": (1, 4), "batch_stats/SpectralNorm_0/first/kernel/sigma": (), "params/first/kernel": (3, 4), "params/first/bias": (4,),
+        "params/Dense_0/kernel": (4, 5), "params/Dense_0/bias": (5,), "params/WeightNorm_0/Dense_0/kernel/scale": (5,)})
+    for _ in range(40):
+        variables = {**variables, **model.apply(variables, x, True, mutable=["batch_stats"])[1]}
+    params = variables["params"]
+    first = np.asarray(params["first"]["kernel"])
+    largest = np.linalg.svd(first)[1][0]
+    compare("the largest singular value", variables["batch_stats"]["SpectralNorm_0"]["first/kernel/sigma"], largest)
+    scaled = {**params, "WeightNorm_0": {"Dense_0/kernel/scale": jnp.arange(5.0)}}
+    second = np.asarray(params["Dense_0"]["kernel"])
+    compare("norms of kernels", model.apply({**variables, "params": scaled}, x, False), x @ (first / largest) @ (second / np.linalg.norm(second, axis=0) * np.arange(5.0)))
+    same("more dimensions than two", raised(lambda: nn.SpectralNorm(nn.Conv(3, (2, 2)), error_on_non_matrix=True).init(key(), jnp.ones((1, 4, 4, 2)), update_stats=False)),
+         "ValueError")
+
+
+for check in (configurations, reparametrized, layers, attention, modules, tables, transforms, sharded, training, saved, helpers, control, errors, as_printed):
     check()
 print(wrong, "of", compared, "differ")

@@ -302,6 +302,14 @@ def states():
     check("each group its optimizer", np.allclose((model.layers[0].kernel.value - first.kernel.value) != 0, (apart.layers[0].kernel.value - first.kernel.value) != 0), True)
     check("steps of a bias", np.abs(np.asarray(model.layers[2].bias.value)).max().round(3) <= 0.031, True)
 
+    rngs, said = nnx.Rngs(0), {"sharding_names": ("rows", None)}
+    attention = nnx.MultiHeadAttention(2, 4, decode=False, normalize_qk=True, kernel_metadata=said, out_bias_metadata={"mine": 1}, key_ln_scale_metadata={"mine": 2}, rngs=rngs)
+    named = [attention.query.kernel.sharding_names, attention.out.kernel.sharding_names, attention.out.bias.mine, attention.key_ln.scale.mine,
+             nnx.Conv(1, 1, 3, kernel_metadata=said, rngs=rngs).kernel.sharding_names, nnx.Embed(3, 2, embedding_metadata=said, rngs=rngs).embedding.sharding_names,
+             nnx.BatchNorm(2, bias_metadata={"mine": 3}, rngs=rngs).bias.mine, nnx.RMSNorm(2, scale_metadata={"mine": 4}, rngs=rngs).scale.mine,
+             nnx.LoRALinear(2, 2, lora_rank=1, a_metadata=said, rngs=rngs).lora.lora_a.sharding_names]
+    check("what layers say of their variables", named, [("rows", None), ("rows", None), 1, 2, ("rows", None), ("rows", None), 3, 4, ("rows", None)])
+
     x, searched = jnp.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]]), nnx.Linear(2, 1, rngs=nnx.Rngs(0))
     loss = lambda model: jnp.mean((model(x) - x @ jnp.array([[2.0], [-1.0]])) ** 2)
     lbfgs, definition = nnx.Optimizer(searched, optax.lbfgs(), wrt=nnx.Param), nnx.graphdef(searched)

@@ -17,6 +17,7 @@ from ._module import Module, Variable, apply, compact, init, init_with_output, m
 from ._partitioning import (LogicallyPartitioned, RulesFallback, get_logical_axis_rules, logical_axis_rules, logical_to_mesh, logical_to_mesh_axes,
                             logical_to_mesh_sharding, set_logical_axis_rules, with_logical_constraint, with_logical_partitioning)
 from ._recurrent import Bidirectional, GRUCell, LSTMCell, OptimizedLSTMCell, RNN, RNNCellBase, SimpleCell
+from ._reparametrized import SpectralNorm, WeightNorm
 from ._summary import tabulate
 
 # Where Flax defines them: pages name these modules, too.

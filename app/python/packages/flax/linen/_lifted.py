@@ -202,7 +202,7 @@ def map_variables(target, mapped_collections="params", trans_in_fn=lambda vs: vs
         if init and call.scope.initializing:
             kept = trans_out_fn(call.run([kept, others], call.scope.rngs, args, filters, kwargs)[1][0])
         made, (mapped, others) = call.run([trans_in_fn(kept), others], call.scope.rngs, args, filters, kwargs)
-        mapped = trans_out_fn(mapped) if mutable else kept if init else {}
+        mapped = trans_out_fn(mapped) if mutable or init else {}
         call.publish([{name: part for name, part in mapped.items() if in_filter(mapped_collections, name)},
                       {name: part for name, part in others.items() if not in_filter(mapped_collections, name)}])
         return made

@@ -48,7 +48,8 @@ class MultiHeadAttention(Module):
     def __init__(self, num_heads, in_features, qkv_features=None, out_features=None, num_kv_heads=None, in_kv_features=None, *, dtype=None,
                  param_dtype=jnp.float32, broadcast_dropout=True, dropout_rate=0.0, deterministic=None, precision=None,
                  kernel_init=initializers.lecun_normal(), out_kernel_init=None, bias_init=initializers.zeros, out_bias_init=None, use_bias=True,
-                 attention_fn=dot_product_attention, decode=None, normalize_qk=False, rngs, keep_rngs=True, **options):
+                 attention_fn=dot_product_attention, decode=None, normalize_qk=False, rngs, keep_rngs=True, kernel_metadata=None,
+                 out_kernel_metadata=None, bias_metadata=None, out_bias_metadata=None, query_ln_scale_metadata=None, key_ln_scale_metadata=None, **options):
         _refuse("nnx.MultiHeadAttention", options, ("use_fast_variance", "force_float32_reductions", "promote_dtype"))
         self.num_heads, self.in_features = num_heads, in_features
         self.qkv_features = in_features if qkv_features is None else qkv_features
@@ -64,14 +65,15 @@ class MultiHeadAttention(Module):
         self.broadcast_dropout, self.dropout_rate, self.deterministic = broadcast_dropout, dropout_rate, deterministic
         self.attention_fn, self.decode, self.normalize_qk = attention_fn, decode, normalize_qk
         general = dict(dtype=dtype, param_dtype=param_dtype, use_bias=use_bias, precision=precision, rngs=rngs)
-        own = dict(general, kernel_init=kernel_init, bias_init=bias_init)
+        own = dict(general, kernel_init=kernel_init, bias_init=bias_init, kernel_metadata=kernel_metadata, bias_metadata=bias_metadata)
         self.query = LinearGeneral(self.in_features, (self.num_heads, self.head_dim), **own)
         self.key = LinearGeneral(self.in_kv_features, (self.num_kv_heads, self.head_dim), **own)
         self.value = LinearGeneral(self.in_kv_features, (self.num_kv_heads, self.head_dim), **own)
-        norm = lambda: LayerNorm(self.head_dim, use_bias=False, param_dtype=param_dtype, rngs=rngs) if normalize_qk else None
-        self.query_ln, self.key_ln = norm(), norm()
+        norm = lambda said: LayerNorm(self.head_dim, use_bias=False, param_dtype=param_dtype, scale_metadata=said, rngs=rngs) if normalize_qk else None
+        self.query_ln, self.key_ln = norm(query_ln_scale_metadata), norm(key_ln_scale_metadata)
         self.out = LinearGeneral((self.num_heads, self.head_dim), self.out_features, axis=(-2, -1), kernel_init=out_kernel_init or kernel_init,
-                                 bias_init=out_bias_init or bias_init, **general)
+                                 bias_init=out_bias_init or bias_init, kernel_metadata=out_kernel_metadata or kernel_metadata,
+                                 bias_metadata=out_bias_metadata or bias_metadata, **general)
         self.rngs = rngs["dropout"].fork() if keep_rngs and dropout_rate > 0 else None
         self.cached_key, self.cached_value, self.cache_index = data(None), data(None), data(None)
 

@@ -38,11 +38,11 @@ class _OverSpace(Module):
 class Conv(_OverSpace):
     def __init__(self, in_features, out_features, kernel_size, strides=1, *, padding="SAME", input_dilation=1, kernel_dilation=1,
                  feature_group_count=1, use_bias=True, mask=None, dtype=None, param_dtype=jnp.float32, precision=None,
-                 kernel_init=initializers.lecun_normal(), bias_init=initializers.zeros, rngs):
+                 kernel_init=initializers.lecun_normal(), bias_init=initializers.zeros, kernel_metadata=None, bias_metadata=None, rngs):
         self.kernel_size = (kernel_size,) if isinstance(kernel_size, int) else tuple(kernel_size)
         shape = self.kernel_size + (in_features // feature_group_count, out_features)
-        self.kernel = Param(kernel_init(rngs.params(), shape, param_dtype))
-        self.bias = Param(bias_init(rngs.params(), (out_features,), param_dtype)) if use_bias else None
+        self.kernel = Param(kernel_init(rngs.params(), shape, param_dtype), **(kernel_metadata or {}))
+        self.bias = Param(bias_init(rngs.params(), (out_features,), param_dtype), **(bias_metadata or {})) if use_bias else None
         self.in_features, self.out_features, self.use_bias, self.mask = in_features, out_features, use_bias, mask
         self.strides, self.padding, self.input_dilation, self.kernel_dilation = strides, padding, input_dilation, kernel_dilation
         self.feature_group_count, self.dtype, self.precision = feature_group_count, dtype, precision
@@ -68,11 +68,11 @@ class Conv(_OverSpace):
 class ConvTranspose(_OverSpace):
     def __init__(self, in_features, out_features, kernel_size, strides=None, *, padding="SAME", kernel_dilation=None, use_bias=True, dtype=None,
                  param_dtype=jnp.float32, precision=None, kernel_init=initializers.lecun_normal(), bias_init=initializers.zeros,
-                 transpose_kernel=False, rngs):
+                 transpose_kernel=False, kernel_metadata=None, bias_metadata=None, rngs):
         self.kernel_size = (kernel_size,) if isinstance(kernel_size, int) else tuple(kernel_size)
         shape = self.kernel_size + ((out_features, in_features) if transpose_kernel else (in_features, out_features))
-        self.kernel = Param(kernel_init(rngs.params(), shape, param_dtype))
-        self.bias = Param(bias_init(rngs.params(), (out_features,), param_dtype)) if use_bias else None
+        self.kernel = Param(kernel_init(rngs.params(), shape, param_dtype), **(kernel_metadata or {}))
+        self.bias = Param(bias_init(rngs.params(), (out_features,), param_dtype), **(bias_metadata or {})) if use_bias else None
         self.use_bias, self.strides, self.padding, self.kernel_dilation = use_bias, strides, padding, kernel_dilation
         self.dtype, self.precision, self.transpose_kernel = dtype, precision, transpose_kernel
 

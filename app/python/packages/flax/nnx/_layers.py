@@ -173,11 +173,11 @@ class LinearGeneral(Module):
 
 class Einsum(Module):
     def __init__(self, einsum_str, kernel_shape, bias_shape=None, *, dtype=None, param_dtype=jnp.float32, precision=None,
-                 kernel_init=initializers.lecun_normal(), bias_init=initializers.zeros, rngs, **options):
+                 kernel_init=initializers.lecun_normal(), bias_init=initializers.zeros, kernel_metadata=None, bias_metadata=None, rngs, **options):
         _refuse("nnx.Einsum", options, ("use_fast_variance", "force_float32_reductions", "promote_dtype"))
         self.einsum_str, self.kernel_shape, self.bias_shape = einsum_str.replace(" ", ""), kernel_shape, bias_shape
-        self.kernel = Param(kernel_init(rngs.params(), kernel_shape, param_dtype))
-        self.bias = Param(bias_init(rngs.params(), bias_shape, param_dtype)) if bias_shape is not None else None
+        self.kernel = Param(kernel_init(rngs.params(), kernel_shape, param_dtype), **(kernel_metadata or {}))
+        self.bias = Param(bias_init(rngs.params(), bias_shape, param_dtype), **(bias_metadata or {})) if bias_shape is not None else None
         self.dtype, self.precision = dtype, precision
 
     def __call__(self, inputs, einsum_str=None):
@@ -194,11 +194,12 @@ class LoRA(Module):
     """A product of two small matrices, added to what a module gives."""
 
     def __init__(self, in_features, rank, out_features, *, base_module=None, dtype=None, param_dtype=jnp.float32,
-                 a_initializer=initializers.he_uniform(), b_initializer=initializers.zeros, lora_param_type=LoRAParam, rngs, **options):
+                 a_initializer=initializers.he_uniform(), b_initializer=initializers.zeros,
+                 lora_param_type=LoRAParam, a_metadata=None, b_metadata=None, rngs, **options):
         _refuse("nnx.LoRA", options, ("use_fast_variance", "force_float32_reductions", "promote_dtype"))
         self.in_features, self.out_features, self.base_module, self.dtype = in_features, out_features, base_module, dtype
-        self.lora_a = lora_param_type(a_initializer(rngs.params(), (in_features, rank), param_dtype))
-        self.lora_b = lora_param_type(b_initializer(rngs.params(), (rank, out_features), param_dtype))
+        self.lora_a = lora_param_type(a_initializer(rngs.params(), (in_features, rank), param_dtype), **(a_metadata or {}))
+        self.lora_b = lora_param_type(b_initializer(rngs.params(), (rank, out_features), param_dtype), **(b_metadata or {}))
 
     def __call__(self, x):
         x, a, b = _as(self.dtype, x, self.lora_a.value, self.lora_b.value)
@@ -208,9 +209,9 @@ class LoRA(Module):
 
 class Embed(Module):
     def __init__(self, num_embeddings, features, *, dtype=None, param_dtype=jnp.float32,
-                 embedding_init=initializers.variance_scaling(1.0, "fan_in", "normal", in_axis=-1, out_axis=0), rngs, **options):
+                 embedding_init=initializers.variance_scaling(1.0, "fan_in", "normal", in_axis=-1, out_axis=0), embedding_metadata=None, rngs, **options):
         _refuse("nnx.Embed", options, ("use_fast_variance", "force_float32_reductions", "promote_dtype"))
-        self.embedding = Param(embedding_init(rngs.params(), (num_embeddings, features), param_dtype))
+        self.embedding = Param(embedding_init(rngs.params(), (num_embeddings, features), param_dtype), **(embedding_metadata or {}))
         self.num_embeddings, self.features, self.dtype = num_embeddings, features, dtype
 
     def __call__(self, inputs):
@@ -238,10 +239,10 @@ def _wide(x):
 
 class LayerNorm(_Norm):
     def __init__(self, num_features, *, epsilon=1e-6, use_bias=True, use_scale=True, param_dtype=jnp.float32,
-                 bias_init=initializers.zeros, scale_init=initializers.ones, rngs, dtype=None, **options):
+                 bias_init=initializers.zeros, scale_init=initializers.ones, bias_metadata=None, scale_metadata=None, rngs, dtype=None, **options):
         _refuse("nnx.LayerNorm", options, ("use_fast_variance", "force_float32_reductions", "promote_dtype"))
-        self.scale = Param(scale_init(rngs.params(), (num_features,), param_dtype)) if use_scale else None
-        self.bias = Param(bias_init(rngs.params(), (num_features,), param_dtype)) if use_bias else None
+        self.scale = Param(scale_init(rngs.params(), (num_features,), param_dtype), **(scale_metadata or {})) if use_scale else None
+        self.bias = Param(bias_init(rngs.params(), (num_features,), param_dtype), **(bias_metadata or {})) if use_bias else None
         self.epsilon, self.dtype = epsilon, dtype
 
     def __call__(self, inputs):
@@ -254,11 +255,12 @@ class BatchNorm(_Norm):
     """Subtracts the mean of a batch and divides by its deviation, feature by feature; running means stand for them where nothing is trained."""
 
     def __init__(self, num_features, *, use_running_average=False, momentum=0.99, epsilon=1e-5, use_bias=True, use_scale=True,
-                 param_dtype=jnp.float32, bias_init=initializers.zeros, scale_init=initializers.ones, rngs, dtype=None, **options):
+                 param_dtype=jnp.float32, bias_init=initializers.zeros, scale_init=initializers.ones, bias_metadata=None, scale_metadata=None,
+                 rngs, dtype=None, **options):
         _refuse("nnx.BatchNorm", options, ("use_fast_variance", "force_float32_reductions", "promote_dtype"))
         self.mean, self.var = BatchStat(jnp.zeros(num_features)), BatchStat(jnp.ones(num_features))
-        self.scale = Param(scale_init(rngs.params(), (num_features,), param_dtype)) if use_scale else None
-        self.bias = Param(bias_init(rngs.params(), (num_features,), param_dtype)) if use_bias else None
+        self.scale = Param(scale_init(rngs.params(), (num_features,), param_dtype), **(scale_metadata or {})) if use_scale else None
+        self.bias = Param(bias_init(rngs.params(), (num_features,), param_dtype), **(bias_metadata or {})) if use_bias else None
         self.use_running_average, self.momentum, self.epsilon = use_running_average, momentum, epsilon
         self.dtype = dtype
 
@@ -279,14 +281,14 @@ class GroupNorm(_Norm):
     """The mean and the deviation of groups of features, over all places of an example."""
 
     def __init__(self, num_features, num_groups=32, group_size=None, *, epsilon=1e-6, use_bias=True, use_scale=True, param_dtype=jnp.float32,
-                 bias_init=initializers.zeros, scale_init=initializers.ones, rngs, dtype=None, **options):
+                 bias_init=initializers.zeros, scale_init=initializers.ones, bias_metadata=None, scale_metadata=None, rngs, dtype=None, **options):
         _refuse("nnx.GroupNorm", options, ("use_fast_variance", "force_float32_reductions", "promote_dtype"))
         self.num_features, self.epsilon, self.dtype = num_features, epsilon, dtype
         self.num_groups = num_features // group_size if group_size is not None else num_groups
         if num_features % self.num_groups:
             raise ValueError(f"Number of features ({num_features}) is not multiple of the number of groups ({self.num_groups}).")
-        self.scale = Param(scale_init(rngs.params(), (num_features,), param_dtype)) if use_scale else None
-        self.bias = Param(bias_init(rngs.params(), (num_features,), param_dtype)) if use_bias else None
+        self.scale = Param(scale_init(rngs.params(), (num_features,), param_dtype), **(scale_metadata or {})) if use_scale else None
+        self.bias = Param(bias_init(rngs.params(), (num_features,), param_dtype), **(bias_metadata or {})) if use_bias else None
 
     def __call__(self, inputs, *, mask=None):
         _refuse("nnx.GroupNorm", {"mask": mask})
@@ -307,11 +309,11 @@ class LoRALinear(Linear):
     """A linear layer with a LoRA beside it."""
 
     def __init__(self, in_features, out_features, *, lora_rank, lora_dtype=None, lora_param_dtype=jnp.float32, a_initializer=initializers.he_uniform(),
-                 b_initializer=initializers.zeros, lora_param_type=LoRAParam, lora_base_module=None, rngs, **options):
+                 b_initializer=initializers.zeros, lora_param_type=LoRAParam, lora_base_module=None, a_metadata=None, b_metadata=None, rngs, **options):
         _refuse("nnx.LoRALinear", {"lora_base_module": lora_base_module})
         super().__init__(in_features, out_features, rngs=rngs, **options)
         self.lora = LoRA(in_features, lora_rank, out_features, dtype=lora_dtype, param_dtype=lora_param_dtype, a_initializer=a_initializer,
-                         b_initializer=b_initializer, lora_param_type=lora_param_type, rngs=rngs)
+                         b_initializer=b_initializer, lora_param_type=lora_param_type, a_metadata=a_metadata, b_metadata=b_metadata, rngs=rngs)
 
     def __call__(self, x):
         return super().__call__(x) + self.lora(x)
@@ -334,9 +336,10 @@ class PReLU(Module):
 
 
 class RMSNorm(_Norm):
-    def __init__(self, num_features, *, epsilon=1e-6, use_scale=True, param_dtype=jnp.float32, scale_init=initializers.ones, rngs, dtype=None, **options):
+    def __init__(self, num_features, *, epsilon=1e-6, use_scale=True, param_dtype=jnp.float32, scale_init=initializers.ones, scale_metadata=None,
+                 rngs, dtype=None, **options):
         _refuse("nnx.RMSNorm", options, ("use_fast_variance", "force_float32_reductions", "promote_dtype"))
-        self.scale = Param(scale_init(rngs.params(), (num_features,), param_dtype)) if use_scale else None
+        self.scale = Param(scale_init(rngs.params(), (num_features,), param_dtype), **(scale_metadata or {})) if use_scale else None
         self.epsilon, self.dtype = epsilon, dtype
 
     def __call__(self, inputs):
