@@ -325,6 +325,8 @@ public:
         Json cells = Json::array();
         for (const Cell& cell : m_page.cells) {
             cells.push_back({{"source", cell.source}, {"text", cell.before}});
+            if (cell.printed)
+                cells.back()["printed"] = *cell.printed;
             if (cell.question)
                 cells.back()["question"] = {{"check", cell.question->check}, {"why", cell.question->why}};
         }

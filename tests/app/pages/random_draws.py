@@ -7,6 +7,7 @@ import sys
 import jax
 import jax.numpy as jnp
 import numpy as np
+from meshwright_pages import older_random
 
 wrong = compared = 0
 SEED = int(sys.argv[1]) if len(sys.argv) > 1 else 0
@@ -92,6 +93,19 @@ def moments():
     same("poisson of 0 and what is no number", [int(x) for x in jax.random.poisson(key, jnp.array([0.0, 0.0, 12.0]))[:2]], [0, 0])
 
 
+def times():
+    """Pages say by the numbers that they printed whether JAX drew them before 0.5."""
+    source = "key = random.key(0)\nprint(random.normal(key, (5, 3)))"
+    for name, printed, expected in (
+            ("before", "[[ 0.08482574  1.9097648   0.29561743]\n [ 1.120948    0.33432344 -0.82606775]\n [ 0.6481277  -1.0353061  -0.7824839 ]\n"
+                       " [-0.4539462   0.6297971   0.81524646]\n [-0.32787678 -1.1234448  -1.6607416 ]]", True),
+            ("a number", "Array(-0.20584226, dtype=float32)", True), ("today's number", "1.6226422", False), ("of no key", "[0.1234567 0.7654321]", False),
+            ("today", f"[{jax.random.normal(jax.random.key(0), (2,))[0]} {jax.random.normal(jax.random.key(0), (2,))[1]}]", False)):
+        same(f"time: {name}", older_random.is_older([{"source": source}, {"source": "", "printed": printed}]), expected)
+    same("its own numbers stay", float(jax.random.normal(jax.random.key(0), (2,))[0]) == float(jax.random.normal(jax.random.key(0))), True)
+
+
 many_keys()
 moments()
+times()
 print(wrong, "of", compared, "differ")

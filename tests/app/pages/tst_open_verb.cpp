@@ -393,6 +393,13 @@ void TestOpenVerb::comparesWithThePage()
     const Outcome outcome = open({page, "--check"});
     QCOMPARE(outcome.code, 1);
     QVERIFY2(said(outcome).contains("outputs: 1 equal, 1 close, 1 different"), qPrintable(said(outcome)));
+    // Random numbers are of the time that the page printed them.
+    const QString draws = "In [1]:\nimport jax\nprint(jax.random.normal(jax.random.key(0), (5, 3))[0])\nOut[1]:\n";
+    for (const char* numbers : {"[0.08482574 1.9097648  0.29561743]", "[ 1.622642    2.0252647  -0.43359444]"}) {
+        const Outcome drawn = open({file("draws.txt", draws + numbers + "\nIn [2]:\nprint(jax.random.normal(jax.random.key(0), (4,)))\nOut[2]:\n"
+            + (numbers[1] == '0' ? "[ 1.8160863  -0.75488514  0.33988908 -0.53483534]" : "[ 1.622642    2.0252647  -0.43359444 -0.07861735]\n"))});
+        QVERIFY2(said(drawn).contains("outputs: 2 equal"), qPrintable(said(drawn)));
+    }
 }
 
 /// What is wrong with each cell of one page, and what is not: cells without fault have none.

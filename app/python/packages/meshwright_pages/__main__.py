@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The process of a page: takes a job as a line of JSON on standard input, then commands, a line each, and answers each with a line of JSON.
 
-Job: {"cells": [{"source", "text", "question"?}..], "after": text, "readable": [path..], "writable": [path..], "confine": bool, "folder": path,
+Job: {"cells": [{"source", "text", "printed"?, "question"?}..], "after": text, "readable": [path..], "writable": [path..], "confine": bool, "folder": path,
 "memory": bytes}. Commands: {"run": number}, {"change": number, "source": text} before it, {"judge": number, "answer": text} for a cell that is a
 question, {"findings": true} at the end.
 Before the first cell the process gives up all that a page does not need (see app/python/confine.h)."""

@@ -20,7 +20,7 @@ from jax._src.shardings import NamedSharding, PartitionSpec, SingleDeviceShardin
 
 from jax._src.machine import machine
 
-from . import questions, timing
+from . import older_random, questions, timing
 from .findings import Findings
 from .left_out import Finder, Nothing
 
@@ -110,7 +110,7 @@ class Page:
         self._names = module.__dict__
         self._number = 0
         self._flags = 0  # of features of Python that the page imports from __future__
-        self._notes = []
+        self._notes, self._first_notes = [], []
         sys.meta_path.append(Finder(lambda name: self._notes.append(f"{name} is not installed here: what it would show is left out")))
         self._cells = cells
         self._sources = [self._shown(cell["source"]) for cell in cells]
@@ -118,6 +118,9 @@ class Page:
         named = "\n".join(self._sources)
         machine.has_typed_meshes = bool(_TYPED_MESHES.search(named))
         machine.makes_explicit = bool(_EXPLICIT_AXES.search(named)) and "AxisType.Explicit" not in named or bool(_PARTIAL_SUMS.search(named))
+        if not machine.legacy_random and "threefry_partitionable" not in named and older_random.is_older(cells):
+            machine.legacy_random = True
+            self._first_notes.append("random numbers as before JAX 0.5, which the page printed")
         self._findings = Findings(self._sources, [cell["text"] for cell in cells], after)
 
     def _shown(self, source):
@@ -145,7 +148,7 @@ class Page:
 
     def run(self, number):
         self._number = number + 1
-        self._notes = []
+        self._notes, self._first_notes = self._first_notes, []
         arrays.refused.clear()
         arrays.lost.clear()
         arrays.regathered.clear()
