@@ -310,6 +310,11 @@ def states():
              nnx.LoRALinear(2, 2, lora_rank=1, a_metadata=said, rngs=rngs).lora.lora_a.sharding_names]
     check("what layers say of their variables", named, [("rows", None), ("rows", None), 1, 2, ("rows", None), ("rows", None), 3, 4, ("rows", None)])
 
+    table = nnx.tabulate(nnx.Sequential(nnx.Linear(3, 4, rngs=rngs), nnx.BatchNorm(4, rngs=rngs)), jnp.ones((2, 3))).splitlines()
+    check("a table of modules", [[" ".join(cell.split()) for cell in row.strip("|").split("|")] for row in (table[0], table[4], table[-1])], [
+        ["path", "type", "inputs", "outputs", "Param", "BatchStat"], ["layers/0", "Linear", "float32[2,3]", "float32[2,4]", "16 (64 B)", "0 (0 B)"],
+        ["", "", "", "Total", "24 (96 B)", "8 (32 B)"]])
+
     x, searched = jnp.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]]), nnx.Linear(2, 1, rngs=nnx.Rngs(0))
     loss = lambda model: jnp.mean((model(x) - x @ jnp.array([[2.0], [-1.0]])) ** 2)
     lbfgs, definition = nnx.Optimizer(searched, optax.lbfgs(), wrt=nnx.Param), nnx.graphdef(searched)

@@ -22,6 +22,7 @@ from . import _metrics as metrics
 from ._metrics import Metric, MultiMetric
 from ._lifted import Carry, StateAxes, checkpoint, cond, fori_loop, prefix, remat, scan, switch, vmap, while_loop
 from ._training import EMA, ModelAndOptimizer, Optimizer
+from ._summary import tabulate
 from ._transforms import DiffState, cached_partial, custom_vjp, eval_shape, get_abstract_model, grad, jit, jvp, shard_map, value_and_grad, vjp
 from ._capture import capture
 from ._variables import BatchStat, Cache, Intermediate, OptArray, OptVariable, Param, Perturbation
