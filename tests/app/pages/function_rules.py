@@ -687,6 +687,9 @@ def other_types():
         raises(f"other types: {name}", function, kind, text)
     compare("a branch of a known truth", (lax.cond(True, lambda x: 2 * x, lambda x: x, x), lax.switch(7, [lambda: 1.0, lambda: 2.5])), (np.full(2, 2.0), 2.5))
     check("its type is that of all", lax.cond(True, lambda: 1.0, lambda: jnp.float32(2)).weak_type is False and lax.cond(True, lambda: 1.0, lambda: 2.0).weak_type)
+    loops = [lax.fori_loop(0, 3, lambda i, c: c + 1.5, 0), lax.while_loop(lambda c: c < 3, lambda c: c + jnp.float32(1.5), 0), lax.scan(lambda c, x: (c + 1.5, x), 0, x)[0]]
+    check("a carry takes the type that a turn gives it", [(float(one), str(one.dtype), one.weak_type) for one in loops] == [(4.5, "float32", True), (3.0, "float32", False), (3.0, "float32", True)],
+          str(loops))
     printed("what the other shows is not shown", lambda: lax.cond(True, lambda: jax.debug.print("one"), lambda: jax.debug.print("other")), "one\n")
     drawn = jax.random.normal(jax.random.key(0), (1000,), complex)
     check("complex numbers", drawn.dtype == "complex64" and abs(float(jnp.abs(drawn.imag).std()) - 0.43) < 0.05, str(drawn[:3]))

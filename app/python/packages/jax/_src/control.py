@@ -66,12 +66,12 @@ def _carried(name, function, carry, others):
     for _ in range(3):
         block = _Block(name, function, whole, [(leaf, leaf.shape) for leaf in leaves] + other_likes)
         after = block.results[:len(leaves)]
-        changed = [new.engine_dtype if leaf.weak_type and new.engine_dtype != leaf.engine_dtype and new.shape == leaf.shape
+        changed = [new if leaf.weak_type and new.engine_dtype != leaf.engine_dtype and new.shape == leaf.shape
                    and dtypes.promoted([(leaf.engine_dtype, True), (new.engine_dtype, new.weak_type)])[0] == new.engine_dtype else None
                    for leaf, new in zip(leaves, after)]
-        if not any(changed):
+        if all(new is None for new in changed):
             break
-        leaves = [leaf if dtype is None else astype(leaf, dtype) for leaf, dtype in zip(leaves, changed)]
+        leaves = [leaf if new is None else _typed(astype(leaf, new.engine_dtype), new.weak_type) for leaf, new in zip(leaves, changed)]
     return block, leaves, form
 
 
