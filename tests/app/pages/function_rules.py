@@ -675,6 +675,20 @@ def other_types():
             ("cond within a function", lambda: jax.jit(lambda x: lax.cond(True, lambda x: x, lambda x: x[:1], x))(x), "TypeError", "so the shapes do not match"),
             ("switch", lambda: lax.switch(0, [lambda x: x, lambda x: x, lambda x: x[:1]], x), "TypeError", "corresponding output of branch2 has type float32[1]"),
             ("branches of numbers", lambda: lax.switch(jnp.int32(0), [lambda: 1, lambda: 2.5]), "TypeError", "has type int32[] but the corresponding output of branch1"),
+            ("convolution", lambda: lax.conv(jnp.ones((1, 1, 4, 4)), jnp.ones((1, 1, 2, 2), jnp.bfloat16), (1, 1), "SAME"), "TypeError", "lax.conv_general_dilated requires"),
+            ("top_k", lambda: lax.top_k(x, 9), "ValueError", "must be no larger than size along axis; got k=9 with shape=[2] and axis=0"),
+            ("split", lambda: lax.split(jnp.ones(4), (1, 1)), "ValueError", "Sum of sizes 2 must be equal to dimension 0 of the operand shape [4]"),
+            ("sort", lambda: lax.sort((x, jnp.ones(3))), "TypeError", "Arguments to sort must have equal shapes, got: (2,) (3,)"),
+            ("slice from between", lambda: lax.dynamic_slice(x, (0.5,), (1,)), "TypeError", "must be integers of the same type, got: float32"),
+            ("fori_loop", lambda: lax.fori_loop(0, 2.5, lambda i, c: c, 0), "TypeError", "fori_loop must have equal types, got int32 and float32"),
+            ("randint", lambda: jax.random.randint(jax.random.key(0), (2,), 0, 5, float), "TypeError", "randint only accepts integer dtypes, got float32"),
+            ("choice", lambda: jax.random.choice(jax.random.key(0), 4, p=jnp.ones(3)), "ValueError", "p has shape (3,) and a.shape[axis] is 4."),
+            ("cross", lambda: jnp.cross(jnp.ones(4), jnp.ones(4)), "ValueError", "Dimension must be either 2 or 3 for cross product"),
+            ("searchsorted", lambda: jnp.searchsorted(square, 1.0), "ValueError", "a should be 1-dimensional"),
+            ("interp", lambda: jnp.interp(1.0, jnp.arange(4.0), jnp.ones(3)), "ValueError", "xp and fp must be one-dimensional arrays of equal size"),
+            ("meshgrid", lambda: jnp.meshgrid(square, x), "ValueError", "must be 1D, got shapes [(2, 2), (2,)]"),
+            ("bincount", lambda: jnp.bincount(x), "TypeError", "must have an integer type; got float32"),
+            ("concatenate of numpy", lambda: jnp.concatenate([]), "ValueError", "Need at least one array to concatenate."),
             ("uniform", lambda: jax.random.uniform(jax.random.key(0), (2,), int), "ValueError", "dtype argument to `uniform` must be a float dtype, got int32"),
             ("normal", lambda: jax.random.normal(jax.random.key(0), (2,), dtype="int32"), "ValueError", "must be a float or complex dtype, got int32"),
             ("bits", lambda: jax.random.bits(jax.random.key(0), (2,), "int32"), "ValueError", "must be an unsigned int dtype, got int32"),
@@ -687,6 +701,7 @@ def other_types():
         raises(f"other types: {name}", function, kind, text)
     compare("a branch of a known truth", (lax.cond(True, lambda x: 2 * x, lambda x: x, x), lax.switch(7, [lambda: 1.0, lambda: 2.5])), (np.full(2, 2.0), 2.5))
     check("its type is that of all", lax.cond(True, lambda: 1.0, lambda: jnp.float32(2)).weak_type is False and lax.cond(True, lambda: 1.0, lambda: 2.0).weak_type)
+    compare("a loop from 0.0", lax.fori_loop(0.0, 2.5, lambda i, c: c + i, 0.0), 3.0)
     loops = [lax.fori_loop(0, 3, lambda i, c: c + 1.5, 0), lax.while_loop(lambda c: c < 3, lambda c: c + jnp.float32(1.5), 0), lax.scan(lambda c, x: (c + 1.5, x), 0, x)[0]]
     check("a carry takes the type that a turn gives it", [(float(one), str(one.dtype), one.weak_type) for one in loops] == [(4.5, "float32", True), (3.0, "float32", False), (3.0, "float32", True)],
           str(loops))

@@ -50,6 +50,7 @@ class Conv(_OverSpace):
     def __call__(self, inputs):
         space = len(self.kernel_size)
         inputs, kernel, bias = _as(self.dtype, inputs, self.kernel.value, self.bias.value if self.use_bias else None)
+        inputs, kernel = _as(jnp.result_type(inputs, kernel), inputs, kernel)
         kernel = kernel if self.mask is None else kernel * self.mask
         dilation = _sequence(self.kernel_dilation, space)
         padding = _pairs(self.padding, space)
@@ -79,6 +80,7 @@ class ConvTranspose(_OverSpace):
     def __call__(self, inputs):
         space = len(self.kernel_size)
         inputs, kernel, bias = _as(self.dtype, inputs, self.kernel.value, self.bias.value if self.use_bias else None)
+        inputs, kernel = _as(jnp.result_type(inputs, kernel), inputs, kernel)
         y = self._with_batch(inputs, lambda x: jax.lax.conv_transpose(
             x, kernel, _sequence(self.strides, space), _pairs(self.padding, space), _sequence(self.kernel_dilation, space), _letters(space),
             transpose_kernel=self.transpose_kernel, precision=self.precision))

@@ -268,8 +268,11 @@ def map_(f, xs, *, batch_size=None):
 
 def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     is_traced = lambda x: isinstance(x, Tracer) or getattr(x, "level", 0)
-    if is_traced(lower) or is_traced(upper):
-        first, last = asarray(lower), asarray(upper)
+    first, last = asarray(lower), asarray(upper)
+    are_whole = all(dtypes.is_integer(one.engine_dtype) for one in (first, last))
+    if first.engine_dtype != last.engine_dtype and not (are_whole and first.weak_type != last.weak_type):
+        raise TypeError(f"lower and upper arguments to fori_loop must have equal types, got {first.dtype} and {last.dtype}")
+    if is_traced(lower) or is_traced(upper) or not are_whole:
         return while_loop(lambda carry: ops.less(carry[0], last), lambda carry: (ops.add(carry[0], 1), body_fun(*carry)),
                           (astype(first, last.engine_dtype), init_val))[1]
     lower, upper = int(lower), int(upper)

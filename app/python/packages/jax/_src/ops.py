@@ -652,7 +652,10 @@ def _starts(starts, shape):
         if isinstance(start, (int, np.integer)):
             made.append(asarray(int(start) + size if start < 0 else int(start), "i32"))
         else:
-            start = astype(asarray(start), "i32")
+            start = asarray(start)
+            if not dtypes.is_integer(start.engine_dtype):
+                raise TypeError(f"index arguments to dynamic_slice must be integers of the same type, got: {start.dtype}")
+            start = astype(start, "i32")
             made.append(where(less(start, 0), add(start, size), start))
     return made
 

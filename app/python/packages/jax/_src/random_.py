@@ -294,6 +294,8 @@ def bernoulli(key, p=0.5, shape=None, mode="low"):
 
 def randint(key, shape, minval, maxval, dtype=None):
     """Two words for each number: the remainder of 64 random bits by the span, in 32-bit arithmetic."""
+    if dtype is not None and not dtypes.is_integer(dtypes.named(dtype)):
+        raise TypeError(f"randint only accepts integer dtypes, got {dtypes.shown(dtypes.named(dtype))}")
     first, second = split(key)
     high, low = bits(first, shape), bits(second, shape)
     engine = dtypes.named(dtype) if dtype is not None else "i32"
@@ -446,6 +448,8 @@ def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
     drawn = math.prod(ops._shape(shape))
     if not replace and drawn > count:
         raise ValueError(f"Number of samples to be drawn without replacement ({drawn}) exceeds number of elements to sample from ({count})")
+    if p is not None and asarray(p).shape != (count,):
+        raise ValueError(f"p must be None or a 1D vector with the same size as a.shape[axis]. p has shape {asarray(p).shape} and a.shape[axis] is {count}.")
     if p is None:
         chosen = randint(key, shape, 0, count) if replace else permutation(key, count)[:drawn].reshape(shape)
     elif replace:

@@ -57,7 +57,10 @@ def _windows(x, first, sizes, strides, dilation):
 
 def conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=None, rhs_dilation=None, dimension_numbers=None,
                          feature_group_count=1, batch_group_count=1, precision=None, preferred_element_type=None, **_):
-    (x, w), _ = ops.together(lhs, rhs)
+    x, w = asarray(lhs), asarray(rhs)
+    if x.engine_dtype != w.engine_dtype and preferred_element_type is None:
+        raise TypeError(f"lax.conv_general_dilated requires arguments to have the same dtypes, got {x.dtype}, {w.dtype}.")
+    (x, w), _ = ops.together(x, w)
     dims = conv_dimension_numbers(x.shape, w.shape, dimension_numbers)
     space = x.ndim - 2
     strides, dilation = tuple(window_strides or (1,) * space), tuple(rhs_dilation or (1,) * space)

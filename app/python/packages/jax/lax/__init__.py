@@ -208,6 +208,10 @@ def pad(x, padding_value, padding_config):
 
 def split(x, sizes, axis=0):
     import itertools
+    if builtins.any(size < 0 for size in sizes):
+        raise ValueError(f"Sizes passed to split must be nonnegative, got {list(sizes)}")
+    if builtins.sum(sizes) != _asarray(x).shape[axis]:
+        raise ValueError(f"Sum of sizes {builtins.sum(sizes)} must be equal to dimension {axis} of the operand shape {list(_asarray(x).shape)}")
     from ..numpy import array_split
     return array_split(x, list(itertools.accumulate(sizes))[:-1], axis)
 
@@ -230,6 +234,8 @@ def sort(operand, dimension=-1, is_stable=True, num_keys=1):
     from ..numpy import argsort, lexsort, sort as one, take_along_axis
     if not isinstance(operand, (tuple, list)):
         return one(operand, dimension)
+    if builtins.len({_asarray(x).shape for x in operand}) > 1:
+        raise TypeError(f"Arguments to sort must have equal shapes, got: {' '.join(str(_asarray(x).shape) for x in operand)}")
     keys = operand[:num_keys]
     order = argsort(keys[0], dimension) if num_keys == 1 else lexsort(keys[::-1], dimension)
     return tuple(take_along_axis(x, order, dimension) for x in operand)
@@ -243,6 +249,13 @@ def top_k(operand, k, *, axis=-1):
     from ..numpy import argsort, take_along_axis
     from .._src import explicit
     operand = _asarray(operand)
+    if k < 0:
+        raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
+    if not operand.ndim:
+        raise TypeError(f"top_k operand must have >= 1 dimension, got {operand.shape}")
+    if operand.shape[axis] < k:
+        raise ValueError(f"k argument to top_k must be no larger than size along axis; got k={k} with shape={list(operand.shape)} and "
+                         f"axis={_ops.dimension(axis, operand.ndim)}")
     explicit.whole_along(operand, axis, lambda text: f"The input should be unsharded over the axis along which to compute the top_k values. Got input type={text} and "
                          f"axis={axis}")
     x = _ops.moveaxis(operand, axis, -1)

@@ -382,7 +382,9 @@ def _index(values):
 # ---- grids
 
 def meshgrid(*arrays, copy=True, sparse=False, indexing="xy"):
-    arrays = [ravel(x) for x in arrays]
+    arrays = [asarray(x) for x in arrays]
+    if any(x.ndim != 1 for x in arrays):
+        raise ValueError(f"Arguments to jax.numpy.meshgrid must be 1D, got shapes {[x.shape for x in arrays]}")
     order = list(range(len(arrays)))
     if indexing == "xy" and len(arrays) > 1:
         order[:2] = 1, 0
@@ -539,6 +541,8 @@ def sort_complex(x):
 
 def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
     a, v = asarray(a), asarray(v)
+    if a.ndim != 1:
+        raise ValueError("a should be 1-dimensional")
     a = a if sorter is None else ops.take(a, sorter)
     (a, v), _ = together(a, v)
     mine = expand_dims(v, -1)
@@ -555,7 +559,10 @@ def digitize(x, bins, right=False):
 
 
 def bincount(x, weights=None, minlength=0, *, length=None):
-    x = ops.clip(astype(asarray(x), "i32"), 0, None)
+    x = asarray(x)
+    if dtypes.is_inexact(x.engine_dtype):
+        raise TypeError(f"x argument to bincount must have an integer type; got {x.dtype}")
+    x = ops.clip(astype(x, "i32"), 0, None)
     if length is None:
         known = _known(x, "bincount")
         length = builtins.max(minlength, int(known.max()) + 1 if known.size else 0)
@@ -807,6 +814,8 @@ def kron(x, y):
 def cross(x, y, axisa=-1, axisb=-1, axisc=-1, axis=None):
     axisa, axisb, axisc = (axis,) * 3 if axis is not None else (axisa, axisb, axisc)
     x, y = moveaxis(x, axisa, -1), moveaxis(y, axisb, -1)
+    if not {x.shape[-1], y.shape[-1]} <= {2, 3}:
+        raise ValueError("Dimension must be either 2 or 3 for cross product")
     if x.shape[-1] == 2 and y.shape[-1] == 2:
         return subtract(multiply(x[..., 0], y[..., 1]), multiply(x[..., 1], y[..., 0]))
     fill = lambda v: concatenate([v, ops.zeros_like(v[..., :1])], -1) if v.shape[-1] == 2 else v

@@ -239,6 +239,8 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     from ._arrangements import searchsorted
     (x, xp), _ = together(_inexact(x), _inexact(xp))
     fp = _inexact(fp)
+    if xp.ndim != 1 or xp.shape != fp.shape:
+        raise ValueError("xp and fp must be one-dimensional arrays of equal size")
     at = ops.clip(searchsorted(xp, x, side="right"), 1, xp.shape[0] - 1)
     low, high = ops.take(xp, subtract(at, 1)), ops.take(xp, at)
     first, last = ops.take(fp, subtract(at, 1)), ops.take(fp, at)
