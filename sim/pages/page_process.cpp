@@ -195,7 +195,7 @@ public:
         // Nothing of the user's environment: it may hold secrets.
         const std::vector<std::string> environment = {"PATH=/usr/bin:/bin", "LANG=C.UTF-8", "HOME=" + own.string(),
             "TMPDIR=" + own.string(), "PYTHONPATH=" + installed.packages.string() + ":" + installed.module.string(),
-            "PYTHONDONTWRITEBYTECODE=1", "PYTHONNOUSERSITE=1", "OPENBLAS_NUM_THREADS=1",
+            "PYTHONDONTWRITEBYTECODE=1", "PYTHONNOUSERSITE=1", "PYTHONSAFEPATH=1", "OPENBLAS_NUM_THREADS=1",
             "MESHWRIGHT_RESOURCES=" + resourcesDirectory().string(), "MESHWRIGHT_PAGE=" + machineJson(machine, choices)};
         std::vector<std::string> arguments = {installed.python.string(), "-m", "meshwright_pages"};
         const auto pointers = [](std::vector<std::string> const& texts) {

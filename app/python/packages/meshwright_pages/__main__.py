@@ -7,7 +7,7 @@ question, {"findings": true} at the end.
 Before the first cell the process gives up all that a page does not need (see app/python/confine.h)."""
 import sys
 
-if not sys.flags.safe_path:
+if not getattr(sys.flags, "safe_path", False):
     del sys.path[0]  # the folder that the program was started in, which is not the page's
 
 import json
