@@ -2,6 +2,8 @@
 #include "core/train/verify.h"
 
 #include "core/devices/virtual_devices.h"
+#include "core/program/builder.h"
+#include "core/program/transform.h"
 #include "core/runtime/evaluate.h"
 #include "core/support/counted.h"
 #include "core/train/function_slice.h"
@@ -149,6 +151,64 @@ Result<std::vector<double>> movedByRounding(
     return moved;
 }
 
+/// Of a result that counts rows in which a number is the largest one: what it would be if it counted those in which another one is next to
+/// the largest, by this part of the row's largest size. Rounding may turn as many. Nothing where it counts no such rows.
+Result<std::optional<double>> nearTies(
+    const References& references, std::size_t result, std::span<const HostArray> arguments, double slack)
+{
+    const Function& whole = references.function;
+    FunctionSlice slice = sliced(whole, {}, {whole.results()[result]});
+    Function& function = slice.function;
+    const auto largestOf = [&](const Op& op) {
+        const OpId made = op.operands.empty() ? OpId() : function[op.operands.back()].producer;
+        const bool isLargest = op.kind == OpKind::Compare && op.as<CompareAttributes>().direction == CompareDirection::Equal
+            && made.valid() && function[made].kind == OpKind::Reduce
+            && function[made].as<ReduceAttributes>().kind == ReduceKind::Max
+            && isFloating(function[op.operands.back()].type.dtype);
+        return isLargest ? made : OpId();
+    };
+    std::vector<OpId> counted;
+    forEachOp(function, [&](OpId id) {
+        if (largestOf(function[id]).valid())
+            counted.push_back(id);
+    });
+    for (const OpId id : counted) {
+        const BlockId block = function[id].block;
+        const std::size_t before = function[block].ops.size();
+        const Op largest = function[largestOf(function[id])];
+        const ValueId rows = largest.operands.front();
+        const std::vector<std::size_t> along = largest.as<ReduceAttributes>().dims;
+        Builder builder(function);
+        builder.setBlock(block);
+        const Shape shape = builder.type(rows).shape;
+        std::vector<std::size_t> kept;
+        for (std::size_t dim = 0; dim < shape.size(); ++dim) {
+            if (std::ranges::find(along, dim) == along.end())
+                kept.push_back(dim);
+        }
+        const ValueId size = builder.reduce(ReduceKind::Max, builder.unary(OpKind::Abs, rows), along);
+        const ValueId room = builder.binary(OpKind::Multiply, size, builder.splat(TensorType(builder.type(size)), slack));
+        const ValueId least = builder.binary(OpKind::Subtract, largest.results.front(), room);
+        const ValueId isNear = builder.compare(CompareDirection::GreaterEqual, rows, builder.broadcast(least, shape, kept));
+        const ValueId near = builder.reduce(ReduceKind::Sum, builder.convert(isNear, DType::F32), along);
+        const ValueId one = builder.splat(TensorType(builder.type(near)), 1.0);
+        function[id].operands = {near, one};
+        function[id].attributes = CompareAttributes{CompareDirection::Greater};
+        std::vector<OpId>& ops = function[block].ops;
+        std::rotate(std::ranges::find(ops, id), ops.begin() + static_cast<std::ptrdiff_t>(before), ops.end());
+    }
+    if (counted.empty())
+        return std::optional<double>();
+    std::vector<HostArray> given;
+    for (const ValueId value : slice.arguments)
+        given.push_back(
+            arguments[static_cast<std::size_t>(std::ranges::find(whole.arguments(), value) - whole.arguments().begin())]);
+    const auto made = evaluate(function, given, {.inDouble = true, .stop = references.stop, .meshes = references.meshes});
+    if (!made)
+        return made.error();
+    return std::optional(made->front().values().front());
+}
+
 /// The projection of a change on the exact one: 1 is all of it, 0 is none. Nothing where there is none, or too few numbers for noise to cancel out.
 std::optional<double> shareOfChange(
     const std::vector<double>& before, const std::vector<double>& after, const std::vector<double>& exact)
@@ -235,7 +295,7 @@ double Verification::maxRelError() const
 {
     double largest = 0.0;
     for (const VerifiedTensor& tensor : tensors) {
-        if (tensor.scale > 0.0 && (tensor.proved > 0 || !tensor.passed))
+        if (tensor.scale > 0.0 && (tensor.counts ? !tensor.passed : tensor.proved > 0 || !tensor.passed))
             largest = std::max(largest, tensor.shardedError / tensor.scale);
     }
     return largest;
@@ -290,10 +350,18 @@ Result<std::vector<VerifiedTensor>> verifyStep(const Function& function, std::sp
         if (stop.stop_requested())
             return VirtualDevices::interrupted();
         const std::string name = i < function.resultNames.size() ? function.resultNames[i] : "result " + std::to_string(i);
+        const bool counts = name == "accuracy";
         VerifiedTensor tensor = judged(sharded[i], runs->unsharded[i], runs->reference[i], devices, coarsest);
         if (sharded[i].type().elements() == 1) {
-            tensor.tolerance += 0.5 * coarsest * (name == "accuracy" ? 1.0 : tensor.scale);
+            tensor.tolerance += 0.5 * coarsest * (counts ? 1.0 : tensor.scale);
             tensor.passed = tensor.passed || tensor.shardedError <= tensor.tolerance;
+        }
+        if (counts && !tensor.passed) {
+            const auto tied = nearTies(whole, i, arguments, kRoundings * coarsest);
+            if (!tied)
+                return tied.error();
+            tensor.tolerance += tied->value_or(0.0);
+            tensor.passed = tensor.shardedError <= tensor.tolerance;
         }
         const auto donation = std::ranges::find(function.donations, i, &Donation::result);
         const HostArray* before = tensor.passed && donation != function.donations.end() && isFloating(sharded[i].type().dtype)
@@ -323,6 +391,7 @@ Result<std::vector<VerifiedTensor>> verifyStep(const Function& function, std::sp
             }
         }
         tensor.name = name;
+        tensor.counts = counts;
         if (tensor.shardedError > 0.0 && tensor.scale > 0.0 && tensor.tolerance >= tensor.scale)
             tensor.proved = 0;
         outcome.push_back(std::move(tensor));

@@ -23,6 +23,7 @@ struct VerifiedTensor {
     std::int64_t proved = 0; ///< elements that are finite on one device; none where zeros would be within the tolerance too
     double change
         = 1.0; ///< of an array that is replaced: the part of the reference's change that the sharded run made; 1 where no change can tell
+    bool counts = false; ///< an accuracy: its errors are rows that rounding has turned
     bool passed = true;
 };
 
@@ -36,7 +37,8 @@ struct Verification {
     bool provesAnything() const { return unproved() < tensors.size(); }
     std::size_t unproved() const; ///< tensors that prove nothing
     double maxAbsError() const;
-    double maxRelError() const; ///< error over the tensor's scale, of those that prove something
+    double maxRelError()
+        const; ///< error over the tensor's scale, of those that prove something and do not count; and of those that differ
     /// `equal (largest error 1.2e-07 of the tensor's scale)`, with the count of tensors that prove nothing, or that nothing was proved.
     std::string text() const;
 
@@ -47,7 +49,8 @@ struct Verification {
 /// Compares what a sharded run of `function` made of `arguments` with two runs of it on one device: one in the program's own types, one in double
 /// precision. A tensor passes when its error against the latter is at most 4 times that of the former (8 times in 16 bits, where devices round parts of
 /// sums that one device does not have) plus `devices` roundings of its largest value; what is not finite in the reference must be so, alike, in the sharded run. A single number, whose error on one device may be small
-/// by chance, has a rounding of the narrowest type (of 16 bits and more) besides: of its value, or for accuracy, where a token more or less is right, of 1.
+/// by chance, has a rounding of the narrowest type (of 16 bits and more) besides: of its value, or for accuracy, where a token more or less is right, of 1. An accuracy that is more than that apart may be so
+/// by the rows in which another number is within 4 such roundings of the largest one.
 ///
 /// A tensor that is more than that apart is allowed 4 times as much besides as it moves when each argument is one rounding off: a sum of many
 /// numbers that is next to nothing has one device's error only by chance, and another order of the sum has another one. A tensor that is made of other results is not.

@@ -24,6 +24,8 @@ private Q_SLOTS:
     void whatIsOnlyRoundingProvesNothing();
     void sumsInAnotherOrder_data();
     void sumsInAnotherOrder();
+    void accuraciesCountRows_data();
+    void accuraciesCountRows();
     void arraysHaveToMove_data();
     void arraysHaveToMove();
     void madeOfOtherResults_data();
@@ -154,6 +156,41 @@ void TestVerifyStep::sumsInAnotherOrder()
     QCOMPARE(tensors.front().unshardedError, 0.0);
     QCOMPARE(tensors.front().passed, passed);
     QVERIFY(tensors.front().proved > 0);
+}
+
+void TestVerifyStep::accuraciesCountRows_data()
+{
+    QTest::addColumn<double>("other"); ///< of the first row, beside the largest number, 1
+    QTest::addColumn<int>("right"); ///< rows that the devices count, of 4; there are 3
+    QTest::addColumn<bool>("passed");
+    QTest::newRow("as many") << 0.5 << 3 << true;
+    QTest::newRow("a row more") << 0.5 << 4 << false;
+    QTest::newRow("a row less") << 0.5 << 2 << false;
+    QTest::newRow("a row that rounding turns") << 1.0 - 3.0 / 128.0 << 2 << true;
+    QTest::newRow("another row besides") << 1.0 - 3.0 / 128.0 << 1 << false;
+}
+
+/// Rows whose first number is the largest one. One more or less is wrong, but where another number is next to the largest.
+void TestVerifyStep::accuraciesCountRows()
+{
+    QFETCH(double, other);
+    QFETCH(int, right);
+    QFETCH(bool, passed);
+    Function function;
+    Builder builder(function);
+    const ValueId x = builder.argument({DType::BF16, {4, 2}}, "x");
+    const ValueId first = builder.add(OpKind::Slice, {x}, SliceAttributes{{0, 0}, {4, 1}, {1, 1}});
+    const ValueId isRight = builder.compare(
+        CompareDirection::Equal, builder.reduce(ReduceKind::Max, first, {1}), builder.reduce(ReduceKind::Max, x, {1}));
+    const ValueId count = builder.reduce(ReduceKind::Sum, builder.convert(isRight, DType::F32), {0});
+    builder.setResults({builder.binary(OpKind::Divide, count, builder.splat({DType::F32, {}}, 4.0))}, {"accuracy"});
+    const std::vector<HostArray> arguments
+        = {HostArray::of({DType::BF16, {4, 2}}, std::array{1.0, other, 1.0, 0.25, 1.0, 0.25, 0.25, 1.0})};
+    const std::vector<HostArray> sharded = {HostArray::of({DType::F32, {}}, std::array{right / 4.0})};
+    Verification verification;
+    verification.add(0, valueOf(verifyStep(function, arguments, sharded, 2)));
+    QCOMPARE(verification.passed, passed);
+    QCOMPARE(verification.maxRelError() > 0.0, !passed);
 }
 
 void TestVerifyStep::arraysHaveToMove_data()
