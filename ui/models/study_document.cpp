@@ -119,10 +119,11 @@ Result<Done> StudyDocument::open(const QString& path, bool isExample)
     return Done{};
 }
 
-void StudyDocument::adopt(sim::StudySource source, const QString& path)
+void StudyDocument::adopt(sim::StudySource source, const QString& path, bool isModified)
 {
     m_undo.clear();
-    m_undo.resetClean();
+    if (isModified)
+        m_undo.resetClean();
     m_isExample = false;
     begin(asStudy(std::move(source)), path);
 }

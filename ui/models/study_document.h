@@ -24,6 +24,9 @@ public:
     /// The file that Save writes to; empty for an example and for a study that was never saved.
     const QString& path() const { return m_path; }
 
+    /// Whether the text stands in a file, its own or an example's, as it was opened.
+    bool hasFile() const { return !m_path.isEmpty() || m_isExample; }
+
     /// "wide_mlp.yaml", "wide_mlp (example)", "step (not saved)" or "untitled".
     QString title() const;
 
@@ -35,8 +38,9 @@ public:
     /// config.json, say).
     Result<Done> open(const QString& path, bool isExample = false);
 
-    /// Takes a study that is not in a file as it stands: one recovered, or embedded in a report. It counts as modified.
-    void adopt(sim::StudySource source, const QString& path);
+    /// Takes a study that is not in a file as it stands: one recovered, or embedded in a report. It counts as modified, unless it can be had again from
+    /// what was opened.
+    void adopt(sim::StudySource source, const QString& path, bool isModified = true);
 
     /// One undoable edit: `path=value` each. Edits of the same paths that follow each other quickly become one step of undo.
     void change(const QStringList& settings, const QString& what);

@@ -103,7 +103,7 @@ MainWindow::MainWindow(std::shared_ptr<sim::Session> session, const Places& plac
     connect(m_start, &StartPage::planRequested, this, [this](const QString& path) {
         if (!mayDiscard())
             return;
-        takeStudy(studyOfModel(path), {});
+        takeStudy(studyOfModel(path), {}, false);
         m_workbench->showView(&m_workbench->search());
         m_workbench->setStudyShown(true); // where the hardware and the batch are chosen
     });
@@ -361,7 +361,7 @@ bool MainWindow::openFile(const QString& path)
     if (!mayDiscard())
         return false;
     if (*as == OpenAs::Model)
-        takeStudy(studyOfModel(path), {});
+        takeStudy(studyOfModel(path), {}, false);
     else if (*as == OpenAs::Report)
         openReport(path);
     else if (!(*as == OpenAs::Launch ? openLaunch(path) : openStudy(path)))
@@ -411,11 +411,11 @@ bool MainWindow::openStudy(const QString& path)
     return true;
 }
 
-/// A study that has no file: it counts as modified.
-void MainWindow::takeStudy(sim::StudySource source, const QString& path)
+/// A study that has no file; `isModified`: and that nothing else has.
+void MainWindow::takeStudy(sim::StudySource source, const QString& path, bool isModified)
 {
     m_workbench->beginStudy();
-    m_document.adopt(std::move(source), path);
+    m_document.adopt(std::move(source), path, isModified);
     showWorkbench();
 }
 
@@ -426,7 +426,7 @@ bool MainWindow::openLaunch(const QString& path)
         report(tr("The launch line cannot be opened."), source.error());
         return false;
     }
-    takeStudy(*std::move(source), {});
+    takeStudy(*std::move(source), {}, false);
     return true;
 }
 
@@ -443,7 +443,7 @@ void MainWindow::openReport(const QString& path)
             if (!read)
                 return report(tr("The report cannot be opened."), read.error());
             if (!read->study.text.empty()) // a comparison of clusters is of no study
-                takeStudy({read->study.text, read->study.file, read->study.settings}, {});
+                takeStudy({read->study.text, read->study.file, read->study.settings}, {}, false);
             showWorkbench();
             m_workbench->report().showOpened(std::make_shared<const sim::Report>(*read), QFileInfo(path).fileName());
             m_workbench->showView(&m_workbench->report());
@@ -649,7 +649,8 @@ void MainWindow::updateTitle()
 
 void MainWindow::showCommand(View* view)
 {
-    CommandDialog(view->command(), m_document.isModified() && m_document.path().isEmpty(), this).exec();
+    const bool isEdited = m_document.isModified() && m_document.path().isEmpty();
+    CommandDialog(view->command(), m_workbench->hasStudy() && (isEdited || !m_document.hasFile()), this).exec();
 }
 
 void MainWindow::exportView(View* view)

@@ -83,7 +83,7 @@ private:
     void askForBaseline();
     void pinFile(const QString& path, OpenAs as);
     void openTrace(const QString& path);
-    void takeStudy(sim::StudySource source, const QString& path);
+    void takeStudy(sim::StudySource source, const QString& path, bool isModified = true);
     bool save();
     bool saveAs();
     bool mayDiscard();

@@ -169,8 +169,10 @@ void TestOpeners::aModelBecomesAStudy()
     QTRY_VERIFY(fixture.isShown());
     QVERIFY2(fixture.analysis()->simulated != nullptr, describe(fixture.analysis()->problems).c_str());
     QCOMPARE(fixture.analysis()->study->transformer()->config.hidden, 256);
+    QVERIFY(!fixture.window.document().isModified()); // who only looks is asked nothing
+    QVERIFY(fixture.window.document().path().isEmpty() && !fixture.window.document().hasFile()); // Save asks for a place
+    fixture.window.document().change({"batch=16"}, "Edit the batch");
     QVERIFY(fixture.window.document().isModified());
-    QVERIFY(fixture.window.document().path().isEmpty()); // Save asks for a place
     QCOMPARE(valueOf(readFile(path.toStdString())), config.toStdString());
     fixture.window.document().undoStack().setClean();
 }
