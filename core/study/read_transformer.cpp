@@ -325,8 +325,12 @@ void StudyReader::readTransformerChoices(Fields& fields)
     if (recompute != nullptr)
         readRecompute(*recompute, *model);
     model->sequence = tokens.value_or(1);
-    if (model->config.position == PositionKind::Learned && model->config.maxPositions == 0)
-        model->config.maxPositions = model->sequence;
+    const auto givePositions = [&](TransformerConfig& config) {
+        if (config.position == PositionKind::Learned && config.maxPositions == 0)
+            config.maxPositions = model->sequence;
+    };
+    givePositions(model->config);
+    std::ranges::for_each(model->config.kinds, givePositions);
     gaps.sizes = gaps.sizes || !tokens;
 }
 

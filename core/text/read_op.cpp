@@ -464,7 +464,13 @@ bool FunctionReader::makeCompare(const SyntaxOp& op, const TensorType& type, Com
 {
     const SyntaxAttribute* order = op.find("compare_type");
     const std::string_view how = order != nullptr ? std::string_view(order->text) : op.words.size() > 1 ? op.words[1] : "";
+    const bool isUnsignedOrder = isUnsigned(type.dtype) || type.dtype == DType::Pred;
+    const bool hasFloats = isFloating(type.dtype) || isComplex(type.dtype);
+    const std::string_view own = hasFloats ? "FLOAT" : isUnsignedOrder ? "UNSIGNED" : "SIGNED";
     compare.isTotalOrder = how == "TOTALORDER" && isFloating(type.dtype);
+    if (!how.empty() && how != "NOTYPE" && how != own && !compare.isTotalOrder)
+        return m_problems.report("MW1326", order != nullptr ? order->offset : op.offset,
+            fmt::format("'{}' is not how elements of {} are compared: {}", how, typeText(type), own));
     std::string_view direction = op.words.empty() ? std::string_view() : op.words.front();
     if (const SyntaxAttribute* attribute = op.find("comparison_direction"))
         direction = attribute->text;

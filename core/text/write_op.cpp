@@ -24,7 +24,7 @@ std::string FunctionWriter::opText(const Op& op, const std::string& attributes) 
     case OpKind::Compare: {
         const DType dtype = type(op.operands.front()).dtype;
         const char* how = op.as<CompareAttributes>().isTotalOrder ? "TOTALORDER"
-            : isFloating(dtype)                                   ? "FLOAT"
+            : isFloating(dtype) || isComplex(dtype)               ? "FLOAT"
             : isUnsigned(dtype) || dtype == DType::Pred           ? "UNSIGNED"
                                                                   : "SIGNED";
         return fmt::format("{} {}, {}, {}, {}{} : {}", name, compareDirectionName(op.as<CompareAttributes>().direction), kUse,

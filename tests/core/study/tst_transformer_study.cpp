@@ -231,6 +231,9 @@ void TestTransformerStudy::writtenAndRead_data()
                    "state_key_dim: 3, state_value_dim: 5, kinds: [{mixer: delta_rule, output_gate: true}, {ffn: 0, head_dim: 6}, "
                    "{mixer: none, "
                    "experts: 2, experts_per_token: 1, expert_ffn: 4, ffn: 0}], pattern: [0, 1, 2]}}\nsequence: 8\nbatch: 4\n");
+    QTest::newRow("learned positions beside kinds")
+        << QString("meshwright: 1\nmodel: {transformer: {layers: 2, hidden: 8, heads: 2, vocabulary: 16, position: learned, "
+                   "kinds: [{ffn: 16}, {}], pattern: [0, 1]}}\nsequence: 8\nbatch: 4\n");
 }
 
 void TestTransformerStudy::writtenAndRead()

@@ -736,6 +736,19 @@ void TestProgramReader::errors_data()
         "is not a list of dimensions");
     op("a number that is too small", "%0 = stablehlo.reduce_precision %x, format = e0m3 : tensor<4xf32>", "MW1326", 8,
         "needs exponent_bits, an integer of at least 1");
+    op("floats compared as integers",
+        "%0 = stablehlo.compare LT, %x, %x, SIGNED : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>", "MW1326", 8,
+        "'SIGNED' is not how elements of f32[4] are compared: FLOAT");
+    const auto compared = [&](const char* name, const char* dtype, const char* how, const char* own) {
+        const std::string type = std::string("tensor<4x") + dtype + ">";
+        row(name,
+            inMain("  %i = stablehlo.convert %x : (tensor<4xf32>) -> " + type + "\n  %0 = stablehlo.compare LT, %i, %i, " + how
+                + " : (" + type + ", " + type + ") -> tensor<4xi1>\n  return %x : tensor<4xf32>"),
+            "MW1326", 3, 8, own);
+    };
+    compared("signed integers compared as unsigned", "i32", "UNSIGNED", "compared: SIGNED");
+    compared("unsigned integers compared as signed", "ui32", "SIGNED", "compared: UNSIGNED");
+    compared("integers compared as floats", "i32", "FLOAT", "compared: SIGNED");
     op("no numbers", "%0 = stablehlo.reduce_precision %x, format = 5.10 : tensor<4xf32>", "MW1326", 8,
         "needs exponent_bits, an integer of at least 1");
     op("a type that the op does not take", "%0 = stablehlo.popcnt %x : tensor<4xf32>", "MW1303", 8,
