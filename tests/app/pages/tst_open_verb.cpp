@@ -396,8 +396,10 @@ void TestOpenVerb::comparesWithThePage()
     // Random numbers are of the time that the page printed them.
     const QString draws = "In [1]:\nimport jax\nprint(jax.random.normal(jax.random.key(0), (5, 3))[0])\nOut[1]:\n";
     for (const char* numbers : {"[0.08482574 1.9097648  0.29561743]", "[ 1.622642    2.0252647  -0.43359444]"}) {
-        const Outcome drawn = open({file("draws.txt", draws + numbers + "\nIn [2]:\nprint(jax.random.normal(jax.random.key(0), (4,)))\nOut[2]:\n"
-            + (numbers[1] == '0' ? "[ 1.8160863  -0.75488514  0.33988908 -0.53483534]" : "[ 1.622642    2.0252647  -0.43359444 -0.07861735]\n"))});
+        const Outcome drawn = open({file("draws.txt",
+            draws + numbers + "\nIn [2]:\nprint(jax.random.normal(jax.random.key(0), (4,)))\nOut[2]:\n"
+                + (numbers[1] == '0' ? "[ 1.8160863  -0.75488514  0.33988908 -0.53483534]"
+                                     : "[ 1.622642    2.0252647  -0.43359444 -0.07861735]\n"))});
         QVERIFY2(said(drawn).contains("outputs: 2 equal"), qPrintable(said(drawn)));
     }
 }
@@ -583,7 +585,8 @@ void TestOpenVerb::keepsFilesOfItsFolder()
     QVERIFY(!QFile::exists("made.txt"));
     file("own/beside_it.py", "value = 42");
     const QString importing = file("own/page.py", "import beside_it\nprint(beside_it.value)");
-    QCOMPARE(cellsOf(open({importing, "--format", "json", "--folder", m_folder.filePath("own")}))[0].toObject()["output"], "42\n");
+    QCOMPARE(
+        cellsOf(open({importing, "--format", "json", "--folder", m_folder.filePath("own")}))[0].toObject()["output"], "42\n");
     QCOMPARE(open({importing, "--check"}).code, 1); // which may not read what lies beside it
 }
 

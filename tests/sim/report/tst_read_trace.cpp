@@ -103,11 +103,11 @@ void TestReadTrace::timesSince1970AreRead()
         {"ph":"X","cat":"kernel","name":"void at::native::add<float>(int)","pid":0,"tid":7,"ts":1682725898237042,"dur":40},
         {"ph":"X","cat":"kernel","name":"void permute_021<half>()","pid":0,"tid":7,"ts":1682725898237142,"dur":60}])json"));
     const std::vector<Slice>& slices = trace.timeline.slices();
-QCOMPARE(slices.size(), std::size_t{2});
-QCOMPARE(slices[0].startSeconds, 0.0);
-QVERIFY(std::fabs(trace.timeline.endSeconds() - 160e-6) < 1e-12);
-QCOMPARE(trace.timeline.text(slices[0].name), std::string("at::native::add<float>(int)"));
-QCOMPARE(slices[1].category, SliceCategory::Compute);
+    QCOMPARE(slices.size(), std::size_t{2});
+    QCOMPARE(slices[0].startSeconds, 0.0);
+    QVERIFY(std::fabs(trace.timeline.endSeconds() - 160e-6) < 1e-12);
+    QCOMPARE(trace.timeline.text(slices[0].name), std::string("at::native::add<float>(int)"));
+    QCOMPARE(slices[1].category, SliceCategory::Compute);
 }
 
 void TestReadTrace::slicesWithinSlicesHaveRowsOfTheirOwn()
