@@ -368,7 +368,7 @@ void Search::addSimulatedPlans(std::vector<Field>& fields)
         addMemoryPrice(trials, *field);
         addTemplates(trials, *field);
     }
-    std::set<std::string> machines; // of several each tells of its best mesh
+    std::set<std::string> machines; // of several the best mesh of each
     std::erase_if(
         m_result.plans, [&](const FoundPlan& plan) { return fields.size() > 1 && !machines.insert(plan.hardware).second; });
     if (m_result.plans.size() > std::max(m_options.top, fields.size()))

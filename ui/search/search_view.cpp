@@ -202,11 +202,12 @@ void SearchView::search()
 
 void SearchView::showProgress(const sim::SearchProgress& progress)
 {
-    QString text = progress.simulated > 0 ? tr("%1 layouts simulated").arg(progress.simulated)
-                                          : tr("%1 of %2 layouts").arg(counted(progress.looked), counted(progress.candidates));
-    if (progress.bestSeconds > 0.0)
+    const bool isSimulated = progress.simulated > 0; // else its times are the estimate's
+    QString text = isSimulated ? tr("%1 layouts simulated").arg(progress.simulated)
+                               : tr("%1 of %2 layouts").arg(counted(progress.looked), counted(progress.candidates));
+    if (isSimulated && progress.bestSeconds > 0.0)
         text += tr(", best %1").arg(QString::fromStdString(formatSeconds(progress.bestSeconds)));
-    if (progress.lowerBoundSeconds > 0.0)
+    if (isSimulated && progress.lowerBoundSeconds > 0.0)
         text += tr(", none is under %1").arg(QString::fromStdString(formatSeconds(progress.lowerBoundSeconds)));
     m_status->setText(text);
 }

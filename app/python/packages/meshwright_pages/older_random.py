@@ -45,7 +45,7 @@ def _are_drawn(numbers, seeds):
 
 
 def is_older(cells):
-    """`cells`: [{"source", "printed"?}]. The first array that comes straight from a key of the page tells."""
+    """`cells`: [{"source", "printed"?}]. The first array that comes straight from a key of the page decides."""
     seeds = list(dict.fromkeys(int(seed) % 2**32 for cell in cells for seed in _SEED.findall(cell["source"])))[:4]
     shown = [numbers for cell in cells if seeds for numbers in _arrays(cell.get("printed") or "")][:_MOST_ARRAYS]
     before = machine.legacy_random
