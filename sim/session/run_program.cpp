@@ -7,6 +7,7 @@
 #include "core/partition/batch_norm.h"
 #include "core/partition/complex_pairs.h"
 #include "core/program/body_collective.h"
+#include "core/program/transform.h"
 #include "core/runtime/evaluate.h"
 #include "core/runtime/executor.h"
 #include "core/support/sha256.h"
@@ -373,7 +374,9 @@ Result<RunResult> runProgram(const Program& program, const std::string& name, co
     if (const auto lost = choices.ranks != nullptr ? choices.ranks->failure() : std::nullopt) // what was read is nothing, then
         return *lost;
     if (choices.verify && isFirst) {
-        auto outcome = verifyStep(whole, *arguments, result.results, stage.mesh().deviceCount(), stop, one.meshes);
+        Function read = whole;
+        eraseDeadOps(read); // as devices do
+        auto outcome = verifyStep(read, *arguments, result.results, stage.mesh().deviceCount(), stop, one.meshes);
         if (!outcome)
             return outcome.error();
         for (const std::size_t differing : differingResults) // the first device's value is as good as any other's

@@ -274,6 +274,9 @@ void TestRunVerb::proofs_data()
         << 0 << ": equal";
     QTest::newRow("a gather of another axis")
         << "%r = sdy.all_gather [{\"b\"}, {}] %x out_sharding=<@mesh, [{}, {}]> : tensor<8x4xf32>" << 3 << "MW1333";
+    QTest::newRow("what nobody reads") << "%k = stablehlo.custom_call @kernel(%x) : (tensor<8x4xf32>) -> tensor<8x4xf32>\n%r = "
+                                          "stablehlo.sine %x : tensor<8x4xf32>"
+                                       << 0 << ": equal";
     QTest::newRow("nothing is a number")
         << "%s = stablehlo.multiply %x, %x : tensor<8x4xf32>\n%n = stablehlo.negate %s : tensor<8x4xf32>\n"
            "%r = stablehlo.log %n : tensor<8x4xf32>"
