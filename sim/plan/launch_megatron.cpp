@@ -183,7 +183,7 @@ void LaunchReader::readMegatron()
     const bool countsEmbedding = o.has("account-for-embedding-in-pipeline-split");
     if (countsEmbedding != o.has("account-for-loss-in-pipeline-split"))
         o.refuse(*o.find(countsEmbedding ? "account-for-embedding-in-pipeline-split" : "account-for-loss-in-pipeline-split"),
-            "only one of the ends counts as a layer", "let both of them, or none");
+            "only one of the ends counts as a layer", "give both options, or neither");
     const std::int64_t layersToShare = a.model.layers + (countsEmbedding ? 2 : 0);
     a.layersToShare = layersToShare;
     if (o.find("num-layers-per-virtual-pipeline-stage") != nullptr) {

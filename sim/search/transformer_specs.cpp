@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/search/transformer_search.h"
+
+#include "core/models/transformer.h"
+#include "core/support/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace meshwright::sim {
+
+namespace {
+
+std::string listed(const std::vector<std::string>& axes)
+{
+    if (axes.empty())
+        return "None";
+    if (axes.size() == 1)
+        return fmt::format("'{}'", axes.front());
+    std::vector<std::string> quoted;
+    for (const std::string& axis : axes)
+        quoted.push_back(fmt::format("'{}'", axis));
+    return fmt::format("({})", join(quoted, ", "));
+}
+
+/// Axes of a mesh by what a candidate splits with them.
+class PlanAxes {
+public:
+    explicit PlanAxes(const Candidate& candidate)
+        : m_mesh(meshOf(candidate))
+    {
+        for (const MeshAxis& axis : m_mesh) {
+            const bool ofExperts = axis.name == "expert";
+            const bool ofContext = axis.name == "context";
+            if (axis.name == "data" || axis.name == "fsdp" || ofExperts)
+                batch.push_back(axis.name);
+            if (candidate.zero >= 3 && (axis.name == "fsdp" || ofExperts || ofContext))
+                shards.push_back(axis.name);
+            if (candidate.zero >= 1 && (axis.name == "data" || ofExperts || ofContext))
+                states.push_back(axis.name);
+            if (ofExperts)
+                expert.push_back(axis.name);
+            if (ofContext)
+                context.push_back(axis.name);
+            if (axis.name == "tensor")
+                tensor.push_back(axis.name);
+        }
+    }
+
+    /// The spec of a weight whose rows are split over `over` besides what tensor and expert parallelism split: by what its dimensions mean.
+    std::string ofWeight(const ModelArray& weight, const std::vector<std::string>& over) const
+    {
+        const auto has = [&](const char* meaning) { return std::ranges::find(weight.meaning, meaning) != weight.meaning.end(); };
+        const bool isOfExperts = has("experts");
+        std::vector<std::string> rows = over;
+        if (isOfExperts)
+            std::erase(rows, "expert");
+        std::vector<std::string> dims;
+        for (std::size_t dim = 0; dim < weight.shape.size(); ++dim) {
+            const std::string& meaning = weight.meaning[dim];
+            const bool isRank = meaning.ends_with("rank") && !has("hidden");
+            const std::vector<std::string> none;
+            dims.push_back(listed(dividing(meaning == "hidden" || isRank                          ? rows
+                    : meaning == "experts"                                                        ? expert
+                    : meaning == "key and value heads"                                            ? tensor
+                    : meaning == "heads" || meaning == "vocabulary" || meaning.starts_with("ffn") ? tensor
+                                                                                                  : none,
+                weight.shape[dim])));
+        }
+        return fmt::format("P({})", join(dims, ", "));
+    }
+
+    /// Whether tensor or expert parallelism splits it: then the biases that are added to what a split weight makes are split like that.
+    bool splits(const ModelArray& bias) const
+    {
+        const std::string spec = ofWeight(bias, {});
+        return spec.find('\'') != std::string::npos;
+    }
+
+    /// The spec of a value between the weights where norms work on parts of the sequence (arXiv:2205.05198, section 4.2.2).
+    std::string ofActivation(const ModelArray& value) const
+    {
+        std::vector<std::string> dims;
+        const bool isStream = value.meaning.back() == "hidden";
+        for (const std::string& meaning : value.meaning) {
+            std::vector<std::string> axes;
+            if (meaning == "batch")
+                axes = batch;
+            else if (meaning == "sequence")
+                axes = context;
+            else if (meaning == "heads" || meaning == "ffn")
+                axes = dividing(tensor, value.shape[dims.size()]);
+            else if (meaning == "key and value heads")
+                axes = dividing(tensor, value.shape[dims.size()]);
+            if (meaning == "sequence" && isStream)
+                axes.insert(axes.end(), tensor.begin(), tensor.end());
+            dims.push_back(listed(axes));
+        }
+        return fmt::format("P({})", join(dims, ", "));
+    }
+
+    /// The spec of tokens on their way to experts and back: rows by their devices, then experts by theirs, which changes by all-to-alls
+    /// (GShard, arXiv:2006.16668, section 3.2).
+    std::string ofTokens(const ModelArray& value) const
+    {
+        const std::string parts = listed(context);
+        if (value.meaning.front() == "batch")
+            return fmt::format("P({}, {}, None, None, None)", listed(batch), parts);
+        std::vector<std::string> rows = batch;
+        std::erase(rows, "expert");
+        return fmt::format("P({}, {}, {}, None, None)", listed(dividing(expert, value.shape.front())), listed(rows), parts);
+    }
+
+    std::vector<std::string> batch;
+    std::vector<std::string> shards; ///< of weights
+    std::vector<std::string> states; ///< of the optimizer, with ZeRO-1 and 2
+    std::vector<std::string> tensor;
+    std::vector<std::string> context;
+    std::vector<std::string> expert;
+
+private:
+    /// The first of these axes, as many as divide a dimension.
+    std::vector<std::string> dividing(std::vector<std::string> axes, std::int64_t size) const
+    {
+        std::int64_t parts = 1;
+        for (std::size_t i = 0; i < axes.size(); ++i) {
+            parts *= std::ranges::find(m_mesh, axes[i], &MeshAxis::name)->size;
+            if (size % parts != 0)
+                axes.resize(i);
+        }
+        return axes;
+    }
+
+    std::vector<MeshAxis> m_mesh;
+};
+
+} // namespace
+
+std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candidate, const TransformerConfig& model)
+{
+    return specsOf(candidate, TransformerModel{.config = model, .sequence = 1});
+}
+
+std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candidate, const TransformerModel& model)
+{
+    const PlanAxes axes(candidate);
+    const std::string tokens = fmt::format("P({}, {})", listed(axes.batch), listed(axes.context));
+    std::vector<std::pair<std::string, std::string>> specs = {{"x", tokens}, {"y", tokens}};
+    const auto addWeights = [&](const std::string& prefix, const std::vector<std::string>& over) {
+        for (const ModelArray& array : transformerParameters(model)) {
+            const bool isSmall = array.name.ends_with("router.w") || array.name == "positions.w";
+            if (array.kind == ModelArray::Kind::Weight && !isSmall)
+                specs.emplace_back(prefix + array.name, axes.ofWeight(array, over));
+        }
+    };
+    addWeights("", axes.shards);
+    for (const ModelArray& array : transformerParameters(model)) {
+        if (array.kind == ModelArray::Kind::Bias && axes.splits(array))
+            specs.emplace_back(array.name, axes.ofWeight(array, {}));
+    }
+    for (const ModelArray& value : transformerActivations(model, 1)) {
+        const bool isGathered = value.name.ends_with(".input") || value.name == "act.logits";
+        const bool isWhole = value.name.ends_with(".mixed") && value.shape[2] % candidate.tp != 0;
+        if (std::ranges::find(value.meaning, "capacity") != value.meaning.end()) {
+            if (!axes.batch.empty() || !axes.context.empty())
+                specs.emplace_back(value.name, axes.ofTokens(value));
+        } else if (candidate.sequenceParallel && !axes.tensor.empty() && !isGathered && !isWhole) {
+            specs.emplace_back(value.name, axes.ofActivation(value));
+        }
+    }
+    if (candidate.zero == 2)
+        addWeights("grad.", axes.states);
+    if (candidate.zero == 1 || candidate.zero == 2) {
+        addWeights("opt.m.", axes.states);
+        addWeights("opt.v.", axes.states);
+    }
+    return specs;
+}
+
+} // namespace meshwright::sim
