@@ -124,12 +124,21 @@ public:
         for (const std::uint32_t device : options.recorded)
             m_recorded.push_back(folded.classOf[device]);
         m_result.nodeOf.resize(m_recorded.size());
+        const bool allRecorded = folded.representative.size() <= m_recorded.size();
+        if (work.speed.empty() && !allRecorded)
+            m_joined = joinRuns(work.loops);
         build();
     }
 
     StepRun run();
 
 private:
+    const StepProgram& program(std::size_t loop, std::uint32_t deviceClass) const
+    {
+        const bool isWhole = m_joined.empty() || std::ranges::find(m_recorded, deviceClass) != m_recorded.end();
+        return (isWhole ? m_work.loops : m_joined)[loop].programs[m_work.kindOf[m_folded.representative[deviceClass]]];
+    }
+
     void build();
     void buildLoop(std::size_t loop, std::vector<std::vector<std::uint32_t>>& nodes);
     Block& block(std::size_t loop, std::int64_t iteration);
@@ -150,6 +159,7 @@ private:
     EventQueue m_queue;
     Engine m_engine;
     std::vector<std::uint32_t> m_recorded; ///< classes of devices
+    std::vector<StepLoop> m_joined; ///< what classes that are not recorded run; empty: m_work.loops
     std::vector<bool> m_isRecorded; ///< for each node of all loops; empty: none is
     std::vector<LoopGraph> m_loops;
     std::vector<std::deque<Block>> m_blocks; ///< for each loop, the live iterations
@@ -190,7 +200,7 @@ void Runner<Engine>::buildLoop(std::size_t loop, std::vector<std::vector<std::ui
     std::unordered_map<std::uint64_t, std::uint32_t> together; // kind and op
     for (std::uint32_t deviceClass = 0; deviceClass < nodes.size(); ++deviceClass) {
         const std::uint32_t device = m_folded.representative[deviceClass];
-        const StepProgram& program = work.programs[m_work.kindOf[device]];
+        const StepProgram& program = this->program(loop, deviceClass);
         const double speed = m_work.speed.empty() ? 1.0 : m_work.speed[device];
         nodes[deviceClass].reserve(program.size());
         for (std::uint32_t op = 0; op < program.size(); ++op) {
@@ -231,7 +241,7 @@ void Runner<Engine>::buildLoop(std::size_t loop, std::vector<std::vector<std::ui
     std::vector<std::uint32_t> countBefore(m_loops.empty() ? 0 : m_loops.back().nodeCount + 1, 0);
     const auto forEachEdge = [&](auto visit) {
         for (std::uint32_t deviceClass = 0; deviceClass < nodes.size(); ++deviceClass) {
-            const StepProgram& program = work.programs[m_work.kindOf[m_folded.representative[deviceClass]]];
+            const StepProgram& program = this->program(loop, deviceClass);
             for (std::uint32_t op = 0; op < program.size(); ++op) {
                 for (const StepDependency& dependency : program.dependencies(op)) {
                     assert(dependency.lag != StepLag::Loop || loop > 0);
@@ -443,7 +453,8 @@ void Runner<Engine>::jump(std::size_t loop, const Snapshot& before, Ticks now)
 {
     const std::int64_t period = m_firstLive[loop] - before.iteration;
     const std::int64_t lastLive = m_firstLive[loop] + static_cast<std::int64_t>(m_blocks[loop].size()) - 1;
-    const std::int64_t times = (m_loops[loop].repeat - 1 - lastLive) / period;
+    // The last iteration is not yet begun: what waits for its ops would have to learn of those that are over.
+    const std::int64_t times = (m_loops[loop].repeat - 2 - lastLive) / period;
     if (times <= 0)
         return;
     const std::int64_t iterations = times * period;
@@ -522,6 +533,9 @@ StepRun Runner<Engine>::run()
         if (m_endedIn != kNoLoop && (m_queue.empty() || m_queue.top().time > now))
             considerJump(now);
     }
+    const bool isCut = m_result.isStopped || m_result.isTooLong || m_result.isOutOfStep;
+    for (std::size_t loop = 0; loop < m_loops.size(); ++loop)
+        assert(isCut || m_firstLive[loop] == (m_loops[loop].nodeCount > 0 ? m_loops[loop].repeat : 0)); // nothing waits in vain
     m_result.messages = m_engine.messages();
     return std::move(m_result);
 }

@@ -34,6 +34,71 @@ std::uint32_t StepProgram::collective(std::uint32_t site, std::uint32_t meeting,
 
 namespace {
 
+/// How many ops wait for each op of a program, of which `after` is the next loop's; null: there is none.
+std::vector<std::uint32_t> waitersOf(const StepProgram& program, const StepProgram* after)
+{
+    std::vector<std::uint32_t> waiters(program.size(), 0);
+    const auto count = [&](const StepProgram& of, bool isNext) {
+        for (std::uint32_t op = 0; op < of.size(); ++op) {
+            for (const StepDependency& dependency : of.dependencies(op)) {
+                if ((dependency.lag == StepLag::Loop) == isNext)
+                    ++waiters[dependency.op];
+            }
+        }
+    };
+    count(program, false);
+    if (after != nullptr)
+        count(*after, true);
+    return waiters;
+}
+
+/// Joins the runs of a program. `places`: of the loop before, where its ops went; then of this one.
+StepProgram joined(const StepProgram& program, const StepProgram* after, std::vector<std::uint32_t>& places)
+{
+    const std::vector<std::uint32_t> waiters = waitersOf(program, after);
+    std::vector<std::uint32_t> follower(program.size(), kNothing); // in its run
+    std::vector<bool> follows(program.size(), false);
+    for (std::uint32_t op = 0; op < program.size(); ++op) {
+        const auto dependencies = program.dependencies(op);
+        if (!program.computes(op) || dependencies.size() != 1 || dependencies.front().lag != StepLag::None
+            || program.isTogether(op))
+            continue;
+        const std::uint32_t before = dependencies.front().op;
+        if (program.computes(before) && waiters[before] == 1) {
+            follower[before] = op;
+            follows[op] = true;
+        }
+    }
+    std::vector<std::uint32_t> own(program.size(), kNothing);
+    std::uint32_t count = 0;
+    for (std::uint32_t op = 0; op < program.size(); ++op) {
+        if (follows[op])
+            continue;
+        for (std::uint32_t next = op; next != kNothing; next = follower[next])
+            own[next] = count;
+        ++count;
+    }
+    StepProgram result;
+    std::vector<StepDependency> dependencies;
+    for (std::uint32_t op = 0; op < program.size(); ++op) {
+        if (follows[op])
+            continue;
+        dependencies.clear();
+        for (const StepDependency& dependency : program.dependencies(op))
+            dependencies.push_back({(dependency.lag == StepLag::Loop ? places : own)[dependency.op], dependency.lag});
+        if (!program.computes(op)) {
+            result.collective(program.site(op), program.meeting(op), dependencies);
+            continue;
+        }
+        Ticks ticks = 0;
+        for (std::uint32_t next = op; next != kNothing; next = follower[next])
+            ticks += program.ticks(next);
+        result.compute(ticks, dependencies, program.isTogether(op));
+    }
+    places = std::move(own);
+    return result;
+}
+
 /// Source: S. Vigna's splitmix64 (public domain).
 std::uint64_t mixed(std::uint64_t x)
 {
@@ -184,8 +249,7 @@ private:
     void addGroup(std::uint32_t site, std::size_t group, const GroupHashes& hashes, ColourNumbers& flowClasses);
     void addUses(const ColourNumbers& flowClasses, const std::vector<LinkId>& representatives);
     UseHashes useHashes(std::uint32_t site) const;
-    std::uint64_t lineHash(
-        const LaneFlows& lane, std::size_t number, std::size_t line, const std::vector<std::uint64_t>& hashes) const;
+    std::uint64_t lineHash(const LaneFlows& lane, std::size_t line, const std::vector<std::uint64_t>& hashes) const;
     void hashGroup(std::uint32_t site, std::size_t group, const UseHashes& uses, GroupHashes& out) const;
 
     /// Of a line in a group; when nothing is folded, of this line alone.
@@ -244,8 +308,8 @@ Folder::UseHashes Folder::useHashes(std::uint32_t site) const
     return hashes;
 }
 
-std::uint64_t Folder::lineHash(
-    const LaneFlows& lane, std::size_t number, std::size_t line, const std::vector<std::uint64_t>& hashes) const
+/// Lanes of one shape are told apart by their links alone: the two directions of a ring may be each other's reflection.
+std::uint64_t Folder::lineHash(const LaneFlows& lane, std::size_t line, const std::vector<std::uint64_t>& hashes) const
 {
     std::uint64_t sum = 0;
     const std::size_t amounts = lane.amounts.size();
@@ -256,7 +320,10 @@ std::uint64_t Folder::lineHash(
         for (const LaneFlows::Use& use : lane.usesOf(line))
             sum += hashes[m_linkClass[use.link] * amounts + use.amount];
     }
-    return mixed(sum, number);
+    const FlowTemplate& shape = lane.shape;
+    const std::uint64_t rates
+        = mixed(std::bit_cast<std::uint64_t>(shape.volumeBytes), std::bit_cast<std::uint64_t>(shape.limitBytesPerSecond));
+    return mixed(mixed(sum, rates), mixed(static_cast<std::uint64_t>(shape.latency), lane.phase));
 }
 
 void Folder::hashGroup(std::uint32_t site, std::size_t group, const UseHashes& uses, GroupHashes& out) const
@@ -269,7 +336,7 @@ void Folder::hashGroup(std::uint32_t site, std::size_t group, const UseHashes& u
     for (std::size_t lane = 0; lane < flows(site).size(); ++lane) {
         const LaneFlows& laneFlows = flows(site)[lane];
         for (std::size_t line = group * laneFlows.linesPerGroup; line < (group + 1) * laneFlows.linesPerGroup; ++line) {
-            out.lines.push_back(lineHash(laneFlows, lane, line, uses[lane]));
+            out.lines.push_back(lineHash(laneFlows, line, uses[lane]));
             sum += mixed(out.lines.back());
         }
     }
@@ -445,6 +512,21 @@ void Folder::addUses(const ColourNumbers& flowClasses, const std::vector<LinkId>
 }
 
 } // namespace
+
+std::vector<StepLoop> joinRuns(std::span<const StepLoop> loops)
+{
+    std::vector<StepLoop> result;
+    std::vector<std::vector<std::uint32_t>> places(loops.empty() ? 0 : loops.front().programs.size());
+    for (std::size_t loop = 0; loop < loops.size(); ++loop) {
+        StepLoop& added = result.emplace_back();
+        added.repeat = loops[loop].repeat;
+        for (std::size_t kind = 0; kind < loops[loop].programs.size(); ++kind) {
+            const StepProgram* after = loop + 1 < loops.size() ? &loops[loop + 1].programs[kind] : nullptr;
+            added.programs.push_back(joined(loops[loop].programs[kind], after, places[kind]));
+        }
+    }
+    return result;
+}
 
 StepSite delaySite(DeviceGroups groups, Ticks ticks)
 {

@@ -84,6 +84,10 @@ struct LaneFlows {
     }
 };
 
+/// The same loops with each run of computing as one op: ops of which each waits for nothing but the one before it, and of which nothing else
+/// waits for any but the last. They end when they did, at speed 1 to the tick.
+std::vector<StepLoop> joinRuns(std::span<const StepLoop> loops);
+
 /// Where collectives happen: which groups, and what flows between their members.
 struct StepSite {
     DeviceGroups groups;

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <random>
+#include <tuple>
 
 namespace tst_step_run {
 
@@ -72,6 +74,53 @@ StepProgram layer(Ticks compute)
     return program;
 }
 
+/// Ops on a stream and beside it, which wait for earlier ones, for others of the iteration before and of the loop before; three meetings a site.
+StepProgram randomProgram(std::mt19937& random, const StepProgram* before)
+{
+    const auto ops = static_cast<std::uint32_t>(18 + random() % 20);
+    StepProgram program;
+    std::uint32_t meetings = 0;
+    std::uint32_t last = 0; // of the stream
+    while (program.size() < ops || meetings < 6) {
+        const auto op = static_cast<std::uint32_t>(program.size());
+        std::vector<StepDependency> after;
+        after.push_back(op == 0 ? StepDependency{ops - 1, StepLag::Iteration} : StepDependency{last, StepLag::None});
+        if (op > 0 && random() % 4 == 0)
+            after.push_back({static_cast<std::uint32_t>(random() % op), StepLag::None});
+        if (random() % 8 == 0)
+            after.push_back({static_cast<std::uint32_t>(random() % ops), StepLag::Iteration});
+        if (before != nullptr && random() % 6 == 0)
+            after.push_back({static_cast<std::uint32_t>(random() % before->size()), StepLag::Loop});
+        const bool meets = meetings < 6 && (op >= ops || random() % 5 == 0);
+        if (meets) {
+            program.collective(meetings % 2, meetings / 2, after);
+            ++meetings;
+        } else {
+            program.compute(static_cast<Ticks>(random() % 50) * kMicrosecond, after);
+        }
+        if (!meets || random() % 2 == 0)
+            last = op;
+    }
+    return program;
+}
+
+/// When each op of a recorded device began and ended: by loop, op and iteration.
+using OpSpans = std::map<std::tuple<std::size_t, std::size_t, std::uint32_t>, std::pair<Ticks, Ticks>>;
+OpSpans spansOf(const StepRun& run, std::size_t recorded)
+{
+    std::map<std::uint32_t, std::vector<StepSpan>> ofNode;
+    for (const StepSpan& span : run.spans)
+        ofNode[span.node].push_back(span);
+    OpSpans spans;
+    for (std::size_t loop = 0; loop < run.nodeOf[recorded].size(); ++loop) {
+        for (std::size_t op = 0; op < run.nodeOf[recorded][loop].size(); ++op) {
+            for (const StepSpan& span : ofNode[run.nodeOf[recorded][loop][op]])
+                spans[{loop, op, span.iteration}] = {span.begin, span.end};
+        }
+    }
+    return spans;
+}
+
 /// Max-min by its definition: every flow is at its limit or crosses a full link on which no flow is quicker.
 bool isMaxMin(const std::vector<double>& capacity, const std::vector<std::vector<LinkUse>>& uses,
     const std::vector<double>& limits, const std::vector<double>& rates)
@@ -113,6 +162,8 @@ private Q_SLOTS:
     void meetingWaitsForAll();
     void togetherOrNot();
     void symmetricIsOneClass();
+    void reflectionsAreOneClass();
+    void joinedIsWhole();
     void foldedIsUnfolded_data();
     void foldedIsUnfolded();
     void jumpedIsUnrolled_data();
@@ -312,7 +363,7 @@ void TestStepRun::symmetricIsOneClass()
     QCOMPARE(folded.representative.size(), std::size_t(1));
     QCOMPARE(folded.members.front(), 512);
     QCOMPARE(folded.groups.size(), std::size_t(3));
-    QCOMPARE(folded.fluid.capacity.size(), std::size_t(6)); // an axis and a direction
+    QCOMPARE(folded.fluid.capacity.size(), std::size_t(3)); // an axis: its two directions are alike
     // A pipeline of 8 along z: as many classes as stages.
     for (std::uint32_t device = 0; device < 512; ++device)
         work.kindOf[device] = device / 64;
@@ -378,6 +429,60 @@ void TestStepRun::foldedIsUnfolded()
         for (std::uint32_t device = 0; device < devices; ++device)
             QCOMPARE(folded.endOf(device), whole.endOf(device));
     }
+}
+
+/// A line of 4x4 devices is the same seen from either end.
+void TestStepRun::reflectionsAreOneClass()
+{
+    const Topology box = torus({4, 4}, false);
+    const MachineLinks links(box);
+    StepWork work;
+    work.links = &links;
+    work.kindOf.assign(16, 0);
+    work.sites.push_back(site(links, 0, CollectiveKind::AllReduce, kMiB));
+    work.sites.push_back(site(links, 1, CollectiveKind::AllReduce, kMiB));
+    work.sites.push_back(site(links, 0, CollectiveKind::AllToAll, kMiB));
+    work.loops = {{{layer(40 * kMicrosecond)}, 1}};
+    const FoldedStep folded = foldStep(work);
+    QVERIFY2(folded.representative.size() <= 4, qPrintable(QString::number(folded.representative.size())));
+    QCOMPARE(runFolded(work, folded).end, runStep(work, {false, false}).end);
+}
+
+/// Devices that are not recorded run what `joinRuns` makes: all recorded, none or some, everything happens at the same time.
+void TestStepRun::joinedIsWhole()
+{
+    const Topology box = torus({2, 4}, false);
+    const MachineLinks links(box);
+    const std::vector<std::uint32_t> all{0, 1, 2, 3, 4, 5, 6, 7};
+    std::int64_t fewer = 0;
+    for (const std::uint32_t seed : tests::seedRange(1, 40)) {
+        std::mt19937 random(seed);
+        StepWork work;
+        work.links = &links;
+        work.kindOf = {0, 0, 0, 0, 1, 1, 1, 1};
+        work.sites.push_back(site(links, 1, CollectiveKind::AllGather, 5 * kMiB));
+        work.sites.push_back(site(links, 0, CollectiveKind::AllReduce, kMiB));
+        for (const std::int64_t repeat : {1, 1 + static_cast<int>(random() % 6), 1}) {
+            StepLoop loop;
+            loop.repeat = repeat;
+            for (std::uint32_t kind = 0; kind < 2; ++kind)
+                loop.programs.push_back(randomProgram(random, work.loops.empty() ? nullptr : &work.loops.back().programs[kind]));
+            work.loops.push_back(std::move(loop));
+        }
+        const StepRun whole = runStep(work, {.jump = false, .recorded = all});
+        for (const std::size_t recorded : {std::size_t(0), std::size_t(1), std::size_t(5)}) {
+            const StepRun joined = runStep(work, {.recorded = std::span(all).first(recorded)});
+            QCOMPARE(joined.end, whole.end);
+            QCOMPARE(joined.endOfClass, whole.endOfClass);
+            QCOMPARE(joined.computeOfClass, whole.computeOfClass);
+            QCOMPARE(joined.endOfSite, whole.endOfSite);
+            QVERIFY(joined.events <= whole.events);
+            fewer += whole.events - joined.events;
+            for (std::size_t device = 0; device < recorded; ++device)
+                QCOMPARE(spansOf(joined, device), spansOf(whole, device));
+        }
+    }
+    QVERIFY(fewer > 0);
 }
 
 void TestStepRun::jumpedIsUnrolled_data()
