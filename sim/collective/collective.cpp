@@ -207,7 +207,7 @@ std::optional<LibraryGroup> libraryGroup(const CollectiveRequest& request)
 std::optional<LibraryTime> libraryTime(const CollectiveRequest& request)
 {
     const auto group = libraryGroup(request);
-    if (!group)
+    if (request.library == nullptr || request.payloadBytes == 0 || !group)
         return std::nullopt;
     const auto bytes = static_cast<double>(request.payloadBytes);
     using enum CollectiveAlgorithm;
@@ -243,7 +243,7 @@ CollectiveEstimate estimate(const CollectiveRequest& request, bool texts)
     if (request.library == nullptr || result.algorithm == "none" || result.seconds <= 0.0)
         return result;
     const CollectiveLibrary& library = *request.library;
-    const auto time = request.payloadBytes > 0 ? libraryTime(request) : std::nullopt;
+    const auto time = libraryTime(request);
     result.seconds = time ? time->seconds : result.seconds + library.startSeconds;
     result.lowerBoundSeconds = std::min(result.lowerBoundSeconds, result.seconds);
     if (!texts)
@@ -265,6 +265,11 @@ CollectiveEstimate estimate(const CollectiveRequest& request, bool texts)
 CollectiveEstimate estimateCollective(const CollectiveRequest& request)
 {
     return estimate(request, true);
+}
+
+bool isPipelined(const CollectiveRequest& request)
+{
+    return libraryTime(request).has_value();
 }
 
 double collectiveSeconds(const CollectiveRequest& request)

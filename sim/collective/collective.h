@@ -114,6 +114,9 @@ struct CollectiveEstimate {
 /// Source: the formulas of ring.h, torus.h, switch.h and bounds.h.
 CollectiveEstimate estimateCollective(const CollectiveRequest& request);
 
+/// Whether it has a library that moves bytes inside hosts and between them at once (library_time.h).
+bool isPipelined(const CollectiveRequest& request);
+
 /// The seconds of the above without its texts, for planners that ask a million times.
 double collectiveSeconds(const CollectiveRequest& request);
 

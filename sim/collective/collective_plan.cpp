@@ -538,18 +538,34 @@ CollectivePlan CollectivePlanner::run()
 double CollectivePlan::secondsAlone() const
 {
     double seconds = 0.0;
+    std::vector<double> latency(axes.size(), 0.0);
+    std::vector<double> moving(axes.size(), 0.0);
     for (const PlanPhase& phase : phases) {
         double slowest = 0.0;
-        for (const PlanLane& lane : phase)
-            slowest = std::max(slowest, lane.latencySeconds + lane.linkBytes / axes[lane.axis].link.bytesPerSecond);
+        std::vector<double> busiest(axes.size(), 0.0);
+        for (const PlanLane& lane : phase) {
+            const double bytes = lane.linkBytes / axes[lane.axis].link.bytesPerSecond;
+            slowest = std::max(slowest, lane.latencySeconds + bytes);
+            latency[lane.axis] = std::max(latency[lane.axis], lane.latencySeconds);
+            busiest[lane.axis] = std::max(busiest[lane.axis], bytes);
+        }
         seconds += slowest;
+        for (std::size_t axis = 0; axis < axes.size(); ++axis)
+            moving[axis] += busiest[axis];
     }
-    return seconds;
+    if (!isPipelined)
+        return seconds;
+    double slowest = 0.0;
+    for (std::size_t axis = 0; axis < axes.size(); ++axis)
+        slowest = std::max(slowest, latency[axis] + moving[axis]);
+    return slowest;
 }
 
 CollectivePlan planCollective(const CollectiveRequest& request)
 {
-    return CollectivePlanner(request).run();
+    CollectivePlan plan = CollectivePlanner(request).run();
+    plan.isPipelined = plan.axes.size() > 1 && plan.phases.size() > 1 && isPipelined(request);
+    return plan;
 }
 
 } // namespace meshwright::sim

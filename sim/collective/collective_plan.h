@@ -51,8 +51,10 @@ struct CollectivePlan {
     CollectiveKind kind = CollectiveKind::AllReduce;
     std::vector<GroupAxis> axes; ///< of size > 1; the parts of a switch or network are one axis
     std::vector<PlanPhase> phases;
+    bool isPipelined = false; ///< a library does all phases at once, piece after piece
 
-    /// Sum over phases of the slowest lane: equal to the closed form of the same request but for rounding.
+    /// Sum over phases of the slowest lane: equal to the closed form of the same request without a library but for rounding. Pipelined: the slowest
+    /// axis, whose links carry the bytes of all phases.
     double secondsAlone() const;
 };
 

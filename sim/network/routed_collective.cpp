@@ -39,11 +39,12 @@ public:
                 if (lane.shape == LaneShape::Tree)
                     take(number, route(lane, true));
             }
-            ++number;
+            if (!m_plan.isPipelined)
+                ++number;
         }
         if (m_blocked)
             return *m_blocked;
-        return number;
+        return m_plan.isPipelined ? 1 : number;
     }
 
 private:

@@ -72,7 +72,7 @@ struct RoutedLane {
 /// A collective on devices and links.
 struct RoutedCollective {
     DeviceGroups groups;
-    std::vector<std::vector<RoutedLane>> phases;
+    std::vector<std::vector<RoutedLane>> phases; ///< of a pipelined plan one
 };
 
 /// Lays a collective on a machine. `request.axes` must describe the groups as `MeshPlacement::groupAxesOfDevices` does.

@@ -96,6 +96,8 @@ private Q_SLOTS:
     void memoryFollowsThePlan();
     void fidelitiesAgree_data();
     void fidelitiesAgree();
+    void fidelitiesAgreeOverHosts_data();
+    void fidelitiesAgreeOverHosts();
     void slowDeviceIsWaitedFor();
     void failedLink();
     void forcedAlgorithms();
@@ -568,6 +570,50 @@ void TestSimulation::fidelitiesAgree()
         qPrintable(QString("%1 %2").arg(message.stepSeconds).arg(closed.stepSeconds)));
     QVERIFY(message.events > closed.events);
     QCOMPARE(closed.classes, 1);
+}
+
+void TestSimulation::fidelitiesAgreeOverHosts_data()
+{
+    QTest::addColumn<QString>("chip");
+    QTest::addColumn<qint64>("hosts");
+    QTest::addColumn<OpKind>("kind");
+    for (const auto& [kind, name] : {std::pair(OpKind::AllGather, "all-gather"), {OpKind::ReduceScatter, "reduce-scatter"},
+             {OpKind::AllReduce, "all-reduce"}}) {
+        QTest::addRow("%s, 2 hosts of A100", name) << "a100" << qint64(2) << kind;
+        QTest::addRow("%s, 4 hosts of H100", name) << "h100" << qint64(4) << kind;
+    }
+}
+
+/// A library moves large messages inside hosts and between them at once: as flows and as messages as by its formula.
+void TestSimulation::fidelitiesAgreeOverHosts()
+{
+    QFETCH(QString, chip);
+    QFETCH(qint64, hosts);
+    QFETCH(OpKind, kind);
+
+    Machine machine = machineFor(chip.toStdString(), {}, hosts);
+    machine.faults.links.push_back({0, 0, 1.0}); // as whole as the others, but every collective is played on links
+    const std::int64_t devices = 8 * hosts;
+    Function function;
+    function.name = "step";
+    Builder builder(function);
+    const bool gathers = kind == OpKind::AllGather;
+    const ValueId x = builder.argument({DType::F32, {gathers ? 16384 / devices : 16384, 8192}}, "x", Role::Input);
+    CollectiveAttributes attributes;
+    attributes.axes = {{0, 1, devices}};
+    if (kind != OpKind::AllReduce)
+        attributes.perDim = {attributes.axes, {}};
+    builder.setResults({builder.add(kind, {x}, attributes)});
+    const auto scheduled = schedule(onDevices(function), SchedulePolicy::Overlapped);
+    const std::string mesh = "data=" + std::to_string(devices);
+    const auto seconds = [&](Fidelity fidelity) {
+        return valueOf(simulate(scheduled, valueOf(parseMesh(mesh)), chain(1, true), machine,
+                           valueOf(costOptionsOf(machine.chip)), {fidelity, {}}, {.timeline = true}))
+            .collectiveSeconds;
+    };
+    const double closed = seconds(Fidelity::Closed);
+    for (const Fidelity fidelity : {Fidelity::Fluid, Fidelity::Message})
+        QVERIFY2(qAbs(seconds(fidelity) / closed - 1.0) < 0.05, qPrintable(QString("%1 %2").arg(seconds(fidelity)).arg(closed)));
 }
 
 void TestSimulation::slowDeviceIsWaitedFor()
