@@ -278,7 +278,7 @@ private:
     static void wideProducts(HostWork& work, const MatmulDims& dims, bool turnsLeft, bool turnsRight)
     {
         constexpr double kWhole = 1536.0;
-        const auto [batch, m, n, k] = dims;
+        const auto [batch, m, n, k, row] = dims;
         const double results = batch * m * n * std::ceil(k / kDepth);
         add(work, HostCost::ProductStart, 1.0);
         add(work, HostCost::ProductPart, batch - 1.0);
@@ -340,7 +340,7 @@ private:
         const MatmulDims dims = productDims(attributes, lhs, rhs);
         if (dims.flops() <= 0.0)
             return;
-        const auto [batch, m, n, k] = dims;
+        const auto [batch, m, n, k, row] = dims;
         const double results = batch * m * n * std::ceil(k / kDepth);
         const bool isNarrow = attributes.operandType == DType::BF16 || attributes.operandType == DType::F16;
         if (isNarrow) {

@@ -160,10 +160,14 @@ double DeviceCost::gpuSeconds(const MatmulDims& product, MathFormat format) cons
         const double sums = format == MathFormat::Fp32 || single <= 0.0 ? peak(format) : single;
         best = std::min(best, product.flops() / (sums * efficiency(format)));
     }
-    const double whole = 16.0 / bytes;
-    if (std::fmod(product.k, whole) != 0.0 || std::fmod(product.n, whole) != 0.0)
+    const auto hasWhole = [&](double rowBytes) {
+        const double elements = rowBytes / bytes;
+        return product.row > 0.0 ? std::fmod(product.row, elements) == 0.0
+                                 : std::fmod(product.k, elements) == 0.0 && std::fmod(product.n, elements) == 0.0;
+    };
+    if (!hasWhole(16.0))
         best /= kUnalignedShare;
-    else if (std::fmod(product.k, 8.0 * whole) != 0.0 || std::fmod(product.n, 8.0 * whole) != 0.0)
+    else if (!hasWhole(128.0))
         best /= kHalfAlignedShare;
     return best;
 }

@@ -18,6 +18,7 @@ struct MatmulDims {
     double m = 0.0;
     double n = 0.0;
     double k = 0.0;
+    double row = 0.0; ///< what divides the elements of a row in memory, of both operands and the result; 0: k and n are such rows
 
     double flops() const { return 2.0 * batch * m * n * k; } ///< a multiply-add is two
 };

@@ -11,30 +11,38 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <numeric>
 #include <set>
 
 namespace meshwright::sim {
 
 MatmulDims productDims(const DotAttributes& attributes, const TensorType& lhs, const TensorType& rhs)
 {
+    enum class Role : std::uint8_t { Batch, Contracting, Free };
     const auto has = [](const std::vector<std::size_t>& dims, std::size_t dim) {
         return std::find(dims.begin(), dims.end(), dim) != dims.end();
     };
-    MatmulDims dims{1, 1, 1, 1};
-    for (std::size_t dim = 0; dim < lhs.shape.size(); ++dim) {
-        const auto size = static_cast<double>(lhs.shape[dim]);
-        if (has(attributes.lhsBatch, dim))
-            dims.batch *= size;
-        else if (has(attributes.lhsContracting, dim))
-            dims.k *= size;
-        else
-            dims.m *= size;
-    }
-    for (std::size_t dim = 0; dim < rhs.shape.size(); ++dim) {
-        if (!has(attributes.rhsBatch, dim) && !has(attributes.rhsContracting, dim))
-            dims.n *= static_cast<double>(rhs.shape[dim]);
-    }
-    return dims;
+    // The product of the sizes of each role, and of the last dims of one role: a row in memory.
+    const auto sizesOf = [&](const TensorType& type, const auto& batch, const auto& contracting) {
+        const auto roleOf = [&](std::size_t dim) {
+            return has(batch, dim) ? Role::Batch : has(contracting, dim) ? Role::Contracting : Role::Free;
+        };
+        std::array<std::int64_t, 3> sizes{1, 1, 1};
+        std::int64_t row = 1;
+        bool isInRow = true;
+        for (std::size_t dim = type.shape.size(); dim-- > 0;) {
+            const Role role = roleOf(dim);
+            sizes[static_cast<std::size_t>(role)] *= type.shape[dim];
+            isInRow = isInRow && role == roleOf(type.shape.size() - 1);
+            row *= isInRow ? type.shape[dim] : 1;
+        }
+        return std::pair(sizes, row);
+    };
+    const auto [left, leftRow] = sizesOf(lhs, attributes.lhsBatch, attributes.lhsContracting);
+    const auto [right, rightRow] = sizesOf(rhs, attributes.rhsBatch, attributes.rhsContracting);
+    const auto size = [](std::int64_t elements) { return static_cast<double>(elements); };
+    const std::int64_t resultRow = right[2] > 1 ? right[2] : left[2];
+    return {size(left[0]), size(left[2]), size(right[2]), size(left[1]), size(std::gcd(std::gcd(leftRow, rightRow), resultRow))};
 }
 
 namespace {

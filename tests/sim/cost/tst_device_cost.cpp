@@ -68,6 +68,7 @@ private Q_SLOTS:
     void scoresInMemory();
     void fewRows_data();
     void fewRows();
+    void rowsInMemory();
     void nothingTakesNoTime();
     void formula();
     void everyChip();
@@ -274,6 +275,18 @@ void TestDeviceCost::fewRows()
         QVERIFY2(!isSum || device.productSeconds(product, MathFormat::Bf16) <= 1.0001 * moving, chip);
         QVERIFY2(isSum || device.shapeEfficiency(product, MathFormat::Bf16) < 0.5, chip);
     }
+}
+
+/// Rows of whole 16 bytes in memory let a GPU load directly; how many rows there are does not matter.
+void TestDeviceCost::rowsInMemory()
+{
+    const DeviceCost h100 = cost({"h100"});
+    const auto seconds = [&](double tokens, double row) {
+        return h100.productSeconds({1.0, 4096.0, 14336.0, tokens, row}, MathFormat::Bf16);
+    };
+    QVERIFY(seconds(8194.0, 2048.0) < 1.02 * seconds(8192.0, 2048.0)); // a weight's gradient: tokens are summed over
+    QVERIFY(seconds(8194.0, 0.0) > 2.0 * seconds(8192.0, 0.0)); // where they are the rows
+    QCOMPARE(seconds(8192.0, 2048.0), seconds(8192.0, 0.0));
 }
 
 void TestDeviceCost::nothingTakesNoTime()
