@@ -64,6 +64,7 @@ struct Try {
     FoundPlan plan = {};
     double limitBytes = 0.0; ///< by the estimate
     bool isSettled = false;
+    bool isRefused = false; ///< its program cannot be made: it is no plan
     std::string whyNot = {}; ///< it was not simulated
 };
 
@@ -175,6 +176,7 @@ private:
     bool addLikely();
     void add(const TrialField& field, const Estimated& estimated, PlanExplorer::Filter group);
     void simulate(Try& one);
+    void takeOther(Try& one);
     void takeLess(Try& one);
 
     const std::vector<TrialField>& m_fields;
@@ -301,7 +303,8 @@ void PlanTrials::Work::simulate(Try& one)
     const auto start = std::chrono::steady_clock::now();
     auto trial = m_options.simulate(one.plan, one.field->explorer->space().machine(), one.whyNot);
     if (!trial) {
-        one.isSettled = true;
+        one.isRefused = !m_options.stop.stop_requested();
+        one.isSettled = !one.isRefused;
         return;
     }
     m_stopwatch.learn(guessed, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
@@ -309,6 +312,28 @@ void PlanTrials::Work::simulate(Try& one)
     one.isSettled = fitsIn(one.plan, one.share);
     const std::scoped_lock lock(m_mutex);
     m_known.emplace(std::pair{one.field, one.estimated.index}, one.plan);
+}
+
+/// The quickest of the group that splits the model otherwise than one that was refused.
+void PlanTrials::Work::takeOther(Try& one)
+{
+    const auto& candidates = one.field->explorer->space().candidates();
+    const Candidate refused = candidates[one.estimated.index];
+    one.group = [refused, group = std::move(one.group)](const Candidate& c) {
+        const bool isAlike = c.tp == refused.tp && c.cp == refused.cp && c.ep == refused.ep && c.pp == refused.pp
+            && c.sequenceParallel == refused.sequenceParallel && c.ulysses == refused.ulysses;
+        return !isAlike && group(c);
+    };
+    const auto other = one.field->explorer->best(one.group, one.limitBytes);
+    one.isSettled = !other;
+    if (!other)
+        return;
+    m_notes.notSimulated.push_back(fmt::format("{}: {}", meshText(one.plan.mesh), one.whyNot));
+    one.isRefused = false;
+    one.whyNot.clear();
+    one.estimated = *other;
+    one.plan = one.field->planOf(*other);
+    m_tried.push_back(candidates[other->index]);
 }
 
 /// The quickest of the group with so much less memory as was missing, or else the one that needs least.
@@ -416,7 +441,7 @@ void PlanTrials::Work::settle()
         }
         if (round > 0) {
             for (Try* one : open)
-                takeLess(*one);
+                one->isRefused ? takeOther(*one) : takeLess(*one);
             std::erase_if(open, [](const Try* one) { return one->isSettled; });
         }
         std::vector<Try*> again; // the same layouts: known then
@@ -465,7 +490,8 @@ std::vector<FoundPlan> PlanTrials::Work::plans() const
                 m_notes.notSimulated.push_back(fmt::format("{}: {}", meshText(plan.mesh), one.whyNot));
             tellShares(plan, 0.0);
         }
-        (plan.fits ? plans : tooLarge).push_back(std::move(plan));
+        if (!one.isRefused)
+            (plan.fits ? plans : tooLarge).push_back(std::move(plan));
     }
     forEachKnown([&](const TrialField&, const FoundPlan& plan) {
         if (plan.fits)

@@ -319,7 +319,8 @@ void TransformerSpace::addLayouts(Candidate candidate, const std::stop_token& st
                 continue;
             candidate.recompute = static_cast<std::uint8_t>(policy);
             for (const bool sequenceParallel : {false, true}) {
-                if (sequenceParallel && candidate.tp == 1)
+                const bool splitsSequence = m_work.sequence % (std::int64_t{candidate.cp} * candidate.tp) == 0;
+                if (sequenceParallel && (candidate.tp == 1 || !splitsSequence))
                     continue;
                 candidate.sequenceParallel = sequenceParallel;
                 for (const bool ulysses : {false, true}) {
@@ -515,12 +516,12 @@ void TransformerSpace::bound(Candidate& candidate, TrainingPlan& plan, const Ste
     const double pipeline = pipelineSeconds(plan, shared, forward + backward);
     const double optimizer = model.curve().streamSeconds(constants.optimizerBytes
         * (ownDense / (layout.zeroStage >= 1 ? asDouble(shards) : 1.0)
-            + ownExperts / (layout.zeroStage >= 1 ? expertRanks : 1.0)));
+            + ownExperts / (layout.zeroStage >= 1 ? plan.expertShards() : 1.0)));
     const double plain = pipeline + reduce + optimizer + constants.stepSeconds;
     candidate.seconds = kSafety * plain * (1.0 + stragglerDelay(constants, cluster.hosts()));
 
     const std::int64_t places = layout.pp * layout.virtualStages;
-    const double expertShards = std::min(asDouble(shards), expertRanks);
+    const double expertShards = plan.expertShards();
     for (const std::int64_t stage : {std::int64_t{0}, layout.pp - 1}) {
         double layers = 0.0;
         for (std::int64_t turn = 0; turn < layout.virtualStages; ++turn)

@@ -10,6 +10,7 @@
 #include "sim/cost/stack.h"
 #include "sim/hardware/chip.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -95,6 +96,12 @@ struct TrainingPlan {
         return each < 1.0 ? 1.0 : each;
     }
     std::int64_t shardGroup() const { return layout.shardDegree > 0 ? layout.shardDegree : layout.dp * layout.cp; }
+    /// Among how many of those ranks the states of one rank's experts are split: others have other experts.
+    double expertShards() const
+    {
+        const std::int64_t tensor = layout.ep > layout.dp * layout.cp ? layout.tp : 1; // experts over tensor ranks, too
+        return std::max(1.0, static_cast<double>(shardGroup() * tensor) / static_cast<double>(layout.ep));
+    }
 };
 
 /// Whether a chip multiplies in the format at a rate of its own. Problems: MW1763 8 bits or fewer gain nothing on it.

@@ -271,7 +271,7 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
         reduce += m_cluster.allReduceSeconds(parameters.embedding * m_traits.gradientBytes,
             m_cluster.group(2, layout.tp * layout.cp * layout.dp * (layout.pp - 1)));
     const double optimizerShards = layout.zeroStage >= 1 ? asDouble(shards) : 1.0;
-    const double expertShards = layout.zeroStage >= 1 ? expertRanks : 1.0;
+    const double expertShards = layout.zeroStage >= 1 ? plan.expertShards() : 1.0;
     const double optimizer
         = m_curve.streamSeconds(m_constants.optimizerBytes * (ownDense / optimizerShards + ownExperts / expertShards)
             + m_traits.stepBytes * (ownDense + ownExperts));
@@ -339,9 +339,7 @@ StageMemory StepModel::memoryOf(
     const std::int64_t chunks = layout.pp * layout.virtualStages;
     const double shards = asDouble(plan.shardGroup());
     const double dataRanks = asDouble(layout.dp * layout.cp);
-    const double expertRanks
-        = std::max(1.0, dataRanks * (asDouble(layout.ep) > dataRanks ? asDouble(layout.tp) : 1.0) / asDouble(layout.ep));
-    const double expertShards = std::min(shards, expertRanks);
+    const double expertShards = plan.expertShards();
     const auto sharded = [&](double dense, double experts, bool split) {
         return split ? dense / shards + experts / expertShards : dense + experts;
     };

@@ -107,6 +107,10 @@ private Q_SLOTS:
     void biasesLieAsTheirProducts();
     void meshesMultiplyToTheDevices();
     void sixtyFourDevices();
+    void sequencesAreSplitEvenly();
+    void refusedLayoutsAreNoPlans();
+    void expertsAreSplitOnce_data();
+    void expertsAreSplitOnce();
     void infeasibleSaysWhatWouldFit();
     void chipsAndPrices();
 };
@@ -387,6 +391,65 @@ void TestTransformerSearch::sixtyFourDevices()
         megatron = megatron || (score.name == "tensor x data" && score.loss > 0.0 && score.why.find('%') != std::string::npos);
     }
     QVERIFY(megatron);
+}
+
+/// Tensor ranks split the sequence between products evenly, or not at all.
+void TestTransformerSearch::sequencesAreSplitEvenly()
+{
+    SearchWork work = smallWork(24);
+    work.model.heads = work.model.keyValueHeads = 24;
+    work.model.ffn = 4608;
+    const TransformerSpace space(work, machine("h100x24"), {}, 1, {});
+    bool splits = false;
+    for (const Candidate& c : space.candidates()) {
+        splits = splits || c.tp % 3 == 0;
+        QVERIFY(!c.sequenceParallel || work.sequence % (std::int64_t{c.tp} * c.cp) == 0);
+    }
+    QVERIFY(splits);
+}
+
+/// A layout whose program cannot be made is no plan, and others take its place.
+void TestTransformerSearch::refusedLayoutsAreNoPlans()
+{
+    SearchOptions options = asEstimated(1);
+    const auto isRefused = [](const FoundPlan& plan) { return plan.kind.find("FSDP") != std::string::npos; };
+    options.simulate
+        = [simulate = options.simulate, isRefused](const FoundPlan& plan, const SearchMachine& machine, std::string& whyNot) {
+              if (!isRefused(plan))
+                  return simulate(plan, machine, whyNot);
+              whyNot = "refused";
+              return std::optional<PlanTrial>();
+          };
+    const SearchResult result = searchTransformer(smallWork(), {machine("h100x8")}, {}, options);
+    QVERIFY(!result.plans.empty());
+    for (const FoundPlan& plan : result.plans) {
+        QVERIFY2(!isRefused(plan), plan.kind.c_str());
+        QVERIFY(plan.simulatedSeconds);
+    }
+    QVERIFY(std::ranges::any_of(result.notSimulated, [](const std::string& why) { return why.ends_with(": refused"); }));
+}
+
+/// Experts' states are split over the ranks that share them: those of a ZeRO group that have other experts hold nothing of theirs.
+void TestTransformerSearch::expertsAreSplitOnce_data()
+{
+    QTest::addColumn<int>("shardDegree");
+    QTest::addColumn<int>("ep");
+    QTest::addColumn<double>("shards");
+    QTest::newRow("all ranks") << 0 << 8 << 2.0;
+    QTest::newRow("a group as large as the experts'") << 8 << 8 << 1.0;
+    QTest::newRow("a group within") << 4 << 8 << 1.0;
+    QTest::newRow("no experts") << 8 << 1 << 8.0;
+}
+
+void TestTransformerSearch::expertsAreSplitOnce()
+{
+    QFETCH(int, shardDegree);
+    QFETCH(int, ep);
+    TrainingPlan plan;
+    plan.layout.dp = 16;
+    plan.layout.ep = ep;
+    plan.layout.shardDegree = shardDegree;
+    QTEST(plan.expertShards(), "shards");
 }
 
 void TestTransformerSearch::infeasibleSaysWhatWouldFit()
