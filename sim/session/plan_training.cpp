@@ -20,6 +20,7 @@
 #include <cctype>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <regex>
 
@@ -392,21 +393,29 @@ Result<SearchMachine> Planner::chosenSize()
     const bool isLargest = m_wish.dollars && !m_wish.days && !m_wish.leastChips;
     std::vector<ClusterSize>& sizes = m_answer.sizes;
     std::optional<std::size_t> first;
-    std::optional<std::size_t> nearest; // by time or money
+    std::optional<std::size_t> nearest;
+    const auto shareOfWish = [&](const ClusterSize& size) { // of the deadline or the budget, whichever it misses by more
+        return std::max(m_wish.days ? size.time.days / *m_wish.days : 0.0,
+            m_wish.dollars ? size.time.dollars.value_or(0.0) / *m_wish.dollars : 0.0);
+    };
     const auto isNearer = [&](std::size_t i) {
         if (!sizes[i].plan || !nearest || sizes[i].simulated != sizes[*nearest].simulated)
             return sizes[i].plan && (!nearest || sizes[i].simulated);
-        return m_wish.days ? sizes[i].time.days < sizes[*nearest].time.days
-                           : sizes[i].time.dollars.value_or(0.0) < sizes[*nearest].time.dollars.value_or(0.0);
+        return shareOfWish(sizes[i]) < shareOfWish(sizes[*nearest]);
     };
-    int tooExpensive = 0; // in a row: more chips do not make it cheaper
+    double cheapest = std::numeric_limits<double>::infinity(); // few chips may lack memory, and cost more than some
+    int tooExpensive = 0; // in a row, and no cheaper than fewer chips
     while (tooExpensive < 2 && (!first || isLargest) && addSize(chip)) {
         const std::size_t last = sizes.size() - 1;
         if (sizes[last].missing.empty())
             first = last;
         if (isNearer(last))
             nearest = last;
-        tooExpensive = isLargest && sizes[last].plan && !sizes[last].missing.empty() ? tooExpensive + 1 : 0;
+        if (!isLargest || !sizes[last].plan)
+            continue;
+        const double dollars = sizes[last].time.dollars.value_or(0.0);
+        tooExpensive = !sizes[last].missing.empty() && dollars >= cheapest ? tooExpensive + 1 : 0;
+        cheapest = std::min(cheapest, dollars);
     }
     if (!first)
         first = nearest;
