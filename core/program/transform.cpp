@@ -163,12 +163,40 @@ void releaseOp(Function& function, OpId id, std::vector<std::size_t>& uses, std:
     }
 }
 
-/// What of a Repeat is needed: its results (and so the body's), and its operands (and so the body's arguments).
-struct RepeatNeeds {
+bool isLoop(const Op& op)
+{
+    return op.kind == OpKind::Repeat || op.kind == OpKind::While;
+}
+
+std::size_t carriesOf(const Op& op)
+{
+    return op.kind == OpKind::Repeat ? op.as<RepeatAttributes>().carries : op.as<WhileAttributes>().carries;
+}
+
+/// Of a loop or branch some results may be needed, and others not.
+bool isNeededInPart(const Op& op)
+{
+    return isLoop(op) || op.kind == OpKind::Case;
+}
+
+/// The operands that are no arguments of its blocks: the number of a branch.
+std::size_t ownOperands(const Op& op)
+{
+    return op.kind == OpKind::Case ? 1 : 0;
+}
+
+/// The blocks that give its results.
+std::vector<BlockId> givingBlocks(const Op& op)
+{
+    return isLoop(op) ? std::vector<BlockId>{op.bodies.back()} : op.bodies;
+}
+
+/// What of a loop or branch is needed: its results (and so its blocks'), and its operands (and so the arguments of its blocks).
+struct PartNeeds {
     std::vector<bool> results;
     std::vector<bool> operands;
 };
-RepeatNeeds repeatNeeds(const Function& function, const Op& op, std::vector<bool> wantedResults);
+PartNeeds needsOf(const Function& function, const Op& op, std::vector<bool> wantedResults);
 
 /// Marks in `needed` what the values marked in it need within a block.
 void markNeeded(const Function& function, BlockId block, std::vector<bool>& needed)
@@ -179,13 +207,13 @@ void markNeeded(const Function& function, BlockId block, std::vector<bool>& need
         const Op& op = function[*at];
         if (!isNeededAnyway(function, op) && std::none_of(op.results.begin(), op.results.end(), isNeeded))
             continue;
-        if (op.kind != OpKind::Repeat) {
+        if (!isNeededInPart(op)) {
             std::for_each(op.operands.begin(), op.operands.end(), mark);
             continue;
         }
         std::vector<bool> wanted(op.results.size());
         std::transform(op.results.begin(), op.results.end(), wanted.begin(), isNeeded);
-        const RepeatNeeds inner = repeatNeeds(function, op, std::move(wanted));
+        const PartNeeds inner = needsOf(function, op, std::move(wanted));
         for (std::size_t i = 0; i < op.operands.size(); ++i) {
             if (inner.operands[i])
                 mark(op.operands[i]);
@@ -193,22 +221,30 @@ void markNeeded(const Function& function, BlockId block, std::vector<bool>& need
     }
 }
 
-RepeatNeeds repeatNeeds(const Function& function, const Op& op, std::vector<bool> wantedResults)
+PartNeeds needsOf(const Function& function, const Op& op, std::vector<bool> wantedResults)
 {
-    const Block& body = function[op.bodies.front()];
-    RepeatNeeds needs{std::move(wantedResults), std::vector<bool>(body.arguments.size())};
+    const std::size_t own = ownOperands(op);
+    PartNeeds needs{std::move(wantedResults), std::vector<bool>(op.operands.size(), false)};
+    std::fill_n(needs.operands.begin(), own, true);
+    const std::size_t carries = isLoop(op) ? carriesOf(op) : 0;
     for (bool grew = true; grew;) {
         grew = false;
         std::vector<bool> needed(function.values.size(), false);
-        for (std::size_t i = 0; i < body.results.size(); ++i) {
-            if (needs.results[i])
-                needed[body.results[i].at()] = true;
+        for (const BlockId block : givingBlocks(op)) {
+            for (std::size_t i = 0; i < op.results.size(); ++i) {
+                if (needs.results[i])
+                    needed[function[block].results[i].at()] = true;
+            }
         }
-        markNeeded(function, op.bodies.front(), needed);
-        for (std::size_t i = 0; i < body.arguments.size(); ++i) {
-            const bool isCarry = i < op.as<RepeatAttributes>().carries;
-            needs.operands[i] = needed[body.arguments[i].at()] || (isCarry && needs.results[i]);
-            if (isCarry && needs.operands[i] && !needs.results[i])
+        if (op.kind == OpKind::While) // whether it goes on
+            needed[function[op.bodies.front()].results.front().at()] = true;
+        for (const BlockId block : op.bodies)
+            markNeeded(function, block, needed);
+        for (std::size_t i = own; i < op.operands.size(); ++i) {
+            const bool isRead = std::any_of(op.bodies.begin(), op.bodies.end(),
+                [&](BlockId block) { return bool{needed[function[block].arguments[i - own].at()]}; });
+            needs.operands[i] = isRead || (i < carries && needs.results[i]);
+            if (i < carries && needs.operands[i] && !needs.results[i])
                 grew = needs.results[i] = true;
         }
     }
@@ -228,42 +264,55 @@ void renumber(Function& function, const std::vector<ValueId>& values)
         function[values[i]].index = i;
 }
 
-/// Takes out of a Repeat the carries, stacked operands, invariants and stacked results that nothing outside needs. True when it had any.
-bool pruneRepeat(Function& function, OpId id, std::vector<std::size_t>& uses)
+/// Takes out of a loop the carries, stacked operands, invariants and stacked results that nothing outside needs, and out of a branch the results and
+/// what only they need. True when it had any. An op that would be left without results keeps them: it does something besides.
+bool pruneParts(Function& function, OpId id, std::vector<std::size_t>& uses)
 {
-    const auto attributes = function[id].as<RepeatAttributes>();
-    const BlockId body = function[id].bodies.front();
+    const std::vector<BlockId> blocks = function[id].bodies;
+    const std::size_t own = ownOperands(function[id]);
     std::vector<bool> wanted;
     for (const ValueId result : function[id].results)
         wanted.push_back(uses[result.at()] > 0);
-    const auto [keptResults, keptArguments] = repeatNeeds(function, function[id], std::move(wanted));
-    RepeatAttributes kept{attributes.count, 0, 0, attributes.reversed};
-    for (std::size_t i = 0; i < attributes.carries + attributes.stacked; ++i) {
-        if (keptArguments[i])
-            ++(i < attributes.carries ? kept.carries : kept.stacked);
-    }
+    const auto [keptResults, keptOperands] = needsOf(function, function[id], std::move(wanted));
     const auto isAll = [](const std::vector<bool>& flags) { return std::find(flags.begin(), flags.end(), false) == flags.end(); };
-    if (isAll(keptResults) && isAll(keptArguments))
+    const bool hasResults = std::find(keptResults.begin(), keptResults.end(), true) != keptResults.end();
+    if ((isAll(keptResults) && isAll(keptOperands)) || (!hasResults && function[id].kind != OpKind::Repeat))
         return false;
-    for (std::size_t i = 0; i < keptResults.size(); ++i) {
-        if (!keptResults[i])
-            --uses[function[body].results[i].at()];
+    const auto keptUpTo = [&](std::size_t from, std::size_t count) {
+        const auto first = keptOperands.begin() + static_cast<std::ptrdiff_t>(from);
+        return static_cast<std::size_t>(std::count(first, first + static_cast<std::ptrdiff_t>(count), true));
+    };
+    if (function[id].kind == OpKind::Repeat) {
+        auto& repeat = function[id].as<RepeatAttributes>();
+        repeat.stacked = keptUpTo(repeat.carries, repeat.stacked);
+        repeat.carries = keptUpTo(0, repeat.carries);
+    } else if (function[id].kind == OpKind::While) {
+        auto& loop = function[id].as<WhileAttributes>();
+        loop.carries = keptUpTo(0, loop.carries);
     }
-    for (std::size_t i = 0; i < keptArguments.size(); ++i) {
-        if (!keptArguments[i])
+    for (std::size_t i = 0; i < keptOperands.size(); ++i) {
+        if (!keptOperands[i])
             --uses[function[id].operands[i].at()];
     }
-    function[id].attributes = kept;
-    keepOnly(function[id].operands, keptArguments);
-    keepOnly(function[body].arguments, keptArguments);
+    keepOnly(function[id].operands, keptOperands);
+    const std::vector<bool> keptArguments(keptOperands.begin() + static_cast<std::ptrdiff_t>(own), keptOperands.end());
+    for (const BlockId block : blocks) {
+        keepOnly(function[block].arguments, keptArguments);
+        renumber(function, function[block].arguments);
+    }
+    for (const BlockId block : givingBlocks(function[id])) {
+        for (std::size_t i = 0; i < keptResults.size(); ++i) {
+            if (!keptResults[i])
+                --uses[function[block].results[i].at()];
+        }
+        keepOnly(function[block].results, keptResults);
+    }
     keepOnly(function[id].results, keptResults);
-    keepOnly(function[body].results, keptResults);
-    renumber(function, function[body].arguments);
     renumber(function, function[id].results);
     return true;
 }
 
-/// True when a Repeat got smaller, so that another round may find more.
+/// True when a loop or branch got smaller, so that another round may find more.
 bool eraseDeadIn(Function& function, BlockId block, std::vector<std::size_t>& uses, std::size_t& erased)
 {
     bool pruned = false;
@@ -274,8 +323,8 @@ bool eraseDeadIn(Function& function, BlockId block, std::vector<std::size_t>& us
         for (const ValueId result : op.results)
             live = live || uses[result.at()] > 0;
         if (live) {
-            if (op.kind == OpKind::Repeat)
-                pruned = pruneRepeat(function, *at, uses) || pruned;
+            if (isNeededInPart(op))
+                pruned = pruneParts(function, *at, uses) || pruned;
             for (const BlockId body : std::vector<BlockId>(op.bodies))
                 pruned = eraseDeadIn(function, body, uses, erased) || pruned;
             kept.push_back(*at);

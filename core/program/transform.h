@@ -21,8 +21,8 @@ void copyOp(Builder& builder, const Function& source, OpId op, std::vector<Value
 /// Copies a block as the next body of `op`, which `Builder::beginOp` made; likewise.
 void copyBody(Builder& builder, const Function& source, BlockId body, OpId op, std::vector<ValueId>& mapping);
 
-/// Removes ops from the blocks whose results nobody uses, inner blocks included; a Repeat loses the carries, operands and stacked
-/// results that nobody needs. Sends and kept ops with effects stay. Returns how many ops it removed.
+/// Removes ops from the blocks whose results nobody uses, inner blocks included; loops lose the carries, operands and stacked
+/// results that nobody needs, and branches such results and operands. Sends and kept ops with effects stay. Returns how many ops it removed.
 std::size_t eraseDeadOps(Function& function);
 
 /// Replaces every use of `from` (operands and block results) by `to`.

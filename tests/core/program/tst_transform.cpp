@@ -73,6 +73,8 @@ private Q_SLOTS:
     void restricted();
     void restrictedLoop_data();
     void restrictedLoop();
+    void restrictedBlocks_data();
+    void restrictedBlocks();
     void carriesInARow();
     void nestedLoops();
     void counts();
@@ -203,6 +205,63 @@ void TestTransform::restrictedLoop()
         QCOMPARE(loop.as<RepeatAttributes>().stacked, static_cast<std::size_t>(stacked));
         QVERIFY(loop.as<RepeatAttributes>().reversed);
     }
+}
+
+void TestTransform::restrictedBlocks_data()
+{
+    QTest::addColumn<bool>("isLoop");
+    QTest::addColumn<std::vector<std::size_t>>("results");
+    QTest::addColumn<QString>("ops");
+    QTest::addColumn<int>("operands");
+
+    QTest::newRow("while: both") << true << std::vector<std::size_t>{0, 1} << "while exponential add" << 4;
+    QTest::newRow("while: what needs another carry") << true << std::vector<std::size_t>{1} << "while exponential add" << 4;
+    QTest::newRow("while: what needs none") << true << std::vector<std::size_t>{0} << "while exponential" << 2;
+    QTest::newRow("case: both") << false << std::vector<std::size_t>{0, 1} << "case exponential add" << 4;
+    QTest::newRow("case: the first") << false << std::vector<std::size_t>{0} << "case exponential" << 2;
+    QTest::newRow("case: the second") << false << std::vector<std::size_t>{1} << "case exponential add" << 4;
+}
+
+/// A while with carries (a, b, go on) and a vector k: a' = exp a, b' = b + a + k. A case with the same two results of a, b and k, or a and b.
+void TestTransform::restrictedBlocks()
+{
+    QFETCH(bool, isLoop);
+    QFETCH(std::vector<std::size_t>, results);
+    QFETCH(QString, ops);
+    QFETCH(int, operands);
+    Function f;
+    Builder b(f);
+    const ValueId x = b.argument(kVector);
+    const ValueId y = b.argument(kVector);
+    const TensorType choice{isLoop ? DType::Pred : DType::S32, {}};
+    const ValueId number = b.argument(choice);
+    const ValueId k = b.argument(kVector);
+    if (isLoop) {
+        const OpId loop = b.beginOp(OpKind::While, {number, x, y, k}, WhileAttributes{3});
+        const std::vector<TensorType> types{choice, kVector, kVector, kVector};
+        const auto before = b.beginBody(loop, types);
+        b.setResults({before[0]});
+        const auto inner = b.beginBody(loop, types);
+        const ValueId next = b.unary(OpKind::Exp, inner[1]);
+        b.setResults({inner[0], next, b.binary(OpKind::Add, inner[2], b.binary(OpKind::Add, next, inner[3]))});
+        const auto made = b.endOp(loop, {choice, kVector, kVector});
+        b.setResults({made[1], made[2]});
+    } else {
+        const OpId branch = b.beginOp(OpKind::Case, {number, x, y, k}, {});
+        const std::vector<TensorType> types(3, kVector);
+        const auto first = b.beginBody(branch, types);
+        b.setResults({first[0], first[1]});
+        const auto second = b.beginBody(branch, types);
+        const ValueId next = b.unary(OpKind::Exp, second[0]);
+        b.setResults({next, b.binary(OpKind::Add, next, second[2])});
+        b.setResults(b.endOp(branch, {kVector, kVector}));
+    }
+    QVERIFY2(verify(f, {}).empty(), qPrintable(text(describe(verify(f, {})))));
+    const Function part = restrictedTo(f, results);
+    QVERIFY2(verify(part, {}).empty(), qPrintable(text(describe(verify(part, {})))));
+    QString names = opsOf(part);
+    QCOMPARE(names.replace("add add", "add"), ops);
+    QCOMPARE(part[part.body().ops.front()].operands.size(), static_cast<std::size_t>(operands));
 }
 
 /// Each carry takes the place of the one before it, so that one result needs all three in the end.
