@@ -208,22 +208,24 @@ std::optional<Standing> convolutionLemma(Site& site)
     const auto isUnsplit = [](const Framed& array, std::size_t dim) {
         return array.isWhole(dim) || (array.isCopy(dim) && array.dims[dim].axes.empty());
     };
-    // Each device has some of the groups, whole, or a part of what one group makes.
-    const auto sameGroups = [&](std::size_t ofInput, std::int64_t ownGroups) {
-        const AxisRefs& ofGroups = input.dims[ofInput].axes;
-        AxisRefs ofKernel = kernel.dims[numbers->kernel.inner].axes;
-        if (ownGroups == 1 && ofKernel.size() > ofGroups.size())
-            ofKernel.resize(ofGroups.size());
-        return ofKernel == ofGroups && input.isEven(ofInput) && kernel.isEven(numbers->kernel.inner);
-    };
+    // Along a dimension that is in groups, the first axes split the groups: a device has some of them, whole, or a part of one. The features that the
+    // kernel makes are split by the same first axes, and those of one group may be split further.
+    const auto isSplitInGroups
+        = [&](std::size_t ofInput, std::int64_t ownGroups, const AxisRefs& ofGroups, const AxisRefs& inGroup) {
+              const auto more = withoutStart(kernel.dims[numbers->kernel.inner].axes, ofGroups);
+              return more && (ownGroups == 1 || (more->empty() && inGroup.empty())) && disjoint(*more, inGroup)
+                  && input.isEven(ofInput) && kernel.isEven(numbers->kernel.inner);
+          };
     pass(input, numbers->input.outer, numbers->result.outer);
     pass(kernel, numbers->kernel.inner, numbers->result.inner);
     if (!isUnsplit(input, features) && input.shape[features] != kernel.shape[numbers->kernel.outer]) {
-        const std::int64_t pieces = shardCount(input.dims[features].axes);
-        if (!sameGroups(features, featureGroups) || !isUnsplit(kernel, numbers->kernel.outer)
-            || featureGroups * pieces * kernel.shape[numbers->kernel.outer] != input.shape[features])
+        const AxisRefs& inGroup = kernel.dims[numbers->kernel.outer].axes;
+        const auto ofGroups = withoutEnd(input.dims[features].axes, inGroup);
+        if (!ofGroups || !isSplitInGroups(features, featureGroups, *ofGroups, inGroup) || !kernel.isEven(numbers->kernel.outer)
+            || featureGroups * shardCount(*ofGroups) * kernel.shape[numbers->kernel.outer] != input.shape[features])
             return site.refuse("its groups of features are split differently");
-        featureGroups *= pieces;
+        featureGroups *= shardCount(*ofGroups);
+        summed = inGroup;
     } else {
         if (input.isCopy(features))
             adopt(input, features, kernel, numbers->kernel.outer);
@@ -236,16 +238,27 @@ std::optional<Standing> convolutionLemma(Site& site)
             return site.refuse("its operands are split differently along the features that it sums over");
         summed = input.dims[features].axes;
     }
-    if (batchGroups > 1
-        || shape[numbers->result.outer]
-            > (*(site.walk.isSource() ? &site.localResult()
-                                      : &(*site.walk.wholes)[site.op.results[0].at()]))[numbers->result.outer]) {
-        const std::int64_t pieces = shardCount(input.dims[numbers->input.outer].axes);
-        if (!sameGroups(numbers->input.outer, batchGroups))
+    // How many batches there are in all is known from the whole result: a device may have one of them, or a part of it.
+    const std::size_t batch = numbers->input.outer;
+    const std::int64_t wholeBatch
+        = (site.walk.isSource() ? site.localResult() : (*site.walk.wholes)[site.op.results[0].at()])[numbers->result.outer];
+    if (batchGroups > 1 || shape[numbers->result.outer] > wholeBatch) {
+        const AxisRefs& all = input.dims[batch].axes;
+        AxisRefs inGroup;
+        const std::int64_t own = site.localResult()[numbers->result.outer];
+        for (auto axis = all.rbegin(); own > 0 && axis != all.rend() && own * shardCount(inGroup) < wholeBatch; ++axis) {
+            const std::int64_t missing = wholeBatch / (own * shardCount(inGroup));
+            const std::int64_t size = axis->size % missing == 0 ? missing : axis->size;
+            inGroup.insert(inGroup.begin(), AxisRef{axis->axis, axis->pre * (axis->size / size), size});
+        }
+        inGroup = canonical(inGroup);
+        const auto ofGroups = withoutEnd(all, inGroup);
+        if (!ofGroups || own * shardCount(inGroup) != wholeBatch || !isSplitInGroups(batch, batchGroups, *ofGroups, inGroup))
             return site.refuse("its groups of the batch are split differently");
-        batchGroups *= pieces;
-        shape[numbers->result.outer] = site.localResult()[numbers->result.outer];
+        batchGroups *= shardCount(*ofGroups);
+        shape[numbers->result.outer] = wholeBatch;
         dims[numbers->result.outer] = {};
+        dims[numbers->result.outer].axes = inGroup;
     }
     std::string text = fmt::format("convolution {} {} groups {} {}", typeText({site.dtype(), {}}),
         attributesTextWithout(site.walk, site.op, {"padding", "feature_group_count", "batch_group_count"}), featureGroups,

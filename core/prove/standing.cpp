@@ -84,6 +84,25 @@ std::optional<AxisRefs> withoutEnd(const AxisRefs& axes, const AxisRefs& removed
     return canonical(left);
 }
 
+std::optional<AxisRefs> withoutStart(const AxisRefs& axes, const AxisRefs& first)
+{
+    AxisRefs left = canonical(axes);
+    const AxisRefs start = canonical(first);
+    for (std::size_t i = 0; i < start.size(); ++i) {
+        if (left.empty() || left.front().axis != start[i].axis || left.front().pre != start[i].pre)
+            return std::nullopt;
+        AxisRef& own = left.front();
+        if (own.size == start[i].size) {
+            left.erase(left.begin());
+            continue;
+        }
+        if (i + 1 < start.size() || own.size % start[i].size != 0)
+            return std::nullopt;
+        own = {own.axis, own.pre * start[i].size, own.size / start[i].size};
+    }
+    return left;
+}
+
 AxisRefs followedBy(AxisRefs axes, const AxisRefs& more)
 {
     axes.insert(axes.end(), more.begin(), more.end());

@@ -83,6 +83,9 @@ std::optional<std::int32_t> commonMesh(const std::vector<const Standing*>& stand
 /// `axes` without the minor end `removed`; nothing when they do not end so.
 std::optional<AxisRefs> withoutEnd(const AxisRefs& axes, const AxisRefs& removed);
 
+/// `axes` without the major end `first`; nothing when they do not begin so.
+std::optional<AxisRefs> withoutStart(const AxisRefs& axes, const AxisRefs& first);
+
 /// `axes` and then `more`.
 AxisRefs followedBy(AxisRefs axes, const AxisRefs& more);
 
