@@ -20,6 +20,8 @@
 
 #include <chrono>
 #include <optional>
+#include <utility>
+#include <vector>
 
 namespace meshwright::cli {
 
@@ -80,16 +82,53 @@ Result<TimedProof> proofOfStudy(const Study& study)
     return timed;
 }
 
-/// Of a device program that is read from a text, as it stands there.
+/// Whether arrays of `program` are larger than those of `other` at the borders of their functions, and none is smaller: it is the whole program then,
+/// and the other one that of a device.
+bool isWholeOf(const Program& program, const Program& other)
+{
+    bool isLarger = false;
+    for (const Function& function : program.functions) {
+        const Function* const counterpart = other.find(function.name);
+        if (counterpart == nullptr)
+            continue;
+        const auto shapesOf = [](const Function& of) {
+            std::vector<Shape> shapes;
+            for (const auto* values : {&of.arguments(), &of.results()}) {
+                for (const ValueId value : *values)
+                    shapes.push_back(of[value].type.shape);
+            }
+            return shapes;
+        };
+        const std::vector<Shape> own = shapesOf(function);
+        const std::vector<Shape> others = shapesOf(*counterpart);
+        for (std::size_t i = 0; i < std::min(own.size(), others.size()); ++i) {
+            for (std::size_t dim = 0; dim < std::min(own[i].size(), others[i].size()); ++dim) {
+                if (own[i][dim] < others[i][dim])
+                    return false;
+                isLarger = isLarger || own[i][dim] > others[i][dim];
+            }
+        }
+    }
+    return isLarger;
+}
+
+/// Of a device program that is read from a text, as it stands there. Where FILE is the whole program, the other one is the device's.
 Result<TimedProof> proofAgainst(Program device, const ProveOptions& options, Output& output)
 {
-    const auto source = readProgramFile(options.against, output);
+    auto source = readProgramFile(options.against, output);
     if (!source)
         return source.error();
     if (source->meshes.empty())
         return sim::noMesh(options.against);
+    if (isWholeOf(device, *source)) {
+        output.narrate(fmt::format("{} has the larger arrays: {} is proved against it", options.file, options.against));
+        std::swap(device, *source);
+    }
+    const auto whole = asPartitioned(*std::move(source), device);
+    if (!whole)
+        return whole.error();
     const auto start = std::chrono::steady_clock::now();
-    Proof proof = prove(*source, deviceProgramOf(std::move(device)));
+    Proof proof = prove(*whole, deviceProgramOf(std::move(device)));
     proof.seconds = secondsSince(start);
     return TimedProof{std::move(proof), {}};
 }

@@ -9,6 +9,7 @@
 #include "core/partition/partitioner.h"
 #include "core/partition/regrouping.h"
 #include "core/partition/reshard_passes.h"
+#include "core/program/transform.h"
 #include "core/program/verify.h"
 #include "core/sharding/partition_spec.h"
 
@@ -138,6 +139,32 @@ Result<PartitionedProgram> propagateAndPartition(Program program, const Partitio
     result.device.stages.push_back(std::move(stage));
     result.propagated = std::move(program);
     return result;
+}
+
+Result<Program> asPartitioned(Program whole, const Program& onShards)
+{
+    const auto haveSameMeshes = [&] {
+        return std::equal(whole.meshes.begin(), whole.meshes.end(), onShards.meshes.begin(), onShards.meshes.end(),
+            [](const NamedMesh& a, const NamedMesh& b) { return a.mesh == b.mesh; });
+    };
+    if (!haveSameMeshes()) {
+        if (const auto orders = ontoOneMesh(whole); !orders)
+            return orders.error();
+    }
+    const auto hasBatchNorm = [](const Function& function) {
+        bool has = false;
+        forEachOp(function, [&](OpId op) {
+            const OpKind kind = function[op].kind;
+            has = has || kind == OpKind::BatchNormTraining || kind == OpKind::BatchNormInference || kind == OpKind::BatchNormGrad;
+        });
+        return has;
+    };
+    for (Function& function : whole.functions) {
+        const Function* counterpart = onShards.find(function.name);
+        if (counterpart != nullptr && !hasBatchNorm(*counterpart))
+            expandBatchNorms(function);
+    }
+    return whole;
 }
 
 } // namespace meshwright

@@ -63,4 +63,9 @@ struct PartitionedProgram {
 /// Problems: those of `ontoOneMesh`, `propagate` and `partition`; MW1104 also for results that are declared in unequal pieces.
 Result<PartitionedProgram> propagateAndPartition(Program program, const PartitionOptions& options = {});
 
+/// The whole program as a program on shards that was made of it speaks of it: on one mesh (`ontoOneMesh`), unless both have the same meshes; with the
+/// formulas of batch norms in functions whose counterpart on shards has no batch norms.
+/// Problems: those of `ontoOneMesh`.
+Result<Program> asPartitioned(Program whole, const Program& onShards);
+
 } // namespace meshwright

@@ -170,6 +170,8 @@ private:
     {
         const auto all = of(op.operands[0], depth + 1);
         const auto& attributes = op.as<CollectiveAttributes>();
+        if (m_walk.isSource()) // of a whole array: a change of its layout
+            return attributes.pieces ? std::nullopt : all;
         if (!all || !all->axes.empty() || all->dim != 0 || attributes.perDim.size() != 1 || attributes.pieces
             || !isExchangeAsClaimed(m_walk, op))
             return std::nullopt;

@@ -197,10 +197,7 @@ private:
         for (std::size_t dim = 0; dim < even.dims.size(); ++dim) {
             const AxisRefs wanted = canonical(even.dims[dim].axes);
             const AxisRefs axes = canonical(layout.dims[dim].axes);
-            const bool mayBeMore = even.dims[dim].open
-                && std::equal(wanted.begin(), wanted.end(), axes.begin(),
-                    axes.begin() + static_cast<std::ptrdiff_t>(std::min(wanted.size(), axes.size())));
-            if (axes != wanted && !mayBeMore)
+            if (axes != wanted && !(even.dims[dim].open && withoutStart(axes, wanted)))
                 return false;
         }
         return canonicalSet(layout.unreduced) == canonicalSet(even.unreduced)
@@ -449,11 +446,13 @@ private:
     void walkControl(OpId id, Cursor& cursor)
     {
         const Op& op = function()[id];
+        const bool isLoop = op.kind == OpKind::Repeat || op.kind == OpKind::While;
+        std::optional<ControlMatch> match;
         const auto fits = [&](const Control& control) {
-            return control.op->kind == op.kind && control.op->bodies.size() == op.bodies.size()
-                && (op.kind == OpKind::Repeat ? carriesOf(op, control).has_value()
-                                              : control.operands.size() == op.operands.size()
-                            && control.results.size() == op.results.size() && control.op->attributes == op.attributes);
+            if (control.op->kind != op.kind || control.op->bodies.size() != op.bodies.size())
+                return false;
+            match = isLoop ? matchOf(op, control) : matchOfBranch(op, control);
+            return match.has_value();
         };
         std::size_t at = cursor.next;
         while (at < cursor.controls->size() && !fits(*(*cursor.controls)[at]))
@@ -464,9 +463,9 @@ private:
         }
         cursor.next = at + 1;
         const Control& control = *(*cursor.controls)[at];
-        const std::string why = op.kind == OpKind::Repeat ? walkRepeat(id, control)
-            : op.kind == OpKind::While                    ? walkWhile(id, control)
-                                                          : walkCase(id, control);
+        const std::string why = op.kind == OpKind::Repeat ? walkRepeat(id, control, *match)
+            : op.kind == OpKind::While                    ? walkWhile(id, control, *match)
+                                                          : walkCase(id, control, *match);
         if (!why.empty())
             m_obstacles.note(id, why);
     }
@@ -520,55 +519,115 @@ private:
         return {};
     }
 
-    /// Which operand of a loop of the source each operand of a loop is: the devices' may have fewer carries and stacked arrays. Nothing when the loops
-    /// differ otherwise.
-    std::optional<std::vector<std::size_t>> carriesOf(const Op& op, const Control& control) const
+    /// Which carry or stacked array of a loop of the source each of a loop is, and which result; nothing for those that nobody reads. Of a branch, the
+    /// results alone.
+    struct ControlMatch {
+        std::vector<std::optional<std::size_t>> operands;
+        std::vector<std::optional<std::size_t>> results;
+    };
+
+    static RepeatAttributes loopOf(const Op& op)
     {
-        const auto& own = op.as<RepeatAttributes>();
-        const auto& whole = control.op->as<RepeatAttributes>();
-        if (own.count != whole.count || own.reversed != whole.reversed
-            || op.results.size() - own.carries != control.results.size() - whole.carries)
-            return std::nullopt;
-        std::vector<std::size_t> found;
-        if (own == whole && op.operands.size() == control.operands.size()) {
-            for (std::size_t i = 0; i < op.operands.size(); ++i)
-                found.push_back(i);
-            return found;
-        }
-        std::size_t next = 0;
-        for (std::size_t i = 0; i < own.carries + own.stacked; ++i) {
-            const ValueId argument = function()[op.bodies[0]].arguments[i];
-            const bool isStacked = i >= own.carries;
-            next = isStacked ? std::max(next, whole.carries) : next;
-            const std::size_t end = whole.carries + (isStacked ? whole.stacked : 0);
-            const auto comesIn = [&](std::size_t operand) {
-                const auto layout = overCalls(function()[argument].sharding, control.arguments[0][operand], argument);
-                return layout && stands(op.operands[i], control.operands[operand], isStacked ? stacked(*layout) : *layout);
-            };
-            while (next < end && !comesIn(next))
-                ++next;
-            if (next >= end)
-                return std::nullopt;
-            found.push_back(next++);
-        }
-        return found;
+        return op.kind == OpKind::Repeat ? op.as<RepeatAttributes>()
+                                         : RepeatAttributes{1, op.as<WhileAttributes>().carries, 0, false};
     }
 
-    std::string walkRepeat(OpId id, const Control& control)
+    /// Whether something that the function gives depends on a value.
+    bool isRead(ValueId value)
+    {
+        if (m_isRead.empty()) {
+            m_isRead.resize(function().values.size());
+            Function live = function();
+            eraseDeadOps(live);
+            const auto mark = [&](const std::vector<ValueId>& values) {
+                for (const ValueId each : values)
+                    m_isRead[each.at()] = true;
+            };
+            forEachOp(live, [&](OpId op) {
+                mark(live[op].results);
+                for (const BlockId body : live[op].bodies)
+                    mark(live[body].arguments);
+            });
+        }
+        return m_isRead[value.at()];
+    }
+
+    /// The source has only what is read. The devices' loop may have more than that, and fewer carries and stacked arrays: what stays the same
+    /// comes in from outside. Nothing when the loops differ otherwise.
+    std::optional<ControlMatch> matchOf(const Op& op, const Control& control)
+    {
+        const RepeatAttributes own = loopOf(op);
+        const RepeatAttributes whole = loopOf(*control.op);
+        if (own.count != whole.count || own.reversed != whole.reversed)
+            return std::nullopt;
+        ControlMatch match;
+        const bool isSame = own == whole && op.results.size() == control.results.size();
+        std::size_t next = whole.carries;
+        for (std::size_t i = own.carries; i < op.results.size(); ++i)
+            match.results.push_back(isSame || isRead(op.results[i]) ? std::optional(next++) : std::nullopt);
+        if (next != control.results.size())
+            return std::nullopt;
+
+        const auto isReadInside = [&](std::size_t i) {
+            return isSame || std::any_of(op.bodies.begin(), op.bodies.end(), [&](BlockId block) {
+                return isRead(function()[block].arguments[i]);
+            });
+        };
+        std::vector<std::size_t> carries;
+        std::vector<std::size_t> stacks;
+        for (std::size_t i = 0; i < own.carries + own.stacked; ++i) {
+            if (isReadInside(i))
+                (i < own.carries ? carries : stacks).push_back(i);
+        }
+        match.operands.resize(own.carries + own.stacked);
+        const bool isAll = carries.size() == whole.carries && stacks.size() == whole.stacked;
+        next = 0;
+        for (const std::vector<std::size_t>* operands : {&carries, &stacks}) {
+            const bool isStacked = operands == &stacks;
+            next = isStacked ? whole.carries : next;
+            const std::size_t end = whole.carries + (isStacked ? whole.stacked : 0);
+            for (const std::size_t i : *operands) {
+                const ValueId argument = function()[op.bodies.back()].arguments[i];
+                const auto comesIn = [&](std::size_t operand) {
+                    const auto layout = overCalls(function()[argument].sharding, control.arguments.back()[operand], argument);
+                    return layout && stands(op.operands[i], control.operands[operand], isStacked ? stacked(*layout) : *layout);
+                };
+                while (!isAll && next < end && !comesIn(next))
+                    ++next;
+                if (next >= end)
+                    return std::nullopt;
+                match.operands[i] = next++;
+            }
+        }
+        match.results.insert(
+            match.results.begin(), match.operands.begin(), match.operands.begin() + static_cast<std::ptrdiff_t>(own.carries));
+        return match;
+    }
+
+    std::optional<ControlMatch> matchOfBranch(const Op& op, const Control& control)
+    {
+        ControlMatch match;
+        const bool isSame = op.results.size() == control.results.size();
+        std::size_t next = 0;
+        for (const ValueId result : op.results)
+            match.results.push_back(isSame || isRead(result) ? std::optional(next++) : std::nullopt);
+        return next == control.results.size() ? std::optional(std::move(match)) : std::nullopt;
+    }
+
+    std::string walkRepeat(OpId id, const Control& control, const ControlMatch& match)
     {
         const Op& op = function()[id];
         const auto& repeat = op.as<RepeatAttributes>();
         const Block& body = function()[op.bodies[0]];
-        const std::vector<std::size_t> carries = *carriesOf(op, control);
-        const std::size_t dropped = control.results.size() - op.results.size();
-        const auto resultOf = [&](std::size_t i) { return i < repeat.carries ? carries[i] : i + dropped; };
         for (std::size_t i = 0; i < op.operands.size(); ++i) {
             if (i >= repeat.carries + repeat.stacked) {
                 give(body.arguments[i], m_walk.standings[op.operands[i].at()]);
                 continue;
             }
-            std::string why = assume(body.arguments[i], control.arguments[0][carries[i]], op.operands[i],
-                control.operands[carries[i]], i >= repeat.carries);
+            if (!match.operands[i])
+                continue;
+            std::string why = assume(body.arguments[i], control.arguments[0][*match.operands[i]], op.operands[i],
+                control.operands[*match.operands[i]], i >= repeat.carries);
             if (!why.empty())
                 return why;
         }
@@ -576,21 +635,25 @@ private:
         walkBlock(op.bodies[0], cursor);
         const auto layoutOf = [&](std::size_t i) {
             return i < repeat.carries
-                ? overCalls(function()[body.arguments[i]].sharding, control.arguments[0][carries[i]], body.arguments[i])
-                : overCalls(function()[op.results[i]].sharding, control.results[resultOf(i)], op.results[i]);
+                ? overCalls(function()[body.arguments[i]].sharding, control.arguments[0][*match.results[i]], body.arguments[i])
+                : overCalls(function()[op.results[i]].sharding, control.results[*match.results[i]], op.results[i]);
         };
         for (std::size_t i = 0; i < body.results.size(); ++i) {
+            if (!match.results[i])
+                continue;
             const bool isCarry = i < repeat.carries;
             const auto layout = layoutOf(i);
             if (!layout || (!isCarry && layout->dims.empty()) || (!isCarry && !canonical(layout->dims.front().axes).empty()))
                 return "a result has no layout";
-            const Standing& yield = control.yields[0][resultOf(i)];
+            const Standing& yield = control.yields[0][*match.results[i]];
             if (!stands(body.results[i], yield, isCarry ? *layout : sliceOf(*layout)))
                 return whyYield(id, body.results[i], i, yield, &*layout);
         }
         // Each carry may depend on all: none is shown before all are.
         for (std::size_t i = 0; i < body.results.size(); ++i) {
-            if (auto standing = laidOut(control.results[resultOf(i)], *layoutOf(i), op.results[i]))
+            if (!match.results[i])
+                continue;
+            if (auto standing = laidOut(control.results[*match.results[i]], *layoutOf(i), op.results[i]))
                 give(op.results[i], {*std::move(standing)});
         }
         return {};
@@ -604,7 +667,7 @@ private:
         return fmt::format("what its block gives as result {} is not shown", i);
     }
 
-    std::string walkWhile(OpId id, const Control& control)
+    std::string walkWhile(OpId id, const Control& control, const ControlMatch& match)
     {
         const Op& op = function()[id];
         const std::size_t carries = op.as<WhileAttributes>().carries;
@@ -615,8 +678,11 @@ private:
                     give(body.arguments[i], m_walk.standings[op.operands[i].at()]);
                     continue;
                 }
+                if (!match.operands[i])
+                    continue;
+                const std::size_t of = *match.operands[i];
                 std::string why
-                    = assume(body.arguments[i], control.arguments[block][i], op.operands[i], control.operands[i], false);
+                    = assume(body.arguments[i], control.arguments[block][of], op.operands[i], control.operands[of], false);
                 if (!why.empty())
                     return why;
                 if (block == 1
@@ -631,26 +697,36 @@ private:
         if (!stands(condition.results[0], control.yields[0][0], TensorSharding::replicatedOf(0)))
             return whyYield(id, condition.results[0], 0, control.yields[0][0], nullptr);
         const auto layoutOf = [&](std::size_t i) {
-            return *overCalls(function()[body.arguments[i]].sharding, control.arguments[1][i], body.arguments[i]);
+            return *overCalls(function()[body.arguments[i]].sharding, control.arguments[1][*match.results[i]], body.arguments[i]);
         };
         for (std::size_t i = 0; i < carries; ++i) {
+            if (!match.results[i])
+                continue;
             const TensorSharding layout = layoutOf(i);
-            if (!stands(body.results[i], control.yields[1][i], layout))
-                return whyYield(id, body.results[i], i, control.yields[1][i], &layout);
+            const Standing& yield = control.yields[1][*match.results[i]];
+            if (!stands(body.results[i], yield, layout))
+                return whyYield(id, body.results[i], i, yield, &layout);
         }
         // Each carry may depend on all: none is shown before all are.
         for (std::size_t i = 0; i < carries; ++i) {
-            if (auto standing = laidOut(control.results[i], layoutOf(i), op.results[i]))
+            if (!match.results[i])
+                continue;
+            if (auto standing = laidOut(control.results[*match.results[i]], layoutOf(i), op.results[i]))
                 give(op.results[i], {*std::move(standing)});
         }
         return {};
     }
 
-    std::string walkCase(OpId id, const Control& control)
+    std::string walkCase(OpId id, const Control& control, const ControlMatch& match)
     {
         const Op& op = function()[id];
-        if (!stands(op.operands[0], control.operands[0], TensorSharding::replicatedOf(0)))
+        const TensorSharding whole = TensorSharding::replicatedOf(0);
+        if (!stands(op.operands[0], control.operands[0], whole)) {
+            m_obstacles.noteInside(id,
+                m_obstacles.before(
+                    op.operands[0], "the number of its branch, in which devices may differ", control.operands[0], &whole));
             return "devices may take different branches";
+        }
         for (std::size_t block = 0; block < op.bodies.size(); ++block) {
             const Block& body = function()[op.bodies[block]];
             for (std::size_t i = 0; i < body.arguments.size(); ++i)
@@ -659,12 +735,17 @@ private:
             walkBlock(op.bodies[block], cursor);
             for (std::size_t i = 0; i < body.results.size(); ++i) {
                 const auto& layout = function()[op.results[i]].sharding;
-                if (!layout || !stands(body.results[i], control.yields[block][i], *layout))
-                    return whyYield(id, body.results[i], i, control.yields[block][i], layout ? &*layout : nullptr);
+                if (!match.results[i])
+                    continue;
+                const Standing& yield = control.yields[block][*match.results[i]];
+                if (!layout || !stands(body.results[i], yield, *layout))
+                    return whyYield(id, body.results[i], i, yield, layout ? &*layout : nullptr);
             }
         }
         for (std::size_t i = 0; i < op.results.size(); ++i) {
-            if (auto standing = laidOut(control.results[i], *function()[op.results[i]].sharding, op.results[i]))
+            if (!match.results[i])
+                continue;
+            if (auto standing = laidOut(control.results[*match.results[i]], *function()[op.results[i]].sharding, op.results[i]))
                 give(op.results[i], {*std::move(standing)});
         }
         return {};
@@ -677,6 +758,7 @@ private:
     const DeviceFunction& m_device;
     Walk m_walk;
     std::vector<bool> m_varies; ///< with `calls` of more than one: what differs from call to call
+    std::vector<bool> m_isRead; ///< by value; empty until it is asked for
     Obstacles m_obstacles;
     std::stop_token m_stop;
     FunctionProof m_proof;
@@ -817,17 +899,105 @@ std::string firstObstacle(const Proof& proof)
     return {};
 }
 
+namespace {
+
+/// Gives the values of a function of one device that have no layout one: those of its blocks lie as what comes in and goes out, others are whole.
+class LayoutsOfText {
+public:
+    explicit LayoutsOfText(Function& function)
+        : m_function(function)
+    {
+    }
+
+    void run()
+    {
+        for (const ValueId argument : m_function.arguments())
+            orWhole(argument);
+        if (!m_function.blocks.empty())
+            layBlock(BlockId(std::int32_t{0}));
+        for (std::size_t value = 0; value < m_function.values.size(); ++value)
+            orWhole(ValueId(value));
+    }
+
+private:
+    std::optional<TensorSharding>& of(ValueId value) { return m_function[value].sharding; }
+
+    void orWhole(ValueId value) { orAs(value, TensorSharding::replicatedOf(m_function[value].type.shape.size())); }
+
+    void orAs(ValueId value, const std::optional<TensorSharding>& layout)
+    {
+        if (!of(value) && layout && layout->dims.size() == m_function[value].type.shape.size())
+            of(value) = layout;
+    }
+
+    void layBlock(BlockId block)
+    {
+        for (const OpId id : m_function[block].ops) {
+            for (const BlockId body : m_function[id].bodies) {
+                layArguments(m_function[id], body);
+                layBlock(body);
+            }
+            layResults(m_function[id]);
+        }
+    }
+
+    static std::size_t carriesOf(const Op& op)
+    {
+        return op.kind == OpKind::Repeat ? op.as<RepeatAttributes>().carries
+            : op.kind == OpKind::While   ? op.as<WhileAttributes>().carries
+                                         : 0;
+    }
+
+    void layArguments(const Op& op, BlockId body)
+    {
+        const std::vector<ValueId>& arguments = m_function[body].arguments;
+        const std::size_t carries = carriesOf(op);
+        const std::size_t stacked = op.kind == OpKind::Repeat ? op.as<RepeatAttributes>().stacked : 0;
+        const std::size_t own = op.operands.size() - std::min(op.operands.size(), arguments.size()); // a branch's number
+        for (std::size_t i = 0; i < std::min(arguments.size(), op.operands.size()); ++i) {
+            std::optional<TensorSharding> layout = of(op.operands[i + own]);
+            if (i < carries) {
+                orAs(arguments[i], of(op.results[i]));
+            } else if (i < carries + stacked && layout && !layout->dims.empty()) {
+                layout->dims.erase(layout->dims.begin());
+            }
+            orAs(arguments[i], layout);
+        }
+    }
+
+    void layResults(const Op& op)
+    {
+        const std::size_t carries = carriesOf(op);
+        for (std::size_t i = 0; i < op.results.size() && !op.bodies.empty(); ++i) {
+            const Block& body = m_function[op.bodies.back()];
+            if (i < carries) {
+                orAs(op.results[i], of(body.arguments[i]));
+            } else if (i < body.results.size()) {
+                std::optional<TensorSharding> layout = of(body.results[i]);
+                if (layout && op.kind == OpKind::Repeat)
+                    layout->dims.insert(layout->dims.begin(), DimSharding{});
+                orAs(op.results[i], layout);
+            }
+        }
+        for (const ValueId result : op.results)
+            orWhole(result);
+    }
+
+    Function& m_function;
+};
+
+} // namespace
+
 DeviceProgram deviceProgramOf(Program program)
 {
     DeviceProgram made;
     DeviceStage& stage = made.stages.emplace_back();
     stage.meshes = std::move(program.meshes);
     for (Function& function : program.functions) {
+        LayoutsOfText(function).run();
         DeviceFunction& device = stage.functions.emplace_back();
-        for (Value& value : function.values) {
+        for (const Value& value : function.values) {
             Shape shape = value.type.shape;
-            if (!value.sharding)
-                value.sharding = TensorSharding::replicatedOf(shape.size());
             for (std::size_t dim = 0; dim < std::min(shape.size(), value.sharding->dims.size()); ++dim)
                 shape[dim] *= shardCount(value.sharding->dims[dim].axes);
             device.globalShapes.push_back(std::move(shape));

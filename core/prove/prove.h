@@ -82,7 +82,8 @@ Proof prove(const Program& source, const DeviceProgram& device, const std::stop_
 /// source computes (pipeline_proof.h).
 Proof prove(const Program& source, const ScheduledProgram& scheduled, const std::stop_token& stop = {});
 
-/// A program of one device that was read from a text, as one stage: values lie as their shardings say (whole without one), in pieces of one size.
+/// A program of one device that was read from a text, as one stage: values lie as their shardings say, in pieces of one size. Without one, arguments and
+/// results of blocks lie as what comes in from outside and goes there, and all others are whole.
 DeviceProgram deviceProgramOf(Program program);
 
 } // namespace meshwright

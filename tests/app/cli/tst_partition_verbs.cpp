@@ -502,6 +502,16 @@ void TestPartitionVerbs::proves()
     const Outcome unknownJson = run({"prove", "-", "--format", "json"}, unknown);
     QCOMPARE(errorsAgainst("proof-1.json", unknownJson.out), QStringList());
     QVERIFY(!jsonOf(unknownJson)["proved"].toBool());
+    // Whichever of the whole program and the devices' is named first.
+    const QTemporaryDir folder;
+    const QString device = folder.filePath("device.mlir");
+    QCOMPARE(run({"partition", example("mlp.mlir"), "-q", "-o", device}).code, 0);
+    for (const QStringList& order :
+        {QStringList{device, "--against", example("mlp.mlir")}, QStringList{example("mlp.mlir"), "--against", device}}) {
+        const Outcome against = run(QStringList{"prove"} + order);
+        QVERIFY2(against.code == 0 && against.out.startsWith("proved: "), against.out + against.err);
+        QCOMPARE(against.err.contains("has the larger arrays"), order.front() != device);
+    }
     const Outcome study = run({"prove", example("fsdp.yaml"), "--against", example("mlp.mlir")});
     QCOMPARE(study.code, 2);
     QVERIFY2(study.err.contains("MW1903"), study.err);

@@ -4,6 +4,7 @@
 #include "core/partition/partition.h"
 #include "core/text/program_text.h"
 #include "tests/core/prove/why_not.h"
+#include "tests/core/prove/written_programs.h"
 #include "tests/test_class.h"
 #include "tests/values.h"
 
@@ -26,6 +27,8 @@ private Q_SLOTS:
     void dimensionsOfOneElement();
     void partitionedTextsAreProved_data();
     void partitionedTextsAreProved();
+    void writtenProgramsAreProved_data();
+    void writtenProgramsAreProved();
     void faultsAreRejected_data();
     void faultsAreRejected();
     void faultyRingsAreRejected_data();
@@ -160,6 +163,48 @@ void TestProve::partitionedTextsAreProved()
     QVERIFY2(partitioned, qPrintable(described(partitioned)));
     const Proof proof = prove(partitioned->propagated, partitioned->device);
     QVERIFY2(proof.isProved(), whyNot(proof).c_str());
+}
+
+void TestProve::writtenProgramsAreProved_data()
+{
+    QTest::addColumn<int>("program");
+    QTest::addColumn<int>("fault"); ///< -1: none
+    const std::vector<WrittenProgram> programs = writtenPrograms();
+    for (std::size_t i = 0; i < programs.size(); ++i) {
+        QTest::newRow(programs[i].name) << static_cast<int>(i) << -1;
+        for (std::size_t fault = 0; fault < programs[i].faults.size(); ++fault)
+            QTest::addRow("%s: %s", programs[i].name, programs[i].faults[fault].name)
+                << static_cast<int>(i) << static_cast<int>(fault);
+    }
+}
+
+/// What is partitioned, written and read again is proved against the program as its author wrote it; and is not with a fault in it.
+void TestProve::writtenProgramsAreProved()
+{
+    QFETCH(int, program);
+    QFETCH(int, fault);
+    const WrittenProgram row = writtenPrograms()[static_cast<std::size_t>(program)];
+    const QString mesh(row.mesh);
+    const QString text = (mesh.startsWith("sdy") ? mesh : "sdy.mesh @mesh = <[" + mesh + "]>\n") + "func.func @main"
+        + row.signature + " {\n" + row.ops + "\n}";
+    const auto source = readProgram(text.toStdString(), "a.mlir");
+    QVERIFY2(source, qPrintable(described(source)));
+    const auto partitioned = propagateAndPartition(*source);
+    QVERIFY2(partitioned, qPrintable(described(partitioned)));
+    const DeviceStage& stage = partitioned->device.stages.front();
+    QString written
+        = QString::fromStdString(writeProgram({stage.meshes, {stage.functions.front().function}, {}, {}, {}, {}, {}}));
+    if (fault >= 0) {
+        const WrittenFault& planted = row.faults[static_cast<std::size_t>(fault)];
+        QVERIFY2(written.contains(planted.right), qPrintable(written));
+        written.replace(planted.right, planted.wrong);
+    }
+    auto device = readProgram(written.toStdString(), "device.mlir");
+    QVERIFY2(device, qPrintable(described(device) + written));
+    const auto whole = asPartitioned(*source, *device);
+    QVERIFY2(whole, qPrintable(described(whole)));
+    const Proof proof = prove(*whole, deviceProgramOf(*std::move(device)));
+    QVERIFY2(proof.isProved() == (fault < 0), qPrintable(QString::fromStdString(whyNot(proof)) + written));
 }
 
 namespace {

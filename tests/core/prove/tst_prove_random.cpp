@@ -19,6 +19,7 @@ class TestProveRandom : public QObject {
 
 private Q_SLOTS:
     void programsAreProved();
+    void writtenProgramsAreProved();
     void mutantsAreRejected();
 };
 
@@ -140,6 +141,42 @@ void TestProveRandom::programsAreProved()
     qInfo("%d of %d proved, in %.2f ms each; not proved:%s", proved, judged, 1e3 * seconds / std::max(1, proved), text.c_str());
     QVERIFY(!crashed);
     QVERIFY2(proved >= 0.9 * judged, fmt::format("{} of {}", proved, judged).c_str());
+}
+
+/// What is proved as it is partitioned is proved as it is written and read again too, against the program as it was drawn.
+void TestProveRandom::writtenProgramsAreProved()
+{
+    const auto work = [](std::uint64_t seed) -> std::string {
+        const auto made = drawn(seed);
+        if (!made || !proofOf(*made, made->device.stages.front().functions.front()).isProved())
+            return "left out";
+        Program source = programOf(randomRecipe(seed));
+        if (hasComplexValues(source.functions.front()))
+            return "left out"; // what is drawn is partitioned as pairs
+        const DeviceStage& stage = made->device.stages.front();
+        const std::string text = writeProgram({stage.meshes, {stage.functions.front().function}, {}, {}, {}, {}, {}});
+        auto device = readProgram(text, "device.mlir");
+        if (!device)
+            return "cannot be read: " + describe(device.error()) + text;
+        const auto whole = asPartitioned(std::move(source), *device);
+        if (!whole)
+            return describe(whole.error());
+        const Proof proof = prove(*whole, deviceProgramOf(*std::move(device)));
+        return proof.isProved() ? std::string() : firstObstacle(proof) + "\n" + writeProgram(*whole) + text;
+    };
+    int proved = 0;
+    std::vector<std::string> missing;
+    Workers::run(firstSeed(), countOr(200), kProcesses, work, [&](std::uint64_t seed, const std::string& answer) {
+        proved += answer.empty() ? 1 : 0;
+        if (!answer.empty() && answer != "left out")
+            missing.push_back(fmt::format("seed {}: {}", seed, answer));
+        return missing.size() < 10;
+    });
+    qInfo("%d proved as written", proved);
+    for (const std::string& text : missing)
+        qWarning("%s", text.c_str());
+    QVERIFY(missing.empty());
+    QVERIFY(proved > 0);
 }
 
 /// Every mutant of a proved program that gives another result on some input is not proved. Those that are proved are run.
