@@ -2,6 +2,7 @@
 #include "core/program/varying_results.h"
 
 #include "core/program/body_collective.h"
+#include "core/program/other_op.h"
 
 #include <fmt/format.h>
 
@@ -85,8 +86,17 @@ private:
             operands = std::max(operands, at(operand));
         if (isBodyCollective(op))
             return exchanged(op, operands);
+        if (mayExchange(op))
+            return Along::Unknown;
         // What loops and branches make of the same everywhere is the same, but for device ids and collectives in them.
         return op.bodies.empty() ? operands : Along::Unknown;
+    }
+
+    /// Devices may get from it what others have, in a way that is not followed here.
+    static bool mayExchange(const Op& op)
+    {
+        return op.kind == OpKind::OwnBroadcast || op.kind == OpKind::CrossReplicaSum || op.kind == OpKind::CustomCall
+            || (isKept(op.kind) && hasEffect(op.as<OtherAttributes>()));
     }
 
     Along exchanged(const Op& op, Along operands) const

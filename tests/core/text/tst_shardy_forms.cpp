@@ -205,6 +205,11 @@ void TestShardyForms::differingResults_data()
         << "%r = \"stablehlo.collective_permute\"(%p) <{source_target_pairs = dense<[[0, 4], [4, 0]]> : tensor<2x2xi64>}> "
            ": (tensor<4xf32>) -> tensor<4xf32>"
         << false; // what is known only when it runs
+    QTest::newRow("broadcast by one of them") << "%r = \"stablehlo.collective_broadcast\"(%p) <{replica_groups = dense<" + alongX
+            + "}> : (tensor<4xf32>) -> tensor<4xf32>"
+                                              << false; // they have the same then
+    QTest::newRow("by a call that nobody knows")
+        << "%r = stablehlo.custom_call @exchange(%p) : (tensor<4xf32>) -> tensor<4xf32>" << false;
     QTest::newRow("inside a computation")
         << "%r = sdy.named_computation<\"f\">(%p) (%q: tensor<4xf32>) {\n%t = stablehlo.sine %q : tensor<4xf32>\nsdy.return %t : "
            "tensor<4xf32>\n} : (tensor<4xf32>) -> tensor<4xf32>"
