@@ -300,12 +300,14 @@ private:
         Cuts cuts(base);
         m_runs[m_base] = naturalRuns(base);
         std::map<DeviceId, std::int64_t> positionOf;
-        for (std::int64_t position = 0; position < base.deviceCount(); ++position)
-            positionOf[base.deviceAt(position)] = position;
         std::vector<std::size_t> inOtherOrder;
         for (std::size_t mesh = 0; mesh < m_named.size(); ++mesh) {
             if (!m_named[mesh] || mesh == m_base || !hasAxes(mesh))
                 continue;
+            if (positionOf.empty()) {
+                for (std::int64_t position = 0; position < base.deviceCount(); ++position)
+                    positionOf[base.deviceAt(position)] = position;
+            }
             std::vector<std::int64_t> at;
             for (std::int64_t position = 0; position < base.deviceCount(); ++position)
                 at.push_back(positionOf[meshAt(mesh).deviceAt(position)]);

@@ -2,11 +2,11 @@
 #include "core/partition/split_exchange.h"
 
 #include "core/partition/device_program.h"
+#include "core/sharding/shard_indices.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 
 namespace meshwright {
@@ -24,20 +24,36 @@ bool isUniform(const PieceRound& round)
         [&](const PieceTransfer& transfer) { return sameStretch(transfer, round.transfers.front()); });
 }
 
-/// True when no piece would have to send or receive twice.
-bool fitsInto(const PieceRound& round, const PieceRound& more)
-{
-    return std::none_of(round.transfers.begin(), round.transfers.end(), [&](const PieceTransfer& a) {
-        return std::any_of(more.transfers.begin(), more.transfers.end(),
-            [&](const PieceTransfer& b) { return a.to == b.to || a.from == b.from; });
-    });
-}
+/// A round that grows, and which pieces send and receive in it.
+struct GrowingRound {
+    PieceRound round;
+    std::vector<bool> sends;
+    std::vector<bool> receives;
 
-void addTo(PieceRound& round, const PieceRound& more)
-{
-    round.transfers.insert(round.transfers.end(), more.transfers.begin(), more.transfers.end());
-    round.length = std::max(round.length, more.length);
-}
+    explicit GrowingRound(std::int64_t pieces)
+        : sends(static_cast<std::size_t>(pieces))
+        , receives(static_cast<std::size_t>(pieces))
+    {
+    }
+
+    /// No piece would have to send or receive twice.
+    bool hasRoomFor(const PieceRound& more) const
+    {
+        return std::none_of(more.transfers.begin(), more.transfers.end(), [&](const PieceTransfer& transfer) {
+            return sends[static_cast<std::size_t>(transfer.from)] || receives[static_cast<std::size_t>(transfer.to)];
+        });
+    }
+
+    void add(const PieceRound& more)
+    {
+        for (const PieceTransfer& transfer : more.transfers) {
+            sends[static_cast<std::size_t>(transfer.from)] = true;
+            receives[static_cast<std::size_t>(transfer.to)] = true;
+        }
+        round.transfers.insert(round.transfers.end(), more.transfers.begin(), more.transfers.end());
+        round.length = std::max(round.length, more.length);
+    }
+};
 
 } // namespace
 
@@ -45,7 +61,7 @@ std::vector<PieceRound> roundsFor(const PieceWindow& window, std::int64_t pieces
 {
     // Windows that lie to the pieces alike are left alike: what is sent in vain at the ends costs nothing more.
     const bool isAligned = !window.isExact && std::abs(window.step) == size && window.length <= size;
-    std::map<std::int64_t, PieceRound> byShift; // how much further on the sender is
+    std::vector<PieceTransfer> transfers;
     for (std::int64_t to = 0; to < pieces && size > 0; ++to) {
         const std::int64_t first = window.first + to * window.step;
         const std::int64_t low = std::max(first, isAligned ? 0 : std::max<std::int64_t>(window.low, 0));
@@ -54,34 +70,47 @@ std::vector<PieceRound> roundsFor(const PieceWindow& window, std::int64_t pieces
         for (std::int64_t from = low < high ? low / size : 0; low < high && from <= (high - 1) / size; ++from) {
             const std::int64_t begin = std::max(low, from * size);
             const std::int64_t end = std::min(high, (from + 1) * size);
-            PieceRound& round = byShift[from - to];
-            round.transfers.push_back({to, from, begin - from * size, begin - first, end - begin});
-            round.length = std::max(round.length, end - begin);
+            transfers.push_back({to, from, begin - from * size, begin - first, end - begin});
         }
     }
+    // Those between pieces that lie equally far apart are together; the longest come first.
+    const auto shiftOf = [](const PieceTransfer& transfer) { return transfer.from - transfer.to; };
+    std::stable_sort(transfers.begin(), transfers.end(),
+        [&](const PieceTransfer& a, const PieceTransfer& b) { return shiftOf(a) < shiftOf(b); });
     PieceRound own;
     std::vector<PieceRound> shifts;
-    for (auto& [shift, round] : byShift)
-        (shift == 0 ? own : shifts.emplace_back()) = std::move(round);
+    for (auto at = transfers.begin(); at != transfers.end();) {
+        const auto end
+            = std::find_if(at, transfers.end(), [&](const PieceTransfer& transfer) { return shiftOf(transfer) != shiftOf(*at); });
+        PieceRound& round = shiftOf(*at) == 0 ? own : shifts.emplace_back();
+        round.transfers.assign(at, end);
+        for (const PieceTransfer& transfer : round.transfers)
+            round.length = std::max(round.length, transfer.length);
+        at = end;
+    }
     std::stable_sort(shifts.begin(), shifts.end(), [](const PieceRound& a, const PieceRound& b) { return a.length > b.length; });
-    std::vector<PieceRound> rounds;
+    std::vector<GrowingRound> growing;
     for (const PieceRound& shift : shifts) {
         const auto found
-            = std::find_if(rounds.begin(), rounds.end(), [&](const PieceRound& round) { return fitsInto(round, shift); });
-        addTo(found == rounds.end() ? rounds.emplace_back() : *found, shift);
+            = std::find_if(growing.begin(), growing.end(), [&](const GrowingRound& round) { return round.hasRoomFor(shift); });
+        (found == growing.end() ? growing.emplace_back(pieces) : *found).add(shift);
     }
-    if (own.transfers.empty())
-        return rounds;
     // What stays joins a permute in which its devices would do nothing, where it lies as the rest of that.
-    for (PieceRound& round : rounds) {
-        if (isUniform(round) && isUniform(own) && sameStretch(round.transfers.front(), own.transfers.front())
-            && fitsInto(round, own)) {
-            addTo(round, own);
-            return rounds;
-        }
+    const auto joins = [&](const GrowingRound& round) {
+        return isUniform(round.round) && isUniform(own) && sameStretch(round.round.transfers.front(), own.transfers.front())
+            && round.hasRoomFor(own);
+    };
+    const auto found = own.transfers.empty() ? growing.end() : std::find_if(growing.begin(), growing.end(), joins);
+    const bool stays = !own.transfers.empty() && found == growing.end();
+    if (found != growing.end())
+        found->add(own);
+    std::vector<PieceRound> rounds;
+    for (GrowingRound& each : growing)
+        rounds.push_back(std::move(each.round));
+    if (stays) {
+        own.stays = true;
+        rounds.push_back(std::move(own));
     }
-    own.stays = true;
-    rounds.push_back(std::move(own));
     return rounds;
 }
 
@@ -170,11 +199,19 @@ ValueId SplitExchange::permuted(ValueId sent, const PieceRound& round)
     attributes.axes = axes;
     attributes.resultShape = m_ops.type(sent).shape;
     attributes.pieces = PieceExchange{};
-    attributes.sources.assign(static_cast<std::size_t>(m_ops.mesh().deviceCount()), -1);
-    for (const std::vector<std::int64_t>& group : deviceGroups(axes, m_ops.mesh())) {
-        for (const PieceTransfer& transfer : round.transfers)
-            attributes.sources[static_cast<std::size_t>(group[static_cast<std::size_t>(transfer.to)])]
-                = group[static_cast<std::size_t>(transfer.from)];
+    const std::vector<std::int64_t> pieceOf = shardIndices(axes, m_ops.mesh());
+    std::vector<std::int64_t> firstOf(static_cast<std::size_t>(m_pieces), -1); // by piece: the first position that has it
+    for (std::size_t position = pieceOf.size(); position-- > 0;)
+        firstOf[static_cast<std::size_t>(pieceOf[position])] = static_cast<std::int64_t>(position);
+    std::vector<std::int64_t> senderOf(static_cast<std::size_t>(m_pieces), -1);
+    for (const PieceTransfer& transfer : round.transfers)
+        senderOf[static_cast<std::size_t>(transfer.to)] = transfer.from;
+    attributes.sources.assign(pieceOf.size(), -1);
+    for (std::size_t position = 0; position < pieceOf.size(); ++position) {
+        const auto piece = static_cast<std::size_t>(pieceOf[position]);
+        if (senderOf[piece] >= 0) // within a group, positions lie to each other as in the first one
+            attributes.sources[position]
+                = static_cast<std::int64_t>(position) - firstOf[piece] + firstOf[static_cast<std::size_t>(senderOf[piece])];
     }
     attributes.cause = {m_value, m_consumer,
         fmt::format("{} needs elements of {} that other devices along {} hold: {} of them along dim {}", m_consumer, m_value,

@@ -421,32 +421,48 @@ std::optional<AxisRefs> axesOfGroups(const Groups& groups, const Mesh& mesh)
     return std::nullopt;
 }
 
+namespace {
+
+/// Whether some position gets from another coordinate along an axis than its own, or not alike at all of them. `giverOf`: of each position.
+bool touches(const std::vector<std::int64_t>& giverOf, std::int64_t stride, std::int64_t size)
+{
+    const auto count = static_cast<std::int64_t>(giverOf.size());
+    const auto at = [&](std::int64_t position) { return giverOf[static_cast<std::size_t>(position)]; };
+    for (std::int64_t block = 0; block < count; block += stride * size) {
+        for (std::int64_t first = block; first < block + stride; ++first) {
+            if (at(first) >= 0 && at(first) / stride % size != 0)
+                return true;
+            for (std::int64_t coordinate = 1; coordinate < size; ++coordinate) {
+                if (at(first + coordinate * stride) != (at(first) < 0 ? at(first) : at(first) + coordinate * stride))
+                    return true;
+            }
+        }
+    }
+    return false;
+}
+
+} // namespace
+
 std::vector<std::int32_t> axesTouched(const BodyCollective& collective, const Mesh& mesh)
 {
-    const std::vector<GroupPlace> places = groupPlaces(collective.groups, mesh);
     // What a position gets comes from these, in this order.
-    const auto giversOf = [&](std::int64_t position) -> std::vector<std::int64_t> {
-        const auto at = static_cast<std::size_t>(position);
-        if (!collective.sources.empty())
-            return {collective.sources[at]};
-        return collective.groups.empty() ? std::vector<std::int64_t>() : collective.groups[places[at].group];
-    };
+    std::vector<std::vector<std::int64_t>> givers;
+    if (!collective.sources.empty()) {
+        givers.push_back(collective.sources);
+    } else if (!collective.groups.empty()) {
+        const std::vector<GroupPlace> places = groupPlaces(collective.groups, mesh);
+        for (std::size_t member = 0; member < collective.groups.front().size(); ++member) {
+            std::vector<std::int64_t>& giverOf = givers.emplace_back();
+            for (const GroupPlace& place : places)
+                giverOf.push_back(collective.groups[place.group][member]);
+        }
+    }
     std::vector<std::int32_t> axes;
     std::int64_t stride = mesh.deviceCount();
     for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
-        stride /= mesh.axes()[axis].size;
-        // Untouched: every position gets from its own coordinate along the axis, and alike at all of them.
-        bool touched = false;
-        for (std::int64_t position = 0; position < mesh.deviceCount() && !touched; ++position) {
-            const std::int64_t coordinate = coordinateOf(position, axis, mesh);
-            std::vector<std::int64_t> atFirst = giversOf(position - coordinate * stride);
-            for (std::int64_t& giver : atFirst) {
-                touched = touched || (giver >= 0 && coordinateOf(giver, axis, mesh) != 0);
-                giver += giver >= 0 ? coordinate * stride : 0;
-            }
-            touched = touched || atFirst != giversOf(position);
-        }
-        if (touched)
+        const std::int64_t size = mesh.axes()[axis].size;
+        stride /= size;
+        if (std::any_of(givers.begin(), givers.end(), [&](const auto& giverOf) { return touches(giverOf, stride, size); }))
             axes.push_back(static_cast<std::int32_t>(axis));
     }
     return axes;

@@ -160,6 +160,14 @@ std::string GlobalValues::blobText(const std::shared_ptr<const std::string>& blo
     return fmt::format("blob {}", i);
 }
 
+std::string GlobalValues::listText(const std::vector<std::int64_t>& numbers)
+{
+    constexpr std::size_t kLongest = 64;
+    if (numbers.size() <= kLongest)
+        return fmt::format("{}", numbers);
+    return fmt::format("list {}", m_lists.try_emplace(numbers, m_lists.size()).first->second);
+}
+
 GlobalId GlobalValues::scalar(DType dtype, const ConstantData& data)
 {
     const auto bitsText = [&](double number) {

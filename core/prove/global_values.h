@@ -101,6 +101,9 @@ public:
     GlobalId scalar(DType dtype, const ConstantData& data);
     std::string blobText(const std::shared_ptr<const std::string>& blob);
 
+    /// A list of numbers as a text that is the same for the same list: the numbers, or of a long one which list it is.
+    std::string listText(const std::vector<std::int64_t>& numbers);
+
     /// A value times a constant. Constants that follow each other are one.
     GlobalId scaled(GlobalId of, double factor);
 
@@ -123,6 +126,7 @@ private:
     std::vector<GlobalValue> m_values;
     std::unordered_map<std::string, GlobalId> m_numbers;
     std::vector<std::shared_ptr<const std::string>> m_blobs;
+    std::map<std::vector<std::int64_t>, std::size_t> m_lists;
     bool m_isInSource = true;
     bool m_hasFilled = false;
 };

@@ -3,12 +3,14 @@
 #include "core/prove/lemmas.h"
 
 #include "core/program/body_collective.h"
+#include "core/sharding/shard_indices.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 namespace meshwright {
 
@@ -64,11 +66,12 @@ std::optional<Standing> exchangedPieces(
         varies = isAll ? varies & ~bit : varies | bit;
     }
     const bool reduces = collective.kind == OpKind::AllReduce || collective.kind == OpKind::ReduceScatter;
-    const GlobalId global = site.walk.globals.number(
-        fmt::format("exchange {} {} {} {} {} {} {}", opName(collective.kind), reduces ? reduceKindName(collective.reduction) : "",
-            splits ? collective.split : 0, joins ? collective.join : 0,
-            axes ? axesKey(*axes) : fmt::format("{}", collective.groups), collective.sources, operand.text()),
-        shape, site.dtype(), varies);
+    const GlobalId global
+        = site.walk.globals.number(fmt::format("exchange {} {} {} {} {} {} {}", opName(collective.kind),
+                                       reduces ? reduceKindName(collective.reduction) : "", splits ? collective.split : 0,
+                                       joins ? collective.join : 0, axes ? axesKey(*axes) : fmt::format("{}", collective.groups),
+                                       site.walk.globals.listText(collective.sources), operand.text()),
+            shape, site.dtype(), varies);
     return standingOf(global, shape, operand.dims, site.localResult(operandIndex), operand.mesh);
 }
 
@@ -244,15 +247,15 @@ std::optional<Standing> allToAllLemma(Site& site, std::size_t)
 bool sendsWithinGroups(const Walk& walk, const CollectiveAttributes& permute, const Mesh& mesh)
 {
     const AxisRefs others = permute.axes.empty() ? AxisRefs() : unusedAxes(permute.axes, mesh);
-    const auto leaves = [&](std::int64_t sender, std::int64_t receiver) {
-        return sender >= mesh.deviceCount()
-            || (sender >= 0 && shardIndex(sender, others, mesh) != shardIndex(receiver, others, mesh));
+    const auto leaves = [&](const std::vector<std::int64_t>& groupOf, std::int64_t sender, std::size_t receiver) {
+        return sender >= mesh.deviceCount() || (sender >= 0 && groupOf[static_cast<std::size_t>(sender)] != groupOf[receiver]);
     };
     const std::string question = fmt::format("groups of {} over {}", mesh.text(), axesKey(permute.axes));
     return walk.ofTable(permute.sources, question,
                    [&] {
+                       const std::vector<std::int64_t> groupOf = shardIndices(others, mesh);
                        for (std::size_t receiver = 0; receiver < permute.sources.size(); ++receiver) {
-                           if (leaves(permute.sources[receiver], static_cast<std::int64_t>(receiver)))
+                           if (leaves(groupOf, permute.sources[receiver], receiver))
                                return std::vector<std::int64_t>();
                        }
                        return std::vector<std::int64_t>{1};
@@ -305,32 +308,44 @@ std::optional<Standing> permuteLemma(Site& site, std::size_t)
     }
     if (!disjoint(made.partial, placeAxes(made)))
         return site.refuse("it is claimed to be partial over an axis that splits it");
-    std::map<DeviceId, std::int64_t> positionOf;
-    for (std::int64_t position = 0; position < to.deviceCount(); ++position)
+    std::unordered_map<DeviceId, std::int64_t> positionOf; // on another mesh
+    for (std::int64_t position = 0; claimed->mesh != operand.mesh && position < to.deviceCount(); ++position)
         positionOf[to.deviceAt(position)] = position;
-    const AxisRefs rest = unusedAxes(operand.partial, mesh);
-    const AxisRefs restAfter = unusedAxes(made.partial, to);
+    const auto indicesOn = [](const Mesh& on, const AxisRefs& axes) { return shardIndices(axes, on); };
+    const std::vector<std::int64_t> restOf = indicesOn(mesh, unusedAxes(operand.partial, mesh));
+    const std::vector<std::int64_t> restAfter = indicesOn(to, unusedAxes(made.partial, to));
+    const std::vector<std::int64_t> partOf = indicesOn(mesh, operand.partial);
+    const std::vector<std::int64_t> varied = indicesOn(to, varying);
+    std::vector<std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>> pieces; // by dimension: before and after
+    for (std::size_t dim = 0; dim < made.dims.size(); ++dim) {
+        if (made.dims[dim].from >= 0)
+            pieces.emplace_back(indicesOn(mesh, operand.dims[dim].axes), indicesOn(to, made.dims[dim].axes));
+    }
     std::map<std::int64_t, std::int64_t> groupFrom; // with partial results: which group of senders each group of receivers has
     std::set<std::pair<std::int64_t, std::int64_t>> parts;
-    for (std::int64_t receiver = 0; receiver < mesh.deviceCount(); ++receiver) {
-        const std::int64_t sender = sources[static_cast<std::size_t>(receiver)];
-        const auto position = positionOf.find(mesh.deviceAt(receiver));
-        if (sender < 0 || sender >= mesh.deviceCount() || position == positionOf.end())
+    for (std::size_t receiver = 0; receiver < sources.size(); ++receiver) {
+        if (sources[receiver] < 0 || sources[receiver] >= mesh.deviceCount())
             return site.refuse("a device receives nothing");
-        if (shardIndex(sender, varying, to) != shardIndex(position->second, varying, to))
+        const auto sender = static_cast<std::size_t>(sources[receiver]);
+        auto position = receiver;
+        if (claimed->mesh != operand.mesh) {
+            const auto found = positionOf.find(mesh.deviceAt(static_cast<std::int64_t>(receiver)));
+            if (found == positionOf.end())
+                return site.refuse("a device receives nothing");
+            position = static_cast<std::size_t>(found->second);
+        }
+        if (!varying.empty() && varied[sender] != varied[position])
             return site.refuse("it goes to devices that have different values");
-        for (std::size_t dim = 0; dim < made.dims.size(); ++dim) {
-            if (made.dims[dim].from >= 0
-                && shardIndex(sender, operand.dims[dim].axes, mesh) != shardIndex(position->second, made.dims[dim].axes, to))
+        for (const auto& [before, after] : pieces) {
+            if (before[sender] != after[position])
                 return site.refuse(fmt::format("device {} receives another piece than its own from device {}",
-                    mesh.deviceAt(receiver), mesh.deviceAt(sender)));
+                    mesh.deviceAt(static_cast<std::int64_t>(receiver)), mesh.deviceAt(sources[receiver])));
         }
         if (made.partial.empty())
             continue;
-        const std::int64_t group = shardIndex(position->second, restAfter, to);
-        const auto known = groupFrom.emplace(group, shardIndex(sender, rest, mesh)).first;
-        if (known->second != shardIndex(sender, rest, mesh)
-            || !parts.emplace(group, shardIndex(sender, operand.partial, mesh)).second)
+        const std::int64_t group = restAfter[position];
+        const auto known = groupFrom.emplace(group, restOf[sender]).first;
+        if (known->second != restOf[sender] || !parts.emplace(group, partOf[sender]).second)
             return site.refuse("the parts of one result go to different groups of devices");
     }
     if (shardCount(made.partial) != shardCount(operand.partial))

@@ -2,6 +2,8 @@
 #include "core/prove/known_numbers.h"
 #include "core/prove/lemmas.h"
 
+#include "core/sharding/shard_indices.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -124,7 +126,7 @@ std::optional<Standing> embedded(const Walk& walk, const Standing& standing, std
 {
     const StandingDim& along = standing.dims[dim];
     const Embedding& first = *embeddings.front();
-    if (static_cast<std::size_t>(along.from) != first.dim || first.stride != 1)
+    if (static_cast<std::size_t>(along.from) != first.dim)
         return std::nullopt;
     if (first.isOfSeveral && standing.dims.size() != walk.globals[first.whole].shape.size())
         return std::nullopt; // copies along a dimension that the whole does not have
@@ -147,8 +149,9 @@ std::optional<Standing> embedded(const Walk& walk, const Standing& standing, std
                 has[static_cast<std::size_t>(i)] = true;
                 std::optional<std::int64_t> place;
                 for (const Embedding* embedding : embeddings) {
-                    const std::int64_t element = run.start + i - run.at - embedding->start;
-                    const bool isIn = element >= 0 && element < embedding->count;
+                    const std::int64_t distance = run.start + i - run.at - embedding->start;
+                    const std::int64_t element = distance / embedding->stride;
+                    const bool isIn = distance % embedding->stride == 0 && element >= 0 && element < embedding->count;
                     if (isIn && (!place || element + embedding->at == piece * local + i))
                         place = element + embedding->at;
                 }
@@ -404,15 +407,28 @@ Standings ownWindows(const Walk& walk, const Op& op)
 std::vector<std::int64_t> piecesFrom(
     const std::vector<std::int64_t>& sources, const AxisRefs& axes, const std::vector<AxisRefs>& others, const Mesh& mesh)
 {
+    constexpr std::size_t kAskedSingly = 64; // where other pieces differ, they mostly do so at once: no list of all is made then
+    for (std::size_t receiver = 0; receiver < std::min(kAskedSingly, sources.size()); ++receiver) {
+        const auto differs = [&](const AxisRefs& beside) {
+            return shardIndex(sources[receiver], beside, mesh) != shardIndex(static_cast<std::int64_t>(receiver), beside, mesh);
+        };
+        if (sources[receiver] >= mesh.deviceCount()
+            || (sources[receiver] >= 0 && std::any_of(others.begin(), others.end(), differs)))
+            return {};
+    }
+    AxisRefs beside; // pieces are the same along all others when they are along all these axes
+    for (const AxisRefs& other : others)
+        beside.insert(beside.end(), other.begin(), other.end());
+    const std::vector<std::int64_t> besideOf = shardIndices(beside, mesh);
+    const std::vector<std::int64_t> pieceOf = shardIndices(axes, mesh);
     std::vector<std::int64_t> from(static_cast<std::size_t>(shardCount(axes)), -2);
-    for (std::int64_t receiver = 0; receiver < mesh.deviceCount(); ++receiver) {
-        const std::int64_t sender = sources[static_cast<std::size_t>(receiver)];
-        auto& known = from[static_cast<std::size_t>(shardIndex(receiver, axes, mesh))];
-        const std::int64_t piece = sender < 0 ? -1 : shardIndex(sender, axes, mesh);
-        const auto differs
-            = [&](const AxisRefs& beside) { return shardIndex(sender, beside, mesh) != shardIndex(receiver, beside, mesh); };
-        if (sender >= mesh.deviceCount() || (known != -2 && known != piece)
-            || (sender >= 0 && std::any_of(others.begin(), others.end(), differs)))
+    for (std::size_t receiver = 0; receiver < pieceOf.size(); ++receiver) {
+        if (sources[receiver] >= mesh.deviceCount())
+            return {};
+        const auto sender = static_cast<std::size_t>(std::max<std::int64_t>(0, sources[receiver]));
+        auto& known = from[static_cast<std::size_t>(pieceOf[receiver])];
+        const std::int64_t piece = sources[receiver] < 0 ? -1 : pieceOf[sender];
+        if ((known != -2 && known != piece) || (sources[receiver] >= 0 && besideOf[sender] != besideOf[receiver]))
             return {};
         known = piece;
     }

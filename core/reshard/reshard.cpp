@@ -9,6 +9,8 @@
 #include <map>
 #include <optional>
 #include <queue>
+#include <string>
+#include <unordered_map>
 
 namespace meshwright {
 
@@ -23,13 +25,48 @@ struct State {
     friend auto operator<=>(const State&, const State&) = default;
 };
 
+/// A state in one word, for tables of them: words are ordered as their states are. Of each dimension the atoms, counted from 1, and a 0 behind them.
+using Word = std::string;
+
 /// What leads from one state to the next: one collective over atoms.
 struct Edge {
     OpKind kind = OpKind::AllGather;
+    std::string atoms; ///< as in a word: those that leave or join dimension `dim`; AllReduce: that are reduced; none of a permute
+    std::size_t dim = 0;
+    std::size_t to = 0; ///< AllToAll
+};
+
+char letterOf(int atom)
+{
+    return static_cast<char>(atom + 1);
+}
+
+int atomOf(char letter)
+{
+    return static_cast<unsigned char>(letter) - 1;
+}
+
+std::string lettersOf(const std::vector<int>& atoms)
+{
+    std::string letters;
+    for (const int atom : atoms)
+        letters += letterOf(atom);
+    return letters;
+}
+
+std::vector<int> atomsOf(const std::string& letters)
+{
+    std::vector<int> atoms;
+    for (const char letter : letters)
+        atoms.push_back(atomOf(letter));
+    return atoms;
+}
+
+/// Several edges over atoms of different dimensions as one collective.
+struct JoinedEdge {
+    OpKind kind = OpKind::AllGather;
     std::vector<std::vector<int>> perDim;
-    std::vector<int> axes; ///< AllReduce
-    std::size_t from = 0; ///< AllToAll
-    std::size_t to = 0;
+    Edge first;
 };
 
 /// A search that goes on for longer than this is not worth what it could still save.
@@ -63,7 +100,7 @@ public:
         State at = m_start;
         for (std::size_t i = 0; i < path->size(); ++i) {
             // Neighbouring gathers, and neighbouring slices, are one collective over several dimensions.
-            Edge edge = (*path)[i].first;
+            JoinedEdge edge = joined((*path)[i].first);
             State next = (*path)[i].second;
             while (i + 1 < path->size() && edge.kind == (*path)[i + 1].first.kind
                 && (edge.kind == OpKind::AllGather || edge.kind == OpKind::AllSlice)) {
@@ -78,14 +115,57 @@ public:
     }
 
 private:
-    static void joinPerDim(Edge& edge, const Edge& later)
+    JoinedEdge joined(const Edge& edge) const
     {
-        for (std::size_t dim = 0; dim < edge.perDim.size(); ++dim) {
-            auto& atoms = edge.perDim[dim];
-            // Gathered atoms leave the minor end: what leaves later was more major.
-            atoms.insert(
-                edge.kind == OpKind::AllGather ? atoms.begin() : atoms.end(), later.perDim[dim].begin(), later.perDim[dim].end());
+        JoinedEdge made{edge.kind, std::vector<std::vector<int>>(rank()), edge};
+        if (edge.kind != OpKind::AllReduce && edge.kind != OpKind::CollectivePermute)
+            made.perDim[edge.dim] = atomsOf(edge.atoms);
+        return made;
+    }
+
+    static void joinPerDim(JoinedEdge& edge, const Edge& later)
+    {
+        auto& atoms = edge.perDim[later.dim];
+        const std::vector<int> more = atomsOf(later.atoms);
+        // Gathered atoms leave the minor end: what leaves later was more major.
+        atoms.insert(edge.kind == OpKind::AllGather ? atoms.begin() : atoms.end(), more.begin(), more.end());
+    }
+
+    /// Into `word` the word of a state with `keep` atoms of dimension `dim`, and `more` at the end of dimension `to`.
+    static void spell(const State& state, std::size_t dim, std::size_t keep, std::size_t to, const std::string& more, Word& word)
+    {
+        word.clear();
+        for (std::size_t i = 0; i < state.dims.size(); ++i) {
+            const std::size_t count = i == dim ? keep : state.dims[i].size();
+            for (std::size_t atom = 0; atom < count; ++atom)
+                word += letterOf(state.dims[i][atom]);
+            if (i == to)
+                word += more;
+            word += '\0';
         }
+        for (const int atom : state.unreduced)
+            word += letterOf(atom);
+    }
+
+    static Word wordOf(const State& state)
+    {
+        Word word;
+        spell(state, state.dims.size(), 0, state.dims.size(), {}, word);
+        return word;
+    }
+
+    State stateOf(const Word& word) const
+    {
+        State state;
+        state.dims.resize(rank());
+        std::size_t dim = 0;
+        for (const char atom : word) {
+            if (atom == '\0')
+                ++dim;
+            else
+                (dim < rank() ? state.dims[dim] : state.unreduced).push_back(atomOf(atom));
+        }
+        return state;
     }
 
     std::int64_t sizeOf(int atom) const { return m_atoms[static_cast<std::size_t>(atom)].size; }
@@ -149,7 +229,10 @@ private:
         return bytes;
     }
 
-    bool divides(const State& state, std::size_t dim) const { return m_array.shape[dim] % pieces(state.dims[dim]) == 0; }
+    /// One dimension of a device's piece when the array is cut into so many along it.
+    std::int64_t pieceSize(std::size_t dim, std::int64_t count) const { return (m_array.shape[dim] + count - 1) / count; }
+
+    bool divides(std::size_t dim, std::int64_t count) const { return m_array.shape[dim] % count == 0; }
 
     bool isUsed(const State& state, int atom) const
     {
@@ -158,34 +241,18 @@ private:
         return has(state.unreduced) || std::any_of(state.dims.begin(), state.dims.end(), has);
     }
 
-    /// The axes that take part, as `stepOf` has them.
-    AxisRefs axesOfEdge(const Edge& edge, const State& before, const State& after) const
+    double costOf(OpKind kind, const AxisRefs& axes, std::int64_t bytes) const
     {
-        if (edge.kind == OpKind::AllReduce)
-            return axesOf(edge.axes);
-        if (edge.kind == OpKind::CollectivePermute)
-            return permutedAxes(shardingOf(before), shardingOf(after), true);
-        AxisRefs axes;
-        for (const auto& atoms : edge.perDim) {
-            const AxisRefs dim = axesOf(atoms);
-            axes.insert(axes.end(), dim.begin(), dim.end());
-        }
-        return axes;
+        return collectiveCost(m_cost, kind, axes, bytes, m_mesh);
     }
 
-    double costOf(const Edge& edge, const State& before, const State& after) const
-    {
-        return collectiveCost(m_cost, edge.kind, axesOfEdge(edge, before, after),
-            localBytesOf(edge.kind == OpKind::AllGather ? after : before), m_mesh);
-    }
-
-    ReshardStep stepOf(const Edge& edge, const State& before, const State& after) const
+    ReshardStep stepOf(const JoinedEdge& edge, const State& before, const State& after) const
     {
         CollectiveAttributes attributes;
         if (edge.kind == OpKind::AllReduce)
-            attributes.axes = axesOf(edge.axes);
+            attributes.axes = axesOf(atomsOf(edge.first.atoms));
         else if (edge.kind == OpKind::AllToAll)
-            attributes.moves = {AxisMove{axesOf(edge.perDim[edge.from]), edge.from, edge.to}};
+            attributes.moves = {AxisMove{axesOf(atomsOf(edge.first.atoms)), edge.first.dim, edge.first.to}};
         else if (edge.kind != OpKind::CollectivePermute) {
             for (const auto& atoms : edge.perDim)
                 attributes.perDim.push_back(axesOf(atoms));
@@ -193,20 +260,52 @@ private:
         return reshardStep(edge.kind, std::move(attributes), m_array, shardingOf(before), m_mesh, shardingOf(after), m_mesh);
     }
 
-    using Edges = std::vector<std::pair<Edge, State>>;
+    /// A state that is looked at, and what is asked of it for every edge.
+    struct Here {
+        State state;
+        std::vector<std::int64_t> counts; ///< pieces along each dimension
+        std::vector<std::int64_t> sizes; ///< of one device's piece
+        std::int64_t bytes = 0;
+    };
 
-    Edge edgeOn(OpKind kind) const
+    Here hereOf(const Word& word) const
     {
-        Edge edge;
-        edge.kind = kind;
-        edge.perDim.resize(rank());
-        return edge;
+        Here here{stateOf(word), {}, {}, 0};
+        here.bytes = localBytesOf(here.state);
+        for (std::size_t dim = 0; dim < rank(); ++dim) {
+            here.counts.push_back(pieces(here.state.dims[dim]));
+            here.sizes.push_back(pieceSize(dim, here.counts.back()));
+        }
+        return here;
+    }
+
+    /// The bytes with other numbers of pieces along two dimensions.
+    std::int64_t bytesWith(
+        const Here& here, std::size_t dim, std::int64_t count, std::size_t other, std::int64_t otherCount) const
+    {
+        std::int64_t bytes = m_array.elementBytes;
+        for (std::size_t i = 0; i < rank(); ++i)
+            bytes *= i == dim ? pieceSize(i, count) : i == other ? pieceSize(i, otherCount) : here.sizes[i];
+        return bytes;
+    }
+
+    template <typename Visit>
+    void visitState(const Here& here, Edge edge, const State& next, const Visit& visit)
+    {
+        const double cost = costOf(edge.kind,
+            edge.kind == OpKind::CollectivePermute ? permutedAxes(shardingOf(here.state), shardingOf(next), true)
+                                                   : axesOf(atomsOf(edge.atoms)),
+            here.bytes);
+        spell(next, rank(), 0, rank(), {}, m_word);
+        visit(std::move(edge), localBytesOf(next), cost);
     }
 
     /// Slices cost nothing, so all that can be made would be looked at before anything else: of the orders in which free atoms can follow
     /// each other on a dimension only those are tried that need no permute later, and one for all others.
-    void addSlices(const State& state, Edges& edges) const
+    template <typename Visit>
+    void visitSlices(const Here& here, const Visit& visit)
     {
+        const State& state = here.state;
         int firstFree = -1;
         for (int atom = static_cast<int>(m_atoms.size()) - 1; atom >= 0; --atom) {
             if (isUsed(m_goal, atom) && !isUsed(state, atom))
@@ -215,16 +314,14 @@ private:
         for (int atom = firstFree; atom >= 0 && atom < static_cast<int>(m_atoms.size()); ++atom) {
             if (isUsed(state, atom) || !isUsed(m_goal, atom))
                 continue;
+            const double cost = costOf(OpKind::AllSlice, axesOf({atom}), here.bytes);
             for (std::size_t dim = 0; dim < rank(); ++dim) {
-                if (atom != firstFree && !follows(state.dims[dim], atom, dim))
+                const std::int64_t count = here.counts[dim] * sizeOf(atom);
+                if ((atom != firstFree && !follows(state.dims[dim], atom, dim)) || !divides(dim, count))
                     continue;
-                State next = state;
-                next.dims[dim].push_back(atom);
-                if (!divides(next, dim))
-                    continue;
-                Edge edge = edgeOn(OpKind::AllSlice);
-                edge.perDim[dim] = {atom};
-                edges.emplace_back(std::move(edge), std::move(next));
+                const std::string letter(1, letterOf(atom));
+                spell(state, rank(), 0, dim, letter, m_word);
+                visit(Edge{OpKind::AllSlice, letter, dim, 0}, bytesWith(here, dim, count, rank(), 0), cost);
             }
         }
     }
@@ -241,28 +338,29 @@ private:
         });
     }
 
-    void addGathersAndMoves(const State& state, Edges& edges) const
+    template <typename Visit>
+    void visitGathersAndMoves(const Here& here, const Visit& visit)
     {
+        const State& state = here.state;
         for (std::size_t dim = 0; dim < rank(); ++dim) {
             const bool inPlace = isPrefix(state.dims[dim], m_goal.dims[dim]);
             for (std::size_t keep = 0; keep < state.dims[dim].size(); ++keep) {
                 const auto cut = state.dims[dim].begin() + static_cast<std::ptrdiff_t>(keep);
                 const std::vector<int> suffix(cut, state.dims[dim].end());
-                State without = state;
-                without.dims[dim].resize(keep);
-                Edge gather = edgeOn(OpKind::AllGather);
-                gather.perDim[dim] = suffix;
-                edges.emplace_back(std::move(gather), without);
+                const AxisRefs axes = axesOf(suffix);
+                const std::int64_t moved = pieces(suffix);
+                const std::int64_t kept = here.counts[dim] / moved;
+                const std::int64_t gathered = bytesWith(here, dim, kept, rank(), 0);
+                const std::string letters = lettersOf(suffix);
+                spell(state, dim, keep, rank(), {}, m_word);
+                visit(Edge{OpKind::AllGather, letters, dim, 0}, gathered, costOf(OpKind::AllGather, axes, gathered));
+                const double cost = costOf(OpKind::AllToAll, axes, here.bytes);
                 for (std::size_t to = 0; to < rank(); ++to) {
-                    State next = without;
-                    next.dims[to].insert(next.dims[to].end(), suffix.begin(), suffix.end());
-                    if (to == dim || (inPlace && !isWorthMoving(suffix, to)) || !divides(next, to))
+                    const std::int64_t count = here.counts[to] * moved;
+                    if (to == dim || (inPlace && !isWorthMoving(suffix, to)) || !divides(to, count))
                         continue;
-                    Edge move = edgeOn(OpKind::AllToAll);
-                    move.perDim[dim] = suffix;
-                    move.from = dim;
-                    move.to = to;
-                    edges.emplace_back(std::move(move), std::move(next));
+                    spell(state, dim, keep, to, letters, m_word);
+                    visit(Edge{OpKind::AllToAll, letters, dim, to}, bytesWith(here, dim, kept, to, count), cost);
                 }
             }
         }
@@ -282,8 +380,10 @@ private:
             || std::none_of(atoms.begin(), atoms.end(), [&](int atom) { return isUsed(m_goal, atom); });
     }
 
-    void addReductions(const State& state, Edges& edges) const
+    template <typename Visit>
+    void visitReductions(const Here& here, const Visit& visit)
     {
+        const State& state = here.state;
         std::vector<int> toReduce;
         for (const int atom : state.unreduced) {
             if (std::find(m_goal.unreduced.begin(), m_goal.unreduced.end(), atom) == m_goal.unreduced.end())
@@ -297,29 +397,25 @@ private:
                 next.unreduced, [&](int atom) { return std::find(reduced.begin(), reduced.end(), atom) != reduced.end(); });
             return next;
         };
-        Edge all = edgeOn(OpKind::AllReduce);
-        all.axes = toReduce;
-        edges.emplace_back(all, without(toReduce));
+        visitState(here, {OpKind::AllReduce, lettersOf(toReduce), 0, 0}, without(toReduce), visit);
         for (const int atom : toReduce) {
             for (std::size_t dim = 0; dim < rank(); ++dim) {
+                if (!divides(dim, here.counts[dim] * sizeOf(atom)))
+                    continue;
                 State next = without({atom});
                 next.dims[dim].push_back(atom);
-                if (!divides(next, dim))
-                    continue;
-                Edge scatter = edgeOn(OpKind::ReduceScatter);
-                scatter.perDim[dim] = {atom};
-                edges.emplace_back(std::move(scatter), std::move(next));
+                visitState(here, {OpKind::ReduceScatter, lettersOf({atom}), dim, 0}, next, visit);
             }
         }
-        addScattersOfRuns(state, toReduce, without, edges);
+        visitScattersOfRuns(here, toReduce, without, visit);
     }
 
     /// A reduce-scatter over several atoms at once, onto the goal's next atoms of one dimension.
-    template <typename Without>
-    void addScattersOfRuns(const State& state, const std::vector<int>& toReduce, const Without& without, Edges& edges) const
+    template <typename Without, typename Visit>
+    void visitScattersOfRuns(const Here& here, const std::vector<int>& toReduce, const Without& without, const Visit& visit)
     {
         for (std::size_t dim = 0; dim < rank(); ++dim) {
-            const auto& have = state.dims[dim];
+            const auto& have = here.state.dims[dim];
             const auto& want = m_goal.dims[dim];
             if (have.size() >= want.size() || !std::equal(have.begin(), have.end(), want.begin()))
                 continue;
@@ -331,21 +427,19 @@ private:
                 continue;
             State next = without(run);
             next.dims[dim].insert(next.dims[dim].end(), run.begin(), run.end());
-            Edge scatter = edgeOn(OpKind::ReduceScatter);
-            scatter.perDim[dim] = run;
-            edges.emplace_back(std::move(scatter), std::move(next));
+            visitState(here, {OpKind::ReduceScatter, lettersOf(run), dim, 0}, next, visit);
         }
     }
 
     /// Permutes that put as many of the goal's atoms where they belong as the pieces allow, keeping every dimension's piece count. Atoms
     /// that will be gathered stand either behind those that are still to be moved on, or before them.
-    void addPermutes(const State& state, Edges& edges) const
+    template <typename Visit>
+    void visitPermutes(const Here& here, const Visit& visit)
     {
         for (const bool gatheredLast : {true, false}) {
-            auto next = permuted(state, gatheredLast);
-            if (!next || *next == state || (!edges.empty() && edges.back().second == *next))
-                continue;
-            edges.emplace_back(edgeOn(OpKind::CollectivePermute), *std::move(next));
+            auto next = permuted(here.state, gatheredLast);
+            if (next && *next != here.state && m_word != wordOf(*next)) // the last one that was visited
+                visitState(here, {OpKind::CollectivePermute, {}, 0, 0}, *next, visit);
         }
     }
 
@@ -388,56 +482,69 @@ private:
         return next;
     }
 
-    Edges edgesFrom(const State& state) const
+    /// Visits each edge from a state with the bytes of a device's piece behind it and its cost, while `m_word` spells the state that it leads to.
+    template <typename Visit>
+    void visitFrom(const Word& word, const Visit& visit)
     {
-        Edges edges;
-        addSlices(state, edges);
-        addGathersAndMoves(state, edges);
-        addReductions(state, edges);
-        addPermutes(state, edges);
-        std::erase_if(edges, [&](const auto& edge) { return localBytesOf(edge.second) > m_byteLimit; });
-        return edges;
+        const Here here = hereOf(word);
+        m_word.clear();
+        visitSlices(here, visit);
+        visitGathersAndMoves(here, visit);
+        visitReductions(here, visit);
+        visitPermutes(here, visit);
     }
 
-    std::optional<Edges> shortestPath() const
+    std::optional<std::vector<std::pair<Edge, State>>> shortestPath()
     {
         struct Reached {
+            const Word* word = nullptr; ///< a key of the table, which stays where it is
             double cost = 0.0;
-            State before;
+            std::size_t before = 0;
             Edge edge;
             bool settled = false;
         };
-        using Entry = std::pair<double, State>;
-        std::map<State, Reached> reached;
+        struct Entry {
+            double cost = 0.0;
+            const Word* word = nullptr;
+            std::size_t at = 0;
+            bool operator>(const Entry& other) const { return cost != other.cost ? cost > other.cost : *word > *other.word; }
+        };
+        std::unordered_map<Word, std::size_t> numbers;
+        std::vector<Reached> reached;
         std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
+        const Word goal = wordOf(m_goal);
+        const auto start = numbers.emplace(wordOf(m_start), 0).first;
+        reached.push_back({&start->first, 0.0, 0, {}, false});
+        queue.push({0.0, &start->first, 0});
         std::size_t settled = 0;
-        reached[m_start] = {};
-        queue.emplace(0.0, m_start);
         while (!queue.empty()) {
-            const auto [cost, state] = queue.top();
+            const Entry here = queue.top();
             queue.pop();
-            Reached& here = reached[state];
-            if (here.settled)
+            if (reached[here.at].settled)
                 continue;
-            here.settled = true;
-            if (state == m_goal || ++settled == kMostSettled)
+            reached[here.at].settled = true;
+            if (*here.word == goal || ++settled == kMostSettled)
                 break;
-            for (auto& [edge, next] : edgesFrom(state)) {
-                const double nextCost = cost + costOf(edge, state, next);
-                if (nextCost > m_costLimit)
-                    continue;
-                const auto found = reached.find(next);
-                if (found != reached.end() && found->second.cost <= nextCost)
-                    continue;
-                reached[next] = {nextCost, state, edge};
-                queue.emplace(nextCost, next);
-            }
+            visitFrom(*here.word, [&](Edge edge, std::int64_t bytes, double cost) {
+                const double nextCost = here.cost + cost;
+                if (bytes > m_byteLimit || nextCost > m_costLimit)
+                    return;
+                const auto [found, isNew] = numbers.try_emplace(m_word, reached.size());
+                if (isNew)
+                    reached.push_back({&found->first, nextCost, here.at, std::move(edge), false});
+                else if (Reached& known = reached[found->second]; known.cost > nextCost)
+                    known = {&found->first, nextCost, here.at, std::move(edge), false};
+                else
+                    return;
+                queue.push({nextCost, &found->first, found->second});
+            });
         }
-        if (!reached.contains(m_goal))
+        const auto found = numbers.find(goal);
+        if (found == numbers.end())
             return std::nullopt;
-        Edges path;
-        for (State at = m_goal; at != m_start; at = reached[at].before)
-            path.emplace_back(reached[at].edge, at);
+        std::vector<std::pair<Edge, State>> path;
+        for (std::size_t at = found->second; at != 0; at = reached[at].before)
+            path.emplace_back(reached[at].edge, stateOf(*reached[at].word));
         std::reverse(path.begin(), path.end());
         return path;
     }
@@ -452,6 +559,7 @@ private:
     State m_goal;
     double m_costLimit = 0.0;
     std::int64_t m_byteLimit = 0;
+    Word m_word;
 };
 
 std::int64_t largestLayout(const ReshardPlan& plan, const ReshardedArray& array)

@@ -2,6 +2,7 @@
 #include "core/sharding/jax_spec.h"
 
 #include "core/sharding/spec_reader.h"
+#include "core/support/element_names.h"
 #include "core/support/text.h"
 #include "core/support/text_cursor.h"
 
@@ -478,11 +479,8 @@ JaxSpec specOfAxisMap(std::span<const std::pair<std::string, std::size_t>> dimOf
 
 bool isDtypeName(std::string_view name)
 {
-    static const std::set<std::string_view> kNames = {"bool", "float64", "float32", "float16", "bfloat16", "int64", "int32",
-        "int16", "int8", "int4", "uint64", "uint32", "uint16", "uint8", "uint4", "complex64", "complex128", "f64", "f32", "f16",
-        "bf16", "i64", "i32", "i16", "i8", "i4", "s64", "s32", "s16", "s8", "s4", "u64", "u32", "u16", "u8", "u4", "c64", "c128",
-        "pred", "float8_e4m3fn", "float8_e5m2", "f8_e4m3fn", "f8_e5m2", "f8e4m3fn", "f8e5m2", "float0", "key"};
-    return kNames.contains(name);
+    const auto found = findElementName(name, {TypeSpelling::Hlo, TypeSpelling::Jax, TypeSpelling::JaxShort});
+    return found && !elementNames()[*found].jax.empty();
 }
 
 std::string jaxTypeText(const JaxType& type)

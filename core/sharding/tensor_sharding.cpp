@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/sharding/tensor_sharding.h"
 
+#include "core/sharding/shard_indices.h"
 #include "core/support/checked.h"
 #include "core/support/text.h"
 
@@ -329,16 +330,14 @@ AxisRefs unusedAxes(std::span<const AxisRef> used, const Mesh& mesh)
 
 std::vector<std::vector<std::int64_t>> deviceGroups(const AxisRefs& axes, const Mesh& mesh)
 {
-    const AxisRefs rest = unusedAxes(axes, mesh);
+    const AxisRefs rest = unusedAxes(axes, mesh); // in mesh order: so the groups come in the order of their first positions
     std::vector<std::vector<std::int64_t>> groups(
         static_cast<std::size_t>(shardCount(rest)), std::vector<std::int64_t>(static_cast<std::size_t>(shardCount(axes))));
-    for (std::int64_t position = 0; position < mesh.deviceCount(); ++position) {
-        const auto group = static_cast<std::size_t>(shardIndex(position, rest, mesh));
-        groups[group][static_cast<std::size_t>(shardIndex(position, axes, mesh))] = position;
-    }
-    std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) {
-        return *std::min_element(a.begin(), a.end()) < *std::min_element(b.begin(), b.end());
-    });
+    const std::vector<std::int64_t> groupOf = shardIndices(rest, mesh);
+    const std::vector<std::int64_t> memberOf = shardIndices(axes, mesh);
+    for (std::size_t position = 0; position < groupOf.size(); ++position)
+        groups[static_cast<std::size_t>(groupOf[position])][static_cast<std::size_t>(memberOf[position])]
+            = static_cast<std::int64_t>(position);
     return groups;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/partition/partition.h"
 
+#include "core/partition/split_exchange.h"
 #include "core/program/builder.h"
 #include "core/program/verify.h"
 #include "tests/test_class.h"
@@ -73,6 +74,7 @@ class TestPartition : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
+    void manyPieces();
     void matmul_data();
     void matmul();
     void localShapesVerify();
@@ -96,6 +98,17 @@ private Q_SLOTS:
     void regroupingReshapes_data();
     void regroupingReshapes();
 };
+
+/// An array that a million devices turn round: each piece goes to another one, all in one round.
+void TestPartition::manyPieces()
+{
+    constexpr std::int64_t kPieces = std::int64_t{1} << 20;
+    const std::vector<PieceRound> rounds = roundsFor({4 * (kPieces - 1), -4, 4, 0, 4 * kPieces}, kPieces, 4);
+    QCOMPARE(rounds.size(), std::size_t{1});
+    QCOMPARE(std::ssize(rounds.front().transfers), kPieces);
+    for (const PieceTransfer& transfer : rounds.front().transfers)
+        QCOMPARE(transfer.from, kPieces - 1 - transfer.to);
+}
 
 void TestPartition::matmul_data()
 {

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/sharding/tensor_sharding.h"
 
+#include "core/sharding/shard_indices.h"
+
+#include "tests/seeds.h"
 #include "tests/test_class.h"
 #include "tests/values.h"
 
 #include <algorithm>
+#include <random>
 
 namespace tst_tensor_sharding {
 
@@ -26,6 +30,8 @@ private Q_SLOTS:
     void specProblems();
     void texts();
     void indices();
+    void allIndices_data();
+    void allIndices();
     void partsOfAnAxis();
     void unused_data();
     void unused();
@@ -190,6 +196,41 @@ void TestTensorSharding::indices()
         QCOMPARE(shardIndex(position, {x, y}, mesh), position);
         QCOMPARE(shardIndex(position, {y, x}, mesh), position % 3 * 2 + position / 3);
         QCOMPARE(shardIndex(position, {y}, mesh), position % 3);
+    }
+}
+
+void TestTensorSharding::allIndices_data()
+{
+    addSeeds({1, 2, 3});
+}
+
+/// Of drawn meshes and lists of parts of their axes, in any order.
+void TestTensorSharding::allIndices()
+{
+    QFETCH(quint64, seed);
+    std::mt19937_64 random(seed);
+    for (int round = 0; round < 40; ++round) {
+        std::vector<MeshAxis> axes;
+        AxisRefs parts;
+        for (std::uint64_t axis = 0, count = 1 + random() % 4; axis < count; ++axis) {
+            constexpr std::int64_t kSizes[] = {1, 2, 3, 4, 6, 8};
+            const std::int64_t size = kSizes[random() % std::size(kSizes)];
+            axes.push_back({"x" + std::to_string(axis), size});
+            std::int64_t pre = 1;
+            while (pre < size) {
+                const std::int64_t rest = size / pre;
+                const std::int64_t part = rest % 2 == 0 && random() % 2 == 0 ? 2 : rest;
+                if (random() % 3 != 0)
+                    parts.push_back({static_cast<std::int32_t>(axis), pre, part});
+                pre *= part;
+            }
+        }
+        std::shuffle(parts.begin(), parts.end(), random);
+        const Mesh mesh = valueOf(Mesh::create(axes));
+        const std::vector<std::int64_t> indices = shardIndices(parts, mesh);
+        QCOMPARE(std::ssize(indices), mesh.deviceCount());
+        for (std::int64_t position = 0; position < mesh.deviceCount(); ++position)
+            QCOMPARE(indices[static_cast<std::size_t>(position)], shardIndex(position, parts, mesh));
     }
 }
 
