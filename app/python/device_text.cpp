@@ -2,6 +2,7 @@
 #include "app/python/device_text.h"
 
 #include "core/program/other_op.h"
+#include "core/program/type_names.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -13,27 +14,13 @@ namespace meshwright::python {
 
 namespace {
 
-std::string elementName(DType dtype)
-{
-    if (dtype == DType::Pred)
-        return "pred";
-    if (isComplex(dtype))
-        return dtype == DType::C64 ? "c64" : "c128";
-    std::string name = dtypeName(dtype); // i32, ui32
-    if (name.starts_with("ui"))
-        return name.substr(1);
-    if (name.starts_with('i'))
-        name.front() = 's';
-    return lowerCase(name);
-}
-
 /// f32[8,4]{1,0}
 std::string hloType(const TensorType& type)
 {
     std::vector<std::size_t> order;
     for (std::size_t dim = type.shape.size(); dim > 0; --dim)
         order.push_back(dim - 1);
-    return fmt::format("{}[{}]{}", elementName(type.dtype), fmt::join(type.shape, ","),
+    return fmt::format("{}[{}]{}", hloTypeName(type.dtype), fmt::join(type.shape, ","),
         order.empty() ? std::string() : fmt::format("{{{}}}", fmt::join(order, ",")));
 }
 

@@ -7,6 +7,7 @@
 #include "core/draw/svg.h"
 #include "core/partition/device_program.h"
 #include "core/program/type.h"
+#include "core/program/type_names.h"
 #include "core/reshard/reshard.h"
 #include "core/reshard/reshard_moves.h"
 #include "core/sharding/notation.h"
@@ -101,7 +102,7 @@ Problems takeSizes(const ParsedSharding& from, const ParsedSharding& to, std::op
                     typeText({*dtype, *side->shape})),
                 "give both layouts of one array", Place{side == &from ? "--from" : "--to"}}};
         shape = side->shape;
-        if (const auto stated = parseDType(side->dtype))
+        if (const auto stated = parseDType(side->dtype, {TypeSpelling::Hlo, TypeSpelling::Jax, TypeSpelling::JaxShort}))
             dtype = stated;
     }
     if (!shape)

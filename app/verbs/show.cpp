@@ -5,6 +5,7 @@
 #include "core/draw/draw_layout.h"
 #include "core/draw/svg.h"
 #include "core/program/type.h"
+#include "core/program/type_names.h"
 #include "core/sharding/named_sharding.h"
 #include "core/sharding/notation.h"
 #include "core/study/study.h"
@@ -63,7 +64,7 @@ Result<Shape> statedShape(const std::string& spec, const Mesh& mesh, std::option
     if (!parsed || !parsed->shape)
         return Problem{
             "MW1904", "--shape is missing", "give the array's sizes, --shape 8192x8192, or its type, f32[8192@data,8192]"};
-    if (const auto stated = parseDType(parsed->dtype))
+    if (const auto stated = parseDType(parsed->dtype, {TypeSpelling::Hlo, TypeSpelling::Jax, TypeSpelling::JaxShort}))
         dtype = stated;
     return *parsed->shape;
 }

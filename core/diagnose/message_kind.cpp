@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/diagnose/message_kind.h"
 
+#include "core/program/type_names.h"
 #include "core/sharding/partition_spec.h"
 #include "core/support/checked.h"
 #include "core/support/text.h"
@@ -77,14 +78,7 @@ std::optional<TensorType> typeAt(std::string_view text, std::size_t at)
     if (end == at || !sizes || text[end] != '[')
         return std::nullopt;
     const std::string name(text.substr(at, end - at));
-    // HLO names unsigned and signed integers u32 and s32, and truth values pred.
-    const std::string ours = name == "pred"  ? "i1"
-        : name[0] == 's' && name.size() <= 3 ? "i" + name.substr(1)
-        : name[0] == 'u' && name.size() <= 3 ? "ui" + name.substr(1)
-        : name == "c64"                      ? "complex<f32>"
-        : name == "c128"                     ? "complex<f64>"
-                                             : name;
-    const auto dtype = parseDType(ours);
+    const auto dtype = parseDType(name, {TypeSpelling::Hlo, TypeSpelling::StableHlo, TypeSpelling::Jax});
     const auto shape = shapeIn(*sizes);
     if (!dtype || !shape)
         return std::nullopt;

@@ -2,6 +2,7 @@
 #include "core/hlo/module.h"
 
 #include "core/support/checked.h"
+#include "core/support/element_names.h"
 #include "core/support/text.h"
 #include "core/text/report.h"
 
@@ -40,20 +41,8 @@ char closingOf(char opening)
 /// Bits of an element; nothing for what is no type.
 std::optional<std::int64_t> bitsOf(std::string_view type)
 {
-    if (type == "pred")
-        return 8;
-    if (type == "token" || type == "opaque")
-        return 0;
-    for (const std::string_view letters : {"bf", "f", "s", "u", "c"}) {
-        if (!type.starts_with(letters))
-            continue;
-        std::size_t end = letters.size();
-        while (end < type.size() && isDigit(type[end]))
-            ++end;
-        if (const auto bits = parseInteger(type.substr(letters.size(), end - letters.size())); bits && *bits >= 1 && *bits <= 128)
-            return bits;
-    }
-    return std::nullopt;
+    const auto found = findElementName(type, {TypeSpelling::Hlo});
+    return found ? std::optional(elementNames()[*found].bits) : std::nullopt;
 }
 
 std::optional<std::int64_t> bytesOf(const Shape& dims, std::int64_t bits)

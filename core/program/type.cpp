@@ -1,71 +1,50 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/type.h"
 
+#include "core/program/type_names.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <array>
 
 namespace meshwright {
 
 namespace {
 
-struct DTypeInfo {
-    DType dtype;
-    const char* name;
-    const char* jaxName;
-    std::int64_t bytes;
-};
+constexpr std::size_t kDTypeCount = static_cast<std::size_t>(DType::Token) + 1;
 
-constexpr std::array kDTypes = {
-    DTypeInfo{DType::Pred, "i1", "bool", 1},
-    DTypeInfo{DType::S8, "i8", "int8", 1},
-    DTypeInfo{DType::S16, "i16", "int16", 2},
-    DTypeInfo{DType::S32, "i32", "int32", 4},
-    DTypeInfo{DType::S64, "i64", "int64", 8},
-    DTypeInfo{DType::U8, "ui8", "uint8", 1},
-    DTypeInfo{DType::U16, "ui16", "uint16", 2},
-    DTypeInfo{DType::U32, "ui32", "uint32", 4},
-    DTypeInfo{DType::U64, "ui64", "uint64", 8},
-    DTypeInfo{DType::F16, "f16", "float16", 2},
-    DTypeInfo{DType::BF16, "bf16", "bfloat16", 2},
-    DTypeInfo{DType::F32, "f32", "float32", 4},
-    DTypeInfo{DType::F64, "f64", "float64", 8},
-    DTypeInfo{DType::F8E4M3FN, "f8E4M3FN", "float8_e4m3fn", 1},
-    DTypeInfo{DType::F8E5M2, "f8E5M2", "float8_e5m2", 1},
-    DTypeInfo{DType::S4, "i4", "int4", 1},
-    DTypeInfo{DType::U4, "ui4", "uint4", 1},
-    DTypeInfo{DType::C64, "complex<f32>", "complex64", 8},
-    DTypeInfo{DType::C128, "complex<f64>", "complex128", 16},
-    DTypeInfo{DType::Token, "token", "token", 0},
-};
-
-const DTypeInfo& infoOf(DType dtype)
+const ElementName& namesOf(DType dtype)
 {
-    const DTypeInfo& info = kDTypes[static_cast<std::size_t>(dtype)];
-    assert(info.dtype == dtype);
-    return info;
+    return elementNames()[static_cast<std::size_t>(dtype)];
 }
 
 } // namespace
 
 const char* dtypeName(DType dtype)
 {
-    return infoOf(dtype).name;
+    return namesOf(dtype).stableHlo.data(); // of a literal
+}
+
+const char* hloTypeName(DType dtype)
+{
+    return namesOf(dtype).hlo.data();
 }
 
 std::optional<DType> parseDType(std::string_view name)
 {
-    for (const DTypeInfo& info : kDTypes) {
-        if ((name == info.name || name == info.jaxName) && info.bytes > 0)
-            return info.dtype;
-    }
-    return std::nullopt;
+    return parseDType(name, {TypeSpelling::StableHlo, TypeSpelling::Jax});
+}
+
+std::optional<DType> parseDType(std::string_view name, std::initializer_list<TypeSpelling> spellings)
+{
+    const auto found = findElementName(name, spellings);
+    if (!found || *found >= kDTypeCount || static_cast<DType>(*found) == DType::Token)
+        return std::nullopt;
+    return static_cast<DType>(*found);
 }
 
 std::int64_t byteSize(DType dtype)
 {
-    return infoOf(dtype).bytes;
+    return (namesOf(dtype).bits + 7) / 8;
 }
 
 bool isFloating(DType dtype)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/op.h"
 #include "core/program/program.h"
+#include "core/program/type_names.h"
 
 #include "tests/test_class.h"
 #include "tests/values.h"
@@ -28,27 +29,46 @@ void TestType::names_data()
     QTest::addColumn<DType>("dtype");
     QTest::addColumn<QString>("name");
     QTest::addColumn<QString>("jaxName");
+    QTest::addColumn<QString>("hloName");
     QTest::addColumn<int>("bytes");
     QTest::addColumn<QString>("kind");
 
     QTest::newRow("i1") << DType::Pred << "i1"
-                        << "bool" << 1 << "truth";
+                        << "bool"
+                        << "pred" << 1 << "truth";
     QTest::newRow("i8") << DType::S8 << "i8"
-                        << "int8" << 1 << "signed";
+                        << "int8"
+                        << "s8" << 1 << "signed";
     QTest::newRow("i64") << DType::S64 << "i64"
-                         << "int64" << 8 << "signed";
+                         << "int64"
+                         << "s64" << 8 << "signed";
     QTest::newRow("ui16") << DType::U16 << "ui16"
-                          << "uint16" << 2 << "unsigned";
+                          << "uint16"
+                          << "u16" << 2 << "unsigned";
     QTest::newRow("ui32") << DType::U32 << "ui32"
-                          << "uint32" << 4 << "unsigned";
+                          << "uint32"
+                          << "u32" << 4 << "unsigned";
     QTest::newRow("f16") << DType::F16 << "f16"
-                         << "float16" << 2 << "floating";
+                         << "float16"
+                         << "f16" << 2 << "floating";
     QTest::newRow("bf16") << DType::BF16 << "bf16"
-                          << "bfloat16" << 2 << "floating";
+                          << "bfloat16"
+                          << "bf16" << 2 << "floating";
     QTest::newRow("f32") << DType::F32 << "f32"
-                         << "float32" << 4 << "floating";
+                         << "float32"
+                         << "f32" << 4 << "floating";
     QTest::newRow("f64") << DType::F64 << "f64"
-                         << "float64" << 8 << "floating";
+                         << "float64"
+                         << "f64" << 8 << "floating";
+    QTest::newRow("f8E4M3FN") << DType::F8E4M3FN << "f8E4M3FN"
+                              << "float8_e4m3fn"
+                              << "f8e4m3fn" << 1 << "floating";
+    QTest::newRow("i4") << DType::S4 << "i4"
+                        << "int4"
+                        << "s4" << 1 << "signed";
+    QTest::newRow("complex<f64>") << DType::C128 << "complex<f64>"
+                                  << "complex128"
+                                  << "c128" << 16 << "complex";
 }
 
 void TestType::names()
@@ -56,11 +76,14 @@ void TestType::names()
     QFETCH(DType, dtype);
     QFETCH(QString, name);
     QFETCH(QString, jaxName);
+    QFETCH(QString, hloName);
     QFETCH(int, bytes);
     QFETCH(QString, kind);
     QCOMPARE(text(dtypeName(dtype)), name);
     QVERIFY(parseDType(name.toStdString()) == dtype);
     QVERIFY(parseDType(jaxName.toStdString()) == dtype);
+    QCOMPARE(text(hloTypeName(dtype)), hloName);
+    QVERIFY(parseDType(hloName.toStdString(), {TypeSpelling::Hlo}) == dtype);
     QCOMPARE(byteSize(dtype), std::int64_t{bytes});
     QCOMPARE(isFloating(dtype), kind == "floating");
     QCOMPARE(isInteger(dtype), kind == "signed" || kind == "unsigned");
@@ -71,6 +94,12 @@ void TestType::unknownName()
 {
     QVERIFY(!parseDType("f33"));
     QVERIFY(!parseDType(""));
+    QVERIFY(!parseDType("", {TypeSpelling::Hlo, TypeSpelling::StableHlo, TypeSpelling::Jax, TypeSpelling::JaxShort}));
+    QVERIFY(!parseDType("u32")); // HLO's
+    QVERIFY(!parseDType("ui32", {TypeSpelling::Hlo}));
+    QVERIFY(!parseDType("token", {TypeSpelling::Hlo}));
+    QVERIFY(!parseDType("s2", {TypeSpelling::Hlo})); // known by name and size alone
+    QVERIFY(parseDType("f8_e4m3fn", {TypeSpelling::JaxShort}) == DType::F8E4M3FN);
 }
 
 void TestType::sizes()
