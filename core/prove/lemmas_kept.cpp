@@ -96,6 +96,7 @@ struct Sliding {
     std::int64_t stride = 1;
     std::int64_t span = 1; ///< from the first to the last element of a window
     bool isDilated = false; ///< the array itself is
+    std::int64_t cut = 0; ///< of a result in pieces that fill whole devices: so many elements at its end are none
 
     bool isTrivial() const { return low == 0 && stride == 1 && span == 1 && !isDilated; }
 };
@@ -141,8 +142,8 @@ bool slides(Site& site, const Framed& array, std::size_t dim, const Sliding& sli
     if (!claimed || claimed->dims.size() <= resultDim || canonical(claimed->dims[resultDim].axes) != axes
         || shape.size() <= resultDim)
         return fail("its result is split differently than its windows");
-    size = shape[resultDim];
     const std::int64_t pieces = shardCount(axes);
+    size = shape[resultDim] - (shape[resultDim] == local * pieces ? sliding.cut : 0);
     if (local * pieces < size || array.local[dim] < (local - 1) * sliding.stride + sliding.span
         || pieces * array.local[dim] > (1 << 21))
         return fail("its pieces do not cover the result");
@@ -182,8 +183,26 @@ bool slides(Site& site, const Framed& array, std::size_t dim, const Sliding& sli
     return true;
 }
 
+/// Where the windows of a result along a split dimension end within the last piece, its text does not say: of a few places, the one that is the source's.
+template <typename Lemma>
+std::optional<Standing> withSomeEnd(Site& site, const Lemma& lemma)
+{
+    constexpr std::int64_t kMostCut = 8;
+    const std::optional<Standing> made = lemma(0);
+    const auto isOfSource
+        = [&](const std::optional<Standing>& standing) { return standing && site.walk.globals[standing->global].isInSource; };
+    const auto& claimed = site.walk.function[site.op.results[0]].sharding;
+    const bool mayEndBefore = !site.walk.isSource() && claimed
+        && std::any_of(claimed->dims.begin(), claimed->dims.end(), [](const DimSharding& dim) { return !dim.axes.empty(); });
+    for (std::int64_t cut = 1; mayEndBefore && !isOfSource(made) && cut < kMostCut; ++cut) {
+        if (std::optional<Standing> other = lemma(cut); isOfSource(other))
+            return other;
+    }
+    return made;
+}
+
 /// Batch and features of a convolution may be split; over split features that it sums the result is partial.
-std::optional<Standing> convolutionLemma(Site& site)
+std::optional<Standing> convolutionLemma(Site& site, std::int64_t cut)
 {
     const auto& other = site.op.as<OtherAttributes>();
     const auto numbers = convolutionDims(other.attributes);
@@ -275,7 +294,7 @@ std::optional<Standing> convolutionLemma(Site& site)
         if (!isUnsplit(kernel, window))
             return site.refuse("its windows are split");
         const Sliding sliding{at("padding", 2 * i, 0), at("padding", 2 * i + 1, 0), at("window_strides", i, 1),
-            (kernel.local[window] - 1) * at("rhs_dilation", i, 1) + 1, at("lhs_dilation", i, 1) != 1};
+            (kernel.local[window] - 1) * at("rhs_dilation", i, 1) + 1, at("lhs_dilation", i, 1) != 1, cut};
         if (!slides(site, input, dim, sliding, zero, site.localResult()[to], to, dims[to], shape[to], text))
             return std::nullopt;
     }
@@ -289,7 +308,7 @@ std::optional<Standing> convolutionLemma(Site& site)
 }
 
 /// Reductions of windows: `op.operands` are arrays of one shape, then an initial value for each.
-std::optional<Standing> windowReductionLemma(Site& site, std::size_t result)
+std::optional<Standing> windowReductionLemma(Site& site, std::size_t result, std::int64_t cut)
 {
     const auto& other = site.op.as<OtherAttributes>();
     const std::size_t arrays = site.op.results.size();
@@ -317,8 +336,8 @@ std::optional<Standing> windowReductionLemma(Site& site, std::size_t result)
             if (!sameAlong(operands[i], dim, first, dim))
                 return site.refuse(fmt::format("its operands are split differently along dimension {}", dim));
             const WindowDim& window = (*windows)[dim];
-            const Sliding sliding{
-                window.low, window.high, window.stride, (window.size - 1) * window.windowDilation + 1, window.baseDilation != 1};
+            const Sliding sliding{window.low, window.high, window.stride, (window.size - 1) * window.windowDilation + 1,
+                window.baseDilation != 1, cut};
             if (!slides(site, operands[i], dim, sliding, site.operands[arrays + i]->global, site.localResult(result)[dim], dim,
                     dims[dim], shape[dim], text))
                 return std::nullopt;
@@ -430,9 +449,9 @@ std::optional<Standing> keptLemma(Site& site, std::size_t result)
     if (!isFunctionOfOperands(other, kind))
         return site.refuse("nothing is known of what it computes");
     if (kind == OpKind::ReduceWindow)
-        return windowReductionLemma(site, result);
+        return withSomeEnd(site, [&](std::int64_t cut) { return windowReductionLemma(site, result, cut); });
     if (kind == OpKind::Convolution)
-        return convolutionLemma(site);
+        return withSomeEnd(site, [&](std::int64_t cut) { return convolutionLemma(site, cut); });
     if (kind == OpKind::VariadicScatter)
         return scatterLemma(site, result);
     if (kind == OpKind::Attention || kind == OpKind::AttentionGrad)

@@ -127,6 +127,15 @@ inline std::vector<WrittenProgram> writtenPrograms()
             "%1 = stablehlo.dot_general %0, %w, contracting_dims = [0] x [0] : (tensor<12x2xf32>, tensor<12x6xf32>) -> "
             "tensor<2x6xf32>\nreturn %1 : tensor<2x6xf32>",
             {{"elements next to each other", "[0:12, 2:3]", "[0:12, 1:2]"}}},
+        {"sums of all rows so far, which do not divide", kTwo, "(%x: tensor<9x4xf32>) -> tensor<9x4xf32>",
+            "%y = sdy.sharding_constraint %x <@mesh, [{\"a\"}, {\"b\"}]> : tensor<9x4xf32>\n%z = stablehlo.constant dense<0.0> : "
+            "tensor<f32>\n"
+            "%0 = \"stablehlo.reduce_window\"(%y, %z) <{base_dilations = array<i64: 1, 1>, padding = dense<[[8, 0], [0, 0]]> : "
+            "tensor<2x2xi64>, window_dilations = array<i64: 1, 1>, window_dimensions = array<i64: 9, 1>, window_strides = "
+            "array<i64: 1, 1>}> ({\n^bb0(%a: tensor<f32>, %b: tensor<f32>):\n%s = stablehlo.add %a, %b : tensor<f32>\n"
+            "stablehlo.return %s : tensor<f32>\n}) : (tensor<9x4xf32>, tensor<f32>) -> tensor<9x4xf32>\nreturn %0 : "
+            "tensor<9x4xf32>",
+            {{"a row that is none", "dense<[8, 3]>", "dense<[7, 3]>"}}},
         {"groups of features, on more devices", kEight,
             "(%x: tensor<4x8x8xf32> " ROWS("{}, {}, {\"a\"}") ", %w: tensor<3x4x8xf32>) -> tensor<4x6x8xf32>",
             "%0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [1], pad = [[0, "
