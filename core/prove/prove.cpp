@@ -225,6 +225,12 @@ private:
                 fault(fmt::format("result {} is not laid out as it is declared", i));
                 continue;
             }
+            const auto& own = m_live[wanted[i]].sharding;
+            const AxisRefs partial = canonicalSet(layout->unreduced);
+            if (declared == nullptr && !partial.empty() && (!own || canonicalSet(own->unreduced) != partial)) {
+                fault(fmt::format("result {} is a partial result, and its source's is whole", i));
+                continue;
+            }
             if (lookedFor < kMostObstacles && !stands(results[i], m_source[wanted[i]], *layout)) {
                 ++lookedFor;
                 obstacle(m_obstacles.before(results[i], fmt::format("result {}", i), m_source[wanted[i]], &*layout));
