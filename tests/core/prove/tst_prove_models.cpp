@@ -102,7 +102,6 @@ const std::map<std::string, std::string> kUnproved = {
     {"insert_reshards-87f0ad26", "its matrices are split"},
     {"insert_reshards-f619217e", "it looks for the largest elements of pieces"},
     {"insert_reshards-faea4bc9", "it looks for the largest elements of pieces"},
-    {"insert_reshards-c7abee30", "its groups of the batch are split over more axes than there are groups"},
     {"insert_reshards-8ed6759e", "it looks for the largest elements of pieces"},
 };
 
