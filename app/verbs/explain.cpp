@@ -38,6 +38,26 @@ bool looksLikeId(const std::string& what)
     return word && (prefix || parseInteger(what)) && what.size() <= 8;
 }
 
+int explainRetired(const RetiredId& retired, const ProblemTable& table, Output& output)
+{
+    const bool isReplaced = !retired.replacedBy.empty();
+    const std::string meaning = isReplaced
+        ? fmt::format("{} was replaced by {}, {}.", retired.id, retired.replacedBy, table.find(retired.replacedBy)->title)
+        : fmt::format("{}.", retired.because);
+    const std::string fix = isReplaced ? fmt::format("See `meshwright explain {}`.", retired.replacedBy)
+                                       : std::string("Run the command again with this version.");
+    if (output.format == Format::Json) {
+        Json json = {{"schema", "meshwright.explanation/1"}, {"meshwright", kVersion}, {"id", retired.id},
+            {"title", "a retired id"}, {"part", table.rangeOf(retired.id)->part}, {"meaning", meaning}, {"fix", fix}};
+        if (isReplaced)
+            json["replaced_by"] = retired.replacedBy;
+        output.result(dumped(json));
+    } else {
+        output.result(fmt::format("{}: a retired id\n\n{}\n\nWhat to do: {}\n", retired.id, meaning, fix));
+    }
+    return kExitOk;
+}
+
 int explainId(const std::string& id, Output& output)
 {
     const auto path = findResource("problems.yaml");
@@ -46,6 +66,8 @@ int explainId(const std::string& id, Output& output)
     const auto table = ProblemTable::load(*path);
     if (!table)
         return fail(table.error(), output);
+    if (const RetiredId* retired = table->findRetired(id))
+        return explainRetired(*retired, *table, output);
     const ProblemEntry* entry = table->find(id);
     if (entry == nullptr) {
         const auto near = nearestName(id, table->ids());

@@ -46,6 +46,18 @@ int exitCodeOf(const DocNode& entry, int otherwise, Problems& problems)
     return otherwise;
 }
 
+/// The entry whose id is `id`, without regard to case; null when there is none.
+template <typename Entry>
+const Entry* withId(const std::vector<Entry>& entries, std::string_view id)
+{
+    const auto same = [](char a, char b) {
+        return std::toupper(static_cast<unsigned char>(a)) == std::toupper(static_cast<unsigned char>(b));
+    };
+    const auto entry = std::find_if(entries.begin(), entries.end(),
+        [&](const Entry& e) { return std::equal(e.id.begin(), e.id.end(), id.begin(), id.end(), same); });
+    return entry == entries.end() ? nullptr : &*entry;
+}
+
 const DocNode& listOf(const DocNode& root, const char* key, Problems& problems)
 {
     static const DocNode kNone;
@@ -83,19 +95,38 @@ Result<ProblemTable> ProblemTable::load(const std::filesystem::path& path)
             problems.push_back(wrongTable(fmt::format("{} is in no range", read.id), entry.value));
         table.m_entries.push_back(std::move(read));
     }
+    if (const DocNode* retired = document.root.find("retired")) {
+        for (const DocEntry& entry : retired->entries)
+            table.m_retired.push_back(table.retiredOf(entry.value, problems));
+    }
     if (!problems.empty())
         return problems;
     return table;
 }
 
+RetiredId ProblemTable::retiredOf(const DocNode& entry, Problems& problems) const
+{
+    RetiredId retired{textOf(entry, "id", problems), {}, {}};
+    if (find(retired.id) != nullptr)
+        problems.push_back(wrongTable(fmt::format("{} is retired and has an entry", retired.id), entry));
+    if (entry.find("by") == nullptr) {
+        retired.because = textOf(entry, "because", problems);
+        return retired;
+    }
+    retired.replacedBy = textOf(entry, "by", problems);
+    if (find(retired.replacedBy) == nullptr)
+        problems.push_back(wrongTable(fmt::format("{}, which replaced {}, has no entry", retired.replacedBy, retired.id), entry));
+    return retired;
+}
+
 const ProblemEntry* ProblemTable::find(std::string_view id) const
 {
-    const auto same = [](char a, char b) {
-        return std::toupper(static_cast<unsigned char>(a)) == std::toupper(static_cast<unsigned char>(b));
-    };
-    const auto entry = std::find_if(m_entries.begin(), m_entries.end(),
-        [&](const ProblemEntry& e) { return std::equal(e.id.begin(), e.id.end(), id.begin(), id.end(), same); });
-    return entry == m_entries.end() ? nullptr : &*entry;
+    return withId(m_entries, id);
+}
+
+const RetiredId* ProblemTable::findRetired(std::string_view id) const
+{
+    return withId(m_retired, id);
 }
 
 const ProblemRange* ProblemTable::rangeOf(std::string_view id) const

@@ -10,6 +10,8 @@
 
 namespace meshwright {
 
+struct DocNode;
+
 /// What is known of one problem id, whatever the case it arises in.
 struct ProblemEntry {
     std::string id; ///< "MW1104"
@@ -17,6 +19,13 @@ struct ProblemEntry {
     std::string meaning; ///< why it is a problem
     std::string fix; ///< how to fix it
     int exitCode = 0; ///< of a command that ends with it as an error
+};
+
+/// An id that no problem has any more. It is never given to another problem.
+struct RetiredId {
+    std::string id; ///< "MW1263"
+    std::string replacedBy; ///< the id of the entry that says it now; empty when the problem cannot arise any more
+    std::string because; ///< why it cannot arise; empty when it was replaced
 };
 
 /// The ids of one part of the program.
@@ -34,7 +43,7 @@ struct ProblemRange {
 class ProblemTable {
 public:
     /// Problems: MW1440 the file is not such a table (an entry without id, title, meaning or fix; ids not ascending; an id in no range; an
-    /// exit code other than those above); those of `readFile` and `parseDocument`.
+    /// exit code other than those above; a retired id that is an entry, or neither says why nor names an entry that replaced it); those of `readFile` and `parseDocument`.
     static Result<ProblemTable> load(const std::filesystem::path& path);
 
     const std::vector<ProblemEntry>& entries() const { return m_entries; } ///< by ascending ids
@@ -43,13 +52,19 @@ public:
     /// The entry of an id (`MW1104`, without regard to case); null when there is none.
     const ProblemEntry* find(std::string_view id) const;
 
+    /// The retired id `MW1263`, without regard to case; null when it is none.
+    const RetiredId* findRetired(std::string_view id) const;
+
     /// The part of the program that an id belongs to.
     const ProblemRange* rangeOf(std::string_view id) const;
 
     std::vector<std::string> ids() const;
 
 private:
+    RetiredId retiredOf(const DocNode& entry, Problems& problems) const;
+
     std::vector<ProblemEntry> m_entries;
+    std::vector<RetiredId> m_retired;
     std::vector<ProblemRange> m_ranges;
 };
 

@@ -29,7 +29,7 @@ public:
             return {};
         if (!m_study.trains()) {
             report(
-                "MW1465", "a program file is not cut into a pipeline", "write pipeline: {stages: 1}", "pipeline", {"pipeline="});
+                "MW1469", "a program file is not cut into a pipeline", "write pipeline: {stages: 1}", "pipeline", {"pipeline="});
             return std::move(m_problems);
         }
         checkAxis(m_study.mesh, "mesh");

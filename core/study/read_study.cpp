@@ -93,7 +93,7 @@ void StudyReader::read(const DocNode& root)
     if (const DocNode* node = fields.take("shrink")) {
         shrinks = truth(*node, "shrink").value_or(false);
         if (shrinks && !study.trains())
-            report("MW1468", "a program has the sizes that it has: it cannot be shrunken", "leave shrink out",
+            report("MW1468", "a program cannot be shrunk: the sizes of its arrays are fixed in its text", "leave shrink out",
                 node->place("shrink"));
     }
     fields.close();
@@ -441,7 +441,7 @@ StudyReading readStudyInPart(std::string_view text, const std::string& fileName,
     append(reading.problems, std::move(reader.problems));
     append(reading.problems, checkStudyParts(reader.study, reader.gaps));
     if (reader.shrinks && !hasErrors(reading.problems)) {
-        reader.study = shrunken(std::move(reader.study));
+        reader.study = shrunk(std::move(reader.study));
         append(reading.problems, checkStudyParts(reader.study, reader.gaps));
     }
     reading.problems = inFile(std::move(reading.problems), fileName);

@@ -171,7 +171,7 @@ bool shrinkTurns(TransformerModel& model, std::int64_t pieces, StudySharding& sh
 
 } // namespace
 
-Study shrunken(Study study)
+Study shrunk(Study study)
 {
     if (!study.trains())
         return study;

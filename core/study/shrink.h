@@ -10,6 +10,6 @@ namespace meshwright {
 /// and what is kept survive; each piece of a pipeline has two layers at most, or two turns of layers of several kinds. Data are
 /// random, faults and the order of devices are left out.
 /// A program file has the sizes that it has: nothing changes then.
-Study shrunken(Study study);
+Study shrunk(Study study);
 
 } // namespace meshwright

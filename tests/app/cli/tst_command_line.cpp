@@ -611,6 +611,11 @@ void TestCommandLine::explain()
     QVERIFY(text.out.startsWith("MW1104: a dimension is not divisible"));
     const Outcome json = run({"explain", "MW1104", "--format", "json"});
     QCOMPARE(tests::resultErrors(json.out), QString());
+    QVERIFY(run({"explain", "MW1263"}).out.contains("MW1263 was replaced by MW1270"));
+    const Outcome retired = run({"explain", "MW1263", "--format", "json"});
+    QCOMPARE(tests::resultErrors(retired.out), QString());
+    QCOMPARE(QJsonDocument::fromJson(retired.out).object()["replaced_by"].toString(), QString("MW1270"));
+    QVERIFY(run({"explain", "MW1540"}).out.contains("Pipelines are simulated."));
     QVERIFY(run({"explain", "MW1199"}).err.contains("did you mean MW11"));
     const Outcome nothing = run({"explain", "MW1104"}, {}, {"MESHWRIGHT_RESOURCES=/nowhere"});
     QCOMPARE(nothing.code, 3);
@@ -771,9 +776,11 @@ void TestCommandLine::lists()
 
 void TestCommandLine::helpBeginsWithExamples()
 {
-    for (const QStringList& arguments : {QStringList{"--help"}, QStringList{"show", "--help"}, QStringList{"help", "check"}}) {
+    for (const QStringList& arguments :
+        {QStringList{"--help"}, QStringList{"show", "--help"}, QStringList{"help", "check"}, QStringList{"help", "search"}}) {
         const Outcome outcome = run(arguments);
         QCOMPARE(outcome.code, 0);
+        QVERIFY2(!outcome.out.contains("{false}"), outcome.out); // what CLI11 puts behind flags that turn something off
         QVERIFY(outcome.out.indexOf("Examples:\n  meshwright ") > 0);
         QVERIFY(outcome.out.indexOf("Examples:") < outcome.out.indexOf("Usage:"));
     }

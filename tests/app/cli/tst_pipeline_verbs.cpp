@@ -143,6 +143,9 @@ void TestPipelineVerbs::exitCodes_data()
     row("rounds", {"pipeline.chunks=2", "pipeline.schedule=interleaved", "pipeline.microbatches=6"}, 3, "MW1463");
     row("a spec over the stages", {"sharding.x=P('pipe')"}, 3, "MW1464");
     row("no optimizer", {"optimizer=none"}, 3, "MW1545");
+    QTest::newRow("a program file") << QStringList{"check", example("jax_product.yaml"), "--set",
+        "pipeline={stages: 1, microbatches: 2}"}
+                                    << 3 << "MW1469";
     const auto transformer = [](const char* name, const QStringList& settings, const char* said) {
         QStringList arguments{"train", example("pipeline_transformer.yaml")};
         for (const QString& setting : settings)

@@ -117,6 +117,11 @@ void TestProblemTable::find()
     QVERIFY(m_table.find("MW0000") == nullptr);
     QVERIFY(m_table.find("") == nullptr);
     QVERIFY(m_table.rangeOf("MW9999") == nullptr);
+    QVERIFY(m_table.find("MW1263") == nullptr);
+    const RetiredId* retired = m_table.findRetired("mw1263");
+    QVERIFY(retired != nullptr);
+    QCOMPARE(tests::text(retired->replacedBy), "MW1270");
+    QVERIFY(m_table.findRetired("MW1104") == nullptr);
 }
 
 /// All exit codes other than 3: of ids in their ranges, and those that an entry states for itself.
@@ -170,6 +175,13 @@ void TestProblemTable::damaged_data()
                                  << "MW1440";
     QTest::newRow("no exit code") << ranges + "problems: [{id: MW1001, exit: 1, title: t, meaning: m, fix: f}]\n"
                                   << "MW1440";
+    const QByteArray problem = "problems: [{id: MW1001, title: t, meaning: m, fix: f}]\n";
+    QTest::newRow("retired without a reason") << ranges + problem + "retired: [{id: MW1002}]\n"
+                                              << "MW1440";
+    QTest::newRow("retired and used") << ranges + problem + "retired: [{id: MW1001, because: b}]\n"
+                                      << "MW1440";
+    QTest::newRow("replaced by nothing") << ranges + problem + "retired: [{id: MW1002, by: MW1003}]\n"
+                                         << "MW1440";
     QTest::newRow("no YAML") << QByteArray("[") << "MW1402";
 }
 
