@@ -21,6 +21,7 @@
 #include <new>
 #include <regex>
 #include <sstream>
+#include <string_view>
 #include <system_error>
 #include <unordered_map>
 
@@ -55,6 +56,16 @@ public:
         help += "\nExamples:\n" + app->get_footer() + "\n" + make_usage(app, std::move(name));
         help += make_positionals(app) + make_groups(app, mode) + make_subcommands(app, mode);
         return help;
+    }
+
+    /// Without the `{false}` that CLI11 puts behind a flag which turns something off: the flag takes no value.
+    std::string make_option_name(const CLI::Option* option, bool isPositional) const override
+    {
+        std::string name = CLI::Formatter::make_option_name(option, isPositional);
+        constexpr std::string_view kOff = "{false}";
+        if (const auto at = name.find(kOff); at != std::string::npos)
+            name.erase(at, kOff.size());
+        return name;
     }
 };
 

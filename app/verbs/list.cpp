@@ -105,7 +105,7 @@ int listModels(Output& output)
         const ParameterCounts counts = parameterCounts(*config);
         const std::string heads = config->keyValueHeads == config->heads
             ? fmt::format("{}", config->heads)
-            : fmt::format("{}, {} of keys", config->heads, config->keyValueHeads);
+            : fmt::format("{} ({} for keys and values)", config->heads, config->keyValueHeads);
         table.addRow({file.stem().string(), fmt::format("{:.2f} G", static_cast<double>(counts.total) / 1e9),
             fmt::format("{:.2f} G", static_cast<double>(counts.active) / 1e9), fmt::format("{}", config->layers),
             fmt::format("{}", config->hidden), heads, fmt::format("{}", config->vocabulary)});

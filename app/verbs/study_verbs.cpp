@@ -208,8 +208,8 @@ void addPlan(VerbTable& table)
 {
     const auto options = std::make_shared<PlanVerbOptions>();
     Verb& verb = table.add("plan",
-        "What training a model on a cluster takes: layout, memory, days, dollars, failures, and what would change it.",
-        kPlanExamples, {Format::Text, Format::Json, Format::Html, Format::Markdown}, [options, &table](Output& output) {
+        "Plan a training on a cluster: layout, memory, days, dollars, failures, and what would change the answer.", kPlanExamples,
+        {Format::Text, Format::Json, Format::Html, Format::Markdown}, [options, &table](Output& output) {
             options->formatGiven = table.isFormatGiven();
             return runPlan(*options, output);
         });

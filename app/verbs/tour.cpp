@@ -13,12 +13,13 @@ namespace meshwright::cli {
 
 namespace {
 
-/// `16.0 µs of 22 µs is waiting: all_reduce over model`, in a few words.
+/// A step and the three parts that add up to it: computing, waiting for collectives, and waiting for the host to start kernels.
 std::string oneSimulation(const sim::SimulatedStudy& study)
 {
     const sim::Simulation& s = study.simulation;
-    return fmt::format("  {:<42} step {:>8}  compute {:>8}  waiting {:>8}  bound by {}\n", s.machine,
-        formatSeconds(s.stepSeconds), formatSeconds(s.computeSeconds), formatSeconds(s.exposedSeconds), s.boundBy);
+    return fmt::format("  {:<35} step {:>8}  compute {:>8}  collectives {:>8}  host {:>8}  bound by {}\n", s.machine,
+        formatSeconds(s.stepSeconds), formatSeconds(s.computeSeconds), formatSeconds(s.exposedSeconds),
+        formatSeconds(s.launchSeconds), s.boundBy);
 }
 
 Result<std::string> simulations(const std::filesystem::path& file, const sim::Catalogue& catalogue)
