@@ -76,9 +76,4 @@ private:
     std::map<std::vector<std::int64_t>, ReshardPlan> m_plans;
 };
 
-/// The position that every mesh position receives from when an array moves from one layout to another with pieces of the same shape.
-/// A permutation; positions whose piece stays receive from themselves.
-std::vector<std::int64_t> permuteSources(
-    const Shape& shape, const TensorSharding& from, const TensorSharding& to, const Mesh& mesh);
-
 } // namespace meshwright

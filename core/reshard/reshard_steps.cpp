@@ -64,15 +64,6 @@ AxisRefs cutInto(const AxisRefs& axes, const AxisRefs& parts)
     return result;
 }
 
-AxisRefs inMeshOrder(AxisRefs axes)
-{
-    std::sort(axes.begin(), axes.end());
-    AxisRefs merged;
-    for (const AxisRef& axis : axes)
-        appendMerging(merged, axis);
-    return merged;
-}
-
 TensorSharding layoutOnly(const TensorSharding& sharding)
 {
     TensorSharding layout = TensorSharding::replicatedOf(sharding.dims.size());
@@ -193,12 +184,6 @@ bool staysInGroups(const std::vector<std::int64_t>& sources, const std::vector<s
 }
 
 } // namespace
-
-std::vector<std::int64_t> permuteSources(
-    const Shape& shape, const TensorSharding& from, const TensorSharding& to, const Mesh& mesh)
-{
-    return permuteSourcesAcross(shape, from, mesh, to, mesh, groupNumbers(permutedAxes(from, to, true), mesh));
-}
 
 ReshardStep reshardStep(OpKind kind, CollectiveAttributes attributes, const ReshardedArray& array, const TensorSharding& from,
     const Mesh& fromMesh, const TensorSharding& to, const Mesh& toMesh)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/reshard/reshard.h"
+#include "core/sharding/axis_sets.h"
 
 #include <optional>
 #include <span>
@@ -24,9 +25,6 @@ TensorSharding layoutOnly(const TensorSharding& sharding);
 
 /// The axes of `axes` that `others` do not cover, in mesh order and merged.
 AxisRefs withoutAxes(const AxisRefs& axes, const AxisRefs& others);
-
-/// In mesh order, parts that continue each other merged.
-AxisRefs inMeshOrder(AxisRefs axes);
 
 /// Bytes of one device's piece, padding included.
 std::int64_t localBytes(const Shape& shape, std::int64_t elementBytes, const TensorSharding& layout);

@@ -466,17 +466,6 @@ JaxSpec specInType(const JaxSpec& spec, const Mesh& mesh, std::span<const AxisTy
     return kept;
 }
 
-JaxSpec specOfAxisMap(std::span<const std::pair<std::string, std::size_t>> dimOfAxis)
-{
-    JaxSpec spec;
-    for (const auto& [axis, dim] : dimOfAxis) {
-        if (spec.dims.size() <= dim)
-            spec.dims.resize(dim + 1);
-        spec.dims[dim].axes.push_back(axis);
-    }
-    return spec;
-}
-
 bool isDtypeName(std::string_view name)
 {
     const auto found = findElementName(name, {TypeSpelling::Hlo, TypeSpelling::Jax, TypeSpelling::JaxShort});

@@ -80,9 +80,6 @@ Result<Mesh> parseJaxMesh(std::string_view text);
 /// Source: jax-ml/jax, jax/_src/core.py (`modify_spec_for_auto_manual`).
 JaxSpec specInType(const JaxSpec& spec, const Mesh& mesh, std::span<const AxisType> types, std::size_t rank);
 
-/// The spec for a list of (axis, dimension): axes of one dimension in order of the list.
-JaxSpec specOfAxisMap(std::span<const std::pair<std::string, std::size_t>> dimOfAxis);
-
 /// A value's type as JAX prints it in explicit mode: `f32[8@X,4@(y,z)]{V:a, U:b, R:c}`.
 struct JaxType {
     std::string dtype;

@@ -127,34 +127,18 @@ private:
     TextCursor m_cursor;
 };
 
-/// A name as the reader takes it: it has at most one kind of quotes inside.
-std::string inQuotes(const std::string& name)
-{
-    const char* quote = name.find('\'') == std::string::npos ? "'" : "\"";
-    return quote + name + quote;
-}
-
-std::string asItIs(const std::string& name)
-{
-    return name;
-}
-
-std::string targetText(const LogicalTarget& target, std::string (*spelled)(const std::string&))
+std::string targetText(const LogicalTarget& target)
 {
     if (target.unconstrained)
         return "UNCONSTRAINED";
     if (target.axes.empty())
         return "None";
-    if (target.axes.size() == 1)
-        return spelled(target.axes.front());
-    std::vector<std::string> axes(target.axes.size());
-    std::transform(target.axes.begin(), target.axes.end(), axes.begin(), spelled);
-    return fmt::format("[{}]", join(axes, ", "));
+    return target.axes.size() == 1 ? target.axes.front() : fmt::format("[{}]", join(target.axes, ", "));
 }
 
 std::string ruleText(const LogicalRule& rule, std::size_t index)
 {
-    return fmt::format("rule {} ({} -> {})", index + 1, rule.name, targetText(rule.target, asItIs));
+    return fmt::format("rule {} ({} -> {})", index + 1, rule.name, targetText(rule.target));
 }
 
 std::string dimText(std::size_t dim, const LogicalNames& names)
@@ -172,14 +156,6 @@ Result<LogicalRules> parseLogicalRules(std::string_view text)
 Result<LogicalNames> parseLogicalNames(std::string_view text)
 {
     return RuleReader(text).names();
-}
-
-std::string logicalRulesText(const LogicalRules& rules)
-{
-    std::vector<std::string> texts;
-    for (const LogicalRule& rule : rules)
-        texts.push_back(fmt::format("[{}, {}]", inQuotes(rule.name), targetText(rule.target, inQuotes)));
-    return fmt::format("[{}]", join(texts, ", "));
 }
 
 Result<LogicalDecision> linenAxes(const LogicalNames& names, const LogicalRules& rules)
@@ -233,7 +209,7 @@ Result<LogicalDecision> linenAxes(const LogicalNames& names, const LogicalRules&
         for (const std::string& axis : rule.target.axes)
             userOfAxis[axis] = dim;
         decision.trace.push_back({LogicalVerdict::Applied, index, dim, {},
-            fmt::format("{}: {} gets {}", ruleText(rule, index), dimText(dim, names), targetText(rule.target, asItIs))});
+            fmt::format("{}: {} gets {}", ruleText(rule, index), dimText(dim, names), targetText(rule.target))});
     }
     for (std::size_t dim = 0; dim < names.size(); ++dim) {
         if (!assigned[dim]) {
@@ -243,26 +219,6 @@ Result<LogicalDecision> linenAxes(const LogicalNames& names, const LogicalRules&
         }
     }
     return decision;
-}
-
-Result<std::optional<LogicalDecision>> linenConstraint(
-    const LogicalNames& names, const LogicalRules& rules, LogicalFallback fallback)
-{
-    auto decision = linenAxes(names, rules);
-    if (!decision)
-        return decision.error();
-    if (decision->unmatched.empty() || fallback == LogicalFallback::Unsharded)
-        return std::optional(*std::move(decision));
-    if (fallback == LogicalFallback::NoConstraint)
-        return std::optional<LogicalDecision>();
-    Problems problems;
-    std::vector<std::string> known;
-    for (const LogicalRule& rule : rules)
-        known.push_back(rule.name);
-    for (const std::size_t dim : decision->unmatched)
-        problems.push_back({"MW1182", fmt::format("axis name {} did not match a rule", dimText(dim, names)),
-            suggestion(names[dim].name, known)});
-    return problems;
 }
 
 Result<LogicalDecision> nnxAxes(const LogicalNames& names, const LogicalRules& context, const LogicalRules& local)
@@ -281,7 +237,7 @@ Result<LogicalDecision> nnxAxes(const LogicalNames& names, const LogicalRules& c
         if (other != ruleOfName.end() && rules[other->second].target != rules[index].target)
             problems.push_back({"MW1183",
                 fmt::format("inconsistent logical axis annotations for {}: {} and {}", name,
-                    targetText(rules[other->second].target, asItIs), targetText(rules[index].target, asItIs)),
+                    targetText(rules[other->second].target), targetText(rules[index].target)),
                 "give the name one target, in the context or with the variable"});
         ruleOfName[name] = index;
     }
@@ -298,8 +254,8 @@ Result<LogicalDecision> nnxAxes(const LogicalNames& names, const LogicalRules& c
             const LogicalTarget& target = rules[rule->second].target;
             entry = {target.axes, target.unconstrained};
             decision.trace.push_back({LogicalVerdict::Renamed, rule->second, dim, {},
-                fmt::format("{}: {} is {}", ruleText(rules[rule->second], rule->second), dimText(dim, names),
-                    targetText(target, asItIs))});
+                fmt::format(
+                    "{}: {} is {}", ruleText(rules[rule->second], rule->second), dimText(dim, names), targetText(target))});
         } else if (!name.name.empty()) {
             entry.axes = {name.name};
             decision.unmatched.push_back(dim);

@@ -42,9 +42,6 @@ using LogicalNames = std::vector<LogicalName>;
 /// Problems, with a column: MW1180 the text is not a list of rules.
 Result<LogicalRules> parseLogicalRules(std::string_view text);
 
-/// As `parseLogicalRules` reads them: `[['batch', 'data'], ['embed', ['fsdp', 'model']], ['heads', None]]`.
-std::string logicalRulesText(const LogicalRules& rules);
-
 /// Reads `('batch', None, 'embed')`. Problems, with a column: MW1180.
 Result<LogicalNames> parseLogicalNames(std::string_view text);
 
@@ -83,19 +80,6 @@ struct LogicalDecision {
 /// Problems: MW1181 a name occurs twice.
 /// Source: google/flax, flax/linen/spmd.py (`_logical_to_mesh_axes`).
 Result<LogicalDecision> linenAxes(const LogicalNames& names, const LogicalRules& rules);
-
-/// What a sharding constraint by logical names does with names that no rule was applied to.
-enum class LogicalFallback : std::uint8_t {
-    Unsharded, ///< they are not sharded
-    RaiseError,
-    NoConstraint, ///< there is no constraint at all
-};
-
-/// The spec of a constraint; nothing when the fallback says that there is none.
-/// Problems: MW1181, MW1182 a name did not match a rule (with RaiseError).
-/// Source: google/flax, flax/linen/spmd.py (`_with_sharding_constraint_one_fallback`).
-Result<std::optional<LogicalDecision>> linenConstraint(
-    const LogicalNames& names, const LogicalRules& rules, LogicalFallback fallback);
 
 /// NNX: the rules of the context and of the variable are one dictionary, and every name that it has is replaced; other names stay, as mesh
 /// axes. No order, and no axis counts as taken.

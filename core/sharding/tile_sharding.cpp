@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/sharding/tile_assignment.h"
 
+#include "core/sharding/axis_sets.h"
 #include "core/support/checked.h"
 #include "core/support/text_cursor.h"
 
@@ -501,16 +502,6 @@ std::optional<std::vector<AxisRefs>> axesOfTileDims(const TileAssignment& tiles,
         }
     }
     return all;
-}
-
-/// A set of axes as such sets are written: in mesh order, parts that continue each other as one.
-AxisRefs inMeshOrder(AxisRefs axes)
-{
-    std::sort(axes.begin(), axes.end());
-    AxisRefs merged;
-    for (const AxisRef& axis : axes)
-        appendMerging(merged, axis);
-    return merged;
 }
 
 AxisRefs allAxes(const Mesh& mesh)

@@ -53,8 +53,6 @@ struct StepEstimate {
     StageMemory memory;
     double capacityBytes = 0.0;
     bool fits = false;
-
-    double exposedCommunication() const { return tensor + context + expert + send + data; }
 };
 
 /// Predicts steps of transformers on one cluster. Not for several threads at once: it keeps its scratch memory.

@@ -26,7 +26,7 @@ private:
 namespace {
 
 const std::map<std::string, std::string> kProblemOfKind
-    = {{"duplicate_logical_name", "MW1181"}, {"unmatched_name", "MW1182"}, {"inconsistent_rules", "MW1183"}};
+    = {{"duplicate_logical_name", "MW1181"}, {"inconsistent_rules", "MW1183"}};
 
 LogicalNames namesOf(const Json& json)
 {
@@ -84,17 +84,6 @@ Outcome run(const Json& golden)
         return check(nnxAxes(names, rulesOf(golden.value("context_rules", Json::array())),
                          rulesOf(golden.value("local_rules", Json::array()))),
             golden.at("expect"));
-    if (kind == "constraint_fallback") {
-        const std::string fallback = golden.at("fallback").get<std::string>();
-        const auto decision = linenConstraint(names, rulesOf(golden.at("rules")),
-            fallback == "RAISE_ERROR"         ? LogicalFallback::RaiseError
-                : fallback == "NO_CONSTRAINT" ? LogicalFallback::NoConstraint
-                                              : LogicalFallback::Unsharded);
-        if (decision && !*decision)
-            return same("no constraint", true, golden.at("expect").contains("spec") && golden.at("expect").at("spec").is_null());
-        return check(
-            decision ? Result<LogicalDecision>(**decision) : Result<LogicalDecision>(decision.error()), golden.at("expect"));
-    }
     return failed("unknown kind " + kind);
 }
 

@@ -181,14 +181,6 @@ Outcome runPrint(const Json& golden)
     return failed("unknown print kind " + kind);
 }
 
-Outcome runAxisMap(const Json& golden)
-{
-    std::vector<std::pair<std::string, std::size_t>> dimOfAxis;
-    for (const auto& [axis, dim] : golden.at("axis_to_dim").items())
-        dimOfAxis.emplace_back(axis, dim.get<std::size_t>());
-    return same("spec", jaxSpecText(specOfAxisMap(dimOfAxis)), jaxSpecText(jaxSpecOfJson(golden.at("spec"))));
-}
-
 Outcome runSpecInType(const Json& golden)
 {
     const Mesh mesh = valueOf(goldens::meshOf(golden.at("mesh")));
@@ -206,8 +198,6 @@ Outcome run(const Json& golden)
         return runImport(golden);
     if (direction == "print")
         return runPrint(golden);
-    if (direction == "axis_map_to_spec")
-        return runAxisMap(golden);
     if (direction == "spec_equal")
         return same(
             "equal", jaxSpecOfJson(golden.at("a")) == jaxSpecOfJson(golden.at("b")), golden.at("expect").at("equal").get<bool>());

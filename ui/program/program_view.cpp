@@ -322,7 +322,6 @@ void ProgramView::take(std::shared_ptr<const Shown> shown)
     showSummary();
     showStep();
     redraw();
-    Q_EMIT graphShown();
 }
 
 void ProgramView::showSummary()

@@ -44,7 +44,6 @@ public:
 Q_SIGNALS:
     void specRequested(const QString& path); ///< the user wants to see the spec at this path of the study
     void specChosen(const QString& path, const QString& spec); ///< the user sets a spec, or takes it out by an empty one
-    void graphShown();
 
 protected:
     void changeEvent(QEvent* event) override;

@@ -92,8 +92,6 @@ private Q_SLOTS:
     void plannerSeparatesReductions();
     void everyStepMovesOnlyWhatItsGroupHas_data();
     void everyStepMovesOnlyWhatItsGroupHas();
-    void permuteSourcesIsAPermutation();
-    void permuteSourcesOfManyDevices();
 };
 
 void TestReshard::sequence_data()
@@ -346,28 +344,6 @@ void TestReshard::everyStepMovesOnlyWhatItsGroupHas()
         }
         for (std::int64_t position = 0; position < mesh.deviceCount(); ++position)
             QCOMPARE(shardBox(shape, at, mesh, position), shardBox(shape, to, mesh, position));
-    }
-}
-
-void TestReshard::permuteSourcesIsAPermutation()
-{
-    const Mesh mesh = meshFrom("x=2,y=2,z=2");
-    const auto sources = permuteSources({8, 8}, layoutFrom("x|y", mesh), layoutFrom("z|x", mesh), mesh);
-    const std::set<std::int64_t> distinct(sources.begin(), sources.end());
-    QCOMPARE(distinct.size(), std::size_t{8});
-    QCOMPARE(*distinct.begin(), std::int64_t{0});
-    QCOMPARE(*distinct.rbegin(), std::int64_t{7});
-}
-
-void TestReshard::permuteSourcesOfManyDevices()
-{
-    const Mesh mesh = meshFrom("x=2,y=2,z=65536");
-    const auto sources = permuteSources({4, 4}, layoutFrom("x|", mesh), layoutFrom("y|", mesh), mesh);
-    for (std::int64_t z = 0; z < 65'536; z += 4'095) { // those with x = y keep their piece, the others exchange theirs
-        QCOMPARE(sources[static_cast<std::size_t>(z)], z);
-        QCOMPARE(sources[static_cast<std::size_t>(65'536 + z)], 131'072 + z);
-        QCOMPARE(sources[static_cast<std::size_t>(131'072 + z)], 65'536 + z);
-        QCOMPARE(sources[static_cast<std::size_t>(196'608 + z)], 196'608 + z);
     }
 }
 

@@ -529,8 +529,6 @@ void TestNotation::axesInTypes()
     QCOMPARE(text(jaxMeshText(Mesh())), QString("Mesh()"));
     QCOMPARE(valueOf(parseJaxMesh("Mesh()")), Mesh());
     QCOMPARE(valueOf(parseJaxMesh("x=2,y=4")), meshOf("x=2,y=4"));
-    const std::vector<std::pair<std::string, std::size_t>> dims = {{"a", 2}, {"b", 0}, {"c", 2}};
-    QCOMPARE(text(jaxSpecText(specOfAxisMap(dims))), QString("P('b', None, ('a', 'c'))"));
     for (const char* wrong :
         {"Mesh(device_ids=][0], axis_names=('x',))", "Mesh('x': )", "Mesh(('x'), 2)", "Mesh('x': 2", "Mesh(axis_sizes=2)"})
         QCOMPARE(idsOf(parseJaxMesh(wrong)), QString("MW1119"));
