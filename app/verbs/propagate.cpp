@@ -65,12 +65,6 @@ const Mesh& meshOf(const Program& program, const Function& function, ValueId val
     return sharding ? program.meshOf(*sharding) : program.meshes.empty() ? kNone : program.meshes.front().mesh;
 }
 
-std::string axisName(const AxisRef& axis, const Mesh& mesh)
-{
-    const auto index = static_cast<std::size_t>(axis.axis);
-    return axis == wholeAxis(mesh, index) ? mesh.axes()[index].name : axisText(axis, mesh);
-}
-
 // ---- explaining one value
 
 using Found = ProgramValues::Found;

@@ -8,6 +8,7 @@
 #include "core/prove/prove.h"
 #include "core/study/pipeline_choice.h"
 #include "core/study/program_study.h"
+#include "core/support/clock.h"
 #include "core/support/file.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -33,11 +34,6 @@ struct TimedProof {
     Proof proof;
     std::optional<double> partitionSeconds; ///< absent: the device program was given
 };
-
-double secondsSince(std::chrono::steady_clock::time_point start)
-{
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 /// Ops on complex numbers are partitioned, and proved, on pairs of real ones.
 Result<TimedProof> proofOfProgram(Program program)

@@ -2,6 +2,7 @@
 #include "core/devices/virtual_devices.h"
 
 #include "core/devices/rank_run.h"
+#include "core/support/cores.h"
 #include "core/support/host_memory.h"
 
 #include <fmt/format.h>
@@ -13,15 +14,6 @@
 #include <thread>
 
 namespace meshwright {
-
-namespace {
-
-int coreCount()
-{
-    return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-}
-
-} // namespace
 
 ComputePermits::ComputePermits(int permits)
     : m_scratches(static_cast<std::size_t>(permits > 0 ? permits : coreCount()))

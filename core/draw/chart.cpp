@@ -53,17 +53,6 @@ Unit unitFor(double largest, Quantity quantity)
     return {};
 }
 
-/// The smallest of 1, 2, 5 times a power of ten that is not below `least`.
-double niceStep(double least)
-{
-    const double power = std::pow(10.0, std::floor(std::log10(least)));
-    for (const double factor : {1.0, 2.0, 5.0}) {
-        if (factor * power >= least * (1.0 - 1e-9))
-            return factor * power;
-    }
-    return 10.0 * power;
-}
-
 std::string numberText(double value, double step)
 {
     if (value == 0.0)

@@ -26,4 +26,14 @@ std::string quantityText(double value, Quantity quantity)
     return {};
 }
 
+double niceStep(double least)
+{
+    const double power = std::pow(10.0, std::floor(std::log10(least)));
+    for (const double factor : {1.0, 2.0, 5.0}) {
+        if (factor * power >= least * (1.0 - 1e-9))
+            return factor * power;
+    }
+    return 10.0 * power;
+}
+
 } // namespace meshwright

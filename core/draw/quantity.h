@@ -18,4 +18,7 @@ enum class Quantity : std::uint8_t {
 /// significant figures. Not a number: `nan`.
 std::string quantityText(double value, Quantity quantity);
 
+/// The smallest of 1, 2, 5 times a power of ten that is not below `least` > 0: the step of an axis.
+double niceStep(double least);
+
 } // namespace meshwright

@@ -45,12 +45,6 @@ private:
     std::vector<const ShardingReason*> m_reasons;
 };
 
-std::string axisName(const AxisRef& axis, const Mesh& mesh)
-{
-    const auto index = static_cast<std::size_t>(axis.axis);
-    return axis == wholeAxis(mesh, index) ? mesh.axes()[index].name : axisText(axis, mesh);
-}
-
 /// "dot_general and add"; of a long way its first steps and how many more there are.
 std::string wayText(const std::vector<std::string>& way)
 {
@@ -101,6 +95,12 @@ std::vector<ShardingReason> PropagationReport::reasonsOf(ValueId value) const
     // Within a dimension axes are only ever appended, so the order in which they came is theirs.
     std::stable_sort(own.begin(), own.end(), [](const ShardingReason& a, const ShardingReason& b) { return a.dim < b.dim; });
     return own;
+}
+
+std::string axisName(const AxisRef& axis, const Mesh& mesh)
+{
+    const auto index = static_cast<std::size_t>(axis.axis);
+    return axis == wholeAxis(mesh, index) ? mesh.axes()[index].name : axisText(axis, mesh);
 }
 
 std::vector<std::vector<ShardingReason>> shardingWays(const Function& function, const PropagationReport& report, ValueId value)

@@ -9,4 +9,7 @@ namespace meshwright {
 /// neighbour has it that it came from, and so on to the annotation. As many links as the report knows.
 std::vector<std::vector<ShardingReason>> shardingWays(const Function& function, const PropagationReport& report, ValueId value);
 
+/// An axis as users write it: its name; of a part of an axis Shardy's text, `"x":(1)2`.
+std::string axisName(const AxisRef& axis, const Mesh& mesh);
+
 } // namespace meshwright

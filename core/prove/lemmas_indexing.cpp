@@ -141,12 +141,6 @@ std::vector<std::pair<std::size_t, std::size_t>> indexDims(
     return pairs;
 }
 
-std::string indexingKey(const IndexingDims& dims)
-{
-    return fmt::format("{} {} {} {} {} {}", dims.window, dims.collapsed, dims.operandBatch, dims.indicesBatch, dims.indexMap,
-        dims.indexVectorDim);
-}
-
 /// What gathers and scatters ask of their operand and their indices alike. `sizes` are of the slices that devices take.
 bool fitsIndexing(Site& site, Framed& operand, Framed& indices, const IndexingDims& dims, const Shape& sizes,
     const std::vector<std::size_t>& lookedUp)
@@ -212,7 +206,7 @@ std::optional<Standing> gathered(Site& site, const Standing& indicesStanding, Va
         dims[to].fill = kNoGlobal;
     }
     const GlobalId global = site.walk.globals.number(
-        fmt::format("gather {} {} {} {}", indexingKey(gather.dims), sizes, operand.text(), indices.text()), shape, site.dtype(),
+        fmt::format("gather {} {} {} {}", indexingText(gather.dims), sizes, operand.text(), indices.text()), shape, site.dtype(),
         site.walk.globals[operand.global].varies | site.walk.globals[indices.global].varies);
     Standing made = standingOf(global, shape, dims, local, site.mesh());
     made.partial = operand.partial;
@@ -363,7 +357,7 @@ std::optional<Standing> scattered(Site& site, std::size_t result, const Standing
     } else if (!operand.partial.empty()) {
         return site.refuse("its operand is a partial result");
     }
-    std::string text = fmt::format("scatter {} {} {} {}", result, indexingKey(dims), scatter->text, indices.text());
+    std::string text = fmt::format("scatter {} {} {} {}", result, indexingText(dims), scatter->text, indices.text());
     if (!addTexts(allOperands, text) || !addTexts(allUpdates, text))
         return site.refuse("its arrays are split differently");
     const GlobalId global = site.walk.globals.number(std::move(text), operand.shape, site.dtype(result), varies);

@@ -156,6 +156,12 @@ bool standsAs(const Walk& walk, ValueId value, const Standing& standing, const S
     return disjoint(partial, places) && canBePartial(walk, standing, layout.unreducedKind);
 }
 
+std::string indexingText(const IndexingDims& dims)
+{
+    return fmt::format("{} {} {} {} {} {}", dims.window, dims.collapsed, dims.operandBatch, dims.indicesBatch, dims.indexMap,
+        dims.indexVectorDim);
+}
+
 namespace {
 
 std::string keptText(const KeptAttributes& attributes)
@@ -164,12 +170,6 @@ std::string keptText(const KeptAttributes& attributes)
     for (const KeptAttribute& attribute : attributes)
         text += fmt::format("{}={} {} ({});", attribute.name, attribute.text, attribute.integers, keptText(attribute.entries));
     return text;
-}
-
-std::string indexingText(const IndexingDims& dims)
-{
-    return fmt::format("{} {} {} {} {} {}", dims.window, dims.collapsed, dims.operandBatch, dims.indicesBatch, dims.indexMap,
-        dims.indexVectorDim);
 }
 
 std::string blockText(const Walk& walk, BlockId id);

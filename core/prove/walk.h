@@ -151,6 +151,9 @@ bool canBePartial(const Walk& walk, const Standing& standing, ReduceKind kind);
 /// The attributes of an op, but for those that only say shapes; and what its blocks compute.
 std::string attributesText(const Walk& walk, const Op& op);
 
+/// The dimensions of a gather or a scatter: equal for equal ones.
+std::string indexingText(const IndexingDims& dims);
+
 /// The same of a kept op, but for some of its attributes.
 std::string attributesTextWithout(const Walk& walk, const Op& op, const std::set<std::string_view>& left);
 

@@ -3,6 +3,7 @@
 
 #include "core/devices/virtual_devices.h"
 #include "core/runtime/pipeline.h"
+#include "core/support/clock.h"
 #include "core/train/held_out.h"
 #include "core/train/training_batches.h"
 #include "core/train/training_checkpoint.h"
@@ -24,11 +25,6 @@ namespace fs = std::filesystem;
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
-
-double secondsSince(SteadyClock::time_point start)
-{
-    return std::chrono::duration<double>(SteadyClock::now() - start).count();
-}
 
 Spread spreadOf(std::vector<double> values)
 {

@@ -3,6 +3,7 @@
 
 #include "core/devices/clocks.h"
 #include "core/support/checked.h"
+#include "core/support/cores.h"
 #include "core/support/host_memory.h"
 #include "sim/calibrate/host_reference.h"
 
@@ -15,11 +16,6 @@
 namespace meshwright::sim {
 
 namespace {
-
-int coreCount()
-{
-    return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-}
 
 int permitsOf(const HostMeasurement& measurement)
 {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/chakra/joined_step.h"
 
+#include "core/support/units.h"
+
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <boost/range/iterator_range.hpp>
 #include <fmt/format.h>
@@ -295,7 +297,7 @@ Result<Done> JoinedStep::makeSites()
         seconds += secondsOf(event.ticks);
         if (seconds > TraceSet::kMostSeconds)
             return Problem{"MW1784",
-                fmt::format("all nodes together take more than {:.0f} days", TraceSet::kMostSeconds / 86400.0),
+                fmt::format("all nodes together take more than {:.0f} days", TraceSet::kMostSeconds / kSecondsPerDay),
                 "write sizes in bytes, durations in microseconds", Place{m_traces.file(node.rank)}};
     }
     return Done{};

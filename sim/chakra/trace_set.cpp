@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/chakra/trace_set.h"
 
+#include "core/support/units.h"
+
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <boost/range/iterator_range.hpp>
 #include <fmt/format.h>
@@ -196,7 +198,7 @@ Result<Done> TraceSet::add(const ChakraTrace& trace, const std::string& file)
         m_nodes.push_back(*std::move(read));
     }
     if (m_seconds > kMostSeconds)
-        return cannotBe(fmt::format("all nodes together take more than {:.0f} days", kMostSeconds / 86400.0),
+        return cannotBe(fmt::format("all nodes together take more than {:.0f} days", kMostSeconds / kSecondsPerDay),
             "write durations in microseconds");
     std::ranges::sort(numbers);
     for (const ChakraNode& node : trace.nodes) {

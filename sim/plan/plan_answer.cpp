@@ -2,6 +2,7 @@
 #include "sim/plan/plan_answer.h"
 
 #include "core/support/text.h"
+#include "core/support/units.h"
 
 #include <fmt/format.h>
 
@@ -10,8 +11,6 @@
 namespace meshwright::sim {
 
 namespace {
-
-constexpr double kSecondsPerDay = 86400.0;
 
 } // namespace
 

@@ -3,6 +3,7 @@
 
 #include "core/support/counted.h"
 #include "core/support/text.h"
+#include "core/support/units.h"
 #include "core/support/version.h"
 #include "sim/search/plan_reasons.h"
 
@@ -75,7 +76,7 @@ ReportTable clustersTable(std::span<const PlanAnswer> answers)
             row.cells[1] = {fmt::format("${:.2f}", answer.price->dollarsPerHour), answer.price->dollarsPerHour, "USD"};
         if (answer.fits()) {
             const FoundPlan& plan = answer.plans.front();
-            row.cells[2] = {formatDays(time.days), time.days * 86400.0, "s"};
+            row.cells[2] = {formatDays(time.days), time.days * kSecondsPerDay, "s"};
             if (time.dollars)
                 row.cells[3] = {formatDollars(*time.dollars), *time.dollars, "USD"};
             row.cells[4] = {formatSeconds(time.stepSeconds), time.stepSeconds, "s"};

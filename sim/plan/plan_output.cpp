@@ -4,7 +4,9 @@
 #include "core/support/counted.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
+#include "core/support/units.h"
 #include "core/support/version.h"
+#include "sim/search/output_parts.h"
 #include "sim/search/plan_reasons.h"
 #include "sim/search/search_limits.h"
 #include "sim/search/search_output.h"
@@ -18,12 +20,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Align = TextTable::Align;
-
-template <typename T>
-Json orNull(const std::optional<T>& value)
-{
-    return value ? Json(*value) : Json(nullptr);
-}
 
 Json planOf(const FoundPlan& plan)
 {
@@ -40,14 +36,6 @@ Json timeJson(const TrainingTime& time)
                 {"restart_s", time.goodput.restartSeconds}}}};
 }
 
-std::string lines(const std::vector<std::string>& sentences)
-{
-    std::string text;
-    for (const std::string& sentence : sentences)
-        text += fmt::format("  {}\n", sentence);
-    return text;
-}
-
 std::string sharesText(const std::vector<NamedShare>& shares)
 {
     std::vector<std::string> parts;
@@ -61,7 +49,7 @@ std::string changeText(const PlanChange& change)
     if (!change.plan)
         return change.whyNot;
     return fmt::format("{}, {} a step, {:.1f}/{:.1f} GiB", meshText(change.plan->mesh), formatSeconds(change.plan->seconds()),
-        change.plan->peakBytes / kGib, change.plan->capacityBytes / kGib);
+        change.plan->peakBytes / kGiB, change.plan->capacityBytes / kGiB);
 }
 
 } // namespace
@@ -133,11 +121,11 @@ std::string planText(const PlanAnswer& answer)
     if (!answer.fits()) {
         text += answer.cutShort      ? "no plan was met in the time that there was: give it more with --time-limit\n"
             : answer.whyNone.empty() ? std::string("no plan fits\n")
-                                     : "no legal layout\n" + lines(answer.whyNone);
+                                     : "no legal layout\n" + indentedLines(answer.whyNone);
         for (const FoundPlan& plan : answer.plans)
             text += fmt::format("  nearest: {}; {}\n", meshText(plan.mesh), plan.why.empty() ? std::string{} : plan.why.front());
         if (!answer.changesThatFit.empty())
-            text += "\nthe smallest changes that fit\n" + lines(answer.changesThatFit);
+            text += "\nthe smallest changes that fit\n" + indentedLines(answer.changesThatFit);
         return text;
     }
     const FoundPlan& best = answer.plans.front();
@@ -154,7 +142,7 @@ std::string planText(const PlanAnswer& answer)
     else
         text += fmt::format("  no price of {} is known: --price gives one\n", answer.chip);
     text += fmt::format("  goodput {:.1f} %: a failure every {}, a checkpoint of {} every {}, {} to start again\n",
-        100.0 * time.goodput.share, formatDays(time.goodput.failureSeconds / 86400.0),
+        100.0 * time.goodput.share, formatDays(time.goodput.failureSeconds / kSecondsPerDay),
         formatSeconds(time.goodput.checkpointSeconds), formatSeconds(time.goodput.intervalSeconds),
         formatSeconds(time.goodput.restartSeconds));
     if (!answer.wanted.empty() && answer.sizes.empty())
@@ -166,7 +154,7 @@ std::string planText(const PlanAnswer& answer)
         kept = fmt::format(", of which the runtime keeps {}", formatBytes(reserve->amount));
         held.erase(reserve);
     }
-    text += fmt::format("\nfits: {:.1f} of {:.1f} GiB a device{}\n  {}\n", best.peakBytes / kGib, best.capacityBytes / kGib, kept,
+    text += fmt::format("\nfits: {:.1f} of {:.1f} GiB a device{}\n  {}\n", best.peakBytes / kGiB, best.capacityBytes / kGiB, kept,
         sharesText(held));
     if (!best.live.empty())
         text += fmt::format("  largest at the peak: {}\n", sharesText(best.live));
@@ -181,7 +169,7 @@ std::string planText(const PlanAnswer& answer)
             formatSeconds(seconds) + (plan.simulatedSeconds ? "" : " est."),
             &plan == &best || !plan.simulatedSeconds ? std::string("-")
                                                      : fmt::format("{:+.1f} %", 100.0 * (seconds / time.stepSeconds - 1.0)),
-            fmt::format("{:.1f}", plan.peakBytes / kGib), plan.why.empty() ? std::string{} : plan.why.front()});
+            fmt::format("{:.1f}", plan.peakBytes / kGiB), plan.why.empty() ? std::string{} : plan.why.front()});
     }
     text += table.text(2);
     if (!answer.changes.empty()) {
@@ -196,10 +184,10 @@ std::string planText(const PlanAnswer& answer)
     for (const LaunchCommand& launch : answer.launch)
         text += fmt::format("  {}: {}\n", launch.framework, launch.command.empty() ? "-, " + launch.whyNot : launch.command);
     if (!answer.notSimulated.empty())
-        text += "\nnot simulated\n" + lines(answer.notSimulated);
+        text += "\nnot simulated\n" + indentedLines(answer.notSimulated);
     if (!answer.notes.empty())
-        text += "\nread as\n" + lines(answer.notes);
-    text += "\nfrom\n" + lines(answer.reliability) + "\nassumed\n" + lines(answer.assumptions);
+        text += "\nread as\n" + indentedLines(answer.notes);
+    text += "\nfrom\n" + indentedLines(answer.reliability) + "\nassumed\n" + indentedLines(answer.assumptions);
     return text;
 }
 

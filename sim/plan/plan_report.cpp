@@ -3,6 +3,7 @@
 
 #include "core/support/counted.h"
 #include "core/support/text.h"
+#include "core/support/units.h"
 #include "core/support/version.h"
 #include "sim/search/plan_reasons.h"
 
@@ -31,13 +32,13 @@ ReportValue secondsOf(double seconds)
 
 ReportValue daysOf(double days)
 {
-    return {formatDays(days), days * 86400.0, "s"};
+    return {formatDays(days), days * kSecondsPerDay, "s"};
 }
 
 /// Seconds, or days where they are more than one.
 ReportValue spanOf(double seconds)
 {
-    return seconds < 86400.0 ? secondsOf(seconds) : daysOf(seconds / 86400.0);
+    return seconds < kSecondsPerDay ? secondsOf(seconds) : daysOf(seconds / kSecondsPerDay);
 }
 
 ReportValue gainOf(double share)

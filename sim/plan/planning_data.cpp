@@ -2,6 +2,7 @@
 #include "sim/plan/planning_data.h"
 
 #include "core/support/file.h"
+#include "core/support/units.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -14,8 +15,6 @@ namespace meshwright::sim {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr double kDaySeconds = 86400.0;
 
 /// Reads numbers and texts, and notes what is missing.
 class Reader {
@@ -105,7 +104,7 @@ Result<PlanningData> PlanningData::parse(std::string_view text, const std::strin
             {reader.number(one, "dollars_per_chip_hour"), reader.text(one, "date"), std::move(source)}});
     }
     const Json& failures = reader.object(json, "failures");
-    data.m_chipSecondsPerFailure = {reader.number(failures, "days") * kDaySeconds * reader.number(failures, "chips")
+    data.m_chipSecondsPerFailure = {reader.number(failures, "days") * kSecondsPerDay * reader.number(failures, "chips")
             / reader.number(failures, "interruptions"),
         reader.text(failures, "source")};
     const Json& storage = reader.object(json, "checkpoints");

@@ -522,7 +522,7 @@ SearchResult searchMlp(const MlpWork& work, const SearchMachine& machine, const 
     }
     if (const auto more = chosen.search->best(kMoreMemory * budget)) {
         const double gained = std::max(0.0, best - more->assignment.seconds);
-        result.secondsPerGib = gained / ((kMoreMemory - 1.0) * budget / kGib);
+        result.secondsPerGib = gained / ((kMoreMemory - 1.0) * budget / kGiB);
         result.memoryNotes.push_back(gained > 0.0
                 ? fmt::format("with a quarter more memory: {} a step", formatSeconds(more->assignment.seconds))
                 : std::string("with a quarter more memory no plan is quicker: memory does not bind"));

@@ -386,7 +386,7 @@ void ProgramSearch::addMemoryPrice()
     if (more.front.empty())
         return;
     const double gained = std::max(0.0, best - more.front.front().seconds);
-    m_result.secondsPerGib = gained / ((kMoreMemory - 1.0) * m_budget / kGib);
+    m_result.secondsPerGib = gained / ((kMoreMemory - 1.0) * m_budget / kGiB);
     m_result.memoryNotes.push_back(gained > 0.0
             ? fmt::format("with a quarter more memory: {} a step ({:.2g} s less for each GiB)",
                 formatSeconds(more.front.front().seconds), *m_result.secondsPerGib)

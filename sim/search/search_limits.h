@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/support/units.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 
-/// What the searches have in common: units, limits, and when a result is worth telling.
+/// What the searches have in common: limits, and when a result is worth telling.
 namespace meshwright::sim {
 
 inline constexpr double kInfinite = std::numeric_limits<double>::infinity();
 inline constexpr double kRounding = 4e-16; ///< of a sum, for each of its terms: a bound must not be above what it bounds
 inline constexpr double kUsableShare = 0.90; ///< of a device's memory: the rest is the runtime's
-inline constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 inline constexpr double kMoreMemory = 1.25; ///< "with a quarter more memory"
 inline constexpr double kAsQuick = 1.0005; ///< up to so many times as long
 inline constexpr double kWonBack = 1.5; ///< a part that grows by so many times the loss is won back elsewhere

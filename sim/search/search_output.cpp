@@ -6,6 +6,7 @@
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
+#include "sim/search/output_parts.h"
 #include "sim/search/plan_reasons.h"
 #include "sim/search/search_limits.h"
 
@@ -42,12 +43,6 @@ Json liveJson(const std::vector<NamedShare>& live)
     return json;
 }
 
-template <typename T>
-Json orNull(const std::optional<T>& value)
-{
-    return value ? Json(*value) : Json(nullptr);
-}
-
 Json planJson(const FoundPlan& plan)
 {
     Json mesh = Json::array();
@@ -82,7 +77,7 @@ std::string gain(double loss)
 
 std::string memoryText(const FoundPlan& plan)
 {
-    return fmt::format("{:.1f}/{:.1f} GiB", plan.peakBytes / kGib, plan.capacityBytes / kGib);
+    return fmt::format("{:.1f}/{:.1f} GiB", plan.peakBytes / kGiB, plan.capacityBytes / kGiB);
 }
 
 std::string passesText(const FoundPlan& plan)
@@ -138,14 +133,6 @@ std::vector<std::string> planCells(const FoundPlan& plan, std::size_t number, bo
         {formatSeconds(plan.seconds()), percent(plan.mfu), memoryText(plan), plan.boundBy,
             plan.why.empty() ? std::string{} : plan.why.front()});
     return cells;
-}
-
-std::string lines(const std::vector<std::string>& sentences)
-{
-    std::string text;
-    for (const std::string& sentence : sentences)
-        text += fmt::format("  {}\n", sentence);
-    return text;
 }
 
 std::string boundText(const SearchResult& result)
@@ -293,11 +280,11 @@ std::string searchText(const SearchResult& result)
     const bool fits = !result.plans.empty() && result.plans.front().fits;
     if (!fits)
         text += !result.plans.empty() ? "no plan fits; the one that needs least:\n"
-            : !result.whyNone.empty() ? "no legal layout\n" + lines(result.whyNone)
+            : !result.whyNone.empty() ? "no legal layout\n" + indentedLines(result.whyNone)
             : result.complete         ? "no legal layout\n"
                                       : "";
     if (!result.whyNone.empty())
-        return text + (result.changes.empty() ? "" : "\nthe smallest changes that fit\n" + lines(result.changes));
+        return text + (result.changes.empty() ? "" : "\nthe smallest changes that fit\n" + indentedLines(result.changes));
     const char* by = result.areAnswersSimulated ? "" : ", by the estimate";
     const bool passes = ofTransformers(result);
     TextTable table(planColumns(machines, passes));
@@ -309,23 +296,23 @@ std::string searchText(const SearchResult& result)
         text += result.plans.empty() ? "stopped before a plan was met: nothing is known of what fits\n"
                                      : "stopped before the search was complete: the best plans so far\n";
     if (fits) {
-        text += "\nwhy the first\n" + lines(result.plans.front().why);
+        text += "\nwhy the first\n" + indentedLines(result.plans.front().why);
         if (result.plans.front().program && !result.plans.front().specs.empty())
             text += "\nshardings of its arguments\n" + specTable(result.plans.front());
         if (!result.others.empty())
             text += fmt::format("\nthe next best choices{}\n", by) + choiceTable(result);
     }
     if (!result.memoryNotes.empty())
-        text += fmt::format("\nmemory{}\n", fits ? by : "") + lines(result.memoryNotes);
+        text += fmt::format("\nmemory{}\n", fits ? by : "") + indentedLines(result.memoryNotes);
     if (!result.templates.empty())
         text += fmt::format("\ntemplates{}\n", fits ? by : "") + templateTable(result);
     if (!result.changes.empty())
-        text += "\nthe smallest changes that fit\n" + lines(result.changes);
+        text += "\nthe smallest changes that fit\n" + indentedLines(result.changes);
     if (result.front.size() > 1)
         text += fmt::format("\nPareto front{}: less memory, fewer chips or less money for a longer step\n", by)
             + frontTable(result);
     if (!result.assumptions.empty())
-        text += "\nassumed\n" + lines(result.assumptions);
+        text += "\nassumed\n" + indentedLines(result.assumptions);
     return text;
 }
 

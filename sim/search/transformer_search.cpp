@@ -493,7 +493,7 @@ void Search::addMemoryPrice(const PlanTrials& trials, const TrialField& field)
     const double capacity = first.capacityBytes;
     const FoundPlan* more = trials.quickest(field, {any, kMoreMemory});
     const double gained = best - more->seconds();
-    m_result.secondsPerGib = gained / ((kMoreMemory - 1.0) * capacity / kGib);
+    m_result.secondsPerGib = gained / ((kMoreMemory - 1.0) * capacity / kGiB);
     m_result.memoryNotes.push_back(gained > 0.0
             ? fmt::format("with {} a device in place of {}: {} a step, {:.1f} % less ({:.2g} s for each GiB)",
                 formatBytes(kMoreMemory * capacity), formatBytes(capacity), formatSeconds(more->seconds()), 100.0 * gained / best,

@@ -11,6 +11,7 @@
 #include "core/study/layers_apart.h"
 #include "core/study/pipeline_choice.h"
 #include "core/study/resolve.h"
+#include "core/support/clock.h"
 #include "core/support/file.h"
 #include "core/support/host_memory.h"
 #include "core/support/stop_scope.h"
@@ -394,15 +395,6 @@ std::optional<T> valueKept(Result<T> result, Problems& problems)
         return std::nullopt;
     }
     return *std::move(result);
-}
-
-} // namespace
-
-namespace {
-
-double secondsSince(std::chrono::steady_clock::time_point start)
-{
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 } // namespace

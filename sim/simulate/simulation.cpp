@@ -6,6 +6,7 @@
 #include "core/program/transform.h"
 #include "core/schedule/label.h"
 #include "core/support/timed_stop.h"
+#include "core/support/units.h"
 #include "sim/simulate/instruction_work.h"
 #include "sim/simulate/pipeline_memory.h"
 #include "sim/simulate/pipeline_writer.h"
@@ -26,7 +27,6 @@ namespace {
 /// runs and keeps 4 %: of 16 GiB 530 MiB, of 32 GiB 1.25 GiB (XLA's messages where a program does not fit: EasyDeL issues 142 and 166).
 std::int64_t reserveOf(const Machine& machine)
 {
-    constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
     const auto capacity = static_cast<double>(machine.hbmBytesPerDevice);
     const double ofRuntime = machine.chip.chipClass == ChipClass::Tpu ? 0.0 : kGiB;
     return static_cast<std::int64_t>(std::min(0.04 * capacity + ofRuntime, 0.1 * capacity));

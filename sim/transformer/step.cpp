@@ -2,6 +2,7 @@
 #include "sim/transformer/step.h"
 
 #include "core/support/checked.h"
+#include "core/support/units.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +12,7 @@ namespace meshwright::sim {
 namespace {
 
 constexpr double kReserveShare = 0.05; ///< fragmentation
-constexpr double kReserveBytes = 1.5 * 1024.0 * 1024.0 * 1024.0; ///< of the runtime
+constexpr double kReserveBytes = 1.5 * kGiB; ///< of the runtime
 constexpr double kGroupBufferBytes = 0.5e9; ///< channels of one communicator
 constexpr double kPrefetchedUnits = 2.0;
 

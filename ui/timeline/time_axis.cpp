@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/timeline/time_axis.h"
 
+#include "core/draw/quantity.h"
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,17 +33,6 @@ Unit timeUnitOf(double value)
     return kTimeUnits.back();
 }
 
-/// The smallest of 1, 2, 5 times a power of ten that is not below `least`.
-double roundStep(double least)
-{
-    const double power = std::pow(10.0, std::floor(std::log10(least)));
-    for (const double factor : {1.0, 2.0, 5.0}) {
-        if (factor * power >= least * (1.0 - 1e-9))
-            return factor * power;
-    }
-    return 10.0 * power;
-}
-
 int decimalsFor(double step, const Unit& unit)
 {
     return std::max(0, static_cast<int>(std::ceil(-std::log10(step / unit.size) - 1e-9)));
@@ -62,13 +52,13 @@ template <typename UnitOf>
 Ticks ticksWith(TimeWindow window, int most, UnitOf unitOf)
 {
     Ticks ticks;
-    ticks.step = roundStep(window.length() / most);
+    ticks.step = niceStep(window.length() / most);
     Unit unit = unitOf(window.end);
     int decimals = decimalsFor(ticks.step, unit);
     double base = 0.0;
     const char* sign = "";
     if (decimals > 0 && figuresBeforePoint(window.end, unit) + decimals > kMostFigures) {
-        const double coarse = 10.0 * roundStep(window.length());
+        const double coarse = 10.0 * niceStep(window.length());
         base = std::floor(window.begin / coarse) * coarse;
         ticks.base = text(base, decimalsFor(coarse, unit), unit) + " +";
         unit = unitOf(window.end - base);
