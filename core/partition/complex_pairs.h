@@ -10,7 +10,7 @@ namespace meshwright {
 bool hasComplexValues(const Function& function);
 
 /// The same function on pairs of real arrays: each complex argument, value and result becomes two of its shape, the real parts and then the
-/// imaginary ones, which lie as it does. Arithmetic, exponentials, roots and products are spelled out; what only moves elements, and sums, is
+/// imaginary ones, with the same sharding. Arithmetic, exponentials, roots and products are spelled out; what only moves elements, and sums, is
 /// done with each part; stablehlo.fft becomes mw.fft_of_pairs, which takes and gives parts. Blocks of while, case, repeat and manual
 /// computations follow.
 ///

@@ -24,7 +24,7 @@ std::optional<AxesPerFactor> agreedFactorAxes(const ShardingProjection& projecti
 /// won goes, where all arrays have them, to batch dimensions that it divides.
 ///
 /// `elements` are those of the operands, then of the results. The mesh names the axes, whose names decide last.
-/// Source: openxla/shardy, shardy/dialect/sdy/transforms/export/explicit_reshards_util.cc (`findCommonAxes`); semantics.md section 3.
+/// Source: openxla/shardy, shardy/dialect/sdy/transforms/export/explicit_reshards_util.cc (`findCommonAxes`).
 AxesPerFactor chooseFactorAxes(
     const ShardingProjection& projection, const OpShardingRule& rule, std::span<const std::int64_t> elements, const Mesh& mesh);
 

@@ -13,7 +13,7 @@ namespace meshwright {
 /// Indices count from the first element of the whole array, a device's piece begins somewhere in it: the device takes where its piece begins
 /// off the indices. A gather then looks up what lies in its piece and makes zeros of the rest, a partial sum; a scatter leaves out what
 /// lies in other pieces by itself.
-/// Source: openxla/shardy, docs (gather, "masked lookup, then all-reduce"); semantics.md section 1 of the design.
+/// Source: openxla/shardy, docs (gather, "masked lookup, then all-reduce").
 class LocalIndexing {
 public:
     /// An operand on shards.

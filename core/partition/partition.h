@@ -40,7 +40,7 @@ struct PartitionOptions {
 ///
 /// A manual computation's operands are brought into its in_shardings; its body, in the shapes of its text, is what the devices run between,
 /// with its collectives and partition_id between the devices that they list; what its body says nothing of (the automatic axes) is
-/// partitioned as outside. Its style is its author's, whatever `style` says.
+/// partitioned as outside. `style` does not apply to it.
 ///
 /// Problems: MW1210 a value has no sharding, MW1104 an argument or result does not divide by its axes (Uneven::Refuse),
 /// MW1212 an op that has no sharding rule has operands on different meshes,
@@ -50,7 +50,7 @@ struct PartitionOptions {
 Result<DeviceFunction> partition(
     const Function& function, const std::vector<NamedMesh>& meshes, const PartitionOptions& options = {});
 
-/// A program on shards and why its values lie as they do: one report for each function.
+/// A program on shards and why its values are sharded this way: one report for each function.
 struct PartitionedProgram {
     Program propagated; ///< the program with the sharding of every value
     std::vector<PropagationReport> reports;

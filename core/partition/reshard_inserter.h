@@ -34,7 +34,7 @@ private:
 
     const Mesh& meshOf(const TensorSharding& sharding) const { return m_meshes[static_cast<std::size_t>(sharding.mesh)].mesh; }
 
-    /// Where nothing else is said, what comes out of a propagation barrier lies as it went in.
+    /// Where nothing else is said, the result of a propagation barrier keeps the layout of its operand.
     const MaybeSharding& shardingOf(ValueId value) const;
     void copyNotes(ValueId from, ValueId to);
 

@@ -59,7 +59,7 @@ struct GrowingRound {
 
 std::vector<PieceRound> roundsFor(const PieceWindow& window, std::int64_t pieces, std::int64_t size)
 {
-    // Windows that lie to the pieces alike are left alike: what is sent in vain at the ends costs nothing more.
+    // Windows that lie to the pieces alike are left alike: the unused messages at the ends take no extra time.
     const bool isAligned = !window.isExact && std::abs(window.step) == size && window.length <= size;
     std::vector<PieceTransfer> transfers;
     for (std::int64_t to = 0; to < pieces && size > 0; ++to) {

@@ -31,7 +31,7 @@ struct FactorScratch {
     std::vector<char> updated; ///< of tensor t and factor f at [t * factors + f]: whether it got axes
 };
 
-/// Folds one tensor's list into the axes that all tensors so far agree on (semantics.md 2.3): [a] and [a, b] make [a, b];
+/// Folds one tensor's list into the axes that all tensors so far agree on: [a] and [a, b] make [a, b];
 /// [a, b] and [a, c] make [a], and nothing can be added any more.
 void mergeCompatibleAxes(AxisRefs& axes, bool& canExpand, const AxisRefs& more);
 

@@ -17,7 +17,8 @@ struct FlowSlot {
     const char* bond = ""; ///< "sharding group" or "loop carry", when there are several members
 };
 
-/// How shardings pass through an op, as far as the order of propagation goes (semantics.md 2.7).
+/// How shardings pass through an op, as far as the order of propagation goes.
+/// Source: openxla/shardy, shardy/dialect/sdy/transforms/propagation/op_priority_propagation.cc.
 enum class FlowClass : std::uint8_t {
     PassThrough, ///< element-wise ops, reshape, transpose, the edges of loops
     DynamicSlice, ///< and DynamicUpdateSlice: at first only forward

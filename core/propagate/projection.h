@@ -34,7 +34,8 @@ struct ShardingProjection {
 /// What a missing sharding means.
 enum class MissingSharding : std::uint8_t { Open, Closed };
 
-/// Projects one sharding (semantics.md 2.1).
+/// Projects the sharding of one tensor from its dimensions to the factors of the rule.
+/// Source: openxla/shardy, shardy/dialect/sdy/transforms/propagation/sharding_projection.h.
 TensorFactorShardings project(
     const std::optional<TensorSharding>& sharding, const DimFactors& dims, const OpShardingRule& rule, MissingSharding missing);
 

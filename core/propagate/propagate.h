@@ -9,7 +9,8 @@
 
 namespace meshwright {
 
-/// How far to go; each includes what comes before it (semantics.md 2.5 to 2.8).
+/// How far to go; each includes the ones before it.
+/// Source: openxla/shardy, docs/propagation.md.
 enum class PropagationStrategy : std::uint8_t {
     Basic,
     BasicConservative, ///< Basic without splitting axes
@@ -41,7 +42,7 @@ struct ShardingReason {
     StepDirection direction = StepDirection::None;
     bool aggressive = false; ///< the strategy of the step; otherwise basic
     int userPriority = 0; ///< of the annotations whose turn it was
-    int opPriority = -1; ///< 0 .. 4: which ops' turn it was (semantics.md 2.7); -1: all ops at once
+    int opPriority = -1; ///< 0 .. 4: the priority of the ops in that round; -1: all ops at once
     std::string factor; ///< of the op's rule: "i"; empty without an op
 };
 

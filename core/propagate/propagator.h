@@ -73,7 +73,7 @@ private:
 
     // --- before propagation
 
-    /// A constraint's result has its sharding, and so has its input where nothing speaks against it (semantics.md 2.10).
+    /// A constraint's result has its sharding, and so has its input where nothing speaks against it.
     void adoptConstraints();
 
     /// The arguments of a computation's block and its results have the shardings that it names, the former without the manual axes.

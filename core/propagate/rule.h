@@ -36,7 +36,7 @@ struct Factor {
 using DimFactors = std::vector<std::vector<std::size_t>>;
 
 /// Which dimensions of an op's operands and results go together: `([i, k], [k, j])->([i, j])`.
-/// Source: openxla/shardy, docs/propagation.md; semantics.md section 1 of the design.
+/// Source: openxla/shardy, docs/propagation.md.
 struct OpShardingRule {
     std::vector<Factor> factors;
     std::vector<DimFactors> operands;

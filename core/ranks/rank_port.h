@@ -9,7 +9,7 @@ namespace meshwright {
 /// Messages between the processes ("ranks") of one job, as a message-passing library carries them. Nothing here waits. Messages from one
 /// rank to another with one tag arrive in the order in which they were sent. May be called from several threads.
 ///
-/// This header is all that the module knows of the program (see `openRankPort`): it names standard types only.
+/// This header is all that the module knows of the program (see `kOpenRankPort`): it names standard types only.
 class RankPort {
 public:
     virtual ~RankPort() = default;

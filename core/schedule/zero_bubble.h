@@ -19,7 +19,7 @@ struct SplitTask {
 
 /// The order of a stage (from 0) under ZB-H1, or ZB-H2 with `moreMemory`.
 ///
-/// Stage i of p begins with p - i forward tasks (H2: 2 (p - i) - 1) and goes on by turns; a microbatch's weights follow its input gradient when i
+/// Stage i of p begins with p - i forward tasks (H2: 2 (p - i) - 1) and then takes one backward and one forward task alternately; a microbatch's weights follow its input gradient when i
 /// (H2: 2 i) later ones are done. So every stage holds p (H2: 2p - 1) microbatches at most, and with equal stages that take F, B and W for the three
 /// tasks a stage is idle for (p - 1)(F + B - W) from its first task to its last, H2 for (p - 1)(F + B - 2 W) or not at all.
 /// Preconditions: 0 <= stage < stages, microbatches >= 0.

@@ -46,7 +46,7 @@ struct Analysis : StepParts {
     /// The mesh of the study's first phase. Precondition: built.
     const Mesh& mesh() const { return built->partitioned.device.stages.front().mesh(); }
 
-    /// Why an array lies as it does, in a sentence. Precondition: built.
+    /// Why an array is sharded this way, in a sentence. Precondition: built.
     std::string reasonOf(const ProgramArray& array) const;
 };
 

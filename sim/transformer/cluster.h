@@ -36,7 +36,7 @@ struct RankGroup {
 /// reduce-scatter; an all-to-all sends B from each device. Groups that differ elsewhere run at the same time.
 ///
 /// GPUs: sim/collective/library_time.h. TPUs: rings both ways over the axes of the torus that the group spans; slices are joined by their
-/// chips' share of DCN. Source of the forms: sim/network (ring.h, torus.h).
+/// chips' share of DCN. Source of the forms: sim/collective (ring.h, torus.h).
 class Cluster {
 public:
     Cluster(const Chip& chip, const ClusterChoice& choice, const StackConstants& constants);

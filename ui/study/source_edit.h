@@ -15,7 +15,7 @@ class QPlainTextEdit;
 namespace meshwright::ui {
 
 /// The study's file as text, with every edit in it. What is typed becomes the study shortly after; what is changed elsewhere appears here. A mistake is
-/// underlined where it is, and said below: a study that cannot be read is mended here.
+/// underlined where it is, and said below: a study that cannot be read is repaired here.
 class SourceEdit : public QWidget {
     Q_OBJECT
 

@@ -54,7 +54,7 @@ struct StudyFacts {
     /// The first problem on a path or below it: "mesh", "model.mlp.layers". Null when there is none.
     const Problem* findProblem(std::string_view path) const;
 
-    /// Why an array lies as it does, in a sentence; empty when that is not known.
+    /// Why an array is sharded this way, in a sentence; empty when that is not known.
     std::string reasonOf(const ArrayFacts& array) const;
 };
 

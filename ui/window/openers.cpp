@@ -122,7 +122,7 @@ bool isLaunch(const FileStart& file)
     return isText(file) && !isJson(file) && sim::isLaunchText(file.path, file.text);
 }
 
-/// By its first keys. A file that ends as studies do and cannot be read is a study that is to be mended.
+/// By its first keys. A file that ends as studies do and cannot be read is a study with mistakes, which the user repairs in Source.
 bool isStudy(const FileStart& file)
 {
     if (!isText(file))

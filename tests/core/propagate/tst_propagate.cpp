@@ -590,7 +590,7 @@ void TestPropagate::reasonsLeadBack()
 }
 
 /// The way back to the annotation link by link, for every axis.
-/// semantics.md 8.1: Z = X + Y, R = Z W; everything follows from X.
+/// Z = X + Y, R = Z W; everything follows from X.
 void TestPropagate::partialSumOfAProduct()
 {
     Sketch s("a=2,b=2");

@@ -49,7 +49,7 @@ class Solver {
 public:
     static QString program() { return QStandardPaths::findExecutable("cbc"); }
 
-    /// The least seconds of a choice graph within a budget: one-hot choices, and for each edge the tight local polytope (semantics.md 5.1).
+    /// The least seconds of a choice graph within a budget: one-hot choices, and for each edge the tight local polytope.
     void add(const ChoiceGraph& graph, double budgetBytes)
     {
         const int g = m_count++;
