@@ -81,13 +81,12 @@ std::string collectivesText(const Partitioned& partitioned)
         std::int64_t total = 0;
         for (const CollectiveUse& use : partitioned.collectives[i]) {
             total += use.count * use.payloadBytes;
-            table.addRow({opName(use.kind), use.axes, fmt::format("{}", use.count),
-                formatBytes(static_cast<double>(use.payloadBytes)), use.cause.value, use.cause.reason});
+            table.addRow({opName(use.kind), use.axes, fmt::format("{}", use.count), formatBytes(use.payloadBytes),
+                use.cause.value, use.cause.reason});
         }
         const std::string& name = partitioned.program.functions[i].name;
-        text += table.rowCount() == 0
-            ? fmt::format("{}: no collectives\n", name)
-            : fmt::format("{}: {} of data a device\n{}", name, formatBytes(static_cast<double>(total)), table.text(2));
+        text += table.rowCount() == 0 ? fmt::format("{}: no collectives\n", name)
+                                      : fmt::format("{}: {} of data a device\n{}", name, formatBytes(total), table.text(2));
     }
     return text;
 }

@@ -299,11 +299,6 @@ std::string reshardJson(const Request& request, const ReshardPlan& plan, const R
     return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string bytesText(std::int64_t bytes)
-{
-    return formatBytes(static_cast<double>(bytes));
-}
-
 /// `0`, `0,2`, `1 -> 2`.
 std::string dimsText(const ReshardStep& step)
 {
@@ -331,7 +326,7 @@ std::string reshardText(
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
         const ReshardStep& step = plan.steps[i];
         std::vector<std::string> cells = {fmt::format("{}", i + 1), opName(step.kind), axesText(step.attributes.axes, mesh),
-            dimsText(step), bytesText(movedBytes(step))};
+            dimsText(step), formatBytes(movedBytes(step))};
         if (hardware)
             cells.push_back(step.kind == OpKind::AllSlice ? "-" : formatSeconds(secondsOf(step, *hardware)));
         cells.push_back(layoutText(step.result, mesh));
@@ -340,7 +335,7 @@ std::string reshardText(
     text += table.text(2);
     const auto summary = [&](const ReshardPlan& of) {
         const Totals totals = totalsOf(of, hardware);
-        return fmt::format("{} a device, at most {} in use{}", bytesText(totals.bytes), bytesText(of.peakBytes),
+        return fmt::format("{} a device, at most {} in use{}", formatBytes(totals.bytes), formatBytes(of.peakBytes),
             hardware ? fmt::format(", {}", formatSeconds(totals.seconds)) : "");
     };
     text += fmt::format("moves {}{}\n", summary(plan), hardware ? " on " + hardware->machine.text() : "");
@@ -368,7 +363,7 @@ std::string reshardSvg(const Request& request, const ReshardPlan& plan)
         const ReshardStep& step = plan.steps[i];
         const std::string axes = axesText(step.attributes.axes, mesh);
         ReshardFrame frame{fmt::format("{}. {}{}", i + 1, opName(step.kind), axes.empty() ? "" : " over " + axes),
-            fmt::format("{} a device, then {}", bytesText(movedBytes(step)), layoutText(step.result, mesh)), {}};
+            fmt::format("{} a device, then {}", formatBytes(movedBytes(step)), layoutText(step.result, mesh)), {}};
         for (const std::vector<MovedPart>& parts : movedParts(request.shape, at, step, mesh)) {
             frame.held.emplace_back();
             for (const MovedPart& part : parts) {

@@ -67,11 +67,11 @@ std::string restoreText(const CheckpointReader& reader, const Mesh& mesh, const 
     for (const RestoreShare& share : shares) {
         for (const ReadFromFile& file : share.files)
             table.addRow({&file == share.files.data() ? std::to_string(share.device) : "", checkpoint.files[file.file].name,
-                std::to_string(file.ranges), formatBytes(static_cast<double>(file.bytes))});
+                std::to_string(file.ranges), formatBytes(file.bytes)});
     }
     std::string text = fmt::format("{} (step {}, {}) to {}\n{}all devices together read {}; the checkpoint has {}\n",
         reader.path().string(), checkpoint.state.step, checkpoint.state.mesh, mesh.text(), table.text(2),
-        formatBytes(static_cast<double>(totalBytes(shares))), formatBytes(static_cast<double>(storedBytes(checkpoint))));
+        formatBytes(totalBytes(shares)), formatBytes(storedBytes(checkpoint)));
     if (written)
         text += fmt::format("written to {}\n", written->string());
     return text;

@@ -124,7 +124,7 @@ std::string runJson(const sim::RunResult& run, const std::string& function, cons
 std::string runText(const sim::RunResult& run, const std::optional<sim::SimulatedStudy>& simulated)
 {
     std::string text = fmt::format("ran on {} ({}) in {}, {} a device\n", counted(run.mesh.deviceCount(), "device"),
-        run.mesh.text(), formatSeconds(run.seconds), formatBytes(static_cast<double>(run.arenaBytes)));
+        run.mesh.text(), formatSeconds(run.seconds), formatBytes(run.arenaBytes));
     for (std::size_t i = 0; i < run.results.size(); ++i) {
         std::int64_t flat = 0;
         text += fmt::format("  {}: {} {}{}\n", run.names[i], typeText(run.results[i].type()), run.layouts[i],
@@ -134,13 +134,12 @@ std::string runText(const sim::RunResult& run, const std::optional<sim::Simulate
     TextTable table({{"collective"}, {"axes"}, {"calls", Align::Right}, {"bytes/device", Align::Right}, {"value"}, {"because"}});
     for (const CountedCollective& counted : run.collectives)
         table.addRow({opName(counted.use.kind), counted.use.axes, fmt::format("{}", counted.calls),
-            formatBytes(static_cast<double>(counted.use.payloadBytes)), counted.use.cause.value, counted.use.cause.reason});
+            formatBytes(counted.use.payloadBytes), counted.use.cause.value, counted.use.cause.reason});
     text += table.rowCount() == 0 ? "  no collectives\n" : table.text(2);
     if (simulated)
         text += fmt::format("on {}, simulated: {} a step, {} of {} a device{}\n", simulated->simulation.machine,
-            formatSeconds(simulated->simulation.stepSeconds), formatBytes(static_cast<double>(simulated->simulation.peakBytes)),
-            formatBytes(static_cast<double>(simulated->simulation.capacityBytes)),
-            simulated->simulation.fits ? "" : ": does not fit");
+            formatSeconds(simulated->simulation.stepSeconds), formatBytes(simulated->simulation.peakBytes),
+            formatBytes(simulated->simulation.capacityBytes), simulated->simulation.fits ? "" : ": does not fit");
     if (run.verification)
         text += fmt::format("verified against one device: {}\n", run.verification->text());
     if (run.proof)

@@ -46,7 +46,7 @@ std::string collectiveSummary(const TrainingResult& result)
         if (counted.use.payloadBytes <= kScalarBytes)
             continue; // loss and accuracy
         text += fmt::format("  {:<11} over {:<6} {:>9}  {:<9} {}\n", opName(counted.use.kind), counted.use.axes,
-            formatBytes(static_cast<double>(counted.use.payloadBytes)), phaseName(counted.use.phase), counted.use.cause.value);
+            formatBytes(counted.use.payloadBytes), phaseName(counted.use.phase), counted.use.cause.value);
     }
     return text;
 }
@@ -97,8 +97,7 @@ int runTour(const TourOptions& options, Output& output)
         100.0 * t.heldOutAccuracy.value_or(0.0), t.heldOutExamples);
     text += fmt::format("  equal to one device: {} ({} steps checked, largest error {:.1e} of the tensor's scale)\n",
         t.verification->passed ? "yes" : "NO", t.verification->checkedSteps.size(), t.verification->maxRelError());
-    text += fmt::format(
-        "  memory of a device, as planned before the run: {}\n\n", formatBytes(static_cast<double>(t.stepArenaBytes)));
+    text += fmt::format("  memory of a device, as planned before the run: {}\n\n", formatBytes(t.stepArenaBytes));
     text += "Its specs cause these collectives in every step, beside two scalars (the study never mentions \"data parallel\"):\n"
         + collectiveSummary(t);
     text += "\nThe same program, simulated on other hardware:\n" + *small;

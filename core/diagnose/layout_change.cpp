@@ -179,7 +179,7 @@ std::int64_t movedBytes(const ReshardPlan& plan)
 std::string amountText(std::int64_t bytes, const LayoutChange& change)
 {
     if (change.typeKnown)
-        return formatBytes(static_cast<double>(bytes));
+        return formatBytes(bytes);
     const std::int64_t whole = change.type.bytes();
     const std::int64_t common = std::max<std::int64_t>(1, std::gcd(bytes, whole));
     if (bytes == 0)

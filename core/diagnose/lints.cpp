@@ -41,11 +41,6 @@ double localBytesOf(const Value& value)
     return static_cast<double>(elementCount(localShape(value.type.shape, *value.sharding)) * byteSize(value.type.dtype));
 }
 
-std::string bytesText(double bytes)
-{
-    return formatBytes(bytes);
-}
-
 /// "params['w1']" and "result[0]['w1']" are the same leaf of two trees; "layers.0.w" is a leaf itself.
 std::string leafOf(const std::string& name)
 {
@@ -311,8 +306,8 @@ private:
         warn("MW1272",
             fmt::format("the constraint {} on \"{}\" gathers it over \"{}\", and the next op splits it by that axis again",
                 layoutOfValue(result), name, axis.name),
-            fmt::format("every device gathers {} and keeps {} of it", bytesText(gathered),
-                bytesText(gathered / static_cast<double>(axis.size))),
+            fmt::format("every device gathers {} and keeps {} of it", formatBytes(gathered),
+                formatBytes(gathered / static_cast<double>(axis.size))),
             fmt::format("leave the constraint out, or let it keep \"{}\"", axis.name), origin.empty() ? name : origin,
             ProgramEdit{{number}, {}, {}, {}});
     }
@@ -361,9 +356,8 @@ private:
                 fmt::format(
                     "{} a device before the step and {} after it: the next step must move it back, or is compiled again for "
                     "the other layout",
-                    bytesText(localBytesOf(m_function[argument])),
-                    bytesText(static_cast<double>(
-                        localBytes(m_function[argument].type.shape, byteSize(m_function[argument].type.dtype), *after)))),
+                    formatBytes(localBytesOf(m_function[argument])),
+                    formatBytes(localBytes(m_function[argument].type.shape, byteSize(m_function[argument].type.dtype), *after))),
                 fmt::format("give the result the layout of the argument: {}", layoutText(*before, m_mesh)), name,
                 ProgramEdit{{}, {}, {}, {{pair.result, *before}}});
         }
@@ -401,8 +395,8 @@ private:
             warn("MW1274",
                 fmt::format("\"{}\" is pinned whole on every device, its parameter \"{}\" is sharded as {}", state.name,
                     value.name, layoutOfValue(*parameter)),
-                fmt::format("{} of state a device instead of {}", bytesText(bytesOf(state.type)),
-                    bytesText(localBytesOf(value) / static_cast<double>(byteSize(value.type.dtype))
+                fmt::format("{} of state a device instead of {}", formatBytes(bytesOf(state.type)),
+                    formatBytes(localBytesOf(value) / static_cast<double>(byteSize(value.type.dtype))
                         * static_cast<double>(byteSize(state.type.dtype)))),
                 fmt::format("leave its spec out, or give it the parameter's: {}", layoutOfValue(*parameter)), state.name,
                 placed(argument, *value.sharding));
@@ -466,7 +460,7 @@ private:
             warn("MW1275",
                 fmt::format("\"{}\" ({}) is whole on each of the {} devices while others are sharded", value.name,
                     typeText(value.type), m_mesh.deviceCount()),
-                fmt::format("it takes {} of the {} of parameters on a device", bytesText(bytes), bytesText(held)),
+                fmt::format("it takes {} of the {} of parameters on a device", formatBytes(bytes), formatBytes(held)),
                 "split it over an axis that its sharded neighbours use", value.name, likeTheLargest(argument));
         }
     }
@@ -540,8 +534,8 @@ private:
         warn("MW1276",
             fmt::format("\"{}\" is gathered over \"{}\" along its last dimension ({} elements), only to be reduced over it", name,
                 axesText(gather.axes, m_mesh), shape.back()),
-            fmt::format("the gather makes {} on each device; the reduced values are {}", bytesText(whole),
-                bytesText(whole / static_cast<double>(std::max<std::int64_t>(1, shape.back())))),
+            fmt::format("the gather makes {} on each device; the reduced values are {}", formatBytes(whole),
+                formatBytes(whole / static_cast<double>(std::max<std::int64_t>(1, shape.back())))),
             "leave that dimension sharded up to the loss: the maximum and the sum of the pieces need an all-reduce of one number "
             "for each row",
             annotation.empty() ? name : annotation, ungathered(gather, shape),
@@ -588,7 +582,7 @@ private:
             const std::string& name = m_device[from].name.empty() ? gather.cause.value : m_device[from].name;
             warn("MW1278", fmt::format("{} is gathered over {} only to be reshaped", name, axesText(gather.axes, m_mesh)),
                 fmt::format("the gather makes {} on each device; the reshaped dimensions have no pieces in the same places",
-                    bytesText(static_cast<double>(payloadBytes(m_device, id)))),
+                    formatBytes(payloadBytes(m_device, id))),
                 "leave the dimension unsharded, or split one that begins in the same place on both sides of the reshape",
                 gather.cause.annotation.empty() ? name : gather.cause.annotation, {}, "another sharding is a choice");
         });
@@ -642,7 +636,7 @@ private:
             fmt::format("every device has the whole batch of {}, and 1/{} of all parameters", *batch, m_mesh.deviceCount()),
             fmt::format(
                 "collectives move {} on each device in a step; with the batch split over all axes they would move about {}",
-                bytesText(moved), bytesText(needed)),
+                formatBytes(moved), formatBytes(needed)),
             "split the batch over the axes that split the parameters", "x", ProgramEdit{});
     }
 

@@ -89,7 +89,7 @@ std::string typeFact(const TensorType& type)
 {
     const auto elements = checkedProduct(type.shape);
     const auto bytes = elements ? checkedMultiply(*elements, byteSize(type.dtype)) : std::nullopt;
-    return bytes ? fmt::format("{} ({})", typeText(type), formatBytes(static_cast<double>(*bytes))) : typeText(type);
+    return bytes ? fmt::format("{} ({})", typeText(type), formatBytes(*bytes)) : typeText(type);
 }
 
 PartitionSpec withoutAxesOf(const PartitionSpec& spec, std::size_t dim, std::int64_t size, const Mesh& mesh)

@@ -24,11 +24,6 @@ constexpr double kAxisHeight = 24.0; ///< of the labels under the plot
 constexpr double kFarLimit = 3.0; ///< a limit that is so many times the peak is not drawn to scale
 constexpr double kLeastGap = 0.005; ///< of the peak: gaps between buffers below that are not worth a word
 
-std::string bytesText(std::int64_t bytes)
-{
-    return formatBytes(static_cast<double>(bytes));
-}
-
 std::string shareText(std::int64_t bytes, std::int64_t whole)
 {
     return whole > 0 ? fmt::format("{:.0f} %", 100.0 * static_cast<double>(bytes) / static_cast<double>(whole)) : std::string();
@@ -178,8 +173,8 @@ private:
         for (const DrawnMemoryMoment& moment : m_drawing.moments)
             most = std::max(most, moment.bytesByKind[kind]);
         const DrawnMemoryMoment& peak = m_drawing.moments[m_peakMoment];
-        return fmt::format("{}\nat the peak {} ({})\nat most {}", m_drawing.kinds[kind].name, bytesText(peak.bytesByKind[kind]),
-            shareText(peak.bytesByKind[kind], totalBytes(peak)), bytesText(most));
+        return fmt::format("{}\nat the peak {} ({})\nat most {}", m_drawing.kinds[kind].name, formatBytes(peak.bytesByKind[kind]),
+            shareText(peak.bytesByKind[kind], totalBytes(peak)), formatBytes(most));
     }
 
     /// The name of a kind where its band has most room, if it fits there.
@@ -237,8 +232,8 @@ private:
 
     std::string limitTooltip() const
     {
-        return fmt::format("memory of a device {}\nreserve {}\nusable {}", bytesText(m_drawing.limitBytes),
-            bytesText(m_drawing.reserveBytes), bytesText(m_drawing.limitBytes - m_drawing.reserveBytes));
+        return fmt::format("memory of a device {}\nreserve {}\nusable {}", formatBytes(m_drawing.limitBytes),
+            formatBytes(m_drawing.reserveBytes), formatBytes(m_drawing.limitBytes - m_drawing.reserveBytes));
     }
 
     void addLimit(DisplayList& list) const
@@ -256,8 +251,9 @@ private:
             if (m_drawing.reserveBytes > 0)
                 line(usable, true);
         }
-        const std::string text = fmt::format("{}{}{}", limitIsDrawn() ? "" : "↑ not to scale: ", bytesText(m_drawing.limitBytes),
-            m_drawing.reserveBytes > 0 ? fmt::format(" a device, {} usable", bytesText(usable)) : " a device");
+        const std::string text
+            = fmt::format("{}{}{}", limitIsDrawn() ? "" : "↑ not to scale: ", formatBytes(m_drawing.limitBytes),
+                m_drawing.reserveBytes > 0 ? fmt::format(" a device, {} usable", formatBytes(usable)) : " a device");
         const double width = std::min(m_area.width, estimatedWidth(text, kSmallSize) + 8.0);
         const double top = m_area.topLeft.y - kLimitHeight;
         list.items.push_back({RectShape{{m_area.right() - width, top}, width, kLimitHeight, {}}, "memory:limit", limitTooltip()});
@@ -267,13 +263,13 @@ private:
 
     std::string peakTooltip(const DrawnMemoryMoment& peak) const
     {
-        std::string text = fmt::format("peak {} at {}", bytesText(m_drawing.peakBytes), formatSeconds(peak.seconds));
+        std::string text = fmt::format("peak {} at {}", formatBytes(m_drawing.peakBytes), formatSeconds(peak.seconds));
         for (std::size_t kind = m_drawing.kinds.size(); kind-- > 0;) {
             if (peak.bytesByKind[kind] > 0)
-                text += fmt::format("\n{} {}", m_drawing.kinds[kind].name, bytesText(peak.bytesByKind[kind]));
+                text += fmt::format("\n{} {}", m_drawing.kinds[kind].name, formatBytes(peak.bytesByKind[kind]));
         }
         if (m_drawing.peakBytes > totalBytes(peak))
-            text += fmt::format("\ngaps between buffers {}", bytesText(m_drawing.peakBytes - totalBytes(peak)));
+            text += fmt::format("\ngaps between buffers {}", formatBytes(m_drawing.peakBytes - totalBytes(peak)));
         return text;
     }
 
@@ -286,9 +282,9 @@ private:
         const double y = m_frame.yOf(static_cast<double>(needed));
         if (needed > used) // the buffers' gaps
             list.items.push_back({LineShape{{x, y}, {x, m_frame.yOf(static_cast<double>(used))}, ColourRole::Text, 1.0, true}});
-        std::string text = fmt::format("peak {}", bytesText(needed));
+        std::string text = fmt::format("peak {}", formatBytes(needed));
         if (static_cast<double>(needed - used) > kLeastGap * static_cast<double>(needed))
-            text += fmt::format(", {} of it gaps", bytesText(needed - used));
+            text += fmt::format(", {} of it gaps", formatBytes(needed - used));
 
         // Beside the mark, on the side with room, above it where that is inside the plot.
         const double half = estimatedWidth(text, kSmallSize, true) / 2.0 + 4.0;

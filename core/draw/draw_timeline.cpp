@@ -206,7 +206,7 @@ private:
         std::string text = fmt::format("{}\n{}, {} long, at {}", m_timeline.text(slice.name), categoryName(slice.category),
             formatSeconds(slice.durationSeconds), formatSeconds(slice.startSeconds));
         if (slice.bytes > 0)
-            text += "\n" + formatBytes(static_cast<double>(slice.bytes));
+            text += "\n" + formatBytes(slice.bytes);
         if (const std::string& detail = m_timeline.text(slice.detail); !detail.empty())
             text += "\n" + (detail.size() > kMostDetail ? fitted(detail, estimatedWidth("m", 10.0) * kMostDetail, 10.0) : detail);
         return text;

@@ -83,7 +83,7 @@ std::string priceText(const PricedChoice& choice, const Mesh& mesh)
         std::string name(opName(step.kind));
         std::replace(name.begin(), name.end(), '_', '-');
         steps.push_back(fmt::format("{}{}{} of {}, {}", name, step.axes.empty() ? "" : " over ",
-            step.axes.empty() ? "" : axesText(step.axes, mesh), step.moves, formatBytes(static_cast<double>(step.payloadBytes))));
+            step.axes.empty() ? "" : axesText(step.axes, mesh), step.moves, formatBytes(step.payloadBytes)));
     }
     return fmt::format("{}: {}{}", layoutText(choice.choice.result, mesh),
         steps.empty() ? std::string("nothing moves") : join(steps, " and "), steps.empty() ? "" : " per device");

@@ -216,7 +216,7 @@ void Partitioner::warnOfWhole(const Op& op, const std::string& why)
     warning.id = "MW1218";
     warning.severity = Severity::Warning;
     warning.message = fmt::format("{} is not computed on shards: every device gathers {} and does all of the work", opName(op),
-        formatBytes(static_cast<double>(gatheredBytes(op))));
+        formatBytes(gatheredBytes(op)));
     if (!op.results.empty())
         warning.message += fmt::format(" for {}", valueText(m_source, op.results.front()));
     warning.rule = why;

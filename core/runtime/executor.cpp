@@ -265,7 +265,7 @@ Result<std::unique_ptr<LoadedFunction>> LoadedFunction::load(
     } catch (const std::bad_alloc&) {
         return Problem{"MW1521",
             fmt::format("not enough memory for \"{}\" on {} devices, {} each", scheduled.device.function.name, count,
-                formatBytes(static_cast<double>(scheduled.buffers.arenaBytes))),
+                formatBytes(scheduled.buffers.arenaBytes)),
             "use a smaller batch or model, or shard what is replicated"};
     }
 }

@@ -36,6 +36,10 @@ std::string suggestion(std::string_view name, std::span<const std::string> candi
 
 /// Bytes with a binary unit: `512 B`, `1.50 KiB`, `16.0 GiB`.
 std::string formatBytes(double bytes);
+inline std::string formatBytes(std::int64_t bytes)
+{
+    return formatBytes(static_cast<double>(bytes));
+}
 
 /// Seconds with three figures and a unit: `12.3 µs`, `4.56 ms`, `1.23 s`, `2 min 5 s`.
 std::string formatSeconds(double seconds);

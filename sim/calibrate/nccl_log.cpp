@@ -383,8 +383,7 @@ std::string ncclText(const std::vector<NcclLog>& logs)
         if (log.wrong > 0)
             remarks.push_back(fmt::format("{} elements were wrong", log.wrong));
         if (!fit.slower.empty())
-            remarks.push_back(
-                fmt::format("{} took longer than a larger size", formatBytes(static_cast<double>(fit.slower.front()))));
+            remarks.push_back(fmt::format("{} took longer than a larger size", formatBytes(fit.slower.front())));
         table.addRow({collectiveKindName(log.operation), std::to_string(log.ranks), std::to_string(log.hosts),
             formatSeconds(fit.latencySeconds), fmt::format("{:.4g} GB/s", fit.busBytesPerSecond / 1e9),
             formatBytes(fit.kneeBytes), fmt::format("{:.0f} %", 100.0 * fit.worstError), join(remarks, "; ")});

@@ -153,7 +153,7 @@ void compareProblems(const Comparable& before, const Comparable& after, Comparis
 std::string sizeText(const ComparedArray& array)
 {
     if (array.pieceBytes)
-        return formatBytes(static_cast<double>(*array.pieceBytes));
+        return formatBytes(*array.pieceBytes);
     return array.pieceElements ? fmt::format("{} elements", *array.pieceElements) : std::string();
 }
 

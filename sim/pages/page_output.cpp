@@ -37,8 +37,8 @@ TextTable collectivesTable(const CellResult& cell)
     TextTable table(
         {{"collective"}, {"axes"}, {"calls", Align::Right}, {"bytes/device", Align::Right}, {"in"}, {"value"}, {"because"}});
     for (const PageCollective& row : cell.collectives)
-        table.addRow({row.op, row.axes, fmt::format("{}", row.calls), formatBytes(static_cast<double>(row.bytesPerDevice)),
-            row.program, row.value, row.cause});
+        table.addRow(
+            {row.op, row.axes, fmt::format("{}", row.calls), formatBytes(row.bytesPerDevice), row.program, row.value, row.cause});
     return table;
 }
 
@@ -47,7 +47,7 @@ TextTable valuesTable(const CellResult& cell)
     using Align = TextTable::Align;
     TextTable table({{"array"}, {"type"}, {"layout"}, {"bytes/device", Align::Right}});
     for (const PlacedValue& value : cell.values)
-        table.addRow({value.name, value.type, value.layout, formatBytes(static_cast<double>(value.bytesPerDevice))});
+        table.addRow({value.name, value.type, value.layout, formatBytes(value.bytesPerDevice)});
     return table;
 }
 

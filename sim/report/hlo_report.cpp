@@ -324,7 +324,7 @@ std::string hloText(const HloReport& report)
     for (const HloRow& row : report.rows) {
         const HloCollective& c = row.collective;
         std::vector<std::string> cells = {hloCollectiveName(c.kind), row.groups,
-            fmt::format("{}{}", row.count, c.isInUnknownLoop ? " x ?" : ""), formatBytes(static_cast<double>(c.payloadBytes))};
+            fmt::format("{}{}", row.count, c.isInUnknownLoop ? " x ?" : ""), formatBytes(c.payloadBytes)};
         if (row.estimate)
             cells.push_back(formatSeconds(row.seconds()));
         cells.push_back(c.operation.empty() ? "%" + c.name : c.operation);
@@ -351,7 +351,7 @@ std::string hloText(const HloReport& before, const HloReport& after)
                 : change.after == 0            ? "gone"
                 : change.after > change.before ? "more"
                                                : "fewer",
-            hloCollectiveName(c.kind), change.row.groups, formatBytes(static_cast<double>(c.payloadBytes)),
+            hloCollectiveName(c.kind), change.row.groups, formatBytes(c.payloadBytes),
             fmt::format("{} -> {}", change.before, change.after), signedBytes(change.bytes()),
             c.operation.empty() ? "%" + c.name : c.operation, std::string(fileOf(c.source))});
     }

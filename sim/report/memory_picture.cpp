@@ -16,11 +16,6 @@ namespace {
 constexpr std::array kStackOrder = {MemoryKind::Parameter, MemoryKind::OptimizerState, MemoryKind::Input, MemoryKind::Gradient,
     MemoryKind::Activation, MemoryKind::Collective, MemoryKind::Temporary};
 
-std::string bytesText(std::int64_t bytes)
-{
-    return formatBytes(static_cast<double>(bytes));
-}
-
 } // namespace
 
 DrawnMemoryKind drawnMemoryKind(MemoryKind kind)
@@ -77,10 +72,11 @@ std::string memorySentence(const Simulation& simulation)
     const std::int64_t usable = simulation.capacityBytes - simulation.reserveBytes;
     const std::int64_t free = usable - simulation.peakBytes;
     const std::string onHost
-        = simulation.hostBytes > 0 ? fmt::format("; {} in the host's memory", bytesText(simulation.hostBytes)) : std::string();
-    return fmt::format("Peak {} of {} usable ({} \u2212 {} reserve): {}{}", bytesText(simulation.peakBytes), bytesText(usable),
-        bytesText(simulation.capacityBytes), bytesText(simulation.reserveBytes),
-        free >= 0 ? fmt::format("fits, {} free", bytesText(free)) : fmt::format("does not fit, {} too much", bytesText(-free)),
+        = simulation.hostBytes > 0 ? fmt::format("; {} in the host's memory", formatBytes(simulation.hostBytes)) : std::string();
+    return fmt::format("Peak {} of {} usable ({} \u2212 {} reserve): {}{}", formatBytes(simulation.peakBytes),
+        formatBytes(usable), formatBytes(simulation.capacityBytes), formatBytes(simulation.reserveBytes),
+        free >= 0 ? fmt::format("fits, {} free", formatBytes(free))
+                  : fmt::format("does not fit, {} too much", formatBytes(-free)),
         onHost);
 }
 

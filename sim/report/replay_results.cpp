@@ -48,9 +48,8 @@ std::string replayText(const ReplayedStep& step, const std::string& name)
         {"exposed", Align::Right}, {"node"}});
     for (std::size_t i = 0; i < std::min(longest.size(), kMostCollectives); ++i) {
         const SimulatedCollective& c = *longest[i];
-        table.addRow(
-            {opName(c.use.kind), c.use.axes, fmt::format("{}", c.use.count), formatBytes(static_cast<double>(c.use.payloadBytes)),
-                formatSeconds(c.seconds), formatSeconds(c.exposedSeconds), c.use.cause.value});
+        table.addRow({opName(c.use.kind), c.use.axes, fmt::format("{}", c.use.count), formatBytes(c.use.payloadBytes),
+            formatSeconds(c.seconds), formatSeconds(c.exposedSeconds), c.use.cause.value});
     }
     text += longest.empty() ? "  no collectives\n" : "\n" + table.text(2);
     if (longest.size() > kMostCollectives)

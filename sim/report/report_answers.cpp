@@ -150,7 +150,7 @@ ReportAnswer fitsAnswer(const ReportInputs& inputs)
     if (dominant.largest != nullptr && (!s.fits || tight))
         result.sentence += fmt::format(" {} of the peak is memory for {}, most of it {} with {}.",
             percentText(static_cast<double>(dominant.bytes) / peak), memoryKindName(dominant.kind), dominant.largest->name,
-            formatBytes(static_cast<double>(dominant.largest->bytes)));
+            formatBytes(dominant.largest->bytes));
     result.opening.formula = "fits = peak ≤ capacity − reserve";
     result.opening.inputs = {
         {"peak", formatWhole(s.peakBytes) + " B", "buffer plan of the scheduled step"},
@@ -265,8 +265,7 @@ void adviseMemory(ReportAnswer& result, const ReportInputs& inputs)
     result.sentence = inputs.trials.empty()
         ? "No change was simulated."
         : fmt::format("{} fit{}.", noneText(triedCount(inputs)), triedCount(inputs) == 1 ? "" : "s");
-    result.sentence += fmt::format(
-        " The peak must fall by {} on each device", formatBytes(static_cast<double>(s.peakBytes - usableBytes(s))));
+    result.sentence += fmt::format(" The peak must fall by {} on each device", formatBytes(s.peakBytes - usableBytes(s)));
     if (dominant.largest != nullptr)
         result.sentence += fmt::format("; the largest value is {} ({})", dominant.largest->name, memoryKindName(dominant.kind));
     result.sentence += ": shard it over more devices, or use chips with more memory.";

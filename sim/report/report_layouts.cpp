@@ -148,8 +148,8 @@ private:
         drawing.panelWidth = 340.0;
         drawing.panelHeight = 180.0;
         drawing.mostPanels = 4;
-        std::string caption = fmt::format("{} ({}) on each device", typeText({array.type.dtype, group.piece}),
-            formatBytes(static_cast<double>(group.pieceBytes)));
+        std::string caption
+            = fmt::format("{} ({}) on each device", typeText({array.type.dtype, group.piece}), formatBytes(group.pieceBytes));
         if (group.copies > 1)
             caption += fmt::format(", {} copies of each piece", formatWhole(group.copies));
         std::string reason = reasonOf(array);

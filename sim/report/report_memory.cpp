@@ -97,8 +97,7 @@ ReportTable liveTable(const ReportInputs& inputs)
     table.note
         = fmt::format("Buffers begin at multiples of {} B; values that follow each other in place share one.", kBufferAlignment);
     if (study.liveAtPeak.size() > kMostLive)
-        table.note += fmt::format(
-            " {} more have {} together.", study.liveAtPeak.size() - kMostLive, formatBytes(static_cast<double>(rest)));
+        table.note += fmt::format(" {} more have {} together.", study.liveAtPeak.size() - kMostLive, formatBytes(rest));
     return table;
 }
 

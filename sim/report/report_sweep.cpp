@@ -54,8 +54,8 @@ std::string outcomeText(const SweepOutcome& o)
     if (!o.simulated())
         return fmt::format("refused, {}: {}", o.problem, o.message);
     return fmt::format("step {}, {} examples/s\n{} of {} a device: {}\nbound by {}", formatSeconds(o.stepSeconds),
-        formatCount(1.0 / o.secondsPerExample()), formatBytes(static_cast<double>(o.peakBytes)),
-        formatBytes(static_cast<double>(o.usableBytes)), sweepStateName(o.state), spokenBound(o.boundBy));
+        formatCount(1.0 / o.secondsPerExample()), formatBytes(o.peakBytes), formatBytes(o.usableBytes), sweepStateName(o.state),
+        spokenBound(o.boundBy));
 }
 
 std::vector<ReportAnswer> answersOf(const SweepResult& result)
@@ -212,7 +212,7 @@ std::optional<ReportPicture> frontPicture(const SweepResult& result)
     std::string caption = "Less is better in both. The dashed stairs are the Pareto front; the best point has a thick outline.";
     if (oneLimit) {
         drawing.limit = static_cast<double>(usable);
-        drawing.limitText = formatBytes(static_cast<double>(usable)) + " for programs";
+        drawing.limitText = formatBytes(usable) + " for programs";
         if (tooFar > 0)
             caption += fmt::format(" {} more than 1.5 times that and {} left out.",
                 tooFar == 1 ? std::string("1 point needs") : fmt::format("{} points need", tooFar), tooFar == 1 ? "is" : "are");

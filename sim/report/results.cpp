@@ -209,8 +209,7 @@ std::string collectiveTable(const Simulation& simulation)
         {"time", Align::Right}, {"exposed", Align::Right}, {"value"}});
     for (const SimulatedCollective& c : isLong ? byLayer(simulation.collectives) : simulation.collectives)
         table.addRow({opName(c.use.kind), c.use.axes, phaseName(c.use.phase), fmt::format("{}", c.use.count),
-            formatBytes(static_cast<double>(c.use.payloadBytes)), formatSeconds(c.seconds), formatSeconds(c.exposedSeconds),
-            c.use.cause.value});
+            formatBytes(c.use.payloadBytes), formatSeconds(c.seconds), formatSeconds(c.exposedSeconds), c.use.cause.value});
     return table.text(2)
         + (isLong ? fmt::format("  {} collectives, those of layers that are alike in one row; --format json lists each\n",
                simulation.collectives.size())
@@ -261,14 +260,12 @@ std::string simulationText(const SimulatedStudy& study)
     if (s.callSeconds > s.stepSeconds)
         text += fmt::format("  called from the host and waited for: {}\n", formatSeconds(s.callSeconds));
     text += fmt::format("  bound by {}; model FLOPs utilisation {:.1f} % of {}\n", s.boundBy, 100.0 * s.mfu, s.peakHow);
-    text += fmt::format("  memory {} of {} a device ({} kept for the runtime): {}\n",
-        formatBytes(static_cast<double>(s.peakBytes)), formatBytes(static_cast<double>(s.capacityBytes)),
-        formatBytes(static_cast<double>(s.reserveBytes)), s.fits ? "fits" : "DOES NOT FIT");
+    text += fmt::format("  memory {} of {} a device ({} kept for the runtime): {}\n", formatBytes(s.peakBytes),
+        formatBytes(s.capacityBytes), formatBytes(s.reserveBytes), s.fits ? "fits" : "DOES NOT FIT");
     if (s.hostLinkBytesPerSecond > 0.0)
         text += fmt::format("  host memory {} a device; {} go there and {} come back over {}/s, and the step waits {} for that\n",
-            formatBytes(static_cast<double>(s.hostBytes)), formatBytes(static_cast<double>(movedBytes(s, true))),
-            formatBytes(static_cast<double>(movedBytes(s, false))), formatBytes(s.hostLinkBytesPerSecond),
-            formatSeconds(s.hostExposedSeconds));
+            formatBytes(s.hostBytes), formatBytes(movedBytes(s, true)), formatBytes(movedBytes(s, false)),
+            formatBytes(s.hostLinkBytesPerSecond), formatSeconds(s.hostExposedSeconds));
     if (study.proof)
         text += fmt::format("  {}\n", proofText(*study.proof));
     if (!s.fits)
@@ -276,8 +273,7 @@ std::string simulationText(const SimulatedStudy& study)
     text += s.collectives.empty() ? "  no collectives\n" : "\n" + collectiveTable(s);
     text += "\n  live at the peak:";
     for (std::size_t i = 0; i < study.liveAtPeak.size() && i < 5; ++i)
-        text += fmt::format(
-            "{} {} {}", i == 0 ? "" : ",", study.liveAtPeak[i].name, formatBytes(static_cast<double>(study.liveAtPeak[i].bytes)));
+        text += fmt::format("{} {} {}", i == 0 ? "" : ",", study.liveAtPeak[i].name, formatBytes(study.liveAtPeak[i].bytes));
     if (study.liveAtPeak.size() > 5)
         text += fmt::format(" and {} more", study.liveAtPeak.size() - 5);
     text += "\n";
@@ -294,8 +290,8 @@ std::string simulationTable(const std::vector<SimulatedStudy>& studies)
     for (const SimulatedStudy& study : studies) {
         const Simulation& s = study.simulation;
         table.addRow({study.name, study.mesh.text(), s.machine, formatSeconds(s.stepSeconds), formatSeconds(s.computeSeconds),
-            formatSeconds(s.exposedSeconds), fmt::format("{:.1f} %", 100.0 * s.mfu),
-            formatBytes(static_cast<double>(s.peakBytes)), s.fits ? "yes" : "NO", s.boundBy});
+            formatSeconds(s.exposedSeconds), fmt::format("{:.1f} %", 100.0 * s.mfu), formatBytes(s.peakBytes),
+            s.fits ? "yes" : "NO", s.boundBy});
     }
     return table.text();
 }
@@ -410,20 +406,18 @@ std::string trainingText(const TrainingResult& result)
     if (steps > 0)
         text += fmt::format("step {} (median; {} to {}), {} samples/s, ", formatSeconds(result.stepSeconds.median),
             formatSeconds(result.stepSeconds.min), formatSeconds(result.stepSeconds.max), formatCount(result.samplesPerSecond));
-    text += fmt::format("{} a device\n", formatBytes(static_cast<double>(result.stepArenaBytes)));
+    text += fmt::format("{} a device\n", formatBytes(result.stepArenaBytes));
 
     using Align = TextTable::Align;
     for (const PhaseResult& phase : result.phases) {
         text += fmt::format("\n{} ({} steps{})\n", phase.mesh, phase.steps,
-            phase.movedBytes > 0
-                ? fmt::format(", {} moved between devices to get here", formatBytes(static_cast<double>(phase.movedBytes)))
-                : "");
+            phase.movedBytes > 0 ? fmt::format(", {} moved between devices to get here", formatBytes(phase.movedBytes)) : "");
         TextTable table({{"collective"}, {"axes"}, {"phase"}, {"calls/step", Align::Right}, {"bytes/device", Align::Right},
             {"value"}, {"because"}});
         for (const CountedCollective& counted : phase.collectives)
-            table.addRow({opName(counted.use.kind), counted.use.axes, phaseName(counted.use.phase),
-                fmt::format("{}", counted.use.count), formatBytes(static_cast<double>(counted.use.payloadBytes)),
-                counted.use.cause.value, counted.use.cause.reason});
+            table.addRow(
+                {opName(counted.use.kind), counted.use.axes, phaseName(counted.use.phase), fmt::format("{}", counted.use.count),
+                    formatBytes(counted.use.payloadBytes), counted.use.cause.value, counted.use.cause.reason});
         text += table.rowCount() == 0 ? "  no collectives\n" : table.text(2);
     }
     if (result.proof)

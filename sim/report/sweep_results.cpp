@@ -140,8 +140,8 @@ std::string sweepText(const SweepResult& result)
         if (o.simulated())
             cells.insert(cells.end(),
                 {formatSeconds(o.stepSeconds), formatCount(1.0 / o.secondsPerExample()), formatSeconds(o.exposedSeconds),
-                    fmt::format("{:.1f} %", 100.0 * o.mfu), formatBytes(static_cast<double>(o.peakBytes)),
-                    o.state == SweepState::Fits ? "yes" : "NO", row.onFront ? "*" : "", o.boundBy});
+                    fmt::format("{:.1f} %", 100.0 * o.mfu), formatBytes(o.peakBytes), o.state == SweepState::Fits ? "yes" : "NO",
+                    row.onFront ? "*" : "", o.boundBy});
         else
             cells.insert(cells.end(), {"-", "-", "-", "-", "-", "-", "", "refused: " + o.problem});
         table.addRow(std::move(cells));
@@ -153,7 +153,7 @@ std::string sweepText(const SweepResult& result)
         for (std::size_t i = 0; i < best.values.size(); ++i)
             words += fmt::format("{}{} {}", i == 0 ? "" : ", ", result.plan.parameters[i].name, best.values[i]);
         text += fmt::format("best: {}: step {}, {} examples/s, {} a device\n", words, formatSeconds(best.outcome.stepSeconds),
-            formatCount(1.0 / best.outcome.secondsPerExample()), formatBytes(static_cast<double>(best.outcome.peakBytes)));
+            formatCount(1.0 / best.outcome.secondsPerExample()), formatBytes(best.outcome.peakBytes));
     }
     text += fmt::format("{} of {}: {} fit, {} do not fit, {} refused{}\n", result.rows.size(),
         pointsText(result.plan.pointCount()), result.count(SweepState::Fits), result.count(SweepState::TooLarge),

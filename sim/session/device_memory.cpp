@@ -17,11 +17,6 @@ namespace meshwright::sim {
 
 namespace {
 
-std::string bytesText(std::int64_t bytes)
-{
-    return formatBytes(static_cast<double>(bytes));
-}
-
 /// "at dot_general act.layers.1.product: parameters 320 MiB, activations 96 MiB", the largest first.
 std::string peakText(const ScheduledFunction& function)
 {
@@ -31,7 +26,7 @@ std::string peakText(const ScheduledFunction& function)
     for (std::size_t kind = 0; kind < moment.bytesByKind.size(); ++kind) {
         if (moment.bytesByKind[kind] > 0)
             parts.emplace_back(moment.bytesByKind[kind],
-                fmt::format("{} {}", memoryKindName(static_cast<MemoryKind>(kind)), bytesText(moment.bytesByKind[kind])));
+                fmt::format("{} {}", memoryKindName(static_cast<MemoryKind>(kind)), formatBytes(moment.bytesByKind[kind])));
     }
     std::sort(parts.rbegin(), parts.rend());
     std::vector<std::string> texts;
@@ -57,7 +52,7 @@ std::optional<std::string> largestReplica(const ScheduledFunction& function, con
     }
     if (mesh.deviceCount() == 1 || most == 0)
         return std::nullopt;
-    return fmt::format("a spec that splits {}, of which every device holds all {}", name, bytesText(most));
+    return fmt::format("a spec that splits {}, of which every device holds all {}", name, formatBytes(most));
 }
 
 /// `share`: what the need is made of, where the function is not all of it.
@@ -69,7 +64,7 @@ Problem tooLarge(std::int64_t needed, const std::string& share, std::int64_t lim
         all.push_back(*replica);
     return {"MW1513",
         fmt::format("each of {} {} needs {}{} and may use {}; \"{}\" needs the most {}", mesh.deviceCount(),
-            mesh.deviceCount() == 1 ? "device" : "devices", bytesText(needed), share, bytesText(limit),
+            mesh.deviceCount() == 1 ? "device" : "devices", formatBytes(needed), share, formatBytes(limit),
             function.device.function.name, peakText(function)),
         all.empty() ? "use more devices and split what is large over them"
                     : fmt::format("what helps: {}", fmt::join(all, "; or "))};
@@ -113,7 +108,7 @@ std::optional<std::string> batchThatFits(Study study, std::int64_t limit)
         if (!bytes)
             return std::nullopt;
         if (*bytes <= limit)
-            return fmt::format("a batch of {} ({} a device)", study.batch, bytesText(*bytes));
+            return fmt::format("a batch of {} ({} a device)", study.batch, formatBytes(*bytes));
     }
     return std::nullopt;
 }
@@ -127,7 +122,7 @@ std::optional<std::string> axisThatFits(Study study, std::size_t axis, std::int6
         const auto bytes = bytesOf(study);
         if (bytes && *bytes <= limit)
             return fmt::format(
-                "mesh axis {} of {} ({} a device)", study.mesh[axis].name, study.mesh[axis].size, bytesText(*bytes));
+                "mesh axis {} of {} ({} a device)", study.mesh[axis].name, study.mesh[axis].size, formatBytes(*bytes));
     }
     return std::nullopt;
 }
@@ -162,8 +157,8 @@ Result<Done> checkDeviceMemory(const Study& study, const std::vector<TrainingPha
         return Done{};
     std::string share;
     if (const std::int64_t rest = needed.bytes - needed.firstBytes; rest > 0 && needed.firstBytes > 0)
-        share = fmt::format(" ({} for \"{}\", {} for \"{}\", which takes its arrays over)", bytesText(needed.firstBytes),
-            needed.first, bytesText(rest), needed.second);
+        share = fmt::format(" ({} for \"{}\", {} for \"{}\", which takes its arrays over)", formatBytes(needed.firstBytes),
+            needed.first, formatBytes(rest), needed.second);
     const auto largest = std::max_element(phases.begin(), phases.end(), [](const TrainingPhase& a, const TrainingPhase& b) {
         return largestFunction(a).buffers.arenaBytes < largestFunction(b).buffers.arenaBytes;
     });

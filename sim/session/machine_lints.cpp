@@ -126,8 +126,7 @@ void lintHostLink(const Analysis& analysis, Problems& problems)
             100.0 * step.hostExposedSeconds / step.stepSeconds),
         "offload fewer values, or make them again: recompute: full", analysis.study->placeOf("recompute"), Severity::Warning,
         fmt::format("a device has {:.3g} GB/s each way; longest it waits for \"{}\", {} in {} moves",
-            step.hostLinkBytesPerSecond / 1e9, worst->label, formatBytes(static_cast<double>(worst->bytes * worst->count)),
-            worst->count)});
+            step.hostLinkBytesPerSecond / 1e9, worst->label, formatBytes(worst->bytes * worst->count), worst->count)});
 }
 
 /// A step that needs more memory than a device has for it.
@@ -136,7 +135,7 @@ void lintMemory(const Analysis& analysis, Problems& problems)
     const Simulation& step = analysis.simulated->simulation;
     if (step.fits)
         return;
-    const auto bytes = [](std::int64_t count) { return formatBytes(static_cast<double>(count)); };
+    const auto bytes = [](std::int64_t count) { return formatBytes(count); };
     problems.push_back({"MW1757",
         fmt::format("a step needs {} of memory on each device, and {} are free for it", bytes(step.peakBytes),
             bytes(step.capacityBytes - step.reserveBytes)),

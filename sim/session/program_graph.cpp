@@ -697,7 +697,7 @@ private:
         const CollectiveUse& use = collective.use;
         drawn.role = roleOf(use.kind);
         drawn.title = collectiveTitle(collective);
-        drawn.detail = formatBytes(static_cast<double>(use.payloadBytes));
+        drawn.detail = formatBytes(use.payloadBytes);
         if (use.count > 1)
             drawn.detail += fmt::format(" × {}", use.count);
         if (collective.seconds > 0.0)

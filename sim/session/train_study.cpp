@@ -77,8 +77,7 @@ Result<Done> checkMemory(std::int64_t plannedBytes, std::optional<std::int64_t> 
     if (!memoryBytes || static_cast<double>(plannedBytes) <= kUsable * static_cast<double>(*memoryBytes))
         return Done{};
     return Problem{"MW1630",
-        fmt::format("training needs {} for its devices, and there are {}", formatBytes(static_cast<double>(plannedBytes)),
-            formatBytes(static_cast<double>(*memoryBytes))),
+        fmt::format("training needs {} for its devices, and there are {}", formatBytes(plannedBytes), formatBytes(*memoryBytes)),
         "use a smaller batch or model, or shard what is replicated"};
 }
 

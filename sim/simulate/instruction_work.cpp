@@ -299,7 +299,7 @@ void InstructionTimes::joinPass(const KernelGroups::Member& member, Kernel& kern
         return;
     kernel.time = {.seconds = kernel.time.memorySeconds, .memorySeconds = kernel.time.memorySeconds, .bound = OpBound::Memory};
     kernel.formula = fmt::format("in one kernel with the pass before it: {} of other operands and results in {}",
-        formatBytes(static_cast<double>(kernel.work.bytesRead + kernel.work.bytesWritten)), formatSeconds(kernel.time.seconds));
+        formatBytes(kernel.work.bytesRead + kernel.work.bytesWritten), formatSeconds(kernel.time.seconds));
 }
 
 /// That an op moves to read a value: what is repeated along dimensions is read where it comes from, and constants are in the kernel.
@@ -337,7 +337,7 @@ void InstructionTimes::splitPass(const Instruction& instruction, Kernel& kernel)
     }
     kernel.time.bound = kernel.time.memorySeconds >= kernel.time.overheadSeconds ? OpBound::Memory : OpBound::Overhead;
     kernel.formula = fmt::format("a kernel for each of its {:.0f} ops: {} read and written in {}", kernel.time.kernels,
-        formatBytes(static_cast<double>(kernel.work.bytesRead + kernel.work.bytesWritten)), formatSeconds(kernel.time.seconds));
+        formatBytes(kernel.work.bytesRead + kernel.work.bytesWritten), formatSeconds(kernel.time.seconds));
 }
 
 /// A product in one kernel with those before it takes the time by which that grows.
@@ -405,8 +405,7 @@ InstructionTimes::Kernel InstructionTimes::of(const Instruction& instruction)
         kernel.time
             = {.seconds = kernel.time.memorySeconds, .memorySeconds = kernel.time.memorySeconds, .bound = OpBound::Memory};
         kernel.formula = fmt::format("part of the kernels that read it: {} moved in {}",
-            formatBytes(static_cast<double>(kernel.work.bytesRead + kernel.work.bytesWritten)),
-            formatSeconds(kernel.time.seconds));
+            formatBytes(kernel.work.bytesRead + kernel.work.bytesWritten), formatSeconds(kernel.time.seconds));
         return kernel;
     }
     if (!kernel.work.matmul && !m_cost.fusesIntoProducts() && !(m_cost.addsInProducts() && addsToOne(instruction)))
@@ -433,8 +432,7 @@ InstructionTimes::Kernel InstructionTimes::of(const Instruction& instruction)
     kernel.formula
         = fmt::format("fused into the product of its operand: {} of other operands and results in {}, of which {} while the "
                       "product computes",
-            formatBytes(static_cast<double>(kernel.work.bytesRead + kernel.work.bytesWritten)), formatSeconds(moving),
-            formatSeconds(hidden));
+            formatBytes(kernel.work.bytesRead + kernel.work.bytesWritten), formatSeconds(moving), formatSeconds(hidden));
     return kernel;
 }
 

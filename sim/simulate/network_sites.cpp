@@ -278,7 +278,7 @@ CollectiveEstimate NetworkSites::transferEstimate(const Site& site) const
     estimate.wireBytes = bytes;
     estimate.algorithm = "send and receive";
     estimate.formula = fmt::format("latency of the way + bytes / bandwidth of its slowest link = {} + {} / {}/s",
-        formatSeconds(lane.plan.latencySeconds), formatBytes(static_cast<double>(bytes)), formatBytes(lane.linkBytesPerSecond));
+        formatSeconds(lane.plan.latencySeconds), formatBytes(bytes), formatBytes(lane.linkBytesPerSecond));
     return estimate;
 }
 

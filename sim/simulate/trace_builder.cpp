@@ -148,7 +148,7 @@ const TraceBuilder::Shown& TraceBuilder::shown(std::uint32_t use)
         shown.category = SliceCategory::Transfer;
         shown.row = rowOf(move.toHost ? "to host" : "from host");
         shown.name = m_result.timeline.intern(move.label);
-        shown.detail = m_result.timeline.intern(formatBytes(static_cast<double>(move.bytes)) + " over the host's link");
+        shown.detail = m_result.timeline.intern(formatBytes(move.bytes) + " over the host's link");
         shown.waiting = m_result.timeline.intern("wait for " + move.label);
         return shown;
     }
