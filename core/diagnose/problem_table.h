@@ -23,7 +23,7 @@ struct ProblemEntry {
 
 /// An id that no problem has any more. It is never given to another problem.
 struct RetiredId {
-    std::string id; ///< "MW1263"
+    std::string id; ///< such as MW1263
     std::string replacedBy; ///< the id of the entry that says it now; empty when the problem cannot arise any more
     std::string because; ///< why it cannot arise; empty when it was replaced
 };

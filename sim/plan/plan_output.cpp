@@ -21,6 +21,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Align = TextTable::Align;
 
+template <typename T>
+Json orNull(const std::optional<T>& value)
+{
+    return value ? Json(*value) : Json(nullptr);
+}
+
 Json planOf(const FoundPlan& plan)
 {
     return Json::parse(foundPlanJson(plan));

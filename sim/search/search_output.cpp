@@ -43,6 +43,12 @@ Json liveJson(const std::vector<NamedShare>& live)
     return json;
 }
 
+template <typename T>
+Json orNull(const std::optional<T>& value)
+{
+    return value ? Json(*value) : Json(nullptr);
+}
+
 Json planJson(const FoundPlan& plan)
 {
     Json mesh = Json::array();
