@@ -3,6 +3,7 @@
 
 #include "core/models/transformer_layers.h"
 #include "core/study/pipeline_choice.h"
+#include "core/support/checked.h"
 
 #include <algorithm>
 
@@ -15,6 +16,14 @@ bool belongsTo(std::string_view array, const std::string& prefix)
 {
     const std::size_t at = array.find(prefix + ".");
     return at != std::string_view::npos && (at == 0 || array[at - 1] == '.');
+}
+
+/// True for what a stage has of one microbatch at a time: "x", "predictions", "act.layers.0" and the gradients of activations.
+bool isOfBatch(std::string_view array, const Shape& shape, std::int64_t batch)
+{
+    const bool passes
+        = array == "x" || array == "y" || array == "predictions" || array.starts_with("act.") || array.starts_with("grad.act.");
+    return passes && batch > 0 && shape[0] % batch == 0;
 }
 
 /// The most layers of a run that a stage has.
@@ -35,7 +44,9 @@ std::int64_t mostLayersOf(const LayerRun& run, const PipelineChoice& pipeline, s
 Shape StageShare::pieceOf(Shape piece) const
 {
     if (layers > 0)
-        piece[0] = (piece[0] * layersOfStage + layers - 1) / layers;
+        piece[0] = ceilDiv(piece[0] * layersOfStage, layers);
+    if (microbatches > 1)
+        piece[0] = ceilDiv(piece[0], microbatches);
     return piece;
 }
 
@@ -44,12 +55,21 @@ StageShare stageShareOf(const Study& study, std::string_view array, const Shape&
     const PipelineChoice& pipeline = study.pipeline;
     const TransformerModel* transformer = study.transformer();
     StageShare share;
-    if (pipeline.stages <= 1 || shape.empty())
+    if (shape.empty())
         return share; // scalars are on every stage
+    if (isOfBatch(array, shape, study.batch))
+        share.microbatches = std::max<std::int64_t>(1, pipeline.microbatches);
+    if (pipeline.stages <= 1)
+        return share;
     const bool isOnTwo = transformer != nullptr && transformer->config.tiedEmbeddings && belongsTo(array, "embedding");
     share.stages = isOnTwo ? std::max<std::int64_t>(1, pipeline.stages / 2) : pipeline.stages;
-    if (transformer == nullptr || transformer->unrolled || array.starts_with("act.") || array.starts_with("grad.act."))
+    if (transformer == nullptr || transformer->unrolled)
         return share;
+    if (array.starts_with("act.") || array.starts_with("grad.act.")) {
+        share.isOfEachStage = std::ranges::any_of(layerRuns(*transformer),
+            [&](const LayerRun& run) { return belongsTo(array, run.prefix) || array.ends_with("." + run.prefix); });
+        return share;
+    }
     const std::int64_t mostPieces = transformer->config.layers + 2;
     if (pipeline.stages > mostPieces || pipeline.chunks < 1 || pipeline.chunks > mostPieces)
         return share; // which is a problem of its own

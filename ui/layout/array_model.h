@@ -59,7 +59,7 @@ private:
 /// "Parameters", "Optimizer states" and so on.
 QString groupTitle(Role role);
 
-/// The piece that one device keeps of an array, padding included; of a pipeline, of what its stage has.
+/// The piece that one device keeps of an array, padding included; of a pipeline, of what its stage has at a time.
 Shape shardShapeOf(const sim::ProgramArray& array, const sim::Analysis& analysis);
 std::int64_t shardBytes(const sim::ProgramArray& array, const sim::Analysis& analysis);
 

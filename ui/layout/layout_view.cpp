@@ -376,8 +376,12 @@ void LayoutView::showFacts()
                                         : tr("%1 a device, %2").arg(fromText(shapeText(piece)), bytes));
     if (share.layers > 0)
         facts << tr("at most %1 of %2 layers in a stage; drawn before stages").arg(share.layersOfStage).arg(share.layers);
+    else if (share.isOfEachStage)
+        facts << tr("each stage has that of its layers");
     else if (share.stages > 1)
         facts << tr("1 of %1 devices has it; drawn before stages").arg(share.stages);
+    if (share.microbatches > 1)
+        facts << tr("of 1 of %1 microbatches at a time; drawn for the whole batch").arg(share.microbatches);
     if (isUneven(array))
         facts << tr("uneven: the last pieces are smaller, and padded on the device");
     const std::int64_t parts = shardCount(array.sharding.unreduced);

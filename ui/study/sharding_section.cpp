@@ -25,10 +25,11 @@ QString meaningOf(const ArrayFacts& array, std::int64_t devices)
     const std::string copies = array.copies == 1 || array.copies == devices
         ? std::string()
         : fmt::format(" Each piece is on {} devices.", array.copies);
-    const std::string layers
-        = share.layers > 0 ? fmt::format(" ({} of {} layers)", share.layersOfStage, share.layers) : std::string();
+    const std::string part = share.layers > 0 ? fmt::format(" ({} of {} layers)", share.layersOfStage, share.layers)
+        : share.microbatches > 1              ? fmt::format(" (1 of {} microbatches)", share.microbatches)
+                                              : std::string();
     return QString::fromStdString(fmt::format("{}: every device{} holds {}{}, {}.{}", type,
-        share.stages > 1 && share.layers == 0 ? " of a stage that has it" : "", piece, layers,
+        share.stages > 1 && share.layers == 0 && !share.isOfEachStage ? " of a stage that has it" : "", piece, part,
         formatBytes(static_cast<double>(*bytes)), copies));
 }
 

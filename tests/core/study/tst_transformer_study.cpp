@@ -76,6 +76,7 @@ private Q_SLOTS:
     void problems();
     void stagesHaveShares_data();
     void stagesHaveShares();
+    void microbatchesPassOneByOne();
     void words();
     void fixes_data();
     void fixes();
@@ -373,7 +374,7 @@ void TestTransformerStudy::stagesHaveShares_data()
     QTest::newRow("chunks") << "{axis: data, stages: 2, chunks: 2, microbatches: 4, schedule: interleaved}"
                             << "new.layers.ffn.up.w" << qint64{2} << qint64{4};
     QTest::newRow("of one stage") << two << "embedding.w" << qint64{2} << qint64{7};
-    QTest::newRow("activations") << two << "act.layers.ffn" << qint64{2} << qint64{7};
+    QTest::newRow("activations of another shape") << two << "act.layers.ffn" << qint64{2} << qint64{7};
 }
 
 void TestTransformerStudy::stagesHaveShares()
@@ -388,6 +389,26 @@ void TestTransformerStudy::stagesHaveShares()
     QCOMPARE(qint64{share.stages}, stages);
     QCOMPARE(share.pieceOf({7, 32, 64}), (Shape{rows, 32, 64}));
     QCOMPARE(stageShareOf(study, "opt.step", {}).stages, std::int64_t{1});
+}
+
+// 96 rows in 4 microbatches: a device that has 48 of them sees 12 at a time.
+void TestTransformerStudy::microbatchesPassOneByOne()
+{
+    const auto studyOf = [](const QString& pipeline) {
+        return readStudyInPart((changed("layers: 2", "layers: 7") + "pipeline: " + pipeline + "\n").toStdString(), "study.yaml")
+            .study;
+    };
+    const Study stages = studyOf("{axis: data, stages: 2, microbatches: 4}");
+    const StageShare folded = stageShareOf(stages, "act.layers.ffn", {96, 32, 128});
+    QCOMPARE(folded.pieceOf({48, 32, 128}), (Shape{12, 32, 128}));
+    QVERIFY(folded.isOfEachStage);
+    const StageShare ends = stageShareOf(stages, "grad.act.embedding", {96, 32, 128});
+    QCOMPARE(ends.pieceOf({48, 32, 128}), (Shape{12, 32, 128}));
+    QVERIFY(!ends.isOfEachStage);
+    QCOMPARE(stageShareOf(stages, "x", {96, 32}).pieceOf({96, 32}), (Shape{24, 32}));
+    QCOMPARE(stageShareOf(stages, "layers.ffn.up.w", {96, 32}).microbatches, std::int64_t{1});
+    QCOMPARE(stageShareOf(studyOf("{microbatches: 4}"), "y", {96, 32}).pieceOf({48, 32}), (Shape{12, 32}));
+    QCOMPARE(stageShareOf(studyOf("{}"), "y", {96, 32}).pieceOf({48, 32}), (Shape{48, 32}));
 }
 
 // Problems speak of the study's keys, and of what a dimension means.

@@ -76,13 +76,15 @@ void TestArrayModel::cells()
     QVERIFY(!model.indexOf("layers.0.b").siblingAtColumn(ArrayModel::Spec).data(ArrayModel::kIsShardedRole).toBool());
 }
 
-/// 126 layers of 16 stages: no device has more than 8.
+/// 126 layers of 16 stages: no device has more than 8. Of 2048 sequences, 16 for each of 128 data ranks pass in 16 microbatches, one at a time.
 void TestArrayModel::stagesHaveTheirShare()
 {
     ArrayModel model;
     model.setAnalysis(exampleAnalysis("llama3_405b_h100"));
     QCOMPARE(rowOf(model, "layers.ffn.up.w").mid(2), (QStringList{"126x16384x53248", "1.62 GiB"}));
     QCOMPARE(rowOf(model, "embedding.w").mid(2), (QStringList{"128256x16384", "501 MiB"}));
+    QCOMPARE(rowOf(model, "act.layers").mid(2), (QStringList{"2048x8192x16384", "32.0 MiB"}));
+    QCOMPARE(rowOf(model, "grad.act.layers.attention.input").mid(2), (QStringList{"2048x8192x16384", "32.0 MiB"}));
 }
 
 void TestArrayModel::staysWhereNamesStay()
