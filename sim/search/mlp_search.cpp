@@ -4,16 +4,21 @@
 #include "core/support/text.h"
 #include "sim/search/elimination.h"
 #include "sim/search/plan_reasons.h"
+#include "sim/search/plan_trials.h"
 #include "sim/search/search_limits.h"
+#include "sim/search/tested_plans.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <numeric>
+#include <utility>
 
 namespace meshwright::sim {
 
@@ -97,6 +102,7 @@ public:
     std::optional<Found> best(double budgetBytes, const Filter& filter = {}) const;
 
     std::array<double, MlpPartCount> parts(const Found& found) const;
+    NoLayout whyNone(double budgetBytes, const Filter& filter) const;
     std::vector<std::size_t> slowest(
         const Found& found) const; ///< the `kOthers` layers that take most, in the order of the layers
     FoundPlan plan(const Found& found, const SearchMachine& machine) const;
@@ -107,7 +113,8 @@ public:
 
 private:
     std::vector<LayerChoice> choicesOf(std::size_t layer) const;
-    std::optional<LayerChoice> choiceOf(std::size_t layer, const Strategy& strategy) const;
+    std::optional<LayerChoice> choiceOf(std::size_t layer, const Strategy& strategy, std::string* whyNot = nullptr) const;
+    std::string axesText(const Strategy& strategy, std::initializer_list<Split> splits) const;
     double reshardSeconds(std::size_t boundary, const Strategy& before, const Strategy& after) const;
     double size(std::size_t axis) const { return static_cast<double>(m_sizes[axis]); }
 
@@ -121,8 +128,25 @@ private:
     std::vector<std::vector<LayerChoice>> m_layers;
 };
 
-std::optional<LayerChoice> MeshSearch::choiceOf(std::size_t layer, const Strategy& strategy) const
+/// "data=4 x model=2": the axes that split so.
+std::string MeshSearch::axesText(const Strategy& strategy, std::initializer_list<Split> splits) const
 {
+    std::vector<std::string> axes;
+    for (const std::size_t axis : {0U, 1U}) {
+        if (std::ranges::find(splits, strategy[axis]) != splits.end())
+            axes.push_back(fmt::format("{}={}", axis == 0 ? "data" : "model", m_sizes[axis]));
+    }
+    return join(axes, " x ");
+}
+
+/// `whyNot`: gets what cannot be split; stays empty where the mesh has no such axis.
+std::optional<LayerChoice> MeshSearch::choiceOf(std::size_t layer, const Strategy& strategy, std::string* whyNot) const
+{
+    const auto cannotBe = [&](std::int64_t size, const char* what, std::initializer_list<Split> splits) {
+        if (whyNot != nullptr)
+            *whyNot = fmt::format("{} {} are not divisible by {}", size, what, axesText(strategy, splits));
+        return std::nullopt;
+    };
     constexpr std::array<const char*, 2> kNames{"data", "model"};
     std::int64_t rows = 1;
     std::int64_t depth = 1;
@@ -151,8 +175,12 @@ std::optional<LayerChoice> MeshSearch::choiceOf(std::size_t layer, const Strateg
     }
     const std::int64_t inputs = m_work.model.layers[layer];
     const std::int64_t outputs = m_work.model.layers[layer + 1];
-    if (m_work.batch % rows != 0 || inputs % depth != 0 || outputs % columns != 0)
-        return std::nullopt;
+    if (m_work.batch % rows != 0)
+        return cannotBe(m_work.batch, "examples", {Split::Batch, Split::Gathered});
+    if (inputs % depth != 0)
+        return cannotBe(inputs, fmt::format("inputs of layers.{}", layer).c_str(), {Split::Contracting});
+    if (outputs % columns != 0)
+        return cannotBe(outputs, fmt::format("outputs of layers.{}", layer).c_str(), {Split::Output});
     const std::vector<std::string> biasAxes = columnAxes;
     // A weight that is gathered is split along its first dimension that divides.
     std::int64_t storedDepth = depth;
@@ -167,7 +195,7 @@ std::optional<LayerChoice> MeshSearch::choiceOf(std::size_t layer, const Strateg
             storedColumns *= m_sizes[axis];
             columnAxes.emplace_back(kNames[axis]);
         } else {
-            return std::nullopt;
+            return cannotBe(inputs, fmt::format("inputs and {} outputs of layers.{}", outputs, layer).c_str(), {Split::Gathered});
         }
     }
     LayerChoice choice;
@@ -280,6 +308,31 @@ std::optional<MeshSearch::Found> MeshSearch::best(double budgetBytes, const Filt
     return found;
 }
 
+NoLayout MeshSearch::whyNone(double budgetBytes, const Filter& filter) const
+{
+    double least = 0.0;
+    for (std::size_t layer = 0; layer < m_layers.size(); ++layer) {
+        double ofLayer = kInfinite;
+        for (const LayerChoice& choice : m_layers[layer]) {
+            if (filter(layer, choice.strategy))
+                ofLayer = std::min(ofLayer, choice.bytes);
+        }
+        least += ofLayer;
+        if (ofLayer < kInfinite)
+            continue;
+        for (const Split data : kSplits) {
+            for (const Split model : kSplits) {
+                NoLayout none;
+                if (filter(layer, {data, model}) && !choiceOf(layer, {data, model}, &none.why) && !none.why.empty())
+                    return none;
+            }
+        }
+        return {};
+    }
+    return least > budgetBytes ? NoLayout{fmt::format("needs {} of {}", formatBytes(least), formatBytes(capacityBytes())), true}
+                               : NoLayout{"none was found in the time", true};
+}
+
 std::array<double, MlpPartCount> MeshSearch::parts(const Found& found) const
 {
     std::array<double, MlpPartCount> sums{};
@@ -359,7 +412,6 @@ FoundPlan MeshSearch::plan(const Found& found, const SearchMachine& machine) con
     for (std::size_t part = 0; part < MlpPartCount; ++part)
         plan.time.push_back({kMlpPartNames[part], sums[part]});
     plan.boundBy = largestShare(plan.time);
-    plan.why.push_back(largestShares(plan.time));
     double flops = 0.0;
     for (std::size_t layer = 0; layer < m_layers.size(); ++layer)
         flops += (layer == 0 ? 4.0 : 6.0) * static_cast<double>(m_work.batch) * static_cast<double>(m_work.model.layers[layer])
@@ -392,27 +444,192 @@ constexpr MlpTemplate kMlpTemplates[] = {
         }},
 };
 
-/// The part that grew most against the best.
-std::string whySlowerLayers(
-    const std::array<double, MlpPartCount>& parts, const std::array<double, MlpPartCount>& best, double bestSeconds)
-{
-    std::size_t most = 0;
-    for (std::size_t part = 1; part < MlpPartCount; ++part) {
-        if (parts[part] - best[part] > parts[most] - best[most])
-            most = part;
-    }
-    const double growth = parts[most] - best[most];
-    return growth > 0.0 ? fmt::format("+{:.1f} % {}", 100.0 * growth / bestSeconds, kMlpPartNames[most]) : std::string{};
-}
-
 struct MeshFound {
     const MeshSearch* search;
     MeshSearch::Found found;
 };
 
+/// The plans that are told of, and how they compare: by what is simulated where there is a test.
+class MlpAnswers {
+public:
+    MlpAnswers(const MlpWork& work, const SearchMachine& machine, const SearchOptions& options, const PlanTest& test,
+        SearchResult& result)
+        : m_machine(machine)
+        , m_options(options)
+        , m_result(result)
+        , m_tested(test, testsOf(kOpsOfLayer * work.model.layers.size()), options.stop)
+    {
+    }
+
+    /// `found`: the best of each mesh, the quickest first by the estimate; at least one.
+    void add(const std::vector<std::unique_ptr<MeshSearch>>& meshes, const std::vector<MeshFound>& found)
+    {
+        addPlans(found);
+        if (m_looked.empty()) { // no time was left
+            m_tested = TestedPlans({}, 0, {});
+            addPlans(found);
+        } else {
+            addTemplates(meshes);
+            addOthers();
+            addMoreMemory();
+        }
+        m_result.simulated = m_tested.count();
+        m_result.areAnswersSimulated = m_tested.simulates();
+        for (const Looked& one : m_looked) {
+            if (one.plan.fits)
+                m_result.plans.push_back(one.plan);
+        }
+        if (m_result.plans.empty())
+            m_result.plans.push_back(
+                std::ranges::min_element(m_looked, {}, [](const Looked& one) { return one.plan.peakBytes; })->plan);
+        m_result.plans = quickestOf(std::move(m_result.plans));
+        m_result.plans.resize(std::min(m_result.plans.size(), std::max<std::size_t>(1, m_options.top)));
+        for (std::size_t i = 1; i < m_result.plans.size(); ++i)
+            m_result.plans[i].why.insert(m_result.plans[i].why.begin(),
+                whySlower(m_result.plans[i], m_result.plans.front(),
+                    [](const std::string&, const FoundPlan&, const FoundPlan&) { return std::string(); }));
+    }
+
+private:
+    static constexpr std::size_t kOpsOfLayer = 20; ///< about, forward and backward
+    static constexpr std::size_t kTemplateMeshes = 3; ///< the quickest by the estimate
+
+    struct Looked {
+        const MeshSearch* search;
+        MeshSearch::Found found;
+        FoundPlan plan;
+    };
+
+    /// Null: it is not known what it takes.
+    const Looked* look(const MeshSearch& search, const MeshSearch::Found& found)
+    {
+        FoundPlan plan = search.plan(found, m_machine);
+        if (!m_tested.take(plan))
+            return nullptr;
+        m_looked.push_back({&search, found, std::move(plan)});
+        return &m_looked.back();
+    }
+
+    /// That fits; where none does the quickest of all.
+    const Looked& quickest() const
+    {
+        return *std::ranges::min_element(
+            m_looked, {}, [](const Looked& one) { return std::pair(!one.plan.fits, one.plan.seconds()); });
+    }
+
+    void addPlans(const std::vector<MeshFound>& found)
+    {
+        std::size_t looked = 0;
+        for (const MeshFound& one : found) {
+            const std::vector<MeshAxis> axes = one.search->mesh();
+            if (axes.size() == 1 && axes.front().name == "model")
+                continue; // the mesh of one axis by its other name: templates use it
+            const bool isAsked = looked < (m_tested.simulates() ? std::min(m_options.top, kTestedMeshes) : m_options.top);
+            if (isAsked && look(*one.search, one.found) != nullptr)
+                ++looked;
+            else
+                m_result.notSimulated.push_back(fmt::format("{}: {}", meshText(axes),
+                    m_options.stop.stop_requested() ? std::string("no time was left")
+                        : isAsked                   ? std::string("it cannot be simulated")
+                                                    : fmt::format("the first {} are simulated", looked)));
+        }
+        if (!m_tested.simulates())
+            m_result.notSimulated.clear();
+    }
+
+    void addTemplates(const std::vector<std::unique_ptr<MeshSearch>>& meshes)
+    {
+        const std::int64_t devices = m_machine.cluster.devices;
+        std::vector<std::pair<const char*, const Looked*>> best;
+        std::vector<std::string> whyNone;
+        for (const MlpTemplate& named : kMlpTemplates) {
+            std::vector<std::pair<const MeshSearch*, MeshSearch::Found>> found;
+            std::vector<NoLayout> none;
+            for (const auto& mesh : meshes) {
+                const auto axes = mesh->mesh();
+                const std::int64_t model = axes.back().name == "model" ? axes.back().size : 1;
+                const MeshSearch::Filter allows = [&](std::size_t layer, const Strategy& strategy) {
+                    return named.allows(layer, strategy, devices / model, model);
+                };
+                const double budget = kUsableShare * mesh->capacityBytes();
+                if (auto one = mesh->best(budget, allows))
+                    found.emplace_back(mesh.get(), *std::move(one));
+                else
+                    none.push_back(mesh->whyNone(budget, allows));
+            }
+            std::ranges::stable_sort(found, {}, [](const auto& one) { return one.second.assignment.seconds; });
+            found.resize(std::min(found.size(), m_tested.simulates() ? kTemplateMeshes : 1));
+            const Looked* quickestOfKind = nullptr;
+            for (const auto& [mesh, one] : found) {
+                const Looked* looked = look(*mesh, one);
+                if (looked != nullptr
+                    && (quickestOfKind == nullptr
+                        || std::pair(!looked->plan.fits, looked->plan.seconds())
+                            < std::pair(!quickestOfKind->plan.fits, quickestOfKind->plan.seconds())))
+                    quickestOfKind = looked;
+            }
+            best.emplace_back(named.name, quickestOfKind);
+            whyNone.push_back(found.empty() ? whyNoneOf(none, devices) : "not simulated");
+        }
+        m_templates = std::move(best);
+        m_whyNone = std::move(whyNone);
+    }
+
+    /// The next best strategy of the layers that take most, all others free again. One that turns out quicker takes the place of the best, and its own next
+    /// best are asked for.
+    void addOthers()
+    {
+        constexpr int kMostFirsts = 8;
+        for (int times = 0; times < kMostFirsts; ++times) {
+            const Looked& chosen = quickest();
+            m_result.others.clear();
+            for (const std::size_t layer : chosen.search->slowest(chosen.found)) {
+                if (m_options.stop.stop_requested())
+                    break;
+                const LayerChoice& choice = chosen.search->layers()[layer][chosen.found.picks[layer]];
+                const auto other = chosen.search->best(kUsableShare * chosen.search->capacityBytes(),
+                    [&](std::size_t at, const Strategy& strategy) { return at != layer || strategy != choice.strategy; });
+                const Looked* looked = other ? look(*chosen.search, *other) : nullptr;
+                if (looked == nullptr || !looked->plan.fits)
+                    continue;
+                const LayerChoice& instead = chosen.search->layers()[layer][other->picks[layer]];
+                m_result.others.push_back(otherChoice(fmt::format("layers.{}.w {}", layer, choice.weightSpec),
+                    instead.weightSpec == choice.weightSpec ? instead.weightSpec + ", sharded differently" : instead.weightSpec,
+                    looked->plan, chosen.plan));
+            }
+            if (&quickest() == &chosen || m_options.stop.stop_requested())
+                break;
+        }
+        std::erase_if(m_result.others, [](const OtherChoice& other) { return other.loss < 0.0; });
+        for (std::size_t i = 0; i < m_templates.size(); ++i)
+            m_result.templates.push_back(scoreOf(m_templates[i].first,
+                m_templates[i].second != nullptr ? &m_templates[i].second->plan : nullptr, quickest().plan, m_whyNone[i]));
+    }
+
+    void addMoreMemory()
+    {
+        const Looked& chosen = quickest();
+        const double budget = kUsableShare * chosen.search->capacityBytes();
+        const auto more = m_options.stop.stop_requested() ? std::nullopt : chosen.search->best(kMoreMemory * budget);
+        if (!more)
+            return;
+        FoundPlan plan = chosen.search->plan(*more, m_machine);
+        if (m_tested.take(plan))
+            tellMoreMemory(m_result, chosen.plan, plan, (kMoreMemory - 1.0) * budget);
+    }
+
+    const SearchMachine& m_machine;
+    const SearchOptions& m_options;
+    SearchResult& m_result;
+    TestedPlans m_tested;
+    std::deque<Looked> m_looked;
+    std::vector<std::pair<const char*, const Looked*>> m_templates; ///< each at its best; null: none
+    std::vector<std::string> m_whyNone; ///< of each template
+};
+
 } // namespace
 
-SearchResult searchMlp(const MlpWork& work, const SearchMachine& machine, const SearchOptions& options)
+SearchResult searchMlp(const MlpWork& work, const SearchMachine& machine, const SearchOptions& options, const PlanTest& test)
 {
     const auto start = std::chrono::steady_clock::now();
     SearchResult result;
@@ -459,74 +676,15 @@ SearchResult searchMlp(const MlpWork& work, const SearchMachine& machine, const 
                 best && (result.plans.empty() || best->assignment.bytes < result.plans.front().peakBytes))
                 result.plans = {mesh->plan(*best, machine)};
         }
-        if (!result.plans.empty())
-            result.plans.front().why.insert(result.plans.front().why.begin(),
-                fmt::format("needs {} of {}", formatBytes(result.plans.front().peakBytes),
-                    formatBytes(result.plans.front().capacityBytes)));
+        for (FoundPlan& plan : result.plans)
+            tellShares(plan, 0.0);
         result.changes.push_back("more chips, a smaller batch, or chips with more memory");
         return result;
     }
     const double best = found.front().found.assignment.seconds;
-    const auto bestParts = found.front().search->parts(found.front().found);
     result.lowerBoundSeconds = std::min(bound, best);
     result.gap = (best - result.lowerBoundSeconds) / best;
-    for (const MeshFound& one : found) {
-        if (result.plans.size() == options.top)
-            break;
-        const std::vector<MeshAxis> axes = one.search->mesh();
-        if (axes.size() == 1 && axes.front().name == "model")
-            continue; // the mesh of one axis by its other name: templates use it
-        FoundPlan plan = one.search->plan(one.found, machine);
-        if (!result.plans.empty()) {
-            if (std::string why = whySlowerLayers(one.search->parts(one.found), bestParts, best); !why.empty())
-                plan.why.insert(plan.why.begin(), std::move(why));
-        }
-        result.plans.push_back(std::move(plan));
-    }
-    for (const MlpTemplate& named : kMlpTemplates) {
-        if (options.stop.stop_requested())
-            break;
-        TemplateScore score{named.name, "", false, 0.0, 0.0, "no layout of this kind that fits"};
-        for (const auto& mesh : meshes) {
-            const auto axes = mesh->mesh();
-            const std::int64_t model = axes.back().name == "model" ? axes.back().size : 1;
-            const auto one = mesh->best(kUsableShare * mesh->capacityBytes(), [&](std::size_t layer, const Strategy& strategy) {
-                return named.allows(layer, strategy, devices / model, model);
-            });
-            if (!one || (score.fits && one->assignment.seconds >= score.seconds))
-                continue;
-            score.mesh = meshText(axes);
-            score.fits = true;
-            score.seconds = one->assignment.seconds;
-            score.loss = score.seconds / best - 1.0;
-            score.why = score.seconds <= best ? "the best" : whySlowerLayers(mesh->parts(*one), bestParts, best);
-        }
-        result.templates.push_back(std::move(score));
-    }
-    // The next best strategy of the layers that take most, all others free again.
-    const MeshFound& chosen = found.front();
-    const double budget = kUsableShare * chosen.search->capacityBytes();
-    for (const std::size_t layer : chosen.search->slowest(chosen.found)) {
-        if (options.stop.stop_requested())
-            break;
-        const LayerChoice& choice = chosen.search->layers()[layer][chosen.found.picks[layer]];
-        const auto other = chosen.search->best(
-            budget, [&](std::size_t at, const Strategy& strategy) { return at != layer || strategy != choice.strategy; });
-        if (!other)
-            continue;
-        const LayerChoice& instead = chosen.search->layers()[layer][other->picks[layer]];
-        result.others.push_back({fmt::format("layers.{}.w {}", layer, choice.weightSpec),
-            instead.weightSpec == choice.weightSpec ? instead.weightSpec + ", sharded differently" : instead.weightSpec,
-            other->assignment.seconds, other->assignment.seconds / best - 1.0,
-            whySlowerLayers(chosen.search->parts(*other), bestParts, best)});
-    }
-    if (const auto more = chosen.search->best(kMoreMemory * budget)) {
-        const double gained = std::max(0.0, best - more->assignment.seconds);
-        result.secondsPerGib = gained / ((kMoreMemory - 1.0) * budget / kGiB);
-        result.memoryNotes.push_back(gained > 0.0
-                ? fmt::format("with a quarter more memory: {} a step", formatSeconds(more->assignment.seconds))
-                : std::string("with a quarter more memory no plan is quicker: memory does not bind"));
-    }
+    MlpAnswers(work, machine, options, test, result).add(meshes, found);
     result.wallSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return result;
 }

@@ -573,15 +573,21 @@ std::vector<FoundPlan> PlanTrials::plans() const
 
 std::vector<FoundPlan> PlanTrials::front(double slack) const
 {
-    std::map<std::string, double> quickest; // of each machine
     std::vector<FoundPlan> fitting;
     m_work->forEachKnown([&](const TrialField&, const FoundPlan& plan) {
-        if (!plan.fits)
-            return;
+        if (plan.fits)
+            fitting.push_back(plan);
+    });
+    return frontOf(fitting, slack);
+}
+
+std::vector<FoundPlan> frontOf(const std::vector<FoundPlan>& fitting, double slack)
+{
+    std::map<std::string, double> quickest; // of each machine
+    for (const FoundPlan& plan : fitting) {
         double& known = quickest.try_emplace(plan.hardware, kInfinite).first->second;
         known = std::min(known, plan.seconds());
-        fitting.push_back(plan);
-    });
+    }
     std::vector<FoundPlan> front;
     for (const FoundPlan& plan : fitting) {
         const bool isBeaten = std::ranges::any_of(fitting, [&](const FoundPlan& other) { return beats(other, plan); });
@@ -648,8 +654,8 @@ void tellShares(FoundPlan& plan, double reserveBytes)
         std::vector<std::string> largest;
         for (std::size_t i = 0; i < std::min<std::size_t>(2, parts.size()); ++i)
             largest.push_back(fmt::format("{} {}", parts[i].name, formatBytes(parts[i].amount)));
-        sentences.push_back(
-            fmt::format("needs {} of {}: {}", formatBytes(needed), formatBytes(plan.capacityBytes), join(largest, ", ")));
+        sentences.push_back(fmt::format("needs {} of {}{}{}", formatBytes(needed), formatBytes(plan.capacityBytes),
+            largest.empty() ? "" : ": ", join(largest, ", ")));
     }
     sentences.push_back(largestShares(plan.time));
     const double left = 1.0 - needed / plan.capacityBytes;

@@ -59,8 +59,7 @@ public:
     /// That fit, the quickest of each mesh by its simulated time, then those that could not be simulated by their estimate; where none fits, the one that
     /// needs least.
     std::vector<FoundPlan> plans() const;
-    /// That fit and no other beats in step time, memory, chips and price, the quickest first; of those within `slack` times the quickest
-    /// of their machine.
+    /// `frontOf` those that fit.
     std::vector<FoundPlan> front(double slack) const;
 
 private:
@@ -73,6 +72,10 @@ using CauseOf = std::function<std::string(const std::string& part, const FoundPl
 
 /// The quickest plan of each mesh, the quickest first: simulated ones, then estimated ones.
 std::vector<FoundPlan> quickestOf(std::vector<FoundPlan> plans);
+
+/// Of plans that fit those that no other beats in step time, memory, chips and price, the quickest first; of those within `slack` times the quickest of
+/// their machine.
+std::vector<FoundPlan> frontOf(const std::vector<FoundPlan>& fitting, double slack);
 
 /// Says of each simulated plan, in front of its sentences, what it loses against the first one.
 void tellLosses(std::vector<FoundPlan>& plans, const CauseOf& causeOf);

@@ -7,8 +7,10 @@
 #include "sim/collective/network_cost.h"
 #include "sim/search/op_graph.h"
 #include "sim/search/plan_reasons.h"
+#include "sim/search/plan_trials.h"
 #include "sim/search/search_limits.h"
 #include "sim/search/search_stop.h"
+#include "sim/search/tested_plans.h"
 #include "sim/search/wide_elimination.h"
 
 #include <fmt/format.h>
@@ -18,6 +20,7 @@
 #include <cassert>
 #include <chrono>
 #include <cmath>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -94,6 +97,26 @@ public:
         return costOf(m_graph.graph(), eliminate(bytes).front.front().choices);
     }
 
+    /// Why nothing that is allowed is within the budget.
+    NoLayout whyNone(double budgetBytes, const Allowed& allowed) const
+    {
+        double least = 0.0;
+        for (std::size_t variable = 0; variable < m_graph.variables().size(); ++variable) {
+            const auto& costs = m_graph.graph().variables[variable];
+            double ofVariable = kInfinite;
+            for (std::size_t choice = 0; choice < costs.size(); ++choice) {
+                if (allowed(variable, choice))
+                    ofVariable = std::min(ofVariable, costs[choice].bytes);
+            }
+            if (ofVariable == kInfinite)
+                return {fmt::format("{} has no such layout", m_graph.variables()[variable].name)};
+            least += ofVariable;
+        }
+        return least > budgetBytes
+            ? NoLayout{fmt::format("needs {} of {}", formatBytes(least), formatBytes(budgetBytes / kUsableShare)), true}
+            : NoLayout{"none was found in the time", true};
+    }
+
     const OpGraph& graph() const { return m_graph; }
     const Mesh& mesh() const { return m_mesh; }
     const MeshPlacement& placement() const { return m_placement; }
@@ -149,42 +172,55 @@ constexpr ProgramTemplate kProgramTemplates[] = {
     {"one mesh axis", true, [](const OpGraph::Variable&, std::size_t) { return true; }},
 };
 
-std::string whySlowerOps(const OpParts& parts, const OpParts& best, double seconds)
-{
-    std::size_t most = 0;
-    for (std::size_t part = 1; part < kOpPartCount; ++part) {
-        if (parts[part] - best[part] > parts[most] - best[most])
-            most = part;
-    }
-    const double more = parts[most] - best[most];
-    return more > 0.0 && seconds > 0.0
-        ? fmt::format("+{:.1f} % {}", 100.0 * more / seconds, opPartName(static_cast<OpPart>(most)))
-        : std::string{};
-}
-
 class ProgramSearch {
 public:
     ProgramSearch(const ProgramWork& work, Function function, const Machine& machine, const DeviceCost& device,
-        const SearchOptions& options)
+        const SearchOptions& options, const PlanTest& test)
         : m_work(work)
         , m_function(std::move(function))
         , m_machine(machine)
         , m_device(device)
         , m_options(options)
         , m_budget(kUsableShare * static_cast<double>(machine.hbmBytesPerDevice))
+        , m_tested(test, testsOf(opsOf(m_function)), options.stop)
     {
     }
 
     SearchResult run();
 
 private:
+    /// A layout of the program, and what is known of it.
+    struct Looked {
+        const MeshPlans* plans;
+        Assignment found;
+        FoundPlan plan;
+    };
+
+    /// A kind of layout at its best; null: none that is known.
+    struct Kind {
+        const ProgramTemplate* named;
+        const Looked* found;
+        std::string whyNone;
+    };
+
+    static std::size_t opsOf(const Function& function)
+    {
+        std::size_t ops = 0;
+        forEachOp(function, [&](OpId) { ++ops; });
+        return ops;
+    }
     bool stopped() const { return m_options.stop.stop_requested(); }
     double elapsed() const { return std::chrono::duration<double>(Clock::now() - m_start).count(); }
     void placeMeshes();
     void solveMeshes();
     FoundPlan planOf(const MeshPlans& plans, const Assignment& found) const;
+    const Looked* look(const MeshPlans& plans, const Assignment& found);
+    const Looked& quickest() const;
+    void addPlans();
     void addFront();
+    void tellPlans();
     void addTemplates();
+    void tellTemplates();
     void addOthers();
     void addMemoryPrice();
     void reportSmallest();
@@ -200,6 +236,9 @@ private:
     std::vector<MeshPlacement> m_placements;
     std::vector<std::unique_ptr<MeshPlans>> m_plans; ///< of each mesh; null: not looked at
     std::vector<const MeshPlans*> m_ranked; ///< those that fit, the quickest first
+    TestedPlans m_tested;
+    std::deque<Looked> m_looked;
+    std::vector<Kind> m_kinds;
     SearchResult m_result;
 };
 
@@ -217,9 +256,7 @@ void ProgramSearch::placeMeshes()
     };
     if (!m_options.mesh.empty())
         return add(m_options.mesh);
-    std::size_t ops = 0;
-    forEachOp(m_function, [&](OpId) { ++ops; });
-    for (const auto& sizes : orderedFactors(m_machine.deviceCount(), ops <= kOpsOnThreeAxes ? 3 : 2)) {
+    for (const auto& sizes : orderedFactors(m_machine.deviceCount(), opsOf(m_function) <= kOpsOnThreeAxes ? 3 : 2)) {
         std::vector<MeshAxis> axes;
         for (std::size_t i = 0; i < sizes.size(); ++i)
             axes.push_back({kNames[i], sizes[i]});
@@ -280,7 +317,6 @@ FoundPlan ProgramSearch::planOf(const MeshPlans& plans, const Assignment& found)
         plan.time.push_back({opPartName(static_cast<OpPart>(part)), parts[part]});
     plan.memory.push_back({"alive at the fullest moment", found.bytes});
     plan.boundBy = largestShare(plan.time);
-    plan.why.push_back(largestShares(plan.time));
     plan.why.push_back(fmt::format("on the machine {}", plans.placement().text()));
     auto program = std::make_shared<Program>(m_work.program);
     program->meshes = {{"mesh", plans.mesh()}};
@@ -289,7 +325,35 @@ FoundPlan ProgramSearch::planOf(const MeshPlans& plans, const Assignment& found)
     return plan;
 }
 
-/// Plans of all meshes that no other beats in both time and memory.
+/// Null: it is not known what it takes.
+const ProgramSearch::Looked* ProgramSearch::look(const MeshPlans& plans, const Assignment& found)
+{
+    FoundPlan plan = planOf(plans, found);
+    if (!m_tested.take(plan))
+        return nullptr;
+    m_looked.push_back({&plans, found, std::move(plan)});
+    return &m_looked.back();
+}
+
+/// That fits; where none does the quickest of all.
+const ProgramSearch::Looked& ProgramSearch::quickest() const
+{
+    return *std::ranges::min_element(
+        m_looked, {}, [](const Looked& one) { return std::pair(!one.plan.fits, one.plan.seconds()); });
+}
+
+/// The best of each mesh.
+void ProgramSearch::addPlans()
+{
+    std::size_t looked = 0;
+    for (const MeshPlans* plans : m_ranked) {
+        const std::size_t most = m_tested.simulates() ? std::min(m_options.top, kTestedMeshes) : m_options.top;
+        if (looked < most && look(*plans, plans->best.front.front()) != nullptr)
+            ++looked;
+    }
+}
+
+/// Plans of all meshes that no other beats in both time and memory: by the estimate, of which those that are simulated are compared anew.
 void ProgramSearch::addFront()
 {
     std::vector<std::pair<const MeshPlans*, const Assignment*>> points;
@@ -301,20 +365,42 @@ void ProgramSearch::addFront()
         return a.second->seconds != b.second->seconds ? a.second->seconds < b.second->seconds : a.second->bytes < b.second->bytes;
     });
     double last = kInfinite;
+    std::size_t count = 0;
     for (const auto& [plans, found] : points) {
-        if (found->bytes > (1.0 - kFrontStep) * last || m_result.front.size() == kFrontPoints)
+        if (found->bytes > (1.0 - kFrontStep) * last || count == kFrontPoints)
             continue;
         last = found->bytes;
-        m_result.front.push_back(planOf(*plans, *found));
+        ++count;
+        look(*plans, *found);
     }
+}
+
+/// The quickest of each mesh, and those that no other beats, of all that were looked at.
+void ProgramSearch::tellPlans()
+{
+    std::vector<FoundPlan> fitting;
+    for (const Looked& one : m_looked) {
+        if (one.plan.fits)
+            fitting.push_back(one.plan);
+    }
+    m_result.plans = quickestOf(fitting);
+    if (fitting.empty())
+        m_result.plans.push_back(
+            std::ranges::min_element(m_looked, {}, [](const Looked& one) { return one.plan.peakBytes; })->plan);
+    m_result.plans.resize(std::min(m_result.plans.size(), std::max<std::size_t>(1, m_options.top)));
+    m_result.front = frontOf(fitting, kInfinite);
+    m_result.front.resize(std::min(m_result.front.size(), kFrontPoints));
+    for (std::size_t i = 1; i < m_result.plans.size(); ++i)
+        m_result.plans[i].why.insert(m_result.plans[i].why.begin(),
+            whySlower(m_result.plans[i], m_result.plans.front(),
+                [](const std::string&, const FoundPlan&, const FoundPlan&) { return std::string(); }));
 }
 
 void ProgramSearch::addTemplates()
 {
-    const double best = m_ranked.front()->best.front.front().seconds;
-    const OpParts bestParts = m_ranked.front()->graph().partsOf(m_ranked.front()->best.front.front().choices);
     for (const ProgramTemplate& named : kProgramTemplates) {
-        TemplateScore score{named.name, "", false, 0.0, 0.0, "no layout of this kind that fits"};
+        std::vector<NoLayout> none;
+        std::optional<std::pair<const MeshPlans*, Assignment>> best; // by the estimate
         for (const MeshPlans* plans : m_ranked) {
             if (stopped())
                 return;
@@ -323,74 +409,81 @@ void ProgramSearch::addTemplates()
             if (plans->wide() && plans != m_ranked.front())
                 continue; // too slow to try everywhere
             const auto& variables = plans->graph().variables();
-            const EliminationResult found = plans->solve(m_budget, m_options.stop,
-                [&](std::size_t variable, std::size_t choice) { return named.allows(variables[variable], choice); });
-            if (found.front.empty() || (score.fits && found.front.front().seconds >= score.seconds))
-                continue;
-            const Assignment& one = found.front.front();
-            score.mesh = meshText(plans->mesh().axes());
-            score.fits = true;
-            score.seconds = one.seconds;
-            score.loss = one.seconds / best - 1.0;
-            score.why = one.seconds <= best * (1.0 + 1e-12) ? "the best"
-                                                            : whySlowerOps(plans->graph().partsOf(one.choices), bestParts, best);
+            const Allowed allowed
+                = [&](std::size_t variable, std::size_t choice) { return named.allows(variables[variable], choice); };
+            const EliminationResult found = plans->solve(m_budget, m_options.stop, allowed);
+            if (found.front.empty())
+                none.push_back(plans->whyNone(m_budget, allowed));
+            else if (!best || found.front.front().seconds < best->second.seconds)
+                best.emplace(plans, found.front.front());
         }
-        m_result.templates.push_back(std::move(score));
+        const Looked* looked = best ? look(*best->first, best->second) : nullptr;
+        m_kinds.push_back({&named, looked, best ? std::string("not simulated") : whyNoneOf(none, m_machine.deviceCount())});
     }
 }
 
-/// The next best strategy of the ops that take most, all others free again.
+/// Against the best of all that was looked at.
+void ProgramSearch::tellTemplates()
+{
+    for (const Kind& kind : m_kinds)
+        m_result.templates.push_back(
+            scoreOf(kind.named->name, kind.found != nullptr ? &kind.found->plan : nullptr, quickest().plan, kind.whyNone));
+}
+
+/// The next best strategy of the ops that take most, all others free again. One that turns out quicker takes the place of the best, and its own next best
+/// are asked for.
 void ProgramSearch::addOthers()
 {
-    const MeshPlans& plans = *m_ranked.front();
-    const Assignment& best = plans.best.front.front();
-    const OpParts bestParts = plans.graph().partsOf(best.choices);
-    const ChoiceGraph& graph = plans.graph().graph();
-    std::vector<double> weight(graph.variables.size());
-    for (std::size_t variable = 0; variable < weight.size(); ++variable)
-        weight[variable] = graph.variables[variable][best.choices[variable]].seconds
-            + 1e-30 * graph.variables[variable][best.choices[variable]].bytes;
-    for (const auto& edge : graph.edges) {
-        const double seconds = edge.seconds[best.choices[edge.from] * graph.variables[edge.to].size() + best.choices[edge.to]];
-        weight[edge.from] += seconds;
-        weight[edge.to] += seconds;
+    constexpr int kMostFirsts = 4;
+    for (int times = 0; times < kMostFirsts; ++times) {
+        const Looked& chosen = quickest();
+        m_result.others.clear();
+        const MeshPlans& plans = *chosen.plans;
+        const ChoiceGraph& graph = plans.graph().graph();
+        std::vector<double> weight(graph.variables.size());
+        for (std::size_t variable = 0; variable < weight.size(); ++variable)
+            weight[variable] = graph.variables[variable][chosen.found.choices[variable]].seconds
+                + 1e-30 * graph.variables[variable][chosen.found.choices[variable]].bytes;
+        for (const auto& edge : graph.edges) {
+            const double seconds
+                = edge.seconds[chosen.found.choices[edge.from] * graph.variables[edge.to].size() + chosen.found.choices[edge.to]];
+            weight[edge.from] += seconds;
+            weight[edge.to] += seconds;
+        }
+        std::vector<std::size_t> order;
+        for (std::size_t variable = 0; variable < weight.size(); ++variable) {
+            if (graph.variables[variable].size() > 1)
+                order.push_back(variable);
+        }
+        std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return weight[a] > weight[b]; });
+        order.resize(std::min(order.size(), plans.wide() ? kOthers / 4 : kOthers));
+        for (const std::size_t variable : order) {
+            if (stopped())
+                break;
+            const auto& texts = plans.graph().variables()[variable].texts;
+            const std::string& taken = texts[chosen.found.choices[variable]];
+            const EliminationResult found = plans.solve(m_budget, m_options.stop,
+                [&](std::size_t at, std::size_t choice) { return at != variable || texts[choice] != taken; });
+            const Looked* looked = found.front.empty() ? nullptr : look(plans, found.front.front());
+            if (looked != nullptr && looked->plan.fits)
+                m_result.others.push_back(otherChoice(fmt::format("{}: {}", plans.graph().variables()[variable].name, taken),
+                    texts[looked->found.choices[variable]], looked->plan, chosen.plan));
+        }
+        if (&quickest() == &chosen || stopped())
+            break;
     }
-    std::vector<std::size_t> order;
-    for (std::size_t variable = 0; variable < weight.size(); ++variable) {
-        if (graph.variables[variable].size() > 1)
-            order.push_back(variable);
-    }
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return weight[a] > weight[b]; });
-    order.resize(std::min(order.size(), plans.wide() ? kOthers / 4 : kOthers));
-    for (const std::size_t variable : order) {
-        if (stopped())
-            return;
-        const auto& texts = plans.graph().variables()[variable].texts;
-        const std::string& chosen = texts[best.choices[variable]];
-        const EliminationResult found = plans.solve(m_budget, m_options.stop,
-            [&](std::size_t at, std::size_t choice) { return at != variable || texts[choice] != chosen; });
-        if (found.front.empty())
-            continue;
-        const Assignment& other = found.front.front();
-        m_result.others.push_back({fmt::format("{}: {}", plans.graph().variables()[variable].name, chosen),
-            texts[other.choices[variable]], other.seconds, other.seconds / best.seconds - 1.0,
-            whySlowerOps(plans.graph().partsOf(other.choices), bestParts, best.seconds)});
-    }
+    std::erase_if(m_result.others, [](const OtherChoice& other) { return other.loss < 0.0; });
 }
 
 void ProgramSearch::addMemoryPrice()
 {
-    const MeshPlans& plans = *m_ranked.front();
-    const double best = plans.best.front.front().seconds;
-    const EliminationResult more = plans.solve(kMoreMemory * m_budget, m_options.stop);
+    const Looked& best = quickest();
+    const EliminationResult more = best.plans->solve(kMoreMemory * m_budget, m_options.stop);
     if (more.front.empty())
         return;
-    const double gained = std::max(0.0, best - more.front.front().seconds);
-    m_result.secondsPerGib = gained / ((kMoreMemory - 1.0) * m_budget / kGiB);
-    m_result.memoryNotes.push_back(gained > 0.0
-            ? fmt::format("with a quarter more memory: {} a step ({:.2g} s less for each GiB)",
-                formatSeconds(more.front.front().seconds), *m_result.secondsPerGib)
-            : std::string("with a quarter more memory no plan is quicker: memory does not bind"));
+    FoundPlan plan = planOf(*best.plans, more.front.front());
+    if (m_tested.take(plan))
+        tellMoreMemory(m_result, best.plan, plan, (kMoreMemory - 1.0) * m_budget);
 }
 
 /// Nothing fits: the least that any mesh needs.
@@ -410,8 +503,7 @@ void ProgramSearch::reportSmallest()
     if (!least)
         return;
     FoundPlan plan = planOf(*plans, *least);
-    plan.why.insert(
-        plan.why.begin(), fmt::format("needs {} of {}", formatBytes(plan.peakBytes), formatBytes(plan.capacityBytes)));
+    tellShares(plan, 0.0);
     m_result.plans.push_back(std::move(plan));
     const double wanted = least->bytes / kUsableShare;
     m_result.changes.push_back(fmt::format("devices with {} of memory each", formatBytes(wanted)));
@@ -429,7 +521,8 @@ SearchResult ProgramSearch::run()
                {"layouts", "each op's dimensions over each axis, as far as they divide; one layout for each use of a value"}},
             {"pipelines, microbatches and recomputation: the program says them", "uneven shards",
                 "one dimension over parts of an axis"}};
-    m_result.assumptions = {"nothing is hidden behind anything else: the simulator's step may be shorter"};
+    if (!m_tested.simulates())
+        m_result.assumptions = {"nothing is hidden behind anything else: the simulator's step may be shorter"};
     if (!m_machine.chip.dollarsPerHour)
         m_result.assumptions.emplace_back(kNoPrice);
     placeMeshes();
@@ -454,22 +547,21 @@ SearchResult ProgramSearch::run()
         reportSmallest();
     } else {
         const Assignment& best = m_ranked.front()->best.front.front();
-        const OpParts bestParts = m_ranked.front()->graph().partsOf(best.choices);
         m_result.lowerBoundSeconds = std::min(bound, best.seconds);
         m_result.gap = best.seconds > 0.0 ? (best.seconds - m_result.lowerBoundSeconds) / best.seconds : 0.0;
-        for (const MeshPlans* plans : m_ranked) {
-            if (m_result.plans.size() == m_options.top)
-                break;
-            const Assignment& found = plans->best.front.front();
-            m_result.plans.push_back(planOf(*plans, found));
-            std::string why = whySlowerOps(plans->graph().partsOf(found.choices), bestParts, best.seconds);
-            if (plans != m_ranked.front() && !why.empty())
-                m_result.plans.back().why.insert(m_result.plans.back().why.begin(), std::move(why));
+        addPlans();
+        if (m_looked.empty()) { // no time was left, or none can be simulated
+            m_tested = TestedPlans({}, 0, {});
+            addPlans();
         }
         addFront();
         addTemplates();
         addOthers();
+        tellTemplates();
         addMemoryPrice();
+        m_result.simulated = m_tested.count();
+        m_result.areAnswersSimulated = m_tested.simulates();
+        tellPlans();
     }
     m_result.wallSeconds = elapsed();
     return std::move(m_result);
@@ -513,7 +605,8 @@ Result<Done> checkSearchable(const ProgramWork& work, const Machine& machine)
     return Done{};
 }
 
-Result<SearchResult> searchProgram(const ProgramWork& work, const Machine& machine, const SearchOptions& options)
+Result<SearchResult> searchProgram(
+    const ProgramWork& work, const Machine& machine, const SearchOptions& options, const PlanTest& test)
 {
     const Function* function = work.program.find(work.function);
     assert(function != nullptr);
@@ -523,7 +616,7 @@ Result<SearchResult> searchProgram(const ProgramWork& work, const Machine& machi
     const auto device = DeviceCost::create(machine, work.cost);
     if (!device)
         return device.error();
-    ProgramSearch search(work, *std::move(free), machine, *device, options);
+    ProgramSearch search(work, *std::move(free), machine, *device, options, test);
     return search.run();
 }
 

@@ -24,11 +24,12 @@ struct ProgramWork {
 /// Outside, all meshes: the devices as a product of one, two or (in programs of up to kOpsOnThreeAxes ops) three axes in every order, placed on the machine as
 /// `placeMesh` does; so an axis lies on other links as its place among the axes changes, and collectives take what those links give. Inside, a strategy for every op (op_graph.h) by
 /// variable elimination with labels of time and memory (elimination.h), where that is too wide by mini-buckets (wide_elimination.h); then the gap is not 0, and is told.
-/// Each plan carries its program.
+/// Each plan carries its program. With a test what the strategies add up to only says what is worth simulating, as in `searchMlp`.
 ///
 /// Precondition: the program has the function.
 /// Problems: MW1782 the program is written for one mesh; MW1709 the chip has no figures for the cost of products.
-Result<SearchResult> searchProgram(const ProgramWork& work, const Machine& machine, const SearchOptions& options);
+Result<SearchResult> searchProgram(
+    const ProgramWork& work, const Machine& machine, const SearchOptions& options, const PlanTest& test = {});
 
 /// Whether `searchProgram` takes it. Problems: as there.
 Result<Done> checkSearchable(const ProgramWork& work, const Machine& machine);

@@ -83,6 +83,9 @@ struct SearchMachine;
 using PlanSimulator
     = std::function<std::optional<PlanTrial>(const FoundPlan& plan, const SearchMachine& machine, std::string& whyNot)>;
 
+/// The same for a search on one machine.
+using PlanTest = std::function<std::optional<PlanTrial>(const FoundPlan& plan)>;
+
 /// What computing takes one device of a layout whose states are split among all devices, at as few microbatches a step as there can be; of a pipeline, a
 /// device of the stage that computes longest.
 struct ComputeFloor {

@@ -3,6 +3,7 @@
 
 #include "core/support/units.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -20,8 +21,20 @@ inline constexpr double kFrontStep = 0.02; ///< the front lists savings of memor
 inline constexpr std::int64_t kMostChips = 1 << 17;
 inline constexpr std::size_t kOthers = 12; ///< layers or ops, those that take most, whose next best choice is told
 
+inline constexpr std::size_t kTestedMeshes
+    = 8; ///< of an MLP or a program, the quickest by the estimate: the plan of each is simulated
+inline constexpr std::size_t kTestedOps
+    = 20'000; ///< of all plans of an MLP or a program that are simulated, but always of these meshes
+inline constexpr std::size_t kMostTests = 64; ///< plans of a small one
+
 /// From so many sequences to twice as many grows what is held against the estimate of layers: as on expert ranks, which get the tokens of many, each expert
 /// has rows enough to wait for its products. For few rows it waits for its weights, however many they are, and the growth says nothing.
 inline constexpr std::int64_t kManySequences = 16;
+
+/// How many plans of so many ops are simulated.
+inline constexpr std::size_t testsOf(std::size_t ops)
+{
+    return std::clamp(kTestedOps / std::max<std::size_t>(1, ops), kTestedMeshes, kMostTests);
+}
 
 } // namespace meshwright::sim

@@ -159,7 +159,7 @@ std::string boundText(const SearchResult& result)
         text += fmt::format("\nthe steps above are simulated{}",
             result.simulated > 0 ? " (" + counted(result.simulated, "layout") + ")" : std::string{});
     if (!result.notSimulated.empty())
-        text += "\nnot simulated, estimated only:\n  " + join(result.notSimulated, "\n  ");
+        text += "\nnot simulated:\n  " + join(result.notSimulated, "\n  ");
     return text + "\n";
 }
 

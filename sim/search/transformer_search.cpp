@@ -216,6 +216,7 @@ private:
     void addEstimatedPlans(std::vector<Field>& fields);
     void addSimulatedPlans(std::vector<Field>& fields);
     bool askOthers(PlanTrials& trials, const TrialField& field) const;
+    std::string whyNoTemplate(const TransformerTemplate& named, const TrialField& field) const;
     void addTemplates(const PlanTrials& trials, const TrialField& field);
     void addOthers(const PlanTrials& trials, const TrialField& field);
     void addMemoryPrice(const PlanTrials& trials, const TrialField& field);
@@ -432,10 +433,37 @@ void Search::provePlans(const std::vector<TrialField>& fields, PlanTrials& trial
     m_result.complete = m_result.complete && proof.complete;
 }
 
-void Search::addTemplates(const PlanTrials& trials, const TrialField& field)
+/// Why the space has no layout of a kind, as `--fix` says it of the axis that cannot be.
+std::string Search::whyNoTemplate(const TransformerTemplate& named, const TrialField& field) const
 {
     const TransformerSpace& space = field.explorer->space();
     const std::int64_t devices = space.machine().cluster.devices;
+    if (named.split == TransformerTemplate::By::Batch && m_work.globalBatch % devices != 0)
+        return fmt::format("{} sequences are not divisible by {} data ranks", m_work.globalBatch, devices);
+    if (named.split == TransformerTemplate::By::Heads && m_work.model.heads % devices != 0)
+        return fmt::format("{} heads are not divisible by tensor={}", m_work.model.heads, devices);
+    if (field.explorer->cluster().fastDomain() >= devices && std::string_view(named.name).starts_with("FSDP in the host"))
+        return "all devices share the fast links: the same as FSDP";
+    if (!m_fixed.empty())
+        return "the fixed choices leave no layout of this kind";
+    for (const Choice& axis : kChoices) {
+        const bool isNamed = std::string_view(named.name).find(axis.name) != std::string_view::npos;
+        const auto hasIt = [&](const Candidate& c) { return axis.value(c) > 1; };
+        if (!isNamed || std::ranges::any_of(space.candidates(), hasIt))
+            continue;
+        std::int64_t degree = 2; // the smallest that the devices can have
+        while (degree < devices && devices % degree != 0)
+            ++degree;
+        if (const auto reasons = whyNoLayout(m_work, space.machine(), {{axis.name, std::to_string(degree)}}); !reasons.empty())
+            return reasons.front();
+    }
+    return fmt::format("no degrees of these axes make the {} devices of {} and divide {} sequences and {} heads", devices,
+        space.machine().name, m_work.globalBatch, m_work.model.heads);
+}
+
+void Search::addTemplates(const PlanTrials& trials, const TrialField& field)
+{
+    const TransformerSpace& space = field.explorer->space();
     const FoundPlan* best = trials.quickest(field, {[](const Candidate&) { return true; }});
     for (const TransformerTemplate& named : kTransformerTemplates) {
         if (std::string_view(named.name) == "expert x FSDP" && m_work.model.experts == 0)
@@ -457,14 +485,7 @@ void Search::addTemplates(const PlanTrials& trials, const TrialField& field)
         } else if (std::ranges::any_of(space.candidates(), is)) {
             score.why = "not simulated";
         } else {
-            const bool byBatch = named.split == TransformerTemplate::By::Batch && m_work.globalBatch % devices != 0;
-            const bool byHeads = named.split == TransformerTemplate::By::Heads && m_work.model.heads % devices != 0;
-            score.why = byBatch ? fmt::format("{} sequences are not divisible by {} data ranks", m_work.globalBatch, devices)
-                : byHeads       ? fmt::format("{} heads are not divisible by tensor={}", m_work.model.heads, devices)
-                : field.explorer->cluster().fastDomain() >= devices
-                    && std::string_view(named.name).starts_with("FSDP in the host")
-                ? std::string("all devices share the fast links: the same as FSDP")
-                : fmt::format("no legal layout of this kind on {}", space.machine().name);
+            score.why = whyNoTemplate(named, field);
         }
         m_result.templates.push_back(std::move(score));
     }

@@ -73,8 +73,6 @@ void setRecomputation(TransformerModel& model, const Recomputation& recomputatio
     keepWhere(recomputation.ffnOut < (isGated ? 1.0 : 0.5), {"ffn"});
 }
 
-constexpr std::size_t kSimulatedPlans = 8;
-
 double stateBytesOf(const Study& study)
 {
     const double width = static_cast<double>(byteSize(study.parameterType));
@@ -84,35 +82,50 @@ double stateBytesOf(const Study& study)
     return sgd != nullptr && sgd->momentum != 0.0 ? width : 0.0;
 }
 
-/// Plans in the order of the simulator's times, those that were not simulated last.
-void sortBySimulator(std::vector<FoundPlan>& plans)
+/// Where a simulated step goes, and what lives at its peak.
+/// `atPeak`: by size; empty: not known.
+PlanTrial trialOf(const Simulation& simulation, const std::vector<LiveValue>& atPeak)
 {
-    std::stable_sort(plans.begin(), plans.end(), [](const FoundPlan& a, const FoundPlan& b) {
-        if (a.simulatedSeconds.has_value() != b.simulatedSeconds.has_value())
-            return a.simulatedSeconds.has_value();
-        return a.simulatedSeconds && *a.simulatedSeconds < *b.simulatedSeconds;
-    });
-}
-
-void takeSimulation(FoundPlan& plan, const Simulation& simulation)
-{
-    plan.simulatedSeconds = simulation.stepSeconds;
-    plan.peakBytes = static_cast<double>(simulation.peakBytes);
-    plan.fits = simulation.fits;
-    plan.boundBy = simulation.boundBy;
-    plan.mfu = simulation.mfu;
-}
-
-/// False: it cannot be simulated, or `stop` was asked for.
-bool simulatePlan(FoundPlan& plan, const Study& study, const Catalogue& catalogue, const std::stop_token& stop)
-{
-    const Study own = studyOfPlan(study, plan);
-    StepParts parts;
-    findMachine(parts, own, catalogue);
-    const auto step = hasErrors(parts.problems) ? std::nullopt : predictStep(parts, own, {}, stop);
-    if (step)
-        takeSimulation(plan, step->simulation);
-    return step.has_value();
+    constexpr std::size_t kMostLive = 6;
+    PlanTrial trial;
+    trial.seconds = simulation.stepSeconds;
+    trial.peakBytes = static_cast<double>(simulation.peakBytes);
+    trial.reserveBytes = static_cast<double>(simulation.reserveBytes);
+    trial.capacityBytes = static_cast<double>(simulation.capacityBytes);
+    trial.fits = simulation.fits;
+    trial.mfu = simulation.mfu;
+    trial.boundBy = simulation.boundBy;
+    trial.time = {{"compute", simulation.computeSeconds}};
+    std::map<std::string, double> waited;
+    for (const SimulatedCollective& collective : simulation.collectives)
+        waited[fmt::format("{} over {}", opName(collective.use.kind), collective.use.axes)] += collective.exposedSeconds;
+    double told = simulation.computeSeconds + simulation.launchSeconds + simulation.bubbleSeconds + simulation.stackSeconds;
+    for (const auto& [name, seconds] : waited) {
+        trial.time.push_back({name, seconds});
+        told += seconds;
+    }
+    if (simulation.bubbleSeconds > 0.0)
+        trial.time.push_back({"pipeline bubble", simulation.bubbleSeconds});
+    if (simulation.launchSeconds > 0.0)
+        trial.time.push_back({"launch", simulation.launchSeconds});
+    if (simulation.stackSeconds > 0.0)
+        trial.time.push_back({"stack", simulation.stackSeconds});
+    if (const double rest = simulation.stepSeconds - told; rest > 0.0)
+        trial.time.push_back({"host and sends", rest});
+    std::map<MemoryKind, double> kinds;
+    for (const LiveValue& value : atPeak)
+        kinds[value.kind] += static_cast<double>(value.bytes);
+    double held = 0.0;
+    for (const auto& [kind, bytes] : kinds) {
+        trial.memory.push_back({memoryKindName(kind), bytes});
+        held += bytes;
+    }
+    if (const double rest = trial.peakBytes - held; rest > 0.5)
+        trial.memory.push_back({atPeak.empty() ? "alive at the fullest moment" : "gaps between buffers", rest});
+    trial.memory.push_back({"reserve", trial.reserveBytes});
+    for (std::size_t i = 0; i < std::min(kMostLive, atPeak.size()); ++i)
+        trial.live.push_back({atPeak[i].name, static_cast<double>(atPeak[i].bytes)});
+    return trial;
 }
 
 SearchResult searchMlpStudy(
@@ -125,23 +138,13 @@ SearchResult searchMlpStudy(
     work.parameterBytes = static_cast<double>(byteSize(study.parameterType));
     work.stateBytes = stateBytesOf(study);
     work.format = formatOf(study.matmulType);
-    SearchResult result = searchMlp(work, machine, options);
-    std::size_t simulated = 0;
-    for (FoundPlan& plan : result.plans) {
-        if (simulated < kSimulatedPlans && simulatePlan(plan, study, catalogue, options.stop))
-            ++simulated;
-    }
-    sortBySimulator(result.plans);
-    result.simulated = static_cast<std::int64_t>(simulated);
-    if (simulated == 0)
-        return result;
-    // Steps of one kind can be compared.
-    for (std::size_t i = simulated; i < result.plans.size(); ++i)
-        result.notSimulated.push_back(
-            fmt::format("{}: {} by the estimate, {}", meshText(result.plans[i].mesh), formatSeconds(result.plans[i].modelSeconds),
-                simulated == kSimulatedPlans ? fmt::format("the first {} are simulated", kSimulatedPlans) : "no time was left"));
-    result.plans.resize(simulated);
-    return result;
+    return searchMlp(work, machine, options, [&](const FoundPlan& plan) -> std::optional<PlanTrial> {
+        const Study own = studyOfPlan(study, plan);
+        StepParts parts;
+        findMachine(parts, own, catalogue);
+        const auto step = hasErrors(parts.problems) ? std::nullopt : predictStep(parts, own, {}, options.stop);
+        return step ? std::optional(trialOf(step->simulation, step->liveAtPeak)) : std::nullopt;
+    });
 }
 
 } // namespace
@@ -272,23 +275,11 @@ Result<SearchResult> searchProgramOf(const Study& study, const Catalogue& catalo
     if (!input)
         return input.error();
     const auto& [work, machine] = *input;
-    auto result = searchProgram(work, machine, options);
-    if (!result)
-        return placedAt(study, "model", result.error());
-    std::size_t simulated = 0;
-    for (FoundPlan& plan : result->plans) {
-        if (simulated == kSimulatedPlans || options.stop.stop_requested())
-            break;
+    auto result = searchProgram(work, machine, options, [&](const FoundPlan& plan) -> std::optional<PlanTrial> {
         const auto step = simulateProgram(*plan.program, work.function, machine, work.cost);
-        if (!step)
-            continue;
-        ++simulated;
-        takeSimulation(plan, *step);
-    }
-    sortBySimulator(result->plans);
-    // A plan that the fullest moment lets through and the buffers do not comes behind those that fit.
-    std::stable_partition(result->plans.begin(), result->plans.end(), [](const FoundPlan& plan) { return plan.fits; });
-    return result;
+        return step ? std::optional(trialOf(*step, {})) : std::nullopt;
+    });
+    return result ? std::move(result) : placedAt(study, "model", result.error());
 }
 
 std::string studyOfProgram(const Study& study, const FoundPlan& plan, const std::string& file)
@@ -312,52 +303,6 @@ std::vector<std::int64_t> unevenCut(std::int64_t layers, std::int64_t pieces)
     for (std::int64_t piece = 0; piece < pieces; ++piece)
         counts.push_back(layersOfChunk(layers, pieces, piece));
     return counts;
-}
-
-/// Where a simulated step goes, and what lives at its peak.
-PlanTrial trialOf(const SimulatedStudy& study)
-{
-    constexpr std::size_t kMostLive = 6;
-    const Simulation& simulation = study.simulation;
-    PlanTrial trial;
-    trial.seconds = simulation.stepSeconds;
-    trial.peakBytes = static_cast<double>(simulation.peakBytes);
-    trial.reserveBytes = static_cast<double>(simulation.reserveBytes);
-    trial.capacityBytes = static_cast<double>(simulation.capacityBytes);
-    trial.fits = simulation.fits;
-    trial.mfu = simulation.mfu;
-    trial.boundBy = simulation.boundBy;
-    trial.time = {{"compute", simulation.computeSeconds}};
-    std::map<std::string, double> waited;
-    for (const SimulatedCollective& collective : simulation.collectives)
-        waited[fmt::format("{} over {}", opName(collective.use.kind), collective.use.axes)] += collective.exposedSeconds;
-    double told = simulation.computeSeconds + simulation.launchSeconds + simulation.bubbleSeconds + simulation.stackSeconds;
-    for (const auto& [name, seconds] : waited) {
-        trial.time.push_back({name, seconds});
-        told += seconds;
-    }
-    if (simulation.bubbleSeconds > 0.0)
-        trial.time.push_back({"pipeline bubble", simulation.bubbleSeconds});
-    if (simulation.launchSeconds > 0.0)
-        trial.time.push_back({"launch", simulation.launchSeconds});
-    if (simulation.stackSeconds > 0.0)
-        trial.time.push_back({"stack", simulation.stackSeconds});
-    if (const double rest = simulation.stepSeconds - told; rest > 0.0)
-        trial.time.push_back({"host and sends", rest});
-    std::map<MemoryKind, double> kinds;
-    for (const LiveValue& value : study.liveAtPeak)
-        kinds[value.kind] += static_cast<double>(value.bytes);
-    double held = 0.0;
-    for (const auto& [kind, bytes] : kinds) {
-        trial.memory.push_back({memoryKindName(kind), bytes});
-        held += bytes;
-    }
-    if (const double rest = trial.peakBytes - held; rest > 0.5)
-        trial.memory.push_back({"gaps between buffers", rest});
-    trial.memory.push_back({"reserve", trial.reserveBytes});
-    for (std::size_t i = 0; i < std::min(kMostLive, study.liveAtPeak.size()); ++i)
-        trial.live.push_back({study.liveAtPeak[i].name, static_cast<double>(study.liveAtPeak[i].bytes)});
-    return trial;
 }
 
 Result<Study> transformerStudyOf(
@@ -685,7 +630,7 @@ PlanSimulator planSimulator(const SearchWork& work, const Catalogue& catalogue, 
                const FoundPlan& plan, const SearchMachine& machine, std::string& whyNot) -> std::optional<PlanTrial> {
         const auto simulated = simulatedPlan(plan, work, machine, machine.stack, catalogue, stop);
         if (simulated)
-            return trialOf(*simulated);
+            return trialOf(simulated->simulation, simulated->liveAtPeak);
         whyNot = simulated.error().front().message;
         return std::nullopt;
     };

@@ -22,6 +22,8 @@ private Q_SLOTS:
     void plansAreStudies();
     void allIsSimulated();
     void mlpStudyIsSimulated();
+    void templatesSayWhatCannotBe_data();
+    void templatesSayWhatCannotBe();
     void deepMlp();
     void programPlan();
     void infeasible();
@@ -61,6 +63,27 @@ void addNumbers(const QJsonValue& value, QList<double>& numbers)
         addNumbers(one, numbers);
     for (const QJsonValue& one : value.toObject())
         addNumbers(one, numbers);
+}
+
+/// Steps and losses of what is told beside the plans are of one kind with them: none is quicker than the best.
+void verifyAnswersAreSimulated(const QJsonObject& found)
+{
+    QCOMPARE(found["answers_of"].toString(), QString("simulated"));
+    const double best = found["plans"].toArray().first().toObject()["step_time_s"].toDouble();
+    for (const auto& other : found["next_best"].toArray()) {
+        const double step = other.toObject()["step_time_s"].toDouble();
+        QVERIFY(step >= best);
+        QVERIFY(std::abs(other.toObject()["loss"].toDouble() - (step / best - 1.0)) < 1e-9);
+    }
+    for (const auto& score : found["templates"].toArray()) {
+        const QJsonObject one = score.toObject();
+        QVERIFY(!one["fits"].toBool() || one["step_time_s"].toDouble() >= best);
+        QVERIFY2(!one["why"].toString().isEmpty(), qPrintable(one["name"].toString()));
+    }
+    for (const auto& plan : found["pareto_front"].toArray()) {
+        QCOMPARE(plan.toObject()["step_time_by"].toString(), QString("simulator"));
+        QVERIFY(plan.toObject()["step_time_s"].toDouble() >= best);
+    }
 }
 
 } // namespace
@@ -203,16 +226,7 @@ void TestSearchVerb::allIsSimulated()
         QVERIFY(plan.toObject()["step_time_s"].toDouble() >= best);
     }
     QVERIFY(!found["next_best"].toArray().isEmpty());
-    for (const auto& other : found["next_best"].toArray()) {
-        const double step = other.toObject()["step_time_s"].toDouble();
-        QVERIFY(step >= best);
-        QVERIFY(std::abs(other.toObject()["loss"].toDouble() - (step / best - 1.0)) < 1e-9);
-    }
-    for (const auto& score : found["templates"].toArray()) {
-        const QJsonObject one = score.toObject();
-        QVERIFY(!one["fits"].toBool() || one["step_time_s"].toDouble() >= best);
-        QVERIFY2(!one["why"].toString().isEmpty(), qPrintable(one["name"].toString()));
-    }
+    verifyAnswersAreSimulated(found);
 }
 
 void TestSearchVerb::mlpStudyIsSimulated()
@@ -229,6 +243,47 @@ void TestSearchVerb::mlpStudyIsSimulated()
     QVERIFY2(simulated.code == 0, simulated.err.constData());
     QCOMPARE(json(simulated)["step_time_s"].toDouble(), best["step_time_s"].toDouble());
     QVERIFY(json(outcome)["templates"].toArray().size() >= 3);
+    verifyAnswersAreSimulated(json(outcome));
+}
+
+/// Why a template has no layout is said of what cannot be split, or of the memory.
+void TestSearchVerb::templatesSayWhatCannotBe_data()
+{
+    QTest::addColumn<QStringList>("settings");
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<QString>("why");
+
+    QTest::newRow("the batch") << QStringList() << "data parallel"
+                               << "100 examples are not divisible by data=8";
+    QTest::newRow("a layer's outputs") << QStringList() << "tensor parallel pairs (Megatron)"
+                                       << "10 outputs of layers.2 are not divisible by model=8";
+    QTest::newRow("both dimensions of a weight")
+        << QStringList{"batch=96", "model.mlp.layers=[63, 9, 10]", "train.data=random", "sharding={}"} << "FSDP (ZeRO-3)"
+        << "63 inputs and 9 outputs of layers.0 are not divisible by data=8";
+    QTest::newRow("no such mesh") << QStringList{"hardware=h100x1", "mesh={data: 1}", "sharding={}"}
+                                  << "data x tensor parallel pairs"
+                                  << "no mesh of 1 device is of this kind";
+}
+
+void TestSearchVerb::templatesSayWhatCannotBe()
+{
+    QFETCH(QStringList, settings);
+    QFETCH(QString, name);
+    QFETCH(QString, why);
+    QStringList words = {"search", example("digits.yaml"), "--format", "json"};
+    for (const QString& setting : settings)
+        words << "--set" << setting;
+    const Outcome outcome = run(words);
+    QVERIFY2(outcome.code == 0, outcome.err.constData());
+    bool isFound = false;
+    for (const auto& score : json(outcome)["templates"].toArray()) {
+        if (score.toObject()["name"].toString() != name)
+            continue;
+        isFound = true;
+        QCOMPARE(score.toObject()["why"].toString(), why);
+        QVERIFY(!score.toObject()["fits"].toBool());
+    }
+    QVERIFY(isFound);
 }
 
 /// Of many layers those that take most are told of, and steps in one list are all simulated or all estimated, also where time runs out between.
@@ -268,6 +323,7 @@ void TestSearchVerb::programPlan()
     QCOMPARE(best["step_time_by"].toString(), QString("simulator"));
     QVERIFY(best["estimate_s"].toDouble() >= json(found)["lower_bound_s"].toDouble());
     QVERIFY(!json(found)["next_best"].toArray().isEmpty());
+    verifyAnswersAreSimulated(json(found));
     const Outcome simulated = run({"simulate", file, "--format", "json"});
     QVERIFY2(simulated.code == 0, simulated.err.constData());
     QCOMPARE(json(simulated)["step_time_s"].toDouble(), best["step_time_s"].toDouble());
