@@ -20,30 +20,47 @@ QString lockOf(const QString& file)
     return file + QStringLiteral(".lock");
 }
 
-QByteArray written(const StudyDocument& document)
+QJsonArray listOf(const std::vector<std::string>& texts)
 {
-    const sim::StudySource& source = document.source();
-    QJsonArray settings;
-    for (const std::string& setting : source.settings)
-        settings.append(QString::fromStdString(setting));
-    return QJsonDocument(QJsonObject{{"text", QString::fromStdString(source.text)}, {"file", QString::fromStdString(source.file)},
-                             {"settings", settings}, {"path", document.path()}})
-        .toJson();
+    QJsonArray list;
+    for (const std::string& text : texts)
+        list.append(QString::fromStdString(text));
+    return list;
 }
 
-std::optional<RecoveredStudy> read(const QString& file)
+std::vector<std::string> textsOf(const QJsonValue& list)
+{
+    std::vector<std::string> texts;
+    for (const QJsonValue& text : list.toArray())
+        texts.push_back(text.toString().toStdString());
+    return texts;
+}
+
+QByteArray written(const UnsavedWork& work)
+{
+    QJsonObject json;
+    if (const auto* study = std::get_if<EditedStudy>(&work)) {
+        json = {{"text", QString::fromStdString(study->source.text)}, {"file", QString::fromStdString(study->source.file)},
+            {"settings", listOf(study->source.settings)}, {"path", study->path}};
+    } else {
+        const auto& page = std::get<EditedPage>(work);
+        json = {{"page", QString::fromStdString(page.text)}, {"cells", listOf(page.sources)}, {"path", page.path}};
+    }
+    return QJsonDocument(json).toJson();
+}
+
+std::optional<UnsavedWork> read(const QString& file)
 {
     const auto bytes = readFile(file.toStdString());
     if (!bytes)
         return std::nullopt;
     const QJsonObject json = QJsonDocument::fromJson(QByteArray::fromStdString(*bytes)).object();
+    if (json["page"].isString())
+        return EditedPage{json["path"].toString(), json["page"].toString().toStdString(), textsOf(json["cells"])};
     if (!json["text"].isString())
         return std::nullopt;
-    RecoveredStudy study{{json["text"].toString().toStdString(), json["file"].toString().toStdString(), {}},
-        json["path"].toString(), file, nullptr};
-    for (const QJsonValue& setting : json["settings"].toArray())
-        study.source.settings.push_back(setting.toString().toStdString());
-    return study;
+    return EditedStudy{{json["text"].toString().toStdString(), json["file"].toString().toStdString(), textsOf(json["settings"])},
+        json["path"].toString()};
 }
 
 } // namespace
@@ -54,9 +71,9 @@ QString Recovery::defaultFolder()
     return state + QStringLiteral("/meshwright/recovery");
 }
 
-Recovery::Recovery(StudyDocument& document, const QString& folder, QObject* parent)
+Recovery::Recovery(Unsaved unsaved, const QString& folder, QObject* parent)
     : QObject(parent)
-    , m_document(document)
+    , m_unsaved(std::move(unsaved))
     , m_file(folder + QLatin1Char('/') + QUuid::createUuid().toString(QUuid::WithoutBraces) + QStringLiteral(".json"))
     , m_lock(lockOf(m_file))
 {
@@ -66,9 +83,17 @@ Recovery::Recovery(StudyDocument& document, const QString& folder, QObject* pare
     m_timer.setSingleShot(true);
     m_timer.setInterval(kDelayMilliseconds);
     connect(&m_timer, &QTimer::timeout, this, &Recovery::store);
-    const auto edited = [this] { m_document.isModified() ? m_timer.start() : discard(); };
-    connect(&document, &StudyDocument::sourceChanged, this, edited);
-    connect(&document, &StudyDocument::modifiedChanged, this, edited);
+}
+
+Recovery::Recovery(StudyDocument& document, const QString& folder, QObject* parent)
+    : Recovery(
+        [&document]() -> std::optional<UnsavedWork> {
+            return document.isModified() ? std::optional(EditedStudy{document.source(), document.path()}) : std::nullopt;
+        },
+        folder, parent)
+{
+    connect(&document, &StudyDocument::sourceChanged, this, &Recovery::edited);
+    connect(&document, &StudyDocument::modifiedChanged, this, &Recovery::edited);
 }
 
 Recovery::~Recovery()
@@ -76,13 +101,17 @@ Recovery::~Recovery()
     discard();
 }
 
+void Recovery::edited()
+{
+    m_unsaved() ? m_timer.start() : discard();
+}
+
 void Recovery::store()
 {
     m_timer.stop();
-    if (!m_document.isModified())
-        return;
     // Without a place to write there is no copy; the user's work goes on all the same.
-    (void)writeFileAtomically(m_file.toStdString(), written(m_document).toStdString()).has_value();
+    if (const auto work = m_unsaved())
+        (void)writeFileAtomically(m_file.toStdString(), written(*work).toStdString()).has_value();
 }
 
 void Recovery::discard()
@@ -91,24 +120,27 @@ void Recovery::discard()
     QFile::remove(m_file);
 }
 
-std::vector<RecoveredStudy> Recovery::leftBehind(const QString& folder)
+std::vector<RecoveredWork> Recovery::leftBehind(const QString& folder)
 {
-    std::vector<RecoveredStudy> studies;
+    std::vector<RecoveredWork> all;
     for (const QString& name : QDir(folder).entryList({QStringLiteral("*.json")}, QDir::Files, QDir::Time)) {
         const QString file = QDir(folder).filePath(name);
         auto lock = std::make_shared<QLockFile>(lockOf(file));
         lock->setStaleLockTime(0);
         if (!lock->tryLock(0))
             continue; // its program is running, or another one asks about it
-        if (auto study = read(file)) {
-            study->lock = std::move(lock);
-            studies.push_back(*std::move(study));
-        }
+        if (auto work = read(file))
+            all.push_back({*std::move(work), file, std::move(lock)});
     }
-    return studies;
+    return all;
 }
 
-void RecoveredStudy::forget() const
+QString RecoveredWork::path() const
+{
+    return std::visit([](const auto& edited) { return edited.path; }, work);
+}
+
+void RecoveredWork::forget() const
 {
     QFile::remove(copy);
 }

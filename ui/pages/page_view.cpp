@@ -238,6 +238,7 @@ QWidget* PageView::buildCode()
         for (std::size_t i = m_current; i < m_cells.size(); ++i)
             m_cells[i].isOutdated = m_cells[i].result.status != pages::CellStatus::NotRun;
         m_drawsSoon.start();
+        Q_EMIT unsavedChanged();
     });
     connect(m_runCell, &QPushButton::clicked, this, [this] { m_job.hasProcess() ? runCells(m_current, m_current) : runFrom(0); });
     connect(m_runFrom, &QPushButton::clicked, this, [this] { runFrom(m_current); });
@@ -297,20 +298,35 @@ void PageView::openLesson(std::size_t number)
     read(qtText(m_lessons[number].file.string()), true); // it is ours
 }
 
+void PageView::restore(EditedPage page, std::function<void()> taken)
+{
+    m_lesson.reset();
+    const QString path = page.path;
+    read(path, false, std::move(page), std::move(taken));
+}
+
 void PageView::read(const QString& path, bool isTrusted)
 {
+    read(path, isTrusted, std::nullopt, [] {});
+}
+
+/// `asEdited`: the text and the cells' sources, in place of the file's.
+void PageView::read(const QString& path, bool isTrusted, std::optional<EditedPage> asEdited, std::function<void()> taken)
+{
     m_status->setWhole(tr("Reading %1…").arg(QFileInfo(path).fileName()));
-    m_reader.start([this, path, isTrusted](const std::stop_token&) -> std::function<void()> {
+    m_reader.start([this, path, isTrusted, asEdited = std::move(asEdited), taken = std::move(taken)](
+                       const std::stop_token&) -> std::function<void()> {
         const auto fail = [this](Problems problems) -> std::function<void()> {
             return [this, problems = std::move(problems)] {
                 m_page.reset();
                 m_job.open(nullptr);
                 m_problems = problems;
                 showDoors();
+                Q_EMIT unsavedChanged();
             };
         };
         const std::string file = path.toStdString();
-        auto text = readFile(file, kLargestDocumentBytes);
+        auto text = asEdited ? Result<std::string>(asEdited->text) : readFile(file, kLargestDocumentBytes);
         if (!text)
             return fail(text.error());
         auto page = pages::readPage(*std::move(text), file);
@@ -319,14 +335,18 @@ void PageView::read(const QString& path, bool isTrusted)
         auto machine = pages::machineOfPage(*page);
         if (!machine)
             return fail(inFile(machine.error(), file));
-        const bool runs = isTrusted || pages::isTrusted(page->text);
+        std::vector<std::string> sources;
+        if (asEdited && asEdited->sources.size() == page->cells.size())
+            sources = asEdited->sources;
+        const bool runs = sources.empty() && (isTrusted || pages::isTrusted(page->text)); // what was restored is read first
         auto opened = std::make_shared<const OpenPage>(OpenPage{file, *std::move(page), *std::move(machine), {}, {}});
-        return [this, opened, runs] {
+        return [this, opened, runs, sources, taken] {
             m_fileText = opened->page.text;
             m_saved.clear();
             for (const pages::Cell& cell : opened->page.cells)
                 m_saved.push_back(cell.source);
-            take(opened, runs);
+            take(opened, runs, sources);
+            taken();
         };
     });
 }
@@ -371,6 +391,7 @@ void PageView::take(const std::shared_ptr<const OpenPage>& page, bool isTrusted,
     m_side->show();
     choose(0);
     m_flow->verticalScrollBar()->setValue(0);
+    Q_EMIT unsavedChanged();
     if (isTrusted)
         runFrom(0);
 }
@@ -555,6 +576,11 @@ bool PageView::isEdited() const
     return m_page && !m_lesson && sources() != m_saved;
 }
 
+std::optional<EditedPage> PageView::unsaved() const
+{
+    return isEdited() ? std::optional(EditedPage{qtText(m_page->file), m_fileText, sources()}) : std::nullopt;
+}
+
 bool PageView::mayDiscard()
 {
     if (!isEdited())
@@ -580,6 +606,7 @@ bool PageView::saveSource()
     m_fileText = *text;
     m_saved = sources();
     showStatus();
+    Q_EMIT unsavedChanged();
     return true;
 }
 
@@ -596,6 +623,7 @@ bool PageView::saveAsNotebook()
         return false;
     m_saved = sources();
     showStatus();
+    Q_EMIT unsavedChanged();
     return true;
 }
 

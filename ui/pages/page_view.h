@@ -3,6 +3,7 @@
 
 #include "sim/pages/lessons.h"
 #include "ui/jobs/latest_worker.h"
+#include "ui/models/recovery.h"
 #include "ui/models/selection.h"
 #include "ui/pages/page_html.h"
 #include "ui/pages/page_job.h"
@@ -12,6 +13,7 @@
 
 #include <QTimer>
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <utility>
@@ -70,6 +72,12 @@ public:
     /// False: its reader wants to keep the edits. Asks what becomes of them, where there are some.
     bool mayDiscard();
 
+    /// What would be lost if the program ended now; nothing: no edits.
+    std::optional<EditedPage> unsaved() const;
+
+    /// Opens a page as it was edited; its file may have changed since, or be gone. `taken` is called once the page is shown.
+    void restore(EditedPage page, std::function<void()> taken);
+
     /// Runs all cells from this one on, up to the next question that is not answered; all from the first on where no process has their names.
     void runFrom(std::size_t cell);
 
@@ -78,6 +86,10 @@ public:
     /// The page that is open; null: none.
     const std::shared_ptr<const OpenPage>& page() const { return m_page; }
     const std::vector<ShownCell>& cells() const { return m_cells; }
+
+Q_SIGNALS:
+    /// What is unsaved has changed, or is saved.
+    void unsavedChanged();
 
 protected:
     bool eventFilter(QObject* watched, QEvent* event) override;
@@ -88,6 +100,7 @@ private:
     QWidget* buildCode();
     QWidget* buildQuestion();
     void read(const QString& path, bool isTrusted);
+    void read(const QString& path, bool isTrusted, std::optional<EditedPage> asEdited, std::function<void()> taken);
     void changeMachine();
     void take(const std::shared_ptr<const OpenPage>& page, bool isTrusted, const std::vector<std::string>& sources = {});
     std::vector<std::string> sources() const;

@@ -82,6 +82,7 @@ MainWindow::MainWindow(std::shared_ptr<sim::Session> session, const Places& plac
     , m_pages(new QStackedWidget(this))
     , m_start(new StartPage(places.examples, filesFolder() + QStringLiteral("/models"), this))
     , m_workbench(new Workbench(m_document, m_session, this))
+    , m_pageRecovery([this]() -> std::optional<UnsavedWork> { return m_workbench->pages().unsaved(); }, places.recovery)
 {
     setAcceptDrops(true);
     qApp->installEventFilter(this);
@@ -130,6 +131,7 @@ MainWindow::MainWindow(std::shared_ptr<sim::Session> session, const Places& plac
         takeStudy({text, {}, {}}, {});
         m_workbench->showPerspective(QStringLiteral("design"));
     });
+    connect(&m_workbench->pages(), &PageView::unsavedChanged, &m_pageRecovery, &Recovery::edited);
     connect(&m_document, &StudyDocument::pathChanged, this, &MainWindow::updateTitle);
     connect(&m_document, &StudyDocument::modifiedChanged, this, &MainWindow::updateTitle);
 
@@ -529,8 +531,8 @@ void MainWindow::openTrace(const QString& path)
 
 void MainWindow::offerRecovery()
 {
-    for (const RecoveredStudy& study : Recovery::leftBehind(m_places.recovery)) {
-        const QString name = study.path.isEmpty() ? tr("a study without a name") : QFileInfo(study.path).fileName();
+    for (const RecoveredWork& left : Recovery::leftBehind(m_places.recovery)) {
+        const QString name = left.path().isEmpty() ? tr("a study without a name") : QFileInfo(left.path()).fileName();
         QMessageBox question(QMessageBox::Question, tr("Unsaved edits were found"),
             tr("Meshwright did not exit normally. Restore the unsaved edits of %1?").arg(name), QMessageBox::NoButton, this);
         const QAbstractButton* goOn = question.addButton(tr("&Restore them"), QMessageBox::AcceptRole);
@@ -538,12 +540,26 @@ void MainWindow::offerRecovery()
         question.setEscapeButton(question.addButton(tr("Ask &later"), QMessageBox::RejectRole));
         question.exec();
         if (question.clickedButton() == discard)
-            study.forget();
-        if (question.clickedButton() != goOn || !mayDiscard())
+            left.forget();
+        if (question.clickedButton() != goOn)
             continue;
-        takeStudy(study.source, study.path);
-        m_recovery.store(); // this window's own copy is there before the other one goes
-        study.forget();
+        // This window's own copy is there before the other one goes.
+        if (const auto* page = std::get_if<EditedPage>(&left.work)) {
+            PageView& pages = m_workbench->pages();
+            if (!pages.mayDiscard())
+                continue;
+            showWorkbench();
+            m_workbench->showView(&pages);
+            pages.restore(*page, [this, left] {
+                m_pageRecovery.store();
+                left.forget();
+            });
+        } else if (mayDiscard()) {
+            const auto& study = std::get<EditedStudy>(left.work);
+            takeStudy(study.source, study.path);
+            m_recovery.store();
+            left.forget();
+        }
     }
 }
 

@@ -106,6 +106,7 @@ private:
     QStackedWidget* m_pages;
     StartPage* m_start;
     Workbench* m_workbench;
+    Recovery m_pageRecovery;
     QMenu* m_recentMenu = nullptr;
     QAction* m_toStart = nullptr;
     QAction* m_backToStudy = nullptr;

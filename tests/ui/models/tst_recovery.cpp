@@ -56,9 +56,11 @@ void TestRecovery::editsSurviveBeingKilled()
     const auto studies = ui::Recovery::leftBehind(folder.path());
     QCOMPARE(studies.size(), std::size_t{1});
     QVERIFY(ui::Recovery::leftBehind(folder.path()).empty()); // one program asks at a time
-    QCOMPARE(studies[0].source.text, std::string("meshwright: 1\n"));
-    QCOMPARE(studies[0].source.settings, std::vector<std::string>{"batch=32"});
-    QCOMPARE(studies[0].path, QString("/tmp/mine.yaml"));
+    const auto* study = std::get_if<ui::EditedStudy>(&studies[0].work);
+    QVERIFY(study != nullptr);
+    QCOMPARE(study->source.text, std::string("meshwright: 1\n"));
+    QCOMPARE(study->source.settings, std::vector<std::string>{"batch=32"});
+    QCOMPARE(studies[0].path(), QString("/tmp/mine.yaml"));
     studies[0].forget();
     QVERIFY(!QFile::exists(studies[0].copy));
 }

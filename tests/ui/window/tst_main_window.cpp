@@ -72,6 +72,7 @@ private Q_SLOTS:
     void theSameFileAgain();
     void recoveredEditsStayUntilAnswered_data();
     void recoveredEditsStayUntilAnswered();
+    void editedPagesAreRecovered();
     void opensWhatIsDropped();
     void opensWhatIsCopied_data();
     void opensWhatIsCopied();
@@ -599,6 +600,42 @@ void TestMainWindow::recoveredEditsStayUntilAnswered()
     QCOMPARE(QFile::exists(copy.fileName()), !isOpen && copies == 1);
     QCOMPARE(fixture.window.document().isModified(), isOpen);
     fixture.window.document().undoStack().setClean();
+}
+
+/// A page whose file has changed since: its cells come back as they were edited, and nothing runs before it is read.
+void TestMainWindow::editedPagesAreRecovered()
+{
+    WindowFixture fixture;
+    fixture.window.show();
+    const QDir folder(fixture.places.recovery);
+    QVERIFY(QDir().mkpath(folder.path()));
+    const QString path = fixture.folder.filePath("page.md");
+    const QByteArray text = "# Sharding\n\n```python\nimport jax\n```\n";
+    QVERIFY(writeFileAtomically(path.toStdString(), text.toStdString() + "More.\n"));
+    const QJsonObject left = {{"page", QString(text)}, {"cells", QJsonArray{"import jax.numpy"}}, {"path", path}};
+    QFile copy(folder.filePath("left.json"));
+    QVERIFY(copy.open(QIODevice::WriteOnly));
+    copy.write(QJsonDocument(left).toJson());
+    copy.close();
+
+    const auto asked = answerNext("Restore them");
+    fixture.window.offerRecovery();
+    QVERIFY2(asked->contains("page.md"), asked->toUtf8());
+    ui::PageView& pages = fixture.window.workbench().pages();
+    QTRY_VERIFY(pages.isEdited());
+    QVERIFY(pages.isVisible());
+    QTRY_VERIFY(!pages.isBusy());
+    QCOMPARE(pages.cells().front().source, std::string("import jax.numpy"));
+    QVERIFY(!copy.exists());
+    QCOMPARE(folder.entryList({"*.json"}).size(), 1); // the window's own, as long as nothing is saved
+
+    auto* source = pages.findChild<QPlainTextEdit*>();
+    source->setPlainText("import jax"); // as the file had it: there is nothing to lose
+    QCOMPARE(folder.entryList({"*.json"}).size(), 0);
+    source->setPlainText("import numpy");
+    QTRY_COMPARE(folder.entryList({"*.json"}).size(), 1);
+    QVERIFY(ui::Recovery::leftBehind(folder.path()).empty()); // this program is running
+    source->setPlainText("import jax");
 }
 
 void TestMainWindow::opensWhatIsDropped()
