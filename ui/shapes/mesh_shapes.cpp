@@ -78,13 +78,26 @@ std::vector<std::vector<MeshAxis>> allShapes(const std::vector<MeshAxis>& axes, 
     return found;
 }
 
+std::vector<MeshAxis> shapedAxes(const Study& study)
+{
+    std::vector<MeshAxis> axes = study.mesh;
+    if (!study.pipeline.axis.empty())
+        std::erase_if(axes, [&](const MeshAxis& axis) { return axis.name == study.pipeline.axis; });
+    return axes;
+}
+
 std::vector<MeshShape> shapesOf(const sim::Analysis& analysis)
 {
     std::vector<MeshShape> shapes;
-    if (!analysis.study || analysis.study->mesh.empty())
+    if (!analysis.study)
         return shapes;
-    const std::vector<MeshAxis>& axes = analysis.study->mesh;
-    const std::int64_t devices = analysis.machine ? analysis.machine->deviceCount() : devicesIn(axes);
+    const std::vector<MeshAxis> axes = shapedAxes(*analysis.study);
+    const std::int64_t stages
+        = axes.size() < analysis.study->mesh.size() ? std::max<std::int64_t>(1, analysis.study->pipeline.stages) : 1;
+    const std::int64_t all = analysis.machine ? analysis.machine->deviceCount() : devicesIn(analysis.study->mesh);
+    if (axes.empty() || all % stages != 0)
+        return shapes;
+    const std::int64_t devices = all / stages;
     for (std::vector<MeshAxis>& shape : allShapes(axes, devices)) {
         sim::StudySource source = analysis.source;
         for (const MeshAxis& axis : shape)

@@ -12,7 +12,7 @@ namespace meshwright::ui {
 
 /// One shape of the mesh, and what the study takes on it.
 struct MeshShape {
-    std::vector<MeshAxis> axes;
+    std::vector<MeshAxis> axes; ///< of the mesh; of a pipeline, those inside a stage: its own axis is as long as there are stages
     sim::StudySource source; ///< the study with this mesh
     bool isKnown = false; ///< it was analysed; until then the rest says nothing
     double seconds = 0.0; ///< of a step; 0: it cannot be simulated
@@ -28,7 +28,10 @@ inline constexpr std::size_t kMostShapes = 512;
 /// Preconditions: devices >= 1, axes is not empty.
 std::vector<std::vector<MeshAxis>> allShapes(const std::vector<MeshAxis>& axes, std::int64_t devices);
 
-/// The shapes of a study, none of them analysed. Empty where the study has no mesh axes.
+/// The axes of the mesh that can have another size: all but the pipeline's.
+std::vector<MeshAxis> shapedAxes(const Study& study);
+
+/// The shapes of a study, none of them analysed. Empty where no axis can have another size, and where the devices are not divisible by the stages.
 std::vector<MeshShape> shapesOf(const sim::Analysis& analysis);
 
 /// Analyses the shape as the window analyses studies. False when it was stopped.

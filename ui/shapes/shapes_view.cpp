@@ -94,22 +94,41 @@ void ShapesView::showState()
             best = &shape;
     }
     if (m_shapes.empty())
-        return m_status->setText(tr("The mesh has no axes: add one to see what shapes it can have."));
+        return m_status->setText(whyNone());
     QString text = known < static_cast<std::ptrdiff_t>(m_shapes.size())
         ? tr("%1 of %2 shapes simulated.").arg(known).arg(m_shapes.size())
         : tr("%1 shapes.").arg(m_shapes.size());
     if (best != nullptr)
         text += tr(" The fastest that fits: %1, %2. Blue is fast, red is slow, hatched does not fit. Click a shape to use it.")
                     .arg(QString::fromStdString(shapeWords(best->axes)), QString::fromStdString(formatSeconds(best->seconds)));
+    if (const Study* study = m_analysis ? m_analysis->study.get() : nullptr;
+        study && shapedAxes(*study).size() < study->mesh.size())
+        text += tr(" %1=%2 are the pipeline's stages: the shapes are of the mesh inside a stage.")
+                    .arg(QString::fromStdString(study->pipeline.axis))
+                    .arg(study->pipeline.stages);
     m_status->setText(text);
+}
+
+/// Why there are no shapes.
+QString ShapesView::whyNone() const
+{
+    const Study* study = m_analysis ? m_analysis->study.get() : nullptr;
+    if (study == nullptr || study->mesh.empty())
+        return tr("The mesh has no axes: add one to see what shapes it can have.");
+    if (shapedAxes(*study).empty())
+        return tr("%1 is the only axis, and is as long as the pipeline has stages: add an axis to see the shapes inside a stage.")
+            .arg(QString::fromStdString(study->pipeline.axis));
+    return tr("%1 devices are not divisible by %2 stages: change the hardware or the stages.")
+        .arg(m_analysis->machine ? m_analysis->machine->deviceCount() : devicesIn(study->mesh))
+        .arg(study->pipeline.stages);
 }
 
 int ShapesView::current() const
 {
     if (!m_analysis || !m_analysis->study)
         return -1;
-    const auto found = std::find_if(
-        m_shapes.begin(), m_shapes.end(), [&](const MeshShape& shape) { return shape.axes == m_analysis->study->mesh; });
+    const auto found = std::find_if(m_shapes.begin(), m_shapes.end(),
+        [axes = shapedAxes(*m_analysis->study)](const MeshShape& shape) { return shape.axes == axes; });
     return found == m_shapes.end() ? -1 : static_cast<int>(found - m_shapes.begin());
 }
 
@@ -153,8 +172,12 @@ QString ShapesView::command() const
 {
     const sim::StudySource source = m_analysis ? m_analysis->source : sim::StudySource{};
     std::vector<std::string> meshes;
-    for (const MeshShape& shape : m_shapes)
-        meshes.push_back(meshValue(shape.axes, {}));
+    for (const MeshShape& shape : m_shapes) {
+        std::vector<MeshAxis> mesh = m_analysis->study->mesh;
+        for (const MeshAxis& axis : shape.axes)
+            std::ranges::find(mesh, axis.name, &MeshAxis::name)->size = axis.size;
+        meshes.push_back(meshValue(mesh, {}));
+    }
     const QString study = QStringLiteral("meshwright sweep ") + studyArguments(source);
     return meshes.empty() ? study
                           : study + QStringLiteral(" --vary ") + shellQuoted(QString::fromStdString("mesh=" + join(meshes, ",")));

@@ -12,7 +12,7 @@ namespace meshwright::ui {
 
 class PictureView;
 
-/// Every shape that the mesh can have on the study's chips, in the colour of its step, filled in while they are simulated. A click makes a shape the
+/// Every shape that the mesh, or of a pipeline the mesh of a stage, can have on the study's chips, in the colour of its step, filled in while they are simulated. A click makes a shape the
 /// study's. A change of anything but the mesh's sizes simulates all shapes again.
 class ShapesView : public View {
     Q_OBJECT
@@ -43,6 +43,7 @@ private:
     void take(std::size_t index, MeshShape shape, std::uint64_t number);
     void showState();
     void drawShapes();
+    QString whyNone() const;
     int current() const; ///< the study's own shape; -1: it is none of these
 
     std::shared_ptr<const sim::Catalogue> m_catalogue; ///< shared: the worker may outlive whoever else has it

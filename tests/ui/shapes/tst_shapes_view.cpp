@@ -21,6 +21,9 @@ private Q_SLOTS:
     void headsDoNotOverlap_data();
     void headsDoNotOverlap();
     void stepsAreThoseOfTheStudies();
+    void aPipelineKeepsItsStages();
+    void saysWhyThereAreNone_data();
+    void saysWhyThereAreNone();
     void whatCannotBeSaysWhy();
     void aClickTakesAShape();
     void aHiddenViewStops();
@@ -174,6 +177,46 @@ void TestShapesView::stepsAreThoseOfTheStudies()
         QCOMPARE(shape.seconds, analysis->simulated->simulation.stepSeconds);
     }
     QVERIFY(shown.view.command().contains("{data: 4, model: 2}"));
+}
+
+/// Two stages on four devices: what differs is inside a stage, and the axis of the stages stays.
+void TestShapesView::aPipelineKeepsItsStages()
+{
+    const auto analysis = analysed("pipeline_transformer.yaml", {"mesh.data=1"});
+    Shown shown(analysis);
+    QCOMPARE(shown.view.shapes().size(), std::size_t{2}); // model x data = 2
+    QTRY_VERIFY_WITH_TIMEOUT(!shown.view.isBusy(), 30'000);
+    for (const ui::MeshShape& shape : shown.view.shapes()) {
+        QVERIFY2(shape.seconds > 0.0, shape.why.c_str());
+        QCOMPARE(sim::analysed(shape.source, *catalogue(), {}, false)->study->pipeline.stages, std::int64_t{2});
+    }
+    QVERIFY(shown.view.findChild<QLabel*>()->text().contains("pipe=2"));
+    QVERIFY2(shown.view.command().contains("pipe: 2"), qPrintable(shown.view.command()));
+    auto* picture = shown.view.findChild<ui::PictureView*>();
+    QSignalSpy chosen(&shown.view, &ui::ShapesView::meshChosen);
+    QTest::mouseClick(picture, Qt::LeftButton, {}, picture->placeOf("shape:1"));
+    QCOMPARE(chosen.at(0).at(0).toStringList(), (QStringList{"mesh.model=1", "mesh.data=2"}));
+}
+
+void TestShapesView::saysWhyThereAreNone_data()
+{
+    QTest::addColumn<std::vector<std::string>>("settings");
+    QTest::addColumn<QString>("says");
+
+    QTest::newRow("only the stages' axis") << std::vector<std::string>{"mesh={pipe: 2}", "sharding={}"}
+                                           << "pipe is the only axis";
+    QTest::newRow("not divisible") << std::vector<std::string>{"mesh={pipe: 3, model: 1}", "pipeline.stages=3",
+        "pipeline.layers=[2, 1, 1]"}
+                                   << "4 devices are not divisible by 3 stages";
+}
+
+void TestShapesView::saysWhyThereAreNone()
+{
+    QFETCH(std::vector<std::string>, settings);
+    QFETCH(QString, says);
+    Shown shown(analysed("pipeline_transformer.yaml", settings));
+    QVERIFY(shown.view.shapes().empty());
+    QVERIFY2(shown.view.findChild<QLabel*>()->text().contains(says), qPrintable(shown.view.findChild<QLabel*>()->text()));
 }
 
 void TestShapesView::whatCannotBeSaysWhy()
