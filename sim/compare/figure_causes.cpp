@@ -2,6 +2,7 @@
 #include "sim/compare/figure_causes.h"
 
 #include "core/support/text.h"
+#include "sim/compare/alike_collectives.h"
 #include "sim/compare/step_change.h"
 
 #include <fmt/format.h>
@@ -27,13 +28,13 @@ std::string kindInWords(OpKind kind)
 std::vector<FigureCause> waits(const Simulation& simulation)
 {
     std::vector<FigureCause> causes;
-    for (std::size_t i = 0; i < simulation.collectives.size(); ++i) {
-        const SimulatedCollective& collective = simulation.collectives[i];
-        const CollectiveUse& use = collective.use;
-        if (collective.exposedSeconds > 0.0)
-            causes.push_back({fmt::format("{} of {} over {}, {}", kindInWords(use.kind), valueInWords(use.cause.value),
-                                  join(split(use.axes, ','), " and "), phaseName(use.phase)),
-                collective.exposedSeconds, i, use.cause.value, use.cause.annotation});
+    for (const AlikeCollectives& alike : alikeCollectives(simulation.collectives)) {
+        const CollectiveUse& use = alike.all.use;
+        if (alike.all.exposedSeconds > 0.0)
+            causes.push_back({fmt::format("{} of {} over {}, {}{}", kindInWords(use.kind), valueInWords(use.cause.value),
+                                  join(split(use.axes, ','), " and "), phaseName(use.phase),
+                                  alike.members.size() > 1 ? fmt::format(" ({} alike)", alike.members.size()) : std::string()),
+                alike.all.exposedSeconds, alike.members.front(), use.cause.value, use.cause.annotation});
     }
     return causes;
 }

@@ -14,7 +14,7 @@ namespace meshwright::sim {
 struct FigureCause {
     std::string what; ///< "all-reduce of layers.2's output over model", "products"
     double amount = 0.0; ///< of the figure, in its unit
-    std::optional<std::size_t> collective = {}; ///< its place in Simulation::collectives
+    std::optional<std::size_t> collective = {}; ///< its place in Simulation::collectives; of several that are alike the first's
     std::string array = {}; ///< the value that moves, or lies in memory; empty: none
     std::string annotation = {}; ///< the spec behind it; empty: none
 };
@@ -27,7 +27,7 @@ struct ExplainedFigure {
     std::vector<FigureCause> causes;
 };
 
-/// Step time (products, other computing, the wait for each collective, the bubble), exposed communication (the wait for each collective) and peak
+/// Step time (products, other computing, the wait for each collective, those that are alike together, the bubble), exposed communication (the wait for each collective) and peak
 /// memory (`live`, those of a kind beyond the largest kLiveTold together, and the gaps between them) of one simulated step.
 std::vector<ExplainedFigure> explainFigures(const Simulation& simulation, const std::vector<LiveValue>& live);
 

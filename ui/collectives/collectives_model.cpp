@@ -5,6 +5,8 @@
 #include "ui/models/step_collectives.h"
 #include "ui/widgets/view.h"
 
+#include <algorithm>
+
 namespace meshwright::ui {
 
 namespace {
@@ -27,16 +29,25 @@ void CollectivesModel::setAnalysis(const std::shared_ptr<const sim::Analysis>& a
 {
     beginResetModel();
     m_timed = analysis->simulated != nullptr;
-    m_collectives = stepCollectives(*analysis);
+    const std::vector<sim::SimulatedCollective> collectives = stepCollectives(*analysis);
+    m_count = static_cast<int>(collectives.size());
+    m_rows = sim::alikeCollectives(collectives);
     m_longestSeconds = 0.0;
-    for (const sim::SimulatedCollective& collective : m_collectives)
-        m_longestSeconds = std::max(m_longestSeconds, collective.seconds);
+    for (const sim::AlikeCollectives& row : m_rows)
+        m_longestSeconds = std::max(m_longestSeconds, row.all.seconds);
     endResetModel();
+}
+
+int CollectivesModel::rowOf(std::size_t collective) const
+{
+    const auto found = std::ranges::find_if(
+        m_rows, [&](const sim::AlikeCollectives& row) { return std::ranges::binary_search(row.members, collective); });
+    return found == m_rows.end() ? -1 : static_cast<int>(found - m_rows.begin());
 }
 
 int CollectivesModel::rowCount(const QModelIndex& parent) const
 {
-    return parent.isValid() ? 0 : static_cast<int>(m_collectives.size());
+    return parent.isValid() ? 0 : static_cast<int>(m_rows.size());
 }
 
 int CollectivesModel::columnCount(const QModelIndex& parent) const

@@ -4,6 +4,7 @@
 #include "core/support/text.h"
 #include "sim/session/analysis_state.h"
 #include "ui/collectives/collectives_model.h"
+#include "ui/models/step_collectives.h"
 
 #include <QBoxLayout>
 #include <QHeaderView>
@@ -101,8 +102,9 @@ CollectivesView::CollectivesView(Selection& selection, QWidget* parent)
     m_table->setItemDelegateForColumn(CollectivesModel::Time, new TimeDelegate(m_table));
     connect(m_table->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this] {
         if (const int row = currentRow(); row >= 0 && !m_isListChanging) {
-            const sim::SimulatedCollective& collective = m_model->collective(row);
-            m_selection.setCollective(CollectiveId{static_cast<std::size_t>(row), m_generation});
+            const std::size_t first = m_model->members(row).front();
+            const sim::SimulatedCollective collective = stepCollectives(*m_analysis)[first];
+            m_selection.setCollective(CollectiveId{first, m_generation});
             m_selection.setOperation(QString::fromStdString(collective.label));
             m_selection.setArray(QString::fromStdString(collective.use.cause.value));
         }
@@ -162,8 +164,8 @@ void CollectivesView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
     if (m_model->rowCount() == 0)
         m_summary->setText(tr("No collectives: no device needs data from another one."));
     else
-        m_summary->setText(tr("%n collective(s) in a step, %1 per device.", nullptr, m_model->rowCount())
-                               .replace(QLatin1String("(s)"), m_model->rowCount() == 1 ? QString() : QStringLiteral("s"))
+        m_summary->setText(tr("%n collective(s) in a step, %1 per device.", nullptr, m_model->collectiveCount())
+                               .replace(QLatin1String("(s)"), m_model->collectiveCount() == 1 ? QString() : QStringLiteral("s"))
                                .arg(QString::fromStdString(formatBytes(bytes))));
     selectRow();
 }
@@ -172,8 +174,8 @@ void CollectivesView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
 void CollectivesView::selectRow()
 {
     const auto& id = m_selection.collective();
-    const bool isHere = id && id->generation == m_generation && static_cast<int>(id->index) < m_model->rowCount();
-    const QModelIndex row = isHere ? m_sorted->mapFromSource(m_model->index(static_cast<int>(id->index), 0)) : QModelIndex();
+    const int own = id && id->generation == m_generation ? m_model->rowOf(id->index) : -1;
+    const QModelIndex row = own >= 0 ? m_sorted->mapFromSource(m_model->index(own, 0)) : QModelIndex();
     if (row.row() != m_table->currentIndex().row()) {
         m_isListChanging = true;
         m_table->clearSelection();
@@ -208,6 +210,8 @@ void CollectivesView::showDetails()
     const sim::SimulatedCollective& collective = m_model->collective(row);
     const CollectiveUse& use = collective.use;
     QStringList lines;
+    if (const auto alike = m_model->members(row).size(); alike > 1)
+        lines << tr("%1 collectives alike, of layers, pieces or chunks; this is the first of them.").arg(alike);
     lines << tr("Why: %1.").arg(QString::fromStdString(use.cause.reason));
     if (const QString written = writtenCause(use.cause.annotation); !written.isEmpty())
         lines << tr("You asked for it at %1.").arg(written);

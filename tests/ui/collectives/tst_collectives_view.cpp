@@ -19,6 +19,8 @@ private Q_SLOTS:
     void modelIsAModel();
     void rowsAreTheStepsCollectives();
     void gradientsOfLoopsHaveTheirNames();
+    void alikeAreOneRow_data();
+    void alikeAreOneRow();
     void withoutHardwareThereAreNoTimes();
     void longestComesFirst();
     void selectingARowSelectsItsArray();
@@ -55,7 +57,7 @@ void TestCollectivesView::rowsAreTheStepsCollectives()
     ui::CollectivesModel model;
     model.setAnalysis(analysis);
     const auto& collectives = analysis->simulated->simulation.collectives;
-    QCOMPARE(model.rowCount(), static_cast<int>(collectives.size()));
+    QCOMPARE(model.collectiveCount(), static_cast<int>(collectives.size()));
     QCOMPARE(model.index(0, ui::CollectivesModel::Operation).data().toString(), QString("all-reduce"));
     QCOMPARE(model.index(0, ui::CollectivesModel::Axes).data().toString(), QString("model"));
     QCOMPARE(model.index(0, ui::CollectivesModel::Value).data().toString(), QString("act.layers.2.product"));
@@ -76,6 +78,55 @@ void TestCollectivesView::gradientsOfLoopsHaveTheirNames()
     QVERIFY2(values.filter("the result of dot_general").isEmpty(), qPrintable(values.join(", ")));
 }
 
+void TestCollectivesView::alikeAreOneRow_data()
+{
+    QTest::addColumn<QString>("example");
+    QTest::addColumn<std::vector<std::string>>("settings");
+    QTest::addColumn<QString>("value");
+
+    QTest::newRow("layers that are copies") << "pipeline_transformer.yaml" << std::vector<std::string>{} << "act.layers.*.ffn";
+    QTest::newRow("chunks of a loss") << "transformer_64.yaml"
+                                      << std::vector<std::string>{"model.transformer.layers=2",
+                                             "model.transformer.loss={cross_entropy: {chunks: 4}}"}
+                                      << "reduce(act.logits, ..)";
+}
+
+/// Of layers and chunks there is a row for each kind of collective, with the calls and the times of all.
+void TestCollectivesView::alikeAreOneRow()
+{
+    QFETCH(QString, example);
+    QFETCH(std::vector<std::string>, settings);
+    QFETCH(QString, value);
+    const auto analysis = analysed(settings, example.toStdString());
+    QVERIFY(analysis->simulated);
+    const auto& all = analysis->simulated->simulation.collectives;
+    ui::CollectivesModel model;
+    model.setAnalysis(analysis);
+    std::set<std::pair<std::int64_t, QStringList>> kinds; // bytes are told rounded
+    std::int64_t calls = 0;
+    double seconds = 0.0;
+    bool isFolded = false;
+    for (int row = 0; row < model.rowCount(); ++row) {
+        const auto text = [&](int column) { return model.index(row, column).data().toString(); };
+        const QStringList words = {text(ui::CollectivesModel::Operation), text(ui::CollectivesModel::Axes),
+            text(ui::CollectivesModel::Value), text(ui::CollectivesModel::Phase), text(ui::CollectivesModel::Cause)};
+        QVERIFY2(kinds.insert({model.collective(row).use.payloadBytes, words}).second, qPrintable(words.join(", ")));
+        calls += model.collective(row).use.count;
+        seconds += model.collective(row).seconds;
+        isFolded |= text(ui::CollectivesModel::Value) == value && model.members(row).size() > 1;
+        for (const std::size_t member : model.members(row))
+            QCOMPARE(model.rowOf(member), row);
+    }
+    QVERIFY(isFolded);
+    QVERIFY(model.rowCount() < static_cast<int>(all.size()));
+    for (const auto& one : all) {
+        calls -= one.use.count;
+        seconds -= one.seconds;
+    }
+    QCOMPARE(calls, std::int64_t{0});
+    QVERIFY(std::abs(seconds) < 1e-9);
+}
+
 void TestCollectivesView::withoutHardwareThereAreNoTimes()
 {
     ui::CollectivesModel model;
@@ -93,8 +144,8 @@ void TestCollectivesView::longestComesFirst()
     view.setAnalysis(analysis);
     const auto* table = view.findChild<QTableView*>();
     double longest = 0.0;
-    for (const auto& collective : analysis->simulated->simulation.collectives)
-        longest = std::max(longest, collective.seconds);
+    for (const auto& alike : sim::alikeCollectives(analysis->simulated->simulation.collectives))
+        longest = std::max(longest, alike.all.seconds);
     QCOMPARE(table->model()->index(0, ui::CollectivesModel::Time).data(ui::CollectivesModel::kSortRole).toDouble(), longest);
 }
 

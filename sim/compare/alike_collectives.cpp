@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/compare/alike_collectives.h"
+
+#include <map>
+#include <regex>
+#include <tuple>
+
+namespace meshwright::sim {
+
+namespace {
+
+/// "act.layers.*.ffn" for "act.layers.1-2.ffn", of layers 1 and 2.
+std::string withoutPiece(const std::string& name)
+{
+    static const std::regex kPiece(R"(layers\.\d+-\d+(\.\d+)?)");
+    return std::regex_replace(name, kPiece, "layers.*");
+}
+
+/// The same for "act.layers.7.ffn".
+std::string ofAllLayers(const std::string& name)
+{
+    static const std::regex kLayer(R"(layers\.\d+)");
+    return std::regex_replace(withoutPiece(name), kLayer, "layers.*");
+}
+
+/// What somebody has written; what a stage's program has made of it ("residual.9") differs from piece to piece.
+std::string writtenBehind(const std::string& annotation)
+{
+    const bool isMade = annotation.starts_with('%') || annotation.starts_with("residual.");
+    return isMade ? std::string() : withoutPiece(annotation);
+}
+
+} // namespace
+
+std::vector<AlikeCollectives> alikeCollectives(const std::vector<SimulatedCollective>& step)
+{
+    // Specs of single layers are told apart: who has written them can change each.
+    std::map<std::tuple<OpKind, std::string, std::int64_t, Phase, std::string, std::string>, std::size_t> known;
+    std::vector<AlikeCollectives> groups;
+    for (std::size_t i = 0; i < step.size(); ++i) {
+        const SimulatedCollective& one = step[i];
+        const CollectiveUse& use = one.use;
+        std::string value = ofAllLayers(use.cause.value);
+        const auto [at, isNew] = known.try_emplace(
+            std::tuple(use.kind, use.axes, use.payloadBytes, use.phase, value, writtenBehind(use.cause.annotation)),
+            groups.size());
+        if (isNew) {
+            groups.push_back({{i}, one});
+            continue;
+        }
+        AlikeCollectives& group = groups[at->second];
+        group.members.push_back(i);
+        group.all.use.cause.value = std::move(value);
+        group.all.use.count += use.count;
+        group.all.seconds += one.seconds;
+        group.all.exposedSeconds += one.exposedSeconds;
+    }
+    for (AlikeCollectives& group : groups) {
+        if (group.members.size() > 1)
+            group.all.secondsPerCall = group.all.seconds / static_cast<double>(group.all.use.count);
+    }
+    return groups;
+}
+
+} // namespace meshwright::sim
