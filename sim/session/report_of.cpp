@@ -189,6 +189,7 @@ private:
                 if (recomputeText(*transformer) != policy)
                     tryRun(fmt::format("recompute {}", policy), {fmt::format("recompute={}", policy)});
             }
+            trySequences();
         }
         const PipelineChoice& pipeline = m_study.pipeline;
         if (!isPipelined(pipeline))
@@ -209,6 +210,63 @@ private:
                 settings.push_back(fmt::format("pipeline.chunks={}", isInterleaved ? 2 : 1));
             tryRun(fmt::format("schedule {}", name), std::move(settings));
         }
+    }
+
+    /// Sequence parallelism, or none where the study has it: between its tensor parallel blocks each device has a part of every sequence
+    /// (arXiv:2205.05198, section 4.2.2). What a block makes of its input keeps its layout, said as a spec, so that the parts meet where blocks begin and end.
+    void trySequences()
+    {
+        struct Value {
+            const StudyArray* array;
+            PartitionSpec spec;
+        };
+        std::vector<Value> stream; // between blocks
+        std::vector<Value> inner;
+        std::string tensor; // the axis that splits the blocks
+        const std::vector<StudyArray> arrays = studyArrays(m_phase);
+        for (const StudyArray& array : arrays) {
+            const ProgramArray* known = array.kind == StudyArray::Kind::Activation ? m_analysis.findArray(array.name) : nullptr;
+            auto spec = known == nullptr ? std::nullopt : toSpec(known->sharding, m_analysis.mesh());
+            const bool isPart = std::ranges::find(array.meaning, "sequence") != array.meaning.end();
+            if (!spec || !isPart || array.name.ends_with(".input") || array.name == "act.logits")
+                continue;
+            spec->dims.resize(array.shape.size());
+            if (array.meaning.back() == "hidden") {
+                stream.push_back({&array, *std::move(spec)});
+                continue;
+            }
+            const auto width = static_cast<std::size_t>(std::ranges::find(array.meaning, "ffn") - array.meaning.begin());
+            if (width < spec->dims.size() && !spec->dims[width].empty())
+                tensor = spec->dims[width].front();
+            inner.push_back({&array, *std::move(spec)});
+        }
+        if (stream.empty() || tensor.empty())
+            return;
+        bool isSplit = false;
+        for (const Value& value : stream) {
+            for (const std::vector<std::string>& axes : value.spec.dims)
+                isSplit |= std::ranges::find(axes, tensor) != axes.end();
+        }
+        std::vector<std::string> settings;
+        const auto set = [&](const Value& value) {
+            settings.push_back(fmt::format("{}={}", ownSpecPath(m_study, value.array->name), specText(value.spec)));
+        };
+        for (Value& value : stream) {
+            for (std::vector<std::string>& axes : value.spec.dims)
+                std::erase(axes, tensor);
+            if (!isSplit)
+                value.spec
+                    .dims[static_cast<std::size_t>(
+                        std::ranges::find(value.array->meaning, "sequence") - value.array->meaning.begin())]
+                    .push_back(tensor);
+            set(value);
+        }
+        if (!isSplit)
+            std::ranges::for_each(inner, set);
+        if (!full())
+            add(simulated(ReportTrial::Kind::Run,
+                isSplit ? std::string("no sequence parallelism") : fmt::format("sequence parallelism over {}", tensor),
+                std::move(settings)));
     }
 
     /// Every weight that is large and not fully split: split by the axes that it lacks, along the largest dimension that they divide.

@@ -18,7 +18,7 @@ struct ReportChoices {
 };
 
 /// The changes worth simulating for advice, each simulated: other meshes of the same axes, nearest first; for the collectives that are waited for
-/// longest, the spec behind them left out; other recomputations, microbatches and orders of a pipeline; a larger batch, or the largest smaller one that fits; products of bf16; when parameters or what goes
+/// longest, the spec behind them left out; other recomputations, sequence parallelism or none, microbatches and orders of a pipeline; a larger batch, or the largest smaller one that fits; products of bf16; when parameters or what goes
 /// with them take the memory, splitting the largest of them further. Stops early, with those that are done, when `stop` is asked for.
 /// Empty without a simulation. The same analysis gives the same trials. `found` is told of each as soon as it is there.
 std::vector<ReportTrial> trialsOf(const Analysis& analysis, std::size_t most, const std::stop_token& stop = {},

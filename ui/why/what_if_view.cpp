@@ -15,15 +15,27 @@ namespace {
 
 constexpr int kStillMilliseconds = 250;
 
-/// "-5.01 ms (-14 %)"; of another batch by the row of the batch.
+/// "-14.1 %"
+QString changeText(double was, double is)
+{
+    const double percent = was > 0.0 ? 100.0 * (is - was) / was : 0.0;
+    return QStringLiteral("%1%2 %")
+        .arg(percent < 0.0 ? QStringLiteral("\u2212") : QStringLiteral("+"))
+        .arg(std::abs(percent), 0, 'f', 1);
+}
+
+/// "-5.01 ms (-14.1 %)"; of another batch by the row of the batch.
 QString differenceText(double was, double is)
 {
-    const double change = is - was;
-    return QStringLiteral("%1%2 (%3%4 %)")
-        .arg(change < 0.0 ? QStringLiteral("\u2212") : QStringLiteral("+"),
-            QString::fromStdString(formatSeconds(std::abs(change))),
-            change < 0.0 ? QStringLiteral("\u2212") : QStringLiteral("+"))
-        .arg(100.0 * std::abs(change) / was, 0, 'f', 1);
+    return QStringLiteral("%1%2 (%3)")
+        .arg(is < was ? QStringLiteral("\u2212") : QStringLiteral("+"), QString::fromStdString(formatSeconds(std::abs(is - was))),
+            changeText(was, is));
+}
+
+/// "12.3 GiB, too much"
+QString memoryText(std::int64_t bytes, bool fits)
+{
+    return WhatIfView::tr(fits ? "%1" : "%1, too much").arg(QString::fromStdString(formatBytes(static_cast<double>(bytes))));
 }
 
 /// Seconds for one row of the batch: what is compared.
@@ -37,7 +49,9 @@ double perRow(const sim::ReportTrial& trial)
 WhatIfView::WhatIfView(Selection&, QWidget* parent)
     : View(parent)
     , m_status(new QLabel(this))
-    , m_table(new Table({tr("What if"), tr("Step"), tr("Against now"), tr("Memory"), tr("Bound by")}, tr("Changes"), this))
+    , m_table(
+          new Table({tr("What if"), tr("Step"), tr("Against now"), tr("Memory"), tr("Against now"), tr("Waits"), tr("Bound by")},
+              tr("Changes"), this))
 {
     m_status->setTextFormat(Qt::PlainText);
     m_status->setWordWrap(true);
@@ -49,9 +63,10 @@ WhatIfView::WhatIfView(Selection&, QWidget* parent)
     layout->addWidget(m_status);
     layout->addWidget(m_table, 1);
     connect(m_table, &QTreeWidget::itemActivated, this, [this](QTreeWidgetItem* row) {
-        const sim::ReportTrial& trial = m_trials[static_cast<std::size_t>(m_table->indexOfTopLevelItem(row))];
-        if (!trial.whyNot.empty())
+        const int index = m_table->indexOfTopLevelItem(row) - kRowsOfNow;
+        if (index < 0 || !m_trials[static_cast<std::size_t>(index)].whyNot.empty())
             return;
+        const sim::ReportTrial& trial = m_trials[static_cast<std::size_t>(index)];
         QStringList settings;
         for (const std::string& setting : trial.settings)
             settings << QString::fromStdString(setting);
@@ -109,23 +124,38 @@ void WhatIfView::showTrials(std::vector<sim::ReportTrial> trials, bool isAll)
     m_trials = std::move(trials);
     m_table->clear();
     m_table->setEnabled(true);
-    for (const sim::ReportTrial& trial : m_trials) {
-        const auto text = [](const std::string& words) { return QString::fromStdString(words); };
-        auto* row = new QTreeWidgetItem(m_table, {text(trial.what)});
-        row->setToolTip(0, text(trial.whyNot.empty() ? join(trial.settings, "\n") : trial.whyNot));
+    const sim::Simulation& now = m_analysis->simulated->simulation;
+    const auto add = [&](const QString& what, const QStringList& figures) {
+        auto* row = new QTreeWidgetItem(m_table, QStringList(what) + figures);
         for (int column = 1; column < m_table->columnCount(); ++column)
             row->setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
+        return row;
+    };
+    const auto text = [](const std::string& words) { return QString::fromStdString(words); };
+    if (!m_trials.empty()) {
+        QTreeWidgetItem* row = add(tr("As it is now"),
+            {text(formatSeconds(now.stepSeconds)), {}, memoryText(now.peakBytes, now.fits), {},
+                text(formatSeconds(now.exposedSeconds)), shownSentence(now.boundBy)});
+        QFont bold = m_table->font();
+        bold.setBold(true);
+        for (int column = 0; column < m_table->columnCount(); ++column)
+            row->setFont(column, bold);
+    }
+    for (const sim::ReportTrial& trial : m_trials) {
         if (!trial.whyNot.empty()) {
+            QTreeWidgetItem* row = add(tr("%1: %2").arg(text(trial.what), text(trial.whyNot)), {});
+            row->setToolTip(0, text(trial.whyNot));
             row->setDisabled(true);
-            row->setText(0, tr("%1: %2").arg(text(trial.what), text(trial.whyNot)));
             row->setFirstColumnSpanned(true);
             continue;
         }
-        row->setText(1, text(formatSeconds(trial.stepSeconds)));
-        const double now = m_analysis->simulated->simulation.stepSeconds / static_cast<double>(m_analysis->built->study.batch);
-        row->setText(2, differenceText(now * static_cast<double>(trial.batch), trial.stepSeconds));
-        row->setText(3, tr(trial.fits ? "%1" : "%1, too much").arg(text(formatBytes(static_cast<double>(trial.peakBytes)))));
-        row->setText(4, shownSentence(trial.boundBy));
+        const double ofRow = now.stepSeconds / static_cast<double>(std::max<std::int64_t>(1, m_analysis->built->study.batch));
+        QTreeWidgetItem* row = add(text(trial.what),
+            {text(formatSeconds(trial.stepSeconds)), differenceText(ofRow * static_cast<double>(trial.batch), trial.stepSeconds),
+                memoryText(trial.peakBytes, trial.fits),
+                changeText(static_cast<double>(now.peakBytes), static_cast<double>(trial.peakBytes)),
+                text(formatSeconds(trial.exposedSeconds)), shownSentence(trial.boundBy)});
+        row->setToolTip(0, text(join(trial.settings, "\n")));
     }
     for (int row = 0; row < m_table->topLevelItemCount() && !chosen.isEmpty(); ++row) {
         if (m_table->topLevelItem(row)->text(0) == chosen)

@@ -14,7 +14,8 @@ namespace meshwright::ui {
 
 class Table;
 
-/// Changes that are worth a thought, each simulated in the background: other meshes, specs left out, another batch. A click applies one.
+/// Changes that are worth a thought, each simulated in the background: other meshes, specs left out, another batch. The first row is the study as it is
+/// now, and each figure stands beside its difference from that. A double click applies a change.
 class WhatIfView : public View {
     Q_OBJECT
 
@@ -39,6 +40,7 @@ private:
     void showTrials(std::vector<sim::ReportTrial> trials, bool isAll);
 
     static constexpr std::size_t kMostTrials = 20;
+    static constexpr int kRowsOfNow = 1; ///< above the changes
 
     std::shared_ptr<const sim::Analysis> m_analysis; ///< that the changes are of
     std::vector<sim::ReportTrial> m_trials; ///< as they come; of all the quickest first, then what cannot be

@@ -29,6 +29,7 @@ private Q_SLOTS:
     void aFigureIsOpenedAlone();
     void changesAreSimulatedAndOneIsChosen();
     void pipelinesHaveChangesOfTheirOwn();
+    void sequenceParallelismIsAChange();
     void oneStageHasNoSchedules();
     void changesAreSeenAsTheyCome();
     void ofAnotherStudyTheChangesAreItsOwn();
@@ -144,7 +145,13 @@ void TestWhyViews::changesAreSimulatedAndOneIsChosen()
                 <= trials[i].stepSeconds / static_cast<double>(trials[i].batch));
     }
     // What it says of a change is what the study is with it.
-    tableOf(view)->setCurrentItem(tableOf(view)->topLevelItem(0));
+    const double now = analysed("wide_mlp")->simulated->simulation.stepSeconds;
+    QTreeWidgetItem* first = tableOf(view)->topLevelItem(0); // the study as it is, which is no change
+    QCOMPARE(first->text(1).toStdString(), formatSeconds(now));
+    tableOf(view)->setCurrentItem(first);
+    QTest::keyClick(tableOf(view), Qt::Key_Return);
+    QVERIFY(chosen.empty());
+    tableOf(view)->setCurrentItem(tableOf(view)->topLevelItem(1));
     QTest::keyClick(tableOf(view), Qt::Key_Return);
     QCOMPARE(chosen.size(), qsizetype{1});
     std::vector<std::string> settings;
@@ -164,6 +171,28 @@ void TestWhyViews::pipelinesHaveChangesOfTheirOwn()
         QVERIFY2(trials.contains(what) && trials[what].whyNot.empty(), what);
         QCOMPARE(analysed("pipeline_1f1b", trials[what].settings)->simulated->simulation.stepSeconds, trials[what].stepSeconds);
     }
+}
+
+/// Whether norms work on parts of the sequence is a choice of its own, both ways; the same as the example that says it.
+void TestWhyViews::sequenceParallelismIsAChange()
+{
+    const auto trialNamed = [](const sim::Analysis& analysis, const std::string& what) {
+        const auto trials = sim::trialsOf(analysis, 40);
+        const auto found = std::ranges::find(trials, what, &sim::ReportTrial::what);
+        return found == trials.end() ? std::optional<sim::ReportTrial>() : std::optional(*found);
+    };
+    const auto with = analysed("sequence_parallel_transformer");
+    const auto none = trialNamed(*with, "no sequence parallelism");
+    QVERIFY(none && none->whyNot.empty());
+    const auto without = analysed("sequence_parallel_transformer", none->settings);
+    QCOMPARE(without->simulated->simulation.stepSeconds, none->stepSeconds);
+    QVERIFY(none->stepSeconds != with->simulated->simulation.stepSeconds);
+    const auto again = trialNamed(*without, "sequence parallelism over model");
+    QVERIFY(again && again->whyNot.empty());
+    QCOMPARE(again->stepSeconds, with->simulated->simulation.stepSeconds);
+    QCOMPARE(again->peakBytes, with->simulated->simulation.peakBytes);
+    QVERIFY(!trialNamed(
+        *analysed("transformer_64", {"model.transformer.layers=1", "mesh={data: 64}"}), "sequence parallelism over data"));
 }
 
 /// Microbatches one after the other have no order of stages to choose.
@@ -186,7 +215,7 @@ void TestWhyViews::changesAreSeenAsTheyCome()
     view.setAnalysis(analysed("transformer_64"));
     QTRY_VERIFY_WITH_TIMEOUT(!view.trials().empty(), 60'000);
     QVERIFY(view.isBusy());
-    QCOMPARE(static_cast<std::size_t>(tableOf(view)->topLevelItemCount()), view.trials().size());
+    QCOMPARE(static_cast<std::size_t>(tableOf(view)->topLevelItemCount()), view.trials().size() + 1);
     QVERIFY2(view.findChild<QLabel*>()->text().contains("so far"), qPrintable(view.findChild<QLabel*>()->text()));
 }
 
@@ -199,7 +228,7 @@ void TestWhyViews::ofAnotherStudyTheChangesAreItsOwn()
     view.setAnalysis(analysed("pipeline_1f1b")); // before the first was ready
     QTRY_VERIFY(!view.isBusy() && !view.trials().empty());
     QVERIFY(std::ranges::any_of(view.trials(), [](const sim::ReportTrial& trial) { return trial.what == "schedule gpipe"; }));
-    QCOMPARE(static_cast<std::size_t>(tableOf(view)->topLevelItemCount()), view.trials().size());
+    QCOMPARE(static_cast<std::size_t>(tableOf(view)->topLevelItemCount()), view.trials().size() + 1);
 }
 
 void TestWhyViews::onlyDifferencesAreListed()
