@@ -24,7 +24,13 @@ constexpr double kLabelSize = 12.0;
 constexpr double kRangeSize = 10.0;
 constexpr double kTightSize = 9.0; ///< of ids in small cells
 constexpr double kLeading = 3.0; ///< between lines of a label
-constexpr double kWidestPlate = 0.85; ///< of a cell, so that its colours are seen on both sides
+constexpr double kWidestPlate = 0.85; ///< of a cell, so that its hatch is seen on both sides
+constexpr double kSheetStep = 6.0; ///< from one sheet of a stack to the next, at most
+constexpr double kLeastSheetStep = 1.5;
+constexpr double kStackShare = 0.15; ///< of a cell's smaller side, that the sheets behind take at most
+constexpr double kBadgedStackShare = 0.10; ///< likewise, where a badge says how many there are
+constexpr std::size_t kManySheets = 4; ///< that are drawn of more
+constexpr double kLowestHatched = 10.0; ///< of cells
 constexpr double kStripHeight = 8.0; ///< of the colours of many holders
 constexpr double kLowestWithStrip = 48.0; ///< of cells
 constexpr double kLegibleWidth = 30.0; ///< of a cell with a label
@@ -251,6 +257,8 @@ private:
         if (!m_drawing.partialOver.empty())
             notes.push_back("hatched: partial sums over " + m_drawing.partialOver);
         const LayoutGrid& grid = grids.front();
+        if (const std::string copies = copiesNote(grid); !copies.empty())
+            notes.push_back(copies);
         if (grid.rows.size() > m_drawing.mostCellsAcross || grid.columns.size() > m_drawing.mostCellsAcross)
             notes.push_back(fmt::format("{} x {} pieces, neighbours drawn as one block", grid.rows.size(), grid.columns.size()));
         else if (!m_anyLabel)
@@ -263,6 +271,27 @@ private:
         if (!idle.empty())
             notes.push_back(fmt::format("no elements on {} {}", m_drawing.platform, deviceListText(idle, kMostIdsInLabel)));
         return notes;
+    }
+
+    /// "stacked: 4 copies of each piece". What of partial sums is on several devices are no copies.
+    std::string copiesNote(const LayoutGrid& grid) const
+    {
+        if (m_layout.shards.empty() || m_layout.shards.front().devices.size() < 2 || !m_drawing.partialOver.empty())
+            return {};
+        bool isStacked = false;
+        bool isHatchedAnywhere = false;
+        forEachCell(grid, m_panel, [&](const Block& row, const Block& column, std::size_t index) {
+            const double width = column.stop - column.start;
+            const double height = row.stop - row.start;
+            isStacked |= sheetStep(m_layout.shards[index], width, height) > 0.0;
+            isHatchedAnywhere |= isHatched(m_layout.shards[index], width, height);
+        });
+        const auto copies = m_layout.shards.front().devices.size();
+        return fmt::format("{}{} copies{}",
+            isStacked               ? "stacked: "
+                : isHatchedAnywhere ? "hatched: "
+                                    : "",
+            copies, m_layout.shards.size() > 1 ? " of each piece" : "");
     }
 
     /// `↓ dim 0: 8192 over data     → dim 1: 784, not split`, in one line or two; yields where the next line goes.
@@ -406,24 +435,68 @@ private:
     {
         const Shard& shard = m_layout.shards[index];
         const std::vector<DeviceId> devices = sortedDevices(shard);
-        const std::size_t bands = devices.size() <= m_drawing.mostBands ? devices.size() : 1;
-        if (bands > 1)
-            addBands(list, cell, devices);
-
-        // The frame is the one item with the id; over bands it is clear inside.
-        cell.style.outline = ColourRole::Outline;
-        cell.style.outlineWidth = std::clamp(std::min(cell.width, cell.height) / 16.0, 0.25, 1.0);
-        if (bands == 1)
+        const double step = sheetStep(shard, cell.width, cell.height);
+        RectShape front = cell;
+        if (step > 0.0) {
+            const std::size_t sheets = sheetsOf(shard);
+            front.width -= step * static_cast<double>(sheets - 1);
+            front.height -= step * static_cast<double>(sheets - 1);
+            front.style.outline = ColourRole::Outline;
+            front.style.outlineWidth = 1.0;
+            for (std::size_t i = sheets; i-- > 0;) {
+                RectShape sheet = front;
+                sheet.topLeft.x += step * static_cast<double>(i);
+                sheet.topLeft.y += step * static_cast<double>(i);
+                sheet.style.fill = m_colours.of(devices[i]);
+                hatchPartial(sheet);
+                list.items.push_back({sheet});
+            }
+        } else {
             cell.style.fill = m_colours.of(devices.front());
-        if (!m_drawing.partialOver.empty()) {
-            cell.style.hatch = Hatch::Rising;
-            cell.style.hatchPaint = bands == 1 ? readableOn(m_colours.of(devices.front())) : kBlack;
+            hatchPartial(cell);
+            if (isHatched(shard, cell.width, cell.height)) {
+                cell.style.hatch = m_drawing.partialOver.empty() ? Hatch::Falling : Hatch::Crossed;
+                cell.style.hatchPaint = readableOn(m_colours.of(devices.front()));
+            }
         }
+        // The frame is the one item with the id; over a stack it is clear inside.
+        cell.style.outline = step > 0.0 ? ColourRole::Grid : ColourRole::Outline;
+        cell.style.outlineWidth = std::clamp(std::min(cell.width, cell.height) / 16.0, 0.25, 1.0);
         list.items.push_back({cell, std::move(id), tooltip(shard, pieces)});
-        if (pieces == 1 && devices.size() > m_drawing.mostBands && cell.height >= kLowestWithStrip)
-            addStrip(list, cell, devices);
+        if (pieces == 1 && devices.size() > m_drawing.mostSheets && front.height >= kLowestWithStrip)
+            addStrip(list, front, devices);
         if (pieces == 1 && plan)
             addLabel(list, cell, shard, *plan);
+    }
+
+    void hatchPartial(RectShape& sheet) const
+    {
+        if (m_drawing.partialOver.empty())
+            return;
+        sheet.style.hatch = Hatch::Rising;
+        sheet.style.hatchPaint = readableOn(std::get<Colour>(sheet.style.fill));
+    }
+
+    std::size_t sheetsOf(const Shard& shard) const
+    {
+        return shard.devices.size() <= m_drawing.mostSheets ? shard.devices.size() : kManySheets;
+    }
+
+    /// From one sheet of a cell's stack to the next; 0: one holder, or no room.
+    double sheetStep(const Shard& shard, double width, double height) const
+    {
+        const std::size_t sheets = sheetsOf(shard);
+        if (sheets < 2)
+            return 0.0;
+        const double share = shard.devices.size() > m_drawing.mostSheets ? kBadgedStackShare : kStackShare;
+        const double step = std::min(kSheetStep, share * std::min(width, height) / static_cast<double>(sheets - 1));
+        return step >= kLeastSheetStep ? step : 0.0;
+    }
+
+    /// Whether a hatch says that a cell has several holders.
+    bool isHatched(const Shard& shard, double width, double height) const
+    {
+        return shard.devices.size() > 1 && sheetStep(shard, width, height) == 0.0 && std::min(width, height) >= kLowestHatched;
     }
 
     /// The colours of many holders along the lower edge of their cell, as many as have room.
@@ -440,16 +513,6 @@ private:
         RectShape frame{{cell.topLeft.x, top}, cell.width, kStripHeight, {}, 0.0};
         frame.style.outline = ColourRole::Outline;
         list.items.push_back({frame});
-    }
-
-    void addBands(DisplayList& list, const RectShape& cell, const std::vector<DeviceId>& devices) const
-    {
-        const double height = cell.height / static_cast<double>(devices.size());
-        for (std::size_t i = 0; i < devices.size(); ++i) {
-            RectShape band{{cell.topLeft.x, cell.topLeft.y + height * static_cast<double>(i)}, cell.width, height, {}, 0.0};
-            band.style.fill = m_colours.of(devices[i]);
-            list.items.push_back({band});
-        }
     }
 
     std::string tooltip(const Shard& shard, std::size_t pieces) const
@@ -501,7 +564,7 @@ private:
             lines.emplace_back(boxText(shard.box), kRangeSize);
         else if (plan.range == RangePlace::Beside)
             lines.front().first += "  " + boxText(shard.box);
-        if (devices.size() > m_drawing.mostBands && !plan.style.compact)
+        if (devices.size() > m_drawing.mostSheets && !plan.style.compact)
             lines.emplace_back(fmt::format("x{}", devices.size()), kLabelSize);
         return lines;
     }
@@ -516,19 +579,26 @@ private:
         return size;
     }
 
-    /// True where the fill is not one colour.
-    bool needsPlate(const Shard& shard) const
+    /// True where the front of a cell is hatched.
+    bool needsPlate(const Shard& shard, double width, double height) const
     {
-        return !m_drawing.partialOver.empty() || (shard.devices.size() > 1 && shard.devices.size() <= m_drawing.mostBands);
+        return !m_drawing.partialOver.empty() || isHatched(shard, width, height);
+    }
+
+    /// What is left of a cell of this size for its front.
+    Point frontOf(const Shard& shard, double width, double height) const
+    {
+        const double behind = sheetStep(shard, width, height) * static_cast<double>(sheetsOf(shard) - 1);
+        return {width - behind, height - behind};
     }
 
     bool fits(const Shard& shard, const LabelPlan& plan, double width, double height) const
     {
         const Point size = sizeOf(linesOf(shard, plan));
-        const bool hasStrip = shard.devices.size() > m_drawing.mostBands && height >= kLowestWithStrip;
-        const bool hasPlate = needsPlate(shard);
-        return size.x + 2.0 * plan.style.padding <= (hasPlate ? kWidestPlate * width : width)
-            && size.y + 2.0 * plan.style.padding <= height - (hasStrip ? 2.0 * kStripHeight : 0.0);
+        const Point front = frontOf(shard, width, height);
+        const bool hasStrip = shard.devices.size() > m_drawing.mostSheets && front.y >= kLowestWithStrip;
+        return size.x + 2.0 * plan.style.padding <= (needsPlate(shard, width, height) ? kWidestPlate * front.x : front.x)
+            && size.y + 2.0 * plan.style.padding <= front.y - (hasStrip ? 2.0 * kStripHeight : 0.0);
     }
 
     bool isWhole(const Shard& shard) const
@@ -564,7 +634,7 @@ private:
         return std::nullopt;
     }
 
-    /// On a plain fill the text is black or white; elsewhere it gets a plate. A piece that is smaller than the others gets what fits.
+    /// In the middle of the cell's front. On a plain fill the text is black or white; elsewhere it gets a plate. A piece that is smaller than the others gets what fits.
     void addLabel(DisplayList& list, const RectShape& cell, const Shard& shard, LabelPlan plan) const
     {
         if (!fits(shard, plan, cell.width, cell.height)) {
@@ -577,9 +647,10 @@ private:
         }
         const auto lines = linesOf(shard, plan);
         const Point size = sizeOf(lines);
-        const Point middle{cell.topLeft.x + cell.width / 2.0, cell.topLeft.y + cell.height / 2.0};
+        const Point front = frontOf(shard, cell.width, cell.height);
+        const Point middle{cell.topLeft.x + front.x / 2.0, cell.topLeft.y + front.y / 2.0};
         Paint paint = ColourRole::Text;
-        if (!needsPlate(shard)) {
+        if (!needsPlate(shard, cell.width, cell.height)) {
             paint = readableOn(m_colours.of(sortedDevices(shard).front()));
         } else {
             const double width = size.x + 2.0 * plan.style.padding;

@@ -23,8 +23,8 @@ struct LayoutDrawing {
     std::int64_t elementBytes = 0; ///< > 0: tooltips say how many bytes a piece has
     double panelWidth = 480.0; ///< the largest size of one grid, pixels; > 0
     double panelHeight = 360.0;
-    std::size_t mostBands
-        = 6; ///< a cell with up to this many holders is split into bands, one for each; otherwise it has a badge
+    std::size_t mostSheets
+        = 6; ///< a cell with up to this many holders is a stack of sheets, one for each; otherwise it has a badge
     std::optional<LayoutCut> cut = {}; ///< the one grid to draw of an array of rank 2 and up; without it small multiples
     std::vector<std::string> axesOfDims
         = {}; ///< mesh axes that split each dimension ("data", "" for none); given, a single grid gets rulers
@@ -40,8 +40,9 @@ struct LayoutDrawing {
 /// rank 1 is a row, a scalar one cell. Sides are in proportion to the shape, up to `largestAspect` and as long as labels fit; otherwise the
 /// picture says that they are not. Rulers say at which indices cells begin, and over which mesh axes a dimension is split.
 ///
-/// The colour of a cell is that of its device; several holders are bands of their colours, or (more than `mostBands`) the first one's
-/// colour, a strip with those of all, and a badge `x8`. Cells are labelled with their devices and index ranges, all in the same way, as
+/// The colour of a cell is that of its device. A piece with several holders is a stack of sheets, one in front of the other in their colours; of more than
+/// `mostSheets` the first few, a strip with the colours of all, and a badge `x8`. Where a stack has no room such cells are hatched. A note says how many
+/// copies there are. Cells are labelled with their devices and index ranges, all in the same way, as
 /// far as they have room; where ids in full have none, `0-3` or `0 +3` stand for them. Its item has the id `shard:N`, N being
 /// the index into `layout.shards` (`block:N` for a block of several pieces, of which N is the first), and a tooltip with everything.
 DisplayList drawLayout(const Layout& layout, const LayoutDrawing& drawing);

@@ -29,7 +29,7 @@ namespace {
 constexpr double kSmallestCell = 7.0; ///< pixels of the side of cells that are drawn one by one
 constexpr int kLeastList = 276; ///< pixels: names and specs can be read
 constexpr double kLargestAspect = 2.0; ///< of a picture that is to fill its room
-constexpr std::size_t kMostBands = 8;
+constexpr std::size_t kMostSheets = 8;
 const QSizeF kExportSize(960.0, 640.0);
 
 QString fromText(const std::string& text)
@@ -483,7 +483,7 @@ LayoutDrawing LayoutView::drawing(QSizeF size, bool heading) const
     for (const DimSharding& dim : array.sharding.dims)
         drawing.axesOfDims.push_back(axesInWords(dim.axes, mesh));
     drawing.largestAspect = kLargestAspect;
-    drawing.mostBands = kMostBands;
+    drawing.mostSheets = kMostSheets;
     drawing.mostCellsAcross = static_cast<std::size_t>(std::max(8.0, std::max(size.width(), size.height()) / kSmallestCell));
     return drawing;
 }

@@ -19,7 +19,7 @@ class TestDrawLayout : public QObject {
 private Q_SLOTS:
     void cellsAreToScale();
     void coloursAndLabels();
-    void bandsAndBadges();
+    void copiesAreStacked();
     void partialSumsAreHatched();
     void selection();
     void smallMultiples();
@@ -102,26 +102,46 @@ void TestDrawLayout::coloursAndLabels()
     QCOMPARE(list.itemAt({third.topLeft.x + 5, third.topLeft.y + 5})->id, std::string("shard:2"));
 }
 
-void TestDrawLayout::bandsAndBadges()
+/// Copies are a stack of sheets in their devices' colours, not pieces beside each other; many have a badge, and where a stack has no room a hatch.
+void TestDrawLayout::copiesAreStacked()
 {
     LayoutDrawing drawing;
     const Mesh four = meshOf("x=4");
     drawing.deviceColours = DeviceColours(four);
-    const DisplayList bands = drawn({8, 8}, "P()", four, drawing);
+    const DisplayList stack = drawn({8, 8}, "P()", four, drawing);
     std::set<Colour> colours;
-    for (const DisplayItem& item : bands.items) {
+    std::set<double> lefts;
+    for (const DisplayItem& item : stack.items) {
         const auto* rect = std::get_if<RectShape>(&item.shape);
-        if (rect != nullptr && std::holds_alternative<Colour>(rect->style.fill)) {
-            colours.insert(std::get<Colour>(rect->style.fill));
-            QCOMPARE(rect->height, 90.0); // 360 / 4
-        }
+        if (rect == nullptr || !std::holds_alternative<Colour>(rect->style.fill))
+            continue;
+        colours.insert(std::get<Colour>(rect->style.fill));
+        lefts.insert(rect->topLeft.x);
+        QCOMPARE(rect->height, 360.0 - 18.0); // three sheets of 6 pixels behind
     }
     QCOMPARE(colours.size(), std::size_t{4});
-    QVERIFY(textsOf(bands).contains("TPU 0,1,2,3"));
+    QCOMPARE(lefts.size(), std::size_t{4});
+    QVERIFY(textsOf(stack).contains("TPU 0,1,2,3"));
+    QVERIFY(textsOf(stack).contains("stacked: 4 copies"));
+    const RectShape cell = cellsOf(stack).at("shard:0");
+    QCOMPARE(cell.height, 360.0);
+    QCOMPARE(stack.itemAt({cell.topLeft.x + 350.0, cell.topLeft.y + 5.0})->id, std::string("shard:0")); // beside the sheets too
 
     const DisplayList badge = drawn({8, 8}, "P()", meshOf("x=8"));
     QVERIFY(textsOf(badge).contains("x8"));
     QCOMPARE(cellsOf(badge).size(), std::size_t{1});
+
+    const DisplayList split = drawn({8, 8}, "P('x')", meshOf("x=4,y=2"));
+    QVERIFY(textsOf(split).contains("stacked: 2 copies of each piece"));
+    for (const QString& line : textsOf(drawn({8, 8}, "P('x')", four)))
+        QVERIFY2(!line.contains("copies"), qPrintable(line));
+    drawing.deviceColours.reset();
+    drawing.panelWidth = drawing.panelHeight = 112.0;
+    const DisplayList small
+        = drawn({4096, 4096}, "P('a', 'b')", meshOf("a=8,b=8,c=2,d=4"), drawing); // cells of 14 pixels, 8 holders
+    QVERIFY2(textsOf(small).join(" ").contains("hatched: 8 copies of each piece"), qPrintable(textsOf(small).join(" ")));
+    for (const auto& [id, one] : cellsOf(small))
+        QVERIFY(one.style.hatch == Hatch::Falling);
 }
 
 void TestDrawLayout::partialSumsAreHatched()
@@ -147,8 +167,11 @@ void TestDrawLayout::selection()
         return rect != nullptr && rect->style.outline == Paint(ColourRole::Accent);
     });
     QCOMPARE(accented, std::ptrdiff_t{1});
-    const auto* accent = std::get_if<RectShape>(&list.items.back().shape); // over everything else of the grid
-    QVERIFY(accent != nullptr);
+    const auto isCell = [](const DisplayItem& item) { return std::holds_alternative<RectShape>(item.shape); };
+    const auto last = std::find_if(list.items.rbegin(), list.items.rend(), isCell); // over everything else of the grid
+    QVERIFY(last != list.items.rend());
+    const auto* accent = std::get_if<RectShape>(&last->shape);
+    QVERIFY(accent->style.outline == Paint(ColourRole::Accent));
     QCOMPARE(accent->topLeft, cellsOf(list).at("shard:1").topLeft);
 }
 
@@ -279,7 +302,7 @@ void TestDrawLayout::rulers()
     drawing.axesOfDims = {"x", "", ""};
     QVERIFY(!textsOf(drawn({4, 4, 4}, "P('x')", meshOf("x=4"), drawing)).join(' ').contains("over x"));
     drawing.axesOfDims = {};
-    QVERIFY(drawn({}, "P()", meshOf("x=4"), drawing).height < 120.0);
+    QVERIFY(drawn({}, "P()", meshOf("x=4"), drawing).height < 140.0);
 }
 
 void TestDrawLayout::devicesOfItems()
