@@ -30,10 +30,18 @@ struct Remedy {
     std::string code = {};
 };
 
+/// A layout that a message tells of.
+struct PicturedLayout {
+    Shape shape;
+    TensorSharding sharding;
+    Mesh mesh;
+};
+
 /// Where an array, or something else that has devices, lies.
 struct MessagePicture {
     std::string title; ///< "before: P('y', None, 'x')"
     std::string drawing; ///< lines ended by newlines
+    std::optional<PicturedLayout> layout = {}; ///< the same, for who draws it otherwise
 };
 
 /// One message of JAX, XLA, PyTorch, NCCL or the operating system, explained.

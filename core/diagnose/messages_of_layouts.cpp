@@ -96,10 +96,10 @@ void addPictures(const LayoutChange& change, Explanation& out)
     if (layouts.mesh.deviceCount() > kMostDrawn)
         return;
     constexpr std::size_t kWidth = 72;
-    const auto drawing
-        = [&](const TensorSharding& sharding) { return pictureOf(change.type.shape, sharding, layouts.mesh, "dev", kWidth); };
-    out.pictures.push_back({"before: " + fullLayoutText(layouts.from, layouts.mesh), drawing(layouts.from)});
-    out.pictures.push_back({"after: " + fullLayoutText(layouts.to, layouts.mesh), drawing(layouts.to)});
+    for (const auto& [when, sharding] : {std::pair("before", &layouts.from), std::pair("after", &layouts.to)})
+        out.pictures.push_back({fmt::format("{}: {}", when, fullLayoutText(*sharding, layouts.mesh)),
+            pictureOf(change.type.shape, *sharding, layouts.mesh, "dev", kWidth),
+            PicturedLayout{change.type.shape, *sharding, layouts.mesh}});
 }
 
 bool explainRematerialization(const MessagePart& part, std::size_t at, const ExplainContext& context, Explanation& out)
@@ -200,11 +200,12 @@ void addFitting(const Indivisible& what, Explanation& out)
     constexpr std::size_t kWidth = 72;
     if (const auto uneven = toTensorSharding(asked, what.shape->size(), mesh))
         out.pictures.push_back({fmt::format("asked: {} (the last pieces would be short or empty)", specText(asked)),
-            pictureOf(*what.shape, *uneven, mesh, "dev", kWidth)});
+            pictureOf(*what.shape, *uneven, mesh, "dev", kWidth), PicturedLayout{*what.shape, *uneven, mesh}});
     if (!placedLayout(*what.shape, {mesh, fitting}))
         return;
     if (const auto even = toTensorSharding(fitting, what.shape->size(), mesh))
-        out.pictures.push_back({"works: " + specText(fitting), pictureOf(*what.shape, *even, mesh, "dev", kWidth)});
+        out.pictures.push_back({"works: " + specText(fitting), pictureOf(*what.shape, *even, mesh, "dev", kWidth),
+            PicturedLayout{*what.shape, *even, mesh}});
 }
 
 bool explainIndivisible(const Indivisible& what, Explanation& out)

@@ -6,24 +6,35 @@
 #include "sim/report/hlo_report.h"
 #include "ui/explain/explanation_html.h"
 #include "ui/explain/hlo_view.h"
+#include "ui/theme/theme.h"
+#include "ui/widgets/painter.h"
 #include "ui/widgets/text_picture.h"
 
 #include <QBoxLayout>
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QFontDatabase>
+#include <QImage>
 #include <QLabel>
 #include <QListWidget>
+#include <QPainter>
 #include <QPlainTextEdit>
 #include <QSplitter>
 #include <QTextBrowser>
+#include <QTextDocument>
 #include <QTimer>
+#include <QUrl>
 
 namespace meshwright::ui {
 
 namespace {
 
 constexpr int kTypingMilliseconds = 300; ///< after the last letter what was typed is explained
+constexpr int kBesidePictures = 70; ///< pixels: margins around and between two
+constexpr int kLeastPicture = 180;
+constexpr int kMostPicture = 420;
+constexpr int kPictureHeight = 240;
+
 /// On the mesh and the hardware of the study, where they have the devices of the dump.
 Result<sim::HloReport> dumpOf(const std::string& text, const std::string& name, const sim::Analysis* analysis)
 {
@@ -251,8 +262,39 @@ void ExplainView::showExplained(const std::shared_ptr<const ExplainedText>& expl
 
 void ExplainView::showMessage(int row)
 {
-    if (row >= 0 && m_explained)
-        m_message->setHtml(explanationHtml(m_explained->messages[static_cast<std::size_t>(row)]));
+    if (row < 0 || !m_explained)
+        return;
+    const Explanation& message = m_explained->messages[static_cast<std::size_t>(row)];
+    const int room = (m_message->viewport()->width() - kBesidePictures) / std::max(1, static_cast<int>(message.pictures.size()));
+    const QSize size(std::clamp(room, kLeastPicture, kMostPicture), kPictureHeight);
+    m_message->document()->clear(); // also of the images of another message
+    for (std::size_t i = 0; i < message.pictures.size(); ++i) {
+        if (message.pictures[i].layout)
+            m_message->document()->addResource(QTextDocument::ImageResource, QUrl(QStringLiteral("layout:%1").arg(i)),
+                imageOf(layoutPicture(*message.pictures[i].layout, size), size));
+    }
+    m_message->setHtml(explanationHtml(message, size));
+}
+
+/// As sharp as the screen is.
+QImage ExplainView::imageOf(const DisplayList& picture, QSize size) const
+{
+    const double ratio = devicePixelRatioF();
+    QImage image(size * ratio, QImage::Format_RGB32);
+    image.setDevicePixelRatio(ratio);
+    QPainter painter(&image);
+    painter.setRenderHint(QPainter::Antialiasing);
+    painter.fillRect(QRect(QPoint(), size), m_message->palette().color(QPalette::Base));
+    paintItems(painter, picture.items, themeOf(palette()));
+    return image;
+}
+
+/// The pictures in the colours of the theme.
+void ExplainView::changeEvent(QEvent* event)
+{
+    View::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange && m_explained)
+        showMessage(m_list->currentRow());
 }
 
 DisplayList ExplainView::picture() const

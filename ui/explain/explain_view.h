@@ -6,6 +6,7 @@
 #include "ui/models/selection.h"
 #include "ui/widgets/view.h"
 
+class QImage;
 class QLabel;
 class QListWidget;
 class QPlainTextEdit;
@@ -52,10 +53,14 @@ public:
     /// What was found last; null: nothing was explained.
     const std::shared_ptr<const ExplainedText>& explained() const { return m_explained; }
 
+protected:
+    void changeEvent(QEvent* event) override;
+
 private:
     void start(LatestWorker::Job job);
     void showExplained(const std::shared_ptr<const ExplainedText>& explained);
     void showMessage(int row);
+    QImage imageOf(const DisplayList& picture, QSize size) const;
     LatestWorker::Job explaining(std::string text, std::string name, std::shared_ptr<const sim::HloReport> before = {});
     void showDump(const std::shared_ptr<const sim::HloReport>& report, const std::shared_ptr<const sim::HloReport>& before);
     void leaveDump();

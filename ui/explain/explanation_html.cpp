@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/explain/explanation_html.h"
 
+#include "core/draw/draw_layout.h"
+#include "core/sharding/layout.h"
+
 #include <QCoreApplication>
 #include <QStringList>
 
@@ -42,7 +45,7 @@ QString linesText(const Explanation& explanation)
     return more == 0 ? text : tr("%1 and %2 more").arg(text).arg(more);
 }
 
-QString explanationHtml(const Explanation& explanation)
+QString explanationHtml(const Explanation& explanation, QSize pictureSize)
 {
     QString html = QStringLiteral("<h3>%1</h3><p>%2, %3</p>")
                        .arg(escaped(explanation.title), escaped(explanation.source), linesText(explanation));
@@ -64,12 +67,30 @@ QString explanationHtml(const Explanation& explanation)
     }
     if (!explanation.pictures.empty()) { // beside each other: before and after
         html += QStringLiteral("<table cellspacing='0' cellpadding='0'><tr>");
-        for (const MessagePicture& picture : explanation.pictures)
+        for (std::size_t i = 0; i < explanation.pictures.size(); ++i) {
+            const MessagePicture& picture = explanation.pictures[i];
+            const QString image = QStringLiteral("<img src='layout:%1' width='%2' height='%3'/>")
+                                      .arg(i)
+                                      .arg(pictureSize.width())
+                                      .arg(pictureSize.height());
             html += QStringLiteral("<td style='padding-right: 28px'><p><b>%1</b></p>%2</td>")
-                        .arg(escaped(picture.title), preformatted(picture.drawing));
+                        .arg(escaped(picture.title), picture.layout ? image : preformatted(picture.drawing));
+        }
         html += QStringLiteral("</tr></table>");
     }
     return html;
+}
+
+DisplayList layoutPicture(const PicturedLayout& layout, QSize size)
+{
+    LayoutDrawing drawing;
+    drawing.heading = false;
+    drawing.platform = "device";
+    drawing.deviceColours = DeviceColours(layout.mesh);
+    DisplayList picture
+        = drawLayoutInto(layoutOf(layout.shape, layout.sharding, layout.mesh), drawing, size.width(), size.height());
+    picture.title = layoutText(layout.sharding, layout.mesh);
+    return picture;
 }
 
 } // namespace meshwright::ui

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/sharding/device_colours.h"
 #include "core/support/file.h"
 #include "sim/report/hlo_report.h"
 #include "tests/test_class.h"
@@ -24,6 +25,7 @@ private Q_SLOTS:
     void explainsWhatIsTyped();
     void everyRowShowsItsMessage();
     void whatToDoComesBeforePictures();
+    void layoutsAreDrawn();
     void explainsFiles();
     void saysThatNothingIsKnown();
     void saysWhyAFileCannotBeRead();
@@ -103,6 +105,35 @@ void TestExplainView::whatToDoComesBeforePictures()
     QVERIFY(message.contains("What to do") && message.contains("before: "));
     QVERIFY(message.indexOf("What to do") < message.indexOf("before: "));
     QVERIFY2(shown.status().endsWith("(1 line)."), qPrintable(shown.status()));
+}
+
+/// Before and after are drawn as layouts are, in the colours of their devices.
+void TestExplainView::layoutsAreDrawn()
+{
+    Shown shown;
+    shown.view.explainText(
+        "[SPMD] Involuntary full rematerialization. The compiler was not able to go from sharding "
+        "{devices=[4,1,2]<=[8]} to {devices=[1,4,2]<=[8]} without doing a full rematerialization of the tensor "
+        "for HLO operation: %dot.5 = f32[4096,2048,512]{2,1,0} dot(f32[4096,8192]{1,0} %p0, "
+        "f32[8192,2048,512]{2,1,0} %p1).");
+    QTRY_VERIFY(shown.view.explained() != nullptr);
+    const std::vector<MessagePicture>& pictures = shown.view.explained()->messages.front().pictures;
+    QCOMPARE(pictures.size(), std::size_t{2});
+    const auto* document = shown.view.findChild<QTextBrowser*>()->document();
+    for (std::size_t i = 0; i < pictures.size(); ++i) {
+        QVERIFY(pictures[i].layout);
+        const auto image
+            = document->resource(QTextDocument::ImageResource, QUrl(QStringLiteral("layout:%1").arg(i))).value<QImage>();
+        QVERIFY(!image.isNull());
+        const Colour first = DeviceColours(pictures[i].layout->mesh).of(0);
+        bool isSeen = false;
+        for (int y = 0; y < image.height() && !isSeen; ++y) {
+            for (int x = 0; x < image.width() && !isSeen; ++x)
+                isSeen = image.pixelColor(x, y).rgb() == QColor(first.red, first.green, first.blue).rgb();
+        }
+        QVERIFY(isSeen);
+    }
+    QVERIFY(shown.message().contains(QString::fromStdString(pictures[0].title)));
 }
 
 void TestExplainView::explainsFiles()
