@@ -6,6 +6,7 @@
 #include "core/partition/local_indexing.h"
 #include "core/partition/op_layout.h"
 #include "core/partition/reshard_passes.h"
+#include "core/program/eight_bits.h"
 #include "core/program/other_op.h"
 #include "core/program/shape_rules.h"
 #include "core/program/transform.h"
@@ -664,6 +665,8 @@ std::string Partitioner::describeUnnamed(ValueId value) const
         const bool isOfFunction = m_source[value].block == BlockId(std::int32_t{0});
         return isOfFunction ? fmt::format("argument {}", m_source[value].index) : "a loop's value";
     }
+    if (const auto part = eightBitPartOf(m_source, value); part && part->source != value)
+        return eightBitText(part->part, describeUnnamed(part->source));
     for (ValueId operand : m_source[producer].operands) {
         while (nameOf(operand).empty() && isCopy(operand))
             operand = m_source[m_source[operand].producer].operands.front();

@@ -133,6 +133,86 @@ ValueId eightBitSource(const Function& function, ValueId value)
     return value;
 }
 
+namespace {
+
+/// Behind changes of shape, constraints, collectives and casts that are none to or from 8 bits, up to a value with a name.
+ValueId unwrapped(const Function& function, ValueId value)
+{
+    for (OpId producer = function[value].producer; producer.valid() && function[value].name.empty();
+         producer = function[value].producer) {
+        const Op& op = function[producer];
+        const OpClass opClass = opInfo(op.kind).opClass;
+        const bool isCast = op.kind == OpKind::Convert && !isEightBits(function[value].type.dtype)
+            && !isEightBits(function[op.operands.front()].type.dtype);
+        if (!isCast && opClass != OpClass::Shaping && opClass != OpClass::Constraint && opClass != OpClass::Collective)
+            break;
+        value = op.operands.front();
+    }
+    return value;
+}
+
+/// The array whose largest magnitude a value is; invalid: it is none.
+ValueId arrayOfLargest(const Function& function, ValueId value)
+{
+    const Op* reduce = producerOf(function, unwrapped(function, value), OpKind::Reduce);
+    if (reduce == nullptr || reduce->as<ReduceAttributes>().kind != ReduceKind::Max)
+        return {};
+    const Op* magnitude = producerOf(function, unwrapped(function, reduce->operands.front()), OpKind::Abs);
+    return magnitude == nullptr ? ValueId() : unwrapped(function, magnitude->operands.front());
+}
+
+/// The array whose scale, or its inverse, a value is: as `scaleFor` makes it.
+ValueId arrayOfScale(const Function& function, ValueId value)
+{
+    const auto behind = [&](const Op* op, OpKind kind, std::size_t operand) {
+        return op == nullptr || op->operands.size() <= operand
+            ? nullptr
+            : producerOf(function, unwrapped(function, op->operands[operand]), kind);
+    };
+    value = unwrapped(function, value);
+    if (const Op* inverse = producerOf(function, value, OpKind::Divide))
+        value = unwrapped(function, inverse->operands[1]);
+    const Op* scale = producerOf(function, value, OpKind::BitcastConvert);
+    const Op* ratio = behind(behind(behind(scale, OpKind::And, 0), OpKind::BitcastConvert, 0), OpKind::Divide, 0);
+    const Op* some = behind(ratio, OpKind::Maximum, 1);
+    return some == nullptr ? ValueId() : arrayOfLargest(function, some->operands.front());
+}
+
+} // namespace
+
+std::optional<EightBitPartOf> eightBitPartOf(const Function& function, ValueId value)
+{
+    if (const ValueId array = arrayOfScale(function, value); array.valid())
+        return EightBitPartOf{EightBitPart::Scale, array};
+    if (const ValueId array = arrayOfLargest(function, value); array.valid())
+        return EightBitPartOf{EightBitPart::Largest, array};
+    const ValueId numbers = eightBitSource(function, value);
+    if (!numbers.valid())
+        return std::nullopt;
+    ValueId array = unwrapped(function, numbers); // as many collectives as it went through
+    if (const Op* narrowed = producerOf(function, array, OpKind::Convert))
+        array = unwrapped(function, narrowed->operands.front());
+    if (const Op* scaled = producerOf(function, array, OpKind::Scale))
+        array = unwrapped(function, scaled->operands.front());
+    const bool isNarrow = isEightBits(function[unwrapped(function, value)].type.dtype);
+    return EightBitPartOf{isNarrow ? EightBitPart::Numbers : EightBitPart::Rounded, array};
+}
+
+std::string eightBitText(EightBitPart part, const std::string& source)
+{
+    switch (part) {
+    case EightBitPart::Numbers:
+        return source + " in 8 bits";
+    case EightBitPart::Rounded:
+        return source + " rounded to 8 bits";
+    case EightBitPart::Largest:
+        return "largest of " + source;
+    case EightBitPart::Scale:
+        break;
+    }
+    return "scale of " + source;
+}
+
 bool isEightBitProduct(const Function& function, const Op& dot)
 {
     return eightBitSource(function, dot.operands[0]).valid() && eightBitSource(function, dot.operands[1]).valid();

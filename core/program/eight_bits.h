@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace meshwright {
 
@@ -35,6 +36,24 @@ std::optional<EightBitValue> eightBitValue(const Function& function, ValueId val
 
 /// The 8-bit numbers that a value is made of by casts, scales, changes of shape and collectives alone; invalid: it is not.
 ValueId eightBitSource(const Function& function, ValueId value);
+
+/// What a value is of an array that is rounded to 8 bits.
+enum class EightBitPart : std::uint8_t {
+    Numbers, ///< of 8 bits
+    Rounded, ///< widened again
+    Largest, ///< the largest magnitude, from which the scale is made
+    Scale,
+};
+struct EightBitPartOf {
+    EightBitPart part;
+    ValueId source; ///< the array
+};
+
+/// Looks through casts, changes of shape and collectives; nothing where a value is no such part.
+std::optional<EightBitPartOf> eightBitPartOf(const Function& function, ValueId value);
+
+/// "layers.ffn.up.w in 8 bits", "scale of act.layers": `source` names the array.
+std::string eightBitText(EightBitPart part, const std::string& source);
 
 /// True when both operands of a product are made of 8-bit numbers so.
 bool isEightBitProduct(const Function& function, const Op& dot);

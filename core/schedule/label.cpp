@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/schedule/label.h"
 
+#include "core/program/eight_bits.h"
 #include "core/program/placement.h"
 
 #include <fmt/format.h>
@@ -41,6 +42,14 @@ std::string nameBehind(const Function& function, ValueId id)
     return {};
 }
 
+/// A value's name; of what is rounded to 8 bits what part it is.
+std::string madeText(const Function& function, ValueId value)
+{
+    const auto part = function[value].name.empty() ? eightBitPartOf(function, value) : std::nullopt;
+    return part && part->source != value ? eightBitText(part->part, bufferLabel(function, part->source))
+                                         : valueText(function, value);
+}
+
 } // namespace
 
 std::string bufferLabel(const Function& function, ValueId id)
@@ -53,6 +62,8 @@ std::string bufferLabel(const Function& function, ValueId id)
         made = same;
     if (!function[made].producer.valid())
         return name.empty() ? "an argument" : name;
+    if (const auto part = eightBitPartOf(function, made); part && part->source != made && part->source != id)
+        return eightBitText(part->part, bufferLabel(function, part->source));
     const std::string op(opName(function[function[made].producer]));
     return name.empty() || function[made].name == name ? (name.empty() ? op : name) : fmt::format("{}({}, ..)", op, name);
 }
@@ -76,8 +87,8 @@ std::string instructionLabel(const Function& function, const Instruction& instru
         return opName(op.kind);
     const ValueId made = instruction.writes.empty() ? op.results.front() : instruction.writes.front();
     if (instruction.ops.size() == 1)
-        return fmt::format("{} {}", opName(op.kind), valueText(function, made));
-    return fmt::format("fused {} ({} ops)", valueText(function, made), instruction.ops.size());
+        return fmt::format("{} {}", opName(op.kind), madeText(function, made));
+    return fmt::format("fused {} ({} ops)", madeText(function, made), instruction.ops.size());
 }
 
 std::string taskLabel(const Task& task, const PipelineShape& shape)

@@ -21,6 +21,7 @@ private Q_SLOTS:
     void lintsAreProblems();
     void arraysHaveSpecsAndReasons();
     void eightBitProductsAreBuilt();
+    void eightBitPartsHaveNames();
     void remembersByContent();
     void forgetsTheOldest();
     void stops();
@@ -131,6 +132,22 @@ void TestSession::eightBitProductsAreBuilt()
             of->problems.begin(), of->problems.end(), [](const Problem& problem) { return problem.id == "MW1465"; });
     };
     QVERIFY(warned("delayed") && !warned("blockwise"));
+}
+
+/// What is made on the way to 8 bits is called by the array that it is of.
+void TestSession::eightBitPartsHaveNames()
+{
+    const auto analysis = m_session.analyse(example("transformer_64.yaml",
+        {"hardware=h100x64", "model.transformer.layers=2", "sharding.layers.ffn.up.w=P(None, 'data', 'model')",
+            "dtype={parameters: f32, matmul: bf16, activations: bf16, fp8: current}"}));
+    QVERIFY(analysis && analysis->simulated);
+    QStringList moved;
+    for (const sim::SimulatedCollective& collective : analysis->simulated->simulation.collectives)
+        moved << QString::fromStdString(collective.use.cause.value) << QString::fromStdString(collective.label);
+    for (const char* name :
+        {"largest of act.layers.ffn.input", "all_reduce largest of act.layers.ffn.input", "layers.ffn.up.w in 8 bits"})
+        QVERIFY2(moved.contains(name), qPrintable(QString(name) + " of " + moved.join(", ")));
+    QVERIFY2(moved.filter("the result of convert").isEmpty(), qPrintable(moved.join(", ")));
 }
 
 void TestSession::arraysHaveSpecsAndReasons()
