@@ -16,27 +16,33 @@ namespace {
 
 constexpr std::size_t kLongestParagraph = 20000; ///< of more, marks within the line are left as they are
 
-/// A line's marks as HTML. What stands between backticks is taken out first.
+/// A line's marks as HTML. What stands between backticks is not looked into, and may stand in what is bold or a link.
 std::string marked(const std::string& text)
 {
+    constexpr char kCode = '\x01'; // in place of code: no character of printable text
     const std::vector<std::string> parts = split(htmlEscaped(text), '`');
-    std::string html;
+    std::string line;
+    std::vector<std::string> codes;
     for (std::size_t i = 0; i < parts.size(); ++i) {
         if (i % 2 == 1 && i + 1 < parts.size()) {
-            html += "<code>" + parts[i] + "</code>";
-            continue;
+            line += kCode;
+            codes.push_back("<code>" + parts[i] + "</code>");
+        } else {
+            line += (i % 2 == 1 ? "`" : "") + parts[i];
         }
+    }
+    if (line.size() < kLongestParagraph) {
         static const std::regex kBold(R"(\*\*([^*]+)\*\*)");
         static const std::regex kEmphasis(R"(\*([^*\s][^*]*)\*)");
-        static const std::regex kLink(R"(\[([^\]]+)\]\((https?://[^)\s]+)\))");
-        std::string part = (i % 2 == 1 ? "`" : "") + parts[i];
-        if (part.size() < kLongestParagraph) {
-            part = std::regex_replace(part, kLink, R"(<a href="$2">$1</a>)");
-            part = std::regex_replace(part, kBold, "<b>$1</b>");
-            part = std::regex_replace(part, kEmphasis, "<em>$1</em>");
-        }
-        html += part;
+        static const std::regex kLink(R"(\[([^\]]+)\]\((https?://[^)\s\x01]+)\))");
+        line = std::regex_replace(line, kLink, R"(<a href="$2">$1</a>)");
+        line = std::regex_replace(line, kBold, "<b>$1</b>");
+        line = std::regex_replace(line, kEmphasis, "<em>$1</em>");
     }
+    std::string html;
+    std::size_t code = 0;
+    for (const char c : line)
+        html += c == kCode ? codes[code++] : std::string(1, c);
     return html;
 }
 

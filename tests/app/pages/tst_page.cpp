@@ -246,6 +246,9 @@ void TestPage::html_data()
                                 << "<p>one\ntwo</p>\n<p>three</p>\n";
     QTest::newRow("marks") << "**bold** and *so*, `a*b*c`"
                            << "<p><b>bold</b> and <em>so</em>, <code>a*b*c</code></p>\n";
+    QTest::newRow("code in what is bold")
+        << "**no `a*b` yet**, [`c`](https://b.org)"
+        << "<p><b>no <code>a*b</code> yet</b>, <a href=\"https://b.org\"><code>c</code></a></p>\n";
     QTest::newRow("a product is no mark") << "2 * 3 * 4"
                                           << "<p>2 * 3 * 4</p>\n";
     QTest::newRow("list") << "1. one\n   more\n2. two"
