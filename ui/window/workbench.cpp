@@ -135,7 +135,8 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
     Perspective& time = addPerspective(QStringLiteral("time"), tr("Time"),
         tr("See what a step's time goes to, and which specs its collectives come from"), Sign::Time, false);
     addFrame(time)->addView(tr("Timeline"), QStringLiteral("timeline"), m_timeline);
-    addFrame(time)->addView(tr("Collectives"), QStringLiteral("collectives"), m_collectives);
+    m_ofCollectives = addFrame(time);
+    m_ofCollectives->addView(tr("Collectives"), QStringLiteral("collectives"), m_collectives);
     addFrame(addPerspective(QStringLiteral("memory"), tr("Memory"), tr("See what a device's memory is used for over a step"),
                  Sign::Memory, false))
         ->addView(tr("Memory"), QStringLiteral("memory"), new MemoryView(m_selection, this));
@@ -171,7 +172,7 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
     connect(&m_document, &StudyDocument::sourceChanged, this, [this] {
         if (m_pages->currentWidget() == m_empty)
             setCurrent(m_current);
-        m_headline->setVisible(hasStudy());
+        showWhatIsOfStudies();
         updatePanel();
     });
     connect(&m_job, &AnalysisJob::finished, this, &Workbench::show);
@@ -279,10 +280,17 @@ void Workbench::setCurrent(std::size_t index)
 /// Of the current perspective: its views, or that they have nothing to show.
 void Workbench::showPage(bool isEmpty)
 {
-    m_headline->setVisible(hasStudy());
+    showWhatIsOfStudies();
     m_empty->setMeaning(perspective().meaning);
     m_pages->setCurrentWidget(isEmpty ? static_cast<QWidget*>(m_empty) : perspective().splitter);
     setStudyShown(perspective().showsStudy);
+}
+
+/// A trace that is opened alone has the room of what says nothing without a study.
+void Workbench::showWhatIsOfStudies()
+{
+    m_headline->setVisible(hasStudy());
+    m_ofCollectives->setVisible(hasStudy());
 }
 
 bool Workbench::hasStudy() const

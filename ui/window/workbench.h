@@ -139,6 +139,7 @@ private:
     ViewFrame* addFrame(Perspective& perspective);
     void setCurrent(std::size_t index);
     void showPage(bool isEmpty);
+    void showWhatIsOfStudies();
     bool hasSomething() const; ///< to show in this perspective
     void updatePanel();
     void showFields();
@@ -168,6 +169,7 @@ private:
     SourceEdit* m_source;
     LayoutView* m_layout;
     CollectivesView* m_collectives;
+    ViewFrame* m_ofCollectives = nullptr; ///< where they are shown
     TimelineView* m_timeline;
     TrainingView* m_training;
     CausesView* m_causes;

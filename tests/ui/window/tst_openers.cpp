@@ -42,6 +42,7 @@ private Q_SLOTS:
     void modelsAreNamedByTheirFiles_data();
     void modelsAreNamedByTheirFiles();
     void aTraceIsShownBelowTheStudy();
+    void aTraceAloneHasAllRoom();
 };
 
 namespace {
@@ -273,6 +274,21 @@ void TestOpeners::reportsAreOpened()
     QTRY_COMPARE(fixture.window.workbench().perspective().id, QString("report")); // as it was written
     QVERIFY(fixture.window.workbench().report().isOpened());
     fixture.window.document().undoStack().setClean();
+}
+
+/// Without a study there are no collectives to list beside it.
+void TestOpeners::aTraceAloneHasAllRoom()
+{
+    WindowFixture fixture;
+    fixture.window.show();
+    ui::Workbench& workbench = fixture.window.workbench();
+    QVERIFY(fixture.window.openFile(writtenTo(fixture.folder, "run.json.gz", QByteArray::fromBase64(kCompressedTrace))));
+    QTRY_VERIFY(workbench.timeline().hasForeign());
+    QVERIFY(workbench.timeline().isVisible());
+    QVERIFY(!workbench.findView("collectives")->isVisible());
+    QVERIFY(fixture.window.openFile(fixture.copyOf("digits.yaml")));
+    workbench.showPerspective("time");
+    QVERIFY(workbench.findView("collectives")->isVisible());
 }
 
 void TestOpeners::aTraceIsShownBelowTheStudy()
