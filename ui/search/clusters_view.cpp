@@ -76,15 +76,17 @@ QString shippedModelOf(const Study& study)
     return {};
 }
 
-/// The file of the study's model, or the name of one that comes with Meshwright; empty where it has a model of its own.
+/// The name of the study's model where it comes with Meshwright, else its file; empty where it has a model of its own.
 QString modelOf(const sim::Analysis& analysis)
 {
+    if (const QString shipped = shippedModelOf(*analysis.study); !shipped.isEmpty())
+        return shipped;
     const Document document = parseDocument(analysis.source.text, analysis.source.file);
     const DocNode* node = &document.root;
     for (const char* key : {"model", "transformer", "config"}) {
         node = node->find(key);
         if (node == nullptr)
-            return shippedModelOf(*analysis.study);
+            return {};
     }
     const std::filesystem::path file = analysis.study->resolved(node->text);
     std::error_code error;
@@ -390,6 +392,7 @@ void ClustersView::showRows()
                                            : QStringLiteral("%1, %2").arg(fromWords(found.front().model),
                                                tr("%1 parameters").arg(fromWords(formatCount(found.front().parameters))));
         QTreeWidgetItem* group = m_table->addGroup({name});
+        group->setFirstColumnSpanned(true); // the other columns are of its rows
         group->setToolTip(0, fromWords(m_rows[first].words.model));
         const std::vector<std::string> verdicts = sim::planVerdicts(found);
         std::size_t answer = 0;

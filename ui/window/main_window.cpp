@@ -108,6 +108,10 @@ MainWindow::MainWindow(std::shared_ptr<sim::Session> session, const Places& plac
         m_workbench->showView(&m_workbench->search());
         m_workbench->setStudyShown(true); // where the hardware and the batch are chosen
     });
+    connect(m_start, &StartPage::clustersRequested, this, [this] {
+        showWorkbench();
+        m_workbench->showView(&m_workbench->clusters());
+    });
     connect(m_start, &StartPage::explainRequested, this, [this] {
         showWorkbench();
         m_workbench->showView(&m_workbench->explain());

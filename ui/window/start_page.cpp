@@ -199,7 +199,8 @@ StartPage::StartPage(const QString& examplesFolder, const QString& modelsFolder,
         return door;
     };
     auto* plan = addDoor({tr("Plan a model"),
-        tr("Find the mesh, the specs and the pipeline that train a model fastest on a cluster."), tr("Choose a model")});
+        tr("Find the mesh, the specs and the pipeline that train a model fastest, or compare clusters by time and cost."),
+        tr("Choose a model")});
     auto* lessons = addDoor(
         {tr("Pages and lessons"), tr("Learn to predict what a sharding does, and run notebooks that use JAX."), tr("Learn")});
     auto* explain = addDoor({tr("Explain an error or a log"),
@@ -213,6 +214,7 @@ StartPage::StartPage(const QString& examplesFolder, const QString& modelsFolder,
     }
     models->addSeparator();
     models->addAction(tr("Open a config.json…"), this, &StartPage::openRequested);
+    models->addAction(tr("Compare models and clusters"), this, &StartPage::clustersRequested);
     connect(
         plan, &QAbstractButton::clicked, this, [plan, models] { models->popup(plan->mapToGlobal(QPoint(0, plan->height()))); });
     connect(lessons, &QAbstractButton::clicked, this, &StartPage::pagesRequested);

@@ -34,6 +34,7 @@ Q_SIGNALS:
     void openRequested();
     void pagesRequested(); ///< pages and lessons
     void planRequested(const QString& configPath); ///< a plan for the model of a config.json
+    void clustersRequested(); ///< models and clusters beside each other, by time and cost
     void explainRequested();
     void backRequested();
 

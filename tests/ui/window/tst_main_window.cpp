@@ -53,6 +53,7 @@ private Q_SLOTS:
     void withoutAStudyViewsSayHowToBegin();
     void theStudyIsCopiedForOtherPrograms();
     void aModelIsPlannedFromTheStartPage();
+    void clustersAreComparedFromTheStartPage();
     void messagesAreExplainedFromTheStartPage();
     void anEditReachesEveryView();
     void saysWhyTheStepChanged();
@@ -185,6 +186,19 @@ void TestMainWindow::aModelIsPlannedFromTheStartPage()
     QCOMPARE(fixture.analysis()->study->transformer()->config.layers, 32);
     QCOMPARE(fixture.window.workbench().perspective().id, QString("search"));
     QVERIFY(fixture.window.workbench().perspective().showsStudy); // the hardware is chosen there
+}
+
+void TestMainWindow::clustersAreComparedFromTheStartPage()
+{
+    WindowFixture fixture;
+    fixture.window.show();
+    const auto actions = fixture.window.findChild<ui::StartPage*>()->findChildren<QMenu*>().front()->actions();
+    const auto compare = std::find_if(
+        actions.begin(), actions.end(), [](auto* action) { return action->text() == "Compare models and clusters"; });
+    QVERIFY(compare != actions.end());
+    (*compare)->trigger();
+    QVERIFY(fixture.window.workbench().clusters().isVisible());
+    QVERIFY(!fixture.window.workbench().hasStudy());
 }
 
 void TestMainWindow::messagesAreExplainedFromTheStartPage()
