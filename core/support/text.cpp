@@ -153,8 +153,18 @@ std::string formatSeconds(double seconds)
     if (seconds < 0.0)
         return "-" + formatSeconds(-seconds);
     if (seconds >= 120.0) {
-        const auto whole = static_cast<std::int64_t>(std::llround(seconds));
-        return fmt::format("{} min {} s", whole / 60, whole % 60);
+        constexpr double kHour = 3600.0;
+        constexpr double kDay = 24.0 * kHour;
+        // In two units, of which the smaller one is rounded.
+        const auto twoUnits = [&](double unit, std::int64_t most, const char* larger, const char* smaller) {
+            const auto whole = static_cast<std::int64_t>(std::llround(seconds / unit));
+            return fmt::format("{} {} {} {}", whole / most, larger, whole % most, smaller);
+        };
+        if (std::llround(seconds / kHour) >= 48 && seconds < 1e15)
+            return twoUnits(kHour, 24, "d", "h");
+        if (seconds >= 1e15)
+            return fmt::format("{:.3g} d", seconds / kDay);
+        return std::llround(seconds) >= 3600 ? twoUnits(60.0, 60, "h", "min") : twoUnits(1.0, 60, "min", "s");
     }
     if (seconds >= 0.9995)
         return threeFigures(seconds) + " s";

@@ -148,6 +148,13 @@ void TestText::seconds_data()
     QTest::newRow("s") << 1.23 << std::string("1.23 s");
     QTest::newRow("rounds up to s") << 0.99999 << std::string("1.00 s");
     QTest::newRow("min") << 125.0 << std::string("2 min 5 s");
+    QTest::newRow("less than an hour") << 3599.4 << std::string("59 min 59 s");
+    QTest::newRow("rounds up to an hour") << 3599.6 << std::string("1 h 0 min");
+    QTest::newRow("h") << 8386.0 << std::string("2 h 20 min"); // 139 min 46 s
+    QTest::newRow("a day in hours") << 99425.0 << std::string("27 h 37 min"); // 1657 min 5 s
+    QTest::newRow("d") << 273600.0 << std::string("3 d 4 h");
+    QTest::newRow("rounds up to days") << 172799.0 << std::string("2 d 0 h");
+    QTest::newRow("years") << 1e15 << std::string("1.16e+10 d");
     QTest::newRow("negative") << -4.56e-3 << std::string("-4.56 ms");
 }
 
