@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cctype>
 #include <map>
 #include <regex>
@@ -239,6 +240,18 @@ Result<HardwareChoice> sliceOf(const Catalogue& catalogue, const MachineName& na
     if (slice)
         slice->slices = slices;
     return slice;
+}
+
+std::string unsoldSlice(const Chip& chip, const std::vector<std::int64_t>& topology)
+{
+    const bool isFlat = chip.interconnect.torusRank == 2;
+    const bool isSold = std::ranges::all_of(topology, [&](std::int64_t side) {
+        return side < 1 || (isFlat ? std::has_single_bit(static_cast<std::uint64_t>(side)) : side <= 2 || side % 4 == 0);
+    });
+    return isSold || chip.interconnect.kind != InterconnectKind::Torus
+        ? std::string()
+        : fmt::format("{} chips of {} are no slice that is sold: each side is {}", topologyText(topology), chip.name,
+            isFlat ? "a power of two" : "1, 2 or a multiple of 4");
 }
 
 namespace {

@@ -113,6 +113,8 @@ void MachineBuilder::checkTorus()
     std::vector<std::int64_t> largest = m_chip.maxSlice;
     std::ranges::sort(sorted);
     std::ranges::sort(largest);
+    if (std::string unsold = unsoldSlice(m_chip, sizes); !unsold.empty())
+        assume(unsold);
     bool fits = !m_chip.maxSliceChips || *chips <= *m_chip.maxSliceChips;
     for (std::size_t i = 0; i < sorted.size() && i < largest.size(); ++i)
         fits = fits && sorted[i] <= largest[i];

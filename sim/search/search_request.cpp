@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cctype>
 #include <filesystem>
 #include <map>
@@ -206,6 +207,24 @@ Result<SearchWork> workOf(const SearchWords& words, std::vector<std::string>* no
     return work;
 }
 
+namespace {
+
+/// So many chips in as few equal slices as there must be, as a person names them: "v4-6144x2", whose numbers count cores. More chips where no such slices
+/// are sold.
+std::string joinedSlices(const Chip& chip, std::int64_t chips, std::int64_t largest)
+{
+    const std::int64_t slices = ceilDiv(chips, largest);
+    // Slices of many chips are cubes of 4 a side, or flat with sides that are powers of two.
+    const std::int64_t least = ceilDiv(chips, slices);
+    const std::int64_t each = std::min(largest,
+        chip.interconnect.torusRank == 2 ? static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(least)))
+                                         : ceilDiv(least, 64) * 64);
+    const std::string name = chip.key.starts_with("tpu-") ? chip.key.substr(4) : chip.key;
+    return fmt::format("{}-{}x{}", name, chip.slicesCountCores ? 2 * each : each, slices);
+}
+
+} // namespace
+
 Result<SearchMachine> machineOf(
     const Chip& chip, std::int64_t chips, std::int64_t slices, const Calibration& calibration, std::string_view stack)
 {
@@ -218,7 +237,7 @@ Result<SearchMachine> machineOf(
     if (torus && (chip.maxSliceChips || !chip.maxSlice.empty()) && chips > largest)
         problems.push_back(
             {"MW1747", fmt::format("{} chips are more than the largest slice of {}, {}", chips, chip.name, largest),
-                fmt::format("join slices: {}-{}x{}", chip.key, largest, ceilDiv(chips, largest))});
+                "join slices: " + joinedSlices(chip, chips, largest)});
     if (!torus && slices > 1)
         problems.push_back({"MW1747", fmt::format("{} comes in hosts, not in slices", chip.name),
             fmt::format("{}x{}", chip.key, chips * slices)});
@@ -320,6 +339,8 @@ Result<std::vector<SearchMachine>> machinesOf(
                     continue;
                 }
                 machine->cluster.slice = slice->topology;
+                if (const std::string unsold = unsoldSlice(chip, slice->topology); !unsold.empty())
+                    notes.push_back(fmt::format("{} is read as a slice of {}: {}", name, topologyText(slice->topology), unsold));
             }
             if (!prices.empty())
                 machine->dollarsPerChipHour = prices.size() == 1 ? prices.front() : prices[std::min(i, prices.size() - 1)];

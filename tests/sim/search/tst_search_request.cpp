@@ -17,6 +17,8 @@ private Q_SLOTS:
     void counts();
     void machines_data();
     void machines();
+    void slices_data();
+    void slices();
     void lists();
     void work_data();
     void work();
@@ -177,6 +179,51 @@ void TestSearchRequest::machines()
     QCOMPARE(read ? std::string{} : firstId(read.error()), id.toStdString());
     if (read)
         QCOMPARE(qint64{read->front().cluster.devices}, devices);
+}
+
+void TestSearchRequest::slices_data()
+{
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<QString>("said"); // the last note, or the fix of a problem
+
+    // v4's names count cores, two a chip; its largest slice has 4096 chips.
+    QTest::newRow("two slices, counted in cores") << "v4-12288"
+                                                  << "join slices: v4-6144x2";
+    QTest::newRow("cores that leave a part") << "v4-10000"
+                                             << "join slices: v4-5120x2"; // 5000 chips in cubes of 64
+    QTest::newRow("two of v5p") << "v5p-24576"
+                                << "join slices: v5p-12288x2";
+    QTest::newRow("two whole slices") << "v5e-512"
+                                      << "join slices: v5e-256x2";
+    QTest::newRow("a part of a slice more") << "v6e-300"
+                                            << "join slices: v6e-256x2";
+    QTest::newRow("flat, and not sold") << "v5e-100"
+                                        << "v5e-100 is read as a slice of 10x10: 10x10 chips of TPU v5e are no slice that is "
+                                           "sold: each side is a power of two";
+    QTest::newRow("cubes, and not sold") << "v5p-100"
+                                         << "v5p-100 is read as a slice of 5x5x2: 5x5x2 chips of TPU v5p are no slice that is "
+                                            "sold: each side is 1, 2 or a multiple of 4";
+    QTest::newRow("sold") << "v5e-128"
+                          << "";
+    QTest::newRow("cubes that are sold") << "v4-4x4x12"
+                                         << "";
+}
+
+void TestSearchRequest::slices()
+{
+    QFETCH(QString, name);
+    QFETCH(QString, said);
+    static const Catalogue kCatalogue = valueOf(Catalogue::load(resourcesDirectory() / "hardware/catalogue.json"));
+    static const Calibration kCalibration = valueOf(Calibration::load(resourcesDirectory() / "hardware/calibration.json"));
+    SearchWords words;
+    words.hardware = {name.toStdString()};
+    std::vector<std::string> notes;
+    const auto read = machinesOf(words, kCatalogue, kCalibration, notes);
+    QCOMPARE(QString::fromStdString(!read ? read.error().front().fix : notes.empty() ? std::string() : notes.back()), said);
+    if (!read) { // what the fix names is a machine
+        words.hardware = {read.error().front().fix.substr(std::string_view("join slices: ").size())};
+        QVERIFY(machinesOf(words, kCatalogue, kCalibration, notes));
+    }
 }
 
 /// Commas stand between machines, and in numbers.
