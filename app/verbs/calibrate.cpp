@@ -51,18 +51,21 @@ int runCalibrate(const CalibrateOptions& options, Output& output)
     }
     std::vector<sim::NcclLog> logs;
     Problems problems;
+    Problems doubts;
     for (const std::string& file : options.logs) {
         auto log = sim::readNcclLog(file);
-        if (log)
+        if (log) {
+            append(doubts, sim::doubtfulFit(*log, file));
             logs.push_back(*std::move(log));
-        else
+        } else {
             append(problems, log.error());
+        }
     }
     if (!problems.empty())
         return fail(problems, output);
     if (options.file.empty() && output.format != Format::Json) { // the table alone needs no chip
         output.result(sim::ncclText(logs));
-        return kExitOk;
+        return failAfterResult(doubts, output);
     }
     const auto catalogue = sim::defaultCatalogue();
     if (!catalogue)
@@ -70,7 +73,9 @@ int runCalibrate(const CalibrateOptions& options, Output& output)
     const auto profile = sim::ncclProfileJson(logs, options.base, *catalogue);
     if (!profile)
         return fail(profile.error(), output);
-    return finish(options, *profile, sim::ncclText(logs), output);
+    const int code = finish(options, *profile, sim::ncclText(logs), output);
+    const int doubtCode = failAfterResult(doubts, output);
+    return code == kExitOk ? doubtCode : code;
 }
 
 } // namespace meshwright::cli

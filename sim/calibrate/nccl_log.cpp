@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -54,6 +55,32 @@ std::vector<std::string> words(std::string_view line)
     return result;
 }
 
+/// A line without what a launcher puts before it: `[1,0]<stdout>:` (mpirun --tag-output, also with a host or a time), `0: ` (srun --label).
+std::string_view withoutTag(std::string_view line)
+{
+    for (const std::string_view tag : {std::string_view("]<stdout>:"), std::string_view("]<stderr>:")}) {
+        if (const std::size_t at = line.find(tag); at != std::string_view::npos)
+            return line.substr(at + tag.size());
+    }
+    const std::size_t first = line.find_first_not_of(' ');
+    const std::size_t end = line.find_first_not_of("0123456789", std::min(first, line.size()));
+    return end != std::string_view::npos && end > first && line.substr(end).starts_with(": ") ? line.substr(end + 2) : line;
+}
+
+/// Bus bandwidth over algorithm bandwidth, by nccl-tests' convention.
+double busFactorOf(CollectiveKind operation, double ranks)
+{
+    switch (operation) {
+    case CollectiveKind::AllReduce:
+        return 2.0 * (ranks - 1.0) / ranks;
+    case CollectiveKind::Permute:
+    case CollectiveKind::Broadcast:
+        return 1.0;
+    default:
+        return (ranks - 1.0) / ranks;
+    }
+}
+
 /// `8`, `12.34`, `1e-5`; not `nan`, `N/A`.
 std::optional<double> numberIn(const std::string& word)
 {
@@ -74,11 +101,12 @@ public:
         std::size_t number = 0;
         for (const std::string& line : split(text, '\n')) {
             ++number;
-            const auto found = words(line);
+            const std::string_view untagged = withoutTag(line);
+            const auto found = words(untagged);
             if (found.empty())
                 continue;
             if (found.front().starts_with('#'))
-                comment(line, found);
+                comment(std::string(untagged), found);
             else if (isSize(found.front()))
                 row(found, static_cast<int>(number));
         }
@@ -181,6 +209,13 @@ private:
         }
         const auto bytes = parseInteger(found.front());
         NcclPoint point{bytes.value_or(0)};
+        for (std::size_t column = 3; column < first; ++column) { // behind size, count and type
+            if (!numberIn(found[column]))
+                m_reduces = found[column] != "none";
+            else
+                m_hasRoot = found[column] != "-1";
+        }
+        noteBandwidths(numberIn(found[first + 1]), numberIn(found[first + 2]));
         for (std::size_t group = 0; group < groups; ++group) {
             const auto time = numberIn(found[first + group * kGroup]);
             if (!time || *time <= 0.0) {
@@ -197,6 +232,31 @@ private:
             m_log.points.push_back(point);
     }
 
+    void noteBandwidths(std::optional<double> algorithm, std::optional<double> bus)
+    {
+        if (algorithm && bus && *algorithm > m_fastest && *bus > 0.0) { // which is printed to the most digits
+            m_fastest = *algorithm;
+            m_busFactor = *bus / *algorithm;
+        }
+    }
+
+    /// The collectives that reduce or do not, and have a root or not, as the rows say, and whose bandwidths differ by the factor of the rows.
+    std::vector<CollectiveKind> operationsOfRows() const
+    {
+        constexpr double kPrinted = 0.01; // of a factor
+        std::vector<CollectiveKind> kinds;
+        if (m_busFactor <= 0.0 || m_log.ranks < 2)
+            return kinds;
+        for (const auto& [name, kind] : kPrograms) {
+            const bool reduces = kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter;
+            const bool fits = std::abs(busFactorOf(kind, static_cast<double>(m_log.ranks)) / m_busFactor - 1.0) < kPrinted;
+            if (fits && reduces == m_reduces && (kind == CollectiveKind::Broadcast) == m_hasRoot
+                && std::ranges::find(kinds, kind) == kinds.end())
+                kinds.push_back(kind);
+        }
+        return kinds;
+    }
+
     void jsonRow(const Json& result, const std::string& path)
     {
         if (!result.is_object() || !result.contains("size") || !result["size"].is_number_integer()
@@ -205,6 +265,8 @@ private:
             return;
         }
         NcclPoint point{result["size"].get<std::int64_t>()};
+        m_reduces = textOf(result, "redop") != "none" && !textOf(result, "redop").empty();
+        m_hasRoot = parseInteger(trimmed(textOf(result, "root"))).value_or(-1) >= 0;
         const auto time = [&](const char* key) -> std::optional<double> {
             const auto found = result.find(key);
             if (found == result.end() || !found->is_object())
@@ -212,6 +274,12 @@ private:
             for (const char* name : {"time", "cpu_time"}) {
                 if (const auto value = found->find(name); value != found->end() && value->is_number()
                     && value->get<double>() > 0.0 && std::isfinite(value->get<double>())) {
+                    const auto bandwidth = [&](const char* which) {
+                        const auto number = found->find(which);
+                        return number != found->end() && number->is_number() ? std::optional(number->get<double>())
+                                                                             : std::nullopt;
+                    };
+                    noteBandwidths(bandwidth("alg_bw"), bandwidth("bus_bw"));
                     if (const auto wrong = found->find("nwrong"); wrong != found->end() && wrong->is_number())
                         m_log.wrong += static_cast<std::int64_t>(std::clamp(wrong->get<double>(), 0.0, 1e15));
                     return value->get<double>() * 1e-6;
@@ -228,6 +296,21 @@ private:
             m_log.points.push_back(point);
     }
 
+    std::string unnamed(const std::vector<CollectiveKind>& possible) const
+    {
+        std::string said = "the log does not name the collective";
+        if (m_busFactor <= 0.0)
+            return said;
+        std::vector<std::string> names;
+        for (const CollectiveKind kind : possible)
+            names.emplace_back(collectiveKindName(kind));
+        return said
+            + fmt::format("; busbw is {:.3g} times algbw, which {}", m_busFactor,
+                m_log.ranks < 2     ? "tells the collective only with the number of ranks"
+                    : names.empty() ? fmt::format("no collective of {} ranks has", m_log.ranks)
+                                    : fmt::format("of {} ranks {} have", m_log.ranks, join(names, " and ")));
+    }
+
     Result<NcclLog> finish()
     {
         if (!m_operation)
@@ -238,16 +321,19 @@ private:
                     m_operation = kind;
             }
         }
+        const std::vector<CollectiveKind> possible = operationsOfRows();
+        if (!m_operation && possible.size() == 1)
+            m_operation = possible.front();
         if (m_log.points.empty() && m_problems.empty())
             m_problems.push_back({"MW1712", "there is no row of results of nccl-tests",
                 "give the output of all_reduce_perf, all_gather_perf and so on, or what -J wrote", {.file = m_file}});
         else if (!m_operation || m_log.ranks < 2)
-            m_problems.push_back({"MW1713",
-                !m_operation ? "the log does not name the collective"
-                             : "the log does not state the number of ranks, or it was one",
-                !m_operation ? "keep the lines that begin with #, or name the file after the program: all_reduce_perf.txt"
-                             : "keep the lines that begin with #",
-                {.file = m_file}});
+            m_problems.push_back(
+                {"MW1713", m_operation ? "the log does not state the number of ranks, or it was one" : unnamed(possible),
+                    m_operation
+                        ? "keep the lines that begin with #: the list of devices has a line for each rank"
+                        : "keep the line \"Collective test starting\", or name the file after the program: all_reduce_perf.txt",
+                    {.file = m_file}});
         if (!m_problems.empty())
             return m_problems;
         m_log.operation = *m_operation;
@@ -264,6 +350,11 @@ private:
     std::set<std::string> m_ranksListed;
     std::set<std::string> m_hosts;
     int m_timeColumns = 0;
+    // Of the rows: whether there is a reduction and a root, and busbw over algbw of the fastest.
+    bool m_reduces = false;
+    bool m_hasRoot = false;
+    double m_fastest = 0.0;
+    double m_busFactor = 0.0;
     Problems m_problems;
 };
 
@@ -303,32 +394,92 @@ Result<NcclLog> readNcclLog(const std::filesystem::path& path)
     return parseNcclLog(*text, path.string());
 }
 
+namespace {
+
+/// A line in bytes: seconds = latency + bytes * secondsPerByte.
+struct FittedLine {
+    double latency = 0.0;
+    double secondsPerByte = 0.0;
+};
+
+/// Of the lines that do not fall and have no latency below zero, the one with the least sum of relative errors. That sum is least on a line through two
+/// points, or through one point and the origin, so one row that is far off does not move it.
+FittedLine lineThrough(const std::vector<NcclPoint>& points)
+{
+    constexpr std::size_t kMostPoints = 64; // that lines are drawn through
+    constexpr double kLeastShare = 0.01; // of the largest size's time: a bandwidth that shorter rows do not show
+    std::vector<const NcclPoint*> through;
+    const std::size_t step = (points.size() + kMostPoints - 1) / kMostPoints;
+    for (std::size_t i = points.size(); i > 0; i -= std::min(i, step)) // the largest size is one of them
+        through.push_back(&points[i - 1]);
+    const NcclPoint& largest = points.back();
+    const double least = kLeastShare * largest.seconds() / static_cast<double>(largest.bytes);
+    FittedLine best;
+    double leastError = std::numeric_limits<double>::infinity();
+    const auto consider = [&](FittedLine line) {
+        if (line.latency < 0.0 || line.secondsPerByte < least)
+            return;
+        double error = 0.0;
+        for (const NcclPoint& point : points)
+            error += std::abs((line.latency + line.secondsPerByte * static_cast<double>(point.bytes)) / point.seconds() - 1.0);
+        if (error < leastError) {
+            leastError = error;
+            best = line;
+        }
+    };
+    for (std::size_t i = 0; i < through.size(); ++i) {
+        const auto bytes = static_cast<double>(through[i]->bytes);
+        consider({0.0, through[i]->seconds() / bytes});
+        consider({through[i]->seconds() - least * bytes, least});
+        for (std::size_t j = i + 1; j < through.size(); ++j) {
+            const double more = bytes - static_cast<double>(through[j]->bytes);
+            if (more <= 0.0)
+                continue;
+            const double slope = (through[i]->seconds() - through[j]->seconds()) / more;
+            consider({through[i]->seconds() - slope * bytes, slope});
+        }
+    }
+    return best;
+}
+
+} // namespace
+
 NcclFit fitNccl(const NcclLog& log)
 {
     NcclFit fit;
-    const auto n = static_cast<double>(log.ranks);
-    fit.busFactor = log.operation == CollectiveKind::AllReduce                                   ? 2.0 * (n - 1.0) / n
-        : log.operation == CollectiveKind::Permute || log.operation == CollectiveKind::Broadcast ? 1.0
-                                                                                                 : (n - 1.0) / n;
-    const NcclPoint& largest = log.points.back();
-    double least = largest.seconds();
-    for (const NcclPoint& point : log.points)
-        least = std::min(least, point.seconds());
-    // One size, or none that is short: all of it is bandwidth.
-    fit.latencySeconds = least < 0.5 * largest.seconds() ? least : 0.0;
-    fit.busBytesPerSecond
-        = static_cast<double>(largest.bytes) * fit.busFactor / std::max(1e-12, largest.seconds() - fit.latencySeconds);
+    fit.busFactor = busFactorOf(log.operation, static_cast<double>(log.ranks));
+    const FittedLine line = lineThrough(log.points);
+    fit.latencySeconds = line.latency < 1e-9 * log.points.back().seconds() ? 0.0 : line.latency; // rounding
+    fit.busBytesPerSecond = fit.busFactor / line.secondsPerByte;
     fit.kneeBytes = fit.latencySeconds * fit.busBytesPerSecond / fit.busFactor;
-    double after = largest.seconds();
+    double after = log.points.back().seconds();
     for (auto point = log.points.rbegin(); point != log.points.rend(); ++point) {
         if (point->seconds() > 1.02 * after)
             fit.slower.push_back(point->bytes);
         after = std::min(after, point->seconds());
-        const double ratio = fit.seconds(static_cast<double>(point->bytes)) / point->seconds();
-        fit.worstError = std::max(fit.worstError, ratio > 1.0 ? ratio - 1.0 : 1.0 - ratio);
+        const double error = std::abs(fit.seconds(static_cast<double>(point->bytes)) / point->seconds() - 1.0);
+        if (error > fit.worstError) {
+            fit.worstError = error;
+            fit.worstBytes = point->bytes;
+        }
     }
     std::ranges::reverse(fit.slower);
     return fit;
+}
+
+Problems doubtfulFit(const NcclLog& log, const std::string& file)
+{
+    constexpr double kMostError = 0.5;
+    const NcclFit fit = fitNccl(log);
+    if (fit.worstError <= kMostError)
+        return {};
+    return {{"MW1716",
+        fmt::format(
+            "the line of latency {} and {:.4g} GB/s is off by {:.0f} % at {}, and by at most {:.0f} % a line that is used",
+            formatSeconds(fit.latencySeconds), fit.busBytesPerSecond / 1e9, 100.0 * fit.worstError,
+            formatBytes(static_cast<double>(fit.worstBytes)), 100.0 * kMostError),
+        "run the test again with more warm-up (-w) and iterations (-n), or from smaller sizes on (-b 8)", {.file = file},
+        Severity::Warning}};
 }
 
 Result<std::string> ncclProfileJson(const std::vector<NcclLog>& logs, const std::string& base, const Catalogue& catalogue)

@@ -39,23 +39,28 @@ struct NcclFit {
     double busBytesPerSecond = 0.0; ///< by nccl-tests' convention
     double busFactor = 1.0; ///< 2 (n-1)/n of an all-reduce, (n-1)/n of the others
     double kneeBytes = 0.0; ///< where latency and bandwidth weigh the same
-    double worstError = 0.0; ///< of the line, over all points
+    double worstError = 0.0; ///< of the line, over all points: how far it is from a measured time, in parts of that time
+    std::int64_t worstBytes = 0; ///< of the point with that error
     std::vector<std::int64_t> slower; ///< sizes that took longer than a larger one: a change of protocol or algorithm
 
     double seconds(double bytes) const { return latencySeconds + bytes * busFactor / busBytesPerSecond; }
 };
 
-/// Reads the text that nccl-tests prints, or the JSON that its -J writes. The operation is that of `Collective test starting`, of a program
-/// named in the text or of the file's name, in this order; the ranks are counted in the list of devices or else taken from the
-/// threads and GPUs of the header.
+/// Reads the text that nccl-tests prints, also with the tags that mpirun and srun put before lines, or the JSON that its -J writes. The operation is that
+/// of `Collective test starting`, of a program named in the text, of the file's name, or the only one whose busbw is so many times algbw, in this order; the
+/// ranks are counted in the list of devices or else taken from the threads and GPUs of the header.
 ///
 /// Problems: MW1712 there is no row of results (not such a file, or cut short before them); MW1713 the operation or the number of ranks is not
 /// said; MW1714 a row is cut short or has no number where one must be, with its line. All that are found are reported.
 Result<NcclLog> parseNcclLog(std::string_view text, const std::string& file);
 Result<NcclLog> readNcclLog(const std::filesystem::path& path); ///< also the problems of `readFile`
 
-/// The latency is the least time of all, the bandwidth that of the largest size without it. Precondition: points is not empty.
+/// Latency and bandwidth are those of the line with the least sum of relative errors; neither is below zero. Precondition: points is not empty, with times
+/// above zero.
 NcclFit fitNccl(const NcclLog& log);
+
+/// A warning MW1716 where the line of `fitNccl` is far from a measured time. Precondition: as above.
+Problems doubtfulFit(const NcclLog& log, const std::string& file);
 
 /// A hardware file (`meshwright_hardware: 1`, as JSON) whose links are as measured: a switch of the ranks, or hosts on a network. `base` is the
 /// chip; empty: the one that the log of the most ranks names. The measurements stand under `links`.

@@ -62,7 +62,13 @@ private Q_SLOTS:
     void text();
     void json();
     void olderText();
+    void tags_data();
+    void tags();
+    void collectiveOfTheRows_data();
+    void collectiveOfTheRows();
     void fit();
+    void lines_data();
+    void lines();
     void chipOfTheLog();
     void profileIsAMachine();
     void brokenLogs_data();
@@ -112,6 +118,107 @@ void TestNcclLog::olderText()
         "x"));
     QCOMPARE(broadcast.operation, CollectiveKind::Broadcast);
     QCOMPARE(broadcast.points.front().seconds(), 15e-6);
+}
+
+void TestNcclLog::tags_data()
+{
+    QTest::addColumn<QString>("tag");
+    QTest::newRow("none") << "";
+    QTest::newRow("mpirun --tag-output") << "[1,0]<stdout>:";
+    QTest::newRow("Open MPI 5") << "[prterun-node-a-70012@1,0]<stdout>: ";
+    QTest::newRow("with the time") << "Mon Nov  2 10:00:00 2026[1,3]<stdout>:";
+    QTest::newRow("srun --label") << "0: ";
+    QTest::newRow("srun of many tasks") << " 12: ";
+}
+
+/// Launchers put the rank before each line that a process prints.
+void TestNcclLog::tags()
+{
+    QFETCH(QString, tag);
+    QString tagged;
+    for (const QString& line : QString(kText).split('\n'))
+        tagged += tag + line + '\n';
+    const NcclLog log = valueOf(parseNcclLog(tagged.toStdString(), "all_reduce_perf.txt"));
+    QCOMPARE(log.ranks, 4);
+    QCOMPARE(log.hosts, 1);
+    QCOMPARE(log.device, std::string("NVIDIA A100-SXM4-80GB"));
+    QCOMPARE(log.points.size(), std::size_t(4));
+    QCOMPARE(*log.points[1].inPlaceSeconds, 30.0e-6);
+}
+
+void TestNcclLog::collectiveOfTheRows_data()
+{
+    QTest::addColumn<int>("ranks");
+    QTest::addColumn<QString>("redop");
+    QTest::addColumn<double>("factor"); // busbw over algbw
+    QTest::addColumn<int>("operation"); // -1: MW1713
+    QTest::addColumn<QString>("said");
+    const auto kind = [](CollectiveKind one) { return static_cast<int>(one); };
+    QTest::newRow("2 x 7/8") << 8 << "sum -1" << 1.75 << kind(CollectiveKind::AllReduce) << "";
+    QTest::newRow("7/8 of a reduction") << 8 << "sum -1" << 0.875 << kind(CollectiveKind::ReduceScatter) << "";
+    QTest::newRow("a root") << 8 << "none 3" << 1.0 << kind(CollectiveKind::Broadcast) << "";
+    QTest::newRow("no root") << 6 << "none -1" << 1.0 << kind(CollectiveKind::Permute) << "";
+    QTest::newRow("two collectives have it")
+        << 4 << "none -1" << 0.75 << -1 << "busbw is 0.75 times algbw, which of 4 ranks all-gather and all-to-all have";
+    QTest::newRow("none has it") << 4 << "sum -1" << 1.9 << -1 << "busbw is 1.9 times algbw, which no collective of 4 ranks has";
+}
+
+/// A log that names no collective tells it by its rows, where one has the factor between the bandwidths that they print.
+void TestNcclLog::collectiveOfTheRows()
+{
+    QFETCH(int, ranks);
+    QFETCH(QString, redop);
+    QFETCH(double, factor);
+    QFETCH(int, operation);
+    QFETCH(QString, said);
+    const QString row
+        = QString("  1048576 262144 float %1 45.2 %2 %3 0 44.9 %2 %3 0\n").arg(redop).arg(23.19).arg(23.19 * factor);
+    const auto log = parseNcclLog(QString("# nThread 1 nGpus %1\n").arg(ranks).toStdString() + row.toStdString(), "a.txt");
+    QCOMPARE(log ? static_cast<int>(log->operation) : -1, operation);
+    if (!log) {
+        QCOMPARE(firstId(log), "MW1713");
+        QVERIFY2(log.error().front().message.find(said.toStdString()) != std::string::npos, log.error().front().message.c_str());
+    }
+}
+
+void TestNcclLog::lines_data()
+{
+    QTest::addColumn<QList<double>>("microseconds"); // of 1, 2, 4 .. MiB
+    QTest::addColumn<double>("latency"); // microseconds
+    QTest::addColumn<double>("perMiB"); // microseconds
+    QTest::addColumn<bool>("isDoubtful");
+    QTest::newRow("no latency") << QList<double>{500, 1000, 2000, 4000} << 0.0 << 500.0 << false;
+    QTest::newRow("a line") << QList<double>{630, 1130, 2130, 4130} << 130.0 << 500.0 << false;
+    QTest::newRow("a slow first row") << QList<double>{9012, 1130, 2130, 4130} << 130.0 << 500.0 << true;
+    QTest::newRow("a slow row in the middle") << QList<double>{630, 1130, 9012, 4130} << 130.0 << 500.0 << true;
+    QTest::newRow("below the origin") << QList<double>{90, 200, 400, 800} << 0.0 << 100.0 << false;
+    QTest::newRow("one size") << QList<double>{700} << 0.0 << 700.0 << false;
+    // All latency: the bandwidth is taken as if 1 % of the time were its.
+    QTest::newRow("flat") << QList<double>{50, 50, 50, 50} << 49.5 << 0.0625 << false;
+}
+
+/// The line with the least sum of relative errors: exact where all points but one lie on it.
+void TestNcclLog::lines()
+{
+    QFETCH(QList<double>, microseconds);
+    QFETCH(double, latency);
+    QFETCH(double, perMiB);
+    QFETCH(bool, isDoubtful);
+    NcclLog log;
+    log.operation = CollectiveKind::AllToAll;
+    log.ranks = 2;
+    for (qsizetype i = 0; i < microseconds.size(); ++i)
+        log.points.push_back({std::int64_t{1 << 20} << i, microseconds[i] * 1e-6, {}});
+    const NcclFit fit = fitNccl(log);
+    const double seconds = fit.seconds(1048576.0) - fit.latencySeconds;
+    QVERIFY2(qAbs(fit.latencySeconds * 1e6 - latency) < 0.02 * latency + 1e-6, qPrintable(QString::number(fit.latencySeconds)));
+    QVERIFY2(qAbs(seconds * 1e6 - perMiB) < 0.02 * perMiB, qPrintable(QString::number(seconds)));
+    const Problems doubts = doubtfulFit(log, "a.txt");
+    QCOMPARE(!doubts.empty(), isDoubtful);
+    if (isDoubtful) {
+        QCOMPARE(doubts.front().id, std::string("MW1716"));
+        QCOMPARE(doubts.front().severity, Severity::Warning);
+    }
 }
 
 void TestNcclLog::fit()
@@ -186,6 +293,7 @@ void TestNcclLog::brokenLogs_data()
     QTest::newRow("JSON cut short") << QString("{\"results\": [{\"size\": 4") << "MW1712";
     QTest::newRow("JSON without results") << QString("{}") << "MW1712";
     QTest::newRow("no operation") << QString("# nThread 1 nGpus 4\n 8 2 float sum -1 9.5 0 0 0 9.5 0 0 0\n") << "MW1713";
+    QTest::newRow("no operation, no ranks") << QString(" 1024 256 float sum -1 9.5 2 4 0 9.5 2 4 0\n") << "MW1713";
     QTest::newRow("no ranks") << QString("# all_reduce_perf\n 8 2 float sum -1 9.5 0 0 0 9.5 0 0 0\n") << "MW1713";
     QTest::newRow("row cut short") << header + " 8 2 float sum -1 9.5 0 0\n"
                                    << "MW1714";
