@@ -30,6 +30,7 @@ struct MessageKind {
 std::span<const MessageKind> layoutMessageKinds(); ///< JAX's, XLA's and Shardy's of shardings
 std::span<const MessageKind> typeMessageKinds(); ///< JAX's of the types that ops make of their operands
 std::span<const MessageKind> deviceMessageKinds(); ///< of devices and processes
+std::span<const MessageKind> degreeMessageKinds(); ///< of parallel degrees, sizes of meshes and batches that do not go together
 std::span<const MessageKind> memoryMessageKinds();
 std::span<const MessageKind> torchMessageKinds();
 std::span<const MessageKind> nameMessageKinds(); ///< of names and arguments that other versions of JAX have

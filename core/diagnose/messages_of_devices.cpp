@@ -351,12 +351,21 @@ bool explainNcclError(const MessagePart& part, std::size_t at, const ExplainCont
 {
     out.fact("says", clause(part, at, at + 220));
     constexpr std::size_t kLastError = 600; ///< how far behind, at most, NCCL says what failed
+    constexpr std::size_t kOperation = 200; ///< how far before, at most, XLA names the operation
+    const auto operation = part.find("nccloperation");
+    const bool isXla = operation && *operation < at && at - *operation < kOperation;
+    if (isXla)
+        out.fact("operation", clause(part, *operation + std::string_view("nccloperation").size(), at));
     if (const auto memory = part.find("'outofmemory'", at); memory && *memory < at + kLastError) {
         out.meaning
             = "NCCL could not get memory on the GPU for its own buffers: each communicator takes some hundred MiB, and the "
               "framework had taken all there was.";
-        out.remedy("Leave room for it: a smaller batch per device, or a cap on what PyTorch takes:",
-            "torch.cuda.set_per_process_memory_fraction(0.95)\n");
+        if (isXla)
+            out.remedy("Leave room for it: JAX takes 75 % of the memory at its start; take less, or a smaller batch per device:",
+                "export XLA_PYTHON_CLIENT_MEM_FRACTION=0.7\n");
+        else
+            out.remedy("Leave room for it: a smaller batch per device, or a cap on what PyTorch takes:",
+                "torch.cuda.set_per_process_memory_fraction(0.95)\n");
         out.remedy("Or make NCCL's buffers smaller:", "export NCCL_BUFFSIZE=2097152\n");
         return true;
     }
@@ -463,7 +472,8 @@ std::span<const MessageKind> deviceMessageKinds()
             {{"Look at the end of every process' log: the first that stopped has the reason. The others only report that it is "
               "missing."}}},
         {"nccl-error", "NCCL", "a link or a peer failed",
-            {"ncclsystemerror:", "ncclunhandledcudaerror", "ncclremoteerror:", "ncclinternalerror:", "ncclerrorin:",
+            {"failed:unhandledcudaerror", "failed:unhandledsystemerror", "failed:remoteprocessexited", // XLA's words
+                "ncclsystemerror:", "ncclunhandledcudaerror", "ncclremoteerror:", "ncclinternalerror:", "ncclerrorin:",
                 "ncclerror1:", "ncclerror2:", "ncclerror3:", "ncclerror6:"},
             explainNcclError, 400},
     };

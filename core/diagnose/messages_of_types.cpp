@@ -73,6 +73,26 @@ bool explainOperands(const MessagePart& part, std::size_t at, const ExplainConte
     return true;
 }
 
+/// "dot_general requires contracting dimensions to have consistent sharding, got ('data',) and ('model',)."
+bool explainContraction(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    out.fact("op", wordBefore(part, at));
+    const auto got = part.after("got", at);
+    const std::vector<std::string> specs = got ? listedAt(part, *got) : std::vector<std::string>();
+    for (std::size_t i = 0; i < specs.size(); ++i)
+        out.fact(fmt::format("operand {}", i), "P" + specs[i]);
+    out.meaning = std::string(kExplicit)
+        + "a product adds up over the contracting dimension, of which each device needs the same piece of both operands. Here "
+          "they are "
+          "split over different axes.";
+    out.remedy("Bring the smaller operand into the other's layout along that dimension:",
+        specs.empty() ? std::string("b = jax.sharding.reshard(b, P('data', None))\n")
+                      : fmt::format("b = jax.sharding.reshard(b, P{})  # the contracting dimensions; the others as they are\n",
+                          specs.front()));
+    out.remedy("Or make that dimension whole, and split another one:", "a = jax.sharding.reshard(a, P('data', None))\n");
+    return true;
+}
+
 /// "mul got incompatible shapes for broadcasting: (8, 128), (16, 128)."
 bool explainShapes(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
 {
@@ -187,8 +207,10 @@ std::span<const MessageKind> typeMessageKinds()
         {"operand-shardings-differ", "JAX", "operands are sharded in different ways",
             {"gotincompatibleshardingsforbroadcasting", "alloperandsshouldhavethesamesharding",
                 "selectcasesmusthavethesameshardings", "operandshardingmustbeequaltoupdatesharding",
-                "rhsbatchdimensionstohavethesamesharding"},
+                "rhsbatchdimensionstohavethesamesharding", "rhsbatchdimensionstohavetheconsistentsharding"},
             explainOperands, 300},
+        {"contracted-shardings-differ", "JAX", "the contracted dimension is split in different ways",
+            {"requirescontractingdimensionstohaveconsistentsharding"}, explainContraction, 300},
         {"operand-shapes-differ", "JAX", "the shapes of two arrays do not fit",
             {"gotincompatibleshapesforbroadcasting", "requirescontractingdimensionstohavethesameshape"}, explainShapes},
         {"reshape-of-shards", "JAX", "a reshape across shards", {"thisreshapeisnotsupported.pleasespecifythesharding"},

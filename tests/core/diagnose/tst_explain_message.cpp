@@ -291,6 +291,36 @@ const std::vector<std::tuple<const char*, const char*, const char*>> kMessages =
         "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1691, unhandled cuda error, NCCL version "
         "2.19.3\nncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\nCuda failure 'out of memory'"},
     {"NCCL, one line", "nccl-error", "RuntimeError: NCCL Error 2: unhandled system error (run with NCCL_DEBUG=INFO for details)"},
+    {"NCCL memory, XLA", "nccl-error",
+        "jax.errors.JaxRuntimeError: INTERNAL: external/xla/xla/backends/gpu/collectives/nccl_collectives.cc:241: NCCL operation "
+        "ncclGroupEnd() failed: unhandled cuda error (run with NCCL_DEBUG=INFO for details). Last NCCL warning(error) log entry "
+        "(may be unrelated) 'Cuda failure 2 'out of memory''."},
+    {"NCCL, XLA", "nccl-error",
+        "INTERNAL: NCCL operation ncclCommInitRankConfig(&comm, 2, id, 0, &config) failed: unhandled system error (run with "
+        "NCCL_DEBUG=INFO for details). Last NCCL warning(error) log entry (may be unrelated) ''."},
+    {"mesh axis", "mesh-axis-not-assigned",
+        "NotImplementedError: Failed to find assignment for logical_axis_index 1 of size 8 with remaining assignable mesh [4, 4, "
+        "0]. The size of each axis in your logical mesh must be equal to the product of some subset of the physical mesh axis "
+        "sizes. E.g. logical mesh (4, 16) is compatible with physical mesh 4x4x4 since 4=4 and 16=4x4."},
+    {"mesh of a list", "mesh-names-and-dims-differ",
+        "ValueError: Mesh requires the ndim of its first argument (`devices`) to equal the length of its second argument "
+        "(`axis_names`), but got devices.ndim == 1 and len(axis_names) == 3."},
+    {"contraction", "contracted-shardings-differ",
+        "jax._src.core.ShardingTypeError: dot_general requires contracting dimensions to have consistent sharding, got ('y',) "
+        "and "
+        "('x',)."},
+    {"batch dimensions", "operand-shardings-differ",
+        "jax._src.core.ShardingTypeError: dot_general requires lhs batch dimensions and rhs batch dimensions to have the "
+        "consistent sharding, got ('y',) and ('x',)."},
+    {"Megatron's ranks", "degrees-and-ranks-differ",
+        "AssertionError: world size (24) is not divisible by total_model_size (total_model_size=16)"},
+    {"Megatron's ranks, before arguments", "degrees-and-ranks-differ", "RuntimeError: world_size (12) is not divisible by 8"},
+    {"Megatron's experts", "degrees-and-ranks-differ",
+        "RuntimeError: world_size (64) is not divisible by expert_tensor_model_pipeline_parallel size (128)"},
+    {"Megatron's batch", "batch-and-ranks-differ",
+        "AssertionError: global batch size (100) is not divisible by micro batch size (6) times data parallel size (4)"},
+    {"torchtitan's degrees", "degrees-and-ranks-differ",
+        "AssertionError: Invalid parallel dims: dp_replicate(2) * dp_shard(5) * cp(1) * tp(4) * pp(1) != WORLD_SIZE(32)"},
     {"two devices", "two-devices",
         "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"},
     {"world size", "mesh-and-ranks-differ",
@@ -407,6 +437,19 @@ void TestExplainMessage::says_data()
     QTest::newRow("got .. and ..") << "heads, listed" << QStringList{"12 over 8 ranks"};
     QTest::newRow("NCCL's own memory") << "NCCL memory" << QStringList{"NCCL_BUFFSIZE"};
     QTest::newRow("ranks") << "world size" << QStringList{"--nproc-per-node 8"};
+    QTest::newRow("memory beside JAX's") << "NCCL memory, XLA"
+                                         << QStringList{"XLA_PYTHON_CLIENT_MEM_FRACTION", "operation  ncclGroupEnd()"};
+    QTest::newRow("what the machine's axes make")
+        << "mesh axis" << QStringList{"number 1 (from 0), of size 8", "4x4x0", "they make 1, 4, 16"};
+    QTest::newRow("a list of devices") << "mesh of a list" << QStringList{"1 dimension", "names    3", "reshaped"};
+    QTest::newRow("contracting specs") << "contraction" << QStringList{"dot_general", "P('y',)", "P('x',)"};
+    QTest::newRow("multiples of 16") << "Megatron's ranks" << QStringList{"16 or 32", "a divisor of 24, such as 8"};
+    QTest::newRow("multiples of 8") << "Megatron's ranks, before arguments"
+                                    << QStringList{"8 or 16", "a divisor of 12, such as 4"};
+    QTest::newRow("ranks of experts") << "Megatron's experts" << QStringList{"128", "Start a multiple of 128 ranks: 128"};
+    QTest::newRow("batches that go") << "Megatron's batch" << QStringList{"6 x 4 = 24", "96 or 120", "microbatches of 1, 5, 25"};
+    QTest::newRow("shards that are left") << "torchtitan's degrees"
+                                          << QStringList{"make 40, and 32 were started", "which are 4", "NGPU=40"};
 }
 
 void TestExplainMessage::says()
