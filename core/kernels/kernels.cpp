@@ -366,6 +366,18 @@ struct Obstacle {
     const char* fix = "simulate the program instead, or write that part with other ops";
 };
 
+/// `stablehlo.custom_call @foo`: a call that is kept as it is means what its target does.
+std::string nameWithTarget(const Op& op)
+{
+    std::string name(opName(op));
+    const KeptAttribute* target
+        = op.kind == OpKind::Other ? findAttribute(op.as<OtherAttributes>().attributes, "call_target_name") : nullptr;
+    if (target == nullptr || target->text.size() <= 2)
+        return name;
+    const std::size_t quote = target->text.front() == '"' ? 1 : 0;
+    return name + " @" + target->text.substr(quote, target->text.size() - 2 * quote);
+}
+
 Obstacle obstacle(const Function& function, OpId id, bool hasDevices)
 {
     constexpr const char* kOtherType = "use elements of another type there, such as f32, or simulate the program instead";
@@ -393,7 +405,7 @@ Obstacle obstacle(const Function& function, OpId id, bool hasDevices)
             return {fmt::format("{} with the state {} and the bits {}", opName(op), typeText(function[op.operands[0]].type),
                         typeText(function[op.results[1]].type)),
                 "use a state of type ui64 with 2 elements, or 3 for PHILOX, and bits that are integers"};
-        return {std::string(opName(op))};
+        return {nameWithTarget(op)};
     }
     const auto onType = [&](DType type) {
         return Obstacle{fmt::format("{} on elements of type {}", opName(op), dtypeName(type)), kOtherType};

@@ -264,6 +264,8 @@ StudyArrays arraysOf(const Study& study)
 
 std::string ownSpecPath(const Study& study, const std::string& array)
 {
+    if (array.empty()) // a value without a name
+        return {};
     const auto& entries = study.sharding.entries;
     const auto entry = std::find_if(entries.begin(), entries.end(), [&](const ShardingEntry& one) { return one.name == array; });
     return entry == entries.end() ? "sharding." + array : entry->path;

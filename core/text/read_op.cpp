@@ -662,6 +662,13 @@ bool FunctionReader::readCustomCall(const SyntaxOp& op, Bindings& bindings)
     const std::string name = target == nullptr ? std::string() : target->text;
     if (name == "Sharding")
         return readTiledConstraint(op, bindings);
+    if (name.starts_with("xla.sdy.")) { // the ends of a manual computation, on their way through StableHLO
+        m_problems.report("MW1364", op.offset,
+            fmt::format(
+                "a call of @{} stands for a part of Shardy's dialect, whose meaning is in mhlo.frontend_attributes", name),
+            kPrintAsLowered);
+        return true;
+    }
     if (name != "meshwright.random_bits" && name != "meshwright.send" && name != "meshwright.recv")
         return false;
     std::vector<ValueId> operands;

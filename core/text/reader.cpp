@@ -293,6 +293,11 @@ void FunctionReader::readArguments(const SyntaxFunction& syntax, Bindings& bindi
             sharding != nullptr && sharding->shardings.size() == 1)
             setSharding(value, sharding->shardings.front(), sharding->offset);
         const bool isTiled = readTiles(argument.attributes, value);
+        if (const SyntaxAttribute* frontend = argument.attributes.find("mhlo.frontend_attributes");
+            frontend != nullptr && frontend->find("xla.sdy.sharding") != nullptr && !m_function[value].sharding)
+            m_problems.report("MW1364", frontend->offset,
+                fmt::format("the sharding of %{} is only in mhlo.frontend_attributes, which are not read", argument.name),
+                kPrintAsLowered);
         readNotes(argument.attributes, value);
         if (KeptAttributes kept = keptOf(argument.attributes, m_text,
                 [isTiled](std::string_view name) {

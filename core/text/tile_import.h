@@ -12,6 +12,10 @@ namespace meshwright {
 inline constexpr const char* kPrintWithShardy
     = "print the program with Shardy: jax.config.update('jax_use_shardy_partitioner', True)";
 
+/// The fix for what is left of Shardy's dialect where JAX exported it for XLA's import (MW1364).
+inline constexpr const char* kPrintAsLowered
+    = "print the program as it is lowered, before it is compiled or exported: print(jax.jit(f).lower(x).as_text())";
+
 // Shardings in XLA's tiled form (`mhlo.sharding = "{devices=[4,2]<=[8]}"`), which JAX writes without Shardy: of arguments, results and calls of
 // @Sharding.
 

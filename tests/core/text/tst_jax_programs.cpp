@@ -60,6 +60,8 @@ private Q_SLOTS:
     void gspmdMeshes();
     void gspmdShardMap();
     void gspmdPartlyManual();
+    void exportedShardings_data();
+    void exportedShardings();
     void gspmdShardMapsNotUnderstood_data();
     void gspmdShardMapsNotUnderstood();
     void noGspmdMesh();
@@ -278,6 +280,36 @@ void TestJaxPrograms::gspmdPartlyManual()
     QCOMPARE(text(differenceOf(*program, *again)), QString());
     const auto device = propagateAndPartition(*program);
     QVERIFY2(device, qPrintable(described(device)));
+}
+
+void TestJaxPrograms::exportedShardings_data()
+{
+    QTest::addColumn<QString>("argument"); // its attributes
+    QTest::addColumn<QString>("body"); // of %a, which makes %9
+    QTest::addColumn<QString>("id"); // empty: it is read
+    const QString frontend = R"mlir(mhlo.frontend_attributes = {xla.sdy.sharding = "#sdy.sharding<@mesh, [{\22x\22}]>"})mlir";
+    const QString negate = "%9 = stablehlo.negate %a : tensor<8xf32>\n";
+    QTest::newRow("beside the tiles that say the same") << frontend + ", mhlo.sharding = \"{devices=[4]<=[4]}\"" << negate << "";
+    QTest::newRow("alone") << frontend << negate << "MW1364";
+    QTest::newRow("other attributes") << "mhlo.frontend_attributes = {inlineable = \"false\"}" << negate << "";
+    QTest::newRow("the ends of a manual computation")
+        << ""
+        << "%1 = stablehlo.custom_call @xla.sdy.GlobalToLocalShape(%a) : (tensor<8xf32>) -> tensor<2xf32>\n"
+           "%2 = stablehlo.negate %1 : tensor<2xf32>\n"
+           "%9 = stablehlo.custom_call @xla.sdy.LocalToGlobalShape(%2) : (tensor<2xf32>) -> tensor<8xf32>\n"
+        << "MW1364 MW1364";
+}
+
+/// Shardy's dialect as JAX exports it for XLA: what says nothing else than the tiles beside it is kept, the rest is refused.
+void TestJaxPrograms::exportedShardings()
+{
+    QFETCH(QString, argument);
+    QFETCH(QString, body);
+    QFETCH(QString, id);
+    const QString module = "module attributes {mhlo.num_partitions = 4 : i32} {\nfunc.func public @main(%a: tensor<8xf32> {"
+        + argument + "}) -> tensor<8xf32> {\n" + body + "return %9 : tensor<8xf32>\n}\n}";
+    const auto program = readProgram(module.toStdString(), "exported.mlir");
+    QCOMPARE(program ? QString() : idsOf(program), id);
 }
 
 void TestJaxPrograms::gspmdShardMapsNotUnderstood_data()
