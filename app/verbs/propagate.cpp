@@ -6,6 +6,7 @@
 
 #include "core/propagate/explain.h"
 #include "core/propagate/propagate.h"
+#include "core/propagate/uneven_borders.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
 #include "core/text/program_text.h"
@@ -259,7 +260,10 @@ int runPropagate(const PropagateOptions& options, Output& output)
     auto program = readProgramFile(options.file, output, &places);
     if (!program)
         return fail(program.error(), output);
-    const auto propagated = propagateAll(*std::move(program), std::move(places), strategy->strategy);
+    std::vector<std::vector<std::optional<TensorSharding>>> asked; // of the results of each function
+    for (const Function& function : program->functions)
+        asked.push_back(function.resultShardings);
+    auto propagated = propagateAll(*std::move(program), std::move(places), strategy->strategy);
     if (!propagated)
         return fail(inFile(propagated.error(), options.file), output);
 
@@ -273,8 +277,15 @@ int runPropagate(const PropagateOptions& options, Output& output)
     std::string text;
     if (options.steps || output.format == Format::Json)
         text = propagationJson(*propagated, values, options.strategy, options.steps && output.format != Format::Json, only);
-    else
-        text = only ? explanationText(*propagated, values, *only) : writeProgram(propagated->program);
+    else if (only)
+        text = explanationText(*propagated, values, *only);
+    else {
+        for (std::size_t f = 0; f < propagated->program.functions.size(); ++f) {
+            for (const std::string& opened : openUnevenBorders(propagated->program.functions[f], asked[f]))
+                output.narrate(fmt::format("@{}: {}", propagated->program.functions[f].name, opened));
+        }
+        text = writeProgram(propagated->program);
+    }
     return writeResult(text, options.result, output);
 }
 
