@@ -52,11 +52,12 @@ struct Verification {
 /// by chance, has a rounding of the narrowest type (of 16 bits and more) besides: of its value, or for accuracy, where a token more or less is right, of 1. An accuracy that is more than that apart may be so
 /// by the rows in which another number is within 4 such roundings of the largest one.
 ///
-/// A tensor that is more than that apart is allowed 4 times as much besides as it moves when each argument is one rounding off: a sum of many
-/// numbers that is next to nothing has one device's error only by chance, and another order of the sum has another one. A tensor that is made of other results is not.
+/// A tensor that is more than that apart is allowed 4 times as much besides as runs from arguments that are one rounding off are from the reference, in
+/// double precision and in the program's own types, four of each: a sum of many numbers that is next to nothing has one device's error only by chance, and
+/// another order of the sum has another one; and in a loop roundings grow with the steps, so that one run says little of another.
 ///
 /// A tensor that is more than that apart and is made of other results (Adam's new parameter of its new moments) is judged by what was made of
-/// those: both runs on one device take them as the sharded run has them, and they are judged by themselves. Adam divides a gradient's moments by each other, so that
+/// those: all runs on one device take them as the sharded run has them, and they are judged by themselves. Adam divides a gradient's moments by each other, so that
 /// where the true gradient is next to nothing its rounding alone says how far, and which way, a parameter goes.
 ///
 /// An array that takes the place of an argument (`donations`) has to move as well: a change of less than a rounding of the largest value would be within

@@ -30,6 +30,8 @@ private Q_SLOTS:
     void arraysHaveToMove();
     void madeOfOtherResults_data();
     void madeOfOtherResults();
+    void errorsThatGrow_data();
+    void errorsThatGrow();
 };
 
 namespace {
@@ -282,6 +284,52 @@ void TestVerifyStep::madeOfOtherResults()
     Verification verification;
     verification.add(0, valueOf(verifyStep(function, arguments, sharded, 8)));
     QCOMPARE(verification.passed, passed);
+}
+
+void TestVerifyStep::errorsThatGrow_data()
+{
+    QTest::addColumn<double>("fault");
+    QTest::addColumn<bool>("passed");
+    QTest::newRow("products in another order") << 0.0 << true;
+    QTest::newRow("a value that is wrong") << 0.05 << false;
+}
+
+/// Twelve steps of x := 31/8 x (1 - x), each of which moves two values apart: the rounding of one device, for which two numbers may be lucky, bounds no
+/// other order's.
+void TestVerifyStep::errorsThatGrow()
+{
+    QFETCH(double, fault);
+    QFETCH(bool, passed);
+    constexpr int kSteps = 12;
+    constexpr double kRate = 31.0 / 8.0;
+    const TensorType two{DType::F32, {2}};
+    Function function;
+    Builder builder(function);
+    ValueId x = builder.argument(two, "x");
+    for (int step = 0; step < kSteps; ++step)
+        x = builder.binary(OpKind::Multiply, builder.splat(two, kRate),
+            builder.binary(OpKind::Multiply, x, builder.binary(OpKind::Subtract, builder.splat(two, 1.0), x)));
+    builder.setResults({x}, {"x"});
+    for (const std::uint32_t seed : tests::seedRange(1, 40)) {
+        std::mt19937_64 random(seed);
+        std::uniform_real_distribution<float> inside(0.1F, 0.9F);
+        std::array<double, 2> start = {};
+        std::array<double, 2> made = {};
+        for (std::size_t i = 0; i < start.size(); ++i) {
+            auto value = inside(random);
+            start[i] = static_cast<double>(value);
+            for (int step = 0; step < kSteps; ++step) {
+                const float scaled = static_cast<float>(kRate) * value;
+                value = scaled * (1.0F - value);
+            }
+            made[i] = static_cast<double>(value);
+        }
+        made[0] += fault;
+        const auto outcome
+            = valueOf(verifyStep(function, std::vector{HostArray::of(two, start)}, std::vector{HostArray::of(two, made)}, 2));
+        QVERIFY2(outcome.front().passed == passed,
+            qPrintable(QString("seed %1: %2 of %3").arg(seed).arg(outcome.front().shardedError).arg(outcome.front().tolerance)));
+    }
 }
 
 MESHWRIGHT_TEST(TestVerifyStep)
