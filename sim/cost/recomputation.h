@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace meshwright::sim {
 
@@ -23,8 +24,12 @@ struct Recomputation {
 };
 
 /// A policy by its name: `none`, `selective` (the attention core), `full`, `selective_op` (every second product: PyTorch's), and JAX's as MaxText
-/// names them: `minimal`, `minimal_with_context`, `save_dot_except_mlp`, `save_qkv_proj`, `save_out_proj`, `qkv_proj_offloaded`,
-/// `minimal_offloaded`, `custom`. Nothing for a name that is not known.
+/// names them: `minimal`, `minimal_with_context`, `save_dot_with_context_except_mlp`, `save_dot_except_mlpwi`, `save_dot_except_mlp`, `save_qkv_proj`,
+/// `save_out_proj`, `qkv_proj_offloaded`, `minimal_offloaded`, `custom` (values by name; without names as `qkv_proj_offloaded`). Nothing for a name that is
+/// not known.
 std::optional<Recomputation> recomputationOf(std::string_view policy);
+
+/// The names that `recomputationOf` knows; of two for one policy the usual one comes first. Each ends in a zero byte.
+const std::vector<const char*>& recomputationNames();
 
 } // namespace meshwright::sim

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/plan/launch_commands.h"
 
+#include "core/support/checked.h"
 #include "core/support/text.h"
 #include "sim/cost/gradient_sums.h"
+#include "sim/plan/maxtext_values.h"
 #include "sim/search/search_request.h"
 #include "sim/transformer/step.h"
 
@@ -18,6 +20,11 @@ namespace meshwright::sim {
 
 namespace {
 
+/// The policies of MaxText that have the names of `recomputationOf`.
+constexpr auto kMaxTextPolicies = std::to_array<const char*>(
+    {"full", "minimal", "minimal_with_context", "save_dot_with_context_except_mlp", "save_dot_except_mlpwi",
+        "save_dot_except_mlp", "save_qkv_proj", "save_out_proj", "qkv_proj_offloaded", "minimal_offloaded"});
+
 /// What commands are made of.
 class Launch {
 public:
@@ -27,6 +34,8 @@ public:
         , m_work(work)
         , m_devices(machine.cluster.devices)
         , m_dropout(choices.dropout)
+        , m_kept(choices.kept)
+        , m_offloaded(choices.offloaded)
     {
         const std::int64_t chips = chipsOfHost(machine.chips, fastChips(machine));
         m_perHost = chips * machine.chip.devicesPerChip;
@@ -42,6 +51,16 @@ public:
     LaunchCommand megatron();
     LaunchCommand accelerate();
 
+    /// Why no layout splits the sequence so; empty: one does.
+    std::string unevenSequence() const
+    {
+        const std::int64_t parts = m_plan.sequenceParallel ? axis("tensor") * axis("context") : 1;
+        return m_work.sequence % parts == 0
+            ? std::string()
+            : fmt::format("sequence parallelism over tensor {}{} does not divide sequences of {} tokens", axis("tensor"),
+                axis("context") > 1 ? fmt::format(" and context {}", axis("context")) : std::string(), m_work.sequence);
+    }
+
 private:
     std::int64_t axis(std::string_view name) const
     {
@@ -56,6 +75,9 @@ private:
     std::string torchrun() const { return fmt::format("torchrun --nnodes {} --nproc-per-node {}", m_hosts, m_perHost); }
     bool hasLlamasBlocks() const;
     std::string maxTextModel() const;
+    Result<std::string> maxTextPolicy() const;
+    std::string missingInTorchTitan() const;
+    Result<std::string> titanChunks() const;
     std::string missingInMegatron() const;
     static LaunchCommand none(const char* framework, std::string why) { return {framework, {}, std::move(why)}; }
 
@@ -64,6 +86,8 @@ private:
     const SearchWork& m_work;
     std::int64_t m_devices;
     double m_dropout;
+    std::vector<std::string> m_kept;
+    std::vector<std::string> m_offloaded;
     std::int64_t m_perHost = 1;
     std::int64_t m_hosts = 1;
     std::int64_t m_parts = 1; ///< slices, or hosts of GPUs: what MaxText's dcn axes go over
@@ -100,6 +124,12 @@ std::string Launch::missingInMegatron() const
         return "layers other than attention with a feed-forward block or experts";
     if (m_c.attentionBias != m_c.ffnBias && !(m_c.attentionBias && !m_c.ffnBias && !m_c.outputBias))
         return "biases of some products";
+    const std::int64_t tensor = axis("tensor");
+    if (m_c.experts > 0 && tensor > 1 && !m_plan.sequenceParallel)
+        return fmt::format("experts beside tensor {} without sequence parallelism", tensor);
+    if (m_c.keyValueRank == 0 && m_c.keyValueHeads % tensor != 0 && tensor % m_c.keyValueHeads != 0)
+        return fmt::format(
+            "tensor {}, which neither divides {} key and value heads nor is a multiple", tensor, m_c.keyValueHeads);
     return {};
 }
 
@@ -121,14 +151,37 @@ std::string Launch::maxTextModel() const
     return text;
 }
 
+/// `remat_policy=..` with what it keeps by name. A problem has no id: its message is why there is none.
+/// Source: AI-Hypercomputer/maxtext, src/maxtext/configs/types.py (RematPolicy), layers/decoders.py (get_remat_policy), August 2026.
+Result<std::string> Launch::maxTextPolicy() const
+{
+    for (const char* policy : kMaxTextPolicies) {
+        if (isRecompute(policy))
+            return "remat_policy=" + m_plan.recompute;
+    }
+    if (!isRecompute("custom"))
+        return Problem{{}, fmt::format("MaxText has no remat_policy that is \"{}\"", m_plan.recompute)};
+    std::string text = "remat_policy=custom";
+    for (const auto& [values, where] : {std::pair{&m_kept, "device"}, {&m_offloaded, "offload"}}) {
+        for (const std::string& value : *values) {
+            const std::string tensor = maxTextTensor(value, m_c.gatedFfn);
+            if (tensor.empty())
+                return Problem{{}, fmt::format("MaxText's remat_policy has no name for the value {} of a layer", value)};
+            text += fmt::format(" {}={}", tensor, where);
+        }
+    }
+    return text;
+}
+
 /// Source: AI-Hypercomputer/maxtext, src/maxtext/configs/base.yml (August 2026: model, parallelism, pipeline, remat_policy).
 LaunchCommand Launch::maxText()
 {
     const char* name = "maxtext";
     if (m_plan.zeroStage == 1 || m_plan.zeroStage == 2)
         return none(name, "MaxText splits weights, gradients and moments together");
-    if (isRecompute("none") || isRecompute("selective"))
-        return none(name, fmt::format("MaxText has no remat_policy that is \"{}\"", m_plan.recompute));
+    const Result<std::string> policy = maxTextPolicy();
+    if (!policy)
+        return none(name, policy.error().front().message);
     if (m_plan.pipeline.stages > 1 && (m_plan.pipeline.schedule == "1f1b" || m_plan.pipeline.schedule.starts_with("zb")))
         return none(name, fmt::format("MaxText has no pipeline schedule \"{}\"", m_plan.pipeline.schedule));
     std::string text = "python3 -m maxtext.trainers.pre_train.train" + maxTextModel() + (m_isTpu ? "" : " hardware=gpu");
@@ -159,7 +212,9 @@ LaunchCommand Launch::maxText()
         text += fmt::format(" gradient_accumulation_steps={}", microbatches());
     if (m_work.format == MathFormat::Fp8)
         text += " quantization=fp8";
-    return {name, text + " remat_policy=" + m_plan.recompute, {}};
+    if (m_plan.lossChunks > 1)
+        text += fmt::format(" num_vocab_tiling={}", m_plan.lossChunks);
+    return {name, text + " " + *policy, {}};
 }
 
 /// The model in torchtitan's registry, by its sizes.
@@ -194,6 +249,39 @@ std::string titanModel(const TransformerConfig& model)
                                   : fmt::format("--module {} --config {}", found->module, found->config);
 }
 
+/// What torchtitan refuses before it trains; empty: nothing. Its layers of a pipeline's pieces are others' business.
+/// Source: pytorch/torchtitan, torchtitan/distributed/parallel_dims.py, models/common/decoder.py (August 2026).
+std::string Launch::missingInTorchTitan() const
+{
+    const std::int64_t split = m_plan.zeroStage == 3 ? axis("fsdp") * axis("expert") : m_plan.zeroStage == 2 ? dataRanks() : 1;
+    if (split * axis("context") * axis("tensor") % axis("expert") != 0)
+        return fmt::format(
+            "torchtitan's experts go over ranks that split weights, tensors or sequences, and expert {} does not divide {}",
+            axis("expert"), split * axis("context") * axis("tensor"));
+    if (axis("tensor") > 1 && m_c.keyValueRank == 0 && m_c.keyValueHeads % axis("tensor") != 0)
+        return fmt::format("torchtitan's tensor degree divides the key and value heads, and {} does not divide {}",
+            axis("tensor"), m_c.keyValueHeads);
+    if (m_c.tiedEmbeddings && axis("pipeline") > 1)
+        return "torchtitan has no pipeline for tied embeddings";
+    if (axis("context") > 1 && m_c.slidingWindow > 0)
+        return "torchtitan's attention with windows has no context parallelism";
+    return {};
+}
+
+/// The option for layers of a pipeline's pieces; empty where torchtitan's default of two chunks a stage is the plan's. A problem has no id: its message is
+/// why there is none. torchtitan counts the embedding and the head as a layer each, and rounds up.
+/// Source: pytorch/torchtitan, torchtitan/distributed/pipeline_parallel.py (August 2026).
+Result<std::string> Launch::titanChunks() const
+{
+    const std::int64_t pieces = m_plan.pipeline.stages * m_plan.pipeline.chunks;
+    if (m_plan.pipeline.schedule != "interleaved" || m_plan.pipeline.chunks == 2)
+        return std::string();
+    const std::int64_t ofPiece = ceilDiv(m_c.layers + 2, pieces);
+    if (ceilDiv(m_c.layers + 2, ofPiece) != pieces)
+        return Problem{{}, fmt::format("torchtitan does not divide {} layers among {} pieces", m_c.layers, pieces)};
+    return fmt::format(" --parallelism.pipeline_parallel_layers_per_stage {}", ofPiece);
+}
+
 /// Source: pytorch/torchtitan, torchtitan/config/configs.py, trainer.py, distributed/activation_checkpoint.py (August 2026).
 LaunchCommand Launch::torchTitan()
 {
@@ -204,8 +292,15 @@ LaunchCommand Launch::torchTitan()
         return none(name, "torchtitan splits gradients with moments (ZeRO-2) or weights as well (ZeRO-3)");
     if (m_work.format == MathFormat::Fp8)
         return none(name, "torchtitan's products in 8 bits are of its registered configurations, not of the line");
-    if (m_plan.recompute != "none" && m_plan.recompute != "selective" && m_plan.recompute != "full")
+    // Its selective mode keeps every second product, which a line of it is read as.
+    const std::string mode = isRecompute("selective_op") ? "selective" : m_plan.recompute;
+    if (mode != "none" && mode != "selective" && mode != "full")
         return none(name, fmt::format("torchtitan has no activation-checkpoint \"{}\"", m_plan.recompute));
+    if (std::string missing = missingInTorchTitan(); !missing.empty())
+        return none(name, std::move(missing));
+    const Result<std::string> chunks = titanChunks();
+    if (!chunks)
+        return none(name, chunks.error().front().message);
     const std::int64_t shards = m_plan.zeroStage == 3 ? axis("fsdp") * axis("expert") : m_plan.zeroStage == 2 ? dataRanks() : 1;
     std::string text = fmt::format("{} -m torchtitan.train {} --parallelism.data_parallel_replicate_degree {} "
                                    "--parallelism.data_parallel_shard_degree {} --parallelism.tensor_parallel_degree {} "
@@ -226,14 +321,15 @@ LaunchCommand Launch::torchTitan()
                 : schedule == "1f1b" ? "1F1B"
                                      : "Interleaved1F1B",
             microbatches());
+        text += *chunks;
     }
     if (m_plan.pipeline.stages > 1 || axis("expert") > 1)
         text += " --training.disable_cuda_graphs"; // which have neither
     return {name,
         text
             + fmt::format(" --training.max_context_length {} --training.num_tokens_per_microbatch_per_dp_rank {} "
-                          "--training.num_tokens_per_train_step {} activation-checkpoint:{}",
-                m_work.sequence, microbatch() * m_work.sequence, m_work.globalBatch * m_work.sequence, m_plan.recompute),
+                          "--training.num_tokens_per_train_step {} --loss.num_chunks {} activation-checkpoint:{}",
+                m_work.sequence, microbatch() * m_work.sequence, m_work.globalBatch * m_work.sequence, m_plan.lossChunks, mode),
         {}};
 }
 
@@ -252,12 +348,19 @@ LaunchCommand Launch::megatron()
         return none(name, fmt::format("Megatron-LM has no pipeline schedule \"{}\"", schedule));
     if (const std::string missing = missingInMegatron(); !missing.empty())
         return none(name, "Megatron-LM has no options for " + missing);
-    std::string text = fmt::format(
-        "{} pretrain_gpt.py --num-layers {} --hidden-size {} --num-attention-heads {} --kv-channels {} "
-        "--ffn-hidden-size {} --seq-length {} --max-position-embeddings {} --vocab-size {}",
-        torchrun(), m_c.layers, m_c.hidden, m_c.heads, m_c.headDim, m_c.ffn, m_work.sequence, m_work.sequence, m_c.vocabulary);
+    // What validate_args stops at: its FSDP with one connection, tensors and sequences over devices (before Blackwell) with more than one.
+    const bool isFsdp = m_plan.zeroStage >= 2;
+    const char* connections = isFsdp                ? "CUDA_DEVICE_MAX_CONNECTIONS=8 " // as many as when it is not set
+        : axis("tensor") > 1 || axis("context") > 1 ? "CUDA_DEVICE_MAX_CONNECTIONS=1 "
+                                                    : "";
+    std::string text = connections
+        + fmt::format("{} pretrain_gpt.py --num-layers {} --hidden-size {} --num-attention-heads {} --kv-channels {} "
+                      "--ffn-hidden-size {} --seq-length {} --max-position-embeddings {} --vocab-size {}",
+            torchrun(), m_c.layers, m_c.hidden, m_c.heads, m_c.headDim, m_c.ffn, m_work.sequence, m_work.sequence,
+            m_c.vocabulary);
     const auto option = [&](bool given, const std::string& flag) { text += given ? " " + flag : std::string(); };
-    option(m_c.keyValueHeads != m_c.heads, fmt::format("--group-query-attention --num-query-groups {}", m_c.keyValueHeads));
+    option(m_c.keyValueHeads != m_c.heads && m_c.keyValueRank == 0,
+        fmt::format("--group-query-attention --num-query-groups {}", m_c.keyValueHeads));
     option(m_c.gatedFfn && m_c.activation == TransformerActivation::Silu, "--swiglu");
     option(m_c.norm == NormKind::RmsNorm, "--normalization RMSNorm");
     option(
@@ -296,7 +399,7 @@ LaunchCommand Launch::megatron()
     option(m_plan.sequenceParallel, "--sequence-parallel");
     option(m_plan.zeroStage == 1, "--use-distributed-optimizer");
     option(m_plan.zeroStage >= 2,
-        fmt::format("--use-megatron-fsdp --data-parallel-sharding-strategy {}",
+        fmt::format("--use-megatron-fsdp --ckpt-format fsdp_dtensor --data-parallel-sharding-strategy {}",
             m_plan.zeroStage == 2 ? "optim_grads" : "optim_grads_params"));
     option(m_plan.zeroStage == 3 && axis("data") > 1, fmt::format("--num-distributed-optimizer-instances {}", axis("data")));
     const std::int64_t pieces = m_plan.pipeline.stages * m_plan.pipeline.chunks;
@@ -366,6 +469,12 @@ std::vector<LaunchCommand> launchCommands(
         return none;
     }
     Launch launch(plan, work, machine, choices);
+    if (const std::string uneven = launch.unevenSequence(); !uneven.empty()) {
+        std::vector<LaunchCommand> none;
+        for (const char* framework : {"maxtext", "torchtitan", "megatron", "accelerate"})
+            none.push_back({framework, {}, uneven});
+        return none;
+    }
     return {launch.maxText(), launch.torchTitan(), launch.megatron(), launch.accelerate()};
 }
 

@@ -22,6 +22,8 @@ struct LaunchChoices {
     double dropout = 0.0;
     std::optional<bool> narrowGradients
         = {}; ///< summed over devices and microbatches in 16 bits; nothing: as the machine's stack does
+    std::vector<std::string> kept = {}; ///< of a plan whose recomputation is "custom": values of a layer (keepableNames)
+    std::vector<std::string> offloaded = {}; ///< likewise, in the host's memory (offloadableNames)
 };
 
 /// One for each framework, in this order: the layout, batch, recomputation and sizes of the plan in the options of its launcher. Data, tokenizer and

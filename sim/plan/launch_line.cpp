@@ -331,12 +331,13 @@ std::vector<LaunchOption> registeredOptions(std::string_view config)
         std::int64_t expert;
         const char* schedule;
         const char* converters;
+        std::int64_t lossChunks;
     };
-    static constexpr std::array kConfigs = {Registered{"llama3_8b", 8192, 1, "selective", 1, 1, "1F1B", ""},
-        Registered{"llama3_70b", 8192, 8, "full", 8, 1, "1F1B", ""},
-        Registered{"llama3_405b", 8192, 2, "full", 8, 1, "1F1B", "float8"},
-        Registered{"deepseek_v3_16b", 4096, 4, "selective", 1, 8, "Interleaved1F1B", ""},
-        Registered{"deepseek_v3_671b", 4096, 4, "selective", 1, 2, "Interleaved1F1B", ""}};
+    static constexpr std::array kConfigs = {Registered{"llama3_8b", 8192, 1, "selective", 1, 1, "1F1B", "", 8},
+        Registered{"llama3_70b", 8192, 8, "full", 8, 1, "1F1B", "", 8},
+        Registered{"llama3_405b", 8192, 2, "full", 8, 1, "1F1B", "float8", 8},
+        Registered{"deepseek_v3_16b", 4096, 4, "selective", 1, 8, "Interleaved1F1B", "", 8},
+        Registered{"deepseek_v3_671b", 4096, 4, "selective", 1, 2, "Interleaved1F1B", "", 8}};
     const auto found = std::ranges::find(kConfigs, config, &Registered::config);
     if (found == kConfigs.end())
         return {};
@@ -345,7 +346,8 @@ std::vector<LaunchOption> registeredOptions(std::string_view config)
         {"activation_checkpoint.mode", found->checkpoint, 0},
         {"parallelism.tensor_parallel_degree", std::to_string(found->tensor), 0},
         {"parallelism.expert_parallel_degree", std::to_string(found->expert), 0},
-        {"parallelism.pipeline_parallel_schedule", found->schedule, 0}, {"model.converters", found->converters, 0}};
+        {"parallelism.pipeline_parallel_schedule", found->schedule, 0}, {"model.converters", found->converters, 0},
+        {"loss.num_chunks", std::to_string(found->lossChunks), 0}};
 }
 
 /// torchtitan's names have dashes or underscores; its TOML, which `--job.config_file` names, comes before the line.

@@ -4,6 +4,7 @@
 #include "core/support/checked.h"
 #include "core/support/text.h"
 #include "sim/cost/recomputation.h"
+#include "sim/plan/maxtext_values.h"
 #include "sim/search/search_request.h"
 #include "sim/search/transformer_search.h"
 
@@ -40,6 +41,10 @@ void LaunchReader::readMaxTextModel()
         if (text == "mistral_7b") { // MaxText's has no window
             m_asked.model.slidingWindow = 0;
             m_asked.model.rotaryBase = 1e6;
+        }
+        if (text == "gpt3_175b") { // MaxText's has more rows in both tables
+            m_asked.model.vocabulary = 50304;
+            m_asked.model.maxPositions = 16384;
         }
         overrideMaxTextModel(*name);
         return;
@@ -110,7 +115,7 @@ std::map<std::string, std::int64_t> LaunchReader::maxTextMesh()
         const std::string kind = isInside ? "ici" : "dcn";
         std::int64_t product = 1;
         std::vector<std::string> takers;
-        for (const char* axis : {"data", "fsdp", "tensor", "context", "expert", "pipeline"}) {
+        for (const char* axis : {"data", "fsdp", "fsdp_transpose", "tensor", "context", "expert", "pipeline"}) {
             const std::int64_t usual = std::string_view(axis) == (isInside ? "fsdp" : "data") ? -1 : 1;
             const std::int64_t size = m_options.size(fmt::format("{}_{}_parallelism", kind, axis), usual, -1);
             mesh.try_emplace(axis, 1);
@@ -131,8 +136,13 @@ std::map<std::string, std::int64_t> LaunchReader::maxTextMesh()
         else if (!takers.empty())
             mesh[takers.front()] *= devices / product;
     }
-    for (const char* axis : {"fsdp_transpose", "sequence", "tensor_transpose", "tensor_sequence", "autoregressive",
-             "context_autoregressive", "context_usp_ulysses", "diloco"}) {
+    // The batch and the weights are split over both; along which dimension of a weight changes neither bytes nor steps.
+    if (const std::int64_t transposed = mesh["fsdp_transpose"]; transposed > 1) {
+        m_notes.push_back(fmt::format("fsdp_transpose {} is taken as a part of fsdp: weights are split as far", transposed));
+        mesh["fsdp"] = checkedMultiply(mesh["fsdp"], transposed).value_or(1);
+    }
+    for (const char* axis : {"sequence", "tensor_transpose", "tensor_sequence", "autoregressive", "context_autoregressive",
+             "context_usp_ulysses", "diloco"}) {
         for (const char* kind : {"ici", "dcn"}) {
             const std::string name = fmt::format("{}_{}_parallelism", kind, axis);
             if (m_options.size(name, 1, -1) != 1)
@@ -141,6 +151,58 @@ std::map<std::string, std::int64_t> LaunchReader::maxTextMesh()
         }
     }
     return mesh;
+}
+
+/// Source: AI-Hypercomputer/maxtext, src/maxtext/configs/types.py (RematPolicy), layers/decoders.py (get_remat_policy, set_remat_policy), August 2026.
+void LaunchReader::readMaxTextPolicy()
+{
+    LaunchOptions& o = m_options;
+    std::string& policy = m_asked.recompute;
+    policy = o.word("remat_policy", "full");
+    static const std::array<std::pair<const char*, const char*>, 4> kOthers
+        = {{{"minimal_flash", "minimal_with_context"}, {"minimal_with_quantization", "minimal"},
+            {"minimal_with_context_and_quantization", "minimal_with_context"}, {"none", "full"}}};
+    for (const auto& [theirs, ours] : kOthers) {
+        if (policy != theirs)
+            continue;
+        m_notes.push_back(policy == "none"
+                ? std::string("remat_policy=none: MaxText wraps each layer all the same, and makes all of it again, "
+                              "as with full")
+                : fmt::format("remat_policy={}: taken as {}", policy, ours));
+        policy = ours;
+        break;
+    }
+    const std::vector<const char*>& tensors = maxTextTensors();
+    if (policy != "custom") {
+        for (const char* tensor : tensors)
+            o.know({tensor}); // which only that policy reads
+        if (!recomputationOf(policy) || policy.starts_with("selective"))
+            o.refuse(*o.find("remat_policy"), fmt::format("\"{}\" is not known", policy),
+                "full, minimal, minimal_with_context, save_qkv_proj and the like");
+        return;
+    }
+    std::vector<std::string> kept;
+    std::vector<std::string> offloaded;
+    for (const char* tensor : tensors) {
+        const LaunchOption* option = o.find(tensor);
+        const std::string where = option != nullptr ? lowerCase(option->value) : "remat";
+        if (where == "remat"
+            || (where == "device" && std::string_view(tensor) == "decoder_layer_input")) // which is kept in any case
+            continue;
+        const std::vector<std::string> values = valuesOfMaxText(tensor, m_asked.model.gatedFfn);
+        if (where != "device" && where != "offload")
+            o.refuse(*option, fmt::format("\"{}\" is not known", option->value), "remat, device or offload");
+        else if (values.empty())
+            m_notes.push_back(fmt::format("{}={} is not read: no layer here has such a value", tensor, where));
+        std::vector<std::string>& to = where == "device" ? kept : offloaded;
+        to.insert(to.end(), values.begin(), values.end());
+    }
+    if (kept.empty() && offloaded.empty())
+        policy = "full";
+    else
+        m_settings.push_back(offloaded.empty()
+                ? fmt::format("recompute={{keep: [{}]}}", join(kept, ", "))
+                : fmt::format("recompute={{keep: [{}], offload: [{}]}}", join(kept, ", "), join(offloaded, ", ")));
 }
 
 /// Source: AI-Hypercomputer/maxtext, src/maxtext/configs/base.yml.
@@ -174,10 +236,8 @@ void LaunchReader::readMaxText()
     const std::string strategy = o.word("context_parallel_strategy", "all_gather");
     a.exchangesHeads = strategy == "ulysses";
     a.sequenceParallel = a.tensor > 1; // its rules split activations over tensor
-    a.recompute = o.word("remat_policy", "full");
-    if (a.recompute == "custom" || !recomputationOf(a.recompute))
-        o.refuse(*o.find("remat_policy"), fmt::format("\"{}\" is not known", a.recompute),
-            "full, minimal, minimal_with_context, save_qkv_proj and the like");
+    readMaxTextPolicy();
+    takeLossChunks(o.size("num_vocab_tiling", 1));
     if (o.word("dtype", "bfloat16") == "float32")
         a.format = MathFormat::Fp32;
     if (o.word("weight_dtype", "float32") == "bfloat16")

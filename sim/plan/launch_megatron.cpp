@@ -10,6 +10,9 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <initializer_list>
+#include <set>
+#include <sstream>
 #include <string_view>
 
 namespace meshwright::sim {
@@ -117,6 +120,44 @@ void LaunchReader::readMegatronModel()
     }
 }
 
+/// Selective recomputation of modules, as what is kept beside them.
+/// Source: NVIDIA/Megatron-LM, megatron/core/transformer/transformer_config.py (recompute_modules, August 2026).
+void LaunchReader::readMegatronModules(const LaunchOption& option)
+{
+    static constexpr auto kModules = std::to_array<std::string_view>({"core_attn", "layernorm", "mla_up_proj", "mlp", "moe"});
+    std::set<std::string> modules;
+    std::istringstream words(option.value);
+    for (std::string word; words >> word;) {
+        if (std::ranges::find(kModules, word) == kModules.end()) {
+            m_options.refuse(
+                option, fmt::format("the module \"{}\" is not known", word), "core_attn, layernorm, mla_up_proj, mlp or moe");
+            return;
+        }
+        modules.insert(std::move(word));
+    }
+    const TransformerConfig& c = m_asked.model;
+    if (c.experts > 0 && !modules.contains("moe")) {
+        m_options.refuse(option, "of experts only all of them (moe) can be made again here", "add moe");
+        return;
+    }
+    std::vector<std::string> kept = {"attention"};
+    const auto keepUnless = [&](std::string_view module, std::initializer_list<const char*> values) {
+        if (!modules.contains(std::string(module)))
+            kept.insert(kept.end(), values.begin(), values.end());
+    };
+    keepUnless("layernorm", {"attention.input", "ffn.input"});
+    keepUnless("mla_up_proj", {"attention.q", "attention.k", "attention.v"});
+    keepUnless("core_attn", {"attention.mixed"});
+    if (c.experts == 0 || c.denseLayers > 0) {
+        keepUnless("mlp", {"ffn.up", "ffn.hidden"});
+        if (c.gatedFfn)
+            keepUnless("mlp", {"ffn.gate"});
+    }
+    m_settings.push_back(fmt::format("recompute={{keep: [{}]}}", join(kept, ", ")));
+    if (modules.contains("mla_up_proj") && c.keyValueRank > 0)
+        m_notes.emplace_back("--recompute-modules mla_up_proj: the products before it, into the latents, are made again as well");
+}
+
 /// Source: NVIDIA/Megatron-LM, megatron/training/arguments.py, and core/transformer/transformer_config.py for the defaults.
 void LaunchReader::readMegatron()
 {
@@ -170,7 +211,7 @@ void LaunchReader::readMegatron()
         m_notes.emplace_back("--recompute-num-layers: taken as 1: each layer's input is kept");
     if (const std::string modules = o.word("recompute-modules", "core_attn");
         a.recompute == "selective" && modules != "core_attn")
-        o.refuse(*o.find("recompute-modules"), fmt::format("only core_attn is known, not \"{}\"", modules), "leave it out");
+        readMegatronModules(*o.find("recompute-modules"));
     if (const std::string exchange = o.word("cp-comm-type", "p2p"); a.context > 1 && exchange != "p2p" && exchange != "a2a")
         m_notes.push_back(fmt::format("--cp-comm-type {}: taken as p2p, a ring", exchange));
     if (o.has("use-megatron-fsdp") || o.has("use-custom-fsdp") || o.has("use-torch-fsdp2")) {
@@ -195,6 +236,9 @@ void LaunchReader::readMegatron()
         a.chunks = std::max<std::int64_t>(1, layersToShare / layers);
     } else
         a.chunks = o.size("num-virtual-stages-per-pipeline-rank", 1);
+    if (a.chunks > 1 && a.pipeline == 1)
+        impossible(fmt::format("{} pieces of each stage are interleaved without a pipeline, which Megatron-LM refuses", a.chunks),
+            "leave the pieces out, or give --pipeline-model-parallel-size");
     if (a.chunks > 1)
         a.schedule = "interleaved";
     for (const auto& [option, stage] :

@@ -13,6 +13,7 @@
 #include <array>
 #include <filesystem>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 namespace meshwright::sim {
@@ -38,6 +39,14 @@ void LaunchReader::readModel(const std::string& nameOrFile)
         append(m_options.problems, model.error());
 }
 
+void LaunchReader::takeLossChunks(std::int64_t chunks)
+{
+    m_asked.lossChunks = std::gcd(chunks, m_asked.sequence);
+    if (m_asked.lossChunks != chunks)
+        m_notes.push_back(fmt::format("the loss is taken in {} chunks of a sequence: {} do not divide its {} tokens",
+            m_asked.lossChunks, chunks, m_asked.sequence));
+}
+
 Result<LaunchedPlan> LaunchReader::planned()
 {
     LaunchedTraining& a = m_asked;
@@ -60,6 +69,13 @@ Result<LaunchedPlan> LaunchReader::planned()
         impossible(fmt::format("{} layers are not divided among {} stages{}", a.model.layers, a.pipeline,
                        a.chunks > 1 ? fmt::format(" of {} pieces", a.chunks) : std::string()),
             "choose a number of stages that divides them");
+    if (const std::int64_t parts = a.tensor * a.context; a.sequenceParallel && a.sequence % parts != 0)
+        impossible(fmt::format("sequence parallelism over tensor {}{} does not divide sequences of {} tokens", a.tensor,
+                       a.context > 1 ? fmt::format(" and context {}", a.context) : std::string(), a.sequence),
+            fmt::format("give sequences of a multiple of {}", parts));
+    if (!splitsHeads(a.model, a.tensor))
+        impossible(fmt::format("tensor {} does not divide the heads and the feed-forward width of all layers", a.tensor),
+            "choose a divisor");
     const std::int64_t shards = a.zero < 3 ? 1 : a.shards < 0 ? ranks / std::min(ranks, -a.shards) : a.shards;
     if (shards < 1 || ranks % shards != 0 || (a.zero == 3 && shards % a.expert != 0))
         impossible(fmt::format("weights cannot be split over {} of {} data ranks{}", shards, ranks,
@@ -112,6 +128,7 @@ Result<LaunchedPlan> LaunchReader::planned()
     const double microbatches = static_cast<double>(a.globalBatch / ranks / a.microbatch);
     plan.pipeline = {a.pipeline, a.chunks, microbatches, a.pipeline > 1 ? a.schedule : "none"};
     plan.recompute = a.recompute;
+    plan.lossChunks = a.lossChunks;
     plan.microbatch = static_cast<double>(a.microbatch);
     plan.zeroStage = candidate.zero;
     plan.sequenceParallel = candidate.sequenceParallel;

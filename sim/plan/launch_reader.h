@@ -32,6 +32,7 @@ struct LaunchedTraining {
     std::optional<std::int64_t> layersToShare = {}; ///< evenly among the pieces; none: the model's layers
     std::string schedule = "1f1b";
     std::string recompute = "none";
+    std::int64_t lossChunks = 1; ///< parts of a sequence whose logits are made one after the other
     bool sequenceParallel = false;
     bool exchangesHeads = false;
 };
@@ -57,10 +58,16 @@ private:
     void readMegatron();
     void readMegatronModel();
     void readMegatronExperts();
+    void readMegatronModules(const LaunchOption& option);
     void readTorchtitan();
     void readMaxText();
     void readMaxTextModel();
     void overrideMaxTextModel(const LaunchOption& name);
+    void readMaxTextPolicy();
+    void readTitanPipeline();
+    void readTitanLoss(bool isRegistered);
+    /// So many parts of a sequence for the loss, or fewer that divide it, of which a note is made.
+    void takeLossChunks(std::int64_t chunks);
     std::map<std::string, std::int64_t> maxTextMesh();
     /// One that comes with Meshwright, by its name there; the option that names it.
     void takeModel(const std::string& name, const LaunchOption& option);

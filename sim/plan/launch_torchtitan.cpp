@@ -28,6 +28,46 @@ std::string titanModel(std::string name, const std::string& flavor)
 
 } // namespace
 
+/// The schedule and the pieces, which only a pipeline has: the registry's configurations name a schedule without one, too.
+/// Source: pytorch/torchtitan, torchtitan/distributed/pipeline_parallel.py (August 2026): the embedding and the head count as so many layers each.
+void LaunchReader::readTitanPipeline()
+{
+    LaunchOptions& o = m_options;
+    LaunchedTraining& a = m_asked;
+    const std::string said = o.word("parallelism.pipeline_parallel_schedule", "1F1B");
+    const LaunchOption* layers = o.find("parallelism.pipeline_parallel_layers_per_stage");
+    const std::int64_t ends = o.size("parallelism.pipeline_parallel_first_stage_less_layers", 1, 0)
+        + o.size("parallelism.pipeline_parallel_last_stage_less_layers", 1, 0);
+    if (a.pipeline <= 1)
+        return;
+    const std::string schedule = lowerCase(said);
+    a.schedule = schedule == "gpipe" ? "gpipe" : schedule == "interleaved1f1b" ? "interleaved" : "1f1b";
+    if (schedule != "gpipe" && schedule != "interleaved1f1b" && schedule != "1f1b")
+        m_notes.push_back(fmt::format("the pipeline's schedule {} is taken as 1F1B", said));
+    if (a.schedule == "interleaved")
+        a.chunks = 2; // of each stage, where the line does not say the layers of one
+    if (layers == nullptr)
+        return;
+    const std::int64_t pieces = ceilDiv(a.model.layers + ends, o.size(layers->name, 1));
+    if (pieces % a.pipeline != 0)
+        impossible(fmt::format("{} layers and {} for the ends make {} pieces of {}, which {} stages do not share evenly",
+                       a.model.layers, ends, pieces, layers->value, a.pipeline),
+            "choose layers of a stage so that they do");
+    a.chunks = std::max<std::int64_t>(1, pieces / a.pipeline);
+}
+
+/// The registry's configurations wrap their loss, which the line may cut otherwise.
+/// Source: pytorch/torchtitan, torchtitan/components/loss.py (ChunkedLossWrapper) and models/*/config_registry.py (August 2026).
+void LaunchReader::readTitanLoss(bool isRegistered)
+{
+    constexpr std::int64_t kUsualChunks = 8;
+    const LaunchOption* given = m_options.find("loss.num_chunks");
+    const std::int64_t chunks = m_options.size("loss.num_chunks", isRegistered ? kUsualChunks : 1);
+    if (isRegistered && (given == nullptr || given->line == 0))
+        m_notes.push_back(fmt::format("assumed: the loss in {} chunks of a sequence, as torchtitan's registry has it", chunks));
+    takeLossChunks(chunks);
+}
+
 /// Source: pytorch/torchtitan, torchtitan/config/configs.py; before 2026 torchtitan/config/job_config.py.
 void LaunchReader::readTorchtitan()
 {
@@ -62,16 +102,7 @@ void LaunchReader::readTorchtitan()
     a.zero = shards == 1 ? 0 : keeps ? 2 : 3;
     a.sequenceParallel = a.tensor > 1 && !o.has("parallelism.no_enable_sequence_parallel")
         && o.word("parallelism.enable_sequence_parallel", "true") != "false";
-    const std::string schedule = lowerCase(o.word("parallelism.pipeline_parallel_schedule", "1F1B"));
-    a.schedule = schedule == "gpipe" ? "gpipe" : schedule == "interleaved1f1b" ? "interleaved" : "1f1b";
-    if (schedule != "gpipe" && schedule != "interleaved1f1b" && schedule != "1f1b" && a.pipeline > 1)
-        m_notes.push_back(
-            fmt::format("the pipeline's schedule {} is taken as 1F1B", o.word("parallelism.pipeline_parallel_schedule", "")));
-    if (a.schedule == "interleaved")
-        a.chunks = 2; // of each stage, where the line does not say the layers of one
-    if (const LaunchOption* layers = o.find("parallelism.pipeline_parallel_layers_per_stage");
-        layers != nullptr && a.pipeline > 1)
-        a.chunks = std::max<std::int64_t>(1, ceilDiv(a.model.layers, o.size(layers->name, 1) * a.pipeline));
+    readTitanPipeline();
     // A rank's microbatch: in sequences, or in tokens. A pipeline's are parts of it.
     const std::int64_t dataRanks
         = std::max<std::int64_t>(1, m_devices / checkedProduct(std::array{a.tensor, a.pipeline, a.context}).value_or(m_devices));
@@ -81,6 +112,7 @@ void LaunchReader::readTorchtitan()
         a.microbatch = std::max<std::int64_t>(1, tokens / a.sequence);
     } else
         a.microbatch = o.size("training.local_batch_size", 8);
+    readTitanLoss(config != nullptr);
     const bool isOld = o.find("training.local_batch_size") != nullptr || o.find("training.seq_len") != nullptr; // before 2026
     const std::int64_t passes = o.size("parallelism.num_pp_microbatches", 1);
     const std::int64_t tokens = o.size("training.num_tokens_per_train_step", -1, -1);

@@ -132,11 +132,9 @@ TransformerSpace::TransformerSpace(const SearchWork& work, const SearchMachine& 
             const bool known = std::any_of(m_recomputations.begin(), m_recomputations.end(),
                 [&](const auto& policy) { return choice.value == policy.first; });
             // Any policy that the cost model knows may be asked for.
-            static constexpr std::array<const char*, 12> kAll{"none", "selective", "full", "minimal", "minimal_with_context",
-                "save_dot_except_mlp", "save_qkv_proj", "save_out_proj", "qkv_proj_offloaded", "minimal_offloaded",
-                "selective_op", "custom"};
-            const auto other = std::find(kAll.begin(), kAll.end(), choice.value);
-            if (!known && other != kAll.end())
+            const std::vector<const char*>& all = recomputationNames();
+            const auto other = std::find(all.begin(), all.end(), choice.value);
+            if (!known && other != all.end())
                 m_recomputations.emplace_back(*other, *recomputationOf(*other));
         } else if (choice.name == "schedule") {
             m_fixed.schedule = choice.value;

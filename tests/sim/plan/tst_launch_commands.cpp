@@ -39,6 +39,9 @@ struct Wanted {
     double microbatch = 1.0;
     PipelinePlan pipeline = {1, 1, 1.0, "1f1b"};
     bool sequenceParallel = false;
+    std::int64_t lossChunks = 1;
+    LaunchChoices choices = {};
+    std::int64_t sequence = 4096;
 };
 
 LaunchCommand commandOf(const Wanted& wanted, const std::string& framework)
@@ -47,7 +50,7 @@ LaunchCommand commandOf(const Wanted& wanted, const std::string& framework)
     const std::string file = wanted.model + ".json";
     SearchWork work;
     work.model = valueOf(readTransformerConfig(valueOf(readFile(resourcesDirectory() / "models" / file)), file));
-    work.sequence = 4096;
+    work.sequence = wanted.sequence;
     work.globalBatch = 256;
     FoundPlan plan;
     plan.mesh = wanted.mesh;
@@ -56,9 +59,10 @@ LaunchCommand commandOf(const Wanted& wanted, const std::string& framework)
     plan.microbatch = wanted.microbatch;
     plan.pipeline = wanted.pipeline;
     plan.sequenceParallel = wanted.sequenceParallel;
+    plan.lossChunks = wanted.lossChunks;
     const Chip& chip = *valueOf(catalogue.find(wanted.chip)).chip;
     const auto machine = valueOf(machineOf(chip, wanted.chips, wanted.slices, valueOf(defaultCalibration())));
-    const auto commands = launchCommands(plan, work, machine);
+    const auto commands = launchCommands(plan, work, machine, wanted.choices);
     const auto found = std::ranges::find(commands, framework, &LaunchCommand::framework);
     return found == commands.end() ? LaunchCommand{framework, {}, "no such framework"} : *found;
 }
@@ -111,7 +115,7 @@ void TestLaunchCommands::commands_data()
            "--parallelism.context_parallel_degree 1 "
            "--parallelism.pipeline_parallel_degree 1 --training.max_context_length 4096 "
            "--training.num_tokens_per_microbatch_per_dp_rank 8192 "
-           "--training.num_tokens_per_train_step 1048576 activation-checkpoint:selective";
+           "--training.num_tokens_per_train_step 1048576 --loss.num_chunks 1 activation-checkpoint:selective";
     QTest::newRow("torchtitan, another model") << Wanted{"mistral_7b", "h100", 64, 1, {{"fsdp", 64}}} << "torchtitan"
                                                << "--module MODULE --config CONFIG ";
     QTest::newRow("torchtitan, tensors without sequences")
@@ -132,7 +136,39 @@ void TestLaunchCommands::commands_data()
            "--parallelism.data_parallel_shard_degree 512 ";
     QTest::newRow("Megatron-LM, replicas of a split model")
         << Wanted{"llama3_8b", "h100", 64, 1, {{"data", 2}, {"fsdp", 32}}, "none"} << "megatron"
-        << "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params --num-distributed-optimizer-instances 2";
+        << "--use-megatron-fsdp --ckpt-format fsdp_dtensor --data-parallel-sharding-strategy optim_grads_params "
+           "--num-distributed-optimizer-instances 2";
+    QTest::newRow("Megatron-LM's FSDP with several connections")
+        << Wanted{"llama3_8b", "h100", 64, 1, {{"fsdp", 32}, {"tensor", 2}}, "none", 3, 1.0, {1, 1, 1.0, "1f1b"}, true}
+        << "megatron"
+        << "CUDA_DEVICE_MAX_CONNECTIONS=8 torchrun ";
+    QTest::newRow("Megatron-LM's tensors with one connection")
+        << Wanted{"llama3_8b", "h100", 64, 1, {{"data", 32}, {"tensor", 2}}, "none", 1} << "megatron"
+        << "CUDA_DEVICE_MAX_CONNECTIONS=1 torchrun ";
+    QTest::newRow("Megatron-LM's latent heads are no groups")
+        << Wanted{"deepseek_v2_lite", "h100", 64, 1, {{"data", 64}}, "none", 1} << "megatron"
+        << "--untie-embeddings-and-output-weights --disable-bias-linear --multi-latent-attention ";
+    QTest::newRow("torchtitan, the loss in chunks")
+        << Wanted{"llama3_8b", "h100", 64, 1, {{"fsdp", 64}}, "selective_op", 3, 1.0, {1, 1, 1.0, "1f1b"}, false, 16}
+        << "torchtitan"
+        << " --loss.num_chunks 16 activation-checkpoint:selective";
+    QTest::newRow("torchtitan, three chunks a stage")
+        << Wanted{"llama3_8b", "h100", 64, 1, {{"pipeline", 2}, {"fsdp", 32}}, "full", 3, 1.0, {2, 3, 8.0, "interleaved"}}
+        << "torchtitan"
+        << "--parallelism.pipeline_parallel_layers_per_stage 6 "; // 32 layers and 2 for the ends in 6 pieces
+    QTest::newRow("MaxText, the logits in tiles")
+        << Wanted{"llama3_8b", "v5e", 64, 1, {{"fsdp", 64}}, "minimal_with_context", 3, 1.0, {1, 1, 1.0, "1f1b"}, false, 4}
+        << "maxtext"
+        << " num_vocab_tiling=4 remat_policy=minimal_with_context";
+    for (const char* policy :
+        {"save_dot_with_context_except_mlp", "save_dot_except_mlpwi", "save_out_proj", "qkv_proj_offloaded", "minimal_offloaded"})
+        QTest::addRow("MaxText, %s", policy)
+            << Wanted{"llama3_8b", "v5e", 64, 1, {{"fsdp", 64}}, policy} << "maxtext" << QString(" remat_policy=%1").arg(policy);
+    QTest::newRow("MaxText, values by name")
+        << Wanted{"llama3_8b", "v5e", 64, 1, {{"fsdp", 64}}, "custom", 3, 1.0, {1, 1, 1.0, "1f1b"}, false, 1,
+               {0.0, {}, {"attention.mixed", "ffn.gate"}, {"input", "attention.q"}}}
+        << "maxtext"
+        << " remat_policy=custom context=device mlpwi_0=device decoder_layer_input=offload query_proj=offload";
     QTest::newRow("Megatron-LM, interleaved") << Wanted{"llama3_70b", "h100", 64, 1,
         {{"pipeline", 4}, {"data", 2}, {"tensor", 8}}, "full", 1, 1.0, {4, 5, 16.0, "interleaved"}, true}
                                               << "megatron"
@@ -179,6 +215,27 @@ void TestLaunchCommands::refused_data()
     QTest::newRow("Megatron-LM, split weights in a pipeline")
         << Wanted{"llama3_8b", "h100", 64, 1, {{"pipeline", 4}, {"fsdp", 16}}, "full", 3, 1.0, {4, 1, 16.0, "1f1b"}} << "megatron"
         << "without a pipeline";
+    QTest::newRow("MaxText, a value without a name") << Wanted{"llama3_8b", "v5e", 64, 1, {{"fsdp", 64}}, "custom", 3, 1.0,
+        {1, 1, 1.0, "1f1b"}, false, 1, {0.0, {}, {"ffn.hidden"}, {}}}
+                                                     << "maxtext"
+                                                     << "no name for the value ffn.hidden";
+    QTest::newRow("Megatron-LM, experts and tensors without sequences")
+        << Wanted{"mixtral_8x7b", "h100", 64, 1, {{"data", 4}, {"expert", 8}, {"tensor", 2}}, "full", 1} << "megatron"
+        << "experts beside tensor 2";
+    QTest::newRow("torchtitan, experts of ranks that share no weights")
+        << Wanted{"deepseek_v3", "h100", 64, 1, {{"data", 8}, {"expert", 8}}, "full", 0} << "torchtitan"
+        << "expert 8 does not divide 1";
+    QTest::newRow("torchtitan, 34 layers in 8 pieces")
+        << Wanted{"llama3_8b", "h100", 64, 1, {{"pipeline", 2}, {"fsdp", 32}}, "full", 3, 1.0, {2, 4, 8.0, "interleaved"}}
+        << "torchtitan"
+        << "does not divide 32 layers among 8 pieces";
+    QTest::newRow("torchtitan, 8 heads for 16 ranks")
+        << Wanted{"llama3_8b", "h100", 64, 1, {{"fsdp", 4}, {"tensor", 16}}, "full", 3} << "torchtitan"
+        << "16 does not divide 8";
+    for (const char* framework : {"maxtext", "torchtitan", "megatron"})
+        QTest::addRow("parts of sequences that are not equal, %s", framework)
+            << Wanted{"gpt2", "h100", 24, 1, {{"data", 8}, {"tensor", 3}}, "full", 0, 1.0, {1, 1, 1.0, "1f1b"}, true} << framework
+            << "sequence parallelism over tensor 3 does not divide sequences of 4096 tokens";
     QTest::newRow("accelerate, tensors") << Wanted{"llama3_8b", "h100", 64, 1, {{"fsdp", 8}, {"tensor", 8}}} << "accelerate"
                                          << "splits data";
 }

@@ -275,6 +275,19 @@ void TestLaunchLine::plans_data()
                                            "--training.seq_len 8192 --training.local_batch_size 8 "
                                            "--parallelism.pipeline_parallel_degree 2 --activation_checkpoint.mode full"
                                         << "pipeline=2 data=32, 256 x 8192, 1f1b 8 x 1, full, ZeRO 2";
+    QTest::newRow("its registry's schedule without a pipeline") << "torchrun -m torchtitan.train --module deepseek_v3 --config "
+                                                                   "deepseek_v3_16b --training.num_tokens_per_train_step 2097152"
+                                                                << "fsdp=8 expert=8, 512 x 4096, 2 x 4, selective_op, ZeRO 3";
+    QTest::newRow("three pieces a stage") << kTitan
+            + "--parallelism.pipeline_parallel_degree 2 --parallelism.pipeline_parallel_schedule Interleaved1F1B "
+              "--parallelism.pipeline_parallel_layers_per_stage 6 --parallelism.num_pp_microbatches 8"
+                                          << "pipeline=2 data=32, 256 x 8192, interleaved/3 8 x 1, selective_op, ZeRO 2";
+    QTest::newRow("a policy of MaxText's") << kMaxText + "remat_policy=save_dot_with_context_except_mlp"
+                                           << "fsdp=64, 768 x 2048, 1 x 12, save_dot_with_context_except_mlp, ZeRO 3";
+    QTest::newRow("a policy's older name") << kMaxText + "remat_policy=minimal_flash"
+                                           << "fsdp=64, 768 x 2048, 1 x 12, minimal_with_context, ZeRO 3";
+    QTest::newRow("two axes of weights") << kMaxText + "ici_fsdp_parallelism=16 ici_fsdp_transpose_parallelism=4"
+                                         << "fsdp=64, 768 x 2048, 1 x 12, full, ZeRO 3";
     QTest::newRow("MaxText, its defaults") << kMaxText << "fsdp=64, 768 x 2048, 1 x 12, full, ZeRO 3";
     QTest::newRow("two axes") << kMaxText
             + "ici_fsdp_parallelism=16 ici_tensor_parallelism=4 per_device_batch_size=2 max_target_length=8192 "
@@ -344,6 +357,11 @@ void TestLaunchLine::models_data()
                                      << std::int64_t{32000};
     QTest::newRow("MaxText, other sizes of a named model")
         << kMaxText + "override_model_config=true base_num_decoder_layers=16" << 4.54 << std::int64_t{128256};
+    // Llama 2: Touvron et al. 2023; Gemma 3: Gemma Team 2025, without the vision encoder.
+    QTest::newRow("MaxText, Llama 2 70B") << QString(kMaxText).replace("llama3.1-8b", "llama2-70b") << 68.98
+                                          << std::int64_t{32000};
+    QTest::newRow("MaxText, GPT-3") << QString(kMaxText).replace("llama3.1-8b", "gpt3-175b") << 174.8 << std::int64_t{50304};
+    QTest::newRow("MaxText, Gemma 3") << QString(kMaxText).replace("llama3.1-8b", "gemma3-27b") << 27.0 << std::int64_t{262144};
     QTest::newRow("torchtitan") << kTitan << 8.03 << std::int64_t{128256};
 }
 
@@ -387,9 +405,46 @@ void TestLaunchLine::settings_data()
     QTest::newRow("weights of MaxText in 16 bits") << kMaxText + "weight_dtype=bfloat16 attention=dot_product steps=3"
                                                    << "dtype.parameters=bf16 attention=plain"
                                                    << "not read: 1 option of data, logs, checkpoints and the learning rate";
-    QTest::newRow("weights of torchtitan in 16 bits") << kTitan + "--training.dtype bfloat16"
-                                                      << "dtype.parameters=bf16"
-                                                      << "";
+    QTest::newRow("weights of torchtitan in 16 bits")
+        << kTitan + "--training.dtype bfloat16"
+        << "dtype.parameters=bf16"
+        << "assumed: the loss in 8 chunks of a sequence, as torchtitan's registry has it";
+    QTest::newRow("chunks of the loss that the line says") << kTitan + "--loss.num_chunks 4"
+                                                           << ""
+                                                           << "";
+    QTest::newRow("chunks that do not divide")
+        << kTitan + "--training.max_context_length 8100"
+        << ""
+        << "assumed: the loss in 8 chunks of a sequence, as torchtitan's registry has it; the loss is taken in 4 chunks of a "
+           "sequence: 8 do not divide its 8100 tokens";
+    QTest::newRow("an option of the registry before 2026")
+        << "torchrun -m torchtitan.train --model.name llama3 --model.flavor 8B "
+           "--training.seq_len 8192 --training.local_batch_size 1"
+        << ""
+        << "";
+    QTest::newRow("modules of Megatron-LM that are made again")
+        << kMegatron + "--swiglu --recompute-granularity selective --recompute-modules mlp layernorm"
+        << "dtype.gradients=f32 recompute={keep: [attention, attention.q, attention.k, attention.v, attention.mixed]}"
+        << "";
+    QTest::newRow("all experts of Megatron-LM")
+        << kMegatron + "--num-experts 8 --recompute-granularity selective --recompute-modules moe core_attn"
+        << "dtype.gradients=f32 recompute={keep: [attention, attention.input, ffn.input, attention.q, attention.k, attention.v]}"
+        << "";
+    QTest::newRow("MaxText's values by name")
+        << kMaxText + "remat_policy=custom context=device mlpwi=device mlpwo=offload qkv_proj=remat decoder_layer_input=offload"
+        << "recompute={keep: [attention.mixed, ffn.gate, ffn.up], offload: [input, ffn]}"
+        << "";
+    QTest::newRow("MaxText's values on the device")
+        << kMaxText + "remat_policy=custom qkv_proj=device decoder_layer_input=device mla_q=device"
+        << "recompute={keep: [attention.q, attention.k, attention.v]}"
+        << "mla_q=device is not read: no layer here has such a value";
+    QTest::newRow("MaxText without a policy")
+        << kMaxText + "remat_policy=none"
+        << ""
+        << "remat_policy=none: MaxText wraps each layer all the same, and makes all of it again, as with full";
+    QTest::newRow("MaxText's second axis of weights") << kMaxText + "ici_fsdp_parallelism=16 ici_fsdp_transpose_parallelism=4"
+                                                      << ""
+                                                      << "fsdp_transpose 4 is taken as a part of fsdp: weights are split as far";
 }
 
 /// What a plan has no word for goes into its study, and what is left is said.
@@ -512,9 +567,31 @@ void TestLaunchLine::refused_data()
     QTest::newRow("sizes beside a named model") << kMaxText + "base_emb_dim=64"
                                                 << "MW1495"
                                                 << "model_name=llama3.1-8b says it too";
-    QTest::newRow("a policy of parts") << kMaxText + "remat_policy=custom mlpwo=device"
-                                       << "MW1495"
-                                       << "\"custom\" is not known";
+    QTest::newRow("a value in a place that is none") << kMaxText + "remat_policy=custom mlpwo=disk"
+                                                     << "MW1495"
+                                                     << "\"disk\" is not known";
+    QTest::newRow("parts of sequences that are not equal")
+        << kMegatron + "--tensor-model-parallel-size 4 --sequence-parallel --seq-length 4098"
+        << "MW1496"
+        << "tensor 4 does not divide sequences of 4098 tokens";
+    QTest::newRow("heads that tensors do not divide") << kMegatron + "--tensor-model-parallel-size 64"
+                                                      << "MW1496"
+                                                      << "tensor 64 does not divide the heads";
+    QTest::newRow("a module that is none") << kMegatron + "--recompute-granularity selective --recompute-modules mlp moe_act"
+                                           << "MW1495"
+                                           << "the module \"moe_act\" is not known";
+    QTest::newRow("experts that are kept") << kMegatron
+            + "--num-experts 8 --recompute-granularity selective --recompute-modules layernorm"
+                                           << "MW1495"
+                                           << "of experts only all of them";
+    QTest::newRow("pieces without a pipeline") << kMegatron + "--num-virtual-stages-per-pipeline-rank 2"
+                                               << "MW1496"
+                                               << "without a pipeline";
+    QTest::newRow("pieces that stages do not share") << kTitan
+            + "--parallelism.pipeline_parallel_degree 4 --parallelism.pipeline_parallel_schedule Interleaved1F1B "
+              "--parallelism.pipeline_parallel_layers_per_stage 7"
+                                                     << "MW1496"
+                                                     << "make 5 pieces of 7";
     QTest::newRow("a scale between powers of two") << "python3 -m MaxText.train base.yml global_parameter_scale=3"
                                                    << "MW1495"
                                                    << "not a power of two";
@@ -594,9 +671,12 @@ void TestLaunchLine::ownCommandsComeBack()
         Layout{"h100", {{"pipeline", 2}, {"data", 32}}, 0, "none", {2, 2, 8.0, "interleaved"}, false, false},
         Layout{"h100", {{"fsdp", 32}, {"context", 2}}, 3, "full", {1, 1, 8.0, "1f1b"}, false, false},
         Layout{"h100", {{"fsdp", 8}, {"expert", 8}}, 3, "full", {1, 1, 4.0, "1f1b"}, false, false},
+        Layout{"h100", {{"fsdp", 64}}, 3, "selective_op", {1, 1, 4.0, "1f1b"}, false, false},
         Layout{"v5p", {{"fsdp", 64}}, 3, "full", {1, 1, 1.0, "1f1b"}, false, false},
         Layout{"v5p", {{"data", 4}, {"fsdp", 8}, {"tensor", 2}}, 3, "minimal", {1, 1, 2.0, "1f1b"}, true, false},
         Layout{"v5p", {{"fsdp", 32}, {"expert", 2}}, 3, "full", {1, 1, 2.0, "1f1b"}, false, false},
+        Layout{"v5p", {{"fsdp", 64}}, 3, "save_dot_with_context_except_mlp", {1, 1, 1.0, "1f1b"}, false, false},
+        Layout{"v5p", {{"fsdp", 64}}, 3, "minimal_offloaded", {1, 1, 1.0, "1f1b"}, false, false},
         Layout{"v5p", {{"pipeline", 2}, {"fsdp", 32}}, 3, "full", {2, 1, 8.0, "gpipe"}, false, false},
     };
     std::vector<std::string> ignored;
@@ -620,6 +700,7 @@ void TestLaunchLine::ownCommandsComeBack()
         plan.recompute = layout.recompute;
         plan.pipeline = layout.pipeline;
         plan.microbatch = 1.0;
+        plan.lossChunks = 4;
         plan.sequenceParallel = layout.sequenceParallel;
         plan.exchangesHeads = layout.exchangesHeads;
         const std::int64_t ranks = axis("data") * axis("fsdp") * axis("expert");
@@ -645,6 +726,8 @@ void TestLaunchLine::ownCommandsComeBack()
                 wanted.plan.sequenceParallel = false;
             if (command.framework == "maxtext")
                 wanted.plan.sequenceParallel = axis("tensor") > 1;
+            if (command.framework != "megatron") // which has no option for it
+                QCOMPARE(back->plan.lossChunks, std::int64_t{4});
             QVERIFY2(layoutOf(*back) == layoutOf(wanted),
                 (said + "\n" + layoutOf(*back).toUtf8() + "\n" + layoutOf(wanted).toUtf8()).constData());
             TransformerConfig same = back->work.model;
@@ -660,7 +743,7 @@ void TestLaunchLine::ownCommandsComeBack()
             ++read;
         }
     }
-    static const QStringList kOthers = {"gemma_7b", "gpt_neox_20b"}; // whose blocks no framework's options state
+    static const QStringList kOthers = {"gemma_7b", "gemma3_27b", "gpt_neox_20b"}; // whose blocks no framework's options state
     QCOMPARE(read == 0, kOthers.contains(model));
 }
 
