@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/search_study.h"
 
+#include "core/study/pipeline_choice.h"
 #include "core/study/transformer_keys.h"
 #include "core/support/checked.h"
 #include "core/support/text.h"
@@ -424,9 +425,13 @@ struct NamedLayout {
     friend bool operator==(const NamedLayout&, const NamedLayout&) = default;
 };
 
-/// What each axis splits: "pipeline", "data", "fsdp" (weights as well as the batch), "expert", "context", "tensor". Empty where an axis splits nothing, or two
-/// the same.
-std::map<std::string, std::string> rolesOfAxes(const Study& study, const StudyArrays& arrays)
+/// What each axis splits: "pipeline", "data", "fsdp" (weights as well as the batch), "expert", "context", "tensor".
+struct AxisRoles {
+    std::map<std::string, std::string> of; ///< empty where an axis splits nothing, or two the same
+    std::string whyNone = {}; ///< which axis that is
+};
+
+AxisRoles rolesOfAxes(const Study& study, const StudyArrays& arrays)
 {
     std::set<std::string> ofBatch;
     std::set<std::string> ofSequence;
@@ -456,11 +461,13 @@ std::map<std::string, std::string> rolesOfAxes(const Study& study, const StudyAr
             : ofSequence.contains(axis.name) ? "context"
             : ofWeights.contains(axis.name)  ? "tensor"
                                              : "";
-        if (*role == '\0' || !taken.insert(role).second)
-            return {};
+        if (*role == '\0')
+            return {{}, fmt::format("axis \"{}\" splits neither the batch, the sequence nor weights", axis.name)};
+        if (!taken.insert(role).second)
+            return {{}, fmt::format("axis \"{}\" is a second axis of the kind \"{}\"", axis.name, role)};
         roles[axis.name] = role;
     }
-    return roles;
+    return {roles};
 }
 
 NamedLayout namedLayout(const Study& study, const StudyArrays& arrays, const std::map<std::string, std::string>& roles)
@@ -523,17 +530,102 @@ std::int64_t microbatchesOf(const Study& study)
                                       : study.pipeline.microbatches;
 }
 
-/// Whether two transformers are trained alike but for how they lie.
-bool isTrainedAlike(const Study& a, const Study& b)
+/// Whether a layer's values are kept alike: frameworks have one word for layers made again from their input, and one for those whose values are all kept.
+bool isKeptAlike(const TransformerModel& a, const TransformerModel& b)
 {
-    TransformerModel model = *a.transformer();
-    model.config.name = b.transformer()->config.name;
-    model.lossKernels = b.transformer()->lossKernels; // the stack's
-    PipelineChoice pipeline = a.pipeline;
-    pipeline.axis = b.pipeline.axis;
-    pipeline.microbatches = microbatchesOf(a);
-    return a.deviceOrder == b.deviceOrder && a.phases == b.phases && pipeline == b.pipeline && a.batch == b.batch
-        && a.matmulType == b.matmulType && a.fp8 == b.fp8 && model == *b.transformer();
+    const auto common = [](Recompute recompute) {
+        return recompute == Recompute::Layer ? Recompute::Full : recompute == Recompute::Nothing ? Recompute::None : recompute;
+    };
+    const auto isSame = [](std::vector<std::string> one, std::vector<std::string> other) {
+        std::ranges::sort(one);
+        std::ranges::sort(other);
+        return one == other;
+    };
+    return common(a.recompute) == common(b.recompute) && isSame(a.kept, b.kept) && isSame(a.offloaded, b.offloaded);
+}
+
+/// The name of a model's recomputation in `recomputationNames`; of values by name that is none of them "custom", else the study's word.
+std::string policyOf(const TransformerModel& model)
+{
+    StackTraits plain;
+    plain.recomputesLayers = false;
+    plain.fusedNorms = true;
+    for (const char* name : recomputationNames()) {
+        TransformerModel other = model;
+        other.kept.clear();
+        other.offloaded.clear();
+        setRecomputation(other, *recomputationOf(name), plain);
+        if (isKeptAlike(model, other))
+            return name;
+    }
+    return model.recompute == Recompute::Named ? std::string("custom") : recomputeText(model);
+}
+
+/// What of a study is not as a plan's study has it, in words; empty: they are trained alike. What a plan says besides its layout does not count:
+/// recomputation and chunks of the loss, and the kernels, which are the stack's.
+std::vector<std::string> otherwiseTrained(const Study& study, const Study& planned)
+{
+    std::vector<std::string> parts;
+    const auto add = [&](bool differs, std::string words) {
+        if (differs)
+            parts.push_back(std::move(words));
+    };
+    const TransformerModel& own = *study.transformer();
+    const TransformerModel& model = *planned.transformer();
+    const PipelineChoice& pipeline = study.pipeline;
+    add(study.deviceOrder != planned.deviceOrder, "mesh.device_order");
+    add(study.phases != planned.phases, "phases");
+    add(pipeline.schedule != planned.pipeline.schedule && pipeline.stages > 1,
+        fmt::format("pipeline.schedule {}", scheduleName(pipeline.schedule)));
+    add(pipeline.layers != planned.pipeline.layers && layersOfPieces(pipeline, own.config.layers) != planned.pipeline.layers,
+        fmt::format("pipeline.layers [{}]", fmt::join(pipeline.layers, ", ")));
+    add(own.predict != model.predict, fmt::format("predict: {}", wordOf(predictionWords(), own.predict)));
+    add(own.lookup != model.lookup, fmt::format("lookup: {}", wordOf(lookupWords(), own.lookup)));
+    add(own.attention != model.attention, fmt::format("attention: {}", wordOf(attentionWords(), own.attention)));
+    add(own.context != model.context || own.zigzag != model.zigzag,
+        fmt::format("attention: {{context: {}, zigzag: {}}}", wordOf(contextWords(), own.context), own.zigzag));
+    add(own.unrolled != model.unrolled || own.cuts != model.cuts, "unroll");
+    add(own.capacityFactor != model.capacityFactor, fmt::format("capacity_factor: {}", own.capacityFactor));
+    add(own.dispatchGroups != model.dispatchGroups, fmt::format("dispatch_groups: {}", own.dispatchGroups));
+    // Whatever else there may be.
+    TransformerModel rest = model;
+    rest.config.name = own.config.name;
+    rest.lossKernels = own.lossKernels;
+    rest.recompute = own.recompute;
+    rest.kept = own.kept;
+    rest.offloaded = own.offloaded;
+    rest.lossChunks = own.lossChunks;
+    add(parts.empty() && (rest != own || study.matmulType != planned.matmulType || study.fp8 != planned.fp8), "model or dtype");
+    return parts;
+}
+
+/// What of a layout is not as a plan's, in words.
+std::vector<std::string> otherwiseSplit(const NamedLayout& layout, const NamedLayout& planned)
+{
+    constexpr std::size_t kMostNames = 3;
+    std::vector<std::string> parts;
+    std::vector<std::string> arrays;
+    for (const auto& [array, spec] : layout.specs) {
+        const auto other = planned.specs.find(array);
+        const auto shardsOf = [&](const NamedLayout& one) {
+            const auto found = one.shards.find(array);
+            return found == one.shards.end() ? std::set<std::string>{} : found->second;
+        };
+        if (other == planned.specs.end() || !(other->second == spec) || shardsOf(layout) != shardsOf(planned))
+            arrays.push_back(array);
+    }
+    if (arrays.size() > kMostNames) {
+        const std::size_t more = arrays.size() - kMostNames;
+        arrays.resize(kMostNames);
+        parts.push_back(fmt::format("the sharding of {} and {} more", join(arrays, ", "), more));
+    } else if (!arrays.empty()) {
+        parts.push_back("the sharding of " + join(arrays, ", "));
+    }
+    if (layout.sequence != planned.sequence)
+        parts.push_back(layout.sequence.empty()
+                ? std::string("blocks whose results have whole sequences")
+                : fmt::format("blocks whose results have parts of sequences over {}", join(layout.sequence, ", ")));
+    return parts;
 }
 
 } // namespace
@@ -549,18 +641,17 @@ Result<FoundPlan> planOf(const Study& study, const Catalogue& catalogue, const C
     std::vector<std::string> axes;
     for (const MeshAxis& axis : study.mesh)
         axes.push_back(fmt::format("{}={}", axis.name, axis.size));
-    const Problem none{"MW1758",
-        fmt::format("the mesh {} with the study's specs, pipeline and recomputation is none of the layouts that frameworks have "
-                    "options for",
-            join(axes, ",")),
-        kFix};
+    const auto none = [&](const std::string& part) {
+        return Problem{"MW1758", fmt::format("of the mesh {} no framework has options for {}", join(axes, ","), part), kFix};
+    };
     const StudyArrays arrays = arraysOf(study);
-    const std::map<std::string, std::string> roles = rolesOfAxes(study, arrays);
-    const NamedLayout layout = namedLayout(study, arrays, roles);
-    if (roles.empty() && std::ranges::any_of(study.mesh, [](const MeshAxis& axis) { return axis.size > 1; }))
-        return none;
+    const AxisRoles roles = rolesOfAxes(study, arrays);
+    const NamedLayout layout = namedLayout(study, arrays, roles.of);
+    if (!roles.whyNone.empty())
+        return none("this: " + roles.whyNone);
 
-    std::vector<FixedChoice> fixed = {{"chunks", std::to_string(study.pipeline.chunks)}};
+    // What is recomputed is said by itself, with whatever policy the space begins.
+    std::vector<FixedChoice> fixed = {{"chunks", std::to_string(study.pipeline.chunks)}, {"recompute", "full"}};
     if (study.pipeline.stages > 1)
         fixed.push_back({"schedule", scheduleName(study.pipeline.schedule)});
     for (const char* name : {"data", "fsdp", "expert", "context", "tensor", "pipeline"}) {
@@ -569,19 +660,40 @@ Result<FoundPlan> planOf(const Study& study, const Catalogue& catalogue, const C
     }
     const SearchWork work = workOf(study);
     const TransformerSpace space(work, *machine, fixed, 1, {});
+    std::optional<std::vector<std::string>> fewest; // parts that are not as in the plan that comes nearest
     for (const Candidate& candidate : space.candidates()) {
         FoundPlan plan = layoutOf(space, candidate);
         if (plan.pipeline.microbatches != static_cast<double>(microbatchesOf(study)))
             continue;
         auto planned = transformerStudyOf(plan, recomputationOf(plan.recompute).value_or(Recomputation{}), work, *machine);
-        if (!planned || !isTrainedAlike(study, *planned))
+        if (!planned)
             continue;
+        std::vector<std::string> parts = otherwiseTrained(study, *planned);
         planned->optimizer = study.optimizer; // with the same states
         const StudyArrays own = arraysOf(*planned);
-        if (namedLayout(*planned, own, rolesOfAxes(*planned, own)) == layout)
+        const std::vector<std::string> split = otherwiseSplit(layout, namedLayout(*planned, own, rolesOfAxes(*planned, own).of));
+        parts.insert(parts.end(), split.begin(), split.end());
+        if (parts.empty()) {
+            plan.recompute = policyOf(*study.transformer());
+            plan.lossChunks = study.transformer()->lossChunks;
             return plan;
+        }
+        if (!fewest || parts.size() < fewest->size())
+            fewest = std::move(parts);
     }
-    return none;
+    if (fewest)
+        return none(join(*fewest, "; "));
+    if (space.candidates().empty()) {
+        std::vector<std::string> degrees;
+        for (const MeshAxis& axis : layout.mesh)
+            degrees.push_back(fmt::format("{} {}", axis.name, axis.size));
+        return none(fmt::format("degrees of {}{}: they must divide heads, widths, experts, layers and the batch",
+            degrees.empty() ? std::string("1") : join(degrees, ", "),
+            study.pipeline.stages > 1 ? fmt::format(
+                ", schedule {} with {} chunks a stage", scheduleName(study.pipeline.schedule), study.pipeline.chunks)
+                                      : std::string()));
+    }
+    return none(fmt::format("{} microbatches of a batch of {}", microbatchesOf(study), study.batch));
 }
 
 Result<SimulatedStudy> simulatedPlan(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine,

@@ -59,7 +59,11 @@ Result<std::vector<StudyExport>> commandsOf(
     if (!machine)
         return machine.error();
     std::vector<StudyExport> all;
-    const LaunchChoices choices{study.dropout, study.gradientType && byteSize(*study.gradientType) == 2};
+    LaunchChoices choices{study.dropout, study.gradientType && byteSize(*study.gradientType) == 2};
+    if (const TransformerModel* model = study.transformer(); model != nullptr && model->recompute == Recompute::Named) {
+        choices.kept = model->kept;
+        choices.offloaded = model->offloaded;
+    }
     for (const LaunchCommand& launch : launchCommands(plan, workOf(study), *machine, choices))
         all.push_back({launch.framework, launch.command, launch.whyNot});
     return all;

@@ -200,6 +200,14 @@ void TestExportVerb::commands_data()
         << "megatron" << QStringList{"mesh={data: 16, model: 4}"} << "--tensor-model-parallel-size 4";
     QTest::newRow("an axis of one device") << "megatron" << QStringList{"mesh={data: 64, model: 1}"}
                                            << "--tensor-model-parallel-size 1";
+    QTest::newRow("all made again, as NeMo does it")
+        << "megatron" << QStringList{"stack=nemo", "recompute=full"} << "--recompute-granularity full --recompute-method uniform";
+    QTest::newRow("all made again, as Megatron-LM does it")
+        << "torchtitan" << QStringList{"stack=megatron", "recompute=full"} << "activation-checkpoint:full";
+    QTest::newRow("the loss in chunks") << "torchtitan" << QStringList{"model.transformer.loss={cross_entropy: {chunks: 8}}"}
+                                        << "--loss.num_chunks 8 ";
+    QTest::newRow("values by name") << "maxtext" << QStringList{"recompute={keep: [attention.mixed], offload: [ffn.up]}"}
+                                    << "remat_policy=custom context=device mlpwi_0=offload";
     QTest::newRow("accumulated") << "megatron" << QStringList{"train.accumulate=4"}
                                  << "--micro-batch-size 2 --global-batch-size 64";
     QTest::newRow("fully sharded by a rule, small arrays too")
@@ -253,10 +261,17 @@ void TestExportVerb::refused_data()
     QTest::newRow("no such study") << QStringList{"nowhere.yaml"} << 3 << "MW1001";
     QTest::newRow("a study with a mistake") << QStringList{example("digits.yaml"), "--set", "batch=3"} << 3 << "MW1104";
     QTest::newRow("a model without options") << QStringList{example("digits.yaml"), "--to", "megatron"} << 4 << "MW1759";
-    QTest::newRow("a layout without a name")
-        << QStringList{example("transformer_64.yaml"), "--to", "megatron", "--set", "sharding.embedding.w=P()"} << 4 << "MW1759";
+    QTest::newRow("a layout without a name") << QStringList{example("transformer_64.yaml"), "--to", "megatron", "--set",
+        "sharding.embedding.w=P()"} << 4 << "no framework has options for the sharding of embedding.w";
+    QTest::newRow("a recomputation of another framework")
+        << QStringList{example("transformer_64.yaml"), "--to", "megatron", "--set", "recompute=minimal_with_context"} << 4
+        << "MW1759: megatron: Megatron-LM has no recomputation \"minimal_with_context\"";
+    QTest::newRow("a pipeline of stages, and what is recomputed in it") << QStringList{
+        example("llama3_405b_h100.yaml"), "--to", "megatron"} << 4 << "Megatron-LM has no recomputation \"minimal_with_context\"";
+    QTest::newRow("an attention of another kind") << QStringList{example("transformer_64.yaml"), "--to", "megatron", "--set",
+        "model.transformer.attention=plain"} << 4 << "no framework has options for attention: plain";
     QTest::newRow("an axis that splits nothing") << QStringList{example("transformer_64.yaml"), "--to", "megatron", "--set",
-        "mesh={data: 8, model: 4, idle: 2}"} << 4 << "MW1759";
+        "mesh={data: 8, model: 4, idle: 2}"} << 4 << "axis \"idle\" splits neither the batch, the sequence nor weights";
     QTest::newRow("a model without code") << QStringList{example("transformer_64.yaml"), "--to", "flax"} << 4 << "MW1759";
 }
 
