@@ -82,6 +82,8 @@ const char* nounOf(OpKind kind)
         return "reduce-scatter";
     case OpKind::AllToAll:
         return "all-to-all";
+    case OpKind::Send:
+        return "send";
     default:
         return "permute";
     }
@@ -98,6 +100,8 @@ const char* participleOf(OpKind kind)
         return "reduce-scattered";
     case OpKind::AllToAll:
         return "exchanged";
+    case OpKind::Send:
+        return "sent";
     default:
         return "permuted";
     }

@@ -351,7 +351,7 @@ private:
         const std::vector<std::string> cuts = cutValues(study);
         const auto stages = static_cast<std::size_t>(study.pipeline.stages);
         for (std::size_t i = 0; i < step.size(); ++i) {
-            if (step[i].use.axes != study.pipeline.axis || step[i].use.kind != OpKind::CollectivePermute)
+            if (step[i].use.axes != study.pipeline.axis || step[i].use.kind != OpKind::Send)
                 continue;
             std::vector<ValueId> sent;
             for (std::size_t cut = 0; cut < cuts.size(); ++cut) {

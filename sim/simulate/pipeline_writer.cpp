@@ -2,7 +2,7 @@
 #include "sim/simulate/pipeline_writer.h"
 
 #include "core/schedule/label.h"
-#include "core/schedule/stage_array.h"
+#include "core/schedule/pipeline_uses.h"
 
 #include <fmt/format.h>
 
@@ -40,7 +40,10 @@ PipelineWriter::PipelineWriter(const ScheduledProgram& pipeline, const Mesh& mes
                 continue;
             const auto added = functions.emplace(name, schedule(function.device, SchedulePolicy::Overlapped)).first;
             sites.beginFunction(static_cast<std::uint32_t>(m_writers.size() - 1));
+            const std::size_t before = uses.size();
             announce(added->second.device, mesh, writer, sites, uses, siteOfUse);
+            for (std::size_t use = before; use < uses.size(); ++use)
+                uses[use].stage = m_writers.size() - 1;
         }
     }
     for (SimulatedCollective& use : uses)
@@ -61,8 +64,8 @@ void PipelineWriter::announceTransfers()
     for (std::int64_t piece = 0; piece + 1 < pieces; ++piece) {
         if (stageOf(piece) == stageOf(piece + 1))
             continue;
-        m_sites.add({stageOf(piece), stageOf(piece + 1), false, bytesFrom(piece, false)});
-        m_sites.add({stageOf(piece + 1), stageOf(piece), true, bytesFrom(piece + 1, true)});
+        m_sites.add({stageOf(piece), stageOf(piece + 1), false, bytesPassedOn(m_pipeline, piece, false)});
+        m_sites.add({stageOf(piece + 1), stageOf(piece), true, bytesPassedOn(m_pipeline, piece + 1, true)});
     }
     for (std::int64_t from = 0; from < m_pipeline.pipeline.stages; ++from) {
         for (std::int64_t to = 0; to < m_pipeline.pipeline.stages; ++to) {
@@ -116,19 +119,7 @@ void PipelineWriter::add(const Task& task, std::uint32_t number)
 /// What a stage knows of the gradients of parameters that another has too; no bytes where there are none.
 StageTransfer PipelineWriter::sharedGradients(std::int64_t from, std::int64_t to) const
 {
-    StageTransfer transfer{from, to, true, 0, true};
-    const auto sharedOf = [this](std::int64_t stage) -> const Function* {
-        const auto& functions = m_functions[static_cast<std::size_t>(stage)];
-        const auto found = functions.find(functionOf(TaskKind::ShareGradients));
-        return found == functions.end() ? nullptr : &found->second.device.function;
-    };
-    const Function* own = sharedOf(from);
-    const Function* others = from == to ? nullptr : sharedOf(to);
-    for (std::size_t i = 0; own != nullptr && others != nullptr && i < own->results().size(); ++i) {
-        if (std::ranges::find(others->resultNames, own->resultNames[i]) != others->resultNames.end())
-            transfer.payloadBytes += (*own)[own->results()[i]].type.bytes();
-    }
-    return transfer;
+    return {from, to, true, sharedGradientBytes(m_pipeline, from, to), true};
 }
 
 /// To each of the stages that share gradients with it, or what it gets of theirs.
@@ -151,19 +142,6 @@ void PipelineWriter::shareGradients(std::int64_t stage, bool receives)
     }
 }
 
-/// Bytes that one device of a piece's stage passes on.
-std::int64_t PipelineWriter::bytesFrom(std::int64_t piece, bool backward) const
-{
-    const std::string name = functionOf(
-        backward ? TaskKind::Backward : TaskKind::Forward, static_cast<std::size_t>(piece / m_pipeline.pipeline.stages));
-    const StageArray passed{backward ? StageArray::Kind::InputGradient : StageArray::Kind::Output};
-    const Function& function = m_functions[static_cast<std::size_t>(stageOf(piece))].at(name).device.function;
-    const auto result = std::ranges::find(function.resultNames, passed.text());
-    assert(result != function.resultNames.end());
-    const ValueId value = function.results()[static_cast<std::size_t>(result - function.resultNames.begin())];
-    return function[value].type.bytes();
-}
-
 std::uint32_t PipelineWriter::useOf(const StageTransfer& transfer, std::uint32_t site)
 {
     const auto [use, isNew] = m_useOf.try_emplace(transfer, static_cast<std::uint32_t>(uses.size()));
@@ -173,15 +151,11 @@ std::uint32_t PipelineWriter::useOf(const StageTransfer& transfer, std::uint32_t
     siteOfUse.push_back(site);
     SimulatedCollective& added = uses.emplace_back();
     added.label = fmt::format("send {} {} to {}", what, transfer.from, transfer.to);
-    added.use.kind = OpKind::CollectivePermute;
-    added.use.axes = m_axis;
-    added.use.groupSize = 2;
-    added.use.payloadBytes = transfer.payloadBytes;
-    added.use.phase = transfer.isShared ? Phase::Update : transfer.backward ? Phase::Backward : Phase::Forward;
-    added.use.cause = {fmt::format("{} of stage {}", what, transfer.from), "pipeline",
-        fmt::format("stage {} sends to stage {} what its {}", transfer.from, transfer.to,
-            transfer.isShared ? "update needs" : "layers go on with"),
-        "pipeline"};
+    added.use = sendUse(transfer.isShared ? StageMessage::SharedGradients
+            : transfer.backward           ? StageMessage::Gradients
+                                          : StageMessage::Activations,
+        transfer.from, transfer.to, m_axis, transfer.payloadBytes);
+    added.stage = static_cast<std::size_t>(transfer.from);
     return use->second;
 }
 
@@ -190,7 +164,7 @@ void PipelineWriter::pass(std::int64_t from, std::int64_t to, bool backward, std
 {
     if (stageOf(from) == stageOf(to))
         return;
-    const StageTransfer transfer{stageOf(from), stageOf(to), backward, bytesFrom(from, backward)};
+    const StageTransfer transfer{stageOf(from), stageOf(to), backward, bytesPassedOn(m_pipeline, from, backward)};
     const std::uint32_t site = m_sites.add(transfer);
     const std::uint32_t use = useOf(transfer, site);
     const auto meeting

@@ -36,7 +36,6 @@ public:
 private:
     void add(const Task& task, std::uint32_t number);
     std::int64_t stageOf(std::int64_t piece) const { return piece % m_pipeline.pipeline.stages; }
-    std::int64_t bytesFrom(std::int64_t piece, bool backward) const;
     void announceTransfers();
     StageTransfer sharedGradients(std::int64_t from, std::int64_t to) const;
     std::uint32_t useOf(const StageTransfer& transfer, std::uint32_t site);

@@ -251,6 +251,10 @@ Result<Simulation> simulate(const ScheduledProgram& pipeline, const Mesh& mesh, 
         memory[i].seconds = trace->secondsOfMoment(writer->moments[stage][i]);
     Simulation simulation = trace->take();
     simulation.memory = std::move(memory);
+    simulation.stage = stage;
+    simulation.otherStages = collectivesOf(pipeline, axis);
+    std::erase_if(simulation.otherStages, [stage](const StageUse& use) { return use.stage == stage || use.to == stage; });
+    simulation.peakStage = fullest.stage;
     simulation.peakBytes = fullest.bytes;
     simulation.hostBytes = mostHostBytes(pipeline);
     const auto peak = std::ranges::max_element(simulation.memory, {}, &MemoryPoint::total);

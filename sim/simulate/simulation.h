@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/schedule/pipeline_uses.h"
 #include "core/schedule/schedule.h"
 #include "core/timeline/timeline.h"
 #include "sim/hardware/machine.h"
 #include "sim/simulate/instruction_work.h"
 #include "sim/simulate/network_sites.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,7 @@ struct SimulatedCollective {
     double exposedSeconds = 0.0; ///< of them, what computing waited for
     std::string algorithm;
     std::string formula; ///< with its inputs
+    std::optional<std::size_t> stage = {}; ///< of a pipeline: that does it, or sends it
 };
 
 /// One move over the link to the host's memory, as often as it comes.
@@ -77,7 +80,11 @@ struct Simulation {
     bool fits = false; ///< peak <= capacity - reserve
     std::string
         boundBy; ///< "compute", "memory bandwidth", "launch overhead", the collective that is waited for longest: "all_reduce over data", or "host link"
-    std::vector<SimulatedCollective> collectives;
+    std::vector<SimulatedCollective> collectives; ///< of the device whose times these are
+    std::vector<StageUse>
+        otherStages; ///< of a pipeline: the collectives and messages of other stages, in which that device has no part
+    std::size_t stage = 0; ///< of a pipeline, whose times these are
+    std::size_t peakStage = 0; ///< of a pipeline, whose memory `peakBytes` is
     std::vector<SimulatedMove> moves;
     double hostLinkBytesPerSecond = 0.0; ///< of one device to its host's memory, one way; 0: nothing is moved there
     std::int64_t hostBytes = 0; ///< of the host's memory, for one device; of a pipeline, of the stage that needs most there
