@@ -114,7 +114,7 @@ public:
         return counted;
     }
 
-    Transfers transfers() const
+    std::vector<Transfers> transfers() const
     {
         std::vector<Transfers> all;
         std::vector<Ranks::Shared> shared;
@@ -125,15 +125,16 @@ public:
                 {m_virtual.rankOf(static_cast<std::int64_t>(device)), std::as_writable_bytes(std::span(&all[device], 1))});
         if (m_virtual.ranks() != nullptr)
             static_cast<void>(m_virtual.ranks()->share(shared, Ranks::Readers::All));
-        Transfers most;
-        for (const Transfers& sent : all) {
+        std::vector<Transfers> byStage(m_stages.size());
+        for (std::size_t device = 0; device < all.size(); ++device) {
+            Transfers& most = byStage[m_devices[device].stage];
             for (const auto kind : {&Transfers::forward, &Transfers::backward, &Transfers::shared}) {
-                if ((sent.*kind).bytes > (most.*kind).bytes)
-                    most.*kind = sent.*kind;
+                if ((all[device].*kind).bytes > (most.*kind).bytes)
+                    most.*kind = all[device].*kind;
             }
-            most.norms = std::max(most.norms, sent.norms);
+            most.norms = std::max(most.norms, all[device].norms);
         }
-        return most;
+        return byStage;
     }
 
     /// Nothing on all but the first of several processes.
@@ -506,7 +507,7 @@ std::vector<LoadedPipeline::Counted> LoadedPipeline::countedCalls() const
     return m_implementation->countedCalls();
 }
 
-LoadedPipeline::Transfers LoadedPipeline::transfers() const
+std::vector<LoadedPipeline::Transfers> LoadedPipeline::transfers() const
 {
     return m_implementation->transfers();
 }

@@ -82,9 +82,9 @@ public:
     };
     std::vector<Counted> countedCalls() const;
 
-    /// Payload of one stage boundary: what a device has sent in all complete training steps.
+    /// What a device of a stage has sent in all complete training steps.
     struct Transfers {
-        /// Messages, and their bytes, of the device that sends the most of the kind.
+        /// Messages, and their bytes, of the stage's device that sends the most of the kind.
         struct Sent {
             std::int64_t messages = 0;
             std::int64_t bytes = 0;
@@ -100,7 +100,7 @@ public:
         Sent shared; ///< gradients of parameters that several stages have
         std::int64_t norms = 0; ///< sums of "norm.part" over the stages, whose messages are none of these
     };
-    Transfers transfers() const;
+    std::vector<Transfers> transfers() const; ///< by stage
 
     /// The last complete recorded step. Rows of every device: "compute", "collectives", "transfers". The timelines are the first process's:
     /// empty on the others.

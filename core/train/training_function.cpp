@@ -3,6 +3,7 @@
 
 #include "core/runtime/pipeline.h"
 #include "core/schedule/pipeline_tasks.h"
+#include "core/schedule/pipeline_uses.h"
 #include "core/sharding/shardy_text.h"
 
 #include <algorithm>
@@ -167,18 +168,17 @@ public:
                 const auto task = std::ranges::find(tasks, counted.function, &Task::function);
                 if (task == tasks.end() || !isOncePerStep(task->kind))
                     use.count *= m_phase.scheduled.pipeline.microbatches;
-                collectives.push_back({use, calls->calls, calls->totalPayloadBytes});
+                collectives.push_back({use, calls->calls, calls->totalPayloadBytes, counted.stage});
             }
         }
-        const LoadedPipeline::Transfers sent = m_pipeline->transfers();
-        if (sent.norms > 0 && m_phase.scheduled.pipeline.stages > 1)
-            collectives.push_back(sharedNorm(sent.norms));
-        addSends(collectives, sent.shared, Phase::Update,
-            {"gradients of shared parameters", "", "two stages have the parameter, and each a part of its gradient", ""});
-        addSends(collectives, sent.backward, Phase::Backward,
-            {"gradients of activations", "", "the piece before is on another stage", ""});
-        addSends(collectives, sent.forward, Phase::Forward,
-            {"activations", "", "the next piece of the model is on another stage", ""});
+        const std::vector<LoadedPipeline::Transfers> sent = m_pipeline->transfers();
+        if (sent.front().norms > 0 && m_phase.scheduled.pipeline.stages > 1)
+            collectives.push_back(sharedNorm(sent.front().norms));
+        for (std::size_t stage = 0; stage < sent.size(); ++stage) {
+            addSends(collectives, sent[stage].shared, StageMessage::SharedGradients, stage);
+            addSends(collectives, sent[stage].backward, StageMessage::Gradients, stage);
+            addSends(collectives, sent[stage].forward, StageMessage::Activations, stage);
+        }
         return collectives;
     }
     Timeline measured() const override { return m_pipeline->measured(); }
@@ -189,20 +189,21 @@ private:
     const std::string& argumentName(std::size_t argument) const { return m_function[m_function.arguments()[argument]].name; }
 
     /// Nothing when nothing was sent.
-    void addSends(std::vector<CountedCollective>& collectives, const LoadedPipeline::Transfers::Sent& sent, Phase phase,
-        const Cause& cause) const
+    void addSends(std::vector<CountedCollective>& collectives, const LoadedPipeline::Transfers::Sent& sent, StageMessage what,
+        std::size_t stage) const
     {
         if (sent.messages == 0)
             return;
-        CollectiveUse use;
-        use.kind = OpKind::Send;
-        use.axes = stageAxis();
+        const std::int64_t stages = m_phase.scheduled.pipeline.stages;
+        const auto from = static_cast<std::int64_t>(stage);
+        std::int64_t to = (from + (what == StageMessage::Activations ? 1 : stages - 1)) % stages;
+        for (std::int64_t other = 0; what == StageMessage::SharedGradients && other < stages; ++other) {
+            if (sharedGradientBytes(m_phase.scheduled, from, other) > 0)
+                to = other;
+        }
+        CollectiveUse use = sendUse(what, from, to, stageAxis(), sent.bytes / sent.messages);
         use.count = m_runs > 0 ? sent.messages / m_runs : 0;
-        use.groupSize = 2;
-        use.payloadBytes = sent.bytes / sent.messages;
-        use.phase = phase;
-        use.cause = cause;
-        collectives.push_back({use, sent.messages, sent.bytes});
+        collectives.push_back({use, sent.messages, sent.bytes, stage});
     }
 
     /// The stages' parts of the gradients' norm, which they add up once a step.
@@ -218,7 +219,7 @@ private:
         use.phase = Phase::Update;
         use.cause.value = "grad_norm";
         use.cause.reason = "the norm is of the gradients of all stages";
-        return {use, calls, calls * use.payloadBytes};
+        return {use, calls, calls * use.payloadBytes, {}};
     }
 
     /// The name of the axis that a stage has one position of.

@@ -6,6 +6,7 @@
 #include "core/schedule/schedule.h"
 
 #include <cstdint>
+#include <optional>
 
 namespace meshwright {
 
@@ -21,6 +22,7 @@ struct CountedCollective {
     CollectiveUse use; ///< as predicted
     std::int64_t calls = 0; ///< counted over all steps
     std::int64_t totalPayloadBytes = 0; ///< counted payload of one device over all steps
+    std::optional<std::size_t> stage = {}; ///< of a pipeline: that does it, or sends it; nothing: all devices do
 };
 
 } // namespace meshwright

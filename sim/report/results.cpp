@@ -54,6 +54,13 @@ Json useJson(const CollectiveUse& use)
                 {"annotation", use.cause.annotation}}}};
 }
 
+/// Of a pipeline: which stage does it, or sends it.
+void addStage(Json& entry, std::optional<std::size_t> stage)
+{
+    if (stage)
+        entry["stage"] = *stage;
+}
+
 Json memoryJson(const std::vector<std::int64_t>& bytesByKind)
 {
     Json json;
@@ -128,15 +135,27 @@ Json simulationObject(const SimulatedStudy& study)
         entry["exposed_s"] = collective.exposedSeconds;
         entry["algorithm"] = collective.algorithm;
         entry["formula"] = collective.formula;
+        addStage(entry, collective.stage);
         json["collectives"].push_back(std::move(entry));
+    }
+    if (!s.otherStages.empty()) {
+        json["other_stages"] = Json::array();
+        for (const StageUse& other : s.otherStages) {
+            Json entry = useJson(other.use);
+            addStage(entry, other.stage);
+            json["other_stages"].push_back(std::move(entry));
+        }
     }
     if (s.hostLinkBytesPerSecond > 0.0)
         json["host"] = hostJson(s);
     json["arrays"] = Json::array();
-    for (const ComparedArray& array : study.arrays)
+    for (const ComparedArray& array : study.arrays) {
         json["arrays"].push_back(
             {{"name", array.name}, {"type", fmt::format("{}[{}]", array.dtype, fmt::join(array.shape.value_or(Shape{}), ","))},
                 {"spec", array.spec}, {"bytes_per_device", array.pieceBytes.value_or(0)}});
+        if (!array.stages.empty())
+            json["arrays"].back()["stages"] = array.stages;
+    }
     json["memory_at_peak"] = Json::array();
     for (const LiveValue& value : study.liveAtPeak)
         json["memory_at_peak"].push_back({{"name", value.name}, {"kind", memoryKindName(value.kind)}, {"bytes", value.bytes}});
@@ -349,6 +368,7 @@ std::string trainingJson(const TrainingResult& result)
             entry["counted_calls"] = counted.calls;
             entry["counted_bytes_per_device"] = counted.totalPayloadBytes;
             json["collectives"].push_back(std::move(entry));
+            addStage(entry, counted.stage);
         }
     }
     if (result.proof)
