@@ -119,11 +119,11 @@ private:
             m_result.mesh = meshOf(*mesh, JsonReader<Json>::join(path, "mesh"));
     }
 
-    void readCollectives(const Json& object, const std::string& path)
+    void readCollectives(const Json& object, const std::string& path, const char* member = "collectives")
     {
         if (!m_result.collectives)
             m_result.collectives.emplace();
-        m_reader.list(object, "collectives", path, true, [&](const Json& one, const std::string& where) {
+        m_reader.list(object, member, path, true, [&](const Json& one, const std::string& where) {
             ComparedCollective use;
             use.op = m_reader.text(one, "op", where);
             use.axes = m_reader.text(one, "axes", where);
@@ -134,6 +134,8 @@ private:
                 use.annotation = m_reader.text(*cause, "annotation", where + ".cause", true);
             }
             use.calls = m_reader.integer(one, "count", where);
+            if (m_reader.member(one, "stage", where, true) != nullptr)
+                use.stage = m_reader.integer(one, "stage", where);
             // Doubles hold what no machine reaches, and products of two counts do not overflow in them.
             use.bytes = static_cast<std::int64_t>(std::min(
                 9e18, static_cast<double>(use.calls) * static_cast<double>(m_reader.integer(one, "bytes_per_device", where))));
@@ -174,6 +176,7 @@ private:
         readMesh(m_json, {});
         readFigures(m_json, {});
         readCollectives(m_json, {});
+        readCollectives(m_json, {}, "other_stages");
         if (m_reader.member(m_json, "arrays", {}, true) == nullptr)
             return; // of an earlier version
         m_result.arrays.emplace();
@@ -183,6 +186,8 @@ private:
             array.spec = m_reader.text(one, "spec", where);
             array.pieceBytes = m_reader.integer(one, "bytes_per_device", where);
             setType(array, m_reader.text(one, "type", where));
+            m_reader.list(one, "stages", where, true,
+                [&](const Json& stage, const std::string& at) { array.stages.push_back(m_reader.integerOf(stage, at)); });
             addArray(std::move(array));
         });
     }

@@ -22,6 +22,7 @@ struct ComparedArray {
     std::string spec = {}; ///< "P('data', None)"
     std::optional<std::int64_t> pieceElements = {}; ///< of one device's piece, padding included
     std::optional<std::int64_t> pieceBytes = {};
+    std::vector<std::int64_t> stages = {}; ///< of a pipeline: whose devices have it; none: all devices
 
     friend bool operator==(const ComparedArray&, const ComparedArray&) = default;
 };
@@ -35,6 +36,7 @@ struct ComparedCollective {
     std::string annotation = {}; ///< that caused it: "sharding.x"
     std::int64_t calls = 0;
     std::int64_t bytes = 0; ///< payload of all calls, per device
+    std::optional<std::int64_t> stage = {}; ///< of a pipeline: that does it, or sends it; nothing: all devices do
 
     friend bool operator==(const ComparedCollective&, const ComparedCollective&) = default;
 };

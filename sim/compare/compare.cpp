@@ -6,6 +6,7 @@
 #include "sim/compare/pair_uses.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -46,6 +47,31 @@ std::map<ComparedKey, ComparedUse> usesOf(const std::vector<ComparedCollective>&
     return uses;
 }
 
+/// What comes to a device: of a pipeline, to one of the stage that has the most.
+class DeviceTotal {
+public:
+    /// No stages: all devices have it.
+    void add(double size, const std::vector<std::int64_t>& stages)
+    {
+        if (stages.empty())
+            m_everywhere += size;
+        for (const std::int64_t stage : stages)
+            m_ofStage[stage] += size;
+    }
+
+    double value() const
+    {
+        double most = 0.0;
+        for (const auto& [stage, size] : m_ofStage)
+            most = std::max(most, size);
+        return m_everywhere + most;
+    }
+
+private:
+    double m_everywhere = 0.0;
+    std::map<std::int64_t, double> m_ofStage;
+};
+
 void compareCollectives(const Comparable& before, const Comparable& after, Comparison& result)
 {
     if (!before.collectives || !after.collectives)
@@ -66,10 +92,10 @@ void compareCollectives(const Comparable& before, const Comparable& after, Compa
             result.collectives.push_back({std::move(pair.was.all), std::move(pair.is.all)});
     }
     const auto total = [](const std::vector<ComparedCollective>& collectives) {
-        double bytes = 0.0;
+        DeviceTotal bytes;
         for (const ComparedCollective& one : collectives)
-            bytes += static_cast<double>(one.bytes);
-        return bytes;
+            bytes.add(static_cast<double>(one.bytes), one.stage ? std::vector{*one.stage} : std::vector<std::int64_t>());
+        return bytes.value();
     };
     const auto figure = [&](const Comparable& side) {
         return ComparedFigure{
@@ -89,7 +115,8 @@ bool sameArray(const ComparedArray& a, const ComparedArray& b)
 {
     const auto agree = [](const auto& x, const auto& y) { return !x || !y || *x == *y; };
     return canonical(a.spec) == canonical(b.spec) && (a.dtype.empty() || b.dtype.empty() || a.dtype == b.dtype)
-        && agree(a.shape, b.shape) && agree(a.pieceElements, b.pieceElements) && agree(a.pieceBytes, b.pieceBytes);
+        && agree(a.shape, b.shape) && agree(a.pieceElements, b.pieceElements) && agree(a.pieceBytes, b.pieceBytes)
+        && (a.stages.empty() || b.stages.empty() || a.stages == b.stages);
 }
 
 void compareArrays(const Comparable& before, const Comparable& after, Comparison& result)
@@ -102,22 +129,22 @@ void compareArrays(const Comparable& before, const Comparable& after, Comparison
         byName[array.name].before = array;
     for (const ComparedArray& array : *after.arrays)
         byName[array.name].after = array;
-    double was = 0.0;
-    double is = 0.0;
+    DeviceTotal was;
+    DeviceTotal is;
     bool bytes = true; // of all arrays; otherwise elements are counted
     for (const auto& [name, change] : byName)
         bytes = bytes && (!change.before || change.before->pieceBytes) && (!change.after || change.after->pieceBytes);
     bool known = true;
-    const auto sizeOf = [&](const std::optional<ComparedArray>& array) {
+    const auto addTo = [&](DeviceTotal& total, const std::optional<ComparedArray>& array) {
         if (!array)
-            return 0.0;
+            return;
         const auto& size = bytes ? array->pieceBytes : array->pieceElements;
         known = known && size.has_value();
-        return static_cast<double>(size.value_or(0));
+        total.add(static_cast<double>(size.value_or(0)), array->stages);
     };
     for (auto& [name, change] : byName) {
-        was += sizeOf(change.before);
-        is += sizeOf(change.after);
+        addTo(was, change.before);
+        addTo(is, change.after);
         if (change.before && change.after && sameArray(*change.before, *change.after))
             ++result.sameArrays;
         else
@@ -128,8 +155,8 @@ void compareArrays(const Comparable& before, const Comparable& after, Comparison
             ? ComparedFigure{"array_bytes_per_device", "arrays a device", Quantity::Bytes, 0.0}
             : ComparedFigure{"array_elements_per_device", "elements of arrays a device", Quantity::Count, 0.0};
         result.arrayBytes = FigureChange{figure, figure};
-        result.arrayBytes->before.value = was;
-        result.arrayBytes->after.value = is;
+        result.arrayBytes->before.value = was.value();
+        result.arrayBytes->after.value = is.value();
     }
 }
 
@@ -155,6 +182,14 @@ std::string sizeText(const ComparedArray& array)
     if (array.pieceBytes)
         return formatBytes(*array.pieceBytes);
     return array.pieceElements ? fmt::format("{} elements", *array.pieceElements) : std::string();
+}
+
+/// "stage 0", "stages 0 and 3"; empty: not of a pipeline.
+std::string stagesText(const ComparedArray& array)
+{
+    if (array.stages.empty())
+        return {};
+    return fmt::format("stage{} {}", array.stages.size() == 1 ? "" : "s", fmt::join(array.stages, " and "));
 }
 
 std::string arrayTypeText(const ComparedArray& array)
@@ -238,6 +273,7 @@ std::string changeText(const Change<ComparedArray>& change)
         parts.push_back(fmt::format("{} -> {}", change.before->spec.empty() ? "none" : change.before->spec,
             change.after->spec.empty() ? "none" : change.after->spec));
     add(sizeText(*change.before), sizeText(*change.after), " a device");
+    add(stagesText(*change.before), stagesText(*change.after), "");
     return join(parts, ", ");
 }
 

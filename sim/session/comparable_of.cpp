@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/comparable_of.h"
 
+#include "core/schedule/pipeline_uses.h"
 #include "sim/compare/step_change.h"
+#include "sim/session/pipeline_arrays.h"
 #include "sim/session/verdict.h"
 
 #include <fmt/format.h>
@@ -17,7 +19,17 @@ std::vector<ComparedCollective> collectivesOf(const std::vector<CollectiveUse>& 
     std::vector<ComparedCollective> collectives;
     for (const CollectiveUse& use : uses)
         collectives.push_back({opName(use.kind), use.axes, phaseName(use.phase), use.cause.value, use.cause.reason,
-            use.cause.annotation, use.count, use.count * use.payloadBytes});
+            use.cause.annotation, use.count, use.count * use.payloadBytes, {}});
+    return collectives;
+}
+
+std::vector<ComparedCollective> collectivesOf(const std::vector<StageUse>& uses)
+{
+    std::vector<ComparedCollective> collectives;
+    for (const StageUse& one : uses) {
+        collectives.push_back(std::move(collectivesOf(std::vector{one.use}).front()));
+        collectives.back().stage = static_cast<std::int64_t>(one.stage);
+    }
     return collectives;
 }
 
@@ -85,6 +97,23 @@ std::vector<ComparedArray> comparedArrays(const Function& function, const std::v
     return std::move(list.arrays);
 }
 
+std::vector<ComparedArray> comparedArrays(const ScheduledProgram& pipeline)
+{
+    std::vector<ComparedArray> compared;
+    for (const PipelineArray& array : arraysOf(pipeline)) {
+        ComparedArray& one = compared.emplace_back();
+        one.name = array.name;
+        one.dtype = dtypeName(array.type.dtype);
+        one.shape = array.type.shape;
+        one.spec = array.spec;
+        one.pieceElements = elementCount(localShape(array.type.shape, array.sharding));
+        one.pieceBytes = *one.pieceElements * byteSize(array.type.dtype);
+        if (pipeline.stages.size() > 1)
+            one.stages.assign(array.stages.begin(), array.stages.end());
+    }
+    return compared;
+}
+
 Comparable comparableOf(const Analysis& analysis)
 {
     const BuiltPhase& built = *analysis.built;
@@ -93,8 +122,14 @@ Comparable comparableOf(const Analysis& analysis)
     comparable.kind = "study";
     comparable.file = analysis.source.file;
     comparable.mesh = analysis.mesh().axes();
-    comparable.arrays = comparedArrays(*built.partitioned.propagated.find(built.mainFunction), stage.meshes);
-    comparable.collectives = collectivesOf(meshwright::collectivesOf(*stage.find(built.mainFunction), analysis.mesh()));
+    if (analysis.pipeline) {
+        const ScheduledProgram& pipeline = analysis.pipeline->scheduled;
+        comparable.arrays = comparedArrays(pipeline);
+        comparable.collectives = collectivesOf(meshwright::collectivesOf(pipeline, built.study.pipeline.axis));
+    } else {
+        comparable.arrays = comparedArrays(*built.partitioned.propagated.find(built.mainFunction), stage.meshes);
+        comparable.collectives = collectivesOf(meshwright::collectivesOf(*stage.find(built.mainFunction), analysis.mesh()));
+    }
     if (analysis.simulated)
         addSimulation(comparable, analysis.simulated->simulation);
     return comparable;

@@ -14,7 +14,10 @@ namespace meshwright::sim {
 /// ("arg0", "result0"). Of several with one name the first.
 std::vector<ComparedArray> comparedArrays(const Function& function, const std::vector<NamedMesh>& meshes);
 
-/// What of an analysed study can be compared. Without hardware times and memory are absent. Precondition: built.
+/// The same of the stages of a pipeline: see `arraysOf`.
+std::vector<ComparedArray> comparedArrays(const ScheduledProgram& pipeline);
+
+/// What of an analysed study can be compared: of one with a pipeline what its stages have and do. Without hardware times and memory are absent. Precondition: built.
 Comparable comparableOf(const Analysis& analysis);
 
 /// What of a program can be compared: it is propagated and partitioned. Names begin with the function's where there are several.

@@ -505,7 +505,9 @@ Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalo
         std::erase_if(parts.problems, [](const Problem& problem) { return problem.severity != Severity::Error; });
         return parts.problems;
     }
-    if (const auto& built = parts.built)
+    if (parts.pipeline)
+        simulated->arrays = comparedArrays(parts.pipeline->scheduled);
+    else if (const auto& built = parts.built)
         simulated->arrays = comparedArrays(
             *built->partitioned.propagated.find(built->mainFunction), built->partitioned.device.stages.front().meshes);
     simulated->wallSeconds = secondsSince(start);

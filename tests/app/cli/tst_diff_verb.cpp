@@ -20,6 +20,8 @@ private Q_SLOTS:
     void findingsOnce();
     void budget();
     void trainingAgainstStudy();
+    void pipelines_data();
+    void pipelines();
     void formats_data();
     void formats();
     void checkForServers();
@@ -142,6 +144,34 @@ void TestDiffVerb::trainingAgainstStudy()
 
 void TestDiffVerb::formats_data()
 {
+void TestDiffVerb::pipelines_data()
+{
+    QTest::addColumn<QString>("study");
+    QTest::addColumn<QStringList>("settings");
+    const QStringList once{"--set", "train.steps=1"};
+    QTest::newRow("gpipe") << "pipeline_gpipe.yaml" << once;
+    QTest::newRow("interleaved") << "pipeline_interleaved.yaml" << once;
+    QTest::newRow("microbatches without stages")
+        << "pipeline_gpipe.yaml" << once + QStringList{"--set", "pipeline={microbatches: 4}", "--set", "mesh={data: 1}"};
+}
+
+/// A study with a pipeline is what its stages do: as simulated, and as trained.
+void TestDiffVerb::pipelines()
+{
+    QFETCH(QString, study);
+    QFETCH(QStringList, settings);
+    const QStringList file = QStringList{example(study)} + settings;
+    const QString simulated = written("simulated.json", run(QStringList{"simulate", "--format", "json"} + file).out);
+    const Outcome same = run(QStringList{"diff", simulated} + file + QStringList{"--fail-on", "any,bytes"});
+    QVERIFY2(same.code == 0, same.out + same.err);
+    const QString trained = written("trained.json", run(QStringList{"train", "-q", "--format", "json"} + file).out);
+    const Outcome counted = run({"diff", trained, simulated, "--fail-on", "collectives,bytes,mesh"});
+    QVERIFY2(counted.code == 0, counted.out + counted.err);
+    const Outcome more
+        = run(QStringList{"diff"} + file + QStringList{"--set-b", "pipeline.microbatches=12", "--fail-on", "collectives"});
+    QVERIFY2(more.code == 1, more.out + more.err);
+}
+
     QTest::addColumn<QString>("format");
     QTest::addColumn<QString>("ending");
     QTest::addColumn<QString>("begins");

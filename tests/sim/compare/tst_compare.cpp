@@ -29,6 +29,7 @@ private Q_SLOTS:
     void gates_data();
     void gates();
     void sizesAreNoSharding();
+    void stagesAreDevicesOfTheirOwn();
     void wrongGates_data();
     void wrongGates();
     void gateOnTheUnknown();
@@ -230,6 +231,22 @@ void TestCompare::sizesAreNoSharding()
     (*larger.arrays)[0].shape = Shape{16, 8};
     (*larger.arrays)[0].pieceElements = 32;
     (*larger.arrays)[0].pieceBytes = 128;
+/// A device has the arrays and sends the data of its own stage alone: 96 bytes of arrays on stage 0 and all, 100 bytes sent by stage 1.
+void TestCompare::stagesAreDevicesOfTheirOwn()
+{
+    Comparable pipeline = thing();
+    (*pipeline.arrays)[0].stages = {0};
+    pipeline.arrays->push_back({"c", "f32", Shape{4}, "P()", 4, 16, {1}});
+    (*pipeline.collectives)[0].stage = 1;
+    (*pipeline.collectives)[1].stage = 0;
+    const Comparison comparison = compare(pipeline, pipeline);
+    QCOMPARE(comparison.arrayBytes->before.value, 96.0);
+    QCOMPARE(comparison.collectiveBytes->before.value, 100.0);
+    Comparable moved = pipeline;
+    moved.arrays->back().stages = {0};
+    QCOMPARE(verdicts("any,bytes", compare(pipeline, moved)), "any fails, bytes fails");
+}
+
     QCOMPARE(verdicts("sharding,any,bytes", compare(thing(), larger)), "sharding passes, any fails, bytes fails");
 }
 
