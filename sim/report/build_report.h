@@ -23,7 +23,9 @@ struct ReportedArray {
     TensorSharding sharding;
     std::string spec; ///< "P('data', None)"
     std::string annotation; ///< where the user asked for it; empty: it follows from others
-    ValueId value; ///< in the propagated main function
+    ValueId value; ///< in the propagated main function; of a pipeline's arrays invalid where that has no such value
+    const Mesh* mesh = nullptr; ///< of the devices that have it; null: the whole mesh
+    std::vector<std::size_t> stages = {}; ///< of a pipeline with several: that have it
 };
 
 /// The study with something changed, simulated to find out whether that is better.
@@ -62,6 +64,8 @@ struct ReportInputs {
     std::string mainFunction;
     const Proof* proof = nullptr; ///< of the device program, or of the pipeline that it is cut into
     const ScheduledFunction* scheduled = nullptr; ///< null exactly when `partitioned` is
+    const ScheduledProgram* pipeline
+        = nullptr; ///< its stages and tasks; null: the study has no pipeline, and a device runs `scheduled`
     const SimulatedStudy* simulated = nullptr; ///< only with `machine` and `placement`
     std::vector<ReportedArray> arrays;
     std::vector<ReportTrial> trials;

@@ -2,11 +2,13 @@
 #include "core/draw/draw_layout.h"
 #include "core/draw/draw_topology.h"
 #include "core/prove/prove.h"
+#include "core/support/counted.h"
 #include "core/support/text.h"
 #include "sim/report/machine_picture.h"
 #include "sim/report/report_parts.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -37,12 +39,22 @@ std::int64_t copiesOf(const TensorSharding& sharding, std::int64_t devices)
     return devices / std::max<std::int64_t>(1, pieces);
 }
 
+/// Devices that have an array.
+std::int64_t deviceCount(const ReportedArray& array, const Mesh& whole)
+{
+    if (array.mesh == nullptr)
+        return whole.deviceCount();
+    return array.mesh->deviceCount() * static_cast<std::int64_t>(std::max<std::size_t>(1, array.stages.size()));
+}
+
 std::vector<Alike> groupsOf(const std::vector<ReportedArray>& arrays, const Mesh& mesh)
 {
     std::vector<Alike> groups;
     for (const ReportedArray& array : arrays) {
-        const auto same = std::find_if(groups.begin(), groups.end(),
-            [&](const Alike& group) { return group.first().type == array.type && group.first().spec == array.spec; });
+        const auto same = std::find_if(groups.begin(), groups.end(), [&](const Alike& group) {
+            const ReportedArray& first = group.first();
+            return first.type == array.type && first.spec == array.spec && first.stages == array.stages;
+        });
         if (same != groups.end()) {
             same->arrays.push_back(&array);
             continue;
@@ -51,7 +63,7 @@ std::vector<Alike> groupsOf(const std::vector<ReportedArray>& arrays, const Mesh
         group.arrays.push_back(&array);
         group.piece = localShape(array.type.shape, array.sharding);
         group.pieceBytes = elementCount(group.piece) * byteSize(array.type.dtype);
-        group.copies = copiesOf(array.sharding, mesh.deviceCount());
+        group.copies = copiesOf(array.sharding, deviceCount(array, mesh));
         groups.push_back(std::move(group));
     }
     return groups;
@@ -91,6 +103,11 @@ public:
             "and each row opens to the reason. Arrays with one type and one sharding share a row.",
             m_inputs.arrays.size(), m_mesh.deviceCount() == 1 ? "one device" : formatWhole(m_mesh.deviceCount()) + " devices",
             m_mesh.text(), asked)});
+        if (m_inputs.pipeline != nullptr)
+            section.blocks.push_back(ReportParagraph{fmt::format("The step is cut into {}: arrays of the batch are those of one "
+                                                                 "microbatch, and a stage's arrays lie on its devices alone.",
+                counted(m_inputs.pipeline->pipeline.stages, "stage") + " and "
+                    + counted(m_inputs.pipeline->pipeline.microbatches, "microbatch"))});
         if (m_mesh.deviceCount() <= kMostDrawnDevices)
             section.blocks.push_back(pictures(groups));
         section.blocks.push_back(table(groups));
@@ -100,6 +117,9 @@ public:
 private:
     std::string reasonOf(const ReportedArray& array) const
     {
+        if (!array.value.valid())
+            return array.sharding.isReplicated() ? "nothing in its stage splits it"
+                                                 : "it follows from the other arrays of its stage";
         std::string reason = explainSharding(*m_function, *m_reasons, m_mesh, array.value);
         const std::string prefix = array.spec + ": ";
         return reason.starts_with(prefix) ? reason.substr(prefix.size()) : reason;
@@ -159,7 +179,8 @@ private:
             reason = "Replicated: " + reason;
         caption += ". " + reason + ".";
         return pictureOf(id, fmt::format("Layout of {}", array.name),
-            drawLayout(layoutOf(array.type.shape, array.sharding, m_mesh), drawing), std::move(caption));
+            drawLayout(layoutOf(array.type.shape, array.sharding, array.mesh != nullptr ? *array.mesh : m_mesh), drawing),
+            std::move(caption));
     }
 
     ReportTable table(const std::vector<Alike>& groups) const
@@ -167,6 +188,9 @@ private:
         ReportTable table;
         table.title = "Arrays of the step";
         table.columns = {{"Arrays"}, {"Type"}, {"Layout"}, {"On a device"}, {"Bytes on a device", true}, {"Copies", true}};
+        const bool hasStages = m_inputs.pipeline != nullptr && m_inputs.pipeline->stages.size() > 1;
+        if (hasStages)
+            table.columns.push_back({"Stages"});
         for (std::size_t i = 0; i < std::min(kMostGroups, groups.size()); ++i) {
             const Alike& group = groups[i];
             const ReportedArray& array = group.first();
@@ -174,6 +198,8 @@ private:
             row.cells = {wordsValue(namesText(group)), wordsValue(typeText(array.type)), wordsValue(array.spec),
                 wordsValue(typeText({array.type.dtype, group.piece})), bytesValue(static_cast<double>(group.pieceBytes)),
                 countValue(group.copies)};
+            if (hasStages)
+                row.cells.push_back(wordsValue(fmt::format("{}", fmt::join(array.stages, ", "))));
             row.opening.text = reasonsText(group);
             table.rows.push_back(std::move(row));
         }

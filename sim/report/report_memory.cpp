@@ -16,31 +16,57 @@ namespace {
 constexpr std::size_t kMostLive = 16; ///< rows of the table
 
 /// Shapes of what is live, by name: the piece of one device.
-std::map<std::string, TensorType> piecesOf(const Function& function)
+std::map<std::string, TensorType> piecesOf(const ReportInputs& inputs)
 {
     std::map<std::string, TensorType> pieces;
-    for (const Value& value : function.values) {
-        if (!value.name.empty())
-            pieces.try_emplace(value.name, value.type);
+    const auto addAll = [&](const Function& function) {
+        for (const Value& value : function.values) {
+            if (!value.name.empty())
+                pieces.try_emplace(value.name, value.type);
+        }
+    };
+    if (inputs.pipeline == nullptr) {
+        addAll(inputs.scheduled->device.function);
+        return pieces;
     }
+    for (const ScheduledFunction& function : inputs.pipeline->stages[inputs.simulated->simulation.peakStage].functions)
+        addAll(function.device.function);
     return pieces;
+}
+
+/// The sum of what is live at the peak.
+std::int64_t liveBytes(const ReportInputs& inputs)
+{
+    if (inputs.pipeline == nullptr)
+        return inputs.scheduled->buffers.peakLiveBytes;
+    std::int64_t bytes = 0;
+    for (const LiveValue& value : inputs.simulated->liveAtPeak)
+        bytes += value.bytes;
+    return bytes;
 }
 
 ReportFigure plannedPeak(const ReportInputs& inputs)
 {
     const Simulation& s = inputs.simulated->simulation;
-    const BufferPlan& plan = inputs.scheduled->buffers;
+    const std::int64_t live = liveBytes(inputs);
+    if (inputs.pipeline != nullptr)
+        return {"Peak of a device", bytesValue(static_cast<double>(s.peakBytes)),
+            {fmt::format("Of stage {}, which needs the most: its arrays, what the microbatches under way keep, and the buffers "
+                         "inside the task at hand.",
+                 s.peakStage),
+                "peak = arrays + kept for microbatches + buffers inside the task",
+                {{"live at the peak", formatWhole(live) + " B", "the table lists them"}}}};
     return {"Peak of a device", bytesValue(static_cast<double>(s.peakBytes)),
         {"What the buffer plan needs: every buffer has a place in one arena, and places are used again.",
             "peak = end of the highest buffer",
-            {{"live at the peak", formatWhole(plan.peakLiveBytes) + " B", "largest sum of buffers in use at one instruction"},
-                {"gaps between buffers", formatWhole(s.peakBytes - plan.peakLiveBytes) + " B", "peak − live"}}}};
+            {{"live at the peak", formatWhole(live) + " B", "largest sum of buffers in use at one instruction"},
+                {"gaps between buffers", formatWhole(s.peakBytes - live) + " B", "peak − live"}}}};
 }
 
 ReportFigures figures(const ReportInputs& inputs)
 {
     const Simulation& s = inputs.simulated->simulation;
-    const std::int64_t live = inputs.scheduled->buffers.peakLiveBytes;
+    const std::int64_t live = liveBytes(inputs);
     ReportFigures figures;
     figures.figures.push_back(plannedPeak(inputs));
     figures.figures.push_back({"Usable by programs", bytesValue(static_cast<double>(usableBytes(s))),
@@ -71,7 +97,7 @@ ReportFigures figures(const ReportInputs& inputs)
 ReportTable liveTable(const ReportInputs& inputs)
 {
     const SimulatedStudy& study = *inputs.simulated;
-    const std::map<std::string, TensorType> pieces = piecesOf(inputs.scheduled->device.function);
+    const std::map<std::string, TensorType> pieces = piecesOf(inputs);
     ReportTable table;
     table.title = "Live at the peak";
     table.columns = {{"Value"}, {"For"}, {"On a device"}, {"Bytes", true}, {"Of the peak", true}};

@@ -2,6 +2,7 @@
 #include "core/draw/draw_bars.h"
 #include "core/draw/draw_timeline.h"
 #include "core/schedule/label.h"
+#include "core/schedule/pipeline_uses.h"
 #include "core/support/text.h"
 #include "sim/cost/device_cost.h"
 #include "sim/report/report_parts.h"
@@ -51,6 +52,11 @@ std::string latencySource(const Machine& machine, LinkKind kind)
     return sourceText(kind == LinkKind::Nic ? machine.chip.networkLatencySeconds : machine.chip.interconnect.hopLatencySeconds);
 }
 
+bool hasStages(const ReportInputs& inputs)
+{
+    return inputs.pipeline != nullptr && inputs.pipeline->stages.size() > 1;
+}
+
 class CollectiveReporter {
 public:
     explicit CollectiveReporter(const ReportInputs& inputs)
@@ -62,9 +68,16 @@ public:
             m_collectives = inputs.simulated->simulation.collectives;
             return;
         }
-        for (const CollectiveUse& use : collectivesOf(inputs.scheduled->device, m_mesh)) {
+        std::vector<StageUse> uses;
+        if (inputs.pipeline != nullptr) {
+            uses = collectivesOf(*inputs.pipeline, inputs.study->pipeline.axis);
+        } else {
+            for (CollectiveUse& use : collectivesOf(inputs.scheduled->device, m_mesh))
+                uses.push_back({0, {}, std::move(use)});
+        }
+        for (const StageUse& use : uses) {
             SimulatedCollective collective;
-            collective.use = use;
+            collective.use = use.use;
             m_collectives.push_back(std::move(collective));
         }
     }
@@ -80,6 +93,11 @@ public:
             ReportParagraph{"No line of the study asks for a collective: they follow from the specs. A row opens to the "
                             "reason, the spec behind it, and the formula of its time with its inputs."});
         section.blocks.push_back(figures());
+        if (m_inputs.simulated != nullptr && hasStages(m_inputs))
+            section.blocks.push_back(ReportParagraph{fmt::format(
+                "These are of a device of stage {}, which computes longest; `meshwright simulate --format json` lists "
+                "those of the other stages too.",
+                m_inputs.simulated->simulation.stage)});
         if (m_inputs.simulated != nullptr) {
             std::stable_sort(
                 m_collectives.begin(), m_collectives.end(), [](const SimulatedCollective& a, const SimulatedCollective& b) {
@@ -227,9 +245,10 @@ struct KernelSums {
     std::vector<Kernel> kernels; ///< the longest first
 };
 
-KernelSums kernelsOf(const ScheduledFunction& scheduled, const DeviceCost& cost, MatmulPrecision unstated)
+/// Adds those of a function that runs so many times.
+void addKernels(
+    KernelSums& sums, const ScheduledFunction& scheduled, const DeviceCost& cost, MatmulPrecision unstated, std::int64_t runs)
 {
-    KernelSums sums;
     const Function& function = scheduled.device.function;
     InstructionTimes instructionTimes(scheduled, cost, unstated);
     const std::function<void(const std::vector<Instruction>&, std::int64_t)> visit
@@ -252,7 +271,24 @@ KernelSums kernelsOf(const ScheduledFunction& scheduled, const DeviceCost& cost,
                   sums.kernels.push_back(std::move(kernel));
               }
           };
-    visit(scheduled.instructions, 1);
+    visit(scheduled.instructions, runs);
+}
+
+/// Of the step, or of a pipeline of the tasks of the stage whose times were simulated.
+KernelSums kernelsOf(const ReportInputs& inputs, const DeviceCost& cost)
+{
+    KernelSums sums;
+    const Simulation& s = inputs.simulated->simulation;
+    if (inputs.pipeline == nullptr) {
+        addKernels(sums, *inputs.scheduled, cost, s.cost.unstated, 1);
+    } else {
+        for (const ScheduledFunction& function : inputs.pipeline->stages[s.stage].functions) {
+            const auto runs = std::ranges::count_if(inputs.pipeline->tasks,
+                [&](const Task& task) { return task.stage == s.stage && task.function == function.device.function.name; });
+            if (runs > 0)
+                addKernels(sums, schedule(function.device, SchedulePolicy::Overlapped), cost, MatmulPrecision::Highest, runs);
+        }
+    }
     std::stable_sort(
         sums.kernels.begin(), sums.kernels.end(), [](const Kernel& a, const Kernel& b) { return a.seconds > b.seconds; });
     return sums;
@@ -299,7 +335,9 @@ ReportFigures breakdownFigures(const ReportInputs& inputs, const KernelSums& sum
     const std::int64_t devices = inputs.placement->mesh().deviceCount();
     ReportFigures figures;
     figures.figures.push_back({"Step", secondsValue(s.stepSeconds),
-        {"All devices do the same; the step ends with the last of computing and collectives.",
+        {hasStages(inputs) ? fmt::format(
+             "The devices of a stage do the same. Times are those of a device of stage {}, which computes longest.", s.stage)
+                           : std::string("All devices do the same; the step ends with the last of computing and collectives."),
             "step = compute + launch + exposed communication + bubble + stack",
             {{"compute", formatSeconds(s.computeSeconds), "simulated"},
                 {"launch", formatSeconds(s.launchSeconds), "simulated: waiting for the host to start kernels"},
@@ -320,12 +358,14 @@ ReportFigures breakdownFigures(const ReportInputs& inputs, const KernelSums& sum
     ReportFigure mfu{"Model FLOPs utilisation", shareValue(s.mfu), {}};
     mfu.value.text = mfuText(s.mfu);
     mfu.opening.formula = "MFU = F / (t × D × P)";
-    mfu.opening.inputs = {{"F", flopText(s.modelFlops, "FLOP"), "products of the unsharded step; a multiply-add is two"},
+    mfu.opening.inputs = {{"F", flopText(s.modelFlops, "FLOP"), "the products of the model; a multiply-add is two"},
         {"t", formatSeconds(s.stepSeconds), "step"}, {"D", formatWhole(devices), "mesh"},
         {"P", flopText(s.peakFlopsPerSecond, "FLOP/s"), s.peakHow + " of one device"}};
     figures.figures.push_back(std::move(mfu));
     figures.figures.push_back({"Work of the model", {flopText(s.modelFlops, "FLOP"), s.modelFlops, "FLOP"},
-        {"Products of the unsharded step, so that work done twice does not count.", "F = Σ 2 × m × n × k", {}}});
+        {"The products that the model itself has, forward and backward: work that is done twice, padding of experts and what "
+         "finds their tokens do not count.",
+            "F = Σ 2 × m × n × k", {}}});
     return figures;
 }
 
@@ -393,7 +433,7 @@ ReportSection breakdownSection(const ReportInputs& inputs)
     const auto cost = DeviceCost::create(*inputs.machine, s.cost);
     if (!cost) // what was simulated has a cost
         return section;
-    const KernelSums sums = kernelsOf(*inputs.scheduled, *cost, s.cost.unstated);
+    const KernelSums sums = kernelsOf(inputs, *cost);
     section.blocks.push_back(ReportPictures{{stepBar(s)}});
     section.blocks.push_back(breakdownFigures(inputs, sums));
     section.blocks.push_back(rooflineText(inputs, sums, *cost));
@@ -413,7 +453,7 @@ ReportSection timelineSection(const ReportInputs& inputs)
         fmt::format("Simulated: {} instructions of one device{}. Computing and collectives are separate streams; a gap in "
                     "computing is a "
                     "wait. Hover over a slice for its formula.",
-            formatWhole(s.events), s.classes == 1 ? ", which represents them all" : ""))}});
+            formatWhole(s.events), s.classes == 1 && !hasStages(inputs) ? ", which represents them all" : ""))}});
     return section;
 }
 

@@ -6,6 +6,7 @@
 #include "core/study/study_parts.h"
 #include "core/study/transformer_keys.h"
 #include "core/support/text.h"
+#include "sim/session/pipeline_arrays.h"
 
 #include <fmt/format.h>
 
@@ -369,12 +370,41 @@ private:
     std::vector<ReportTrial> m_trials;
 };
 
+/// The name without the numbers of layers that a stage has as one loop: "layers.attention.q.w" of "layers.0-15.attention.q.w".
+std::string withoutLayers(const std::string& name)
+{
+    std::vector<std::string> parts = split(name, '.');
+    std::erase_if(parts, [](const std::string& part) {
+        return part.find('-') != std::string::npos && part.find_first_not_of("0123456789-") == std::string::npos;
+    });
+    return join(parts, ".");
+}
+
+/// What a pipeline's stages have, with the values of the whole step that they are parts of.
+std::vector<ReportedArray> reportedArrays(const ScheduledProgram& pipeline, const Function& whole)
+{
+    std::vector<ReportedArray> reported;
+    for (PipelineArray& array : arraysOf(pipeline)) {
+        auto value = whole.findValue(array.name);
+        if (!value)
+            value = whole.findValue(withoutLayers(array.name));
+        reported.push_back({std::move(array.name), array.role, std::move(array.type), std::move(array.sharding),
+            std::move(array.spec), std::move(array.annotation), value.value_or(ValueId()), array.mesh, {}});
+        if (pipeline.stages.size() > 1)
+            reported.back().stages = std::move(array.stages);
+    }
+    std::ranges::stable_sort(
+        reported, [](const ReportedArray& a, const ReportedArray& b) { return rankOf(a.role) < rankOf(b.role); });
+    return reported;
+}
+
 std::vector<ReportedArray> reportedArrays(const std::vector<ProgramArray>& arrays)
 {
     std::vector<ReportedArray> reported;
     reported.reserve(arrays.size());
     for (const ProgramArray& array : arrays)
-        reported.push_back({array.name, array.role, array.type, array.sharding, array.spec, array.annotation, array.value});
+        reported.push_back(
+            {array.name, array.role, array.type, array.sharding, array.spec, array.annotation, array.value, nullptr, {}});
     return reported;
 }
 
@@ -408,7 +438,10 @@ Report reportOf(const Analysis& analysis, const ReportChoices& choices, const st
         inputs.phases = std::max<std::size_t>(1, analysis.study->phases.size());
     inputs.scheduled = analysis.scheduled.get();
     inputs.simulated = analysis.simulated.get();
-    inputs.arrays = reportedArrays(analysis.arrays);
+    inputs.pipeline = analysis.pipeline ? &analysis.pipeline->scheduled : nullptr;
+    inputs.arrays = analysis.pipeline
+        ? reportedArrays(*inputs.pipeline, *analysis.built->partitioned.propagated.find(inputs.mainFunction))
+        : reportedArrays(analysis.arrays);
     inputs.proof = analysis.proof.get();
     inputs.trials = trialsOf(analysis, choices.mostTrials, stop);
     inputs.training = choices.training;

@@ -8,15 +8,14 @@
 
 namespace meshwright::sim {
 
-namespace {
-
-/// Parameters and their family first: what people look for.
 std::size_t rankOf(Role role)
 {
     constexpr std::array kOrder
         = {Role::Parameter, Role::OptimizerState, Role::Gradient, Role::Input, Role::Activation, Role::Metric};
     return static_cast<std::size_t>(std::find(kOrder.begin(), kOrder.end(), role) - kOrder.begin());
 }
+
+namespace {
 
 std::vector<ProgramArray> arraysOf(const BuiltPhase& built)
 {

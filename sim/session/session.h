@@ -33,6 +33,9 @@ struct ProgramArray {
     ValueId value; ///< in the propagated main function
 };
 
+/// Where arrays of a role stand in lists: parameters and their family first, which people look for.
+std::size_t rankOf(Role role);
+
 /// Everything that views and reports show of one study. What its problems prevent is null, the rest is there; nothing in it ever changes.
 struct Analysis : StepParts {
     StudySource source;

@@ -4,6 +4,8 @@
 #include "tests/test_class.h"
 #include "tests/values.h"
 
+#include <QRegularExpression>
+
 #include <cmath>
 
 namespace tst_build_report {
@@ -71,6 +73,8 @@ private Q_SLOTS:
     void everyFigureOpens();
     void collectivesAreThoseOfTheSimulation();
     void layoutsShareRows();
+    void pipelines_data();
+    void pipelines();
     void withoutHardware();
     void meshTooLarge();
     void brokenStudy();
@@ -383,6 +387,61 @@ void TestBuildReport::commands()
         "meshwright check \"it's.yaml\" --set \"sharding.x=P('data')\" --set batch=8");
     QCOMPARE(text(commandText("report", "", {}, "-o r.html")), "meshwright report study.yaml -o r.html");
     QCOMPARE(withSettings({"mesh.data=2", "batch=4"}, {"mesh.data=8"}), (Words{"batch=4", "mesh.data=8"}));
+}
+
+void TestBuildReport::pipelines_data()
+{
+    QTest::addColumn<QString>("example");
+    QTest::addColumn<Words>("settings");
+    QTest::addColumn<int>("stages");
+    QTest::newRow("gpipe") << "pipeline_gpipe" << Words{} << 4;
+    QTest::newRow("interleaved") << "pipeline_interleaved" << Words{} << 2;
+    QTest::newRow("a transformer") << "pipeline_transformer" << Words{} << 2;
+    QTest::newRow("microbatches alone") << "pipeline_gpipe" << Words{"pipeline={microbatches: 4}", "mesh={data: 1}"} << 1;
+}
+
+/// A report of a pipeline tells of one stage's device: its memory, its kernels as often as they run, its arrays.
+void TestBuildReport::pipelines()
+{
+    QFETCH(QString, example);
+    QFETCH(Words, settings);
+    QFETCH(int, stages);
+    const Report report = exampleReport(example.toStdString(), settings, {.mostTrials = 0});
+
+    // What is live is the peak, and nothing of it is negative.
+    const auto memory = blocksOf<ReportFigures>(report, "memory");
+    QVERIFY(!memory.empty());
+    double live = 0.0;
+    double peak = 0.0;
+    for (const ReportFigure& figure : memory.front().figures) {
+        if (figure.label == "Peak of a device")
+            peak = figure.value.number.value();
+        else if (figure.label.ends_with(" at the peak"))
+            live += figure.value.number.value();
+        for (const auto& input : figure.opening.inputs)
+            QVERIFY2(input.value.find("-") == std::string::npos, input.value.c_str());
+    }
+    QVERIFY(peak > 0.0);
+    QCOMPARE(live, peak);
+
+    // The kernels of the roofline are all of the computing.
+    double shares = 0.0;
+    for (const ReportParagraph& paragraph : blocksOf<ReportParagraph>(report, "breakdown")) {
+        const QString text = QString::fromStdString(paragraph.text);
+        static const QRegularExpression kShare(R"(([\d.]+) % of the computing is in|, ([\d.]+) % in |, ([\d.]+) % in )");
+        for (auto match = kShare.globalMatch(text); match.hasNext();) {
+            const QRegularExpressionMatch one = match.next();
+            shares += (one.captured(1) + one.captured(2) + one.captured(3)).toDouble();
+        }
+    }
+    QVERIFY2(shares > 97.0 && shares < 102.0, qPrintable(QString::number(shares)));
+
+    // Arrays of a stage lie on its devices: each row says which.
+    const auto layouts = blocksOf<ReportTable>(report, "layouts");
+    QVERIFY(!layouts.empty());
+    QCOMPARE(layouts.front().columns.back().title == "Stages", stages > 1);
+    const auto step = blocksOf<ReportFigures>(report, "breakdown");
+    QCOMPARE(step.front().figures.front().opening.text.find("All devices do the same") == std::string::npos, stages > 1);
 }
 
 MESHWRIGHT_TEST(TestBuildReport)
