@@ -294,8 +294,8 @@ void adviseTime(ReportAnswer& result, const ReportInputs& inputs)
             percentText(1.0 / (1.0 - batch.gain) - 1.0));
     } else if (boundByCollective(s) && batch.trial != nullptr && batch.gain > kWorthwhile) {
         adviseTrial(result, inputs, *batch.trial);
-        result.sentence = fmt::format("No other layout that was simulated is faster. More computing for each byte sent: {} more "
-                                      "samples a second. It changes the training.",
+        result.sentence = fmt::format("{}More computing for each byte sent: {} more samples a second. It changes the training.",
+            layout.trial != nullptr ? "No other layout that was simulated is faster. " : "",
             percentText(1.0 / (1.0 - batch.gain) - 1.0));
         result.opening.text = cause;
     } else if (type.trial != nullptr && type.gain > kWorthwhile) {
