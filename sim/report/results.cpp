@@ -367,8 +367,8 @@ std::string trainingJson(const TrainingResult& result)
             entry["mesh"] = phase.mesh;
             entry["counted_calls"] = counted.calls;
             entry["counted_bytes_per_device"] = counted.totalPayloadBytes;
-            json["collectives"].push_back(std::move(entry));
             addStage(entry, counted.stage);
+            json["collectives"].push_back(std::move(entry));
         }
     }
     if (result.proof)
