@@ -324,24 +324,67 @@ Result<std::shared_ptr<const TrainingPhase>> pipelineOfPhase(const BuiltPhase& b
 
 namespace {
 
-/// Whether a step makes products of the forward run a second time.
-bool computesAgain(const Study& study)
+/// The model as its own work is counted, whatever a program makes of it: nothing computed twice, tokens looked up by index, attention without what
+/// its mask hides, and every expert computing every token (see `unroutedFlops`).
+TransformerModel ownModel(TransformerModel model)
 {
-    if (study.transformer() == nullptr)
-        return false;
-    const TransformerModel& model = *study.transformer();
-    const std::vector<TransformerConfig> groups = layerGroups(model.config);
-    return model.recompute != Recompute::None || model.lossChunks > 1
-        || std::ranges::any_of(groups, [](const TransformerConfig& group) { return group.isRecurrent(); });
+    model.lookup = TokenLookup::Gather;
+    model.attention = AttentionOp::Fused;
+    model.context = ContextExchange::Gather;
+    model.recompute = Recompute::None;
+    model.kept.clear();
+    model.offloaded.clear();
+    model.lossKernels = LossKernels::Fused;
+    model.lossChunks = 1;
+    model.zigzag = 0;
+    model.cuts.clear();
+    if (model.config.experts > 0 || std::ranges::any_of(model.config.kinds, [](const auto& kind) { return kind.experts > 0; })) {
+        model.capacityFactor = 0.0;
+        model.dispatchGroups = 1;
+    }
+    return model;
 }
 
-/// The loss and its gradients with nothing computed twice, whose products are the model's own work; nothing where the step is no more than that.
-std::optional<Function> ownWork(const BuiltPhase& built)
+/// Products of tokens at experts to which they are not sent, forward and backward, where every expert computes every token.
+double unroutedFlops(const TransformerModel& model, std::int64_t batch)
 {
-    if (!computesAgain(built.study))
+    double flops = 0.0;
+    for (const TransformerConfig& group : layerGroups(model.config)) {
+        const double matrices = group.gatedFfn ? 3.0 : 2.0;
+        const auto width = static_cast<double>(group.expertHidden > 0 ? group.expertHidden : group.hidden);
+        const double ofToken = 3.0 * 2.0 * matrices * width * static_cast<double>(group.expertFfn);
+        flops += ofToken * static_cast<double>(group.layers * std::max<std::int64_t>(0, group.experts - group.expertsPerToken));
+    }
+    return flops * static_cast<double>(batch * model.sequence);
+}
+
+/// A model's own work: the function whose products are counted, and what of them is not the model's.
+struct OwnWork {
+    Function function;
+    double uncountedFlops = 0.0;
+};
+
+/// The loss and its gradients of the model as it is counted; nothing where a step is no more than that.
+std::optional<OwnWork> ownWork(const BuiltPhase& built)
+{
+    const TransformerModel* transformer = built.study.transformer();
+    if (transformer == nullptr)
         return std::nullopt;
-    auto own = withGradients(restrictedTo(*built.program.find("evaluate"), {0}), {});
-    return own ? std::optional(*std::move(own)) : std::nullopt;
+    const std::vector<TransformerConfig> groups = layerGroups(transformer->config);
+    const bool isRecurrent = std::ranges::any_of(groups, [](const TransformerConfig& group) { return group.isRecurrent(); });
+    Study plain = built.study;
+    auto& model = std::get<TransformerModel>(plain.model);
+    model = ownModel(model);
+    if (!isRecurrent && model == *transformer)
+        return std::nullopt;
+    const auto options = trainingOptions(plain, {});
+    const auto program = options ? buildTransformerTraining(model, *options) : options.error();
+    if (!program)
+        return std::nullopt;
+    auto own = withGradients(restrictedTo(*program->find("evaluate"), {0}), {});
+    if (!own)
+        return std::nullopt;
+    return OwnWork{*std::move(own), model.capacityFactor == 0.0 ? unroutedFlops(model, plain.batch) : 0.0};
 }
 
 } // namespace
@@ -350,8 +393,11 @@ Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunc
     const Machine& machine, const SimulationExtras& extras, const std::stop_token& stop)
 {
     const Mesh& mesh = built.partitioned.device.stages.front().mesh();
-    const std::optional<Function> own = ownWork(built);
-    const Function& unsharded = own ? *own : *built.program.find(built.mainFunction);
+    const std::optional<OwnWork> own = ownWork(built);
+    const Function& unsharded = own ? own->function : *built.program.find(built.mainFunction);
+    SimulationExtras all = extras;
+    if (own)
+        all.modelFlops = productFlops(own->function) - own->uncountedFlops;
     NetworkOptions network = networkOf(built.study);
     network.stop = stop;
     const auto cost
@@ -364,8 +410,8 @@ Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunc
     result.mesh = mesh;
     result.collectiveCost = built.partitioned.device.collectiveCost;
     auto simulation = pipeline != nullptr
-        ? simulate(pipeline->scheduled, mesh, built.study.pipeline.axis, unsharded, machine, *cost, network, extras)
-        : simulate(scheduled, mesh, unsharded, machine, *cost, network, extras);
+        ? simulate(pipeline->scheduled, mesh, built.study.pipeline.axis, unsharded, machine, *cost, network, all)
+        : simulate(scheduled, mesh, unsharded, machine, *cost, network, all);
     if (!simulation)
         return placedOnMachine(built.study, simulation.error());
     result.simulation = *std::move(simulation);

@@ -144,7 +144,7 @@ double stackSeconds(const Machine& machine, const StackConstants& constants, dou
 }
 
 /// What is known of the machine and the program alone. `peakBytes` must be there.
-void addMachine(Simulation& simulation, const Mesh& mesh, const Function& unsharded, const Machine& machine, const Ground& ground)
+void addMachine(Simulation& simulation, const Mesh& mesh, double modelFlops, const Machine& machine, const Ground& ground)
 {
     simulation.cost = ground.options;
     simulation.stackSeconds = stackSeconds(machine, ground.options.constants, simulation.stepSeconds);
@@ -153,7 +153,7 @@ void addMachine(Simulation& simulation, const Mesh& mesh, const Function& unshar
     simulation.callSeconds = simulation.stepSeconds + hostSeconds(machine, mesh.deviceCount());
     simulation.machine = machine.text();
     simulation.assumptions.insert(simulation.assumptions.begin(), machine.assumptions.begin(), machine.assumptions.end());
-    simulation.modelFlops = productFlops(unsharded);
+    simulation.modelFlops = modelFlops;
     simulation.peakFlopsPerSecond = ground.rate.flopsPerSecond;
     simulation.peakHow = ground.rate.how;
     if (simulation.stepSeconds > 0.0)
@@ -215,7 +215,7 @@ Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh,
     simulation.peakBytes = function.buffers.arenaBytes;
     simulation.hostBytes = function.buffers.hostBytes;
     simulation.peakInstruction = function.buffers.peakInstruction;
-    addMachine(simulation, mesh, unsharded, machine, *ground);
+    addMachine(simulation, mesh, extras.modelFlops ? *extras.modelFlops : productFlops(unsharded), machine, *ground);
     return simulation;
 }
 
@@ -266,7 +266,7 @@ Result<Simulation> simulate(const ScheduledProgram& pipeline, const Mesh& mesh, 
         simulation.assumptions.emplace_back("a stage begins its next step as soon as its own update is done: the step is the "
                                             "longest stage's, from its first task to its "
                                             "update, and stages begin one after the other");
-    addMachine(simulation, mesh, unsharded, machine, *ground);
+    addMachine(simulation, mesh, extras.modelFlops ? *extras.modelFlops : productFlops(unsharded), machine, *ground);
     return simulation;
 }
 

@@ -69,7 +69,7 @@ struct Simulation {
         = 0.0; ///< of a software stack that was asked for: between steps, and what a slow host among so many is expected to cost
     double collectiveSeconds = 0.0; ///< all collectives, hidden or not
     double contentionSeconds = 0.0; ///< of collectiveSeconds: what sharing links with each other, and faulty links, cost
-    double modelFlops = 0.0; ///< of the whole step on all devices: products of the unsharded program
+    double modelFlops = 0.0; ///< of the whole step on all devices: the model's own products, whatever the program does besides
     double mfu = 0.0; ///< modelFlops / (step * devices * peak of the products' type)
     double peakFlopsPerSecond = 0.0; ///< of one device, as mfu takes it
     std::string peakHow; ///< which figure that is
@@ -103,6 +103,7 @@ struct SimulationExtras {
     bool timeline = false; ///< `Simulation::timeline`
     const StackTraits* traits = nullptr; ///< of the software, in place of those that the study's stack has
     const StackConstants* constants = nullptr; ///< likewise
+    std::optional<double> modelFlops = {}; ///< of the model's own products; nothing: all of the unsharded function
 };
 
 /// FLOPs of all products of a function on whole arrays, a multiply-add counting two; loops count as often as they run. Of fused attention those that
