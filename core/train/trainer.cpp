@@ -8,6 +8,7 @@
 #include "core/train/training_batches.h"
 #include "core/train/training_checkpoint.h"
 #include "core/train/training_function.h"
+#include "core/train/training_memory.h"
 
 #include <fmt/format.h>
 
@@ -50,6 +51,7 @@ public:
         for (const TrainingPhase& phase : phases)
             m_totalSteps += phase.steps;
         m_result.devices = m_devices->count();
+        m_result.mostBytes = plannedDevicePeak(phases, m_options.evaluateEvery > 0);
         m_result.engine = m_devices->engine();
         if (m_options.resumed != nullptr) {
             const SavedState& state = m_options.resumed->checkpoint().state;

@@ -11,6 +11,7 @@
 #include "core/timeline/timeline.h"
 #include "core/train/dataset.h"
 #include "core/train/held_out.h"
+#include "core/train/training_memory.h"
 #include "core/train/training_phase.h"
 #include "core/train/verify.h"
 
@@ -91,6 +92,7 @@ struct TrainingResult {
     std::int64_t devices = 0;
     EngineKind engine = EngineKind::Threads; ///< what they were
     std::int64_t stepArenaBytes = 0; ///< planned: what a device needs for a step, at most of all phases
+    PlannedPeak mostBytes; ///< planned: what a device needs at the most, where one function hands its arrays to the next
     std::int64_t initArenaBytes = 0; ///< of the arena in which the initial values were drawn; 0: a resumed run
     std::vector<PhaseResult> phases;
     std::optional<double> heldOutAccuracy; ///< absent also when interrupted

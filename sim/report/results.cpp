@@ -354,6 +354,7 @@ std::string trainingJson(const TrainingResult& result)
     json["engine"] = engineName(result.engine);
     json["peak_bytes_per_device"] = result.stepArenaBytes;
     json["init_bytes_per_device"] = result.initArenaBytes;
+    json["most_bytes_per_device"] = result.mostBytes.bytes;
     json["interrupted"] = result.interrupted;
     json["first_step"] = result.firstStep;
     json["checkpoint"] = result.checkpoint ? Json(result.checkpoint->string()) : Json(nullptr);
@@ -426,7 +427,13 @@ std::string trainingText(const TrainingResult& result)
     if (steps > 0)
         text += fmt::format("step {} (median; {} to {}), {} samples/s, ", formatSeconds(result.stepSeconds.median),
             formatSeconds(result.stepSeconds.min), formatSeconds(result.stepSeconds.max), formatCount(result.samplesPerSecond));
-    text += fmt::format("{} a device\n", formatBytes(result.stepArenaBytes));
+    text += fmt::format("{} a device", formatBytes(result.stepArenaBytes));
+    if (result.mostBytes.bytes > result.stepArenaBytes)
+        text += fmt::format(" for a step, {} at most{}", formatBytes(result.mostBytes.bytes),
+            result.mostBytes.firstBytes > 0
+                ? fmt::format(" (while \"{}\" takes over the arrays of \"{}\")", result.mostBytes.second, result.mostBytes.first)
+                : std::string(" by the plan"));
+    text += '\n';
 
     using Align = TextTable::Align;
     for (const PhaseResult& phase : result.phases) {

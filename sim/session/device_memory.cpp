@@ -157,8 +157,8 @@ Result<Done> checkDeviceMemory(const Study& study, const std::vector<TrainingPha
         return Done{};
     std::string share;
     if (const std::int64_t rest = needed.bytes - needed.firstBytes; rest > 0 && needed.firstBytes > 0)
-        share = fmt::format(" ({} for \"{}\", {} for \"{}\", which takes its arrays over)", formatBytes(needed.firstBytes),
-            needed.first, formatBytes(rest), needed.second);
+        share = fmt::format(" while \"{}\" ({}) takes over the arrays of \"{}\" ({}), since both are there at once,",
+            needed.second, formatBytes(rest), needed.first, formatBytes(needed.firstBytes));
     const auto largest = std::max_element(phases.begin(), phases.end(), [](const TrainingPhase& a, const TrainingPhase& b) {
         return largestFunction(a).buffers.arenaBytes < largestFunction(b).buffers.arenaBytes;
     });
