@@ -102,7 +102,7 @@ std::optional<std::int64_t> bytesOf(const Study& study)
 /// The largest batch, of those halved from the study's, with which a device needs no more.
 std::optional<std::string> batchThatFits(Study study, std::int64_t limit)
 {
-    while (study.batch % (2 * study.pipeline.microbatches) == 0) {
+    while (study.batch % (2 * study.pipeline.microbatches * study.train.accumulate) == 0) {
         study.batch /= 2;
         const auto bytes = bytesOf(study);
         if (!bytes)
