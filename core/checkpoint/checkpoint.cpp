@@ -328,7 +328,16 @@ Result<Done> CheckpointFolder::checkPlaces(std::int64_t first, std::int64_t last
     return Done{};
 }
 
-Result<fs::path> CheckpointFolder::write(const SavedState& state, const std::vector<ArrayToSave>& arrays) const
+std::vector<std::int64_t> CheckpointFolder::steps() const
+{
+    std::vector<std::int64_t> found;
+    for (const fs::path& path : checkpointsIn(m_path))
+        found.push_back(stepOf(path.filename().string()).value());
+    return found;
+}
+
+Result<fs::path> CheckpointFolder::write(
+    const SavedState& state, const std::vector<ArrayToSave>& arrays, const std::function<Result<Done>()>& approve) const
 {
     for (const ArrayToSave& array : arrays) {
         if (!safetensorsTypeName(array.type.dtype))
@@ -348,6 +357,8 @@ Result<fs::path> CheckpointFolder::write(const SavedState& state, const std::vec
         return cannotWrite(unfinished, error ? error.message() : "it exists already");
     if (auto written = Writer(unfinished, state, arrays).write(); !written)
         return fail(written.error());
+    if (auto approved = approve ? approve() : Result<Done>(Done{}); !approved)
+        return fail(approved.error());
     flushFolder(unfinished);
     if (const int reason = putInPlace(unfinished, path); reason != 0)
         return fail({cannotWrite(path, std::strerror(reason))});

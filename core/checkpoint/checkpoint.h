@@ -49,9 +49,15 @@ public:
     /// Writes step-NNN as a whole: into a folder beside it, which is flushed to the disk and then renamed; one of ours that is there already is
     /// replaced. Whenever the process or the machine dies, what has the name of a step is complete. Returns the checkpoint's path.
     ///
-    /// Problems: those of reading the pieces; MW1649; MW1640 something cannot be written (no permission, disk full), or an array's type is
-    /// none of safetensors'. What was there before is still there then.
-    Result<std::filesystem::path> write(const SavedState& state, const std::vector<ArrayToSave>& arrays) const;
+    /// `approve`, if any, is asked when all is written and before it gets its name.
+    ///
+    /// Problems: those of reading the pieces and of `approve`; MW1649; MW1640 something cannot be written (no permission, disk full), or an array's
+    /// type is none of safetensors'. What was there before is still there then.
+    Result<std::filesystem::path> write(
+        const SavedState& state, const std::vector<ArrayToSave>& arrays, const std::function<Result<Done>()>& approve = {}) const;
+
+    /// The steps of its checkpoints, the newest first.
+    std::vector<std::int64_t> steps() const;
 
     /// Of our checkpoints up to `written`, which is one of them, removes all but the `kept` newest. Those of more steps, which a run that went
     /// on from an earlier one has left behind, stay and do not count. Precondition: kept >= 1.

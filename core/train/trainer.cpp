@@ -55,7 +55,7 @@ public:
         m_result.engine = m_devices->engine();
         if (m_options.resumed != nullptr) {
             const SavedState& state = m_options.resumed->checkpoint().state;
-            m_step = m_result.firstStep = m_lastSaved = state.step;
+            m_step = m_result.firstStep = m_lastSaved = m_lastTried = state.step;
             m_result.losses = state.losses;
             m_result.accuracies = state.accuracies;
             m_result.warnings = m_options.resumed->passedOver();
@@ -72,9 +72,7 @@ public:
     Problems withCheckpoint(Problems problems) const
     {
         const auto isOfTheDevices = [](const std::string& id) { return id.starts_with("MW15") || id == "MW1620"; };
-        std::optional<fs::path> last = m_result.checkpoint;
-        if (!last && m_options.resumed != nullptr)
-            last = m_options.resumed->path();
+        std::optional<fs::path> last = lastCheckpoint();
         std::int64_t steps = m_lastSaved;
         if (!isFirst() && m_options.checkpoints) { // the first process writes them
             if (const auto written = CheckpointReader::open(m_options.checkpoints->folder)) {
@@ -86,6 +84,8 @@ public:
             if (last && isOfTheDevices(problem.id))
                 problem.fix += fmt::format("{}the last complete checkpoint is {} (after {} steps)",
                     problem.fix.empty() ? "" : "; ", last->string(), steps);
+            if (!m_result.warnings.empty() && m_result.warnings.back().id == "MW1650" && isOfTheDevices(problem.id))
+                problem.fix += fmt::format("{}{}", problem.fix.empty() ? "" : "; ", m_result.warnings.back().message);
         }
         return problems;
     }
@@ -148,7 +148,7 @@ public:
                 return withCheckpoint(done.error());
             m_interrupted = !done;
         }
-        const bool isNew = m_step > m_lastSaved || (m_totalSteps == 0 && m_options.resumed == nullptr); // initial values too
+        const bool isNew = m_step > m_lastTried || (m_totalSteps == 0 && m_options.resumed == nullptr); // initial values too
         if (m_options.checkpoints && m_function != nullptr && !m_stateIsLost && isNew) {
             if (auto saved = save(); !saved)
                 return withCheckpoint(saved.error());
@@ -252,11 +252,38 @@ private:
         return {phase, step};
     }
 
-    /// Writes the state of the open phase.
+    /// Says that the last step's state is not written, since nobody could go on from it.
+    void leaveOutCheckpoint(const std::string& what)
+    {
+        const std::optional<fs::path> last = lastCheckpoint();
+        Problem warning{"MW1650", fmt::format("no checkpoint is written after step {}: {} are not finite", m_step, what),
+            last ? fmt::format("the last good checkpoint is {}; try a smaller learning rate", last->string())
+                 : std::string("try a smaller learning rate, or another initialisation")};
+        warning.severity = Severity::Warning;
+        m_result.warnings.push_back(std::move(warning));
+    }
+
+    /// That this run has written, or went on from.
+    std::optional<fs::path> lastCheckpoint() const
+    {
+        if (m_result.checkpoint || m_options.resumed == nullptr)
+            return m_result.checkpoint;
+        return m_options.resumed->path();
+    }
+
+    /// Writes the state of the open phase, unless it is not finite.
     Result<Done> save()
     {
         const CheckpointPlan& plan = *m_options.checkpoints;
-        const std::vector<ArrayToSave> arrays = arraysToSave(stepOf(m_phase), *m_function, [this] { return heardOfAll(); });
+        m_lastTried = m_step;
+        if (m_gradientNorm && !std::isfinite(*m_gradientNorm) && !m_skipped && m_step > m_result.firstStep) {
+            leaveOutCheckpoint("the gradients");
+            return Done{};
+        }
+        std::string spoiled; // an array that nobody could go on from
+        const std::vector<ArrayToSave> arrays = arraysToSave(
+            stepOf(m_phase), *m_function, [this] { return heardOfAll(); },
+            [&spoiled](const std::string& name) { spoiled = spoiled.empty() ? name : spoiled; });
         if (!isFirst()) {
             m_lastSaved = m_step;
             return readAsWritten(arrays);
@@ -264,7 +291,12 @@ private:
         SavedState state{m_step, m_options.seed, wholeMesh(m_phases[m_phase]).text(), m_options.optimizer, m_result.losses,
             m_result.accuracies};
         state.losses.resize(static_cast<std::size_t>(m_step)); // the loss after the last update is no step's
-        const auto path = m_checkpoints->write(state, arrays);
+        const auto path = m_checkpoints->write(
+            state, arrays, [&spoiled]() -> Result<Done> { return spoiled.empty() ? Result<Done>(Done{}) : Problem{}; });
+        if (!path && !spoiled.empty()) {
+            leaveOutCheckpoint(spoiled);
+            return Done{};
+        }
         if (!path)
             return path.error();
         m_lastSaved = m_step;
@@ -543,6 +575,7 @@ private:
     bool m_interrupted = false;
     bool m_stateIsLost = false; ///< a step was stopped in its middle
     std::int64_t m_lastSaved = 0; ///< step of the last checkpoint
+    std::int64_t m_lastTried = 0; ///< of the last that was to be written
 
     mutable std::weak_ptr<LoadedPipeline> m_pipeline; ///< of `m_pipelinePhase`, while a function of it is loaded
     mutable std::size_t m_pipelinePhase = 0;

@@ -207,20 +207,47 @@ Result<Done> restoreState(
     return Done{};
 }
 
-std::vector<ArrayToSave> arraysToSave(
-    const Function& function, const TrainingFunction& step, const std::function<Result<Done>()>& isSound)
+namespace {
+
+/// True where no element of a floating array is NaN or infinite.
+bool isFinite(const HostArray& array)
+{
+    const auto hasNone = [](const auto& elements, auto exponent) {
+        return std::ranges::none_of(elements, [exponent](auto bits) { return (bits & exponent) == exponent; });
+    };
+    switch (array.type().dtype) {
+    case DType::F32:
+        return hasNone(array.as<std::uint32_t>(), std::uint32_t{0x7f800000});
+    case DType::F64:
+        return hasNone(array.as<std::uint64_t>(), std::uint64_t{0x7ff0000000000000});
+    case DType::BF16:
+        return hasNone(array.as<std::uint16_t>(), std::uint16_t{0x7f80});
+    case DType::F16:
+        return hasNone(array.as<std::uint16_t>(), std::uint16_t{0x7c00});
+    default:
+        return true;
+    }
+}
+
+} // namespace
+
+std::vector<ArrayToSave> arraysToSave(const Function& function, const TrainingFunction& step,
+    const std::function<Result<Done>()>& isSound, const std::function<void(const std::string&)>& notFinite)
 {
     std::vector<ArrayToSave> arrays;
     for (std::size_t i = 0; i < stateCount(function); ++i) {
         const Value& argument = function[function.arguments()[i]];
         ArrayToSave array{argument.name, argument.type, step.layoutText(i), {}};
         for (auto& [box, holders] : step.piecesOfArgument(i))
-            array.pieces.push_back({box, holders, [&step, isSound, i](std::int64_t holder) -> Result<HostArray> {
-                                        HostArray piece = step.readArgumentPiece(i, holder);
-                                        if (auto sound = isSound(); !sound)
-                                            return sound.error();
-                                        return piece;
-                                    }});
+            array.pieces.push_back(
+                {box, holders, [&step, isSound, notFinite, name = array.name, i](std::int64_t holder) -> Result<HostArray> {
+                     HostArray piece = step.readArgumentPiece(i, holder);
+                     if (auto sound = isSound(); !sound)
+                         return sound.error();
+                     if (!isFinite(piece))
+                         notFinite(name);
+                     return piece;
+                 }});
         arrays.push_back(std::move(array));
     }
     return arrays;

@@ -51,8 +51,9 @@ std::vector<LayoutSwitch> layoutSwitches(const std::vector<TrainingPhase>& phase
 Result<Done> restoreState(
     CheckpointReader& checkpoint, const Function& function, TrainingFunction& step, const std::stop_token& stop);
 
-/// The state of a phase's loaded "step", to be written; `isSound` is asked after each piece that was read. Both must outlive the arrays.
-std::vector<ArrayToSave> arraysToSave(
-    const Function& function, const TrainingFunction& step, const std::function<Result<Done>()>& isSound);
+/// The state of a phase's loaded "step", to be written; `isSound` is asked after each piece that was read, and `notFinite` told the name of the array
+/// of each that has NaN or infinity. All must outlive the arrays.
+std::vector<ArrayToSave> arraysToSave(const Function& function, const TrainingFunction& step,
+    const std::function<Result<Done>()>& isSound, const std::function<void(const std::string&)>& notFinite);
 
 } // namespace meshwright
