@@ -40,7 +40,7 @@ Spread spreadOf(std::vector<double> values)
 class Trainer::Implementation {
 public:
     Implementation(const std::vector<TrainingPhase>& phases, const Dataset& data, TrainerOptions options, TrainingBatches batches,
-        std::optional<CheckpointFolder> checkpoints, std::unique_ptr<VirtualDevices> devices)
+        std::optional<CheckpointFolder> checkpoints, std::unique_ptr<VirtualDevices> devices, Problems warnings)
         : m_phases(phases)
         , m_data(data)
         , m_options(std::move(options))
@@ -60,6 +60,7 @@ public:
             m_result.accuracies = state.accuracies;
             m_result.warnings = m_options.resumed->passedOver();
         }
+        append(m_result.warnings, std::move(warnings));
         if (m_options.verify && isFirst())
             m_result.verification.emplace();
     }
@@ -613,6 +614,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(
     if (Problems problems = options.faults.problems(count, steps); !problems.empty())
         return problems;
     std::optional<CheckpointFolder> checkpoints;
+    Problems warnings;
     if (options.checkpoints && (options.ranks == nullptr || options.ranks->isFirst())) {
         auto folder = CheckpointFolder::open(options.checkpoints->folder);
         if (!folder)
@@ -620,14 +622,24 @@ Result<std::unique_ptr<Trainer>> Trainer::create(
         const std::int64_t first = options.resumed != nullptr ? options.resumed->checkpoint().state.step + 1 : 0;
         if (const auto free = folder->checkPlaces(first, steps); !free)
             return free.error();
+        const std::int64_t done = options.resumed != nullptr ? options.resumed->checkpoint().state.step : -1;
+        if (const std::vector<std::int64_t> there = folder->steps(); !there.empty() && there.front() > done) {
+            Problem warning{"MW1651",
+                fmt::format("\"{}\" has checkpoints of another training, up to step {}", options.checkpoints->folder.string(),
+                    there.front()),
+                fmt::format("name another folder, or remove them: --resume {} goes on from the checkpoint of most steps",
+                    options.checkpoints->folder.string())};
+            warning.severity = Severity::Warning;
+            warnings.push_back(std::move(warning));
+        }
         checkpoints.emplace(*std::move(folder));
     }
     auto devices = VirtualDevices::create(count,
         {.permits = options.permits, .stallSeconds = options.stallSeconds, .ranks = options.ranks, .engine = options.engine});
     if (!devices)
         return devices.error();
-    return std::unique_ptr<Trainer>(new Trainer(std::make_unique<Implementation>(
-        phases, data, std::move(options), *std::move(batches), std::move(checkpoints), *std::move(devices))));
+    return std::unique_ptr<Trainer>(new Trainer(std::make_unique<Implementation>(phases, data, std::move(options),
+        *std::move(batches), std::move(checkpoints), *std::move(devices), std::move(warnings))));
 }
 
 std::int64_t Trainer::steps() const

@@ -103,7 +103,8 @@ struct TrainingResult {
     std::optional<Proof> proof; ///< of the device programs; from whoever trains
     std::int64_t firstStep = 0; ///< steps that a resumed run found done; losses and accuracies have them too
     std::optional<std::filesystem::path> checkpoint; ///< the last one that was written
-    Problems warnings; ///< checkpoints that a resumed run passed over
+    Problems
+        warnings; ///< checkpoints that a resumed run passed over, MW1650 that were not written, MW1651 that another training has left
     std::vector<HostArray> parameters; ///< after training, in the order of the program's arguments; empty unless asked for
     Timeline initialisation{
         Clock::Wall}; ///< how the initial values were drawn; empty unless asked for, and of resumed runs and pipelines
