@@ -158,8 +158,8 @@ void addFaultFlags(CLI::App& app, FaultFlags& faults)
            "--stall-timeout", faults.stallTimeout, "Seconds to wait for a device at a collective (default 600; 0: no limit)")
         ->type_name("SECONDS")
         ->check(secondsOrZero);
-    app.add_option(
-           "--inject", faults.inject, "Inject a fault: fail:device=3,step=10, memory:, nan:, stall:, slow:device=2,factor=3")
+    app.add_option("--inject", faults.inject,
+           "Inject a fault: fail:device=3,step=10, memory:, nan:, stall:, slow:device=2,factor=3; steps count from 0")
         ->type_name("FAULT")
         ->allow_extra_args(false);
 }

@@ -51,11 +51,11 @@ public:
         return done;
     }
 
-    /// "in step 10, at dot_general act.layers.1", as far as it is known.
+    /// "in step 10, at dot_general act.layers.1", as far as it is known. Steps count from 1, as in the progress.
     std::string place() const
     {
         const std::int64_t step = m_site.options.step;
-        return fmt::format("{}in {}", step < 0 ? "" : fmt::format("in step {}, ", step),
+        return fmt::format("{}in {}", step < 0 ? "" : fmt::format("in step {}, ", step + 1),
             m_at == nullptr ? m_site.scheduled.device.function.name : *m_at);
     }
 

@@ -43,17 +43,17 @@ void TestFaultFlags::endsCleanly_data()
     QTest::addColumn<int>("code");
     QTest::addColumn<QStringList>("said");
     QTest::newRow("fail") << training({"--inject", "fail:device=3,step=4"}) << 6
-                          << QStringList{"MW1508", "device 3 failed in step 4, in "};
+                          << QStringList{"MW1508", "device 3 failed in step 5, in "};
     QTest::newRow("memory") << training({"--inject", "memory:device=0,step=1"}) << 6
-                            << QStringList{"MW1521", "device 0 ran out of memory in step 1, in "};
+                            << QStringList{"MW1521", "device 0 ran out of memory in step 2, in "};
     QTest::newRow("nan, checked") << training({"--check-numerics", "--inject", "nan:device=1,step=4"}) << 6
-                                  << QStringList{"MW1523", "device 1 in step 4, in ", " is NaN at ["};
+                                  << QStringList{"MW1523", "device 1 in step 5, in ", " is NaN at ["};
     QTest::newRow("stall") << training({"--stall-timeout", "0.5", "--inject", "stall:device=2,step=3"}) << 6
                            << QStringList{"MW1522", "device 2 has not arrived for 500 ms"};
     if (meshwright::hasFibers()) {
         const QStringList oneWorker{"--engine", "fibers", "--permits", "1"};
         QTest::newRow("a fiber fails") << training(oneWorker + QStringList{"--inject", "fail:device=3,step=4"}) << 6
-                                       << QStringList{"MW1508", "device 3 failed in step 4, in "};
+                                       << QStringList{"MW1508", "device 3 failed in step 5, in "};
         QTest::newRow("a fiber stalls") << training(
             oneWorker + QStringList{"--stall-timeout", "0.5", "--inject", "stall:device=2,step=3"})
                                         << 6 << QStringList{"MW1522", "device 2 has not arrived for 500 ms"};

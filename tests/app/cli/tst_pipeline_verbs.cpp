@@ -122,7 +122,7 @@ void TestPipelineVerbs::faults()
     const Outcome failed
         = run({"train", example("pipeline_1f1b.yaml"), "-q", "--set", "train.steps=3", "--inject", "fail:device=3,step=2"});
     QCOMPARE(failed.code, 6);
-    QVERIFY2(failed.err.contains("MW1508") && failed.err.contains("device 3 failed in step 2"), failed.err);
+    QVERIFY2(failed.err.contains("MW1508") && failed.err.contains("device 3 failed in step 3"), failed.err);
 }
 
 void TestPipelineVerbs::exitCodes_data()

@@ -221,13 +221,13 @@ void TestFaults::injected_data()
     QTest::addColumn<QString>("message");
     QTest::newRow("fail") << "fail:device=2,step=5"
                           << "MW1508"
-                          << "device 2 failed in step 5, in ";
+                          << "device 2 failed in step 6, in ";
     QTest::newRow("memory") << "memory:device=1,step=5"
                             << "MW1521"
-                            << "device 1 ran out of memory in step 5, in ";
+                            << "device 1 ran out of memory in step 6, in ";
     QTest::newRow("nan") << "nan:device=3,step=5"
                          << "MW1523"
-                         << "device 3 in step 5, in ";
+                         << "device 3 in step 6, in ";
 }
 
 void TestFaults::injected()

@@ -363,10 +363,10 @@ void TestPipelinedTraining::failsCleanly_data()
     QTest::addColumn<QString>("said");
     QTest::newRow("fail") << "fail:device=1,step=1"
                           << "MW1508"
-                          << "device 1 failed in step 1, in ";
+                          << "device 1 failed in step 2, in ";
     QTest::newRow("nan") << "nan:device=3,step=1"
                          << "MW1523"
-                         << "device 3 in step 1, in ";
+                         << "device 3 in step 2, in ";
     QTest::newRow("stall") << "stall:device=0,step=1"
                            << "MW1522"
                            << "device 0 has not arrived for 200 ms: ";

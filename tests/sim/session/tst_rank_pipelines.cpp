@@ -310,9 +310,9 @@ void TestRankPipelines::faults_data()
     const QString whole = QString::fromStdString(
         "mesh: {data: 4}\nsharding: {" + kData + "}\noptimizer: {" + kSgd + "}\ntrain: {steps: 4, data: digits}\n");
     QTest::newRow("fail") << four << "fail:device=3,step=2" << 3 << "MW1508"
-                          << "device 3 failed in step 2, in ";
+                          << "device 3 failed in step 3, in ";
     QTest::newRow("nan") << four << "nan:device=2,step=2" << 2 << "MW1523"
-                         << "device 2 in step 2, in ";
+                         << "device 2 in step 3, in ";
     // Nobody but the first process sees who does not come.
     QTest::newRow("stall")
         << four << "stall:device=0,step=2" << 0 << "MW1522"
