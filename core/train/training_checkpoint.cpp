@@ -109,7 +109,7 @@ Problems resumeProblems(const std::vector<TrainingPhase>& phases, const Checkpoi
         steps += phase.steps;
     if (state.step > steps)
         problems.push_back({"MW1647", fmt::format("the checkpoint is of step {}, the training has {} steps", state.step, steps),
-            fmt::format("train for more than {} steps", state.step), place});
+            fmt::format("train for {} steps or more", state.step), place});
     if (state.seed != seed)
         problems.push_back({"MW1647",
             fmt::format("the checkpoint was made with seed {}, the study has seed {}: its rows would come in another order",
