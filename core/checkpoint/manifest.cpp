@@ -4,6 +4,7 @@
 #include "core/kernels/host_array.h"
 #include "core/support/checked.h"
 #include "core/support/json_reader.h"
+#include "core/support/text.h"
 #include "core/support/version.h"
 
 #include <nlohmann/json.hpp>
@@ -197,8 +198,11 @@ std::string manifestText(const Checkpoint& checkpoint)
 Result<Checkpoint> readManifest(std::string_view text, const std::string& file)
 {
     const Place place{file};
+    if (trimmed(text).empty())
+        return Problem{"MW1641", "the manifest is empty", kRestore, place};
     if (!isWithinJsonLimits(text, text.size()))
-        return Problem{"MW1641", "the manifest nests too deeply", kRestore, place};
+        return Problem{
+            "MW1641", "the manifest is damaged or cut off: its JSON does not end, or nests too deeply", kRestore, place};
     const Json manifest = Json::parse(text, nullptr, false);
     if (manifest.is_discarded() || !manifest.is_object())
         return Problem{"MW1641", "the manifest is not a JSON object: it is damaged or cut off", kRestore, place};
