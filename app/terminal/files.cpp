@@ -43,8 +43,7 @@ Result<Program> readProgramFile(const std::string& file, Output& output, Program
             "`train`, `simulate`, `search`, `report` and `prove` take studies", Place{name, 1, 1, {}}};
     Problems warnings;
     auto program = readProgram(*text, name, &warnings, places);
-    for (const Problem& warning : warnings)
-        output.narrate(describe(warning));
+    output.warn(warnings);
     if (program && program->functions.empty())
         return noFunction(name);
     return program;

@@ -115,6 +115,15 @@ void Output::narrate(std::string_view line) const
         say(printable(line, Lines::Kept) + "\n");
 }
 
+void Output::warn(const Problems& warnings) const
+{
+    if (silent)
+        return;
+    const bool plain = colours(true) == TerminalColours::None;
+    for (const Problem& warning : warnings)
+        say((plain ? describe(warning) : coloured(warning)) + "\n");
+}
+
 TerminalColours Output::colours(bool ofErrors) const
 {
     const char* term = std::getenv("TERM");

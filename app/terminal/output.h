@@ -48,6 +48,9 @@ struct Output {
     /// A line on standard error, unless quiet.
     void narrate(std::string_view line) const;
 
+    /// Warnings on standard error, also when quiet, as text in every format.
+    void warn(const Problems& warnings) const;
+
     /// The colours that standard output (or error) is to have: --color, then NO_COLOR, then CLICOLOR_FORCE, then whether it is a terminal.
     TerminalColours colours(bool ofErrors = false) const;
 

@@ -63,8 +63,7 @@ private:
     {
         Problems warnings;
         auto program = readProgram(text, name, &warnings);
-        for (const Problem& warning : warnings)
-            m_output.narrate(describe(warning));
+        m_output.warn(warnings);
         if (!program)
             return program.error();
         auto comparable = sim::comparableOf(*std::move(program), name);

@@ -100,7 +100,7 @@ int runCheckpointReshard(const ReshardOptions& options, Output& output)
     if (!reader)
         return fail(reader.error(), output);
     if (!(*reader)->passedOver().empty())
-        output.narrate(describe((*reader)->passedOver()));
+        output.warn((*reader)->passedOver());
     const auto study = readStudyFile(options.to, options.settings, output);
     if (!study)
         return fail(study.error(), output);

@@ -132,8 +132,10 @@ int trainAs(const std::shared_ptr<Ranks>& ranks, const TrainOptions& options, Ou
         [&](const TrainingProgress& progress) {
             line.show(progress);
             // A training is worth more than its metrics.
-            if (const auto written = (*metrics)->write(progress); !written)
-                output.narrate(describe(written.error()) + "\nthe training continues without metrics");
+            if (const auto written = (*metrics)->write(progress); !written) {
+                output.warn(written.error());
+                output.narrate("the training continues without metrics");
+            }
         },
         interrupt.token());
     if (!result) {
@@ -151,7 +153,7 @@ int trainAs(const std::shared_ptr<Ranks>& ranks, const TrainOptions& options, Ou
         return result->interrupted ? interrupted : kExitOk;
 
     if (!result->warnings.empty())
-        output.narrate(describe(result->warnings));
+        output.warn(result->warnings);
     if (result->checkpoint)
         output.narrate(fmt::format("checkpoint: {}", result->checkpoint->string()));
     if (!options.trace.empty()) {
