@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/cli/command_line.h"
 
+#include "app/terminal/overwrites.h"
 #include "app/verbs/verb_table.h"
 #include "core/program/verify.h"
 #include "core/ranks/launch.h"
@@ -16,6 +17,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <new>
@@ -93,6 +95,7 @@ private:
     Problems unexpected(const Verb* verb) const;
     static Problems leaderless(const Verb& verb);
     static Problems unwritable(const Verb& verb, Output& output);
+    static Problems lost(const Verb& verb, Output& output);
     Problems wrongFlags(const Verb& verb, Output& output);
 
     CLI::App m_app;
@@ -247,6 +250,29 @@ Problems CommandLine::unwritable(const Verb& verb, Output& output)
     return problems;
 }
 
+/// The outputs that would take the place of something that the verb reads, or of each other. What the verb writes is put into `output`.
+Problems CommandLine::lost(const Verb& verb, Output& output)
+{
+    for (const WrittenFile& file : verb.files) {
+        if (file.kind != WrittenFile::Kind::Folder && !file.path->empty() && *file.path != "-")
+            output.writes.push_back({file.flag, *file.path});
+    }
+    Problems problems = collisions(output.writes);
+    for (const CLI::Option* option : verb.app->get_options()) {
+        const bool isWritten
+            = std::ranges::any_of(verb.files, [&](const WrittenFile& file) { return file.flag == option->get_name(); });
+        if (isWritten || (!option->get_positional() && !isOfAFile(*option)))
+            continue;
+        for (const std::string& named : option->results()) {
+            std::error_code error;
+            const bool isFile = named != "-" && (!option->get_positional() || std::filesystem::exists(named, error));
+            if (isFile)
+                append(problems, overwrites(output.writes, named, option->get_name()));
+        }
+    }
+    return problems;
+}
+
 /// Memory that runs out anywhere below ends the verb with a problem: what it had is free again by then.
 int runVerb(const Verb& verb, Output& output)
 {
@@ -316,6 +342,8 @@ int CommandLine::run(std::span<const std::string> arguments)
         append(problems, leaderless(*verb));
     if (!problems.empty())
         return fail(problems, output);
+    if (Problems files = lost(*verb, output); !files.empty())
+        return fail(files, output);
     if (Problems files = unwritable(*verb, output); !files.empty())
         return fail(files, output);
     output.silent = false;

@@ -32,6 +32,12 @@ const char* formatName(Format format);
 
 enum class ColourChoice : std::uint8_t { Auto, Always, Never };
 
+/// A file that a verb is to write.
+struct WrittenPath {
+    std::string flag; ///< that names it: "-o"
+    std::string path;
+};
+
 /// Where a verb's words go: results to standard output, narration and problems to standard error.
 struct Output {
     Format format = Format::Text;
@@ -39,6 +45,7 @@ struct Output {
     bool quiet = false; ///< no narration
     bool silent = false; ///< nothing at all: another process of the job speaks
     std::function<void(const Problems&)> onFailure = {}; ///< called by `fail` before it prints
+    std::vector<WrittenPath> writes = {}; ///< the files that the verb is to write, which nothing that it reads may be
     bool wordsOnError = false; ///< standard output carries a file (`--trace -`): the result goes to standard error
 
     /// Adds to standard output, as text that a terminal may show (see `printable`; only our own colours stay). What cannot be written there

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/terminal/overwrites.h"
 #include "app/verbs/study_file.h"
 #include "app/verbs/verbs.h"
 
@@ -234,6 +235,11 @@ int runSearch(const SearchVerbOptions& given, Output& output)
     options.words.hardware = sim::machineTexts(given.words.hardware);
     if (const Problems problems = usageProblems(options); !problems.empty())
         return fail(problems, output);
+    if (!options.file.empty() && !options.study.empty() && options.study != "-" && options.file != "-") {
+        const std::string beside = programBeside(options.file).string(); // of a program that is searched
+        if (Problems lost = overwrites({{"-o", beside}}, options.study, "STUDY"); !lost.empty())
+            return fail(lost, output);
+    }
     const auto fixed = sim::parseFixed(options.fixed);
     if (!fixed)
         return fail(fixed.error(), output);

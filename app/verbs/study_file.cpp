@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/verbs/study_file.h"
 
+#include "app/terminal/overwrites.h"
 #include "core/support/file.h"
 #include "sim/plan/launch_line.h"
 #include "sim/session/launch_source.h"
@@ -10,10 +11,25 @@
 
 namespace meshwright::cli {
 
+namespace {
+
+/// The source, unless the verb is to write a file that the study names.
+Result<sim::StudySource> keepingInputs(sim::StudySource source, const Output& output)
+{
+    if (output.writes.empty())
+        return source;
+    const StudyReading reading = readStudyInPart(source.text, source.file, source.settings);
+    if (Problems lost = overwrites(output.writes, reading.study); !lost.empty())
+        return lost;
+    return source;
+}
+
+} // namespace
+
 Result<sim::StudySource> sourceOf(sim::StudySource given, const Output& output)
 {
     if (!sim::isLaunchText(given.file, given.text))
-        return given;
+        return keepingInputs(std::move(given), output);
     const auto catalogue = sim::defaultCatalogue();
     if (!catalogue)
         return catalogue.error();
@@ -22,6 +38,7 @@ Result<sim::StudySource> sourceOf(sim::StudySource given, const Output& output)
     if (source) {
         for (const std::string& note : notes)
             output.narrate(note);
+        return keepingInputs(*std::move(source), output);
     }
     return source;
 }
@@ -31,6 +48,8 @@ Result<sim::StudySource> readSource(const std::string& file, std::vector<std::st
     auto text = readFile(file);
     if (!text)
         return text.error();
+    if (Problems lost = file == "-" ? Problems{} : overwrites(output.writes, file, "the study"); !lost.empty())
+        return lost;
     return sourceOf({*std::move(text), file == "-" ? std::string("standard input") : file, std::move(settings)}, output);
 }
 

@@ -11,10 +11,10 @@
 namespace meshwright::cli {
 
 /// The study of a file's text (`studySourceOf`): a launch line becomes the study of the training that it starts, and standard error says what of it was
-/// taken for what. Problems: those of `studySourceOf`.
+/// taken for what. Problems: those of `studySourceOf`; MW1952 the verb is to write a file that the study names.
 Result<sim::StudySource> sourceOf(sim::StudySource given, const Output& output);
 
-/// Of such a file, or of standard input for `-`. Problems: those of `readFile` besides.
+/// Of such a file, or of standard input for `-`. Problems: those of `readFile` besides; MW1952 the verb is to write this file.
 Result<sim::StudySource> readSource(const std::string& file, std::vector<std::string> settings, const Output& output);
 
 /// The study in such a file, and the files that it names are there. Problems: those of `readSource`, `readStudy` and `checkFiles`.

@@ -4,6 +4,7 @@
 #include "core/study/check_sharding.h"
 #include "core/study/legal_sizes.h"
 #include "core/study/pipeline_choice.h"
+#include "core/study/study_files.h"
 #include "core/study/study_parts.h"
 #include "core/study/transformer_keys.h"
 #include "core/support/checked.h"
@@ -499,12 +500,30 @@ Problems checkStudy(const Study& study)
     return problems;
 }
 
+std::vector<StudyFile> filesOf(const Study& study)
+{
+    std::vector<StudyFile> files;
+    const auto add = [&](const std::string& named, const char* path) {
+        if (!named.empty())
+            files.push_back({study.resolved(named), path});
+    };
+    if (const auto* program = std::get_if<ProgramFile>(&study.model))
+        files.push_back({study.resolved(program->file), "model.program"});
+    if (study.train.data.kind == TrainingData::Kind::File)
+        files.push_back({study.resolved(study.train.data.file), "train.data"});
+    add(study.train.data.labels, "train.data.labels");
+    add(study.train.evaluate.file, "train.evaluate.file");
+    add(study.train.evaluate.labels, "train.evaluate.labels");
+    if (study.hardware)
+        add(study.hardware->profile, "hardware.profile");
+    return files;
+}
+
 Problems checkFiles(const Study& study)
 {
     Problems problems;
-    const auto check = [&](const std::string& named, const char* path) {
+    for (const auto& [file, path] : filesOf(study)) {
         std::error_code error;
-        const std::filesystem::path file = study.resolved(named);
         const auto status = std::filesystem::status(file, error);
         if (!std::filesystem::exists(status))
             problems.push_back({"MW1001", fmt::format("no such file: \"{}\"", file.string()), "paths are relative to the study",
