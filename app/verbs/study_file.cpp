@@ -53,17 +53,19 @@ Result<sim::StudySource> readSource(const std::string& file, std::vector<std::st
     return sourceOf({*std::move(text), file == "-" ? std::string("standard input") : file, std::move(settings)}, output);
 }
 
-Result<Study> readStudyFile(const std::string& file, std::vector<std::string> settings, const Output& output)
+Result<Study> readStudyFile(const std::string& file, std::vector<std::string> settings, const Output& output, Problems* warnings)
 {
     const auto source = readSource(file, std::move(settings), output);
     if (!source)
         return source.error();
-    auto study = readStudy(source->text, source->file, source->settings);
-    if (study) {
-        if (Problems missing = checkFiles(*study); !missing.empty())
-            return missing;
-    }
-    return study;
+    StudyReading reading = readStudyInPart(source->text, source->file, source->settings);
+    if (hasErrors(reading.problems))
+        return std::move(reading.problems);
+    if (warnings != nullptr)
+        *warnings = std::move(reading.problems);
+    if (Problems missing = checkFiles(reading.study); !missing.empty())
+        return missing;
+    return std::move(reading.study);
 }
 
 } // namespace meshwright::cli

@@ -18,6 +18,8 @@ Result<sim::StudySource> sourceOf(sim::StudySource given, const Output& output);
 Result<sim::StudySource> readSource(const std::string& file, std::vector<std::string> settings, const Output& output);
 
 /// The study in such a file, and the files that it names are there. Problems: those of `readSource`, `readStudy` and `checkFiles`.
-Result<Study> readStudyFile(const std::string& file, std::vector<std::string> settings, const Output& output);
+/// `warnings`, if any, gets what `check` warns of.
+Result<Study> readStudyFile(
+    const std::string& file, std::vector<std::string> settings, const Output& output, Problems* warnings = nullptr);
 
 } // namespace meshwright::cli

@@ -99,9 +99,12 @@ int trainAs(const std::shared_ptr<Ranks>& ranks, const TrainOptions& options, Ou
     const auto engine = parseEngine(options.engine);
     if (!engine)
         return fail(engine.error(), output);
-    auto study = readStudyFile(options.study, options.settings, output);
+    Problems warnings;
+    auto study = readStudyFile(options.study, options.settings, output, &warnings);
     if (!study)
         return fail(study.error(), output);
+    if (isFirst)
+        output.warn(warnings);
     if (!options.metrics.empty())
         study->train.gradientNorm = true;
     const auto metrics = MetricsFile::open(isFirst ? options.metrics : "", !options.resume.empty());

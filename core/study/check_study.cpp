@@ -106,6 +106,7 @@ private:
     void checkOptimizer();
     void checkSchedule(const LearningRateSchedule& schedule, const std::string& path);
     void checkTrain();
+    std::int64_t trainingSteps() const;
     void checkPipeline();
     void checkFaults();
     void checkNetwork();
@@ -354,9 +355,26 @@ void Checker::checkSchedule(const LearningRateSchedule& schedule, const std::str
         }
     } else if (schedule.decaySteps != 0) {
         checkRange(schedule.decaySteps > schedule.warmupSteps, static_cast<double>(schedule.decaySteps),
-            "more than the steps of the warm-up, which it includes", path + "decay_steps",
+            "a number above the steps of the warm-up, which it includes", path + "decay_steps",
             static_cast<double>(schedule.warmupSteps + 1));
+    } else if (const std::int64_t steps = trainingSteps(); steps > 0 && schedule.warmupSteps >= steps) {
+        report("MW1442",
+            fmt::format("{}schedule has no effect: the warm-up takes {} steps, and the training has {}", path,
+                schedule.warmupSteps, steps),
+            fmt::format("warm up for fewer steps than {}, or train for longer", steps), path + "warmup_steps", {},
+            Severity::Warning);
     }
+}
+
+/// Of all phases together.
+std::int64_t Checker::trainingSteps() const
+{
+    if (m_study.phases.empty())
+        return m_study.train.steps;
+    std::int64_t total = 0;
+    for (const StudyPhase& phase : m_study.phases)
+        total += std::clamp<std::int64_t>(phase.steps, 0, kLargestDimension);
+    return total;
 }
 
 void Checker::checkTrain()
@@ -386,10 +404,16 @@ void Checker::checkTrain()
             "name the data to train on: train.data", "train.evaluate.file", {}, Severity::Warning)
             .fixSettings
             = {"train.evaluate.file="};
+    const bool holdsNoneOut = train.data.kind == TrainingData::Kind::Random
+        || (train.data.kind == TrainingData::Kind::File && train.data.heldOut == 0);
+    if (train.evaluate.every > 0 && train.evaluate.file.empty() && holdsNoneOut)
+        report("MW1442", "train.evaluate has no effect: no rows are held out of the training",
+            train.data.kind == TrainingData::Kind::Random ? "name the data to train on: train.data"
+                                                          : "hold rows out (train.data.held_out), or name a file of others "
+                                                            "(train.evaluate.file)",
+            "train.evaluate", {}, Severity::Warning);
     if (!m_study.phases.empty() && m_study.places.at.contains("train.steps")) {
-        std::int64_t total = 0;
-        for (const StudyPhase& phase : m_study.phases)
-            total += std::clamp<std::int64_t>(phase.steps, 0, kLargestDimension);
+        const std::int64_t total = trainingSteps();
         if (total != train.steps)
             report("MW1434",
                 fmt::format("train.steps is {}, but the phases have {} steps together: the phases count", train.steps, total),
