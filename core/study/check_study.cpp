@@ -310,29 +310,33 @@ void Checker::checkOptimizer()
     const std::string path = fmt::format("optimizer.{}.", optimizerName(m_study.optimizer));
     if (const auto* sgd = std::get_if<SgdOptimizer>(&m_study.optimizer)) {
         const SgdOptimizer standard;
-        checkRange(sgd->learningRate > 0, sgd->learningRate, "above 0", path + "learning_rate", standard.learningRate);
-        checkRange(sgd->momentum >= 0 && sgd->momentum < 1, sgd->momentum, "at least 0 and below 1", path + "momentum",
-            standard.momentum);
+        checkRange(sgd->learningRate > 0, sgd->learningRate, "a number above 0", path + "learning_rate", standard.learningRate);
+        checkRange(sgd->momentum >= 0 && sgd->momentum < 1, sgd->momentum, "a number of at least 0 and below 1",
+            path + "momentum", standard.momentum);
     } else if (const auto* adam = std::get_if<AdamOptimizer>(&m_study.optimizer)) {
         const AdamOptimizer standard;
-        checkRange(adam->learningRate > 0, adam->learningRate, "above 0", path + "learning_rate", standard.learningRate);
-        checkRange(adam->beta1 >= 0 && adam->beta1 < 1, adam->beta1, "at least 0 and below 1", path + "beta1", standard.beta1);
-        checkRange(adam->beta2 >= 0 && adam->beta2 < 1, adam->beta2, "at least 0 and below 1", path + "beta2", standard.beta2);
-        checkRange(adam->epsilon > 0, adam->epsilon, "above 0", path + "epsilon", standard.epsilon);
+        checkRange(adam->learningRate > 0, adam->learningRate, "a number above 0", path + "learning_rate", standard.learningRate);
+        checkRange(adam->beta1 >= 0 && adam->beta1 < 1, adam->beta1, "a number of at least 0 and below 1", path + "beta1",
+            standard.beta1);
+        checkRange(adam->beta2 >= 0 && adam->beta2 < 1, adam->beta2, "a number of at least 0 and below 1", path + "beta2",
+            standard.beta2);
+        checkRange(adam->epsilon > 0, adam->epsilon, "a number above 0", path + "epsilon", standard.epsilon);
     }
     if (update->masters && byteSize(m_study.parameterType) != 2)
         report("MW1425", fmt::format("{}masters: parameters of {} need no wider copy", path, dtypeName(m_study.parameterType)),
             "leave masters out, or write dtype: {parameters: bf16}", path + "masters")
             .fixSettings
             = {path + "masters="};
-    checkRange(update->weightDecay >= 0, update->weightDecay, "at least 0", path + "weight_decay", 0.0);
-    checkRange(update->clipNorm >= 0, update->clipNorm, "at least 0, where 0 is never to clip", path + "clip_norm", 0.0);
+    checkRange(update->weightDecay >= 0, update->weightDecay, "a number of at least 0", path + "weight_decay", 0.0);
+    checkRange(
+        update->clipNorm >= 0, update->clipNorm, "a number of at least 0, where 0 is never to clip", path + "clip_norm", 0.0);
     const LossScale& loss = update->lossScale;
     if (loss.isDynamic())
-        checkRange(loss.scale >= 0x1p-126 && loss.scale <= 0x1p127, loss.scale, "2^-126 to 2^127", path + "loss_scale.first",
-            LossScale::kUsualFirst);
+        checkRange(loss.scale >= 0x1p-126 && loss.scale <= 0x1p127, loss.scale, "a number from 2^-126 to 2^127",
+            path + "loss_scale.first", LossScale::kUsualFirst);
     else // squares of scaled gradients stay within f32
-        checkRange(loss.scale >= 0x1p-32 && loss.scale <= 0x1p32, loss.scale, "2^-32 to 2^32", path + "loss_scale", 1.0);
+        checkRange(
+            loss.scale >= 0x1p-32 && loss.scale <= 0x1p32, loss.scale, "a number from 2^-32 to 2^32", path + "loss_scale", 1.0);
     if (m_study.places.at.contains(path + "loss_scale.growth_steps"))
         checkSize(loss.growthSteps, 1, "the good steps after which the scale doubles", path + "loss_scale.growth_steps");
     checkSchedule(update->schedule, path);
@@ -340,7 +344,7 @@ void Checker::checkOptimizer()
 
 void Checker::checkSchedule(const LearningRateSchedule& schedule, const std::string& path)
 {
-    checkRange(schedule.finalRate >= 0, schedule.finalRate, "at least 0", path + "final_learning_rate", 0.0);
+    checkRange(schedule.finalRate >= 0, schedule.finalRate, "a number of at least 0", path + "final_learning_rate", 0.0);
     const bool good = checkSize(schedule.warmupSteps, 0, "the steps of the warm-up", path + "warmup_steps")
         && checkSize(schedule.decaySteps, 0, "the steps of the decay", path + "decay_steps");
     if (!good)
@@ -380,7 +384,8 @@ std::int64_t Checker::trainingSteps() const
 void Checker::checkTrain()
 {
     const TrainChoice& train = m_study.train;
-    checkRange(m_study.dropout >= 0 && m_study.dropout < 1, m_study.dropout, "at least 0 and below 1", "dropout", 0.0);
+    checkRange(
+        m_study.dropout >= 0 && m_study.dropout < 1, m_study.dropout, "a number of at least 0 and below 1", "dropout", 0.0);
     if (m_study.dropout > 0 && updateChoices(m_study.optimizer) == nullptr)
         report("MW1648", "dropout leaves out other elements in each step, and without an optimizer no steps are counted",
             "name an optimizer, or leave dropout out", "dropout")
@@ -555,19 +560,7 @@ Problems checkFiles(const Study& study)
         else if (std::filesystem::is_directory(status))
             problems.push_back({"MW1002", fmt::format("\"{}\" is a directory, not a file", file.string()), "name a file in it",
                 study.placeOf(path)});
-    };
-    if (const auto* program = std::get_if<ProgramFile>(&study.model))
-        check(program->file, "model.program");
-    if (study.train.data.kind == TrainingData::Kind::File)
-        check(study.train.data.file, "train.data");
-    if (!study.train.data.labels.empty())
-        check(study.train.data.labels, "train.data.labels");
-    if (!study.train.evaluate.file.empty())
-        check(study.train.evaluate.file, "train.evaluate.file");
-    if (!study.train.evaluate.labels.empty())
-        check(study.train.evaluate.labels, "train.evaluate.labels");
-    if (study.hardware && !study.hardware->profile.empty())
-        check(study.hardware->profile, "hardware.profile");
+    }
     return problems;
 }
 
