@@ -116,8 +116,10 @@ private:
     {
         Problem& problem
             = report("MW1423", fmt::format("unknown name \"{}\"", node.text), suggestion(node.text, names), node.place(path));
-        if (const auto near = nearestName(node.text, names))
+        if (const auto near = nearestName(node.text, names)) {
+            problem.fix += " The names are " + join(names, ", ");
             problem.fixSettings = {path + "=" + *near};
+        }
         return problem;
     }
 
