@@ -157,7 +157,9 @@ int runDiff(const DiffOptions& options, Output& output)
         return fail({Problem{"MW1903", "standard input can be read only once", "give one of the two as a file"}}, output);
     // Where findings are what is written, everything that differs is one when no gate says otherwise.
     const bool ofFindings = *format == Format::Sarif || *format == Format::Junit;
-    const auto gates = sim::parseGates(options.failOn.empty() && ofFindings ? "any" : options.failOn);
+    const auto gates = options.failOn ? sim::parseGates(*options.failOn)
+        : ofFindings                  ? sim::parseGates("any")
+                                      : std::vector<sim::Gate>();
     if (!gates)
         return fail(gates.error(), output);
 
@@ -183,7 +185,7 @@ int runDiff(const DiffOptions& options, Output& output)
         printProblems(reader.problems(), words);
     if (written != kExitOk)
         return written;
-    const bool passes = options.failOn.empty()
+    const bool passes = !options.failOn
         || std::all_of(judged->begin(), judged->end(), [](const sim::GateResult& gate) { return gate.passes(); });
     return passes ? exitCodeOf(reader.problems()) : kExitFindings;
 }

@@ -316,7 +316,7 @@ void addDiff(VerbTable& table)
     verb.app
         ->add_option("--fail-on", options->failOn,
             "Exit code 1 if one of these differs: " + join(sim::gateNames(), ", ")
-                + "; bytes, time and memory take a limit: time>5%")
+                + "; bytes, time and memory take a limit in percent: time>5%")
         ->type_name("GATES");
     verb.addFile("-o,--output", options->result, "File to write instead of standard output; its ending chooses the format",
         WrittenFile::Kind::Result);

@@ -282,7 +282,7 @@ struct DiffOptions {
     std::vector<std::string> settings; ///< of studies, on both sides
     std::vector<std::string> settingsBefore; ///< of the first only
     std::vector<std::string> settingsAfter; ///< of the second only
-    std::string failOn; ///< as `parseGates` takes it; empty: differences do not fail
+    std::optional<std::string> failOn; ///< as `parseGates` takes it; nothing: differences do not fail
     std::string result; ///< where the result goes; empty or `-`: standard output
     bool formatGiven = false; ///< false: the ending of `result` says
 };

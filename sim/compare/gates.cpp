@@ -42,10 +42,10 @@ Result<Gate> parseGate(const std::string& text)
     if (percent)
         limit = trimmed(limit.substr(0, limit.size() - 1));
     const auto number = parseNumber(limit);
-    if (!kind->measures || !number || *number < 0.0)
+    if (!kind->measures || !percent || !number || *number < 0.0)
         return Problem{"MW1941", fmt::format("--fail-on: \"{}\" is not a limit", whole),
             kind->measures ? fmt::format("write {}>5%", name) : fmt::format("write {} alone", name)};
-    gate.most = percent ? *number / 100.0 : *number;
+    gate.most = *number / 100.0;
     return gate;
 }
 
@@ -197,7 +197,7 @@ Result<std::vector<Gate>> parseGates(std::string_view text)
     std::vector<Gate> gates;
     Problems problems;
     if (trimmed(text).empty())
-        return gates;
+        return Problem{"MW1941", "--fail-on names no gate", fmt::format("name some of {}", join(gateNames(), ", "))};
     for (const std::string& one : split(text, ',')) {
         auto gate = parseGate(one);
         if (gate)

@@ -33,7 +33,7 @@ struct Gate {
 /// The names of gates, for messages: "any", "sharding" and so on.
 std::vector<std::string> gateNames();
 
-/// Reads `sharding,time>5%`. Problems: MW1941 it is not a list of gates.
+/// Reads `sharding,time>5%`. Problems: MW1941 it is not a list of gates, or an empty one, or a limit is not in percent.
 Result<std::vector<Gate>> parseGates(std::string_view text);
 
 struct GateResult {

@@ -87,6 +87,8 @@ void TestDiffVerb::exitCodes_data()
     QTest::newRow("no second") << QStringList{digits} << 2 << "MW1904";
     QTest::newRow("no such gate") << QStringList{digits, digits, "--fail-on", "speed"} << 2 << "MW1941";
     QTest::newRow("a gate on the unknown") << QStringList{digits, example("mlp.mlir"), "--fail-on", "time"} << 2 << "MW1942";
+    QTest::newRow("an empty gate") << QStringList{digits, digits, "--fail-on", ""} << 2 << "MW1941";
+    QTest::newRow("a limit without a unit") << QStringList{digits, digits, "--fail-on", "time>5"} << 2 << "write time>5%";
     QTest::newRow("no such file") << QStringList{digits, "nowhere.yaml"} << 3 << "MW1001";
     QTest::newRow("a wrong study") << QStringList{digits, digits, "--set", "sharding.x=P('dat')"} << 3 << "MW1102";
     QTest::newRow("standard input twice") << QStringList{"-", "-"} << 2 << "MW1903";
@@ -142,8 +144,6 @@ void TestDiffVerb::trainingAgainstStudy()
     QVERIFY2(outcome.code == 0, outcome.out + outcome.err);
 }
 
-void TestDiffVerb::formats_data()
-{
 void TestDiffVerb::pipelines_data()
 {
     QTest::addColumn<QString>("study");
@@ -172,6 +172,8 @@ void TestDiffVerb::pipelines()
     QVERIFY2(more.code == 1, more.out + more.err);
 }
 
+void TestDiffVerb::formats_data()
+{
     QTest::addColumn<QString>("format");
     QTest::addColumn<QString>("ending");
     QTest::addColumn<QString>("begins");
