@@ -210,7 +210,9 @@ std::string productsInWords(const Simulation& before, const Simulation& after)
     const auto flop = [](double count) { return formatCount(count) + "FLOP"; };
     if (after.productFlopsPerDevice <= 0.0 || before.productFlopsPerDevice <= 0.0)
         return longer ? "new products" : "products are gone";
-    if (differs(before.peakFlopsPerSecond, after.peakFlopsPerSecond))
+    // A higher or lower rate is the reason only where it goes the way of the time.
+    if (differs(before.peakFlopsPerSecond, after.peakFlopsPerSecond)
+        && (after.peakFlopsPerSecond < before.peakFlopsPerSecond) == longer)
         return fmt::format("products are {} here {}", longer ? "slower" : "faster",
             fromTo(flop(before.peakFlopsPerSecond) + "/s", flop(after.peakFlopsPerSecond) + "/s at best"));
     if (differs(before.productFlopsPerDevice, after.productFlopsPerDevice)
