@@ -167,6 +167,15 @@ int runReport(const ReportOptions& options, Output& output)
         return interrupt.exitCode();
     if ((*training).has_value() && (*training)->verification && !(*training)->verification->passed)
         return kExitMismatch;
+    if (!options.result.empty() && sim::measuresAnotherStudy(*analysis, **training)) {
+        Problem warning{"MW1841",
+            fmt::format(
+                "\"{}\" is of another study: its step has other collectives than that of {}", options.result, options.study),
+            "give the result of a training of this study, with the same --set"};
+        warning.severity = Severity::Warning;
+        words.warn({warning});
+        return kExitMismatch;
+    }
     if (studyCode != kExitOk)
         return studyCode;
     return analysis->simulated && !analysis->simulated->simulation.fits ? kExitInfeasible : kExitOk;

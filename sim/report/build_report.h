@@ -72,6 +72,9 @@ struct ReportInputs {
     std::optional<MeasuredTraining> training;
 };
 
+/// True when the training that was measured had other collectives than this step has. Precondition: `training` and `scheduled` are there.
+bool measuresAnotherStudy(const ReportInputs& inputs);
+
 /// Puts a report together. The same inputs give the same report; nothing in it depends on the machine or the folder that it is made in, but
 /// what training measured.
 Report buildReport(const ReportInputs& inputs);

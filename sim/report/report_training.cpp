@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/draw/draw_curves.h"
+#include "core/schedule/pipeline_uses.h"
 #include "core/support/text.h"
 #include "sim/report/report_parts.h"
 
@@ -83,20 +84,6 @@ Counted countedCollectives(const MeasuredTraining& training)
 }
 
 using CollectiveKey = std::tuple<std::string, std::string, std::int64_t, std::int64_t, std::string>;
-
-/// True when the trained step had the collectives that this report lists.
-bool sameCollectives(const ReportInputs& inputs)
-{
-    std::map<CollectiveKey, std::int64_t> difference;
-    const Mesh& mesh = inputs.partitioned->device.stages.front().mesh();
-    for (const CollectiveUse& use : collectivesOf(inputs.scheduled->device, mesh))
-        ++difference[{opName(use.kind), use.axes, use.count, use.payloadBytes, use.cause.value}];
-    for (const MeasuredCollective& measured : inputs.training->collectives) {
-        if (measured.mesh == mesh.text())
-            --difference[{measured.op, measured.axes, measured.count, measured.payloadBytes, measured.value}];
-    }
-    return std::all_of(difference.begin(), difference.end(), [](const auto& entry) { return entry.second == 0; });
-}
 
 ReportFigures figures(const MeasuredTraining& training)
 {
@@ -191,6 +178,29 @@ ReportSection absent(const ReportInputs& inputs, ReportSection section)
 
 } // namespace
 
+bool measuresAnotherStudy(const ReportInputs& inputs)
+{
+    std::map<CollectiveKey, std::int64_t> difference;
+    const Mesh& mesh = inputs.partitioned->device.stages.front().mesh();
+    const auto expect = [&](const CollectiveUse& use) {
+        ++difference[{opName(use.kind), use.axes, use.count, use.payloadBytes, use.cause.value}];
+    };
+    if (inputs.pipeline != nullptr) {
+        for (const StageUse& one : collectivesOf(*inputs.pipeline, inputs.study->pipeline.axis))
+            expect(one.use);
+    } else {
+        for (const CollectiveUse& use : collectivesOf(inputs.scheduled->device, mesh))
+            expect(use);
+    }
+    for (const MeasuredCollective& measured : inputs.training->collectives) {
+        if (measured.mesh == mesh.text())
+            --difference[{measured.op, measured.axes, measured.count, measured.payloadBytes, measured.value}];
+    }
+    // What is measured beside the training (--metrics) is no other study.
+    std::erase_if(difference, [](const auto& entry) { return std::get<4>(entry.first).starts_with("grad_norm"); });
+    return std::ranges::any_of(difference, [](const auto& entry) { return entry.second != 0; });
+}
+
 ReportSection trainingSection(const ReportInputs& inputs)
 {
     ReportSection section{"training", "Training", {}};
@@ -204,7 +214,7 @@ ReportSection trainingSection(const ReportInputs& inputs)
     if (training.phases.size() > 1)
         intro += fmt::format(" In {} phases, each on its own mesh.", training.phases.size());
     section.blocks.push_back(ReportParagraph{std::move(intro)});
-    if (inputs.scheduled != nullptr && !sameCollectives(inputs))
+    if (inputs.scheduled != nullptr && measuresAnotherStudy(inputs))
         section.blocks.push_back(
             ReportParagraph{"The result is of another study: the collectives of its step are not those that this report lists.",
                 ReportTone::Warning});

@@ -418,7 +418,10 @@ std::vector<ReportTrial> trialsOf(
     return Trials(analysis, most, stop, found).run();
 }
 
-Report reportOf(const Analysis& analysis, const ReportChoices& choices, const std::stop_token& stop)
+namespace {
+
+/// All but the trials and the training.
+ReportInputs inputsOf(const Analysis& analysis)
 {
     ReportInputs inputs;
     inputs.studyText = analysis.source.text;
@@ -443,6 +446,23 @@ Report reportOf(const Analysis& analysis, const ReportChoices& choices, const st
         ? reportedArrays(*inputs.pipeline, *analysis.built->partitioned.propagated.find(inputs.mainFunction))
         : reportedArrays(analysis.arrays);
     inputs.proof = analysis.proof.get();
+    return inputs;
+}
+
+} // namespace
+
+bool measuresAnotherStudy(const Analysis& analysis, const MeasuredTraining& training)
+{
+    if (!analysis.scheduled)
+        return false;
+    ReportInputs inputs = inputsOf(analysis);
+    inputs.training = training;
+    return measuresAnotherStudy(inputs);
+}
+
+Report reportOf(const Analysis& analysis, const ReportChoices& choices, const std::stop_token& stop)
+{
+    ReportInputs inputs = inputsOf(analysis);
     inputs.trials = trialsOf(analysis, choices.mostTrials, stop);
     inputs.training = choices.training;
     return buildReport(inputs);

@@ -24,6 +24,9 @@ struct ReportChoices {
 std::vector<ReportTrial> trialsOf(const Analysis& analysis, std::size_t most, const std::stop_token& stop = {},
     const std::function<void(const ReportTrial&)>& found = {});
 
+/// True when a training that was measured is of another study: its step had other collectives than the analysed one has.
+bool measuresAnotherStudy(const Analysis& analysis, const MeasuredTraining& training);
+
 /// The report of an analysis, whatever is missing in it.
 Report reportOf(const Analysis& analysis, const ReportChoices& choices = {}, const std::stop_token& stop = {});
 
