@@ -167,10 +167,12 @@ private:
 
 bool isSweepFile(std::string_view text)
 {
-    if (text.find("sweep") == std::string_view::npos)
+    if (text.find("sweep") == std::string_view::npos && text.find("vary") == std::string_view::npos)
         return false;
     const Document document = parseDocument(text, {});
-    return document.root.kind == DocNode::Kind::Map && document.root.find("sweep") != nullptr;
+    // No study has a key of these names: with one of them and another head a sweep was meant.
+    return document.root.kind == DocNode::Kind::Map
+        && (document.root.find("sweep") != nullptr || document.root.find("vary") != nullptr);
 }
 
 Result<SweepFile> readSweepFile(std::string_view text, const std::string& fileName)
