@@ -49,13 +49,13 @@ std::string shortText(const SweepRow& row)
     return join(row.values, ", ");
 }
 
-std::string outcomeText(const SweepOutcome& o)
+std::string outcomeText(const SweepOutcome& o, const char* rateUnit)
 {
     if (!o.simulated())
         return fmt::format("refused, {}: {}", o.problem, o.message);
-    return fmt::format("step {}, {} examples/s\n{} of {} a device: {}\nbound by {}", formatSeconds(o.stepSeconds),
-        formatCount(1.0 / o.secondsPerExample()), formatBytes(o.peakBytes), formatBytes(o.usableBytes), sweepStateName(o.state),
-        spokenBound(o.boundBy));
+    return fmt::format("step {}, {} {}\n{} of {} a device: {}\nbound by {}", formatSeconds(o.stepSeconds),
+        formatCount(1.0 / o.secondsPerExample()), rateUnit, formatBytes(o.peakBytes), formatBytes(o.usableBytes),
+        sweepStateName(o.state), spokenBound(o.boundBy));
 }
 
 std::vector<ReportAnswer> answersOf(const SweepResult& result)
@@ -65,8 +65,8 @@ std::vector<ReportAnswer> answersOf(const SweepResult& result)
     ReportAnswer fastest{"best", "Which is the fastest?", best == nullptr ? ReportTone::Error : ReportTone::Good,
         best == nullptr ? "None fits" : shortText(*best)};
     if (best != nullptr) {
-        fastest.value = {fmt::format("step {}, {} examples/s", formatSeconds(best->outcome.stepSeconds),
-                             formatCount(1.0 / best->outcome.secondsPerExample())),
+        fastest.value = {fmt::format("step {}, {} {}", formatSeconds(best->outcome.stepSeconds),
+                             formatCount(1.0 / best->outcome.secondsPerExample()), sweepRateUnit(result.plan)),
             best->outcome.stepSeconds, "s"};
         fastest.sentence = fmt::format("{}. Bound by {}.", valuesText(result, *best), spokenBound(best->outcome.boundBy));
         fastest.command = commandText("simulate", result.plan.studyFile, result.plan.settingsAt(best->point));
@@ -155,6 +155,7 @@ ReportPicture heatMapOf(const SweepResult& result, const MapAxes& axes)
         if (cell == nullptr || isBetter(result, row, *cell))
             cell = &row;
     }
+    const char* rateUnit = sweepRateUnit(result.plan);
     HeatMapDrawing drawing;
     drawing.title = fmt::format("{} by {} and {}", result.oneBatch ? "Step time" : "Time of one example", down.name, across.name);
     drawing.xTitle = across.name;
@@ -172,7 +173,7 @@ ReportPicture heatMapOf(const SweepResult& result, const MapAxes& axes)
                                                                 : HeatMapCell::State::Refused;
             cell.value = row->outcome.simulated() ? timeOf(result, row->outcome) : 0.0;
             cell.text = row->outcome.simulated() ? "too large" : row->outcome.problem;
-            cell.tooltip = valuesText(result, *row) + "\n" + outcomeText(row->outcome);
+            cell.tooltip = valuesText(result, *row) + "\n" + outcomeText(row->outcome, rateUnit);
             cell.marked = row == bestOf(result);
         }
         drawing.cells.push_back(std::move(cell));
@@ -192,6 +193,7 @@ std::optional<ReportPicture> frontPicture(const SweepResult& result)
     std::int64_t usable = 0;
     bool oneLimit = true;
     std::size_t tooFar = 0;
+    const char* rateUnit = sweepRateUnit(result.plan);
     for (const SweepRow& row : result.rows) {
         const SweepOutcome& o = row.outcome;
         if (!o.simulated())
@@ -205,7 +207,7 @@ std::optional<ReportPicture> frontPicture(const SweepResult& result)
             o.state == SweepState::TooLarge ? ScatterPoint::Kind::OutOfReach
                 : row.onFront               ? ScatterPoint::Kind::Front
                                             : ScatterPoint::Kind::Behind,
-            &row == bestOf(result), shortText(row), valuesText(result, row) + "\n" + outcomeText(o)});
+            &row == bestOf(result), shortText(row), valuesText(result, row) + "\n" + outcomeText(o, rateUnit)});
     }
     if (drawing.points.size() < 2)
         return std::nullopt;

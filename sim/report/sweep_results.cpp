@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/report/sweep_results.h"
 
+#include "core/study/study.h"
 #include "core/support/escape.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
@@ -75,6 +76,12 @@ std::string refusalsText(const SweepResult& result)
 
 } // namespace
 
+const char* sweepRateUnit(const SweepPlan& plan)
+{
+    const StudyReading reading = readStudyInPart(plan.studyText, plan.studyFile, plan.settings);
+    return std::holds_alternative<ProgramFile>(reading.study.model) ? "steps/s" : "examples/s";
+}
+
 std::string sweepJson(const SweepResult& result)
 {
     Json json = {{"schema", "meshwright.sweep/1"}, {"meshwright", kVersion}, {"study", result.plan.name},
@@ -130,7 +137,7 @@ std::string sweepText(const SweepResult& result)
     std::vector<TextTable::Column> columns;
     for (const SweepParameter& parameter : result.plan.parameters)
         columns.push_back({parameter.name});
-    const std::vector<TextTable::Column> figures = {{"step", Align::Right}, {"examples/s", Align::Right},
+    const std::vector<TextTable::Column> figures = {{"step", Align::Right}, {sweepRateUnit(result.plan), Align::Right},
         {"exposed", Align::Right}, {"MFU", Align::Right}, {"memory", Align::Right}, {"fits"}, {"front"}, {"bound by"}};
     columns.insert(columns.end(), figures.begin(), figures.end());
     TextTable table(columns);
@@ -152,8 +159,8 @@ std::string sweepText(const SweepResult& result)
         std::string words;
         for (std::size_t i = 0; i < best.values.size(); ++i)
             words += fmt::format("{}{} {}", i == 0 ? "" : ", ", result.plan.parameters[i].name, best.values[i]);
-        text += fmt::format("best: {}: step {}, {} examples/s, {} a device\n", words, formatSeconds(best.outcome.stepSeconds),
-            formatCount(1.0 / best.outcome.secondsPerExample()), formatBytes(best.outcome.peakBytes));
+        text += fmt::format("best: {}: step {}, {} {}, {} a device\n", words, formatSeconds(best.outcome.stepSeconds),
+            formatCount(1.0 / best.outcome.secondsPerExample()), sweepRateUnit(result.plan), formatBytes(best.outcome.peakBytes));
     }
     text += fmt::format("{} of {}: {} fit, {} do not fit, {} refused{}\n", result.rows.size(),
         pointsText(result.plan.pointCount()), result.count(SweepState::Fits), result.count(SweepState::TooLarge),
