@@ -2,6 +2,7 @@
 #include "sim/hardware/machine.h"
 
 #include "core/support/checked.h"
+#include "core/support/counted.h"
 #include "core/support/text.h"
 #include "sim/hardware/hardware_name.h"
 
@@ -291,7 +292,9 @@ Result<Machine> MachineBuilder::build()
 
 std::string Machine::text() const
 {
-    return fmt::format("{}, {}", chip.name, topology.text());
+    // A computer that was measured has devices of no chip's kind.
+    return fmt::format(
+        "{}, {}", chip.name, chip.chipClass == ChipClass::Cpu ? counted(deviceCount(), "virtual device") : topology.text());
 }
 
 Result<Machine> buildMachine(const Catalogue& catalogue, const HardwareChoice& choice)
