@@ -518,8 +518,13 @@ std::optional<SimulatedStudy> predictWholeStep(
     }
     if (stop.stop_requested() || !place(parts.built->partitioned.device.stages.front().mesh()))
         return std::nullopt;
-    return valueKept(
+    auto simulated = valueKept(
         simulateStep(*parts.built, *parts.scheduled, parts.pipeline.get(), *parts.machine, extras, stop), parts.problems);
+    if (simulated && study.phases.size() > 1)
+        simulated->simulation.assumptions.push_back(
+            fmt::format("every step is one of the first of {} phases, on the mesh {}: the others are not simulated",
+                study.phases.size(), simulated->mesh.text()));
+    return simulated;
 }
 
 } // namespace
