@@ -57,6 +57,13 @@ Problem cannotWrite(const fs::path& path, const std::string& reason)
         "name a file in a folder that exists and that you may write to", Place{path.string()}};
 }
 
+Problem cannotWriteInto(const fs::path& folder, const std::string& reason)
+{
+    Problem problem = cannotWrite(folder, reason);
+    problem.fix = "name a folder that you may write to, or one that can be made";
+    return problem;
+}
+
 /// 0, or the system's error. The descriptor is a file's, a device's or a pipe's.
 int writeAll(int descriptor, const void* bytes, std::size_t count)
 {
@@ -425,9 +432,9 @@ Result<Done> checkFolderWritable(const fs::path& folder)
     while (there.has_relative_path() && !fs::exists(there, error))
         there = there.parent_path();
     if (!fs::is_directory(there, error))
-        return cannotWrite(folder, fmt::format("\"{}\" is not a folder", there.string()));
+        return cannotWriteInto(folder, fmt::format("\"{}\" is not a folder", there.string()));
     if (::access(there.c_str(), W_OK | X_OK) != 0)
-        return cannotWrite(folder, fmt::format("{} (\"{}\")", std::strerror(errno), there.string()));
+        return cannotWriteInto(folder, fmt::format("{} (\"{}\")", std::strerror(errno), there.string()));
     return Done{};
 }
 
