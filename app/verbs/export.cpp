@@ -4,6 +4,7 @@
 #include "app/verbs/verbs.h"
 
 #include "core/support/file.h"
+#include "core/support/text.h"
 #include "core/support/version.h"
 #include "sim/report/trace.h"
 #include "sim/session/study_exports.h"
@@ -11,6 +12,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <vector>
 
 namespace meshwright::cli {
@@ -27,6 +29,25 @@ sim::StudyExport tracedStep(const Study& study, const sim::Catalogue& catalogue)
         return {"perfetto", {}, simulated.error().front().message};
     const std::string name = fmt::format("{} on {}", simulated->name, simulated->simulation.machine);
     return {"perfetto", sim::traceJson({{name, &simulated->simulation.timeline}}), {}};
+}
+
+/// What is wrong with a command that does not fit by what its framework needs; nothing where Meshwright knows nothing of the framework.
+Problems tooLarge(Study study, const std::string& framework, const sim::Catalogue& catalogue)
+{
+    if (std::ranges::find(stackWords(), framework) == stackWords().end())
+        return {};
+    study.stack = framework;
+    const auto simulated = sim::simulateStudy(study, catalogue);
+    if (!simulated || simulated->simulation.fits)
+        return {};
+    const sim::Simulation& s = simulated->simulation;
+    Problem warning{"MW1793",
+        fmt::format("with {} this does not fit: a device needs {}, and programs may use {} of its {}", framework,
+            formatBytes(static_cast<double>(s.peakBytes)), formatBytes(static_cast<double>(s.capacityBytes - s.reserveBytes)),
+            formatBytes(static_cast<double>(s.capacityBytes))),
+        fmt::format("`meshwright search --stack {}` finds layouts that fit it", framework)};
+    warning.severity = Severity::Warning;
+    return {warning};
 }
 
 /// Commands are written out, files are asked for by name.
@@ -46,7 +67,7 @@ std::string exportsJson(const std::vector<sim::StudyExport>& exports)
 {
     Json list = Json::array();
     for (const sim::StudyExport& one : exports) {
-        Json entry = {{"to", one.to}, {"text", nullptr}, {"why_not", nullptr}};
+        Json entry = {{"to", one.to}, {"text", nullptr}, {"why_not", nullptr}, {"notes", one.notes}};
         entry[one.text.empty() ? "why_not" : "text"] = one.text.empty() ? one.whyNot : one.text;
         list.push_back(std::move(entry));
     }
@@ -86,6 +107,12 @@ int runExport(const ExportOptions& options, Output& output)
         exports = sim::exportsOf(*analysis, *catalogue);
         if (options.to != kAllExports)
             std::erase_if(exports, [&](const sim::StudyExport& one) { return one.to != options.to; });
+    }
+    if (options.to != kAllExports && !exports.front().text.empty()) {
+        for (const std::string& note : exports.front().notes)
+            output.narrate(note);
+        if (exports.front().isCommand())
+            output.warn(tooLarge(*analysis->study, options.to, *catalogue));
     }
     if (output.format == Format::Json)
         return writeResult(exportsJson(exports), options.result, output);
