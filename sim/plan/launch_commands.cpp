@@ -36,6 +36,8 @@ public:
         , m_dropout(choices.dropout)
         , m_kept(choices.kept)
         , m_offloaded(choices.offloaded)
+        , m_optimizer(choices.optimizer)
+        , m_momentum(choices.momentum)
     {
         const std::int64_t chips = chipsOfHost(machine.chips, fastChips(machine));
         m_perHost = chips * machine.chip.devicesPerChip;
@@ -88,6 +90,8 @@ private:
     double m_dropout;
     std::vector<std::string> m_kept;
     std::vector<std::string> m_offloaded;
+    std::string m_optimizer;
+    double m_momentum;
     std::int64_t m_perHost = 1;
     std::int64_t m_hosts = 1;
     std::int64_t m_parts = 1; ///< slices, or hosts of GPUs: what MaxText's dcn axes go over
@@ -397,7 +401,10 @@ LaunchCommand Launch::megatron()
     option(!isHalf && m_work.format != MathFormat::Fp32 && m_narrowGradients, "--grad-reduce-in-bf16");
     text += fmt::format(" --attention-dropout 0 --hidden-dropout {:g}", m_dropout); // 0.1 unless it is said
     option(m_plan.sequenceParallel, "--sequence-parallel");
-    option(m_plan.zeroStage == 1, "--use-distributed-optimizer");
+    option(
+        m_optimizer == "sgd", fmt::format("--optimizer sgd --sgd-momentum {:g}", m_momentum)); // adam, and 0.9, unless it is said
+    const bool hasStates = m_optimizer != "sgd" || m_momentum != 0.0 || m_work.masters;
+    option(m_plan.zeroStage == 1 && hasStates, "--use-distributed-optimizer");
     option(m_plan.zeroStage >= 2,
         fmt::format("--use-megatron-fsdp --ckpt-format fsdp_dtensor --data-parallel-sharding-strategy {}",
             m_plan.zeroStage == 2 ? "optim_grads" : "optim_grads_params"));

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
 #include <utility>
 
 namespace meshwright::sim {
@@ -27,6 +28,15 @@ SpecTexts statedSpecs(const Analysis& analysis)
         specs.emplace_back(array.name, std::move(spec));
     }
     return specs;
+}
+
+/// What of a study a framework's command does not say.
+std::vector<std::string> notesOf(const Study& study, std::string_view framework)
+{
+    std::vector<std::string> notes;
+    if (std::holds_alternative<SgdOptimizer>(study.optimizer) && framework != "megatron")
+        notes.push_back(fmt::format("the optimizer sgd is left out: name it where {} takes its learning rate", framework));
+    return notes;
 }
 
 std::vector<StudyExport> commands(const Study& study, const Catalogue& catalogue)
@@ -64,8 +74,12 @@ Result<std::vector<StudyExport>> commandsOf(
         choices.kept = model->kept;
         choices.offloaded = model->offloaded;
     }
+    if (const auto* sgd = std::get_if<SgdOptimizer>(&study.optimizer)) {
+        choices.optimizer = "sgd";
+        choices.momentum = sgd->momentum;
+    }
     for (const LaunchCommand& launch : launchCommands(plan, workOf(study), *machine, choices))
-        all.push_back({launch.framework, launch.command, launch.whyNot});
+        all.push_back({launch.framework, launch.command, launch.whyNot, notesOf(study, launch.framework)});
     return all;
 }
 

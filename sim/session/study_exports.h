@@ -15,6 +15,7 @@ struct StudyExport {
         to; ///< "study" (YAML), "jax", "flax" (Python), "maxtext", "torchtitan", "megatron", "accelerate" (a command), "perfetto"
     std::string text; ///< empty: that program cannot say it
     std::string whyNot;
+    std::vector<std::string> notes = {}; ///< what the text leaves out, a sentence each
 
     bool isCommand() const { return to != "study" && to != "jax" && to != "flax" && to != "perfetto"; }
 };
