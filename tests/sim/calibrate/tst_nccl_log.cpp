@@ -225,8 +225,10 @@ void TestNcclLog::fit()
 {
     const NcclFit fit = fitNccl(valueOf(parseNcclLog(kText, "x_all_reduce_perf")));
     QCOMPARE(fit.busFactor, 1.5);
-    QCOMPARE(fit.latencySeconds, 20e-6);
-    QVERIFY(qAbs(fit.busBytesPerSecond - 134217728 * 1.5 / 1000e-6) < 1.0);
+    // The line through the smallest and the largest size: 1000 us more for 134216704 bytes more.
+    QVERIFY(qAbs(fit.latencySeconds - (20e-6 - 1024 * 1000e-6 / 134216704)) < 1e-12);
+    QVERIFY(qAbs(fit.busBytesPerSecond / (134216704 * 1.5 / 1000e-6) - 1.0) < 1e-9);
+    QCOMPARE(fit.worstBytes, 131072);
     QVERIFY(qAbs(fit.seconds(fit.kneeBytes) - 2.0 * fit.latencySeconds) < 1e-12);
     QVERIFY(fit.slower.empty());
     QVERIFY(fit.worstError > 0.05 && fit.worstError < 0.5);
