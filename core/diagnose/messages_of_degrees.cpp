@@ -137,7 +137,7 @@ bool explainRanksOfMegatron(const MessagePart& part, std::size_t at, const Expla
     const std::int64_t most = std::gcd(*ranks, *degrees);
     out.remedy(fmt::format("Or make the degrees smaller, so that they multiply to a divisor of {}, such as {}:", *ranks, most),
         isExpert ? "--expert-model-parallel-size N --expert-tensor-parallel-size 1\n"
-                 : "--tensor-model-parallel-size N --pipeline-model-parallel-size M --context-parallel-size 1\n");
+                 : "--tensor-model-parallel-size N --pipeline-model-parallel-size M\n");
     return true;
 }
 

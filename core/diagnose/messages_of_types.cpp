@@ -87,8 +87,7 @@ bool explainContraction(const MessagePart& part, std::size_t at, const ExplainCo
           "split over different axes.";
     out.remedy("Bring the smaller operand into the other's layout along that dimension:",
         specs.empty() ? std::string("b = jax.sharding.reshard(b, P('data', None))\n")
-                      : fmt::format("b = jax.sharding.reshard(b, P{})  # the contracting dimensions; the others as they are\n",
-                          specs.front()));
+                      : fmt::format("b = jax.sharding.reshard(b, P{})  # others as they are\n", specs.front()));
     out.remedy("Or make that dimension whole, and split another one:", "a = jax.sharding.reshard(a, P('data', None))\n");
     return true;
 }

@@ -46,7 +46,6 @@ private:
     void checkRuleUse(const std::vector<AssignedSpec>& assigned);
     bool checkAxes(const PartitionSpec& spec, const std::string& path);
     void checkAssigned(const AssignedSpec& assigned);
-    void nameMicrobatch(Problem& problem, const SpecFinding& finding, const AssignedSpec& assigned) const;
     std::vector<std::string> fixOf(const Problem& problem, const SpecFinding& finding, const AssignedSpec& assigned);
 
     const Study& m_study;
@@ -201,7 +200,6 @@ void ShardingCheck::checkAssigned(const AssignedSpec& assigned)
     const auto check = [&](const std::vector<MeshAxis>& mesh, const std::string& where) {
         for (const SpecFinding& finding : fitFindings(assigned.spec, assigned.array, mesh, where)) {
             m_problems.push_back(finding.problem);
-            nameMicrobatch(m_problems.back(), finding, assigned);
             m_problems.back().place = m_study.placeOf(assigned.path);
             m_problems.back().fixSettings = fixOf(finding.problem, finding, assigned);
             if (finding.problem.id == "MW1101")
@@ -212,19 +210,6 @@ void ShardingCheck::checkAssigned(const AssignedSpec& assigned)
     bool goesOn = check(m_study.mesh, "");
     for (std::size_t i = 0; goesOn && i < m_study.phases.size(); ++i)
         goesOn = check(m_study.phases[i].mesh, fmt::format(" in phases[{}]", i));
-}
-
-/// Where the batch that does not divide is that of a microbatch.
-void ShardingCheck::nameMicrobatch(Problem& problem, const SpecFinding& finding, const AssignedSpec& assigned) const
-{
-    const std::int64_t parts = m_study.pipeline.microbatches * m_study.train.accumulate;
-    if (problem.id != "MW1104" || parts <= 1 || assigned.array.meaning[finding.dim] != "batch")
-        return;
-    const bool isPipelined = m_study.pipeline.microbatches > 1;
-    problem.message += fmt::format(": a microbatch has {} / {} = {} {}", m_study.batch, parts, assigned.array.shape[finding.dim],
-        assigned.array.shape[finding.dim] == 1 ? "row" : "rows");
-    problem.fix = fmt::format("use a larger batch or fewer microbatches ({}), or leave the dimension whole",
-        isPipelined ? "pipeline.microbatches" : "train.accumulate");
 }
 
 /// Another batch where the batch does not divide; else a spec of the array's own, which leaves dimensions whole.

@@ -95,7 +95,7 @@ void TestProgramStudies::searched()
     // What is searched is not written over.
     const Outcome over = run({"search", program, "--hw", "v5e-8", "-o", folder.filePath("step.yaml")});
     QCOMPARE(over.code, 2);
-    QVERIFY2(over.err.contains("MW1903"), over.err.constData());
+    QVERIFY2(over.err.contains("MW1952"), over.err.constData());
 }
 
 /// A run on another mesh gives the values of the run on the program's own, in layouts of that mesh, and the step of `simulate`.

@@ -56,12 +56,6 @@ void TestStudyWords::words_data()
                                   << QString("since both are there at once");
     QTest::newRow("one meaning of a device's memory") << QStringList{"train", digits, "--set", "train.steps=1"} << 0
                                                       << QString(" at most (while \"step\" takes over the arrays of \"init\")");
-    QTest::newRow("a microbatch of a pipeline") << QStringList{"simulate", example("pipeline_gpipe.yaml"), "--set",
-        "mesh={pipe: 2, data: 2}", "--set", "sharding={x: [data], y: [data]}", "--set", "batch=8", "--set",
-        "pipeline={axis: pipe, stages: 2, microbatches: 8}"}
-                                                << 3 << QString("a microbatch has 8 / 8 = 1 row");
-    QTest::newRow("a microbatch of an accumulation") << QStringList{"check", digits, "--set", "batch=100", "--set",
-        "train.accumulate=50"} << 3 << QString("a microbatch has 100 / 50 = 2 rows");
     QTest::newRow("a name that is near another")
         << QStringList{"check", digits, "--set", "model.mlp.activation=gelu"} << 3 << QString("The names are ");
     QTest::newRow("above nothing") << QStringList{"check", digits, "--set", "optimizer.adam.learning_rate=-1"} << 3
@@ -124,7 +118,6 @@ void TestStudyWords::modelFlops_data()
 {
     QTest::addColumn<QStringList>("settings");
     QTest::newRow("capacity") << QStringList{"model.transformer.capacity_factor=2"};
-    QTest::newRow("every expert every token") << QStringList{"model.transformer.capacity_factor=0"};
     QTest::newRow("plain attention") << QStringList{"model.transformer.attention=plain"};
     QTest::newRow("products for lookups") << QStringList{"model.transformer.lookup=one_hot"};
     QTest::newRow("recomputation") << QStringList{"recompute=full"};

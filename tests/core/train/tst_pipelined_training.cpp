@@ -233,7 +233,7 @@ void TestPipelinedTraining::reducesOnceAStep()
     }
     QCOMPARE(calls.size(), std::size_t{8}); // 4 weights, 4 biases
     const std::vector<CountedCollective>& collectives = result.phases.front().collectives;
-    const std::array phases = {Phase::Backward, Phase::Forward};
+    const std::array phases = {Phase::Forward, Phase::Backward};
     for (std::size_t i = 0; i < phases.size(); ++i) {
         const CountedCollective& sent = collectives[collectives.size() - phases.size() + i];
         QCOMPARE(sent.use.kind, OpKind::Send);

@@ -75,7 +75,7 @@ void TestDeviceMemory::refusesAndSaysWhatWouldFit()
     QVERIFY2(problem.fix.find("a batch of 256") != std::string::npos, problem.fix.c_str());
     QVERIFY2(problem.fix.find("mesh axis ") != std::string::npos, problem.fix.c_str());
     QVERIFY2(problem.message.find("parameters") != std::string::npos, problem.message.c_str());
-    QVERIFY2(problem.message.find("for \"step\", which takes its arrays over") != std::string::npos, problem.message.c_str());
+    QVERIFY2(problem.message.find("takes over the arrays of \"init\"") != std::string::npos, problem.message.c_str());
 }
 
 void TestDeviceMemory::namesTheLargestFunction_data()

@@ -207,8 +207,8 @@ void TestPipelineSettings::tiedGradientsAreSent()
     recorded.record = true;
     const TrainingResult result = trained(transformerOf({"model.transformer.tied=true"}), recorded);
     const auto& collectives = result.phases.front().collectives;
-    const auto sent = std::ranges::find_if(collectives,
-        [](const CountedCollective& counted) { return counted.use.cause.value == "gradients of shared parameters"; });
+    const auto sent = std::ranges::find_if(
+        collectives, [](const CountedCollective& counted) { return counted.use.cause.value.starts_with("shared gradients"); });
     QVERIFY(sent != collectives.end());
     QCOMPARE(sent->calls, 3); // once a step, whatever the microbatches
     QCOMPARE(sent->use.payloadBytes, 24 * 16 * 4);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/file.h"
 #include "core/support/resources.h"
+#include "core/support/text.h"
 #include "sim/session/comparable_of.h"
 #include "tests/test_class.h"
 #include "ui/why/causes_view.h"
