@@ -30,7 +30,7 @@ struct Remedy {
     std::string code = {};
 };
 
-/// A layout that a message tells of.
+/// A layout that a message describes.
 struct PicturedLayout {
     Shape shape;
     TensorSharding sharding;

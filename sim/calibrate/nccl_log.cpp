@@ -306,7 +306,7 @@ private:
             names.emplace_back(collectiveKindName(kind));
         return said
             + fmt::format("; busbw is {:.3g} times algbw, which {}", m_busFactor,
-                m_log.ranks < 2     ? "tells the collective only with the number of ranks"
+                m_log.ranks < 2     ? "identifies the collective only together with the number of ranks"
                     : names.empty() ? fmt::format("no collective of {} ranks has", m_log.ranks)
                                     : fmt::format("of {} ranks {} have", m_log.ranks, join(names, " and ")));
     }

@@ -353,7 +353,7 @@ void ProgramSearch::addPlans()
     }
 }
 
-/// Plans of all meshes that no other beats in both time and memory: by the estimate, of which those that are simulated are compared anew.
+/// Plans of all meshes that no other beats in both time and memory. The estimate chooses them; those that are simulated are compared by their simulations.
 void ProgramSearch::addFront()
 {
     std::vector<std::pair<const MeshPlans*, const Assignment*>> points;

@@ -163,7 +163,7 @@ void TestNcclLog::collectiveOfTheRows_data()
     QTest::newRow("none has it") << 4 << "sum -1" << 1.9 << -1 << "busbw is 1.9 times algbw, which no collective of 4 ranks has";
 }
 
-/// A log that names no collective tells it by its rows, where one has the factor between the bandwidths that they print.
+/// A log that names no collective is identified by its rows, if one collective has the factor between the bandwidths that they print.
 void TestNcclLog::collectiveOfTheRows()
 {
     QFETCH(int, ranks);
