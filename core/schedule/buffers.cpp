@@ -83,7 +83,7 @@ private:
                 const auto written = m_written.find(value);
                 const int turn = written == m_written.end() ? 0 : m_instructions[written->second].turn;
                 if (turn > m_instructions[i].turn)
-                    m_readNextTurn[value] = i;
+                    m_readLater[value] = std::max(m_readLater[value], {turn - m_instructions[i].turn, i});
                 else if (turn < m_instructions[i].turn)
                     m_lastRead[value] = end(); // a row of the loop's operand
                 else
@@ -99,8 +99,8 @@ private:
 
     std::size_t lastUse(ValueId value, bool isArgument) const
     {
-        if ((isArgument && !m_isBody) || m_readNextTurn.contains(value))
-            return end(); // the caller's, which stays as it is; or it goes on in the next turn
+        if ((isArgument && !m_isBody) || m_readLater.contains(value))
+            return end(); // the caller's, which stays as it is; or it goes on in a later turn
         const auto found = m_lastRead.find(value);
         return found == m_lastRead.end() ? (m_written.contains(value) ? m_written.at(value) : 0) : found->second;
     }
@@ -111,15 +111,20 @@ private:
         addBuffer(value, first, last);
     }
 
-    /// What is in use from `first` on until `last` in the next turn: where turns overlap in it, twice.
-    void newBufferOverTurns(ValueId value, std::size_t first, std::size_t last)
+    /// What lies in a buffer is in use until `last` some turns later: as many turns' values are in use at one time, each in memory of its own.
+    void keepOverTurns(std::size_t index, std::size_t last, int turns)
     {
-        const auto index = m_plan.buffers.size();
-        newBuffer(value, last < first ? first : 0, end());
-        if (last < first)
+        const ValueId value = m_plan.buffers[index].value;
+        const std::size_t first = m_plan.buffers[index].first;
+        m_plan.buffers[index].last = end();
+        if (last < first) {
             m_beganBefore[index] = last;
-        else
+        } else {
+            m_plan.buffers[index].first = 0;
             addBuffer(value, first, last);
+        }
+        for (int i = 1; i < turns; ++i)
+            addBuffer(value, 0, end());
     }
 
     void addBuffer(ValueId value, std::size_t first, std::size_t last)
@@ -262,21 +267,22 @@ private:
             return;
         }
         const std::size_t last = std::max(lastUse(value, false), at);
+        const std::size_t start = startOf(at);
+        const bool beganBefore = start > at; // in the turn before
         if (const auto operand = operandEndingAt(value, at)) {
             const std::int32_t buffer = m_plan.bufferOf[operand->at()];
             m_plan.bufferOf[value.at()] = buffer;
             m_plan.buffers[static_cast<std::size_t>(buffer)].last = last;
             m_taken.insert(*operand);
-            return;
-        }
-        const std::size_t start = startOf(at);
-        const auto next = m_readNextTurn.find(value);
-        if (start > at) // the turn before has started it
-            newBufferOverTurns(value, start, last);
-        else if (next != m_readNextTurn.end())
-            newBufferOverTurns(value, start, next->second);
-        else
+        } else {
             newBuffer(value, start, last);
+        }
+        const auto later = m_readLater.find(value);
+        const auto buffer = static_cast<std::size_t>(m_plan.bufferOf[value.at()]);
+        if (later != m_readLater.end())
+            keepOverTurns(buffer, later->second.second, later->second.first + (beganBefore ? 1 : 0));
+        else if (beganBefore)
+            keepOverTurns(buffer, last, 1);
     }
 
     /// A collective, like a move, writes its result from its start on.
@@ -434,7 +440,7 @@ private:
     bool m_isBody;
     BufferPlan& m_plan;
     std::unordered_map<ValueId, std::size_t> m_lastRead; ///< in the turn that makes it
-    std::unordered_map<ValueId, std::size_t> m_readNextTurn; ///< the last read in the turn behind that
+    std::unordered_map<ValueId, std::pair<int, std::size_t>> m_readLater; ///< behind that turn: by how many turns, and where last
     std::unordered_map<ValueId, std::size_t> m_written;
     std::unordered_map<OpId, std::size_t> m_started; ///< where each collective starts
     std::unordered_set<ValueId> m_taken; ///< operands whose memory a result took over
