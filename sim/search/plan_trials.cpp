@@ -50,11 +50,6 @@ bool haveSameMesh(const Candidate& a, const Candidate& b)
     return a.pp == b.pp && a.dp == b.dp && fsdp(a) == fsdp(b) && a.ep == b.ep && a.cp == b.cp && a.tp == b.tp;
 }
 
-PlanExplorer::Filter ofMesh(const Candidate& c)
-{
-    return [c](const Candidate& other) { return haveSameMesh(c, other); };
-}
-
 /// A layout that is tried: by its kind, by its mesh, or for a question.
 struct Try {
     const TrialField* field = nullptr;
@@ -519,6 +514,11 @@ std::string kindOf(const Candidate& c)
             parts.emplace_back(name);
     }
     return parts.empty() ? std::string("one device") : join(parts, " + ");
+}
+
+PlanExplorer::Filter ofMesh(const Candidate& candidate)
+{
+    return [candidate](const Candidate& other) { return haveSameMesh(candidate, other); };
 }
 
 PlanTrials::PlanTrials(const std::vector<TrialField>& fields, const SearchOptions& options, SearchResult& notes)

@@ -16,6 +16,9 @@ namespace meshwright::sim {
 /// "+ tensor", "+ context", "+ expert", "+ pipeline". Two plans of one kind differ in degrees only.
 std::string kindOf(const Candidate& candidate);
 
+/// Candidates of this one's mesh.
+PlanExplorer::Filter ofMesh(const Candidate& candidate);
+
 /// One machine's space as trials see it.
 struct TrialField {
     PlanExplorer* explorer = nullptr;

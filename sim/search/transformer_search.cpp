@@ -216,6 +216,7 @@ private:
     void addEstimatedPlans(std::vector<Field>& fields);
     void addSimulatedPlans(std::vector<Field>& fields);
     bool askOthers(PlanTrials& trials, const TrialField& field) const;
+    std::vector<PlanQuestion> meshQuestions(const PlanTrials& trials, const TrialField& field) const;
     std::string whyNoTemplate(const TransformerTemplate& named, const TrialField& field) const;
     void addTemplates(const PlanTrials& trials, const TrialField& field);
     void addOthers(const PlanTrials& trials, const TrialField& field);
@@ -382,6 +383,23 @@ void Search::addSimulatedPlans(std::vector<Field>& fields)
                   "time");
 }
 
+/// What other settings take on each mesh that is shown: the estimate may have their order wrong.
+std::vector<PlanQuestion> Search::meshQuestions(const PlanTrials& trials, const TrialField& field) const
+{
+    const TransformerSpace& space = field.explorer->space();
+    std::vector<FoundPlan> shown = trials.plans();
+    std::erase_if(shown, [&](const FoundPlan& plan) { return plan.hardware != space.machine().name; });
+    shown.resize(std::min(shown.size(), m_options.top));
+    std::vector<PlanQuestion> questions;
+    for (const FoundPlan& plan : shown) {
+        const Candidate& chosen = space.candidates()[plan.candidate];
+        for (const Choice* choice : choicesOf(chosen, space))
+            questions.push_back({[isOther = otherwise(*choice, chosen), isOfMesh = ofMesh(chosen)](
+                                     const Candidate& c) { return isOther(c) && isOfMesh(c); }});
+    }
+    return questions;
+}
+
 /// What other choices than those of the first plan take, and templates, and more or less memory. What is met thereby may be the first itself. False: there
 /// was not time for all.
 bool Search::askOthers(PlanTrials& trials, const TrialField& field) const
@@ -403,6 +421,7 @@ bool Search::askOthers(PlanTrials& trials, const TrialField& field) const
     for (int times = 0; times < kMostFirsts && asked != trials.quickest(field, any) && !stopped(); ++times) {
         asked = trials.quickest(field, any);
         trials.ask(field, questionsOf(*asked), kSoonSeconds);
+        trials.ask(field, meshQuestions(trials, field), kSoonSeconds);
     }
     return !m_options.explains || trials.ask(field, questionsOf(*trials.quickest(field, any)));
 }
