@@ -20,6 +20,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 
@@ -39,14 +41,32 @@ std::string timesText(const sim::RunTimes& times)
 constexpr std::int64_t kMostPrinted = 32; ///< elements of a result that a person is shown
 constexpr std::int64_t kMostListed = 1024; ///< and that JSON has: larger results are for --out
 
-/// Whether an array has elements, no more than so many. Complex ones are for --out.
+/// Whether an array has elements, no more than so many.
 bool isListed(const HostArray& array, std::int64_t most)
 {
     const std::int64_t elements = array.type().elements();
-    return elements > 0 && elements <= most && !isComplex(array.type().dtype);
+    return elements > 0 && elements <= most;
 }
 
-/// One element: integers whole, all others as doubles; null for what is not finite.
+std::complex<double> complexAt(const HostArray& array, std::int64_t flat)
+{
+    const std::byte* at = array.data() + flat * byteSize(array.type().dtype);
+    std::complex<double> wide;
+    std::complex<float> narrow;
+    if (array.type().dtype == DType::C128) {
+        std::memcpy(&wide, at, sizeof(wide));
+        return wide;
+    }
+    std::memcpy(&narrow, at, sizeof(narrow));
+    return narrow;
+}
+
+Json finiteJson(double value)
+{
+    return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
+
+/// One element: integers whole, complex numbers as their two parts, all others as doubles; null for what is not finite.
 Json elementJson(const HostArray& array, std::int64_t flat)
 {
     const DType dtype = array.type().dtype;
@@ -55,20 +75,30 @@ Json elementJson(const HostArray& array, std::int64_t flat)
         return array.as<std::int64_t>()[index];
     if (dtype == DType::U64)
         return array.as<std::uint64_t>()[index];
+    if (isComplex(dtype)) {
+        const std::complex<double> value = complexAt(array, flat);
+        return Json::array({finiteJson(value.real()), finiteJson(value.imag())});
+    }
     const double value = array.at(flat);
-    if (isInteger(dtype))
-        return static_cast<std::int64_t>(value);
-    return std::isfinite(value) ? Json(value) : Json(nullptr);
+    return isInteger(dtype) ? Json(static_cast<std::int64_t>(value)) : finiteJson(value);
+}
+
+std::string elementText(const HostArray& array, std::int64_t flat)
+{
+    if (isInteger(array.type().dtype))
+        return elementJson(array, flat).dump();
+    if (!isComplex(array.type().dtype))
+        return fmt::format("{:.6g}", array.at(flat));
+    const std::complex<double> value = complexAt(array, flat);
+    return fmt::format("{:.6g}{:+.6g}j", value.real(), value.imag());
 }
 
 /// `[[1, 2], [3, 4]]`; `flat` counts the elements that are done.
 std::string nestedText(const HostArray& array, std::size_t dim, std::int64_t& flat)
 {
     const Shape& shape = array.type().shape;
-    if (dim == shape.size()) {
-        const std::int64_t at = flat++;
-        return isInteger(array.type().dtype) ? elementJson(array, at).dump() : fmt::format("{:.6g}", array.at(at));
-    }
+    if (dim == shape.size())
+        return elementText(array, flat++);
     std::string text = "[";
     for (std::int64_t i = 0; i < shape[dim]; ++i)
         text += (i == 0 ? "" : ", ") + nestedText(array, dim + 1, flat);

@@ -24,7 +24,8 @@ Activity::Activity(const Function& function, const std::vector<std::size_t>& wrt
 
 bool Activity::mark(std::vector<bool>& marks, ValueId value)
 {
-    if (marks[value.at()] || !isFloating(m_function[value].type.dtype))
+    const DType dtype = m_function[value].type.dtype;
+    if (marks[value.at()] || !(isFloating(dtype) || isComplex(dtype)))
         return false;
     marks[value.at()] = true;
     return true;

@@ -7,6 +7,7 @@
 #include "core/propagate/rule.h"
 #include "core/reshard/reshard_steps.h"
 #include "core/sharding/layout.h"
+#include "core/support/counted.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -89,6 +90,7 @@ public:
         lintReducedGathers();
         lintReshapes();
         lintWholeBatch();
+        lintOpenLoops();
         return std::move(m_lints);
     }
 
@@ -588,6 +590,21 @@ private:
         });
     }
 
+    // ---- loops: MW1279
+
+    void lintOpenLoops()
+    {
+        const std::size_t loops = openLoops(m_device);
+        if (loops == 0)
+            return;
+        warn("MW1279",
+            fmt::format(
+                "how often {} {} depends on values: one turn is counted", counted(loops, "loop"), loops == 1 ? "runs" : "run"),
+            "times, calls and bytes that are not measured are those of one turn",
+            "count from a constant to a constant, as lax.scan and lax.fori_loop do, or multiply by the turns that you expect",
+            opName(OpKind::While), {}, "the program does not say how many turns there are");
+    }
+
     // ---- the batch: MW1277
 
     /// The batch where no input is split by it.
@@ -649,6 +666,16 @@ private:
 };
 
 } // namespace
+
+std::size_t openLoops(const Function& function)
+{
+    std::size_t loops = 0;
+    forEachOp(function, [&](OpId id) {
+        if (function[id].kind == OpKind::While)
+            ++loops;
+    });
+    return loops;
+}
 
 std::vector<Lint> lintsOf(const LintedFunction& linted)
 {

@@ -223,7 +223,7 @@ private:
             const std::byte* single = data;
             if (laneOf(type.dtype) == Lane::F64) {
                 std::byte* copy = scratch.allocate(count * 4);
-                pass(table.convert(Lane::F64, Lane::F32), copy, 4, data, 8, count, stop);
+                pass(table.convert(Lane::F64, DType::F32), copy, 4, data, 8, count, stop);
                 single = copy;
             }
             std::byte* narrow = scratch.allocate(count * 2);
@@ -235,7 +235,7 @@ private:
         const Lane lane = rounds ? Lane::F32 : laneOf(type.dtype);
         if (lane != m_lane) {
             std::byte* converted = scratch.allocate(count * laneBytes(m_lane));
-            pass(table.convert(lane, m_lane), converted, laneBytes(m_lane), data, laneBytes(lane), count, stop);
+            pass(table.convert(lane, laneType(m_lane)), converted, laneBytes(m_lane), data, laneBytes(lane), count, stop);
             data = converted;
         }
         return ordered(data, type, side, laneBytes(m_lane), scratch, stop);
@@ -269,7 +269,7 @@ private:
         const Lane resultLane = laneOf(m_resultType.dtype);
         if (resultLane != m_lane) {
             std::byte* converted = isNarrow(m_resultType.dtype) ? scratch.allocate(count * laneBytes(resultLane)) : target;
-            pass(tileTable().convert(m_lane, resultLane), converted, laneBytes(resultLane), source, laneBytes(m_lane), count,
+            pass(tileTable().convert(m_lane, m_resultType.dtype), converted, laneBytes(resultLane), source, laneBytes(m_lane), count,
                 stop);
             source = converted;
         }

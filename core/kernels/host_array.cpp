@@ -6,7 +6,9 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <type_traits>
 
@@ -87,27 +89,38 @@ double loadElement(DType dtype, const std::byte* at)
     return 0.0;
 }
 
+/// Cut towards zero, held at the type's bounds; NaN becomes 0.
+template <typename T>
+T held(double value)
+{
+    using Bounds = std::numeric_limits<T>;
+    constexpr double kBeyond = 2.0 * static_cast<double>(std::uint64_t{1} << (Bounds::digits - 1));
+    if (std::isnan(value))
+        return 0;
+    return value < static_cast<double>(Bounds::min()) ? Bounds::min() : value >= kBeyond ? Bounds::max() : static_cast<T>(value);
+}
+
 void storeElement(DType dtype, std::byte* at, double value)
 {
     switch (dtype) {
     case DType::Pred:
         return storeAs(at, static_cast<std::uint8_t>(value != 0.0 ? 1 : 0));
     case DType::S8:
-        return storeAs(at, static_cast<std::int8_t>(value));
+        return storeAs(at, held<std::int8_t>(value));
     case DType::S16:
-        return storeAs(at, static_cast<std::int16_t>(value));
+        return storeAs(at, held<std::int16_t>(value));
     case DType::S32:
-        return storeAs(at, static_cast<std::int32_t>(value));
+        return storeAs(at, held<std::int32_t>(value));
     case DType::S64:
-        return storeAs(at, static_cast<std::int64_t>(value));
+        return storeAs(at, held<std::int64_t>(value));
     case DType::U8:
-        return storeAs(at, static_cast<std::uint8_t>(value));
+        return storeAs(at, held<std::uint8_t>(value));
     case DType::U16:
-        return storeAs(at, static_cast<std::uint16_t>(value));
+        return storeAs(at, held<std::uint16_t>(value));
     case DType::U32:
-        return storeAs(at, static_cast<std::uint32_t>(value));
+        return storeAs(at, held<std::uint32_t>(value));
     case DType::U64:
-        return storeAs(at, static_cast<std::uint64_t>(value));
+        return storeAs(at, held<std::uint64_t>(value));
     case DType::F16:
         return storeAs(at, halfBits(static_cast<float>(value)));
     case DType::BF16:

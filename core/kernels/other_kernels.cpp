@@ -187,19 +187,21 @@ public:
             bool isFirst = true;
             forEachIndex(window, stop, [&](const Shape& inWindow) {
                 std::int64_t element = 0;
+                bool isPadding = false;
                 for (std::size_t dim = 0; dim < shape.size(); ++dim) {
                     const std::int64_t start = m_indexOf[dim] == kNone ? 0 : index[m_indexOf[dim]] * m_windows[dim].stride;
                     const std::int64_t at = start + inWindow[dim] * m_windows[dim].windowDilation - m_windows[dim].low;
-                    if (at < 0 || at % m_windows[dim].baseDilation != 0 || at / m_windows[dim].baseDilation >= shape[dim])
-                        return; // padding: what the reduction begins with
+                    isPadding = isPadding || at < 0 || at % m_windows[dim].baseDilation != 0
+                        || at / m_windows[dim].baseDilation >= shape[dim];
                     element += at / m_windows[dim].baseDilation * strides[dim];
                 }
                 for (std::size_t i = 0; i < count; ++i) {
                     if (!isFirst)
                         m_reduction.feedBack(memory, i, i);
                 }
-                for (std::size_t i = 0; i < count; ++i)
-                    m_reduction.load(memory, count + i, from[i].data() + element * byteSize(m_types[i].dtype));
+                for (std::size_t i = 0; i < count; ++i) // padded is what the reduction begins with, as StableHLO has it
+                    m_reduction.load(memory, count + i,
+                        isPadding ? from[count + i].data() : from[i].data() + element * byteSize(m_types[i].dtype));
                 m_reduction.run(memory);
                 isFirst = false;
             });

@@ -76,7 +76,7 @@ bool ScalarBlock::add(const Function& function, const Op& op, std::vector<std::s
         step.step = tileTable().select(laneBytes(laneOf(type.dtype)));
         break;
     case OpKind::Convert:
-        step.step = tileTable().convert(lane, laneOf(type.dtype));
+        step.step = tileTable().convert(lane, type.dtype);
         break;
     case OpKind::Clamp:
     case OpKind::BitcastConvert:

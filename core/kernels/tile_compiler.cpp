@@ -447,7 +447,7 @@ private:
         if (from == to)
             return slot;
         if (laneOf(from) != laneOf(to))
-            slot = addStep(stage, tileTable().convert(laneOf(from), laneOf(to)), laneOf(to), {slot, kNone, kNone});
+            slot = addStep(stage, tileTable().convert(laneOf(from), to), laneOf(to), {slot, kNone, kNone});
         return rounded(stage, to, slot);
     }
 

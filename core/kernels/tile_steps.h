@@ -11,7 +11,7 @@ const TileTable& table();
 TileStep findOp(OpKind kind, DType operands);
 TileStep findCompare(const CompareAttributes& compare, Lane operands);
 TileStep findSelect(std::int64_t width);
-TileStep findConvert(Lane from, Lane to);
+TileStep findConvert(Lane from, DType to);
 TileStep findFill(std::int64_t width);
 TileStep findLoad(DType narrow);
 TileStep findStore(DType narrow);

@@ -86,7 +86,7 @@ struct TileTable {
     /// Of operands of this type in its lane; numbers among the op's attributes are further operands, s32. Nullptr: not computed.
     TileStep (*op)(OpKind kind, DType operands);
     TileStep (*compare)(const CompareAttributes& compare, Lane operands);
-    TileStep (*convert)(Lane from, Lane to);
+    TileStep (*convert)(Lane from, DType to); ///< into its lane; floats are held at the bounds of the integers
     TileStep (*select)(std::int64_t width); ///< a: truth values; b, c: elements of 1, 4 or 8 bytes
     TileStep (*fill)(std::int64_t width); ///< repeats a[0]; 1, 2, 4 or 8 bytes
     TileStep (*load)(DType narrow); ///< narrow elements into their lane

@@ -9,7 +9,8 @@
 namespace meshwright::MESHWRIGHT_TILE_SET {
 namespace {
 
-template <typename To, typename From>
+/// Of `Held` and its lane `To`.
+template <typename Held, typename To, typename From>
 To converted(From x)
 {
     if constexpr (std::is_same_v<To, From>)
@@ -18,20 +19,20 @@ To converted(From x)
         return static_cast<Byte>(x != From(0));
     else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
         // Cut towards zero, held at the type's bounds; NaN becomes 0.
-        constexpr auto kLow = static_cast<From>(std::numeric_limits<To>::min());
-        constexpr From kBeyond
-            = static_cast<From>(2) * static_cast<From>(std::uint64_t{1} << (std::numeric_limits<To>::digits - 1));
+        using Bounds = std::numeric_limits<Held>;
+        constexpr auto kLow = static_cast<From>(Bounds::min());
+        constexpr From kBeyond = static_cast<From>(2) * static_cast<From>(std::uint64_t{1} << (Bounds::digits - 1));
         if (x != x)
             return To(0);
-        return x < kLow ? std::numeric_limits<To>::min() : x >= kBeyond ? std::numeric_limits<To>::max() : static_cast<To>(x);
+        return x < kLow ? To(Bounds::min()) : x >= kBeyond ? To(Bounds::max()) : static_cast<To>(x);
     } else
         return static_cast<To>(x);
 }
 
-template <typename To, typename From>
+template <typename Held, typename To, typename From>
 void convertStep(std::byte* out, const std::byte* a, const std::byte*, const std::byte*, std::int64_t count)
 {
-    map1<To, From>(out, a, count, [](From x) { return converted<To, From>(x); });
+    map1<To, From>(out, a, count, [](From x) { return converted<Held, To, From>(x); });
 }
 
 template <typename T>
@@ -57,10 +58,23 @@ void castStep(std::byte* out, const std::byte* a, const std::byte*, const std::b
 
 } // namespace
 
-TileStep findConvert(Lane from, Lane to)
+TileStep findConvert(Lane from, DType to)
 {
-    return withLane(from, [to](auto source) {
-        return withLane(to, [](auto target) -> TileStep { return convertStep<decltype(target), decltype(source)>; });
+    return withLane(from, [to](auto source) -> TileStep {
+        using From = decltype(source);
+        switch (to) {
+        case DType::S8:
+            return convertStep<std::int8_t, std::int32_t, From>;
+        case DType::S16:
+            return convertStep<std::int16_t, std::int32_t, From>;
+        case DType::U8:
+            return convertStep<std::uint8_t, std::uint32_t, From>;
+        case DType::U16:
+            return convertStep<std::uint16_t, std::uint32_t, From>;
+        default:
+            return withLane(
+                laneOf(to), [](auto target) -> TileStep { return convertStep<decltype(target), decltype(target), From>; });
+        }
     });
 }
 

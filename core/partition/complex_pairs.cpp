@@ -61,7 +61,7 @@ public:
     /// With the divisor's parts brought near 1 first, so that their squares neither overflow nor vanish.
     Parts divide(Parts a, Parts b)
     {
-        const ValueId scale = m_builder.binary(OpKind::Maximum, unary(OpKind::Abs, b.real), unary(OpKind::Abs, b.imaginary));
+        const ValueId scale = larger(b);
         const Parts near{divide(b.real, scale), divide(b.imaginary, scale)};
         const ValueId square = add(multiply(near.real, near.real), multiply(near.imaginary, near.imaginary));
         const Parts product = multiply(a, {near.real, negate(near.imaginary)});
@@ -69,32 +69,69 @@ public:
         return {divide(product.real, by), divide(product.imaginary, by)};
     }
 
+    ValueId larger(Parts z)
+    {
+        return m_builder.binary(OpKind::Maximum, unary(OpKind::Abs, z.real), unary(OpKind::Abs, z.imaginary));
+    }
+    ValueId smaller(Parts z)
+    {
+        return m_builder.binary(OpKind::Minimum, unary(OpKind::Abs, z.real), unary(OpKind::Abs, z.imaginary));
+    }
+
     ValueId magnitude(Parts z)
     {
-        const ValueId a = unary(OpKind::Abs, z.real);
-        const ValueId b = unary(OpKind::Abs, z.imaginary);
-        const ValueId larger = m_builder.binary(OpKind::Maximum, a, b);
-        const ValueId ratio = divide(m_builder.binary(OpKind::Minimum, a, b), larger);
+        const ValueId larger = this->larger(z);
+        const ValueId ratio = divide(smaller(z), larger);
         const ValueId length = multiply(larger, unary(OpKind::Sqrt, add(constant(ratio, 1.0), multiply(ratio, ratio))));
         return whereZero(larger, larger, length);
     }
 
+    /// Of a real number it is real, where the size is infinite too.
     Parts exponential(Parts z)
     {
         const ValueId size = unary(OpKind::Exp, z.real);
-        return {multiply(size, unary(OpKind::Cosine, z.imaginary)), multiply(size, unary(OpKind::Sine, z.imaginary))};
+        return {multiply(size, unary(OpKind::Cosine, z.imaginary)), turned(size, z.imaginary)};
     }
 
-    Parts logarithm(Parts z) { return {unary(OpKind::Log, magnitude(z)), m_builder.binary(OpKind::Atan2, z.imaginary, z.real)}; }
+    /// e^a cos b - 1 = (e^a - 1) cos b - 2 sin^2(b / 2): nothing is lost next to zero.
+    Parts exponentialMinusOne(Parts z)
+    {
+        const ValueId sine = unary(OpKind::Sine, halfOf(z.imaginary));
+        const ValueId square = multiply(sine, sine);
+        return {subtract(multiply(unary(OpKind::Expm1, z.real), unary(OpKind::Cosine, z.imaginary)), add(square, square)),
+            turned(unary(OpKind::Exp, z.real), z.imaginary)};
+    }
+
+    Parts logarithm(Parts z)
+    {
+        // Next to a length of 1: log sqrt(m^2 + n^2) = log1p((m - 1) (m + 1) + n^2) / 2.
+        const ValueId larger = this->larger(z);
+        const ValueId smaller = this->smaller(z);
+        const ValueId one = constant(larger, 1.0);
+        const ValueId over = add(multiply(subtract(larger, one), add(larger, one)), multiply(smaller, smaller));
+        const ValueId isNear = m_builder.compare(CompareDirection::Less, unary(OpKind::Abs, over), constant(over, 0.5));
+        return {m_builder.select(isNear, halfOf(unary(OpKind::Log1p, over)), unary(OpKind::Log, magnitude(z))), angle(z)};
+    }
+
+    /// Next to zero: log |1 + z| = log1p(a (a + 2) + b^2) / 2.
+    Parts logarithmOfOnePlus(Parts z)
+    {
+        const ValueId over = add(multiply(z.real, add(z.real, constant(z.real, 2.0))), multiply(z.imaginary, z.imaginary));
+        const ValueId isNear = m_builder.compare(CompareDirection::Less, unary(OpKind::Abs, over), constant(over, 0.5));
+        const Parts far = logarithm(plusOne(z));
+        return {m_builder.select(isNear, halfOf(unary(OpKind::Log1p, over)), far.real), far.imaginary};
+    }
 
     /// The root with a real part that is not negative.
     Parts root(Parts z)
     {
-        const ValueId half = multiply(add(magnitude(z), unary(OpKind::Abs, z.real)), constant(z.real, 0.5));
+        const ValueId half = halfOf(add(magnitude(z), unary(OpKind::Abs, z.real)));
         const ValueId larger = unary(OpKind::Sqrt, half);
         const ValueId smaller = whereZero(larger, larger, divide(z.imaginary, add(larger, larger)));
-        const ValueId isLeft = m_builder.compare(CompareDirection::Less, z.real, constant(z.real, 0.0));
-        const ValueId isBelow = m_builder.compare(CompareDirection::Less, z.imaginary, constant(z.real, 0.0));
+        const ValueId isLeft = isNegative(z.real);
+        // The reciprocal of -0 is negative.
+        const ValueId isBelow
+            = m_builder.binary(OpKind::Or, isNegative(z.imaginary), isNegative(divide(constant(z.imaginary, 1.0), z.imaginary)));
         return {m_builder.select(isLeft, unary(OpKind::Abs, smaller), larger),
             m_builder.select(isLeft, m_builder.select(isBelow, negate(larger), larger), smaller)};
     }
@@ -109,26 +146,33 @@ public:
     }
 
     /// sin z = sin a cosh b + i cos a sinh b, cos z = cos a cosh b - i sin a sinh b.
-    Parts sine(Parts z)
-    {
-        return {
-            multiply(unary(OpKind::Sine, z.real), even(z.imaginary)), multiply(unary(OpKind::Cosine, z.real), odd(z.imaginary))};
-    }
+    Parts sine(Parts z) { return {turned(even(z.imaginary), z.real), multiply(unary(OpKind::Cosine, z.real), odd(z.imaginary))}; }
     Parts cosine(Parts z)
     {
-        return {multiply(unary(OpKind::Cosine, z.real), even(z.imaginary)),
-            negate(multiply(unary(OpKind::Sine, z.real), odd(z.imaginary)))};
+        return {multiply(unary(OpKind::Cosine, z.real), even(z.imaginary)), negate(turned(odd(z.imaginary), z.real))};
     }
 
     /// With t = exp(-2 |a|): (sign(a) (1 - t^2) + 2 i t sin 2b) / (1 + t^2 + 2 t cos 2b).
     Parts hyperbolicTangent(Parts z)
     {
+        const ValueId size = unary(OpKind::Abs, z.real);
+        const ValueId t = unary(OpKind::Exp, multiply(constant(size, -2.0), size));
+        const ValueId above = negate(unary(OpKind::Expm1, multiply(constant(size, -4.0), size)));
+        const ValueId twice = add(z.imaginary, z.imaginary);
+        const ValueId below = add(add(constant(t, 1.0), multiply(t, t)), multiply(add(t, t), unary(OpKind::Cosine, twice)));
+        return {divide(multiply(unary(OpKind::Sign, z.real), above), below),
+            divide(multiply(add(t, t), unary(OpKind::Sine, twice)), below)};
+    }
+
+    /// With w = e^-|a| e^(ib), turned back where a is not negative: w / (1 + w) of a negative a, else 1 / (1 + w).
+    Parts logistic(Parts z)
+    {
+        const ValueId isLeft = isNegative(z.real);
+        const Parts w
+            = exponential({negate(unary(OpKind::Abs, z.real)), m_builder.select(isLeft, z.imaginary, negate(z.imaginary))});
         const ValueId one = constant(z.real, 1.0);
-        const ValueId t = unary(OpKind::Exp, multiply(constant(z.real, -2.0), unary(OpKind::Abs, z.real)));
-        const ValueId angle = add(z.imaginary, z.imaginary);
-        const ValueId below = add(add(one, multiply(t, t)), multiply(add(t, t), unary(OpKind::Cosine, angle)));
-        return {divide(multiply(unary(OpKind::Sign, z.real), subtract(one, multiply(t, t))), below),
-            divide(multiply(add(t, t), unary(OpKind::Sine, angle)), below)};
+        return divide(
+            {m_builder.select(isLeft, w.real, one), m_builder.select(isLeft, w.imaginary, constant(one, 0.0))}, plusOne(w));
     }
 
     /// Of length 1, or zero.
@@ -144,10 +188,15 @@ public:
         return m_builder.add(OpKind::Reshape, {value}, ReshapeAttributes{Shape(m_builder.type(value).shape)});
     }
     Parts inverse(Parts z) { return divide(complete({constant(z.real, 1.0), {}}), z); }
-    Parts minusOne(Parts z) { return {subtract(z.real, constant(z.real, 1.0)), z.imaginary}; }
     Parts plusOne(Parts z) { return {add(z.real, constant(z.real, 1.0)), z.imaginary}; }
 
 private:
+    ValueId angle(Parts z) { return m_builder.binary(OpKind::Atan2, z.imaginary, z.real); }
+    ValueId isNegative(ValueId a) { return m_builder.compare(CompareDirection::Less, a, constant(a, 0.0)); }
+
+    /// size sin(angle), and zero where the angle is, whatever the size.
+    ValueId turned(ValueId size, ValueId angle) { return whereZero(angle, angle, multiply(size, unary(OpKind::Sine, angle))); }
+
     /// cosh and sinh.
     ValueId even(ValueId b) { return halfOf(add(unary(OpKind::Exp, b), unary(OpKind::Exp, negate(b)))); }
     ValueId odd(ValueId b) { return halfOf(subtract(unary(OpKind::Expm1, b), unary(OpKind::Expm1, negate(b)))); }
@@ -171,18 +220,15 @@ constexpr ElementwiseRow kElementwise[] = {
             return Parts{m.magnitude(a), {}};
         }},
     {OpKind::Exp, [](PairMath& m, Parts a, Parts) { return m.exponential(a); }},
-    {OpKind::Expm1, [](PairMath& m, Parts a, Parts) { return m.minusOne(m.exponential(a)); }},
+    {OpKind::Expm1, [](PairMath& m, Parts a, Parts) { return m.exponentialMinusOne(a); }},
     {OpKind::Log, [](PairMath& m, Parts a, Parts) { return m.logarithm(a); }},
-    {OpKind::Log1p, [](PairMath& m, Parts a, Parts) { return m.logarithm(m.plusOne(a)); }},
+    {OpKind::Log1p, [](PairMath& m, Parts a, Parts) { return m.logarithmOfOnePlus(a); }},
     {OpKind::Sqrt, [](PairMath& m, Parts a, Parts) { return m.root(a); }},
     {OpKind::Rsqrt, [](PairMath& m, Parts a, Parts) { return m.inverse(m.root(a)); }},
     {OpKind::Sine, [](PairMath& m, Parts a, Parts) { return m.sine(a); }},
     {OpKind::Cosine, [](PairMath& m, Parts a, Parts) { return m.cosine(a); }},
     {OpKind::Tanh, [](PairMath& m, Parts a, Parts) { return m.hyperbolicTangent(a); }},
-    {OpKind::Logistic,
-        [](PairMath& m, Parts a, Parts) {
-            return m.inverse(m.plusOne(m.exponential({m.negate(a.real), m.negate(a.imaginary)})));
-        }},
+    {OpKind::Logistic, [](PairMath& m, Parts a, Parts) { return m.logistic(a); }},
     {OpKind::Sign, [](PairMath& m, Parts a, Parts) { return m.sign(a); }},
     {OpKind::Real,
         [](PairMath& m, Parts a, Parts) {

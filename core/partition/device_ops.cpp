@@ -117,4 +117,15 @@ ValueId DeviceOps::zeros(const TensorType& piece, const TensorSharding& layout)
     return made;
 }
 
+ValueId DeviceOps::nothing(ReduceKind kind, const TensorType& piece, const TensorSharding& layout)
+{
+    ConstantAttributes constant = reduceIdentity(kind, piece.dtype);
+    constant.type = piece;
+    if (kind == ReduceKind::Sum && isFloating(piece.dtype))
+        constant.data.value = -0.0;
+    const ValueId made = m_builder.add(OpKind::Constant, {}, std::move(constant));
+    m_describe(made, layout, wholeOfPieces(piece.shape, layout));
+    return made;
+}
+
 } // namespace meshwright

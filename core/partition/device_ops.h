@@ -58,6 +58,9 @@ public:
     /// Zeros in pieces of this type.
     ValueId zeros(const TensorType& piece, const TensorSharding& layout);
 
+    /// Pieces of what changes nothing where others have the rest: `reduceIdentity`, but in sums of floats -0.0, since 0.0 + -0.0 is 0.0.
+    ValueId nothing(ReduceKind kind, const TensorType& piece, const TensorSharding& layout);
+
 private:
     ValueId compared(
         const Shape& piece, TensorSharding layout, std::size_t dim, bool inPiece, CompareDirection direction, ValueId bound);

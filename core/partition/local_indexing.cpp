@@ -10,17 +10,10 @@ namespace meshwright {
 
 namespace {
 
-/// The value that changes nothing when it is combined with another, as a double.
-std::optional<double> neutral(ReduceKind kind)
+/// True where an element that is combined twice is another than once.
+bool countsTwice(ReduceKind kind)
 {
-    switch (kind) {
-    case ReduceKind::Sum:
-        return 0.0;
-    case ReduceKind::Product:
-        return 1.0;
-    default:
-        return std::nullopt; // combining twice with the same changes nothing
-    }
+    return kind == ReduceKind::Sum || kind == ReduceKind::Product;
 }
 
 } // namespace
@@ -144,8 +137,7 @@ ValueId LocalIndexing::gather(const Operand& from, const Operand& given, const G
     }
     const ValueId mask
         = m_ops.make(OpKind::BroadcastInDim, {isOwn}, BroadcastAttributes{type.shape, std::move(batch)}, plain, resultWhole);
-    const ValueId none = m_ops.builder().splat(type, 0.0);
-    m_ops.describe(none, plain, resultWhole);
+    const ValueId none = m_ops.nothing(ReduceKind::Sum, type, plain);
     return m_ops.make(OpKind::Select, {mask, found, none}, {}, resultLayout, resultWhole);
 }
 
@@ -160,8 +152,7 @@ ValueId LocalIndexing::scatterIndices(const Operand& into, const Operand& indice
 
 ValueId LocalIndexing::inFirstOnly(const Operand& into, ReduceKind combiner, const AxisRefs& reduced)
 {
-    const auto identity = neutral(combiner);
-    if (!identity)
+    if (!countsTwice(combiner))
         return into.local;
     const TensorType type = m_ops.type(into.local);
     const ValueId isFirst
@@ -169,8 +160,7 @@ ValueId LocalIndexing::inFirstOnly(const Operand& into, ReduceKind combiner, con
             CompareAttributes{CompareDirection::Equal}, wholeLayout(0, into.layout.mesh), {});
     const ValueId mask
         = m_ops.make(OpKind::BroadcastInDim, {isFirst}, BroadcastAttributes{type.shape, {}}, into.layout, into.whole);
-    const ValueId none = m_ops.builder().splat(type, *identity);
-    m_ops.describe(none, into.layout, into.whole);
+    const ValueId none = m_ops.nothing(combiner, type, into.layout);
     return m_ops.make(OpKind::Select, {mask, into.local, none}, {}, into.layout, into.whole);
 }
 

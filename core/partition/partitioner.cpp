@@ -506,7 +506,7 @@ ValueId Partitioner::madePartial(ValueId value, const TensorSharding& wanted, Ph
     const ValueId isFirst
         = ops.make(OpKind::Compare, {ops.pieceNumber(wanted.unreduced, wanted.mesh), ops.integer(0, DType::S32, wanted.mesh)},
             CompareAttributes{CompareDirection::Equal}, scalar, {});
-    const ValueId nothing = ops.make(OpKind::Constant, {}, reduceIdentity(wanted.unreducedKind, piece.dtype), scalar, {});
+    const ValueId nothing = ops.nothing(wanted.unreducedKind, {piece.dtype, {}}, scalar);
     const ValueId local = ops.make(OpKind::Select,
         {ops.everywhere(isFirst, piece.shape, plain), whole, ops.everywhere(nothing, piece.shape, plain)}, {}, wanted,
         globalShape(value));

@@ -450,14 +450,14 @@ ValueId withMargins(DeviceOps& ops, ValueId value, const TensorSharding& layout,
     Shape wide = type.shape;
     for (std::size_t dim = 0; dim < wide.size(); ++dim)
         wide[dim] += 2 * margins[dim];
-    const ValueId zero = ops.zeros({type.dtype, {}}, wholeLayout(0, layout.mesh));
-    return ops.make(
-        OpKind::Pad, {value, zero}, PadAttributes{margins, margins, Shape(wide.size(), 0)}, layout, wholeOfPieces(wide, layout));
+    const ValueId nothing = ops.nothing(ReduceKind::Sum, {type.dtype, {}}, wholeLayout(0, layout.mesh));
+    return ops.make(OpKind::Pad, {value, nothing}, PadAttributes{margins, margins, Shape(wide.size(), 0)}, layout,
+        wholeOfPieces(wide, layout));
 }
 
 } // namespace
 
-/// Each device gives what of the slice lies in its piece, zeros for the rest: a partial sum.
+/// Each device gives what of the slice lies in its piece, nothing for the rest: a partial sum.
 ValueId Partitioner::splitDynamicSlice(
     const Op& op, const std::vector<ValueId>& operands, const TensorSharding& from, const TensorSharding& to)
 {

@@ -198,7 +198,13 @@ private:
         const SyntaxRegion& region, const SyntaxUse& use, std::int32_t argument, const Bindings* outside, int level);
     bool isWritten(const SyntaxRegion& region, const SyntaxUse& use, std::int32_t argument, int level);
     const SyntaxFunction* calleeOf(const SyntaxOp& op) const;
-    std::optional<std::int64_t> limitOf(const SyntaxOp& op, const Bindings& bindings, std::size_t& counter);
+    /// What a loop counts: one of its values, which is as the condition asks so many times.
+    struct Counter {
+        std::size_t at = 0;
+        std::int64_t turns = 0;
+    };
+    std::optional<std::int64_t> boundIn(const SyntaxOp& op, const SyntaxUse& bound, const Bindings& bindings);
+    std::optional<Counter> counterOf(const SyntaxOp& op, const Bindings& bindings);
     void planRoles(const SyntaxOp& op, const Bindings& bindings, LoopPlan& plan);
     bool isWellFormed(const SyntaxOp& op);
     std::optional<LoopPlan> planOf(const SyntaxOp& op, const Bindings& bindings);

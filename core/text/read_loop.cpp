@@ -130,8 +130,55 @@ bool FunctionReader::isWritten(const SyntaxRegion& region, const SyntaxUse& use,
     return false;
 }
 
-/// The bound that the condition compares one of its arguments with; nothing when it is not of that form.
-std::optional<std::int64_t> FunctionReader::limitOf(const SyntaxOp& op, const Bindings& bindings, std::size_t& counter)
+/// The number that the condition's value is, whatever the turn; nothing where it changes.
+std::optional<std::int64_t> FunctionReader::boundIn(const SyntaxOp& op, const SyntaxUse& bound, const Bindings& bindings)
+{
+    const auto& arguments = op.regions[0].arguments;
+    const auto at = static_cast<std::size_t>(std::find(arguments.begin(), arguments.end(), bound.value) - arguments.begin());
+    if (at == arguments.size())
+        return constantIn(op.regions[0], bound, &bindings);
+    const SyntaxRegion& body = op.regions[1];
+    const auto initial
+        = op.operands[at].value < 0 ? std::nullopt : affineOf(bindings[static_cast<std::size_t>(op.operands[at].value)], false);
+    const auto step = stepOf(body, body.ops.back().operands[at], body.arguments[at], &bindings, 0);
+    return initial && initial->scale == 0 && step && *step == 0 ? std::optional(initial->offset) : std::nullopt;
+}
+
+namespace {
+
+/// How often a counter that goes from `first` in steps is as the condition asks, before it is not; nothing where that
+/// never comes.
+std::optional<std::int64_t> turnsOf(std::string_view direction, std::int64_t first, std::int64_t step, std::int64_t limit)
+{
+    const bool isInclusive = direction == "LE" || direction == "GE";
+    const bool goesUp = direction == "LT" || direction == "LE";
+    const bool goesDown = direction == "GT" || direction == "GE";
+    constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+    const auto distance = checkedMultiplyAdd(limit, -1, first);
+    if (!distance || *distance == kLeast || step == 0 || step == kLeast || (!goesUp && !goesDown && direction != "NE"))
+        return std::nullopt;
+    if (direction == "NE")
+        return *distance % step == 0 && *distance / step >= 0 ? std::optional(*distance / step) : std::nullopt;
+    // In the direction of the steps.
+    const auto ahead = checkedMultiplyAdd(isInclusive ? 1 : 0, goesUp ? 1 : -1, *distance);
+    if (!ahead || *ahead <= 0)
+        return ahead ? std::optional<std::int64_t>(0) : std::nullopt;
+    return goesUp == (step > 0) ? std::optional(ceilDiv(*ahead, std::abs(step))) : std::nullopt;
+}
+
+/// True when the type has the number.
+bool holds(DType dtype, std::int64_t number)
+{
+    const std::int64_t bits = 8 * byteSize(dtype);
+    if (isUnsigned(dtype))
+        return number >= 0 && (bits == 64 || number >> bits == 0);
+    return bits == 64 || (number >> (bits - 1) == 0 || number >> (bits - 1) == -1);
+}
+
+} // namespace
+
+/// The condition's counter, of those that it compares, and how often it holds; nothing when it is not of that form.
+std::optional<FunctionReader::Counter> FunctionReader::counterOf(const SyntaxOp& op, const Bindings& bindings)
 {
     const SyntaxRegion& condition = op.regions[0];
     const SyntaxRegion& body = op.regions[1];
@@ -143,32 +190,32 @@ std::optional<std::int64_t> FunctionReader::limitOf(const SyntaxOp& op, const Bi
         return std::nullopt;
     const SyntaxOp& compare = *found->second;
     const SyntaxAttribute* attribute = compare.find("comparison_direction");
-    const std::string_view direction = attribute != nullptr ? std::string_view(attribute->text)
-        : compare.words.empty()                             ? std::string_view()
-                                                            : compare.words.front();
-    const bool swapped = direction == "GT" || direction == "GE";
-    const bool inclusive = direction == "LE" || direction == "GE";
-    if (!swapped && !inclusive && direction != "LT")
-        return std::nullopt;
-    const SyntaxUse& index = compare.operands[swapped ? 1 : 0];
-    const SyntaxUse& bound = compare.operands[swapped ? 0 : 1];
-    const auto positionOf = [&](const SyntaxUse& use) {
-        return static_cast<std::size_t>(
-            std::find(condition.arguments.begin(), condition.arguments.end(), use.value) - condition.arguments.begin());
-    };
-    counter = positionOf(index);
-    if (counter == condition.arguments.size())
-        return std::nullopt;
-    auto limit = constantIn(condition, bound, &bindings);
-    if (const std::size_t at = positionOf(bound); !limit && at < condition.arguments.size()) { // carried along unchanged
-        const auto initial = op.operands[at].value < 0
-            ? std::nullopt
-            : affineOf(bindings[static_cast<std::size_t>(op.operands[at].value)], false);
+    std::string_view direction = attribute != nullptr ? std::string_view(attribute->text)
+        : compare.words.empty()                       ? std::string_view()
+                                                      : compare.words.front();
+    for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
+        if (side == 1) // seen from the other side
+            direction = direction == "LT" ? "GT"
+                : direction == "GT"       ? "LT"
+                : direction == "LE"       ? "GE"
+                : direction == "GE"       ? "LE"
+                                          : direction;
+        const auto at = static_cast<std::size_t>(
+            std::find(condition.arguments.begin(), condition.arguments.end(), compare.operands[side].value)
+            - condition.arguments.begin());
+        if (at == condition.arguments.size() || op.operands[at].value < 0)
+            continue;
+        const auto limit = boundIn(op, compare.operands[1 - side], bindings);
+        const auto first = affineOf(bindings[static_cast<std::size_t>(op.operands[at].value)], false);
         const auto step = stepOf(body, body.ops.back().operands[at], body.arguments[at], &bindings, 0);
-        if (initial && initial->scale == 0 && step && *step == 0)
-            limit = initial->offset;
+        if (!limit || !first || first->scale != 0 || !step)
+            continue;
+        const auto turns = turnsOf(direction, first->offset, *step, *limit);
+        const auto end = turns ? checkedMultiplyAdd(first->offset, *turns, *step) : std::nullopt;
+        if (end && holds(typeOf(bindings[static_cast<std::size_t>(op.operands[at].value)]).dtype, *end)) // else it begins again
+            return Counter{at, *turns};
     }
-    return limit && inclusive ? checkedMultiplyAdd(*limit, 1, 1) : limit;
+    return std::nullopt;
 }
 
 /// False, and a problem, when the values of the loop, its results and what its blocks take and give differ in number.
@@ -185,22 +232,12 @@ bool FunctionReader::isWellFormed(const SyntaxOp& op)
 /// What the loop does, when it is a counted one.
 std::optional<FunctionReader::LoopPlan> FunctionReader::planOf(const SyntaxOp& op, const Bindings& bindings)
 {
-    std::size_t counter = 0;
-    const auto limit = limitOf(op, bindings, counter);
-    if (!limit)
+    const auto counter = counterOf(op, bindings);
+    if (!counter)
         return std::nullopt;
-    const SyntaxRegion& body = op.regions[1];
-    const auto first = affineOf(bindings[static_cast<std::size_t>(op.operands[counter].value)], false);
-    const auto step = stepOf(body, body.ops.back().operands[counter], body.arguments[counter], &bindings, 0);
-    if (!first || first->scale != 0 || !step || *step < 1)
-        return std::nullopt;
-    const auto distance = checkedMultiplyAdd(*limit, -1, first->offset);
-    if (!distance)
-        return std::nullopt;
-
     LoopPlan plan;
-    plan.count = *distance <= 0 ? 0 : ceilDiv(*distance, *step);
-    plan.isExplicit = op.find("mw.carries") != nullptr && op.find("mw.stacked") != nullptr && counter == 0;
+    plan.count = counter->turns;
+    plan.isExplicit = op.find("mw.carries") != nullptr && op.find("mw.stacked") != nullptr && counter->at == 0;
     planRoles(op, bindings, plan);
     return plan;
 }

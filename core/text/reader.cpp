@@ -202,11 +202,12 @@ Result<Program> readProgram(std::string_view text, const std::string& file, Prob
         return problems.take();
     keepCalled(module, text, program);
     if (warnings != nullptr) {
+        const std::vector<std::string> ops = readableOps();
         for (const auto& [name, op] : unknown)
             problems.warn("MW1331", op.offset,
                 fmt::format("{} is not known: it is kept as it is, and no sharding goes through it{}", name,
                     op.count > 1 ? fmt::format(" ({} times)", op.count) : ""),
-                suggestion(name, readableOps()));
+                nearestName(name, ops) ? suggestion(name, ops) : "write it with StableHLO's ops");
         append(*warnings, problems.takeWarnings());
     }
     return program;

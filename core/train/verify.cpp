@@ -112,6 +112,26 @@ VerifiedTensor judged(
     return tensor;
 }
 
+/// True of a result that nothing is rounded for: integers, made of no others.
+bool isExact(const Function& function, std::size_t result)
+{
+    const ValueId value = function.results()[result];
+    const auto rounds = [](const Value& made) { return isFloating(made.type.dtype) || isComplex(made.type.dtype); };
+    return !rounds(function[value]) && std::ranges::none_of(sliced(function, {}, {value}).function.values, rounds);
+}
+
+VerifiedTensor judgedExactly(const HostArray& sharded, const HostArray& unsharded)
+{
+    VerifiedTensor tensor;
+    tensor.passed = sharded == unsharded;
+    tensor.shardedError = largestDifference(sharded.values(), unsharded.values());
+    if (!tensor.passed && tensor.shardedError == 0.0)
+        tensor.shardedError = 1.0; // integers of 64 bits that are one double
+    tensor.scale = largestFinite(unsharded.values());
+    tensor.proved = unsharded.type().elements();
+    return tensor;
+}
+
 /// The arguments with each number one rounding of its type off, up or down by chance: the same for one seed.
 std::vector<HostArray> oneRoundingOff(std::span<const HostArray> arguments, std::uint64_t seed)
 {
@@ -359,6 +379,11 @@ Result<std::vector<VerifiedTensor>> verifyStep(const Function& function, std::sp
         if (stop.stop_requested())
             return VirtualDevices::interrupted();
         const std::string name = i < function.resultNames.size() ? function.resultNames[i] : "result " + std::to_string(i);
+        if (isExact(function, i)) {
+            outcome.push_back(judgedExactly(sharded[i], runs->unsharded[i]));
+            outcome.back().name = name;
+            continue;
+        }
         const bool counts = name == "accuracy";
         VerifiedTensor tensor = judged(sharded[i], runs->unsharded[i], runs->reference[i], devices, coarsest);
         if (sharded[i].type().elements() == 1) {

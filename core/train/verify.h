@@ -47,7 +47,7 @@ struct Verification {
 };
 
 /// Compares what a sharded run of `function` made of `arguments` with two runs of it on one device: one in the program's own types, one in double
-/// precision. A tensor passes when its error against the latter is at most 4 times that of the former (8 times in 16 bits, where devices round parts of
+/// precision. Integers that are made of integers alone have to be the same. Another tensor passes when its error against the latter is at most 4 times that of the former (8 times in 16 bits, where devices round parts of
 /// sums that one device does not have) plus `devices` roundings of its largest value; what is not finite in the reference must be so, alike, in the sharded run. A single number, whose error on one device may be small
 /// by chance, has a rounding of the narrowest type (of 16 bits and more) besides: of its value, or for accuracy, where a token more or less is right, of 1. An accuracy that is more than that apart may be so
 /// by the rows in which another number is within 4 such roundings of the largest one.

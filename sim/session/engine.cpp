@@ -12,6 +12,7 @@
 #include "core/study/pipeline_choice.h"
 #include "core/study/resolve.h"
 #include "core/support/clock.h"
+#include "core/support/counted.h"
 #include "core/support/file.h"
 #include "core/support/host_memory.h"
 #include "core/support/stop_scope.h"
@@ -416,6 +417,9 @@ Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunc
         return placedOnMachine(built.study, simulation.error());
     result.simulation = *std::move(simulation);
     result.simulation.assumptions.push_back(stackAssumption(built.study, machine.chip));
+    if (const std::size_t loops = openLoops(unsharded); loops > 0)
+        result.simulation.assumptions.push_back(
+            fmt::format("of {} whose condition depends on values one turn is counted", counted(loops, "loop")));
     result.liveAtPeak = pipeline != nullptr ? liveAtPeak(pipeline->scheduled) : liveAtPeak(scheduled);
     return result;
 }

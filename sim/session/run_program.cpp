@@ -238,6 +238,14 @@ Result<RunTimes> timesOf(const Program& program, const std::vector<HostArray>& a
     return times;
 }
 
+/// True of a function with complex numbers, none of which comes in or goes out.
+bool isComplexInside(const Function& function)
+{
+    const auto isComplexOne = [&](ValueId value) { return isComplex(function[value].type.dtype); };
+    return hasComplexValues(function) && std::ranges::none_of(function.arguments(), isComplexOne)
+        && std::ranges::none_of(function.results(), isComplexOne);
+}
+
 /// The program with only this function in it, and its gradient if that is asked for.
 Result<Program> alone(const Program& program, const std::string& name, bool gradient)
 {
@@ -247,6 +255,12 @@ Result<Program> alone(const Program& program, const std::string& name, bool grad
     if (one.meshes.empty())
         one.meshes.push_back({"mesh", Mesh()});
     expandBatchNorms(one.functions.front());
+    if (gradient && isComplexInside(one.functions.front())) { // parts have derivatives
+        auto parts = withComplexPairs(one.functions.front());
+        if (!parts)
+            return parts.error();
+        one.functions.front() = *std::move(parts);
+    }
     if (gradient) {
         auto both = withGradients(one.functions.front(), one.meshes);
         if (!both)

@@ -64,6 +64,13 @@ double attentionFlops(const Function& function, const Op& op)
     return op.kind == OpKind::AttentionGrad ? flops * 2.0 * both / (2.0 * both + dims) : flops;
 }
 
+/// FLOPs of a product; one of complex numbers is four of their parts.
+double productFlopsOf(const Function& function, const Op& dot)
+{
+    const auto dims = productDims(dot.as<DotAttributes>(), function[dot.operands[0]].type, function[dot.operands[1]].type);
+    return (isComplex(function[dot.results[0]].type.dtype) ? 4.0 : 1.0) * dims.flops();
+}
+
 /// The type in which most of the program's product FLOPs are multiplied.
 DType mainProductType(const Function& function)
 {
@@ -73,8 +80,7 @@ DType mainProductType(const Function& function)
         if (op.kind == OpKind::Attention) {
             flops[attentionForm(op.as<OtherAttributes>())->operandType] += attentionFlops(function, op);
         } else if (op.kind == OpKind::DotGeneral) {
-            flops[productType(function, op)]
-                += productDims(op.as<DotAttributes>(), function[op.operands[0]].type, function[op.operands[1]].type).flops();
+            flops[realType(productType(function, op))] += productFlopsOf(function, op);
         }
     });
     if (flops.empty())
@@ -175,8 +181,7 @@ double productFlops(const Function& function)
             if (op.kind == OpKind::Attention || op.kind == OpKind::AttentionGrad)
                 flops += times * attentionFlops(function, op);
             if (op.kind == OpKind::DotGeneral)
-                flops += times
-                    * productDims(op.as<DotAttributes>(), function[op.operands[0]].type, function[op.operands[1]].type).flops();
+                flops += times * productFlopsOf(function, op);
             for (const BlockId body : op.bodies)
                 self(self, body, times * static_cast<double>(blockRuns(op)));
         }

@@ -257,10 +257,14 @@ inline void reduceWindow(ProgramGenerator& generator, Random& random)
         return;
     const OpKind kinds[] = {OpKind::Add, OpKind::Add, OpKind::Maximum, OpKind::Minimum};
     const OpKind kind = kinds[pick(random, 0, 3)];
-    const auto times = static_cast<double>(elementCount(windows->sizes));
-    a = generator.within(a, kind == OpKind::Add ? ProgramGenerator::room(type.dtype) / times : 90);
+    // What a reduction begins with is padded too, so that it makes a difference where it is no identity.
+    const auto times = static_cast<double>(elementCount(windows->sizes)) + 1;
+    const double room = ProgramGenerator::room(type.dtype) / times;
+    const bool isIdentity = chance(random, 60) || room < 10;
+    a = generator.within(a, kind == OpKind::Add ? (isIdentity ? room : room - 4) : 90);
     const TensorType scalar{type.dtype, {}};
-    const ValueId first = generator.splat(scalar, kind == OpKind::Add ? 0 : (kind == OpKind::Maximum ? -100 : 100));
+    const auto identity = kind == OpKind::Add ? 0 : (kind == OpKind::Maximum ? -100 : 100);
+    const ValueId first = generator.splat(scalar, isIdentity ? identity : static_cast<int>(pick(random, 1, 4)));
     const auto made = generator.withBlocks({a, first},
         {"stablehlo.reduce_window",
             {keptList("base_dilations", windows->baseDilations), keptPadding(windows->pads),
@@ -269,7 +273,7 @@ inline void reduceWindow(ProgramGenerator& generator, Random& random)
             {{type.dtype, windows->result}}, 0},
         {scalar, scalar},
         {[&](const std::vector<ValueId>& in) { return std::vector<ValueId>{generator.builder.binary(kind, in[0], in[1])}; }});
-    generator.keep(made.front(), kind == OpKind::Add ? generator.largest(a) * times : 100);
+    generator.keep(made.front(), kind == OpKind::Add ? (generator.largest(a) + (isIdentity ? 0 : 4)) * times : 100);
 }
 
 /// What the gradient of a largest-of-windows does.

@@ -818,6 +818,14 @@ void TestDifferentiate::problems()
     QCOMPARE(idsOf(unknown), QString("MW1310"));
     QCOMPARE(text(unknown.error()[0].message), QString("no derivative is known for all_reduce, which makes %2 in \"g\""));
     QVERIFY(differentiate(onShards, {1}, {1})); // not on the way
+
+    Function parts; // of a complex number
+    parts.name = "h";
+    Builder d(parts);
+    const ValueId real = d.argument(f32({2}), "real");
+    const ValueId made = d.add(OpKind::Complex, {real, d.argument(f32({2}), "imaginary")}, {});
+    d.setResults({d.binary(OpKind::Multiply, d.unary(OpKind::Real, made), d.unary(OpKind::Imag, made))});
+    QCOMPARE(idsOf(differentiate(parts, {0}, {0})), QString("MW1310 MW1310 MW1310")); // complex, real, imag
 }
 
 MESHWRIGHT_TEST(TestDifferentiate)

@@ -6,6 +6,7 @@
 #include "tests/runtime_test.h"
 #include "tests/test_class.h"
 
+#include <cmath>
 #include <limits>
 
 namespace tst_kernels {
@@ -39,6 +40,8 @@ private Q_SLOTS:
     void compareAndSelect();
     void converts_data();
     void converts();
+    void floatsAreHeldAtBounds_data();
+    void floatsAreHeldAtBounds();
     void bitcasts();
     void broadcasts_data();
     void broadcasts();
@@ -425,6 +428,37 @@ void TestKernels::converts()
         if (!isUnsigned(target)
             || inputs[static_cast<std::size_t>(i)] >= 0.0) // else held at 0 (from floating types) or wrapped (from integers)
             QCOMPARE(y.at(i), expected.at(i));
+    }
+}
+
+void TestKernels::floatsAreHeldAtBounds_data()
+{
+    QTest::addColumn<DType>("target");
+    QTest::addColumn<QVector<double>>("expected");
+    QTest::newRow("i8") << DType::S8 << QVector<double>{127, -128, 127, 0, 127, -128, 0, 126};
+    QTest::newRow("i16") << DType::S16 << QVector<double>{300, -300, 32767, 0, 32767, -32768, 0, 126};
+    QTest::newRow("i32") << DType::S32 << QVector<double>{300, -300, 2147483647, 0, 2147483647, -2147483648.0, 0, 126};
+    QTest::newRow("ui8") << DType::U8 << QVector<double>{255, 0, 255, 0, 255, 0, 0, 126};
+    QTest::newRow("ui16") << DType::U16 << QVector<double>{300, 0, 65535, 0, 65535, 0, 0, 126};
+    QTest::newRow("ui32") << DType::U32 << QVector<double>{300, 0, 4294967295, 0, 4294967295, 0, 0, 126};
+}
+
+/// What an integer type does not have is its nearest number, as XLA has it, in every width.
+void TestKernels::floatsAreHeldAtBounds()
+{
+    QFETCH(DType, target);
+    QFETCH(QVector<double>, expected);
+    const double infinity = std::numeric_limits<double>::infinity();
+    const std::vector<double> numbers = {300.0, -300.0, 1e10, std::nan(""), infinity, -infinity, -0.9, 126.9};
+    for (const DType source : {DType::F32, DType::F64}) {
+        const HostArray x = HostArray::of({source, {8}}, numbers);
+        const HostArray y
+            = run(functionOf({x.type()},
+                      [&](Builder& b, const auto& a) { return b.add(OpKind::Convert, {a[0]}, ConvertAttributes{target}); }),
+                {x});
+        const auto values = y.values();
+        QCOMPARE(QVector<double>(values.begin(), values.end()), expected);
+        QCOMPARE(x.converted(target).values(), values);
     }
 }
 

@@ -5,12 +5,14 @@
 #include "tests/run_on_devices.h"
 #include "tests/runtime_test.h"
 #include "tests/test_class.h"
+#include "tests/values.h"
 
 #include <fmt/ranges.h>
 
 #include <QRandomGenerator>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <random>
 
@@ -93,6 +95,8 @@ private Q_SLOTS:
     void values();
     void problems_data();
     void problems();
+    void zerosKeepTheirSigns_data();
+    void zerosKeepTheirSigns();
     void randomMeshes_data();
     void randomMeshes();
 };
@@ -355,6 +359,37 @@ void TestBorders::problems()
     QCOMPARE(QString::fromStdString(partitioned.error().front().id), id);
     if (!message.isEmpty())
         QCOMPARE(QString::fromStdString(partitioned.error().front().message), message);
+}
+
+void TestBorders::zerosKeepTheirSigns_data()
+{
+    QTest::addColumn<QByteArray>("op");
+    QTest::newRow("slice at a place that is computed")
+        << QByteArray("stablehlo.dynamic_slice %x, %i, sizes = [4] : (tensor<8xf32>, tensor<i32>) -> tensor<4xf32>");
+    QTest::newRow("gather") << QByteArray(
+        "\"stablehlo.gather\"(%x, %j) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0], start_index_map = "
+        "[0], index_vector_dim = 1>, slice_sizes = array<i64: 1>}> : (tensor<8xf32>, tensor<4x1xi32>) -> tensor<4xf32>");
+}
+
+/// Parts of a result that lie on other devices are summed with nothing: 0 would take the sign of a -0.
+void TestBorders::zerosKeepTheirSigns()
+{
+    QFETCH(QByteArray, op);
+    const std::string mesh = "@mesh, [{\"a\", \"b\"}]";
+    const Program program = programOf(std::string(kMesh) + "func.func public @main(%x: " + placed("tensor<8xf32>", mesh)
+        + ", %i: tensor<i32>, %j: tensor<4x1xi32>) -> tensor<4xf32> {\n  %0 = " + op.toStdString()
+        + "\n  return %0 : tensor<4xf32>\n}\n");
+    const std::vector<double> numbers = {-0.0, 0.0, 1.0, -0.0, -0.0, 2.0, 0.0, -0.0};
+    const std::vector<HostArray> arguments
+        = {HostArray::of({DType::F32, {8}}, numbers), HostArray::of({DType::S32, {}}, std::vector<double>{2.0}),
+            HostArray::of({DType::S32, {4, 1}}, std::vector<double>{2.0, 3.0, 4.0, 5.0})};
+    const auto onDevices = tests::runOnDevices(program, arguments);
+    QVERIFY2(onDevices, qPrintable(tests::described(onDevices)));
+    for (std::size_t i = 0; i < 4; ++i) {
+        const double made = onDevices->results.front().at(static_cast<std::int64_t>(i));
+        QCOMPARE(made, numbers[i + 2]);
+        QCOMPARE(std::signbit(made), std::signbit(numbers[i + 2]));
+    }
 }
 
 void TestBorders::randomMeshes_data()

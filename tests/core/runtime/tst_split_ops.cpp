@@ -393,6 +393,11 @@ void TestSplitOps::ops_data()
         "    %r0 = \"stablehlo.reduce_window\"(%in0, %z) <{padding = dense<[[0, 0], [0, 1], [0, 0]]> : tensor<3x2xi64>, "
         "window_dimensions = array<i64: 1, 3, 1>, window_strides = array<i64: 1, 2, 1>}> ({\n    "
             + combined("maximum", "f32") + " : (tensor<2x12x5xf32>, tensor<f32>) -> tensor<2x6x5xf32>");
+    row("windows of sums that begin with a number", {"2x12xf32"}, {"2x12xf32"},
+        "%z = stablehlo.constant dense<2.0> : tensor<f32>\n"
+        "    %r0 = \"stablehlo.reduce_window\"(%in0, %z) <{padding = dense<[[0, 0], [1, 1]]> : tensor<2x2xi64>, "
+        "window_dimensions = array<i64: 1, 3>}> ({\n    "
+            + combined("add", "f32") + " : (tensor<2x12xf32>, tensor<f32>) -> tensor<2x12xf32>");
     row("sums so far", {"3x7xf32"}, {"3x7xf32"},
         "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
         "    %r0 = \"stablehlo.reduce_window\"(%in0, %z) <{padding = dense<[[0, 0], [6, 0]]> : tensor<2x2xi64>, "

@@ -30,6 +30,8 @@ private Q_SLOTS:
     void reversedScan();
     void counterAsAValue();
     void countersAlone();
+    void turns_data();
+    void turns();
     void unrolledToNothing();
     void reduceWithAnotherStart();
     void reducerBodies();
@@ -487,6 +489,62 @@ void TestProgramReader::countersAlone()
     const Function& function = program.functions.front();
     const Op& made = function[function[function.results().front()].producer];
     QCOMPARE(std::get<std::int64_t>(made.as<ConstantAttributes>().data.value), std::int64_t{10});
+}
+
+void TestProgramReader::turns_data()
+{
+    QTest::addColumn<QByteArray>("type");
+    QTest::addColumn<QByteArray>("compare"); // of the counter i and the bound n
+    QTest::addColumn<qint64>("first");
+    QTest::addColumn<qint64>("bound");
+    QTest::addColumn<QByteArray>("op");
+    QTest::addColumn<qint64>("step");
+    QTest::addColumn<qint64>("turns"); // -1: not counted
+    const auto row = [](const char* name, const char* type, const char* compare, qint64 first, qint64 bound, const char* op,
+                         qint64 step, qint64 turns) {
+        QTest::newRow(name) << QByteArray(type) << QByteArray(compare) << first << bound << QByteArray(op) << step << turns;
+    };
+    row("up to", "i32", "LT, %i, %n", 0, 10, "add", 3, 4);
+    row("up to, with the end", "i32", "LE, %i, %n", 0, 9, "add", 3, 4);
+    row("from the bound's side", "i32", "GT, %n, %i", 0, 10, "add", 3, 4);
+    row("down to", "i32", "GT, %i, %n", 10, 0, "subtract", 3, 4);
+    row("down to, with the end", "i32", "GE, %i, %n", 9, 0, "subtract", 3, 4);
+    row("down by a negative number", "i32", "LT, %n, %i", 10, 0, "add", -1, 10);
+    row("until it is there", "i32", "NE, %i, %n", 3, 10, "add", 1, 7);
+    row("until it is there, downwards", "i32", "NE, %n, %i", 10, 4, "subtract", 2, 3);
+    row("past the number that it waits for", "i32", "NE, %i, %n", 0, 7, "add", 2, -1);
+    row("away from the bound", "i32", "LT, %i, %n", 0, 10, "add", -1, -1);
+    row("that begins again behind the largest number", "ui8", "NE, %i, %n", 250, 3, "add", 1, -1);
+    row("that never falls below zero", "ui32", "GE, %i, %n", 5, 0, "subtract", 1, -1);
+    row("that is doubled", "i32", "LT, %i, %n", 1, 100, "multiply", 2, -1);
+}
+
+/// Loops that count from one number to another become repetitions, whichever way they count.
+void TestProgramReader::turns()
+{
+    QFETCH(QByteArray, type);
+    QFETCH(QByteArray, compare);
+    QFETCH(qint64, first);
+    QFETCH(qint64, bound);
+    QFETCH(QByteArray, op);
+    QFETCH(qint64, step);
+    QFETCH(qint64, turns);
+    const QByteArray tensor = "tensor<" + type + ">";
+    const QByteArray sign = type.startsWith('u') ? "UNSIGNED" : "SIGNED";
+    const QByteArray text = "  %c = stablehlo.constant dense<" + QByteArray::number(first) + "> : " + tensor
+        + "\n  %n = stablehlo.constant dense<" + QByteArray::number(bound) + "> : " + tensor
+        + "\n  %0:2 = stablehlo.while(%i = %c, %h = %x) : " + tensor + ", tensor<4xf32>\n  cond {\n    %1 = stablehlo.compare "
+        + compare + ", " + sign + " : (" + tensor + ", " + tensor
+        + ") -> tensor<i1>\n    stablehlo.return %1 : tensor<i1>\n  } do {\n    %s = stablehlo.constant dense<"
+        + QByteArray::number(step) + "> : " + tensor + "\n    %1 = stablehlo." + op + " %i, %s : " + tensor
+        + "\n    %2 = stablehlo.sine %h : tensor<4xf32>\n    stablehlo.return %1, %2 : " + tensor
+        + ", tensor<4xf32>\n  }\n  return %0#1 : tensor<4xf32>";
+    const Program program = readGood(inMain(text.toStdString()));
+    const Function& function = program.functions.front();
+    const Op& loop = function[function[function.results().front()].producer];
+    QCOMPARE(loop.kind, turns < 0 ? OpKind::While : OpKind::Repeat);
+    if (turns >= 0)
+        QCOMPARE(loop.as<RepeatAttributes>().count, turns);
 }
 
 void TestProgramReader::unrolledToNothing()

@@ -19,6 +19,8 @@ class TestVerifyStep : public QObject {
 private Q_SLOTS:
     void verdict_data();
     void verdict();
+    void integersAreExact_data();
+    void integersAreExact();
     void overflowMustBeAlike();
     void whatIsNotFiniteProvesNothing();
     void whatIsOnlyRoundingProvesNothing();
@@ -75,6 +77,46 @@ void TestVerifyStep::verdict()
 }
 
 /// 1e38 times 4 does not fit f32: one device has infinity there, in double it is finite.
+void TestVerifyStep::integersAreExact_data()
+{
+    QTest::addColumn<DType>("type");
+    QTest::addColumn<qint64>("large");
+    QTest::addColumn<qint64>("first"); // right: 1
+    QTest::addColumn<bool>("passed");
+    QTest::newRow("equal") << DType::S32 << qint64{1'000'000'000} << qint64{1} << true;
+    QTest::newRow("one off beside a large one") << DType::S32 << qint64{1'000'000'000} << qint64{2} << false;
+    QTest::newRow("one off, 64 bits") << DType::S64 << (qint64{1} << 60) << qint64{2} << false;
+}
+
+/// Nothing is rounded in integers: one that is off by one is wrong, however large another is.
+void TestVerifyStep::integersAreExact()
+{
+    QFETCH(DType, type);
+    QFETCH(qint64, large);
+    QFETCH(qint64, first);
+    QFETCH(bool, passed);
+    Function function;
+    Builder builder(function);
+    const ValueId x = builder.argument({type, {2}}, "x");
+    builder.setResults({builder.binary(OpKind::Add, x, builder.splat({type, {2}}, 1.0))}, {"y"});
+    const auto array = [&](double a) { return HostArray::of({type, {2}}, std::array{a, static_cast<double>(large)}); };
+    HostArray made = array(static_cast<double>(first));
+    const HostArray argument = array(0.0);
+    if (type == DType::S32) {
+        made.as<std::int32_t>()[1] += 1;
+    } else {
+        made.as<std::int64_t>()[1] += 1; // no other double
+    }
+    const std::vector<VerifiedTensor> outcome = valueOf(verifyStep(function, {{argument}}, {{made}}, 8));
+    QCOMPARE(outcome.front().passed, passed);
+    QCOMPARE(outcome.front().shardedError > 0.0, !passed);
+    if (type == DType::S64) { // a difference that no double shows
+        HostArray last = array(1.0);
+        const auto wrong = valueOf(verifyStep(function, {{argument}}, {{last}}, 8));
+        QVERIFY(!wrong.front().passed && wrong.front().shardedError > 0.0);
+    }
+}
+
 void TestVerifyStep::overflowMustBeAlike()
 {
     QVERIFY(verified(1e38, 1e38).front().passed);
