@@ -269,8 +269,8 @@ private:
         const Lane resultLane = laneOf(m_resultType.dtype);
         if (resultLane != m_lane) {
             std::byte* converted = isNarrow(m_resultType.dtype) ? scratch.allocate(count * laneBytes(resultLane)) : target;
-            pass(tileTable().convert(m_lane, m_resultType.dtype), converted, laneBytes(resultLane), source, laneBytes(m_lane), count,
-                stop);
+            pass(tileTable().convert(m_lane, m_resultType.dtype), converted, laneBytes(resultLane), source, laneBytes(m_lane),
+                count, stop);
             source = converted;
         }
         if (isNarrow(m_resultType.dtype))

@@ -238,11 +238,13 @@ Result<RunTimes> timesOf(const Program& program, const std::vector<HostArray>& a
     return times;
 }
 
-/// True of a function with complex numbers, none of which comes in or goes out.
+/// True of a function with complex numbers, none of which comes in or goes out, or is transformed, which has no derivative.
 bool isComplexInside(const Function& function)
 {
     const auto isComplexOne = [&](ValueId value) { return isComplex(function[value].type.dtype); };
-    return hasComplexValues(function) && std::ranges::none_of(function.arguments(), isComplexOne)
+    bool isTransformed = false;
+    forEachOp(function, [&](OpId id) { isTransformed = isTransformed || function[id].kind == OpKind::Fft; });
+    return hasComplexValues(function) && !isTransformed && std::ranges::none_of(function.arguments(), isComplexOne)
         && std::ranges::none_of(function.results(), isComplexOne);
 }
 

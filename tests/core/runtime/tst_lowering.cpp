@@ -7,8 +7,11 @@
 #include "tests/runtime_test.h"
 #include "tests/test_class.h"
 
+#include <array>
+#include <cmath>
 #include <complex>
 #include <functional>
+#include <limits>
 #include <numbers>
 
 namespace tst_lowering {
@@ -98,6 +101,8 @@ class TestLowering : public QObject {
 private Q_SLOTS:
     void complexFunctions_data();
     void complexFunctions();
+    void complexEdges_data();
+    void complexEdges();
     void complexProduct();
     void complexCarry();
     void notOnPairs();
@@ -166,6 +171,41 @@ void TestLowering::complexFunctions()
     QCOMPARE(describeDifference(run->results[0], real, tolerance), std::string());
     QCOMPARE(describeDifference(run->results[1], imaginary, tolerance), std::string());
     QCOMPARE(collectives(run->stage), QStringList());
+}
+
+void TestLowering::complexEdges_data()
+{
+    QTest::addColumn<QString>("op");
+    QTest::addColumn<Complex>("at");
+    QTest::addColumn<Complex>("expected");
+    const double infinity = std::numeric_limits<double>::infinity();
+    QTest::newRow("far left of a sigmoid") << "logistic" << Complex(-80.0, 0.0) << Complex(std::exp(-80.0), 0.0);
+    QTest::newRow("tanh next to zero") << "tanh" << Complex(1e-20, 1e-20) << Complex(1e-20, 1e-20);
+    QTest::newRow("root below the cut") << "sqrt" << Complex(-1.0, -0.0) << Complex(0.0, -1.0);
+    QTest::newRow("logarithm of a length of nearly 1")
+        << "log" << Complex(-0.001, -1.0) << std::log(Complex(double{-0.001F}, -1.0));
+    QTest::newRow("exponential of a large real number") << "exponential" << Complex(1e10, 0.0) << Complex(infinity, 0.0);
+    QTest::newRow("sine of a large imaginary number") << "sine" << Complex(0.0, -90.0) << Complex(0.0, -infinity);
+    QTest::newRow("little beside 1") << "exponential_minus_one" << Complex(1e-20, 1e-3) << Complex(-5e-7, 1e-3);
+    QTest::newRow("1 and a little") << "log_plus_one" << Complex(1e-20, 0.0) << Complex(1e-20, 0.0);
+}
+
+/// Each part is right by itself, however small beside the other.
+void TestLowering::complexEdges()
+{
+    QFETCH(QString, op);
+    QFETCH(Complex, at);
+    QFETCH(Complex, expected);
+    const Program program = onPairs(programOf(onEight("%r = stablehlo." + op.toStdString() + " %z : tensor<8xcomplex<f32>>")));
+    const std::vector arguments{HostArray::filled({DType::F32, {8}}, at.real()), HostArray::filled({DType::F32, {8}}, at.imag())};
+    const auto run = tests::runOnDevices(program, arguments);
+    QVERIFY2(run, run ? "" : describe(run.error()).c_str());
+    const std::array parts{expected.real(), expected.imag()};
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+        const double made = run->results[part].at(0);
+        const bool isRight = made == parts[part] || std::abs(made - parts[part]) <= 1e-4 * std::abs(parts[part]);
+        QVERIFY2(isRight, qPrintable(QString("part %1: %2 in place of %3").arg(part).arg(made).arg(parts[part])));
+    }
 }
 
 /// Contracted over a split dimension: each part of the product is one sum over the devices.
