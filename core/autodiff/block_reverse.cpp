@@ -86,6 +86,8 @@ void BlockReverse::reverse(OpId id)
         m_forward, op, m_builder, {}, [this](ValueId value) { return primal(value); }, m_surroundings.manual};
     for (const ValueId operand : op.operands)
         context.wanted.push_back(m_active(operand));
+    for (const ValueId result : op.results)
+        context.cotangents.push_back(cotangent(result));
     const std::vector<ValueId> cotangents = operandCotangents(context, cotangent(op.results.front()));
     for (std::size_t i = 0; i < cotangents.size(); ++i) {
         if (cotangents[i].valid())

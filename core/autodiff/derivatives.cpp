@@ -2,6 +2,7 @@
 #include "core/autodiff/derivatives.h"
 
 #include "core/autodiff/attention_derivative.h"
+#include "core/autodiff/fft_derivative.h"
 #include "core/autodiff/parts_derivatives.h"
 #include "core/autodiff/varying.h"
 #include "core/program/eight_bits.h"
@@ -712,6 +713,8 @@ constexpr DerivativeRow kKeptDerivative{OpKind::Other, Known::Smooth,
 
 constexpr DerivativeRow kMoveDerivative = one(OpKind::CustomCall, [](D& d, ValueId) { return d.ct; });
 
+constexpr DerivativeRow kFftDerivative = all(OpKind::FftOfPairs, [](D& d) { d.made = fftCotangents(d.context); });
+
 constexpr DerivativeRow kAttentionDerivative
     = all(OpKind::Attention, [](D& d) { d.made = attentionCotangents(d.context, d.ct); });
 
@@ -726,6 +729,8 @@ const DerivativeRow& rowOf(const Op& op)
         return kOfBlock;
     if (op.kind == OpKind::Attention)
         return kAttentionDerivative;
+    if (op.kind == OpKind::FftOfPairs)
+        return kFftDerivative;
     if (movedTo(op))
         return kMoveDerivative;
     return isKept(op.kind) ? kKeptDerivative : kUnknown;
@@ -752,7 +757,8 @@ Differentiability differentiability(const Function& function, const Op& op)
 
 std::vector<ValueId> operandCotangents(const DerivativeContext& context, ValueId cotangent)
 {
-    assert((context.op.results.size() == 1 || context.op.kind == OpKind::Attention) && context.op.kind != OpKind::Repeat);
+    assert((context.op.results.size() == 1 || context.op.kind == OpKind::Attention || context.op.kind == OpKind::FftOfPairs)
+        && context.op.kind != OpKind::Repeat);
     Derivative derivative(context, cotangent);
     const DerivativeRow& row = rowOf(context.op);
     if (row.one != nullptr)

@@ -17,6 +17,7 @@ struct DerivativeContext {
     std::vector<bool> wanted; ///< for each operand: is its cotangent asked for
     std::function<ValueId(ValueId)> primal; ///< a forward value, made readable in the backward function
     const Mesh* mesh = nullptr; ///< of the manual computation that the op is in; none: it is in none
+    std::vector<ValueId> cotangents = {}; ///< of an op with several results: of each; invalid: zero
 };
 
 /// How an op passes changes of its operands on.
@@ -27,8 +28,8 @@ enum class Differentiability : std::uint8_t {
 };
 Differentiability differentiability(const Function& function, const Op& op);
 
-/// The cotangents of the operands of an op with one result (of fused attention, the first), from that of its result; invalid where none was wanted or where the
-/// operand is not floating. Ops are added at the end of the backward block. An operand that occurs twice has two entries, to be added.
+/// The cotangents of the operands of an op with one result (of fused attention, the first; of a Fourier transform, both parts: see
+/// DerivativeContext::cotangents), from that of its result; invalid where none was wanted or where the operand is not floating. Ops are added at the end of the backward block. An operand that occurs twice has two entries, to be added.
 ///
 /// At ties, maximum and minimum give half to each side and a max or min reduction divides evenly, as in JAX.
 /// In a manual computation the cotangent of a value is its device's part: complete, and the same over all axes over which the value is

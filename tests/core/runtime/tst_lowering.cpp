@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/autodiff/differentiate.h"
 #include "core/partition/batch_norm.h"
 #include "core/partition/complex_pairs.h"
 #include "core/runtime/evaluate.h"
@@ -13,6 +14,7 @@
 #include <functional>
 #include <limits>
 #include <numbers>
+#include <numeric>
 
 namespace tst_lowering {
 
@@ -110,6 +112,8 @@ private Q_SLOTS:
     void fourier();
     void fourierAlongASplitDimension();
     void fourierOfReals();
+    void fourierGradients_data();
+    void fourierGradients();
     void batchNorm();
     void batchNormGradient();
     void emptyMesh();
@@ -369,6 +373,82 @@ func.func @main(%a: tensor<4x5x{0}xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{
             sum += arguments[0].values()[i];
         QVERIFY(std::abs(run->results[0].values().front() - sum) < 1e-4); // the first one is the sum of all
         QVERIFY(std::abs(run->results[1].values().front()) < 1e-5);
+    }
+}
+
+void TestLowering::fourierGradients_data()
+{
+    QTest::addColumn<QString>("type");
+    QTest::addColumn<QString>("from");
+    QTest::addColumn<QString>("to");
+    QTest::addColumn<QString>("lengths");
+    QTest::newRow("forward") << "FFT"
+                             << "tensor<3x5x4xcomplex<f32>>"
+                             << "tensor<3x5x4xcomplex<f32>>"
+                             << "5, 4";
+    QTest::newRow("inverse") << "IFFT"
+                             << "tensor<3x6xcomplex<f32>>"
+                             << "tensor<3x6xcomplex<f32>>"
+                             << "6";
+    QTest::newRow("of real numbers, even") << "RFFT"
+                                           << "tensor<3x5x6xf32>"
+                                           << "tensor<3x5x4xcomplex<f32>>"
+                                           << "5, 6";
+    QTest::newRow("of real numbers, odd") << "RFFT"
+                                          << "tensor<3x7xf32>"
+                                          << "tensor<3x4xcomplex<f32>>"
+                                          << "7";
+    QTest::newRow("to real numbers, even") << "IRFFT"
+                                           << "tensor<3x5x4xcomplex<f32>>"
+                                           << "tensor<3x5x6xf32>"
+                                           << "5, 6";
+    QTest::newRow("to real numbers, odd") << "IRFFT"
+                                          << "tensor<3x4xcomplex<f32>>"
+                                          << "tensor<3x7xf32>"
+                                          << "7";
+}
+
+/// A transform is linear, so its derivative is its transpose: (F x) . g = x . (F^T g) for all x and g.
+void TestLowering::fourierGradients()
+{
+    QFETCH(QString, type);
+    QFETCH(QString, from);
+    QFETCH(QString, to);
+    QFETCH(QString, lengths);
+    const QString text = "func.func @main(%a: " + from + ") -> " + to + " {\n  %r = stablehlo.fft %a, type = " + type
+        + ", length = [" + lengths + "] : (" + from + ") -> " + to + "\n  return %r : " + to + "\n}";
+    const Program program = onPairs(programOf(text.toStdString()));
+    const Function& function = program.functions.front();
+    const auto indices = [](std::size_t count) {
+        std::vector<std::size_t> all(count);
+        std::iota(all.begin(), all.end(), std::size_t{0});
+        return all;
+    };
+    const std::size_t results = function.results().size();
+    const auto derivative = differentiate(function, indices(function.arguments().size()), indices(results));
+    QVERIFY2(derivative, derivative ? "" : describe(derivative.error()).c_str());
+    const auto dot = [](const std::vector<HostArray>& a, const std::vector<HostArray>& b) {
+        double sum = 0.0;
+        for (std::size_t i = 0; i < b.size(); ++i) {
+            const Numbers x = a[i].values();
+            const Numbers y = b[i].values();
+            sum = std::inner_product(x.begin(), x.end(), y.begin(), sum);
+        }
+        return sum;
+    };
+    for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+        std::vector<HostArray> x;
+        for (const ValueId argument : function.arguments())
+            x.push_back(randomArray(function[argument].type, 10 * seed + x.size()));
+        std::vector<HostArray> g;
+        for (const ValueId result : function.results())
+            g.push_back(randomArray(function[result].type, 10 * seed + 5 + g.size()));
+        const auto forward = evaluate(function, x);
+        const auto backward = evaluate(derivative->backward, g);
+        QVERIFY(forward && backward);
+        const double expected = dot(*forward, g);
+        QVERIFY2(std::abs(dot(x, *backward) - expected) <= 1e-4 * (10.0 + std::abs(expected)),
+            qPrintable(QString("%1 in place of %2").arg(dot(x, *backward)).arg(expected)));
     }
 }
 
