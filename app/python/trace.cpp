@@ -226,6 +226,8 @@ Result<std::vector<ValueId>> Trace::add(const std::string& op, const std::vector
             read.number("high", 1.0), read.truth("partitionable", true))};
     if (op == "sort")
         return sorted(operands.at(0), read.dim("dim"));
+    if (op == "fft")
+        return transformed(operands.at(0), read.word("type"), read.shape("lengths"));
     if (op == "full") { // a scalar everywhere
         const Shape shape = read.shape("shape");
         return std::vector{broadcastTo(m_builder, operands.at(0), shape)};
@@ -272,6 +274,25 @@ std::vector<ValueId> Trace::sorted(ValueId operand, std::size_t dim)
     m_builder.setResults(
         {m_builder.add(OpKind::Compare, {both[0], both[1]}, CompareAttributes{CompareDirection::Less, isFloating(type.dtype)})});
     return m_builder.endOp(op, {type, places});
+}
+
+/// A Fourier transform along the last dimensions. `type`: FFT, IFFT, RFFT or IRFFT.
+Result<std::vector<ValueId>> Trace::transformed(ValueId operand, const std::string& type, const Shape& lengths)
+{
+    const TensorType from = this->type(operand);
+    TensorType to = from;
+    if (type == "IRFFT")
+        to.dtype = realType(from.dtype);
+    else if (type == "RFFT")
+        to.dtype = from.dtype == DType::F64 ? DType::C128 : DType::C64;
+    if (!to.shape.empty() && !lengths.empty())
+        to.shape.back() = type == "RFFT" ? lengths.back() / 2 + 1 : lengths.back();
+    const KeptAttribute word{"fft_type", fmt::format("#stablehlo<fft_type {}>", type), false, {}, {}};
+    const KeptAttribute numbers{"fft_length", fmt::format("array<i64: {}>", fmt::join(lengths, ", ")), false, lengths, {}};
+    OtherAttributes attributes{"stablehlo.fft", {numbers, word}, {to}, 0};
+    if (const auto fits = resultTypes(OpKind::Fft, attributes, std::array{from}); !fits)
+        return fits.error();
+    return m_builder.addMany(OpKind::Fft, {operand}, std::move(attributes));
 }
 
 ValueId Trace::constrain(ValueId operand, const Placement& placement)

@@ -79,6 +79,7 @@ public:
 private:
     void fill(const LoopBlock& block, const std::vector<ValueId>& arguments);
     std::vector<ValueId> sorted(ValueId operand, std::size_t dim);
+    Result<std::vector<ValueId>> transformed(ValueId operand, const std::string& type, const Shape& lengths);
     std::vector<TensorType> typesOf(const std::vector<ValueId>& values) const;
 
     TracedFunction m_traced;

@@ -126,6 +126,27 @@ def distributions():
         compare(f"{name}{parameters}", getattr(jsp.stats, name).logpmf(np.array([-1, 0, 1, 5]), *parameters), expected, 1e-4)
 
 
+def transforms():
+    """Fourier transforms beside NumPy's, and the transposes that derivatives are."""
+    numbers = np.random.RandomState(0)
+    for shape in [(7,), (4, 6), (2, 3, 4, 5)]:
+        real = numbers.randn(*shape).astype(np.float32)
+        both = (real + 1j * numbers.randn(*shape)).astype(np.complex64)
+        for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "ifftn", "rfftn", "irfftn"):
+            x = real if name in ("rfft", "rfftn", "ihfft") else both
+            others = ({"axes": (0,)}, {"s": (5,), "axes": (-1,)}) if name.endswith("n") else ({"axis": 0}, {"n": 5})
+            for options in ({}, {"norm": "ortho"}, {"norm": "forward"}, *others):
+                expected = getattr(np.fft, name)(x, **options)
+                close(f"{name} of {shape}, {options}", getattr(jnp.fft, name)(x, **options), expected, 3e-5 * max(1.0, np.abs(expected).max()))
+    x = jnp.asarray(numbers.randn(5, 6), jnp.float32)
+    weights = jnp.asarray(numbers.randn(5, 4), jnp.float32)
+    slope = jax.grad(lambda x: (jnp.fft.rfft2(x).real * weights).sum())(x)
+    close("a derivative is the transpose", (slope * x).sum(), (jnp.fft.rfft2(x).real * weights).sum(), 1e-4)
+    close("of each example", jax.vmap(jnp.fft.rfft)(x), np.fft.rfft(x), 1e-5)
+    many = np.arange(1 << 18, dtype=np.float32)
+    close("many points", jnp.fft.fft(many) / 1e9, np.fft.fft(many) / 1e9, 1e-3)
+
+
 def signals():
     x, w = np.array([[1.0, 2, 0, -1], [3, 0, 1, 2], [0, 1, -2, 4]], np.float32), np.array([[1, -1], [2, 0.5]], np.float32)
     for mode, correlated, convolved in [
@@ -290,7 +311,7 @@ def refusals():
 
 
 def main():
-    for part in (values, derivatives, distributions, signals, matrices, solvers, factors, polygammas, statistics, refusals):
+    for part in (values, derivatives, distributions, signals, transforms, matrices, solvers, factors, polygammas, statistics, refusals):
         part()
     print(f"{wrong} of {compared} differ")
     return wrong != 0

@@ -517,6 +517,13 @@ def _gather(name, operands, splits, attributes, result, mesh):
     return [next(kept) if dim in window else None for dim in range(result.ndim)]
 
 
+def _fft(name, operands, splits, attributes, result, mesh):
+    own, transformed = list(splits[0]), len(attributes["lengths"])
+    if any(own[result.ndim - transformed:]):
+        raise ShardingTypeError(f"{name} of dimensions that are split: {text(operands[0], False)}. Reshard the operand so that the last {transformed} are not.")
+    return own
+
+
 def _unknown(name, operands, splits, attributes, result, mesh):
     raise ShardingTypeError(f"sharding rule for {name} is not implemented. Please file an issue at https://github.com/jax-ml/jax/issues. You can work around this error by "
                             "dropping that operation into full auto sharding mode via: `jax.sharding.auto_axes(fun, out_shardings=...)`")
@@ -525,5 +532,5 @@ def _unknown(name, operands, splits, attributes, result, mesh):
 _RULES = {"full": _new, "iota": _new, "random_bits": _new, "uniform": _new, "normal": _new, "broadcast_in_dim": _broadcast_in_dim, "transpose": _transpose,
           "reduce": _reduce, "concatenate": _concatenate, "dot_general": _dot_general, "slice": _of_other_size, "pad": _of_other_size,
           "dynamic_slice": _of_other_size, "dynamic_update_slice": _dynamic_update_slice, "reshape": _reshape, "gather": _gather, "scatter": _unknown,
-          "sort": _unknown}
+          "sort": _unknown, "fft": _fft}
 _MOVING = {"dot_general", "reduce", "gather", "reshape", "full", "iota", "random_bits", "uniform", "normal"}  # whose results may lie in more than one way

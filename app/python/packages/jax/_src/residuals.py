@@ -73,7 +73,7 @@ class _Made:
 
 
 _LINEAR = {"add", "subtract", "negate", "reshape", "transpose", "broadcast_in_dim", "full", "slice", "pad", "concatenate", "convert", "reverse", "name", "real", "imag",
-           "complex", "optimization_barrier"}
+           "complex", "optimization_barrier", "fft"}
 _WITHOUT = {"compare", "floor", "ceil", "round_nearest_even", "round_nearest_afz", "sign", "iota", "not", "and", "or", "xor", "is_finite", "is_inf", "bitcast_convert",
             "shift_left", "shift_right_logical", "shift_right_arithmetic", "remainder"}
 

@@ -617,3 +617,15 @@ from .._src.control import cond, fori_loop, map_ as map, scan, switch, while_loo
 from .._src.parameters import name_parameters as _name_parameters
 
 _name_parameters(globals())
+
+
+class FftType(enum.IntEnum):
+    FFT, IFFT, RFFT, IRFFT = range(4)
+
+
+def fft(x, fft_type, fft_lengths):
+    """Along the last dimensions, as many as there are lengths."""
+    kind = fft_type.name if isinstance(fft_type, FftType) else str(fft_type).upper()
+    if kind not in FftType.__members__:
+        raise ValueError(f"Unknown FFT type '{fft_type}'")
+    return _bind("fft", _asarray(x), type=kind, lengths=tuple(int(length) for length in fft_lengths))

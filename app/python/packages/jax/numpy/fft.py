@@ -1,102 +1,105 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fourier transforms, as products with the matrix of roots of unity."""
+"""Fourier transforms."""
 import math
 
 import numpy as np
 
 from .._src import dtypes, ops
-from .._src.arrays import asarray, astype
+from .._src.arrays import asarray, astype, bind
+
+_MOST = 3  # dimensions of one transform
 
 
-def _along(x, n, axis, sign, norm, *, is_inverse):
-    x = asarray(x)
-    x = x if dtypes.is_complex(x.engine_dtype) else ops.complex_(astype(x, dtypes.inexact(x.engine_dtype)), ops.zeros_like(x, dtypes.inexact(x.engine_dtype)))
-    count = x.shape[axis] if n is None else n
-    x = _fitted(ops.moveaxis(x, axis, -1), count)
-    turns = np.outer(np.arange(count), np.arange(count)) % count
-    matrix = np.exp(sign * 2j * math.pi * turns / count).astype(dtypes.shown(x.engine_dtype))
-    scale = {None: 1 / count if is_inverse else 1.0, "backward": 1 / count if is_inverse else 1.0, "ortho": 1 / math.sqrt(count),
-             "forward": 1.0 if is_inverse else 1 / count}[norm]
-    return ops.moveaxis(ops.multiply(ops.dot(x, asarray(matrix), precision="highest"), scale), -1, axis)
+def _axes(x, s, axes):
+    """The transformed axes and their lengths. Source of the texts: jax-ml/jax, jax/_src/numpy/fft.py."""
+    if s is not None:
+        s = tuple(map(int, s))
+        if any(length < 0 for length in s):
+            raise ValueError("Shape should be non-negative.")
+    axes = (range(x.ndim) if s is None else range(-len(s), 0)) if axes is None else axes
+    axes = tuple(ops.dimensions(axes, x.ndim))
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"jax.numpy.fft does not support repeated axes. Got axes {list(axes)}.")
+    if s is not None and len(s) != len(axes):
+        raise ValueError("Shape and axes have different lengths.")
+    return axes, s
 
 
-def _fitted(x, count):
-    if x.shape[-1] >= count:
-        return x[..., :count]
-    return ops.pad(x, [0] * x.ndim, [0] * (x.ndim - 1) + [count - x.shape[-1]])
+def _transformed(a, kind, s, axes, norm):
+    x = asarray(a)
+    if norm not in (None, "backward", "ortho", "forward"):
+        raise ValueError(f"jax.numpy.fft only supports norm in ['backward', 'ortho', 'forward'] but got norm={norm!r}.")
+    axes, s = _axes(x, s, axes)
+    if not axes:
+        return x
+    if len(axes) > _MOST:
+        outer = (None if s is None else s[:-_MOST], axes[:-_MOST], norm)
+        inner = (None if s is None else s[-_MOST:], axes[-_MOST:], norm)
+        if kind == "IRFFT":
+            return _transformed(_transformed(x, "IFFT", *outer), kind, *inner)
+        return _transformed(_transformed(x, kind, *inner), "IFFT" if kind == "IFFT" else "FFT", *outer)
+    real = dtypes.inexact(x.engine_dtype)
+    if kind == "RFFT":
+        if dtypes.is_complex(x.engine_dtype):
+            raise ValueError("only real valued inputs supported for rfft")
+        x = astype(x, "f64" if real == "f64" else "f32")
+    elif not dtypes.is_complex(x.engine_dtype):
+        x = astype(x, "f64" if real == "f64" else "f32")
+        x = ops.complex_(x, ops.zeros_like(x, x.engine_dtype))
+    last = tuple(range(x.ndim - len(axes), x.ndim))
+    x = ops.moveaxis(x, axes, last)
+    if s is None:
+        s = x.shape[x.ndim - len(axes):]
+        s = (*s[:-1], max(0, 2 * (s[-1] - 1))) if kind == "IRFFT" else s
+    for axis, length in zip(last, s[:-1] + (s[-1] // 2 + 1,) if kind == "IRFFT" else s):
+        x = _fitted(x, axis, length)
+    made = bind("fft", x, type=kind, lengths=tuple(s))
+    points = math.prod(s)
+    scale = {"ortho": math.sqrt(points), "forward": points}.get(norm, 1)
+    if scale != 1:
+        made = ops.multiply(made, scale if kind.startswith("I") else 1 / scale)
+    return ops.moveaxis(made, last, axes)
 
 
-def fft(a, n=None, axis=-1, norm=None):
-    return _along(a, n, axis, -1, norm, is_inverse=False)
+def _fitted(x, axis, length):
+    """With zeros behind, or cut."""
+    if x.shape[axis] >= length:
+        return x if x.shape[axis] == length else x[(slice(None),) * axis + (slice(length),)]
+    return ops.pad(x, [0] * x.ndim, [length - x.shape[axis] if dim == axis else 0 for dim in range(x.ndim)])
 
 
-def ifft(a, n=None, axis=-1, norm=None):
-    return _along(a, n, axis, 1, norm, is_inverse=True)
+def _along(kind):
+    def transformed(a, n=None, axis=-1, norm=None):
+        if isinstance(axis, (tuple, list)):
+            raise ValueError("jax.numpy.fft does not support multiple axes. "
+                             f"Please use jax.numpy.fft.{kind.lower()}n. Got axis = {axis!r}.")
+        return _transformed(a, kind, None if n is None else (n,), (axis,), norm)
+    transformed.__name__ = kind.lower()
+    return transformed
 
 
-def rfft(a, n=None, axis=-1, norm=None):
-    made = fft(a, n, axis, norm)
-    return ops.take(made, ops.arange(made.shape[axis] // 2 + 1), axis)
+def _over(kind, suffix, all_axes):
+    def transformed(a, s=None, axes=all_axes, norm=None):
+        return _transformed(a, kind, s, axes, norm)
+    transformed.__name__ = kind.lower() + suffix
+    return transformed
 
 
-def irfft(a, n=None, axis=-1, norm=None):
-    x = ops.moveaxis(asarray(a), axis, -1)
-    count = 2 * (x.shape[-1] - 1) if n is None else n
-    x = _fitted(x, count // 2 + 1)
-    rest = ops.conj(ops.flip(x[..., 1:(count + 1) // 2], -1))
-    return ops.moveaxis(ops.real(ifft(ops.concatenate([x, rest], -1), count, -1, norm)), -1, axis)
+_KINDS = ("FFT", "IFFT", "RFFT", "IRFFT")
+fft, ifft, rfft, irfft = (_along(kind) for kind in _KINDS)
+fftn, ifftn, rfftn, irfftn = (_over(kind, "n", None) for kind in _KINDS)
+fft2, ifft2, rfft2, irfft2 = (_over(kind, "2", (-2, -1)) for kind in _KINDS)
+
+_OTHER_WAY = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
 def hfft(a, n=None, axis=-1, norm=None):
     """Of a spectrum that is its own mirror: the real array behind it."""
-    other = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
-    return irfft(ops.conj(asarray(a)), n, axis, other[norm])
+    return irfft(ops.conj(asarray(a)), n, axis, _OTHER_WAY[norm])
 
 
 def ihfft(a, n=None, axis=-1, norm=None):
-    other = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
-    return ops.conj(rfft(a, n, axis, other[norm]))
-
-
-def _over(function):
-    def transformed(a, s=None, axes=None, norm=None):
-        x = asarray(a)
-        axes = (range(x.ndim) if s is None else range(-len(s), 0)) if axes is None else axes
-        for number, axis in enumerate(axes):
-            x = function(x, None if s is None else s[number], axis, norm)
-        return x
-    return transformed
-
-
-fftn, ifftn = _over(fft), _over(ifft)
-
-
-def fft2(a, s=None, axes=(-2, -1), norm=None):
-    return fftn(a, s, axes, norm)
-
-
-def ifft2(a, s=None, axes=(-2, -1), norm=None):
-    return ifftn(a, s, axes, norm)
-
-
-def rfftn(a, s=None, axes=None, norm=None):
-    x = asarray(a)
-    axes = list(range(x.ndim) if axes is None else axes)
-    return fftn(rfft(x, None if s is None else s[-1], axes[-1], norm), None if s is None else s[:-1], axes[:-1], norm)
-
-
-def rfft2(a, s=None, axes=(-2, -1), norm=None):
-    return rfftn(a, s, axes, norm)
-
-
-def irfftn(a, s=None, axes=None, norm=None):
-    x = asarray(a)
-    axes = list(range(x.ndim) if axes is None else axes)
-    return irfft(ifftn(x, None if s is None else s[:-1], axes[:-1], norm), None if s is None else s[-1], axes[-1], norm)
-
-
-def irfft2(a, s=None, axes=(-2, -1), norm=None):
-    return irfftn(a, s, axes, norm)
+    return ops.conj(rfft(a, n, axis, _OTHER_WAY[norm]))
 
 
 def fftfreq(n, d=1.0, *, dtype=None):

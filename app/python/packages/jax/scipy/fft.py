@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""jax.scipy.fft: cosine transforms as products with their matrices. Source: N. Ahmed et al., "Discrete Cosine Transform", IEEE Trans. Computers C-23, 1974."""
+"""jax.scipy.fft: cosine transforms, by Fourier transforms of as many points. Source: J. Makhoul, "A Fast Cosine Transform in One and Two Dimensions",
+IEEE Trans. ASSP 28, 1980."""
 import math as _math
 
 import numpy as _np
@@ -11,13 +12,30 @@ from ..numpy.fft import fft, fft2, fftn, ifft, ifft2, ifftn
 from .special import _inexact
 
 
-def _matrix(count, norm, is_inverse):
-    at = _np.arange(count)
-    waves = 2 * _np.cos(_math.pi * at[:, None] * (2 * at + 1) / (2 * count))
-    scale = _np.full(count, _math.sqrt(1 / (2 * count)) if norm == "ortho" else 1.0)
-    scale[0] *= _math.sqrt(0.5) if norm == "ortho" else 1.0
-    waves = waves * scale[:, None]
-    return _np.linalg.inv(waves) if is_inverse else waves
+def _turns(count, sign, like):
+    return _asarray(_np.exp(sign * 0.5j * _math.pi * _np.arange(count) / count).astype(_np.complex128 if like.engine_dtype == "f64" else _np.complex64))
+
+
+def _scale(count, like):
+    """Of an orthonormal transform over a plain one."""
+    scale = _np.full(count, 1 / _math.sqrt(2 * count))
+    scale[:1] = 1 / _math.sqrt(4 * count)
+    return _asarray(scale.astype(_np.float32), like.engine_dtype)
+
+
+def _dct(x):
+    """The even places, then the odd ones backwards."""
+    order = _ops.concatenate([x[..., ::2], _ops.flip(x[..., 1::2], -1)], -1)
+    return _ops.multiply(_ops.real(_ops.multiply(fft(order), _turns(x.shape[-1], -1, x))), 2.0)
+
+
+def _idct(x):
+    count = x.shape[-1]
+    mirrored = _ops.concatenate([_ops.zeros_like(x[..., :1]), _ops.flip(x[..., 1:], -1)], -1)
+    order = _ops.real(ifft(_ops.multiply(_ops.complex_(x, _ops.negative(mirrored)), _turns(count, 1, x)))) / 2
+    halves = order[..., :(count + 1) // 2], _ops.flip(order[..., (count + 1) // 2:], -1)
+    places = _np.argsort(_np.concatenate([_np.arange(0, count, 2), _np.arange(1, count, 2)]))
+    return _ops.take(_ops.concatenate(halves, -1), _asarray(places.astype(_np.int32)), -1)
 
 
 def _along(x, type, n, axis, norm, is_inverse):
@@ -27,9 +45,13 @@ def _along(x, type, n, axis, norm, is_inverse):
     if norm not in (None, "backward", "ortho"):
         raise ValueError(f"jax.scipy.fft.{name}: norm={norm!r} is not implemented")
     x = _ops.moveaxis(_inexact(x), axis, -1)
-    x = x if n is None else _fitted(x, n)
-    matrix = _asarray(_matrix(x.shape[-1], norm, is_inverse).T.astype(_np.float32), x.engine_dtype)
-    return _ops.moveaxis(_ops.dot(x, matrix, precision="highest"), -1, axis)
+    x = x if n is None else _fitted(x, x.ndim - 1, n)
+    scale = _scale(x.shape[-1], x) if norm == "ortho" else None
+    if is_inverse:
+        made = _idct(x if scale is None else x / scale)
+    else:
+        made = _dct(x) if scale is None else _dct(x) * scale
+    return _ops.moveaxis(made, -1, axis)
 
 
 def dct(x, type=2, n=None, axis=-1, norm=None):
