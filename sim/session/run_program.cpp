@@ -238,13 +238,11 @@ Result<RunTimes> timesOf(const Program& program, const std::vector<HostArray>& a
     return times;
 }
 
-/// True of a function with complex numbers, none of which comes in or goes out, or is transformed, which has no derivative.
+/// True of a function with complex numbers, none of which comes in or goes out.
 bool isComplexInside(const Function& function)
 {
     const auto isComplexOne = [&](ValueId value) { return isComplex(function[value].type.dtype); };
-    bool isTransformed = false;
-    forEachOp(function, [&](OpId id) { isTransformed = isTransformed || function[id].kind == OpKind::Fft; });
-    return hasComplexValues(function) && !isTransformed && std::ranges::none_of(function.arguments(), isComplexOne)
+    return hasComplexValues(function) && std::ranges::none_of(function.arguments(), isComplexOne)
         && std::ranges::none_of(function.results(), isComplexOne);
 }
 
