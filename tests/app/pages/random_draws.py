@@ -37,7 +37,8 @@ def many_keys():
         "one normal": jax.random.normal, "split": lambda key: jax.random.key_data(jax.random.split(key, 3)), "bernoulli": lambda key: jax.random.bernoulli(key, 0.3, (4,)),
         "exponential": lambda key: jax.random.exponential(key, (2,)), "truncated": lambda key: jax.random.truncated_normal(key, -1, 1, (3,)),
         "a draw of a split": lambda key: jax.random.normal(jax.random.split(key)[1], (3,)), "randint": lambda key: jax.random.randint(key, (3,), 0, 10),
-        "fold_in": lambda key: jax.random.uniform(jax.random.fold_in(key, 7), (2,)),
+        "fold_in": lambda key: jax.random.uniform(jax.random.fold_in(key, 7), (2,)), "bytes": lambda key: jax.random.bits(key, (5,), "uint8"),
+        "of 16 bits": lambda key: jax.random.normal(key, (3,), jnp.float16).astype(jnp.float32),
     }
     for partitionable in (True, False):
         jax.config.update("jax_threefry_partitionable", partitionable)
@@ -47,6 +48,68 @@ def many_keys():
         close(f"twice, {partitionable}", jax.vmap(jax.vmap(jax.random.normal))(keys.reshape(8, 5)), np.stack([np.asarray(jax.random.normal(key)) for key in keys]).reshape(8, 5),
               1e-5)
     jax.config.update("jax_threefry_partitionable", True)
+
+
+def raises(name, function, kind, text):
+    try:
+        same(name, f"gave {function()}", kind)
+    except Exception as error:
+        same(f"{name}, {error}", (type(error).__name__, text in str(error)), (kind, True))
+
+
+def keys():
+    """Seeds of more than 32 bits, and arrays that are not keys."""
+    words = lambda *seeds: [[int(word) for word in jax.random.PRNGKey(seed)] for seed in seeds]
+    same("seeds of a page of 32 bits", words(1234567890123, 2**40, -1, np.uint32(7)), [[0, 1912276171], [0, 0], [0, 2**32 - 1], [0, 7]])
+    same("a traced seed", [int(word) for word in jax.jit(jax.random.PRNGKey)(-1)], [0, 2**32 - 1])
+    jax.config.update("jax_enable_x64", True)
+    same("seeds of a page of 64 bits", words(1234567890123, -1, np.int32(-1)), [[287, 1912276171], [2**32 - 1, 2**32 - 1], [0, 2**32 - 1]])
+    same("a traced seed of 64 bits", [int(word) for word in jax.jit(jax.random.PRNGKey)(1234567890123)], [287, 1912276171])
+    jax.config.update("jax_enable_x64", False)
+    one, wrong = jax.random.key(0), "JAX encountered invalid PRNG key data: expected "
+    for name, function, kind, text in (
+            ("integers", lambda: jax.random.normal(jnp.array([0, 1])), "TypeError", wrong + "key_data.dtype = uint32; got dtype=int32"),
+            ("integers in a program", lambda: jax.jit(jax.random.normal)(jnp.array([0, 1])), "TypeError", wrong + "key_data.dtype = uint32; got dtype=int32"),
+            ("three words", lambda: jax.random.uniform(jnp.zeros(3, jnp.uint32)), "TypeError", wrong + "key_data.shape to end with (2,); got shape=(3,)"),
+            ("one word", lambda: jax.random.split(jnp.uint32(3)), "TypeError", wrong + "key_data.ndim >= 1; got ndim=0"),
+            ("wrapped integers", lambda: jax.random.wrap_key_data(jnp.array([0, 1])), "TypeError", wrong + "key_data.dtype = uint32"),
+            ("many keys", lambda: jax.random.normal(jax.random.split(one)), "ValueError", "normal accepts a single key, but was given a key array of shape (2,) != ()."),
+            ("a number", lambda: jax.random.normal(3), "TypeError", "unexpected PRNG key type <class 'int'>"),
+            ("a seed that is no integer", lambda: jax.random.key(1.5), "TypeError", "PRNG key seed must be an integer; got Array(1.5"),
+            ("seeds", lambda: jax.random.key(jnp.arange(2)), "TypeError", "key accepts a scalar seed, but was given an array of shape (2,) != ()."),
+            ("a seed that is a key", lambda: jax.random.key(one), "TypeError", "key accepts a scalar seed, but was given a PRNG key."),
+            ("a seed of 70 bits", lambda: jax.random.key(2**70), "OverflowError", "too large")):
+        raises(name, function, kind, text)
+
+
+def widths():
+    """Words of 64 bits are two words of 32 bits; smaller ones are parts of such a word. The numbers of both ages follow from threefry by hand."""
+    key = jax.random.key(0)
+    jax.config.update("jax_enable_x64", True)
+    for partitionable, bits, uniform, draws in ((True, [7719171245655871230, 3989946895414531357, 17807037942121513089], [0.41845711, 0.21629545, 0.96532146], [5, 1, 5]),
+                                                (False, [10597664315880824766, 1838883807893689961, 13686855971547664781], [0.57450053, 0.09968609, 0.74196595], [6, 4, 0])):
+        jax.config.update("jax_threefry_partitionable", partitionable)
+        same(f"words of 64 bits, {partitionable}", np.asarray(jax.random.bits(key, (3,), "uint64")).tolist(), bits)
+        same(f"which are the usual ones, {partitionable}", str(jax.random.bits(key).dtype), "uint64")
+        close(f"uniform of 64 bits, {partitionable}", jax.random.uniform(key, (3,)), np.array(uniform), 1e-7)
+        same(f"integers of 64 bits, {partitionable}", np.asarray(jax.random.randint(key, (3,), 0, 10)).tolist(), draws)
+        wide = np.asarray(jax.random.randint(key, (100,), 0, 2**40))
+        same(f"within their limits, {partitionable}", bool((wide >= 0).all() and (wide < 2**40).all() and (wide > 2**32).any()), True)
+        lower = np.asarray(jax.random.bits(jax.random.split(key)[1], (3,), "uint32")).astype(np.int64) - 2**31
+        close(f"all numbers of a type, {partitionable}", jax.random.randint(key, (3,), -2**31, 2**31, "int32"), lower, 0)
+        close(f"of traced limits, {partitionable}", jax.jit(lambda low, high: jax.random.randint(key, (100,), low, high))(0, 2**40), wide, 0)
+    jax.config.update("jax_enable_x64", False)
+    words = np.asarray(jax.random.bits(key, (2,)))
+    close("bytes of before", jax.random.bits(key, (7,), "uint8"), words.view(np.uint8)[:7], 0)
+    jax.config.update("jax_threefry_partitionable", True)
+    words = np.asarray(jax.random.bits(key, (3,)))
+    close("bytes", jax.random.bits(key, (3,), "uint8"), words % 256, 0)
+    close("uniform of 16 bits", jax.random.uniform(key, (3,), jnp.float16), (words % 2**16 // 64) / 1024, 0)
+    close("uniform of bfloat16, of eight bits", jax.random.uniform(key, (3,), jnp.bfloat16), words % 256 // 2 / 128, 0)
+    raises("a limit of 33 bits", lambda: jax.random.randint(key, (3,), 0, 2**31), "OverflowError", "too large")
+    close("bytes up to 256", jax.random.randint(key, (3,), 0, 256, "uint8"), jax.random.randint(key, (3,), 0, 256), 0)
+    close("between arrays", jax.random.randint(key, (3,), jnp.array([0, 5, 10]), jnp.array([1, 6, 11])), np.array([0, 5, 10]), 0)
+    close("above a limit", jax.random.randint(key, (3,), 7, 3), np.array([7, 7, 7]), 0)
 
 
 # A distribution's samples, its mean and deviation, and the least and greatest values.
@@ -105,6 +168,8 @@ def times():
     same("its own numbers stay", float(jax.random.normal(jax.random.key(0), (2,))[0]) == float(jax.random.normal(jax.random.key(0))), True)
 
 
+keys()
+widths()
 many_keys()
 moments()
 times()

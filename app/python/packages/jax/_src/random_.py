@@ -82,18 +82,26 @@ register_pytree_node(KeyArray, lambda key: ([key._data], None), lambda _, childr
 
 
 def _data(key):
-    return key._data if isinstance(key, KeyArray) else asarray(key)
+    """The words of keys. Source of the texts: jax-ml/jax, jax/_src/random/prng.py (_check_prng_key_data)."""
+    if isinstance(key, KeyArray):
+        return key._data
+    if not isinstance(key, (Array, np.ndarray)):
+        raise TypeError(f"unexpected PRNG key type {type(key)}")
+    data = asarray(key)
+    wrong = "JAX encountered invalid PRNG key data: expected "
+    if data.ndim < 1:
+        raise TypeError(f"{wrong}key_data.ndim >= 1; got ndim={data.ndim}")
+    if data.shape[-1] != 2:
+        raise TypeError(f"{wrong}key_data.shape to end with (2,); got shape={data.shape}")
+    if data.engine_dtype != "ui32":
+        raise TypeError(f"{wrong}key_data.dtype = uint32; got dtype={data.dtype}")
+    return data
 
 
 def _known(key):
     """The two words of a key that is not traced."""
     data = _data(key)
-    if isinstance(data, ConcreteArray):
-        words = np.asarray(data)
-        if words.shape != (2,) or words.dtype != np.uint32:
-            raise TypeError(f"JAX encountered invalid PRNG keys: expected uint32 of shape (2,), got {data.dtype}{list(words.shape)}")
-        return [int(word) for word in words]
-    return None
+    return [int(word) for word in np.asarray(data)] if isinstance(data, ConcreteArray) else None
 
 
 def _like(key, words):
@@ -106,17 +114,31 @@ def only_threefry(impl):
         raise NotImplementedError(f"random numbers by jax.random's generator {impl!r}: only threefry2x32 is known")
 
 
+def _words(name, seed):
+    """The words that a seed makes: its upper and its lower half. Source of the rules and texts: jax-ml/jax, jax/_src/random (_key, random_seed, _threefry_seed)."""
+    if isinstance(seed, KeyArray):
+        raise TypeError(f"{name} accepts a scalar seed, but was given a PRNG key.")
+    if np.ndim(seed):
+        raise TypeError(f"{name} accepts a scalar seed, but was given an array of shape {np.shape(seed)} != (). Use jax.vmap for batching")
+    seed = asarray(np.int64(seed) if isinstance(seed, int) else seed)
+    if not dtypes.is_integer(seed.engine_dtype):
+        raise TypeError(f"PRNG key seed must be an integer; got {seed!r}")
+    is_wide = seed.engine_dtype in ("i64", "ui64")
+    if isinstance(seed, ConcreteArray):
+        return from_numpy(np.array(core.key_of_seed(int(seed) & (2**64 - 1 if is_wide else 2**32 - 1)), np.uint32))
+    low = astype(seed, "ui32")
+    high = astype(bind("shift_right_logical", seed, asarray(32, seed.engine_dtype)), "ui32") if is_wide else ops.zeros_like(low)
+    return ops.stack([high, low])
+
+
 def PRNGKey(seed, *, impl=None):
     only_threefry(impl)
-    if isinstance(seed, Array) and not isinstance(seed, ConcreteArray):
-        low = astype(seed, "ui32")
-        return ops.stack([ops.zeros_like(low), low])
-    return from_numpy(np.array(core.key_of_seed(int(seed) & 0xFFFFFFFF if int(seed) < 0 else int(seed)), np.uint32))
+    return _words("PRNGKey", seed)
 
 
 def key(seed, *, impl=None):
     only_threefry(impl)
-    return KeyArray(PRNGKey(seed))
+    return KeyArray(_words("key", seed))
 
 
 def key_data(key):
@@ -125,7 +147,7 @@ def key_data(key):
 
 def wrap_key_data(data, *, impl=None):
     only_threefry(impl)
-    return KeyArray(asarray(data))
+    return KeyArray(_data(data))
 
 
 def _threefry(data, high, low):
@@ -184,7 +206,7 @@ def normal_of_each(keys, shape=()):
 
 
 def split(key, num=2):
-    _checked(key, "split", TypeError)
+    _checked(key, "split")
     shape = (num,) if isinstance(num, int) else tuple(num)
     count, known = math.prod(shape), _known(key)
     if known is not None:
@@ -206,13 +228,11 @@ def fold_in(key, data):
     return _like(key, ops.stack(list(_threefry(_data(key), ops.zeros_like(low), low))))
 
 
-def _checked(key, name="Function", kind=ValueError):
+def _checked(key, name):
     """The words of one key. Source of the text: jax-ml/jax, jax/_src/random/core.py (_check_prng_key)."""
-    if not isinstance(key, (KeyArray, Array, np.ndarray)):
-        raise TypeError(f"unexpected PRNG key type {type(key)}")
     data = _data(key)
     if data.ndim > 1:
-        raise kind(f"{name} accepts a single key, but was given a key array of shape {data.shape[:-1]} != (). Use jax.vmap for batching.")
+        raise ValueError(f"{name} accepts a single key, but was given a key array of shape {data.shape[:-1]} != (). Use jax.vmap for batching.")
     return data
 
 
@@ -235,39 +255,64 @@ _IS_KIND = {"float": dtypes.is_float, "complex": dtypes.is_complex, "unsigned": 
 
 def _draw(op, key, shape, dtype, **attributes):
     engine = dtypes.named(dtype) if dtype is not None else dtypes.default("f32")
-    data = _checked(key)
-    if engine == "f64":
-        return _of_64_bits(op, data, tuple(ops._shape(shape)), **attributes)
-    made = bind(op, data, shape=tuple(ops._shape(shape)), partitionable=not machine.legacy_random, **attributes)
-    return astype(made, engine)
+    data, shape = _checked(key, op), ops._shape(shape)
+    if engine != "f32":
+        return _of_type(engine, op, data, shape, **attributes)
+    return bind(op, data, shape=shape, partitionable=not machine.legacy_random, **attributes)
 
 
-def _of_64_bits(op, data, shape, low=0.0, high=1.0):
-    """Numbers of 64 bits, in the arithmetic of jax.random: 52 random bits behind the exponent of 1."""
-    count = math.prod(shape)
-    at = ops.iota("ui32", (count,))
-    first, second = _threefry(data, ops.zeros_like(at), at)
-    wide = bind("or", bind("shift_left", astype(first, "ui64"), asarray(32, "ui64")), astype(second, "ui64"))
-    mantissa = bind("or", bind("shift_right_logical", wide, asarray(12, "ui64")), asarray(0x3FF0000000000000, "ui64"))
-    drawn = ops.subtract(bind("bitcast_convert", mantissa, dtype="f64"), asarray(1.0, "f64"))
+_FRACTION = {"f64": 52, "f16": 10, "bf16": 7, "f8E4M3FN": 3, "f8E5M2": 2}  # bits of it
+
+
+def _of_type(engine, op, data, shape, low=0.0, high=1.0):
+    """Numbers of another type than f32, in the arithmetic of jax.random: random bits as the fraction of a number from 1 to 2."""
+    width, fraction = 8 * dtypes.shown(engine).itemsize, _FRACTION[engine]
+    drawn = 8 if fraction < 8 else width
+    words = astype(_bits(data, shape, drawn), f"ui{width}")
+    one = bind("bitcast_convert", asarray(1.0, engine), dtype=f"ui{width}")
+    mantissa = bind("or", bind("shift_right_logical", words, asarray(drawn - fraction, f"ui{width}")), one)
+    made = ops.subtract(bind("bitcast_convert", mantissa, dtype=engine), asarray(1.0, engine))
     if op == "normal":
-        low, high = float(np.nextafter(np.float64(-1), np.float64(0))), 1.0
-    drawn = ops.maximum(asarray(low, "f64"), ops.add(ops.multiply(drawn, asarray(high - low, "f64")), asarray(low, "f64")))
-    if op == "normal":
-        drawn = ops.multiply(asarray(math.sqrt(2), "f64"), ops.erf_inv(drawn))
-    return ops.reshape(drawn, shape)
+        low, high = 2.0**(-fraction - 1) - 1.0, 1.0  # the next number above -1
+    low, high = asarray(low, engine), asarray(high, engine)
+    made = ops.maximum(low, ops.add(ops.multiply(made, ops.subtract(high, low)), low))
+    return ops.multiply(asarray(math.sqrt(2), engine), ops.erf_inv(made)) if op == "normal" else made
+
+
+def _bits(data, shape, width):
+    """Random words of 8, 16, 32 or 64 bits. Source of the order: jax-ml/jax, jax/_src/random/threefry2x32.py (threefry_random_bits)."""
+    count, engine = math.prod(shape), f"ui{width}"
+    words = lambda size: bind("random_bits", data, shape=size, partitionable=not machine.legacy_random)
+    if width == 32:
+        return words(shape)
+    if width == 64:
+        if machine.legacy_random:
+            both = words((2 * count,))
+            high, low = both[:count], both[count:]
+        else:
+            at = ops.iota("ui32", (count,))
+            high, low = _threefry(data, ops.zeros_like(at), at)
+        return ops.reshape(bind("or", bind("shift_left", astype(high, engine), asarray(32, engine)), astype(low, engine)), shape)
+    if not machine.legacy_random:
+        return astype(words(shape), engine)
+    each = 32 // width  # parts of a word, the lowest first
+    whole = words((-(-count // each),))
+    parts = ops.stack([bind("shift_right_logical", whole, asarray(width * part, "ui32")) for part in range(each)], 1)
+    return ops.reshape(astype(ops.reshape(parts, (-1,))[:count], engine), shape)
 
 
 def bits(key, shape=(), dtype=None):
-    made = bind("random_bits", _checked(key), shape=tuple(ops._shape(shape)), partitionable=not machine.legacy_random)
-    return made if dtype is None else astype(made, dtypes.named(dtype))
+    engine = dtypes.named(dtype) if dtype is not None else dtypes.default("ui32")
+    return _bits(_checked(key, "bits"), ops._shape(shape), int(engine[2:]))
 
 
 @ops.placeable
 def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0):
     if isinstance(minval, (int, float)) and isinstance(maxval, (int, float)):
         return _draw("uniform", key, shape, dtype, low=float(minval), high=float(maxval))
-    return ops.add(ops.multiply(_draw("uniform", key, shape, dtype, low=0.0, high=1.0), ops.subtract(maxval, minval)), minval)
+    drawn = _draw("uniform", key, shape, dtype, low=0.0, high=1.0)
+    low, high = astype(asarray(minval), drawn.engine_dtype), astype(asarray(maxval), drawn.engine_dtype)
+    return ops.maximum(low, ops.add(ops.multiply(drawn, ops.subtract(high, low)), low))
 
 
 @ops.placeable
@@ -279,12 +324,14 @@ def normal(key, shape=(), dtype=None):
 
 
 def truncated_normal(key, lower, upper, shape=None, dtype=None):
-    root = np.float32(np.sqrt(2))
-    low, high = (np.float32(math.erf(float(np.float32(bound) / root))) for bound in (lower, upper))
-    drawn = _draw("uniform", key, shape or (), None, low=float(low), high=float(high))
+    engine = dtypes.named(dtype) if dtype is not None else dtypes.default("f32")
+    own = np.float64 if engine == "f64" else np.float32
+    root = own(np.sqrt(2))
+    low, high = (own(math.erf(float(own(bound) / root))) for bound in (lower, upper))
+    drawn = _draw("uniform", key, shape or (), own, low=float(low), high=float(high))
     made = ops.multiply(float(root), ops.erf_inv(drawn))
-    inside = [float(np.nextafter(np.float32(bound), np.float32(to))) for bound, to in ((lower, np.inf), (upper, -np.inf))]
-    return astype(ops.clip(made, *inside), dtypes.named(dtype) if dtype is not None else "f32")
+    inside = [float(np.nextafter(own(bound), own(to))) for bound, to in ((lower, np.inf), (upper, -np.inf))]
+    return astype(ops.clip(made, *inside), engine)
 
 
 def bernoulli(key, p=0.5, shape=None, mode="low"):
@@ -293,23 +340,50 @@ def bernoulli(key, p=0.5, shape=None, mode="low"):
 
 
 def randint(key, shape, minval, maxval, dtype=None):
-    """Two words for each number: the remainder of 64 random bits by the span, in 32-bit arithmetic."""
-    if dtype is not None and not dtypes.is_integer(dtypes.named(dtype)):
-        raise TypeError(f"randint only accepts integer dtypes, got {dtypes.shown(dtypes.named(dtype))}")
-    first, second = split(key)
-    high, low = bits(first, shape), bits(second, shape)
-    engine = dtypes.named(dtype) if dtype is not None else "i32"
-    rest = lambda x, span: bind("remainder", x, span)
-    if isinstance(minval, (int, np.integer)) and isinstance(maxval, (int, np.integer)):
-        span = max(int(maxval) - int(minval), 1)
-        factor, span = asarray((2**16 % span) ** 2 % span, "ui32"), asarray(span, "ui32")
+    """Two words for each number: the remainder of twice as many random bits as it has, by the span. Source of the steps: jax-ml/jax,
+    jax/_src/random/core.py (_randint)."""
+    engine = dtypes.named(dtype) if dtype is not None else dtypes.default("i32")
+    if not dtypes.is_integer(engine):
+        raise TypeError(f"randint only accepts integer dtypes, got {dtypes.shown(engine)}")
+    asarray(minval), asarray(maxval)  # an integer that JAX's integers do not hold is refused
+    drawn = engine if dtypes._bits(engine) >= 32 else "i32"
+    limits, width, unsigned = np.iinfo(dtypes.shown(drawn)), dtypes._bits(drawn), f"ui{dtypes._bits(drawn)}"
+    if drawn != engine:
+        own = np.iinfo(dtypes.shown(engine))
+        minval, maxval = _clipped(minval, own.min, own.max), _clipped(maxval, own.min, own.max + 1)
+    is_known = all(isinstance(bound, (int, np.integer)) for bound in (minval, maxval))
+    if is_known:
+        low, high = (min(max(int(bound), limits.min), limits.max) for bound in (minval, maxval))
+        span = (high - low + (maxval > limits.max)) % 2**width if high > low else 1
+        low, factor, span = asarray(low, drawn), asarray((2**(width // 2) % span)**2 % span if span else 0, unsigned), asarray(span, unsigned)
     else:
-        minval = astype(asarray(minval), "i32")
-        span = ops.maximum(astype(ops.subtract(astype(asarray(maxval), "i32"), minval), "ui32"), asarray(1, "ui32"))
-        factor = rest(asarray(2**16, "ui32"), span)
-        factor = rest(ops.multiply(factor, factor), span)
-    drawn = rest(ops.add(ops.multiply(rest(high, span), factor), rest(low, span)), span)
-    return ops.add(astype(drawn, engine), minval)
+        given = [asarray(bound) for bound in (minval, maxval)]
+        given = [bound if dtypes.is_integer(bound.engine_dtype) else astype(bound, dtypes.default("i32")) for bound in given]
+        low, high = (astype(_clipped(bound, limits.min, limits.max), drawn) for bound in given)
+        is_above, is_over = ops.greater(high, low), ops.greater(given[1], asarray(min(limits.max, np.iinfo(given[1].dtype).max), given[1].engine_dtype))
+        span = ops.where(is_above, astype(ops.subtract(high, low), unsigned), asarray(1, unsigned))
+        span = ops.add(span, astype(ops.logical_and(is_above, is_over), unsigned))
+        factor = _rest(asarray(2**(width // 2), unsigned), span)
+        factor = _rest(ops.multiply(factor, factor), span)
+    upper, lower = (_bits(_data(one), ops._shape(shape), width) for one in split(key))
+    if not is_known or int(span):  # of all numbers of the type, the words themselves
+        lower = _rest(ops.add(ops.multiply(_rest(upper, span), factor), _rest(lower, span)), span)
+    return astype(ops.add(low, astype(lower, drawn)), engine)
+
+
+def _rest(x, span):
+    """By 0, x itself."""
+    return bind("remainder", x, span)
+
+
+def _clipped(x, low, high):
+    """Integers within limits that their own type may not have."""
+    if isinstance(x, (int, np.integer)):
+        return min(max(int(x), int(low)), int(high))
+    x = asarray(x)
+    own = np.iinfo(x.dtype) if dtypes.is_integer(x.engine_dtype) else np.iinfo(np.int32)
+    x = x if int(low) <= own.min else ops.maximum(x, asarray(int(low), x.engine_dtype))
+    return x if int(high) >= own.max else ops.minimum(x, asarray(int(high), x.engine_dtype))
 
 
 def permutation(key, x, axis=0, independent=False):
