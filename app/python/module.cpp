@@ -8,6 +8,7 @@
 #include "core/mesh/device_mesh.h"
 #include "core/sharding/notation.h"
 #include "core/sharding/visualize.h"
+#include "core/support/problem_handler.h"
 #include "core/support/threefry.h"
 
 #include <fmt/format.h>
@@ -470,6 +471,7 @@ PYBIND11_MODULE(_meshwright, module)
             raise(found.problems);
         }
     });
+    setProblemHandler([](const Problems& problems) { throw Raised{problems}; }); // a page may catch what it caused
     defineLayouts(module);
     defineArrays(module);
     definePrograms(module);

@@ -508,7 +508,15 @@ Result<ValueId> Trace::collective(const std::string& op, const std::vector<Value
     if (found == kinds.end())
         return Problem{"MW1561", fmt::format("no collective is called \"{}\"", op)};
     std::tie(collective.kind, collective.reduction) = found->second;
-    const TensorType& type = this->type(operands.front());
+    const TensorType type = this->type(operands.front());
+    const bool reduces = collective.kind == OpKind::AllReduce || collective.kind == OpKind::ReduceScatter;
+    if (reduces && type.dtype == DType::Pred)
+        collective.reduction = collective.reduction == ReduceKind::Min ? ReduceKind::And : ReduceKind::Or;
+    if (const auto fits = resultTypes(OpKind::Reduce, ReduceAttributes{collective.reduction, {}}, std::array{type});
+        reduces && !fits)
+        return fits.error();
+    if (collective.join >= std::max<std::size_t>(type.shape.size(), 1))
+        return Problem{"MW1302", fmt::format("{} joins dimension {} of {}, which it lacks", op, collective.join, typeText(type))};
     const bool splits = collective.kind == OpKind::ReduceScatter || collective.kind == OpKind::AllToAll;
     if (const std::int64_t size = collective.groupSize();
         splits && (collective.split >= type.shape.size() || type.shape[collective.split] % size != 0))

@@ -2,6 +2,7 @@
 #include "core/support/result.h"
 
 #include "core/support/escape.h"
+#include "core/support/problem_handler.h"
 
 #include <fmt/format.h>
 
@@ -26,6 +27,8 @@ const char* severityName(Severity severity)
 }
 
 namespace {
+
+ProblemHandler s_handler = nullptr;
 
 /// What a stranger wrote is shown as text. Lines behind the first are indented: none can look like another problem.
 std::string words(const std::string& text)
@@ -79,8 +82,15 @@ void append(Problems& problems, Problems more)
     problems.insert(problems.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
+void setProblemHandler(ProblemHandler handler)
+{
+    s_handler = handler;
+}
+
 void stopOnProblems(const Problems& problems)
 {
+    if (s_handler != nullptr)
+        s_handler(problems);
     std::fprintf(
         stderr, "internal error: a value was expected, and there is a problem instead:\n%s\n", describe(problems).c_str());
     std::fflush(stderr);

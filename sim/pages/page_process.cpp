@@ -280,8 +280,13 @@ public:
         }
     }
 
-    /// Ends it, and says how it ended: "signal 9", "exit code 1: its last line".
-    std::string finish(bool kills = true)
+    struct Ending {
+        std::string how; ///< "it was ended by signal 9", or its exit code, and what it said last
+        bool mayLackMemory = false;
+    };
+
+    /// Ends it, and says how it ended.
+    Ending finish(bool kills = true)
     {
         if (m_id < 0)
             return {};
@@ -290,10 +295,16 @@ public:
         int status = 0;
         while (waitpid(m_id, &status, 0) < 0 && errno == EINTR) { }
         m_id = -1;
-        if (WIFSIGNALED(status))
-            return fmt::format("it was ended by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
-        const std::vector<std::string> lines = split(std::string(trimmed(m_said)), '\n');
-        return fmt::format("it ended with exit code {}{}", WEXITSTATUS(status), lines.back().empty() ? "" : ": " + lines.back());
+        const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+        Ending ending{signal != 0 ? fmt::format("it was ended by signal {} ({})", signal, strsignal(signal))
+                                  : fmt::format("it ended with exit code {}", WEXITSTATUS(status)),
+            signal == SIGKILL}; // as the system ends what takes too much
+        const std::string last = split(std::string(trimmed(m_said)), '\n').back();
+        if (!last.empty() && (signal == 0 || signal == SIGABRT)) {
+            ending.how += ": " + last;
+            ending.mayLackMemory = last.find("bad_alloc") != std::string::npos;
+        }
+        return ending;
     }
 
 private:
@@ -411,15 +422,16 @@ private:
             const bool isLate = seconds > m_choices.seconds;
             if (event == PageProcess::Event::Nothing && !isLate && !isAsked)
                 continue;
-            const std::string how = m_process->finish(isLate || isAsked);
+            const PageProcess::Ending ending = m_process->finish(isLate || isAsked);
             if (isAsked)
                 return Problem{"MW1507", "stopped in " + what};
             if (isLate)
                 return Problem{"MW1566",
                     fmt::format("{} was stopped: the page's {} are over", what, formatSeconds(m_choices.seconds)),
                     "give it more with --timeout, or leave cells out with --cells"};
-            return Problem{"MW1567", fmt::format("the page's process ended in {}: {}", what, how),
-                "leave the cell out with --cells, or give the page more --memory"};
+            return Problem{"MW1567", fmt::format("the page's process ended in {}: {}", what, ending.how),
+                ending.mayLackMemory ? "leave the cell out with --cells, or give the page more --memory"
+                                     : "leave the cell out with --cells"};
         }
     }
 

@@ -308,6 +308,8 @@ void TestOpenVerb::ended_data()
     QTest::addColumn<QString>("words");
     QTest::newRow("endless loop") << "while True: pass" << QStringList{"--timeout", "2"} << "MW1566";
     QTest::newRow("its process ends") << "import os\nos._exit(3)" << QStringList() << "MW1567";
+    QTest::newRow("its process fails") << "import os\nos.write(2, b'a fault')\nos.abort()" << QStringList()
+                                       << "signal 6 (Aborted): a fault\n  fix: leave the cell out with --cells\n";
 }
 
 void TestOpenVerb::ended()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/id.h"
+#include "core/support/problem_handler.h"
 #include "core/support/result.h"
 #include "tests/test_class.h"
 
@@ -8,6 +9,7 @@
 
 #include <csignal>
 #include <functional>
+#include <stdexcept>
 
 namespace tst_result {
 
@@ -20,6 +22,8 @@ private Q_SLOTS:
     void valueOrProblems();
     void valuesThatAreNoneStop_data();
     void valuesThatAreNoneStop();
+    void valuesThatAreNoneAreHandled_data() { valuesThatAreNoneStop_data(); }
+    void valuesThatAreNoneAreHandled();
     void description_data();
     void description();
     void listsOfProblems();
@@ -71,6 +75,21 @@ void TestResult::valuesThatAreNoneStop()
     QVERIFY(WIFSIGNALED(status));
     QCOMPARE(WTERMSIG(status), SIGABRT);
     QVERIFY2(QByteArray::fromStdString(said).contains("MW1104: dim 0 of size 10 is not divisible by 4"), said.c_str());
+}
+
+/// With a handler that throws, only what used the result ends.
+void TestResult::valuesThatAreNoneAreHandled()
+{
+    QFETCH(std::function<int()>, use);
+    setProblemHandler([](const Problems& problems) { throw std::runtime_error(problems.front().id); });
+    std::string thrown;
+    try {
+        use();
+    } catch (const std::runtime_error& error) {
+        thrown = error.what();
+    }
+    setProblemHandler(nullptr);
+    QCOMPARE(thrown, std::string("MW1104"));
 }
 
 void TestResult::description_data()
