@@ -11,6 +11,7 @@ X, Y = RNG.uniform(0.1, 0.9, (3, 4)).astype(np.float32), RNG.uniform(-2, 2, (3, 
 I, J = RNG.integers(-6, 7, (3, 4)).astype(np.int32), RNG.integers(1, 5, (3, 4)).astype(np.int32)
 V, W = Y.ravel(), X.ravel()
 A = (X[:, :3] @ X[:, :3].T + 2 * np.eye(3)).astype(np.float32)
+C = (X + 1j * Y).astype(np.complex64)
 N = np.where(Y > 1, np.nan, Y).astype(np.float32)
 
 
@@ -45,7 +46,12 @@ CALLS = [  # name, arguments
     ("bincount", J.ravel()), ("histogram", V, 5), ("interp", W, np.sort(W), V), ("polyval", np.array([1.0, 2.0, 3.0]), V), ("convolve", V, W[:3]),
     ("correlate", V, W[:3], "full"), ("trapezoid" if hasattr(np, "trapezoid") else "trapz", V), ("cross", X[:, :3], Y[:, :3]), ("tensordot", X, Y.T, 1),
     ("einsum", "ij,kj->ik", X, Y), ("einsum", "ii->i", X[:, :3]),
-    ("einsum", "ii", X[:, :3]), ("einsum", "ii,i->i", X[:, :3], V[:3]), ("einsum", "bii->b", np.arange(18).reshape(2, 3, 3)), ("roots", np.array([1.0, -3.0, 2.0])), ("matmul", X, Y.T), ("rollaxis", np.zeros((2, 3, 4)), 2), ("moveaxis", np.zeros((2, 3, 4)), (0, 1), (-1, 0)), ("rot90", X, 3),
+    ("einsum", "ii", X[:, :3]), ("einsum", "ii,i->i", X[:, :3], V[:3]), ("einsum", "bii->b", np.arange(18).reshape(2, 3, 3)), ("roots", np.array([1.0, -3.0, 2.0])),
+    *[("einsum", spec, *map(np.ones, shapes)) for spec, *shapes in (
+        ("ij,ij->ij", (2, 1), (2, 3)), ("i,i", (1,), (3,)), ("bi,i->b", (2, 3), (1,)), ("...,...->...", (2, 1), (3,)), ("ij,jk->ik", (2, 1), (3, 2)),
+        ("i,i,i->i", (1,), (1,), (3,)), ("i->i", (1,)), ("a...b,b...->a...", (2, 5, 3), (3, 5)))],
+    *[(name, Y > 0.5, *rest) for name in ("argmax", "argmin", "max", "min", "any", "prod") for rest in ((), (1,))], ("dot", Y > 1, X.T > 0.5), ("einsum", "ij->j", Y > 1),
+    ("abs", Y > 1), *[(name, C) for name in ("prod", "max", "min")], ("prod", C, 1), ("maximum", C, C[::-1]), ("minimum", C, 0.5j), ("matmul", X, Y.T), ("rollaxis", np.zeros((2, 3, 4)), 2), ("moveaxis", np.zeros((2, 3, 4)), (0, 1), (-1, 0)), ("rot90", X, 3),
     ("roll", X, 2, 1), ("roll", X, 5), ("repeat", X, 2, 1), ("repeat", V, np.arange(12) % 3), ("tile", X, (2, 1, 2)), ("pad", X, ((1, 2), (0, 1))),
     ("pad", X, 2, "edge"), ("pad", X, 2, "reflect"), ("pad", X, 2, "wrap"), ("pad", X, 2, "symmetric"), ("array_split", V, 5), ("split", V, [3, 7]),
     ("meshgrid", V[:3], W[:2]), ("ix_", np.array([0, 2]), np.array([1, 3])), ("indices", (2, 3)), ("unravel_index", np.array([5, 7]), (3, 4)), ("vander", V[:4]),
@@ -58,6 +64,15 @@ CALLS = [  # name, arguments
     ("linalg.cholesky", A), ("linalg.slogdet", -A), ("linalg.matrix_power", A, 3), ("linalg.matrix_power", A, -2), ("linalg.eigvalsh", A), ("linalg.multi_dot", (X, Y.T, X)),
     ("fft.fft", V), ("fft.ifft", V), ("fft.rfft", V), ("fft.irfft", np.fft.rfft(V)), ("fft.fft2", X), ("fft.fftfreq", 5), ("fft.fftshift", V), ("fft.rfftn", X)]
 IN_PROGRAMS = {"unwrap", "nanmedian", "histogramdd", "lexsort", "cumsum", "argsort", "sort", "gcd", "linalg.inv", "linalg.det", "linalg.cholesky", "interp", "percentile", "nanmax", "take_along_axis", "searchsorted"}
+
+
+def refused(name, function, text):
+    """That a function raises this, whose class comes first."""
+    try:
+        found = f"gave {function()}"
+    except Exception as error:
+        found = f"{type(error).__name__}: {error}"
+    compare(name, int(text in found) or print(found), 1)
 
 
 def named(module, name):
@@ -118,7 +133,7 @@ def main():
         "polydiv": (jnp.polydiv(jnp.array([1.0, 5.0, 6.0, 1.0]), jnp.array([1.0, 2.0])), ([1.0, 3.0, 0.0], [0.0, 0.0, 0.0, 1.0])),
         "softmax of none": (jax.nn.softmax(jnp.array([[1.0, 2.0], [3.0, 4.0]]), where=jnp.array([[True, False], [False, False]])), [[1.0, 0.0], [0.0, 0.0]]),
         "sort of a row of a million": (jnp.sort(jnp.arange(1_000_000, dtype=jnp.float32)[::-1])[:3], [0.0, 1.0, 2.0]),
-        "top_k": (jax.lax.top_k(jnp.array([1.0, 5.0, 3.0]), 2), ([5.0, 3.0], [1, 2])), "cummax": (jax.lax.cummax(jnp.array([1, 3, 2])), [1, 3, 3])}
+        "top_k": (jax.lax.top_k(jnp.array([1.0, 5.0, 3.0]), 2), ([5.0, 3.0], [1, 2])), "complex times at": (jnp.array([1j, 2, 3]).at[1:].mul(2j), [1j, 4j, 6j]), "cummax": (jax.lax.cummax(jnp.array([1, 3, 2])), [1, 3, 3])}
     for name, (found, expected) in rows.items():
         compare(name, found, tuple(map(np.asarray, expected)) if isinstance(expected, tuple) else np.asarray(expected))
     texts = {"scalar": (repr(jnp.array(2.0)), "Array(2., dtype=float32, weak_type=True)"), "integer": (repr(jnp.int8(3)), "Array(3, dtype=int8)"),
@@ -130,6 +145,7 @@ def main():
              "counts of points": (str(jnp.histogram2d(jnp.arange(3.0), jnp.arange(3.0))[0].dtype), "int32"),
              "slope of integers": (str(jnp.polyder(jnp.arange(3)).dtype), "float32"), "of a function": (str(jnp.fromfunction(lambda i: i, (2,)).dtype), "float32"),
              "roots": (str(jnp.roots(jnp.array([1.0, -3.0, 2.0])).dtype), "complex64"), "dtype by name": (str(jnp.dtype("bfloat16")), "bfloat16"),
+             "a sum of bytes": (str(jnp.einsum("ij->i", jnp.ones((2, 2), jnp.int8)).dtype), "int8"), "truths times truths": (str((jnp.ones((2, 2), bool) @ jnp.ones(2, bool)).dtype), "bool"),
              "is a dtype": (str((isinstance(jnp.ones(1, "bfloat16").dtype, jnp.dtype), jnp.dtype("float32") == jnp.float32)), "(True, True)")}
     for name, (found, expected) in texts.items():
         compare(name, int(found == expected) or print(found), 1)
@@ -138,6 +154,15 @@ def main():
     whole = np.arange(-40, 41).astype(np.float32)[:, None]
     compare("floors of quotients that round to whole numbers", jnp.floor_divide(whole, tenths), np.floor_divide(whole, tenths), 0)
     compare("the same with rests", jnp.divmod(jnp.float32(-9), jnp.float32(0.9)), np.divmod(np.float32(-9), np.float32(0.9)))
+    for spec, shapes, text in (
+            ("ii->", [(2, 3)], "Size of label 'i' for operand 0 (2) does not match previous terms (3)."),
+            ("ij,jk->ik", [(2, 3), (4, 2)], "Size of label 'j' for operand 1 (3) does not match previous terms (4)."),
+            ("ij,j->i", [(2, 3), (3, 4)], "Einstein sum subscript 'j' does not contain the correct number of indices for operand 1."),
+            ("ij->j", [(3,)], "Einstein sum subscript 'ij' does not contain the correct number of indices for operand 0."),
+            ("i->i", [(3,), (3,)], "Number of einsum subscripts, 1, must be equal to the number of operands, 2."),
+            ("i->ii", [(2,)], "Output character 'i' appeared more than once in the output."), ("i->j", [(2,)], "Output character 'j' did not appear in the input"),
+            ("..i->i", [(2,)], "Invalid Ellipses."), ("i...j", [(2,)], "Ellipses lengths do not match."), ("i->i->i", [(2,)], "Subscripts can only contain one '->'.")):
+        refused(f"einsum {spec}", lambda: jnp.einsum(spec, *map(jnp.ones, shapes)), f"ValueError: {text}")
     print(f"{wrong} of {compared} differ")
 
 

@@ -99,8 +99,29 @@ ROWS += [
      np.tile(np.asarray(X).sum(0), (2, 1))),
 ]
 
+def of_pieces(function):
+    """What the devices along x make of their own numbers, 0 to 3."""
+    return mapped(function, P("x"), P("x"), check_vma=False)(jnp.arange(4))
+
+
+def as_pair(x):
+    return jnp.stack([x.real, x.imag], -1)
+
+
+for _over, _of in (("pieces", of_pieces), ("examples", lambda function: jax.vmap(function, axis_name="x")(jnp.arange(4)))):
+    ROWS += [(f"{name} of {_over}", lambda function=function, of=_of: of(lambda i: function(i > 1)), expected) for name, function, expected in (
+        ("truths counted", lambda t: lax.psum(t, "x"), [2] * 4), ("their mean", lambda t: lax.pmean(t, "x"), [0.5] * 4), ("any", lambda t: lax.pmax(t, "x"), [True] * 4),
+        ("all", lambda t: lax.pmin(t, "x"), [False] * 4))]
+    ROWS += [(f"{name} of complex {_over}", lambda function=function, of=_of: as_pair(of(lambda i: function(i + 2j))), expected) for name, function, expected in (
+        ("sum", lambda z: lax.psum(z, "x"), [[6, 8]] * 4), ("mean", lambda z: lax.pmean(z, "x"), [[1.5, 2]] * 4),
+        ("ring", lambda z: lax.ppermute(z, "x", ROUND), [[3, 2], [0, 2], [1, 2], [2, 2]]))]
+
 REFUSED = [  # a name, what is computed, a part of the text
     ("differs where it may not", lambda: mapped(lambda x: x, P("x"), P())(X), "only varying across mesh axes {} and not {x}, but it was inferred to be possibly varying over {x}"),
+    ("the greatest complex number", lambda: of_pieces(lambda i: lax.pmax(i + 2j, "x")), "max is not for elements of type complex<f32>"),
+    ("sent to one twice", lambda: of_pieces(lambda i: lax.ppermute(i, "x", [(0, 1), (3, 1)])),
+     "ppermute sources and destinations must be unique, got ((0, 1), (3, 1))."),
+    ("sent from one twice, counted from the start again", lambda: of_pieces(lambda i: lax.ppermute(i, "x", [(0, 1), (4, 2)])), "must be unique"),
     ("axis that is none", lambda: lax.pcast(W, "x", to="varying"), "unbound axis name: x"),
 ]
 

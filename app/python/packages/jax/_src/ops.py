@@ -63,6 +63,8 @@ def binary(op, floating=False):
             a, b = astype(a, dtypes.default("f32")), astype(b, dtypes.default("f32"))
         elif a.engine_dtype == "i1" and op in _OF_TRUTHS:
             return bind(_OF_TRUTHS[op], a, b)
+        elif op in ("maximum", "minimum") and dtypes.is_complex(a.engine_dtype):
+            return _weak(_extreme_of_pairs(op, a, b), weak)
         return _weak(bind(op, a, b), weak)
     function.__name__ = op
     return function
@@ -75,6 +77,12 @@ def _rank_promoted(op, a, b):
                          f"jax_numpy_rank_promotion='raise'. {where}")
     warnings.warn(f"Following NumPy automatic rank promotion for {op} on shapes {a.shape} {b.shape}. Set the jax_numpy_rank_promotion config option to 'allow' to "
                   f"disable this warning; {where[0].lower()}{where[1:]}")
+
+
+def _extreme_of_pairs(op, a, b):
+    """Of complex numbers: by their real parts, and where these are equal by their imaginary ones."""
+    before = greater if op == "maximum" else less
+    return where(logical_or(before(real(a), real(b)), logical_and(equal(real(a), real(b)), before(imag(a), imag(b)))), a, b)
 
 
 _OF_TRUTHS = {"add": "or", "multiply": "and", "maximum": "or", "minimum": "and"}
@@ -152,7 +160,14 @@ def _power_of(x, n):
     return ones_like(x) if result is None else result
 
 
-negative, absolute, sign = unary("negate", False), unary("abs", False), unary("sign", False)
+negative, sign, _magnitude = unary("negate", False), unary("sign", False), unary("abs", False)
+
+
+def absolute(x):
+    x = asarray(x)
+    return x if x.engine_dtype == "i1" or x.engine_dtype.startswith("ui") else _magnitude(x)
+
+
 exp, log, log1p, expm1, tanh, sqrt = (unary(op) for op in (
     "exponential", "log", "log_plus_one", "exponential_minus_one", "tanh", "sqrt"))
 rsqrt, sin, cos, tan = unary("rsqrt"), unary("sine"), unary("cosine"), unary("tan")
@@ -426,11 +441,36 @@ def _axes(x, axis):
     return tuple(sorted(dimensions(axis, x.ndim)))
 
 
+_REDUCED_TRUTHS = {"max": "or", "min": "and", "sum": "or", "product": "and"}
+
+
 def reduce(kind, x, axis=None, keepdims=False):
     x = asarray(x)
     axes = _axes(x, axis)
-    made = bind("reduce", x, kind=kind, dims=axes) if axes else x
+    kind = _REDUCED_TRUTHS.get(kind, kind) if x.engine_dtype == "i1" else kind
+    if kind in _BY_HALVES and dtypes.is_complex(x.engine_dtype) and axes:
+        made = _by_halves(x, axes, _BY_HALVES[kind])
+    else:
+        made = bind("reduce", x, kind=kind, dims=axes) if axes else x
     return expand_dims(made, axes) if keepdims and axes else made
+
+
+_BY_HALVES = {"product": multiply, "max": maximum, "min": minimum}  # of complex numbers, which the engine sums alone
+
+
+def _by_halves(x, axes, combine):
+    """The elements along these axes combined: those of one half with those of the other, until there is one."""
+    kept = [dim for dim in range(x.ndim) if dim not in axes]
+    shape = tuple(x.shape[dim] for dim in kept)
+    x = reshape(transpose(x, (*axes, *kept)), (-1, *shape))
+    if not x.shape[0]:
+        if combine is not multiply:
+            raise ValueError("zero-size array to reduction operation max which has no identity")
+        return full(shape, 1, x.engine_dtype)
+    while (size := x.shape[0]) > 1:
+        half = size // 2
+        x = concatenate([combine(x[:half], x[half:2 * half]), x[2 * half:]])
+    return reshape(x, shape)
 
 
 def sum_(x, axis=None, dtype=None, keepdims=False, **_):
@@ -519,6 +559,9 @@ def dot_general(x, y, contracting, batch=((), ()), engine=None, precision=None):
     if Mesh.has_explicit:
         from . import explicit
         explicit.check_summed(a, b, contracting)
+    if a.engine_dtype == "i1":  # whether any of the products is true
+        made = not_equal(dot_general(astype(a, "i32"), astype(b, "i32"), contracting, batch), 0)
+        return made if engine is None else astype(made, engine)
     result = engine or a.engine_dtype
     return _weak(bind("dot_general", a, b, lhs_batch=tuple(batch[0]), rhs_batch=tuple(batch[1]), lhs_contracting=tuple(contracting[0]),
                       rhs_contracting=tuple(contracting[1]), dtype=result,
@@ -594,23 +637,14 @@ def einsum(spec, *operands, precision=None, preferred_element_type=None, optimiz
     if not isinstance(spec, str):
         spec, operands = _spelled((spec, *operands))
     arrays = [asarray(operand) for operand in operands]
-    spec, letters = spec.replace(" ", ""), ""
-    inputs, _, output = spec.partition("->")
-    terms = inputs.split(",")
-    if "..." in spec:
-        free = [c for c in string.ascii_letters if c not in spec]
-        count = max(array.ndim - len(term.replace("...", "")) for term, array in zip(terms, arrays))
-        letters = "".join(free[:count])
-        terms = [term.replace("...", letters[count - (array.ndim - len(term.replace("...", ""))):]) if "..." in term else term
-                 for term, array in zip(terms, arrays)]
-        output = output.replace("...", letters)
-    if "->" not in spec:
-        joined = "".join(terms)
-        output = letters + "".join(sorted(c for c in set(joined) if joined.count(c) == 1 and c not in letters))
+    terms, output = _einsum_terms(spec, [array.shape for array in arrays])
     terms, arrays = map(list, zip(*(_diagonal(term, array) for term, array in zip(terms, arrays))))
+    result = engine or dtypes.promoted([(array.engine_dtype, array.weak_type) for array in arrays])[0]
     term, value = terms[0], arrays[0]
     for number, (other, array) in enumerate(zip(terms[1:], arrays[1:])):
         later = output + "".join(terms[number + 2:])
+        term, value = _unstretched(term, value, other, array)
+        other, array = _unstretched(other, array, term, value)
         term, value = _without(term, value, other + later)
         other, array = _without(other, array, term + later)
         batch = [c for c in term if c in other and c in later]
@@ -619,8 +653,51 @@ def einsum(spec, *operands, precision=None, preferred_element_type=None, optimiz
                             ([term.index(c) for c in batch], [other.index(c) for c in batch]), engine, precision)
         term = "".join(batch + [c for c in term if c not in batch + summed] + [c for c in other if c not in batch + summed])
     term, value = _without(term, value, output)
-    value = value if engine is None else astype(value, engine)
+    value = value if value.engine_dtype == result else astype(value, result)
     return transpose(value, tuple(term.index(c) for c in output)) if term != output else value
+
+
+def _einsum_terms(spec, shapes):
+    """The letters of each operand and of the result, without "...". Source of the rules and texts: dgasmith/opt_einsum, opt_einsum/parser.py
+    (parse_einsum_input) and opt_einsum/contract.py (contract_path)."""
+    spec = spec.replace(" ", "")
+    if spec.count("-") > 1 or spec.count(">") > 1 or spec.count("->") != ("-" in spec or ">" in spec):
+        raise ValueError("Subscripts can only contain one '->'.")
+    inputs, arrow, output = spec.partition("->")
+    terms = inputs.split(",")
+    if len(terms) != len(shapes):
+        raise ValueError(f"Number of einsum subscripts, {len(terms)}, must be equal to the number of operands, {len(shapes)}.")
+    if any(term.count(".") not in (0, 3) or term.count("...") != term.count(".") // 3 for term in [*terms, output]):
+        raise ValueError("Invalid Ellipses.")
+    free = [c for c in string.ascii_letters if c not in spec]
+    counts = [len(shape) - len(term.replace("...", "")) if "..." in term else 0 for term, shape in zip(terms, shapes)]
+    if any(count < 0 for count in counts):
+        raise ValueError("Ellipses lengths do not match.")
+    letters = "".join(free[:max(counts)])
+    terms = [term.replace("...", letters[len(letters) - count:]) for term, count in zip(terms, counts)]
+    joined = "".join(terms)
+    output = output.replace("...", letters) if arrow else letters + "".join(sorted(c for c in set(joined) if joined.count(c) == 1 and c not in letters))
+    for c in output:
+        if output.count(c) != 1:
+            raise ValueError(f"Output character '{c}' appeared more than once in the output.")
+        if c not in joined:
+            raise ValueError(f"Output character '{c}' did not appear in the input")
+    sizes = {}
+    for number, (term, shape) in enumerate(zip(terms, shapes)):
+        if len(term) != len(shape):
+            raise ValueError(f"Einstein sum subscript '{term}' does not contain the correct number of indices for operand {number}.")
+        for c, size in zip(term, shape):
+            if sizes.setdefault(c, size) == 1:
+                sizes[c] = size
+            elif size not in (1, sizes[c]):
+                raise ValueError(f"Size of label '{c}' for operand {number} ({sizes[c]}) does not match previous terms ({size}).")
+    return terms, output
+
+
+def _unstretched(term, x, other, y):
+    """Without the dimensions of size 1 that are larger in another operand."""
+    gone = [at for at, c in enumerate(term) if x.shape[at] == 1 and c in other and y.shape[other.index(c)] != 1]
+    return "".join(c for at, c in enumerate(term) if at not in gone), squeeze(x, gone) if gone else x
 
 
 def _diagonal(term, x):
@@ -637,7 +714,8 @@ def _diagonal(term, x):
 def _without(term, value, wanted):
     """Sums over letters that nobody wants."""
     gone = tuple(i for i, c in enumerate(term) if c not in wanted)
-    return "".join(c for c in term if c in wanted), sum_(value, gone) if gone else value
+    summed = value if not gone else reduce("or", value, gone) if value.engine_dtype == "i1" else sum_(value, gone)
+    return "".join(c for c in term if c in wanted), summed
 
 
 # ---- parts
@@ -920,6 +998,9 @@ class At:
         return self.add(negative(values), mode=mode, out_sharding=out_sharding)
 
     def multiply(self, values, *, mode=None, out_sharding=None, unique_indices=False, **_):
+        if dtypes.is_complex(self._array.engine_dtype) and all(part is None or part is Ellipsis or isinstance(part, (int, slice))
+                                                               for part in (self._index if isinstance(self._index, tuple) else (self._index,))):
+            return self.set(multiply(self.get(mode=mode), values), mode=mode, out_sharding=out_sharding)
         return self._by(values, "product", multiply, mode, out_sharding, unique_indices)
 
     mul = multiply

@@ -1504,6 +1504,8 @@ def collective(op, x, axis_name, **attributes):
 
     def one(leaf):
         leaf = asarray(leaf)
+        if dtypes.is_complex(leaf.engine_dtype) and op not in ("pmax", "pmin"):
+            return ops.complex_(*(one(part(leaf)) for part in (ops.real, ops.imag)))
         if leaf.level:  # of many examples at once
             moved = {name: value + 1 if name in ("join", "split") else value for name, value in attributes.items()}
             return batching.BatchTracer(collective(op, leaf.value, axes, **moved), leaf.level, leaf.weak_type)

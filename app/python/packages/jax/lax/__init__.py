@@ -519,14 +519,15 @@ def psum(x, axis_name, **options):
     from .._src.trees import tree_map
     if all(isinstance(leaf, (int, float)) for leaf in __import__("jax").tree_leaves(x)):
         return tree_map(lambda leaf: leaf * axis_size(axis_name), x)
-    return _collective("psum", x, axis_name)
+    counted = lambda leaf: _ops.astype(leaf, "i32") if leaf.engine_dtype == "i1" else leaf
+    return _collective("psum", tree_map(lambda leaf: counted(_asarray(leaf)), x), axis_name)
 
 
 def pmean(x, axis_name, **options):
     _refuse("jax.lax.pmean", options)
     from .._src.trees import tree_map
     size = axis_size(axis_name)
-    return tree_map(lambda leaf: _ops.divide(leaf, float(size)), psum(x, axis_name))
+    return tree_map(lambda leaf: _ops.divide(leaf, size), psum(x, axis_name))
 
 
 def pmax(x, axis_name, **options):
@@ -581,8 +582,13 @@ def pswapaxes(x, axis_name, axis, *, axis_index_groups=None):
 
 
 def ppermute(x, axis_name, perm):
-    sources = [-1] * axis_size(axis_name)
-    for source, target in perm:
+    """Source of the rule and the text: jax-ml/jax, jax/_src/lax/parallel.py (_pcollectives_lowering_common)."""
+    size = axis_size(axis_name)
+    pairs = [(source % size, target % size) for source, target in perm]
+    if any(len(set(ends)) != len(pairs) for ends in zip(*pairs)):
+        raise ValueError(f"ppermute sources and destinations must be unique, got {tuple(tuple(pair) for pair in perm)}.")
+    sources = [-1] * size
+    for source, target in pairs:
         sources[target] = source
     return _collective("ppermute", x, axis_name, sources=tuple(sources))
 
