@@ -45,7 +45,7 @@ def sgd(learning_rate, momentum=None, nesterov=False, accumulator_dtype=None, **
     return chain(*steps, scale_by_learning_rate(learning_rate))
 
 
-def noisy_sgd(learning_rate, eta=0.01, gamma=0.55, key=None, *, seed=0):
+def noisy_sgd(learning_rate, eta=0.01, gamma=0.55, key=None, *, seed=None):
     return chain(add_noise(eta, gamma, key, seed), scale_by_learning_rate(learning_rate))
 
 

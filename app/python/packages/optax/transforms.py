@@ -384,8 +384,12 @@ def add_decayed_weights(weight_decay=0.0, mask=None):
 
 
 def add_noise(eta, gamma, key=None, seed=None):
+    if seed is not None and key is not None:
+        raise ValueError("Only one of seed or key can be specified.")
+    key = next((one for one in (key, seed) if one is not None), 0)
+
     def init(params):
-        return AddNoiseState(jnp.zeros([], jnp.int32), jax.random.key(seed if seed is not None else key) if isinstance(key, int) or key is None else key)
+        return AddNoiseState(jnp.zeros([], jnp.int32), jax.random.key(key) if isinstance(key, int) else key)
 
     def update(updates, state, params=None):
         count = state.count + 1
