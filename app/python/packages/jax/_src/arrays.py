@@ -454,8 +454,19 @@ def check_devices(name, operands, names=None):
                              f"{said(first[0])} and {said(index)}")
 
 
+# Ops that only move elements: what they make of weakly typed ones is so too. Source: jax-ml/jax, jax/_src/lax/lax.py (_standard_weak_type_rule).
+_MOVES = {"reshape", "transpose", "broadcast_in_dim", "full", "slice", "reverse", "pad", "concatenate"}
+
+
 def bind(op, *operands, **attributes):
     """Applies an op: in a function that is being traced it is recorded, else it runs. Gives the op's result, or a list of several."""
+    made = _bind(op, operands, attributes)
+    if op in _MOVES and all([operand.weak_type for operand in operands]):
+        made.weak_type = True
+    return made
+
+
+def _bind(op, operands, attributes):
     if watch is not None:
         return _watched(op, operands, attributes)
     if any([operand.level for operand in operands]):

@@ -282,7 +282,7 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
         return init_val
     if not (Scope._stack or batching.Level.stack):
         return _as_program(body_fun, ("fori_loop", lower, upper), lambda init: fori_loop(lower, upper, body_fun, init), init_val)
-    return scan(lambda loop_carry, i: (body_fun(i, loop_carry), None), init_val, ops.arange(lower, upper))[0]
+    return scan(lambda loop_carry, i: (body_fun(i, loop_carry), None), init_val, _typed(ops.arange(lower, upper), True))[0]
 
 
 def while_loop(cond_fun, body_fun, init_val):

@@ -31,16 +31,28 @@ def together(*values):
         raise TypePromotionError(f"Input dtypes {tuple(str(array.dtype) for array in arrays)} have no available implicit dtype promotion path when "
                                  "jax_numpy_dtype_promotion=strict. Try explicitly casting inputs to the desired output type, or set "
                                  "jax_numpy_dtype_promotion=standard.")
-    return [_converted(array, engine) for array in arrays], weak
+    return [_converted(array, engine, weak) for array in arrays], weak
 
 
-def _converted(array, engine):
+def _converted(array, engine, weak):
     """Python's numbers take the type of what they meet before anything is traced."""
     if array.engine_dtype == engine:
         return array
     if isinstance(array, ConcreteArray) and array.weak_type and not array.shape and dtypes.is_inexact(engine):
-        return asarray(array.item(), engine)
-    return bind("convert", array, dtype=engine)
+        made = asarray(array.item(), engine)
+        return ConcreteArray(made._handle, True) if weak else made
+    return _weak(bind("convert", array, dtype=engine), weak)
+
+
+def inexact(x):
+    """A number that may have a fraction: integers and truths as floating ones, which are weak where they were."""
+    x = asarray(x)
+    return x if dtypes.is_inexact(x.engine_dtype) else _converted(x, dtypes.default("f32"), x.weak_type)
+
+
+def inexact_together(*values):
+    """Arrays of the type with fractions that they make together."""
+    return [inexact(array) for array in together(*values)[0]]
 
 
 def _weak(result, weak):
@@ -59,8 +71,8 @@ def binary(op, floating=False):
             (a, b), weak = together(a, b)
         if machine.rank_promotion != "allow" and a.ndim != b.ndim and a.shape and b.shape:
             _rank_promoted(op, a, b)
-        if floating and not (dtypes.is_float(a.engine_dtype) or dtypes.is_complex(a.engine_dtype)):
-            a, b = astype(a, dtypes.default("f32")), astype(b, dtypes.default("f32"))
+        if floating:
+            a, b = inexact(a), inexact(b)
         elif a.engine_dtype == "i1" and op in _OF_TRUTHS:
             return bind(_OF_TRUTHS[op], a, b)
         elif op in ("maximum", "minimum") and dtypes.is_complex(a.engine_dtype):
@@ -90,9 +102,7 @@ _OF_TRUTHS = {"add": "or", "multiply": "and", "maximum": "or", "minimum": "and"}
 
 def unary(op, floating=True):
     def function(x):
-        x = asarray(x)
-        if floating and dtypes.inexact(x.engine_dtype) != x.engine_dtype:
-            x = astype(x, dtypes.inexact(x.engine_dtype))
+        x = inexact(x) if floating else asarray(x)
         return _weak(bind(op, x), x.weak_type)
     function.__name__ = op
     return function
@@ -205,7 +215,7 @@ def complex_(x, y):
 
 def angle(z, deg=False):
     z = asarray(z)
-    made = bind("atan2", astype(imag(z), dtypes.inexact(imag(z).engine_dtype)), astype(real(z), dtypes.inexact(real(z).engine_dtype)))
+    made = bind("atan2", inexact(imag(z)), inexact(real(z)))
     return multiply(made, 180 / np.pi) if deg else made
 
 
@@ -451,7 +461,7 @@ def reduce(kind, x, axis=None, keepdims=False):
     if kind in _BY_HALVES and dtypes.is_complex(x.engine_dtype) and axes:
         made = _by_halves(x, axes, _BY_HALVES[kind])
     else:
-        made = bind("reduce", x, kind=kind, dims=axes) if axes else x
+        made = bind("reduce", x, kind=kind, dims=axes) if axes else astype(x, x.engine_dtype)
     return expand_dims(made, axes) if keepdims and axes else made
 
 
@@ -491,9 +501,7 @@ def prod(x, axis=None, keepdims=False):
 
 def mean(x, axis=None, dtype=None, keepdims=False, where=None):
     _refuse("jax.numpy.mean", {"where": where})
-    x = asarray(x)
-    if not (dtypes.is_float(x.engine_dtype) or dtypes.is_complex(x.engine_dtype)):
-        x = astype(x, dtypes.inexact(x.engine_dtype))
+    x = inexact(x)
     if dtype is None and x.engine_dtype in _NARROW:
         return astype(mean(astype(x, "f32"), axis, None, keepdims), x.engine_dtype)
     count = math.prod(x.shape[dim] for dim in _axes(x, axis))

@@ -6,8 +6,9 @@ import numpy as np
 
 from .._src import dtypes, ops
 from .._src.arrays import asarray, astype, bind
-from .._src.ops import (absolute, add, binary, compare, divide, equal, exp, floor, greater, isinf, less, less_equal, log, log1p, logical_and, logical_or,
-                        maximum, minimum, multiply, negative, not_equal, power, remainder, sign, sin, square, subtract, together, unary, where)
+from .._src.ops import (absolute, add, binary, compare, divide, equal, exp, floor, greater, inexact, inexact_together, isinf, less, less_equal, log, log1p,
+                        logical_and, logical_or, maximum, minimum, multiply, negative, not_equal, power, remainder, sign, sin, square, subtract, together, unary,
+                        where)
 from .._src.options import refuse as _refuse
 
 sinh, cosh, arcsin, arccos, arctan = (unary(op) for op in ("sinh", "cosh", "asin", "acos", "atan"))
@@ -18,13 +19,8 @@ nextafter = binary("next_after", floating=True)
 asin, acos, atan, asinh, acosh, atanh, atan2 = arcsin, arccos, arctan, arcsinh, arccosh, arctanh, arctan2
 
 
-def _inexact(x):
-    x = asarray(x)
-    return x if dtypes.is_inexact(x.engine_dtype) else astype(x, dtypes.default("f32"))
-
-
 def exp2(x):
-    return exp(multiply(_inexact(x), math.log(2)))
+    return exp(multiply(inexact(x), math.log(2)))
 
 
 def log2(x):
@@ -36,7 +32,7 @@ def log10(x):
 
 
 def reciprocal(x):
-    return divide(1.0, _inexact(x))
+    return divide(1.0, inexact(x))
 
 
 def positive(x):
@@ -44,18 +40,18 @@ def positive(x):
 
 
 def degrees(x):
-    return multiply(_inexact(x), 180 / math.pi)
+    return multiply(inexact(x), 180 / math.pi)
 
 
 def radians(x):
-    return multiply(_inexact(x), math.pi / 180)
+    return multiply(inexact(x), math.pi / 180)
 
 
 rad2deg, deg2rad = degrees, radians
 
 
 def sinc(x):
-    x = multiply(_inexact(x), math.pi)
+    x = multiply(inexact(x), math.pi)
     is_zero = equal(x, 0)
     return where(is_zero, _sinc_at_zero(x, 0), divide(sin(x), where(is_zero, 1.0, x)))
 
@@ -111,19 +107,19 @@ def isrealobj(x):
 # ---- of two
 
 def hypot(x, y):
-    (a, b), _ = together(_inexact(x), _inexact(y))
+    a, b = inexact_together(x, y)
     return ops.sqrt(add(square(a), square(b)))
 
 
 def logaddexp(x, y):
-    (a, b), _ = together(_inexact(x), _inexact(y))
+    a, b = inexact_together(x, y)
     most, apart = maximum(a, b), subtract(a, b)
     return where(not_equal(apart, apart), add(a, b), add(most, log1p(exp(negative(ops.distance(apart))))))
 
 
 def logaddexp2(x, y):
     ln2 = math.log(2)
-    return divide(logaddexp(multiply(_inexact(x), ln2), multiply(_inexact(y), ln2)), ln2)
+    return divide(logaddexp(*(multiply(one, ln2) for one in inexact_together(x, y))), ln2)
 
 
 def fmod(x, y):
@@ -132,21 +128,22 @@ def fmod(x, y):
 
 
 def float_power(x, y):
-    return power(_inexact(x), _inexact(y))
+    return power(*inexact_together(x, y))
 
 
 def copysign(x, y):
-    size = absolute(_inexact(x))
+    x, y = inexact_together(x, y)
+    size = absolute(x)
     return where(signbit(y), negative(size), size)
 
 
 def heaviside(x, y):
-    (a, b), _ = together(_inexact(x), _inexact(y))
-    return where(less(a, 0), asarray(0, a.engine_dtype), where(equal(a, 0), b, asarray(1, a.engine_dtype)))
+    a, b = inexact_together(x, y)
+    return where(less(a, 0), 0, where(equal(a, 0), b, 1))
 
 
 def ldexp(x, exponent):
-    return multiply(x, power(2.0, _inexact(exponent)))
+    return multiply(x, power(2.0, inexact(exponent)))
 
 
 def fmax(x, y):
@@ -164,7 +161,7 @@ def divmod(x, y):
 
 
 def modf(x):
-    whole = trunc(_inexact(x))
+    whole = trunc(inexact(x))
     return subtract(x, whole), whole
 
 
@@ -237,8 +234,8 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     """Between the points (xp, fp), by straight lines."""
     _refuse("jax.numpy.interp", {"period": period})
     from ._arrangements import searchsorted
-    (x, xp), _ = together(_inexact(x), _inexact(xp))
-    fp = _inexact(fp)
+    x, xp = inexact_together(x, xp)
+    fp = inexact(fp)
     if xp.ndim != 1 or xp.shape != fp.shape:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
     at = ops.clip(searchsorted(xp, x, side="right"), 1, xp.shape[0] - 1)

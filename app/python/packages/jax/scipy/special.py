@@ -13,12 +13,9 @@ from .._src.control import fori_loop as _fori_loop
 from .._src.custom import custom_jvp as _custom_jvp, is_differentiated as _is_differentiated
 from .._src.ops import erf, erfc, logistic as expit
 from .._src.ops import erf_inv as erfinv
+from .._src.ops import inexact as _inexact, inexact_together as _inexact_together
 from .._src.transforms import jit as _jit
 from ..nn import log_softmax, logsumexp, softmax
-
-def _inexact(x):
-    x = _asarray(x)
-    return x if _dtypes.is_inexact(x.engine_dtype) else _astype(x, _dtypes.default("f32"))
 
 
 def _with_slope(function, slope):
@@ -36,7 +33,7 @@ def zeta(x, q=None):
     """Hurwitz's zeta: the sum of (q + k) ** -x. Ten terms, then Euler and Maclaurin's formula. Source: NIST Digital Library of Mathematical Functions, 25.11.5."""
     if q is None:
         raise NotImplementedError("Riemann zeta function not implemented; pass q != None to compute the Hurwitz Zeta function.")
-    x, q = _ops.together(_inexact(x), _inexact(q))[0]
+    x, q = _inexact_together(x, q)
     return _zeta(x, q)
 
 
@@ -68,7 +65,7 @@ def polygamma(n, x):
     """The n-th derivative of digamma, n a whole number."""
     if isinstance(n, (int, _np.integer)) and n == 0:
         return digamma(x)
-    n, x = _ops.together(_inexact(n), _inexact(x))[0]
+    n, x = _inexact_together(n, x)
     sign = _ops.where(_ops.equal(_ops.remainder(n, 2.0), 1.0), 1.0, -1.0)
     made = _ops.multiply(_ops.multiply(sign, _ops.exp(gammaln(_ops.add(n, 1.0)))), zeta(_ops.add(n, 1.0), x))
     return _ops.where(_ops.equal(n, 0), digamma(x), made)
@@ -85,7 +82,7 @@ def _times_log(log, slope):
     def derivative(primals, tangents):
         (x, y), (dx, dy) = primals, tangents
         return product(x, y), _ops.add(_ops.multiply(dx, log(y)), _ops.multiply(dy, _ops.divide(x, slope(y))))
-    return lambda x, y: product(*_ops.together(_inexact(x), _inexact(y))[0])
+    return lambda x, y: product(*_inexact_together(x, y))
 
 
 xlogy = _times_log(_ops.log, lambda y: y)
@@ -108,7 +105,7 @@ def entr(x):
 
 
 def rel_entr(p, q):
-    (p, q), _ = _ops.together(_inexact(p), _inexact(q))
+    p, q = _inexact_together(p, q)
     safe = _ops.logical_and(_ops.greater(p, 0), _ops.greater(q, 0))
     made = _ops.multiply(_ops.where(safe, p, 1.0), _ops.log(_ops.divide(_ops.where(safe, p, 1.0), _ops.where(safe, q, 1.0))))
     return _ops.where(safe, made, _ops.where(_ops.logical_and(_ops.equal(p, 0), _ops.greater_equal(q, 0)), 0.0, _math.inf))
@@ -157,7 +154,7 @@ def _rest_of_stirling(x):
 
 def betaln(a, b):
     """Where one of the two is large, the difference of its logarithms is taken as one: each alone has more digits before the point than a result has."""
-    (a, b), _ = _ops.together(_inexact(a), _inexact(b))
+    a, b = _inexact_together(a, b)
     low, high = _ops.minimum(a, b), _ops.maximum(a, b)
     is_large = _ops.logical_and(_ops.greater_equal(high, 8.0), _ops.greater(low, 0))
     p, q = _ops.where(is_large, high, 8.0), _ops.where(is_large, low, 1.0)
@@ -168,7 +165,7 @@ def betaln(a, b):
 
 
 def beta(a, b):
-    (a, b), _ = _ops.together(_inexact(a), _inexact(b))
+    a, b = _inexact_together(a, b)
     sign = _ops.multiply(_ops.multiply(gammasgn(a), gammasgn(b)), gammasgn(_ops.add(a, b)))
     return _ops.multiply(sign, _ops.exp(betaln(a, b)))
 
@@ -301,7 +298,7 @@ def _gamma_shares(a, x, is_upper):
 
 
 def _shares(a, x, is_upper):
-    (a, x), _ = _ops.together(_inexact(a), _inexact(x))
+    a, x = _inexact_together(a, x)
     shape = _np.broadcast_shapes(a.shape, x.shape)
     return _gamma_shares(_ops.broadcast_to(a, shape), _ops.broadcast_to(x, shape), is_upper)
 
