@@ -133,6 +133,10 @@ def main():
         "polydiv": (jnp.polydiv(jnp.array([1.0, 5.0, 6.0, 1.0]), jnp.array([1.0, 2.0])), ([1.0, 3.0, 0.0], [0.0, 0.0, 0.0, 1.0])),
         "softmax of none": (jax.nn.softmax(jnp.array([[1.0, 2.0], [3.0, 4.0]]), where=jnp.array([[True, False], [False, False]])), [[1.0, 0.0], [0.0, 0.0]]),
         "sort of a row of a million": (jnp.sort(jnp.arange(1_000_000, dtype=jnp.float32)[::-1])[:3], [0.0, 1.0, 2.0]),
+        "places out of bounds": (jnp.unravel_index(jnp.array([5, 11, 12, 100, -1, -12, -100]), (3, 4)), ([1, 2, 2, 2, 2, 0, 0], [1, 3, 3, 3, 3, 0, 0])),
+        "places of what is not a number": (jnp.searchsorted(jnp.array([1.0, np.nan, np.nan]), jnp.array([0.0, 2.0, np.nan])), [0, 1, 1]),
+        "those behind it": (jnp.searchsorted(jnp.array([1.0, np.nan, np.nan]), jnp.array([0.0, 2.0, np.nan]), side="right"), [0, 1, 3]),
+        "its bin": (jnp.digitize(jnp.array([np.nan]), jnp.array([1.0, 2.0])), [2]),
         "top_k": (jax.lax.top_k(jnp.array([1.0, 5.0, 3.0]), 2), ([5.0, 3.0], [1, 2])), "complex times at": (jnp.array([1j, 2, 3]).at[1:].mul(2j), [1j, 4j, 6j]), "cummax": (jax.lax.cummax(jnp.array([1, 3, 2])), [1, 3, 3])}
     for name, (found, expected) in rows.items():
         compare(name, found, tuple(map(np.asarray, expected)) if isinstance(expected, tuple) else np.asarray(expected))
@@ -147,6 +151,39 @@ def main():
              "roots": (str(jnp.roots(jnp.array([1.0, -3.0, 2.0])).dtype), "complex64"), "dtype by name": (str(jnp.dtype("bfloat16")), "bfloat16"),
              "a sum of bytes": (str(jnp.einsum("ij->i", jnp.ones((2, 2), jnp.int8)).dtype), "int8"), "truths times truths": (str((jnp.ones((2, 2), bool) @ jnp.ones(2, bool)).dtype), "bool"),
              "is a dtype": (str((isinstance(jnp.ones(1, "bfloat16").dtype, jnp.dtype), jnp.dtype("float32") == jnp.float32)), "(True, True)")}
+    for array in (Y, N, I):
+        for method in ("sort", "argsort"):
+            for options in ({}, {"axis": 0}, {"axis": -1}, {"axis": None}, {"kind": "stable"}):
+                compare(f"method {method}, {options}", getattr(jnp.asarray(array), method)(**{"stable" if name == "kind" else name: value for name, value in options.items()}),
+                        getattr(np, method)(array, **{"kind": "stable", **options}))
+    compare("method sort downwards", jnp.asarray(Y).sort(descending=True), np.sort(Y)[:, ::-1])
+    many, few, wide = jnp.array([3, 1, 3, 7, 1, 2]), jnp.array([7, 3, 9]), jnp.array([[1, 2], [0, 5], [1, 2], [0, 4]])
+    for name, found, expected in (  # results of a size that does not depend on values
+            ("unique", lambda x, y: jnp.unique(x, size=3), [1, 2, 3]), ("unique and more", lambda x, y: jnp.unique(x, size=6), [1, 2, 3, 7, 1, 1]),
+            ("unique, filled", lambda x, y: jnp.unique(x, size=5, fill_value=-1), [1, 2, 3, 7, -1]), ("values", lambda x, y: jnp.unique_values(x, size=2), [1, 2]),
+            ("all of unique", lambda x, y: jnp.unique(x, True, True, True, size=5), ([1, 2, 3, 7, 1], [1, 5, 0, 3, 1], [2, 0, 2, 3, 0, 1], [2, 1, 2, 1, 0])),
+            ("unique rows", lambda x, y: jnp.unique(wide, True, True, True, axis=0, size=3), ([[0, 4], [0, 5], [1, 2]], [3, 1, 0], [2, 1, 2, 0], [1, 1, 2])),
+            ("unique of each row", lambda x, y: jax.vmap(lambda row: jnp.unique(row, size=3, fill_value=9))(wide), [[1, 2, 9], [0, 5, 9], [1, 2, 9], [0, 4, 9]]),
+            ("unique of nothing", lambda x, y: jnp.unique(x[:0], size=2, fill_value=3), [3, 3]),
+            ("unique of what is not a number", lambda x, y: jnp.unique(jnp.where(x > 2, jnp.nan, x), size=3), [1, 2, np.nan]),
+            ("union", lambda x, y: jnp.union1d(x, y, size=6), [1, 2, 3, 7, 9, 1]), ("difference", lambda x, y: jnp.setdiff1d(x, y, size=3), [1, 2, 0]),
+            ("difference, filled", lambda x, y: jnp.setdiff1d(x, y, size=3, fill_value=-1), [1, 2, -1]), ("either", lambda x, y: jnp.setxor1d(x, y, size=4), [1, 2, 9, 1]),
+            ("both", lambda x, y: jnp.intersect1d(x, y, size=3, return_indices=True), ([3, 7, 3], [0, 3, 6], [1, 0, 3])),
+            ("both of none", lambda x, y: jnp.intersect1d(x, y + 20, size=2), [0, 0])):
+        expected = tuple(map(np.asarray, expected)) if isinstance(expected, tuple) else np.asarray(expected)
+        compare(name, found(many, few), expected), compare(f"{name} in a program", jax.jit(found)(many, few), expected)
+    half = jnp.ones(2, jnp.bfloat16)
+    for name, value, is_weak in [  # what JAX's rules say of the types of Python's numbers
+            *[(name, getattr(jnp, name)(2), True) for name in ("sqrt", "exp", "log", "sin", "cos", "tanh", "log2", "exp2", "reciprocal", "degrees", "floor", "square")],
+            *[(name, getattr(jnp, name)(2, 1.0), True) for name in ("hypot", "logaddexp", "arctan2", "divide", "maximum", "heaviside", "copysign", "float_power")],
+            *[(name, getattr(jnp, name)(jnp.asarray(2.0)), False) for name in ("sum", "max", "mean", "prod", "var")],
+            *[(name, getattr(jnp, name)(2.0), True) for name in ("atleast_1d", "ravel", "zeros_like")], ("sigmoid", jax.nn.sigmoid(2), True),
+            ("of an array", jnp.sqrt(jnp.asarray(64)), True), ("stack", jnp.stack([1.0, 2.0]), True), ("of one that is not", jnp.stack([1.0, jnp.float32(2)]), False),
+            ("an array of such", jnp.array([jnp.asarray(1.0), 2.0]), False), ("full_like", jnp.full_like(jnp.asarray(1.0), 2), True), ("broadcast", jnp.broadcast_to(1.0, (2,)), True),
+            ("full of a type", jnp.full_like(jnp.asarray(1.0), 2, jnp.float32), False), ("counted", jax.lax.fori_loop(0, 5, lambda i, c: c + i, 0), True),
+            ("digamma", jax.scipy.special.digamma(2), True), ("xlogy", jax.scipy.special.xlogy(2, 3), True)]:
+        compare(f"weakly typed: {name}", int(value.weak_type), int(is_weak))
+    compare("half stays half", [str((half * jnp.sqrt(64)).dtype), str((half * jnp.hypot(2, 1)).dtype), str(jnp.hypot(jnp.ones(2, int), half).dtype)] == ["bfloat16"] * 3, True)
     for name, (found, expected) in texts.items():
         compare(name, int(found == expected) or print(found), 1)
     # -9 / 0.9 is 10.0000003 below zero in 32 bits, whose quotient rounds to -10.
@@ -154,6 +191,7 @@ def main():
     whole = np.arange(-40, 41).astype(np.float32)[:, None]
     compare("floors of quotients that round to whole numbers", jnp.floor_divide(whole, tenths), np.floor_divide(whole, tenths), 0)
     compare("the same with rests", jnp.divmod(jnp.float32(-9), jnp.float32(0.9)), np.divmod(np.float32(-9), np.float32(0.9)))
+    refused("a side that there is not", lambda: jnp.searchsorted(jnp.arange(3), 1, side="middle"), "ValueError: invalid argument side='middle', expected 'left' or 'right'")
     for spec, shapes, text in (
             ("ii->", [(2, 3)], "Size of label 'i' for operand 0 (2) does not match previous terms (3)."),
             ("ij,jk->ik", [(2, 3), (4, 2)], "Size of label 'j' for operand 1 (3) does not match previous terms (4)."),

@@ -2,7 +2,6 @@
 """NumPy's functions on arrays of virtual devices."""
 import builtins
 import functools
-import inspect
 import math
 import operator
 import sys
@@ -198,7 +197,8 @@ def full_like(a, fill_value, dtype=None, shape=None, *, device=None, **_):
     engine = _engine(dtype) or a.engine_dtype
     fill = _ops.astype(fill_value, engine)
     wanted = a.shape if shape is None else _ops._shape(shape)
-    made = _ops.full(wanted, fill, engine) if not fill.shape else broadcast_to(fill, wanted)
+    is_weak = a.weak_type and dtype is None and not fill.shape
+    made = _ops._weak(_ops.full(wanted, fill, engine) if not fill.shape else broadcast_to(fill, wanted), is_weak)
     return _beside(made, a) if device is None and shape is None else _placed(made, device)
 
 
@@ -521,8 +521,7 @@ def _methods():
     for name in ("all any argmax argmin argsort clip compress conj conjugate cumprod cumsum diagonal dot max mean min nonzero prod ptp ravel repeat reshape round "
                  "searchsorted sort split squeeze std sum swapaxes take trace transpose var argpartition choose").split():
         function = getattr(sys.modules[__name__], name)
-        plain = inspect.unwrap(function)
-        setattr(ndarray, name, (lambda plain: lambda self, *args, **kwargs: plain(self, *args, **kwargs))(plain))
+        setattr(ndarray, name, (lambda function: lambda self, *args, **kwargs: function(self, *args, **kwargs))(function))
     ndarray.compress = lambda self, condition, axis=None, **named: compress(condition, self, axis, **named)  # noqa: F405
     ndarray.flatten = lambda self, order="C": ravel(self, order)
     ndarray.__round__ = lambda self, decimals=0: round(self, decimals)

@@ -4,14 +4,15 @@ import builtins
 import collections
 import functools
 import math
+import operator
 
 import numpy as np
 
 from .._src import dtypes, ops
 from .._src.arrays import ConcreteArray, asarray, astype, bind, from_numpy
 from .._src.errors import ConcretizationTypeError
-from .._src.ops import (add, concatenate, equal, expand_dims, flip, greater_equal, less, less_equal, logical_and, logical_not, moveaxis, multiply, not_equal,
-                        reshape, subtract, swapaxes, together, transpose, where)
+from .._src.ops import (add, concatenate, equal, expand_dims, flip, greater_equal, less, less_equal, logical_and, logical_not, logical_or, moveaxis,
+                        multiply, not_equal, reshape, subtract, swapaxes, together, transpose, where)
 from .._src.options import refuse as _refuse
 
 
@@ -445,11 +446,13 @@ r_, c_ = _Joined(False), _Joined(True)
 
 
 def unravel_index(index, shape):
-    index, made = asarray(index), []
-    for size in reversed(ops._shape(shape)):
+    """Those behind the end are at the last place, those before the start at the first one. Source: jax-ml/jax, jax/_src/numpy/lax_numpy.py (unravel_index)."""
+    index, sizes, made = asarray(index), ops._shape(shape), []
+    for size in reversed(sizes):
         made.append(ops.remainder(index, size))
         index = ops.floor_divide(index, size)
-    return tuple(made[::-1])
+    is_behind, is_before = ops.greater(index, 0), False if index.engine_dtype.startswith("ui") else less(index, -1)
+    return tuple(where(is_behind, size - 1, where(is_before, 0, place)) for size, place in zip(sizes, made[::-1]))
 
 
 def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
@@ -544,9 +547,14 @@ def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
     if a.ndim != 1:
         raise ValueError("a should be 1-dimensional")
     a = a if sorter is None else ops.take(a, sorter)
+    if side not in ("left", "right"):
+        raise ValueError(f"invalid argument side={side!r}, expected 'left' or 'right'")
     (a, v), _ = together(a, v)
     mine = expand_dims(v, -1)
-    return ops.sum_(astype(less(a, mine) if side == "left" else less_equal(a, mine), "i32"), -1)
+    is_before = less(a, mine) if side == "left" else less_equal(a, mine)
+    if dtypes.is_float(a.engine_dtype):  # what is not a number is behind all numbers
+        is_before = logical_or(is_before, logical_and(not_equal(mine, mine), equal(a, a) if side == "left" else True))
+    return ops.sum_(astype(is_before, "i32"), -1)
 
 
 def digitize(x, bins, right=False):
@@ -691,20 +699,44 @@ def extract(condition, arr, *, size=None, fill_value=0):
 # ---- sets: the sizes of their results depend on values
 
 def unique(x, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True, size=None, fill_value=None):
-    _refuse("jax.numpy.unique", {"equal_nan": None if equal_nan == True else equal_nan})
-    x = asarray(x)
-    values = _known(x, "unique")
-    made = np.unique(values, return_index=True, return_inverse=True, return_counts=True, axis=axis)
-    found = [made[0], made[1].astype(np.int32), made[2].reshape(values.shape if axis is None else -1).astype(np.int32), made[3].astype(np.int32)]
-    if size is not None:
-        missing = size - len(found[0])
-        more = found[0][:1] if fill_value is None else np.asarray([fill_value], found[0].dtype)
-        found[0] = np.concatenate([found[0], np.repeat(more, builtins.max(missing, 0), 0)])[:size]
-        found[1] = np.concatenate([found[1], np.repeat(found[1][:1], builtins.max(missing, 0))])[:size]
-        found[3] = np.concatenate([found[3], np.zeros(builtins.max(missing, 0), np.int32)])[:size]
-    wanted = [True, return_index, return_inverse, return_counts]
-    made = tuple(from_numpy(values) for values, is_wanted in zip(found, wanted) if is_wanted)
+    x, wanted = asarray(x), [True, return_index, return_inverse, return_counts]
+    if size is None:
+        values = _known(x, "unique")
+        made = np.unique(values, return_index=True, return_inverse=True, return_counts=True, axis=axis, equal_nan=equal_nan)
+        found = [from_numpy(made[0]), *map(_index, (made[1], made[2].reshape(values.shape if axis is None else -1), made[3]))]
+    else:
+        found = _unique_of_size(x, axis, operator.index(size), fill_value, equal_nan)
+    made = tuple(one for one, is_wanted in zip(found, wanted) if is_wanted)
     return made[0] if len(made) == 1 else made
+
+
+def _unique_of_size(x, axis, size, fill_value=None, equal_nan=True):
+    """So many different slices along an axis, upwards; where each was first, the place of each slice among them, how many there are of each, and how many are
+    different. Where these are fewer, the fill value or the first one follows. Source: jax-ml/jax, jax/_src/numpy/setops.py (_unique)."""
+    moved = ravel(x) if axis is None else moveaxis(x, axis, 0)
+    count = moved.shape[0]
+    if not count and size and fill_value is None:
+        raise ValueError("jnp.unique: for zero-sized input with nonzero size argument, fill_value must be specified")
+    if not count:
+        values = ops.full((size, *moved.shape[1:]), fill_value or 0, moved.engine_dtype)
+        return moveaxis(values, 0, axis or 0), ops.full((size,), 0, "i32"), ops.full(x.shape if axis is None else (0,), 0, "i32"), ops.full((size,), 0, "i32"), 0
+    rows = reshape(moved, (count, -1)) if moved.size else ops.full((count, 1), 0, moved.engine_dtype)
+    order = lexsort([rows[:, column] for column in reversed(range(rows.shape[1]))])
+    ordered = ops.take(rows, order, 0)
+    differs = not_equal(ordered[1:], ordered[:-1])
+    if equal_nan and dtypes.is_inexact(x.engine_dtype):
+        differs = logical_and(differs, logical_not(logical_and(not_equal(ordered[1:], ordered[1:]), not_equal(ordered[:-1], ordered[:-1]))))
+    is_new = concatenate([ops.full((1,), True), ops.reduce("or", differs, 1)], 0)
+    number = subtract(ops.cumulative(astype(is_new, "i32")), 1)  # of each in order
+    total = ops.sum_(is_new)
+    first = ops.take(order, nonzero(is_new, size=size)[0])
+    values = ops.take(moved, first)
+    if fill_value is not None:
+        is_there = reshape(less(ops.arange(size), total), (-1,) + (1,) * (moved.ndim - 1))
+        values = where(is_there, values, asarray(fill_value, moved.engine_dtype))
+    inverse = ops.full((count,), 0, "i32").at[order].set(number)
+    counts = ops.full((size,), 0, "i32").at[number].add(1, mode="drop")
+    return moveaxis(values, 0, axis or 0), first, reshape(inverse, x.shape) if axis is None else inverse, counts, total
 
 
 _UniqueAll = collections.namedtuple("_UniqueAllResult", "values indices inverse_indices counts")
@@ -781,15 +813,53 @@ def mask_indices(n, mask_func, k=0, *, size=None):
     return nonzero(mask_func(ops.full((n, n), 1, "i32"), k), size=size)
 
 
-def _set(name):
-    def function(*arrays, **options):
-        options = {key: value for key, value in options.items() if key in ("assume_unique", "invert")}
-        return _by_numpy(getattr(np, name), name, *arrays, **options)
-    function.__name__ = name
-    return function
+def _where_true(values, mask, size, fill_value):
+    """The first so many values where the mask holds; where these are fewer, the fill value or the first of them, or 0, follows."""
+    places = nonzero(mask, size=size)[0]
+    made = ops.take(values, places, mode="clip") if values.size else ops.full((size,), 0, values.engine_dtype)
+    first = where(ops.reduce("or", mask), made[:1], 0) if fill_value is None and size else fill_value
+    return where(less(ops.arange(size), ops.sum_(mask)), made, astype(asarray(first), values.engine_dtype)) if size else made
 
 
-intersect1d, setdiff1d, setxor1d, union1d = map(_set, ("intersect1d", "setdiff1d", "setxor1d", "union1d"))
+def _elements(x, is_unique=False):
+    """Those that differ, upwards, and which of as many as the array has these are."""
+    if is_unique:
+        return x, ops.full(x.shape, True)
+    values, _, _, _, total = _unique_of_size(x, None, x.size, 0)
+    return values, less(ops.arange(x.size), total)
+
+
+def intersect1d(ar1, ar2, assume_unique=False, return_indices=False, *, size=None, fill_value=None):
+    if size is None:
+        return _by_numpy(np.intersect1d, "intersect1d", ar1, ar2, assume_unique=assume_unique, return_indices=return_indices)
+    (x, y), _ = together(ravel(ar1), ravel(ar2))
+    values, is_there = _elements(x)
+    common = logical_and(is_there, isin(values, y))
+    found = _where_true(values, common, size, fill_value)
+    if not return_indices:
+        return found
+    is_found = less(ops.arange(size), ops.sum_(common))
+    return found, *(where(is_found, ops.argmax(equal(expand_dims(found, 1), one), 1), one.size) for one in (x, y))
+
+
+def setdiff1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
+    if size is None:
+        return _by_numpy(np.setdiff1d, "setdiff1d", ar1, ar2, assume_unique=assume_unique)
+    values, is_there = _elements(ravel(ar1), assume_unique)
+    return _where_true(values, logical_and(is_there, isin(values, ar2, invert=True)), size, 0 if fill_value is None else fill_value)
+
+
+def setxor1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
+    if size is None:
+        return _by_numpy(np.setxor1d, "setxor1d", ar1, ar2, assume_unique=assume_unique)
+    values, is_there = _elements(concatenate([ravel(ar1), ravel(ar2)], 0))
+    return _where_true(values, logical_and(is_there, not_equal(isin(values, ar1), isin(values, ar2))), size, fill_value)
+
+
+def union1d(ar1, ar2, *, size=None, fill_value=None):
+    if size is None:
+        return _by_numpy(np.union1d, "union1d", ar1, ar2)
+    return unique(concatenate([ravel(ar1), ravel(ar2)], 0), size=size, fill_value=fill_value)
 
 
 def isin(x, values, assume_unique=False, invert=False, **_):
