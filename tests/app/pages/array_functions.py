@@ -63,7 +63,13 @@ CALLS = [  # name, arguments
     ("linalg.norm", X), ("linalg.norm", V, 1), ("linalg.norm", X, np.inf, 1), ("linalg.norm", X, "nuc"), ("linalg.det", A), ("linalg.inv", A), ("linalg.solve", A, V[:3]),
     ("linalg.cholesky", A), ("linalg.slogdet", -A), ("linalg.matrix_power", A, 3), ("linalg.matrix_power", A, -2), ("linalg.eigvalsh", A), ("linalg.multi_dot", (X, Y.T, X)),
     ("fft.fft", V), ("fft.ifft", V), ("fft.rfft", V), ("fft.irfft", np.fft.rfft(V)), ("fft.fft2", X), ("fft.fftfreq", 5), ("fft.fftshift", V), ("fft.rfftn", X)]
-IN_PROGRAMS = {"unwrap", "nanmedian", "histogramdd", "lexsort", "cumsum", "argsort", "sort", "gcd", "linalg.inv", "linalg.det", "linalg.cholesky", "interp", "percentile", "nanmax", "take_along_axis", "searchsorted"}
+T = np.arange(7.0, dtype=np.float32)
+CALLS += [("frexp", np.array([0.0, -0.0, 1.0, 3.7, -1e-40, 1e30, np.inf, np.nan, 1.17549435e-38, -8.0], np.float32)), ("frexp", X), ("polyfit", T, 3 * T**2 - T + np.sin(9 * T), 2),
+          ("polyfit", T, np.stack([T, T**3], 1), 3, None, False, np.sqrt(T + 1)), ("polyfit", T, T**2, 1, None, False, None, True), ("roots", np.array([0.0, 2.0, -6.0, 4.0])),
+          ("concatenate", (X, V), None),
+          *[("insert", I, *rest) for rest in ((1, 9), ([1, 3], [7, 8]), (1, [5, 6, 7, 8], 0), ([1], [[5], [6], [7]], 1), (-1, [5, 6, 7], 1), (slice(0, 2), 5, 1), ([], 3, 1),
+                                              ([2, 0], [[1, 2]] * 3, 1), ([1, 1, 0], [7, 8, 9]))]]
+IN_PROGRAMS = {"frexp", "polyfit", "concatenate", "insert", "unwrap", "nanmedian", "histogramdd", "lexsort", "cumsum", "argsort", "sort", "gcd", "linalg.inv", "linalg.det", "linalg.cholesky", "interp", "percentile", "nanmax", "take_along_axis", "searchsorted"}
 
 
 def refused(name, function, text):
@@ -137,6 +143,8 @@ def main():
         "places of what is not a number": (jnp.searchsorted(jnp.array([1.0, np.nan, np.nan]), jnp.array([0.0, 2.0, np.nan])), [0, 1, 1]),
         "those behind it": (jnp.searchsorted(jnp.array([1.0, np.nan, np.nan]), jnp.array([0.0, 2.0, np.nan]), side="right"), [0, 1, 3]),
         "its bin": (jnp.digitize(jnp.array([np.nan]), jnp.array([1.0, 2.0])), [2]),
+        "roots behind zeros": (jax.jit(lambda p: jnp.roots(p, strip_zeros=False))(jnp.array([0.0, 1.0, -3.0, 2.0, 0.0])), [1, 2, 0, complex(np.nan, np.nan)]),
+        "slope of a fraction": (jax.vmap(jax.grad(lambda x: jnp.frexp(x)[0]))(jnp.array([0.0, 3.0, -40.0])), [1.0, 0.25, 1 / 64]),
         "top_k": (jax.lax.top_k(jnp.array([1.0, 5.0, 3.0]), 2), ([5.0, 3.0], [1, 2])), "complex times at": (jnp.array([1j, 2, 3]).at[1:].mul(2j), [1j, 4j, 6j]), "cummax": (jax.lax.cummax(jnp.array([1, 3, 2])), [1, 3, 3])}
     for name, (found, expected) in rows.items():
         compare(name, found, tuple(map(np.asarray, expected)) if isinstance(expected, tuple) else np.asarray(expected))
@@ -191,6 +199,9 @@ def main():
     whole = np.arange(-40, 41).astype(np.float32)[:, None]
     compare("floors of quotients that round to whole numbers", jnp.floor_divide(whole, tenths), np.floor_divide(whole, tenths), 0)
     compare("the same with rests", jnp.divmod(jnp.float32(-9), jnp.float32(0.9)), np.divmod(np.float32(-9), np.float32(0.9)))
+    refused("roots in a program", lambda: jax.jit(jnp.roots)(jnp.ones(3)), "ConcretizationTypeError: Abstract tracer value encountered where concrete value is expected")
+    refused("joined scalars", lambda: jnp.concatenate([1.0, 2.0]), "ValueError: Zero-dimensional arrays cannot be concatenated.")
+    refused("a fit of other lengths", lambda: jnp.polyfit(jnp.ones(3), jnp.ones(2), 1), "TypeError: expected x and y to have same length")
     refused("a side that there is not", lambda: jnp.searchsorted(jnp.arange(3), 1, side="middle"), "ValueError: invalid argument side='middle', expected 'left' or 'right'")
     for spec, shapes, text in (
             ("ii->", [(2, 3)], "Size of label 'i' for operand 0 (2) does not match previous terms (3)."),

@@ -407,6 +407,10 @@ def concatenate(arrays, axis=0, dtype=None):
     if not len(arrays):
         raise ValueError("Need at least one array to concatenate.")
     arrays, _ = together(*arrays)
+    if axis is None:
+        arrays, axis = [reshape(array, (-1,)) for array in arrays], 0
+    if not arrays[0].ndim:
+        raise ValueError("Zero-dimensional arrays cannot be concatenated.")
     dim, shapes = dimension(axis, arrays[0].ndim), [array.shape for array in arrays]
     if len({len(shape) for shape in shapes}) > 1:
         raise TypeError(f"Cannot concatenate arrays with different numbers of dimensions: got {', '.join(map(str, shapes))}.")

@@ -28,7 +28,7 @@ from ._arrangements import (append, block, broadcast_arrays, broadcast_shapes, c
                             ogrid, r_, ravel, tri, vectorize, vstack)
 from ._elements import isclose
 from ._reductions import all, any, max, min, sum
-from ._polynomials import poly, polyadd, polyder, polydiv, polyint, polymul, polysub
+from ._polynomials import poly, polyadd, polyder, polydiv, polyfit, polyint, polymul, polysub, roots
 from .._src.options import refuse as _refuse
 
 s_, index_exp = np.s_, np.index_exp
@@ -398,16 +398,6 @@ def inner(a, b, *, precision=None, preferred_element_type=None):
 
 def einsum_path(subscripts, *operands, optimize="auto"):
     return np.einsum_path(subscripts, *[np.empty(_asarray(x).shape) for x in operands], optimize="greedy")
-
-
-def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
-    _refuse("jax.numpy.polyfit", {"rcond": rcond, "full": full, "cov": cov})
-    return asarray(np.polyfit(np.asarray(x), np.asarray(y), deg, w=w))
-
-
-def roots(p, *, strip_zeros=True):
-    _refuse("jax.numpy.roots", {"strip_zeros": None if strip_zeros == True else strip_zeros})
-    return asarray(np.roots(np.asarray(p)), "complex64")  # also where all are real
 
 
 def array_repr(x, *_, **__):

@@ -267,7 +267,27 @@ def pad(x, width, mode="constant", constant_values=0, *, stat_length=None, end_v
 
 
 def insert(x, index, values, axis=None, **_):
-    return _by_numpy(np.insert, "insert", x, index, values, axis=axis)
+    """Source of the texts: jax-ml/jax, jax/_src/numpy/lax_numpy.py (insert)."""
+    x, values = asarray(x), asarray(values)
+    x, axis = (ravel(x), 0) if axis is None else (x, ops.dimension(axis, x.ndim))
+    count = x.shape[axis]
+    at = _index(np.arange(*index.indices(count))) if isinstance(index, slice) else asarray(index)
+    if at.ndim > 1:
+        raise ValueError(f"jnp.insert(): obj must be a slice, a one-dimensional array, or a scalar; got {index}")
+    if not dtypes.is_integer(at.engine_dtype) and at.size:
+        raise ValueError(f"jnp.insert(): index array must be integer typed; got {index}")
+    if not at.size:
+        return x
+    values = reshape(astype(values, x.engine_dtype), (1,) * (x.ndim - values.ndim) + values.shape)
+    if at.size == 1:
+        values = values if at.ndim else moveaxis(values, 0, axis)
+        at = ops.broadcast_to(ravel(at), (values.shape[axis],))
+    at = astype(at, "i32")
+    at = ops.clip(where(less(at, 0), add(at, count), at), 0, count)
+    kept = add(ops.arange(count), ops.sum_(less_equal(expand_dims(at, 1), ops.arange(count)), 0))
+    added = at.at[argsort(at)].add(ops.arange(at.size))
+    made, front = ops.full((*x.shape[:axis], count + at.size, *x.shape[axis + 1:]), 0, x.engine_dtype), (slice(None),) * axis
+    return made.at[(*front, kept)].set(x).at[(*front, added)].set(values)
 
 
 def delete(x, index, axis=None, **_):

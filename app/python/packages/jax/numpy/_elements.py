@@ -259,5 +259,18 @@ def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
 
 
 def frexp(x):
-    mantissa, exponent = np.frexp(np.asarray(x))
-    return asarray(mantissa), asarray(exponent.astype(np.int32))
+    """A fraction of at least a half, and the power of two that it is multiplied by, from the bits of the number."""
+    x = inexact(x)
+    if dtypes.is_complex(x.engine_dtype):
+        raise TypeError("frexp does not support complex-valued inputs")
+    width, digits = {"f16": (16, 10), "bf16": (16, 7), "f32": (32, 23), "f64": (64, 52)}[x.engine_dtype]
+    engine, mask, half = f"i{width}", 2**(width - 1 - digits) - 1, 2**(width - 2 - digits) - 2  # half: the exponent's bits of 0.5
+    of = lambda number: asarray(number, engine)
+    is_small = less(absolute(x), asarray(2.0**-half, x.engine_dtype))  # its bits may say less than its exponent
+    whole = where(is_small, multiply(x, asarray(2.0**(digits + 2), x.engine_dtype)), x)
+    exponent = bind("and", bind("shift_right_logical", bind("bitcast_convert", whole, dtype=engine), of(digits)), of(mask))
+    scale = bind("bitcast_convert", bind("shift_left", subtract(of(2 * half + 3), maximum(exponent, of(1))), of(digits)), dtype=x.engine_dtype)  # four times its size
+    fraction = multiply(multiply(whole, scale), asarray(0.25, x.engine_dtype))
+    exponent = subtract(subtract(astype(exponent, "i32"), half), where(is_small, digits + 2, 0))
+    is_other = logical_or(equal(x, 0), ops.logical_not(bind("is_finite", x)))
+    return where(is_other, x, fraction), where(is_other, 0, exponent)

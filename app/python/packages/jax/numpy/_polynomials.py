@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """NumPy's functions of polynomials: arrays of coefficients, the highest power first."""
+import operator
+
 import numpy as np
 
 from .._src import dtypes, ops
 from .._src.arrays import asarray, astype
+from .._src.errors import ConcretizationTypeError
 from .._src.ops import add, divide, multiply, negative, subtract, together
 from .._src.windows import convolve
 from ._arrangements import trim_zeros
@@ -79,3 +82,71 @@ def polyint(p, m=1, k=None):
         size = p.shape[0]
         p = ops.concatenate([divide(p, ops.arange(size, 0, -1)), ops.full((1,), float(given[number]), dtypes.inexact(p.engine_dtype))])
     return p
+
+
+def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
+    """The polynomial of this degree with the least squares of distances. Source of the steps and texts: jax-ml/jax, jax/_src/numpy/polynomial.py (polyfit)."""
+    from . import linalg
+    from ._arrangements import outer, vander
+    (x, y), deg = ops.inexact_together(x, y), operator.index(deg)
+    for is_right, kind, text in ((deg >= 0, ValueError, "expected deg >= 0"), (x.ndim == 1, TypeError, "expected 1D vector for x"),
+                                 (x.size > 0, TypeError, "expected non-empty vector for x"), (y.ndim in (1, 2), TypeError, "expected 1D or 2D array for y"),
+                                 (x.shape[:1] == y.shape[:1], TypeError, "expected x and y to have same length")):
+        if not is_right:
+            raise kind(text)
+    along = lambda values, like: ops.expand_dims(values, 1) if like.ndim == 2 else values
+    powers = vander(x, deg + 1)
+    if w is not None:
+        w = ops.inexact(w)
+        if w.shape != x.shape:
+            raise TypeError("expected a 1-d array for weights" if w.ndim != 1 else "expected w and y to have the same length")
+        powers, y = multiply(powers, along(w, powers)), multiply(y, along(w, y))
+    scale = ops.sqrt(ops.sum_(ops.square(powers), 0))
+    powers = divide(powers, scale)
+    rcond = x.shape[0] * float(np.finfo(dtypes.shown(x.engine_dtype)).eps) if rcond is None else float(rcond)
+    fitted, rest, rank, singular = linalg.lstsq(powers, y, rcond)
+    fitted = divide(fitted, along(scale, fitted))
+    if full:
+        return fitted, rest, rank, singular, asarray(rcond)
+    if not cov:
+        return fitted
+    spread = divide(linalg.inv(ops.dot(ops.transpose(powers), powers)), outer(scale, scale))
+    if cov != "unscaled" and x.shape[0] <= deg + 1:
+        raise ValueError("the number of data points must exceed order to scale the covariance matrix")
+    factor = asarray(np.ones(1, np.float32)) if cov == "unscaled" else divide(rest, x.shape[0] - deg - 1)
+    return fitted, multiply(spread, factor) if y.ndim == 1 else multiply(ops.expand_dims(spread, -1), factor)
+
+
+def roots(p, *, strip_zeros=True):
+    """Where a polynomial is 0: the eigenvalues of its companion matrix. Source of the steps and the text: jax-ml/jax, jax/_src/numpy/polynomial.py (roots)."""
+    p = ops.inexact(p)
+    p = ops.reshape(p, (1,)) if not p.ndim else p
+    if p.ndim != 1:
+        raise ValueError("Input must be a rank-1 array.")
+    zeros = ops.where(ops.reduce("and", ops.equal(p, 0)), p.size, ops.argmax(ops.not_equal(p, 0))) if p.size else 0
+    if not strip_zeros:
+        return _roots_behind(p, zeros)
+    try:
+        return _roots_of(p[int(zeros):])
+    except ConcretizationTypeError:
+        raise ConcretizationTypeError(zeros, "The error occurred in the jnp.roots() function. To use this within a JIT-compiled context, pass strip_zeros=False, but "
+                                      "be aware that leading zeros will result in some returned roots being set to NaN.") from None
+
+
+def _roots_of(p):
+    from . import linalg
+    if p.size < 2:
+        return ops.full((0,), 0, "complex<f64>" if p.engine_dtype in ("f64", "complex<f64>") else "complex<f32>")
+    rows = [ops.expand_dims(divide(negative(p[1:]), p[0]), 0)]
+    if p.size > 2:
+        rows.append(astype(asarray(np.eye(p.size - 2, p.size - 1, dtype=np.float32)), p.engine_dtype))
+    return linalg.eigvals(ops.concatenate(rows))
+
+
+def _roots_behind(p, zeros):
+    """Behind so many leading zeros, which are moved to the end; as many roots are nan."""
+    from ._arrangements import argsort
+    p = ops.where(ops.equal(zeros, p.size), 1.0, p)
+    made = _roots_of(ops.take(p, ops.remainder(add(ops.arange(p.size), zeros), p.size)))
+    made = ops.take(made, argsort(ops.equal(made, 0)))
+    return ops.where(ops.less(ops.arange(made.size), subtract(made.size, zeros)), made, complex(np.nan, np.nan))
