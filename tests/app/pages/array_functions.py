@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """jax.numpy's functions beside NumPy's, outside of programs and in them; what JAX does otherwise than NumPy beside its pages. Prints what differs; the last
 line counts."""
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -202,6 +204,29 @@ def main():
     refused("roots in a program", lambda: jax.jit(jnp.roots)(jnp.ones(3)), "ConcretizationTypeError: Abstract tracer value encountered where concrete value is expected")
     refused("joined scalars", lambda: jnp.concatenate([1.0, 2.0]), "ValueError: Zero-dimensional arrays cannot be concatenated.")
     refused("a fit of other lengths", lambda: jnp.polyfit(jnp.ones(3), jnp.ones(2), 1), "TypeError: expected x and y to have same length")
+    v = jnp.ones(3)
+    for name, function, text in (  # what JAX or NumPy 2 refuse
+            ("a list behind +", lambda: v + [1, 2, 3], "TypeError: unsupported operand type(s) for +: 'ArrayImpl' and 'list'"),
+            ("a list before -", lambda: [1, 2, 3] - v, "TypeError: unsupported operand type(s) for -: 'list' and 'ArrayImpl'"),
+            ("a list behind ==", lambda: v == [1, 1, 1], "TypeError: unsupported operand type(s) for ==: 'ArrayImpl' and 'list'"),
+            ("a tuple behind !=", lambda: jax.jit(lambda v: v != (1, 1, 1))(v), "TypeError: unsupported operand type(s) for !=: "),
+            ("fewer samples than none", lambda: jnp.linspace(0, 1, -1), "ValueError: Number of samples, -1, must be non-negative."),
+            ("less padding than none", lambda: jnp.pad(v, -1), "ValueError: index can't contain negative values"),
+            ("an indexing", lambda: jnp.meshgrid(v, v, indexing="xx"), "ValueError: Valid values for indexing are 'xy' and 'ij', got xx"),
+            ("33 bits in a list", lambda: jnp.array([1, [2**31][0]]), "OverflowError: Python integer 2147483648 out of bounds for int32"),
+            ("nine bits", lambda: jnp.uint8(300), "OverflowError: Python integer 300 out of bounds for uint8"),
+            ("a sign", lambda: jnp.asarray(-1, jnp.uint32), "OverflowError: Python integer -1 out of bounds for uint32"),
+            ("folded in", lambda: jax.random.fold_in(jax.random.key(0), -1), "OverflowError: Python integer -1 out of bounds for uint32"),
+            ("a triangle of a row", lambda: jnp.tril(v), "ValueError: Argument to jax.numpy.tril must be at least 2D")):
+        refused(name, function, text)
+    compare("of an array, cut off", jnp.asarray(np.array([300, -1]), jnp.uint8), np.array([44, 255]))
+    for name, function, is_warned in (("a fraction into integers", lambda: jnp.zeros(3, int).at[0].set(1.7), True), ("complex into real", lambda: v.at[0].add(1j), True),
+                                      ("masked", lambda: jax.jit(lambda x: x.at[x > 1].set(0.5))(jnp.arange(3)), True), ("an integer", lambda: v.at[0].set(1), False),
+                                      ("half", lambda: jnp.ones(3, jnp.bfloat16).at[0].add(0.5), False)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            function()
+        compare(f"warns: {name}", int(any("cannot safely cast value" in str(one.message) for one in caught)), int(is_warned))
     refused("a side that there is not", lambda: jnp.searchsorted(jnp.arange(3), 1, side="middle"), "ValueError: invalid argument side='middle', expected 'left' or 'right'")
     for spec, shapes, text in (
             ("ii->", [(2, 3)], "Size of label 'i' for operand 0 (2) does not match previous terms (3)."),

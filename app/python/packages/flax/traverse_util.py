@@ -9,7 +9,7 @@ def flatten_dict(tree, keep_empty_nodes=False, is_leaf=None, sep=None):
         if isinstance(part, dict) and (part or not path) and not (is_leaf is not None and is_leaf(path, part)):
             for name, value in part.items():
                 walk(value, path + (name,))
-        elif part != {} or keep_empty_nodes:
+        elif not (isinstance(part, dict) and not part) or keep_empty_nodes:
             flat[path if sep is None else sep.join(path)] = part
     walk(tree, ())
     return flat

@@ -88,6 +88,24 @@ def named(dtype):
     return _NARROWED.get(name, name)
 
 
+def check_integers(value, engine):
+    """Refuses Python's integers, in lists too, that an array of a type of integers (None: of a list, the usual one) does not hold, as NumPy 2 does."""
+    if type(value) not in ((list, tuple) if engine is None else (int, list, tuple)) or engine is not None and not is_integer(engine):
+        return
+    limits = np.iinfo(shown(engine or default("i32")))
+    for leaf in _numbers(value):
+        if type(leaf) is int and not limits.min <= leaf <= limits.max:
+            raise OverflowError(f"Python integer {leaf} out of bounds for {limits.dtype}")
+
+
+def _numbers(value):
+    if type(value) in (list, tuple):
+        for item in value:
+            yield from _numbers(item)
+    else:
+        yield value
+
+
 class _Types(type):
     def __instancecheck__(cls, value):
         return isinstance(value, (np.dtype, ExtendedDType))
@@ -119,7 +137,8 @@ class ScalarType:
 
     def __call__(self, value):
         from .arrays import asarray
-        return asarray(value, named(self))
+        check_integers(value, engine := named(self))
+        return asarray(value, engine)
 
     def __repr__(self):
         return f"<class 'jax.numpy.{self.name}'>"

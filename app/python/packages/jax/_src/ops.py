@@ -966,10 +966,6 @@ class At:
         values = asarray(values)
         if combine is not None and x.engine_dtype == "i1" and combine in ("sum", "product"):
             combine = "or" if combine == "sum" else "and"
-        if values.engine_dtype != x.engine_dtype and not values.weak_type and dtypes.promoted([(x.engine_dtype, x.weak_type), (values.engine_dtype, False)])[0] \
-                != x.engine_dtype:
-            warnings.warn(f"scatter inputs have incompatible types: cannot safely cast value from dtype={values.dtype} to dtype={x.dtype} with "
-                          "jax_numpy_dtype_promotion=standard. In future JAX releases this will result in an error.", FutureWarning, stacklevel=3)
         places = reshape(iota("i32", (x.size,)), x.shape)
         # What is behind the end changes nothing: there is no such place.
         where_ = getitem(places, self._index, mode if mode in ("clip", "wrap") else "fill", x.size)
@@ -987,6 +983,10 @@ class At:
 
     def _by(self, values, combine, change, mode, out_sharding=None, is_unique=False):
         from . import explicit, transforms
+        x, given = self._array, asarray(values)
+        if given.engine_dtype != x.engine_dtype and dtypes.promoted([(x.engine_dtype, False), (given.engine_dtype, given.weak_type)])[0] != x.engine_dtype:
+            warnings.warn(f"scatter inputs have incompatible types: cannot safely cast value from dtype={given.dtype} to dtype={x.dtype} with "
+                          "jax_numpy_dtype_promotion=standard. In future JAX releases this will result in an error.", FutureWarning, stacklevel=3)
         if out_sharding is None:
             known = explicit.scattered(self._array, self._index, values)
             if known is None:
@@ -1065,9 +1065,11 @@ def _operators():
     def reflected(function):
         return lambda self, other: function(other, self)
 
-    def guarded(function):  # what is no array may know the operation itself
+    def guarded(function, shown=None):  # what is no array may know the operation itself
         def operator(self, other):
-            if not isinstance(other, (Array, np.ndarray, np.generic, bool, int, float, complex, list, tuple)):
+            if not isinstance(other, (Array, np.ndarray, np.generic, bool, int, float, complex)):
+                if shown and type(other) in (dict, list, set, tuple):  # of which Python would say True or False
+                    raise TypeError(f"unsupported operand type(s) for {shown}: {type(self).__name__!r} and {type(other).__name__!r}")
                 return NotImplemented
             return function(self, other)
         return operator
@@ -1079,7 +1081,7 @@ def _operators():
         setattr(Array, f"__{name}__", guarded(function))
         setattr(Array, f"__r{name}__", guarded(reflected(function)))
     for name, function in {"eq": equal, "ne": not_equal, "lt": less, "le": less_equal, "gt": greater, "ge": greater_equal}.items():
-        setattr(Array, f"__{name}__", guarded(function))
+        setattr(Array, f"__{name}__", guarded(function, {"eq": "==", "ne": "!="}.get(name)))
     Array.__neg__, Array.__pos__, Array.__abs__ = negative, lambda self: self, absolute
     Array.__invert__ = lambda self: bind("not", self)
     Array.__getitem__ = getitem

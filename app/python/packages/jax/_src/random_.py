@@ -221,6 +221,9 @@ def split(key, num=2):
 
 def fold_in(key, data):
     _checked(key, "fold_in")
+    if np.ndim(data):
+        raise TypeError(f"fold_in accepts a scalar, but was given an array of shape {np.shape(data)} != (). Use jax.vmap for batching.")
+    dtypes.check_integers(data, "ui32")
     known = _known(key)
     if known is not None and not (isinstance(data, Array) and not isinstance(data, ConcreteArray)):
         return _like(key, from_numpy(np.array(core.fold_in(known, int(data) & 0xFFFFFFFF), np.uint32)))

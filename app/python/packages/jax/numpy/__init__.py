@@ -118,7 +118,9 @@ def isdtype(dtype, kind):
 
 def asarray(a, dtype=None, order=None, *, copy=None, device=None, **_):
     is_weak = dtype is None and isinstance(a, (builtins.int, builtins.float, builtins.complex)) and not isinstance(a, (builtins.bool, np.generic))
-    made = _asarray(a, _engine(dtype))
+    engine = _engine(dtype)
+    _dtypes.check_integers(a, engine)
+    made = _asarray(a, engine)
     if made.weak_type and not is_weak and not isinstance(a, ndarray):
         made = _ops.bind("optimization_barrier", made) if not isinstance(made, _ConcreteArray) else _ConcreteArray(made._handle)
     if made.weak_type and dtype is not None:
@@ -210,6 +212,8 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, **_):
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
     """Steps as JAX rounds them. Source: jax-ml/jax, jax/_src/numpy/array_creation.py (linspace)."""
     num = operator.index(num)
+    if num < 0:
+        raise ValueError(f"Number of samples, {num}, must be non-negative.")
     engine = _engine(dtype) or _dtypes.inexact(_ops.together(start, stop)[0][0].engine_dtype)
     computed = _dtypes.inexact(engine)
     first, last = (_ops.astype(bound, computed) for bound in (start, stop))

@@ -221,6 +221,8 @@ def pad(x, width, mode="constant", constant_values=0, *, stat_length=None, end_v
         raise ValueError(f"Unsupported keyword arguments for mode {mode!r}: {sorted(options)}")
     _refuse("jax.numpy.pad", {"reflect_type": None if reflect_type == "even" else reflect_type})
     pairs = [tuple(int(w) for w in pair) for pair in np.broadcast_to(np.asarray(width), (x.ndim, 2))]
+    if any(count < 0 for pair in pairs for count in pair):
+        raise ValueError("index can't contain negative values")
     if mode == "constant":
         values = np.broadcast_to(np.asarray(constant_values), (x.ndim, 2)) if not hasattr(constant_values, "engine_dtype") else None
         if values is None or (values == values.flat[0]).all():
@@ -321,13 +323,20 @@ def tri(N, M=None, k=0, dtype=None):
     return astype(made, dtypes.default("f32") if dtype is None else dtypes.named(dtype))
 
 
-def tril(x, k=0):
+def _matrices(x, function):
     x = asarray(x)
+    if x.ndim < 2:
+        raise ValueError(f"Argument to jax.numpy.{function} must be at least 2D")
+    return x
+
+
+def tril(x, k=0):
+    x = _matrices(x, "tril")
     return where(tri(*x.shape[-2:], k, bool), x, ops.zeros_like(x))
 
 
 def triu(x, k=0):
-    x = asarray(x)
+    x = _matrices(x, "triu")
     return where(tri(*x.shape[-2:], k - 1, bool), ops.zeros_like(x), x)
 
 
@@ -404,6 +413,8 @@ def _index(values):
 
 def meshgrid(*arrays, copy=True, sparse=False, indexing="xy"):
     arrays = [asarray(x) for x in arrays]
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
     if any(x.ndim != 1 for x in arrays):
         raise ValueError(f"Arguments to jax.numpy.meshgrid must be 1D, got shapes {[x.shape for x in arrays]}")
     order = list(range(len(arrays)))
