@@ -6,6 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import lax
+from jax._src.arrays import calls
+from jax._src.errors import ShardingTypeError
 from jax.sharding import AxisType, PartitionSpec as P
 
 MESH = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
@@ -255,8 +257,18 @@ def beside_others():
     check("what explicit axes within others leave", str(jax.typeof(made)) == "float32[8,4]", (jax.typeof(made), made.sharding))
 
 
+def not_run():
+    """What the types refuse asked for nothing."""
+    before = len(calls)
+    for name, function in {"add": lambda: put((8, 4), "x", "y") + put((8, 4), "y", "x"), "slice": lambda: put((8, 4), "x")[:3]}.items():
+        try:
+            check(name, False, function())
+        except ShardingTypeError:
+            check(f"{name} that is refused", len(calls) == before, calls[before:])
+
+
 def main():
-    for part in (types, refused, training, sums, beside_others):
+    for part in (types, refused, not_run, training, sums, beside_others):
         part()
     print(f"{wrong} of {compared} differ")
     return 1 if wrong else 0

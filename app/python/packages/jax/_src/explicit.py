@@ -5,7 +5,7 @@ import contextlib
 import math
 
 from . import dtypes
-from .arrays import Array, ConcreteArray, Scope, Tracer, asarray, kinds_text
+from .arrays import Array, ConcreteArray, Scope, Tracer, asarray, calls, kinds_text
 from .errors import ShardingTypeError
 from .jaxprs import primitive, short
 from .machine import machine
@@ -96,9 +96,19 @@ def bind(plain, op, operands, attributes):
     if not (Scope._stack or Level.stack) and any(known and known[1].unreduced for known in typed):  # as a program: devices make parts of a sum of those that they have
         from .transforms import jit
         return jit(lambda: bind(plain, op, operands, attributes))()
+    before = len(calls)
     made = plain(op, operands, attributes)
     if None in typed:
         return made
+    try:
+        return _with_types(made, typed, around, op, operands, attributes)
+    except Exception:
+        del calls[before:]  # what the types refuse did not run
+        raise
+
+
+def _with_types(made, typed, around, op, operands, attributes):
+    """Results, placed as the types of the operands say."""
     meshes = [mesh for mesh, _ in typed if mesh is not None]
     if any(mesh != meshes[0] for mesh in meshes):
         other = next(mesh for mesh in meshes if mesh != meshes[0])
