@@ -6,6 +6,8 @@ import warnings
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax._src.arrays import calls
+from jax.sharding import NamedSharding, PartitionSpec as P
 
 wrong = compared = 0
 RNG = np.random.default_rng(0)
@@ -114,10 +116,29 @@ def main():
         expected = u.copy()
         expected[index] = 5.0
         compare(f"set {index!r:.60}", jnp.asarray(u).at[parts].set(5.0), expected)
+    changes = {"set": lambda old, new: new, "add": np.add, "multiply": np.multiply, "max": np.maximum, "min": np.minimum}
+    for index in (np.s_[1], np.s_[:, -1], np.s_[1, :, 2], np.s_[0, 1:, None, ::2], np.s_[::-1, 0], np.s_[..., 3:0:-1], np.s_[None, 1, 2:2], np.s_[:, 2, 1:3], np.s_[1, 0, 3]):
+        for method, change in changes.items():
+            for values in (np.float32(0.25), RNG.standard_normal(u[index].shape).astype(np.float32)):
+                expected = u.copy()
+                expected[index] = change(expected[index], values)
+                compare(f"{method} {index!r}", getattr(jnp.asarray(u).at[index], method)(values), expected)
+                if all(part.step is None for part in index if isinstance(part, slice)) if isinstance(index, tuple) else True:
+                    parts = index if isinstance(index, tuple) else (index,)
+                    known = [part for part in parts if isinstance(part, int)]
+                    traced = jax.jit(lambda u, *given: getattr(u.at[tuple(given[known.index(part)] if isinstance(part, int) else part for part in parts)], method)(values))
+                    compare(f"{method} {index!r}, traced", traced(jnp.asarray(u), *known), expected)
+    split = jax.device_put(jnp.zeros((8, 8)), NamedSharding(jax.make_mesh((4, 2), ("x", "y")), P("x", "y")))
+    for name, function in {"a row": lambda x: x.at[0].set(1.0), "a column": lambda x: x.at[:, 0].add(1.0), "rows": lambda x: x.at[2:4].mul(2.0),
+                           "an element": lambda x: x.at[3, 5].max(1.0)}.items():
+        made = jax.jit(function)(split)
+        compare(f"{name} of a split array stays split", (made.sharding.spec == P("x", "y"), len(calls[-1].collectives)), (True, 0))
     x = jnp.arange(4.0)
     rows = {  # what JAX's pages say
         "get behind the end": (x[11], 3.0), "get before the start": (x[-9], 0.0), "filled behind the end": (x.at[11].get(mode="fill", fill_value=-1), -1.0),
-        "set behind the end": (x.at[11].set(9.0), np.arange(4.0)), "add twice": (x.at[jnp.array([1, 1])].add(1.0), [0.0, 3.0, 2.0, 3.0]),
+        "set behind the end": (x.at[11].set(9.0), np.arange(4.0)), "by what a program has": (jax.jit(lambda i: x.at[i].set(9.0))(11), np.arange(4.0)),
+        "set at the nearest": (jnp.stack([jax.jit(lambda i: x.at[i].set(9.0, mode="clip"))(i) for i in (11, -11)]), [[0.0, 1.0, 2.0, 9.0], [9.0, 1.0, 2.0, 3.0]]),
+        "slope of a part": (jax.grad(lambda x: (x.at[1].mul(3.0) ** 2).sum())(x), [0.0, 18.0, 4.0, 6.0]), "booleans": (jnp.zeros(3, bool).at[0].max(True), [True, False, False]), "add twice": (x.at[jnp.array([1, 1])].add(1.0), [0.0, 3.0, 2.0, 3.0]),
         "set where": (jax.jit(lambda x: x.at[x > 1].set(0))(x), [0.0, 1.0, 0.0, 0.0]), "apply": (x.at[1:3].apply(jnp.square), [0.0, 1.0, 4.0, 3.0]),
         "take behind the end": (jnp.take(x, jnp.array([1, 7])), [1.0, np.nan]), "sign of a shift": (jnp.int32(-8) >> 1, -4),
         "nonzero of a size": (jax.jit(lambda x: jnp.nonzero(x > 1, size=3)[0])(x), [2, 3, 0]), "ufunc": (jnp.add.reduce(x), 6.0),

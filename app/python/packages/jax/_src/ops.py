@@ -949,6 +949,53 @@ def _scattered(x, places, values, combine, is_unique=False):
     return custom._with_rule(forward, backward, [x, values])[0]
 
 
+_COMBINED = {"sum": add, "product": multiply, "max": maximum, "min": minimum, "or": logical_or, "and": logical_and}
+
+
+def _part_changed(x, parts, values, combine, is_clipped):
+    """With one box of an array set to values or combined with them: dimensions that it has whole stay split as they are. What is out of bounds changes nothing,
+    or the nearest element where `is_clipped`."""
+    starts, counts, steps, region, reverse, is_there = [], [], [], [], [], []
+    for part in parts:
+        if part is None:
+            region.append(1)
+            continue
+        size = x.shape[len(starts)]
+        if isinstance(part, slice):
+            start, stop, step = slice(*[None if bound is None else bound.__index__() for bound in (part.start, part.stop, part.step)]).indices(size)
+            count = max(0, math.ceil((stop - start) / step))
+            if step < 0:
+                reverse.append(len(starts))
+                start, step = start + (count - 1) * step, -step
+            region.append(count)
+        else:
+            count, step = 1, 1
+            if isinstance(part, Array):
+                part = astype(part, "i32")
+                start = where(less(part, 0), add(part, size), part)
+                is_there.append(logical_and(greater_equal(start, 0), less(start, size)))
+            else:
+                start = int(part) + (size if part < 0 else 0)
+                if not 0 <= start < size and not is_clipped:
+                    count = 0
+            start = clip(start, 0, size - 1) if isinstance(start, Array) else min(max(start, 0), size - 1)
+        starts.append(start), counts.append(count), steps.append(step)
+    values = broadcast_to(astype(values, x.engine_dtype), tuple(region))
+    if 0 in counts:
+        return x
+    block = reshape(values, tuple(counts))
+    block = bind("reverse", block, dims=tuple(reverse)) if reverse else block
+    if not is_there and (combine is not None or any(step > 1 for step in steps)):  # beside all elements: nothing is read from where it lies
+        high = [size - start - (count - 1) * step - 1 for size, start, count, step in zip(x.shape, starts, counts, steps)]
+        mask, block = (pad(one, starts, high, 0, [step - 1 for step in steps]) for one in (full(block.shape, True), block))
+        return where(mask, block if combine is None else combine(x, block), x)
+    if is_there and (combine is not None or not is_clipped):
+        before = dynamic_slice(x, starts, counts)
+        block = block if combine is None else combine(before, block)
+        block = block if is_clipped else where(functools.reduce(logical_and, is_there), block, before)
+    return dynamic_update_slice(x, block, starts)
+
+
 class At:
     """`x.at[index]`: arrays with one part changed."""
 
@@ -964,8 +1011,15 @@ class At:
     def _changed(self, values, combine, mode=None, is_unique=False):
         x = self._array
         values = asarray(values)
-        if combine is not None and x.engine_dtype == "i1" and combine in ("sum", "product"):
-            combine = "or" if combine == "sum" else "and"
+        if combine is not None and x.engine_dtype == "i1":
+            combine = _REDUCED_TRUTHS.get(combine, combine)
+        parts = [int(part) if isinstance(part, ConcreteArray) and not part.shape and part.engine_dtype != "i1" else part for part in _indexers(x, self._index)]
+        chosen = [part for part in parts if isinstance(part, Array)]
+        if mode in (None, "drop", "fill", "clip") and not any(part.shape or part.level or part.engine_dtype == "i1" for part in chosen) and not (
+                chosen and any(isinstance(part, slice) and part.step not in (None, 1, -1) for part in parts)):
+            if arrays_module.watch is not None:
+                _watch_index(x.shape, parts)
+            return _part_changed(x, parts, values, _COMBINED.get(combine), mode == "clip")
         places = reshape(iota("i32", (x.size,)), x.shape)
         # What is behind the end changes nothing: there is no such place.
         where_ = getitem(places, self._index, mode if mode in ("clip", "wrap") else "fill", x.size)
@@ -1010,9 +1064,6 @@ class At:
         return self.add(negative(values), mode=mode, out_sharding=out_sharding)
 
     def multiply(self, values, *, mode=None, out_sharding=None, unique_indices=False, **_):
-        if dtypes.is_complex(self._array.engine_dtype) and all(part is None or part is Ellipsis or isinstance(part, (int, slice))
-                                                               for part in (self._index if isinstance(self._index, tuple) else (self._index,))):
-            return self.set(multiply(self.get(mode=mode), values), mode=mode, out_sharding=out_sharding)
         return self._by(values, "product", multiply, mode, out_sharding, unique_indices)
 
     mul = multiply
