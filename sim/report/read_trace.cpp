@@ -25,6 +25,16 @@ constexpr double kLatest = 1e16; ///< microseconds; some 300 years: profilers co
 /// Process and thread; numbers and texts alike, as they are written.
 using Track = std::pair<std::string, std::string>;
 
+/// A slice of a thread, or a stretch of its time that the profiler names.
+struct TracedSlice {
+    Slice slice;
+    bool isSpan = false;
+};
+
+/// Rows of XLA's profiler that sum up or annotate those of the operations.
+constexpr std::array<std::string_view, 10> kSpansOfXla = {"Steps", "XLA Modules", "XLA TraceMe", "Framework Name Scope",
+    "Framework Ops", "TensorFlow Name Scope", "TensorFlow Ops", "Source code", "Source", "Launch Stats"};
+
 std::string textOf(const nlohmann::json& event, const char* key)
 {
     const auto found = event.find(key);
@@ -79,6 +89,10 @@ bool comesBefore(const std::string& a, const std::string& b)
     return a.size() != b.size() ? a.size() < b.size() : a < b;
 }
 
+struct ProcessOrder {
+    bool operator()(const std::string& a, const std::string& b) const { return comesBefore(a, b); }
+};
+
 struct TrackOrder {
     bool operator()(const Track& a, const Track& b) const
     {
@@ -105,10 +119,11 @@ public:
         if (phase == "B") {
             m_open[track].push_back(sliceOf(event, at, 0.0));
         } else if (phase == "E") {
-            std::vector<Slice>& open = m_open[track];
+            std::vector<TracedSlice>& open = m_open[track];
             if (open.empty())
                 return;
-            open.back().durationSeconds = std::max(0.0, at - open.back().startSeconds);
+            Slice& last = open.back().slice;
+            last.durationSeconds = std::max(0.0, at - last.startSeconds);
             add(track, open.back());
             open.pop_back();
         } else if (const double length = numberOf(event, "dur"); length >= 0.0 && length < kLatest) {
@@ -120,18 +135,34 @@ public:
     {
         for (const auto& [track, open] : m_open)
             m_trace.leftOut += static_cast<std::int64_t>(open.size());
-        double first = kLatest;
-        for (const auto& [track, slices] : m_slices) {
-            for (const Slice& slice : slices)
-                first = std::min(first, slice.startSeconds);
+        for (const auto& [track, name] : m_names) {
+            const auto process = m_processes.find(track.first);
+            const bool isOfXla = process != m_processes.end() && process->second.name.starts_with("/device:");
+            if (isOfXla && std::find(kSpansOfXla.begin(), kSpansOfXla.end(), name) != kSpansOfXla.end())
+                m_spans[track] = std::exchange(m_slices[track], {});
         }
-        std::int64_t device = -1;
-        const std::string* process = nullptr;
+        double first = kLatest;
+        std::map<std::string, std::int64_t, ProcessOrder> devices;
+        for (auto* tracks : {&m_slices, &m_spans}) {
+            for (const auto& [track, slices] : *tracks) {
+                for (const Slice& slice : slices)
+                    first = std::min(first, slice.startSeconds);
+                if (tracks == &m_slices && isOfDevice(track.first, slices))
+                    devices.try_emplace(track.first);
+            }
+        }
+        std::int64_t count = 0;
+        for (auto& [process, device] : devices)
+            device = count++;
         for (auto& [track, slices] : m_slices) {
-            if (process == nullptr || *process != track.first)
-                ++device;
-            process = &track.first;
-            addRows(device, nameOf(track), slices, first);
+            const auto device = devices.find(track.first);
+            addRows(device != devices.end() ? device->second : kHostRow, nameOf(track), slices, first);
+        }
+        for (auto& [track, slices] : m_spans) {
+            const auto device = devices.find(track.first);
+            addRows(kHostRow,
+                device != devices.end() ? fmt::format("device {}, {}", device->second, nameOf(track)) : nameOf(track), slices,
+                first);
         }
         m_trace.timeline.sort();
         return std::move(m_trace);
@@ -141,35 +172,59 @@ private:
     void takeName(const nlohmann::json& event, const Track& track)
     {
         const auto arguments = event.find("args");
-        if (arguments != event.end() && arguments->is_object() && textOf(event, "name") == "thread_name")
+        if (arguments == event.end() || !arguments->is_object())
+            return;
+        const std::string what = textOf(event, "name");
+        if (what == "thread_name")
             m_names[track] = textOf(*arguments, "name");
+        else if (what == "process_name")
+            m_processes[track.first].name = textOf(*arguments, "name");
+        else if (what == "process_labels")
+            m_processes[track.first].label = textOf(*arguments, "labels");
     }
 
-    Slice sliceOf(const nlohmann::json& event, double at, double length)
+    bool isOfDevice(const std::string& process, const std::vector<Slice>& slices) const
     {
-        Slice slice;
+        const auto named = m_processes.find(process);
+        if (named != m_processes.end()
+            && (named->second.name.starts_with("/host:") || named->second.label.find("CPU") != std::string::npos))
+            return false;
+        return std::any_of(slices.begin(), slices.end(), [](const Slice& slice) { return !isOfHost(slice.category); });
+    }
+
+    static bool isOfHost(SliceCategory category)
+    {
+        return category == SliceCategory::Host || category == SliceCategory::Wait || category == SliceCategory::WaitForCore;
+    }
+
+    TracedSlice sliceOf(const nlohmann::json& event, double at, double length)
+    {
+        TracedSlice traced;
+        Slice& slice = traced.slice;
         slice.startSeconds = at;
         slice.durationSeconds = length;
         const std::string name = withoutReturnType(textOf(event, "name"));
         slice.name = m_trace.timeline.intern(name);
-        slice.category = categoryOfName(name, textOf(event, "cat"));
+        const std::string category = textOf(event, "cat");
+        slice.category = categoryOfName(name, category);
+        traced.isSpan = category == "Trace" || category == "gpu_user_annotation";
         const auto arguments = event.find("args");
         if (arguments != event.end() && arguments->is_object()) {
             if (const double bytes = numberOf(*arguments, "bytes"); bytes > 0.0 && bytes < 1e18)
                 slice.bytes = static_cast<std::int64_t>(bytes);
             slice.detail = m_trace.timeline.intern(textOf(*arguments, "detail"));
         }
-        return slice;
+        return traced;
     }
 
-    void add(const Track& track, const Slice& slice)
+    void add(const Track& track, const TracedSlice& traced)
     {
         if (m_count == kMostTraceSlices) {
             ++m_trace.leftOut;
             return;
         }
         ++m_count;
-        m_slices[track].push_back(slice);
+        (traced.isSpan ? m_spans : m_slices)[track].push_back(traced.slice);
     }
 
     std::string nameOf(const Track& track) const
@@ -203,15 +258,24 @@ private:
             slice.startSeconds = (slice.startSeconds - first) * kMicro;
             slice.durationSeconds *= kMicro;
             slice.cpuSeconds = slice.durationSeconds;
+            if (device == kHostRow && !isOfHost(slice.category))
+                slice.category = SliceCategory::Host;
             m_trace.timeline.add(slice);
         }
         slices = {};
     }
 
     ForeignTrace m_trace;
+    struct Process {
+        std::string name;
+        std::string label;
+    };
+
     std::map<Track, std::vector<Slice>, TrackOrder> m_slices; ///< in microseconds of the file
-    std::map<Track, std::vector<Slice>> m_open;
+    std::map<Track, std::vector<Slice>, TrackOrder> m_spans; ///< stretches that a profiler names, likewise
+    std::map<Track, std::vector<TracedSlice>> m_open;
     std::map<Track, std::string> m_names;
+    std::map<std::string, Process> m_processes;
     std::size_t m_count = 0;
 };
 
@@ -253,8 +317,10 @@ SliceCategory categoryOfName(std::string_view name, std::string_view category)
     }
     const auto word
         = std::find_if(kWords.begin(), kWords.end(), [&](const auto& one) { return plain.find(one.first) != std::string::npos; });
-    constexpr std::array<std::string_view, 7> kOfHost
-        = {"cpu_op", "cuda_runtime", "cuda_driver", "python_function", "user_annotation", "cpu_instant_event", "Operator"};
+    if (category == "cuda_sync") // of a stream: "Stream Wait Event", "Context Sync"
+        return SliceCategory::Wait;
+    constexpr std::array<std::string_view, 8> kOfHost = {"cpu_op", "cuda_runtime", "cuda_driver", "python_function",
+        "user_annotation", "cpu_instant_event", "Operator", "overhead"};
     const bool isOfHost = std::find(kOfHost.begin(), kOfHost.end(), category) != kOfHost.end();
     if (word != kWords.end() && (!isOfHost || word->second == SliceCategory::Wait))
         return word->second;

@@ -214,7 +214,7 @@ public:
             m_painter.drawText(area, Qt::AlignLeft | Qt::AlignVCenter, device);
         }
         m_painter.setPen(colour(ColourRole::MutedText));
-        const QString stream = m_metrics.elidedText(QString::fromStdString(row.stream), Qt::ElideRight, area.width() - taken);
+        const QString stream = m_metrics.elidedText(QString::fromStdString(row.stream), Qt::ElideMiddle, area.width() - taken);
         m_painter.drawText(area, Qt::AlignRight | Qt::AlignVCenter, stream);
         if (isMarked)
             m_painter.fillRect(QRectF(0.0, top, 4.0, line.height), colour(ColourRole::Accent));

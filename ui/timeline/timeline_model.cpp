@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/timeline/timeline_model.h"
 
+#include "sim/report/read_trace.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,21 +20,22 @@ ModelGroup groupOf(GroupSource source)
     const std::vector<TimelineRow>& rows = source.part->timeline().rows();
     std::vector<std::uint32_t> order(rows.size());
     std::iota(order.begin(), order.end(), 0U);
-    std::stable_sort(
-        order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return rows[a].device < rows[b].device; });
+    const auto key = [&](std::uint32_t row) { return std::pair(rows[row].device == sim::kHostRow, rows[row].device); };
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
 
     ModelGroup group;
     std::set<std::int64_t> devices;
     for (const std::uint32_t row : order) {
         const std::int64_t device = rows[row].device;
         const bool isFirst = devices.insert(device).second;
-        group.rows.push_back(
-            {row, source.standsForAll ? "each device" : fmt::format("device {}", device), rows[row].stream, device, isFirst});
+        const std::string whose = source.standsForAll ? "each device"
+            : device == sim::kHostRow                 ? "host"
+                                                      : fmt::format("device {}", device);
+        group.rows.push_back({row, whose, rows[row].stream, device, isFirst});
     }
     group.name = std::move(source.name);
     group.title = std::move(source.title);
     group.part = std::move(source.part);
-    group.devices = std::max<std::int64_t>(1, static_cast<std::int64_t>(devices.size()));
     return group;
 }
 

@@ -22,7 +22,7 @@ struct SliceId {
 /// One row as it is shown.
 struct ModelRow {
     std::uint32_t row = 0; ///< of the part
-    std::string device; ///< "device 3", "each device"
+    std::string device; ///< "device 3", "each device", "host"
     std::string stream;
     std::int64_t deviceId = 0;
     bool isFirstOfDevice = false;
@@ -35,8 +35,7 @@ struct ModelGroup {
     std::string name; ///< "simulated", "measured"
     std::string title; ///< "simulated on TPU v5e 4x2, each of 8 devices"
     std::shared_ptr<const TimelinePart> part;
-    std::vector<ModelRow> rows; ///< by device and stream
-    std::int64_t devices = 1; ///< that the rows show; simulated rows of one device stand for all
+    std::vector<ModelRow> rows; ///< by device and stream, the host's last
 };
 
 /// What a group is made of.

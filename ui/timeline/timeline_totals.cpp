@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/timeline/timeline_totals.h"
 
+#include "sim/report/read_trace.h"
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -20,7 +22,8 @@ struct Run {
     std::uint32_t last = 0; ///< one past
 };
 
-using RowsOfDevices = std::map<std::int64_t, std::vector<std::uint32_t>>; ///< device: rows of the part
+using RowsOfDevices
+    = std::map<std::int64_t, std::vector<std::uint32_t>>; ///< device: rows of the part; without the host where there are devices
 
 std::vector<RowsOfDevices> rowsByDevice(const TimelineModel& model, const TimelineArea& area)
 {
@@ -28,11 +31,13 @@ std::vector<RowsOfDevices> rowsByDevice(const TimelineModel& model, const Timeli
     const auto add = [&](std::uint32_t group, const ModelRow& row) { groups[group][row.deviceId].push_back(row.row); };
     for (const auto& [group, place] : area.rows)
         add(group, model.groups()[group].rows[place]);
-    if (!area.rows.empty())
-        return groups;
-    for (std::uint32_t group = 0; group < groups.size(); ++group) {
+    for (std::uint32_t group = 0; group < groups.size() && area.rows.empty(); ++group) {
         for (const ModelRow& row : model.groups()[group].rows)
             add(group, row);
+    }
+    for (RowsOfDevices& rows : groups) {
+        if (rows.size() > 1)
+            rows.erase(sim::kHostRow);
     }
     return groups;
 }
@@ -183,7 +188,7 @@ std::optional<std::vector<GroupTotals>> totalsOf(
         totals.seconds.end = std::min(totals.seconds.end, model.groups()[group].part->endSeconds());
         if (totals.seconds.length() <= 0.0)
             continue;
-        totals.devices = static_cast<std::int64_t>(groups[group].size());
+        totals.devices = groups[group].contains(sim::kHostRow) ? 0 : static_cast<std::int64_t>(groups[group].size());
         Adder adder(*model.groups()[group].part, totals.seconds, stop);
         for (const auto& [device, rows] : groups[group]) {
             if (!adder.addDevice(rows, totals))
@@ -191,7 +196,7 @@ std::optional<std::vector<GroupTotals>> totalsOf(
         }
         totals.categories = adder.categories();
         totals.longest = adder.longest();
-        const auto devices = static_cast<double>(totals.devices);
+        const auto devices = static_cast<double>(groups[group].size());
         const auto toMean = [&](CategoryTotal& total) {
             total.seconds /= devices;
             total.bytes /= devices;

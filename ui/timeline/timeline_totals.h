@@ -30,11 +30,11 @@ struct NameTotal {
     CategoryTotal total;
 };
 
-/// What a group's devices do in an area, as means of one device.
+/// What a group's devices do in an area, as means of one device; of an area that has none, what the host does.
 struct GroupTotals {
     std::string name; ///< of the group
     TimeWindow seconds;
-    std::int64_t devices = 0;
+    std::int64_t devices = 0; ///< 0: the host's
     std::vector<CategoryTotal> categories; ///< that occur, in the order of their numbers
     std::vector<NameTotal> longest; ///< the names that take most time, at most kLongest, the longest first
     double computeSeconds = 0.0; ///< in which any of the device's rows computes

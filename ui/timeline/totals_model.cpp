@@ -28,7 +28,9 @@ void TotalsModel::setTotals(std::vector<GroupTotals> totals)
 {
     beginResetModel();
     m_rows.clear();
+    m_devices = 0;
     for (const GroupTotals& group : totals) {
+        m_devices = std::max(m_devices, group.devices);
         if (totals.size() > 1)
             addHeading(QString::fromStdString(group.name), time(group.seconds.length()));
         addGroup(group);
@@ -156,7 +158,9 @@ QVariant TotalsModel::headerData(int section, Qt::Orientation orientation, int r
         return {};
     switch (section) {
     case What:
-        return tr("Per device");
+        return m_rows.empty() || m_devices == 1 ? tr("Per device")
+            : m_devices == 0                    ? tr("Host")
+                                                : tr("Mean of the %1 devices shown").arg(m_devices);
     case Time:
         return tr("Time");
     case Share:

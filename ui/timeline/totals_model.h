@@ -51,6 +51,7 @@ private:
     void addHeading(const QString& what, const QString& time);
 
     std::vector<Row> m_rows;
+    std::int64_t m_devices = 0; ///< of the group that has most; 0: the host's
     Theme m_theme = Theme::Light;
 };
 

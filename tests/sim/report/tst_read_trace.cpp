@@ -19,6 +19,8 @@ private Q_SLOTS:
     void readsWhatIsWritten();
     void readsWhatProfilersWrite();
     void timesSince1970AreRead();
+    void onlyKernelsAreOfDevices_data();
+    void onlyKernelsAreOfDevices();
     void slicesWithinSlicesHaveRowsOfTheirOwn();
     void tellsCategoriesByNames_data();
     void tellsCategoriesByNames();
@@ -87,7 +89,8 @@ void TestReadTrace::readsWhatProfilersWrite()
         "after": {"ph": "X", "ts": 0, "dur": 1}})"));
     QCOMPARE(trace.leftOut, 1);
     QCOMPARE(trace.timeline.slices().size(), std::size_t{3});
-    QCOMPARE(trace.timeline.rows().front().device, 0); // 9 comes before 10
+    QCOMPARE(trace.timeline.rows().front().device, kHostRow);
+    QCOMPARE(trace.timeline.rows()[1].device, 0);
     QCOMPARE(trace.timeline.rows().front().stream, std::string("thread main"));
     QCOMPARE(trace.timeline.rows()[1].stream, std::string("stream 7"));
     QCOMPARE(trace.timeline.slices()[0].category, SliceCategory::Host);
@@ -108,6 +111,51 @@ void TestReadTrace::timesSince1970AreRead()
     QVERIFY(std::fabs(trace.timeline.endSeconds() - 160e-6) < 1e-12);
     QCOMPARE(trace.timeline.text(slices[0].name), std::string("at::native::add<float>(int)"));
     QCOMPARE(slices[1].category, SliceCategory::Compute);
+}
+
+void TestReadTrace::onlyKernelsAreOfDevices_data()
+{
+    QTest::addColumn<QByteArray>("events");
+    QTest::addColumn<QStringList>("rows"); ///< DEVICE STREAM: SLICE CATEGORY, the host being -1
+
+    QTest::newRow("PyTorch: CPU, GPU 0 and Spans")
+        << QByteArray(R"(
+        {"ph":"M","pid":40,"name":"process_labels","args":{"labels":"CPU"}},
+        {"ph":"M","pid":0,"name":"process_labels","args":{"labels":"GPU 0"}},
+        {"ph":"M","pid":0,"tid":7,"name":"thread_name","args":{"name":"stream 7"}},
+        {"ph":"X","pid":0,"tid":7,"ts":10,"dur":5,"name":"gemm","cat":"kernel"},
+        {"ph":"X","pid":0,"tid":7,"ts":9,"dur":7,"name":"forward","cat":"gpu_user_annotation"},
+        {"ph":"X","pid":40,"tid":1,"ts":1,"dur":5,"name":"gemm","cat":"an unknown category"},
+        {"ph":"X","pid":"Spans","tid":"Profiler","ts":0,"dur":50,"name":"Profiler 0","cat":"Trace"})")
+        << QStringList{"0 stream 7: gemm compute", "-1 thread 1: gemm host", "-1 device 0, stream 7: forward host",
+               "-1 thread Profiler: Profiler 0 host"};
+    QTest::newRow("XLA: modules span operations")
+        << QByteArray(R"(
+        {"ph":"M","pid":3,"name":"process_name","args":{"name":"/device:TPU:0"}},
+        {"ph":"M","pid":3,"tid":1,"name":"thread_name","args":{"name":"XLA Modules"}},
+        {"ph":"M","pid":3,"tid":2,"name":"thread_name","args":{"name":"XLA Ops"}},
+        {"ph":"M","pid":701,"name":"process_name","args":{"name":"/host:CPU"}},
+        {"ph":"X","pid":3,"tid":1,"ts":0,"dur":9,"name":"jit_step"},
+        {"ph":"X","pid":3,"tid":2,"ts":1,"dur":2,"name":"fusion.1"},
+        {"ph":"X","pid":701,"tid":1,"ts":0,"dur":1,"name":"Execute"})")
+        << QStringList{"0 XLA Ops: fusion.1 compute", "-1 thread 1: Execute host", "-1 device 0, XLA Modules: jit_step host"};
+    QTest::newRow("no names: every process is a device") << QByteArray(R"(
+        {"ph":"X","pid":5,"tid":1,"ts":0,"dur":9,"name":"a"},{"ph":"X","pid":6,"tid":1,"ts":0,"dur":9,"name":"b"})")
+                                                         << QStringList{"0 thread 1: a compute", "1 thread 1: b compute"};
+}
+
+void TestReadTrace::onlyKernelsAreOfDevices()
+{
+    QFETCH(QByteArray, events);
+    QFETCH(QStringList, rows);
+    const ForeignTrace trace = valueOf(read("[" + events.toStdString() + "]"));
+    QStringList found;
+    for (const Slice& slice : trace.timeline.slices()) {
+        const TimelineRow& row = trace.timeline.rows()[slice.row];
+        found << QString::fromStdString(
+            fmt::format("{} {}: {} {}", row.device, row.stream, trace.timeline.text(slice.name), categoryName(slice.category)));
+    }
+    QCOMPARE(found, rows);
 }
 
 void TestReadTrace::slicesWithinSlicesHaveRowsOfTheirOwn()
@@ -152,6 +200,8 @@ void TestReadTrace::tellsCategoriesByNames_data()
     row("c10d::allreduce_", "cpu_op", SliceCategory::Host);
     row("fusion.12", "", SliceCategory::Compute);
     row("anything", "wait", SliceCategory::Wait);
+    row("Stream Wait Event", "cuda_sync", SliceCategory::Wait);
+    row("Activity Buffer Request", "overhead", SliceCategory::Host);
 }
 
 void TestReadTrace::tellsCategoriesByNames()

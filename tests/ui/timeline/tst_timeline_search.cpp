@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/report/read_trace.h"
 #include "tests/seeds.h"
 #include "tests/test_class.h"
 #include "tests/ui/timeline/timelines.h"
@@ -30,6 +31,7 @@ private Q_SLOTS:
     void foldedFactsCount();
     void totalsByHand();
     void totalsOfSomeRows();
+    void theHostIsNoDevice();
     void totalsMatchPlainLoops_data();
     void totalsMatchPlainLoops();
     void stopsWhenAsked();
@@ -135,7 +137,6 @@ void TestTimelineSearch::rowsAreByDevice()
     for (const ui::ModelRow& row : model.groups()[0].rows)
         rows << QString("%1 %2%3").arg(QString::fromStdString(row.text())).arg(row.row).arg(row.isFirstOfDevice ? "!" : "");
     QCOMPARE(rows, (QStringList{"device 0, compute 1!", "device 1, compute 0!", "device 1, collectives 2"}));
-    QCOMPARE(model.groups()[0].devices, std::int64_t{2});
     QVERIFY(model.isEmpty());
 }
 
@@ -241,6 +242,34 @@ void TestTimelineSearch::totalsOfSomeRows()
     QCOMPARE(totals[0].categories[0].seconds, 1.5);
     QCOMPARE(totals[0].categories[0].bytes, 3e6);
     QCOMPARE(totals[0].idleSeconds, 3.0);
+}
+
+/// A foreign trace: a device that computes 1 s of 4, and a thread of the host.
+void TestTimelineSearch::theHostIsNoDevice()
+{
+    auto timeline = std::make_shared<Timeline>(Clock::Wall);
+    const std::array<std::uint32_t, 2> rows = {timeline->addRow(sim::kHostRow, "thread 1"), timeline->addRow(0, "stream 7")};
+    for (const std::uint32_t row : rows) {
+        Slice slice;
+        slice.row = row;
+        slice.durationSeconds = row == rows[0] ? 4.0 : 1.0;
+        slice.category = row == rows[0] ? SliceCategory::Host : SliceCategory::Compute;
+        timeline->add(slice);
+    }
+    timeline->sort();
+    const auto model = test::modelOf({timeline});
+    const std::vector<ui::ModelRow>& shown = model->groups()[0].rows;
+    QCOMPARE(shown[0].text(), std::string("device 0, stream 7"));
+    QCOMPARE(shown[1].text(), std::string("host, thread 1"));
+    const ui::TimeAxis axis(*model, false);
+    const auto whole = *ui::totalsOf(*model, axis, {axis.whole(), {}});
+    QCOMPARE(whole[0].devices, std::int64_t{1});
+    QCOMPARE(whole[0].categories.size(), std::size_t{1});
+    QCOMPARE(whole[0].computeSeconds, 1.0);
+    QCOMPARE(whole[0].idleSeconds, 3.0);
+    const auto host = *ui::totalsOf(*model, axis, {axis.whole(), {{0, 1}}});
+    QCOMPARE(host[0].devices, std::int64_t{0});
+    QCOMPARE(host[0].categories[0].seconds, 4.0);
 }
 
 void TestTimelineSearch::totalsMatchPlainLoops_data()

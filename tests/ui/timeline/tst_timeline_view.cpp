@@ -659,6 +659,7 @@ void TestTimelineView::totalsAreAProperModel()
     const auto timelines = test::modelOf({twoDevices(Clock::Simulated), twoDevices()});
     const ui::TimeAxis axis(*timelines, false);
     model.setTotals(*ui::totalsOf(*timelines, axis, {axis.whole(), {}}));
+    QCOMPARE(model.headerData(0, Qt::Horizontal, Qt::DisplayRole).toString(), QString("Mean of the 2 devices shown"));
     QVERIFY(model.isHeading(0));
     QCOMPARE(model.index(0, 0).data().toString(), QString("simulated"));
     QCOMPARE(model.index(1, 0).data().toString(), QString("compute"));
