@@ -57,7 +57,6 @@ QWidget* sideBySide(QWidget* first, const QString& between, QWidget* second)
     line->addWidget(first, 1);
     line->addWidget(new QLabel(between));
     line->addWidget(second, 1);
-    both->setFocusProxy(first);
     return both;
 }
 
@@ -125,9 +124,13 @@ void HardwareSection::fillChips()
     completer->setFilterMode(Qt::MatchContains);
     completer->setCaseSensitivity(Qt::CaseInsensitive);
     completer->setMaxVisibleItems(12);
-    m_chip->setCompleter(completer);
-    connect(completer, qOverload<const QModelIndex&>(&QCompleter::activated), this,
-        [this](const QModelIndex& index) { chooseChip(index.data(kNameRole).toString()); });
+    m_chip->setCompleter(nullptr); // the combo box's own takes a row of the completer for a row of its list, which has other rows
+    m_chip->lineEdit()->setCompleter(completer);
+    connect(completer, qOverload<const QModelIndex&>(&QCompleter::activated), this, [this](const QModelIndex& index) {
+        // Afterwards: the line takes the text of the row, which is not a name.
+        QMetaObject::invokeMethod(
+            this, [this, name = index.data(kNameRole).toString()] { chooseChip(name); }, Qt::QueuedConnection);
+    });
 }
 
 sim::HardwareChoice HardwareSection::choice() const
@@ -156,12 +159,12 @@ void HardwareSection::showChip()
 {
     const std::string name = choice().chip;
     const auto match = m_catalogue.find(name);
-    const bool typing = m_chip->lineEdit()->hasFocus() && m_chip->lineEdit()->isModified();
+    const bool typing = m_chip->lineEdit()->hasFocus() && isTyped();
     if (!typing) {
         const QSignalBlocker quiet(m_chip);
         m_chip->setCurrentIndex(match ? m_chip->findData(QString::fromStdString(match->chip->key), kNameRole) : -1);
-        const QString shown = match && !match->devices ? QString::fromStdString(match->chip->name) : QString::fromStdString(name);
-        m_chip->setEditText(shown);
+        m_shown = QString::fromStdString(match && !match->devices ? match->chip->name : name);
+        m_chip->setEditText(m_shown);
         m_chip->lineEdit()->setCursorPosition(0);
     }
     const QString hint = tr("A chip by any of its names, or how many with it: v5e-64, h100x64");
@@ -217,8 +220,7 @@ void HardwareSection::chooseChip(const QString& name)
 {
     if (name.isEmpty())
         return;
-    m_chip->lineEdit()->setModified(false);
-    m_chipField->setTyped({});
+    takeTyped();
     const sim::HardwareChoice before = choice();
     sim::HardwareChoice wanted = before;
     wanted.chip = name.toStdString();
@@ -233,26 +235,39 @@ void HardwareSection::chooseChip(const QString& name)
     Q_EMIT edited(settingList(sim::hardwareSettings(before, fitting.value_or(wanted))));
 }
 
+bool HardwareSection::isTyped() const
+{
+    return m_chip->currentText() != m_shown;
+}
+
+/// What stands in the line goes to the study; the chip that the study then has is shown in its place.
+void HardwareSection::takeTyped()
+{
+    m_shown = m_chip->currentText();
+    m_chipField->setTyped({});
+}
+
 void HardwareSection::finishTyping()
 {
-    QLineEdit* line = m_chip->lineEdit();
-    if (!line->isModified() || m_chip->completer()->popup()->isVisible())
+    if (!isTyped())
         return;
-    const QString typed = line->text().trimmed();
+    const QString typed = m_chip->currentText().trimmed();
     if (typed.isEmpty()) {
-        line->setModified(false);
+        takeTyped();
         showChip();
         return;
     }
     const int listed = m_chip->findText(typed, Qt::MatchFixedString);
+    const QList<QStandardItem*> completed = m_names->findItems(typed);
     const auto match = m_catalogue.find(typed.toStdString());
     if (listed >= 0)
         chooseChip(m_chip->itemData(listed, kNameRole).toString());
+    else if (!completed.isEmpty()) // a row that the arrow keys reached
+        chooseChip(completed.front()->data(kNameRole).toString());
     else if (match)
         chooseChip(typed);
     else if (const auto named = sim::namedChoice(m_catalogue, {typed.toStdString()})) {
-        line->setModified(false); // "v5e-64", "h100x64": the chip and how many
-        m_chipField->setTyped({});
+        takeTyped(); // "v5e-64", "h100x64": the chip and how many
         Q_EMIT edited(settingList(sim::hardwareSettings(choice(), *named)));
     } else
         m_chipField->setTyped(

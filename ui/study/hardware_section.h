@@ -28,6 +28,8 @@ private:
     void showChip();
     void showCounts();
     void chooseChip(const QString& name);
+    bool isTyped() const;
+    void takeTyped();
     void finishTyping();
     void commitTopology(const QString& text);
     void commitSlices();
@@ -38,6 +40,7 @@ private:
     const sim::Catalogue& m_catalogue;
     std::shared_ptr<const StudyFacts> m_facts;
     QComboBox* m_chip;
+    QString m_shown; ///< the text of the study's chip
     QStandardItemModel* m_names; ///< every key and alias, for finding
     Field* m_chipField;
     ValueEdit* m_topology;

@@ -38,6 +38,8 @@ private Q_SLOTS:
     void hoveringAnAxisLightsItUp();
 
     void chipsAreFoundByAnyName();
+    void aChipIsTakenAsItIsFound_data();
+    void aChipIsTakenAsItIsFound();
     void machinesAreTypedWithTheirCounts_data();
     void machinesAreTypedWithTheirCounts();
     void anotherKindOfChipBringsItsOwnCounts();
@@ -73,6 +75,7 @@ private Q_SLOTS:
     void typingIsNotDisturbed();
     void undoBelongsToTheWindow();
     void theWheelScrollsThePanel();
+    void keyboardOrder_data();
     void keyboardOrder();
     void everythingHasAName();
     void followsTheTheme();
@@ -400,7 +403,6 @@ void TestStudyPanel::chipsAreFoundByAnyName()
     QCOMPARE(chip->completer()->completionCount(), 7);
     chip->completer()->popup()->hide();
     retype(chip->lineEdit(), "ironwood");
-    chip->completer()->popup()->hide();
     QTest::keyClick(chip->lineEdit(), Qt::Key_Return);
     QCOMPARE(bench.edits, QStringList("hardware.chip=ironwood; hardware.topology=[2, 2, 1]")); // four chips of two devices
     QCOMPARE(chip->currentText(), "TPU7x (Ironwood)");
@@ -411,6 +413,39 @@ void TestStudyPanel::chipsAreFoundByAnyName()
     QTest::keyClick(chip->lineEdit(), Qt::Key_Return);
     QCOMPARE(bench.edits.size(), 1);
     QVERIFY2(bench.notes().contains("v55"), qPrintable(bench.notes()));
+}
+
+void TestStudyPanel::aChipIsTakenAsItIsFound_data()
+{
+    QTest::addColumn<QString>("typed");
+    QTest::addColumn<QList<int>>("keys");
+    QTest::addColumn<QString>("chip");
+
+    QTest::newRow("a name and Return") << "v6e" << QList<int>{Qt::Key_Return} << "TPU v6e (Trillium)";
+    QTest::newRow("a name and Tab") << "v6e" << QList<int>{Qt::Key_Tab} << "TPU v6e (Trillium)";
+    QTest::newRow("a row and Return") << "tpu v4" << QList<int>{Qt::Key_Down, Qt::Key_Return} << "TPU v4";
+    QTest::newRow("a row and Tab") << "tpu v4" << QList<int>{Qt::Key_Down, Qt::Key_Tab} << "TPU v4";
+    QTest::newRow("the third row") << "b200" << QList<int>{Qt::Key_Down, Qt::Key_Down, Qt::Key_Down, Qt::Key_Return} << "B200";
+    QTest::newRow("the same chip by another name") << "tpu-v5-lite" << QList<int>{Qt::Key_Down, Qt::Key_Return} << "TPU v5e";
+}
+
+/// With the list of names open: its rows are others than those of the list of chips.
+void TestStudyPanel::aChipIsTakenAsItIsFound()
+{
+    QFETCH(QString, typed);
+    QFETCH(QList<int>, keys);
+    QFETCH(QString, chip);
+    Bench bench(kNotebook);
+    auto* box = bench.find<QComboBox>("Chip");
+    retype(box->lineEdit(), typed);
+    QTRY_VERIFY(box->completer()->popup()->isVisible());
+    for (const int key : keys) {
+        QWidget* popup = box->completer()->popup();
+        QTest::keyClick(popup->isVisible() ? popup : static_cast<QWidget*>(box->lineEdit()), static_cast<Qt::Key>(key));
+    }
+    QTRY_VERIFY2(box->currentText().contains(chip), qPrintable(box->currentText()));
+    QCOMPARE(bench.edits.size(), chip == "TPU v5e" ? 0 : 1);
+    QVERIFY(!box->completer()->popup()->isVisible());
 }
 
 void TestStudyPanel::machinesAreTypedWithTheirCounts_data()
@@ -1065,9 +1100,21 @@ void TestStudyPanel::theWheelScrollsThePanel()
 }
 
 /// Tab goes from the top to the bottom, once through everything.
+void TestStudyPanel::keyboardOrder_data()
+{
+    QTest::addColumn<QStringList>("settings");
+    QTest::addColumn<QStringList>("hardware");
+
+    QTest::newRow("a torus") << QStringList() << QStringList{"Topology", "Slices"};
+    QTest::newRow("GPUs") << QStringList{"hardware={chip: h100, hosts: 1, per_host: 8}"}
+                          << QStringList{"Hosts", "Chips of a host"};
+}
+
 void TestStudyPanel::keyboardOrder()
 {
-    Bench bench(kNotebook, {"train.steps=-3"});
+    QFETCH(QStringList, settings);
+    QFETCH(QStringList, hardware);
+    Bench bench(kNotebook, settings + QStringList("train.steps=-3"));
     bench.panel.activateWindow();
     QVERIFY(QTest::qWaitForWindowActive(&bench.panel));
     bench.find<QLineEdit>("Name of the study")->setFocus();
@@ -1082,7 +1129,7 @@ void TestStudyPanel::keyboardOrder()
         QTest::keyClick(focused, Qt::Key_Tab);
     }
     const QStringList expected = {"Name of the study", "Name of axis data", "Size of axis data", "Remove axis data",
-        "Name of axis model", "Size of axis model", "Remove axis model", "Add axis", "Mesh", "Chip", "Topology", "Slices",
+        "Name of axis model", "Size of axis model", "Remove axis model", "Add axis", "Mesh", "Chip", hardware[0], hardware[1],
         "Layers", "Activation", "Bias of each layer", "Loss", "Batch", "Type of parameters", "Type of products", "Optimizer",
         "Learning rate", "Momentum", "Stages over", "Arrays and their specs", "error MW1401: steps must be at least 0, got -3",
         "Apply the fix of MW1401: train.steps=0"};
