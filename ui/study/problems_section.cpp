@@ -126,11 +126,11 @@ public:
         m_problem = problem;
         m_icon->setSeverity(problem.severity);
         const QString id = QString::fromStdString(problem.id);
-        m_text->setText(id + QLatin1Char(' ') + textOf(problem));
+        m_text->setText(breakable(id + QLatin1Char(' ') + textOf(problem)));
         m_remedy->setNote(QString::fromStdString(problem.fix), ColourRole::MutedText);
         const QStringList changes = settingList(problem.fixSettings);
         m_fixLine->setVisible(!changes.isEmpty() && canEdit);
-        m_change->setText(changes.join(QLatin1Char('\n')));
+        m_change->setText(breakable(changes.join(QLatin1Char('\n'))));
         m_fix->setAccessibleName(tr("Apply the fix of %1: %2").arg(id, changes.join(QLatin1String(", "))));
         setAccessibleName(tr("%1 %2: %3").arg(QString::fromLatin1(severityName(problem.severity)), id, textOf(problem)));
         setToolTip(QString::fromStdString(problem.rule));

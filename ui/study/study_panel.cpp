@@ -55,6 +55,8 @@ StudyPanel::StudyPanel(Selection& selection, const sim::Catalogue& catalogue, QW
     m_name->setFont(font);
 
     auto* content = new QWidget;
+    content->setSizePolicy(
+        QSizePolicy::Ignored, QSizePolicy::Preferred); // as wide as the panel: there is no scrolling to the side
     auto* column = new QVBoxLayout(content);
     column->setContentsMargins(kMargin, kMargin, kMargin, kMargin);
     column->setSpacing(kSectionGap);

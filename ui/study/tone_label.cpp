@@ -7,6 +7,27 @@
 
 namespace meshwright::ui {
 
+QString breakable(const QString& text)
+{
+    constexpr qsizetype kLongWord = 30; ///< letters that fit beside the labels of the narrowest panel
+    QString broken;
+    qsizetype begin = 0;
+    while (begin < text.size()) {
+        qsizetype end = begin;
+        while (end < text.size() && !text[end].isSpace())
+            ++end;
+        for (qsizetype i = begin; i < end; ++i) {
+            broken += text[i];
+            if (end - begin > kLongWord && i + 1 < end && QStringLiteral(".=_/").contains(text[i]))
+                broken += QChar(0x200B);
+        }
+        if (end < text.size())
+            broken += text[end];
+        begin = end + 1;
+    }
+    return broken;
+}
+
 ToneLabel::ToneLabel(ColourRole tone, QWidget* parent)
     : QLabel(parent)
     , m_tone(tone)
@@ -25,7 +46,7 @@ void ToneLabel::setTone(ColourRole tone)
 void ToneLabel::setNote(const QString& text, ColourRole tone)
 {
     setTone(tone);
-    setText(text);
+    setText(breakable(text));
     setVisible(!text.isEmpty());
 }
 

@@ -7,7 +7,10 @@
 
 namespace meshwright::ui {
 
-/// A label in the colour of a role, in both themes; its lines wrap.
+/// Lets long words end a line after dots, equals signs, underscores and slashes: what studies are made of has no spaces.
+QString breakable(const QString& text);
+
+/// A label in the colour of a role, in both themes; its lines wrap, long words too.
 class ToneLabel : public QLabel {
     Q_OBJECT
 

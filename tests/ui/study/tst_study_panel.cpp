@@ -1171,16 +1171,19 @@ void TestStudyPanel::followsTheTheme()
 void TestStudyPanel::nothingIsCutAtTheLeastWidth_data()
 {
     QTest::addColumn<QString>("example");
+    QTest::addColumn<QStringList>("settings");
     const QDir folder(QString::fromStdString(Bench::pathOf({}).string()));
     for (const QString& name : folder.entryList({"*.yaml"}, QDir::Files))
-        QTest::newRow(qPrintable(name)) << name;
+        QTest::newRow(qPrintable(name)) << name << QStringList();
+    QTest::newRow("a mesh that is not legal") << "llama3_405b_h100.yaml" << QStringList{"mesh.data=16", "mesh.tensor=64"};
 }
 
 /// The panel scrolls downwards only.
 void TestStudyPanel::nothingIsCutAtTheLeastWidth()
 {
     QFETCH(QString, example);
-    Bench bench(example);
+    QFETCH(QStringList, settings);
+    Bench bench(example, settings);
     bench.panel.resize(bench.panel.minimumWidth(), 1300);
     const auto* scroll = bench.panel.findChild<QScrollArea*>();
     QString widest;
