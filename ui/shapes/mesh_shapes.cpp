@@ -81,7 +81,7 @@ std::vector<std::vector<MeshAxis>> allShapes(const std::vector<MeshAxis>& axes, 
 std::vector<MeshAxis> shapedAxes(const Study& study)
 {
     std::vector<MeshAxis> axes = study.mesh;
-    if (!study.pipeline.axis.empty())
+    if (study.pipeline.stages > 1)
         std::erase_if(axes, [&](const MeshAxis& axis) { return axis.name == study.pipeline.axis; });
     return axes;
 }
@@ -92,8 +92,7 @@ std::vector<MeshShape> shapesOf(const sim::Analysis& analysis)
     if (!analysis.study)
         return shapes;
     const std::vector<MeshAxis> axes = shapedAxes(*analysis.study);
-    const std::int64_t stages
-        = axes.size() < analysis.study->mesh.size() ? std::max<std::int64_t>(1, analysis.study->pipeline.stages) : 1;
+    const std::int64_t stages = axes.size() < analysis.study->mesh.size() ? analysis.study->pipeline.stages : 1;
     const std::int64_t all = analysis.machine ? analysis.machine->deviceCount() : devicesIn(analysis.study->mesh);
     if (axes.empty() || all % stages != 0)
         return shapes;
@@ -221,6 +220,8 @@ DisplayList shapesPicture(const std::vector<MeshShape>& shapes, int current, dou
             ink = textOn(fill);
             if (!shape.fits)
                 style.hatch = Hatch::Rising;
+        } else if (shape.isKnown) {
+            style.hatch = Hatch::Crossed;
         }
         style.outline = isCurrent ? ColourRole::Text : ColourRole::Grid;
         style.outlineWidth = isCurrent ? 3.0 : 1.0;
@@ -241,8 +242,16 @@ DisplayList shapesPicture(const std::vector<MeshShape>& shapes, int current, dou
         const std::string name = shapeWords(shape.axes);
         const std::string figure = shape.seconds > 0.0 ? formatSeconds(shape.seconds) : std::string();
         const bool hasBoth = boxHeight > 2.0 * kText + 6.0 && estimatedWidth(figure, kSmallText) < boxWidth - 4.0;
-        if (boxHeight > kText + 2.0 && estimatedWidth(name, kText) < boxWidth - 4.0) {
-            say({middle.x, middle.y - (hasBoth && !figure.empty() ? 7.0 : 0.0)}, name, kText, TextAnchor::Middle, ink);
+        const double nameSize = estimatedWidth(name, kText) < boxWidth - 4.0 ? kText : kSmallText;
+        if (boxHeight > kText + 2.0 && estimatedWidth(name, nameSize) < boxWidth - 2.0) {
+            if (style.hatch == Hatch::Crossed) { // on a plate, to be read
+                const double plate = estimatedWidth(name, nameSize) + 4.0;
+                ShapeStyle plain;
+                plain.fill = ColourRole::Surface;
+                picture.items.push_back(
+                    {RectShape{{middle.x - plate / 2.0, middle.y - nameSize / 2.0 - 2.0}, plate, nameSize + 4.0, plain, 3.0}});
+            }
+            say({middle.x, middle.y - (hasBoth && !figure.empty() ? 7.0 : 0.0)}, name, nameSize, TextAnchor::Middle, ink);
             if (hasBoth && !figure.empty())
                 say({middle.x, middle.y + 8.0}, figure, kSmallText, TextAnchor::Middle, ink);
         }

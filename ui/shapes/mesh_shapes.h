@@ -28,7 +28,7 @@ inline constexpr std::size_t kMostShapes = 512;
 /// Preconditions: devices >= 1, axes is not empty.
 std::vector<std::vector<MeshAxis>> allShapes(const std::vector<MeshAxis>& axes, std::int64_t devices);
 
-/// The axes of the mesh that can have another size: all but the pipeline's.
+/// The axes of the mesh that can have another size: all but the one whose length is the number of a pipeline's stages.
 std::vector<MeshAxis> shapedAxes(const Study& study);
 
 /// The shapes of a study, none of them analysed. Empty where no axis can have another size, and where the devices are not divisible by the stages.
@@ -41,7 +41,7 @@ bool analyseShape(MeshShape& shape, const sim::Catalogue& catalogue, const std::
 std::string shapeWords(const std::vector<MeshAxis>& axes);
 
 /// The shapes as a lattice: columns by the first axis, of three and more axes rows by the second, the others side by side in a cell; in the colour of
-/// the step, from the quickest (blue) to the slowest (red); grey what cannot be. Ids are "shape:INDEX". `current` is framed; -1: none.
+/// the step, from the quickest (blue) to the slowest (red); crossed out what cannot be simulated. Ids are "shape:INDEX". `current` is framed; -1: none.
 DisplayList shapesPicture(const std::vector<MeshShape>& shapes, int current, double width, double height);
 
 } // namespace meshwright::ui

@@ -2,6 +2,7 @@
 #include "ui/shapes/shapes_view.h"
 
 #include "core/study/axis_edits.h"
+#include "core/support/counted.h"
 #include "core/support/text.h"
 #include "ui/widgets/picture_view.h"
 
@@ -32,8 +33,14 @@ ShapesView::ShapesView(Selection&, std::shared_ptr<const sim::Catalogue> catalog
     connect(m_picture, &PictureView::clicked, this, [this](const QString& id) {
         if (!id.startsWith(QLatin1String("shape:")))
             return;
+        const MeshShape& shape = m_shapes[static_cast<std::size_t>(id.mid(6).toInt())];
+        if (!shape.why.empty()) {
+            m_refused = tr(" %1 cannot be simulated: %2.")
+                            .arg(QString::fromStdString(shapeWords(shape.axes)), QString::fromStdString(shape.why));
+            return showState();
+        }
         QStringList settings;
-        for (const MeshAxis& axis : m_shapes[static_cast<std::size_t>(id.mid(6).toInt())].axes)
+        for (const MeshAxis& axis : shape.axes)
             settings << QStringLiteral("mesh.%1=%2").arg(QString::fromStdString(axis.name)).arg(axis.size);
         Q_EMIT meshChosen(settings);
     });
@@ -51,6 +58,7 @@ void ShapesView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
         m_shapes = shapes;
         start();
     }
+    m_refused.clear();
     showState();
     drawShapes();
 }
@@ -95,9 +103,12 @@ void ShapesView::showState()
     }
     if (m_shapes.empty())
         return m_status->setText(whyNone());
-    QString text = known < static_cast<std::ptrdiff_t>(m_shapes.size())
-        ? tr("%1 of %2 shapes simulated.").arg(known).arg(m_shapes.size())
-        : tr("%1 shapes.").arg(m_shapes.size());
+    const auto impossible
+        = std::count_if(m_shapes.begin(), m_shapes.end(), [](const MeshShape& shape) { return !shape.why.empty(); });
+    const QString shapes = QString::fromStdString(counted(static_cast<std::int64_t>(m_shapes.size()), "shape"));
+    QString text
+        = known < static_cast<std::ptrdiff_t>(m_shapes.size()) ? tr("%1 of %2 simulated").arg(known).arg(shapes) : shapes;
+    text += impossible > 0 ? tr(", %1 of them crossed out: they cannot be simulated.").arg(impossible) : QStringLiteral(".");
     if (best != nullptr)
         text += tr(" The fastest that fits: %1, %2. Blue is fast, red is slow, hatched does not fit. Click a shape to use it.")
                     .arg(QString::fromStdString(shapeWords(best->axes)), QString::fromStdString(formatSeconds(best->seconds)));
@@ -106,7 +117,7 @@ void ShapesView::showState()
         text += tr(" %1=%2 are the pipeline's stages: the shapes are of the mesh inside a stage.")
                     .arg(QString::fromStdString(study->pipeline.axis))
                     .arg(study->pipeline.stages);
-    m_status->setText(text);
+    m_status->setText(text + m_refused);
 }
 
 /// Why there are no shapes.

@@ -13,7 +13,7 @@ namespace meshwright::ui {
 class PictureView;
 
 /// Every shape that the mesh, or of a pipeline the mesh of a stage, can have on the study's chips, in the colour of its step, filled in while they are simulated. A click makes a shape the
-/// study's. A change of anything but the mesh's sizes simulates all shapes again.
+/// study's, or says why it cannot be simulated. A change of anything but the mesh's sizes simulates all shapes again.
 class ShapesView : public View {
     Q_OBJECT
 
@@ -51,6 +51,7 @@ private:
     std::vector<MeshShape> m_shapes;
     std::uint64_t m_number = 0; ///< of the latest start
     bool m_isBusy = false;
+    QString m_refused; ///< why the shape that was clicked last cannot be used; empty when it can
     QLabel* m_status;
     PictureView* m_picture;
     LatestWorker m_worker; ///< last: its jobs use all of the above

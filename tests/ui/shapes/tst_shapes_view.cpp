@@ -22,6 +22,7 @@ private Q_SLOTS:
     void headsDoNotOverlap();
     void stepsAreThoseOfTheStudies();
     void aPipelineKeepsItsStages();
+    void oneStageKeepsNoAxis();
     void saysWhyThereAreNone_data();
     void saysWhyThereAreNone();
     void whatCannotBeSaysWhy();
@@ -198,6 +199,18 @@ void TestShapesView::aPipelineKeepsItsStages()
     QCOMPARE(chosen.at(0).at(0).toStringList(), (QStringList{"mesh.model=1", "mesh.data=2"}));
 }
 
+/// The axis of the one stage only shards arrays.
+void TestShapesView::oneStageKeepsNoAxis()
+{
+    Shown shown(analysed("three_d.yaml"));
+    QCOMPARE(shown.view.shapes().size(), std::size_t{10}); // 8 over three axes
+    QTRY_VERIFY_WITH_TIMEOUT(!shown.view.isBusy(), 30'000);
+    const auto own = std::ranges::find(
+        shown.view.shapes(), std::string("2x2x2"), [](const ui::MeshShape& shape) { return ui::shapeWords(shape.axes); });
+    QVERIFY2(own != shown.view.shapes().end() && own->seconds > 0.0, own->why.c_str());
+    QVERIFY(!shown.view.findChild<QLabel*>()->text().contains("stages"));
+}
+
 void TestShapesView::saysWhyThereAreNone_data()
 {
     QTest::addColumn<std::vector<std::string>>("settings");
@@ -228,6 +241,14 @@ void TestShapesView::whatCannotBeSaysWhy()
     QCOMPARE(eight.seconds, 0.0);
     QVERIFY2(eight.why.find('8') != std::string::npos && eight.why.find('4') != std::string::npos, eight.why.c_str());
     QVERIFY(shown.view.shapes().back().seconds > 0.0);
+    auto* status = shown.view.findChild<QLabel*>();
+    QVERIFY2(status->text().contains("4 shapes, 1 of them crossed out"), qPrintable(status->text()));
+    QSignalSpy chosen(&shown.view, &ui::ShapesView::meshChosen);
+    auto* shownPicture = shown.view.findChild<ui::PictureView*>();
+    QTest::mouseClick(shownPicture, Qt::LeftButton, {}, shownPicture->placeOf("shape:0"));
+    QCOMPARE(chosen.count(), 0);
+    QVERIFY2(
+        status->text().contains("8x1 cannot be simulated: " + QString::fromStdString(eight.why)), qPrintable(status->text()));
     const DisplayList picture = shown.view.picture();
     QVERIFY(std::any_of(picture.items.begin(), picture.items.end(),
         [&](const DisplayItem& item) { return item.id == "shape:0" && item.tooltip.find(eight.why) != std::string::npos; }));
