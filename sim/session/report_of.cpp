@@ -463,7 +463,7 @@ bool measuresAnotherStudy(const Analysis& analysis, const MeasuredTraining& trai
 Report reportOf(const Analysis& analysis, const ReportChoices& choices, const std::stop_token& stop)
 {
     ReportInputs inputs = inputsOf(analysis);
-    inputs.trials = trialsOf(analysis, choices.mostTrials, stop);
+    inputs.trials = trialsOf(analysis, choices.mostTrials, stop, choices.found);
     inputs.training = choices.training;
     return buildReport(inputs);
 }

@@ -19,17 +19,23 @@ class ReportJob : public QObject {
 public:
     explicit ReportJob(QObject* parent = nullptr);
 
-    void request(std::shared_ptr<const sim::Analysis> analysis, std::optional<sim::MeasuredTraining> training);
+    /// `mostTrials`: changes that are simulated for advice.
+    void request(std::shared_ptr<const sim::Analysis> analysis, std::optional<sim::MeasuredTraining> training,
+        std::size_t mostTrials = sim::ReportChoices().mostTrials);
 
     /// True from a request until its report.
     bool isBusy() const { return m_worker.isBusy(); }
 
 Q_SIGNALS:
+    /// So many changes of the latest request have been simulated. On the thread of this object.
+    void progressed(int trials);
+
     /// On the thread of this object. Never null.
     void finished(std::shared_ptr<const sim::Report> report);
 
 private:
-    LatestWorker m_worker;
+    std::uint64_t m_number = 0; ///< of the latest request
+    LatestWorker m_worker; ///< last: its jobs use this
 };
 
 } // namespace meshwright::ui

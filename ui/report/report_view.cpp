@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/report/report_view.h"
 
+#include "core/support/counted.h"
 #include "ui/report/page_layout.h"
 #include "ui/widgets/painter.h"
 
@@ -156,6 +157,7 @@ ReportView::ReportView(Selection&, QWidget* parent)
     : View(parent)
     , m_summary(new QLabel(tr("No report yet."), this))
     , m_save(new QPushButton(tr("Save report…"), this))
+    , m_skip(new QPushButton(tr("Without advice"), this))
     , m_own(new QPushButton(tr("Report of the study"), this))
     , m_pages(new PagesWidget)
 {
@@ -166,6 +168,14 @@ ReportView::ReportView(Selection&, QWidget* parent)
     m_save->setToolTip(tr("Writes the report as HTML, Markdown, CSV, JSON or PDF"));
     m_save->setEnabled(false);
     m_own->setToolTip(tr("Leaves the report that was opened, and shows that of the study as it stands"));
+    m_skip->setToolTip(tr("Shows the report now, without simulating the changes that its advice is taken from"));
+    m_skip->hide();
+    connect(m_skip, &QPushButton::clicked, this, &ReportView::skipTrials);
+    connect(&m_job, &ReportJob::progressed, this, [this](int trials) {
+        if (!m_opened)
+            m_summary->setText(tr("Putting the report together: %1 simulated to find advice…")
+                                   .arg(QString::fromStdString(counted(trials, "change"))));
+    });
     m_own->hide();
     connect(m_own, &QPushButton::clicked, this, &ReportView::leaveOpened);
     connect(m_save, &QPushButton::clicked, this, &ReportView::saveRequested);
@@ -175,6 +185,7 @@ ReportView::ReportView(Selection&, QWidget* parent)
     head->setContentsMargins(8, 8, 8, 0);
     head->setSpacing(6);
     head->addWidget(m_summary, 1);
+    head->addWidget(m_skip);
     head->addWidget(m_own);
     head->addWidget(m_save);
     auto* layout = new QVBoxLayout(this);
@@ -207,7 +218,14 @@ void ReportView::refresh()
         return;
     m_isStale = false;
     m_summary->setText(tr("Putting the report together…"));
+    m_skip->show();
     m_job.request(m_analysis, m_training);
+}
+
+void ReportView::skipTrials()
+{
+    m_skip->hide();
+    m_job.request(m_analysis, m_training, 0);
 }
 
 void ReportView::showOpened(std::shared_ptr<const sim::Report> report, const QString& name)
@@ -217,6 +235,7 @@ void ReportView::showOpened(std::shared_ptr<const sim::Report> report, const QSt
     m_pages->setPages(pagesOf(*m_opened));
     m_scroll->verticalScrollBar()->setValue(0);
     m_summary->setText(tr("%1 as it was written").arg(name));
+    m_skip->hide();
     m_own->show();
     m_own->setEnabled(m_analysis != nullptr);
     m_save->setEnabled(true);
@@ -233,6 +252,7 @@ void ReportView::leaveOpened()
 void ReportView::showReport(const std::shared_ptr<const sim::Report>& report)
 {
     m_report = report;
+    m_skip->hide();
     if (m_opened)
         return;
     m_pages->setPages(pagesOf(*report));

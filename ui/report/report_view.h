@@ -56,6 +56,7 @@ protected:
 
 private:
     void refresh();
+    void skipTrials();
     void showReport(const std::shared_ptr<const sim::Report>& report);
 
     std::shared_ptr<const sim::Analysis> m_analysis;
@@ -66,6 +67,7 @@ private:
     ReportJob m_job;
     QLabel* m_summary;
     QPushButton* m_save;
+    QPushButton* m_skip; ///< shows the report without what takes time; seen while that is under way
     QPushButton* m_own; ///< goes on to the study's report
     QScrollArea* m_scroll;
     PagesWidget* m_pages;

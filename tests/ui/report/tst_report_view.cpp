@@ -17,6 +17,7 @@ private Q_SLOTS:
     void waitsUntilItIsSeen();
     void followsEdits();
     void latestEditWins();
+    void adviceCanBeLeftOut();
     void showsTraining();
     void savesByButton();
     void pagesFillTheWidth_data();
@@ -96,6 +97,24 @@ void TestReportView::latestEditWins()
     QCOMPARE(shown.count(), qsizetype{1});
     QVERIFY(view.currentReport().findSection("origin") != nullptr);
     QCOMPARE(view.currentReport().study.settings, (std::vector<std::string>{"batch=49152"}));
+}
+
+/// While changes are simulated for advice the view counts them, and shows the report without them when asked.
+void TestReportView::adviceCanBeLeftOut()
+{
+    Selection selection;
+    ReportView view(selection);
+    view.setAnalysis(analysed(exampleSource("transformer_64")));
+    QSignalSpy shown(&view, &ReportView::reportShown);
+    view.show();
+    auto* skip = view.findChildren<QPushButton*>().at(1);
+    QVERIFY(skip->isVisible());
+    QTRY_VERIFY(view.findChild<QLabel*>()->text().contains("1 change simulated"));
+    skip->click();
+    QVERIFY(!skip->isVisible());
+    QVERIFY(shown.wait(10'000));
+    QVERIFY(view.findChild<QLabel*>()->text().contains("pages"));
+    QVERIFY(view.pageCount() > 3);
 }
 
 void TestReportView::showsTraining()
