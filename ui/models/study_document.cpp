@@ -188,6 +188,17 @@ bool StudyDocument::isChangedOnDisk() const
     return found ? *found != m_onDisk : QFileInfo::exists(m_path);
 }
 
+bool StudyDocument::reload()
+{
+    auto text = readFile(m_path.toStdString(), kLargestDocumentBytes);
+    if (!text)
+        return false;
+    m_onDisk = *text;
+    changeState({*std::move(text), m_source.file, m_source.settings}, tr("Reload %1").arg(title()));
+    m_undo.setClean();
+    return true;
+}
+
 Result<Done> StudyDocument::save()
 {
     if (isChangedOnDisk())

@@ -61,6 +61,10 @@ public:
     /// Whether another program has written to path() since this study was read from it or saved to it. A file that is gone was not.
     bool isChangedOnDisk() const;
 
+    /// Takes what another program has written to path() in place of the study (undoable), which then is not modified. False where the file cannot be read.
+    /// Precondition: the study is not modified.
+    bool reload();
+
     /// Writes the study to its file. Precondition: path() is not empty.
     /// Problems: those of `save(path)`; MW1829 another program has changed the file.
     Result<Done> save();

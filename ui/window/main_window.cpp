@@ -48,6 +48,8 @@ namespace meshwright::ui {
 namespace {
 
 constexpr qsizetype kMostRecentInMenu = 8;
+constexpr int kNewsMilliseconds = 20'000;
+constexpr int kSettlingMilliseconds = 200; ///< after the last change of a file it is read: programs write in several steps
 const QString kRecentKey = QStringLiteral("recent");
 const QString kThemeKey = QStringLiteral("theme");
 const QString kGeometryKey = QStringLiteral("window/geometry");
@@ -138,6 +140,11 @@ MainWindow::MainWindow(std::shared_ptr<sim::Session> session, const Places& plac
     connect(&m_workbench->pages(), &PageView::unsavedChanged, &m_pageRecovery, &Recovery::edited);
     connect(&m_document, &StudyDocument::pathChanged, this, &MainWindow::updateTitle);
     connect(&m_document, &StudyDocument::modifiedChanged, this, &MainWindow::updateTitle);
+    connect(&m_document, &StudyDocument::pathChanged, this, &MainWindow::watchFile);
+    m_settling.setSingleShot(true);
+    m_settling.setInterval(kSettlingMilliseconds);
+    connect(&m_watcher, &QFileSystemWatcher::fileChanged, &m_settling, qOverload<>(&QTimer::start));
+    connect(&m_settling, &QTimer::timeout, this, &MainWindow::followFile);
 
     statusBar()->hide(); // until there is something to say
     connect(statusBar(), &QStatusBar::messageChanged, this,
@@ -665,6 +672,30 @@ void MainWindow::updateTitle()
     const bool atStart = m_pages->currentWidget() == m_start || !m_workbench->hasStudy();
     setWindowTitle(atStart ? tr("Meshwright") : tr("%1[*] – Meshwright").arg(m_document.title()));
     setWindowModified(!atStart && m_document.isModified());
+}
+
+/// A program that replaces the file ends the watch.
+void MainWindow::watchFile()
+{
+    if (const QStringList watched = m_watcher.files(); !watched.isEmpty())
+        m_watcher.removePaths(watched);
+    if (!m_document.path().isEmpty() && QFileInfo::exists(m_document.path()))
+        m_watcher.addPath(m_document.path());
+}
+
+/// The study follows its file while it has no edits of its own; with edits saving asks which of both stays.
+void MainWindow::followFile()
+{
+    watchFile();
+    if (m_document.path().isEmpty() || !m_document.isChangedOnDisk())
+        return;
+    const QString name = m_document.title();
+    if (m_document.isModified())
+        statusBar()->showMessage(
+            tr("Another program has changed %1. The study here has edits of its own: saving asks.").arg(name), kNewsMilliseconds);
+    else if (m_document.reload())
+        statusBar()->showMessage(
+            tr("Another program has changed %1: it was read again. Undo goes back.").arg(name), kNewsMilliseconds);
 }
 
 void MainWindow::showCommand(View* view)

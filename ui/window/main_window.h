@@ -6,8 +6,10 @@
 #include "ui/models/study_document.h"
 #include "ui/theme/theme.h"
 
+#include <QFileSystemWatcher>
 #include <QMainWindow>
 #include <QSettings>
+#include <QTimer>
 
 #include <memory>
 #include <vector>
@@ -91,6 +93,8 @@ private:
     void remember(const QString& path);
     void updateRecent();
     void updateTitle();
+    void watchFile();
+    void followFile();
     void showCommand(View* view);
     void exportView(View* view);
     void saveReport();
@@ -103,6 +107,8 @@ private:
     Recovery m_recovery;
     Places m_places;
     QSettings m_settings;
+    QFileSystemWatcher m_watcher; ///< of the study's file
+    QTimer m_settling; ///< until the file that changed is read
     QStackedWidget* m_pages;
     StartPage* m_start;
     Workbench* m_workbench;

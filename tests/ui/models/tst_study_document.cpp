@@ -23,6 +23,7 @@ private Q_SLOTS:
     void programsAreStudies();
     void openFailsOnUnreadableFiles();
     void changesOfOthersAreNotOverwritten();
+    void changesOfOthersAreReadAgain();
     void onlyStudiesAreOpened_data();
     void onlyStudiesAreOpened();
     void saveFailsWithoutPermission();
@@ -206,6 +207,23 @@ void TestStudyDocument::changesOfOthersAreNotOverwritten()
     QVERIFY(QFile::remove(path)); // nothing is lost by writing it again
     QVERIFY(document.save());
     QVERIFY(contentOf(path).contains("batch: 16"));
+}
+
+void TestStudyDocument::changesOfOthersAreReadAgain()
+{
+    const QTemporaryDir folder;
+    const QString path = writtenTo(folder);
+    ui::StudyDocument document;
+    QVERIFY(document.open(path));
+    const std::string before = document.source().text;
+    QVERIFY(writeFileAtomically(path.toStdString(), before + "# theirs\n"));
+    QVERIFY(document.isChangedOnDisk());
+    QVERIFY(document.reload());
+    QCOMPARE(document.source().text, before + "# theirs\n");
+    QVERIFY(!document.isModified() && !document.isChangedOnDisk());
+    document.undoStack().undo();
+    QCOMPARE(document.source().text, before);
+    QVERIFY(document.isModified());
 }
 
 void TestStudyDocument::onlyStudiesAreOpened_data()

@@ -67,6 +67,8 @@ private Q_SLOTS:
     void savesAndRemembers();
     void asksBeforeItReplacesWhatOthersWrote_data();
     void asksBeforeItReplacesWhatOthersWrote();
+    void followsItsFile_data();
+    void followsItsFile();
     void startPageCanBeLeft_data();
     void startPageCanBeLeft();
     void nothingHappensToAStudyThatNobodySees();
@@ -508,6 +510,34 @@ void TestMainWindow::asksBeforeItReplacesWhatOthersWrote()
     QCOMPARE(contentOf(path).contains("# theirs"), !replaces);
     QCOMPARE(contentOf(path).contains("batch: 200"), replaces);
     QCOMPARE(fixture.window.isWindowModified(), !replaces);
+    fixture.window.document().undoStack().setClean(); // nobody is asked when it closes
+}
+
+/// A study without edits follows its file; one with edits stays as it is.
+void TestMainWindow::followsItsFile_data()
+{
+    QTest::addColumn<QStringList>("edits");
+    QTest::addColumn<QString>("says");
+
+    QTest::newRow("without edits") << QStringList() << "it was read again";
+    QTest::newRow("with edits") << QStringList("batch=200") << "saving asks";
+}
+
+void TestMainWindow::followsItsFile()
+{
+    QFETCH(QStringList, edits);
+    QFETCH(QString, says);
+    WindowFixture fixture;
+    fixture.window.show();
+    const QString path = fixture.copyOf("digits.yaml");
+    QVERIFY(fixture.window.openFile(path));
+    fixture.window.document().change(edits, "Edit the batch");
+    QVERIFY(writeFileAtomically(path.toStdString(), contentOf(path).toStdString() + "# theirs\n"));
+    QTRY_VERIFY2(
+        fixture.window.statusBar()->currentMessage().contains(says), qPrintable(fixture.window.statusBar()->currentMessage()));
+    const bool isRead = QString::fromStdString(fixture.window.document().source().text).contains("# theirs");
+    QCOMPARE(isRead, edits.isEmpty());
+    QCOMPARE(fixture.window.isWindowModified(), !edits.isEmpty());
     fixture.window.document().undoStack().setClean(); // nobody is asked when it closes
 }
 
