@@ -214,15 +214,22 @@ private:
         return y;
     }
 
-    /// Adds grids in rows of about as many as there are rows, and yields where they end; a single one with its rulers.
+    /// Adds grids in rows of about as many as there are rows, or as many as have room for their headings, and yields where they end; a single one with
+    /// its rulers.
     double addPanels(DisplayList& list, double y, std::span<const LayoutGrid> grids, bool isSingle)
     {
-        const auto across = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(grids.size()))));
+        const bool hasHeading = m_layout.shape.size() > 2;
+        double headingWidth = 0.0;
+        for (const LayoutGrid& grid : grids)
+            headingWidth = std::max(
+                headingWidth, hasHeading ? estimatedWidth(gridText(m_drawing.arrayName, grid, m_layout), kLabelSize) : 0.0);
+        const double most = std::max(1.0, std::floor((m_textRoom + kPanelGap) / (headingWidth + kPanelGap)));
+        const auto across = static_cast<std::size_t>(std::min(most, std::ceil(std::sqrt(static_cast<double>(grids.size())))));
         const double shrink = 1.0 / std::sqrt(static_cast<double>(across));
         m_panel
             = panelSize(grids.front(), m_drawing.panelWidth * shrink, m_drawing.panelHeight * shrink, m_drawing.largestAspect);
         const bool isRuled = !m_drawing.axesOfDims.empty() && isSingle && grids.front().columnDim;
-        const bool hasHeading = m_layout.shape.size() > 2;
+        const double pitch = std::max(m_panel.width, headingWidth) + kPanelGap;
         const double above = (hasHeading ? chart::kLineHeight : 0.0) + (isRuled ? kRulerHeight : 0.0);
         double left = chart::kMargin;
         if (isRuled) {
@@ -230,7 +237,7 @@ private:
             left += rowRulerWidth(grids.front());
         }
         for (std::size_t i = 0; i < grids.size(); ++i) {
-            const double x = left + static_cast<double>(i % across) * (m_panel.width + kPanelGap);
+            const double x = left + static_cast<double>(i % across) * pitch;
             const double top = y + static_cast<double>(i / across) * (above + m_panel.height + kPanelGap);
             if (hasHeading)
                 list.items.push_back({TextShape{
@@ -238,7 +245,7 @@ private:
             addGrid(list, grids[i], {x, top + above}, m_panel);
             if (isRuled)
                 addRulers(list, grids[i], {x, top + above}, m_panel);
-            widen(list, x + m_panel.width);
+            widen(list, x + std::max(m_panel.width, headingWidth));
         }
         const auto rows = static_cast<double>((grids.size() + across - 1) / across);
         return y + rows * (above + m_panel.height + kPanelGap) - kPanelGap;

@@ -20,6 +20,7 @@
 #include <QPainter>
 #include <QPlainTextEdit>
 #include <QSplitter>
+#include <QTextBlock>
 #include <QTextBrowser>
 #include <QTextDocument>
 #include <QTimer>
@@ -31,8 +32,9 @@ namespace {
 
 constexpr int kTypingMilliseconds = 300; ///< after the last letter what was typed is explained
 constexpr int kBesidePictures = 70; ///< pixels: margins around and between two
-constexpr int kLeastPicture = 180;
+constexpr int kLeastPicture = 260;
 constexpr int kMostPicture = 420;
+constexpr std::size_t kMostShownBytes = 4 << 20; ///< of a file, beside what is found in it
 constexpr int kPictureHeight = 240;
 
 /// On the mesh and the hardware of the study, where they have the devices of the dump.
@@ -183,11 +185,17 @@ LatestWorker::Job ExplainView::explaining(std::string given, std::string path, s
             return failed(
                 {Problem{"MW1951", fmt::format("\"{}\" is not a dump of HLO", path), "give a file that begins with HloModule"}});
         auto explained = std::make_shared<const ExplainedText>(meshwright::explainText(*read, context));
+        const bool isNccl = explained->messages.empty() && read->find("busbw") != std::string::npos;
+        const auto log = isNccl ? std::optional(sim::parseNcclLog(*read, path.empty() ? "the text" : path)) : std::nullopt;
         if (stop.stop_requested())
             return nullptr;
-        return [this, explained] {
+        return [this, explained, log, text = path.empty() ? std::string() : read->substr(0, kMostShownBytes)] {
             leaveDump();
+            if (!text.empty())
+                showText(text);
             showExplained(explained);
+            if (log)
+                showNccl(*log);
         };
     };
 }
@@ -221,6 +229,33 @@ void ExplainView::leaveDump()
     setFocusProxy(m_text);
 }
 
+/// That of a file, which is not what the user types.
+void ExplainView::showText(const std::string& text)
+{
+    const QSignalBlocker quiet(m_text);
+    m_text->setPlainText(QString::fromStdString(text));
+}
+
+void ExplainView::showNccl(const Result<sim::NcclLog>& log)
+{
+    m_isNccl = true;
+    const QString name = m_file.isEmpty() ? tr("The text") : QFileInfo(m_file).fileName();
+    m_status->setText(log ? tr("%1 is a log of nccl-tests.").arg(name)
+                          : tr("%1 is a log of nccl-tests that cannot be read as it stands.").arg(name));
+    m_message->setHtml(ncclHtml(log, m_file.isEmpty() ? QStringLiteral("FILE") : shellQuoted(m_file)));
+    m_message->show();
+}
+
+/// The line of the log at the top of the box, and in it.
+void ExplainView::goToLine(std::size_t line)
+{
+    const QTextBlock block = m_text->document()->findBlockByNumber(static_cast<int>(line) - 1);
+    if (!block.isValid())
+        return;
+    m_text->setTextCursor(QTextCursor(block));
+    m_text->centerCursor();
+}
+
 void ExplainView::start(LatestWorker::Job job)
 {
     m_status->setText(m_file.isEmpty() ? tr("Reading…") : tr("Reading %1…").arg(QFileInfo(m_file).fileName()));
@@ -230,6 +265,7 @@ void ExplainView::start(LatestWorker::Job job)
 void ExplainView::showExplained(const std::shared_ptr<const ExplainedText>& explained)
 {
     m_explained = explained;
+    m_isNccl = false;
     const QString name = m_file.isEmpty() ? tr("the text") : QFileInfo(m_file).fileName();
     const QString lines = explained->lineCount == 1 ? tr("1 line") : tr("%1 lines").arg(explained->lineCount);
     QString text;
@@ -265,26 +301,36 @@ void ExplainView::showMessage(int row)
     if (row < 0 || !m_explained)
         return;
     const Explanation& message = m_explained->messages[static_cast<std::size_t>(row)];
-    const int room = (m_message->viewport()->width() - kBesidePictures) / std::max(1, static_cast<int>(message.pictures.size()));
-    const QSize size(std::clamp(room, kLeastPicture, kMostPicture), kPictureHeight);
+    const int room = m_message->viewport()->width() - kBesidePictures;
+    const auto count = static_cast<int>(message.pictures.size());
+    const int across = count * kLeastPicture <= room ? std::max(1, count) : 1;
+    const QSize size(std::clamp(room / across, kLeastPicture, kMostPicture), kPictureHeight);
+    std::vector<QSize> sizes(message.pictures.size());
     m_message->document()->clear(); // also of the images of another message
     for (std::size_t i = 0; i < message.pictures.size(); ++i) {
-        if (message.pictures[i].layout)
-            m_message->document()->addResource(QTextDocument::ImageResource, QUrl(QStringLiteral("layout:%1").arg(i)),
-                imageOf(layoutPicture(*message.pictures[i].layout, size), size));
+        if (!message.pictures[i].layout)
+            continue;
+        const QImage image = imageOf(layoutPicture(*message.pictures[i].layout, size), size.width());
+        sizes[i] = image.deviceIndependentSize().toSize();
+        m_message->document()->addResource(QTextDocument::ImageResource, QUrl(QStringLiteral("layout:%1").arg(i)), image);
     }
-    m_message->setHtml(explanationHtml(message, size));
+    m_message->setHtml(explanationHtml(message, sizes, static_cast<std::size_t>(across)));
+    if (!message.lines.empty() && (!m_file.isEmpty() || !m_text->hasFocus())) // else it is being typed
+        goToLine(message.lines.front());
 }
 
-/// As sharp as the screen is.
-QImage ExplainView::imageOf(const DisplayList& picture, QSize size) const
+/// As sharp as the screen is, all of it in that width.
+QImage ExplainView::imageOf(const DisplayList& picture, int width) const
 {
     const double ratio = devicePixelRatioF();
+    const double scale = std::min(1.0, width / picture.width);
+    const QSize size(qCeil(picture.width * scale), qCeil(picture.height * scale));
     QImage image(size * ratio, QImage::Format_RGB32);
     image.setDevicePixelRatio(ratio);
     QPainter painter(&image);
     painter.setRenderHint(QPainter::Antialiasing);
     painter.fillRect(QRect(QPoint(), size), m_message->palette().color(QPalette::Base));
+    painter.scale(scale, scale);
     paintItems(painter, picture.items, themeOf(palette()));
     return image;
 }
@@ -307,6 +353,8 @@ DisplayList ExplainView::picture() const
 
 QString ExplainView::command() const
 {
+    if (m_isNccl)
+        return QStringLiteral("meshwright calibrate --nccl ") + (m_file.isEmpty() ? QStringLiteral("FILE") : shellQuoted(m_file));
     return QStringLiteral("meshwright explain ") + (m_file.isEmpty() ? QStringLiteral("-") : shellQuoted(m_file));
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/diagnose/explain_message.h"
+#include "sim/calibrate/nccl_log.h"
 #include "ui/jobs/latest_worker.h"
 #include "ui/models/selection.h"
 #include "ui/widgets/view.h"
@@ -23,7 +24,7 @@ class HloView;
 
 /// Messages and logs, pasted or from a file: a list of what is known in them, and of each what it means, before and after, and what to do. Read and
 /// explained off the UI thread. Messages that do not say their mesh are explained on the study's. Of a dump of HLO the collectives are listed
-/// instead, on the mesh and the hardware of the study where it has as many devices.
+/// instead, on the mesh and the hardware of the study where it has as many devices. Of a log of nccl-tests it says what `calibrate` reads.
 class ExplainView : public View {
     Q_OBJECT
 
@@ -59,8 +60,11 @@ protected:
 private:
     void start(LatestWorker::Job job);
     void showExplained(const std::shared_ptr<const ExplainedText>& explained);
+    void showText(const std::string& text);
+    void showNccl(const Result<sim::NcclLog>& log);
+    void goToLine(std::size_t line);
     void showMessage(int row);
-    QImage imageOf(const DisplayList& picture, QSize size) const;
+    QImage imageOf(const DisplayList& picture, int width) const;
     LatestWorker::Job explaining(std::string text, std::string name, std::shared_ptr<const sim::HloReport> before = {});
     void showDump(const std::shared_ptr<const sim::HloReport>& report, const std::shared_ptr<const sim::HloReport>& before);
     void leaveDump();
@@ -68,6 +72,7 @@ private:
 
     std::shared_ptr<const sim::Analysis> m_analysis; ///< the last that has a mesh
     std::shared_ptr<const ExplainedText> m_explained;
+    bool m_isNccl = false; ///< it is a log of nccl-tests
     QString m_file; ///< that is explained; empty: the text in the box
     QLabel* m_status;
     QPlainTextEdit* m_text;

@@ -45,7 +45,7 @@ QString linesText(const Explanation& explanation)
     return more == 0 ? text : tr("%1 and %2 more").arg(text).arg(more);
 }
 
-QString explanationHtml(const Explanation& explanation, QSize pictureSize)
+QString explanationHtml(const Explanation& explanation, const std::vector<QSize>& pictureSizes, std::size_t across)
 {
     QString html = QStringLiteral("<h3>%1</h3><p>%2, %3</p>")
                        .arg(escaped(explanation.title), escaped(explanation.source), linesText(explanation));
@@ -69,15 +69,28 @@ QString explanationHtml(const Explanation& explanation, QSize pictureSize)
         html += QStringLiteral("<table cellspacing='0' cellpadding='0'><tr>");
         for (std::size_t i = 0; i < explanation.pictures.size(); ++i) {
             const MessagePicture& picture = explanation.pictures[i];
-            const QString image = QStringLiteral("<img src='layout:%1' width='%2' height='%3'/>")
+            const QString image = QStringLiteral("<p><img src='layout:%1' width='%2' height='%3'/></p>")
                                       .arg(i)
-                                      .arg(pictureSize.width())
-                                      .arg(pictureSize.height());
-            html += QStringLiteral("<td style='padding-right: 28px'><p><b>%1</b></p>%2</td>")
+                                      .arg(pictureSizes[i].width())
+                                      .arg(pictureSizes[i].height());
+            if (i > 0 && i % across == 0)
+                html += QStringLiteral("</tr><tr>");
+            html += QStringLiteral("<td style='padding-right: 28px; vertical-align: top'><p><b>%1</b></p>%2</td>")
                         .arg(escaped(picture.title), picture.layout ? image : preformatted(picture.drawing));
         }
         html += QStringLiteral("</tr></table>");
     }
+    return html;
+}
+
+QString ncclHtml(const Result<sim::NcclLog>& log, const QString& path)
+{
+    QString html = QStringLiteral("<h3>%1</h3>").arg(tr("A log of nccl-tests"));
+    html += log ? preformatted(sim::ncclText({*log})) : quoted(describe(log.error()));
+    html += QStringLiteral("<h4>%1</h4><p>%2</p>").arg(tr("What to do"), tr("Make a profile of the links:"));
+    html += preformatted("meshwright calibrate --nccl " + path.toStdString() + " -o links.json");
+    html += QStringLiteral("<p>%1</p>").arg(tr("A study that names the profile is predicted with what was measured:"));
+    html += preformatted("hardware: {profile: links.json}");
     return html;
 }
 

@@ -190,6 +190,19 @@ void TestDrawLayout::smallMultiples()
         QVERIFY(cell.topLeft.x + cell.width <= list.width);
         QVERIFY(cell.topLeft.y + cell.height <= list.height);
     }
+    // In little room headings neither overlap nor leave the picture.
+    const Mesh mesh = meshOf("x=32");
+    const DisplayList narrow = drawLayoutInto(layoutOf({32, 8, 8}, shardingOf("P('x')", 3, mesh), mesh), {}, 240.0, 240.0);
+    QVERIFY2(narrow.width <= 240.0, std::to_string(narrow.width).c_str());
+    std::map<double, double> ends; ///< of the headings so far, by their line
+    for (const DisplayItem& item : narrow.items) {
+        const auto* heading = std::get_if<TextShape>(&item.shape);
+        if (heading == nullptr || !heading->text.starts_with("x["))
+            continue;
+        QVERIFY2(heading->at.x > ends[heading->at.y], heading->text.c_str());
+        ends[heading->at.y] = heading->at.x + estimatedWidth(heading->text, heading->size);
+    }
+    QVERIFY(ends.size() > 3);
 }
 
 void TestDrawLayout::limits()

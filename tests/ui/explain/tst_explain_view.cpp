@@ -28,6 +28,8 @@ private Q_SLOTS:
     void layoutsAreDrawn();
     void explainsFiles();
     void saysThatNothingIsKnown();
+    void logsOfNcclTestsSayWhatCalibrateReads_data();
+    void logsOfNcclTestsSayWhatCalibrateReads();
     void saysWhyAFileCannotBeRead();
     void forgetsWhatIsDeleted();
     void listsTheCollectivesOfDumps();
@@ -147,6 +149,10 @@ void TestExplainView::explainsFiles()
     QCOMPARE(shown.list()->count(), 2);
     QVERIFY(shown.status().contains("train.log"));
     QVERIFY(shown.view.command().endsWith("train.log"));
+    const auto* text = shown.view.findChild<QPlainTextEdit*>();
+    QCOMPARE(text->toPlainText(), kLog); // beside what is found in it
+    shown.list()->setCurrentRow(1);
+    QCOMPARE(text->textCursor().blockNumber(), 3);
 }
 
 void TestExplainView::saysThatNothingIsKnown()
@@ -157,6 +163,43 @@ void TestExplainView::saysThatNothingIsKnown()
     QVERIFY2(shown.status().startsWith("No known message"), qPrintable(shown.status()));
     QCOMPARE(shown.list()->count(), 0);
     QCOMPARE(shown.message(), QString());
+}
+
+void TestExplainView::logsOfNcclTestsSayWhatCalibrateReads_data()
+{
+    QTest::addColumn<QString>("rows");
+    QTest::addColumn<QString>("status");
+    QTest::addColumn<QString>("says");
+
+    const QString row = " 1048576 262144 float sum -1 100.0 10.48 10.48 0 100.0 10.48 10.48 0\n";
+    QTest::newRow("whole") << row << "all_reduce.log is a log of nccl-tests."
+                           << "all-reduce";
+    QTest::newRow("a row is cut") << row + " 2097152 524288 float sum -1 100.0\n"
+                                  << "all_reduce.log is a log of nccl-tests that cannot be read as it stands."
+                                  << "MW1714";
+}
+
+void TestExplainView::logsOfNcclTestsSayWhatCalibrateReads()
+{
+    QFETCH(QString, rows);
+    QFETCH(QString, status);
+    QFETCH(QString, says);
+    const QTemporaryDir folder;
+    const QString path = folder.filePath("all_reduce.log");
+    const QString head = "#  Collective test starting: all_reduce_perf\n"
+                         "#  Rank  0 Group  0 Pid 1 on host1 device  0 [0x07] NVIDIA A100-SXM4-80GB\n"
+                         "#  Rank  1 Group  0 Pid 1 on host1 device  1 [0x07] NVIDIA A100-SXM4-80GB\n"
+                         "#  size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n";
+    QVERIFY(writeFileAtomically(path.toStdString(), (head + rows).toStdString()));
+    Shown shown;
+    shown.view.explainFile(path);
+    QTRY_COMPARE(shown.status(), status);
+    QVERIFY2(shown.message().contains(says), qPrintable(shown.message()));
+    QVERIFY(shown.message().contains("meshwright calibrate --nccl " + path));
+    QCOMPARE(shown.view.command(), "meshwright calibrate --nccl " + path);
+    shown.view.explainText("all is well\n");
+    QTRY_VERIFY(shown.status().startsWith("No known message"));
+    QCOMPARE(shown.view.command(), QString("meshwright explain -"));
 }
 
 void TestExplainView::saysWhyAFileCannotBeRead()
