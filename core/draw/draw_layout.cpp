@@ -280,7 +280,7 @@ private:
         return notes;
     }
 
-    /// "stacked: 4 copies of each piece". What of partial sums is on several devices are no copies.
+    /// "stacked: 4 copies of each piece", "hatched: 128 copies of each piece, in one of 16 stages". What of partial sums is on several devices are no copies.
     std::string copiesNote(const LayoutGrid& grid) const
     {
         if (m_layout.shards.empty() || m_layout.shards.front().devices.size() < 2 || !m_drawing.partialOver.empty())
@@ -293,12 +293,19 @@ private:
             isStacked |= sheetStep(m_layout.shards[index], width, height) > 0.0;
             isHatchedAnywhere |= isHatched(m_layout.shards[index], width, height);
         });
-        const auto copies = m_layout.shards.front().devices.size();
-        return fmt::format("{}{} copies{}",
-            isStacked               ? "stacked: "
-                : isHatchedAnywhere ? "hatched: "
-                                    : "",
-            copies, m_layout.shards.size() > 1 ? " of each piece" : "");
+        return (isStacked                  ? "stacked: "
+                       : isHatchedAnywhere ? "hatched: "
+                                           : "")
+            + copiesText(m_layout.shards.front(), m_layout.shards.size() > 1 ? " of each piece" : "");
+    }
+
+    /// "8 copies of each piece"; of a pipeline "4 copies of each piece, in one of 2 stages".
+    std::string copiesText(const Shard& shard, std::string_view of = {}) const
+    {
+        const auto holders = static_cast<std::int64_t>(shard.devices.size());
+        const std::int64_t copies = std::max<std::int64_t>(1, holders / m_drawing.stages);
+        const std::string where = m_drawing.stages > 1 ? fmt::format(", in one of {} stages", m_drawing.stages) : std::string();
+        return fmt::format("{} {}{}{}", copies, copies == 1 ? "copy" : "copies", of, where);
     }
 
     /// `↓ dim 0: 8192 over data     → dim 1: 784, not split`, in one line or two; yields where the next line goes.
@@ -529,7 +536,7 @@ private:
             text += "\n" + m_drawing.caption;
         text += fmt::format("\n{} {}", m_drawing.platform, deviceListText(shard.devices, kMostIdsInTooltip));
         if (shard.devices.size() > 1)
-            text += fmt::format("\n{} copies", shard.devices.size());
+            text += "\n" + copiesText(shard);
         if (m_drawing.elementBytes > 0)
             text += "\n" + bytesText(shard);
         if (!m_drawing.partialOver.empty())

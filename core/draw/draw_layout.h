@@ -20,6 +20,7 @@ struct LayoutDrawing {
     std::optional<DeviceColours> deviceColours = {}; ///< without it, colours follow the device ids
     std::set<DeviceId> selected = {}; ///< cells that one of them holds get an accented outline
     std::string partialOver = {}; ///< mesh axes over which the values are partial sums; cells are hatched then
+    std::int64_t stages = 1; ///< of a pipeline of which one has the piece; the picture is of the devices of all
     std::int64_t elementBytes = 0; ///< > 0: tooltips say how many bytes a piece has
     double panelWidth = 480.0; ///< the largest size of one grid, pixels; > 0
     double panelHeight = 360.0;

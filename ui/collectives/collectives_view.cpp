@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/collectives/collectives_view.h"
 
-#include "core/support/text.h"
+#include "core/support/counted.h"
 #include "sim/session/analysis_state.h"
 #include "ui/collectives/collectives_model.h"
 #include "ui/models/step_collectives.h"
@@ -164,9 +164,11 @@ void CollectivesView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
     if (m_model->rowCount() == 0)
         m_summary->setText(tr("No collectives: no device needs data from another one."));
     else
-        m_summary->setText(tr("%n collective(s) in a step, %1 per device.", nullptr, m_model->collectiveCount())
-                               .replace(QLatin1String("(s)"), m_model->collectiveCount() == 1 ? QString() : QStringLiteral("s"))
-                               .arg(QString::fromStdString(formatBytes(bytes))));
+        m_summary->setText((m_analysis->built->study.pipeline.stages > 1
+                ? tr("%1 in a step of the stage that computes longest, %2 per device of that stage.")
+                : tr("%1 in a step, %2 per device."))
+                               .arg(QString::fromStdString(counted(m_model->collectiveCount(), "collective")),
+                                   QString::fromStdString(formatBytes(bytes))));
     selectRow();
 }
 

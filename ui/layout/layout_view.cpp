@@ -478,6 +478,7 @@ LayoutDrawing LayoutView::drawing(QSizeF size, bool heading) const
     drawing.deviceColours = m_colours;
     drawing.selected = m_selection.devices();
     drawing.partialOver = axesInWords(array.sharding.unreduced, mesh);
+    drawing.stages = stageShareOf(m_analysis->built->study, array.name, array.type.shape).stages;
     drawing.elementBytes = byteSize(array.type.dtype);
     drawing.cut = m_slices->cut();
     for (const DimSharding& dim : array.sharding.dims)

@@ -2,6 +2,7 @@
 #include "ui/program/program_view.h"
 
 #include "core/study/arrays.h"
+#include "core/support/counted.h"
 #include "sim/session/analysis_state.h"
 #include "ui/models/step_collectives.h"
 #include "ui/program/nodes_model.h"
@@ -331,10 +332,11 @@ void ProgramView::showSummary()
     const sim::ProgramGraph& graph = m_shown->graph;
     const auto hidden = std::count_if(graph.nodes.begin(), graph.nodes.end(),
         [&](const sim::ProgramNode& node) { return node.kind == GraphNodeKind::Body && m_opened.count(node.part) == 0; });
-    QString text = tr("%1: %2 nodes, %3 collectives")
-                       .arg(QString::fromStdString(graph.function->name))
-                       .arg(graph.nodes.size())
-                       .arg(graph.collectives.size());
+    const bool isBeforeStages = m_analysis->built && m_analysis->built->study.pipeline.stages > 1;
+    QString text
+        = (isBeforeStages ? tr("%1 before stages: %2, %3") : tr("%1: %2, %3"))
+              .arg(QString::fromStdString(graph.function->name), QString::fromStdString(counted(graph.nodes.size(), "node")),
+                  QString::fromStdString(counted(graph.collectives.size(), "collective")));
     if (hidden > 0)
         text += hidden == 1 ? tr(", 1 closed: a double click opens it") : tr(", %1 closed: a double click opens one").arg(hidden);
     m_summary->setWhole(text);

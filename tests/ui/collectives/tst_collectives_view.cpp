@@ -25,6 +25,8 @@ private Q_SLOTS:
     void longestComesFirst();
     void selectingARowSelectsItsArray();
     void buttonsNameTheSpec();
+    void theSummarySaysWhose_data();
+    void theSummarySaysWhose();
     void keepsTheLastGoodState();
     void pictureHasEveryRow();
 
@@ -183,6 +185,28 @@ void TestCollectivesView::buttonsNameTheSpec()
     }
     QCOMPARE(requested.at(0).at(0).toString(), spec);
     QCOMPARE(removed.at(0).at(0).toString(), spec);
+}
+
+/// Those of a pipeline are of the stage whose times the other views show.
+void TestCollectivesView::theSummarySaysWhose_data()
+{
+    QTest::addColumn<QString>("example");
+    QTest::addColumn<QString>("says");
+
+    QTest::newRow("all devices do the same") << "notebook_mlp.yaml"
+                                             << "collectives in a step, ";
+    QTest::newRow("a pipeline") << "pipeline_1f1b.yaml"
+                                << "collectives in a step of the stage that computes longest, ";
+}
+
+void TestCollectivesView::theSummarySaysWhose()
+{
+    QFETCH(QString, example);
+    QFETCH(QString, says);
+    ui::Selection selection;
+    ui::CollectivesView view(selection);
+    view.setAnalysis(analysed({}, example.toStdString()));
+    QVERIFY2(view.findChild<QLabel*>()->text().contains(says), qPrintable(view.findChild<QLabel*>()->text()));
 }
 
 void TestCollectivesView::keepsTheLastGoodState()
