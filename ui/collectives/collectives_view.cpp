@@ -146,7 +146,10 @@ void CollectivesView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
 {
     m_analysis = std::move(analysis);
     if (!m_analysis->scheduled) {
-        m_summary->setText(tr("The study has problems; these are the collectives of its last good state."));
+        const Problem* why = sim::whyNotBuilt(*m_analysis);
+        m_summary->setText(m_model->rowCount() == 0 && why != nullptr
+                ? QString::fromStdString(why->message)
+                : tr("The study has problems; these are the collectives of its last good state."));
         m_table->setEnabled(false);
         return;
     }

@@ -259,8 +259,12 @@ void ProgramView::showComputing()
 void ProgramView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
 {
     if (!analysis->built) {
-        if (const Problem* why = sim::whyNotBuilt(*analysis); why != nullptr && m_shown)
-            m_notice->show(tr("Not up to date: %1").arg(QString::fromStdString(why->message)));
+        if (const Problem* why = sim::whyNotBuilt(*analysis)) {
+            const QString message = QString::fromStdString(why->message);
+            m_notice->show(m_shown ? tr("Not up to date: %1").arg(message) : message);
+            if (!m_shown)
+                m_summary->setWhole(tr("The study has problems; there is no program to show."));
+        }
         m_canvas->setEnabled(false);
         return;
     }

@@ -45,7 +45,9 @@ void CausesView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
 {
     m_table->setEnabled(analysis->simulated != nullptr);
     if (!analysis->simulated) {
+        const Problem* why = sim::whyNotBuilt(*analysis);
         m_status->setText(m_analysis ? tr("The study has problems; these are the causes of its last good state.")
+                : why != nullptr     ? QString::fromStdString(why->message)
                                      : tr("Without hardware no times are predicted, and there is nothing to explain."));
         return;
     }

@@ -213,6 +213,8 @@ void TestCollectivesView::keepsTheLastGoodState()
 {
     ui::Selection selection;
     ui::CollectivesView view(selection);
+    view.setAnalysis(analysed({"batch=none"}));
+    QVERIFY2(view.findChild<QLabel*>()->text().contains("expected an integer"), qPrintable(view.findChild<QLabel*>()->text()));
     view.setAnalysis(analysed());
     const auto* table = view.findChild<QTableView*>();
     const int rows = table->model()->rowCount();
