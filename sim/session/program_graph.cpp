@@ -730,7 +730,9 @@ private:
     {
         const Function& function = *m_graph.function;
         const Value* first = node.values.empty() ? nullptr : &function[node.values.front()];
-        const std::string op = node.op.valid() ? opWords(function, node.op) : std::string("argument");
+        const std::string op = node.op.valid() ? opWords(function, node.op)
+            : node.values.empty()              ? std::string("argument")
+                                               : "argument " + valueText(function, node.values.front());
         const std::string type = first != nullptr ? typeText(first->type) : std::string();
         const bool isNamed = first != nullptr && !first->name.empty() && node.kind != GraphNodeKind::Body;
         drawn.title = isNamed ? first->name : op;

@@ -425,7 +425,9 @@ void LayoutView::showPiece(const QString& id)
         [&](const DisplayItem& candidate) { return !id.isEmpty() && candidate.id == id.toStdString(); });
     const QString text = item == picture.items.end()
         ? tr("Click to select devices, Ctrl+click to add more.")
-        : fromText(item->tooltip).replace(QLatin1Char('\n'), QStringLiteral("  ·  "));
+        : fromText(item->tooltip.substr(m_shown.toStdString().size()))
+              .remove(QLatin1Char('\n') + fromText(shown()->spec)) // both stand above the picture
+              .replace(QLatin1Char('\n'), QStringLiteral("  ·  "));
     m_piece->setWhole(text);
 }
 

@@ -115,7 +115,8 @@ DisplayList CausesView::picture() const
 
 QString CausesView::command() const
 {
-    return QStringLiteral("meshwright report ") + studyArguments(m_analysis ? m_analysis->source : sim::StudySource{});
+    return QStringLiteral("meshwright report ") + studyArguments(m_analysis ? m_analysis->source : sim::StudySource{})
+        + QStringLiteral(" --format md");
 }
 
 } // namespace meshwright::ui

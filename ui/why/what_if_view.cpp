@@ -19,6 +19,8 @@ constexpr int kStillMilliseconds = 250;
 QString changeText(double was, double is)
 {
     const double percent = was > 0.0 ? 100.0 * (is - was) / was : 0.0;
+    if (std::abs(percent) < 0.05)
+        return QStringLiteral("0.0 %");
     return QStringLiteral("%1%2 %")
         .arg(percent < 0.0 ? QStringLiteral("\u2212") : QStringLiteral("+"))
         .arg(std::abs(percent), 0, 'f', 1);
@@ -155,7 +157,7 @@ void WhatIfView::showTrials(std::vector<sim::ReportTrial> trials, bool isAll)
                 memoryText(trial.peakBytes, trial.fits),
                 changeText(static_cast<double>(now.peakBytes), static_cast<double>(trial.peakBytes)),
                 text(formatSeconds(trial.exposedSeconds)), shownSentence(trial.boundBy)});
-        row->setToolTip(0, text(join(trial.settings, "\n")));
+        row->setToolTip(0, text(trial.what + "\n" + join(trial.settings, "\n")));
     }
     for (int row = 0; row < m_table->topLevelItemCount() && !chosen.isEmpty(); ++row) {
         if (m_table->topLevelItem(row)->text(0) == chosen)
@@ -177,7 +179,8 @@ DisplayList WhatIfView::picture() const
 
 QString WhatIfView::command() const
 {
-    return QStringLiteral("meshwright report ") + studyArguments(m_analysis ? m_analysis->source : sim::StudySource{});
+    return QStringLiteral("meshwright report ") + studyArguments(m_analysis ? m_analysis->source : sim::StudySource{})
+        + QStringLiteral(" --format md");
 }
 
 } // namespace meshwright::ui

@@ -30,7 +30,7 @@ QString bytes(std::int64_t value)
 
 QString percent(double share)
 {
-    return QStringLiteral("%1 %").arg(100.0 * share, 0, 'f', 0);
+    return QStringLiteral("%1 %").arg(100.0 * share, 0, 'f', share > 0.0 && share < 0.01 ? 1 : 0);
 }
 
 constexpr int kHeight = 44;
