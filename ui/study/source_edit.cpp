@@ -10,6 +10,7 @@
 #include <QLabel>
 #include <QPlainTextEdit>
 #include <QRegularExpression>
+#include <QScrollBar>
 #include <QSyntaxHighlighter>
 #include <QTextBlock>
 
@@ -107,7 +108,7 @@ void SourceEdit::setSource(const sim::StudySource& source)
     showMistake();
 }
 
-/// The caret goes where the change is: behind an edit that was undone. Lines elsewhere stay where they are.
+/// The caret goes where the change is: behind an edit that was undone. Lines elsewhere stay where they are, and none is moved to the side.
 void SourceEdit::replaceWhatDiffers(const QString& text)
 {
     const QString now = m_text->toPlainText();
@@ -118,7 +119,10 @@ void SourceEdit::replaceWhatDiffers(const QString& text)
     cursor.setPosition(static_cast<int>(same));
     cursor.setPosition(static_cast<int>(now.size() - end), QTextCursor::KeepAnchor);
     cursor.insertText(text.mid(same, text.size() - end - same));
+    QScrollBar* sideways = m_text->horizontalScrollBar();
+    const int left = sideways->value();
     m_text->setTextCursor(cursor);
+    sideways->setValue(left);
 }
 
 void SourceEdit::setAnalysis(const std::shared_ptr<const sim::Analysis>& analysis)

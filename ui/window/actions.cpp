@@ -52,6 +52,7 @@ std::optional<int> matchScore(const QString& query, const QString& text)
 {
     constexpr int kBegin = 4; // of a word
     constexpr int kNext = 3; // to the letter before
+    constexpr int kWhole = 50; // the text has it as it is typed
     int score = 0;
     qsizetype at = 0;
     bool isNext = false;
@@ -76,7 +77,8 @@ std::optional<int> matchScore(const QString& query, const QString& text)
         at = found + 1;
         isNext = true;
     }
-    return score;
+    const QString whole = query.trimmed();
+    return score + (!whole.isEmpty() && text.contains(whole, Qt::CaseInsensitive) ? kWhole : 0);
 }
 
 } // namespace meshwright::ui

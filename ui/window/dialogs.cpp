@@ -15,6 +15,7 @@
 #include <QMenuBar>
 #include <QPlainTextEdit>
 #include <QPushButton>
+#include <QScreen>
 #include <QScrollArea>
 #include <QTabWidget>
 #include <QTableWidget>
@@ -105,7 +106,7 @@ ManualDialog::ManualDialog(const QString& folder, QWidget* parent)
     auto* all = new QVBoxLayout(this);
     all->addWidget(browser);
     all->addWidget(buttons);
-    resize(860, 700);
+    resize(QSize(860, 700).boundedTo(screen()->availableSize() - QSize(8, 40))); // room for the frame
 }
 
 } // namespace meshwright::ui

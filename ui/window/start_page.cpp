@@ -11,6 +11,7 @@
 #include <QDir>
 #include <QFileInfo>
 #include <QGridLayout>
+#include <QKeyEvent>
 #include <QLabel>
 #include <QMenu>
 #include <QPainter>
@@ -73,10 +74,9 @@ std::optional<CardText> readExample(const QString& path)
 /// A large button with a title, a paragraph and a line of facts.
 class Card : public QAbstractButton {
 public:
-    Card(const CardText& text, int height, bool first, QWidget* parent)
+    Card(const CardText& text, int height, QWidget* parent)
         : QAbstractButton(parent)
         , m_text(text)
-        , m_first(first)
     {
         setText(text.title);
         setAccessibleName(text.title);
@@ -93,13 +93,21 @@ public:
     QSize sizeHint() const override { return {kCardWidth, height()}; }
 
 protected:
+    void keyPressEvent(QKeyEvent* event) override
+    {
+        if (event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter)
+            click();
+        else
+            QAbstractButton::keyPressEvent(event);
+    }
+
     void paintEvent(QPaintEvent*) override
     {
         const Theme theme = themeOf(palette());
         QPainter painter(this);
         painter.setRenderHint(QPainter::Antialiasing);
         const bool lit = underMouse() || hasFocus();
-        painter.setPen(QPen(qtColour(lit || m_first ? ColourRole::Accent : ColourRole::Grid, theme), lit ? 2.0 : 1.0));
+        painter.setPen(QPen(qtColour(lit ? ColourRole::Accent : ColourRole::Grid, theme), lit ? 2.0 : 1.0));
         painter.setBrush(palette().color(isDown() ? QPalette::AlternateBase : QPalette::Base));
         painter.drawRoundedRect(QRectF(rect()).adjusted(1, 1, -1, -1), 6, 6);
 
@@ -141,7 +149,6 @@ private:
     }
 
     CardText m_text;
-    bool m_first;
 };
 
 /// Cards in rows of so many.
@@ -194,12 +201,11 @@ StartPage::StartPage(const QString& examplesFolder, const QString& modelsFolder,
     subtitle->setWordWrap(true);
     subtitle->setForegroundRole(QPalette::PlaceholderText);
     const auto addDoor = [this](const CardText& text) {
-        auto* door = new Card(text, kDoorHeight, false, this);
+        auto* door = new Card(text, kDoorHeight, this);
         m_doorCards << door;
         return door;
     };
-    auto* plan = addDoor({tr("Plan a model"),
-        tr("Find the mesh, the specs and the pipeline that train a model fastest, or compare clusters by time and cost."),
+    auto* plan = addDoor({tr("Plan a model"), tr("Find the mesh and the specs that train a model fastest, or compare clusters."),
         tr("Choose a model")});
     auto* lessons = addDoor(
         {tr("Pages and lessons"), tr("Learn to predict what a sharding does, and run notebooks that use JAX."), tr("Learn")});
@@ -228,7 +234,7 @@ StartPage::StartPage(const QString& examplesFolder, const QString& modelsFolder,
         const auto text = readExample(path);
         if (!text)
             continue;
-        auto* card = new Card(*text, kCardHeight, m_examples.isEmpty(), this);
+        auto* card = new Card(*text, kCardHeight, this);
         connect(card, &QAbstractButton::clicked, this, [this, path] { Q_EMIT exampleChosen(path); });
         m_examples << path;
         m_cards << card;

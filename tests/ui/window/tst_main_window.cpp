@@ -207,7 +207,7 @@ void TestMainWindow::messagesAreExplainedFromTheStartPage()
 {
     WindowFixture fixture;
     fixture.window.show();
-    QTest::mouseClick(door(fixture, "Explain an error or a log"), Qt::LeftButton);
+    QTest::keyClick(door(fixture, "Explain an error or a log"), Qt::Key_Return);
     QVERIFY(fixture.window.workbench().explain().isVisible());
 }
 
@@ -1100,6 +1100,9 @@ void TestMainWindow::actionsAreFoundByAFewLetters_data()
     QTest::newRow("two words") << "theme da"
                                << "Theme: Dark"
                                << "Other media";
+    QTest::newRow("the whole word") << "theme"
+                                    << "View Theme: Follow the system"
+                                    << "Reset the arrangement of the elements";
 }
 
 void TestMainWindow::actionsAreFoundByAFewLetters()
