@@ -57,9 +57,13 @@ ValueId TransformerBlocks::biased(ValueId value, const Parameters& parameters, c
 
 ValueId TransformerBlocks::named(ValueId value, const std::string& name)
 {
+    const ValueId made = value;
     if (const auto found = m_options.constraints.find(name); found != m_options.constraints.end())
         value = m_builder.constrain(value, found->second.sharding, found->second.origin);
-    noteKept(value, name);
+    // The derivative of attention reads all its results: those are kept, and the constraint on one of them is repeated.
+    const OpId producer = m_builder.function()[made].producer;
+    const bool isAttention = producer.valid() && m_builder.function()[producer].kind == OpKind::Attention;
+    noteKept(isAttention ? made : value, name);
     return m_builder.named(value, name);
 }
 

@@ -738,21 +738,28 @@ void TestTransformer::recomputation_data()
     QTest::addColumn<Recompute>("recompute");
     QTest::addColumn<bool>("unrolled");
     QTest::addColumn<AttentionOp>("attention");
+    QTest::addColumn<bool>("constrained"); // what attention makes of the values
     constexpr AttentionOp kPlain = AttentionOp::Plain;
     for (const bool unrolled : {false, true}) {
         const char* form = unrolled ? ", unrolled" : "";
-        QTest::newRow(qPrintable(QString("selective%1").arg(form))) << Recompute::Selective << unrolled << kPlain;
-        QTest::newRow(qPrintable(QString("full%1").arg(form))) << Recompute::Full << unrolled << kPlain;
-        QTest::newRow(qPrintable(QString("layer%1").arg(form))) << Recompute::Layer << unrolled << kPlain;
-        QTest::newRow(qPrintable(QString("layer, fused%1").arg(form))) << Recompute::Layer << unrolled << AttentionOp::Fused;
-        QTest::newRow(qPrintable(QString("dots%1").arg(form))) << Recompute::Dots << unrolled << kPlain;
-        QTest::newRow(qPrintable(QString("dots without batch%1").arg(form))) << Recompute::DotsWithoutBatch << unrolled << kPlain;
-        QTest::newRow(qPrintable(QString("full, fused%1").arg(form))) << Recompute::Full << unrolled << AttentionOp::Fused;
-        QTest::newRow(qPrintable(QString("dots, fused%1").arg(form))) << Recompute::Dots << unrolled << AttentionOp::Fused;
+        QTest::newRow(qPrintable(QString("selective%1").arg(form))) << Recompute::Selective << unrolled << kPlain << false;
+        QTest::newRow(qPrintable(QString("full%1").arg(form))) << Recompute::Full << unrolled << kPlain << false;
+        QTest::newRow(qPrintable(QString("layer%1").arg(form))) << Recompute::Layer << unrolled << kPlain << false;
+        QTest::newRow(qPrintable(QString("layer, fused%1").arg(form)))
+            << Recompute::Layer << unrolled << AttentionOp::Fused << false;
+        QTest::newRow(qPrintable(QString("dots%1").arg(form))) << Recompute::Dots << unrolled << kPlain << false;
+        QTest::newRow(qPrintable(QString("dots without batch%1").arg(form)))
+            << Recompute::DotsWithoutBatch << unrolled << kPlain << false;
+        QTest::newRow(qPrintable(QString("full, fused%1").arg(form)))
+            << Recompute::Full << unrolled << AttentionOp::Fused << false;
+        QTest::newRow(qPrintable(QString("dots, fused%1").arg(form)))
+            << Recompute::Dots << unrolled << AttentionOp::Fused << false;
         QTest::newRow(qPrintable(QString("all but dots and attention%1").arg(form)))
-            << Recompute::DotsAndAttention << unrolled << AttentionOp::Fused;
+            << Recompute::DotsAndAttention << unrolled << AttentionOp::Fused << false;
         QTest::newRow(qPrintable(QString("all but what is named%1").arg(form)))
-            << Recompute::Named << unrolled << AttentionOp::Fused;
+            << Recompute::Named << unrolled << AttentionOp::Fused << false;
+        QTest::newRow(qPrintable(QString("all but what is named, behind a constraint%1").arg(form)))
+            << Recompute::Named << unrolled << AttentionOp::Fused << true;
     }
 }
 
@@ -762,14 +769,20 @@ void TestTransformer::recomputation()
     QFETCH(Recompute, recompute);
     QFETCH(bool, unrolled);
     QFETCH(AttentionOp, attention);
+    QFETCH(bool, constrained);
     TransformerModel model = modelOf("llama");
     model.unrolled = unrolled;
     model.attention = attention;
-    const Program all = programOf(model);
+    TrainingOptions options = optionsOf();
+    for (const ModelArray& array : transformerActivations(model, options.batch)) {
+        if (constrained && array.name.ends_with(".mixed"))
+            options.constraints[array.name] = {TensorSharding::replicatedOf(array.shape.size()), "sharding." + array.name};
+    }
+    const Program all = programOf(model, options);
     model.recompute = recompute;
     if (recompute == Recompute::Named)
         model.kept = {"attention.mixed", "ffn.hidden"};
-    const Program program = programOf(model);
+    const Program program = programOf(model, options);
     const std::vector<HostArray> arguments = argumentsOf(*all.find("loss"), model.config.vocabulary);
     QVERIFY(difference(gradientsOf(all, arguments), gradientsOf(program, arguments)) < 1e-12);
     QVERIFY(residualBytes(program) < residualBytes(all));
@@ -785,7 +798,7 @@ void TestTransformer::recomputation()
     if (recompute == Recompute::Named) { // what attention makes of the values, its sums, and the width of the other block
         std::int64_t kept = 3 * 5 * (8 + 2 + 12) * 4 * 2;
         model.kept = {};
-        kept += residualBytes(programOf(model));
+        kept += residualBytes(programOf(model, options));
         QCOMPARE(residualBytes(program), kept);
     }
     if (!isWhole)
