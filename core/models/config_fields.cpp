@@ -212,6 +212,9 @@ std::vector<std::string> FieldReader::ignoredNumbers() const
 {
     std::vector<std::string> paths;
     addNumbers(m_json, {}, paths);
+    const auto kinds = m_json.find("layer_types");
+    if (kinds != m_json.end() && kinds->is_array() && !kinds->empty() && !kinds->front().is_number())
+        paths.emplace_back("layer_types");
     std::erase_if(paths, [&](const std::string& path) {
         const bool isInside = path.find('.') != std::string::npos;
         return isInertField(path) || (isInside ? isIn(kReadInside, path) : m_asked.contains(path));

@@ -51,7 +51,7 @@ public:
     bool isGood() const { return m_problems.empty() && m_missing.empty(); } ///< so far: nothing is made up for what was wrong
     void refuseMissing(); ///< one problem for all sizes that were needed and are not there
 
-    /// Numbers, and lists of numbers, that nobody asked for, those inside of objects by their paths (`rope_scaling.factor`), but for inert ones.
+    /// Numbers, lists of numbers and "layer_types" that nobody asked for, those inside of objects by their paths (`rope_scaling.factor`), but for inert ones.
     std::vector<std::string> ignoredNumbers() const;
 
 private:

@@ -48,6 +48,11 @@ const LayerWord* wordNamed(std::string_view word)
     return known == kWords.end() ? nullptr : known;
 }
 
+void refuseKind(FieldReader& reader, const std::string& word)
+{
+    reader.refuse("MW1351", "layer_types", fmt::format("the kind \"{}\" of layers is not known", word));
+}
+
 const Json* objectIn(FieldReader& reader, const char* name)
 {
     const Json* field = reader.find(name);
@@ -331,6 +336,27 @@ std::vector<std::string> layerWords(FieldReader& reader)
     return words;
 }
 
+std::optional<std::int64_t> windowedLayers(FieldReader& reader, std::int64_t layers)
+{
+    const std::vector<std::string> words = reader.words("layer_types");
+    if (words.empty())
+        return std::nullopt;
+    std::int64_t windowed = 0;
+    for (const std::string& word : words) {
+        const LayerWord* known = wordNamed(word);
+        if (known == nullptr || known->mixer != MixerKind::Attention) {
+            refuseKind(reader, word);
+            return std::nullopt;
+        }
+        windowed += known->hasWindow ? 1 : 0;
+    }
+    if (const auto count = static_cast<std::int64_t>(words.size()); count != layers) {
+        reader.refuse("MW1353", "layer_types", fmt::format("{} kinds of layers for {} layers", count, layers));
+        return std::nullopt;
+    }
+    return windowed;
+}
+
 void readExperts(FieldReader& reader, TransformerConfig& c)
 {
     c.experts = reader.size({"n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts"}, 0, 0);
@@ -381,7 +407,7 @@ void readLayers(FieldReader& reader, TransformerConfig& c, std::vector<std::stri
         words = {"attention"};
     for (const std::string& word : words) {
         if (wordNamed(word) == nullptr)
-            return reader.refuse("MW1351", "layer_types", fmt::format("the kind \"{}\" of layers is not known", word));
+            return refuseKind(reader, word);
     }
     if (words.size() < total && total % words.size() != 0)
         return reader.refuse("MW1353", "layer_types", fmt::format("{} kinds of layers for {} layers", words.size(), total));

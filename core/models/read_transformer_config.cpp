@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/models/config_fields.h"
 
+#include "core/models/layer_fields.h"
 #include "core/models/maxtext_config.h"
 #include "core/support/text.h"
 
@@ -123,16 +124,17 @@ void readMixtral(FieldReader& reader, Problems& problems, TransformerConfig& c)
     c.expertFfn = c.ffn;
 }
 
-/// Qwen's windows start after max_window_layers layers, and only where use_sliding_window says so.
+/// Qwen's windows are those of layer_types, or start after max_window_layers layers, and only where use_sliding_window says so.
 void readQwenWindow(FieldReader& reader, TransformerConfig& c)
 {
     const bool used = reader.flag("use_sliding_window", false);
     const std::int64_t window = reader.has("sliding_window") ? reader.size("sliding_window", 0) : 4096;
     const std::int64_t whole = reader.size("max_window_layers", 28, 0);
-    if (!used || whole >= c.layers)
+    const std::int64_t windowed = windowedLayers(reader, c.layers).value_or(c.layers - whole);
+    if (!used || window == 0 || windowed <= 0)
         return;
     c.slidingWindow = window;
-    c.slidingWindowLayers = window > 0 ? c.layers - whole : 0;
+    c.slidingWindowLayers = windowed;
 }
 
 void readQwen2(FieldReader& reader, Problems& problems, TransformerConfig& c)
@@ -191,8 +193,11 @@ void readGemma2(FieldReader& reader, Problems& problems, TransformerConfig& c)
             .tied = true},
         c);
     c.postNorms = true;
-    c.slidingWindow = reader.has("sliding_window") ? reader.size("sliding_window", 0) : 4096;
-    c.slidingWindowLayers = c.slidingWindow > 0 ? (c.layers + 1) / 2 : 0; // every other layer, from the first
+    const std::int64_t windowed
+        = windowedLayers(reader, c.layers).value_or((c.layers + 1) / 2); // every other layer, from the first
+    const std::int64_t window = reader.has("sliding_window") ? reader.size("sliding_window", 0) : 4096;
+    c.slidingWindow = windowed > 0 ? window : 0;
+    c.slidingWindowLayers = c.slidingWindow > 0 ? windowed : 0;
     c.queryScale = reader.number("query_pre_attn_scalar", 256.0);
     c.attentionSoftcap = reader.has("attn_logit_softcapping") ? reader.number("attn_logit_softcapping", 0.0) : 50.0;
     c.logitSoftcap = reader.has("final_logit_softcapping") ? reader.number("final_logit_softcapping", 0.0) : 30.0;

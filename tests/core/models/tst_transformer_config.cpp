@@ -93,6 +93,8 @@ private Q_SLOTS:
     void folder();
     void defaults_data();
     void defaults();
+    void windows_data();
+    void windows();
     void problems_data();
     void problems();
     void brokenOff();
@@ -636,6 +638,50 @@ void TestTransformerConfig::defaults()
     QCOMPARE(c.name, type.toStdString());
 }
 
+/// Which layers of a family of attention alone have a window: by a list of kinds, else by the family's rule.
+void TestTransformerConfig::windows_data()
+{
+    QTest::addColumn<QString>("fields");
+    QTest::addColumn<qint64>("window");
+    QTest::addColumn<qint64>("layers"); // that have it, of four
+    const auto row = [](const char* name, const char* fields, qint64 window, qint64 layers) {
+        QTest::newRow(name) << QString(fields) << window << layers;
+    };
+    const QString used = R"("model_type": "qwen2", "use_sliding_window": true, "sliding_window": 16)";
+    row("qwen2 from a layer on", qPrintable(used + R"(, "max_window_layers": 3)"), 16, 1);
+    row("qwen2, a list", qPrintable(used + R"(, "layer_types": ["sliding_attention", "sliding_attention", "sliding_attention",
+        "full_attention"])"),
+        16, 3);
+    row("qwen2, a list beside a number", qPrintable(used + R"(, "max_window_layers": 0, "layer_types": ["full_attention",
+        "full_attention", "full_attention", "full_attention"])"),
+        0, 0);
+    row("qwen3, windows not used", R"("model_type": "qwen3", "sliding_window": 16, "layer_types": ["sliding_attention",
+        "sliding_attention", "full_attention", "full_attention"])",
+        0, 0);
+    row("llama, which has none", R"("model_type": "llama", "layer_types": ["sliding_attention",
+        "sliding_attention", "sliding_attention", "sliding_attention"])",
+        0, 0);
+    row("gemma2, every other", R"("model_type": "gemma2", "sliding_window": 16)", 16, 2);
+    row("gemma2, a list", R"("model_type": "gemma2", "sliding_window": 16, "layer_types": ["sliding_attention",
+        "sliding_attention", "sliding_attention", "sliding_attention"])",
+        16, 4);
+    row("gemma2, none", R"("model_type": "gemma2", "sliding_window": 16, "layer_types": ["full_attention", "full_attention",
+        "full_attention", "full_attention"])",
+        0, 0);
+}
+
+void TestTransformerConfig::windows()
+{
+    QFETCH(QString, fields);
+    std::vector<std::string> notes;
+    const TransformerConfig c
+        = valueOf(readTransformerConfig("{\"num_hidden_layers\": 4, " + fields.toStdString() + "}", "config.json", &notes));
+    QTEST(qint64{c.slidingWindow}, "window");
+    QTEST(qint64{c.slidingWindowLayers}, "layers");
+    const bool isNoted = std::ranges::find(notes, "ignored: layer_types") != notes.end();
+    QCOMPARE(isNoted, fields.contains("llama"));
+}
+
 void TestTransformerConfig::problems_data()
 {
     QTest::addColumn<QByteArray>("json");
@@ -680,6 +726,11 @@ void TestTransformerConfig::problems_data()
     row("states alone", R"({"num_hidden_layers": 64, "hidden_size": 2560, "num_heads": 80, "head_dim": 64, "state_size": 128,
         "vocab_size": 50288})",
         "MW1351: state_size: layers of a state space");
+    row("too many kinds",
+        R"({"model_type": "qwen2", "num_hidden_layers": 1, "layer_types": ["full_attention", "full_attention"]})",
+        "MW1353: 2 kinds of layers for 1 layers");
+    row("a kind that is not known, of a family", R"({"model_type": "gemma2", "num_hidden_layers": 1, "layer_types": ["slidng"]})",
+        "MW1351: the kind \"slidng\" of layers is not known");
     row("too few kinds", R"({"num_hidden_layers": 3, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100,
         "layer_types": ["mamba", "attention"]})",
         "MW1353: 2 kinds of layers for 3 layers");
