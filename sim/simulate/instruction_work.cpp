@@ -56,15 +56,17 @@ double keysSeen(std::int64_t queries, std::int64_t keys, std::int64_t window)
     return sumTo(near) - sumTo(before) + static_cast<double>(window) * static_cast<double>(keys - near);
 }
 
-/// The same for the device whose queries see the most.
+/// The same for the device whose queries see the most. In zigzag order all see as many keys of each part, of which a window leaves out the far ones.
 double mostKeysSeen(const AttentionForm& form, const AttentionSizes& sizes, std::int64_t window)
 {
-    if (form.isBalanced)
-        return keysSeen(sizes.keys, sizes.keys, window) * static_cast<double>(sizes.queries) / static_cast<double>(sizes.keys);
-    if (form.part > 0) // of all keys up to these queries, the first part
-        return keysSeen(sizes.queries, (form.part + 1) * sizes.keys, window)
-            - keysSeen(sizes.queries, form.part * sizes.keys, window);
-    return keysSeen(sizes.queries, sizes.keys, window);
+    const std::int64_t before
+        = std::max<std::int64_t>(0, form.part) * sizes.keys; // of all keys up to these queries, the first part
+    const double seen
+        = keysSeen(sizes.queries, before + sizes.keys, window) - (before > 0 ? keysSeen(sizes.queries, before, window) : 0.0);
+    if (!form.isBalanced)
+        return seen;
+    return std::min(
+        seen, keysSeen(sizes.keys, sizes.keys, window) * static_cast<double>(sizes.queries) / static_cast<double>(sizes.keys));
 }
 
 /// The numbers that a scalar, an i32, is: one, or in a loop one for each round. Empty: they are not known.

@@ -273,8 +273,9 @@ void LayerBuilder::core(double keys, double share)
     const double rows = size.tokens;
     if (!keepsScores(m_work.attention)) {
         const double flops = 2.0 * rows * size.heads * (size.queryDim + size.valueDim) * keys;
-        // A ring computes with one rank's keys at a time.
-        const double met = m_plan.layout.ulysses || m_plan.layout.gathersContext ? keys : keys / size.cp;
+        // A ring computes with one rank's keys at a time, half of which a query sees where there is no window.
+        const bool isRing = !m_plan.layout.ulysses && !m_plan.layout.gathersContext;
+        const double met = isRing ? std::min(keys, size.keys / 2.0 / size.cp) : keys;
         const double forward = share * m_curve.fusedAttentionSeconds(flops, size.queryDim, met, m_work.attention, false);
         // Backward: five products for the two of forward, the scores among them again.
         const double backward = share * m_curve.fusedAttentionSeconds(2.5 * flops, size.queryDim, met, m_work.attention, true);

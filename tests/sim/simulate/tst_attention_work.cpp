@@ -119,6 +119,7 @@ void TestAttentionWork::partsOfRings_data()
     QTest::newRow("the last device sees all") << false << Windows{} << QList<double>{2.5, 4.0, 4.0};
     QTest::newRow("each device sees as many") << true << Windows{} << QList<double>{2.5, 2.5, 2.5};
     QTest::newRow("a window that reaches into one part") << false << Windows{5} << QList<double>{2.5, 2.5, 0.0};
+    QTest::newRow("a window, of which each device sees as much") << true << Windows{3} << QList<double>{2.25, 0.75, 0.0};
 }
 
 void TestAttentionWork::partsOfRings()
