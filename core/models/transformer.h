@@ -140,8 +140,7 @@ Problems sizeProblems(const TransformerModel& model);
 /// Equal layers are one Repeat over stacked parameters, its carry the residual stream; with `unrolled` they are copies. Parameters and
 /// moments have the parameter type; activations `options.activationType`; products round their operands to the matmul type, and
 /// accumulate, like norms, softmax and loss, in f32 at least. Tokens go to their experts by index, the first of a row as far as there is room (the
-/// capacity of GShard, Lepikhin et al. 2020, arXiv:2006.16668, section 3.2). Windows that not all layers have are spread evenly, the first layer having one (Gemma 2). Gelu is
-/// computed by tanh. Softmax and cross entropy as in training_program.h.
+/// capacity of GShard, Lepikhin et al. 2020, arXiv:2006.16668, section 3.2). Windows that not all layers have are spread evenly, the first layer having one (Gemma 2). Softmax and cross entropy as in training_program.h.
 ///
 /// Problems: MW1312 a constraint names no activation of the model, MW1308 one of another rank. Preconditions: no sizeProblems,
 /// batch >= 1, floating types.

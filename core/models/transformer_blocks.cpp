@@ -162,7 +162,10 @@ ValueId TransformerBlocks::activated(ValueId x)
     }
     case TransformerActivation::Silu:
         return times(x, m_builder.unary(OpKind::Logistic, x));
-    case TransformerActivation::Gelu:
+    case TransformerActivation::Gelu: { // x / 2 (1 + erf(x / sqrt 2))
+        const ValueId half = scaled(x, 0.5);
+        return plus(half, times(half, m_builder.unary(OpKind::Erf, scaled(x, 1.0 / std::numbers::sqrt2))));
+    }
     case TransformerActivation::GeluTanh:
         break;
     }

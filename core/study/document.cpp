@@ -230,6 +230,7 @@ private:
             addKey(frame, std::move(done));
         } else {
             frame.pending.value = std::move(done);
+            refuseJoined(frame.pending);
             if (frame.keys.insert(frame.pending.key).second)
                 frame.node.entries.push_back(std::move(frame.pending));
             else
@@ -237,6 +238,16 @@ private:
                     "remove one of the two", frame.pending.place()});
             frame.wantsKey = true;
         }
+    }
+
+    /// `pipe:2` is one word in YAML, and so a key without a value.
+    void refuseJoined(const DocEntry& entry) const
+    {
+        const std::size_t colon = entry.key.find(':');
+        if (entry.value.kind != DocNode::Kind::Null || colon == 0 || colon == std::string::npos || colon + 1 == entry.key.size())
+            return;
+        throw Refusal{Problem{"MW1402", fmt::format("\"{}\" is one word: YAML needs a space behind the colon", entry.key),
+            fmt::format("write {}: {}", entry.key.substr(0, colon), entry.key.substr(colon + 1)), entry.place()}};
     }
 
     void addKey(Frame& frame, DocNode key)

@@ -98,6 +98,7 @@ void TestDocument::refusals_data()
         laughs += QByteArray(1, c) + ": &" + QByteArray(1, c) + " [" + (QByteArray("*") + char(c - 1) + ",").repeated(9) + "]\n";
 
     QTest::newRow("not YAML") << QByteArray("a: 1\nb: [1") << "MW1402 2:6";
+    QTest::newRow("no space behind a colon") << QByteArray("mesh: {pipe:2, data:2}") << "MW1402 1:8";
     QTest::newRow("a stray bracket") << QByteArray("a: 1\nb: }") << "MW1402 2:4";
     QTest::newRow("a program") << QByteArray("// what it does\nmodule @jit_f {\n}\n") << "MW1402 1:1";
     QTest::newRow("NUL") << QByteArray("a: \0b", 5) << "MW1403 1:4";
