@@ -81,6 +81,55 @@ bool dependsOnDevice(const DeviceFunction& device)
     return depends;
 }
 
+double elementsOf(const Function& function, ValueId value)
+{
+    return static_cast<double>(function[value].type.elements());
+}
+
+double flopsOfProduct(const Function& function, const Op& op)
+{
+    double flops = 2.0 * elementsOf(function, op.results.front());
+    for (const std::size_t dim : op.as<DotAttributes>().lhsContracting)
+        flops *= static_cast<double>(function[op.operands.front()].type.shape[dim]);
+    return flops;
+}
+
+bool isTranscendental(OpKind kind)
+{
+    return (kind >= OpKind::Exp && kind <= OpKind::Expm1) || (kind >= OpKind::Erf && kind <= OpKind::Digamma)
+        || kind == OpKind::Power || kind == OpKind::Atan2;
+}
+
+OperationCounts countsOf(const Function& function, BlockId block)
+{
+    OperationCounts counts;
+    for (const OpId id : function[block].ops) {
+        const Op& op = function[id];
+        const double elements = op.results.empty() ? 0.0 : elementsOf(function, op.results.front());
+        if (op.kind == OpKind::DotGeneral)
+            counts.flops += flopsOfProduct(function, op);
+        else if (op.kind == OpKind::Reduce)
+            counts.flops += elementsOf(function, op.operands.front()) - elements;
+        else if (op.kind == OpKind::Scatter)
+            counts.flops += op.as<ScatterAttributes>().combiner ? elementsOf(function, op.operands.back()) : 0.0;
+        else if (isTranscendental(op.kind))
+            counts.transcendentals += elements;
+        else if ((isElementwise(op.kind) && op.kind != OpKind::BitcastConvert) || op.kind == OpKind::AllReduce)
+            counts.flops += elements;
+        OperationCounts most; // of branches, the most expensive one
+        for (const BlockId body : op.bodies) {
+            const OperationCounts own = countsOf(function, body);
+            const bool isChoice = op.kind == OpKind::Case;
+            most.flops = isChoice ? std::max(most.flops, own.flops) : most.flops + own.flops;
+            most.transcendentals
+                = isChoice ? std::max(most.transcendentals, own.transcendentals) : most.transcendentals + own.transcendentals;
+        }
+        counts.flops += most.flops;
+        counts.transcendentals += most.transcendentals;
+    }
+    return counts;
+}
+
 /// Of products, which take nearly all of the time; on one device.
 double flopsOf(const Function& function)
 {
@@ -89,14 +138,10 @@ double flopsOf(const Function& function)
         for (const OpId id : function[block].ops) {
             const Op& op = function[id];
             if (op.kind == OpKind::DotGeneral) {
-                const auto& dot = op.as<DotAttributes>();
-                double terms = 2.0 * static_cast<double>(function[op.results.front()].type.elements());
-                for (const std::size_t dim : dot.lhsContracting)
-                    terms *= static_cast<double>(function[op.operands.front()].type.shape[dim]);
-                flops += runs * terms;
+                flops += runs * flopsOfProduct(function, op);
             } else {
                 for (const ValueId result : op.results)
-                    flops += runs * static_cast<double>(function[result].type.elements());
+                    flops += runs * elementsOf(function, result);
             }
             for (const BlockId body : op.bodies)
                 add(body, runs * static_cast<double>(blockRuns(op)));
@@ -396,6 +441,16 @@ Result<std::vector<Pieces>> Executable::runTogether(const std::vector<Pieces>& a
     if (const auto done = loaded->run(); !done)
         return done.error();
     return results;
+}
+
+OperationCounts Executable::wholeCounts() const
+{
+    return countsOf(m_propagated.functions.front(), BlockId(std::int32_t{0}));
+}
+
+OperationCounts Executable::deviceCounts() const
+{
+    return countsOf(m_function.function, BlockId(std::int32_t{0}));
 }
 
 std::string Executable::text() const

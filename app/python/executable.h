@@ -47,6 +47,13 @@ struct MemoryUse {
     std::int64_t onHost = 0; ///< of the host's memory, for what is offloaded
 };
 
+/// Operations as XLA counts them: one of each element, a reduction one less than it has operands, the body of a loop once.
+/// Source: openxla/xla, xla/service/hlo_cost_analysis.cc.
+struct OperationCounts {
+    double flops = 0.0;
+    double transcendentals = 0.0; ///< exponentials, roots, sines and their like, which are no flops there
+};
+
 /// A function compiled for arguments of given places: propagated, partitioned, and scheduled when it is first run.
 ///
 /// What devices do is done once for each different set of pieces: replicas of an argument are one piece, and where no op depends on the device,
@@ -68,10 +75,13 @@ public:
 
     const std::string& name() const { return m_function.function.name; }
     const std::vector<CollectiveCall>& collectives() const { return m_collectives; }
+    const std::vector<PlacementPointer>& argumentPlacements() const { return m_argumentPlacements; }
     const std::vector<PlacementPointer>& resultPlacements() const { return m_resultPlacements; }
     /// As `repeatedAxes` in program_faults.h has them; none for programs that say themselves what devices do.
     const std::vector<std::pair<std::string, std::int64_t>>& repeatedAxes() const { return m_repeatedAxes; }
     const Program& propagated() const { return m_propagated; }
+    OperationCounts wholeCounts() const; ///< of the program as it is written
+    OperationCounts deviceCounts() const; ///< of what each device does
     std::string text() const; ///< the propagated program
     std::string deviceText() const; ///< what each device does, as `deviceText` of device_text.h has it
     /// By the plan of buffers of a schedule as accelerators have it.

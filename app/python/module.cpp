@@ -299,6 +299,15 @@ std::vector<ValueId> valuesOf(const std::vector<int>& numbers)
     return values;
 }
 
+/// As Python's objects have them.
+std::vector<std::shared_ptr<Placement>> withoutConst(const std::vector<PlacementPointer>& placements)
+{
+    std::vector<std::shared_ptr<Placement>> all;
+    for (const PlacementPointer& placement : placements)
+        all.push_back(std::const_pointer_cast<Placement>(placement));
+    return all;
+}
+
 std::vector<std::tuple<std::size_t, std::size_t, std::string>> rowsOf(
     std::vector<DimOverAxis> (*find)(const Function&, const std::vector<NamedMesh>&), const Program& program)
 {
@@ -436,6 +445,15 @@ void definePrograms(py::module_& module)
                 for (const PlacementPointer& placement : executable.resultPlacements())
                     meshes.push_back(placement->mesh);
                 return meshes;
+            })
+        .def_property_readonly(
+            "argument_placements", [](const Executable& executable) { return withoutConst(executable.argumentPlacements()); })
+        .def_property_readonly(
+            "result_placements", [](const Executable& executable) { return withoutConst(executable.resultPlacements()); })
+        .def_property_readonly("counts", // ((flops, transcendentals) of the whole program, those of each device)
+            [](const Executable& executable) {
+                const auto pair = [](const OperationCounts& counts) { return std::pair(counts.flops, counts.transcendentals); };
+                return std::pair(pair(executable.wholeCounts()), pair(executable.deviceCounts()));
             })
         .def("text", &Executable::text)
         .def("device_text", &Executable::deviceText)

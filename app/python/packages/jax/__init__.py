@@ -274,6 +274,9 @@ def typeof(x):
     return core.ShapedArray.of_traced(x) if isinstance(x, core.Tracer) else core.ShapedArray.of(x)
 
 
+Array.aval = property(typeof)
+
+
 def live_arrays(platform=None):
     import gc
     return [thing for thing in gc.get_objects() if isinstance(thing, Array) and hasattr(thing, "_handle") and not thing._handle.is_deleted]

@@ -16,3 +16,20 @@ def start_trace(*_, **__):
 
 def stop_trace():
     pass
+
+
+def start_server(port):
+    pass
+
+
+def stop_server():
+    pass
+
+
+def device_memory_profile(backend=None):
+    return b""
+
+
+def save_device_memory_profile(filename, backend=None):
+    with open(filename, "wb") as file:
+        file.write(device_memory_profile(backend))

@@ -24,7 +24,6 @@ class Array:
     size = property(lambda self: int(np.prod(self.shape, dtype=np.int64)))
     nbytes = property(lambda self: self.size * self.dtype.itemsize)
     itemsize = property(lambda self: self.dtype.itemsize)
-    aval = property(lambda self: self)
 
     def __len__(self):
         if not self.shape:

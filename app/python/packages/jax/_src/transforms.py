@@ -450,7 +450,7 @@ class Lowered:
         args, kwargs = tree_map(_zeros_of, (args, kwargs), is_leaf=lambda x: isinstance(x, ShapeDtypeStruct))
         static, self._arrays, form, given = jitted._inputs(args, kwargs)
         self._jitted, self._given, self._input_form = jitted, (args, kwargs), form
-        self._program, self._scope, self._form, _ = jitted._compiled(static, self._arrays, form, args, given)
+        self._program, self._scope, self._form, self._weak = jitted._compiled(static, self._arrays, form, args, given)
 
     def lower(self):
         return self
@@ -467,7 +467,7 @@ class Lowered:
         return make_jaxpr(self._jitted._function, tuple(number for number in self._jitted._static if number < len(args)))(*args, **kwargs)
 
     def cost_analysis(self):
-        return {"flops": self._program.flops}
+        return _counted(self._program.counts[0])
 
     def _donated_arrays(self):
         """Which of the program's arguments are given away."""
@@ -499,6 +499,11 @@ class Lowered:
         return self._jitted(*args, **kwargs)
 
 
+def _counted(counts):
+    flops, transcendentals = counts
+    return {"flops": flops, **({"transcendentals": transcendentals} if transcendentals else {})}
+
+
 class CompiledMemoryStats:
     """Bytes of one device. Source of the names: openxla/xla, xla/python (CompiledMemoryStats)."""
     generated_code_size_in_bytes = host_generated_code_size_in_bytes = host_argument_size_in_bytes = host_output_size_in_bytes = host_alias_size_in_bytes = 0
@@ -528,10 +533,28 @@ class Compiled:
         self._lowered = lowered
 
     def __getattr__(self, name):
+        if not hasattr(self._lowered, name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self._lowered, name)
 
     def as_text(self, *_, **__):
         return self._lowered._program.device_text()
+
+    def cost_analysis(self):
+        """Of what each device does."""
+        return _counted(self._lowered._program.counts[1])
+
+    @property
+    def input_shardings(self):
+        lowered = self._lowered
+        return tree_unflatten(lowered._input_form, [sharding_of(one) for one in lowered._program.argument_placements[:len(lowered._arrays)]])
+
+    @property
+    def output_shardings(self):
+        lowered = self._lowered
+        found = [sharding_of(one) for one in lowered._program.result_placements[:len(lowered._weak)]]
+        asked = lowered._scope.targets or [None] * len(found)
+        return tree_unflatten(lowered._form, [own if isinstance(own, Sharding) else one for own, one in zip(asked, found)])
 
     def memory_analysis(self):
         """By the plan of buffers of the program as devices run it; of the machine's own compiler the temporaries may differ."""
