@@ -355,6 +355,12 @@ void TestOpenVerb::exitCodes_data()
                                << "x = 1" << QStringList{"--folder", "/nowhere"} << 3 << "MW1001";
     QTest::newRow("unknown ending") << "a.py"
                                     << "x = 1" << QStringList{"-o", "out.xyz"} << 2 << "MW1903";
+    QTest::newRow("many arrays") << "a.py"
+                                 << "import jax.numpy as jnp\nw = [jnp.ones(i) for i in range(20)]" << QStringList() << 0
+                                 << "8 more arrays are not listed";
+    QTest::newRow("keys") << "a.py"
+                          << "import jax\nk = jax.random.split(jax.random.key(0), 3)" << QStringList() << 0
+                          << "k      key<fry>[3]  on device 0          24 B";
     QTest::newRow("no time") << "a.py"
                              << "x = 1" << QStringList{"--timeout", "0"} << 2 << "above 0";
 }
@@ -452,6 +458,10 @@ void TestOpenVerb::findings_data()
         {"another collective", "y = jax.device_put(jnp.ones((8, 8)), NamedSharding(mesh, P(None, 'data')))\n(y @ y.T).sum()",
             "MW1574", "Each sum is a reduce-scatter over data."},
         {"the named collective", "(y @ y.T).sum()", "", "Each sum is an all-reduce over data."},
+        {"one of two",
+            "jax.jit(jax.shard_map(lambda y: jax.lax.psum(jax.lax.ppermute(y, 'data', [(0, 1)]), 'data'), mesh=mesh, "
+            "in_specs=P(None, 'data'), out_specs=P()))(y);",
+            "", "It is an all-gather over data."},
         {"weights split, batch whole",
             "w = jax.device_put(jnp.ones((64, 64)), NamedSharding(mesh, P('data')))\nwhole = jax.device_put(jnp.ones((8, 64)), "
             "NamedSharding(mesh, P()))\n@jax.jit\ndef layer(w, x):\n    w = jax.lax.with_sharding_constraint(w, "

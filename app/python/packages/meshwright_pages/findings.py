@@ -328,10 +328,9 @@ class Findings:
     def _other_collective(self, number, programs):
         """Words before a cell, or its comments, that name a collective which does not run, where another one does."""
         ran = {call["op"].replace("_", "-") for program in programs for call in program.collectives}
-        ran &= set(_COLLECTIVES)
         last = [part for part in self._words[number].split("\n\n") if part.strip()]
         named = {name for name in _COLLECTIVES if re.search(name.replace("-", "[- ]?"), " ".join(last[-2:]), re.I)}
-        if len(ran) == 1 and len(named) == 1 and ran != named:
+        if len(ran) == 1 and len(named) == 1 and ran != named and ran <= set(_COLLECTIVES):
             said, is_real = named.pop(), ran.pop()
             return [_finding("MW1574", f"the words before this cell name {said}: what runs is {is_real}", f"write {is_real}")]
         return []

@@ -40,11 +40,13 @@ def import_all():
     machine.there  # reads the catalogue
 
 
-def _layout(array):
+def _layout(array, rank):
+    """Of its first dimensions: those behind them are the words of keys."""
     sharding = array.sharding
     if isinstance(sharding, NamedSharding):
         mesh = ", ".join(f"{name}={size}" for name, size in sharding.mesh.shape_tuple)
-        return f"{sharding.spec.of_rank(array.ndim).text} on {mesh}"
+        spec = sharding.spec.of_rank(array.ndim)
+        return f"{(spec if rank == array.ndim else PartitionSpec(*spec[:rank])).text} on {mesh}"
     if isinstance(sharding, SingleDeviceSharding):
         return f"on device {sharding.device_list[0].id}"
     return array._handle.placement.text("hlo")
@@ -226,19 +228,26 @@ class Page:
 
     def _values(self, had):
         """Where the arrays lie that names stand for which the cell gave."""
-        rows = []
+        rows, more = [], 0
         for name, value in self._names.items():
             if had.get(name) == id(value) or name.startswith("_"):
                 continue
             try:
-                leaves = trees.tree_flatten_with_path(value)[0]
+                leaves = trees.tree_flatten_with_path(value, is_leaf=lambda one: isinstance(one, jax.random.KeyArray))[0]
             except Exception:  # a container of the page's own that is not a tree, such as a dict whose keys have no order
                 continue
             for path, leaf in leaves:
-                if isinstance(leaf, arrays.ConcreteArray) and not leaf._handle.is_deleted and len(rows) < _MOST_VALUES:
-                    piece = math.prod(leaf.sharding.shard_shape(leaf.shape)) if leaf.shape else 1
-                    rows.append({"name": name + trees.keystr(path), "type": arrays.type_text(leaf), "layout": _layout(leaf),
-                                 "bytes_per_device": piece * leaf.dtype.itemsize})
+                array = leaf._data if isinstance(leaf, jax.random.KeyArray) else leaf
+                if not isinstance(array, arrays.ConcreteArray) or array._handle.is_deleted:
+                    continue
+                if len(rows) == _MOST_VALUES:
+                    more += 1
+                    continue
+                piece = math.prod(array.sharding.shard_shape(array.shape)) if array.shape else 1
+                rows.append({"name": name + trees.keystr(path), "type": arrays.type_text(leaf), "layout": _layout(array, leaf.ndim),
+                             "bytes_per_device": piece * array.dtype.itemsize})
+        if more:
+            self._notes.append(f"{more} more array{'s are' if more > 1 else ' is'} not listed")
         return rows
 
     # ---- magics
