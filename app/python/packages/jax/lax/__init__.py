@@ -557,10 +557,13 @@ def psum_scatter(x, axis_name, *, scatter_dimension=0, tiled=False, **options):
 
     def one(leaf):
         leaf = _asarray(leaf)
-        if not tiled and leaf.shape[scatter_dimension] != axis_size(axis_name):
-            raise ValueError(f"reduce_scatter operand scatter dimension size {leaf.shape[scatter_dimension]} must match shard count {axis_size(axis_name)}")
-        made = _collective("psum_scatter", leaf, axis_name, split=scatter_dimension)
-        return made if tiled else squeeze(made, scatter_dimension)
+        split, count = _ops.dimension(scatter_dimension, leaf.ndim), axis_size(axis_name)
+        if tiled and leaf.shape[split] % count:
+            raise ValueError(f"tiled reduce_scatter operand scatter dimension size {leaf.shape[split]} must be divisible by shard_count {count}")
+        if not tiled and leaf.shape[split] != count:
+            raise ValueError(f"reduce_scatter operand scatter dimension size {leaf.shape[split]} must match shard count {count}")
+        made = _collective("psum_scatter", leaf, axis_name, split=split)
+        return made if tiled else squeeze(made, split)
     return tree_map(one, x)
 
 
@@ -569,11 +572,17 @@ def all_to_all(x, axis_name, split_axis, concat_axis, *, tiled=False, **options)
     from .._src.trees import tree_map
 
     def one(leaf):
+        leaf, count = _asarray(leaf), axis_size(axis_name)
+        split, join = _ops.dimension(split_axis, leaf.ndim), _ops.dimension(concat_axis, leaf.ndim)
         if tiled:
-            return _collective("all_to_all", leaf, axis_name, split=split_axis, join=concat_axis)
-        size = axis_size(axis_name)
-        made = _collective("all_to_all", _ops.moveaxis(_asarray(leaf), split_axis, 0), axis_name, split=0, join=0)
-        return _ops.moveaxis(made.reshape((size,) + made.shape[1:]), 0, concat_axis)
+            if leaf.shape[split] % count:
+                raise ValueError(f"The size of all_to_all split_axis ({leaf.shape[split]}) has to be divisible by the size of the named axis {axis_name} ({count})")
+            return _collective("all_to_all", leaf, axis_name, split=split, join=join)
+        if leaf.shape[split] != count:
+            raise ValueError("all_to_all requires the size of the mapped axis axis_name to equal x.shape[split_axis], but they are "
+                             f"{count} and {leaf.shape[split]} respectively.")
+        made = _collective("all_to_all", _ops.moveaxis(leaf, split, 0), axis_name, split=0, join=0)
+        return _ops.moveaxis(made.reshape((count,) + made.shape[1:]), 0, join)
     return tree_map(one, x)
 
 
