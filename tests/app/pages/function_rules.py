@@ -380,6 +380,7 @@ def errors():
         compare("64 bits: sine", jnp.sin(1.0), np.sin(1.0), 1e-15)
         compare("64 bits: derivative", jax.grad(lambda x: jnp.sum(jnp.exp(x @ x)))(jnp.eye(2) / 3), jax.grad(lambda x: jnp.sum(jnp.exp(x @ x)))(jnp.eye(2) / 3))
         compare("64 bits: inverse", jnp.linalg.inv(jnp.array([[3.0, 1.0], [1.0, 2.0]])), np.linalg.inv(np.array([[3.0, 1.0], [1.0, 2.0]])), 1e-14)
+        compare("64 bits: Bessel's function", jnp.i0(jnp.array([0.5, 3.0, 49.0, 51.0, 300.0])) / np.i0(np.array([0.5, 3.0, 49.0, 51.0, 300.0])), np.ones(5), 1e-14)
         compare("64 bits: large", jnp.array(2 ** 40) + 1, 2 ** 40 + 1)
     finally:
         jax.config.update("jax_enable_x64", False)
@@ -735,6 +736,21 @@ def given_away():
     check("bytes of results", stats.output_size_in_bytes == 4 * (16 * 32 + 32 * 128), str(stats))
     check("of those in the place of arguments", stats.alias_size_in_bytes == 4 * 16 * 32, str(stats))
     check("temporaries: a product, the weights turned, their product", 4 * 16 * 128 <= stats.temp_size_in_bytes <= 4 * (16 * 128 + 32 * 128 + 16 * 32), str(stats))
+
+    for name, function, of, whole, each in (  # as XLA counts flops and transcendentals, of the whole program and of each device
+            ("product", lambda a, b: a @ b, (rows, jnp.ones((32, 128))), {"flops": 2 * 64 * 32 * 128}, {"flops": 2 * 16 * 32 * 128}),
+            ("one of each element", lambda a: a + 1, (jnp.ones((8, 8)),), {"flops": 64}, {"flops": 64}), ("sum", lambda a: a.sum(), (jnp.ones((8, 8)),), {"flops": 63}, {"flops": 63}),
+            ("sine", jnp.sin, (rows,), {"flops": 0, "transcendentals": 2048}, {"flops": 0, "transcendentals": 512}),
+            ("a turn of a loop", lambda a: lax.fori_loop(0, 9, lambda i, a: a * 2, a), (jnp.ones(100),), {"flops": 100}, {"flops": 100})):
+        lowered = jax.jit(function).lower(*of)
+        check(f"operations of a {name}", (lowered.cost_analysis(), lowered.compile().cost_analysis()) == (whole, each),
+              (lowered.cost_analysis(), lowered.compile().cost_analysis()))
+    compiled = jax.jit(lambda tree, x: {"a": tree["w"] @ x, "b": x}).lower({"w": rows}, jnp.ones((32, 8))).compile()
+    check("where its results lie", {name: sharding.spec for name, sharding in compiled.output_shardings.items()} == {"a": P("x"), "b": P()}, compiled.output_shardings)
+    check("where it takes its arguments", compiled.input_shardings[0][0]["w"].spec == P("x") and compiled.input_shardings[1] == {}, compiled.input_shardings)
+    raises("what it lacks", lambda: compiled.nothing, "AttributeError", "'Compiled' object has no attribute 'nothing'")
+    check("its class", isinstance(compiled, jax.stages.Compiled) and not isinstance(compiled, jax.stages.Lowered), type(compiled))
+    check("the type of an array", (repr(jnp.ones(3).aval), repr(jnp.asarray(1).aval)) == ("ShapedArray(float32[3])", "ShapedArray(int32[], weak_type=True)"), repr(jnp.ones(3).aval))
 
     again = jax.jit(jax.grad(lambda w: jax.checkpoint(lambda w: jnp.sin(w @ w))(w).sum())).lower(rows[:32]).compile()
     with warnings.catch_warnings(record=True) as caught:

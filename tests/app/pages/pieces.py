@@ -119,6 +119,12 @@ for _over, _of in (("pieces", of_pieces), ("examples", lambda function: jax.vmap
 REFUSED = [  # a name, what is computed, a part of the text
     ("differs where it may not", lambda: mapped(lambda x: x, P("x"), P())(X), "only varying across mesh axes {} and not {x}, but it was inferred to be possibly varying over {x}"),
     ("the greatest complex number", lambda: of_pieces(lambda i: lax.pmax(i + 2j, "x")), "max is not for elements of type complex<f32>"),
+    ("exchanged in other parts", lambda: mapped(lambda x: lax.all_to_all(x, "x", 0, 0), P("x"), P("x"))(X),
+     "all_to_all requires the size of the mapped axis axis_name to equal x.shape[split_axis], but they are 4 and 2 respectively."),
+    ("exchanged in tiles that do not divide", lambda: mapped(lambda x: lax.all_to_all(x, "x", 0, 0, tiled=True), P("x"), P("x"))(X),
+     "The size of all_to_all split_axis (2) has to be divisible by the size of the named axis x (4)"),
+    ("scattered in tiles that do not divide", lambda: mapped(lambda x: lax.psum_scatter(x, "x", tiled=True), P("x"), P("x"))(X),
+     "tiled reduce_scatter operand scatter dimension size 2 must be divisible by shard_count 4"),
     ("sent to one twice", lambda: of_pieces(lambda i: lax.ppermute(i, "x", [(0, 1), (3, 1)])),
      "ppermute sources and destinations must be unique, got ((0, 1), (3, 1))."),
     ("sent from one twice, counted from the start again", lambda: of_pieces(lambda i: lax.ppermute(i, "x", [(0, 1), (4, 2)])), "must be unique"),

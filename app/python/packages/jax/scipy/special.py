@@ -372,12 +372,12 @@ def _scaled_bessel(x, order):
     is_large = _ops.greater(size, 50.0)
     near = _ops.where(is_large, 50.0, x)
     angles = (_np.arange(128) + 0.5) * _math.pi / 256  # of a quarter turn: the other quarter has the opposite cosines
-    turned = _ops.multiply(_ops.expand_dims(near, -1), _asarray(_np.cos(angles).astype(_np.float32)))
+    turned = _ops.multiply(_ops.expand_dims(near, -1), _asarray(_np.cos(angles), x.engine_dtype))
     power = lambda of: _ops.exp(_ops.subtract(of, _ops.expand_dims(_ops.absolute(near), -1)))
     both = (_ops.subtract if order % 2 else _ops.add)(power(turned), power(_ops.negative(turned)))
-    made = _ops.multiply(_ops.mean(_ops.multiply(both, _asarray(_np.cos(order * angles).astype(_np.float32))), -1), 0.5)
+    made = _ops.multiply(_ops.mean(_ops.multiply(both, _asarray(_np.cos(order * angles), x.engine_dtype)), -1), 0.5)
     far, series = _ops.where(is_large, size, 50.0), 1.0
-    for n in range(4, 0, -1):
+    for n in range(12, 0, -1):
         factor = _ops.divide((2 * n - 1) ** 2 - 4.0 * order ** 2, _ops.multiply(8.0 * n, far))
         series = _ops.add(1.0, _ops.multiply(factor, series))
     at_far = _ops.divide(series, _ops.sqrt(_ops.multiply(2 * _math.pi, far)))
