@@ -128,15 +128,35 @@ def main():
                     known = [part for part in parts if isinstance(part, int)]
                     traced = jax.jit(lambda u, *given: getattr(u.at[tuple(given[known.index(part)] if isinstance(part, int) else part for part in parts)], method)(values))
                     compare(f"{method} {index!r}, traced", traced(jnp.asarray(u), *known), expected)
+    several = {"add": np.add.at, "multiply": np.multiply.at, "max": np.maximum.at, "min": np.minimum.at}
+    for index in (np.s_[[1, 0, 1]], np.s_[:, [2, 0, 2, -1]], np.s_[:, :, [[3, 0], [1, 3]]], np.s_[[0, 1, 1], :, [3, 0, 3]], np.s_[[1, 1], [2, -1]], np.s_[1, [0, 2, 0]], np.s_[..., None, [0, 0]],
+                  np.s_[[0, 1], 1:, [1, 1]]):
+        parts = tuple(jnp.asarray(part) if isinstance(part, list) else part for part in (index if isinstance(index, tuple) else (index,)))
+        for method, change in several.items():
+            values = RNG.standard_normal(u[index].shape).astype(np.float32)
+            expected = u.copy()
+            change(expected, index, values)
+            known = [part for part in parts if hasattr(part, "shape")]
+
+            def made(u, *given):
+                rest = iter(given)
+                return getattr(u.at[tuple(next(rest) if hasattr(part, "shape") else part for part in parts)], method)(values)
+            compare(f"{method} {index!r}", made(jnp.asarray(u), *known), expected), compare(f"{method} {index!r}, traced", jax.jit(made)(jnp.asarray(u), *known), expected)
+            compare(f"{method} {index!r}, mapped", jax.vmap(made)(*[jnp.stack([jnp.asarray(one)] * 2) for one in (u, *known)])[1], expected)
     split = jax.device_put(jnp.zeros((8, 8)), NamedSharding(jax.make_mesh((4, 2), ("x", "y")), P("x", "y")))
     for name, function in {"a row": lambda x: x.at[0].set(1.0), "a column": lambda x: x.at[:, 0].add(1.0), "rows": lambda x: x.at[2:4].mul(2.0),
-                           "an element": lambda x: x.at[3, 5].max(1.0)}.items():
+                           "some rows": lambda x: x.at[jnp.array([1, 5, 1])].add(1.0), "some columns": lambda x: x.at[:, jnp.array([1, 5])].set(1.0), "an element": lambda x: x.at[3, 5].max(1.0)}.items():
         made = jax.jit(function)(split)
         compare(f"{name} of a split array stays split", (made.sharding.spec == P("x", "y"), len(calls[-1].collectives)), (True, 0))
     x = jnp.arange(4.0)
     rows = {  # what JAX's pages say
         "get behind the end": (x[11], 3.0), "get before the start": (x[-9], 0.0), "filled behind the end": (x.at[11].get(mode="fill", fill_value=-1), -1.0),
         "set behind the end": (x.at[11].set(9.0), np.arange(4.0)), "by what a program has": (jax.jit(lambda i: x.at[i].set(9.0))(11), np.arange(4.0)),
+        "rows out of bounds": (jnp.zeros((3, 2)).at[jnp.array([5, -4, 1])].set(9.0), [[0, 0], [9, 9], [0, 0]]),
+        "those at the nearest": (jnp.zeros((3, 2)).at[jnp.array([5, -4])].set(9.0, mode="clip"), [[9, 9], [0, 0], [9, 9]]),
+        "counted from the start again": (jnp.zeros(3).at[jnp.array([5, -4])].add(9.0, mode="wrap"), [0, 0, 18]),
+        "of each example": (jax.vmap(lambda at: jnp.zeros(3).at[at].add(1.0))(jnp.array([[0, 1], [2, 5], [-1, -4]])), [[1, 1, 0], [0, 0, 1], [0, 0, 1]]),
+        "of many examples": (jax.vmap(lambda at: jnp.zeros(5).at[at].set(1.0))(jnp.arange(700) % 7).sum(), 500.0),
         "set at the nearest": (jnp.stack([jax.jit(lambda i: x.at[i].set(9.0, mode="clip"))(i) for i in (11, -11)]), [[0.0, 1.0, 2.0, 9.0], [9.0, 1.0, 2.0, 3.0]]),
         "slope of a part": (jax.grad(lambda x: (x.at[1].mul(3.0) ** 2).sum())(x), [0.0, 18.0, 4.0, 6.0]), "booleans": (jnp.zeros(3, bool).at[0].max(True), [True, False, False]), "add twice": (x.at[jnp.array([1, 1])].add(1.0), [0.0, 3.0, 2.0, 3.0]),
         "set where": (jax.jit(lambda x: x.at[x > 1].set(0))(x), [0.0, 1.0, 0.0, 0.0]), "apply": (x.at[1:3].apply(jnp.square), [0.0, 1.0, 4.0, 3.0]),

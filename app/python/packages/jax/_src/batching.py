@@ -82,7 +82,7 @@ def bind_batched(op, operands, attributes):
     is_batched = [operand.level == level for operand in operands]
     values = [operand.value if batched else operand for operand, batched in zip(operands, is_batched)]
     size = next(value.shape[0] for value, batched in zip(values, is_batched) if batched)
-    rule = _RULES.get(op, _each if op in _WHOLE else _elementwise)
+    rule = _RULES.get(op, _elementwise)
     made = rule(op, values, is_batched, size, attributes)
     return [BatchTracer(one, level) for one in made] if isinstance(made, list) else BatchTracer(made, level)
 
@@ -215,6 +215,16 @@ def _gather(op, values, is_batched, size, attributes):
     return bind(op, x, indices, **made)
 
 
+def _scatter(op, values, is_batched, size, attributes):
+    """The rows of all examples one behind the other; what is behind the end of one is behind the end of all."""
+    x, places, rows = [value if batched else spread(value, size) for value, batched in zip(values, is_batched)]
+    count = x.shape[1]
+    is_there = ops.logical_and(ops.greater_equal(places, 0), ops.less(places, count))
+    places = ops.where(is_there, ops.add(places, ops.multiply(ops.expand_dims(ops.arange(size), 1), count)), size * count)
+    made = bind(op, ops.reshape(x, (size * count, *x.shape[2:])), ops.reshape(places, (-1,)), ops.reshape(rows, (-1, *x.shape[2:])), **attributes)
+    return ops.reshape(made, x.shape)
+
+
 def _random(op, values, is_batched, size, attributes):
     """A few keys one after the other, many as one array."""
     if size <= _FEW_KEYS:
@@ -228,8 +238,7 @@ def _random(op, values, is_batched, size, attributes):
 
 _RULES = {"random_bits": _random, "normal": _random, "uniform": _random, "full": _full, "reshape": _reshape, "transpose": _transpose, "broadcast_in_dim": _broadcast_in_dim,
           "concatenate": _concatenate, "sort": _sort, "pad": _pad, "slice": _slice, "reverse": _dims, "reduce": _dims, "dot_general": _dot_general,
-          "dynamic_slice": _dynamic_slice, "dynamic_update_slice": _dynamic_update_slice, "gather": _gather}
-_WHOLE = {"scatter"}  # neither element-wise nor with a rule
+          "dynamic_slice": _dynamic_slice, "dynamic_update_slice": _dynamic_update_slice, "gather": _gather, "scatter": _scatter}
 
 
 def _at_front(leaf, axis, level):

@@ -920,10 +920,10 @@ def _gather_points(x, arrays, mode=None, fill_value=None):
 
 
 def _scattered(x, places, values, combine, is_unique=False):
-    """A row of numbers with values put together with those at places; places behind the end are none. Source of the derivatives and the text: jax-ml/jax,
+    """An array with values put together with its rows at places; places behind the end are none. Source of the derivatives and the text: jax-ml/jax,
     jax/_src/lax/slicing.py (_scatter_extremal_jvp, _scatter_mul_jvp_rhs)."""
-    plain = lambda x, values, combine=combine: bind("scatter", x, places, values, window=(), collapsed=(0,), index_map=(0,), index_vector_dim=1,
-                                                    **({"combiner": combine} if combine else {}))
+    plain = lambda x, values, combine=combine: bind("scatter", x, places, values, window=tuple(range(1, values.ndim)), collapsed=(0,), index_map=(0,),
+                                                    index_vector_dim=1, **({"combiner": combine} if combine else {}))
     from . import custom
     if combine not in ("max", "min", "product") or not dtypes.is_inexact(x.engine_dtype) or not custom.depth([x, values]):
         return plain(x, values)
@@ -996,6 +996,37 @@ def _part_changed(x, parts, values, combine, is_clipped):
     return dynamic_update_slice(x, block, starts)
 
 
+def _rows_changed(x, parts, values, combine, mode, is_unique):
+    """With slices that are whole along some dimensions, at places in the others, set to values or combined with them."""
+    dims = [at for at, part in enumerate(part for part in parts if part is not None) if not isinstance(part, slice)]
+    at = [number for number, part in enumerate(parts) if part is not None and not isinstance(part, slice)]
+    arrays = [asarray(part) for part in parts if part is not None and not isinstance(part, slice)]
+    shape = np.broadcast_shapes(*[array.shape for array in arrays])
+    others = [number for number in range(len(parts)) if number not in at]
+    front = at[0] if at == list(range(at[0], at[-1] + 1)) else 0  # where NumPy has the dimensions of the arrays
+    sizes, kept = iter(x.shape[dim] for dim in range(x.ndim) if dim not in dims), [size for dim, size in enumerate(x.shape) if dim not in dims]
+    rest = [1 if parts[number] is None else next(sizes) for number in others]
+    values = broadcast_to(astype(values, x.engine_dtype), (*rest[:front], *shape, *rest[front:]))
+    if not values.size:
+        return x
+    values = moveaxis(values, list(range(front, front + len(shape))), list(range(len(shape))))
+    places, is_there = 0, True
+    for dim, array in zip(dims, arrays):
+        size = x.shape[dim]
+        array, is_known = astype(array, "i32"), _within(array, size)
+        array = remainder(array, size) if mode == "wrap" else where(less(array, 0), add(array, size), array)
+        if mode == "clip":
+            array = clip(array, 0, size - 1)
+        elif mode != "wrap" and not is_known:
+            is_there = logical_and(is_there, logical_and(greater_equal(array, 0), less(array, size)))
+        places = add(multiply(places, size), array)
+    count = math.prod(x.shape[dim] for dim in dims)
+    places = reshape(broadcast_to(places if is_there is True else where(is_there, places, count), shape), (-1,))
+    moved = moveaxis(x, dims, list(range(len(dims))))
+    made = _scattered(reshape(moved, (count, *kept)), places, reshape(values, (-1, *kept)), combine, is_unique)
+    return moveaxis(reshape(made, moved.shape), list(range(len(dims))), dims)
+
+
 class At:
     """`x.at[index]`: arrays with one part changed."""
 
@@ -1014,12 +1045,15 @@ class At:
         if combine is not None and x.engine_dtype == "i1":
             combine = _REDUCED_TRUTHS.get(combine, combine)
         parts = [int(part) if isinstance(part, ConcreteArray) and not part.shape and part.engine_dtype != "i1" else part for part in _indexers(x, self._index)]
-        chosen = [part for part in parts if isinstance(part, Array)]
-        if mode in (None, "drop", "fill", "clip") and not any(part.shape or part.level or part.engine_dtype == "i1" for part in chosen) and not (
-                chosen and any(isinstance(part, slice) and part.step not in (None, 1, -1) for part in parts)):
+        chosen, slices = [part for part in parts if isinstance(part, Array)], [part for part in parts if isinstance(part, slice)]
+        has_mask = any(part.engine_dtype == "i1" for part in chosen)
+        is_box = mode in (None, "drop", "fill", "clip") and not any(part.shape or part.level for part in chosen) and (
+            not chosen or all(part.step in (None, 1, -1) for part in slices))
+        is_rows = x.size and all(part == slice(None) for part in slices)
+        if not has_mask and (is_box or is_rows):
             if arrays_module.watch is not None:
                 _watch_index(x.shape, parts)
-            return _part_changed(x, parts, values, _COMBINED.get(combine), mode == "clip")
+            return _part_changed(x, parts, values, _COMBINED.get(combine), mode == "clip") if is_box else _rows_changed(x, parts, values, combine, mode, is_unique)
         places = reshape(iota("i32", (x.size,)), x.shape)
         # What is behind the end changes nothing: there is no such place.
         where_ = getitem(places, self._index, mode if mode in ("clip", "wrap") else "fill", x.size)
