@@ -34,6 +34,17 @@ QString counted(std::int64_t count)
     return QString::fromStdString(formatCount(static_cast<double>(count)));
 }
 
+/// How much quicker a plan could be that was not found.
+QString gapText(const sim::SearchResult& result)
+{
+    if (result.lowerBoundSeconds <= 0.0)
+        return {};
+    return (result.isGapSimulated ? SearchView::tr(" No plan's step is under %1: gap %2 %.")
+                                  : SearchView::tr(" By the estimate no plan is under %1: gap %2 %."))
+        .arg(QString::fromStdString(formatSeconds(result.lowerBoundSeconds)))
+        .arg(100.0 * result.gap, 0, 'f', 1);
+}
+
 } // namespace
 
 SearchView::SearchView(Selection&, std::shared_ptr<const sim::Catalogue> catalogue, QWidget* parent)
@@ -61,6 +72,7 @@ SearchView::SearchView(Selection&, std::shared_ptr<const sim::Catalogue> catalog
     m_details->setTextFormat(Qt::PlainText);
     m_details->setWordWrap(true);
     m_details->setAlignment(Qt::AlignTop | Qt::AlignLeft);
+    m_details->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Ignored); // long reasons do not push the plans out of sight
     m_details->setAccessibleName(tr("Why the plan wins or loses"));
     m_details->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
     m_picture->setAccessibleName(tr("Plans by step time and memory"));
@@ -237,9 +249,10 @@ void SearchView::showFound(const std::shared_ptr<const FoundPlans>& found, bool 
     else if (found->plans.empty())
         m_status->setText(tr("No plan fits. %1").arg(QString::fromStdString(join(result.changes, "; "))));
     else
-        m_status->setText((isLast ? tr("%1 layouts, %2 pruned by bounds. A click or Enter makes a plan the study.")
-                                  : tr("%1 layouts, %2 pruned by bounds; the best are being simulated…"))
-                              .arg(counted(result.candidates), counted(result.pruned)));
+        m_status->setText(
+            (isLast ? tr("%1 layouts, %2 pruned by bounds.") + gapText(result) + tr(" A click or Enter makes a plan the study.")
+                    : tr("%1 layouts, %2 pruned by bounds; the best are being simulated…"))
+                .arg(counted(result.candidates), counted(result.pruned)));
     showPlan(m_chosen);
     showControls();
 }

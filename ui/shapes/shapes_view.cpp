@@ -107,8 +107,8 @@ void ShapesView::showState()
         = std::count_if(m_shapes.begin(), m_shapes.end(), [](const MeshShape& shape) { return !shape.why.empty(); });
     const QString shapes = QString::fromStdString(counted(static_cast<std::int64_t>(m_shapes.size()), "shape"));
     QString text
-        = known < static_cast<std::ptrdiff_t>(m_shapes.size()) ? tr("%1 of %2 simulated").arg(known).arg(shapes) : shapes;
-    text += impossible > 0 ? tr(", %1 of them crossed out: they cannot be simulated.").arg(impossible) : QStringLiteral(".");
+        = known < static_cast<std::ptrdiff_t>(m_shapes.size()) ? tr("%1 of %2 looked at").arg(known).arg(shapes) : shapes;
+    text += impossible > 0 ? tr("; crossed out: %1 that cannot be simulated.").arg(impossible) : QStringLiteral(".");
     if (best != nullptr)
         text += tr(" The fastest that fits: %1, %2. Blue is fast, red is slow, hatched does not fit. Click a shape to use it.")
                     .arg(QString::fromStdString(shapeWords(best->axes)), QString::fromStdString(formatSeconds(best->seconds)));

@@ -208,6 +208,8 @@ void TestSearchView::aPlanBecomesTheStudy()
     const auto analysis = analysed("digits.yaml");
     Searched searched(analysis);
     QTRY_VERIFY_WITH_TIMEOUT(!searched.view.job().isBusy() && searched.table()->model()->rowCount() > 1, 60'000);
+    const auto labels = searched.view.findChildren<QLabel*>();
+    QVERIFY(std::any_of(labels.begin(), labels.end(), [](const QLabel* label) { return label->text().contains(": gap "); }));
     QSignalSpy chosen(&searched.view, &ui::SearchView::planChosen);
     auto* table = searched.table();
     for (const int row : {0, 1}) {

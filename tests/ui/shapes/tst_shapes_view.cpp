@@ -242,7 +242,7 @@ void TestShapesView::whatCannotBeSaysWhy()
     QVERIFY2(eight.why.find('8') != std::string::npos && eight.why.find('4') != std::string::npos, eight.why.c_str());
     QVERIFY(shown.view.shapes().back().seconds > 0.0);
     auto* status = shown.view.findChild<QLabel*>();
-    QVERIFY2(status->text().contains("4 shapes, 1 of them crossed out"), qPrintable(status->text()));
+    QVERIFY2(status->text().contains("4 shapes; crossed out: 1 that cannot be simulated."), qPrintable(status->text()));
     QSignalSpy chosen(&shown.view, &ui::ShapesView::meshChosen);
     auto* shownPicture = shown.view.findChild<ui::PictureView*>();
     QTest::mouseClick(shownPicture, Qt::LeftButton, {}, shownPicture->placeOf("shape:0"));
