@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/training/checkpoint_view.h"
 
+#include "core/sharding/shardy_text.h"
 #include "core/support/text.h"
 #include "sim/session/engine.h"
 #include "ui/widgets/elided_label.h"
@@ -188,7 +189,7 @@ void CheckpointView::showRestored()
     const bool isShown = m_restored && m_restored->problems.empty();
     const bool isRead = isShown && !m_restored->shares.empty();
     m_write->setEnabled(isRead);
-    m_table->setHeaderLabels(isShown && !isRead ? QStringList{tr("Array"), tr("Type"), tr("Sharding"), tr("Bytes")}
+    m_table->setHeaderLabels(isShown && !isRead ? QStringList{tr("Array"), tr("Type"), tr("Layout"), tr("Bytes")}
                                                 : QStringList{tr("Reads"), tr("Files"), tr("Ranges"), tr("Bytes")});
     m_table->setVisible(isShown);
     m_empty->setVisible(m_path.isEmpty());
@@ -231,9 +232,12 @@ void CheckpointView::showRestored()
 
 void CheckpointView::addArrays()
 {
+    const auto mesh = parseMesh(m_restored->checkpoint.state.mesh);
     for (const CheckpointArray& array : m_restored->checkpoint.arrays) {
-        auto* row = new QTreeWidgetItem(m_table,
-            {fromWords(array.name), fromWords(typeText(array.type)), fromWords(array.sharding), bytesText(array.type.bytes())});
+        const auto sharding = mesh ? parseShardy(array.sharding, *mesh) : Result<TensorSharding>(mesh.error());
+        const std::string layout = sharding ? layoutText(*sharding, *mesh) : array.sharding;
+        auto* row = new QTreeWidgetItem(
+            m_table, {fromWords(array.name), fromWords(typeText(array.type)), fromWords(layout), bytesText(array.type.bytes())});
         for (int column = 1; column < m_table->columnCount(); ++column)
             row->setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
     }

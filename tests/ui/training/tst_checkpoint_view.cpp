@@ -155,6 +155,10 @@ void TestCheckpointView::saysWhatItWaitsFor()
     QVERIFY2(shown.label("What is read")->text().startsWith("Step 1 of a training with "),
         qPrintable(shown.label("What is read")->text()));
     QCOMPARE(shown.table().topLevelItem(0)->text(1).left(4), QString("f32[")); // what is in it is seen meanwhile
+    QStringList layouts;
+    for (int row = 0; row < shown.table().topLevelItemCount(); ++row)
+        layouts << shown.table().topLevelItem(row)->text(2);
+    QVERIFY2(layouts.contains("P(None, 'model')"), qPrintable(layouts.join("; "))); // in the notation of all views
     const auto buttons = shown.view.findChildren<QPushButton*>();
     QVERIFY2(!buttons.at(1)->isEnabled(), "without a study there is no layout to write a copy in");
     shown.view.openCheckpoint(m_folder.filePath("none"));
