@@ -638,7 +638,7 @@ pages::PageRun PageView::run() const
 void PageView::showStatus()
 {
     m_run->setEnabled(m_page && !m_job.isBusy());
-    m_run->setVisible(m_page != nullptr);
+    m_run->setVisible(m_page != nullptr && m_asks->isHidden()); // the buttons of the question run the page too
     m_machine->setVisible(m_page != nullptr);
     m_stop->setVisible(m_job.isBusy());
     m_save->setVisible(m_page && !m_job.isBusy());
