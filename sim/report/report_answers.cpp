@@ -404,9 +404,9 @@ ReportSection trialsSection(const ReportInputs& inputs)
                 : secondsPerSample(inputs.simulated->simulation.stepSeconds, inputs.study->batch);
             const double change = now > 0.0 ? secondsPerSample(trial.stepSeconds, trial.batch) / now - 1.0 : 0.0;
             ReportValue against{fmt::format("{}{}",
-                                    change > 0.0       ? "+"
-                                        : change < 0.0 ? "−"
-                                                       : "",
+                                    change >= 0.001        ? "+"
+                                        : change <= -0.001 ? "−"
+                                                           : "", // "< 0.1 %"
                                     percentText(std::fabs(change))),
                 change, {}};
             row.cells = {wordsValue(trial.what), secondsValue(trial.stepSeconds), std::move(against),
