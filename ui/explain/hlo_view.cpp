@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/explain/hlo_view.h"
 
-#include "core/support/text.h"
+#include "core/support/counted.h"
 
 #include <QBoxLayout>
 #include <QFileInfo>
@@ -202,9 +202,9 @@ void HloView::showRow(int row)
             : tr("%%1, line %2, and %3 more like it").arg(text(c.name)).arg(c.line).arg(chosen.instructions - 1));
     fact(tr("Groups"), tr("%1 of %2 devices: %3").arg(c.groups->groups.size()).arg(c.groups->size).arg(membersOf(*c.groups)));
     fact(tr("Data a device"),
-        tr("%1 calls of %2: %3")
-            .arg(chosen.count)
-            .arg(text(formatBytes(static_cast<double>(c.payloadBytes))), text(formatBytes(chosen.bytes()))));
+        tr("%1 of %2: %3")
+            .arg(text(counted(chosen.count, "call")), text(formatBytes(static_cast<double>(c.payloadBytes))),
+                text(formatBytes(chosen.bytes()))));
     if (chosen.estimate) {
         fact(tr("Time"),
             tr("%1 a call, alone on the links of %2")

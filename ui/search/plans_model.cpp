@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/search/plans_model.h"
 
-#include "core/support/text.h"
+#include "core/support/counted.h"
 #include "ui/widgets/view.h"
 
 #include <fmt/format.h>
@@ -24,10 +24,10 @@ QString pipelineWords(const sim::FoundPlan& plan)
 {
     if (plan.pipeline.stages <= 1)
         return {};
-    return PlansModel::tr("%1 stages, %2 microbatches, %3")
+    return PlansModel::tr("%1 stages, %2, %3")
         .arg(plan.pipeline.stages)
-        .arg(plan.pipeline.microbatches)
-        .arg(QString::fromStdString(plan.pipeline.schedule));
+        .arg(QString::fromStdString(counted(std::llround(plan.pipeline.microbatches), "microbatch")),
+            QString::fromStdString(plan.pipeline.schedule));
 }
 
 } // namespace

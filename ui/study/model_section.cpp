@@ -3,6 +3,7 @@
 
 #include "core/study/study_parts.h"
 #include "core/study/transformer_keys.h"
+#include "core/support/counted.h"
 #include "core/support/quantity.h"
 #include "core/support/text.h"
 #include "ui/study/field.h"
@@ -253,10 +254,10 @@ void ModelSection::show(const std::shared_ptr<const StudyFacts>& facts)
     }
     QString text;
     if (transformer != nullptr)
-        text = tr("A transformer: %1 layers, hidden %2, %3 heads")
-                   .arg(transformer->config.layers)
+        text = tr("A transformer: %1, hidden %2, %3")
+                   .arg(QString::fromStdString(counted(transformer->config.layers, "layer")))
                    .arg(transformer->config.hidden)
-                   .arg(transformer->config.heads);
+                   .arg(QString::fromStdString(counted(transformer->config.heads, "head")));
     if (program != nullptr) {
         text = tr("The program %1").arg(QString::fromStdString(program->file));
         if (!program->function.empty())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/study/spec_model.h"
 
-#include "core/support/text.h"
+#include "core/support/counted.h"
 
 #include <QColor>
 
@@ -163,7 +163,7 @@ QVariant SpecModel::data(const QModelIndex& index, int role) const
         if (role == Qt::DisplayRole && index.column() == Name)
             return titleOf(group);
         if (role == Qt::AccessibleTextRole && index.column() == Name)
-            return tr("%1, %2 arrays").arg(titleOf(group)).arg(group.arrays.size());
+            return tr("%1, %2").arg(titleOf(group), QString::fromStdString(counted(group.arrays.size(), "array")));
         return {};
     }
     if (role == Qt::TextAlignmentRole)

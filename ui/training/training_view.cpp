@@ -3,6 +3,7 @@
 
 #include "core/draw/draw_curves.h"
 #include "core/draw/quantity.h"
+#include "core/support/counted.h"
 #include "core/support/text.h"
 #include "sim/session/analysis_state.h"
 #include "ui/training/curve_plot.h"
@@ -433,32 +434,32 @@ void TrainingView::showProgress()
 {
     const sim::TrainingSnapshot& now = m_job.snapshot();
     const QString step = count(now.step);
-    const QString steps = count(now.steps);
+    const QString steps = text(counted(now.steps, "step"));
     QString status;
     switch (now.state) {
     case TrainingState::Preparing:
         status = m_job.hasRun() ? tr("Preparing …") : tr("Not trained yet");
         break;
     case TrainingState::Running:
-        status = tr("Step %1 of %2").arg(step, steps);
+        status = tr("Step %1 of %2").arg(step, count(now.steps));
         break;
     case TrainingState::Pausing:
         status = tr("Pausing after this step …");
         break;
     case TrainingState::Paused:
-        status = tr("Paused after step %1 of %2").arg(step, steps);
+        status = tr("Paused after step %1 of %2").arg(step, count(now.steps));
         break;
     case TrainingState::Cancelling:
         status = tr("Cancelling …");
         break;
     case TrainingState::Finished:
-        status = tr("Finished: %1 steps in %2").arg(steps, text(formatSeconds(now.elapsedSeconds)));
+        status = tr("Finished: %1 in %2").arg(steps, text(formatSeconds(now.elapsedSeconds)));
         break;
     case TrainingState::Cancelled:
-        status = tr("Cancelled after %1 of %2 steps").arg(step, steps);
+        status = tr("Cancelled after %1 of %2").arg(step, steps);
         break;
     case TrainingState::Failed:
-        status = now.step > 0 ? tr("Failed after %1 of %2 steps").arg(step, steps) : tr("Failed");
+        status = now.step > 0 ? tr("Failed after %1 of %2").arg(step, steps) : tr("Failed");
         break;
     }
     m_status->setText(status);
@@ -585,7 +586,7 @@ void TrainingView::showFigures()
         figures.push_back({tr("Accuracy"), percent(curves.accuracy.back()), tr("of the last batch")});
     if (result != nullptr && result->heldOutAccuracy)
         figures.push_back({tr("Held-out accuracy"), percent(*result->heldOutAccuracy),
-            tr("of %1 examples").arg(count(result->heldOutExamples))});
+            tr("of %1").arg(text(counted(result->heldOutExamples, "example")))});
     if (now.samplesPerSecond > 0.0)
         figures.push_back({tr("Samples/s"), text(formatCount(now.samplesPerSecond)),
             result != nullptr
@@ -593,10 +594,10 @@ void TrainingView::showFigures()
                 : tr("sharded run alone")});
     if (now.devices > 0)
         figures.push_back({tr("Memory a device"), text(formatBytes(static_cast<double>(now.stepArenaBytes))),
-            now.devices == 1 ? tr("planned, 1 device") : tr("planned, %1 devices").arg(now.devices)});
+            tr("reserved in this run, %1").arg(text(counted(now.devices, "device")))});
     if (result != nullptr && result->verification && !result->verification->checkedSteps.empty()) {
         const Verification& verification = *result->verification;
-        const QString checked = tr("%1 steps checked").arg(verification.checkedSteps.size());
+        const QString checked = tr("%1 checked").arg(text(counted(verification.checkedSteps.size(), "step")));
         figures.push_back({tr("Verified"),
             verification.passed ? (verification.provesAnything() ? tr("equal") : tr("nothing proved")) : tr("DIFFERENT"), checked,
             !verification.passed});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/why/compare_view.h"
 
-#include "core/support/text.h"
+#include "core/support/counted.h"
 #include "sim/compare/gates.h"
 #include "sim/session/comparable_of.h"
 #include "ui/widgets/notice.h"
@@ -172,11 +172,12 @@ void CompareView::compareNow()
     }
     m_comparison = pinned->analysis ? sim::compareStudies(*pinned->analysis, *m_analysis)
                                     : sim::compare(*pinned->result, sim::comparableOf(*m_analysis));
-    m_status->setText(m_comparison->same()   ? tr("Nothing differs.")
-            : m_comparison->sentence.empty() ? tr("The layouts of %1 arrays and %2 collectives differ.")
-                                                   .arg(m_comparison->arrays.size())
-                                                   .arg(m_comparison->collectives.size())
-                                             : shownSentence(m_comparison->sentence));
+    m_status->setText(m_comparison->same() ? tr("Nothing differs.")
+            : m_comparison->sentence.empty()
+            ? tr("The layouts of %1 and %2 differ.")
+                  .arg(QString::fromStdString(counted(m_comparison->arrays.size(), "array")),
+                      QString::fromStdString(counted(m_comparison->collectives.size(), "collective")))
+            : shownSentence(m_comparison->sentence));
     addGates();
     addFigures();
     addDifferences();

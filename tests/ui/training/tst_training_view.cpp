@@ -142,7 +142,7 @@ void TestTrainingView::trains()
     QVERIFY(!shown.button("Cancel").isEnabled());
     const QString words = shown.words();
     for (const char* part : {"Finished: 12 steps in", "samples/s", "Final loss:", "one device", "Largest difference:",
-             "Held-out accuracy:", "of 297 examples", "Memory a device:", "planned, 8 devices", "a step on average"})
+             "Held-out accuracy:", "of 297 examples", "Memory a device:", "reserved in this run, 8 devices", "a step on average"})
         QVERIFY2(words.contains(part), qPrintable(QString(part) + " is missing in\n" + words));
     QVERIFY(!words.contains("Verified"));
 
