@@ -32,10 +32,11 @@ struct Pieces {
     std::int32_t ep = 1;
     std::int32_t microbatch = 1;
     std::int32_t recompute = 0;
+    std::int64_t lossChunks = 1;
     bool sequenceParallel = false;
     bool ulysses = false;
 
-    explicit Pieces(const Candidate& c) ///< by its pipeline, if any
+    Pieces(const Candidate& c, std::int64_t chunksOfLoss) ///< by its pipeline, if any
         : stages(c.pp)
         , chunks(c.chunks)
         , tp(c.tp)
@@ -43,6 +44,7 @@ struct Pieces {
         , ep(c.ep)
         , microbatch(c.microbatch)
         , recompute(c.recompute)
+        , lossChunks(chunksOfLoss)
         , sequenceParallel(c.sequenceParallel)
         , ulysses(c.ulysses)
     {
@@ -50,14 +52,16 @@ struct Pieces {
     auto operator<=>(const Pieces&) const = default;
 
     /// The share of this that `finer` pieces compute at least: where they are the same cut further, as kernels lose by it and never win, and with the same
-    /// values computed again, or with none here. Experts are not: more of their ranks mean fewer experts on each. 0: nothing is known.
+    /// values computed again, or with none here, and the loss in as many chunks, or whole here. Experts are not: more of their ranks mean fewer experts on
+    /// each. 0: nothing is known.
     double shareOf(const Pieces& finer) const
     {
         const bool isCutFurther = finer.stages == stages && finer.chunks == chunks && finer.tp % tp == 0 && finer.cp % cp == 0
             && microbatch % finer.microbatch == 0 && finer.ep == ep;
         const bool isSame = *this == finer;
         if (!isSame
-            && (!isCutFurther || (recompute != 0 && recompute != finer.recompute) || ulysses
+            && (!isCutFurther || (recompute != 0 && recompute != finer.recompute)
+                || (lossChunks != 1 && lossChunks != finer.lossChunks) || ulysses
                 || (sequenceParallel && !finer.sequenceParallel)))
             return 0.0;
         return asDouble(finer.microbatch) / microbatch * tp / finer.tp * cp / finer.cp;
@@ -77,6 +81,8 @@ public:
         std::optional<PlanTrial> trial = {};
         std::optional<ComputeFloor> floor = {};
         bool isDone = false; ///< or cannot be simulated
+
+        Pieces pieces() const { return {layout, plan.lossChunks}; } ///< of a floor
     };
     std::vector<Work> next(double target); ///< none of it twice; empty: no candidate that is left has a bound below the target
     std::vector<Work> nextFloors(double target); ///< likewise; empty: what bounds the step has no floor that is not known
@@ -88,7 +94,8 @@ public:
 
 private:
     const std::vector<Candidate>& candidates() const { return m_space.candidates(); }
-    std::optional<Candidate> floorFor(const Candidate& candidate) const;
+    Pieces piecesOf(const Candidate& candidate) const { return {candidate, m_space.lossChunks(candidate)}; }
+    std::optional<Work> floorFor(const Candidate& candidate) const;
     double leastOf(const Candidate& candidate, const Pieces& pieces, const ComputeFloor& floor) const;
 
     const TrialField& m_field;
@@ -133,7 +140,7 @@ double Proof::leastOf(const Candidate& candidate, const Pieces& pieces, const Co
         alike = plainStages(candidate, m_space.work().model.layers);
     else
         alike.pp = alike.chunks = 1;
-    const double share = pieces.shareOf(Pieces(alike));
+    const double share = pieces.shareOf(piecesOf(alike));
     if (share <= 0.0)
         return 0.0;
     const std::int64_t batch = m_space.work().globalBatch;
@@ -141,8 +148,9 @@ double Proof::leastOf(const Candidate& candidate, const Pieces& pieces, const Co
                              : leastSeconds(candidate, {share * floor.microbatchSeconds, floor.updateSeconds}, batch);
 }
 
-/// The next floor to know before the candidate itself is simulated, those that say something of most others first.
-std::optional<Candidate> Proof::floorFor(const Candidate& candidate) const
+/// The next floor to know before the candidate itself is simulated, those that say something of most others first. Their losses are whole, which says
+/// something of those in chunks too.
+std::optional<Proof::Work> Proof::floorFor(const Candidate& candidate) const
 {
     Candidate own = candidate;
     own.pp = own.chunks = 1;
@@ -159,13 +167,21 @@ std::optional<Candidate> Proof::floorFor(const Candidate& candidate) const
     inHeads.tp = candidate.tp;
     inHeads.sequenceParallel = candidate.sequenceParallel;
     const Candidate stage = plainStages(candidate, m_space.work().model.layers);
-    for (Candidate one : {largest, whole, inParts, inHeads, own}) {
-        if (!m_floors.contains(Pieces(one)))
-            return one;
-        one.pp = stage.pp;
-        one.chunks = stage.chunks;
-        if (!m_floors.contains(Pieces(one)))
-            return one;
+    const std::int64_t lossChunks = m_space.lossChunks(candidate);
+    for (const auto& [layout, chunksOfLoss] :
+        {std::pair{largest, std::int64_t{1}}, {whole, 1}, {inParts, 1}, {inHeads, 1}, {own, lossChunks}}) {
+        for (const bool isPiped : {false, true}) {
+            Candidate one = layout;
+            if (isPiped) {
+                one.pp = stage.pp;
+                one.chunks = stage.chunks;
+            }
+            if (m_floors.contains(Pieces(one, chunksOfLoss)))
+                continue;
+            Work work{std::nullopt, one, layoutOf(m_space, leanest(one, m_space.machine().cluster.devices))};
+            work.plan.lossChunks = chunksOfLoss;
+            return work;
+        }
     }
     return std::nullopt;
 }
@@ -190,8 +206,8 @@ std::vector<Proof::Work> Proof::next(double target)
         for (auto next = order.begin(); next != order.end() && round.size() < count; ++next) {
             const Candidate& candidate = candidates()[next->second];
             const auto floor = wantsFloors ? floorFor(candidate) : std::nullopt;
-            if (floor && wanted.insert(Pieces(*floor)).second)
-                round.push_back({std::nullopt, *floor, layoutOf(m_space, leanest(*floor, m_space.machine().cluster.devices))});
+            if (floor && wanted.insert(floor->pieces()).second)
+                round.push_back(*floor);
             else if (!floor && taken.insert(next->second).second)
                 round.push_back({next->second, candidate, m_field.planOf({next->second})});
         }
@@ -215,8 +231,8 @@ std::vector<Proof::Work> Proof::nextFloors(double target)
         const auto floor = floorFor(candidates()[next->second]);
         if (!floor)
             break; // no bound can be higher
-        if (wanted.insert(Pieces(*floor)).second)
-            round.push_back({std::nullopt, *floor, layoutOf(m_space, leanest(*floor, m_space.machine().cluster.devices))});
+        if (wanted.insert(floor->pieces()).second)
+            round.push_back(*floor);
     }
     return round;
 }
@@ -239,13 +255,13 @@ void Proof::take(const Work& work)
         leaveOut(*work.candidate);
         return;
     }
-    const Pieces pieces(work.layout);
+    const Pieces pieces = work.pieces();
     const ComputeFloor floor = work.floor.value_or(ComputeFloor{}); // what cannot be simulated bounds nothing
     m_floors[pieces] = floor;
     for (std::size_t i = 0; i < candidates().size(); ++i) {
         const Candidate& c = candidates()[i];
         m_bounds[i] = std::max(m_bounds[i], leastOf(c, pieces, floor));
-        if (!floor.fits && c.pp == 1 && Pieces(c) == pieces)
+        if (!floor.fits && c.pp == 1 && piecesOf(c) == pieces)
             m_bounds[i] = kInfinite;
     }
 }

@@ -24,6 +24,7 @@ private Q_SLOTS:
     void boundsAreNeverAbove();
     void nothingIsQuicker_data();
     void nothingIsQuicker();
+    void chunksOfLossBoundNoWholeOne();
     void cutShortItBoundsAllTheSame();
 };
 
@@ -160,6 +161,43 @@ void TestPlanProof::nothingIsQuicker()
             quickest = std::min(quickest, step->seconds);
     }
     QCOMPARE(best, quickest);
+}
+
+/// The largest microbatches have their loss in chunks, whose logits are computed again: others compute less for a token.
+void TestPlanProof::chunksOfLossBoundNoWholeOne()
+{
+    SearchWork work = workWith(0);
+    work.model.vocabulary = 200000;
+    work.globalBatch = 256;
+    const SearchMachine where = machine("h100x8");
+    const std::vector<FixedChoice> fixed
+        = {{"context", "1"}, {"tensor", "1"}, {"pipeline", "1"}, {"fsdp", "8"}, {"recompute", "none"}};
+    const TransformerSpace space(work, where, fixed, 1, {});
+    PlanExplorer explorer(space, {});
+    const auto planOf = [&](const Estimated& one) { return layoutOf(space, space.candidates()[one.index]); };
+    SearchOptions options;
+    options.simulate = planSimulator(work, catalogue());
+    options.floor = floorSimulator(work, catalogue());
+    std::optional<FoundPlan> slowest;
+    std::optional<FoundPlan> quickest;
+    std::int32_t chunks = 1;
+    for (std::size_t i = 0; i < space.candidates().size(); ++i) {
+        chunks = std::max(chunks, static_cast<std::int32_t>(space.lossChunks(space.candidates()[i])));
+        FoundPlan plan = planOf({i});
+        plan.candidate = i;
+        const auto step = simulated(space, space.candidates()[i]);
+        if (!step || !step->fits)
+            continue;
+        takeTrial(plan, *step);
+        if (!slowest || plan.seconds() > slowest->seconds())
+            slowest = plan;
+        if (!quickest || plan.seconds() < quickest->seconds())
+            quickest = plan;
+    }
+    QVERIFY(chunks > 1 && quickest && quickest->lossChunks == 1);
+    const PlanProof proof = provedPlans({{&explorer, {}, planOf}}, {*slowest}, options);
+    QVERIFY2(proof.lowerBoundSeconds <= quickest->seconds(),
+        qPrintable(QString("%1 > %2").arg(proof.lowerBoundSeconds).arg(quickest->seconds())));
 }
 
 /// Where there is no time, the bound is that of nothing but products at the chip's peak.
