@@ -293,6 +293,11 @@ std::int64_t usableBytes(const Simulation& simulation)
     return simulation.capacityBytes - simulation.reserveBytes;
 }
 
+std::string reserveRule(const Machine& machine)
+{
+    return machine.chip.chipClass == ChipClass::Tpu ? "4 % of the memory" : "4 % of the memory and 1 GiB, at most a tenth";
+}
+
 const char* reportToneName(ReportTone tone)
 {
     switch (tone) {

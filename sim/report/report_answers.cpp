@@ -156,7 +156,7 @@ ReportAnswer fitsAnswer(const ReportInputs& inputs)
         {"peak", formatWhole(s.peakBytes) + " B", "buffer plan of the scheduled step"},
         {"capacity", formatWhole(s.capacityBytes) + " B", sourceText(inputs.machine->chip.hbmBytes)},
         {"reserve", formatWhole(s.reserveBytes) + " B",
-            "assumed: 4 % of the memory and 1 GiB for the runtime and fragmentation, at most a tenth"},
+            "assumed: " + reserveRule(*inputs.machine) + ", for the runtime and fragmentation"},
     };
     return result;
 }

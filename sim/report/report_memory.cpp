@@ -72,7 +72,7 @@ ReportFigures figures(const ReportInputs& inputs)
     figures.figures.push_back({"Usable by programs", bytesValue(static_cast<double>(usableBytes(s))),
         {{}, "usable = capacity − reserve",
             {{"capacity", formatWhole(s.capacityBytes) + " B", sourceText(inputs.machine->chip.hbmBytes)},
-                {"reserve", formatWhole(s.reserveBytes) + " B", "assumed: 4 % and 1 GiB, at most a tenth"}}}});
+                {"reserve", formatWhole(s.reserveBytes) + " B", "assumed: " + reserveRule(*inputs.machine)}}}});
     if (s.hostLinkBytesPerSecond > 0.0)
         figures.figures.push_back({"In the host's memory", bytesValue(static_cast<double>(s.hostBytes)),
             {"What is kept beside the device: it goes there over the host's link and comes back.",

@@ -41,6 +41,9 @@ ReportPicture pictureOf(std::string id, std::string title, DisplayList list, std
 /// What programs may use of a device's memory.
 std::int64_t usableBytes(const Simulation& simulation);
 
+/// How much of a device's memory is kept from them: Simulation::reserveBytes.
+std::string reserveRule(const Machine& machine);
+
 std::vector<ReportAnswer> reportAnswers(const ReportInputs& inputs);
 
 ReportSection trialsSection(const ReportInputs& inputs);
