@@ -192,6 +192,7 @@ void addSearch(VerbTable& table)
            "Simulate plans until no other can be quicker by more than this many percent (1 with --time-limit; else only the most "
            "promising are simulated)")
         ->type_name("PERCENT")
+        ->transform([](const std::string& text) { return text.ends_with('%') ? text.substr(0, text.size() - 1) : text; })
         ->check(anyNumber);
     app.add_option("--time-limit", options->timeLimit, "Stop after this many seconds with the best plan so far")
         ->type_name("SECONDS")

@@ -221,6 +221,8 @@ void TestSearchVerb::allIsSimulated()
     QCOMPARE(found["gap_of"].toString(), QString("simulated"));
     const double best = found["plans"].toArray().first().toObject()["step_time_s"].toDouble();
     QVERIFY(found["lower_bound_s"].toDouble() > 0.5 * best && found["lower_bound_s"].toDouble() <= best);
+    const Outcome asked = run(kSmall + QStringList{"--top", "1", "--plans-only", "--gap", "90%", "--format", "json"});
+    QVERIFY2(asked.code == 0, asked.err.constData());
     for (const auto& plan : found["pareto_front"].toArray()) {
         QCOMPARE(plan.toObject()["step_time_by"].toString(), QString("simulator"));
         QVERIFY(plan.toObject()["step_time_s"].toDouble() >= best);
