@@ -517,7 +517,7 @@ void Planner::addChange(PlanChange change, const SearchWork& work, const SearchM
     else
         change.whyNot = !result.notSimulated.empty() ? result.notSimulated.front()
             : result.plans.empty()
-            ? std::string(result.complete ? "no legal layout" : "the time limit left too little for it")
+            ? std::string(result.complete && result.candidates == 0 ? "no legal layout" : "the time limit left too little for it")
             : "does not fit: " + (result.plans.front().why.empty() ? std::string{} : result.plans.front().why.front());
     const double batches = static_cast<double>(work.globalBatch) / static_cast<double>(m_work.globalBatch);
     FoundPlan same = best;
