@@ -200,7 +200,7 @@ def main():
              "counts of points": (str(jnp.histogram2d(jnp.arange(3.0), jnp.arange(3.0))[0].dtype), "int32"),
              "slope of integers": (str(jnp.polyder(jnp.arange(3)).dtype), "float32"), "of a function": (str(jnp.fromfunction(lambda i: i, (2,)).dtype), "float32"),
              "roots": (str(jnp.roots(jnp.array([1.0, -3.0, 2.0])).dtype), "complex64"), "dtype by name": (str(jnp.dtype("bfloat16")), "bfloat16"),
-             "a sum of bytes": (str(jnp.einsum("ij->i", jnp.ones((2, 2), jnp.int8)).dtype), "int8"), "truths times truths": (str((jnp.ones((2, 2), bool) @ jnp.ones(2, bool)).dtype), "bool"),
+             "a sum of bytes": (str(jnp.einsum("ij->i", jnp.ones((2, 2), jnp.int8)).dtype), "int8"), "an array of arguments": (str("barrier" in str(jax.make_jaxpr(lambda *x: jnp.sum(jnp.array(x)))(1, 2))), "False"), "truths times truths": (str((jnp.ones((2, 2), bool) @ jnp.ones(2, bool)).dtype), "bool"),
              "is a dtype": (str((isinstance(jnp.ones(1, "bfloat16").dtype, jnp.dtype), jnp.dtype("float32") == jnp.float32)), "(True, True)")}
     for array in (Y, N, I):
         for method in ("sort", "argsort"):

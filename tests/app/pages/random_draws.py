@@ -74,6 +74,8 @@ def keys():
             ("one word", lambda: jax.random.split(jnp.uint32(3)), "TypeError", wrong + "key_data.ndim >= 1; got ndim=0"),
             ("wrapped integers", lambda: jax.random.wrap_key_data(jnp.array([0, 1])), "TypeError", wrong + "key_data.dtype = uint32"),
             ("many keys", lambda: jax.random.normal(jax.random.split(one)), "ValueError", "normal accepts a single key, but was given a key array of shape (2,) != ()."),
+            ("many keys of a made draw", lambda: jax.random.laplace(jax.random.split(one)), "ValueError", "laplace accepts a single key"),
+            ("many keys of samples", lambda: jax.random.gamma(jax.random.split(one), 1.0), "ValueError", "gamma accepts a single key"),
             ("a number", lambda: jax.random.normal(3), "TypeError", "unexpected PRNG key type <class 'int'>"),
             ("a seed that is no integer", lambda: jax.random.key(1.5), "TypeError", "PRNG key seed must be an integer; got Array(1.5"),
             ("seeds", lambda: jax.random.key(jnp.arange(2)), "TypeError", "key accepts a scalar seed, but was given an array of shape (2,) != ()."),

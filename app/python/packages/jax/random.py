@@ -7,7 +7,11 @@ from ._src.random_ import (KeyArray, PRNGKey, bernoulli, bits, categorical, cauc
                            truncated_normal, uniform, weibull_min, wrap_key_data)
 
 
-from ._src.random_ import check_types as _check_types
+from ._src.random_ import check_types as _check_types, of_one_key as _of_one_key
+
+for _name, _function in list(globals().items()):
+    if callable(_function) and not _name.startswith("_") and _name not in ("KeyArray", "PRNGKey", "clone", "fold_in", "key", "key_data", "key_impl", "split", "wrap_key_data"):
+        globals()[_name] = _of_one_key(_name, _function)
 
 for _name in ("uniform cauchy exponential gumbel laplace logistic maxwell pareto rayleigh truncated_normal weibull_min multivariate_normal beta binomial chisquare "
               "dirichlet double_sided_maxwell f gamma loggamma t triangular wald").split():

@@ -239,6 +239,15 @@ def _checked(key, name):
     return data
 
 
+def of_one_key(name, function):
+    """The function, which refuses many keys by its own name."""
+    @functools.wraps(function)
+    def drawn(key, *args, **kwargs):
+        _checked(key, name)
+        return function(key, *args, **kwargs)
+    return drawn
+
+
 def check_types(name, function, said, kinds):
     """The function, which takes a dtype of these kinds. Source of the text: jax-ml/jax, jax/_src/random/core.py."""
     place = list(inspect.signature(function).parameters).index("dtype")

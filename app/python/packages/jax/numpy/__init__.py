@@ -12,7 +12,6 @@ import numpy as np
 from .._src import dtypes as _dtypes
 from .._src import ops as _ops
 from .._src.arrays import Array as ndarray
-from .._src.arrays import ConcreteArray as _ConcreteArray
 from .._src.arrays import asarray as _asarray
 from .._src.explicit import beside as _beside
 from .._src.ops import (absolute, add, argmax, argmin, cbrt, ceil, concatenate, divide, dot, equal, exp, expand_dims, expm1, flip, floor, floor_divide,
@@ -121,9 +120,7 @@ def asarray(a, dtype=None, order=None, *, copy=None, device=None, **_):
     engine = _engine(dtype)
     _dtypes.check_integers(a, engine)
     made = _asarray(a, engine)
-    if made.weak_type and not is_weak and not isinstance(a, ndarray):
-        made = _ops.bind("optimization_barrier", made) if not isinstance(made, _ConcreteArray) else _ConcreteArray(made._handle)
-    if made.weak_type and dtype is not None:
+    if made.weak_type and (dtype is not None or not is_weak and not isinstance(a, ndarray)):
         made = _ops.astype(made, made.engine_dtype)
     return _placed(made, device)
 
