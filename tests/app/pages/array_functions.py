@@ -258,6 +258,9 @@ def main():
             ("nine bits", lambda: jnp.uint8(300), "OverflowError: Python integer 300 out of bounds for uint8"),
             ("a sign", lambda: jnp.asarray(-1, jnp.uint32), "OverflowError: Python integer -1 out of bounds for uint32"),
             ("folded in", lambda: jax.random.fold_in(jax.random.key(0), -1), "OverflowError: Python integer -1 out of bounds for uint32"),
+            ("a dimension of iota", lambda: jax.lax.broadcasted_iota(int, (2, 3), -1), "ValueError: iota dimension must be between 0 and len(shape), got dimension=-1 for shape=(2, 3)"),
+            ("a dimension to broadcast to", lambda: jax.lax.broadcast_in_dim(v, (2, 3), (-1,)),
+             "TypeError: broadcast_in_dim broadcast_dimensions must be a subset of output dimensions, got (-1,) for operand ndim 1 and shape (2, 3)."),
             ("a triangle of a row", lambda: jnp.tril(v), "ValueError: Argument to jax.numpy.tril must be at least 2D")):
         refused(name, function, text)
     compare("of an array, cut off", jnp.asarray(np.array([300, -1]), jnp.uint8), np.array([44, 255]))

@@ -344,10 +344,17 @@ def dot(x, y, precision=None, preferred_element_type=None):
 
 
 def broadcast_in_dim(x, shape, broadcast_dimensions):
-    return _bind("broadcast_in_dim", _asarray(x), shape=tuple(shape), dims=tuple(broadcast_dimensions))
+    """Source of the text: jax-ml/jax, jax/_src/lax/lax.py (_broadcast_in_dim_shape_rule)."""
+    x, shape, dims = _asarray(x), tuple(shape), tuple(broadcast_dimensions)
+    if not set(dims).issubset(range(len(shape))):
+        raise TypeError(f"broadcast_in_dim broadcast_dimensions must be a subset of output dimensions, got {dims} for operand ndim {x.ndim} and shape {shape}.")
+    return _bind("broadcast_in_dim", x, shape=shape, dims=dims)
 
 
 def broadcasted_iota(dtype, shape, dimension):
+    """Source of the text: jax-ml/jax, jax/_src/lax/lax.py (_iota_abstract_eval)."""
+    if not 0 <= dimension < len(shape):
+        raise ValueError(f"iota dimension must be between 0 and len(shape), got {dimension=} for {shape=}")
     return _ops.iota(_named(dtype), shape, dimension)
 
 
