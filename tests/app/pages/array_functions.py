@@ -66,6 +66,8 @@ CALLS = [  # name, arguments
     ("any", Y > 1, 0), ("all", X > 0), ("mean", X, (0, 1)), ("flip", X, 0), ("swapaxes", X, 0, 1), ("resize", V, (5, 3)),
     ("linalg.norm", X), ("linalg.norm", V, 1), ("linalg.norm", X, np.inf, 1), ("linalg.norm", X, "nuc"), ("linalg.det", A), ("linalg.inv", A), ("linalg.solve", A, V[:3]),
     ("linalg.cholesky", A), ("linalg.slogdet", -A), ("linalg.matrix_power", A, 3), ("linalg.matrix_power", A, -2), ("linalg.eigvalsh", A), ("linalg.multi_dot", (X, Y.T, X)),
+    ("linalg.tensorsolve", np.arange(36.0).reshape(2, 3, 6) ** 2 % 7 + np.eye(6).reshape(2, 3, 6), np.ones((2, 3))),
+    ("linalg.tensorsolve", np.moveaxis(np.arange(36.0).reshape(2, 3, 6) ** 2 % 7 + np.eye(6).reshape(2, 3, 6), 2, 0), np.ones((2, 3)), (0,)),
     ("fft.fft", V), ("fft.ifft", V), ("fft.rfft", V), ("fft.irfft", np.fft.rfft(V)), ("fft.fft2", X), ("fft.fftfreq", 5), ("fft.fftshift", V), ("fft.rfftn", X)]
 T = np.arange(7.0, dtype=np.float32)
 CALLS += [("frexp", np.array([0.0, -0.0, 1.0, 3.7, -1e-40, 1e30, np.inf, np.nan, 1.17549435e-38, -8.0], np.float32)), ("frexp", X), ("polyfit", T, 3 * T**2 - T + np.sin(9 * T), 2),

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """jax.scipy, jax.image and jax.numpy.fft beside figures of SciPy 1.10.1 (in double precision), and derivatives beside finite differences. Prints what differs; the
 last line counts."""
+import math
+
 import jax
 import jax.numpy as jnp
 import jax.scipy as jsp
@@ -121,6 +123,12 @@ def distributions():
     for name, function, parameters, expected in DENSITIES:
         given = shares if function in ("ppf", "isf") else at
         compare(f"{name}.{function}{parameters}", getattr(getattr(jsp.stats, name), function)(given, *parameters), expected, 1e-4)
+    e = math.exp
+    for name, function, given, parameters, expected in (  # by hand: of the exponential and two like it
+            ("expon", "cdf", [-1.0, 1.0], (), [0, 1 - e(-1)]), ("expon", "sf", [0.5, 3.0], (1.0, 2.0), [1, e(-1)]), ("expon", "logcdf", [1.0], (), [np.log(1 - e(-1))]),
+            ("expon", "ppf", [0.5], (1.0, 2.0), [1 + 2 * np.log(2)]), ("chi2", "cdf", [-1.0, 3.0], (2.0,), [0, 1 - e(-1.5)]), ("chi2", "logsf", [3.0], (2.0,), [-1.5]),
+            ("gamma", "cdf", [1.0], (2.0,), [1 - 2 * e(-1)]), ("gamma", "sf", [-1.0, 3.0], (2.0, 1.0, 2.0), [1, 2 * e(-1)]), ("gamma", "logcdf", [1.0], (2.0,), [np.log(1 - 2 * e(-1))])):
+        compare(f"{name}.{function}{parameters}", getattr(getattr(jsp.stats, name), function)(np.array(given), *parameters), expected, 1e-4)
     compare("uniform", jsp.stats.uniform.logpdf(at, -1.0, 2.0), [-inf, -np.log(2), -np.log(2), -inf, -np.log(2)])  # what is nan counts as inside, in JAX
     for name, parameters, expected in CHANCES:
         compare(f"{name}{parameters}", getattr(jsp.stats, name).logpmf(np.array([-1, 0, 1, 5]), *parameters), expected, 1e-4)

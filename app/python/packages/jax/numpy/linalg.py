@@ -445,6 +445,15 @@ def tensorinv(a, ind=2):
     return ops.reshape(inv(ops.reshape(a, (-1, rows))), a.shape[ind:] + a.shape[:ind])
 
 
+def tensorsolve(a, b, axes=None):
+    """x of which tensordot(a, x, x.ndim) is b."""
+    a, b = asarray(a), asarray(b)
+    if axes is not None:
+        a = ops.moveaxis(a, list(axes), list(range(a.ndim - len(axes), a.ndim)))
+    made = solve(ops.reshape(a, (math.prod(a.shape[:b.ndim]), -1)), ops.reshape(b, (-1,)))
+    return ops.reshape(made, a.shape[b.ndim:])
+
+
 LinAlgError = np.linalg.LinAlgError
 tensordot, matmul = ops.tensordot, matmul
 

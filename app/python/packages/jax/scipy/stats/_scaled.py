@@ -20,6 +20,18 @@ def scaled(of):
     return logpdf, pdf
 
 
+def shares(below, above):
+    """cdf, logcdf, sf and logsf(x, *shape, loc, scale) of a distribution of positive numbers, from the shares of it that lie below and above (x - loc) / scale."""
+    def of(share, count):
+        def function(x, *args, loc=0, scale=1, **named):
+            shape, rest = args[:count], args[count:]
+            loc, scale = (*rest, *(loc, scale)[len(rest):])
+            return share(ops.maximum(ops.divide(ops.subtract(x, loc), scale), 0), *shape, **named)
+        return function
+    cdf, sf = (of(share, share.__code__.co_argcount - 1) for share in (below, above))
+    return cdf, lambda *args, **named: ops.log(cdf(*args, **named)), sf, lambda *args, **named: ops.log(sf(*args, **named))
+
+
 def where(condition, value):
     """The value, and no chance where the condition does not hold."""
     return ops.where(condition, value, -math.inf)
