@@ -456,6 +456,9 @@ Problems tokenProblems(const Dataset& dataset, std::int64_t sequence)
     if (dataset.features != sequence)
         return {{"MW1436", fmt::format("{} has rows of {} tokens, the sequence has {}", dataset.name, dataset.features, sequence),
             fmt::format("write sequence: {}", dataset.features)}};
+    if (dataset.labels.empty())
+        return {{"MW1436", fmt::format("{} has more than one number as the label of a row", dataset.name),
+            "give one token for each row, the one behind it: labels of rank 1"}};
     const auto isToken = [&](double value) {
         return value >= 0.0 && value < static_cast<double>(dataset.classes) && value == std::floor(value);
     };

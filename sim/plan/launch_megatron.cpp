@@ -70,7 +70,7 @@ void LaunchReader::readMegatronModel()
     c.norm = o.word("normalization", "LayerNorm") == "RMSNorm" ? NormKind::RmsNorm : NormKind::LayerNorm;
     c.activation = c.gatedFfn   ? TransformerActivation::Silu
         : o.has("squared-relu") ? TransformerActivation::Relu
-                                : TransformerActivation::Gelu;
+                                : TransformerActivation::GeluTanh; // as it fuses it with the bias
     const std::string positions
         = o.has("use-rotary-position-embeddings") ? "rope" : o.word("position-embedding-type", "learned_absolute");
     c.position = positions == "none"      ? PositionKind::None

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/study_data.h"
 
+#include "core/support/counted.h"
 #include "core/support/resources.h"
 #include "core/support/threefry.h"
 
@@ -43,12 +44,19 @@ Problems misfits(const Study& study, const Dataset& data)
         return problems;
     }
     const std::vector<std::int64_t>& layers = study.mlp()->layers;
-    if (data.features != layers.front() || data.classes != layers.back())
-        problems.push_back({"MW1436",
-            fmt::format("{} has {} inputs and {} classes, the model {} and {}", data.name, data.features, data.classes,
-                layers.front(), layers.back()),
-            fmt::format("begin model.mlp.layers with {} and end it with {}", data.features, data.classes),
-            study.placeOf("model.mlp.layers")});
+    const auto misfit = [&](std::string message, std::string fix) {
+        problems.push_back({"MW1436", std::move(message), std::move(fix), study.placeOf("model.mlp.layers")});
+    };
+    if (data.features != layers.front())
+        misfit(fmt::format("{} has rows of {}, the model takes {}", data.name, counted(data.features, "input"), layers.front()),
+            fmt::format("begin model.mlp.layers with {}", data.features));
+    if (data.classes != layers.back() && data.labels.empty())
+        misfit(fmt::format("the labels of {} are rows of {}, the model gives {}", data.name, counted(data.classes, "number"),
+                   layers.back()),
+            fmt::format("end model.mlp.layers with {}, or give one class for each row: labels of rank 1", data.classes));
+    else if (data.classes != layers.back())
+        misfit(fmt::format("{} has {} classes, the model {}", data.name, data.classes, layers.back()),
+            fmt::format("end model.mlp.layers with {}", data.classes));
     return problems;
 }
 

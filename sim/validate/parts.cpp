@@ -148,7 +148,7 @@ TrainingPlan planOf(const Record& record, const StackTraits& traits)
     model.tiedEmbeddings = true;
     model.norm = NormKind::LayerNorm;
     model.position = PositionKind::Learned;
-    model.activation = TransformerActivation::Gelu;
+    model.activation = TransformerActivation::GeluTanh; // as Megatron fuses it
     model.attentionBias = model.outputBias = model.ffnBias = true;
     plan.details.dropout = true;
     plan.work.sequence = count("model.seq", record.numberOr("sequence_in", 2048.0));

@@ -126,7 +126,7 @@ Result<Done> readModel(const Record& record, const StackTraits& traits, Training
     model.position = model.gatedFfn                 ? PositionKind::Rotary
         : record.text("model.positions") == "alibi" ? PositionKind::None
                                                     : PositionKind::Learned;
-    model.activation = model.gatedFfn ? TransformerActivation::Silu : TransformerActivation::Gelu;
+    model.activation = model.gatedFfn ? TransformerActivation::Silu : TransformerActivation::GeluTanh;
     model.attentionBias = model.outputBias = model.ffnBias = !model.gatedFfn;
     plan.details.dropout = traits.dropout && !model.gatedFfn;
     plan.details.parallelBlock = traits.parallelBlock;
