@@ -109,6 +109,7 @@ void SearchJob::start(std::shared_ptr<const Study> study)
             }
             return trial;
         };
+        options.floor = sim::floorSimulator(work, *m_catalogue, stop); // for the bound that no plan's step is under
         post(plansOf(study, sim::searchStudy(*study, *m_catalogue, *calibration, {}, options)), true, number);
         return nullptr;
     });
