@@ -71,7 +71,9 @@ private:
     static QString preformatted(std::string plain)
     {
         plain.erase(plain.find_last_not_of(" \n") + 1);
-        return QStringLiteral("<pre style='margin: 0; white-space: pre-wrap'>%1</pre>").arg(text(pages::htmlEscaped(plain)));
+        const bool isDrawn = plain.find("│") != std::string::npos; // of lines that meet only where rows do
+        return QStringLiteral("<pre style='margin: 0; white-space: pre-wrap%1'>%2</pre>")
+            .arg(isDrawn ? QStringLiteral("; line-height: 84%") : QString(), text(pages::htmlEscaped(plain)));
     }
 
     /// Nothing where there is nothing to read.
