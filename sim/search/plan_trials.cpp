@@ -44,6 +44,12 @@ std::uint32_t kindKey(const Candidate& c)
     return states << 5U | flag(c.dp, 4) | flag(c.tp, 3) | flag(c.cp, 2) | flag(c.ep, 1) | flag(c.pp, 0);
 }
 
+/// Candidates whose estimates are wrong alike: of one kind, and of those with context in rings or by exchanging heads.
+std::uint32_t errorKey(const Candidate& c)
+{
+    return kindKey(c) << 1U | (c.ulysses ? 1U : 0U);
+}
+
 bool haveSameMesh(const Candidate& a, const Candidate& b)
 {
     const auto fsdp = [](const Candidate& c) { return c.zero >= 3 ? c.fsdp : 1; };
@@ -161,7 +167,7 @@ public:
 private:
     /// How many times as long as their estimates steps took, the least of each kind, and of all.
     struct Slowness {
-        std::map<std::uint32_t, double> kinds;
+        std::map<std::uint32_t, double> kinds; ///< by `errorKey`
         double least = kUntried;
     };
     Slowness slownessOn(const TrialField& field) const;
@@ -179,7 +185,7 @@ private:
     SearchResult& m_notes;
     Stopwatch m_stopwatch;
     std::vector<Try> m_tries;
-    std::map<std::uint32_t, double> m_kinds; ///< of the space, and the least bound of each
+    std::map<std::uint32_t, double> m_kinds; ///< of the space by `errorKey`, and the least bound of each
     std::size_t m_likely = 0; ///< that were added
     std::vector<Candidate> m_tried; ///< of one machine: also those that did not fit
     std::map<std::pair<const TrialField*, std::size_t>, FoundPlan> m_known; ///< simulated, by candidate
@@ -253,7 +259,7 @@ bool PlanTrials::Work::addLikely()
         return false;
     if (m_kinds.empty()) {
         for (const Candidate& c : candidates) // by their bounds
-            m_kinds.try_emplace(kindKey(c), c.seconds);
+            m_kinds.try_emplace(errorKey(c), c.seconds);
     }
     std::vector<std::pair<double, Estimated>> likely;
     for (const auto& [kind, bound] : m_kinds) {
@@ -263,7 +269,7 @@ bool PlanTrials::Work::addLikely()
         if (bound >= most)
             continue;
         const auto isNew = [&, of = kind](const Candidate& c) {
-            return c.seconds < most && kindKey(c) == of
+            return c.seconds < most && errorKey(c) == of
                 && std::none_of(m_tried.begin(), m_tried.end(), [&](const Candidate& tried) { return haveSameMesh(tried, c); });
         };
         const auto found = field.explorer->best(isNew, field.explorer->capacityBytes());
@@ -366,7 +372,7 @@ PlanTrials::Work::Slowness PlanTrials::Work::slownessOn(const TrialField& field)
         if (&own != &field)
             return;
         const double ratio = plan.seconds() / plan.modelSeconds;
-        double& known = slowness.kinds.try_emplace(kindKey(candidates[plan.candidate]), ratio).first->second;
+        double& known = slowness.kinds.try_emplace(errorKey(candidates[plan.candidate]), ratio).first->second;
         known = std::min(known, ratio);
         slowness.least = std::min(slowness.least, ratio);
     });
@@ -389,8 +395,8 @@ std::optional<Estimated> PlanTrials::Work::likeliest(
         }
     };
     for (const auto& [kind, ratio] : slowness.kinds)
-        look(ratio, [of = kind](const Candidate& c) { return kindKey(c) == of; });
-    look(slowness.least, [&](const Candidate& c) { return !slowness.kinds.contains(kindKey(c)); });
+        look(ratio, [of = kind](const Candidate& c) { return errorKey(c) == of; });
+    look(slowness.least, [&](const Candidate& c) { return !slowness.kinds.contains(errorKey(c)); });
     return found ? found : explorer.smallest(question.filter);
 }
 
