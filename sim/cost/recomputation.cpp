@@ -16,16 +16,17 @@ constexpr Recomputation kContext{0.0, 0.0, 0.0, 0.0, 0.0, 1.0, false, false, 0.0
 constexpr Recomputation kExceptMlp{0.0, 1.0, 0.0, 1.0, 0.0, 1.0, false, false, 0.0};
 constexpr Recomputation kContextExceptMlp{0.0, 0.0, 0.0, 1.0, 0.0, 1.0, false, false, 0.0};
 constexpr Recomputation kQkv{0.0, 1.0, 1.0, 1.0, 1.0, 1.0, true, false, 0.0};
+constexpr Recomputation kContextAlone{1.0, 0.0, 1.0, 1.0, 1.0, 1.0, true, false, 0.0};
 constexpr Recomputation kOut{1.0, 1.0, 0.0, 1.0, 1.0, 1.0, true, false, 0.0};
 constexpr Recomputation kQkvHost{0.0, 1.0, 1.0, 1.0, 1.0, 1.0, true, false, 1.0};
 constexpr Recomputation kMinimalHost{0.0, 1.0, 0.0, 0.0, 0.0, 1.0, false, false, 1.0};
 constexpr Recomputation kOps{0.5, 0.0, 0.5, 0.5, 0.5, 1.0, false, false, 0.0};
 
-constexpr std::array<std::pair<const char*, Recomputation>, 14> kPolicies{
-    {{"none", {}}, {"selective", kCore}, {"full", kAll}, {"minimal", kMinimal}, {"minimal_with_context", kContext},
-        {"save_dot_except_mlp", kExceptMlp}, {"save_dot_except_mlpwi", kExceptMlp},
-        {"save_dot_with_context_except_mlp", kContextExceptMlp}, {"save_qkv_proj", kQkv}, {"save_out_proj", kOut},
-        {"qkv_proj_offloaded", kQkvHost}, {"minimal_offloaded", kMinimalHost}, {"selective_op", kOps}, {"custom", kQkvHost}}};
+constexpr std::array<std::pair<const char*, Recomputation>, 15> kPolicies{{{"none", {}}, {"selective", kCore}, {"full", kAll},
+    {"minimal", kMinimal}, {"minimal_with_context", kContext}, {"save_dot_except_mlp", kExceptMlp},
+    {"save_dot_except_mlpwi", kExceptMlp}, {"save_dot_with_context_except_mlp", kContextExceptMlp}, {"save_qkv_proj", kQkv},
+    {"save_out_proj", kOut}, {"save_context", kContextAlone}, {"qkv_proj_offloaded", kQkvHost},
+    {"minimal_offloaded", kMinimalHost}, {"selective_op", kOps}, {"custom", kQkvHost}}};
 
 } // namespace
 

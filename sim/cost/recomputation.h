@@ -25,7 +25,7 @@ struct Recomputation {
 
 /// A policy by its name: `none`, `selective` (the attention core), `full`, `selective_op` (every second product: PyTorch's), and JAX's as MaxText
 /// names them: `minimal`, `minimal_with_context`, `save_dot_with_context_except_mlp`, `save_dot_except_mlpwi`, `save_dot_except_mlp`, `save_qkv_proj`,
-/// `save_out_proj`, `qkv_proj_offloaded`, `minimal_offloaded`, `custom` (values by name; without names as `qkv_proj_offloaded`). Nothing for a name that is
+/// `save_out_proj`, `qkv_proj_offloaded`, `minimal_offloaded`, `save_context` (what attention makes, alone: there `custom` with `context`), `custom` (values by name; without names as `qkv_proj_offloaded`). Nothing for a name that is
 /// not known.
 std::optional<Recomputation> recomputationOf(std::string_view policy);
 

@@ -72,6 +72,8 @@ private:
     }
     std::int64_t dataRanks() const { return axis("data") * axis("fsdp") * axis("expert"); }
     bool isRecompute(std::string_view policy) const { return m_plan.recompute == policy; }
+    /// Megatron-LM makes norms and dense blocks again, and keeps the rest.
+    bool keepsMegatronContext() const { return isRecompute("save_dot_with_context_except_mlp") && m_c.experts == 0; }
     std::int64_t microbatch() const { return std::llround(m_plan.microbatch); }
     std::int64_t microbatches() const { return std::llround(m_plan.pipeline.microbatches); }
     std::string torchrun() const { return fmt::format("torchrun --nnodes {} --nproc-per-node {}", m_hosts, m_perHost); }
@@ -163,6 +165,8 @@ Result<std::string> Launch::maxTextPolicy() const
         if (isRecompute(policy))
             return "remat_policy=" + m_plan.recompute;
     }
+    if (isRecompute("save_context"))
+        return std::string("remat_policy=custom context=device");
     if (!isRecompute("custom"))
         return Problem{{}, fmt::format("MaxText has no remat_policy that is \"{}\"", m_plan.recompute)};
     std::string text = "remat_policy=custom";
@@ -343,7 +347,7 @@ LaunchCommand Launch::megatron()
     const char* name = "megatron";
     if (m_isTpu)
         return none(name, "Megatron-LM trains on GPUs");
-    if (m_plan.recompute != "none" && m_plan.recompute != "selective" && m_plan.recompute != "full")
+    if (m_plan.recompute != "none" && m_plan.recompute != "selective" && m_plan.recompute != "full" && !keepsMegatronContext())
         return none(name, fmt::format("Megatron-LM has no recomputation \"{}\"", m_plan.recompute));
     if (m_plan.zeroStage >= 2 && axis("pipeline") > 1)
         return none(name, "Megatron-LM splits weights and gradients without a pipeline only");
@@ -430,6 +434,7 @@ LaunchCommand Launch::megatron()
     }
     option(isRecompute("full"), "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1");
     option(isRecompute("selective"), "--recompute-granularity selective");
+    option(keepsMegatronContext(), "--recompute-granularity selective --recompute-modules layernorm mlp");
     return {name, text, {}};
 }
 

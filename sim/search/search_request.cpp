@@ -491,7 +491,7 @@ std::string wrongValue(const FixedChoice& choice)
 {
     const auto number = parseInteger(choice.value);
     if (choice.name == "recompute")
-        return recomputationOf(choice.value) ? "" : "one of: none, selective, full, minimal, save_dot_except_mlp, save_qkv_proj";
+        return recomputationOf(choice.value) ? "" : fmt::format("one of: {}", fmt::join(recomputationNames(), ", "));
     if (choice.name == "schedule")
         return scheduleNamed(choice.value) ? "" : "one of: gpipe, 1f1b, interleaved, zb_h1, zb_h2";
     if (choice.name == "zero")

@@ -37,8 +37,9 @@ std::vector<std::int64_t> divisors(std::int64_t number)
 std::vector<std::pair<const char*, Recomputation>> policiesOf(const Chip& chip)
 {
     const std::vector<const char*> names = chip.chipClass == ChipClass::Tpu
-        ? std::vector<const char*>{"none", "minimal", "save_dot_except_mlp", "save_qkv_proj", "full"}
-        : std::vector<const char*>{"none", "selective", "full"};
+        ? std::vector<const char*>{"none", "minimal_with_context", "minimal", "save_dot_with_context_except_mlp",
+            "save_dot_except_mlp", "save_qkv_proj", "save_context", "full"}
+        : std::vector<const char*>{"none", "selective", "save_dot_with_context_except_mlp", "save_context", "full"};
     std::vector<std::pair<const char*, Recomputation>> policies;
     for (const char* name : names)
         policies.emplace_back(name, *recomputationOf(name));
@@ -292,7 +293,7 @@ EnumeratedSpace TransformerSpace::described() const
     space.choices.emplace_back("recompute", join(policies, ", "));
     space.choices.emplace_back("schedule", m_fixed.schedule.empty() ? "gpipe, 1f1b, interleaved" : m_fixed.schedule);
     space.leftOut = {"zero-bubble schedules, unless --fix schedule=zb_h1 or zb_h2 asks for them",
-        "recomputation that keeps values by name or in the host's memory, unless --fix recompute= asks for it",
+        "recomputation that keeps other values by name, or some in the host's memory, unless --fix recompute= asks for it",
         "specs of single arrays: all layers have the same",
         "degrees that split heads, batch, sequence or rows of weights unevenly",
         "orders of the mesh's axes: tensor joins neighbours, then context, expert, fsdp, data, pipeline",

@@ -74,7 +74,7 @@ void TestShrunkenPlans::plans_data()
     row("tensor beside data", "mistral_7b", "a100x32", "512k", "8k", "tensor=4", "tensor: 4");
     row("Megatron's pipeline", "llama3_70b", "h100x512", "4M", "8k", "pipeline=4,tensor=8", "stages: 4");
     row("a pipeline without tensor", "gpt_neox_20b", "a100x64", "1M", "2k", "pipeline=4,context=1", "stages: 4");
-    row("ring over long sequences", "llama3_8b", "h100x64", "1M", "128k", "context=8", "zigzag: 8");
+    row("ring over long sequences", "llama3_8b", "h100x64", "1M", "128k", "context=16", "zigzag: 16");
     row("a loss in chunks", "gemma_7b", "h100x16", "1M", "1M", "context=16", "cross_entropy: {chunks:");
     row("experts", "mixtral_8x7b", "h100x64", "1M", "4k", "expert=8", "expert: 8");
     row("latent attention and experts", "deepseek_v2_lite", "h100x64", "1M", "4k", "expert=8", "expert: 8");

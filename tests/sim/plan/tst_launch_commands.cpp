@@ -164,6 +164,12 @@ void TestLaunchCommands::commands_data()
         {"save_dot_with_context_except_mlp", "save_dot_except_mlpwi", "save_out_proj", "qkv_proj_offloaded", "minimal_offloaded"})
         QTest::addRow("MaxText, %s", policy)
             << Wanted{"llama3_8b", "v5e", 64, 1, {{"fsdp", 64}}, policy} << "maxtext" << QString(" remat_policy=%1").arg(policy);
+    QTest::newRow("MaxText, what attention makes alone")
+        << Wanted{"llama3_8b", "v5e", 64, 1, {{"fsdp", 64}}, "save_context"} << "maxtext"
+        << " remat_policy=custom context=device";
+    QTest::newRow("Megatron-LM, norms and dense blocks again")
+        << Wanted{"llama3_8b", "h100", 64, 1, {{"data", 64}}, "save_dot_with_context_except_mlp", 1} << "megatron"
+        << " --recompute-granularity selective --recompute-modules layernorm mlp";
     QTest::newRow("MaxText, values by name")
         << Wanted{"llama3_8b", "v5e", 64, 1, {{"fsdp", 64}}, "custom", 3, 1.0, {1, 1, 1.0, "1f1b"}, false, 1,
                {0.0, {}, {"attention.mixed", "ffn.gate"}, {"input", "attention.q"}}}

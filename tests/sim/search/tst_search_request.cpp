@@ -359,6 +359,8 @@ void TestSearchRequest::fixed()
     QCOMPARE(read ? static_cast<int>(read->size()) : -1, count);
     if (!read)
         QCOMPARE(firstId(read.error()), std::string("MW1938"));
+    if (text == "recompute=some") // each that may be asked for
+        QVERIFY(QString::fromStdString(read.error().front().fix).contains("minimal_with_context"));
 }
 
 MESHWRIGHT_TEST(TestSearchRequest)
