@@ -256,6 +256,9 @@ Result<SearchMachine> machineOf(
     machine.cluster.slices = slices;
     if (chip.interconnect.kind == InterconnectKind::Pcie)
         machine.cluster.fastDomain = largestHost(chip);
+    if (const std::int64_t ofHost = fastChips(machine); !torus && machine.chips > ofHost && !chip.nicBytesPerSecond)
+        return Problem{"MW1709", fmt::format("the catalogue has no figure for the network between hosts of {}", chip.name),
+            fmt::format("name at most {} chips, which share a host, or a cloud's machine that has them", ofHost)};
     machine.stack = std::string(stack);
     machine.constants = calibration.constants(calibration.stackFor(stack, chip), chip);
     if (chip.interconnect.kind != InterconnectKind::Torus)

@@ -137,6 +137,9 @@ void TestSearchRequest::machines_data()
     QTest::newRow("range backwards") << "h100"
                                      << "64..16"
                                      << "" << qint64{0} << "MW1937";
+    QTest::newRow("hosts without a network") << "16xL40S"
+                                             << ""
+                                             << "" << qint64{0} << "MW1709";
     QTest::newRow("no slice") << "v5e-17"
                               << ""
                               << "" << qint64{0} << "MW1914";
