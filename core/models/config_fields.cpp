@@ -279,9 +279,17 @@ void readLatent(FieldReader& reader, TransformerConfig& c)
     reader.find("qk_head_dim"); // the sum of both
 }
 
+/// Encoders whose class has layer norms, biases and learned positions, whatever their files leave out.
+bool isBert(std::string_view family)
+{
+    return family == "bert" || family == "roberta" || family == "xlm-roberta" || family == "camembert";
+}
+
 /// Families whose files leave "tie_word_embeddings" out because their class has it true.
 bool tiesByDefault(std::string_view family)
 {
+    if (isBert(family))
+        return true;
     constexpr std::array kTied
         = {"bloom", "cohere", "falcon", "gemma", "gpt_bigcode", "gpt_neo", "mpt", "opt", "smollm", "starcoder2"};
     return std::ranges::any_of(kTied, [&](const char* name) { return family.starts_with(name); }) && family != "gpt_neox"
@@ -337,7 +345,7 @@ void readByFields(FieldReader& reader, Problems& problems, TransformerConfig& c,
         c.activation = activationOf(reader, activation, "silu");
     }
 
-    const bool isLayerNorm = reader.word("norm_type", "") == "layer_norm"
+    const bool isLayerNorm = reader.word("norm_type", "") == "layer_norm" || isBert(family)
         || (reader.find("rms_norm_eps") == nullptr
             && (reader.find("layer_norm_eps") != nullptr || reader.find("layer_norm_epsilon") != nullptr));
     // As models are: gates came with RMS norms and with widths that are no multiple of the hidden size.
@@ -346,15 +354,15 @@ void readByFields(FieldReader& reader, Problems& problems, TransformerConfig& c,
     c.normEpsilon = reader.number(
         reader.nameOf({"rms_norm_eps", "layernorm_epsilon", "norm_eps", "norm_epsilon", "layer_norm_eps", "layer_norm_epsilon"}),
         1e-5);
-    c.attentionBias = reader.flag({"attention_bias", "qkv_bias", "add_qkv_bias", "use_bias"}, false);
-    c.outputBias = reader.flag({"attention_bias", "use_bias"}, false);
-    c.ffnBias = reader.flag({"mlp_bias", "use_bias"}, false);
+    c.attentionBias = reader.flag({"attention_bias", "qkv_bias", "add_qkv_bias", "use_bias"}, isBert(family));
+    c.outputBias = reader.flag({"attention_bias", "use_bias"}, isBert(family));
+    c.ffnBias = reader.flag({"mlp_bias", "use_bias"}, isBert(family));
     c.queryKeyNorm = reader.flag({"use_qk_norm", "qk_norm", "qk_layernorm"}, false) || family.starts_with("qwen3");
 
     c.queryScale = reader.number("query_pre_attn_scalar", 0.0);
     c.attentionSoftcap = reader.number("attn_logit_softcapping", 0.0);
     c.logitSoftcap = reader.number("final_logit_softcapping", 0.0);
-    c.position = PositionKind::Rotary;
+    c.position = isBert(family) ? PositionKind::Learned : PositionKind::Rotary;
     c.rotaryBase = rotaryNumber(reader, problems, "rope_theta", "rope_theta", 10000.0);
     c.rotaryFraction = rotaryNumber(reader, problems, "partial_rotary_factor", "partial_rotary_factor", 1.0);
     if (const std::int64_t rotated = reader.size("rotary_dim", 0, 0); rotated > 0)

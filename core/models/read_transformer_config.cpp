@@ -363,7 +363,8 @@ Json flattened(Json json)
     return json;
 }
 
-/// The first field that says that layers of an encoder stand beside those of the decoder, which attends to them; empty: none does.
+/// The first field that says that layers of an encoder stand beside those of the decoder, which attends to them, or the kind of model, whose class has
+/// both where no field says otherwise; empty: none does.
 std::string encoderField(const Json& json)
 {
     for (const char* field : {"is_encoder_decoder", "encoder_layers", "num_encoder_layers", "num_decoder_layers", "encoder"}) {
@@ -371,7 +372,11 @@ std::string encoderField(const Json& json)
         if (found != json.end() && !found->is_null() && *found != false && *found != 0)
             return field;
     }
-    return {};
+    constexpr std::array kOfBoth = {"t5", "mt5", "umt5", "longt5", "bart", "mbart", "pegasus", "marian", "whisper"};
+    const auto said = json.find("is_encoder_decoder");
+    const auto family = json.find("model_type");
+    const bool isOfBoth = family != json.end() && std::ranges::find(kOfBoth, *family) != kOfBoth.end();
+    return isOfBoth && (said == json.end() || said->is_null()) ? "model_type" : std::string();
 }
 
 bool isMasked(const Json& json)

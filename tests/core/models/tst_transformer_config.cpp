@@ -458,9 +458,9 @@ void TestTransformerConfig::byFields_data()
         176.2, 176.2, "");
     row("bert large",
         R"({"model_type": "bert", "architectures": ["BertForMaskedLM"], "hidden_size": 1024, "num_hidden_layers": 24,
-        "intermediate_size": 4096, "num_attention_heads": 16, "vocab_size": 30522, "hidden_act": "gelu", "layer_norm_eps": 1e-12,
-        "tie_word_embeddings": true})",
-        0.333, 0.333, "the model is taken as a decoder");
+        "intermediate_size": 4096, "num_attention_heads": 16, "vocab_size": 30522, "hidden_act": "gelu",
+        "max_position_embeddings": 512})",
+        0.334, 0.334, "the model is taken as a decoder");
     row("starcoder2 15B",
         R"({"model_type": "starcoder2", "hidden_size": 6144, "intermediate_size": 24576, "num_attention_heads": 48,
         "num_key_value_heads": 4, "num_hidden_layers": 40, "vocab_size": 49152, "use_bias": true, "norm_epsilon": 1e-5,
@@ -721,6 +721,8 @@ void TestTransformerConfig::problems_data()
     row("an encoder beside the decoder", R"({"model_type": "t5", "d_model": 1024, "num_heads": 16, "num_layers": 24,
         "num_decoder_layers": 24, "is_encoder_decoder": true, "vocab_size": 32128})",
         "MW1351: \"is_encoder_decoder\": an encoder and a decoder that attends to it are not known");
+    row("a class of both", R"({"model_type": "t5", "d_model": 1024, "num_heads": 16, "num_layers": 24, "vocab_size": 32128})",
+        "MW1351: \"model_type\": an encoder and a decoder that attends to it are not known");
     row("layers of an encoder", R"({"d_model": 1024, "encoder_layers": 12, "decoder_layers": 12, "vocab_size": 50265})",
         "MW1351: \"encoder_layers\": an encoder");
     row("states alone", R"({"num_hidden_layers": 64, "hidden_size": 2560, "num_heads": 80, "head_dim": 64, "state_size": 128,
