@@ -34,12 +34,15 @@ std::vector<std::int64_t> divisors(std::int64_t number)
     return low;
 }
 
-std::vector<std::pair<const char*, Recomputation>> policiesOf(const Chip& chip)
+std::vector<std::pair<const char*, Recomputation>> policiesOf(const SearchMachine& machine)
 {
-    const std::vector<const char*> names = chip.chipClass == ChipClass::Tpu
+    const bool isMaxText = machine.stack == "maxtext"; // it makes something of each layer again
+    std::vector<const char*> names = isMaxText || machine.chip.chipClass == ChipClass::Tpu
         ? std::vector<const char*>{"none", "minimal_with_context", "minimal", "save_dot_with_context_except_mlp",
             "save_dot_except_mlp", "save_qkv_proj", "save_context", "full"}
         : std::vector<const char*>{"none", "selective", "save_dot_with_context_except_mlp", "save_context", "full"};
+    if (isMaxText)
+        names.erase(names.begin());
     std::vector<std::pair<const char*, Recomputation>> policies;
     for (const char* name : names)
         policies.emplace_back(name, *recomputationOf(name));
@@ -125,7 +128,7 @@ TransformerSpace::TransformerSpace(const SearchWork& work, const SearchMachine& 
     : m_work(work)
     , m_machine(machine)
     , m_capacityBytes(Cluster(machine.chip, machine.cluster, machine.constants).capacityBytes())
-    , m_recomputations(policiesOf(machine.chip))
+    , m_recomputations(policiesOf(machine))
 {
     for (const FixedChoice& choice : fixed) {
         if (choice.name == "recompute") {

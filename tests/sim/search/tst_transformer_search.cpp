@@ -108,6 +108,7 @@ private Q_SLOTS:
     void meshesMultiplyToTheDevices();
     void sixtyFourDevices();
     void sequencesAreSplitEvenly();
+    void maxTextRecomputes();
     void refusedLayoutsAreNoPlans();
     void expertsAreSplitOnce_data();
     void expertsAreSplitOnce();
@@ -406,6 +407,19 @@ void TestTransformerSearch::sequencesAreSplitEvenly()
         QVERIFY(!c.sequenceParallel || work.sequence % (std::int64_t{c.tp} * c.cp) == 0);
     }
     QVERIFY(splits);
+}
+
+/// MaxText makes something of each layer again, whatever its policy: none is not among those that are tried.
+void TestTransformerSearch::maxTextRecomputes()
+{
+    SearchMachine where = machine("v5e-8");
+    where.stack = "maxtext";
+    const TransformerSpace space(smallWork(), where, {}, 1, {});
+    std::set<std::string> policies;
+    for (const Candidate& c : space.candidates())
+        policies.insert(space.recomputeName(c));
+    QVERIFY(policies.contains("minimal_with_context") && policies.contains("save_context"));
+    QVERIFY(!policies.contains("none"));
 }
 
 /// A layout whose program cannot be made is no plan, and others take its place.
