@@ -326,8 +326,10 @@ bool Planner::addSize(const Chip& chip)
     if (m_nextChips > kMostChips)
         return false;
     const auto machine = machineOfChips(m_catalogue, m_nextChips); // fails beyond the largest slice
-    if (!machine)
+    if (!machine) {
+        m_answer.notSimulated.push_back(counted(m_nextChips, "chip") + ": " + machine.error().front().message);
         return false;
+    }
     if (m_options.stop.stop_requested() || secondsLeft() <= 0.0) {
         m_answer.notSimulated.push_back(fmt::format("{} and more: no time was left", machine->name));
         return false;
