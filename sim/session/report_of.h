@@ -15,7 +15,7 @@ namespace meshwright::sim {
 struct ReportChoices {
     std::optional<MeasuredTraining> training = {}; ///< absent: the report says that training was not measured
     std::size_t mostTrials = 20; ///< changes that are simulated to find out what to do next; 0: none
-    std::function<void(const ReportTrial&)> found = {}; ///< is told of each change as soon as it is simulated
+    std::function<void(const ReportTrial&)> found = {}; ///< gets each change as soon as it is simulated
 };
 
 /// The changes worth simulating for advice, each simulated: other meshes of the same axes, nearest first; for the collectives that are waited for

@@ -34,7 +34,7 @@ QString counted(std::int64_t count)
     return QString::fromStdString(formatCount(static_cast<double>(count)));
 }
 
-/// How much quicker a plan could be that was not found; the bound of estimates is none of the steps in the table.
+/// How much quicker a plan could be that was not found. A bound of estimates does not hold for the simulated steps of the table.
 QString gapText(const sim::SearchResult& result)
 {
     if (!result.isGapSimulated || result.lowerBoundSeconds <= 0.0)

@@ -31,7 +31,7 @@ private Q_SLOTS:
     void foldedFactsCount();
     void totalsByHand();
     void totalsOfSomeRows();
-    void theHostIsNoDevice();
+    void figuresOfDevicesLeaveOutTheHost();
     void totalsMatchPlainLoops_data();
     void totalsMatchPlainLoops();
     void stopsWhenAsked();
@@ -245,7 +245,7 @@ void TestTimelineSearch::totalsOfSomeRows()
 }
 
 /// A foreign trace: a device that computes 1 s of 4, and a thread of the host.
-void TestTimelineSearch::theHostIsNoDevice()
+void TestTimelineSearch::figuresOfDevicesLeaveOutTheHost()
 {
     auto timeline = std::make_shared<Timeline>(Clock::Wall);
     const std::array<std::uint32_t, 2> rows = {timeline->addRow(sim::kHostRow, "thread 1"), timeline->addRow(0, "stream 7")};
