@@ -244,11 +244,16 @@ TransformerActivation activationOf(FieldReader& reader, const std::string& field
     return TransformerActivation::Gelu;
 }
 
-std::int64_t evenHeadDim(const FieldReader& reader, Problems& problems, const TransformerConfig& c)
+std::int64_t evenHeadDim(FieldReader& reader, Problems& problems, const TransformerConfig& c)
 {
-    if (reader.isGood() && c.hidden % c.heads != 0)
-        problems.push_back({"MW1353", fmt::format("hidden size {} is not divisible by {} heads", c.hidden, c.heads),
-            "give head_dim, the size of a head, where it is not hidden size / heads", {.path = "hidden"}});
+    if (!reader.isGood() || c.hidden % c.heads == 0)
+        return c.hidden / c.heads;
+    const bool isGiven = reader.find(reader.nameOf({"hidden_size", "n_embd", "n_embed", "d_model", "dim"})) != nullptr;
+    problems.push_back({"MW1353",
+        fmt::format("hidden size {}{} is not divisible by {} heads", c.hidden,
+            isGiven ? "" : ", as its kind of model has it where the file does not say it,", c.heads),
+        isGiven ? "give head_dim, the size of a head, where it is not hidden size / heads" : "give hidden_size",
+        {.path = "hidden"}});
     return c.hidden / c.heads;
 }
 

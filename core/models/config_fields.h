@@ -71,7 +71,7 @@ void noteIgnored(const FieldReader& reader, std::vector<std::string>& notes, std
 TransformerActivation activationOf(FieldReader& reader, const std::string& field, const std::string& absent);
 
 /// hidden / heads where the library insists that it divides.
-std::int64_t evenHeadDim(const FieldReader& reader, Problems& problems, const TransformerConfig& config);
+std::int64_t evenHeadDim(FieldReader& reader, Problems& problems, const TransformerConfig& config);
 
 /// A number that older files have at the top and newer ones in "rope_parameters".
 double rotaryNumber(

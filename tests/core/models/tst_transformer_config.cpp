@@ -744,6 +744,8 @@ void TestTransformerConfig::problems_data()
         "MW1353: block_configs has 1 layers, and the model 2");
     row("wrong type", R"({"model_type": "gpt2", "n_layer": "twelve"})",
         "MW1352: \"n_layer\" must be a whole number from 1 to 2^40, got: \"twelve\"");
+    row("heads of a hidden size that nobody gave", R"({"model_type": "qwen2", "hidden_size": null, "num_attention_heads": 14})",
+        "MW1353: hidden size 4096, as its kind of model has it where the file does not say it, is not divisible by 14 heads");
     row("fraction", R"({"model_type": "gpt2", "n_layer": 1.5})", "got: 1.5");
     row("negative", R"({"model_type": "llama", "num_attention_heads": -1})",
         "\"num_attention_heads\" must be a whole number from 1 to 2^40, got: -1");
