@@ -278,6 +278,8 @@ Result<SearchMachine> Planner::machineOfChips(const Catalogue& catalogue, std::o
     SearchMachine machine = machines->front();
     if (const auto good = checkFormat(machine.chip, m_work.format); !good)
         return good.error();
+    if (!machine.dollarsPerChipHour && m_answer.price)
+        machine.dollarsPerChipHour = m_answer.price->dollarsPerHour;
     return machine;
 }
 

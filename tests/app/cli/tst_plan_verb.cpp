@@ -106,8 +106,10 @@ void TestPlanVerb::pageHasTheAnswer()
     const Outcome outcome = run(words("8xH100") + QStringList{"--format", format});
     QVERIFY2(outcome.code == 0, outcome.err.constData());
     QVERIFY2(outcome.out.contains(said), outcome.out.constData());
-    if (format == "json")
+    if (format == "json") {
         QCOMPARE(errorsAgainst("plan-1.json", outcome.out), QStringList());
+        QVERIFY(json(outcome)["plans"].toArray().first().toObject()["price_per_step"].toDouble() > 0.0); // H100 have one
+    }
     // A file's ending chooses the same page.
     if (format == "html") {
         const QString file = m_folder.filePath("page.html");
