@@ -512,8 +512,10 @@ Result<std::vector<FixedChoice>> parseFixed(std::span<const std::string> texts)
     std::vector<FixedChoice> choices;
     const NamedPlan* named = nullptr;
     std::vector<std::string> known = fixedChoiceNames();
-    for (const NamedPlan& plan : namedPlans())
-        known.emplace_back(plan.name);
+    for (const NamedPlan& plan : namedPlans()) {
+        if (std::ranges::find(known, plan.name) == known.end()) // "fsdp" is both
+            known.emplace_back(plan.name);
+    }
     const auto isGiven = [&](const std::string& name) {
         return std::any_of(choices.begin(), choices.end(), [&](const FixedChoice& other) { return other.name == name; });
     };

@@ -346,6 +346,7 @@ void TestSearchRequest::fixed_data()
     QTest::newRow("an unknown name with a number") << "tq8" << -1;
     QTest::newRow("two plans") << "FSDP + HSDP" << -1;
     QTest::newRow("unknown") << "tensr=8" << -1;
+    QTest::newRow("like no name") << "unknown=1" << -1;
     QTest::newRow("no value") << "tensor" << -1;
     QTest::newRow("zero") << "tensor=0" << -1;
     QTest::newRow("ZeRO 4") << "zero=4" << -1;
@@ -362,6 +363,8 @@ void TestSearchRequest::fixed()
     QCOMPARE(read ? static_cast<int>(read->size()) : -1, count);
     if (!read)
         QCOMPARE(firstId(read.error()), std::string("MW1938"));
+    if (text == "unknown=1")
+        QCOMPARE(QString::fromStdString(read.error().front().fix).count(" fsdp,"), 1);
     if (text == "recompute=some") // each that may be asked for
         QVERIFY(QString::fromStdString(read.error().front().fix).contains("minimal_with_context"));
 }
