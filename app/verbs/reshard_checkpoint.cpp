@@ -108,6 +108,9 @@ int runCheckpointReshard(const ReshardOptions& options, Output& output)
     if (!phases)
         return fail(phases.error(), output);
     const TrainingPhase& phase = phases->front();
+    const Problems problems = options.dryRun ? Problems{} : otherTrainingProblems(phase, **reader, sim::trainedAs(*study));
+    if (!problems.empty()) // nothing that train --resume refuses is written
+        return fail(problems, output);
     const auto shares = restorePlan(**reader, phase);
     if (!shares)
         return fail(shares.error(), output);

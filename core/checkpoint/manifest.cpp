@@ -42,6 +42,8 @@ Json bodyOf(const Checkpoint& checkpoint)
     Json body;
     body["state"] = {{"step", state.step}, {"random", {{"generator", "threefry2x32"}, {"seed", state.seed}}},
         {"mesh", state.mesh}, {"optimizer", state.optimizer}, {"losses", state.losses}, {"accuracies", state.accuracies}};
+    if (!state.settings.empty())
+        body["state"]["settings"] = state.settings;
     body["files"] = Json::array();
     for (const CheckpointFile& file : checkpoint.files)
         body["files"].push_back({{"name", file.name}, {"bytes", file.bytes},
@@ -107,6 +109,10 @@ private:
                 to.seed = seed->get<std::uint64_t>();
             else if (seed != nullptr)
                 m_reader.wrong("state.random.seed", "expected an integer from 0 on");
+        }
+        if (const auto settings = state.find("settings"); settings != state.end() && settings->is_object()) {
+            for (const auto& [path, value] : settings->items())
+                to.settings[path] = m_reader.text(*settings, path.c_str(), "state.settings");
         }
         readNumbers(state, "losses", to.losses);
         readNumbers(state, "accuracies", to.accuracies);

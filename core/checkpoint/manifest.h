@@ -6,6 +6,7 @@
 #include "core/support/result.h"
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,8 @@ struct SavedState {
     std::string optimizer; ///< "sgd", "adam", ...
     std::vector<double> losses; ///< of the steps so far
     std::vector<double> accuracies;
+    std::map<std::string, std::string> settings
+        = {}; ///< of the study, by path, that another training has otherwise ("model.mlp.loss": "mse"); empty: not known
 
     friend bool operator==(const SavedState&, const SavedState&) = default;
 };

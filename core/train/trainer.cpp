@@ -290,7 +290,7 @@ private:
             return readAsWritten(arrays);
         }
         SavedState state{m_step, m_options.seed, wholeMesh(m_phases[m_phase]).text(), m_options.optimizer, m_result.losses,
-            m_result.accuracies};
+            m_result.accuracies, m_options.settings};
         state.losses.resize(static_cast<std::size_t>(m_step)); // the loss after the last update is no step's
         const auto path = m_checkpoints->write(
             state, arrays, [&spoiled]() -> Result<Done> { return spoiled.empty() ? Result<Done>(Done{}) : Problem{}; });
@@ -603,7 +603,8 @@ Result<std::unique_ptr<Trainer>> Trainer::create(
     if (!batches)
         return batches.error();
     if (options.resumed != nullptr) {
-        if (Problems problems = resumeProblems(phases, *options.resumed, options.seed, options.optimizer); !problems.empty())
+        const SavedState own{0, options.seed, {}, options.optimizer, {}, {}, options.settings};
+        if (Problems problems = resumeProblems(phases, *options.resumed, own); !problems.empty())
             return problems;
     }
     std::int64_t count = 1; // a phase may leave some of them out

@@ -17,6 +17,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -47,6 +48,7 @@ struct TrainerOptions {
     std::optional<CheckpointPlan> checkpoints = {};
     std::shared_ptr<CheckpointReader> resumed = {}; ///< goes on from here, to the same bits; null: from the first step
     std::string optimizer = {}; ///< as checkpoints describe it
+    std::map<std::string, std::string> settings = {}; ///< see SavedState::settings
     FaultOptions faults = {}; ///< injected ones strike in training steps only
     double stallSeconds = 0.0; ///< how long devices wait for one that does not arrive; 0: for ever
     std::shared_ptr<Ranks> ranks = {}; ///< processes that share the devices, and train together; null: all devices are here

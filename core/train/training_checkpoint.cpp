@@ -92,30 +92,43 @@ Result<std::filesystem::path> convertCheckpoint(
     return into->write(state, arrays);
 }
 
-Problems resumeProblems(const std::vector<TrainingPhase>& phases, const CheckpointReader& checkpoint, std::uint64_t seed,
-    const std::string& optimizer)
+Problems otherTrainingProblems(const TrainingPhase& phase, const CheckpointReader& checkpoint, const SavedState& own)
 {
     const SavedState& state = checkpoint.checkpoint().state;
     const Place place{checkpoint.path().string()};
     Problems problems;
-    if (const auto plan = restorePlan(checkpoint, phases.front()); !plan)
+    if (const auto plan = restorePlan(checkpoint, phase); !plan)
         problems = plan.error();
-    if (!optimizer.empty() && !state.optimizer.empty() && state.optimizer != optimizer)
-        problems.push_back(
-            {"MW1646", fmt::format("the checkpoint was made with the optimizer {}, the study has {}", state.optimizer, optimizer),
-                "use the model, optimizer and types that the checkpoint was made with", place});
+    if (!own.optimizer.empty() && !state.optimizer.empty() && state.optimizer != own.optimizer)
+        problems.push_back({"MW1646",
+            fmt::format("the checkpoint was made with the optimizer {}, the study has {}", state.optimizer, own.optimizer),
+            "use the model, optimizer and types that the checkpoint was made with", place});
+    for (const auto& [path, value] : state.settings) {
+        const auto found = own.settings.find(path);
+        if (found != own.settings.end() && found->second != value)
+            problems.push_back(
+                {"MW1646", fmt::format("the checkpoint was made with {} {}, the study has {}", path, value, found->second),
+                    fmt::format("set {} to {}", path, value), place, Severity::Error, {}, {fmt::format("{}={}", path, value)}});
+    }
+    if (state.seed != own.seed)
+        problems.push_back({"MW1647",
+            fmt::format("the checkpoint was made with seed {}, the study has seed {}: its rows would come in another order",
+                state.seed, own.seed),
+            fmt::format("set train.seed to {}", state.seed), place, Severity::Error, {},
+            {fmt::format("train.seed={}", state.seed)}});
+    return problems;
+}
+
+Problems resumeProblems(const std::vector<TrainingPhase>& phases, const CheckpointReader& checkpoint, const SavedState& own)
+{
+    const SavedState& state = checkpoint.checkpoint().state;
+    Problems problems = otherTrainingProblems(phases.front(), checkpoint, own);
     std::int64_t steps = 0;
     for (const TrainingPhase& phase : phases)
         steps += phase.steps;
     if (state.step > steps)
         problems.push_back({"MW1647", fmt::format("the checkpoint is of step {}, the training has {} steps", state.step, steps),
-            fmt::format("train for {} steps or more", state.step), place});
-    if (state.seed != seed)
-        problems.push_back({"MW1647",
-            fmt::format("the checkpoint was made with seed {}, the study has seed {}: its rows would come in another order",
-                state.seed, seed),
-            fmt::format("set train.seed to {}", state.seed), place, Severity::Error, {},
-            {fmt::format("train.seed={}", state.seed)}});
+            fmt::format("train for {} steps or more", state.step), Place{checkpoint.path().string()}});
     return problems;
 }
 

@@ -29,11 +29,13 @@ Result<std::vector<RestoreShare>> restorePlan(const CheckpointReader& checkpoint
 Result<std::filesystem::path> convertCheckpoint(
     CheckpointReader& checkpoint, const TrainingPhase& phase, const std::filesystem::path& folder);
 
-/// Why a training with this seed and this optimizer ("adam"; "": not known) cannot go on from a checkpoint; empty when it can.
-/// Problems: those of `restorePlan`, MW1646 the checkpoint was made with another optimizer, MW1647 with another seed, or it has more steps than
-/// the training.
-Problems resumeProblems(const std::vector<TrainingPhase>& phases, const CheckpointReader& checkpoint, std::uint64_t seed,
-    const std::string& optimizer);
+/// Why a checkpoint is of another training than one with this seed, optimizer ("": not known) and settings; empty when it is not.
+/// Problems: those of `restorePlan`, MW1646 the checkpoint was made with another optimizer or setting, MW1647 with another seed.
+Problems otherTrainingProblems(const TrainingPhase& phase, const CheckpointReader& checkpoint, const SavedState& own);
+
+/// Why a training cannot go on from a checkpoint; empty when it can.
+/// Problems: those of `otherTrainingProblems`, MW1647 it has more steps than the training.
+Problems resumeProblems(const std::vector<TrainingPhase>& phases, const CheckpointReader& checkpoint, const SavedState& own);
 
 /// A step from which the state of a training is sharded differently.
 struct LayoutSwitch {

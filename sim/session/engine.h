@@ -139,6 +139,9 @@ Problems untrainable(const Study& study, std::span<const std::shared_ptr<const B
 /// `CheckpointReader::open`.
 Result<TrainerOptions> trainerOptions(const Study& study, const TrainChoices& choices);
 
+/// The seed, the optimizer and the settings that a checkpoint of this study's training says it was made with.
+SavedState trainedAs(const Study& study);
+
 /// Whether planned arenas leave a tenth of the memory that there is (nothing: unknown) for all else. Problems: MW1630.
 Result<Done> checkMemory(std::int64_t plannedBytes, std::optional<std::int64_t> memoryBytes);
 

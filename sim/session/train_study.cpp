@@ -35,13 +35,30 @@ Result<std::unique_ptr<CheckpointReader>> openResumed(const std::filesystem::pat
 
 } // namespace
 
+SavedState trainedAs(const Study& study)
+{
+    SavedState own;
+    own.seed = static_cast<std::uint64_t>(study.train.seed);
+    own.optimizer = optimizerName(study.optimizer);
+    own.settings
+        = {{"dropout", fmt::format("{}", study.dropout)}, {"train.data.held_out", fmt::format("{}", study.train.data.heldOut)}};
+    if (const MlpModel* mlp = study.mlp()) {
+        own.settings.emplace("model.mlp.activation", activationName(mlp->activation));
+        own.settings.emplace("model.mlp.loss", lossName(mlp->loss));
+    }
+    return own;
+}
+
 Result<TrainerOptions> trainerOptions(const Study& study, const TrainChoices& choices)
 {
     const auto options = trainingOptions(study);
     if (!options)
         return options.error();
     TrainerOptions trainer;
-    trainer.seed = static_cast<std::uint64_t>(study.train.seed);
+    const SavedState own = trainedAs(study);
+    trainer.seed = own.seed;
+    trainer.optimizer = own.optimizer;
+    trainer.settings = own.settings;
     trainer.verify = choices.verify;
     trainer.record = choices.record;
     trainer.typical = choices.typical;
@@ -52,13 +69,12 @@ Result<TrainerOptions> trainerOptions(const Study& study, const TrainChoices& ch
     const RandomKey key = keyOfSeed(trainer.seed);
     const auto keys
         = study.transformer() != nullptr ? initKeys(*study.transformer(), *options, key) : initKeys(*study.mlp(), *options, key);
-    for (const auto& [name, own] : keys)
-        trainer.initKeys.push_back(own);
+    for (const auto& [name, drawn] : keys)
+        trainer.initKeys.push_back(drawn);
     trainer.checkpoints = choices.checkpoints;
     trainer.faults = choices.faults;
     trainer.stallSeconds = choices.stallSeconds;
     trainer.ranks = choices.ranks;
-    trainer.optimizer = optimizerName(study.optimizer);
     trainer.learningRate
         = [optimizer = phaseStudy(study, 0).optimizer](std::int64_t step) { return learningRateAt(optimizer, step); };
     trainer.evaluateEvery = study.train.evaluate.every;

@@ -364,6 +364,8 @@ void TestTrainer::refusesToResumeOtherTrainings_data()
                                    << "MW1646";
     QTest::newRow("another optimizer") << "optimizer"
                                        << "MW1646";
+    QTest::newRow("another loss") << "loss"
+                                  << "MW1646";
     QTest::newRow("another seed") << "seed"
                                   << "MW1647";
     QTest::newRow("fewer steps") << "steps"
@@ -378,8 +380,10 @@ void TestTrainer::refusesToResumeOtherTrainings()
     TrainerOptions options = optionsOf();
     options.checkpoints = CheckpointPlan{folder.path().toStdString(), 0, 0};
     options.optimizer = "sgd";
+    options.settings = {{"model.mlp.loss", "mse"}};
     QVERIFY(train({phaseOf(3, 4)}, rowsToLearn(), options, {}, {}).has_value());
     options.optimizer = what == "optimizer" ? "adam" : "sgd";
+    options.settings["model.mlp.loss"] = what == "loss" ? "cross_entropy" : "mse";
     options.resumed = valueOf(CheckpointReader::open(std::filesystem::path(folder.path().toStdString())));
     options.seed = what == "seed" ? 1 : 0;
     const auto result = train({phaseOf(what == "steps" ? 2 : 5, 4, what == "width" ? 16 : 12)}, rowsToLearn(), options, {}, {});
