@@ -130,17 +130,29 @@ int trainAs(const std::shared_ptr<Ranks>& ranks, const TrainOptions& options, Ou
         reference = *std::move(made);
         choices.besides = [&reference, &interrupt] { static_cast<void>(reference->run(interrupt.token())); };
     }
+    const auto write = [&](const TrainingProgress& progress) {
+        // A training is worth more than its metrics.
+        if (const auto written = (*metrics)->write(progress); !written) {
+            output.warn(written.error());
+            output.narrate("the training continues without metrics");
+        }
+    };
+    std::optional<TrainingProgress> last; // what is held out is measured behind the last step
     const auto result = sim::trainStudy(
         *study, choices,
         [&](const TrainingProgress& progress) {
             line.show(progress);
-            // A training is worth more than its metrics.
-            if (const auto written = (*metrics)->write(progress); !written) {
-                output.warn(written.error());
-                output.narrate("the training continues without metrics");
-            }
+            if (progress.step == progress.steps)
+                last = progress;
+            else
+                write(progress);
         },
         interrupt.token());
+    if (last) {
+        if (result && !result->heldOut.empty() && result->heldOut.back().step == last->step)
+            last->heldOut = result->heldOut.back();
+        write(*last);
+    }
     if (!result) {
         const int code = interrupt.fail(result.error(), output);
         if (const std::string command = code == kExitFailed ? resumeCommand(options, ranks.get()) : ""; !command.empty())

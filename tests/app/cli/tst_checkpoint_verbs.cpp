@@ -138,8 +138,8 @@ void TestCheckpointVerbs::metricsGoOn()
         QCOMPARE(line["loss"], object(outcome)["losses"][i]);
         QVERIFY(std::abs(line["learning_rate"].toDouble() - 0.1 * (1.0 - 0.1 * i)) < 1e-15);
         QVERIFY(line["grad_norm"].toDouble() > 0.0);
-        QCOMPARE(line.contains("held_out_accuracy"), i == 3);
-        QCOMPARE(line.contains("held_out_loss"), i == 3);
+        QCOMPARE(line.contains("held_out_accuracy"), i >= 3);
+        QCOMPARE(line.contains("held_out_loss"), i >= 3);
     }
     QCOMPARE(object(outcome)["metrics"].toObject()["held_out"].toArray().size(), 2); // after step 4, and at the end
 
