@@ -4,6 +4,7 @@
 #include "core/study/spec_findings.h"
 #include "core/study/yaml_text.h"
 #include "core/support/checked.h"
+#include "core/support/counted.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -46,6 +47,7 @@ private:
     void checkRuleUse(const std::vector<AssignedSpec>& assigned);
     bool checkAxes(const PartitionSpec& spec, const std::string& path);
     void checkAssigned(const AssignedSpec& assigned);
+    void checkMicrobatch(const AssignedSpec& assigned, const std::vector<MeshAxis>& mesh, const std::string& where);
     std::vector<std::string> fixOf(const Problem& problem, const SpecFinding& finding, const AssignedSpec& assigned);
 
     const Study& m_study;
@@ -205,11 +207,35 @@ void ShardingCheck::checkAssigned(const AssignedSpec& assigned)
             if (finding.problem.id == "MW1101")
                 return false; // on every mesh
         }
+        checkMicrobatch(assigned, mesh, where);
         return true;
     };
     bool goesOn = check(m_study.mesh, "");
     for (std::size_t i = 0; goesOn && i < m_study.phases.size(); ++i)
         goesOn = check(m_study.phases[i].mesh, fmt::format(" in phases[{}]", i));
+}
+
+/// Whether the rows of a microbatch divide, where those of the batch do.
+void ShardingCheck::checkMicrobatch(const AssignedSpec& assigned, const std::vector<MeshAxis>& mesh, const std::string& where)
+{
+    const std::int64_t microbatches = std::max(m_study.train.accumulate, m_study.pipeline.microbatches);
+    const bool isInput = assigned.array.name == "x" || assigned.array.name == "y";
+    if (!isInput || assigned.spec.dims.empty() || microbatches <= 1 || m_study.batch % microbatches != 0)
+        return;
+    const std::int64_t pieces = piecesOf(assigned.spec.dims.front(), mesh);
+    const std::int64_t rows = m_study.batch / microbatches;
+    if (pieces <= 1 || m_study.batch % pieces != 0 || rows % pieces == 0)
+        return;
+    std::int64_t fitting = std::min(microbatches, m_study.batch / pieces);
+    while (m_study.batch / pieces % fitting != 0)
+        --fitting;
+    const std::string setting = m_study.train.accumulate > 1 ? "train.accumulate" : "pipeline.microbatches";
+    m_problems.push_back({"MW1104",
+        fmt::format("\"{}\": dim 0 (batch) of a microbatch has size {} and is not divisible by {}{}", assigned.array.name, rows,
+            pieces, where),
+        fmt::format("use {}, or a larger batch", counted(fitting, "microbatch")), m_study.placeOf(assigned.path), Severity::Error,
+        fmt::format("a batch of {} in {} microbatches, each cut into {} equal pieces", m_study.batch, microbatches, pieces),
+        {fmt::format("{}={}", setting, fitting)}});
 }
 
 /// Another batch where the batch does not divide; else a spec of the array's own, which leaves dimensions whole.
