@@ -11,6 +11,7 @@
 #include "core/runtime/evaluate.h"
 #include "core/text/program_text.h"
 #include "sim/hardware/hardware_name.h"
+#include "sim/simulate/instruction_work.h"
 #include "sim/simulate/simulation.h"
 
 #include <fmt/format.h>
@@ -88,10 +89,7 @@ double elementsOf(const Function& function, ValueId value)
 
 double flopsOfProduct(const Function& function, const Op& op)
 {
-    double flops = 2.0 * elementsOf(function, op.results.front());
-    for (const std::size_t dim : op.as<DotAttributes>().lhsContracting)
-        flops *= static_cast<double>(function[op.operands.front()].type.shape[dim]);
-    return flops;
+    return sim::productDims(op.as<DotAttributes>(), function[op.operands[0]].type, function[op.operands[1]].type).flops();
 }
 
 bool isTranscendental(OpKind kind)
