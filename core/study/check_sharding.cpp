@@ -220,7 +220,7 @@ void ShardingCheck::checkMicrobatch(const AssignedSpec& assigned, const std::vec
 {
     const std::int64_t microbatches = std::max(m_study.train.accumulate, m_study.pipeline.microbatches);
     const bool isInput = assigned.array.name == "x" || assigned.array.name == "y";
-    if (!isInput || assigned.spec.dims.empty() || microbatches <= 1 || m_study.batch % microbatches != 0)
+    if (!isInput || assigned.spec.dims.empty() || m_study.batch < 1 || microbatches <= 1 || m_study.batch % microbatches != 0)
         return;
     const std::int64_t pieces = piecesOf(assigned.spec.dims.front(), mesh);
     const std::int64_t rows = m_study.batch / microbatches;
