@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/fuzz/run_each.sh SECONDS [TARGET...]: builds the preset `fuzz` (it needs clang) and runs each target that long, one after the other.
+# tests/fuzz/run_each.sh SECONDS [TARGET...]: builds the preset `fuzz` (it needs clang) and runs each target that long, JOBS (1) at a time.
 # What a target finds is kept in build/fuzz-findings; its growing corpus is in build/fuzz-corpus and starts from tests/fuzz/corpus.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -11,8 +11,11 @@ export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1
 if [ $# -eq 0 ]; then
     set -- $(ls tests/fuzz/corpus)
 fi
-failed=0
-for name in "$@"; do
+
+fuzz() {
+    name=$1
+    seconds=$2
+    failed=0
     mkdir -p "build/fuzz-corpus/$name" "build/fuzz-findings/$name"
     log="build/fuzz-findings/$name.log"
     if ! nice -n 19 "build/fuzz/fuzz/fuzz_$name" -max_total_time="$seconds" -max_len=4096 -timeout=10 -rss_limit_mb=3072 \
@@ -22,5 +25,7 @@ for name in "$@"; do
         echo "$name: a finding, see $log"
     fi
     printf '%s: %s runs in %s s\n' "$name" "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")" "$seconds"
-done
-exit "$failed"
+    return "$failed"
+}
+export -f fuzz
+printf '%s\n' "$@" | xargs -P "${JOBS:-1}" -I{} bash -c 'fuzz {} '"$seconds"

@@ -35,6 +35,9 @@ void feedHardware(std::string_view text);
 void feedHostProfile(std::string_view text);
 void feedRecords(std::string_view text);
 void feedChakra(std::string_view bytes);
+void feedPage(std::string_view text);
+void feedTrace(std::string_view text);
+void feedCompared(std::string_view text);
 
 /// Ends the program, after saying what does not hold, unless `holds`.
 void require(bool holds, std::string_view what);

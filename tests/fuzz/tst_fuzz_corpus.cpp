@@ -29,13 +29,13 @@ namespace {
 const std::map<std::string, Feed>& targets()
 {
     using namespace meshwright::fuzz;
-    static const std::map<std::string, Feed> kTargets = {{"catalogue", feedCatalogue}, {"chakra", feedChakra}, {"csv", feedCsv},
-        {"flags", feedFlags}, {"hardware", feedHardware}, {"hlo", feedHlo}, {"host_profile", feedHostProfile},
-        {"launch", feedLaunch}, {"records", feedRecords}, {"nccl_log", feedNcclLog}, {"sweep", feedSweep},
-        {"logical_rules", feedLogicalRules}, {"manifest", feedManifest}, {"mesh", feedMesh}, {"messages", feedMessages},
-        {"model_config", feedModelConfig}, {"npy", feedNpy}, {"op_rule", feedOpRule}, {"program", feedProgram},
-        {"report", feedReport}, {"settings", feedSettings}, {"sharding", feedSharding}, {"study", feedStudy},
-        {"tiles", feedTiles}, {"training_result", feedTrainingResult}};
+    static const std::map<std::string, Feed> kTargets = {{"catalogue", feedCatalogue}, {"chakra", feedChakra},
+        {"compared", feedCompared}, {"csv", feedCsv}, {"flags", feedFlags}, {"hardware", feedHardware}, {"hlo", feedHlo},
+        {"host_profile", feedHostProfile}, {"launch", feedLaunch}, {"records", feedRecords}, {"nccl_log", feedNcclLog},
+        {"sweep", feedSweep}, {"logical_rules", feedLogicalRules}, {"manifest", feedManifest}, {"mesh", feedMesh},
+        {"messages", feedMessages}, {"model_config", feedModelConfig}, {"npy", feedNpy}, {"page", feedPage}, {"trace", feedTrace},
+        {"op_rule", feedOpRule}, {"program", feedProgram}, {"report", feedReport}, {"settings", feedSettings},
+        {"sharding", feedSharding}, {"study", feedStudy}, {"tiles", feedTiles}, {"training_result", feedTrainingResult}};
     return kTargets;
 }
 
