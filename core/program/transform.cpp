@@ -278,7 +278,7 @@ bool pruneParts(Function& function, OpId id, std::vector<std::size_t>& uses)
     const bool hasResults = std::find(keptResults.begin(), keptResults.end(), true) != keptResults.end();
     if ((isAll(keptResults) && isAll(keptOperands)) || (!hasResults && function[id].kind != OpKind::Repeat))
         return false;
-    const auto keptUpTo = [&](std::size_t from, std::size_t count) {
+    const auto keptUpTo = [&keptOperands = keptOperands](std::size_t from, std::size_t count) {
         const auto first = keptOperands.begin() + static_cast<std::ptrdiff_t>(from);
         return static_cast<std::size_t>(std::count(first, first + static_cast<std::ptrdiff_t>(count), true));
     };

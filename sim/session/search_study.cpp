@@ -276,10 +276,11 @@ Result<SearchResult> searchProgramOf(const Study& study, const Catalogue& catalo
     if (!input)
         return input.error();
     const auto& [work, machine] = *input;
-    auto result = searchProgram(work, machine, options, [&](const FoundPlan& plan) -> std::optional<PlanTrial> {
-        const auto step = simulateProgram(*plan.program, work.function, machine, work.cost);
-        return step ? std::optional(trialOf(*step, {})) : std::nullopt;
-    });
+    auto result = searchProgram(
+        work, machine, options, [&work = work, &machine = machine](const FoundPlan& plan) -> std::optional<PlanTrial> {
+            const auto step = simulateProgram(*plan.program, work.function, machine, work.cost);
+            return step ? std::optional(trialOf(*step, {})) : std::nullopt;
+        });
     return result ? std::move(result) : placedAt(study, "model", result.error());
 }
 
@@ -607,7 +608,7 @@ std::vector<std::string> otherwiseSplit(const NamedLayout& layout, const NamedLa
     std::vector<std::string> arrays;
     for (const auto& [array, spec] : layout.specs) {
         const auto other = planned.specs.find(array);
-        const auto shardsOf = [&](const NamedLayout& one) {
+        const auto shardsOf = [&array = array](const NamedLayout& one) {
             const auto found = one.shards.find(array);
             return found == one.shards.end() ? std::set<std::string>{} : found->second;
         };
