@@ -536,6 +536,11 @@ std::string knownChips(const std::string& name, const std::vector<std::string>& 
 
 } // namespace
 
+bool Catalogue::knows(std::string_view name) const
+{
+    return m_names.contains(lowerCase(trimmed(name)));
+}
+
 Result<ChipMatch> Catalogue::find(std::string_view name) const
 {
     const auto found = m_names.find(lowerCase(trimmed(name)));

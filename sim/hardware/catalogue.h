@@ -35,6 +35,8 @@ public:
     /// The chip of this key or alias, or an instance (`p5.48xlarge`, `GB200 NVL72`), without regard to case.
     /// Problems: MW1701 there is none, with the nearest name.
     Result<ChipMatch> find(std::string_view name) const;
+    /// Whether there is one.
+    bool knows(std::string_view name) const;
 
     /// The chip that a driver's name for a device means (`NVIDIA A100-SXM4-80GB`): the longest key or alias of a GPU that is a word of it. Null:
     /// none is.

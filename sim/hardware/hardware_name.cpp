@@ -43,7 +43,7 @@ bool hasGigabytes(const Chip& chip, std::int64_t gigabytes)
 /// its memory behind it, and the kinds of its socket and memory: "NVIDIA A100-SXM4-40GB", "NVIDIA H100 80GB HBM3", "A100-80GB-SXM", "H200 141GB".
 std::optional<std::string> spelled(const Catalogue& catalogue, const std::string& chip)
 {
-    if (catalogue.find(chip))
+    if (catalogue.knows(chip))
         return chip;
     std::string name = lowerCase(std::string(trimmed(chip)));
     std::ranges::replace(name, ' ', '-');
@@ -61,11 +61,12 @@ std::optional<std::string> spelled(const Catalogue& catalogue, const std::string
         {name, plain, "nvidia-" + plain}) { // whose keys name the maker, and whose chips have such sockets
         for (const std::string_view end : {"", "s", "gb"}) {
             const std::string one = form.ends_with(end) ? form.substr(0, form.size() - end.size()) : form;
-            if (catalogue.find(one))
+            if (catalogue.knows(one))
                 return one;
         }
     }
-    if (const std::vector<std::string> parts = sortedParts("nvidia-" + plain); parts.size() > 2) {
+    constexpr std::size_t kMostParts = 8; // no chip's name has more
+    if (const auto parts = sortedParts("nvidia-" + plain); parts.size() > 2 && parts.size() <= kMostParts) {
         const std::vector<std::string> known = catalogue.names();
         const auto same = std::ranges::find_if(known, [&](const std::string& one) { return sortedParts(one) == parts; });
         if (same != known.end())
