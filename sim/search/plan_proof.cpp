@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t kMostFloors = 8; ///< for a bound that nobody asked to be close
+constexpr std::int64_t kMostFloors = 32; ///< for a bound that nobody asked to be close
 constexpr std::size_t kProofRound = 16; ///< simulations: what is looked at does not depend on threads
 
 /// One space, and what is known of it.
@@ -177,6 +177,7 @@ void Proof::take(const Work& work)
         m_bounds[i] = std::max(m_bounds[i], m_stepBounds.leastSeconds(c, work.pieces, floor));
         Pieces own = m_stepBounds.piecesOf(c);
         own.zero = 3; // needs least
+        own.waits = work.pieces.waits;
         if (!floor.fits && own == work.pieces)
             m_bounds[i] = kInfinite;
     }

@@ -107,9 +107,10 @@ struct StepFloor {
     bool fits = true; ///< there is room for it
 };
 
-/// Simulates a layout with the batches that some microbatches make, `fewest` (1 or more) and up; nothing where it cannot be, or was stopped. May be called by several threads at once.
-using FloorSimulator
-    = std::function<std::optional<StepFloor>(const FoundPlan& layout, std::int64_t fewest, const SearchMachine& machine)>;
+/// Simulates a layout with the batches that some microbatches make, `fewest` (1 or more) and up; where that is nothing, computing alone is asked for, and one
+/// microbatch tells it. Nothing where it cannot be simulated, or was stopped. May be called by several threads at once.
+using FloorSimulator = std::function<std::optional<StepFloor>(
+    const FoundPlan& layout, std::optional<std::int64_t> fewest, const SearchMachine& machine)>;
 
 struct SearchWork;
 

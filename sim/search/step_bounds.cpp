@@ -79,37 +79,42 @@ Pieces StepBounds::piecesOf(const Candidate& c) const
 std::vector<Pieces> StepBounds::piecesFor(const Candidate& candidate) const
 {
     std::vector<Pieces> all;
-    Pieces own = piecesOf(candidate);
-    const std::int64_t lossChunks = own.lossChunks;
-    for (const auto& [stages, chunks] : {std::pair{1, 1}, {candidate.pp, plainChunks(candidate, m_space.work().model.layers)}}) {
+    const auto add = [&](std::int32_t stages, std::int32_t chunks, bool waits) {
         for (const std::uint8_t recompute : {std::uint8_t{0}, candidate.recompute}) {
+            Pieces own = piecesOf(candidate);
             own.stages = stages;
             own.chunks = chunks;
             own.recompute = recompute;
-            own.lossChunks = 1;
+            own.waits = waits;
             Pieces inHeads = own;
+            inHeads.lossChunks = 1;
+            Pieces inParts = inHeads;
             inHeads.cp = 1;
             inHeads.ulysses = false;
-            Pieces inHalves = inHeads;
-            inHalves.tp = std::min(candidate.tp, 2);
-            inHeads.zero = inHeads.tp == 1 ? 3 : inHeads.zero;
-            inHalves.zero = inHalves.tp == 1 ? 3 : inHalves.zero;
-            Pieces inParts = own;
             inParts.tp = 1;
             inParts.sequenceParallel = false;
-            inParts.zero = inParts.cp == 1 ? 3 : inParts.zero;
-            Pieces whole = inParts;
-            whole.cp = 1;
-            whole.ulysses = false;
-            whole.zero = 3;
+            Pieces inHalves = inHeads;
+            inHalves.tp = std::min(candidate.tp, 2);
+            Pieces whole = inHeads;
+            whole.tp = 1;
+            whole.sequenceParallel = false;
             Pieces largest = whole;
             largest.microbatch = m_largestMicrobatch;
-            own.lossChunks = lossChunks;
-            if (stages == 1)
-                all.push_back(largest);
-            all.insert(all.end(), {whole, inHalves, inParts, inHeads, own});
+            for (Pieces one : {largest, whole, inHalves, inParts, inHeads, own}) {
+                const bool movesNothing = one.tp == 1 && one.cp == 1;
+                one.zero = movesNothing ? 3 : one.zero;
+                if (!waits || !movesNothing || one == own)
+                    all.push_back(one);
+            }
         }
-    }
+    };
+    const std::int32_t chunks = plainChunks(candidate, m_space.work().model.layers);
+    add(1, 1, false);
+    if (candidate.pp > 1 && chunks == 1)
+        add(candidate.pp, 1, false);
+    add(1, 1, true);
+    if (candidate.pp > 1)
+        add(candidate.pp, chunks, chunks == 1);
     return all;
 }
 
@@ -139,8 +144,10 @@ FoundPlan StepBounds::layoutOf(const Pieces& pieces) const
     return plan;
 }
 
-std::int64_t StepBounds::fewestMicrobatches(const Pieces& pieces) const
+std::optional<std::int64_t> StepBounds::fewestMicrobatches(const Pieces& pieces) const
 {
+    if (!pieces.waits)
+        return std::nullopt;
     return pieces.zero == 0 ? 1 : static_cast<std::int64_t>(microbatchesOf(candidateOf(pieces), m_space.work().globalBatch));
 }
 

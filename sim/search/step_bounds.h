@@ -8,6 +8,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 namespace meshwright::sim {
@@ -29,6 +30,7 @@ struct Pieces {
     bool ulysses = false;
     std::uint8_t zero
         = 0; ///< 3: all states are split among all devices; 2: gradients and the optimizer's; 0: a device has all of its pieces
+    bool waits = false; ///< what computing waits for is asked for, too
 
     auto operator<=>(const Pieces&) const = default;
 
@@ -53,8 +55,8 @@ public:
     /// The layout of such pieces whose floor is simulated.
     FoundPlan layoutOf(const Pieces& pieces) const;
 
-    /// The fewest microbatches of a step with such pieces, as floors count.
-    std::int64_t fewestMicrobatches(const Pieces& pieces) const;
+    /// The fewest microbatches of a step with such pieces, as FloorSimulator takes them.
+    std::optional<std::int64_t> fewestMicrobatches(const Pieces& pieces) const;
 
     /// No simulated step of a candidate takes less, in seconds, by the floor of these pieces; 0: it says nothing of it.
     ///

@@ -777,8 +777,8 @@ MicrobatchFloor floorOf(const Simulation& longer, const Simulation* shorter, dou
 
 FloorSimulator floorSimulator(const SearchWork& work, const Catalogue& catalogue, const std::stop_token& stop)
 {
-    return [&work, &catalogue, stop](
-               const FoundPlan& layout, std::int64_t fewest, const SearchMachine& machine) -> std::optional<StepFloor> {
+    return [&work, &catalogue, stop](const FoundPlan& layout, std::optional<std::int64_t> fewest,
+               const SearchMachine& machine) -> std::optional<StepFloor> {
         std::int64_t ranks = 1;
         for (const MeshAxis& axis : layout.mesh)
             ranks *= axis.name == "data" || axis.name == "fsdp" || axis.name == "expert" ? axis.size : 1;
@@ -792,15 +792,14 @@ FloorSimulator floorSimulator(const SearchWork& work, const Catalogue& catalogue
         };
         const std::int64_t round = layout.pipeline.stages;
         const std::int64_t some = std::max<std::int64_t>(round, 2);
-        const bool isChunked = layout.pipeline.chunks > 1;
-        const std::int64_t least = isChunked ? round : std::min(fewest, some);
+        const std::int64_t least = layout.pipeline.chunks > 1 ? round : fewest ? std::min(*fewest, some) : 1;
         const auto first = stepOf(least);
         if (!first)
             return std::nullopt;
         const Simulation& step = first->simulation;
         StepFloor floor{{}, {}, step.updateSeconds, step.fits};
-        if (isChunked) { // what its many tasks wait for each other would be taken for collectives
-            floor.more.computing = (step.computeSeconds - step.updateSeconds) / static_cast<double>(round);
+        if (!fewest) {
+            floor.more.computing = (step.computeSeconds - step.updateSeconds) / static_cast<double>(least);
             floor.alone = floor.more;
             return floor;
         }

@@ -261,7 +261,8 @@ void TestPlanProof::cutShortItBoundsAllTheSame()
     const SearchWork work = workWith(0);
     SearchOptions options;
     options.simulate = planSimulator(work, catalogue());
-    options.floor = [](const FoundPlan&, std::int64_t, const SearchMachine&) { return std::optional<StepFloor>(); };
+    options.floor
+        = [](const FoundPlan&, std::optional<std::int64_t>, const SearchMachine&) { return std::optional<StepFloor>(); };
     const SearchMachine where = machine("h100x8");
     const TransformerSpace space(work, where, {}, 1, {});
     PlanExplorer explorer(space, {});
