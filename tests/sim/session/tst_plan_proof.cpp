@@ -120,7 +120,7 @@ void TestPlanProof::boundsAreNeverAbove()
     QFETCH(QString, hardware);
     QFETCH(int, experts);
     const SearchMachine where = machine(hardware);
-    const int draws = qEnvironmentVariableIsSet("MESHWRIGHT_DRAWS") ? qEnvironmentVariableIntValue("MESHWRIGHT_DRAWS") : 4;
+    const int draws = qEnvironmentVariableIsSet("MESHWRIGHT_DRAWS") ? qEnvironmentVariableIntValue("MESHWRIGHT_DRAWS") : 2;
     double tightness = 0.0;
     for (const quint64 seed : {quint64{1}, tests::freshSeed()}) {
         std::mt19937_64 random(seed);
