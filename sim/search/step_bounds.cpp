@@ -112,9 +112,10 @@ std::vector<Pieces> StepBounds::piecesFor(const Candidate& candidate) const
     add(1, 1, false);
     if (candidate.pp > 1 && chunks == 1)
         add(candidate.pp, 1, false);
-    add(1, 1, true);
-    if (candidate.pp > 1)
-        add(candidate.pp, chunks, chunks == 1);
+    if (candidate.pp == 1)
+        add(1, 1, true);
+    else
+        add(candidate.pp, chunks, candidate.chunks == 1);
     return all;
 }
 
@@ -168,12 +169,10 @@ double StepBounds::leastSeconds(const Candidate& candidate, const Pieces& pieces
             most = before[i] > 0.0 ? std::min(most, now[i] / before[i]) : 0.0;
         return most;
     };
-    // Layers of a task: the next one may hide half of what the last of them waits for, which comes at its end.
-    const double layers = asDouble(m_space.work().model.layers) / candidate.pp / candidate.chunks;
-    const double waiting
-        = candidate.pp == 1 || (pieces.stages > 1 && candidate.chunks == 1) ? 1.0 : std::max(1.0 - 0.5 / layers, 0.5);
+    // The next task hides what one waits for, but where the same tasks were simulated.
+    const bool isTimed = candidate.pp == 1 || (pieces.stages > 1 && candidate.chunks == 1);
     const auto secondsOf = [&](const MicrobatchFloor& microbatch) {
-        if (own.zero != pieces.zero || microbatch.exposed <= 0.0)
+        if (own.zero != pieces.zero || !isTimed || microbatch.exposed <= 0.0)
             return share * microbatch.computing;
         const Links& known = linksOf(candidateOf(pieces));
         const Links& here = linksOf(candidate);
@@ -185,7 +184,7 @@ double StepBounds::leastSeconds(const Candidate& candidate, const Pieces& pieces
         if (isSameInHeads && pieces.cp > 1)
             cut.moved.context = tokens * tensor * slower(known.context, here.context, part(own.cp) / part(pieces.cp));
         cut.moved.states = tensor * slower(known.states, here.states, 1.0);
-        return share * microbatch.computing + waiting * cut.exposed(microbatch);
+        return share * microbatch.computing + cut.exposed(microbatch);
     };
     const double microbatches = microbatchesOf(candidate, m_space.work().globalBatch);
     MicrobatchFloor more = floor.more;

@@ -63,7 +63,7 @@ public:
     /// Computing is cut as `shareOf` says. What is waited for collectives is a part of what they take. In finer pieces they take as much longer as their data, and an all-gather of
     /// one size where they lie on the machine, and less hides them; where they are shorter, by so much less is waited at most. Programs whose
     /// states are split in other ways move activations in other ways: floors of the one say nothing of the other, but where there are no activations to move.
-    /// In pipelines the next task may hide half of what the last layer of one waits for; what is sent between stages is left out.
+    /// Of pipelines what is waited for counts by the floor of the same tasks only, as the next task may hide it; what is sent between stages is left out.
     double leastSeconds(const Candidate& candidate, const Pieces& pieces, const StepFloor& floor) const;
 
     /// Likewise where a microbatch takes so many seconds through all layers, as each stage does its microbatches one after the other.
