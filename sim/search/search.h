@@ -86,31 +86,16 @@ using PlanSimulator
 /// The same for a search on one machine.
 using PlanTest = std::function<std::optional<PlanTrial>(const FoundPlan& plan)>;
 
-/// What one device does in a microbatch, forward and backward through all its layers, of a pipeline a device of the stage that computes longest: seconds.
-struct MicrobatchFloor {
-    double computing = 0.0;
-    double exposed = 0.0; ///< waiting for collectives
-    /// What collectives take, hidden or not, by their axes.
-    struct Collectives {
-        double tensor = 0.0; ///< `tensor` alone
-        double context = 0.0; ///< `context` alone
-        double states = 0.0; ///< `fsdp`, alone or with others
-        double others = 0.0;
-    } collectives = {};
-};
-
-/// What a step of a layout takes at least.
-struct StepFloor {
-    MicrobatchFloor alone = {}; ///< the only microbatch of a step; where steps have more, as `more`
-    MicrobatchFloor more = {}; ///< each one more of several
+/// What computing takes one device of a layout whose states are split among all devices, at as few microbatches a step as there can be; of a pipeline, a
+/// device of the stage that computes longest.
+struct ComputeFloor {
+    double microbatchSeconds = 0.0; ///< forward and backward through all its layers, without any waiting
     double updateSeconds = 0.0; ///< of the optimizer
     bool fits = true; ///< there is room for it
 };
 
-/// Simulates a layout with the batches that some microbatches make, `fewest` (1 or more) and up; where that is nothing, computing alone is asked for, and one
-/// microbatch tells it. Nothing where it cannot be simulated, or was stopped. May be called by several threads at once.
-using FloorSimulator = std::function<std::optional<StepFloor>(
-    const FoundPlan& layout, std::optional<std::int64_t> fewest, const SearchMachine& machine)>;
+/// Simulates such a layout with the batch that one microbatch a step makes (where stages have chunks, one for each stage); nothing where it cannot be, or was stopped. May be called by several threads at once.
+using FloorSimulator = std::function<std::optional<ComputeFloor>(const FoundPlan& layout, const SearchMachine& machine)>;
 
 struct SearchWork;
 
@@ -162,7 +147,7 @@ struct SearchResult {
     double lowerBoundSeconds = 0.0; ///< no plan of the space has a shorter step; `isGapSimulated` says which. 0: not known
     double gap = 0.0; ///< (best - lower bound) / best
     bool isGapSimulated = false; ///< of simulated steps, else of the estimate's
-    std::int64_t floors = 0; ///< layouts of which some microbatches were simulated, for the bound
+    std::int64_t floors = 0; ///< layouts whose computing alone was simulated, for the bound
     std::int64_t candidates = 0;
     std::int64_t pruned = 0; ///< never estimated in full: by a bound of their memory or their time
     std::int64_t prunedByMemory = 0; ///< of them

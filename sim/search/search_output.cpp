@@ -146,7 +146,8 @@ std::string boundText(const SearchResult& result)
     std::string text = fmt::format("{} layouts", formatCount(static_cast<double>(result.candidates)));
     const bool isSimulated = !result.plans.empty() && result.plans.front().simulatedSeconds;
     if (result.isGapSimulated)
-        text += fmt::format(", of which {} were simulated, and some microbatches of {}; no plan's step is under {}: gap {:.1f} %",
+        text += fmt::format(
+            ", of which {} were simulated, and the computing alone of {}; no plan's step is under {}: gap {:.1f} %",
             result.simulated, result.floors, formatSeconds(result.lowerBoundSeconds), 100.0 * result.gap);
     else
         text += fmt::format(", {} pruned by bounds ({} by memory)", formatCount(static_cast<double>(result.pruned)),

@@ -749,68 +749,23 @@ PlanSimulator planSimulator(const SearchWork& work, const Catalogue& catalogue, 
     };
 }
 
-namespace {
-
-/// What one more microbatch takes by two steps, the longer of which has so many more; by one, where there is no other.
-MicrobatchFloor floorOf(const Simulation& longer, const Simulation* shorter, double more)
-{
-    MicrobatchFloor floor;
-    const auto add = [&](const Simulation& step, double times) {
-        floor.computing += times * (step.computeSeconds - step.updateSeconds);
-        floor.exposed += times * step.exposedSeconds;
-        for (const SimulatedCollective& collective : step.collectives) {
-            const std::string& axes = collective.use.axes;
-            double& all = axes == "tensor" ? floor.collectives.tensor
-                : axes == "context"        ? floor.collectives.context
-                : axes.starts_with("fsdp") ? floor.collectives.states
-                                           : floor.collectives.others;
-            all += times * collective.seconds;
-        }
-    };
-    add(longer, 1.0 / more);
-    if (shorter != nullptr)
-        add(*shorter, -1.0 / more);
-    return floor;
-}
-
-} // namespace
-
 FloorSimulator floorSimulator(const SearchWork& work, const Catalogue& catalogue, const std::stop_token& stop)
 {
-    return [&work, &catalogue, stop](const FoundPlan& layout, std::optional<std::int64_t> fewest,
-               const SearchMachine& machine) -> std::optional<StepFloor> {
-        std::int64_t ranks = 1;
+    return [&work, &catalogue, stop](const FoundPlan& layout, const SearchMachine& machine) -> std::optional<ComputeFloor> {
+        SearchWork one = work;
+        const std::int64_t microbatches = layout.pipeline.chunks > 1 ? layout.pipeline.stages : 1;
+        one.globalBatch = static_cast<std::int64_t>(layout.microbatch) * microbatches;
         for (const MeshAxis& axis : layout.mesh)
-            ranks *= axis.name == "data" || axis.name == "fsdp" || axis.name == "expert" ? axis.size : 1;
-        const auto stepOf = [&](std::int64_t microbatches) {
-            SearchWork some = work;
-            some.globalBatch = static_cast<std::int64_t>(layout.microbatch) * ranks * microbatches;
-            FoundPlan plan = layout;
-            plan.pipeline.microbatches = static_cast<double>(microbatches);
-            // A bound need not know what sharing links costs.
-            return simulatedPlan(plan, some, machine, machine.stack, catalogue, stop, "closed");
-        };
-        const std::int64_t round = layout.pipeline.stages;
-        const std::int64_t some = std::max<std::int64_t>(round, 2);
-        const std::int64_t least = layout.pipeline.chunks > 1 ? round : fewest ? std::min(*fewest, some) : 1;
-        const auto first = stepOf(least);
-        if (!first)
+            one.globalBatch *= axis.name == "data" || axis.name == "fsdp" || axis.name == "expert" ? axis.size : 1;
+        FoundPlan plan = layout;
+        plan.pipeline.microbatches = static_cast<double>(microbatches);
+        // Only computing and memory are asked for: collectives need not share links.
+        const auto simulated = simulatedPlan(plan, one, machine, machine.stack, catalogue, stop, "closed");
+        if (!simulated)
             return std::nullopt;
-        const Simulation& step = first->simulation;
-        StepFloor floor{{}, {}, step.updateSeconds, step.fits};
-        if (!fewest) {
-            floor.more.computing = (step.computeSeconds - step.updateSeconds) / static_cast<double>(least);
-            floor.alone = floor.more;
-            return floor;
-        }
-        // Where microbatches are summed up, one more takes what the last one did.
-        const auto shorter = least == some ? first : stepOf(some);
-        const auto longer = shorter ? stepOf(some + round) : shorter;
-        if (!longer)
-            return std::nullopt;
-        floor.more = floorOf(longer->simulation, &shorter->simulation, static_cast<double>(round));
-        floor.alone = least == 1 ? floorOf(step, nullptr, 1.0) : floor.more;
-        return floor;
+        const Simulation& step = simulated->simulation;
+        return ComputeFloor{
+            (step.computeSeconds - step.updateSeconds) / plan.pipeline.microbatches, step.updateSeconds, step.fits};
     };
 }
 
