@@ -97,6 +97,36 @@ void StudyReader::read(const DocNode& root)
                 node->place("shrink"));
     }
     fields.close();
+    reportUnknownKeys();
+}
+
+void StudyReader::reportUnknownKeys()
+{
+    for (UnknownKey& unknown : m_unknownKeys) {
+        std::string fix = fixOf(unknown);
+        report("MW1420", fmt::format("unknown key \"{}\"", unknown.key), std::move(fix), std::move(unknown.place));
+    }
+}
+
+std::string StudyReader::fixOf(const UnknownKey& unknown) const
+{
+    const std::vector<std::string>& known = m_keys.at(unknown.around);
+    if (!nearestName(unknown.key, known)) { // a key of another mapping, of those around it first
+        const auto has = [&](const std::string& path) {
+            const auto keys = m_keys.find(path);
+            return keys != m_keys.end() && std::ranges::find(keys->second, unknown.key) != keys->second.end();
+        };
+        for (std::string path = unknown.around; !path.empty();) {
+            path.resize(path.find('.') == std::string::npos ? 0 : path.rfind('.'));
+            if (has(path))
+                return fmt::format("move it: \"{}\" is a key of {}", unknown.key, path.empty() ? "the study itself" : path);
+        }
+        for (const auto& [path, keys] : m_keys) {
+            if (has(path))
+                return fmt::format("move it: \"{}\" is a key of {}", unknown.key, path);
+        }
+    }
+    return suggestion(unknown.key, known);
 }
 
 void StudyReader::readHardware(const DocNode& node)

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -92,9 +93,9 @@ private:
                 return;
             for (const DocEntry& entry : m_node.entries) {
                 if (std::find(m_known.begin(), m_known.end(), entry.key) == m_known.end())
-                    m_reader.report("MW1420", fmt::format("unknown key \"{}\"", entry.key), suggestion(entry.key, m_known),
-                        entry.place(pathOf(entry.key)));
+                    m_reader.m_unknownKeys.push_back({entry.key, m_path, entry.place(pathOf(entry.key))});
             }
+            m_reader.m_keys[m_path] = std::move(m_known);
         }
 
     private:
@@ -104,6 +105,14 @@ private:
         bool m_isMap = false;
         std::vector<std::string> m_known;
     };
+
+    struct UnknownKey {
+        std::string key;
+        std::string around; ///< the path of its mapping
+        Place place;
+    };
+    void reportUnknownKeys();
+    std::string fixOf(const UnknownKey& unknown) const;
 
     Problem& report(const char* id, std::string message, std::string fix, Place place, std::string rule = {})
     {
@@ -220,6 +229,8 @@ private:
     void readNetwork(const DocNode& node);
     void readAlgorithms(const DocNode& node);
 
+    std::map<std::string, std::vector<std::string>> m_keys; ///< that a mapping may have, by its path
+    std::vector<UnknownKey> m_unknownKeys;
     std::set<std::string> m_sharded; ///< arrays that have a spec of their own
     std::size_t m_wildcards = 0;
 };

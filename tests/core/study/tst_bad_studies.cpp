@@ -236,6 +236,12 @@ void TestBadStudies::words_data()
 
     QTest::newRow("unknown key") << broken("batch: 96", "bacth: 96\nbatch: 96")
                                  << "s.yaml:6:1: error MW1420: unknown key \"bacth\" [bacth]\n  fix: did you mean \"batch\"?";
+    QTest::newRow("key of the study") << broken("loss: cross_entropy", "dtype: bf16")
+                                      << "s.yaml:5:37: error MW1420: unknown key \"dtype\" [model.mlp.dtype]\n"
+                                         "  fix: move it: \"dtype\" is a key of the study itself";
+    QTest::newRow("key of a mapping beside")
+        << broken("batch: 96", "batch: 96\nsteps: 3")
+        << "s.yaml:7:1: error MW1420: unknown key \"steps\" [steps]\n  fix: move it: \"steps\" is a key of train";
     QTest::newRow("meaning of a dimension")
         << broken("batch: 96", "batch: 98").replace("out:", "b:").replace("\"P('data', 'model')\"", "P()")
         << "s.yaml:8:6: error MW1104: \"x\": dim 0 (batch) of size 98 is not divisible by 4 [sharding.x]\n"
