@@ -10,10 +10,47 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
+#include <utility>
 
 namespace meshwright {
 
 namespace {
+
+/// Keys of Hugging Face, PyTorch, Optax and Megatron-LM, and ours of the same meaning.
+constexpr auto kKeysElsewhere = std::to_array<std::pair<std::string_view, std::string_view>>({
+    {"lr", "learning_rate"},
+    {"b1", "beta1"},
+    {"b2", "beta2"},
+    {"eps", "epsilon"},
+    {"wd", "weight_decay"},
+    {"grad_clip", "clip_norm"},
+    {"max_grad_norm", "clip_norm"},
+    {"batch_size", "batch"},
+    {"global_batch_size", "batch"},
+    {"seq_len", "sequence"},
+    {"seq_length", "sequence"},
+    {"activation_checkpointing", "recompute"},
+    {"remat", "recompute"},
+    {"hidden_size", "hidden"},
+    {"d_model", "hidden"},
+    {"dim", "hidden"},
+    {"intermediate_size", "ffn"},
+    {"ffn_hidden_size", "ffn"},
+    {"d_ff", "ffn"},
+    {"num_layers", "layers"},
+    {"n_layers", "layers"},
+    {"num_hidden_layers", "layers"},
+    {"num_heads", "heads"},
+    {"n_heads", "heads"},
+    {"num_attention_heads", "heads"},
+    {"num_key_value_heads", "kv_heads"},
+    {"n_kv_heads", "kv_heads"},
+    {"vocab_size", "vocabulary"},
+    {"num_stages", "stages"},
+    {"num_microbatches", "microbatches"},
+    {"gradient_accumulation_steps", "accumulate"},
+});
 
 /// Of Hugging Face, of MaxText.
 bool isModelConfig(const DocNode& root)
@@ -110,20 +147,26 @@ void StudyReader::reportUnknownKeys()
 
 std::string StudyReader::fixOf(const UnknownKey& unknown) const
 {
+    if (unknown.around == "optimizer.adam" && unknown.key == "weight_decay")
+        return "write adamw, which has it: optimizer: {adamw: {weight_decay: 0.1}}";
+    const auto ours = std::ranges::find(kKeysElsewhere, unknown.key, [](const auto& words) { return words.first; });
+    const std::string key = ours == kKeysElsewhere.end() ? unknown.key : std::string(ours->second);
+    const auto has = [&](const std::string& path) {
+        const auto keys = m_keys.find(path);
+        return keys != m_keys.end() && std::ranges::find(keys->second, key) != keys->second.end();
+    };
     const std::vector<std::string>& known = m_keys.at(unknown.around);
+    if (has(unknown.around))
+        return fmt::format("write {}", key);
     if (!nearestName(unknown.key, known)) { // a key of another mapping, of those around it first
-        const auto has = [&](const std::string& path) {
-            const auto keys = m_keys.find(path);
-            return keys != m_keys.end() && std::ranges::find(keys->second, unknown.key) != keys->second.end();
-        };
         for (std::string path = unknown.around; !path.empty();) {
             path.resize(path.find('.') == std::string::npos ? 0 : path.rfind('.'));
             if (has(path))
-                return fmt::format("move it: \"{}\" is a key of {}", unknown.key, path.empty() ? "the study itself" : path);
+                return fmt::format("move it: \"{}\" is a key of {}", key, path.empty() ? "the study itself" : path);
         }
         for (const auto& [path, keys] : m_keys) {
             if (has(path))
-                return fmt::format("move it: \"{}\" is a key of {}", unknown.key, path);
+                return fmt::format("move it: \"{}\" is a key of {}", key, path);
         }
     }
     return suggestion(unknown.key, known);

@@ -153,6 +153,9 @@ void StudyReader::readPipeline(const DocNode& node)
 {
     Fields fields(*this, node, "pipeline");
     setText(fields.take("axis"), "pipeline.axis", study.pipeline.axis);
+    const auto axis = std::ranges::find(study.mesh, study.pipeline.axis, &MeshAxis::name);
+    if (axis != study.mesh.end())
+        study.pipeline.stages = axis->size;
     setInteger(fields.take("stages"), "pipeline.stages", study.pipeline.stages);
     setInteger(fields.take("microbatches"), "pipeline.microbatches", study.pipeline.microbatches);
     word(fields.take("schedule"), "pipeline.schedule", scheduleWords(), study.pipeline.schedule);

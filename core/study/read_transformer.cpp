@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/models/model_file.h"
 #include "core/study/study_reader.h"
 #include "core/study/transformer_keys.h"
-#include "core/support/file.h"
-#include "core/support/resources.h"
 
 #include <algorithm>
 
@@ -18,26 +17,23 @@ bool StudyReader::readConfig(const DocNode& node, TransformerConfig& config)
     std::filesystem::path file = study.resolved(*name);
     if (file == "-")
         file = "./-"; // a study never waits for the standard input
-    std::error_code error;
-    if (!std::filesystem::exists(file, error) && name->find_first_of("./\\") == std::string::npos) {
-        if (const auto shipped = findResource(fmt::format("models/{}.json", *name)))
-            file = *shipped;
-    }
-    const auto content = readFile(file);
+    const auto content = readModelFile(*name, file);
     std::vector<std::string> notes;
-    auto read = content ? readTransformerConfig(*content, file.string(), &notes) : Result<TransformerConfig>(content.error());
+    auto read = content ? readTransformerConfig(content->text, content->path.string(), &notes)
+                        : Result<TransformerConfig>(content.error());
     if (read) {
         config = *std::move(read);
         for (const std::string& note : notes) {
             Problem& said = problems.emplace_back(
-                Problem{"MW1357", fmt::format("{}: {}", file.filename().string(), note), {}, node.place(path)});
+                Problem{"MW1357", fmt::format("{}: {}", content->path.filename().string(), note), {}, node.place(path)});
             said.severity = Severity::Note;
         }
         return true;
     }
     for (Problem problem : read.error()) {
         if (problem.place.line == 0) { // the field, if there is one, is in the message
-            problem.message = fmt::format("{}: {}", file.filename().string(), problem.message);
+            if (content)
+                problem.message = fmt::format("{}: {}", content->path.filename().string(), problem.message);
             problem.place = node.place(path);
         }
         problems.push_back(std::move(problem));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/plan/launch_reader.h"
 
+#include "core/models/model_file.h"
 #include "core/support/checked.h"
 #include "core/support/text.h"
 #include "sim/search/plan_trials.h"

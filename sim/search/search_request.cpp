@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/search/search_request.h"
 
+#include "core/models/model_file.h"
 #include "core/models/transformer.h"
 #include "core/study/study.h"
 #include "core/support/checked.h"
-#include "core/support/file.h"
 #include "core/support/quantity.h"
-#include "core/support/resources.h"
 #include "core/support/text.h"
 #include "sim/hardware/fitting_choice.h"
 #include "sim/hardware/hardware_name.h"
@@ -17,7 +16,6 @@
 #include <algorithm>
 #include <bit>
 #include <cctype>
-#include <filesystem>
 #include <map>
 #include <numeric>
 #include <regex>
@@ -83,49 +81,25 @@ std::vector<double> pricesOf(const SearchWords& words, Problems& problems)
 
 Result<TransformerConfig> modelNamed(const std::string& name, std::vector<std::string>* notes, std::vector<std::string>& ignored)
 {
-    std::filesystem::path file = name;
-    std::error_code error;
-    if (!std::filesystem::exists(file, error) && name.find_first_of("./\\") == std::string::npos) {
-        if (const auto shipped = findResource(fmt::format("models/{}.json", name)))
-            file = *shipped;
-    }
-    const auto text = readFile(file);
-    if (!text && text.error().front().id == "MW1001" && file == name) {
-        Problem missing = text.error().front();
-        missing.fix = suggestion(name, shippedModels()) + " (`meshwright list models`), or a config.json";
-        return missing;
-    }
-    if (!text)
-        return text.error();
-    auto config = readTransformerConfig(*text, file.string(), notes, &ignored);
+    const auto file = readModelFile(name, name);
+    if (!file)
+        return file.error();
+    const std::string path = file->path.string();
+    auto config = readTransformerConfig(file->text, path, notes, &ignored);
     if (!config)
         return config.error();
     if (Problems problems = transformerProblems(*config); hasErrors(problems))
-        return inFile(std::move(problems), file.string());
+        return inFile(std::move(problems), path);
     if (config->name.empty())
-        config->name = file.stem().string();
+        config->name = file->path.stem().string();
     Problems problems = programProblems(*config);
     if (!problems.empty()) {
         const ParameterCounts counts = parameterCounts(*config);
         problems.front().message += fmt::format("; it has {} parameters, {} active",
             formatCount(static_cast<double>(counts.total)), formatCount(static_cast<double>(counts.active)));
-        return inFile(std::move(problems), file.string());
+        return inFile(std::move(problems), path);
     }
     return config;
-}
-
-std::vector<std::string> shippedModels()
-{
-    std::vector<std::string> names;
-    if (const auto folder = findResource("models")) {
-        std::error_code error;
-        for (const auto& entry : std::filesystem::directory_iterator(*folder, error)) {
-            if (entry.path().extension() == ".json")
-                names.push_back(entry.path().stem().string());
-        }
-    }
-    std::sort(names.begin(), names.end());
-    return names;
 }
 
 Result<std::int64_t> parseCount(std::string_view text, std::string_view what)

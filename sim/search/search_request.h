@@ -28,11 +28,8 @@ struct SearchWords {
     std::vector<std::string> prices; ///< dollars an hour for each chip: one for all machines, or one each
 };
 
-/// Names of the models that come with Meshwright, in their order.
-std::vector<std::string> shippedModels();
-
 /// A model by its configuration's file, or by its name among those that come with Meshwright. `notes`, if any, gets what of it is left out, `ignored` the
-/// numbers whose meaning is not known. Problems: those of `readFile`, `readTransformerConfig` and `transformerProblems`.
+/// numbers whose meaning is not known. Problems: those of `readModelFile`, `readTransformerConfig` and `transformerProblems`.
 Result<TransformerConfig> modelNamed(const std::string& name, std::vector<std::string>* notes, std::vector<std::string>& ignored);
 
 /// A count with a unit (`parseCount` of core/support): `4k` is 4,096, `0.5M` 524,288, `2G` 2^31, as batches are counted.

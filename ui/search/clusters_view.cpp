@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/search/clusters_view.h"
 
+#include "core/models/model_file.h"
 #include "core/study/document.h"
 #include "core/support/counted.h"
 #include "core/support/text.h"
@@ -53,7 +54,7 @@ const std::vector<std::pair<std::string, TransformerConfig>>& shippedConfigs()
 {
     static const auto kConfigs = [] {
         std::vector<std::pair<std::string, TransformerConfig>> configs;
-        for (const std::string& name : sim::shippedModels()) {
+        for (const std::string& name : shippedModels()) {
             std::vector<std::string> ignored;
             if (auto config = sim::modelNamed(name, nullptr, ignored))
                 configs.emplace_back(name, *std::move(config));
@@ -260,7 +261,7 @@ void ClustersView::addModelMenu(QPushButton& button)
             addTo(*m_models, path);
     });
     menu->addSeparator();
-    for (const std::string& name : sim::shippedModels())
+    for (const std::string& name : shippedModels())
         menu->addAction(fromWords(name), this, [this, name] { addTo(*m_models, fromWords(name)); });
     button.setMenu(menu);
 }

@@ -237,8 +237,22 @@ void TestBadStudies::words_data()
     QTest::newRow("unknown key") << broken("batch: 96", "bacth: 96\nbatch: 96")
                                  << "s.yaml:6:1: error MW1420: unknown key \"bacth\" [bacth]\n  fix: did you mean \"batch\"?";
     QTest::newRow("key of the study") << broken("loss: cross_entropy", "dtype: bf16")
-                                      << "s.yaml:5:37: error MW1420: unknown key \"dtype\" [model.mlp.dtype]\n"
+                                      << "s.yaml:5:41: error MW1420: unknown key \"dtype\" [model.mlp.dtype]\n"
                                          "  fix: move it: \"dtype\" is a key of the study itself";
+    QTest::newRow("word of another tool") << broken("learning_rate: 0.001",
+        "lr: 0.001") << "s.yaml:10:20: error MW1420: unknown key \"lr\" [optimizer.adam.lr]\n  fix: write learning_rate";
+    QTest::newRow("word of another tool, elsewhere")
+        << broken("steps: 3,", "steps: 3, batch_size: 96,")
+        << "s.yaml:11:19: error MW1420: unknown key \"batch_size\" [train.batch_size]\n"
+           "  fix: move it: \"batch\" is a key of the study itself";
+    QTest::newRow("weight decay of adam")
+        << broken("learning_rate: 0.001", "weight_decay: 0.1")
+        << "s.yaml:10:20: error MW1420: unknown key \"weight_decay\" [optimizer.adam.weight_decay]\n"
+           "  fix: write adamw, which has it: optimizer: {adamw: {weight_decay: 0.1}}";
+    QTest::newRow("almost a model") << broken(
+        "{mlp: {layers: [64, 32, 16, 10], loss: cross_entropy}}", "{transformer: {config: lama3_8b}}")
+                                    << "s.yaml:5:31: error MW1001: no such file: \"lama3_8b\" [model.transformer.config]\n"
+                                       "  fix: did you mean \"llama3_8b\"? (`meshwright list models`), or a config.json";
     QTest::newRow("key of a mapping beside")
         << broken("batch: 96", "batch: 96\nsteps: 3")
         << "s.yaml:7:1: error MW1420: unknown key \"steps\" [steps]\n  fix: move it: \"steps\" is a key of train";
@@ -275,9 +289,9 @@ void TestBadStudies::settingIsThePlace()
 {
     const Problems problems = examineStudy(
         kGood.toStdString(), "s.yaml", std::vector<std::string>{"mesh.data=5", "train.steps=x", "optimizer.adam.x=1"});
-    QCOMPARE(listed(problems), "MW1104 8:6 MW1104 9:42 MW1420 0:0 MW1422 0:0");
-    QCOMPARE(tests::text(problems[3].place.file), "--set train.steps=x");
-    QCOMPARE(tests::text(problems[2].place.file), "--set optimizer.adam.x=1");
+    QCOMPARE(listed(problems), "MW1104 8:6 MW1104 9:42 MW1422 0:0 MW1420 0:0");
+    QCOMPARE(tests::text(problems[2].place.file), "--set train.steps=x");
+    QCOMPARE(tests::text(problems[3].place.file), "--set optimizer.adam.x=1");
 }
 
 void TestBadStudies::meshLargerThanHardware()

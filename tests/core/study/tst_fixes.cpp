@@ -83,7 +83,7 @@ void TestFixes::fixes_data()
         "MW1102", "sharding.rules[0][1]=data");
     row("unknown axes of a logical rule", kGood.trimmed().replace("  match:", "  rules: [[batch, [dta, modl]]]\n  match:"),
         "MW1102", "sharding.rules[0][1]=[data, model]");
-    row("unknown axis of the pipeline", kGood + "pipeline: {axis: modle}\n", "MW1102", "pipeline.axis=model");
+    row("unknown axis of the pipeline", kGood + "pipeline: {axis: modle, stages: 1}\n", "MW1102", "pipeline.axis=model");
     row("axis twice", broken("P('data', None)", "P('data', 'data')"), "MW1103", "sharding.x=P('data', None)");
     row("axis twice in an entry", broken("P('data', None)", "P(('data', 'data'))"), "MW1103", "sharding.x=P('data',)");
     row("longer than the rank", broken("P('data', None)", "P('data', None, None)"), "MW1101", "sharding.x=P('data', None)");

@@ -117,6 +117,9 @@ void TestStudy::defaults()
     expected.model = MlpModel{{4, 2}};
     expected.batch = 8;
     QVERIFY(read("meshwright: 1\nmodel: {mlp: {layers: [4, 2]}}\nbatch: 8\n") == expected);
+    QCOMPARE(read("meshwright: 1\nmesh: {pipe: 2}\nmodel: {mlp: {layers: [4, 3, 2]}}\nbatch: 8\npipeline: {axis: pipe}\n")
+                 .pipeline.stages,
+        2);
     expected.optimizer = NoOptimizer{};
     QVERIFY(read("meshwright: 1\nmodel: {mlp: {layers: [4, 2]}}\nbatch: 8\noptimizer: none\n") == expected);
     expected.optimizer = AdamOptimizer{};

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/models/model_file.h"
 #include "core/support/checked.h"
 #include "core/support/file.h"
 #include "core/support/resources.h"
