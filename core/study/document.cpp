@@ -141,6 +141,7 @@ private:
         int height = 1; ///< levels of nesting in the node, itself included
         bool wantsKey = false;
         DocEntry pending; ///< of a mapping: the key whose value comes next
+        bool keyIsQuoted = false;
         std::unordered_set<std::string> keys = {};
     };
     struct Anchored {
@@ -230,7 +231,8 @@ private:
             addKey(frame, std::move(done));
         } else {
             frame.pending.value = std::move(done);
-            refuseJoined(frame.pending);
+            if (!frame.keyIsQuoted)
+                refuseJoined(frame.pending);
             if (frame.keys.insert(frame.pending.key).second)
                 frame.node.entries.push_back(std::move(frame.pending));
             else
@@ -255,6 +257,7 @@ private:
         if (key.kind != DocNode::Kind::Scalar)
             throw Refusal{Problem{
                 "MW1411", fmt::format("{} cannot be a key", key.kindText()), "write a name before the colon", key.place()}};
+        frame.keyIsQuoted = key.quoted;
         frame.pending = DocEntry{std::move(key.text), key.line, key.column, {}};
         frame.wantsKey = false;
     }

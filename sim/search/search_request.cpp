@@ -302,6 +302,8 @@ Result<std::vector<SearchMachine>> machinesOf(
                     ? fmt::format("{} is {}{} chips: the name counts cores", name,
                         named->slices > 1 ? fmt::format("{} slices of ", named->slices) : std::string(), *named->chips)
                     : fmt::format("{} is {} chips: the name counts machines of {}", name, *named->chips, *named->match.chips));
+        if (!words.chips.empty() && named->chips)
+            notes.push_back(fmt::format("--chips {} replaces the {} chips of {}", words.chips, *named->chips, name));
         for (const std::int64_t count : own) {
             auto machine = machineOf(chip, count, named->slices, calibration, words.stack);
             if (!machine) {

@@ -78,6 +78,7 @@ void TestDocument::tree()
     QCOMPARE(document.root.entries[1].line, 2);
     QCOMPARE(document.root.find("b")->place("b").file, "f.yaml");
     QCOMPARE(shown(parseDocument("{\"a\": [1, 2.5],\n\t\"b\": true}", "f.json").root), "{a: [1, 2.5], b: true}");
+    QCOMPARE(shown(parseDocument("\"a: b\":\n'c:d': 1\n", "f.yaml").root), "{a: b: ~, c:d: 1}");
 }
 
 void TestDocument::aliases()

@@ -187,39 +187,57 @@ void TestSearchRequest::machines()
 void TestSearchRequest::slices_data()
 {
     QTest::addColumn<QString>("name");
+    QTest::addColumn<QString>("chips");
     QTest::addColumn<QString>("said"); // the last note, or the fix of a problem
 
     // v4's names count cores, two a chip; its largest slice has 4096 chips.
     QTest::newRow("two slices, counted in cores") << "v4-12288"
+                                                  << ""
                                                   << "join slices: v4-6144x2";
     QTest::newRow("cores that leave a part") << "v4-10000"
+                                             << ""
                                              << "join slices: v4-5120x2"; // 5000 chips in cubes of 64
     QTest::newRow("two of v5p") << "v5p-24576"
+                                << ""
                                 << "join slices: v5p-12288x2";
     QTest::newRow("two whole slices") << "v5e-512"
+                                      << ""
                                       << "join slices: v5e-256x2";
     QTest::newRow("a part of a slice more") << "v6e-300"
+                                            << ""
                                             << "join slices: v6e-256x2";
     QTest::newRow("flat, and not sold") << "v5e-100"
+                                        << ""
                                         << "v5e-100 is read as a slice of 10x10: 10x10 chips of TPU v5e are no slice that is "
                                            "sold: each side is a power of two";
     QTest::newRow("cubes, and not sold") << "v5p-100"
+                                         << ""
                                          << "v5p-100 is read as a slice of 5x5x2: 5x5x2 chips of TPU v5p are no slice that is "
                                             "sold: each side is 1, 2 or a multiple of 4";
     QTest::newRow("sold") << "v5e-128"
+                          << ""
                           << "";
     QTest::newRow("cubes that are sold") << "v4-4x4x12"
+                                         << ""
                                          << "";
+    QTest::newRow("chips of the name and others") << "h100x64"
+                                                  << "32"
+                                                  << "--chips 32 replaces the 64 chips of h100x64";
+    QTest::newRow("chips of no name") << "h100"
+                                      << "32"
+                                      << "";
 }
 
 void TestSearchRequest::slices()
 {
     QFETCH(QString, name);
+    QFETCH(QString, chips);
     QFETCH(QString, said);
     static const Catalogue kCatalogue = valueOf(Catalogue::load(resourcesDirectory() / "hardware/catalogue.json"));
     static const Calibration kCalibration = valueOf(Calibration::load(resourcesDirectory() / "hardware/calibration.json"));
     SearchWords words;
     words.hardware = {name.toStdString()};
+    words.chips = chips.toStdString();
     std::vector<std::string> notes;
     const auto read = machinesOf(words, kCatalogue, kCalibration, notes);
     QCOMPARE(QString::fromStdString(!read ? read.error().front().fix : notes.empty() ? std::string() : notes.back()), said);
