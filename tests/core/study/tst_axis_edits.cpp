@@ -33,7 +33,7 @@ const char* const kText = "meshwright: 1\n"
                           "  match:\n"
                           "    - {path: \"*.w\", spec: [model, null]}\n"
                           "  rules: [[batch, data], [hidden, [data, model]]]\n"
-                          "pipeline: {axis: model}\n"
+                          "pipeline: {axis: model, stages: 1}\n"
                           "phases: [{steps: 3, mesh: {data: 2, model: 4}}]\n";
 
 } // namespace
@@ -62,7 +62,7 @@ void TestAxisEdits::everywhere_data()
                                     .replace("P(None, 'model')", "P(None, None)")
                                     .replace("spec: [model, null]", "spec: \"P(None, None)\"")
                                     .replace("[data, model]]", "data]")
-                                    .replace("{axis: model}", "{}");
+                                    .replace("{axis: model, stages: 1}", "{stages: 1}");
     const QString small
         = "meshwright: 1\nmesh: {data: 2, model: 2, device_order: [0, 1, 3, 2]}\nmodel: {mlp: {layers: [4, 4]}}\nbatch: 4\n";
     QTest::newRow("the order stays with a new name") << small << "tensor" << QString(small).replace("model: 2", "tensor: 2");
