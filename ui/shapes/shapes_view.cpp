@@ -182,10 +182,11 @@ DisplayList ShapesView::picture() const
 QString ShapesView::command() const
 {
     const sim::StudySource source = m_analysis ? m_analysis->source : sim::StudySource{};
+    const Study* read = m_analysis ? m_analysis->study.get() : nullptr;
     std::vector<std::string> meshes;
-    for (const MeshShape& shape : m_shapes) {
-        std::vector<MeshAxis> mesh = m_analysis->study->mesh;
-        for (const MeshAxis& axis : shape.axes)
+    for (std::size_t i = 0; read != nullptr && i < m_shapes.size(); ++i) { // the shapes outlive an edit that cannot be read
+        std::vector<MeshAxis> mesh = read->mesh;
+        for (const MeshAxis& axis : m_shapes[i].axes)
             std::ranges::find(mesh, axis.name, &MeshAxis::name)->size = axis.size;
         meshes.push_back(meshValue(mesh, {}));
     }

@@ -178,6 +178,9 @@ void TestShapesView::stepsAreThoseOfTheStudies()
         QCOMPARE(shape.seconds, analysis->simulated->simulation.stepSeconds);
     }
     QVERIFY(shown.view.command().contains("{data: 4, model: 2}"));
+    shown.view.setAnalysis(analysed("notebook_mlp.yaml", {"batch=many"})); // the shapes stay, and there is no mesh to vary
+    QCOMPARE(shown.view.shapes().size(), std::size_t{4});
+    QVERIFY2(!shown.view.command().contains("--vary"), qPrintable(shown.view.command()));
 }
 
 /// Two stages on four devices: what differs is inside a stage, and the axis of the stages stays.
