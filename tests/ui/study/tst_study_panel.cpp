@@ -306,7 +306,8 @@ void TestStudyPanel::theSliderRunsAlongAllMeshes()
 
     // Undo moves it back, without another edit.
     const qsizetype before = bench.edits.size();
-    bench.document.undoStack().undo();
+    while (bench.document.undoStack().canUndo()) // quick moves are one step, slow ones are several
+        bench.document.undoStack().undo();
     QCOMPARE(bench.edits.size(), before);
     QCOMPARE(slider->value(), 1);
 
