@@ -31,12 +31,13 @@ Result<ModelFile> readModelFile(const std::string& name, const std::filesystem::
 {
     ModelFile file{path, {}};
     std::error_code error;
-    if (!std::filesystem::exists(path, error) && name.find_first_of("./\\") == std::string::npos) {
+    const bool isName = name.find_first_of("./\\") == std::string::npos;
+    if (isName && !std::filesystem::exists(path, error)) {
         if (const auto shipped = findResource(fmt::format("models/{}.json", name)))
             file.path = *shipped;
     }
     auto text = readFile(file.path);
-    if (!text && text.error().front().id == "MW1001") {
+    if (!text && isName && text.error().front().id == "MW1001") {
         Problem missing = text.error().front();
         missing.fix = suggestion(name, shippedModels()) + " (`meshwright list models`), or a config.json";
         return missing;

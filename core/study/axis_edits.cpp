@@ -54,6 +54,18 @@ void addMesh(std::vector<std::string>& settings, const std::string& path, const 
         settings.push_back(path == "mesh" ? "device_order=" : path.substr(0, path.rfind('.')) + ".device_order=");
 }
 
+/// Without its axis a pipeline has one stage; its microbatches stay.
+void addOneStage(std::vector<std::string>& settings, const Study& study)
+{
+    const auto isWritten = [&](const char* key) { return study.places.at.contains(fmt::format("pipeline.{}", key)); };
+    if (!isWritten("microbatches"))
+        return settings.push_back("pipeline=");
+    for (const char* key : {"axis", "stages", "chunks", "layers", "schedule"}) {
+        if (isWritten(key))
+            settings.push_back(fmt::format("pipeline.{}=", key));
+    }
+}
+
 /// The settings that rename axes everywhere.
 std::vector<std::string> settingsOf(const Study& study, const Renaming& renaming)
 {
@@ -77,8 +89,13 @@ std::vector<std::string> settingsOf(const Study& study, const Renaming& renaming
         if (const auto changed = renamed(axes, renaming); changed != axes)
             settings.push_back(fmt::format("sharding.rules[{}].1={}", i, namesText(changed)));
     }
-    if (!study.pipeline.axis.empty() && renaming(study.pipeline.axis) != study.pipeline.axis)
-        settings.push_back("pipeline.axis=" + renaming(study.pipeline.axis).value_or(""));
+    if (study.pipeline.axis.empty())
+        return settings;
+    const auto axis = renaming(study.pipeline.axis);
+    if (!axis)
+        addOneStage(settings, study);
+    else if (*axis != study.pipeline.axis)
+        settings.push_back("pipeline.axis=" + *axis);
     return settings;
 }
 

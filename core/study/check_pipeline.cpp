@@ -25,7 +25,7 @@ public:
 
     Problems run()
     {
-        if (!isPipelined(m_pipeline))
+        if (!isPipelined(m_pipeline) || std::holds_alternative<std::monostate>(m_study.model))
             return {};
         if (!m_study.trains()) {
             report(

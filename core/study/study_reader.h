@@ -71,7 +71,8 @@ private:
         /// The value of a key; null when it is absent or has none.
         const DocNode* take(const char* key)
         {
-            m_known.emplace_back(key);
+            if (std::ranges::find(m_known, key) == m_known.end())
+                m_known.emplace_back(key);
             const DocNode* value = m_isMap ? m_node.find(key) : nullptr;
             if (value != nullptr)
                 m_reader.study.places.at[pathOf(key)] = value->place(pathOf(key));

@@ -106,9 +106,13 @@ std::optional<std::string> nearestName(std::string_view name, std::span<const st
             best = &candidate;
         }
     }
-    if (best == nullptr)
+    if (best != nullptr)
+        return *best;
+    const auto begins = [&](const std::string& candidate) { return name.size() >= 3 && candidate.starts_with(name); };
+    const auto longer = std::ranges::find_if(candidates, begins);
+    if (longer == candidates.end() || std::any_of(longer + 1, candidates.end(), begins))
         return std::nullopt;
-    return *best;
+    return *longer;
 }
 
 std::string suggestion(std::string_view name, std::span<const std::string> candidates)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/jobs/latest_worker.h"
 
-#include <QMetaObject>
+#include <QCoreApplication>
+#include <QEvent>
 
 #include <new>
 #include <utility>
@@ -21,6 +22,11 @@ std::function<void()> resultOf(const LatestWorker::Job& job, const std::stop_tok
 }
 
 } // namespace
+
+void LatestWorker::Inbox::customEvent(QEvent* /*event*/)
+{
+    m_worker.deliver();
+}
 
 LatestWorker::~LatestWorker()
 {
@@ -47,7 +53,8 @@ void LatestWorker::cancel()
     ++m_number;
     m_isBusy = false;
     m_pending.job = nullptr;
-    m_running.request_stop();
+    m_running.stop.request_stop();
+    m_deliveries.clear();
 }
 
 void LatestWorker::work(const std::stop_token& ends)
@@ -59,32 +66,44 @@ void LatestWorker::work(const std::stop_token& ends)
             if (!m_wakes.wait(lock, ends, [this] { return m_pending.job != nullptr; }))
                 return;
             request = std::exchange(m_pending, {});
-            m_running = request.stop;
+            m_running = {nullptr, request.stop, request.number};
         }
-        std::function<void()> deliver = resultOf(request.job, request.stop.get_token());
+        std::function<void()> result = resultOf(request.job, request.stop.get_token());
         request.job = nullptr;
-        if (!deliver)
-            continue;
-        {
-            const std::lock_guard lock(m_mutex);
-            m_done = {std::move(deliver), request.number}; // one that still waits is of an earlier request
-        }
-        QMetaObject::invokeMethod(
-            &m_receiver, [this] { this->deliver(); }, Qt::QueuedConnection);
+        if (result)
+            send({std::move(result), true});
     }
+}
+
+void LatestWorker::post(std::function<void()> call)
+{
+    send({std::move(call), false});
+}
+
+void LatestWorker::send(Delivery delivery)
+{
+    {
+        const std::lock_guard lock(m_mutex);
+        if (m_running.number != m_number)
+            return;
+        m_deliveries.push_back(std::move(delivery));
+    }
+    QCoreApplication::postEvent(&m_inbox, new QEvent(QEvent::User));
 }
 
 void LatestWorker::deliver()
 {
-    Delivery done;
+    Delivery next;
     {
         const std::lock_guard lock(m_mutex);
-        done = std::exchange(m_done, {});
+        if (m_deliveries.empty())
+            return; // it was dropped
+        next = std::move(m_deliveries.front());
+        m_deliveries.pop_front();
     }
-    if (!done.deliver || done.number != m_number)
-        return;
-    m_isBusy = false;
-    done.deliver();
+    if (next.isResult)
+        m_isBusy = false;
+    next.call(); // last: it may end the worker
 }
 
 } // namespace meshwright::ui

@@ -5,6 +5,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <stop_token>
@@ -13,7 +14,7 @@
 namespace meshwright::ui {
 
 /// Runs jobs off the UI thread, one at a time, of which only the latest counts: starting another stops the one before, and its result is never
-/// delivered. All functions are called on the thread that made the worker.
+/// delivered. All functions but `post` are called on the thread that made the worker.
 class LatestWorker {
 public:
     /// Computes on the worker's thread and returns what is to be done with the result on the thread of the owner; nothing when it was stopped.
@@ -30,32 +31,47 @@ public:
     /// Drops what is under way.
     void cancel();
 
+    /// By the job that runs: what is to be done on the thread of the owner before its result is there, in this order, unless it was stopped.
+    void post(std::function<void()> call);
+
+    /// From a start until its result is delivered.
     bool isBusy() const { return m_isBusy; }
 
 private:
+    /// Runs on the owner's thread what waits for it. An event says only that something waits: what it is goes through the worker's lock.
+    struct Inbox : QObject {
+        explicit Inbox(LatestWorker& worker)
+            : m_worker(worker)
+        {
+        }
+        void customEvent(QEvent* event) override;
+
+        LatestWorker& m_worker;
+    };
+
     struct Request {
         Job job;
         std::stop_source stop;
         std::uint64_t number = 0;
     };
 
-    /// What a job wants delivered.
     struct Delivery {
-        std::function<void()> deliver;
-        std::uint64_t number = 0; ///< of its request
+        std::function<void()> call;
+        bool isResult = false; ///< nothing of its request comes after it
     };
 
     void work(const std::stop_token& ends);
+    void send(Delivery delivery);
     void deliver();
 
-    QObject m_receiver; ///< what is posted to it goes away with it
-    std::uint64_t m_number = 0; ///< of the latest request
+    Inbox m_inbox{*this}; ///< what is posted to it goes away with it
     bool m_isBusy = false;
-    std::mutex m_mutex; ///< guards m_pending, m_running and m_done
+    std::mutex m_mutex; ///< guards what follows
     std::condition_variable_any m_wakes;
+    std::uint64_t m_number = 0; ///< of the latest request
     Request m_pending; ///< waits when it has a job
-    std::stop_source m_running;
-    Delivery m_done; ///< waits for the owner's thread
+    Request m_running; ///< without its job
+    std::deque<Delivery> m_deliveries; ///< of the latest request, waiting for the owner's thread
     std::jthread m_thread; ///< started with the first job
 };
 

@@ -12,14 +12,8 @@ void ReportJob::request(
     std::shared_ptr<const sim::Analysis> analysis, std::optional<sim::MeasuredTraining> training, std::size_t mostTrials)
 {
     sim::ReportChoices choices{.training = std::move(training), .mostTrials = mostTrials};
-    choices.found = [this, number = ++m_number, trials = 0](const sim::ReportTrial&) mutable {
-        QMetaObject::invokeMethod(
-            this,
-            [this, number, count = ++trials] {
-                if (number == m_number && isBusy())
-                    Q_EMIT progressed(count);
-            },
-            Qt::QueuedConnection);
+    choices.found = [this, trials = 0](const sim::ReportTrial&) mutable {
+        m_worker.post([this, count = ++trials] { Q_EMIT progressed(count); });
     };
     m_worker.start([this, analysis = std::move(analysis), choices = std::move(choices)](
                        const std::stop_token& stop) -> std::function<void()> {

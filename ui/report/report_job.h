@@ -34,7 +34,6 @@ Q_SIGNALS:
     void finished(std::shared_ptr<const sim::Report> report);
 
 private:
-    std::uint64_t m_number = 0; ///< of the latest request
     LatestWorker m_worker; ///< last: its jobs use this
 };
 

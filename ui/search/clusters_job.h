@@ -22,8 +22,8 @@ public:
     void start(std::vector<sim::PlanWords> trainings);
 
     /// What was found so far stays.
-    void cancel();
-    bool isBusy() const { return m_isBusy; }
+    void cancel() { m_worker.cancel(); }
+    bool isBusy() const { return m_worker.isBusy(); }
 
 Q_SIGNALS:
     void begun(std::size_t index); ///< that training is looked at
@@ -32,9 +32,7 @@ Q_SIGNALS:
     void finished(); ///< all were found
 
 private:
-    std::uint64_t m_number = 0; ///< of the latest start
-    bool m_isBusy = false;
-    LatestWorker m_worker; ///< last: its jobs use all of the above
+    LatestWorker m_worker; ///< last: its jobs use this
 };
 
 } // namespace meshwright::ui

@@ -5,8 +5,6 @@
 #include "sim/search/plan_trials.h"
 #include "sim/session/search_study.h"
 
-#include <QMetaObject>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -67,72 +65,43 @@ SearchJob::SearchJob(std::shared_ptr<const sim::Catalogue> catalogue, QObject* p
 
 void SearchJob::start(std::shared_ptr<const Study> study)
 {
-    m_isBusy = true;
-    const std::uint64_t number = ++m_number;
-    m_worker.start([this, study = std::move(study), number](const std::stop_token& stop) -> std::function<void()> {
+    m_worker.start([this, study = std::move(study)](const std::stop_token& stop) -> std::function<void()> {
+        const auto last = [this](std::shared_ptr<const FoundPlans> plans) {
+            return [this, plans = std::move(plans)] { Q_EMIT found(plans, true); };
+        };
         const Result<sim::Calibration>& calibration = sim::defaultCalibration();
-        if (!calibration) {
-            post(plansOf(study, calibration.error()), true, number);
-            return nullptr;
-        }
+        if (!calibration)
+            return last(plansOf(study, calibration.error()));
         sim::SearchOptions options;
         options.top = kRows;
         options.threads = 1; // the window goes on beside it
         options.stop = stop;
-        auto last = std::chrono::steady_clock::now();
+        auto reported = std::chrono::steady_clock::now();
         options.progress = [&](const sim::SearchProgress& progress) {
             const auto now = std::chrono::steady_clock::now();
-            if (now - last < kBetweenReports)
+            if (now - reported < kBetweenReports)
                 return;
-            last = now;
-            QMetaObject::invokeMethod(
-                this,
-                [this, progress, number] {
-                    if (number == m_number && m_isBusy)
-                        Q_EMIT progressed(progress);
-                },
-                Qt::QueuedConnection);
+            reported = now;
+            m_worker.post([this, progress] { Q_EMIT progressed(progress); });
         };
         const bool hasMore = study->transformer() != nullptr;
         auto estimated = plansOf(study, sim::searchStudy(*study, *m_catalogue, *calibration, {}, options));
-        const bool isOver = !hasMore || !estimated->problems.empty() || estimated->plans.empty() || stop.stop_requested();
-        post(estimated, isOver, number);
-        if (isOver)
-            return nullptr;
+        if (!hasMore || !estimated->problems.empty() || estimated->plans.empty() || stop.stop_requested())
+            return last(estimated);
+        m_worker.post([this, estimated] { Q_EMIT found(estimated, false); });
         const sim::SearchWork work = sim::workOf(*study);
         options.simulate = [&, simulator = sim::planSimulator(work, *m_catalogue, stop)](const sim::FoundPlan& plan,
                                const sim::SearchMachine& machine, std::string& whyNot) { // by this thread alone
             auto trial = simulator(plan, machine, whyNot);
             if (trial) {
                 estimated = withTrial(*estimated, plan, *trial);
-                post(estimated, false, number);
+                m_worker.post([this, estimated] { Q_EMIT found(estimated, false); });
             }
             return trial;
         };
         options.floor = sim::floorSimulator(work, *m_catalogue, stop); // for the bound that no plan's step is under
-        post(plansOf(study, sim::searchStudy(*study, *m_catalogue, *calibration, {}, options)), true, number);
-        return nullptr;
+        return last(plansOf(study, sim::searchStudy(*study, *m_catalogue, *calibration, {}, options)));
     });
-}
-
-void SearchJob::cancel()
-{
-    m_isBusy = false;
-    m_worker.cancel();
-}
-
-/// From the worker's thread to that of this object.
-void SearchJob::post(const std::shared_ptr<const FoundPlans>& plans, bool isLast, std::uint64_t number)
-{
-    QMetaObject::invokeMethod(
-        this,
-        [this, plans, isLast, number] {
-            if (number != m_number || !m_isBusy)
-                return;
-            m_isBusy = !isLast;
-            Q_EMIT found(plans, isLast);
-        },
-        Qt::QueuedConnection);
 }
 
 Result<std::string> SearchJob::studyOf(const FoundPlans& found, const sim::FoundPlan& plan, const sim::Catalogue& catalogue)

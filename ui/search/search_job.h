@@ -34,8 +34,8 @@ public:
     void start(std::shared_ptr<const Study> study);
 
     /// What was found so far stays.
-    void cancel();
-    bool isBusy() const { return m_isBusy; }
+    void cancel() { m_worker.cancel(); }
+    bool isBusy() const { return m_worker.isBusy(); }
 
     /// The plan as a study. Problems: those of `studyText`; MW1754 of a plan whose program is in no file.
     static Result<std::string> studyOf(const FoundPlans& found, const sim::FoundPlan& plan, const sim::Catalogue& catalogue);
@@ -46,11 +46,7 @@ Q_SIGNALS:
     void found(std::shared_ptr<const meshwright::ui::FoundPlans> plans, bool isLast);
 
 private:
-    void post(const std::shared_ptr<const FoundPlans>& plans, bool isLast, std::uint64_t number);
-
     std::shared_ptr<const sim::Catalogue> m_catalogue; ///< shared: searches may outlive whoever else has it
-    std::uint64_t m_number = 0; ///< of the latest search
-    bool m_isBusy = false;
     LatestWorker m_worker; ///< last: its jobs use all of the above
 };
 

@@ -8,7 +8,6 @@
 
 #include <QBoxLayout>
 #include <QLabel>
-#include <QMetaObject>
 
 namespace meshwright::ui {
 
@@ -65,30 +64,23 @@ void ShapesView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
 
 void ShapesView::start()
 {
-    const std::uint64_t number = ++m_number;
-    m_isBusy
-        = isVisible() && std::any_of(m_shapes.begin(), m_shapes.end(), [](const MeshShape& shape) { return !shape.isKnown; });
-    if (!m_isBusy)
+    if (!isVisible() || std::all_of(m_shapes.begin(), m_shapes.end(), [](const MeshShape& shape) { return shape.isKnown; }))
         return m_worker.cancel();
-    m_worker.start([this, number, shapes = m_shapes](const std::stop_token& stop) mutable -> std::function<void()> {
+    m_worker.start([this, shapes = m_shapes](const std::stop_token& stop) mutable -> std::function<void()> {
         for (std::size_t i = 0; i < shapes.size(); ++i) {
             if (shapes[i].isKnown)
                 continue;
             if (!analyseShape(shapes[i], *m_catalogue, stop))
                 return nullptr;
-            QMetaObject::invokeMethod(
-                this, [this, i, number, shape = shapes[i]] { take(i, shape, number); }, Qt::QueuedConnection);
+            m_worker.post([this, i, shape = shapes[i]] { take(i, shape); });
         }
-        return nullptr;
+        return [] {}; // all were taken
     });
 }
 
-void ShapesView::take(std::size_t index, MeshShape shape, std::uint64_t number)
+void ShapesView::take(std::size_t index, MeshShape shape)
 {
-    if (number != m_number)
-        return;
     m_shapes[index] = std::move(shape);
-    m_isBusy = std::any_of(m_shapes.begin(), m_shapes.end(), [](const MeshShape& one) { return !one.isKnown; });
     showState();
     drawShapes();
 }
@@ -161,9 +153,7 @@ void ShapesView::showEvent(QShowEvent* event)
 void ShapesView::hideEvent(QHideEvent* event)
 {
     View::hideEvent(event);
-    ++m_number;
     m_worker.cancel();
-    m_isBusy = false;
 }
 
 /// The picture fills the room that it gets.

@@ -27,7 +27,7 @@ public:
     QString command() const override;
 
     const std::vector<MeshShape>& shapes() const { return m_shapes; }
-    bool isBusy() const { return m_isBusy; }
+    bool isBusy() const { return m_worker.isBusy(); }
 
 Q_SIGNALS:
     /// The study is to have this mesh: `path=value` each.
@@ -40,7 +40,7 @@ protected:
 
 private:
     void start();
-    void take(std::size_t index, MeshShape shape, std::uint64_t number);
+    void take(std::size_t index, MeshShape shape);
     void showState();
     void drawShapes();
     QString whyNone() const;
@@ -49,8 +49,6 @@ private:
     std::shared_ptr<const sim::Catalogue> m_catalogue; ///< shared: the worker may outlive whoever else has it
     std::shared_ptr<const sim::Analysis> m_analysis;
     std::vector<MeshShape> m_shapes;
-    std::uint64_t m_number = 0; ///< of the latest start
-    bool m_isBusy = false;
     QString m_refused; ///< why the shape that was clicked last cannot be used; empty when it can
     QLabel* m_status;
     PictureView* m_picture;

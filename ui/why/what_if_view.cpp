@@ -100,13 +100,7 @@ void WhatIfView::start()
         std::vector<sim::ReportTrial> soFar; // each is seen as soon as it is there
         auto trials = sim::trialsOf(*of, kMostTrials, stop, [&](const sim::ReportTrial& trial) {
             soFar.push_back(trial);
-            QMetaObject::invokeMethod(
-                this,
-                [this, of, soFar] {
-                    if (of == m_analysis && m_worker.isBusy())
-                        showTrials(soFar, false);
-                },
-                Qt::QueuedConnection);
+            m_worker.post([this, soFar] { showTrials(soFar, false); });
         });
         if (stop.stop_requested())
             return nullptr;

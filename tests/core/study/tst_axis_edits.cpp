@@ -62,7 +62,12 @@ void TestAxisEdits::everywhere_data()
                                     .replace("P(None, 'model')", "P(None, None)")
                                     .replace("spec: [model, null]", "spec: \"P(None, None)\"")
                                     .replace("[data, model]]", "data]")
-                                    .replace("{axis: model, stages: 1}", "{stages: 1}");
+                                    .replace("pipeline: {axis: model, stages: 1}\n", "");
+    const QString staged = "meshwright: 1\nmesh: {data: 2, model: 2}\nmodel: {mlp: {layers: [4, 4, 4, 4, 4]}}\nbatch: 8\n"
+                           "pipeline: {axis: model, stages: 2, chunks: 2, schedule: interleaved, microbatches: 4}\n";
+    QTest::newRow("microbatches stay without stages")
+        << staged << ""
+        << QString(staged).replace(", model: 2", "").replace("axis: model, stages: 2, chunks: 2, schedule: interleaved, ", "");
     const QString small
         = "meshwright: 1\nmesh: {data: 2, model: 2, device_order: [0, 1, 3, 2]}\nmodel: {mlp: {layers: [4, 4]}}\nbatch: 4\n";
     QTest::newRow("the order stays with a new name") << small << "tensor" << QString(small).replace("model: 2", "tensor: 2");

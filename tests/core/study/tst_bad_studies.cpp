@@ -67,6 +67,9 @@ void TestBadStudies::problems_data()
     QTest::newRow("unknown keys everywhere") << "meshwright: 1\nnam: x\nmesh: {data: 4}\nmodel: {mlp: {layers: [64, 10], bais: "
                                                 "true}}\nbatch: 96\ntrain: {stepz: 3}\noptimizer: {adam: {lr: 1}}\n"
                                              << "MW1420 2:1 MW1420 4:33 MW1420 6:9 MW1420 7:20";
+    QTest::newRow("a pipeline of a model that cannot be read")
+        << broken("layers: [64, 32, 16, 10], ", "") + "pipeline: {axis: model, microbatches: 2}\n"
+        << "MW1421 5:14";
     QTest::newRow("a key twice") << broken("batch: 96", "batch: 96\nbatch: 97") << "MW1408 7:1";
     QTest::newRow("unquoted spec") << broken("\"P(None, 'model')\"", "P(None, 'model')") << "MW1409 9:17";
     QTest::newRow("unquoted specs") << broken(

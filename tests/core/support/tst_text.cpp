@@ -103,6 +103,10 @@ void TestText::suggestions_data()
     QTest::newRow("no candidates") << std::string("data") << Names{} << std::string();
     QTest::newRow("the nearest") << std::string("modal") << Names{"medal", "model", "modal2"}
                                  << std::string("did you mean \"medal\"?");
+    QTest::newRow("the beginning of one") << std::string("vocab") << Names{"hidden", "vocabulary"}
+                                          << std::string("did you mean \"vocabulary\"?");
+    QTest::newRow("the beginning of two") << std::string("vocab") << Names{"vocabulary", "vocab_padding"}
+                                          << std::string("one of: vocabulary, vocab_padding");
     QTest::newRow("two letters swapped") << std::string("hsape") << Names{"shape"} << std::string("did you mean \"shape\"?");
     QTest::newRow("short names") << std::string("z") << Names{"x"} << std::string("did you mean \"x\"?");
 }

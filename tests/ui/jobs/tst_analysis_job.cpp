@@ -4,6 +4,10 @@
 #include "tests/test_class.h"
 #include "ui/jobs/analysis_job.h"
 
+#include <atomic>
+#include <numeric>
+#include <thread>
+
 namespace tst_analysis_job {
 
 using namespace meshwright;
@@ -19,6 +23,7 @@ private Q_SLOTS:
     void theLatestRequestWins();
     void endsWhileItWorks();
     void memoryRunsOut();
+    void postsBeforeItsResult();
 };
 
 namespace {
@@ -123,6 +128,41 @@ void TestAnalysisJob::memoryRunsOut()
     bool isDone = false;
     worker.start([&](const std::stop_token&) -> std::function<void()> { return [&] { isDone = true; }; });
     QTRY_VERIFY(isDone);
+}
+
+/// What a job posts comes in its order and before its result; that of one that was stopped never comes.
+void TestAnalysisJob::postsBeforeItsResult()
+{
+    ui::LatestWorker worker;
+    QList<int> came;
+    const auto counting = [&](int first) {
+        return [&, first](const std::stop_token&) -> std::function<void()> {
+            for (int i = first; i < first + 100; ++i)
+                worker.post([&, i] { came.append(i); });
+            return [&, first] { came.append(first + 100); };
+        };
+    };
+    worker.start(counting(0));
+    QTRY_VERIFY(!worker.isBusy());
+    QList<int> expected(101);
+    std::iota(expected.begin(), expected.end(), 0);
+    QCOMPARE(came, expected);
+
+    std::atomic<bool> hasPosted = false;
+    came.clear();
+    worker.start([&](const std::stop_token& stop) -> std::function<void()> {
+        worker.post([&] { came.append(-1); });
+        hasPosted = true;
+        while (!stop.stop_requested())
+            std::this_thread::yield();
+        worker.post([&] { came.append(-2); });
+        return [&] { came.append(-3); };
+    });
+    while (!hasPosted) // without the event loop, which would deliver
+        std::this_thread::yield();
+    worker.start(counting(0));
+    QTRY_VERIFY(!worker.isBusy());
+    QCOMPARE(came, expected);
 }
 
 MESHWRIGHT_TEST(TestAnalysisJob)

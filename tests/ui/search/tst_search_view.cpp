@@ -194,7 +194,7 @@ void TestSearchView::plansAreSimulatedBeforeTheirReader()
                 chosen = mesh();
             }
         });
-    QTRY_VERIFY_WITH_TIMEOUT(isOver, 120'000);
+    QTRY_VERIFY_WITH_TIMEOUT(isOver, 600'000);
     QVERIFY2(simulated.size() >= 4, qPrintable(QString::number(simulated.size())));
     QCOMPARE(simulated.front(), std::size_t{0});
     QCOMPARE(simulated[1], std::size_t{1});

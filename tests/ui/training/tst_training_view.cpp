@@ -200,7 +200,7 @@ void TestTrainingView::withoutOneDevice()
     QVERIFY(QTest::qWaitForWindowExposed(&shown.view));
     shown.box("Compare with one device").click();
     shown.click("Train");
-    QTRY_COMPARE(shown.state(), TrainingState::Finished);
+    QTRY_COMPARE_WITH_TIMEOUT(shown.state(), TrainingState::Finished, 60'000);
     QCOMPARE(shown.plot().drawnPoints(0, 0), 4);
     QCOMPARE(shown.plot().drawnPoints(0, 1), 0);
     QCOMPARE(shown.plot().drawnPoints(1, 0), 0);
@@ -213,7 +213,7 @@ void TestTrainingView::verifies()
     QVERIFY(QTest::qWaitForWindowExposed(&shown.view));
     shown.box("Verify").click();
     shown.click("Train");
-    QTRY_COMPARE(shown.state(), TrainingState::Finished);
+    QTRY_COMPARE_WITH_TIMEOUT(shown.state(), TrainingState::Finished, 60'000);
     QVERIFY2(shown.words().contains("Verified: equal"), qPrintable(shown.words()));
 }
 
@@ -264,7 +264,7 @@ void TestTrainingView::phasesHaveTheirSteps()
     QCOMPARE(shown.steps().value(), 20);
     QVERIFY(!shown.steps().isEnabled());
     shown.click("Train");
-    QTRY_COMPARE(shown.state(), TrainingState::Finished);
+    QTRY_COMPARE_WITH_TIMEOUT(shown.state(), TrainingState::Finished, 60'000);
     QCOMPARE(shown.view.job().result()->phases.size(), std::size_t{2});
     QCOMPARE(shown.view.command(), QString("meshwright train examples/phases.yaml"));
 
@@ -318,7 +318,7 @@ void TestTrainingView::aSlowDeviceIsSeen()
     shown.view.findChild<QComboBox*>()->setCurrentText("Slow device");
     QSignalSpy trained(&shown.view, &ui::TrainingView::trained);
     shown.click("Train");
-    QTRY_COMPARE(shown.state(), TrainingState::Finished);
+    QTRY_COMPARE_WITH_TIMEOUT(shown.state(), TrainingState::Finished, 60'000);
     // In time of its own it computes longer than any other device.
     const Timeline& timeline = shown.view.job().result()->virtualTime;
     std::map<std::int64_t, double> computing;
@@ -341,7 +341,7 @@ void TestTrainingView::goesOnFromACheckpoint()
     QVERIFY2(shown.view.command().contains("--checkpoint") && shown.view.command().endsWith("--every 2"),
         qPrintable(shown.view.command()));
     shown.click("Train");
-    QTRY_COMPARE(shown.state(), TrainingState::Finished);
+    QTRY_COMPARE_WITH_TIMEOUT(shown.state(), TrainingState::Finished, 60'000);
     QTRY_VERIFY2(shown.words().contains("The last checkpoint: "), qPrintable(shown.words()));
     QCOMPARE(QDir(folder.filePath("kept")).entryList(QDir::Dirs | QDir::NoDotAndDotDot).size(), 10);
     const double before = shown.view.job().curves().loss[12];
@@ -349,7 +349,7 @@ void TestTrainingView::goesOnFromACheckpoint()
     shown.view.keepCheckpoints({});
     shown.view.setAnalysis(analysed("digits.yaml", {"train.steps=20", "mesh={data: 2, model: 2}"}));
     shown.view.goOnFrom(folder.filePath("kept/step-000000010"));
-    QTRY_COMPARE(shown.state(), TrainingState::Finished);
+    QTRY_COMPARE_WITH_TIMEOUT(shown.state(), TrainingState::Finished, 60'000);
     QVERIFY2(shown.words().contains("Resumed after step 10"), qPrintable(shown.words()));
     const sim::TrainingCurves& curves = shown.view.job().curves();
     QCOMPARE(curves.loss.size(), std::size_t{21});
@@ -365,7 +365,7 @@ void TestTrainingView::goesOnFromACheckpoint()
     // The same mesh with another spec: the weight is sharded differently, and so are its gradient and its states.
     shown.view.setAnalysis(analysed("digits.yaml", {"train.steps=20", "sharding.layers.1.w=P()"}));
     shown.view.goOnFrom(folder.filePath("kept/step-000000010"));
-    QTRY_COMPARE(shown.state(), TrainingState::Finished);
+    QTRY_COMPARE_WITH_TIMEOUT(shown.state(), TrainingState::Finished, 60'000);
     QCOMPARE(shown.view.job().snapshot().layoutSwitches.size(), std::size_t{1});
     QVERIFY2(shown.view.job().snapshot().layoutSwitches.front().what.ends_with(" arrays sharded differently"),
         shown.view.job().snapshot().layoutSwitches.front().what.c_str());
@@ -394,7 +394,7 @@ void TestTrainingView::picture()
     Shown shown(digits(3));
     QVERIFY(!shown.view.picture().items.empty()); // also of nothing
     shown.view.train();
-    QTRY_COMPARE(shown.state(), TrainingState::Finished);
+    QTRY_COMPARE_WITH_TIMEOUT(shown.state(), TrainingState::Finished, 60'000);
     const DisplayList picture = shown.view.picture();
     QVERIFY(picture.height > picture.width * 0.5);
     QStringList words;
