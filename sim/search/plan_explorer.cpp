@@ -130,28 +130,33 @@ std::vector<Estimated> PlanExplorer::bestMeshes(std::size_t top)
     return plans;
 }
 
-std::optional<Estimated> PlanExplorer::best(const Filter& filter, double capacityBytes, std::size_t most)
+std::optional<Estimated> PlanExplorer::best(const Filter& filter, double capacityBytes, const Among& among)
 {
     const auto& candidates = m_space.candidates();
+    const std::size_t count = among.indices != nullptr ? among.indices->size() : candidates.size();
     std::optional<Estimated> found;
+    double below = among.belowSeconds;
     std::vector<std::size_t> round;
     std::size_t looked = 0;
-    for (std::size_t next = 0; next < candidates.size() && looked < most && !stopped();) {
+    for (std::size_t next = 0; next < count && looked < among.most && !stopped();) {
         round.clear();
-        for (; next < candidates.size() && round.size() < kFirstRound; ++next) {
-            const Candidate& candidate = candidates[next];
-            if (found && candidate.seconds >= found->seconds) {
-                next = candidates.size();
+        for (; next < count && round.size() < kFirstRound; ++next) {
+            const std::size_t index = among.indices != nullptr ? (*among.indices)[next] : next;
+            const Candidate& candidate = candidates[index];
+            if (candidate.seconds >= below) {
+                next = count;
                 break;
             }
             if (candidate.bytes <= capacityBytes && filter(candidate))
-                round.push_back(next);
+                round.push_back(index);
         }
         estimate(round);
         looked += round.size();
         for (const std::size_t index : round) {
-            if (isEstimated(index) && m_bytes[index] <= capacityBytes && (!found || m_seconds[index] < found->seconds))
+            if (isEstimated(index) && m_bytes[index] <= capacityBytes && m_seconds[index] < below) {
                 found = Estimated{index, m_seconds[index], m_bytes[index]};
+                below = found->seconds;
+            }
         }
     }
     return found;

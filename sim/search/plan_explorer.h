@@ -41,8 +41,17 @@ public:
     double lowerBoundSeconds() const { return m_lowerBound; }
     bool complete() const { return m_complete; }
 
-    /// The quickest of those that pass the filter and take no more bytes, among the first so many that bounds let through; nothing when none does.
-    std::optional<Estimated> best(const Filter& filter, double capacityBytes, std::size_t most = kMostLooked);
+    /// Where to look.
+    struct Among {
+        const std::vector<std::size_t>* indices
+            = nullptr; ///< ascending, so that the lowest bounds come first; null: all candidates
+        double belowSeconds = std::numeric_limits<double>::infinity(); ///< only what is quicker
+        std::size_t most = kMostLooked; ///< that pass filter and bounds
+    };
+
+    /// The quickest of those that pass the filter and take no more bytes; nothing when none does.
+    std::optional<Estimated> best(const Filter& filter, double capacityBytes, const Among& among);
+    std::optional<Estimated> best(const Filter& filter, double capacityBytes) { return best(filter, capacityBytes, Among()); }
 
     /// The one that needs the least memory, likewise.
     std::optional<Estimated> smallest(const Filter& filter, std::size_t most = kMostLooked);

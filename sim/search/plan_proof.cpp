@@ -78,12 +78,13 @@ public:
     struct Work {
         std::optional<std::size_t> candidate; ///< none: a floor
         Candidate layout = {};
+        std::int64_t lossChunks = 1; ///< of a floor
         FoundPlan plan = {};
         std::optional<PlanTrial> trial = {};
         std::optional<ComputeFloor> floor = {};
         bool isDone = false; ///< or cannot be simulated
 
-        Pieces pieces() const { return {layout, plan.lossChunks}; } ///< of a floor
+        Pieces pieces() const { return {layout, lossChunks}; } ///< of a floor
     };
     std::vector<Work> next(double target); ///< none of it twice; empty: no candidate that is left has a bound below the target
     std::vector<Work> nextFloors(double target); ///< likewise; empty: what bounds the step has no floor that is not known
@@ -96,7 +97,8 @@ public:
 private:
     const std::vector<Candidate>& candidates() const { return m_space.candidates(); }
     Pieces piecesOf(const Candidate& candidate) const { return {candidate, m_space.lossChunks(candidate)}; }
-    std::optional<Work> floorFor(const Candidate& candidate) const;
+    std::optional<Work> floorFor(const Candidate& candidate) const; ///< without its plan
+    Work planned(Work floor) const;
     double leastOf(const Candidate& candidate, const Pieces& pieces, const ComputeFloor& floor) const;
 
     const TrialField& m_field;
@@ -177,14 +179,18 @@ std::optional<Proof::Work> Proof::floorFor(const Candidate& candidate) const
                 one.pp = stage.pp;
                 one.chunks = stage.chunks;
             }
-            if (m_floors.contains(Pieces(one, chunksOfLoss)))
-                continue;
-            Work work{std::nullopt, one, layoutOf(m_space, leanest(one, m_space.machine().cluster.devices))};
-            work.plan.lossChunks = chunksOfLoss;
-            return work;
+            if (!m_floors.contains(Pieces(one, chunksOfLoss)))
+                return Work{std::nullopt, one, chunksOfLoss};
         }
     }
     return std::nullopt;
+}
+
+Proof::Work Proof::planned(Work floor) const
+{
+    floor.plan = layoutOf(m_space, leanest(floor.layout, m_space.machine().cluster.devices));
+    floor.plan.lossChunks = floor.lossChunks;
+    return floor;
 }
 
 std::vector<Proof::Work> Proof::next(double target)
@@ -208,9 +214,9 @@ std::vector<Proof::Work> Proof::next(double target)
             const Candidate& candidate = candidates()[next->second];
             const auto floor = wantsFloors ? floorFor(candidate) : std::nullopt;
             if (floor && wanted.insert(floor->pieces()).second)
-                round.push_back(*floor);
+                round.push_back(planned(*floor));
             else if (!floor && taken.insert(next->second).second)
-                round.push_back({next->second, candidate, m_field.planOf({next->second})});
+                round.push_back({.candidate = next->second, .layout = candidate, .plan = m_field.planOf({next->second})});
         }
     };
     fill(promising, kProofRound / 2, false); // for a quicker plan
@@ -233,7 +239,7 @@ std::vector<Proof::Work> Proof::nextFloors(double target)
         if (!floor)
             break; // no bound can be higher
         if (wanted.insert(floor->pieces()).second)
-            round.push_back(*floor);
+            round.push_back(planned(*floor));
     }
     return round;
 }

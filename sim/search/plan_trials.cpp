@@ -169,9 +169,16 @@ private:
     struct Slowness {
         std::map<std::uint32_t, double> kinds; ///< by `errorKey`
         double least = kUntried;
+
+        double of(std::uint32_t kind) const
+        {
+            const auto known = kinds.find(kind);
+            return known == kinds.end() ? least : known->second;
+        }
     };
     Slowness slownessOn(const TrialField& field) const;
-    std::optional<Estimated> likeliest(const TrialField& field, const PlanQuestion& question, const Slowness& slowness) const;
+    std::optional<Estimated> likeliest(const TrialField& field, const PlanQuestion& question, const Slowness& slowness);
+    const std::map<std::uint32_t, std::vector<std::size_t>>& kindsOf(const TrialField& field);
     void choose();
     void settle();
     bool addLikely();
@@ -185,7 +192,7 @@ private:
     SearchResult& m_notes;
     Stopwatch m_stopwatch;
     std::vector<Try> m_tries;
-    std::map<std::uint32_t, double> m_kinds; ///< of the space by `errorKey`, and the least bound of each
+    std::map<const TrialField*, std::map<std::uint32_t, std::vector<std::size_t>>> m_kinds; ///< see kindsOf
     std::size_t m_likely = 0; ///< that were added
     std::vector<Candidate> m_tried; ///< of one machine: also those that did not fit
     std::map<std::pair<const TrialField*, std::size_t>, FoundPlan> m_known; ///< simulated, by candidate
@@ -257,23 +264,14 @@ bool PlanTrials::Work::addLikely()
     const Slowness slowness = slownessOn(field);
     if (quickest == kInfinite)
         return false;
-    if (m_kinds.empty()) {
-        for (const Candidate& c : candidates) // by their bounds
-            m_kinds.try_emplace(errorKey(c), c.seconds);
-    }
+    const auto isNew = [&](const Candidate& c) {
+        return std::none_of(m_tried.begin(), m_tried.end(), [&](const Candidate& tried) { return haveSameMesh(tried, c); });
+    };
     std::vector<std::pair<double, Estimated>> likely;
-    for (const auto& [kind, bound] : m_kinds) {
-        const auto known = slowness.kinds.find(kind);
-        const double ratio = known == slowness.kinds.end() ? slowness.least : known->second;
+    for (const auto& [kind, ofKind] : kindsOf(field)) {
+        const double ratio = slowness.of(kind);
         const double most = kWorthTrying * quickest / ratio;
-        if (bound >= most)
-            continue;
-        const auto isNew = [&, of = kind](const Candidate& c) {
-            return c.seconds < most && errorKey(c) == of
-                && std::none_of(m_tried.begin(), m_tried.end(), [&](const Candidate& tried) { return haveSameMesh(tried, c); });
-        };
-        const auto found = field.explorer->best(isNew, field.explorer->capacityBytes());
-        if (found && found->seconds < most)
+        if (const auto found = field.explorer->best(isNew, field.explorer->capacityBytes(), {&ofKind, most}))
             likely.emplace_back(ratio * found->seconds, *found);
     }
     std::stable_sort(likely.begin(), likely.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -381,23 +379,30 @@ PlanTrials::Work::Slowness PlanTrials::Work::slownessOn(const TrialField& field)
 
 /// The quickest if estimates are as wrong as those of their kind were; where none fits by its estimate, the one that needs least.
 std::optional<Estimated> PlanTrials::Work::likeliest(
-    const TrialField& field, const PlanQuestion& question, const Slowness& slowness) const
+    const TrialField& field, const PlanQuestion& question, const Slowness& slowness)
 {
     PlanExplorer& explorer = *field.explorer;
     const double limit = question.share * explorer.capacityBytes();
     std::optional<Estimated> found;
     double quickest = kInfinite;
-    const auto look = [&](double ratio, const PlanExplorer::Filter& isOfKind) {
-        const auto one = explorer.best([&](const Candidate& c) { return question.filter(c) && isOfKind(c); }, limit);
-        if (one && ratio * one->seconds < quickest) {
+    for (const auto& [kind, ofKind] : kindsOf(field)) {
+        const double ratio = slowness.of(kind);
+        if (const auto one = explorer.best(question.filter, limit, {&ofKind, quickest / ratio})) {
             found = one;
             quickest = ratio * one->seconds;
         }
-    };
-    for (const auto& [kind, ratio] : slowness.kinds)
-        look(ratio, [of = kind](const Candidate& c) { return errorKey(c) == of; });
-    look(slowness.least, [&](const Candidate& c) { return !slowness.kinds.contains(errorKey(c)); });
+    }
     return found ? found : explorer.smallest(question.filter);
+}
+
+/// The candidates by `errorKey`, in the order of their bounds.
+const std::map<std::uint32_t, std::vector<std::size_t>>& PlanTrials::Work::kindsOf(const TrialField& field)
+{
+    const auto [kinds, isNew] = m_kinds.try_emplace(&field);
+    const auto& candidates = field.explorer->space().candidates();
+    for (std::size_t index = 0; isNew && index < candidates.size(); ++index)
+        kinds->second[errorKey(candidates[index])].push_back(index);
+    return kinds->second;
 }
 
 /// As long as there is time, and no question of which the answer is simulated already. False: time was over.

@@ -268,7 +268,8 @@ void Search::lookQuickly(const SearchMachine& machine)
     Field field = fieldOf(machine, fixed);
     if (field.space->candidates().empty())
         return;
-    const auto found = field.explorer->best([](const Candidate&) { return true; }, field.explorer->capacityBytes(), kQuickLooks);
+    const auto found
+        = field.explorer->best([](const Candidate&) { return true; }, field.explorer->capacityBytes(), {.most = kQuickLooks});
     if (!found)
         return;
     m_result.firstPlanSeconds = std::chrono::duration<double>(PlanExplorer::Clock::now() - m_start).count();
