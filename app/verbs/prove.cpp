@@ -58,7 +58,7 @@ Result<TimedProof> proofOfStudy(const Study& study)
 {
     TimedProof timed;
     auto start = std::chrono::steady_clock::now();
-    if (isPipelined(study.pipeline)) { // as it trains
+    if (isPipelined(stepPipeline(study))) { // as it trains
         const auto phases = sim::trainingPhases(study);
         if (!phases)
             return phases.error();

@@ -188,8 +188,7 @@ ValueId MlpTraining::accuracy(Builder& builder, ValueId predictions, ValueId y) 
 Result<Program> buildMlpTraining(const MlpModel& model, const TrainingOptions& options)
 {
     assert(model.layers.size() >= 2 && options.batch >= 1 && isFloating(options.parameterType));
-    const TrainingOptions ofMicrobatch = microbatchOptions(options);
-    return MlpTraining(model, ofMicrobatch).build();
+    return MlpTraining(model, options).build();
 }
 
 std::vector<std::pair<std::string, RandomKey>> initKeys(

@@ -139,7 +139,6 @@ inline std::size_t momentsOf(const Optimizer& optimizer)
 
 struct TrainingOptions {
     std::int64_t batch = 1;
-    std::int64_t microbatches = 1; ///< parts of the batch whose gradients are added up before the update; they divide the batch
     /// The probability that an element is left out of what a hidden layer (of a transformer: the embedding and each block) passes on in training;
     /// what stays is divided by 1 - dropout. Which elements depends on the seed, the step and the element's place in the whole array, so all
     /// layouts leave out the same. 0 <= dropout < 1; the optimizer counts steps where it is not 0.
@@ -154,7 +153,7 @@ struct TrainingOptions {
     /// Of transformers: products with the weights of layers are of numbers rounded to 8 bits (eight_bits.h); attention's core, routers and the head are not.
     std::optional<SharedScale> eightBits = {};
     DType activationType = DType::F32; ///< of transformers; an MLP's activations have the parameter type
-    /// In which gradients are added up over microbatches and summed over devices; nothing: what is updated, and f32 at least in sums over microbatches.
+    /// In which gradients are added up over microbatches and summed over devices; nothing: what is updated.
     std::optional<DType> gradientType = {};
     Initializer weightInit = Initializer::LecunNormal;
     Initializer biasInit = Initializer::Zeros;
@@ -172,16 +171,12 @@ struct TrainingOptions {
 /// - "evaluate": (parameters.., x, y) -> loss, accuracy, predictions
 /// - "microbatch", see pipelineMicrobatches: (parameters.., opt.step, x, y, dropout.part s32[], dropout.on ui32[]) -> the same, where masks are
 ///   those of stretch `dropout.part` in the mask of all the step's rows; where `dropout.on` is 0 nothing is left out
-/// With microbatches a step is a loop over them: microbatch i of m has the rows i, i + m, i + 2 m, .. (so that a batch split over devices
-/// stays where it is), and gradients are added up as partial sums: they are reduced once, behind the loop, unless a
-/// spec on `grad.*` or on the parameter splits the accumulated gradient. "loss" and its derivatives are then of one microbatch; "evaluate"
-/// loops too. Constraints on activations are of a microbatch.
 /// Names: "layers.i.w" [in, out], "layers.i.b" [out], "x" [batch, in], "y" [batch, out], "act.layers.i" (output of layer i after
 /// bias, before the activation), "act.layers.i.activated", "grad.NAME", "new.NAME" (the updated parameter or state), "opt.m.NAME",
 /// "opt.v.NAME", those of `scalarStates` ("opt.step" counts the steps that changed parameters), "loss", "accuracy", "grad_norm", "learning_rate" (where it changes).
 /// Parameter, gradient, moments and updated parameter and moments form a sharding group in "step".
 /// With dropout the keys of its masks are one more argument of "loss", "dropout.keys" ui32[masks, 2]; "step" draws them, of each step
-/// `jax.random.bits(key, (microbatches, masks, 2))` where the key's words are the seed's (its halves' XOR, with 0x64726f70) and the step's number; an element stays
+/// `jax.random.bits(key, (masks, 2))` where the key's words are the seed's (its halves' XOR, with 0x64726f70) and the step's number; an element stays
 /// where jax.random.bernoulli(its mask's key, 1 - dropout) says so. "evaluate" leaves nothing out.
 /// With a loss scale other than 1 "grad.NAME" is scaled, and "grad_norm" is not. With a dynamic one "step" also gives "loss_scale" (this step's),
 /// "skipped" (1 where the norm was not finite, else 0) and, where it changes, "learning_rate".
@@ -194,7 +189,7 @@ struct TrainingOptions {
 /// largest of the row; a tie for the largest counts as right.
 ///
 /// Problems: MW1312 a constraint names no activation of the model, MW1308 a constraint whose rank is not 2. Preconditions (the study
-/// reader reports them): at least two layer sizes, all >= 1, batch >= 1, microbatches >= 1 that divide it, a floating parameter type.
+/// reader reports them): at least two layer sizes, all >= 1, batch >= 1, a floating parameter type.
 Result<Program> buildMlpTraining(const MlpModel& model, const TrainingOptions& options);
 
 /// The keys that "init" takes, in the order of its arguments, drawn from one key as JAX's MLP examples draw them:

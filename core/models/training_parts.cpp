@@ -105,13 +105,6 @@ ValueId convertedWhereMade(Builder& builder, ValueId gradient, DType dtype)
     return gradient;
 }
 
-TrainingOptions microbatchOptions(TrainingOptions options)
-{
-    assert(options.microbatches >= 1 && options.batch % options.microbatches == 0);
-    options.batch /= options.microbatches;
-    return options;
-}
-
 ValueId sumOfSquares(Builder& builder, std::vector<ValueId> values, DType type)
 {
     std::stable_sort(values.begin(), values.end(),

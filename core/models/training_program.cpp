@@ -99,10 +99,7 @@ private:
     }
 
     DType gradientType(std::size_t parameter) const { return m_options.gradientType.value_or(updatedType(parameter).dtype); }
-    /// Of what is added up over microbatches.
-    DType sumType() const { return m_options.gradientType.value_or(m_model.lossType); }
-
-    /// The gradient of a batch that is one microbatch, in the gradients' type.
+    /// In the gradients' type.
     ValueId gradientOf(Builder& builder, ValueId made, std::size_t parameter) const
     {
         builder.named(made, fmt::format("grad.{}.microbatch", m_names[parameter]));
@@ -120,37 +117,26 @@ private:
         return type;
     }
 
-    /// What one batch gives.
+    /// What a batch gives.
     struct Outcome {
         ValueId loss;
         ValueId accuracy;
         std::vector<ValueId> gradients; ///< of "step"
         ValueId shown; ///< of "evaluate"
     };
-    /// Of one microbatch: x, y and what "step" alone has.
+    /// x, y and what "step" alone has.
     struct Rows {
         ValueId x;
         ValueId y;
-        ValueId keys = {}; ///< of dropout's masks, of all microbatches [microbatches, masks, 2], of one [masks, 2]; invalid: none
+        ValueId keys = {}; ///< of dropout's masks, [masks, 2]; invalid: none
         ValueId lossScale = {}; ///< f32; invalid: 1
     };
-    using OfMicrobatch = std::function<Outcome(Builder&, const std::vector<ValueId>& parameters, const Rows& rows)>;
-
-    TensorType batchType(TensorType type) const
-    {
-        type.shape.front() *= m_options.microbatches;
-        return type;
-    }
-
     Function initFunction() const;
     Function stepFunction(const Differentiated& derivative) const;
     Outcome derived(
         Builder& builder, const Differentiated& derivative, const std::vector<ValueId>& parameters, const Rows& rows) const;
     Outcome evaluated(Builder& builder, const Function& loss, const std::vector<ValueId>& operands, ValueId y) const;
-    Outcome overMicrobatches(Builder& builder, const std::vector<ValueId>& parameters, const Rows& rows, bool withGradients,
-        const OfMicrobatch& once) const;
     ValueId drawnKeys(Builder& builder, ValueId step) const;
-    ValueId microbatchesOf(Builder& builder, ValueId batch) const;
     struct OldValues;
     struct NewValues;
     NewValues updated(Builder& builder, const OldValues& old, const std::vector<ValueId>& gradients, ValueId norm) const;
@@ -205,7 +191,7 @@ Function TrainingFunctions::initFunction() const
     return init;
 }
 
-/// Loss, accuracy and gradients of one microbatch; of several, each gradient's share of the mean over all.
+/// Loss, accuracy and gradients.
 TrainingFunctions::Outcome TrainingFunctions::derived(
     Builder& builder, const Differentiated& derivative, const std::vector<ValueId>& parameters, const Rows& rows) const
 {
@@ -222,11 +208,14 @@ TrainingFunctions::Outcome TrainingFunctions::derived(
     builder.setPhase(Phase::Backward);
     std::vector<ValueId> backwardOperands(
         forward.begin() + static_cast<std::ptrdiff_t>(m_model.loss.results().size()), forward.end());
-    const ValueId share = builder.splat({m_model.lossType, {}}, 1.0 / static_cast<double>(m_options.microbatches));
-    backwardOperands.push_back(rows.lossScale.valid()
-            ? builder.binary(OpKind::Multiply, share, builder.convert(rows.lossScale, m_model.lossType))
-            : share);
+    const ValueId one = builder.splat({m_model.lossType, {}}, 1.0);
+    backwardOperands.push_back(
+        rows.lossScale.valid() ? builder.binary(OpKind::Multiply, one, builder.convert(rows.lossScale, m_model.lossType)) : one);
     outcome.gradients = inlineCall(builder, derivative.backward, backwardOperands);
+    for (std::size_t i = 0; i < outcome.gradients.size(); ++i) {
+        if (gradientType(i) != m_model.parameters[i].type.dtype)
+            outcome.gradients[i] = gradientOf(builder, outcome.gradients[i], i);
+    }
     return outcome;
 }
 
@@ -243,105 +232,7 @@ TrainingFunctions::Outcome TrainingFunctions::evaluated(
     return outcome;
 }
 
-/// [batch, ..] -> [microbatches, batch / microbatches, ..], where microbatch i has the rows i, i + microbatches, ..: every device that has
-/// a stretch of the batch has a stretch of each microbatch.
-ValueId TrainingFunctions::microbatchesOf(Builder& builder, ValueId batch) const
-{
-    Shape shape = builder.type(batch).shape;
-    shape.front() /= m_options.microbatches;
-    shape.insert(shape.begin() + 1, m_options.microbatches);
-    std::vector<std::size_t> swapped(shape.size());
-    std::iota(swapped.begin(), swapped.end(), std::size_t{0});
-    std::swap(swapped[0], swapped[1]);
-    return builder.transpose(builder.reshape(batch, std::move(shape)), std::move(swapped));
-}
-
-/// A loop over the microbatches that adds up what `once` gives for each. Its sums of gradients only ever grow by what is added to them, so
-/// partition.h leaves them partial until the loop is over.
-TrainingFunctions::Outcome TrainingFunctions::overMicrobatches(Builder& builder, const std::vector<ValueId>& parameters,
-    const Rows& rows, bool withGradients, const OfMicrobatch& once) const
-{
-    if (m_options.microbatches == 1) {
-        Rows all = rows;
-        if (all.keys.valid())
-            all.keys = builder.reshape(all.keys, {m_model.masks, 2});
-        Outcome outcome = once(builder, parameters, all);
-        for (std::size_t i = 0; i < outcome.gradients.size(); ++i) {
-            if (gradientType(i) != m_model.parameters[i].type.dtype)
-                outcome.gradients[i] = gradientOf(builder, outcome.gradients[i], i);
-        }
-        return outcome;
-    }
-    Function& function = builder.function();
-    const Phase phase = withGradients ? Phase::Backward : Phase::Forward;
-    builder.setPhase(Phase::Forward);
-    std::vector<ValueId> operands;
-    for (std::size_t i = 0; i < (withGradients ? parameters.size() : 0); ++i)
-        operands.push_back(builder.splat({sumType(), m_model.parameters[i].type.shape}, 0.0));
-    operands.insert(operands.end(), 2, builder.splat({m_model.lossType, {}}, 0.0)); // loss, accuracy
-    const std::size_t carries = operands.size();
-    operands.insert(operands.end(), {microbatchesOf(builder, rows.x), microbatchesOf(builder, rows.y)});
-    if (rows.keys.valid())
-        operands.push_back(rows.keys);
-    const std::size_t stacked = operands.size() - carries;
-    operands.insert(operands.end(), parameters.begin(), parameters.end());
-    if (rows.lossScale.valid())
-        operands.push_back(rows.lossScale);
-    builder.setPhase(phase);
-    const OpId loop = builder.beginRepeat({m_options.microbatches, carries, stacked, false}, std::move(operands));
-    const std::vector<ValueId> inside = function[builder.block()].arguments;
-    const auto firstParameter = inside.begin() + static_cast<std::ptrdiff_t>(carries + stacked);
-    const auto parametersEnd = firstParameter + static_cast<std::ptrdiff_t>(parameters.size());
-    const Outcome one = once(builder, {firstParameter, parametersEnd},
-        {inside[carries], inside[carries + 1], rows.keys.valid() ? inside[carries + 2] : ValueId{},
-            rows.lossScale.valid() ? *parametersEnd : ValueId{}});
-    std::vector<ValueId> next;
-    for (std::size_t i = 0; i < one.gradients.size(); ++i) {
-        builder.setPhase(Phase::Backward);
-        builder.named(one.gradients[i], fmt::format("grad.{}.microbatch", m_names[i]));
-        function[inside[i]].role = Role::Gradient;
-        next.push_back(builder.binary(OpKind::Add, inside[i], convertedWhereMade(builder, one.gradients[i], sumType())));
-        function[next.back()].role = Role::Gradient;
-    }
-    builder.setPhase(Phase::Metrics);
-    builder.named(one.loss, "loss.microbatch");
-    builder.named(one.accuracy, "accuracy.microbatch");
-    next.push_back(builder.binary(OpKind::Add, inside[carries - 2], one.loss));
-    next.push_back(builder.binary(OpKind::Add, inside[carries - 1], one.accuracy));
-    if (one.shown.valid())
-        next.push_back(one.shown);
-    builder.setResults(std::move(next));
-    const std::vector<ValueId> sums = builder.endRepeat(loop);
-
-    Outcome outcome;
-    builder.setPhase(phase);
-    for (std::size_t i = 0; i < one.gradients.size(); ++i) {
-        const ValueId gradient = builder.convert(sums[i], gradientType(i));
-        outcome.gradients.push_back(builder.named(gradient, "grad." + m_names[i]));
-        function[sums[i]].role = function[gradient].role = Role::Gradient;
-    }
-    builder.setPhase(Phase::Metrics);
-    const auto mean = [&](ValueId sum, const char* nameOfSum, const char* name) {
-        builder.named(sum, nameOfSum);
-        const ValueId share = builder.splat({m_model.lossType, {}}, 1.0 / static_cast<double>(m_options.microbatches));
-        const ValueId value = builder.named(builder.binary(OpKind::Multiply, sum, share), name);
-        function[value].role = Role::Metric;
-        return value;
-    };
-    outcome.loss = mean(sums[carries - 2], "loss.sum", "loss");
-    outcome.accuracy = mean(sums[carries - 1], "accuracy.sum", "accuracy");
-    if (one.shown.valid()) {
-        Shape shape = builder.type(one.shown).shape;
-        std::vector<std::size_t> swapped(shape.size() + 1);
-        std::iota(swapped.begin(), swapped.end(), std::size_t{0});
-        std::swap(swapped[0], swapped[1]);
-        shape.front() *= m_options.microbatches;
-        outcome.shown = builder.reshape(builder.transpose(sums[carries], std::move(swapped)), std::move(shape));
-    }
-    return outcome;
-}
-
-/// The keys of all masks of a step: [microbatches, masks, 2].
+/// The keys of all masks of a step: [masks, 2].
 ValueId TrainingFunctions::drawnKeys(Builder& builder, ValueId step) const
 {
     constexpr std::uint32_t kTag = 0x64726f70; // so that masks have nothing to do with initial values
@@ -350,7 +241,7 @@ ValueId TrainingFunctions::drawnKeys(Builder& builder, ValueId step) const
     const ValueId first = builder.splat({DType::U32, {1}}, static_cast<double>(seed));
     const ValueId second = builder.reshape(builder.convert(step, DType::U32), {1});
     const ValueId key = builder.add(OpKind::Concatenate, {first, second}, ConcatenateAttributes{0});
-    const TensorType type{DType::U32, {m_options.microbatches, m_model.masks, 2}};
+    const TensorType type{DType::U32, {m_model.masks, 2}};
     return builder.add(OpKind::RandomBits, {key}, RandomBitsAttributes{type, m_options.partitionableRandom});
 }
 
@@ -382,13 +273,12 @@ Function TrainingFunctions::stepFunction(const Differentiated& derivative) const
     old.scalars = std::span(old.states).subspan(momentsOf(m_optimizer) * old.parameters.size());
     if (countsSteps(m_optimizer))
         old.step = old.scalars.front();
-    const auto [x, y] = batchArguments(builder, batchType(m_model.x), batchType(m_model.y));
+    const auto [x, y] = batchArguments(builder, m_model.x, m_model.y);
     const UpdateChoices* choices = updateChoices(m_optimizer);
     const LossScale scaling = choices != nullptr ? choices->lossScale : LossScale{};
     old.lossScale = lossScaleOf(builder, scaling, old.scalars);
     const ValueId keys = m_model.masks > 0 ? drawnKeys(builder, old.step) : ValueId{};
-    const Outcome outcome = overMicrobatches(builder, old.parameters, {x, y, keys, old.lossScale}, true,
-        [&](Builder& b, const std::vector<ValueId>& own, const Rows& rows) { return derived(b, derivative, own, rows); });
+    const Outcome outcome = derived(builder, derivative, old.parameters, {x, y, keys, old.lossScale});
     const std::vector<ValueId>& gradients = outcome.gradients;
 
     const bool needsNorm = choices != nullptr && (choices->clipNorm > 0.0 || scaling.isDynamic());
@@ -496,14 +386,10 @@ Function TrainingFunctions::evaluateFunction() const
     Function evaluate;
     evaluate.name = "evaluate";
     Builder builder(evaluate);
-    const std::vector<ValueId> parameters = parameterArguments(builder, m_model.parameters);
-    const auto [x, y] = batchArguments(builder, batchType(m_model.x), batchType(m_model.y));
-    const Outcome outcome = overMicrobatches(
-        builder, parameters, {x, y}, false, [&](Builder& b, const std::vector<ValueId>& own, const Rows& rows) {
-            std::vector<ValueId> operands = own;
-            operands.insert(operands.end(), {rows.x, rows.y});
-            return evaluated(b, m_model.masks > 0 ? m_model.evaluated : m_model.loss, operands, rows.y);
-        });
+    std::vector<ValueId> operands = parameterArguments(builder, m_model.parameters);
+    const auto [x, y] = batchArguments(builder, m_model.x, m_model.y);
+    operands.insert(operands.end(), {x, y});
+    const Outcome outcome = evaluated(builder, m_model.masks > 0 ? m_model.evaluated : m_model.loss, operands, y);
     builder.setResults({outcome.loss, outcome.accuracy, outcome.shown}, {"loss", "accuracy", "predictions"});
     return evaluate;
 }
@@ -518,7 +404,7 @@ Function TrainingFunctions::microbatchFunction() const
     const auto [x, y] = batchArguments(builder, m_model.x, m_model.y);
     const ValueId part = builder.argument({DType::S32, {}}, "dropout.part", Role::Input);
     const ValueId isOn = builder.argument({DType::U32, {}}, "dropout.on", Role::Input);
-    const ValueId keys = builder.reshape(drawnKeys(builder, step), {m_model.masks, 2});
+    const ValueId keys = drawnKeys(builder, step);
     operands.insert(operands.end(), {x, y, keys, part, isOn});
     const Outcome outcome = evaluated(builder, m_model.part, operands, y);
     builder.setResults({outcome.loss, outcome.accuracy, outcome.shown}, {"loss", "accuracy", "predictions"});

@@ -78,11 +78,8 @@ ValueId sumOfSquares(Builder& builder, std::vector<ValueId> values, DType type);
 /// Precondition: nothing reads the gradient yet.
 ValueId convertedWhereMade(Builder& builder, ValueId gradient, DType dtype);
 
-/// The options for the functions of one microbatch: its rows are the batch.
-TrainingOptions microbatchOptions(TrainingOptions options);
-
 /// The functions "init", "loss", "loss.fwd", "loss.bwd", "step" and "evaluate" of a training, as training.h describes them.
-/// Of the options only the optimiser, microbatches, dropout's seed, gradientNorm and partitionableRandom are read. Problems: those of `differentiate`.
+/// Of the options only the optimiser, dropout's seed, gradientNorm and partitionableRandom are read. Problems: those of `differentiate`.
 Result<Program> trainingProgram(const TrainedModel& model, const TrainingOptions& options);
 
 } // namespace meshwright

@@ -605,14 +605,12 @@ Result<Program> buildTransformerTraining(const TransformerModel& model, const Tr
 {
     assert(sizeProblems(model).empty() && options.batch >= 1 && isFloating(options.parameterType)
         && isFloating(options.activationType));
-    const TrainingOptions ofMicrobatch = microbatchOptions(options);
-    return TransformerTraining(model, ofMicrobatch).build();
+    return TransformerTraining(model, options).build();
 }
 
 std::vector<Residual> residualsOf(const TransformerModel& model, const TrainingOptions& options)
 {
-    const TrainingOptions ofMicrobatch = microbatchOptions(options);
-    return TransformerTraining(model, ofMicrobatch).residuals();
+    return TransformerTraining(model, options).residuals();
 }
 
 } // namespace meshwright

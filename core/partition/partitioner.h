@@ -219,7 +219,7 @@ private:
     std::optional<std::size_t> linearOperand(const Op& op) const;
     bool leadsToSum(ValueId term) const;
     void markWay(ValueId term);
-    void markRounding(ValueId gradient);
+    void markConversion(ValueId gradient);
     void markSums();
     void markSinks(const Op& repeat, std::size_t carry);
     static TensorSharding stackedLayout(const TensorSharding& slice);

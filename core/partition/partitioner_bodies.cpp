@@ -250,8 +250,8 @@ void Partitioner::markWay(ValueId term)
     }
 }
 
-/// Marks the rounding of a gradient, also of its rows in a loop: devices send it in its own type.
-void Partitioner::markRounding(ValueId gradient)
+/// Marks the conversion of a gradient to its own type, also of its rows in a loop: devices send it in that.
+void Partitioner::markConversion(ValueId gradient)
 {
     const OpId id = m_source[gradient].producer;
     if (!id.valid())
@@ -259,9 +259,8 @@ void Partitioner::markRounding(ValueId gradient)
     const Op& op = m_source[id];
     const std::size_t result = m_source[gradient].index;
     if (op.kind == OpKind::Repeat && result >= op.as<RepeatAttributes>().carries)
-        return markRounding(m_source[op.bodies.front()].results[result]);
-    if (op.kind != OpKind::Convert || op.phase != Phase::Backward || !leadsToSum(op.operands.front())
-        || byteSize(m_source[gradient].type.dtype) >= byteSize(m_source[op.operands.front()].type.dtype))
+        return markConversion(m_source[op.bodies.front()].results[result]);
+    if (op.kind != OpKind::Convert || op.phase != Phase::Backward || !leadsToSum(op.operands.front()))
         return;
     m_sinks[gradient.at()] = true;
     markWay(op.operands.front());
@@ -274,7 +273,7 @@ void Partitioner::markSums()
         const Op& op = m_source[id];
         for (const ValueId result : op.results) {
             if (m_source[result].role == Role::Gradient)
-                markRounding(result);
+                markConversion(result);
         }
         if (op.kind == OpKind::Add && std::ranges::all_of(op.operands, [this](ValueId term) { return leadsToSum(term); }))
             std::ranges::for_each(op.operands, [this](ValueId term) { markWay(term); });

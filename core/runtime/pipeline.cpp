@@ -529,9 +529,9 @@ Timeline LoadedPipeline::typicalTimeline() const
                                         : typicalTimelineOf(m_implementation->records());
 }
 
-std::int64_t LoadedPipeline::plannedBytes() const
+std::vector<std::int64_t> plannedStageBytes(const ScheduledProgram& scheduled)
 {
-    return m_implementation->plannedBytes();
+    return PipelineStages::plannedBytes(scheduled);
 }
 
 } // namespace meshwright

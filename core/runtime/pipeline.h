@@ -114,13 +114,14 @@ public:
     /// The same of a typical step, see LoadedFunction::typicalTimeline; empty when none was recorded. Of several processes the last step's.
     Timeline typicalTimeline() const;
 
-    /// Of the device that needs the most: its arrays, and the largest arena of its functions.
-    std::int64_t plannedBytes() const;
-
 private:
     class Implementation;
     explicit LoadedPipeline(std::unique_ptr<Implementation> implementation);
     std::unique_ptr<Implementation> m_implementation;
 };
+
+/// What a device of each stage needs while it trains, in bytes: the stage's arrays, those of each microbatch as often as microbatches are under way,
+/// and the largest arena of its functions.
+std::vector<std::int64_t> plannedStageBytes(const ScheduledProgram& scheduled);
 
 } // namespace meshwright

@@ -70,6 +70,55 @@ PipelineStages::PipelineStages(const ScheduledProgram& scheduled, const Mesh& me
         m_stages[task.stage].tasks.push_back(task);
     for (const Task& task : forwardTasks(m_shape))
         m_stages[task.stage].forwardTasks.push_back(task);
+    for (std::size_t s = 0; s < m_stages.size(); ++s)
+        m_stages[s].arrays = arraysOf(scheduled, s);
+}
+
+/// Of the first task that runs the function; one that no task runs is of the stage's first piece.
+std::size_t PipelineStages::pieceOf(const ScheduledProgram& scheduled, std::size_t stage, const std::string& function)
+{
+    const auto task
+        = std::ranges::find_if(scheduled.tasks, [&](const Task& one) { return one.stage == stage && one.function == function; });
+    return (task == scheduled.tasks.end() ? 0 : task->chunk) * scheduled.stages.size() + stage;
+}
+
+/// What lies beside the arenas: arguments and results, but those that lie in the place of an argument.
+std::vector<PipelineStages::Array> PipelineStages::arraysOf(const ScheduledProgram& scheduled, std::size_t stage)
+{
+    Stage made;
+    for (const ScheduledFunction& function : scheduled.stages[stage].functions) {
+        const DeviceFunction& device = function.device;
+        const Function& f = device.function;
+        const std::size_t piece = pieceOf(scheduled, stage, f.name);
+        const auto add = [&](const std::string& name, ValueId value) {
+            const StageArray what = stageArrayOf(name);
+            if (made.find(what, piece) == kNoArray)
+                made.arrays.push_back(
+                    {what, keptOf(what.kind), piece, f[value].type, device.globalShapes[value.at()], *f[value].sharding});
+        };
+        for (std::size_t i = 0; i < f.arguments().size() && f.name != "init"; ++i) // keys stay in the arena
+            add(f[f.arguments()[i]].name, f.arguments()[i]);
+        for (std::size_t i = 0; i < f.results().size(); ++i) {
+            if (std::ranges::find(f.donations, i, &Donation::result) == f.donations.end())
+                add(f.resultNames[i], f.results()[i]);
+        }
+    }
+    return std::move(made.arrays);
+}
+
+std::vector<std::int64_t> PipelineStages::plannedBytes(const ScheduledProgram& scheduled)
+{
+    const SlotPlan slots = slotPlan(scheduled.pipeline, scheduled.tasks);
+    std::vector<std::int64_t> stages;
+    for (std::size_t s = 0; s < scheduled.stages.size(); ++s) {
+        std::int64_t arena = 0;
+        for (const ScheduledFunction& function : scheduled.stages[s].functions)
+            arena = std::max(arena, function.buffers.arenaBytes);
+        stages.push_back(arena);
+        for (const Array& array : arraysOf(scheduled, s))
+            stages.back() += array.local.bytes() * static_cast<std::int64_t>(slotsOf(array, scheduled.pipeline, slots));
+    }
+    return stages;
 }
 
 Problems PipelineStages::load(const ScheduledProgram& scheduled)
@@ -84,10 +133,9 @@ Problems PipelineStages::load(const ScheduledProgram& scheduled)
                 append(problems, loaded.error());
                 continue;
             }
-            const auto task = std::ranges::find(stage.tasks, name, &Task::function);
             StageFunction& made = stage.functions.emplace_back();
             made.name = name;
-            made.piece = (task == stage.tasks.end() ? 0 : task->chunk) * m_stages.size() + s;
+            made.piece = pieceOf(scheduled, s, name);
             made.loaded = *std::move(loaded);
             bind(stage, made);
         }
@@ -247,26 +295,11 @@ HostArray PipelineStages::predictions() const
     return all;
 }
 
-std::int64_t PipelineStages::plannedBytes() const
-{
-    std::int64_t most = 0;
-    for (const Stage& stage : m_stages) {
-        std::int64_t arena = 0;
-        for (const StageFunction& function : stage.functions)
-            arena = std::max(arena, function.loaded->arenaBytes());
-        std::int64_t bytes = arena;
-        for (const Array& array : stage.arrays)
-            bytes += array.local.bytes() * static_cast<std::int64_t>(slotsOf(array));
-        most = std::max(most, bytes);
-    }
-    return most;
-}
-
-std::size_t PipelineStages::slotsOf(const Array& array) const
+std::size_t PipelineStages::slotsOf(const Array& array, const PipelineShape& shape, const SlotPlan& slots)
 {
     return array.kept == Kept::Always ? 1
-        : array.kept == Kept::Step    ? static_cast<std::size_t>(m_shape.microbatches)
-                                      : static_cast<std::size_t>(std::max<std::int64_t>(1, m_slots.slots[array.piece]));
+        : array.kept == Kept::Step    ? static_cast<std::size_t>(shape.microbatches)
+                                      : static_cast<std::size_t>(std::max<std::int64_t>(1, slots.slots[array.piece]));
 }
 
 std::size_t PipelineStages::slotOf(const Array& array, std::size_t microbatch) const
@@ -278,17 +311,11 @@ std::size_t PipelineStages::slotOf(const Array& array, std::size_t microbatch) c
 
 void PipelineStages::bind(Stage& stage, StageFunction& made) const
 {
-    const DeviceFunction& device = made.loaded->scheduled().device;
-    const Function& function = device.function;
+    const Function& function = made.loaded->scheduled().device.function;
     const auto arrayOf = [&](const std::string& name, ValueId value) {
         const StageArray what = stageArrayOf(name);
-        std::size_t array = stage.find(what, made.piece);
-        if (array == kNoArray) {
-            array = stage.arrays.size();
-            stage.arrays.push_back({what, keptOf(what.kind), made.piece, function[value].type, device.globalShapes[value.at()],
-                *function[value].sharding});
-        }
-        assert(stage.arrays[array].local == function[value].type);
+        const std::size_t array = stage.find(what, made.piece);
+        assert(array != kNoArray && stage.arrays[array].local == function[value].type);
         return array;
     };
     std::map<std::int32_t, std::size_t> arrayInBuffer;
@@ -324,7 +351,7 @@ void PipelineStages::makeMemory()
             device.mailbox = m_virtual.makeMailbox(stage.devices[position]);
             for (const Array& array : stage.arrays) {
                 device.memory.emplace_back();
-                for (std::size_t slot = 0; slot < slotsOf(array) && isHere(device); ++slot)
+                for (std::size_t slot = 0; slot < slotsOf(array, m_shape, m_slots) && isHere(device); ++slot)
                     device.memory.back().emplace_back(array.local.bytes());
             }
         }

@@ -106,7 +106,9 @@ public:
     void writeBatch(const HostArray& x, const HostArray& y);
     double mean(const std::string& name) const;
     HostArray predictions() const;
-    std::int64_t plannedBytes() const;
+
+    /// Of a device of each stage; see `plannedStageBytes`.
+    static std::vector<std::int64_t> plannedBytes(const ScheduledProgram& scheduled);
 
 protected:
     bool isHere(const PipelineDevice& device) const { return m_virtual.isHere(numberOf(device)); }
@@ -131,7 +133,9 @@ private:
         std::size_t slot = 0;
     };
 
-    std::size_t slotsOf(const Array& array) const;
+    static std::size_t pieceOf(const ScheduledProgram& scheduled, std::size_t stage, const std::string& function);
+    static std::vector<Array> arraysOf(const ScheduledProgram& scheduled, std::size_t stage);
+    static std::size_t slotsOf(const Array& array, const PipelineShape& shape, const SlotPlan& slots);
 
     /// Finds or declares the arrays that a function's arguments and results are.
     void bind(Stage& stage, StageFunction& made) const;

@@ -85,13 +85,6 @@ std::vector<StudyArray> trainedArrays(const Study& study, const std::vector<Stud
     return arrays;
 }
 
-/// Rows of a microbatch, which activations have.
-std::int64_t rowsAtOnce(const Study& study)
-{
-    const std::int64_t parts = study.train.accumulate;
-    return parts >= 1 && study.batch % parts == 0 ? study.batch / parts : study.batch;
-}
-
 StudyArray studyArray(const ModelArray& array)
 {
     const bool isActivation = array.kind == ModelArray::Kind::Activation;
@@ -110,7 +103,7 @@ std::vector<StudyArray> transformerArrays(const Study& study, const TransformerM
     const bool everyToken = model.predict == Prediction::EveryToken;
     arrays.push_back(makeArray(
         "y", StudyArray::Kind::Input, everyToken ? std::vector<Dimension>{batch, sequence} : std::vector<Dimension>{batch}));
-    for (const ModelArray& array : transformerActivations(model, rowsAtOnce(study)))
+    for (const ModelArray& array : transformerActivations(model, study.batch))
         arrays.push_back(studyArray(array));
     return arrays;
 }
@@ -129,13 +122,12 @@ std::vector<StudyArray> studyArrays(const Study& study)
     arrays.push_back(makeArray("x", StudyArray::Kind::Input, {batch, {model->layers.front(), "inputs of layer 0"}}));
     arrays.push_back(makeArray("y", StudyArray::Kind::Input,
         {batch, {model->layers.back(), fmt::format("outputs of layer {}", model->layers.size() - 2)}}));
-    const Dimension rows{rowsAtOnce(study), "batch"};
     for (std::size_t layer = 0; layer + 1 < model->layers.size(); ++layer) {
         const Dimension outputs{model->layers[layer + 1], fmt::format("outputs of layer {}", layer)};
-        arrays.push_back(makeArray(fmt::format("act.layers.{}", layer), StudyArray::Kind::Activation, {rows, outputs}));
+        arrays.push_back(makeArray(fmt::format("act.layers.{}", layer), StudyArray::Kind::Activation, {batch, outputs}));
         if (layer + 2 < model->layers.size())
             arrays.push_back(
-                makeArray(fmt::format("act.layers.{}.activated", layer), StudyArray::Kind::Activation, {rows, outputs}));
+                makeArray(fmt::format("act.layers.{}.activated", layer), StudyArray::Kind::Activation, {batch, outputs}));
     }
     return arrays;
 }

@@ -10,6 +10,14 @@ bool isPipelined(const PipelineChoice& pipeline)
     return pipeline.stages > 1 || pipeline.microbatches > 1 || pipeline.chunks > 1;
 }
 
+PipelineChoice stepPipeline(const Study& study)
+{
+    PipelineChoice pipeline = study.pipeline;
+    if (!isPipelined(pipeline))
+        pipeline.microbatches = study.train.accumulate;
+    return pipeline;
+}
+
 std::int64_t pieceCount(const PipelineChoice& pipeline)
 {
     return pipeline.stages * pipeline.chunks;

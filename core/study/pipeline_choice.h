@@ -18,6 +18,9 @@ inline constexpr std::int64_t kMostPipelineTasks = 1 << 20;
 /// True when a step is cut into stages or microbatches.
 bool isPipelined(const PipelineChoice& pipeline);
 
+/// How a step is cut: the study's pipeline, or the microbatches of `train.accumulate`, which are those of a pipeline of one stage.
+PipelineChoice stepPipeline(const Study& study);
+
 /// The pieces that a model's layers are cut into: stages * chunks.
 std::int64_t pieceCount(const PipelineChoice& pipeline);
 

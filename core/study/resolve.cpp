@@ -237,7 +237,6 @@ Result<TrainingOptions> trainingOptions(const Study& study, const std::vector<As
         return mesh.error();
     TrainingOptions options;
     options.batch = study.batch;
-    options.microbatches = study.train.accumulate;
     options.gradientNorm = study.train.gradientNorm;
     options.parameterType = study.parameterType;
     options.matmulType = study.matmulType;

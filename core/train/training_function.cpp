@@ -153,7 +153,7 @@ public:
         m_runs += done ? 1 : 0;
         return done;
     }
-    std::int64_t arenaBytes() const override { return m_pipeline->plannedBytes(); }
+    std::int64_t arenaBytes() const override { return std::ranges::max(plannedStageBytes(m_phase.scheduled)); }
     std::vector<CountedCollective> collectives() const override
     {
         std::vector<CountedCollective> collectives;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/train/training_memory.h"
 
-#include "core/schedule/pipeline_tasks.h"
+#include "core/runtime/pipeline.h"
 
 #include <algorithm>
 #include <string_view>
@@ -10,46 +10,28 @@ namespace meshwright {
 
 namespace {
 
-/// In a device's own memory, and with `host` in its host's too.
-std::int64_t arenasOf(const ScheduledFunction& function, bool host)
+/// In a device's own memory and its host's.
+std::int64_t arenasOf(const ScheduledFunction& function)
 {
-    return function.buffers.arenaBytes + (host ? function.buffers.hostBytes : 0);
+    return function.buffers.arenaBytes + function.buffers.hostBytes;
 }
 
-/// What a device of each stage needs.
-std::vector<std::int64_t> bytesOfStages(const ScheduledProgram& scheduled, bool host)
-{
-    const SlotPlan slots = slotPlan(scheduled.pipeline, scheduled.tasks);
-    std::vector<std::int64_t> all;
-    for (std::size_t stage = 0; stage < scheduled.stages.size(); ++stage) {
-        std::int64_t bytes = 0;
-        std::size_t chunk = 0;
-        for (const ScheduledFunction& function : scheduled.stages[stage].functions) {
-            const bool isForward = function.device.function.name == functionOf(TaskKind::Forward, chunk);
-            const std::int64_t kept = isForward ? slots.slots[chunk++ * scheduled.stages.size() + stage] : 0;
-            bytes += arenasOf(function, host) * (1 + kept);
-        }
-        all.push_back(bytes);
-    }
-    return all;
-}
-
-/// The memory that all devices together need for a step of a pipeline: the arenas of all functions, and what passes between them for every
-/// microbatch that is under way, taken as large as the forward arena.
+/// The memory that all devices together need for a step of a pipeline, in which each function has an arena of its own.
 std::int64_t plannedPipelineBytes(const ScheduledProgram& scheduled)
 {
-    const std::vector<std::int64_t> stages = bytesOfStages(scheduled, true);
+    const std::vector<std::int64_t> stages = plannedStageBytes(scheduled);
     std::int64_t bytes = 0;
-    for (std::size_t stage = 0; stage < stages.size(); ++stage)
-        bytes += scheduled.stages[stage].mesh().deviceCount() * stages[stage];
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+        const ScheduledStage& stage = scheduled.stages[s];
+        std::int64_t largest = 0;
+        std::int64_t all = 0;
+        for (const ScheduledFunction& function : stage.functions) {
+            largest = std::max(largest, function.buffers.arenaBytes);
+            all += arenasOf(function);
+        }
+        bytes += stage.mesh().deviceCount() * (stages[s] - largest + all);
+    }
     return bytes;
-}
-
-/// The same of one device of the stage that needs the most.
-std::int64_t plannedStageBytes(const ScheduledProgram& scheduled)
-{
-    const std::vector<std::int64_t> stages = bytesOfStages(scheduled, false);
-    return *std::max_element(stages.begin(), stages.end());
 }
 
 /// The most that phases need, where two functions' arenas are there at a time. `bytesOf` gives what a function of a phase needs.
@@ -82,7 +64,7 @@ std::int64_t plannedTrainingBytes(const std::vector<TrainingPhase>& phases, bool
         if (isPipelined(phase.scheduled))
             return name == "step" ? plannedPipelineBytes(phase.scheduled) : std::int64_t{0};
         const ScheduledStage& stage = phase.scheduled.stages.front();
-        return stage.mesh().deviceCount() * arenasOf(*stage.find(name), true);
+        return stage.mesh().deviceCount() * arenasOf(*stage.find(name));
     };
     return peakOf(phases, evaluatesInPhases, bytesOf).bytes;
 }
@@ -98,7 +80,7 @@ PlannedPeak plannedDevicePeak(const std::vector<TrainingPhase>& phases, bool eva
 
 std::int64_t plannedStepBytes(const TrainingPhase& phase)
 {
-    return isPipelined(phase.scheduled) ? plannedStageBytes(phase.scheduled)
+    return isPipelined(phase.scheduled) ? std::ranges::max(plannedStageBytes(phase.scheduled))
                                         : phase.scheduled.stages.front().find("step")->buffers.arenaBytes;
 }
 

@@ -171,11 +171,24 @@ Result<Simulation> simulateProgram(
         schedule(*stage.find(function), SchedulePolicy::Overlapped), stage.mesh(), *program.find(function), machine, cost);
 }
 
+namespace {
+
+/// The study of one phase, as its steps are cut.
+Study stepStudy(const Study& study, std::size_t phase)
+{
+    Study step = phaseStudy(study, phase);
+    step.pipeline = stepPipeline(study);
+    step.train.accumulate = 1;
+    return step;
+}
+
+} // namespace
+
 Result<BuiltPhase> buildPhase(const Study& study, std::size_t phase)
 {
     BuiltPhase built;
     built.warnings = eightBitWarnings(study);
-    built.study = phaseStudy(study, phase);
+    built.study = stepStudy(study, phase);
     built.arrays = arraysOf(built.study);
     auto program = annotatedProgram(built.study, built.arrays.assigned, built.warnings);
     if (!program)
@@ -504,8 +517,8 @@ std::optional<SimulatedStudy> predictWholeStep(
     };
     // The pieces of a pipeline are cut, propagated and partitioned by themselves: beside the whole step.
     std::future<Result<std::shared_ptr<const TrainingPhase>>> pieces;
-    if (isPipelined(study.pipeline))
-        pieces = std::async(std::launch::async, [phase = phaseStudy(study, 0), stop] {
+    if (isPipelined(stepPipeline(study)))
+        pieces = std::async(std::launch::async, [phase = stepStudy(study, 0), stop] {
             const StopScope scope(stop);
             return simulatedPipeline(phase, stop);
         });
@@ -593,8 +606,8 @@ Result<std::vector<TrainingPhase>> trainingPhases(const Study& study)
             study.placeOf("model")};
     std::vector<TrainingPhase> phases;
     for (std::size_t i = 0; i < std::max<std::size_t>(1, study.phases.size()); ++i) {
-        if (isPipelined(study.pipeline)) {
-            auto phase = pipelinedPhase(phaseStudy(study, i), SchedulePolicy::Host);
+        if (isPipelined(stepPipeline(study))) {
+            auto phase = pipelinedPhase(stepStudy(study, i), SchedulePolicy::Host);
             if (!phase)
                 return phase.error();
             phases.push_back(*std::move(phase));
@@ -617,7 +630,7 @@ Result<std::vector<TrainingPhase>> trainingPhases(const Study& study)
 
 Problems untrainable(const Study& study, std::span<const std::shared_ptr<const BuiltPhase>> built)
 {
-    if (study.trains() && !isPipelined(study.pipeline)) {
+    if (study.trains() && !isPipelined(stepPipeline(study))) {
         for (const std::shared_ptr<const BuiltPhase>& phase : built) {
             for (const DeviceFunction& function : phase->partitioned.device.stages.front().functions) {
                 if (Problems problems = checkRunnable(function.function); !problems.empty())

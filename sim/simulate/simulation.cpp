@@ -264,9 +264,10 @@ Result<Simulation> simulate(const ScheduledProgram& pipeline, const Mesh& mesh, 
     simulation.hostBytes = mostHostBytes(pipeline);
     const auto peak = std::ranges::max_element(simulation.memory, {}, &MemoryPoint::total);
     simulation.peakInstruction = static_cast<std::size_t>(peak - simulation.memory.begin());
-    simulation.assumptions.push_back(
-        fmt::format("times are those of stage {} of {}, which computes longest; memory at the peak is that of stage {}", stage,
-            pipeline.pipeline.stages, fullest.stage));
+    if (pipeline.pipeline.stages > 1)
+        simulation.assumptions.push_back(
+            fmt::format("times are those of stage {} of {}, which computes longest; memory at the peak is that of stage {}",
+                stage, pipeline.pipeline.stages, fullest.stage));
     if (rolls)
         simulation.assumptions.emplace_back("a stage begins its next step as soon as its own update is done: the step is the "
                                             "longest stage's, from its first task to its "

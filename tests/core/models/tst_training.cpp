@@ -117,8 +117,6 @@ private Q_SLOTS:
     void schedules();
     void clipping_data();
     void clipping();
-    void accumulation_data();
-    void accumulation();
     void stepWithoutOptimizer();
     void training();
     void constraints();
@@ -719,60 +717,6 @@ void TestTraining::clipping()
         for (std::size_t j = 0; j < gradients[i].data.size(); ++j)
             QVERIFY(std::abs(results[i].data[j] - (arguments[i].data[j] - 0.3 * factor * gradients[i].data[j])) < 1e-13);
     }
-}
-
-void TestTraining::accumulation_data()
-{
-    QTest::addColumn<int>("microbatches");
-    QTest::addColumn<DType>("type");
-    for (const int microbatches : {2, 3, 6}) {
-        QTest::addRow("%d", microbatches) << microbatches << DType::F32;
-        QTest::addRow("%d, bf16", microbatches) << microbatches << DType::BF16;
-    }
-}
-
-/// The same step as without, but for the order of sums.
-void TestTraining::accumulation()
-{
-    QFETCH(int, microbatches);
-    QFETCH(DType, type);
-    MlpModel model;
-    model.layers = {4, 5, 3};
-    TrainingOptions options = optionsOf(AdamOptimizer{}, 6);
-    options.parameterType = type;
-    options.gradientNorm = true;
-    const Program whole = programOf(model, options);
-    options.microbatches = microbatches;
-    const Program parts = programOf(model, options);
-    QVERIFY2(verify(parts).empty(), qPrintable(text(describe(verify(parts)))));
-    for (Function f : parts.functions)
-        QVERIFY2(eraseDeadOps(f) == 0, f.name.c_str());
-    const Function& loss = *parts.find("loss");
-    QCOMPARE(loss[*loss.findValue("x")].type.shape.front(), 6 / microbatches);
-    for (const char* name : {"step", "evaluate"}) {
-        const Function& one = *whole.find(name);
-        const Function& many = *parts.find(name);
-        QCOMPARE(joined(many.resultNames), joined(one.resultNames));
-        const auto arguments = argumentsOf(one);
-        const auto expected = evaluatePlainly(one, arguments);
-        const auto results = evaluatePlainly(many, arguments);
-        for (std::size_t i = 0; i < expected.size(); ++i) {
-            QVERIFY(many[many.results()[i]].type == one[one.results()[i]].type);
-            for (std::size_t j = 0; j < expected[i].data.size(); ++j) {
-                const double tolerance = type == DType::F32 ? 1e-12 : 0.05;
-                QVERIFY2(std::abs(results[i].data[j] - expected[i].data[j])
-                        <= tolerance * std::max(1.0, std::abs(expected[i].data[j])),
-                    one.resultNames[i].c_str());
-            }
-        }
-    }
-    // Gradients are summed up in f32 at least.
-    const Function& step = *parts.find("step");
-    for (const Op& op : step.ops) {
-        if (op.kind == OpKind::Repeat)
-            QVERIFY(step[op.results.front()].type.dtype == DType::F32 && op.as<RepeatAttributes>().count == microbatches);
-    }
-    QCOMPARE(countOf(step, OpKind::Repeat), 1);
 }
 
 void TestTraining::stepWithoutOptimizer()

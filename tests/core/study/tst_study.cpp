@@ -262,13 +262,11 @@ void TestStudy::arraysAreTheProgramsArrays()
              Optimizer{SgdOptimizer{0.1, 0.0, {0.0, 0.0, {LearningRateSchedule::Kind::Linear, 0, 5, 0.0}}}}}) {
         for (const bool bias : {false, true}) {
             Study study;
-            study.train.accumulate = bias ? 7 : 1;
             study.model = MlpModel{{5, 4, 3, 2}, Activation::Relu, bias, LossKind::CrossEntropy};
             study.batch = 7;
             study.optimizer = optimizer;
             TrainingOptions options;
             options.batch = 7;
-            options.microbatches = study.train.accumulate;
             options.optimizer = optimizer;
             const Program program = valueOf(buildMlpTraining(*study.mlp(), options));
             const Function* step = program.find("step");

@@ -41,22 +41,6 @@ const QString kZero1 = QStringLiteral("{x: [data], y: [data], opt.m.*: [data], o
 const QString kZero2
     = QStringLiteral("{x: [data], y: [data], opt.m.*: [data], opt.v.*: [data], grad.*: [data], match: [{path: '*', spec: []}]}");
 
-/// Calls of collectives in one step by kind, with those of scalars apart: `all_reduce 6, all_reduce scalar 2`.
-QString callsOf(const Study& study)
-{
-    const auto built = buildPhase(study);
-    if (!built)
-        return QString::fromStdString(describe(built.error()));
-    const DeviceStage& stage = built->partitioned.device.stages.front();
-    std::map<std::string, std::int64_t> calls;
-    for (const CollectiveUse& use : collectivesOf(*stage.find("step"), stage.mesh()))
-        calls[std::string(opName(use.kind)) + (use.payloadBytes == 4 ? " scalar" : "")] += use.count;
-    QStringList list;
-    for (const auto& [kind, count] : calls)
-        list << QStringLiteral("%1 %2").arg(QString::fromStdString(kind)).arg(count);
-    return list.join(", ");
-}
-
 TrainingResult trained(const Study& study, bool verify, const std::function<void(const TrainingProgress&)>& progress = {})
 {
     auto result = trainStudy(study, {.verify = verify, .keepParameters = true}, progress, {});
@@ -74,8 +58,6 @@ class TestOptimizers : public QObject {
 private Q_SLOTS:
     void asOneDevice_data();
     void asOneDevice();
-    void accumulationReducesOnce_data();
-    void accumulationReducesOnce();
     void accumulationChangesNothing_data();
     void accumulationChangesNothing();
     void accumulationSavesMemory();
@@ -135,35 +117,6 @@ void TestOptimizers::asOneDevice()
         QCOMPARE(counted.calls, 6 * counted.use.count);
         QCOMPARE(counted.totalPayloadBytes, 6 * counted.use.count * counted.use.payloadBytes);
     }
-}
-
-void TestOptimizers::accumulationReducesOnce_data()
-{
-    QTest::addColumn<QString>("sharding");
-    QTest::addColumn<QString>("once");
-    QTest::addColumn<QString>("accumulated");
-
-    // Six gradients, loss and accuracy: as many sums with microbatches as without.
-    QTest::newRow("data parallel") << kDataParallel << "all_reduce 6, all_reduce scalar 2"
-                                   << "all_reduce 6, all_reduce scalar 2";
-    // The pair's sum of activations (one: the first layer has no inputs to derive by) is made for each microbatch.
-    QTest::newRow("tensor parallel") << kTensorParallel << "all_reduce 7, all_reduce scalar 2"
-                                     << "all_reduce 10, all_reduce scalar 2";
-    QTest::newRow("ZeRO-1") << kZero1 << "all_gather 6, all_reduce scalar 2, reduce_scatter 6"
-                            << "all_gather 6, all_reduce scalar 2, reduce_scatter 6";
-    // Accumulated gradients that are split are scattered with each microbatch: memory in place of traffic, as PyTorch does.
-    QTest::newRow("ZeRO-2") << kZero2 << "all_gather 6, all_reduce scalar 2, reduce_scatter 6"
-                            << "all_gather 6, all_reduce scalar 2, reduce_scatter 24";
-}
-
-void TestOptimizers::accumulationReducesOnce()
-{
-    QFETCH(QString, sharding);
-    QFETCH(QString, once);
-    QFETCH(QString, accumulated);
-    const QString adam = QStringLiteral("adam");
-    QCOMPARE(callsOf(studyOf(sharding, adam)), once);
-    QCOMPARE(callsOf(studyOf(sharding, adam, {{"train.accumulate=4"}})), accumulated);
 }
 
 void TestOptimizers::accumulationChangesNothing_data()

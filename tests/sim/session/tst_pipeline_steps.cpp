@@ -443,12 +443,12 @@ void TestPipelineSteps::gradientsAreReducedOnce_data()
                                               << "" << pipeline << 2;
     for (const QString& accumulate : {QStringLiteral(""), QStringLiteral("train: {accumulate: 4}\n")}) {
         const auto row = [&](const char* name) -> QTestData& {
-            return QTest::addRow("%s, %s", name, accumulate.isEmpty() ? "one batch" : "a loop");
+            return QTest::addRow("%s, %s", name, accumulate.isEmpty() ? "one batch" : "accumulated");
         };
         row("32 bits") << "parameters: f32"
                        << "" << accumulate << 4;
         row("16 bits") << "parameters: bf16"
-                       << "" << accumulate << (accumulate.isEmpty() ? 2 : 4);
+                       << "" << accumulate << 2;
         row("16 bits with masters") << "parameters: bf16"
                                     << ", masters: true" << accumulate << 4;
         row("16 bits with masters and gradients of 16") << "parameters: bf16, gradients: bf16"

@@ -99,6 +99,10 @@ void TestStrategies::traffic_data()
     row("tensor parallel", "tensor_parallel", "",
         {line("all_reduce model", 2, 2 * f32({24 * 128})),
             line("all_reduce data", 8, f32({64 * 128, 128, 128 * 64, 64, 64 * 128, 128, 128 * 10, 10}))});
+    // .. the activations' for each microbatch.
+    row("tensor parallel, accumulated", "tensor_parallel", "train.accumulate=4",
+        {line("all_reduce model", 8, 2 * f32({24 * 128})),
+            line("all_reduce data", 8, f32({64 * 128, 128, 128 * 64, 64, 64 * 128, 128, 128 * 10, 10}))});
     // ZeRO (Rajbhandari et al. 2020, section 7): stages 1 and 2 move what data parallelism moves, an all-reduce being a reduce-scatter
     // and an all-gather.
     const std::int64_t zero = f32({64 * 128, 128, 128 * 128, 128, 128 * 8, 8});
