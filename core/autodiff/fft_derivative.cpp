@@ -17,13 +17,10 @@ public:
         : m_context(context)
         , m_builder(context.backward)
         , m_attributes(context.op.as<OtherAttributes>().attributes)
+        , m_type(wordAt(m_attributes, "fft_type"))
     {
         const auto lengths = integersAt(m_attributes, "fft_length");
         m_lengths.assign(lengths.begin(), lengths.end());
-        for (const char* name : {"IRFFT", "RFFT", "IFFT", "FFT"}) { // the longest that is there
-            if (m_type.empty() && typeAttribute().text.find(name) != std::string::npos)
-                m_type = name;
-        }
     }
 
     std::vector<ValueId> run()
@@ -46,7 +43,6 @@ public:
 
 private:
     const Shape& operandShape() const { return m_context.forward[m_context.op.operands.front()].type.shape; }
-    KeptAttribute& typeAttribute() { return *std::ranges::find(m_attributes, "fft_type", &KeptAttribute::name); }
 
     double pointCount() const
     {

@@ -129,13 +129,13 @@ std::unique_ptr<const Kernel> makeBitGeneratorKernel(const KernelSite& site, OpI
     const Op& op = site.function[id];
     const TensorType& state = site.function[op.operands[0]].type;
     const TensorType& bits = site.function[op.results[1]].type;
-    const KeptAttribute* algorithm = findAttribute(op.as<OtherAttributes>().attributes, "rng_algorithm");
-    const bool isThreefry = algorithm != nullptr && algorithm->text.find("THREE_FRY") != std::string::npos;
+    const std::string_view algorithm = wordAt(op.as<OtherAttributes>().attributes, "rng_algorithm");
+    const bool isThreefry = algorithm == "THREE_FRY";
     const bool isStateGood
         = state.dtype == DType::U64 && state.shape.size() == 1 && (state.shape[0] == 2 || (state.shape[0] == 3 && !isThreefry));
     const bool areBitsGood
         = isInteger(bits.dtype) && isComputable(bits.dtype); // evaluated in double, floating numbers have others
-    if (algorithm == nullptr || !isStateGood || !areBitsGood)
+    if (algorithm.empty() || !isStateGood || !areBitsGood)
         return nullptr;
     return std::make_unique<BitGeneratorKernel>(site, op, !isThreefry);
 }

@@ -210,17 +210,16 @@ std::unique_ptr<const Kernel> makeFftKernel(const Function& function, OpId id)
 {
     const Op& op = function[id];
     const auto& attributes = op.as<OtherAttributes>().attributes;
-    const KeptAttribute* kind = findAttribute(attributes, "fft_type");
+    const std::string_view kind = wordAt(attributes, "fft_type");
     const auto lengths = integersAt(attributes, "fft_length");
     const Shape& from = function[op.operands.front()].type.shape;
     const Shape& to = function[op.results.front()].type.shape;
-    if (kind == nullptr || lengths.empty() || lengths.size() > from.size() || from.size() != to.size())
+    if (kind.empty() || lengths.empty() || lengths.size() > from.size() || from.size() != to.size())
         return nullptr;
-    const auto is = [&](std::string_view word) { return kind->text.find(word) != std::string::npos; };
-    const FftType type = is("IRFFT") ? FftType::ToReal
-        : is("RFFT")                 ? FftType::OfReal
-        : is("IFFT")                 ? FftType::Inverse
-                                     : FftType::Forward;
+    const FftType type = kind == "IRFFT" ? FftType::ToReal
+        : kind == "RFFT"                 ? FftType::OfReal
+        : kind == "IFFT"                 ? FftType::Inverse
+                                         : FftType::Forward;
     // Along each dimension: as many elements as the text says, or half of them and one.
     for (std::size_t i = 0; i < lengths.size(); ++i) {
         const std::size_t dim = from.size() - lengths.size() + i;

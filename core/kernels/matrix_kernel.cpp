@@ -102,8 +102,8 @@ public:
             = [&](const char* name, bool otherwise) { return integerAt(attributes, name).value_or(otherwise ? 1 : 0) != 0; };
         m_left = isSet("left_side", true);
         m_unit = isSet("unit_diagonal", false);
-        const KeptAttribute* transpose = findAttribute(attributes, "transpose_a");
-        m_transposed = transpose != nullptr && transpose->text.find("NO_TRANSPOSE") == std::string::npos;
+        const std::string_view transpose = wordAt(attributes, "transpose_a");
+        m_transposed = transpose == "TRANSPOSE" || transpose == "ADJOINT";
         m_lower = isSet("lower", false) != (m_transposed == m_left); // of what stands on the left of x, in the end
     }
 

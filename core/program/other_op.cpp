@@ -145,6 +145,14 @@ std::optional<std::int64_t> integerAt(const KeptAttributes& attributes, std::str
     return integers.size() == 1 ? std::optional(integers.front()) : std::nullopt;
 }
 
+std::string_view wordAt(const KeptAttributes& attributes, std::string_view name)
+{
+    const KeptAttribute* attribute = findAttribute(attributes, name);
+    std::string_view text = attribute == nullptr ? std::string_view() : std::string_view(attribute->text);
+    text = text.substr(0, text.find('>'));
+    return text.substr(text.rfind(' ') + 1); // npos + 1 is the start
+}
+
 std::optional<std::vector<std::size_t>> dimsAt(const KeptAttributes& attributes, std::string_view path, std::size_t rank)
 {
     std::vector<std::size_t> dims;
@@ -478,10 +486,9 @@ Found fftProblem(const OtherAttributes& other, OperandTypes operands)
     const Shape& from = operands[0].shape;
     const Shape& to = other.results[0].shape;
     const auto lengths = integersAt(other.attributes, "fft_length");
-    const KeptAttribute* type = findAttribute(other.attributes, "fft_type");
-    const std::string_view word = type == nullptr ? std::string_view() : std::string_view(type->text);
-    const bool toReal = word.find("IRFFT") != std::string_view::npos;
-    const bool fromReal = !toReal && word.find("RFFT") != std::string_view::npos;
+    const std::string_view word = wordAt(other.attributes, "fft_type");
+    const bool toReal = word == "IRFFT";
+    const bool fromReal = word == "RFFT";
     const auto half = [](std::int64_t size) { return size == 0 ? 0 : size / 2 + 1; };
     bool fits = std::equal(from.begin(), from.end() - 1, to.begin());
     for (std::size_t i = 0; i < lengths.size(); ++i) {
@@ -498,11 +505,8 @@ Found fftProblem(const OtherAttributes& other, OperandTypes operands)
     const DType made = other.results[0].dtype;
     if (isComplex(given) == fromReal || isComplex(made) == toReal || realType(given) != realType(made)
         || (realType(given) != DType::F32 && realType(given) != DType::F64))
-        return wrongType(other.name,
-            fmt::format("{} does not become {} by {}", typeText(operands[0]), typeText(other.results[0]),
-                toReal         ? "IRFFT"
-                    : fromReal ? "RFFT"
-                               : "FFT"));
+        return wrongType(
+            other.name, fmt::format("{} does not become {} by {}", typeText(operands[0]), typeText(other.results[0]), word));
     return std::nullopt;
 }
 

@@ -71,6 +71,9 @@ std::optional<std::int64_t> integerAt(const KeptAttributes& attributes, std::str
 /// The same as dimensions of an array of `rank` dimensions; nothing when one is out of range.
 std::optional<std::vector<std::size_t>> dimsAt(const KeptAttributes& attributes, std::string_view path, std::size_t rank);
 
+/// The word of an attribute that is an enumerator: `FFT` of `#stablehlo<fft_type FFT>`; empty when there is no such attribute.
+std::string_view wordAt(const KeptAttributes& attributes, std::string_view name);
+
 /// The numbers of a gather or a scatter from `dimension_numbers` or `scatter_dimension_numbers`; nothing when one is negative.
 std::optional<IndexingDims> indexingDims(const KeptAttributes& attributes, bool isScatter);
 

@@ -268,8 +268,8 @@ Rule triangularRule(const Kept& op)
 {
     const Shape& a = op.operands[0].shape;
     const Shape& b = op.operands[1].shape;
-    const KeptAttribute* transpose = findAttribute(op.other.attributes, "transpose_a");
-    const bool transposed = transpose != nullptr && transpose->text.find("NO_TRANSPOSE") == std::string::npos;
+    const std::string_view transpose = wordAt(op.other.attributes, "transpose_a");
+    const bool transposed = transpose == "TRANSPOSE" || transpose == "ADJOINT";
     const bool left = integerAt(op.other.attributes, "left_side").value_or(1) != 0;
     const std::size_t row = a.size() - 2;
     const std::size_t column = a.size() - 1;

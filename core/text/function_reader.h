@@ -142,6 +142,7 @@ private:
     bool makeAttributes(const SyntaxOp& op, OpKind kind, const std::vector<TensorType>& types, OpAttributes& attributes);
     bool makeDot(const SyntaxOp& op, const std::vector<TensorType>& types, DotAttributes& dot);
     bool makeCompare(const SyntaxOp& op, const TensorType& type, CompareAttributes& compare);
+    bool checkEnumerators(const SyntaxOp& op);
     bool readLists(const SyntaxOp& op, OpAttributes& attributes);
     bool readNumbers(const SyntaxOp& op, OpAttributes& attributes);
     bool readWholeCollective(const SyntaxOp& op, ValueId operand, OpKind& kind, OpAttributes& attributes);

@@ -113,6 +113,29 @@ bool isReadAttribute(std::string_view name)
     return kNames.contains(name) || isNote(name);
 }
 
+const Enumerators* enumeratorsOf(std::string_view op, std::string_view attribute)
+{
+    static const Enumerators kFft{"a kind of Fourier transform", {"FFT", "IFFT", "RFFT", "IRFFT"}};
+    static const Enumerators kAlgorithm{"an algorithm of random bits", {"DEFAULT", "THREE_FRY", "PHILOX"}};
+    static const Enumerators kDistribution{"a distribution", {"UNIFORM", "NORMAL"}};
+    static const Enumerators kTranspose{"a transposition", {"NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"}};
+    static const Enumerators kPrecision{"a precision of products", {"DEFAULT", "HIGH", "HIGHEST"}};
+    struct Row {
+        std::string_view op; ///< without its dialect
+        std::string_view attribute;
+        const Enumerators* enumerators;
+    };
+    static constexpr Row kRows[] = {{"fft", "type", &kFft}, {"fft", "fft_type", &kFft},
+        {"rng_bit_generator", "algorithm", &kAlgorithm}, {"rng_bit_generator", "rng_algorithm", &kAlgorithm},
+        {"rng", "distribution", &kDistribution}, {"rng", "rng_distribution", &kDistribution},
+        {"triangular_solve", "transpose_a", &kTranspose}, {"dot", "precision", &kPrecision},
+        {"dot", "precision_config", &kPrecision}, {"dot_general", "precision", &kPrecision},
+        {"dot_general", "precision_config", &kPrecision}, {"convolution", "precision_config", &kPrecision}};
+    const std::string_view base = baseName(op);
+    const auto found = std::ranges::find_if(kRows, [&](const Row& row) { return row.attribute == attribute && row.op == base; });
+    return found == std::end(kRows) ? nullptr : found->enumerators;
+}
+
 bool isNote(std::string_view name)
 {
     return name.starts_with("mw.") || name == "sdy.sharding";

@@ -25,6 +25,15 @@ std::optional<OpKind> opKindOf(std::string_view name);
 /// True for attributes that are read from the ops that have a kind of their own; their others are kept as they stand.
 bool isReadAttribute(std::string_view name);
 
+/// What an enumerator of an op names, and its words.
+struct Enumerators {
+    const char* what = ""; ///< "a kind of Fourier transform"
+    std::vector<std::string_view> words;
+};
+
+/// Those of an attribute that is an enumerator, or a list of such, under its name in either form of the op; null for all others.
+const Enumerators* enumeratorsOf(std::string_view op, std::string_view attribute);
+
 /// True for attributes that belong to values and phases, whatever op they stand at.
 bool isNote(std::string_view name);
 

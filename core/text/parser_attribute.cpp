@@ -136,10 +136,13 @@ bool Parser::parseTensor(SyntaxType& type)
 bool Parser::parseAttribute(SyntaxAttribute& attribute, bool typed)
 {
     const std::size_t start = m_token.offset;
-    const bool good = parseAttributeValue(attribute, typed);
+    if (!parseAttributeValue(attribute, typed))
+        return false;
+    if (attribute.end > attribute.offset) // where an alias says what it stands for
+        return true;
     attribute.offset = start;
     attribute.end = m_previousEnd;
-    return good;
+    return true;
 }
 
 bool Parser::parseAttributeValue(SyntaxAttribute& attribute, bool typed)
@@ -272,7 +275,8 @@ bool Parser::parseHashAttribute(SyntaxAttribute& attribute)
     advance();
     const bool isList = m_token.isWord("axis_ref_list") || m_token.isWord("manual_axes");
     const bool areLists = m_token.isWord("list_of_axis_ref_lists") || m_token.isWord("all_to_all_param_list");
-    const bool isEnumerator = (name.text == "stablehlo" || name.text == "sdy") && m_token.kind == TokenKind::Word;
+    const bool isEnumerator = (name.text == "stablehlo" || name.text == "sdy" || name.text == "mhlo" || name.text == "chlo")
+        && m_token.kind == TokenKind::Word;
     if (name.text.starts_with("stablehlo.") && m_token.kind == TokenKind::Word && m_lexer.peek() == '=') {
         jump(open); // #stablehlo.gather<offset_dims = [1], ..>
         return parseDictionary(attribute, '>');
@@ -301,7 +305,7 @@ bool Parser::parseAlias(SyntaxAttribute& attribute, std::string_view name)
     const std::size_t after = m_previousEnd;
     m_inAlias = true;
     jump(found->second);
-    const bool good = parseAttributeValue(attribute, true);
+    const bool good = parseAttribute(attribute, true);
     m_inAlias = false;
     jump(after);
     return good;

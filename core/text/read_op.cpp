@@ -11,6 +11,7 @@
 #include "core/text/tile_import.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
@@ -405,6 +406,26 @@ std::vector<std::int64_t> numbersIn(std::string_view text, std::string_view form
 }
 
 } // namespace
+
+/// Attributes that are enumerators have one of their words.
+bool FunctionReader::checkEnumerators(const SyntaxOp& op)
+{
+    for (const SyntaxEntry& entry : op.attributes) {
+        const Enumerators* known = enumeratorsOf(op.name, entry.name);
+        if (known == nullptr)
+            continue;
+        const SyntaxAttribute& value = entry.value;
+        const bool isList = value.kind == Kind::List;
+        for (const SyntaxAttribute& word : isList ? std::span<const SyntaxAttribute>(value.items) : std::span(&value, 1)) {
+            if (std::ranges::find(known->words, word.text) == known->words.end())
+                return m_problems.report("MW1326", word.offset,
+                    fmt::format("\"{}\" is not {}: {}",
+                        word.text.empty() ? m_text.substr(word.offset, word.end - word.offset) : word.text, known->what,
+                        fmt::join(known->words, ", ")));
+        }
+    }
+    return true;
+}
 
 /// Attributes that are lists, in the op's own form or in the generic one.
 bool FunctionReader::readLists(const SyntaxOp& op, OpAttributes& attributes)

@@ -468,6 +468,8 @@ void FunctionReader::readKnown(const SyntaxOp& op, Bindings& bindings)
 
     if (op.isVerbatim)
         return readOther(op, bindings);
+    if (!checkEnumerators(op))
+        return;
     if (op.name == "stablehlo.dynamic_slice")
         return readSlice(op, bindings);
     if (op.name == "stablehlo.dynamic_update_slice")

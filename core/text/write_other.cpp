@@ -8,23 +8,6 @@
 
 namespace meshwright {
 
-namespace {
-
-/// The word of an enumerator: `FFT` of `#stablehlo<fft_type FFT>`.
-std::string wordOf(const KeptAttributes& attributes, std::string_view name)
-{
-    const KeptAttribute* attribute = findAttribute(attributes, name);
-    if (attribute == nullptr)
-        return {};
-    const std::string_view text = attribute->text;
-    const std::size_t close = text.find('>');
-    const std::size_t space = text.rfind(' ', close);
-    return std::string(
-        space == std::string_view::npos || close == std::string_view::npos ? text : text.substr(space + 1, close - space - 1));
-}
-
-} // namespace
-
 void FunctionWriter::lowerOther(const Op& op, LineRegion& region)
 {
     const auto& other = op.as<OtherAttributes>();
@@ -89,14 +72,14 @@ std::optional<std::string> FunctionWriter::otherText(const Op& op, const OtherAt
         text = fmt::format("{} {}({})", other.name, symbolText(callTarget(other)), uses(own));
     } else if (op.kind == OpKind::Fft && has({"fft_type", "fft_length"})) {
         text = fmt::format(
-            "{} {}, type = {}, length = {}", other.name, kUse, wordOf(other.attributes, "fft_type"), integers("fft_length"));
+            "{} {}, type = {}, length = {}", other.name, kUse, wordAt(other.attributes, "fft_type"), integers("fft_length"));
     } else if (op.kind == OpKind::Cholesky && has({"lower"})) {
         text = fmt::format("{} {}, lower = {}", other.name, kUse, textOf("lower"));
         types = tensorText(type(op.results.front()));
     } else if (op.kind == OpKind::RngBitGenerator && has({"rng_algorithm"})) {
-        text = fmt::format("{} {}, algorithm = {}", other.name, kUse, wordOf(other.attributes, "rng_algorithm"));
+        text = fmt::format("{} {}, algorithm = {}", other.name, kUse, wordAt(other.attributes, "rng_algorithm"));
     } else if (op.kind == OpKind::Rng && has({"rng_distribution"})) {
-        text = fmt::format("{} {}, distribution = {}", other.name, uses(own), wordOf(other.attributes, "rng_distribution"));
+        text = fmt::format("{} {}, distribution = {}", other.name, uses(own), wordAt(other.attributes, "rng_distribution"));
     } else if (op.kind == OpKind::Convolution && has({"dimension_numbers"})) {
         text = convolutionText(other, shown);
     } else if (op.kind == OpKind::BitcastRegroup) {

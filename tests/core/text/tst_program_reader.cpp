@@ -24,6 +24,7 @@ private Q_SLOTS:
     void genericModule_data();
     void genericModule();
     void genericNames();
+    void aliases();
     void genericCollectives();
     void annotationsOfOthers();
     void scan();
@@ -300,6 +301,21 @@ void TestProgramReader::genericNames()
     QVERIFY(QString::fromStdString(read.rest).contains("\"ml_program.global\"() <{sym_name = \"state\""));
     QVERIFY(QString::fromStdString(read.rest).contains("sym_name = \"log\""));
     QCOMPARE(differenceOf(read, readGood(writeProgram(read))), std::string());
+}
+
+/// An alias before the module is what it stands for.
+void TestProgramReader::aliases()
+{
+    const std::string inverse = "#stablehlo<fft_type IFFT>";
+    const auto text = [](const std::string& type) {
+        return inMain("  %0 = \"stablehlo.fft\"(%x) <{fft_length = array<i64: 4>, fft_type = " + type
+                + "}> : (tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>>\n  return %0 : tensor<4xcomplex<f32>>",
+            "%x: tensor<4xcomplex<f32>>", "tensor<4xcomplex<f32>>");
+    };
+    const Program plain = readGood(text(inverse));
+    const Program aliased = readGood("#type = " + inverse + "\n" + text("#type"));
+    QCOMPARE(writeProgram(withoutKept(aliased)), writeProgram(withoutKept(plain)));
+    QVERIFY(QString::fromStdString(writeProgram(aliased)).contains("type = IFFT"));
 }
 
 void TestProgramReader::genericCollectives()
@@ -813,6 +829,19 @@ void TestProgramReader::errors_data()
         "popcnt: not for elements of type f32");
     op("direction", "%0 = stablehlo.compare LIKE, %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>", "MW1326", 8,
         "'LIKE' is not a direction of a comparison");
+    op("a kind of transform", "%0 = stablehlo.fft %x, type = RFTT, length = [4] : (tensor<4xf32>) -> tensor<3xcomplex<f32>>",
+        "MW1326", 34, "\"RFTT\" is not a kind of Fourier transform: FFT, IFFT, RFFT, IRFFT");
+    op("an algorithm that is a number",
+        "%0 = \"stablehlo.rng_bit_generator\"(%x) <{rng_algorithm = 1 : i32}> : (tensor<4xf32>) -> tensor<4xf32>", "MW1326", 60,
+        "\"1 : i32\" is not an algorithm of random bits: DEFAULT, THREE_FRY, PHILOX");
+    op("a transposition in small letters",
+        "%0 = \"stablehlo.triangular_solve\"(%x, %x) <{transpose_a = #stablehlo<transpose transpose>}> : (tensor<4xf32>, "
+        "tensor<4xf32>) -> tensor<4xf32>",
+        "MW1326", 61, "\"transpose\" is not a transposition: NO_TRANSPOSE, TRANSPOSE, ADJOINT");
+    op("a precision",
+        "%0 = stablehlo.dot_general %x, %x, contracting_dims = [0] x [0], precision = [DEFAULT, LOW] : (tensor<4xf32>, "
+        "tensor<4xf32>) -> tensor<f32>",
+        "MW1326", 90, "\"LOW\" is not a precision of products: DEFAULT, HIGH, HIGHEST");
     op("dimension out of range", "%0 = stablehlo.transpose %x, dims = [1] : (tensor<4xf32>) -> tensor<4xf32>", "MW1304", 8,
         "not a permutation");
     op("shape rule", "%0 = stablehlo.add %x, %x : (tensor<4xf32>) -> tensor<4xf32>", "MW1325", 8,
