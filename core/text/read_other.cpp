@@ -80,6 +80,21 @@ std::string truthsText(std::span<const std::int64_t> integers)
     return fmt::format("array<i1: {}>", fmt::join(words, ", "));
 }
 
+/// The numbers of a convolution's dimensions: `#stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>`.
+std::string convolutionText(const ConvolutionDims& dims)
+{
+    const auto listed = [](const ConvolutionDims::Array& array, char outer, char inner) {
+        std::vector<std::string> entries(array.spatial.size() + 2);
+        entries[array.outer] = outer;
+        entries[array.inner] = inner;
+        for (std::size_t i = 0; i < array.spatial.size(); ++i)
+            entries[array.spatial[i]] = std::to_string(i);
+        return fmt::format("[{}]", fmt::join(entries, ", "));
+    };
+    return fmt::format(
+        "#stablehlo.conv<{}x{}->{}>", listed(dims.input, 'b', 'f'), listed(dims.kernel, 'i', 'o'), listed(dims.result, 'b', 'f'));
+}
+
 /// The pairs of a window's padding: `dense<[[0, 1], [0, 1]]> : tensor<2x2xi64>`.
 std::string paddingText(std::span<const std::int64_t> padding)
 {
@@ -201,6 +216,8 @@ KeptAttributes FunctionReader::ownAttributes(const SyntaxOp& op) const
         attributes.push_back(std::move(kept));
     }
     sortByName(attributes);
+    if (const auto dims = name == "convolution" ? convolutionDims(attributes) : std::nullopt)
+        std::ranges::find(attributes, "dimension_numbers", &KeptAttribute::name)->text = convolutionText(*dims);
     return attributes;
 }
 

@@ -25,6 +25,7 @@ private Q_SLOTS:
     void genericModule();
     void genericNames();
     void aliases();
+    void rawConvolution();
     void genericCollectives();
     void annotationsOfOthers();
     void scan();
@@ -316,6 +317,23 @@ void TestProgramReader::aliases()
     const Program aliased = readGood("#type = " + inverse + "\n" + text("#type"));
     QCOMPARE(writeProgram(withoutKept(aliased)), writeProgram(withoutKept(plain)));
     QVERIFY(QString::fromStdString(writeProgram(aliased)).contains("type = IFFT"));
+}
+
+/// Numbers that name each dimension are written as the op's own form has them.
+void TestProgramReader::rawConvolution()
+{
+    const Program program
+        = readGood(inMain(R"(  %0 = "stablehlo.convolution"(%x, %w) {batch_group_count = 1 : i64, feature_group_count = 1 : i64,
+    dimension_numbers = #stablehlo.conv<raw
+      input_batch_dimension = 2, input_feature_dimension = 0, input_spatial_dimensions = [1],
+      kernel_input_feature_dimension = 1, kernel_output_feature_dimension = 2, kernel_spatial_dimensions = [0],
+      output_batch_dimension = 0, output_feature_dimension = 2, output_spatial_dimensions = [1]>
+  } : (tensor<1x4x2xf32>, tensor<3x1x5xf32>) -> tensor<2x2x5xf32>
+  return %0 : tensor<2x2x5xf32>)",
+            "%x: tensor<1x4x2xf32>, %w: tensor<3x1x5xf32>", "tensor<2x2x5xf32>"));
+    const std::string written = writeProgram(program);
+    QVERIFY2(written.find("dim_numbers = [f, 0, b]x[0, i, o]->[b, 0, f]") != std::string::npos, written.c_str());
+    QCOMPARE(differenceOf(readGood(written), program), std::string());
 }
 
 void TestProgramReader::genericCollectives()
