@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/builder.h"
 
+#include "core/program/complex_splat.h"
 #include "core/program/other_op.h"
 #include "core/program/shape_rules.h"
 #include "core/support/stop_scope.h"
@@ -88,7 +89,9 @@ ValueId Builder::add(OpKind kind, std::vector<ValueId> operands, OpAttributes at
 ValueId Builder::splat(TensorType type, double value)
 {
     ConstantData data;
-    if (isFloating(type.dtype))
+    if (isComplex(type.dtype))
+        data = complexSplat(type.dtype, value);
+    else if (isFloating(type.dtype))
         data.value = value;
     else
         data.value = static_cast<std::int64_t>(value);

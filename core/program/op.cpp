@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/op.h"
 
+#include "core/program/complex_splat.h"
+
 #include <algorithm>
 #include <array>
 #include <complex>
@@ -31,22 +33,22 @@ double floatLimit(DType dtype, bool largest)
     return largest ? end : -end;
 }
 
-std::shared_ptr<const std::string> complexSplat(DType dtype, double real)
+} // namespace
+
+ConstantData complexSplat(DType dtype, double real)
 {
     const std::complex<double> wide = real;
     const std::complex<float> narrow(wide);
     const void* bytes = dtype == DType::C64 ? static_cast<const void*>(&narrow) : &wide;
-    return std::make_shared<const std::string>(static_cast<const char*>(bytes), static_cast<std::size_t>(byteSize(dtype)));
+    return {std::make_shared<const std::string>(static_cast<const char*>(bytes), static_cast<std::size_t>(byteSize(dtype)))};
 }
-
-} // namespace
 
 ConstantAttributes reduceIdentity(ReduceKind kind, DType dtype)
 {
     const TensorType type{dtype, {}};
     const std::int64_t start = kind == ReduceKind::Product ? 1 : 0;
     if (isComplex(dtype))
-        return {type, {complexSplat(dtype, static_cast<double>(start))}};
+        return {type, complexSplat(dtype, static_cast<double>(start))};
     const bool isLimit = kind == ReduceKind::Max || kind == ReduceKind::Min;
     if (isFloating(dtype))
         return {type, {isLimit ? floatLimit(dtype, kind == ReduceKind::Min) : static_cast<double>(start)}};

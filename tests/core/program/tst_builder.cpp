@@ -71,6 +71,8 @@ void TestBuilder::splats()
     QCOMPARE(std::get<double>(f[f[half].producer].as<ConstantAttributes>().data.value), 0.5);
     QCOMPARE(std::get<std::int64_t>(f[f[two].producer].as<ConstantAttributes>().data.value), std::int64_t{2});
     QVERIFY(f[f[two].producer].as<ConstantAttributes>().data.isSplat());
+    const ValueId none = b.splat({DType::C64, {3}}, 0.0);
+    QCOMPARE(**std::get_if<2>(&f[f[none].producer].as<ConstantAttributes>().data.value), std::string(8, '\0'));
 }
 
 void TestBuilder::matmulTypes()
