@@ -329,11 +329,29 @@ private:
         if (borders == m_source.borders.end())
             return;
         for (const Border& border : borders->second) {
-            if (!standing.isWhole() || !standsAs(m_walk, value, standing, border.from, border.layout))
+            TensorSharding layout = border.begin;
+            TensorSharding after = border.beginAfter;
+            if (!standing.isWhole() || !goOnAs(standing, layout, after)
+                || !standsAs(m_walk, value, standing, border.from, layout))
                 continue;
-            if (auto other = laidOut(border.to, border.layoutAfter, value); other && other->isWhole())
+            if (auto other = laidOut(border.to, after, value); other && other->isWhole())
                 made.push_back(*std::move(other));
         }
+    }
+
+    /// Appends to the axes of both layouts those that a standing has behind the first one's; false where it does not begin so.
+    static bool goOnAs(const Standing& standing, TensorSharding& layout, TensorSharding& after)
+    {
+        for (std::size_t dim = 0; dim < std::min({standing.dims.size(), layout.dims.size(), after.dims.size()}); ++dim) {
+            if (standing.dims[dim].from < 0)
+                continue;
+            const auto rest = withoutStart(standing.dims[dim].axes, canonical(layout.dims[dim].axes));
+            if (!rest)
+                return false;
+            for (TensorSharding* of : {&layout, &after})
+                of->dims[dim].axes.insert(of->dims[dim].axes.end(), rest->begin(), rest->end());
+        }
+        return true;
     }
 
     void walkBlock(BlockId block, Cursor& cursor)

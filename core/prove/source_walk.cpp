@@ -214,6 +214,13 @@ AxisRefs manualPart(const AxisRefs& axes, const std::vector<std::int32_t>& manua
     return canonical(part);
 }
 
+TensorSharding manualPart(TensorSharding layout, const std::vector<std::int32_t>& manual)
+{
+    for (DimSharding& dim : layout.dims)
+        dim.axes = manualPart(dim.axes, manual);
+    return layout;
+}
+
 std::string manualText(const TensorSharding& layout, const std::vector<std::int32_t>& manual)
 {
     std::string text = fmt::format("mesh {}", layout.mesh);
@@ -266,7 +273,8 @@ void SourceWalk::walkComputation(const Op& op, Controls& inside)
         const GlobalId piece = walk.globals.number(fmt::format("piece {} {}", array.text(), manualText(layout, manual)),
             type.shape, type.dtype, walk.globals[outside.global].varies | bits);
         const Standing own = standingOf(piece, type.shape, std::vector<StandingDim>(type.shape.size()), type.shape, 0);
-        borders[outside.global].push_back({outside, layout, own, withoutManualAxes(layout, manual)});
+        const TensorSharding pieces = manualPart(layout, manual);
+        borders[outside.global].push_back({outside, pieces, own, withoutManualAxes(pieces, manual)});
         define(argument, own);
     }
     const std::optional<std::uint64_t> around = m_manual;
@@ -307,7 +315,8 @@ void SourceWalk::walkComputation(const Op& op, Controls& inside)
             = walk.globals.number(fmt::format("of pieces {} {} {}", typeText(type), array.text(), manualText(layout, manual)),
                 type.shape, type.dtype, varies & ~named);
         const Standing outside = standingOf(whole, type.shape, std::vector<StandingDim>(type.shape.size()), type.shape, 0);
-        borders[own.global].push_back({own, withoutManualAxes(layout, manual), outside, layout});
+        const TensorSharding pieces = manualPart(layout, manual);
+        borders[own.global].push_back({own, withoutManualAxes(pieces, manual), outside, pieces});
         define(result, outside);
     }
 }

@@ -19,13 +19,13 @@ struct Control {
 };
 using Controls = std::vector<std::shared_ptr<Control>>;
 
-/// At the border of a manual computation, a value laid out in one way is another one that is laid out otherwise: the pieces of an array are the
-/// arrays of its body, and the other way round.
+/// At the border of a manual computation, a value whose dimensions are split by axes that begin in one way is another one whose axes begin in
+/// another way and go on the same: the pieces of an array are the arrays of its body, and the other way round.
 struct Border {
     Standing from;
-    TensorSharding layout;
+    TensorSharding begin;
     Standing to;
-    TensorSharding layoutAfter;
+    TensorSharding beginAfter;
 };
 
 /// Numbers the values of the source program.

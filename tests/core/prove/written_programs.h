@@ -159,6 +159,13 @@ inline std::vector<WrittenProgram> writtenPrograms()
             "{batch_group_count = 2 : i64, feature_group_count = 1 : i64} : (tensor<4x8x4xf32>, tensor<3x4x8xf32>) -> "
             "tensor<2x6x8xf32>\nreturn %0 : tensor<2x6x8xf32>",
             {{"images of another group", "[{\"a\":(1)2}, {}, {}]", "[{\"a\":(2)2}, {}, {}]"}}},
+        {"a computation whose pieces are split further", kTwo, "(%x: tensor<8x4xf32>) -> tensor<8x4xf32>",
+            "%0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{\"a\", ?}, {}]>] out_shardings=[<@mesh, [{\"a\", ?}, {}]>] "
+            "manual_axes={\"a\"} (%p: tensor<4x4xf32>) {\n%1 = stablehlo.add %p, %p {sdy.sharding = "
+            "#sdy.sharding_per_value<[<@mesh, [{\"b\"}, {}]>]>} : tensor<4x4xf32>\nsdy.return %1 : tensor<4x4xf32>\n} : "
+            "(tensor<8x4xf32>) -> tensor<8x4xf32>\nreturn %0 : tensor<8x4xf32>",
+            {{"pieces of other devices", "[{\"a\", \"b\"}, {}]>}) -> tensor<2x4xf32> {",
+                "[{\"b\", \"a\"}, {}]>}) -> tensor<2x4xf32> {"}}},
         {"rows of complex numbers that do not divide", "\"a\"=2", "(%x: tensor<3xcomplex<f32>>) -> tensor<3xcomplex<f32>>",
             "%0 = sdy.sharding_constraint %x <@mesh, [{\"a\"}]> : tensor<3xcomplex<f32>>\n"
             "%1 = stablehlo.negate %0 : tensor<3xcomplex<f32>>\nreturn %1 : tensor<3xcomplex<f32>>",
