@@ -623,7 +623,7 @@ Found convolutionProblem(const OtherAttributes& other, OperandTypes operands)
         return wrongShape(other.name,
             fmt::format("the batch and the features of {}, {} and {} do not fit", typeText(operands[0]), typeText(operands[1]),
                 typeText(other.results[0])));
-    if (!isOneSort(operands[0].dtype, operands[1].dtype) || !isOneSort(operands[0].dtype, other.results[0].dtype))
+    if (operands[0].dtype != operands[1].dtype || !isOneSort(operands[0].dtype, other.results[0].dtype))
         return wrongType(other.name,
             fmt::format("the element types of {}, {} and {} do not go together", typeText(operands[0]), typeText(operands[1]),
                 typeText(other.results[0])));

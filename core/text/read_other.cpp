@@ -357,10 +357,19 @@ std::optional<std::vector<TensorType>> FunctionReader::declaredResults(const Syn
     return types;
 }
 
-/// `window = {stride = [2, 2]}`: its entries have names that a convolution knows.
+/// `window = {stride = [2, 2]}`: its entries have names that a convolution knows, and its padding is of pairs, as is that of the generic form.
 bool FunctionReader::checkWindow(const SyntaxOp& op)
 {
     constexpr std::string_view kEntries[] = {"stride", "pad", "lhs_dilate", "rhs_dilate", "reverse"};
+    const auto checkPairs = [&](const SyntaxAttribute* padding) {
+        const auto isPair = [](const SyntaxAttribute& item) { return item.kind == Kind::List && item.items.size() == 2; };
+        const bool arePairs = padding == nullptr
+            || (padding->kind == Kind::Dense ? padding->constant.type.shape.size() == 2 && padding->constant.type.shape[1] == 2
+                                             : std::ranges::all_of(padding->items, isPair));
+        return arePairs
+            || m_problems.report("MW1326", padding->offset,
+                fmt::format("the padding of {} is not a pair for each dimension: [[low, high], ..]", op.name));
+    };
     for (const SyntaxEntry& entry : op.attributes) {
         if (!entry.isKeyword || entry.name != "window")
             continue;
@@ -369,8 +378,12 @@ bool FunctionReader::checkWindow(const SyntaxOp& op)
                 return m_problems.report("MW1326", entry.value.offset,
                     fmt::format("the window of {} has no \"{}\": its entries are {}", op.name, key, fmt::join(kEntries, ", ")));
         }
+        if (!checkPairs(entry.value.find("pad")))
+            return false;
     }
-    return true;
+    const std::string_view name = baseName(op.name);
+    const bool hasWindows = name == "convolution" || name == "reduce_window" || name == "select_and_scatter";
+    return !hasWindows || checkPairs(op.find("padding"));
 }
 
 /// A block may compute in a more precise type of the same sort than its arrays have: they are converted first.

@@ -779,6 +779,15 @@ void TestProgramReader::errors_data()
     convolution("a stride of 0", "stride = [0]", "tensor<1x3x4xf32>", "MW1304", 8, "a stride or a dilation is below 1");
     convolution(
         "a reversal too many", "reverse = [true, false]", "tensor<1x3x4xf32>", "MW1304", 8, "do not fit 1 spatial dimensions");
+    row("a convolution of two types",
+        inMain(
+            "  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {} {batch_group_count = "
+            "1 : i64, feature_group_count = 1 : i64} : (tensor<1x4x1xi64>, tensor<3x1x1xi32>) -> tensor<1x2x1xi64>\n  return "
+            "%0 : tensor<1x2x1xi64>",
+            "%x: tensor<1x4x1xi64>, %w: tensor<3x1x1xi32>", "tensor<1x2x1xi64>"),
+        "MW1303", 2, 8, "do not go together");
+    convolution("a padding that is not of pairs", "pad = [[1, 0, 0, 1]]", "tensor<1x3x4xf32>", "MW1326", 98,
+        "is not a pair for each dimension");
     convolution("a result of integers", "stride = [1]", "tensor<1x3x4xi32>", "MW1303", 8, "do not go together");
     const auto block = [&](const char* name, const std::string& text, const char* message) {
         row(name, inMain("  %z = stablehlo.constant dense<0.0> : tensor<f32>\n  %0 = " + text + "\n  return %x : tensor<4xf32>"),
