@@ -175,6 +175,7 @@ private:
     bool checkWindow(const SyntaxOp& op);
     void promote(const SyntaxOp& op, OpKind kind, std::vector<ValueId>& operands, std::vector<TensorType>& types);
     bool addCombiner(const SyntaxOp& op, OpId id, DType dtype);
+    void addRegrouping(const SyntaxOp& op, ValueId operand, OtherAttributes other, Bindings& bindings);
     void readOther(const SyntaxOp& op, Bindings& bindings);
     std::string verbatimText(const SyntaxOp& op) const;
     std::optional<std::vector<TensorType>> declaredResults(const SyntaxOp& op);

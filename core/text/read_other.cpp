@@ -15,6 +15,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
 
 namespace meshwright {
@@ -432,6 +434,28 @@ bool FunctionReader::addCombiner(const SyntaxOp& op, OpId id, DType dtype)
     return true;
 }
 
+/// The bytes of numbers in other groups. Those of floating numbers are regrouped as integers of the same bits, which a reference in double precision
+/// has too.
+void FunctionReader::addRegrouping(const SyntaxOp& op, ValueId operand, OtherAttributes other, Bindings& bindings)
+{
+    const auto bitsOf = [](DType dtype) {
+        constexpr std::array kBySize{DType::U8, DType::U16, DType::U32, DType::U64};
+        return isFloating(dtype)
+            ? kBySize[static_cast<std::size_t>(std::countr_zero(static_cast<std::uint64_t>(byteSize(dtype))))]
+            : dtype;
+    };
+    const DType from = m_function[operand].type.dtype;
+    const DType to = other.results.front().dtype;
+    if (bitsOf(from) != from)
+        operand = m_builder.add(OpKind::BitcastConvert, {operand}, ConvertAttributes{bitsOf(from)});
+    other.results.front().dtype = bitsOf(to);
+    if (bitsOf(to) == to)
+        add(op, OpKind::Other, {operand}, std::move(other), bindings);
+    else
+        add(op, OpKind::BitcastConvert, m_builder.addMany(OpKind::Other, {operand}, std::move(other)), ConvertAttributes{to},
+            bindings);
+}
+
 void FunctionReader::readOther(const SyntaxOp& op, Bindings& bindings)
 {
     std::vector<ValueId> operands;
@@ -458,6 +482,8 @@ void FunctionReader::readOther(const SyntaxOp& op, Bindings& bindings)
         m_problems.report(Problems{*std::move(problem)}, op.offset);
         return;
     }
+    if (kind == OpKind::BitcastRegroup)
+        return addRegrouping(op, operands.front(), std::move(other), bindings);
     if (otherClass(other) == OtherClass::Unknown) {
         UnknownOp& unknown = m_unknown[other.name];
         unknown.offset = unknown.count++ == 0 ? op.offset : unknown.offset;

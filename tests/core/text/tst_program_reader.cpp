@@ -26,6 +26,8 @@ private Q_SLOTS:
     void genericNames();
     void aliases();
     void rawConvolution();
+    void regroupedBytes_data();
+    void regroupedBytes();
     void genericCollectives();
     void annotationsOfOthers();
     void scan();
@@ -334,6 +336,41 @@ void TestProgramReader::rawConvolution()
     const std::string written = writeProgram(program);
     QVERIFY2(written.find("dim_numbers = [f, 0, b]x[0, i, o]->[b, 0, f]") != std::string::npos, written.c_str());
     QCOMPARE(differenceOf(readGood(written), program), std::string());
+}
+
+void TestProgramReader::regroupedBytes_data()
+{
+    QTest::addColumn<QString>("from");
+    QTest::addColumn<QString>("to");
+    QTest::addColumn<int>("ops");
+    QTest::newRow("bytes of integers") << "4xi32"
+                                       << "4x4xi8" << 1;
+    QTest::newRow("bytes of numbers") << "4xf32"
+                                      << "4x4xui8" << 2;
+    QTest::newRow("numbers of bytes") << "4x2xi8"
+                                      << "4xbf16" << 2;
+    QTest::newRow("numbers of shorter ones") << "4x2xf32"
+                                             << "4xf64" << 3;
+}
+
+/// The bytes of floating numbers are regrouped as those of integers.
+void TestProgramReader::regroupedBytes()
+{
+    QFETCH(QString, from);
+    QFETCH(QString, to);
+    QFETCH(int, ops);
+    const QString source = "tensor<" + from + ">";
+    const QString made = "tensor<" + to + ">";
+    const Program program = readGood(inMain(
+        QString("  %0 = stablehlo.bitcast_convert %x : (" + source + ") -> " + made + "\n  return %0 : " + made).toStdString(),
+        QString("%x: " + source).toStdString(), made.toStdString()));
+    const Function& function = program.functions.front();
+    QCOMPARE(function.body().ops.size(), static_cast<std::size_t>(ops));
+    for (const OpId op : function.body().ops) {
+        if (function[op].kind == OpKind::BitcastRegroup)
+            QVERIFY(isInteger(function[function[op].operands.front()].type.dtype)
+                && isInteger(function[function[op].results.front()].type.dtype));
+    }
 }
 
 void TestProgramReader::genericCollectives()
