@@ -135,7 +135,7 @@ struct SyntaxModule {
     std::string trailer; ///< lines behind it
     std::vector<NamedMesh> meshes;
     std::vector<SyntaxFunction> functions;
-    std::int32_t tileMesh = -1; ///< the mesh that was made for shardings in XLA's tiled form, if there are any
+    std::int32_t tileMesh = -1; ///< the mesh of shardings in XLA's tiled form, if there are any
     std::deque<TensorType> types; ///< every one that occurs, once
 };
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 namespace meshwright {
@@ -70,8 +71,6 @@ std::optional<Mesh> meshOfCuts(const std::set<std::int64_t>& cuts)
 
 void addTileMesh(SyntaxModule& module, TextProblems& problems)
 {
-    if (!module.meshes.empty())
-        return;
     std::set<std::int64_t> cuts;
     std::set<std::int64_t> counts; // of devices
     const SyntaxAttribute* first = nullptr;
@@ -89,6 +88,13 @@ void addTileMesh(SyntaxModule& module, TextProblems& problems)
     });
     if (first == nullptr)
         return;
+    if (!module.meshes.empty()) { // with shardings in both forms
+        const auto ofAll = std::ranges::find_if(module.meshes,
+            [&](const NamedMesh& named) { return !named.mesh.axes().empty() && counts == std::set{named.mesh.deviceCount()}; });
+        if (ofAll != module.meshes.end())
+            module.tileMesh = static_cast<std::int32_t>(ofAll - module.meshes.begin());
+        return;
+    }
     if (const SyntaxAttribute* partitions = module.attributes.find("mhlo.num_partitions");
         partitions != nullptr && partitions->integer > 1) {
         cuts.insert(partitions->integer);

@@ -19,8 +19,9 @@ inline constexpr const char* kPrintAsLowered
 // Shardings in XLA's tiled form (`mhlo.sharding = "{devices=[4,2]<=[8]}"`), which JAX writes without Shardy: of arguments, results and calls of
 // @Sharding.
 
-/// Gives a module without meshes the smallest mesh whose axes (axis_0, axis_1 and so on) and their parts make all its tiled shardings. A module
-/// whose shardings have no such mesh in common stays as it is. Problems: a warning, MW1332.
+/// Gives a module without meshes the smallest mesh whose axes (axis_0, axis_1 and so on) and their parts make all its tiled shardings; in a module with
+/// meshes they are on the first one of as many devices. A module whose shardings have no such mesh in common stays as it is. Problems: a warning,
+/// MW1332.
 void addTileMesh(SyntaxModule& module, TextProblems& problems);
 
 /// What a tiled sharding says of an array of `rank` dimensions on that mesh; nothing when it says nothing (manual, unknown), when the module has no

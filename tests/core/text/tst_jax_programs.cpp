@@ -58,6 +58,7 @@ private Q_SLOTS:
     void gspmd();
     void gspmdMeshes_data();
     void gspmdMeshes();
+    void tilesOnAMesh();
     void gspmdShardMap();
     void gspmdPartlyManual();
     void exportedShardings_data();
@@ -210,6 +211,21 @@ void TestJaxPrograms::gspmdMeshes()
     QVERIFY2(warnings.empty(), describe(warnings).c_str());
     QCOMPARE(program->meshes.size(), std::size_t{1});
     QCOMPARE(text(program->meshes.front().mesh.text()), mesh);
+}
+
+/// In a module with a mesh, tiles of as many devices are on it.
+void TestJaxPrograms::tilesOnAMesh()
+{
+    const std::string module = R"(sdy.mesh @mesh = <["a"=2]>
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.custom_call @Sharding(%x) {mhlo.sharding = "{devices=[2]<=[2]}"} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+})";
+    Problems warnings;
+    const auto program = readProgram(module, "tiles.mlir", &warnings);
+    QVERIFY2(program, qPrintable(described(program)));
+    QVERIFY2(warnings.empty(), describe(warnings).c_str());
+    QCOMPARE(countsOf(program->functions.front()), QString("sharding_constraint 1"));
 }
 
 /// Between the two calls each device has its own pieces: nothing is partitioned there.
