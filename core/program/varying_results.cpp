@@ -7,21 +7,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 namespace meshwright {
 
 namespace {
 
-/// What devices along one axis have of a value. Of an op's operands the last of these decides.
+/// What devices along an axis, or a part of one, have of a value. Of an op's operands the last of these decides.
 enum class Along : std::uint8_t { Same, Different, Unknown };
 
 class AxisVariance {
 public:
-    AxisVariance(const Function& function, const Op& computation, const Mesh& mesh, std::int32_t axis)
+    AxisVariance(const Function& function, const Op& computation, const Mesh& mesh, AxisRef part)
         : m_function(function)
         , m_computation(computation)
         , m_mesh(mesh)
-        , m_axis(axis)
+        , m_part(part)
         , m_along(function.values.size(), Along::Unknown)
     {
     }
@@ -32,7 +34,7 @@ public:
         const auto& inShardings = m_computation.as<ComputationAttributes>().inShardings;
         const Block& body = m_function[m_computation.bodies.front()];
         for (std::size_t i = 0; i < body.arguments.size() && i < inShardings.size(); ++i)
-            at(body.arguments[i]) = names(inShardings[i], m_axis) ? Along::Different : Along::Same;
+            at(body.arguments[i]) = names(inShardings[i], m_part) ? Along::Different : Along::Same;
         visit(body);
         std::vector<Along> results;
         for (const ValueId result : body.results)
@@ -40,12 +42,21 @@ public:
         return results;
     }
 
-    static bool names(const TensorSharding& sharding, std::int32_t axis)
+    static bool names(const TensorSharding& sharding, const AxisRef& part)
     {
-        const auto isIt = [&](const AxisRef& ref) { return ref.axis == axis; };
-        return std::any_of(sharding.unreduced.begin(), sharding.unreduced.end(), isIt)
-            || std::any_of(sharding.dims.begin(), sharding.dims.end(),
-                [&](const DimSharding& dim) { return std::any_of(dim.axes.begin(), dim.axes.end(), isIt); });
+        bool has = false;
+        forEachAxis(sharding, [&](const AxisRef& ref) {
+            has = has || (ref.axis == part.axis && ref.pre <= part.pre && part.pre * part.size <= ref.pre * ref.size);
+        });
+        return has;
+    }
+
+    template <typename Visit>
+    static void forEachAxis(const TensorSharding& sharding, const Visit& visit)
+    {
+        std::ranges::for_each(sharding.unreduced, visit);
+        for (const DimSharding& dim : sharding.dims)
+            std::ranges::for_each(dim.axes, visit);
     }
 
 private:
@@ -80,7 +91,7 @@ private:
         if (isPartitionId(op))
             return Along::Different;
         if (const auto axes = axesOfPlace(m_function, op, m_mesh))
-            return std::find(axes->begin(), axes->end(), m_axis) == axes->end() ? Along::Same : Along::Different;
+            return std::find(axes->begin(), axes->end(), m_part.axis) == axes->end() ? Along::Same : Along::Different;
         Along operands = Along::Same;
         for (const ValueId operand : op.operands)
             operands = std::max(operands, at(operand));
@@ -105,7 +116,7 @@ private:
         if (!collective)
             return Along::Unknown;
         const std::vector<std::int32_t> touched = axesTouched(*collective, m_mesh);
-        if (std::find(touched.begin(), touched.end(), m_axis) == touched.end())
+        if (std::find(touched.begin(), touched.end(), m_part.axis) == touched.end())
             return operands;
         const bool makesEqual = collective->kind == OpKind::AllReduce || collective->kind == OpKind::AllGather;
         return makesEqual && axesOfGroups(collective->groups, m_mesh) ? Along::Same : Along::Unknown;
@@ -114,9 +125,30 @@ private:
     const Function& m_function;
     const Op& m_computation;
     const Mesh& m_mesh;
-    std::int32_t m_axis;
+    AxisRef m_part;
     std::vector<Along> m_along; ///< by value
 };
+
+/// The parts of an axis that a computation's shardings tell apart, each by itself; the whole axis where they do not divide each other.
+AxisRefs partsOf(const ComputationAttributes& computation, const Mesh& mesh, std::int32_t axis)
+{
+    const AxisRef whole = wholeAxis(mesh, static_cast<std::size_t>(axis));
+    std::set<std::int64_t> ends{1, whole.size};
+    for (const auto* shardings : {&computation.inShardings, &computation.outShardings}) {
+        for (const TensorSharding& sharding : *shardings)
+            AxisVariance::forEachAxis(sharding, [&](const AxisRef& ref) {
+                if (ref.axis == axis)
+                    ends.insert({ref.pre, ref.pre * ref.size});
+            });
+    }
+    AxisRefs parts;
+    for (auto end = ends.begin(); std::next(end) != ends.end(); ++end) {
+        if (*std::next(end) % *end != 0)
+            return {whole};
+        parts.push_back({axis, *end, *std::next(end) / *end});
+    }
+    return parts;
+}
 
 } // namespace
 
@@ -124,22 +156,24 @@ Problems varyingResults(const Function& function, const Op& computation, const M
 {
     const auto& attributes = computation.as<ComputationAttributes>();
     Problems problems;
+    AxisRefs parts;
     for (const std::int32_t axis : attributes.manualAxes) {
-        const MeshAxis& named = mesh.axes()[static_cast<std::size_t>(axis)];
-        if (named.size == 1)
-            continue;
-        const std::vector<Along> results = AxisVariance(function, computation, mesh, axis).run();
+        if (mesh.axes()[static_cast<std::size_t>(axis)].size > 1)
+            std::ranges::copy(partsOf(attributes, mesh, axis), std::back_inserter(parts));
+    }
+    for (const AxisRef& part : parts) {
+        const std::vector<Along> results = AxisVariance(function, computation, mesh, part).run();
         for (std::size_t i = 0; i < results.size() && i < attributes.outShardings.size(); ++i) {
             const TensorSharding& out = attributes.outShardings[i];
-            if (results[i] != Along::Different || AxisVariance::names(out, axis))
+            if (results[i] != Along::Different || AxisVariance::names(out, part))
                 continue;
+            const std::string name = axisText(part, mesh);
             problems.push_back({"MW1266",
                 fmt::format(
                     "result {} of a manual computation differs along {}, and its out_sharding {} says that all {} devices "
                     "along it have the same",
-                    i, named.name, layoutText(out, mesh), named.size),
-                fmt::format(
-                    "sum or gather it over {0} (jax.lax.psum, jax.lax.all_gather), or name {0} in its out_spec", named.name),
+                    i, name, layoutText(out, mesh), part.size),
+                fmt::format("sum or gather it over {0} (jax.lax.psum, jax.lax.all_gather), or name {0} in its out_spec", name),
                 {}, Severity::Error,
                 "what leaves a manual computation is equal along the axes that its out_sharding leaves out"});
         }

@@ -34,6 +34,7 @@ private Q_SLOTS:
     void dataFlowEdges();
     void differingResults_data();
     void differingResults();
+    void differingPart();
 };
 
 void TestShardyForms::forms_data()
@@ -235,6 +236,20 @@ void TestShardyForms::differingResults()
     QCOMPARE(QString::fromStdString(program.error().front().id), QString("MW1266"));
     QVERIFY(program.error().front().message.starts_with(
         "result 0 of a manual computation differs along x, and its out_sharding P() says"));
+}
+
+/// The same along a part of an axis, where the out_sharding names the other part.
+void TestShardyForms::differingPart()
+{
+    const auto program = readProgram(std::string(kMesh)
+            + "func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {\n%0 = sdy.manual_computation(%x) in_shardings=[<@mesh, "
+              "[{\"y\":(2)2}]>] out_shardings=[<@mesh, [{\"y\":(1)2}]>] manual_axes={\"x\", \"y\"} (%p: tensor<4xf32>) "
+              "{\nsdy.return %p : tensor<4xf32>\n} : (tensor<8xf32>) -> tensor<8xf32>\nreturn %0 : tensor<8xf32>\n}\n",
+        "manual.mlir");
+    QVERIFY(!program);
+    const Problem& problem = program.error().front();
+    QCOMPARE(problem.id, std::string("MW1266"));
+    QVERIFY2(problem.message.starts_with("result 0 of a manual computation differs along y:(2)2, and"), problem.message.c_str());
 }
 
 MESHWRIGHT_TEST(TestShardyForms)
