@@ -118,7 +118,8 @@ std::optional<TensorSharding> Propagator::finalSharding(const std::optional<Tens
     if (m_strategy != PropagationStrategy::Pipeline)
         return sharding && sharding->mesh >= 0 ? sharding : std::nullopt;
     TensorSharding closed = sharding ? *sharding : TensorSharding::replicatedOf(rank);
-    closed.mesh = std::max(closed.mesh, 0);
+    if (!sharding || closed.mesh < 0)
+        closed.mesh = m_firstMesh;
     for (DimSharding& dim : closed.dims) {
         dim.open = false;
         dim.priority = 0;
@@ -128,6 +129,11 @@ std::optional<TensorSharding> Propagator::finalSharding(const std::optional<Tens
 
 void Propagator::writeBack()
 {
+    const auto isOnMesh = [&](const SlotState& slot) {
+        return slot.sharding && slot.sharding->mesh >= 0 && m_meshClass[static_cast<std::size_t>(slot.sharding->mesh)] >= 0;
+    };
+    const auto first = std::ranges::find_if(m_slots, isOnMesh);
+    m_firstMesh = first == m_slots.end() ? 0 : first->sharding->mesh;
     for (const auto& [slot, replicated] : m_closed)
         m_slots[slot].sharding->replicated = replicated;
     for (std::size_t value = 0; value < m_function.values.size(); ++value)

@@ -166,6 +166,7 @@ private:
     FlowGraph m_graph;
     std::vector<SlotState> m_slots;
     std::vector<std::pair<ValueId, std::vector<std::int32_t>>> m_manualResults; ///< of computations, with their manual axes
+    std::int32_t m_firstMesh = 0; ///< that a sharding speaks of: of whole values too, of which nobody says anything
     std::vector<std::pair<std::uint32_t, AxisRefs>> m_closed; ///< slots that `closeTo` closed, and what they replicated before
     std::vector<NodeState> m_nodeStates;
     NodeState* m_current = nullptr; ///< of the node at work

@@ -92,6 +92,7 @@ private Q_SLOTS:
     void partialKinds();
     void wrongSharding();
     void partialResultOnAnotherMesh();
+    void wholeValueOnAnotherMesh();
     void noMesh();
     void cacheStaysSplit();
     void conflicts();
@@ -523,6 +524,25 @@ void TestPropagate::partialResultOnAnotherMesh()
     QVERIFY(result);
     QCOMPARE(result->mesh, 1);
     QCOMPARE(result->unreduced, parts.unreduced);
+}
+
+/// A value that gets no axes is on the mesh that the function speaks of, not on the module's first.
+void TestPropagate::wholeValueOnAnotherMesh()
+{
+    Sketch s("a=2");
+    s.meshes.push_back({"wide", valueOf(parseMesh("x=2,y=2,z=2"))});
+    const ValueId x = s.arg("x", {8, 8});
+    annotate(s.function, x, "P('x')", s.meshes.back().mesh);
+    s.function[x].sharding->mesh = 1;
+    const ValueId y = s.arg("y", {8, 8});
+    annotate(s.function, y, "P('y')", s.meshes.back().mesh);
+    s.function[y].sharding->mesh = 1;
+    const ValueId sum = s.b.add(OpKind::Add, {x, y});
+    s.b.setResults({sum});
+    s.run();
+    QVERIFY(s.function[sum].sharding);
+    QCOMPARE(s.function[sum].sharding->mesh, 1);
+    QCOMPARE(s.function.resultShardings.front()->mesh, 1);
 }
 
 void TestPropagate::noMesh()
