@@ -47,7 +47,7 @@ void addRun(VerbTable& table)
     addSettings(*verb.app, options->settings);
     addHardware(*verb.app, options->settings);
     addMesh(*verb.app, options->settings);
-    verb.app->add_option("--function", options->function, "Function to run, if there are several")->type_name("NAME");
+    verb.app->add_option("--function", options->function, "Function to run (default: the only one, or main)")->type_name("NAME");
     auto* arguments = verb.app->add_option("--args", options->arguments, "The arguments as NPY files (default: random numbers)")
                           ->type_name("A.npy,B.npy")
                           ->delimiter(',');

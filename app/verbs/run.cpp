@@ -6,6 +6,7 @@
 #include "app/verbs/verbs.h"
 
 #include "core/kernels/npy.h"
+#include "core/study/program_study.h"
 #include "core/study/study.h"
 #include "core/support/counted.h"
 #include "core/support/file.h"
@@ -277,7 +278,7 @@ int runAs(const std::shared_ptr<Ranks>& ranks, const RunOptions& options, Output
     std::vector<std::string> names;
     for (const Function& function : program->functions)
         names.push_back(function.name);
-    const std::string name = options.function.empty() && names.size() == 1 ? names.front() : options.function;
+    const std::string name = options.function.empty() ? entryFunctionOf(*program) : options.function;
     if (std::find(names.begin(), names.end(), name) == names.end())
         return fail(
             {Problem{"MW1732",

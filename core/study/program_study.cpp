@@ -35,6 +35,13 @@ bool isProgramText(const std::string& file, std::string_view text)
     return file.ends_with(".mlir") || looksLikeProgram(text);
 }
 
+std::string entryFunctionOf(const Program& program)
+{
+    if (program.functions.size() == 1)
+        return program.functions.front().name;
+    return program.find("main") != nullptr ? "main" : std::string();
+}
+
 Result<std::string> programStudyText(const std::string& file, std::string_view text)
 {
     if (file.empty() || file == "-" || file == "standard input")
@@ -42,10 +49,15 @@ Result<std::string> programStudyText(const std::string& file, std::string_view t
             "a program from standard input cannot stand in place of a study, which names its program by a file",
             "save the program, and name its file"};
     const std::filesystem::path path = file;
-    std::string study = fmt::format(
-        "meshwright: 1\nname: {}\nmodel: {{program: {}}}\n", inQuotes(path.stem().string()), inQuotes(path.filename().string()));
     Problems warnings; // told where the program is built
-    if (const auto program = readProgram(text, file, &warnings); program && !program->meshes.empty())
+    const auto program = readProgram(text, file, &warnings);
+    std::string model = inQuotes(path.filename().string());
+    if (program && program->functions.size() > 1) {
+        const std::string entry = entryFunctionOf(*program);
+        model = fmt::format("{{file: {}{}}}", model, entry.empty() ? "" : ", function: " + inQuotes(entry));
+    }
+    std::string study = fmt::format("meshwright: 1\nname: {}\nmodel: {{program: {}}}\n", inQuotes(path.stem().string()), model);
+    if (program && !program->meshes.empty())
         study += meshLine(program->meshes.front().mesh);
     return study;
 }

@@ -24,6 +24,8 @@ private Q_SLOTS:
     void wrongInput_data();
     void wrongInput();
     void hardwareOfAStudy();
+    void severalFunctions_data();
+    void severalFunctions();
 };
 
 namespace {
@@ -193,6 +195,38 @@ void TestProgramStudies::hardwareOfAStudy()
     const Outcome two = run({"search", example("fsdp.yaml"), "--hw", "h100x8,v5e-8"});
     QCOMPARE(two.code, 2);
     QVERIFY2(two.err.contains("MW1934"), two.err.constData());
+}
+
+void TestProgramStudies::severalFunctions_data()
+{
+    QTest::addColumn<QByteArray>("entry");
+    QTest::addColumn<QStringList>("flags");
+    QTest::addColumn<int>("code");
+    QTest::newRow("main") << QByteArray("main") << QStringList() << 0;
+    QTest::newRow("none is main") << QByteArray("first") << QStringList() << 3;
+    QTest::newRow("as the message asks") << QByteArray("first") << QStringList{"--set", "model.program.function=first"} << 0;
+}
+
+/// Beside others, @main is meant; where none is main, the message's fix works.
+void TestProgramStudies::severalFunctions()
+{
+    QFETCH(QByteArray, entry);
+    QFETCH(QStringList, flags);
+    QFETCH(int, code);
+    QTemporaryDir folder;
+    const QString file = folder.filePath("two.mlir");
+    QFile text(file);
+    QVERIFY(text.open(QIODevice::WriteOnly));
+    text.write("sdy.mesh @mesh = <[\"a\"=2]>\nfunc.func public @" + entry
+        + "(%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"a\"}]>}) -> tensor<4xf32> {\n  %0 = call @square(%x) : "
+          "(tensor<4xf32>) -> tensor<4xf32>\n  return %0 : tensor<4xf32>\n}\nfunc.func @square(%a: tensor<4xf32>) -> "
+          "tensor<4xf32> {\n  %0 = stablehlo.multiply %a, %a : tensor<4xf32>\n  return %0 : tensor<4xf32>\n}\n");
+    text.close();
+    for (const char* verb : {"simulate", "report", "run"}) {
+        const Outcome outcome = run(QStringList{verb, file, "--hw", "h100x2"} + flags);
+        QVERIFY2(outcome.code == code, QByteArray(verb) + outcome.out + outcome.err);
+        QCOMPARE(outcome.err.contains("name one as model.program.function"), code != 0);
+    }
 }
 
 MESHWRIGHT_TEST(TestProgramStudies)
