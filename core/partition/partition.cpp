@@ -21,6 +21,26 @@ namespace meshwright {
 
 namespace {
 
+/// What shows that a function is one on shards: a collective that makes another array of its operand than whole arrays have, or exchanges what the
+/// devices of a manual computation have.
+Problems onShardsProblems(const Function& function)
+{
+    Problems problems;
+    forEachOp(function, [&](OpId id) {
+        const Op& op = function[id];
+        if (!problems.empty() || !isCollective(op.kind))
+            return;
+        const bool isOnShards
+            = op.as<CollectiveAttributes>().pieces || function[op.operands.front()].type != function[op.results.front()].type;
+        if (isOnShards)
+            problems.push_back({"MW1265",
+                fmt::format("{} in \"{}\" exchanges what devices have already: the program is one on shards", opName(op.kind),
+                    function.name),
+                "use the program that it was made from; prove compares the two with --against"});
+    });
+    return problems;
+}
+
 Result<DeviceFunction> partitionedWith(
     const Function& function, const std::vector<NamedMesh>& meshes, const PartitionOptions& options)
 {
@@ -39,6 +59,8 @@ Result<DeviceFunction> partitionedWith(
 
 Result<DeviceFunction> partition(const Function& function, const std::vector<NamedMesh>& meshes, const PartitionOptions& options)
 {
+    if (Problems onShards = onShardsProblems(function); !onShards.empty())
+        return onShards;
     if (hasManualComputation(function)) // its author has placed the collectives
         return partitionedWith(withBodiesOnTheirMeshes(function), meshes, options);
     if (options.style != ReshardStyle::Shardy || options.localOnly)
@@ -106,6 +128,10 @@ Result<PartitionedProgram> propagateAndPartition(Program program, const Partitio
         };
         if (!isSoundAfter("bringing the program onto one mesh", function))
             continue;
+        if (const Problems onShards = onShardsProblems(function); !onShards.empty()) {
+            append(problems, onShards);
+            continue;
+        }
         append(problems, declaredResultProblems(function));
         Result<PropagationReport> report = PropagationReport();
         if (options.localOnly) {

@@ -46,7 +46,8 @@ struct PartitionOptions {
 /// MW1212 an op that has no sharding rule has operands on different meshes,
 /// MW1218 (a warning, DeviceFunction::warnings) an op that has no rule, or whose pieces do not fit it, is computed whole by every device,
 /// MW1221 (with `localOnly`) an op needs a value otherwise than it lies, MW1260 to MW1262 a collective of a manual computation does not fit
-/// the mesh, its arrays or the manual axes, MW1265 the program is one on shards with such collectives.
+/// the mesh, its arrays or the manual axes, MW1265 the program is one on shards: its collectives change the arrays
+/// that they take, or are those of a manual computation's devices.
 Result<DeviceFunction> partition(
     const Function& function, const std::vector<NamedMesh>& meshes, const PartitionOptions& options = {});
 

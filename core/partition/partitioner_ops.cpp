@@ -90,14 +90,6 @@ void Partitioner::partitionCollective(const Op& op)
     const Version from = even == versions.end() ? versions.front() : *even;
     const bool reduces = op.kind == OpKind::AllReduce || op.kind == OpKind::ReduceScatter;
     CollectiveAttributes attributes = op.as<CollectiveAttributes>();
-    if (attributes.pieces) {
-        m_problems.push_back({"MW1265",
-            fmt::format(
-                "{} in \"{}\" exchanges what devices have already: the program is one on shards", opName(op.kind), m_source.name),
-            "partition the program that it was made from"});
-        makeUp(result);
-        return;
-    }
     TensorSharding to = declaredEven(result);
     if (!samePlacement(from.layout, *m_source[operand].sharding)
         || !samePlacement(to, *m_source[result].sharding)) // it leads from another layout, or to pieces of different sizes

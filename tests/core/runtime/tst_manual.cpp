@@ -660,10 +660,7 @@ void TestManual::programsOnShardsAreWritten()
         return;
     const auto twice = propagateAndPartition(again);
     QVERIFY(!twice);
-    // MW1104: the pieces that leave the function do not divide by the axes that made them.
-    const std::string& id = twice.error().front().id;
-    QVERIFY2(id == "MW1265" || id == "MW1104", id.c_str());
-    QVERIFY(row.name != "fsdp_matmul" || id == "MW1265");
+    QCOMPARE(twice.error().front().id, std::string("MW1265"));
 }
 
 /// A manual computation over one axis inside of one over another.

@@ -139,6 +139,7 @@ private Q_SLOTS:
     void unknownOpsAreComputedWhole();
     void contextThatDoesNotDivide_data();
     void contextThatDoesNotDivide();
+    void gatheredPiecesBelongToDevices();
     void partsBelongToDevices();
     void numbersOfEightBitsMove();
     void sumsBesidePartsInNoOneGrid();
@@ -740,6 +741,22 @@ void TestSplitOps::contextThatDoesNotDivide()
         return;
     QCOMPARE(QString::fromStdString(warnings.front().id), QString("MW1219"));
     QVERIFY2(warnings.front().message.find(why.toStdString()) != std::string::npos, warnings.front().message.c_str());
+}
+
+/// What partition writes is not partitioned again, even where its pieces divide.
+void TestSplitOps::gatheredPiecesBelongToDevices()
+{
+    const auto partitioned = propagateAndPartition(valueOf(readProgram(R"(
+module attributes {mw.version = 1 : i64} {
+  sdy.mesh @mesh = <["x"=2]>
+  func.func public @main(%p: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x4xf32> {
+    %0 = sdy.all_gather [{"x"}, {}] %p out_sharding=<@mesh, [{}, {}]> : (tensor<4x4xf32>) -> tensor<8x4xf32>
+    return %0 : tensor<8x4xf32>
+  }
+})",
+        "program.mlir")));
+    QVERIFY(!partitioned);
+    QCOMPARE(QString::fromStdString(partitioned.error().front().id), QString("MW1265"));
 }
 
 /// A part by the keys of one device means nothing of whole arrays.
