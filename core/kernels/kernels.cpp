@@ -3,6 +3,7 @@
 #include "core/kernels/tile_table.h"
 #include "core/kernels/transposition.h"
 #include "core/program/body_collective.h"
+#include "core/program/other_op.h"
 #include "core/program/transform.h"
 #include "core/support/threefry.h"
 
@@ -369,13 +370,8 @@ struct Obstacle {
 /// `stablehlo.custom_call @foo`: a call that is kept as it is means what its target does.
 std::string nameWithTarget(const Op& op)
 {
-    std::string name(opName(op));
-    const KeptAttribute* target
-        = op.kind == OpKind::Other ? findAttribute(op.as<OtherAttributes>().attributes, "call_target_name") : nullptr;
-    if (target == nullptr || target->text.size() <= 2)
-        return name;
-    const std::size_t quote = target->text.front() == '"' ? 1 : 0;
-    return name + " @" + target->text.substr(quote, target->text.size() - 2 * quote);
+    const std::string_view target = callTarget(op.as<OtherAttributes>());
+    return fmt::format("{}{}{}", opName(op), target.empty() ? "" : " @", target);
 }
 
 Obstacle obstacle(const Function& function, OpId id, bool hasDevices)
@@ -405,6 +401,8 @@ Obstacle obstacle(const Function& function, OpId id, bool hasDevices)
             return {fmt::format("{} with the state {} and the bits {}", opName(op), typeText(function[op.operands[0]].type),
                         typeText(function[op.results[1]].type)),
                 "use a state of type ui64 with 2 elements, or 3 for PHILOX, and bits that are integers"};
+        if (op.as<OtherAttributes>().captures > 0)
+            return {fmt::format("{} whose block uses a value from outside it", opName(op)), "make the value inside the block"};
         return {nameWithTarget(op)};
     }
     const auto onType = [&](DType type) {
