@@ -314,7 +314,9 @@ void adviseTime(ReportAnswer& result, const ReportInputs& inputs)
                                                   : noneFaster(triedCount(inputs));
         result.sentence += s.boundBy == "launch overhead"
             ? std::string(" Its kernels are so short that starting them takes the time.")
-            : fmt::format(" {} of the step is computing, at an MFU of {}: only more or faster chips, or less work, shorten it.",
+            : fmt::format(
+                " {} of the step is computing, at an MFU of {}: more or faster chips, or less work, shorten it, and search "
+                "looks at layouts that were not simulated here.",
                 percentText(s.stepSeconds > 0.0 ? s.computeSeconds / s.stepSeconds : 0.0), mfuText(s.mfu));
     }
     if (result.sentence.starts_with(' '))
