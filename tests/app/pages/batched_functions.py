@@ -15,6 +15,15 @@ places = rng.integers(0, 3, size=5).astype(np.int32)
 keys = np.asarray(jax.random.split(jax.random.PRNGKey(3), 5))
 half = {"w": weights, "b": 1.0}
 
+
+def by_hand(function):
+    """Its Jacobian, by a pullback that is called in a vmap."""
+    def jacobian(x):
+        value, pull = jax.vjp(function, x)
+        return jax.vmap(pull)(jnp.eye(value.size))[0]
+    return jacobian
+
+
 # Function, arguments, in_axes, out_axes.
 ROWS = [
     (lambda a, b: a @ b, (matrices, others), 0, 0),
@@ -51,6 +60,11 @@ ROWS = [
     (lambda x: lax.scan(lambda carry, item: (carry + item, carry * item), 0.0, x), (vectors,), 0, 0),
     (lambda x: lax.fori_loop(0, 3, lambda i, carry: carry * x + i, jnp.ones(4)), (vectors,), 0, 0),
     (lambda x: lax.cond(x[0] > 0, lambda y: y, lambda y: -y, x), (vectors,), 0, 0),
+    (by_hand(lambda x: jnp.sin(x) * x[::-1] ** 2), (vectors,), 0, 0),
+    (by_hand(jax.checkpoint(lambda x: jnp.sin(x) * x[::-1] ** 2)), (vectors,), 0, 0),
+    (by_hand(lambda x: jax.nn.relu(x) * x[::-1]), (vectors,), 0, 0),
+    (lambda x: (lambda pull: jax.vmap(lambda a: jax.vmap(jax.jit(lambda c: pull(a * c)[0]))(weights))(x))(jax.vjp(lambda y: jnp.sin(y).sum(), x)[1]), (vectors,), 0, 0),
+    (lambda x: jax.grad(lambda y: (by_hand(jnp.tanh)(y) ** 2).sum())(x), (vectors,), 0, 0),
     (lambda key: jax.random.normal(key, (3,)), (keys,), 0, 0),
     (lambda key: jax.random.uniform(jax.random.split(key)[0], (3,)), (keys,), 0, 0),
 ]
@@ -80,6 +94,9 @@ def main():
     four = jnp.arange(4.0)
     compare("mean over examples", jax.vmap(lambda x: x - lax.pmean(x, "i"), axis_name="i")(four), np.arange(4.0) - 1.5)
     compare("pmap", jax.pmap(lambda x, y: x * y - lax.psum(x, "i"), axis_name="i", in_axes=(0, None))(four, 2.0), 2 * np.arange(4.0) - 6)
+    own, whole = by_hand(lambda x: jnp.sin(x) * x[::-1] ** 2), jax.jacrev(lambda x: jnp.sin(x) * x[::-1] ** 2)
+    compare("forward of a Jacobian by hand", jax.jacfwd(own)(weights), jax.jacfwd(whole)(weights))
+    compare("reverse of a Jacobian by hand", jax.jacrev(own)(weights), jax.jacfwd(whole)(weights))
     compare("hessian", jax.hessian(lambda x: jnp.sum(x**3))(four), np.diag(6 * np.arange(4.0)))
     print(wrong, "of", compared, "differ")
 

@@ -576,8 +576,8 @@ def _run_one(op, program, handles, operands, attributes):
 def call(function, operands, results=()):
     """Calls a traced function: inlined in what is being traced, else it runs."""
     if any([operand.level for operand in operands]):
-        from .batching import called_apart
-        return called_apart(call, function, operands, results)
+        from .batching import one_by_one
+        return one_by_one(lambda operands: call(function, operands, results), operands)
     if Scope._stack:
         scope = Scope._stack[-1]
         return [scope.tracer(number) for number in scope.core.call(function, [scope.number(operand) for operand in operands])]

@@ -383,16 +383,21 @@ _EXCHANGES = {
 
 
 class Outside:
-    """Within it, the innermost vmap is not under way: its examples are whole arrays."""
+    """Within it, a vmap is not under way, nor are those within it: its examples are whole arrays. The innermost one, where no level is given."""
+
+    def __init__(self, level=None):
+        self.level = level
 
     def __enter__(self):
-        self.level, self._inner = len(Level.stack), Level.stack.pop()
+        self.level = self.level or len(Level.stack)
+        self._inner = Level.stack[self.level - 1:]
+        del Level.stack[self.level - 1:]
         return self
 
     def __exit__(self, *_):
-        Level.stack.append(self._inner)
+        Level.stack.extend(self._inner)
 
-    size = property(lambda self: self._inner.size)
+    size = property(lambda self: self._inner[0].size)
 
     def is_example(self, x):
         return x.level == self.level
@@ -400,7 +405,7 @@ class Outside:
     def whole(self, x):
         """All examples of an array, one behind the other."""
         x = asarray(x)
-        return x.value if x.level == self.level else spread(x, self._inner.size)
+        return x.value if x.level == self.level else spread(x, self.size)
 
     def example(self, x):
         x = asarray(x)
@@ -408,11 +413,12 @@ class Outside:
 
     def inside(self, function, *args):
         """Calls it with the vmap under way again."""
-        Level.stack.append(self._inner)
+        before = len(Level.stack)
+        Level.stack.extend(self._inner)
         try:
             return function(*args)
         finally:
-            Level.stack.pop()
+            del Level.stack[before:]
 
 
 def vjp_of_examples(vjp, fun, primals, has_aux):
@@ -427,18 +433,24 @@ def vjp_of_examples(vjp, fun, primals, has_aux):
         value, pullback, aux = vjp(of_all, *[outside.whole(leaf) for leaf in leaves], has_aux=True)
 
     def pulled(cotangents):
-        with Outside() as outside:
-            grads = pullback(tree_map(outside.whole, cotangents))
-        return tree_unflatten(form, [outside.example(grad) if hasattr(grad, "engine_dtype") else grad for grad in grads])
+        seeds, seed_form = tree_flatten(cotangents)
+
+        def of_seeds(seeds):
+            if any(seed.level > outside.level for seed in seeds):  # the pullback is called in a vmap within
+                return one_by_one(of_seeds, seeds)
+            with Outside(outside.level) as now:
+                grads = pullback(tree_unflatten(seed_form, [now.whole(seed) for seed in seeds]))
+            return [now.example(grad) if hasattr(grad, "engine_dtype") else grad for grad in grads]
+        return tree_unflatten(form, of_seeds([asarray(seed) for seed in seeds]))
     value = tree_map(outside.example, value)
     return (value, pulled, tree_map(outside.example, aux)) if has_aux else (value, pulled)
 
 
-def called_apart(call, function, operands, results):
-    """A traced function for one example after the other."""
+def one_by_one(function, operands):
+    """A function of a list of arrays that gives another, for one example of the innermost vmap after the other."""
     level = max(operand.level for operand in operands)
     size = next(operand.value.shape[0] for operand in operands if operand.level == level)
     if size > _MOST_EXAMPLES:
         raise NotImplementedError(f"vmap of a derivative over {size} examples")
-    made = [call(function, [operand.value[i] if operand.level == level else operand for operand in operands], results) for i in range(size)]
-    return [BatchTracer(ops.stack(list(some)), level) for some in zip(*made)]
+    made = [function([operand.value[i] if operand.level == level else operand for operand in operands]) for i in range(size)]
+    return [BatchTracer(ops.stack(list(some)), level) if isinstance(some[0], Array) else some[0] for some in zip(*made)]
