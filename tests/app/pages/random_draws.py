@@ -100,6 +100,7 @@ def widths():
         lower = np.asarray(jax.random.bits(jax.random.split(key)[1], (3,), "uint32")).astype(np.int64) - 2**31
         close(f"all numbers of a type, {partitionable}", jax.random.randint(key, (3,), -2**31, 2**31, "int32"), lower, 0)
         close(f"of traced limits, {partitionable}", jax.jit(lambda low, high: jax.random.randint(key, (100,), low, high))(0, 2**40), wide, 0)
+    close("a span of which the square of 2**32 is more than 64 bits hold", jax.random.randint(key, (9,), 0, 10**12), jax.random.randint(key, (9,), *map(jnp.array, (0, 10**12))), 0)
     jax.config.update("jax_enable_x64", False)
     words = np.asarray(jax.random.bits(key, (2,)))
     close("bytes of before", jax.random.bits(key, (7,), "uint8"), words.view(np.uint8)[:7], 0)
@@ -111,6 +112,10 @@ def widths():
     raises("a limit of 33 bits", lambda: jax.random.randint(key, (3,), 0, 2**31), "OverflowError", "too large")
     close("bytes up to 256", jax.random.randint(key, (3,), 0, 256, "uint8"), jax.random.randint(key, (3,), 0, 256), 0)
     close("between arrays", jax.random.randint(key, (3,), jnp.array([0, 5, 10]), jnp.array([1, 6, 11])), np.array([0, 5, 10]), 0)
+    low = np.asarray(jax.random.bits(jax.random.split(key)[1], (9,))) % 100000  # 2**16 squared is 0 in 32 bits, and so are the upper words
+    close("a span of more than 16 bits", jax.random.randint(key, (9,), 0, 100000), low, 0)
+    close("between arrays of such a span", jax.random.randint(key, (9,), *map(jnp.array, (0, 100000))), low, 0)
+    close("chosen of as many", jax.random.choice(key, 100000, (9,)), low, 0)
     close("above a limit", jax.random.randint(key, (3,), 7, 3), np.array([7, 7, 7]), 0)
 
 

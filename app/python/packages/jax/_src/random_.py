@@ -367,7 +367,7 @@ def randint(key, shape, minval, maxval, dtype=None):
     if is_known:
         low, high = (min(max(int(bound), limits.min), limits.max) for bound in (minval, maxval))
         span = (high - low + (maxval > limits.max)) % 2**width if high > low else 1
-        low, factor, span = asarray(low, drawn), asarray((2**(width // 2) % span)**2 % span if span else 0, unsigned), asarray(span, unsigned)
+        low, factor, span = asarray(low, drawn), asarray((2**(width // 2) % span)**2 % 2**width % span if span else 0, unsigned), asarray(span, unsigned)
     else:
         given = [asarray(bound) for bound in (minval, maxval)]
         given = [bound if dtypes.is_integer(bound.engine_dtype) else astype(bound, dtypes.default("i32")) for bound in given]
