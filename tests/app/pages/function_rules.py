@@ -761,6 +761,18 @@ def given_away():
     host = jax.NamedSharding(mesh, P("x"), memory_kind="device").with_memory_kind("pinned_host")
     there = jax.device_put(rows, host)
     check("memory kinds", (there.sharding.memory_kind, repr(host).endswith("memory_kind=pinned_host)"), host == host.with_memory_kind("device")) == ("pinned_host", True, False))
+    for name, function, of, expected in (  # bytes of arguments and results: a device's, the host's
+            ("an argument on the host", jax.jit(lambda x, y: jax.device_put(x, host.with_memory_kind("device")) + y), (there, rows), (2048, 2048, 2048, 0)),
+            ("one of such a type", jax.jit(lambda x: x), (jax.ShapeDtypeStruct((64, 32), jnp.float32, sharding=host),), (0, 2048, 2048, 0)),
+            ("arguments that are put there", jax.jit(lambda x: x, in_shardings=host), (jnp.ones((64, 32)),), (0, 2048, 2048, 0)),
+            ("a result on the host", jax.jit(lambda x: (x, x + 1), out_shardings=(rows.sharding, host)), (rows,), (2048, 0, 2048, 2048)),
+            ("a result that the function puts there", jax.jit(lambda x: jax.device_put(x, host)), (rows,), (2048, 0, 0, 2048))):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            stats = function.lower(*of).compile().memory_analysis()
+        found = (stats.argument_size_in_bytes, stats.host_argument_size_in_bytes, stats.output_size_in_bytes, stats.host_output_size_in_bytes)
+        check(name, found == expected and any("lower bound" in str(one.message) for one in caught), str(stats))
+    check("and its sharding", jax.jit(lambda x: jax.device_put(x, host))(rows).sharding.memory_kind == "pinned_host", "")
     compare("a value is the same in each", jax.jit(lambda x: x + 1, out_shardings=host)(there)[0, 0], 2.0)
 
 

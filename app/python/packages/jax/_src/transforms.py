@@ -255,7 +255,10 @@ class Jitted:
             for at, target in enumerate(targets):
                 placement = as_placement(target, arrays[at].shape, "pjit arguments")
                 if placement is not None:
+                    memory = target if _memory_of(target) else arrays[at].asked
                     arrays[at] = self._placed(arrays[at], placement, at)
+                    if _memory_of(memory) and isinstance(arrays[at], ConcreteArray):
+                        arrays[at].asked = memory
         return static, arrays, form, given
 
     def _check_given_once(self, ref, number, given, form):
@@ -383,8 +386,11 @@ class Jitted:
             if self._out is not None:
                 scope.targets = prefix_leaves(self._out, out_form, made, is_leaf=_is_target)
                 places = _placements(self._out, out_form, made, outs, "pjit outputs")
-            elif Mesh.has_explicit:
-                scope.targets, places = [explicit.sharding_of(out) for out in outs], [explicit.placement_of(out) for out in outs]
+            else:
+                scope.targets = [out.asked if _memory_of(out.asked) else None for out in outs]
+                if Mesh.has_explicit:
+                    scope.targets = [asked or explicit.sharding_of(out) for asked, out in zip(scope.targets, outs)]
+                    places = [explicit.placement_of(out) for out in outs]
             places += [None] * (len(scope.changed_arguments) + len(effects.wanted(scope)))
             if machine.had_default_device and not any(array._handle.is_committed for array in arrays):
                 scope.captures = on_default(scope.captures)
@@ -504,18 +510,33 @@ def _counted(counts):
     return {"flops": flops, **({"transcendentals": transcendentals} if transcendentals else {})}
 
 
+def _memory_of(sharding):
+    """The kind of memory that a sharding names, if it names one."""
+    return getattr(sharding, "memory_kind", None)
+
+
+def _by_memory(sizes, shardings):
+    """The sizes of values, and whether each lies in the host's memory: (size, bool)."""
+    kinds = [_memory_of(sharding) for sharding in shardings]
+    return [(size, kind not in (None, "device")) for size, kind in zip(sizes, kinds + [None] * len(sizes))]
+
+
 class CompiledMemoryStats:
     """Bytes of one device. Source of the names: openxla/xla, xla/python (CompiledMemoryStats)."""
-    generated_code_size_in_bytes = host_generated_code_size_in_bytes = host_argument_size_in_bytes = host_output_size_in_bytes = host_alias_size_in_bytes = 0
+    generated_code_size_in_bytes = host_generated_code_size_in_bytes = 0
 
     def __init__(self, lowered):
         arguments, results, self.temp_size_in_bytes, self.host_temp_size_in_bytes = lowered._program.memory()
-        self.argument_size_in_bytes, self.output_size_in_bytes, self.alias_size_in_bytes = sum(arguments), sum(results), 0
-        free = list(results)
+        arguments = _by_memory(arguments, [array.asked for array in lowered._arrays + lowered._scope.captures])
+        results = _by_memory(results, lowered._scope.targets)
+        donated, free = [], list(results)
         for at in lowered._donated_arrays():
             if arguments[at] in free:
                 free.remove(arguments[at])
-                self.alias_size_in_bytes += arguments[at]
+                donated.append(arguments[at])
+        for name, values in (("argument", arguments), ("output", results), ("alias", donated)):
+            setattr(self, f"{name}_size_in_bytes", sum(size for size, is_host in values if not is_host))
+            setattr(self, f"host_{name}_size_in_bytes", sum(size for size, is_host in values if is_host))
         self.peak_memory_in_bytes = self.argument_size_in_bytes + self.output_size_in_bytes - self.alias_size_in_bytes + self.temp_size_in_bytes
 
     def __repr__(self):
@@ -560,7 +581,11 @@ class Compiled:
         """By the plan of buffers of the program as devices run it; of the machine's own compiler the temporaries may differ."""
         if self._lowered._scope.recomputes:
             warnings.warn("memory_analysis counts what jax.checkpoint makes again or offloads as kept: programs of a page keep what their derivatives read", stacklevel=2)
-        return CompiledMemoryStats(self._lowered)
+        stats = CompiledMemoryStats(self._lowered)
+        if stats.host_argument_size_in_bytes or stats.host_output_size_in_bytes:
+            warnings.warn("memory_analysis does not count the copies in device memory of values that the program moves from or to the host's memory: "
+                          "temp_size_in_bytes is a lower bound", stacklevel=2)
+        return stats
 
     def __call__(self, *args, **kwargs):
         return self._lowered._called(args, kwargs)
