@@ -55,6 +55,12 @@ CALLS = [  # name, arguments
         ("ij,ij->ij", (2, 1), (2, 3)), ("i,i", (1,), (3,)), ("bi,i->b", (2, 3), (1,)), ("...,...->...", (2, 1), (3,)), ("ij,jk->ik", (2, 1), (3, 2)),
         ("i,i,i->i", (1,), (1,), (3,)), ("i->i", (1,)), ("a...b,b...->a...", (2, 5, 3), (3, 5)))],
     *[(name, Y > 0.5, *rest) for name in ("argmax", "argmin", "max", "min", "any", "prod") for rest in ((), (1,))], ("dot", Y > 1, X.T > 0.5), ("einsum", "ij->j", Y > 1),
+    *[(name, C) for name in ("sinh", "cosh", "tan", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "rint", "isfinite", "isinf", "sort", "argsort",
+                             "nan_to_num", "sort_complex")],
+    *[(name, np.array([complex(2, 0.0), complex(2, -0.0), complex(-3, 0.0), 2j, complex(0, -2), 30 - 40j, 1e-4 + 1e-5j], np.complex128)) for name in (
+        "tan", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh")],  # on branch cuts, far away, near 0
+    *[(name, C, np.round(C[::-1])) for name in ("less", "greater_equal")], ("searchsorted", np.sort(C.ravel()), C),
+    ("geomspace", -1, -1000, 4), ("geomspace", np.array([1.0, -2.0]), np.array([8.0, -32.0]), 3), ("geomspace", 2.0, 16.0, 4), ("linspace", 1j, 2 - 1j, 5),
     ("abs", Y > 1), *[(name, C) for name in ("prod", "max", "min")], ("prod", C, 1), ("maximum", C, C[::-1]), ("minimum", C, 0.5j), ("matmul", X, Y.T), ("rollaxis", np.zeros((2, 3, 4)), 2), ("moveaxis", np.zeros((2, 3, 4)), (0, 1), (-1, 0)), ("rot90", X, 3),
     ("roll", X, 2, 1), ("roll", X, 5), ("repeat", X, 2, 1), ("repeat", V, np.arange(12) % 3), ("tile", X, (2, 1, 2)), ("pad", X, ((1, 2), (0, 1))),
     ("pad", X, 2, "edge"), ("pad", X, 2, "reflect"), ("pad", X, 2, "wrap"), ("pad", X, 2, "symmetric"), ("array_split", V, 5), ("split", V, [3, 7]),
@@ -236,6 +242,18 @@ def main():
             ("full of a type", jnp.full_like(jnp.asarray(1.0), 2, jnp.float32), False), ("counted", jax.lax.fori_loop(0, 5, lambda i, c: c + i, 0), True),
             ("digamma", jax.scipy.special.digamma(2), True), ("xlogy", jax.scipy.special.xlogy(2, 3), True)]:
         compare(f"weakly typed: {name}", int(value.weak_type), int(is_weak))
+    compare("interpolation around a period", jnp.interp(np.float32([-180, -170, 185, -10, 0, 365]), np.float32([190, -190, 350, -350]), np.float32([5, 10, 3, 4]), period=360),
+            np.interp([-180, -170, 185, -10, 0, 365], [190, -190, 350, -350], [5, 10, 3, 4], period=360))
+    compare("interpolation beyond the ends", jnp.interp(jnp.array([-1.0, 5.0]), jnp.array([0.0, 1.0, 2.0]), jnp.array([0.0, 10.0, 30.0]), "extrapolate", "extrapolate"), np.array([-10, 90]))
+    unreal = jnp.array([1j, 0, 2])
+    compare("truth of complex numbers", [unreal.astype(bool), jax.jit(lambda x: x.astype(bool))(unreal), jnp.astype(unreal, bool)], [np.array([True, False, True])] * 3)
+    compare("derivative of one of complex numbers", jax.grad(jnp.arcsin, holomorphic=True)(jnp.complex64(0.3 + 0.4j)), 1 / np.sqrt(1 - (0.3 + 0.4j) ** 2))
+    for name, function in (("median", jnp.median), ("percentile", lambda z: jnp.percentile(z, 50)), ("nanquantile", lambda z: jnp.nanquantile(z, 0.5)),
+                           ("clip", lambda z: z.clip(0)), ("unwrap", jnp.unwrap), ("top_k", lambda z: jax.lax.top_k(z, 1)), ("interp", lambda z: jnp.interp(z, z, z)),
+                           ("trunc", jnp.trunc), ("hypot", lambda z: jnp.hypot(z, z)), ("signbit", jnp.signbit), ("isposinf", jnp.isposinf),
+                           ("heaviside", lambda z: jnp.heaviside(z, z)), ("copysign", lambda z: jnp.copysign(z, z))):
+        refused(f"complex numbers: {name}", lambda: function(unreal), "TypeError: " if name in ("trunc", "heaviside", "copysign") else "ValueError: ")
+    compare("whole numbers stay what they are", [str(round_(jnp.ones(2, jnp.int8)).dtype) for round_ in (jnp.floor, jnp.ceil, jnp.rint)] == ["int8", "int8", "float32"], True)
     compare("half stays half", [str((half * jnp.sqrt(64)).dtype), str((half * jnp.hypot(2, 1)).dtype), str(jnp.hypot(jnp.ones(2, int), half).dtype)] == ["bfloat16"] * 3, True)
     for name, (found, expected) in texts.items():
         compare(name, int(found == expected) or print(found), 1)

@@ -195,6 +195,8 @@ def control():
     raises("branches of other types", lambda: jax.jit(lambda x: lax.cond(x > 2, lambda y: y, lambda y: jnp.int32(1), x))(3.0), "TypeError",
            "cond branches must have equal output types")
     printed("print", lambda: jax.jit(lambda x: [jax.debug.print("x={x}", x=x), x][1])(3.0), "x=3.0\n")
+    printed("print of Python's numbers", lambda: [print_(0.9) for print_ in (lambda x: jax.debug.print("{} {:.2f} {s}", x, x, s="words"), jax.jit(lambda _: jax.debug.print("{}", 0.9)))],
+            "0.8999999761581421 0.90 words\n0.8999999761581421\n")
     printed("print turn by turn", lambda: lax.scan(lambda c, y: ([jax.debug.print("{} {}", c, y), c + y][1], c), 3, jnp.arange(3)), "3 0\n3 1\n4 2\n")
     inner = lambda c, text: lax.scan(lambda d, z: (d, jax.debug.print(text, c, z)), 0, jnp.arange(2))[0]
     printed("print of what a loop only prints", lambda: jax.jit(lambda c: inner(c, "{} {}"))(5), "5 0\n5 1\n")
@@ -506,7 +508,6 @@ def options():
             ("another product", lambda: nnx.Linear(2, 2, dot_general=lax.dot_general, rngs=nnx.Rngs(0)), "NotImplementedError", "nnx.Linear with dot_general"),
             ("means over devices", lambda: nnx.BatchNorm(2, axis_name="i", rngs=nnx.Rngs(0)), "NotImplementedError", "nnx.BatchNorm with axis_name='i'"),
             ("place outside", lambda: jnp.ravel_multi_index((jnp.array([2]),), (2,)), "ValueError", "invalid entry in coordinates array"),
-            ("period", lambda: jnp.interp(x, x, x, period=3.0), "NotImplementedError", "jax.numpy.interp with period"),
             ("weights", lambda: jnp.cov(x, aweights=x), "NotImplementedError", "jax.numpy.cov with aweights"),
             ("some elements", lambda: jnp.nanmean(x, where=x > 1), "NotImplementedError", "jax.numpy.nanmean with where"),
             ("place of a result", lambda: jnp.sum(x, out=x), "NotImplementedError", "jax.numpy.sum with out"),

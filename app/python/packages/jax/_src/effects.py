@@ -12,8 +12,9 @@ class NeedsValues(Exception):
 
 
 def add(function, args, kwargs):
-    """Calls the function with the values of the arrays among its arguments: now, or when they are known."""
+    """Calls the function with the values of the arrays among its arguments, which numbers are too: now, or when they are known."""
     leaves, form = trees.tree_flatten((args, kwargs))
+    leaves = [asarray(leaf) if isinstance(leaf, (bool, int, float, complex, np.number, np.bool_)) or _is_of_numbers(leaf) else leaf for leaf in leaves]
     wanted = [leaf for leaf in leaves if isinstance(leaf, Array)]
     if not any(getattr(leaf, "level", 0) for leaf in wanted):
         return _add(function, leaves, form)
@@ -22,6 +23,10 @@ def add(function, args, kwargs):
     for number in range(size):
         one = trees.tree_unflatten(form, [leaf.value[number] if isinstance(leaf, Array) and leaf.level == level else leaf for leaf in leaves])
         add(function, *one)
+
+
+def _is_of_numbers(leaf):
+    return isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biufc"
 
 
 def _add(function, leaves, form):

@@ -92,9 +92,7 @@ def _rank_promoted(op, a, b):
 
 
 def _extreme_of_pairs(op, a, b):
-    """Of complex numbers: by their real parts, and where these are equal by their imaginary ones."""
-    before = greater if op == "maximum" else less
-    return where(logical_or(before(real(a), real(b)), logical_and(equal(real(a), real(b)), before(imag(a), imag(b)))), a, b)
+    return where((greater if op == "maximum" else less)(a, b), a, b)
 
 
 _OF_TRUTHS = {"add": "or", "multiply": "and", "maximum": "or", "minimum": "and"}
@@ -111,8 +109,16 @@ def unary(op, floating=True):
 def compare(direction):
     def function(x, y):
         (a, b), _ = together(x, y)
+        if direction not in ("EQ", "NE") and dtypes.is_complex(a.engine_dtype):  # by the real parts, and where these are equal by the imaginary ones
+            return where(equal(real(a), real(b)), function(imag(a), imag(b)), function(real(a), real(b)))
         return bind("compare", a, b, direction=direction)
     return function
+
+
+def no_complex(kind, text, *values):
+    """Raises where one of these numbers is complex."""
+    if any(dtypes.is_complex(asarray(value).engine_dtype) for value in values if value is not None):
+        raise kind(text)
 
 
 add, subtract, multiply = binary("add"), binary("subtract"), binary("multiply")
@@ -187,8 +193,30 @@ def distance(x):
     return maximum(x, negative(x))
 
 
-floor, ceil, rint = unary("floor"), unary("ceil"), unary("round_nearest_even")
-isfinite, isinf = unary("is_finite"), unary("is_inf")
+def _whole(op):
+    """Integers and truths are whole as they are."""
+    rounded = unary(op)
+
+    def function(x):
+        x = asarray(x)
+        return rounded(x) if dtypes.is_inexact(x.engine_dtype) else x
+    function.__name__ = op
+    return function
+
+
+def _of_parts(op, joined):
+    """A function of real numbers, also of complex ones by their real and imaginary parts."""
+    of_real = unary(op)
+
+    def function(x):
+        x = asarray(x)
+        return joined(of_real(real(x)), of_real(imag(x))) if dtypes.is_complex(x.engine_dtype) else of_real(x)
+    function.__name__ = op
+    return function
+
+
+floor, ceil, rint = _whole("floor"), _whole("ceil"), _of_parts("round_nearest_even", lambda x, y: complex_(x, y))
+isfinite, isinf = _of_parts("is_finite", lambda x, y: bind("and", x, y)), _of_parts("is_inf", lambda x, y: bind("or", x, y))
 
 
 def real(x):
@@ -271,6 +299,8 @@ def where(condition, x=None, y=None, /, *, size=None, fill_value=None):
 
 def clip(x=None, /, min=None, max=None, *, a=None, a_min=None, a_max=None):
     x, low, high = a if x is None else x, a_min if min is None else min, a_max if max is None else max
+    no_complex(ValueError, "Clip received a complex value either through the input or the min/max keywords. Complex values have no ordering and cannot be clipped. "
+               "Please convert to a real value or array by taking the real or imaginary components via jax.numpy.real/imag respectively.", x, low, high)
     x = asarray(x) if low is None else maximum(x, low)
     return x if high is None else minimum(x, high)
 
@@ -1131,6 +1161,8 @@ def as_type(x, dtype, **_):
     found = dtypes.named(dtype)
     if found != dtypes.named_wide(dtype):
         dtypes.warn_of_narrowing(dtype, "astype", found)
+    if found == "i1" and dtypes.is_complex(x.engine_dtype):
+        return not_equal(x, 0)
     return astype(x, found)
 
 

@@ -67,11 +67,19 @@ def _op(op):
     return function
 
 
-for _name, _of in {"sin": "sine", "cos": "cosine", "tan": "tan", "asin": "asin", "acos": "acos", "atan": "atan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh",
-                   "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "exp": "exponential", "log": "log", "log1p": "log_plus_one",
-                   "expm1": "exponential_minus_one", "sqrt": "sqrt", "rsqrt": "rsqrt", "cbrt": "cbrt", "logistic": "logistic"}.items():
+def _of_elements(name):
+    def function(x):
+        from ..numpy import _elements
+        return builtins.getattr(_elements, name)(x)
+    return function
+
+
+for _name, _of in {"sin": "sine", "cos": "cosine", "tanh": "tanh", "exp": "exponential", "log": "log", "log1p": "log_plus_one",
+                   "expm1": "exponential_minus_one", "sqrt": "sqrt", "rsqrt": "rsqrt", "logistic": "logistic"}.items():
     globals()[_name] = _strict(_name, _op(_of), 1, "inexact")
-for _name, _of in {"erf": "erf", "erfc": "erfc", "erf_inv": "erf_inv", "floor": "floor", "ceil": "ceil",
+for _name in ("tan", "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh"):
+    globals()[_name] = _strict(_name, _of_elements(_name), 1, "inexact")
+for _name, _of in {"cbrt": "cbrt", "erf": "erf", "erfc": "erfc", "erf_inv": "erf_inv", "floor": "floor", "ceil": "ceil",
                    "is_finite": "is_finite"}.items():
     globals()[_name] = _strict(_name, _op(_of), 1, "float")
 for _name, _of in {"neg": "negate", "sign": "sign", "abs": "abs", "bitwise_not": "not", "population_count": "popcnt", "clz": "count_leading_zeros"}.items():
@@ -249,6 +257,7 @@ def top_k(operand, k, *, axis=-1):
     from ..numpy import argsort, take_along_axis
     from .._src import explicit
     operand = _asarray(operand)
+    _ops.no_complex(ValueError, "top_k is not compatible with complex inputs.", operand)
     if k < 0:
         raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
     if not operand.ndim:

@@ -16,7 +16,7 @@ from .._src.arrays import asarray as _asarray
 from .._src.explicit import beside as _beside
 from .._src.ops import (absolute, add, argmax, argmin, cbrt, ceil, concatenate, divide, dot, equal, exp, expand_dims, expm1, flip, floor, floor_divide,
                         greater, greater_equal, isfinite, isinf, isnan, less, less_equal, log, log1p, logical_and, logical_not, logical_or, logical_xor, matmul,
-                        maximum, minimum, moveaxis, multiply, negative, not_equal, power, remainder, reshape, rint, sign, sin, cos, tan, sqrt, square, squeeze,
+                        maximum, minimum, moveaxis, multiply, negative, not_equal, power, remainder, reshape, rint, sign, sin, cos, sqrt, square, squeeze,
                         stack, subtract, swapaxes, tanh, tensordot, transpose, where)
 from .._src.ops import angle, broadcast_to, clip, conj, einsum, imag, real
 from .._src.windows import convolve
@@ -219,7 +219,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     count = num - 1 if endpoint else num
     step = divide(subtract(last, first), builtins.float(count)) if count else _ops.full(shape, np.nan, computed)
     if num > 1:
-        along = reshape(_ops.iota(computed, (num,)), (num,) + (1,) * len(shape))
+        along = reshape(_ops.iota(real(first).engine_dtype, (num,)), (num,) + (1,) * len(shape))
         share = divide(along, builtins.float(count))
         made = add(multiply(reshape(first, (1,) + shape), subtract(1.0, share)), multiply(reshape(last, (1,) + shape), share))
         if endpoint:
@@ -237,8 +237,12 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
 
 
 def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
+    """Between ends that are both negative, what the ends without their signs give, negative."""
     from ._elements import log10
-    made = logspace(log10(start), log10(stop), num, endpoint, axis=axis)
+    start, stop = _ops.inexact_together(start, stop)
+    turn = _ops.where(logical_and(less(real(start), 0), less(real(stop), 0)), _asarray(-1, start.engine_dtype), _asarray(1, start.engine_dtype))
+    made = multiply(turn, logspace(log10(multiply(turn, start)), log10(multiply(turn, stop)), num, endpoint))
+    made = moveaxis(made, 0, axis)
     return made if dtype is None else made.astype(dtype)
 
 

@@ -529,8 +529,9 @@ def _as_sorted(function):
 @_as_sorted
 def argsort(x, axis=-1, *, kind=None, order=None, stable=True, descending=False):
     """Equal elements stay in their order; what is not a number comes last."""
-    if dtypes.is_complex(x.engine_dtype):
-        return _by_numpy(np.argsort, "argsort", x, axis, kind="stable")
+    if dtypes.is_complex(x.engine_dtype):  # by the real parts, and where these are equal by the imaginary ones
+        order = argsort(ops.imag(x), axis, descending=descending)
+        return _taken_along(order, argsort(_taken_along(ops.real(x), order, axis, "clip"), axis, descending=descending), axis, "clip")
     key = astype(x, "i32") if x.engine_dtype == "i1" else x
     if dtypes.is_float(x.engine_dtype):  # one zero, one that is not a number
         key = where(equal(x, 0), asarray(0, x.engine_dtype), where(not_equal(x, x), asarray(math.nan, x.engine_dtype), x))
@@ -570,7 +571,8 @@ def argpartition(x, kth, axis=-1):
 
 
 def sort_complex(x):
-    return _by_numpy(np.sort_complex, "sort_complex", x)
+    made = sort(x)
+    return made if dtypes.is_complex(made.engine_dtype) else ops.complex_(ops.inexact(made), 0)
 
 
 def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
@@ -828,8 +830,8 @@ def unpackbits(a, axis=None, count=None, bitorder="big"):
 
 def unwrap(p, discont=None, axis=-1, period=2 * math.pi):
     """Steps of more than half a period, or of more than `discont`, become the shortest that end at the same angle."""
-    p = asarray(p)
-    p = p if dtypes.is_float(p.engine_dtype) else astype(p, "f32")
+    p = ops.inexact(p)
+    ops.no_complex(ValueError, "jnp.unwrap does not support complex inputs.", p)
     axis, half = ops.dimension(axis, p.ndim), period / 2
     steps = diff(p, axis=axis)
     short = subtract(ops.remainder(add(steps, half), period), half)

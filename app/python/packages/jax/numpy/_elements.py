@@ -11,10 +11,80 @@ from .._src.ops import (absolute, add, binary, compare, divide, equal, exp, floo
                         where)
 from .._src.options import refuse as _refuse
 
-sinh, cosh, arcsin, arccos, arctan = (unary(op) for op in ("sinh", "cosh", "asin", "acos", "atan"))
-arcsinh, arccosh, arctanh = (unary(op) for op in ("asinh", "acosh", "atanh"))
+
+
+# ---- of complex numbers too, by their real and imaginary parts
+
+def _with_complex(op, of_complex):
+    """A function of real numbers that the engine has, with its formula for complex ones."""
+    of_real = unary(op)
+
+    def function(x):
+        x = inexact(x)
+        return ops.complex_(*of_complex(ops.real(x), ops.imag(x))) if dtypes.is_complex(x.engine_dtype) else of_real(x)
+    function.__name__ = op
+    return function
+
+
+def _roots(x, y):
+    """Real and imaginary parts of the square roots of 1 - z and of 1 + z."""
+    return [part(ops.sqrt(ops.complex_(add(1.0, sign * x), sign * y))) for sign in (-1.0, 1.0) for part in (ops.real, ops.imag)]
+
+
+def _arcsin(x, y):
+    a, b, c, d = _roots(x, y)
+    return arctan2(x, a * c - b * d), arcsinh(a * d - b * c)
+
+
+def _arccos(x, y):
+    a, b, c, d = _roots(x, y)
+    return 2.0 * arctan2(a, c), arcsinh(c * b - d * a)
+
+
+def _arccosh(x, y):
+    a, b, c, d = (part(ops.sqrt(ops.complex_(x + shift, y))) for shift in (-1.0, 1.0) for part in (ops.real, ops.imag))
+    return arcsinh(a * c + b * d), 2.0 * arctan2(b, c)
+
+
+def _arctanh(x, y):
+    size, far = absolute(x), square(y)
+    return 0.25 * copysign(log1p(4.0 * size / (square(1.0 - size) + far)), x), 0.5 * arctan2(2.0 * y, (1.0 - size) * (1.0 + size) - far)
+
+
+def _turned(of):
+    """Of i z, turned back."""
+    def parts(x, y):
+        a, b = of(negative(y), x)
+        return b, negative(a)
+    return parts
+
+
+def _tanh(x, y):
+    made = ops.tanh(ops.complex_(x, y))
+    return ops.real(made), ops.imag(made)
+
+
+# Source of the formulas: W. Kahan, "Branch Cuts for Complex Elementary Functions", in The State of the Art in Numerical Analysis, 1987.
+sinh = _with_complex("sinh", lambda x, y: (sinh(x) * ops.cos(y), cosh(x) * sin(y)))
+cosh = _with_complex("cosh", lambda x, y: (cosh(x) * ops.cos(y), sinh(x) * sin(y)))
+tan = _with_complex("tan", _turned(_tanh))
+arcsin, arcsinh = _with_complex("asin", _arcsin), _with_complex("asinh", _turned(_arcsin))
+arccos, arccosh = _with_complex("acos", _arccos), _with_complex("acosh", _arccosh)
+arctan, arctanh = _with_complex("atan", _turned(_arctanh)), _with_complex("atanh", _arctanh)
 arctan2 = binary("atan2", floating=True)
-isposinf, isneginf = unary("is_pos_inf"), unary("is_neg_inf")
+
+
+def _infinite(op):
+    of_real = unary(op)
+
+    def function(x):
+        ops.no_complex(ValueError, "isposinf/isneginf are not well defined for complex types", x)
+        return of_real(x)
+    function.__name__ = op
+    return function
+
+
+isposinf, isneginf = _infinite("is_pos_inf"), _infinite("is_neg_inf")
 nextafter = binary("next_after", floating=True)
 asin, acos, atan, asinh, acosh, atanh, atan2 = arcsin, arccos, arctan, arcsinh, arccosh, arctanh, arctan2
 
@@ -67,6 +137,7 @@ def _sinc_at_zero(x, order):
 
 def trunc(x):
     x = asarray(x)
+    ops.no_complex(TypeError, "trunc does not support complex-valued inputs", x)
     return where(less(x, 0), ops.ceil(x), floor(x)) if dtypes.is_float(x.engine_dtype) else x
 
 
@@ -75,6 +146,7 @@ fix = trunc
 
 def signbit(x):
     x = asarray(x)
+    ops.no_complex(ValueError, f"jax.numpy.signbit is not well defined for {x.dtype}", x)
     if not dtypes.is_float(x.engine_dtype):
         return less(x, 0)
     bits = {"f16": "i16", "bf16": "i16", "f32": "i32", "f64": "i64"}.get(x.engine_dtype)
@@ -83,6 +155,8 @@ def signbit(x):
 
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     x = asarray(x)
+    if dtypes.is_complex(x.engine_dtype):
+        return ops.complex_(*(nan_to_num(part, copy, nan, posinf, neginf) for part in (ops.real(x), ops.imag(x))))
     if not dtypes.is_float(x.engine_dtype):
         return x
     from . import finfo
@@ -108,6 +182,7 @@ def isrealobj(x):
 
 def hypot(x, y):
     a, b = inexact_together(x, y)
+    ops.no_complex(ValueError, "jnp.hypot is not well defined for complex-valued inputs. Please convert to real values first, such as by using abs(x)", a)
     return ops.sqrt(add(square(a), square(b)))
 
 
@@ -133,12 +208,14 @@ def float_power(x, y):
 
 def copysign(x, y):
     x, y = inexact_together(x, y)
+    ops.no_complex(TypeError, "copysign does not support complex-valued inputs", x)
     size = absolute(x)
     return where(signbit(y), negative(size), size)
 
 
 def heaviside(x, y):
     a, b = inexact_together(x, y)
+    ops.no_complex(TypeError, "heaviside does not support complex-valued inputs", a)
     return where(less(a, 0), 0, where(equal(a, 0), b, 1))
 
 
@@ -232,19 +309,33 @@ def polyval(p, x, **_):
 
 def interp(x, xp, fp, left=None, right=None, period=None):
     """Between the points (xp, fp), by straight lines."""
-    _refuse("jax.numpy.interp", {"period": period})
-    from ._arrangements import searchsorted
+    from ._arrangements import argsort, searchsorted
     x, xp = inexact_together(x, xp)
     fp = inexact(fp)
     if xp.ndim != 1 or xp.shape != fp.shape:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
+    ops.no_complex(ValueError, "jnp.interp: complex x values not supported.", x)
+    for side, value in (("left", left), ("right", right)):
+        if isinstance(value, str) and value != "extrapolate":
+            raise ValueError(f"the only valid string value of `{side}` is 'extrapolate', but got: {value!r}")
+    if period is not None:  # one point more at both ends
+        if np.ndim(period):
+            raise ValueError(f"period must be a scalar; got {period}")
+        period = absolute(period)
+        x, xp = remainder(x, period), remainder(xp, period)
+        order = argsort(xp)
+        xp, fp = ops.take(xp, order), ops.take(fp, order)
+        xp = ops.concatenate([subtract(xp[-1:], period), xp, add(xp[:1], period)])
+        fp = ops.concatenate([fp[-1:], fp, fp[:1]])
+        left = right = "extrapolate"
     at = ops.clip(searchsorted(xp, x, side="right"), 1, xp.shape[0] - 1)
     low, high = ops.take(xp, subtract(at, 1)), ops.take(xp, at)
     first, last = ops.take(fp, subtract(at, 1)), ops.take(fp, at)
     step = subtract(high, low)
     made = add(first, multiply(divide(subtract(x, low), where(equal(step, 0), 1, step)), subtract(last, first)))
-    made = where(less(x, xp[0]), fp[0] if left is None else left, made)
-    return where(greater(x, xp[-1]), fp[-1] if right is None else right, made)
+    is_end = lambda side: not isinstance(side, str)
+    made = where(less(x, xp[0]), fp[0] if left is None else left, made) if is_end(left) else made
+    return where(greater(x, xp[-1]), fp[-1] if right is None else right, made) if is_end(right) else made
 
 
 def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
@@ -252,8 +343,7 @@ def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
     if not dtypes.is_inexact(a.engine_dtype):
         return equal(a, b)
     near = less_equal(absolute(subtract(a, b)), add(atol, multiply(rtol, absolute(b))))
-    if not dtypes.is_complex(a.engine_dtype):
-        near = logical_and(near, logical_and(bind("is_finite", a), bind("is_finite", b)))
+    near = logical_and(near, logical_and(ops.isfinite(a), ops.isfinite(b)))
     near = logical_or(near, equal(a, b))
     return logical_or(near, logical_and(not_equal(a, a), not_equal(b, b))) if equal_nan else near
 

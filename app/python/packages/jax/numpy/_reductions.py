@@ -230,8 +230,8 @@ def nancumsum(x, axis=None, dtype=None, out=None):
 def _quantile(name, x, q, axis, out, method, keepdims, leaves_nans_out=False):
     _refuse(f"jax.numpy.{name}", {"out": out})
     from ._arrangements import sort, take_along_axis
-    x, q = asarray(x), asarray(q)
-    x = x if dtypes.is_float(x.engine_dtype) else astype(x, "f32")
+    x, q = ops.inexact(x), asarray(q)
+    ops.no_complex(ValueError, "quantile does not support complex input, as the operation is poorly defined.", x)
     axes = range(x.ndim) if axis is None else [ops.dimension(one, x.ndim) for one in (axis if isinstance(axis, (tuple, list)) else (axis,))]
     kept = [dim for dim in range(x.ndim) if dim not in axes]
     flat = ops.reshape(ops.transpose(x, (*axes, *kept)), (-1, *[x.shape[dim] for dim in kept]))
