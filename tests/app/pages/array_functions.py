@@ -245,6 +245,10 @@ def main():
     compare("interpolation around a period", jnp.interp(np.float32([-180, -170, 185, -10, 0, 365]), np.float32([190, -190, 350, -350]), np.float32([5, 10, 3, 4]), period=360),
             np.interp([-180, -170, 185, -10, 0, 365], [190, -190, 350, -350], [5, 10, 3, 4], period=360))
     compare("interpolation beyond the ends", jnp.interp(jnp.array([-1.0, 5.0]), jnp.array([0.0, 1.0, 2.0]), jnp.array([0.0, 10.0, 30.0]), "extrapolate", "extrapolate"), np.array([-10, 90]))
+    for kind, other in (("float32", "int8"), ("float32", "uint16"), ("int8", "float32"), ("float32", "int32")):
+        x = np.arange(8).astype(kind)
+        compare(f"view of {kind} as {other}", [view(x) for view in (lambda x: jnp.asarray(x).view(other), jax.jit(lambda x: x.view(other)))], [x.view(other)] * 2)
+    compare("view of bfloat16 as bytes", jnp.arange(2.0, dtype="bfloat16").view("uint8"), np.array([0, 0, 128, 63]))
     unreal = jnp.array([1j, 0, 2])
     compare("truth of complex numbers", [unreal.astype(bool), jax.jit(lambda x: x.astype(bool))(unreal), jnp.astype(unreal, bool)], [np.array([True, False, True])] * 3)
     compare("derivative of one of complex numbers", jax.grad(jnp.arcsin, holomorphic=True)(jnp.complex64(0.3 + 0.4j)), 1 / np.sqrt(1 - (0.3 + 0.4j) ** 2))

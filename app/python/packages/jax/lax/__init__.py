@@ -6,7 +6,6 @@ import typing
 
 from .._src import dtypes as _dtypes
 from .._src import ops as _ops
-from .._src.arrays import ConcreteArray as _ConcreteArray
 from .._src.arrays import asarray as _asarray
 from .._src.arrays import astype as _astype
 from .._src.arrays import bind as _bind
@@ -148,16 +147,20 @@ def convert_element_type(x, dtype):
 
 
 def bitcast_convert_type(x, dtype):
+    """Of elements of another size: one becomes several along a new last dimension, the lowest bits first, or those along the last one become one."""
     x, to = _asarray(x), _named(dtype)
-    size = _dtypes.shown(to).itemsize
-    if size == x.itemsize:
-        return _bind("bitcast_convert", x, dtype=to)
-    if isinstance(x, _ConcreteArray):
-        import numpy as np
-        values = np.ascontiguousarray(np.asarray(x))
-        more = values.view(_dtypes.shown(to)) if values.ndim else values.reshape(1).view(_dtypes.shown(to))
-        return _asarray(more.reshape(x.shape + (-1,)) if size < x.itemsize else more.reshape(x.shape[:-1]))
-    raise NotImplementedError("jax.lax.bitcast_convert_type of a traced array to a type of another size")
+    old, new = 8 * x.itemsize, 8 * _dtypes.shown(to).itemsize
+    words = lambda x, bits: _bind("bitcast_convert", x, dtype=f"ui{bits}") if x.engine_dtype != f"ui{bits}" else x
+    if new < old:
+        x, places = words(x, old), _asarray(builtins.range(0, old, new), f"ui{old}")
+        x = _astype(_bind("shift_right_logical", _ops.expand_dims(x, -1), places), f"ui{new}")
+    elif new > old:
+        if not x.shape or x.shape[-1] != new // old:
+            raise TypeError(f"bitcast_convert_type: expected a last dimension of size {new // old} of an array of {x.dtype.name} for {_dtypes.shown(to).name}, got "
+                            f"shape {x.shape}")
+        places = _asarray(builtins.range(0, new, old), f"ui{new}")
+        x = _ops.reduce("or", _bind("shift_left", _astype(words(x, old), f"ui{new}"), places), -1)
+    return x if x.engine_dtype == to else _bind("bitcast_convert", x, dtype=to)
 
 
 def reduce_precision(x, exponent_bits, mantissa_bits):
