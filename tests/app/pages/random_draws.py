@@ -84,6 +84,27 @@ def keys():
         raises(name, function, kind, text)
 
 
+def arrays_of_keys():
+    """Functions that move elements move keys: what NumPy makes of their words, which lie along a last dimension."""
+    one, four = jax.random.key(0), jax.random.split(jax.random.key(1), 4)
+    a, b = np.asarray(jax.random.key_data(one)), np.asarray(jax.random.key_data(four))
+    late, square = np.arange(4) > 1, b.reshape(2, 2, 2)
+    for name, found, expected in (
+            ("asarray", jnp.asarray(one), a), ("an array of keys", jnp.array([one, four[1]]), [a, b[1]]), ("stack", jnp.stack([four, four], 1), np.stack([b, b], 1)),
+            ("concatenate", jnp.concatenate([four, four[:1]]), np.concatenate([b, b[:1]])), ("where", jnp.where(late, four, one), np.where(late[:, None], b, a)),
+            ("reshape", jnp.reshape(four, (2, 2)), square), ("take", jnp.take(four, jnp.array([1, 2])), b[1:3]), ("squeeze", jnp.squeeze(one[None]), a),
+            ("expand_dims", jnp.expand_dims(four, 0), b[None]), ("repeat", jnp.repeat(four, 2), np.repeat(b, 2, 0)), ("broadcast_to", jnp.broadcast_to(one, (3,)), [a] * 3),
+            ("tile", jnp.tile(four, 2), [*b, *b]), ("full", jnp.full((2,), one), [a, a]), ("transpose", jnp.reshape(four, (2, 2)).T, square.swapaxes(0, 1)),
+            ("at, set", four.at[0].set(one), [a, *b[1:]]), ("at, get", four.at[jnp.array([1, 3])].get(), b[[1, 3]]), ("half of a split", jnp.split(four, 2)[1], b[2:]),
+            ("a traced place", jax.jit(lambda keys, at: jax.lax.dynamic_index_in_dim(keys, at, keepdims=False))(four, 2), b[2]),
+            ("of examples", jax.vmap(lambda key: jnp.stack([key, key]))(four), np.stack([b, b], 1)), ("device_get", jax.device_get(one), a)):
+        close(f"keys: {name}", jax.random.key_data(found), np.asarray(expected), 0)
+    same("keys, their types", repr(jax.eval_shape(lambda key: jax.random.split(key, 3), jax.ShapeDtypeStruct((), one.dtype))), "ShapeDtypeStruct(shape=(3,), dtype=key<fry>)")
+    same("keys of which a program is made", jax.jit(jax.random.normal).lower(jax.ShapeDtypeStruct((), one.dtype)).compile().memory_analysis().argument_size_in_bytes, 8)
+    raises("keys as NumPy's", lambda: np.asarray(one), "TypeError", "JAX array with PRNGKey dtype cannot be converted to a NumPy array.")
+    raises("keys and numbers", lambda: jnp.stack([one, 1.0]), "TypeError", "takes keys or arrays of numbers, got both: key<fry>, float")
+
+
 def widths():
     """Words of 64 bits are two words of 32 bits; smaller ones are parts of such a word. The numbers of both ages follow from threefry by hand."""
     key = jax.random.key(0)
@@ -176,6 +197,7 @@ def times():
 
 
 keys()
+arrays_of_keys()
 widths()
 many_keys()
 moments()

@@ -163,7 +163,7 @@ def block_until_ready(tree):
 
 def device_get(tree):
     import numpy as np
-    return tree_map(np.asarray, tree)
+    return tree_map(lambda leaf: leaf if isinstance(leaf, random.KeyArray) else np.asarray(leaf), tree)
 
 
 def device_put_sharded(shards, devices):

@@ -10,7 +10,7 @@ import numpy as np
 from . import dtypes, ops
 from .arrays import Array, ConcreteArray, Scope, asarray, astype, bind, from_numpy
 from .machine import machine
-from .trees import register_pytree_node
+from .trees import register_pytree_node, tree_flatten, tree_map, tree_unflatten
 from .options import refuse as _refuse
 
 
@@ -58,11 +58,16 @@ class KeyArray:
         return self.reshape(-1)
 
     ravel = flatten
+    squeeze = lambda self, axis=None: of_keys(ops.squeeze)(self, axis)
+    transpose = lambda self, *axes: of_keys(ops.transpose)(self, *axes)
+    swapaxes = lambda self, a, b: of_keys(ops.swapaxes)(self, a, b)
+    take = lambda self, indices, axis=None: of_keys(ops.take)(self, indices, axis)
+    at = property(lambda self: _At(self))
     engine_dtype = property(lambda self: "key<fry>")
     nbytes = property(lambda self: self._data.nbytes)
     itemsize = 8
     weak_type = False
-    T = property(lambda self: KeyArray(ops.transpose(self._data, tuple(range(self.ndim))[::-1] + (self.ndim,))))
+    T = property(transpose)
 
     def block_until_ready(self):
         return self
@@ -72,10 +77,53 @@ class KeyArray:
 
     __hash__ = None
 
+    def __array__(self, *_, **__):
+        raise TypeError("JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use jax.random.key_data(arr) if you wish to extract the underlying integer array.")
+
     def __repr__(self):
         if not isinstance(self._data, ConcreteArray):
             return f"JitTracer(key<fry>[{','.join(map(str, self.shape))}])"
         return f"Array({self.shape}, dtype=key<fry>) overlaying:\n{np.asarray(self._data)}"
+
+
+def of_keys(function):
+    """A function that moves elements, of keys too: it moves both words of each."""
+    is_key = lambda value: isinstance(value, KeyArray)
+
+    def is_of_keys(value):
+        if not isinstance(value, (list, tuple)) or not any(map(is_key, value)):
+            return is_key(value)
+        if not all(map(is_key, value)):
+            raise TypeError(f"{function.__name__} takes keys or arrays of numbers, got both: {', '.join(str(getattr(one, 'dtype', type(one).__name__)) for one in value)}")
+        return True
+
+    @functools.wraps(function)
+    def called(*args, **kwargs):
+        if not any([is_of_keys(value) for value in (*args, *kwargs.values())]):
+            return function(*args, **kwargs)
+        leaves, form = tree_flatten((args, kwargs), is_key)
+        words = [function(*given, **named) for given, named in (
+            tree_unflatten(form, [leaf._data[..., number] if is_key(leaf) else leaf for leaf in leaves]) for number in (0, 1))]
+        return tree_map(lambda *both: KeyArray(ops.stack(both, -1)), *words)
+    return called
+
+
+class _At:
+    """`keys.at[index]`, with `get` and `set`."""
+
+    def __init__(self, keys, index=None):
+        self._keys, self._index = keys, index
+
+    def __getitem__(self, index):
+        return _At(self._keys, index)
+
+    def get(self, **options):
+        return of_keys(lambda x: x.at[self._index].get(**options))(self._keys)
+
+    def set(self, values, **options):
+        if not isinstance(values, KeyArray):
+            raise TypeError(f"keys.at[..].set takes keys, got {values!r}")
+        return of_keys(lambda x, values: x.at[self._index].set(values, **options))(self._keys, values)
 
 
 register_pytree_node(KeyArray, lambda key: ([key._data], None), lambda _, children: KeyArray(children[0]))

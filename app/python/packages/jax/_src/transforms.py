@@ -603,8 +603,9 @@ class ShapeDtypeStruct:
     """The type of an array, without its values."""
 
     def __init__(self, shape, dtype, *, sharding=None, weak_type=False, **_):
-        self.shape, self.engine_dtype = tuple(shape), dtypes.named(dtype)
-        self.dtype, self.sharding, self.weak_type = dtypes.shown(self.engine_dtype), sharding, weak_type
+        is_key = str(dtype) == "key<fry>"
+        self.shape, self.engine_dtype = tuple(shape), "key<fry>" if is_key else dtypes.named(dtype)
+        self.dtype, self.sharding, self.weak_type = dtype if is_key else dtypes.shown(self.engine_dtype), sharding, weak_type
 
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: int(np.prod(self.shape, dtype=np.int64)))
@@ -621,7 +622,7 @@ class ShapeDtypeStruct:
 
     @staticmethod
     def like(x):
-        x = asarray(x)
+        x = x if getattr(x, "is_key_array", False) else asarray(x)
         return ShapeDtypeStruct(x.shape, x.dtype, sharding=getattr(x, "sharding", None), weak_type=x.weak_type)
 
     def __len__(self):
@@ -637,12 +638,21 @@ class ShapeDtypeStruct:
 def _zeros_of(x):
     if not isinstance(x, ShapeDtypeStruct):
         return x
-    from . import ops
+    if x.engine_dtype == "key<fry>":
+        return _keys(ops.full((*x.shape, 2), 0, "ui32"))
     made = ops.full(x.shape, 0, x.engine_dtype)
     return made if x.sharding is None else device_put(made, x.sharding)
 
 
+def _keys(words):
+    from .random_ import KeyArray
+    return KeyArray(words)
+
+
 def eval_shape(function, *args, **kwargs):
+    is_struct, is_keys = lambda x: isinstance(x, ShapeDtypeStruct), lambda x: getattr(x, "is_key_array", False)
+    args, kwargs = tree_map(lambda x: _keys(ShapeDtypeStruct((*x.shape, 2), "uint32")) if is_struct(x) and x.engine_dtype == "key<fry>" else x, (args, kwargs),
+                            is_leaf=is_struct)
     leaves, form = tree_flatten((args, kwargs), is_leaf=lambda x: isinstance(x, ShapeDtypeStruct))
     scope = Scope(_name_of(function))
     scope.is_of_shapes = True
@@ -650,8 +660,11 @@ def eval_shape(function, *args, **kwargs):
     with scope:
         args, kwargs = tree_unflatten(form, tracers)
         made = function(*args, **kwargs)
-        return tree_map(lambda x: ShapeDtypeStruct(asarray(x).shape, asarray(x).dtype, sharding=explicit.sharding_of(asarray(x)) or asarray(x).asked,
-                                                   weak_type=asarray(x).weak_type), made)
+        return tree_map(lambda x: ShapeDtypeStruct(x.shape, x.dtype) if is_keys(x) else _type_of(asarray(x)), made, is_leaf=is_keys)
+
+
+def _type_of(x):
+    return ShapeDtypeStruct(x.shape, x.dtype, sharding=explicit.sharding_of(x) or x.asked, weak_type=x.weak_type)
 
 
 # ---- derivatives

@@ -649,6 +649,11 @@ from .._src.control import cond, fori_loop, map_ as map, scan, switch, while_loo
 
 
 from .._src.parameters import name_parameters as _name_parameters
+from .._src.random_ import of_keys as _of_keys
+
+for _name in ("broadcast broadcast_in_dim broadcast_to collapse concatenate dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim dynamic_update_index_in_dim "
+              "dynamic_update_slice dynamic_update_slice_in_dim expand_dims index_in_dim reshape rev select select_n slice slice_in_dim squeeze transpose").split():
+    globals()[_name] = _of_keys(globals()[_name])
 
 _name_parameters(globals())
 

@@ -29,6 +29,7 @@ from ._elements import isclose
 from ._reductions import all, any, max, min, sum
 from ._polynomials import poly, polyadd, polyder, polydiv, polyfit, polyint, polymul, polysub, roots
 from .._src.options import refuse as _refuse
+from .._src.random_ import of_keys as _of_keys
 
 s_, index_exp = np.s_, np.index_exp
 pi, e, inf, nan, newaxis, euler_gamma = np.pi, np.e, np.inf, np.nan, None, np.euler_gamma
@@ -465,6 +466,12 @@ for _name in _ONE:
     if _name != "where" and _name in globals():
         globals()[_name] = _of_arrays(_name, globals()[_name])
 round = globals()["round"]
+
+
+for _name in ("append array array_split asarray atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_to concatenate copy delete dsplit dstack expand_dims extract flip "
+              "fliplr flipud full full_like hsplit hstack insert moveaxis permute_dims ravel repeat reshape resize roll rollaxis rot90 select split squeeze stack swapaxes "
+              "take take_along_axis tile transpose unstack vsplit vstack where empty_like").split():
+    globals()[_name] = _of_keys(globals()[_name])
 
 
 class ufunc:
