@@ -137,6 +137,13 @@ def widths():
     close("a span of more than 16 bits", jax.random.randint(key, (9,), 0, 100000), low, 0)
     close("between arrays of such a span", jax.random.randint(key, (9,), *map(jnp.array, (0, 100000))), low, 0)
     close("chosen of as many", jax.random.choice(key, 100000, (9,)), low, 0)
+    bounded = jax.random.truncated_normal(key, -1.0, 2.0, (9,))
+    close("a traced bound", jax.jit(lambda low: jax.random.truncated_normal(key, low, 2.0, (9,)))(-1.0), bounded, 1e-6)
+    close("bounds of each", jax.random.truncated_normal(key, jnp.full((9,), -1.0), 2.0), bounded, 1e-6)
+    square = jnp.arange(12).reshape(4, 3)
+    mixed = jax.random.permutation(key, square, axis=1, independent=True)
+    close("rows in orders of their own", jnp.sort(mixed, 1), square, 0)
+    same("which differ", len({tuple(row) for row in np.asarray(mixed % 3).tolist()}) > 1, True)
     close("above a limit", jax.random.randint(key, (3,), 7, 3), np.array([7, 7, 7]), 0)
 
 

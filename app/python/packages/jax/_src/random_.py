@@ -387,6 +387,14 @@ def truncated_normal(key, lower, upper, shape=None, dtype=None):
     engine = dtypes.named(dtype) if dtype is not None else dtypes.default("f32")
     own = np.float64 if engine == "f64" else np.float32
     root = own(np.sqrt(2))
+    if any(np.ndim(bound) or isinstance(bound, Array) and not isinstance(bound, ConcreteArray) for bound in (lower, upper)):
+        from ..lax import stop_gradient
+        lower, upper = (astype(bound, dtypes.named(own)) for bound in (lower, upper))
+        shape = np.broadcast_shapes(lower.shape, upper.shape) if shape is None else shape
+        low, high = (ops.erf(ops.divide(bound, float(root))) for bound in (lower, upper))
+        made = ops.multiply(float(root), ops.erf_inv(uniform(key, shape, own, low, high)))
+        end = lambda bound, to: bind("next_after", stop_gradient(bound), asarray(to, bound.engine_dtype))
+        return astype(ops.clip(made, end(lower, math.inf), end(upper, -math.inf)), engine)
     low, high = (own(math.erf(float(own(bound) / root))) for bound in (lower, upper))
     drawn = _draw("uniform", key, shape or (), own, low=float(low), high=float(high))
     made = ops.multiply(float(root), ops.erf_inv(drawn))
@@ -451,22 +459,21 @@ def permutation(key, x, axis=0, independent=False):
     count = int(x) if is_count else asarray(x).shape[axis]
     known = _known(key)
     if independent and not is_count and asarray(x).ndim > 1:
-        raise NotImplementedError("jax.random.permutation with independent=True")
+        return _shuffled(key, asarray(x), axis)
     if known is not None:
         order = from_numpy(np.array(core.permutation(known, count, not machine.legacy_random), np.int32))
     else:
-        order = _shuffled(key, count)
+        order = _shuffled(key, ops.arange(count), 0)
     return order if is_count else ops.take(x, order, axis)
 
 
-def _shuffled(key, count):
+def _shuffled(key, x, axis):
     """Rounds of sorting by random words. Source: jax-ml/jax, jax/_src/random.py (_shuffle)."""
-    from ..numpy import argsort
-    order = ops.arange(count)
-    for _ in range(math.ceil(3 * math.log(max(1, count)) / math.log(2**32 - 1))):
+    from ..numpy import argsort, take_along_axis
+    for _ in range(math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))):
         key, own = split(key)
-        order = ops.take(order, argsort(bits(own, (count,))))
-    return order
+        x = take_along_axis(x, argsort(bits(own, x.shape, "uint32"), axis), axis)
+    return x
 
 
 def shuffle(key, x, axis=0):
