@@ -330,6 +330,25 @@ def states():
     nnx.jit(lambda averages, layer: averages.update(layer))(averages, layer)
     check("moving average", (averaged.kernel is averages.params["kernel"], np.allclose(averaged.kernel.value - before, 0.25)), (True, True))
 
+    class Line(nnx.Module):  # its arrays are in no variables
+        def __init__(self):
+            self.w, self.turns = jnp.array([2.0]), jnp.array(0)
+
+        def __call__(self, x):
+            self.turns += 1
+            return x * self.w
+    line, is_weight = Line(), lambda path, value: path[-1] == "w"
+    steps = nnx.Optimizer(line, optax.sgd(0.5), wrt=is_weight)
+
+    @nnx.jit
+    def step(line, steps):
+        grads = nnx.grad(lambda line: jnp.sum(line(3.0) ** 2), argnums=nnx.DiffState(0, is_weight))(line)
+        steps.update(line, grads)
+        return grads
+    check("derivatives by arrays", (float(step(line, steps)["w"][0]), float(line.w[0]), int(line.turns)), (36.0, -16.0, 1))
+    check("kinds and defaults of variables", (issubclass(nnx.Variable[nnx.A], nnx.Variable), nnx.var_defaults().hijax, nnx.var_defaults(hijax=False).__enter__()), (True, False, None))
+    check("variables that change in place", raised(lambda: nnx.var_defaults(hijax=True)).split(",")[0], "NotImplementedError: nnx.var_defaults with hijax=True")
+
     lora = nnx.recursive_map(lambda _, node: nnx.LoRA(2, 1, 2, base_module=node, rngs=nnx.Rngs(0)) if isinstance(node, nnx.Linear) else node, [layer, layer])
     check("recursive_map", (type(lora[0]).__name__, lora[0] is lora[1], lora[0].base_module.kernel is layer.kernel), ("LoRA", True, True))
     adapted = nnx.Optimizer(lora[0], optax.sgd(1.0), wrt=nnx.LoRAParam)

@@ -169,6 +169,28 @@ def norms():
         compare(f"types of {name}", kinds == ["float32", "bfloat16", "bfloat16"], True)
 
 
+def other_axes():
+    """Norms over other dimensions than the last, borders that reflect, and sequences that end early."""
+    x, rngs = jnp.asarray(RNG.standard_normal((3, 5, 4)), jnp.float32), nnx.Rngs(0)
+    slopes = jnp.arange(5.0)
+    for norm, mean in ((nnx.LayerNorm, x.mean((1, 2), keepdims=True)), (nnx.RMSNorm, 0.0)):
+        made = norm(5, reduction_axes=(1, 2), feature_axes=1, rngs=rngs)
+        made.scale.value = slopes
+        compare(f"{norm.__name__} over two axes", made(x), (x - mean) / jnp.sqrt(((x - mean) ** 2).mean((1, 2), keepdims=True) + 1e-6) * slopes[:, None], 1e-5)
+    convolution = nnx.Conv(4, 2, 3, padding="REFLECT", rngs=rngs)
+    inner = nnx.Conv(4, 2, 3, padding="VALID", rngs=rngs)
+    nnx.update(inner, nnx.state(convolution))
+    compare("borders that reflect", convolution(x), inner(jnp.pad(x, [(0, 0), (1, 1), (0, 0)], mode="reflect")), 1e-5)
+    cell, lengths = nnx.LSTMCell(4, 6, rngs=rngs), [2, 5, 3]
+    for options in ({}, {"reverse": True}, {"reverse": True, "keep_order": True}):
+        for time_major in (False, True):
+            turned = lambda y: y.swapaxes(0, 1) if time_major else y
+            carry, y = nnx.RNN(cell, return_carry=True, time_major=time_major, **options)(turned(x), seq_lengths=jnp.array(lengths))
+            for at, length in enumerate(lengths):
+                own_carry, own = nnx.RNN(cell, return_carry=True, **options)(x[at:at + 1, :length])
+                compare(f"RNN of {length} steps, {options}, {time_major}", (carry[0][at], carry[1][at], turned(y)[at, :length]), (own_carry[0][0], own_carry[1][0], own[0]), 1e-5)
+
+
 class Counted(nnx.Module):
     def __init__(self, kernel, count):
         self.kernel, self.count = nnx.Param(kernel), nnx.BatchStat(count)
@@ -437,7 +459,7 @@ def checkpoints():
 
 
 def main():
-    for part in (rarer_parts, attention, transforms, optimizers, newer_optimizers, injected, narrow, norms, checkpoints):
+    for part in (rarer_parts, attention, transforms, optimizers, newer_optimizers, injected, narrow, norms, other_axes, checkpoints):
         part()
     print(f"{wrong} of {compared} differ")
 

@@ -25,7 +25,7 @@ from ._training import EMA, ModelAndOptimizer, Optimizer
 from ._summary import tabulate
 from ._transforms import DiffState, cached_partial, custom_vjp, eval_shape, get_abstract_model, grad, jit, jvp, shard_map, value_and_grad, vjp
 from ._capture import capture
-from ._variables import BatchStat, Cache, Intermediate, OptArray, OptVariable, Param, Perturbation
+from ._variables import A, VarDefaults, BatchStat, Cache, Intermediate, OptArray, OptVariable, Param, Perturbation, var_defaults
 
 
 class nn:

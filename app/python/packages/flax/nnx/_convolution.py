@@ -54,9 +54,9 @@ class Conv(_OverSpace):
         kernel = kernel if self.mask is None else kernel * self.mask
         dilation = _sequence(self.kernel_dilation, space)
         padding = _pairs(self.padding, space)
-        if padding == "CIRCULAR":
+        if padding in ("CIRCULAR", "REFLECT"):
             widths = [((size - 1) * step // 2, (size - 1) * step - (size - 1) * step // 2) for size, step in zip(self.kernel_size, dilation)]
-            inputs = jnp.pad(inputs, [(0, 0)] * (inputs.ndim - space - 1) + widths + [(0, 0)], mode="wrap")
+            inputs = jnp.pad(inputs, [(0, 0)] * (inputs.ndim - space - 1) + widths + [(0, 0)], mode="wrap" if padding == "CIRCULAR" else "reflect")
             padding = "VALID"
         elif padding == "CAUSAL":
             padding = [(dilation[0] * (self.kernel_size[0] - 1), 0)]

@@ -162,16 +162,21 @@ def is_variable(value):
     return issubclass(type(value), Variable)
 
 
+def no_changes_in_place(function, **modes):
+    for name, value in modes.items():
+        if value:
+            raise NotImplementedError(f"nnx.{function} with {name}=True, which functions under jax.jit change in place: give the variable to a function "
+                                      "under nnx.jit, which carries changes out, or use jax.new_ref")
+
+
 class Variable(_Valued, metaclass=_Kinds):
     """A value that a module owns. Metadata are attributes: `variable.sharding`."""
+    __class_getitem__ = classmethod(lambda cls, kind: cls)
 
     def __init__(self, value, **metadata):
         if isinstance(value, VariableMetadata):
             metadata, value = {**value.metadata, **metadata}, value.value
-        for name in ("hijax", "ref"):
-            if metadata.get(name):
-                raise NotImplementedError(f"nnx.{type(self).__name__} with {name}=True, which functions under jax.jit change in place: give the variable to a function "
-                                          "under nnx.jit, which carries changes out, or use jax.new_ref")
+        no_changes_in_place(type(self).__name__, hijax=metadata.get("hijax"), ref=metadata.get("ref"))
         for name in ("sharding_names", "out_sharding"):
             if name in metadata:
                 metadata["sharding"] = metadata.pop(name)
@@ -240,7 +245,10 @@ class Variable(_Valued, metaclass=_Kinds):
         return self.replace(self.value)
 
     def to_state(self):
-        return VariableState(type(self), self.value, **self._metadata)
+        return self.state_with(self.value)
+
+    def state_with(self, value):
+        return VariableState(type(self), value, **self._metadata)
 
 
 def _register_variable(cls):
@@ -447,6 +455,9 @@ class HeldArray:
 
     def to_state(self):
         return self.value
+
+    def state_with(self, value):
+        return value
 
 
 def part_of(node, name):

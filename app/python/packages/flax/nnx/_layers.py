@@ -223,14 +223,21 @@ class Embed(Module):
 
 
 class _Norm(Module):
-    """What norms end with. Means are of float32 at least, as Flax's force_float32_reductions has them."""
+    """What norms end with. Means are of float32 at least, as Flax's force_float32_reductions has them. Features lie along `feature_axes`."""
+    feature_axes = -1
 
     def _finished(self, y, x):
         """Scaled and moved, as the type that was asked for, or that the input and the parameters make together."""
+        axes = _axes(self.feature_axes, x.ndim)
+        along = lambda one: one.value.reshape([size if axis in axes else 1 for axis, size in enumerate(x.shape)])
         own = [one.value for one in (self.scale, getattr(self, "bias", None)) if one is not None]
-        y = y if self.scale is None else y * self.scale.value
-        y = y if getattr(self, "bias", None) is None else y + self.bias.value
+        y = y if self.scale is None else y * along(self.scale)
+        y = y if getattr(self, "bias", None) is None else y + along(self.bias)
         return y.astype(jnp.result_type(x, *own) if self.dtype is None else self.dtype)
+
+
+def _axes(axes, rank):
+    return tuple(axis % rank for axis in ((axes,) if isinstance(axes, int) else axes))
 
 
 def _wide(x):
@@ -239,15 +246,17 @@ def _wide(x):
 
 class LayerNorm(_Norm):
     def __init__(self, num_features, *, epsilon=1e-6, use_bias=True, use_scale=True, param_dtype=jnp.float32,
-                 bias_init=initializers.zeros, scale_init=initializers.ones, bias_metadata=None, scale_metadata=None, rngs, dtype=None, **options):
+                 bias_init=initializers.zeros, scale_init=initializers.ones, bias_metadata=None, scale_metadata=None, reduction_axes=-1, feature_axes=-1,
+                 rngs, dtype=None, **options):
         _refuse("nnx.LayerNorm", options, ("use_fast_variance", "force_float32_reductions", "promote_dtype"))
         self.scale = Param(scale_init(rngs.params(), (num_features,), param_dtype), **(scale_metadata or {})) if use_scale else None
         self.bias = Param(bias_init(rngs.params(), (num_features,), param_dtype), **(bias_metadata or {})) if use_bias else None
-        self.epsilon, self.dtype = epsilon, dtype
+        self.epsilon, self.dtype, self.reduction_axes, self.feature_axes = epsilon, dtype, reduction_axes, feature_axes
 
     def __call__(self, inputs):
         x = _wide(inputs)
-        y = (x - jnp.mean(x, -1, keepdims=True)) * jax.lax.rsqrt(jnp.var(x, -1, keepdims=True) + self.epsilon)
+        axes = _axes(self.reduction_axes, x.ndim)
+        y = (x - jnp.mean(x, axes, keepdims=True)) * jax.lax.rsqrt(jnp.var(x, axes, keepdims=True) + self.epsilon)
         return self._finished(y, inputs)
 
 
@@ -337,14 +346,14 @@ class PReLU(Module):
 
 class RMSNorm(_Norm):
     def __init__(self, num_features, *, epsilon=1e-6, use_scale=True, param_dtype=jnp.float32, scale_init=initializers.ones, scale_metadata=None,
-                 rngs, dtype=None, **options):
+                 reduction_axes=-1, feature_axes=-1, rngs, dtype=None, **options):
         _refuse("nnx.RMSNorm", options, ("use_fast_variance", "force_float32_reductions", "promote_dtype"))
         self.scale = Param(scale_init(rngs.params(), (num_features,), param_dtype), **(scale_metadata or {})) if use_scale else None
-        self.epsilon, self.dtype = epsilon, dtype
+        self.epsilon, self.dtype, self.reduction_axes, self.feature_axes = epsilon, dtype, reduction_axes, feature_axes
 
     def __call__(self, inputs):
         x = _wide(inputs)
-        y = x * jax.lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + self.epsilon)
+        y = x * jax.lax.rsqrt(jnp.mean(x * x, _axes(self.reduction_axes, x.ndim), keepdims=True) + self.epsilon)
         return self._finished(y, inputs)
 
 

@@ -116,6 +116,17 @@ class GRUCell(RNNCellBase):
     initialize_carry = SimpleCell.initialize_carry
 
 
+def flip_sequences(inputs, lengths, axis):
+    """Turns sequences round, each up to its length: what is behind it stays there. Source of the places: google/flax, flax/nnx/nn/recurrent.py."""
+    if lengths is None:
+        return jnp.flip(inputs, axis)
+    steps = inputs.shape[axis]
+    lengths = jnp.expand_dims(lengths, axis)
+    places = jnp.arange(steps - 1, -1, -1).reshape([steps if dim == axis else 1 for dim in range(lengths.ndim)])
+    places = (places + lengths) % steps
+    return jnp.take_along_axis(inputs, places.reshape(places.shape + (1,) * (inputs.ndim - places.ndim)), axis)
+
+
 class RNN(Module):
     """A cell over the steps of a sequence."""
 
@@ -127,14 +138,19 @@ class RNN(Module):
         choose = lambda given, own: own if given is None else given
         return_carry, time_major = choose(return_carry, self.return_carry), choose(time_major, self.time_major)
         reverse, keep_order = choose(reverse, self.reverse), choose(keep_order, self.keep_order)
-        if seq_lengths is not None:
-            raise NotImplementedError("nnx.RNN with seq_lengths")
         axis = 0 if time_major else inputs.ndim - 2
-        inputs = jnp.flip(inputs, axis) if reverse else inputs
+        inputs = flip_sequences(inputs, seq_lengths, axis) if reverse else inputs
         carry = initial_carry
         if carry is None:
             carry = self.cell.initialize_carry(inputs.shape[:axis] + inputs.shape[axis + 1:], rngs)
-        step = scan(lambda cell, carry, x: cell(carry, x), in_axes=(StateAxes({...: None}), Carry, axis), out_axes=(Carry, axis))
+        def turn(cell, carry, x):
+            carry, y = cell(carry, x)
+            return carry, ((carry, y) if ends_early else y)
+        ends_early = seq_lengths is not None and return_carry
+        step = scan(turn, in_axes=(StateAxes({...: None}), Carry, axis), out_axes=(Carry, (0, axis) if ends_early else axis))
         carry, outputs = step(self.cell, carry, inputs)
-        outputs = jnp.flip(outputs, axis) if reverse and keep_order else outputs
+        if ends_early:  # of each sequence, the carry behind its last step
+            carries, outputs = outputs
+            carry = jax.tree.map(lambda x: x[seq_lengths - 1, jnp.arange(x.shape[1])], carries)
+        outputs = flip_sequences(outputs, seq_lengths, axis) if reverse and keep_order else outputs
         return (carry, outputs) if return_carry else outputs

@@ -55,7 +55,7 @@ def _bare(tree):
 
 
 def _clothed(tree, like):
-    return jax.tree.map(lambda node, value: node.replace(value), like, tree, is_leaf=_is_state)
+    return jax.tree.map(lambda node, value: node.replace(value) if _is_state(node) else value, like, tree, is_leaf=_is_state)
 
 
 class ModelAndOptimizer(Optimizer):

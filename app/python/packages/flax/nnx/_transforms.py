@@ -170,7 +170,7 @@ def value_and_grad(fun=None, *, argnums=0, has_aux=False, wrt=Param):
         for at, new in after.items():
             whole[at][1].value = new
         made = [other if is_plain is not None else
-                State.from_flat_path([(path, variable.to_state().replace(grad)) for (path, variable), grad in zip(some, own)])
+                State.from_flat_path([(path, variable.state_with(grad)) for (path, variable), grad in zip(some, own)])
                 for some, own, other, is_plain in zip(chosen, grads, others, plain)]
         made = tuple(made) if isinstance(argnums, (tuple, list)) else made[0]
         return ((value, aux) if has_aux else value), made

@@ -1,6 +1,23 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Kinds of variables."""
-from ._graph import Variable
+import contextlib
+import typing
+
+from ._graph import Variable, no_changes_in_place
+
+A = typing.TypeVar("A")  # of annotations: what a variable holds
+
+
+class VarDefaults(typing.NamedTuple):
+    """How variables are made that do not say it themselves."""
+    hijax: bool
+    ref: bool
+
+
+def var_defaults(*, hijax=None, ref=None):
+    """The defaults; or a context of these."""
+    no_changes_in_place("var_defaults", hijax=hijax, ref=ref)
+    return VarDefaults(False, False) if hijax is None and ref is None else contextlib.nullcontext()
 
 
 class Param(Variable):
