@@ -4,6 +4,7 @@ import collections
 import copy
 import enum
 import math
+import re
 
 import _meshwright as core
 import numpy as np
@@ -14,11 +15,17 @@ from .machine import machine
 used = {}  # the axes of each mesh that a sharding of the page has split an array over
 
 
+def _as_printed(text):
+    """An error of the engine's table, with specs and meshes as the page prints them."""
+    text = re.sub(r"\bP\(", "PartitionSpec(", text)
+    return text if machine.has_typed_meshes else re.sub(r", axis_types=\((Auto,? ?)+\)", "", text)
+
+
 def raise_verdict(verdict, check=None):
     """Raises what JAX would raise, from the engine's table of its errors, with the engine's own problems as notes: `check` raises them."""
     if verdict is not None:
         name, text = verdict
-        error = {"TypeError": TypeError, "KeyError": KeyError}.get(name, ValueError)(text)
+        error = {"TypeError": TypeError, "KeyError": KeyError}.get(name, ValueError)(_as_printed(text))
         try:
             if check is not None:
                 check()
