@@ -117,6 +117,9 @@ for _over, _of in (("pieces", of_pieces), ("examples", lambda function: jax.vmap
         ("ring", lambda z: lax.ppermute(z, "x", ROUND), [[3, 2], [0, 2], [1, 2], [2, 2]]))]
 
 REFUSED = [  # a name, what is computed, a part of the text
+    *[(f"{name} of pieces", lambda function=function: mapped(lambda x: function(x[:, :2].T @ x[:, :2])[None], P("x"), P("x"))(X),
+       "an eigendecomposition or a singular value decomposition within jax.shard_map: call it outside")
+      for name, function in (("eigenvalues", jnp.linalg.eigvalsh), ("singular values", lambda a: jnp.linalg.svd(a)[1]))],
     ("differs where it may not", lambda: mapped(lambda x: x, P("x"), P())(X), "only varying across mesh axes {} and not {x}, but it was inferred to be possibly varying over {x}"),
     ("the greatest complex number", lambda: of_pieces(lambda i: lax.pmax(i + 2j, "x")), "max is not for elements of type complex<f32>"),
     ("exchanged in other parts", lambda: mapped(lambda x: lax.all_to_all(x, "x", 0, 0), P("x"), P("x"))(X),

@@ -34,7 +34,7 @@ def pure_callback(callback, result_shape_dtypes, *args, sharding=None, vectorize
     if depth(leaves):
         raise ValueError("Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks while taking gradients.")
     if values is None:
-        raise effects.NeedsValues
+        raise effects.NeedsValues("jax.pure_callback or io_callback with results")
     given, keywords = trees.tree_unflatten(form, [from_numpy(value) for value in values])
     made = callback(*given, **keywords)
     return trees.tree_map(lambda like, one: _checked(like, one), result_shape_dtypes, made)
@@ -90,7 +90,7 @@ def io_callback(callback_, result_shape_dtypes, *args, sharding=None, ordered=Fa
             return trees.tree_map(lambda *ones: outside.example(ops.stack(ones)), *rows)
     values = _values([asarray(leaf) for leaf in leaves])
     if values is None or Scope._stack:
-        raise effects.NeedsValues
+        raise effects.NeedsValues("jax.pure_callback or io_callback with results")
     given, keywords = trees.tree_unflatten(form, [from_numpy(value) for value in values])
     made = callback_(*given, **keywords)
     return trees.tree_map(_checked, result_shape_dtypes, made)

@@ -8,7 +8,7 @@ from .arrays import Array, ConcreteArray, Scope, asarray
 
 
 class NeedsValues(Exception):
-    """A function of the page is to be called for values that a program would have to know while it is traced: it is carried out op by op instead."""
+    """What is named is computed from values that a program would have to know while it is traced: the program is carried out op by op instead."""
 
 
 def add(function, args, kwargs):

@@ -1182,8 +1182,8 @@ def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, check_rep=True, 
                     inner[number].unreduced, inner[number].reduced = own.unreduced, own.reduced
             try:
                 made = f(*tree_unflatten(form, inner))
-            except effects.NeedsValues:
-                raise NotImplementedError("jax.pure_callback or io_callback with results within jax.shard_map: call it outside, with the whole arrays") from None
+            except effects.NeedsValues as needed:
+                raise NotImplementedError(f"{needed} within jax.shard_map: call it outside, with the whole arrays") from None
             outs, out_form = tree_flatten(made)
             outs = [asarray(out) for out in outs]
             out_list = [PartitionSpec() if spec is None else spec

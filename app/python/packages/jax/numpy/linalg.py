@@ -193,7 +193,7 @@ def _known(a, function):
             return trees.tree_map(outside.example, _known(outside.whole(a), function))
     value = a if isinstance(a, ConcreteArray) else a.scope.value_of(a)
     if value is None:
-        raise effects.NeedsValues
+        raise effects.NeedsValues("an eigendecomposition or a singular value decomposition")
     return trees.tree_map(lambda part: from_numpy(np.asarray(part)), function(np.asarray(value)))
 
 
