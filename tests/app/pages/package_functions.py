@@ -425,6 +425,47 @@ def rarer_parts():
     compare("paths of nested dicts", int(traverse_util.path_aware_map(lambda path, x: (path, x), {"a": {"b": 1, "c": {}}}) == {"a": {"b": (("a", "b"), 1), "c": {}}}), 1)
 
 
+def contexts(folder, tree):
+    """Options of orbax.checkpoint.v1 that change what is saved and loaded, and policies of steps."""
+    def context(change):
+        made = ocp.v1.Context()
+        change(made)
+        return made
+
+    def raised(function):
+        try:
+            return f"gave {function()}"
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+    partial = context(lambda made: setattr(made.pytree.loading, "partial_load", True))
+    compare("a part refused", int("['b']['c']: only in the checkpoint" in raised(lambda: ocp.v1.load(folder + "/newer", {"a": tree["a"]}))), 1)
+    with partial:
+        compare("a part", ocp.v1.load(folder + "/newer", {"a": tree["a"]}), {"a": tree["a"]})
+        inner = ocp.v1.Context(partial)
+        inner.pytree.loading.partial_load = False
+        compare("options in use", int(raised(lambda: setattr(partial.asynchronous, "timeout_secs", 1)).startswith("RuntimeError: Cannot mutate options of an active context.")), 1)
+        compare("the context in use", [ocp.v1.get_context() is partial, partial.pytree.loading.partial_load, partial.array_options is partial.array], [True, True, True])
+    with context(lambda made: setattr(made.array.loading, "enable_padding_and_truncation", True)):
+        compare("cut and filled up", ocp.v1.load(folder + "/newer", {"a": jax.ShapeDtypeStruct((10,), jnp.int32), "b": {"c": 0, "d": [np.ones(1), jnp.bfloat16(0)]}}),
+                {"a": np.array([*range(8), 0, 0]), "b": {"c": 42, "d": [np.ones(1), 1.5]}})
+
+    def typed(made):
+        made.array.saving.storage_options.dtype = jnp.float16
+        made.array.saving.scoped_storage_options_creator = lambda path, _: ocp.v1.options.ArrayOptions.Saving.StorageOptions(dtype=jnp.bfloat16) if len(path) == 1 else None
+    with context(typed):
+        ocp.v1.save(folder + "/typed", tree)
+    kinds = [str(getattr(leaf, "dtype", leaf)) for leaf in jax.tree.leaves(ocp.v1.load(folder + "/typed"))]
+    compare("types that are stored", int(kinds == ["bfloat16", "42", "float16", "float16"] or print(kinds)), 1)
+    training = ocp.v1.training
+    with training.Checkpointer(folder + "/chosen", save_decision_policy=training.save_decision_policies.FixedIntervalPolicy(3)) as chosen:
+        saved = [chosen.save(step, {"n": step}) for step in range(10)]
+        compare("steps that a policy chooses", [step for step in range(10) if saved[step]], [0, 3, 6, 9])
+    keeps = training.preservation_policies.AnyPreservationPolicy([training.preservation_policies.LatestN(2), training.preservation_policies.EveryNSteps(4)])
+    with training.Checkpointer(folder + "/chosen", preservation_policy=keeps) as chosen:
+        chosen.save(10, {"n": 10})
+        compare("steps that are kept", [one.step for one in chosen.checkpoints], [0, 9, 10])
+
+
 def checkpoints():
     folder = tempfile.mkdtemp()
     tree = {"a": jnp.arange(8), "b": {"c": 42, "d": [np.ones(2), jnp.bfloat16(1.5)]}}
@@ -445,12 +486,13 @@ def checkpoints():
         compare("steps of version 1", (saved, [one.step for one in training.checkpoints], training.latest.step, training.load()["n"], training.load(2)["n"]),
                 ([True, True, True, False, True], [0, 2, 4], 4, 4, 2))
         for error, call in ((ocp.v1.errors.StepAlreadyExistsError, lambda: training.save(2, {})), (ocp.v1.errors.StepNotFoundError, lambda: training.load(3)),
-                            (ValueError, lambda: ocp.v1.save(folder + "/newer", tree)), (NotImplementedError, lambda: ocp.v1.Context(array_options=1))):
+                            (ValueError, lambda: ocp.v1.save(folder + "/newer", tree)), (NotImplementedError, lambda: ocp.v1.Context(checkpoint_layout="safetensors"))):
             try:
                 call()
                 compare(error.__name__, 0, 1)
             except error:
                 compare(error.__name__, 1, 1)
+    contexts(folder, tree)
     manager = ocp.CheckpointManager(folder + "/many", options=ocp.CheckpointManagerOptions(max_to_keep=3, save_interval_steps=2))
     for step in range(11):
         manager.save(step, args=ocp.args.Composite(state=ocp.args.StandardSave({"n": jnp.array(step)}), more=ocp.args.JsonSave([step])))

@@ -5,6 +5,7 @@ import json
 
 import jax
 import numpy as np
+from jax._src import dtypes
 from jax._src.arrays import Array, asarray, from_numpy
 from jax._src.random_ import KeyArray
 from jax._src.trees import keystr, tree_flatten_with_path, tree_unflatten
@@ -75,13 +76,13 @@ class ArrayMetadata:
         return f"ArrayMetadata(name='{self.name}', shape={self.shape}, dtype={self.dtype!r})"
 
 
-def _is_typed(node):
+def is_typed(node):
     return isinstance(node, (jax.ShapeDtypeStruct, ArrayRestoreArgs, RestoreArgs, _Placeholder, KeyArray))
 
 
 def leaves_of(tree):
     """(names, leaves, form)"""
-    pairs, form = tree_flatten_with_path(tree, _is_typed)
+    pairs, form = tree_flatten_with_path(tree, is_typed)
     return [keystr(path) for path, _ in pairs], [leaf for _, leaf in pairs], form
 
 
@@ -92,7 +93,7 @@ def _steps(path):
 
 def save_tree(path, tree, save_args=None):
     path.mkdir(parents=True)
-    pairs, _ = tree_flatten_with_path(tree, _is_typed)
+    pairs, _ = tree_flatten_with_path(tree, is_typed)
     wanted = [None] * len(pairs) if save_args is None else leaves_of(save_args)[1]
     table = []
     for number, ((at, leaf), how) in enumerate(zip(pairs, wanted)):
@@ -171,7 +172,7 @@ class Saved:
         if row["kind"] == "text":
             return row["value"]
         values = np.load(self._path / f"{number}.npy", mmap_mode="r")
-        return ArrayMetadata("".join(f".{step}" for step, _ in row["steps"]).lstrip("."), values.shape, values.dtype)
+        return ArrayMetadata("".join(f".{step}" for step, _ in row["steps"]).lstrip("."), values.shape, dtypes.shown(row["dtype"]) if row["kind"] == "array" else values.dtype)
 
 
 def _as(value, like, is_strict):

@@ -12,6 +12,8 @@ class StandardSave(CheckpointArgs):
 
 
 class StandardRestore(CheckpointArgs):
+    is_partial = False  # whether the item may have fewer leaves than are stored
+
     def __init__(self, item=None, strict=True, support_layout=False, fallback_sharding=None):
         self.item, self.strict = item, strict
 

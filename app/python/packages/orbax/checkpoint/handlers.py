@@ -21,7 +21,7 @@ class StandardCheckpointHandler(CheckpointHandler):
         saved, target = Saved(path), getattr(args, "item", None)
         if isinstance(args, _args.PyTreeRestore):
             return _restored(saved, args)
-        return saved.whole() if target is None else saved.like(target, is_strict=getattr(args, "strict", True))
+        return saved.whole() if target is None else saved.like(target, is_partial=args.is_partial, is_strict=args.strict)
 
     def metadata(self, path):
         return Saved(path).metadata()

@@ -6,6 +6,8 @@ import pathlib as _pathlib
 from .. import args as _args
 from .._checkpointers import Checkpointer as _Checkpointer
 from .._trees import PLACEHOLDER
+from . import options
+from ._context import Context, get_context, save_args as _save_args
 from ..handlers import CompositeCheckpointHandler as _CompositeCheckpointHandler, handler_at as _handler_at
 
 
@@ -27,11 +29,6 @@ class AsyncResponse:
         return self._value
 
 
-class Context:
-    def __init__(self, *_, **options):
-        raise NotImplementedError(f"orbax.checkpoint.v1.Context({', '.join(f'{name}=..' for name in options)}): leave it out, its defaults are what runs here")
-
-
 def _composite():
     return _Checkpointer(_CompositeCheckpointHandler())
 
@@ -41,14 +38,18 @@ def _abstract(given):
 
 
 def save_checkpointables(path, checkpointables, *, overwrite=False, custom_metadata=None):
-    _composite().save(path, args=_args.Composite(**{name: _args.StandardSave(tree) for name, tree in checkpointables.items()}), force=overwrite)
+    _composite().save(path, args=_args.Composite(**{name: _args.StandardSave(tree, _save_args(tree)) for name, tree in checkpointables.items()}), force=overwrite)
 
 
 def load_checkpointables(path, abstract_checkpointables=None):
     wanted = _abstract(abstract_checkpointables)
     if wanted is None:
         wanted = {part.name: None for part in sorted(_pathlib.Path(path).iterdir()) if part.is_dir()} if _pathlib.Path(path).exists() else {}
-    restored = _composite().restore(path, _args.Composite(**{name: _args.StandardRestore(_abstract(tree)) for name, tree in wanted.items()}))
+    loading = get_context()
+    asked = {name: _args.StandardRestore(_abstract(tree), strict=not loading.array.loading.enable_padding_and_truncation) for name, tree in wanted.items()}
+    for one in asked.values():
+        one.is_partial = loading.pytree.loading.partial_load
+    restored = _composite().restore(path, _args.Composite(**asked))
     return {name: restored[name] for name in wanted}
 
 

@@ -3,16 +3,18 @@
 import pathlib
 import shutil
 
-from . import CheckpointMetadata, at_once, load_checkpointables, metadata, save_checkpointables
+from . import CheckpointMetadata, Context, at_once, get_context, load_checkpointables, metadata, save_checkpointables
 from .._trees import AtOnce
+from ._policies import preservation_policies, save_decision_policies
 from .errors import StepAlreadyExistsError, StepNotFoundError
 
 
 class Checkpointer(AtOnce):
-    def __init__(self, directory, **options):
+    def __init__(self, directory, *, context=None, save_decision_policy=None, preservation_policy=None, **options):
         asked = [name for name, value in options.items() if value is not None]
         if asked:
-            raise NotImplementedError(f"orbax.checkpoint.v1.training.Checkpointer({asked[0]}=..): leave it out: each step that is later than the last is saved and kept")
+            raise NotImplementedError(f"orbax.checkpoint.v1.training.Checkpointer({asked[0]}=..): leave it out")
+        self._context, self._saves, self._keeps = Context(context or get_context()), save_decision_policy, preservation_policy
         self.directory = pathlib.Path(directory)
         pathlib.Path(directory).mkdir(parents=True, exist_ok=True)
 
@@ -24,7 +26,9 @@ class Checkpointer(AtOnce):
     latest = property(lambda self: self.checkpoints[-1] if self.checkpoints else None)
 
     def should_save(self, step):
-        return self.latest is None or step > self.latest.step
+        """Where no policy says which, each step that is later than the last."""
+        is_later = self.latest is None or step > self.latest.step
+        return is_later and (self._saves is None or self._saves.should_save(CheckpointMetadata(step=step), self.checkpoints, context=None))
 
     def save_checkpointables(self, step, checkpointables, *, force=False, overwrite=False, metrics=None, custom_metadata=None):
         if any(one.step == step for one in self.checkpoints):
@@ -33,7 +37,13 @@ class Checkpointer(AtOnce):
             shutil.rmtree(pathlib.Path(self.directory / str(step)))
         elif not (force or self.should_save(step)):
             return False
-        save_checkpointables(self.directory / str(step), checkpointables)
+        with self._context:
+            save_checkpointables(self.directory / str(step), checkpointables)
+        if self._keeps is not None:
+            known = self.checkpoints
+            for one, is_kept in zip(known, self._keeps.should_preserve(known, context=None)):
+                if not is_kept:
+                    shutil.rmtree(pathlib.Path(one.path))
         return True
 
     def _path(self, step):
@@ -46,7 +56,8 @@ class Checkpointer(AtOnce):
         return self.directory / str(step)
 
     def load_checkpointables(self, step=None, abstract_checkpointables=None):
-        return load_checkpointables(self._path(step), abstract_checkpointables)
+        with self._context:
+            return load_checkpointables(self._path(step), abstract_checkpointables)
 
     def save(self, step, state, **options):
         return self.save_checkpointables(step, {"state": state}, **options)
