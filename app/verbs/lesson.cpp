@@ -133,6 +133,10 @@ private:
                 m_output.result("Right.\n\n" + indented(answer.substr(std::min(end, answer.size())), ""));
                 return m_progress.add(m_lesson, m_number);
             }
+            if (!judged->isRead) {
+                m_output.result("Not understood: " + judged->said + ".\n\n");
+                continue;
+            }
             m_output.result((line->empty() ? "" : "Not so. ") + (judged->said.empty() ? "" : judged->said + "\n"));
             if (hint == question.hints.end()) {
                 m_output.result("The answer: " + indented(answer, ""));

@@ -386,7 +386,8 @@ public:
         const auto answer = ask({{"judge", cell}, {"answer", text}}, fmt::format("cell {}", cell + 1), stop);
         if (!answer)
             return answer.error();
-        return Judgement{answer->value("right", Json()) == Json(true), textOf(*answer, "said")};
+        return Judgement{
+            answer->value("right", Json()) == Json(true), answer->value("read", Json()) != Json(false), textOf(*answer, "said")};
     }
 
     Result<std::vector<std::pair<std::size_t, PageFinding>>> findings(const std::stop_token& stop) override

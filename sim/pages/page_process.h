@@ -99,7 +99,8 @@ struct PageChoices {
 /// What a person's answer to a question is worth.
 struct Judgement {
     bool isRight = false;
-    std::string said; ///< what it raised; empty: nothing
+    bool isRead = true; ///< false: the words are no answer of the question's kind, and do not count as a try
+    std::string said; ///< what the answer raised, or what kind of words is expected; empty: nothing
 };
 
 /// A page's process, which may touch nothing else (app/python/confine.h), and which is ended with this object.

@@ -469,7 +469,7 @@ void PageView::showJudgement(std::size_t cell, const pages::Judgement& judgement
     if (cell != m_current)
         return;
     if (!judgement.isRight) {
-        m_said->setText(tr("Not so. %1").arg(qtText(judgement.said)));
+        m_said->setText((judgement.isRead ? tr("Not so. %1") : tr("Not understood: %1.")).arg(qtText(judgement.said)));
         return;
     }
     m_said->setText(tr("Right."));

@@ -5,6 +5,7 @@
 #include <QJsonArray>
 #include <QJsonDocument>
 #include <QJsonObject>
+#include <QRegularExpression>
 #include <QTemporaryDir>
 
 namespace tst_lesson_verb {
@@ -23,6 +24,8 @@ private Q_SLOTS:
     void lessons();
     void answersAtTheEnd();
     void hintsThenTheAnswer();
+    void whatCannotBeRead();
+    void otherWords();
     void picturesThatMove();
     void exitCodes_data();
     void exitCodes();
@@ -37,6 +40,18 @@ namespace {
 QString said(const Outcome& outcome)
 {
     return QString::fromUtf8(outcome.out + outcome.err);
+}
+
+/// An answer of the same kind.
+QByteArray wrongAnswer(const QString& right)
+{
+    if (right == "yes" || right == "no")
+        return right == "yes" ? "no" : "yes";
+    if (right.contains("P("))
+        return right.contains("), P(") ? "P(), P()" : "P('nothing')";
+    if (right == "none" || right.contains(" over "))
+        return "all-to-all over nothing";
+    return right.contains(QRegularExpression("\\d")) ? "-1" : "nothing";
 }
 
 QStringList lessonFiles()
@@ -94,7 +109,8 @@ void TestLessonVerb::lessons()
         if (cell["kind"] != "question")
             continue;
         ++questions;
-        input += "surely not this\n" + cell["output"].toString().section('\n', 0, 0).toUtf8() + "\n";
+        const QString right = cell["output"].toString().section('\n', 0, 0);
+        input += wrongAnswer(right) + "\n" + right.toUtf8() + "\n";
     }
     QVERIFY(questions >= 5);
     const Outcome walked = lesson({number}, input);
@@ -118,6 +134,24 @@ void TestLessonVerb::hintsThenTheAnswer()
 {
     const QString text = said(lesson({"1"}, "\n\n\n5, 7\n"));
     QVERIFY2(text.contains("Hint: ") && text.contains("The answer: 4, 5") && text.contains("0 of 5 questions"), qPrintable(text));
+}
+
+/// Words of another kind are no try: neither a hint nor the answer follows.
+void TestLessonVerb::whatCannotBeRead()
+{
+    const QString text = said(lesson({"1"}, "many\nmany\nmany\n4, 5\n"));
+    QCOMPARE(text.count("Not understood: expected whole numbers, such as 0, 7 or 2x4.\n"), 3);
+    QVERIFY2(!text.contains("Hint: ") && !text.contains("Not so.") && text.contains("1 of 5 questions"), qPrintable(text));
+}
+
+/// The last question of lesson 1, in other words than it asks for, and the last one of lesson 2.
+void TestLessonVerb::otherWords()
+{
+    const QString sizes = said(lesson({"1"}, "4, 5\n1 3 5 7\n16\n28\n2x4\n"));
+    QVERIFY2(sizes.contains("5 of 5 questions"), qPrintable(sizes));
+    const QString specs
+        = said(lesson({"2"}, "4x4\n16 by 1\n256 bytes\nno\nall-gather data\nnone\nalltoall data\nPartitionSpec('data')\n"));
+    QVERIFY2(specs.contains("8 of 8 questions"), qPrintable(specs));
 }
 
 void TestLessonVerb::picturesThatMove()

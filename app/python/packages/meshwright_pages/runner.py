@@ -194,17 +194,20 @@ class Page:
             print("\n" + re.sub(r"\{([^{}]+)\}", lambda match: questions.text_of(eval(match[1], self._names)), question["why"]))
 
     def judge(self, number, text):
-        """Whether a person's answer to a question is right, and what it raised."""
+        """Whether a person's answer to a question is right, whether it could be read, and what it raised."""
         cell = self._cells[number]
         check = cell["question"]["check"]
         before = sys.stdout, sys.stderr
         sys.stdout = sys.stderr = _Output()
         try:
-            if check:
-                return {"right": bool(eval(check, {**self._names, "answer": eval(text, dict(self._names))})), "said": ""}
-            return {"right": questions.is_same(eval(cell["source"], self._names), text), "said": ""}
+            answer = eval(cell["source"], self._names)
+            said = questions.read(answer, text, self._names)
+            is_right = bool(eval(check, {**self._names, "answer": said})) if check else questions.is_same(answer, said)
+            return {"right": is_right, "read": True, "said": ""}
+        except questions.NotRead as error:
+            return {"right": False, "read": False, "said": str(error)}
         except Exception as error:
-            return {"right": False, "said": "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])}
+            return {"right": False, "read": True, "said": "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])}
         finally:
             sys.stdout, sys.stderr = before
 
