@@ -532,11 +532,11 @@ void TestPropagate::wholeValueOnAnotherMesh()
     Sketch s("a=2");
     s.meshes.push_back({"wide", valueOf(parseMesh("x=2,y=2,z=2"))});
     const ValueId x = s.arg("x", {8, 8});
-    annotate(s.function, x, "P('x')", s.meshes.back().mesh);
-    s.function[x].sharding->mesh = 1;
     const ValueId y = s.arg("y", {8, 8});
-    annotate(s.function, y, "P('y')", s.meshes.back().mesh);
-    s.function[y].sharding->mesh = 1;
+    annotate(s.function, x, "[{x}, {}]", s.meshes.back().mesh);
+    annotate(s.function, y, "[{y}, {}]", s.meshes.back().mesh);
+    for (const ValueId value : {x, y})
+        s.function[value].sharding->mesh = 1;
     const ValueId sum = s.b.add(OpKind::Add, {x, y});
     s.b.setResults({sum});
     s.run();
