@@ -273,8 +273,8 @@ Place placeOfByte(std::string_view text, std::size_t byte)
     return place;
 }
 
-/// Python writes numbers that JSON does not have; as fields of a configuration they mean that there is no limit.
-std::string withoutInfinities(std::string_view text)
+/// Python writes numbers that JSON does not have: here they are texts, which no field of a size takes.
+std::string withQuotedInfinities(std::string_view text)
 {
     std::string plain;
     bool isQuoted = false;
@@ -284,7 +284,7 @@ std::string withoutInfinities(std::string_view text)
             const auto word
                 = std::find_if(kInfinities.begin(), kInfinities.end(), [&](auto name) { return rest.starts_with(name); });
             if (word != kInfinities.end()) {
-                plain += "null";
+                plain += fmt::format("\"{}\"", *word);
                 at += word->size() - 1;
                 continue;
             }
@@ -300,6 +300,7 @@ std::string withoutInfinities(std::string_view text)
 
 Result<Json> parsed(std::string_view text, std::vector<std::string>& notes)
 {
+    const std::string plain = withQuotedInfinities(text);
     std::vector<std::set<std::string>> open; // objects, by their keys so far
     bool isDeep = false;
     const auto look = [&](int depth, Json::parse_event_t event, Json& key) {
@@ -313,15 +314,15 @@ Result<Json> parsed(std::string_view text, std::vector<std::string>& notes)
         return !isDeep;
     };
     try {
-        Json json = Json::parse(withoutInfinities(text), look);
+        Json json = Json::parse(plain, look);
         if (isDeep)
             return Problem{"MW1350", fmt::format("a model's configuration is no deeper than {} objects and lists", kMostDeep)};
         return json;
     } catch (const Json::parse_error& error) {
         const std::size_t byte = error.byte > 0 ? error.byte - 1 : 0;
-        const bool isCut = byte >= text.size();
+        const bool isCut = byte >= plain.size();
         return Problem{"MW1350", isCut ? "the text ends in the middle of JSON" : "this is not JSON",
-            isCut ? "the file was cut off, or is empty: download it again" : kWhatIsRead, placeOfByte(text, byte)};
+            isCut ? "the file was cut off, or is empty: download it again" : kWhatIsRead, placeOfByte(plain, byte)};
     } catch (const Json::exception&) {
         return Problem{"MW1350", "this is not JSON", kWhatIsRead};
     }
@@ -398,6 +399,8 @@ void noteDefaults(FieldReader& reader, const TransformerConfig& c, std::vector<s
     note({"hidden_size", "n_embd"}, c.hidden);
     note({"num_attention_heads", "n_head"}, c.heads);
     note({"vocab_size"}, c.vocabulary);
+    if (c.gatedFfn) // others have four times the hidden size
+        note({"intermediate_size"}, c.ffn);
 }
 
 Result<TransformerConfig> configOf(const Json& whole, std::vector<std::string>& notes, std::vector<std::string>& ignored)

@@ -167,8 +167,8 @@ double modelFlopsPerToken(const TransformerConfig& config, std::int64_t sequence
 /// The `config.json` of a Hugging Face model. Of the families gpt2, gpt_neox, llama, mistral, qwen2, qwen3, gemma, gemma2, mixtral, deepseek_v2 and
 /// deepseek_v3 (without the layers that predict further tokens), fields that it leaves out (or that are null) have that library's defaults. Any
 /// other family is read by its fields: see `readByFields`. Of models with several towers the language model is read. Sizes only: scaled rotary
-/// positions, dropout and initialisers are not read. `notes`, if any, gets what is left out, `ignored` the numbers whose meaning is not known. All problems are reported.
-/// Problems: MW1350 no JSON (NaN and Infinity are taken as null), MW1351 layers of an unknown kind, MW1352 a field missing, of the wrong
+/// positions, dropout and initialisers are not read. `notes`, if any, gets what is left out, `ignored` the numbers and set flags whose meaning is not known. All problems are reported.
+/// Problems: MW1350 no JSON (NaN and Infinity are accepted where no number is read), MW1351 layers of an unknown kind, MW1352 a field missing, of the wrong
 /// type or out of range, MW1353 sizes that do not go together.
 Result<TransformerConfig> readTransformerConfig(std::string_view json, std::string_view file,
     std::vector<std::string>* notes = nullptr, std::vector<std::string>* ignored = nullptr);

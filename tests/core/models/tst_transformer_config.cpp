@@ -498,6 +498,9 @@ void TestTransformerConfig::byFields_data()
         R"({"model_type": "llama", "num_hidden_layers": 32, "num_attention_heads": 32, "intermediate_size": 11008,
         "vocab_size": 32000})",
         6.738, 6.738, "\"hidden_size\" is not given: 4096");
+    row("llama 2 7B: a width that is left to its kind",
+        R"({"model_type": "llama", "num_hidden_layers": 32, "num_attention_heads": 32, "hidden_size": 4096, "vocab_size": 32000})",
+        6.738, 6.738, "\"intermediate_size\" is not given: 11008");
     row("limits that are infinite", R"({"model_type": "plain", "num_hidden_layers": 2, "hidden_size": 8, "num_attention_heads": 2,
         "intermediate_size": 16, "vocab_size": 10, "time_limits": [0.0, Infinity], "nothing": NaN, "word": "Infinity"})",
         1.480e-6, 1.480e-6, "");
@@ -747,6 +750,13 @@ void TestTransformerConfig::problems_data()
     row("heads of a hidden size that nobody gave", R"({"model_type": "qwen2", "hidden_size": null, "num_attention_heads": 14})",
         "MW1353: hidden size 4096, as its kind of model has it where the file does not say it, is not divisible by 14 heads");
     row("fraction", R"({"model_type": "gpt2", "n_layer": 1.5})", "got: 1.5");
+    row("no number", R"({"model_type": "llama", "hidden_size": NaN})",
+        "\"hidden_size\" must be a whole number from 1 to 2^40, got: \"NaN\"");
+    row("no finite number", R"({"model_type": "llama", "rope_theta": -Infinity})",
+        "\"rope_theta\" must be a number, got: \"-Infinity\"");
+    row("layers of several widths", R"({"model_type": "new", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
+        "vocab_size": 100, "intermediate_size": [128, 256]})",
+        "\"intermediate_size\" must be a whole number from 1 to 2^40, got: [128,256]");
     row("negative", R"({"model_type": "llama", "num_attention_heads": -1})",
         "\"num_attention_heads\" must be a whole number from 1 to 2^40, got: -1");
     row("zero heads", R"({"model_type": "llama", "num_attention_heads": 0})", "got: 0");
