@@ -2,6 +2,7 @@
 #include "core/models/config_fields.h"
 
 #include "core/models/layer_fields.h"
+#include "core/support/checked.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -43,6 +44,9 @@ std::int64_t FieldReader::size(const std::string& name, std::int64_t absent, std
     const Json* field = find(name);
     if (!field)
         return absent;
+    if (field->is_array() && !field->empty()
+        && std::ranges::all_of(*field, [&](const Json& one) { return one == field->front(); }))
+        field = &field->front(); // one for each layer, and all of them alike
     if (field->is_number_unsigned() || field->is_number_integer()) {
         const bool tooLarge
             = field->is_number_unsigned() && field->get<std::uint64_t>() > static_cast<std::uint64_t>(kLargestTransformerSize);
@@ -166,27 +170,39 @@ constexpr std::array kInertObjects
     = {"rope_scaling", "quantization_config", "vision_config", "audio_config", "label2id", "generation_config",
         "task_specific_params", "rope_parameters.full_attention", "rope_parameters.sliding_attention", "sparse_attention_config"};
 
+/// Flags that, set, change neither: what a run returns, how scores and routers are scaled and rounded, which kernels compute.
+constexpr std::array kInertFlags = {"add_bos_token", "apply_residual_connection_post_layernorm", "attention_softmax_in_fp32",
+    "clean_up_tokenization_spaces", "do_layer_norm_before", "do_sample", "early_stopping", "enable_lm_head_fp32",
+    "fp32_residual_connection", "is_causal", "is_decoder", "layer_norm_elementwise_affine", "mamba_conv_bias", "mamba_rms_norm",
+    "masked_softmax_fusion", "moe_router_enable_expert_bias", "mrope_interleaved", "multi_query_attention", "norm_topk_prob",
+    "original_rope", "output_attentions", "output_hidden_states", "output_router_logits", "output_scores", "post_layer_norm",
+    "remove_invalid_values", "return_dict", "return_dict_in_generate", "rmsnorm", "rope_interleave", "rope_interleaved",
+    "rope_traditional", "scale_attention_softmax_in_fp32", "scale_attn_weights", "scale_embedding", "slow_but_exact",
+    "torchscript", "trust_remote_code", "use_bfloat16", "use_cache", "use_conv_bias", "use_dynamic_ntk", "use_expert_bias",
+    "use_flash_attn", "use_logn_attn", "use_mamba_kernels", "use_mixed_mlp_moe", "use_mrope", "use_routing_bias"};
+
 constexpr int kMostInside = 8;
 
 /// Numbers inside of objects that are read.
-constexpr std::array kReadInside = {"rope_parameters.rope_theta", "rope_parameters.partial_rotary_factor",
-    "linear_attn_config.kda_layers", "linear_attn_config.linear_attn_layers", "linear_attn_config.mamba_layers",
-    "linear_attn_config.full_attn_layers", "linear_attn_config.num_heads", "linear_attn_config.num_value_heads",
-    "linear_attn_config.num_key_heads", "linear_attn_config.head_dim", "linear_attn_config.key_head_dim",
-    "linear_attn_config.value_head_dim", "linear_attn_config.short_conv_kernel_size", "linear_attn_config.conv_kernel"};
+constexpr std::array kReadInside
+    = {"rope_parameters.rope_theta", "rope_parameters.partial_rotary_factor", "linear_attn_config.kda_layers",
+        "linear_attn_config.linear_attn_layers", "linear_attn_config.mamba_layers", "linear_attn_config.full_attn_layers",
+        "linear_attn_config.num_heads", "linear_attn_config.num_value_heads", "linear_attn_config.num_key_heads",
+        "linear_attn_config.head_dim", "linear_attn_config.key_head_dim", "linear_attn_config.value_head_dim",
+        "linear_attn_config.short_conv_kernel_size", "linear_attn_config.conv_kernel", "linear_attn_config.use_full_rank_gate"};
 
-/// Numbers of an object, and lists of numbers, by their paths; `deep`: objects inside of each other.
-void addNumbers(
+/// Numbers of an object, lists of numbers, and flags that are set, by their paths; `deep`: objects inside of each other.
+void addFields(
     const FieldReader::Json& object, const std::string& prefix, std::vector<std::string>& paths, int deep = kMostInside)
 {
     if (deep == 0)
         return;
     for (const auto& [name, value] : object.items()) {
         const std::string path = prefix + name;
-        if (value.is_number() || (value.is_array() && !value.empty() && value.front().is_number()))
+        if (value.is_number() || value == true || (value.is_array() && !value.empty() && value.front().is_number()))
             paths.push_back(path);
         else if (value.is_object())
-            addNumbers(value, path + ".", paths, deep - 1);
+            addFields(value, path + ".", paths, deep - 1);
     }
 }
 
@@ -199,7 +215,7 @@ bool isIn(std::span<const char* const> names, std::string_view name)
 
 bool isInertField(std::string_view path)
 {
-    if (isIn(kInert, path) || path.ends_with("_token_id") || path.ends_with("_token_index"))
+    if (isIn(kInert, path) || isIn(kInertFlags, path) || path.ends_with("_token_id") || path.ends_with("_token_index"))
         return true;
     for (std::size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.', dot + 1)) {
         if (isIn(kInertObjects, path.substr(0, dot)))
@@ -208,10 +224,10 @@ bool isInertField(std::string_view path)
     return false;
 }
 
-std::vector<std::string> FieldReader::ignoredNumbers() const
+std::vector<std::string> FieldReader::ignoredFields() const
 {
     std::vector<std::string> paths;
-    addNumbers(m_json, {}, paths);
+    addFields(m_json, {}, paths);
     const auto kinds = m_json.find("layer_types");
     if (kinds != m_json.end() && kinds->is_array() && !kinds->empty() && !kinds->front().is_number())
         paths.emplace_back("layer_types");
@@ -224,7 +240,7 @@ std::vector<std::string> FieldReader::ignoredNumbers() const
 
 void noteIgnored(const FieldReader& reader, std::vector<std::string>& notes, std::vector<std::string>& ignored)
 {
-    const std::vector<std::string> found = reader.ignoredNumbers();
+    const std::vector<std::string> found = reader.ignoredFields();
     if (!found.empty())
         notes.push_back("ignored: " + join(found, ", "));
     ignored.insert(ignored.end(), found.begin(), found.end());
@@ -284,21 +300,125 @@ void readLatent(FieldReader& reader, TransformerConfig& c)
     reader.find("qk_head_dim"); // the sum of both
 }
 
-/// Encoders whose class has layer norms, biases and learned positions, whatever their files leave out.
-bool isBert(std::string_view family)
+/// Products that have a bias.
+struct Biases {
+    bool attention = false; ///< queries, keys and values
+    bool output = false;
+    bool ffn = false;
+};
+constexpr Biases kAllBiases{true, true, true};
+
+/// What the class of a kind of model has where its files say nothing. Sizes of 0 are in every file.
+/// Source: the configuration and model classes of the transformers library.
+struct ModelKind {
+    std::array<std::string_view, 4> types; ///< model_type; none: all kinds that are not below
+    NormKind norm = NormKind::RmsNorm;
+    PositionKind position = PositionKind::Rotary;
+    std::string_view activation = "silu";
+    bool isGated = true;
+    Biases biases = {};
+    bool isParallel = false; ///< TransformerConfig::parallelBlock
+    bool isTied = false;
+    bool hasOneKeyHead = false;
+    std::int64_t layers = 0;
+    std::int64_t hidden = 0;
+    std::int64_t heads = 0;
+    std::int64_t keyValueHeads = 0;
+    std::int64_t headDim = 0;
+    std::int64_t ffn = 0;
+    std::int64_t vocabulary = 0;
+    std::int64_t windowStep = 0; ///< every so many layers one has no window
+};
+
+constexpr NormKind kLayerNorm = NormKind::LayerNorm;
+constexpr PositionKind kLearned = PositionKind::Learned;
+constexpr PositionKind kUntrained = PositionKind::None; // ALiBi, or sines
+constexpr std::array kModelKinds = {
+    ModelKind{{"bert", "roberta", "xlm-roberta", "camembert"}, kLayerNorm, kLearned, "gelu", false, kAllBiases, false, true},
+    ModelKind{{"bloom"}, kLayerNorm, kUntrained, "gelu_new", false, kAllBiases, false, true},
+    ModelKind{{"codegen", "gptj"}, kLayerNorm, PositionKind::Rotary, "gelu_new", false, {.ffn = true}, true},
+    ModelKind{{"cohere", "cohere2"}, kLayerNorm, PositionKind::Rotary, "silu", true, {}, true, true},
+    ModelKind{{"dbrx", "stablelm"}, kLayerNorm},
+    ModelKind{{"falcon"}, kLayerNorm, PositionKind::Rotary, "gelu", false, {}, true, true, true},
+    ModelKind{{"gemma3", "gemma3_text"}, NormKind::RmsNorm, PositionKind::Rotary, "gelu_pytorch_tanh", true, {}, false, true,
+        false, 26, 2304, 8, 4, 256, 9216, 262208, 6},
+    ModelKind{{"gpt_bigcode"}, kLayerNorm, kLearned, "gelu_pytorch_tanh", false, kAllBiases, false, true, true},
+    ModelKind{{"gpt_neo"}, kLayerNorm, kLearned, "gelu_new", false, {.output = true, .ffn = true}, false, true},
+    ModelKind{{"gpt_neox_japanese"}, kLayerNorm, PositionKind::Rotary, "gelu", false, {}, false, true},
+    ModelKind{{"gpt_oss"}, NormKind::RmsNorm, PositionKind::Rotary, "silu", true, kAllBiases},
+    ModelKind{{"mpt"}, kLayerNorm, kUntrained, "gelu", false, {}, false, true},
+    ModelKind{{"nemotron"}, kLayerNorm, PositionKind::Rotary, "relu2", false},
+    ModelKind{{"opt"}, kLayerNorm, kLearned, "relu", false, kAllBiases, false, true},
+    ModelKind{{"persimmon"}, kLayerNorm, PositionKind::Rotary, "relu2", false, kAllBiases},
+    ModelKind{{"phi"}, kLayerNorm, PositionKind::Rotary, "gelu_new", false, kAllBiases, true}, ModelKind{{"phimoe"}, kLayerNorm},
+    ModelKind{{"qwen", "qwen2_moe"}, NormKind::RmsNorm, PositionKind::Rotary, "silu", true, {.attention = true}},
+    ModelKind{{"starcoder2"}, kLayerNorm, PositionKind::Rotary, "gelu_pytorch_tanh", false, kAllBiases, false, true},
+    ModelKind{{"xglm"}, kLayerNorm, kUntrained, "gelu", false, kAllBiases, false, true}};
+
+ModelKind kindOf(std::string_view type)
 {
-    return family == "bert" || family == "roberta" || family == "xlm-roberta" || family == "camembert";
+    const auto* known = std::ranges::find_if(kModelKinds,
+        [&](const ModelKind& kind) { return !type.empty() && std::ranges::find(kind.types, type) != kind.types.end(); });
+    if (known != kModelKinds.end())
+        return *known;
+    ModelKind other{};
+    other.isTied
+        = std::ranges::any_of(std::array{"cohere", "gemma", "smollm"}, [&](const char* all) { return type.starts_with(all); });
+    return other;
 }
 
-/// Families whose files leave "tie_word_embeddings" out because their class has it true.
-bool tiesByDefault(std::string_view family)
+/// By the file, whose words and flags are those of many kinds.
+PositionKind positionOf(FieldReader& reader, const ModelKind& kind)
 {
-    if (isBert(family))
-        return true;
-    constexpr std::array kTied
-        = {"bloom", "cohere", "falcon", "gemma", "gpt_bigcode", "gpt_neo", "mpt", "opt", "smollm", "starcoder2"};
-    return std::ranges::any_of(kTied, [&](const char* name) { return family.starts_with(name); }) && family != "gpt_neox"
-        && family != "falcon_h1" && family != "falcon_mamba";
+    static const std::map<std::string, PositionKind, std::less<>> kTypes
+        = {{"absolute", kLearned}, {"learned", kLearned}, {"learned_absolute", kLearned}, {"alibi", kUntrained},
+            {"none", kUntrained}, {"nope", kUntrained}, {"rope", PositionKind::Rotary}, {"rotary", PositionKind::Rotary}};
+    const auto type = kTypes.find(reader.word("position_embedding_type", ""));
+    const bool isLearned = reader.flag("learned_pos_emb", true);
+    if (reader.flag("alibi", false))
+        return kUntrained;
+    if (reader.find("alibi") != nullptr && kind.position == kUntrained)
+        return isLearned ? kLearned : kUntrained;
+    return type != kTypes.end() ? type->second : kind.position;
+}
+
+bool isLayerNorm(FieldReader& reader, const ModelKind& kind)
+{
+    const std::string type = reader.word("norm_type", "");
+    if (type.find("norm") != std::string::npos)
+        return type.find("layer") != std::string::npos;
+    return kind.norm == kLayerNorm
+        || (reader.find("rms_norm_eps") == nullptr
+            && (reader.find("layer_norm_eps") != nullptr || reader.find("layer_norm_epsilon") != nullptr));
+}
+
+void readBiases(FieldReader& reader, const ModelKind& kind, TransformerConfig& c)
+{
+    Biases absent = kind.biases;
+    if (reader.find("no_bias") != nullptr)
+        absent = reader.flag("no_bias", true) ? Biases{} : kAllBiases;
+    c.attentionBias
+        = reader.flag({"attention_bias", "qkv_bias", "add_qkv_bias", "use_bias", "bias", "enable_bias"}, absent.attention);
+    c.outputBias = reader.flag({"attention_bias", "use_bias", "bias", "enable_bias"}, absent.output);
+    c.ffnBias = reader.flag({"mlp_bias", "use_bias", "bias", "enable_bias"}, absent.ffn);
+}
+
+/// Heads, key and value heads, and their size.
+void readHeads(FieldReader& reader, Problems& problems, const ModelKind& kind, TransformerConfig& c)
+{
+    const std::string keyHeads = reader.nameOf(
+        {"num_key_value_heads", "num_attention_groups", "num_kv_heads", "n_kv_heads", "kv_n_heads", "multi_query_group_num"});
+    const std::int64_t stated = reader.size(keyHeads, kind.keyValueHeads > 0 ? kind.keyValueHeads : c.heads);
+    const bool hasOne = reader.flag("multi_query", kind.hasOneKeyHead && reader.find(keyHeads) == nullptr);
+    const bool countsGroups
+        = reader.flag("new_decoder_architecture", false); // Falcon, whose older models state heads that they lack
+    c.keyValueHeads = hasOne && !countsGroups ? 1 : stated;
+    const std::string headDim = reader.nameOf({"head_dim", "attention_head_dim", "kv_channels"});
+    const bool isLatent = reader.find("kv_lora_rank") != nullptr; // has head sizes of its own
+    if (reader.find(headDim) != nullptr || kind.headDim > 0 || isLatent)
+        c.headDim = reader.size(headDim, std::max<std::int64_t>(1, kind.headDim));
+    else
+        c.headDim = evenHeadDim(reader, problems, c);
 }
 
 void noteOthers(FieldReader& reader, std::vector<std::string>& notes)
@@ -315,59 +435,65 @@ void noteOthers(FieldReader& reader, std::vector<std::string>& notes)
 void readByFields(FieldReader& reader, Problems& problems, TransformerConfig& c, std::vector<std::string>& notes,
     std::vector<std::string>& ignored)
 {
-    const std::vector<std::string> kinds = layerWords(reader);
-    c.layers = kinds.empty() || reader.find("num_hidden_layers") != nullptr
-        ? reader.neededSize({"num_hidden_layers", "n_layer", "num_layers", "n_layers"})
-        : static_cast<std::int64_t>(kinds.size());
-    c.hidden = reader.neededSize({"hidden_size", "n_embd", "n_embed", "d_model", "dim"});
-    c.heads = reader.neededSize({"num_attention_heads", "n_head", "n_heads", "num_heads"});
-    c.keyValueHeads = reader.size(
-        {"num_key_value_heads", "num_attention_groups", "num_kv_heads", "n_kv_heads", "kv_n_heads", "multi_query_group_num"},
-        reader.flag("multi_query", false) ? 1 : c.heads);
-    const std::string headDim = reader.nameOf({"head_dim", "attention_head_dim", "kv_channels"});
-    const bool isLatent = reader.find("kv_lora_rank") != nullptr; // has head sizes of its own
-    c.headDim = reader.find(headDim) != nullptr ? reader.size(headDim, 1) : isLatent ? 1 : evenHeadDim(reader, problems, c);
-    const std::string width = reader.nameOf({"intermediate_size", "n_inner", "ffn_hidden_size", "ffn_dim"});
-    const bool saysWidth = reader.has(width) || reader.has("moe_intermediate_size"); // null too: each layer has its own
-    c.ffn = reader.size(width, std::min(4 * c.hidden, kLargestTransformerSize));
-    c.vocabulary = reader.neededSize({"vocab_size", "padded_vocab_size"});
-    c.maxPositions = reader.size({"max_position_embeddings", "n_positions", "max_seq_len", "seq_length"}, 2048);
     const std::string family = reader.word("model_type", "");
+    const ModelKind kind = kindOf(family);
+    const auto needed = [&](FieldReader::Names names, std::int64_t absent) {
+        const std::string name = reader.nameOf(names);
+        if (absent == 0 || reader.find(name) != nullptr)
+            return reader.neededSize(names);
+        notes.push_back(fmt::format("\"{}\" is not given: {}, as its kind of model has it", name, absent));
+        return absent;
+    };
+    std::vector<std::string> kinds = layerWords(reader);
+    const bool saysLayers = reader.find(reader.nameOf({"num_hidden_layers", "n_layer", "num_layers", "n_layers"})) != nullptr;
+    c.layers = kinds.empty() || saysLayers ? needed({"num_hidden_layers", "n_layer", "num_layers", "n_layers"}, kind.layers)
+                                           : static_cast<std::int64_t>(kinds.size());
+    const bool hasStep = kinds.empty() && kind.windowStep > 0;
+    for (std::int64_t i = 1; hasStep && i <= std::min(c.layers, kMostTransformerLayers); ++i)
+        kinds.emplace_back(i % kind.windowStep == 0 ? "full_attention" : "sliding_attention");
+    c.hidden = needed({"hidden_size", "n_embd", "n_embed", "d_model", "dim"}, kind.hidden);
+    c.heads = needed({"num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads"}, kind.heads);
+    readHeads(reader, problems, kind, c);
+    const std::string width = reader.nameOf({"intermediate_size", "n_inner", "ffn_hidden_size", "ffn_dim"});
+    const bool saysWidth
+        = reader.has(width) || reader.has("moe_intermediate_size") || kind.ffn > 0; // null too: each layer has its own
+    const std::int64_t ratio = reader.size({"expansion_ratio", "intermediate_multiple_size"}, 4);
+    const std::int64_t wide = checkedProduct(std::array{ratio, c.hidden}).value_or(kLargestTransformerSize);
+    c.ffn = reader.size(width, kind.ffn > 0 ? kind.ffn : std::min(wide, kLargestTransformerSize));
+    c.vocabulary = needed({"vocab_size", "padded_vocab_size"}, kind.vocabulary);
+    c.maxPositions = reader.size({"max_position_embeddings", "n_positions", "max_seq_len", "seq_length"}, 2048);
     if (family == "qwen") // counts the gate's columns, too
         c.ffn = std::max<std::int64_t>(1, c.ffn / 2);
-    c.tiedEmbeddings = reader.flag("tie_word_embeddings", tiesByDefault(family));
+    c.tiedEmbeddings = reader.flag("tie_word_embeddings", kind.isTied);
     if (reader.find("tie_word_embeddings") == nullptr && c.tiedEmbeddings)
         notes.emplace_back("\"tie_word_embeddings\" is not given: true, as its kind of model has it");
 
     const std::string activation = reader.nameOf({"hidden_act", "hidden_activation", "activation_function", "mlp_hidden_act"});
-    const std::string name = reader.word(activation, "silu");
+    const std::string name = reader.word(activation, std::string(kind.activation));
     if (name == "relu2") {
         c.activation = TransformerActivation::Relu;
         notes.push_back("the activation is taken as relu: its square costs the same");
     } else if (name == "swigluoai" || name == "situ") {
         c.activation = TransformerActivation::Silu;
     } else {
-        c.activation = activationOf(reader, activation, "silu");
+        c.activation = activationOf(reader, activation, name);
     }
 
-    const bool isLayerNorm = reader.word("norm_type", "") == "layer_norm" || isBert(family)
-        || (reader.find("rms_norm_eps") == nullptr
-            && (reader.find("layer_norm_eps") != nullptr || reader.find("layer_norm_epsilon") != nullptr));
+    c.norm = isLayerNorm(reader, kind) ? kLayerNorm : NormKind::RmsNorm;
     // As models are: gates came with RMS norms and with widths that are no multiple of the hidden size.
-    c.gatedFfn = saysWidth && !name.starts_with("relu") && name != "gelu_new" && !(isLayerNorm && name.starts_with("gelu"));
-    c.norm = isLayerNorm ? NormKind::LayerNorm : NormKind::RmsNorm;
+    c.gatedFfn = kind.isGated && saysWidth && !name.starts_with("relu") && name != "gelu_new"
+        && !(c.norm == kLayerNorm && name.starts_with("gelu"));
     c.normEpsilon = reader.number(
         reader.nameOf({"rms_norm_eps", "layernorm_epsilon", "norm_eps", "norm_epsilon", "layer_norm_eps", "layer_norm_epsilon"}),
         1e-5);
-    c.attentionBias = reader.flag({"attention_bias", "qkv_bias", "add_qkv_bias", "use_bias"}, isBert(family));
-    c.outputBias = reader.flag({"attention_bias", "use_bias"}, isBert(family));
-    c.ffnBias = reader.flag({"mlp_bias", "use_bias"}, isBert(family));
+    readBiases(reader, kind, c);
+    c.parallelBlock = reader.flag({"parallel_attn", "use_parallel_residual"}, kind.isParallel);
     c.queryKeyNorm = reader.flag({"use_qk_norm", "qk_norm", "qk_layernorm"}, false) || family.starts_with("qwen3");
 
     c.queryScale = reader.number("query_pre_attn_scalar", 0.0);
     c.attentionSoftcap = reader.number("attn_logit_softcapping", 0.0);
     c.logitSoftcap = reader.number("final_logit_softcapping", 0.0);
-    c.position = isBert(family) ? PositionKind::Learned : PositionKind::Rotary;
+    c.position = positionOf(reader, kind);
     c.rotaryBase = rotaryNumber(reader, problems, "rope_theta", "rope_theta", 10000.0);
     c.rotaryFraction = rotaryNumber(reader, problems, "partial_rotary_factor", "partial_rotary_factor", 1.0);
     if (const std::int64_t rotated = reader.size("rotary_dim", 0, 0); rotated > 0)

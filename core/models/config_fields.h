@@ -35,6 +35,7 @@ public:
     /// The first of these names whose field is there and not null; else the first one.
     std::string nameOf(Names names);
 
+    /// A number, or a list of equal ones.
     std::int64_t size(const std::string& name, std::int64_t absent, std::int64_t least = 1);
     std::int64_t size(Names names, std::int64_t absent, std::int64_t least = 1) { return size(nameOf(names), absent, least); }
     std::int64_t neededSize(Names names); ///< noted where it is missing, see `refuseMissing`
@@ -51,8 +52,9 @@ public:
     bool isGood() const { return m_problems.empty() && m_missing.empty(); } ///< so far: nothing is made up for what was wrong
     void refuseMissing(); ///< one problem for all sizes that were needed and are not there
 
-    /// Numbers, lists of numbers and "layer_types" that nobody asked for, those inside of objects by their paths (`rope_scaling.factor`), but for inert ones.
-    std::vector<std::string> ignoredNumbers() const;
+    /// Numbers, lists of numbers, flags that are set and "layer_types" that nobody asked for, those inside of objects by their paths
+    /// (`rope_scaling.factor`), but for inert ones.
+    std::vector<std::string> ignoredFields() const;
 
 private:
     const Json& m_json;
@@ -61,11 +63,11 @@ private:
     std::vector<std::string> m_missing;
 };
 
-/// Whether a number of a configuration changes neither the sizes of a model nor what its products cost: it stands on the list of such numbers
-/// (config_fields.cpp), or in an object that does. `path`: "bos_token_id", "rope_scaling.factor".
+/// Whether a number or flag of a configuration changes neither the sizes of a model nor what its products cost: it stands on the list of such
+/// fields (config_fields.cpp), or in an object that does. `path`: "bos_token_id", "rope_scaling.factor".
 bool isInertField(std::string_view path);
 
-/// Notes which numbers were ignored: `FieldReader::ignoredNumbers`.
+/// Notes which fields were ignored: `FieldReader::ignoredFields`.
 void noteIgnored(const FieldReader& reader, std::vector<std::string>& notes, std::vector<std::string>& ignored);
 
 TransformerActivation activationOf(FieldReader& reader, const std::string& field, const std::string& absent);
@@ -78,7 +80,7 @@ double rotaryNumber(
     FieldReader& reader, Problems& problems, const std::string& topName, const std::string& innerName, double absent);
 
 /// A configuration of a family that is not known, by its fields: grouped and latent attention, windows, experts behind dense layers, shared
-/// experts, layers of several kinds. `notes` gets what of it is left out, `ignored` the numbers that nobody asked for. Problems: MW1351 layers of a kind that is not known, MW1352, MW1353.
+/// experts, layers of several kinds. `notes` gets what of it is left out, `ignored` the numbers and set flags that nobody asked for. Problems: MW1351 layers of a kind that is not known, MW1352, MW1353.
 void readByFields(FieldReader& reader, Problems& problems, TransformerConfig& config, std::vector<std::string>& notes,
     std::vector<std::string>& ignored);
 

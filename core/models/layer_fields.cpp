@@ -88,6 +88,24 @@ std::vector<std::string> wordsOfLists(const Json& lists)
     return words;
 }
 
+/// `[[["global", "local"], 16]]`: words, and how many times they come one after the other (GPT-Neo).
+std::vector<std::string> wordsOfTypes(FieldReader& reader)
+{
+    std::vector<std::string> words;
+    const Json* types = reader.find("attention_types");
+    if (types == nullptr || !types->is_array())
+        return words;
+    for (const Json& turn : *types) {
+        const bool isTurn = turn.is_array() && turn.size() == 2 && turn[0].is_array() && turn[1].is_number_unsigned();
+        const std::uint64_t count = isTurn ? std::min<std::uint64_t>(turn[1].get<std::uint64_t>(), kMostTransformerLayers) : 0;
+        for (std::uint64_t i = 0; i < count && words.size() < kMostTransformerLayers; ++i) {
+            for (const Json& word : turn[0])
+                words.push_back(word.is_string() ? word.get<std::string>() : std::string());
+        }
+    }
+    return words;
+}
+
 /// Which layers have experts, of a model that has some.
 std::vector<bool> layersWithExperts(FieldReader& reader, std::int64_t layers)
 {
@@ -115,6 +133,7 @@ std::vector<bool> layersWithExperts(FieldReader& reader, std::int64_t layers)
     everyNth("moe_layer_freq", 0);
     everyNth("decoder_sparse_step", 1);
     everyNth("interleave_moe_layer_step", 1);
+    everyNth("moe_layer_frequency", 1);
     if (const std::int64_t period = reader.size("expert_layer_period", 0, 0); period > 0)
         everyNth("expert_layer_period", period - reader.size("expert_layer_offset", 0, 0) % period);
     for (const std::string& only : reader.words("mlp_only_layers")) {
@@ -307,6 +326,8 @@ std::vector<std::string> layerWords(FieldReader& reader)
         if (!words.empty())
             return words;
     }
+    if (const std::vector<std::string> words = wordsOfTypes(reader); !words.empty())
+        return words;
     const std::vector<std::string> kinds = reader.words("attn_type_list"); // MiniMax: 1 for attention, 0 for another kind
     if (std::any_of(kinds.begin(), kinds.end(), [](const std::string& kind) { return kind != "1"; }))
         reader.refuse("MW1351", "attn_type_list", "attn_type_list has layers of lightning attention, which are not known");
@@ -392,7 +413,9 @@ void readLayers(FieldReader& reader, TransformerConfig& c, std::vector<std::stri
     }
     if (reader.flag("use_cla", false) && reader.size("cla_share_factor", 1) > 1)
         return reader.refuse("MW1351", "cla_share_factor", "cla_share_factor: layers that share keys are not known");
-    const std::int64_t stated = reader.size({"sliding_window", "sliding_window_size"}, 0, 0);
+    const std::int64_t stated = reader.find("attention_types") != nullptr
+        ? reader.size("window_size", 256, 0)
+        : reader.size({"sliding_window", "sliding_window_size"}, 0, 0);
     const std::int64_t window = reader.flag("use_sliding_window", true) ? stated : 0;
     c.outputGate = reader.flag({"attn_output_gate", "attention_output_gate", "mla_use_output_gate"}, false);
     c.outputRank = reader.size("o_lora_rank", 0, 0);
@@ -431,6 +454,7 @@ void readLayers(FieldReader& reader, TransformerConfig& c, std::vector<std::stri
             readStateSpace(reader, layer);
         }
     }
+    const bool hasDenseBeside = reader.flag("parallel_attn_mlp_res", false); // Arctic: a block as wide as the residual
     const std::vector<bool> experts = c.experts > 0 ? layersWithExperts(reader, c.layers) : std::vector<bool>(total, false);
     std::vector<TransformerConfig> layers;
     for (std::size_t i = 0; i < total; ++i) {
@@ -440,6 +464,10 @@ void readLayers(FieldReader& reader, TransformerConfig& c, std::vector<std::stri
         const bool isSparse = feed == Feed::Usual ? experts[i] : feed == Feed::Experts;
         const bool isBare = hasBlocks && hasMixers && feed == Feed::Usual;
         layer.experts = isSparse && !isBare ? c.experts : 0;
+        if (hasDenseBeside && layer.experts > 0) {
+            layer.ffnBesideExperts = true;
+            layer.ffn = c.hidden;
+        }
         if (!hasMixers)
             layer.mixer = MixerKind::Attention;
         else if (isBare || feed == Feed::Experts)

@@ -136,7 +136,7 @@ Json fieldsOfMaxText(std::string_view text, std::vector<std::string>& notes)
         fields["hidden_act"] = activationOf(activations->second);
     std::vector<std::string> ignored;
     for (const auto& [key, value] : lines) {
-        if (value.is_number())
+        if (value.is_number() || value == true)
             ignored.push_back(key);
     }
     constexpr std::size_t kMostNamed = 12; // base.yml has hundreds

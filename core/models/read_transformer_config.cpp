@@ -343,6 +343,7 @@ Json languagePart(const Json& whole, std::vector<std::string>& notes, std::vecto
         notes.push_back(fmt::format("the language model alone is read (\"{}\"): other towers are left out", name));
         Json rest = whole;
         rest.erase(name);
+        rest.erase("tie_word_embeddings");
         Problems none;
         noteIgnored(FieldReader(rest, none), notes, ignored);
         return language;

@@ -51,7 +51,7 @@ struct PlanAnswer {
     std::string model;
     double parameters = 0.0;
     double activeParameters = 0.0; ///< of a token
-    std::vector<std::string> ignoredKeys; ///< numbers of the model's file whose meaning is not known
+    std::vector<std::string> ignoredKeys; ///< numbers and flags of the model's file whose meaning is not known
     std::vector<std::string> notes; ///< what of the model's file and of names was taken for what
     std::string cluster;
     std::string chip; ///< its name

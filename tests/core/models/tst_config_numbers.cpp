@@ -11,7 +11,7 @@ namespace tst_config_numbers {
 
 using namespace meshwright;
 
-/// No number of a model's configuration is passed over in silence: doubled, it changes what is read, or it is known to be inert.
+/// No number or flag of a model's configuration is passed over in silence: doubled, a number changes what is read, or it is known to be inert.
 class TestConfigNumbers : public QObject {
     Q_OBJECT
 
@@ -144,6 +144,7 @@ void TestConfigNumbers::unknownNumbersAreNamed_data()
     QTest::newRow("of a family that is known") << "number_of_wings" << llama;
     QTest::newRow("in an object") << "wings.count" << llama;
     QTest::newRow("in an object that is read") << "rope_parameters.wings" << QString::fromStdString(kRotations);
+    QTest::newRow("a flag") << "has_wings" << llama;
     QTest::newRow("in a list") << "linear_attn_config.wing_layers" << QString::fromStdString(kRecurrent);
     QTest::newRow("of the language model") << "text_config.wings" << QString::fromStdString(kTowers);
     QTest::newRow("beside the language model") << "wings" << QString::fromStdString(kTowers);
@@ -154,7 +155,9 @@ void TestConfigNumbers::unknownNumbersAreNamed()
     QFETCH(QString, path);
     QFETCH(QString, text);
     Json document = Json::parse(text.toStdString());
-    *nodeAt(document, path.toStdString()) = path.endsWith("layers") ? Json::array({2, 3}) : Json(2);
+    *nodeAt(document, path.toStdString()) = path.endsWith("layers") ? Json::array({2, 3})
+        : path.startsWith("has")                                    ? Json(true)
+                                                                    : Json(2);
     std::vector<std::string> notes;
     std::vector<std::string> ignored;
     const auto config = readTransformerConfig(document.dump(), "config.json", &notes, &ignored);

@@ -85,6 +85,8 @@ private Q_SLOTS:
     void records();
     void byFields_data();
     void byFields();
+    void kinds_data();
+    void kinds();
     void maxText_data();
     void maxText();
     void maxTextLines();
@@ -466,11 +468,40 @@ void TestTransformerConfig::byFields_data()
         "num_key_value_heads": 4, "num_hidden_layers": 40, "vocab_size": 49152, "use_bias": true, "norm_epsilon": 1e-5,
         "hidden_act": "gelu_pytorch_tanh", "norm_type": "layer_norm", "tie_word_embeddings": true})",
         15.66, 15.66, "");
+    row("starcoder2 15B, by its kind",
+        R"({"model_type": "starcoder2", "hidden_size": 6144, "intermediate_size": 24576, "num_attention_heads": 48,
+        "num_key_value_heads": 4, "num_hidden_layers": 40, "vocab_size": 49152, "hidden_act": "gelu_pytorch_tanh"})",
+        15.66, 15.66, "\"tie_word_embeddings\" is not given: true");
+    row("starcoder 15.5B: one key head", R"({"model_type": "gpt_bigcode", "n_embd": 6144, "n_head": 48, "n_inner": 24576,
+        "n_layer": 40, "n_positions": 8192, "vocab_size": 49152, "activation_function": "gelu", "tie_word_embeddings": true})",
+        15.52, 15.52, "");
+    row("gpt-neo 2.7B: windows in turns", R"({"model_type": "gpt_neo", "hidden_size": 2560, "num_heads": 20, "num_layers": 32,
+        "intermediate_size": null, "window_size": 256, "attention_types": [[["global", "local"], 16]], "vocab_size": 50257,
+        "max_position_embeddings": 2048, "tie_word_embeddings": true})",
+        2.651, 2.651, "");
+    row("arctic: a dense block beside experts", R"({"model_type": "arctic", "hidden_size": 7168, "intermediate_size": 4864,
+        "num_attention_heads": 56, "num_key_value_heads": 8, "num_hidden_layers": 35, "vocab_size": 32000,
+        "num_local_experts": 128, "num_experts_per_tok": 2, "moe_layer_frequency": 1, "parallel_attn_mlp_res": true})",
+        479.0, 17.0, "");
+    row("a flag that is not known", R"({"num_hidden_layers": 2, "hidden_size": 8, "num_attention_heads": 2, "use_cache": true,
+        "intermediate_size": 16, "vocab_size": 10, "residual_mlp": true, "other_block": false})",
+        1.480e-6, 1.480e-6, "ignored: residual_mlp");
+    row("hunyuan A13B: lists of one number for all layers", R"({"model_type": "hunyuan_v1_moe", "hidden_size": 4096,
+        "intermediate_size": 3072, "moe_intermediate_size": [3072, 3072], "num_attention_heads": 32, "num_key_value_heads": 8,
+        "attention_head_dim": 128, "num_hidden_layers": 32, "vocab_size": 128167, "num_experts": 64, "moe_topk": [8, 8],
+        "num_shared_expert": [1, 1], "use_mixed_mlp_moe": true, "use_qk_norm": true, "tie_word_embeddings": true})",
+        80.4, 13.0, "");
+    row("xglm 7.5B: other names", R"({"model_type": "xglm", "d_model": 4096, "ffn_dim": 16384, "attention_heads": 32,
+        "num_layers": 32, "vocab_size": 256008, "activation_function": "gelu", "tie_word_embeddings": true})",
+        7.493, 7.493, "");
     // Classes whose files leave out what they have true.
     row("gemma 3 1B: tied by its kind", R"({"model_type": "gemma3_text", "hidden_size": 1152, "intermediate_size": 6912,
         "num_hidden_layers": 26, "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 256, "sliding_window": 512,
         "sliding_window_pattern": 6, "vocab_size": 262144})",
         1.0, 1.0, "\"tie_word_embeddings\" is not given: true");
+    row("gemma 3 4B: sizes of its kind", R"({"model_type": "gemma3", "text_config": {"model_type": "gemma3_text",
+        "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34, "sliding_window": 1024}})",
+        3.88, 3.88, "\"vocab_size\" is not given: 262208");
     row("falcon 7B: tied by its kind", R"({"model_type": "falcon", "hidden_size": 4544, "num_hidden_layers": 32,
         "num_attention_heads": 71, "multi_query": true, "vocab_size": 65024})",
         6.92, 6.92, "\"tie_word_embeddings\" is not given: true");
@@ -523,6 +554,52 @@ void TestTransformerConfig::byFields()
         ? notes.empty() || notes.front().starts_with("ignored: time_limits")
         : std::any_of(notes.begin(), notes.end(), [&](const std::string& said) { return said.starts_with(note.toStdString()); });
     QVERIFY2(isNoted, notes.empty() ? "nothing" : notes.front().c_str());
+}
+
+/// Norms, positions, activations and biases: by the file's fields, and where it is silent as the model's kind has them.
+void TestTransformerConfig::kinds_data()
+{
+    QTest::addColumn<QString>("fields");
+    QTest::addColumn<QString>("expected"); // norm position activation, what it has
+    const auto row = [](const char* name, const char* fields, const char* expected) {
+        QTest::newRow(name) << QString(fields) << QString(expected);
+    };
+    row("none", "", "rms rotary silu gated");
+    row("bloom", R"("model_type": "bloom")", "layer none gelu_tanh qkv out ffn");
+    row("mpt", R"("model_type": "mpt", "attn_config": {"alibi": true}, "no_bias": true)", "layer none gelu");
+    row("mpt, learned positions and biases", R"("model_type": "mpt", "attn_config": {"alibi": false}, "no_bias": false)",
+        "layer learned gelu qkv out ffn");
+    row("opt", R"("model_type": "opt", "ffn_dim": 16)", "layer learned relu qkv out ffn");
+    row("falcon", R"("model_type": "falcon", "ffn_hidden_size": 16, "alibi": false)", "layer rotary gelu parallel");
+    row("falcon, by its flags", R"("model_type": "falcon", "alibi": true, "bias": true, "parallel_attn": false)",
+        "layer none gelu qkv out ffn");
+    row("gpt-neo", R"("model_type": "gpt_neo")", "layer learned gelu_tanh out ffn");
+    row("starcoder2", R"("model_type": "starcoder2", "intermediate_size": 16, "use_bias": false)", "layer rotary gelu_tanh");
+    row("norm by name", R"("intermediate_size": 16, "norm_type": "low_precision_layernorm", "hidden_act": "gelu")",
+        "layer rotary gelu");
+    row("norm by its epsilon", R"("intermediate_size": 16, "layer_norm_eps": 1e-5)", "layer rotary silu gated");
+    row("positions by name", R"("intermediate_size": 16, "position_embedding_type": "nope")", "rms none silu gated");
+}
+
+void TestTransformerConfig::kinds()
+{
+    QFETCH(QString, fields);
+    QFETCH(QString, expected);
+    const std::string json = R"({"num_hidden_layers": 2, "hidden_size": 8, "num_attention_heads": 2, "vocab_size": 10)"
+        + (fields.isEmpty() ? std::string(R"(, "intermediate_size": 16)") : ", " + fields.toStdString()) + "}";
+    std::vector<std::string> ignored;
+    const TransformerConfig c = valueOf(readTransformerConfig(json, "config.json", nullptr, &ignored));
+    constexpr std::array kPositions = {"none", "learned", "rotary"};
+    constexpr std::array kActivations = {"gelu", "silu", "relu", "gelu_tanh"};
+    QStringList got = {c.norm == NormKind::LayerNorm ? "layer" : "rms", kPositions[static_cast<std::size_t>(c.position)],
+        kActivations[static_cast<std::size_t>(c.activation)]};
+    for (const auto& [has, word] : {std::pair{c.gatedFfn, "gated"}, {c.attentionBias, "qkv"}, {c.outputBias, "out"},
+             {c.ffnBias, "ffn"}, {c.parallelBlock, "parallel"}}) {
+        if (has)
+            got.append(word);
+    }
+    QCOMPARE(got.join(' '), expected);
+    QCOMPARE(ignored, std::vector<std::string>());
 }
 
 // Any number of a file changes what is read, or is noted as ignored, or is known to change nothing.
