@@ -183,10 +183,11 @@ Result<SearchWork> workOf(const SearchWords& words, std::vector<std::string>* no
 
 namespace {
 
-/// So many chips in as few equal slices as there must be, as a person names them: "v4-6144x2", whose numbers count cores. More chips where no such slices
-/// are sold.
-std::string joinedSlices(const Chip& chip, std::int64_t chips, std::int64_t largest)
+} // namespace
+
+std::string joinedSlices(const Chip& chip, std::int64_t chips)
 {
+    const std::int64_t largest = largestSlice(chip).value_or(chips);
     const std::int64_t slices = ceilDiv(chips, largest);
     // Slices of many chips are cubes of 4 a side, or flat with sides that are powers of two.
     const std::int64_t least = ceilDiv(chips, slices);
@@ -197,8 +198,6 @@ std::string joinedSlices(const Chip& chip, std::int64_t chips, std::int64_t larg
     return fmt::format("{}-{}x{}", name, chip.slicesCountCores ? 2 * each : each, slices);
 }
 
-} // namespace
-
 Result<SearchMachine> machineOf(
     const Chip& chip, std::int64_t chips, std::int64_t slices, const Calibration& calibration, std::string_view stack)
 {
@@ -206,12 +205,11 @@ Result<SearchMachine> machineOf(
     if (chips > kMostChips / std::max<std::int64_t>(1, slices) || chips < 1)
         return Problem{
             "MW1747", fmt::format("{} chips are more than the {} that are searched for", chips, kMostChips), "name fewer chips"};
-    const auto largest = chip.maxSliceChips ? *chip.maxSliceChips : checkedProduct(chip.maxSlice).value_or(kMostChips);
     const bool torus = chip.interconnect.kind == InterconnectKind::Torus;
-    if (torus && (chip.maxSliceChips || !chip.maxSlice.empty()) && chips > largest)
+    if (const auto largest = largestSlice(chip); largest && chips > *largest)
         problems.push_back(
-            {"MW1747", fmt::format("{} chips are more than the largest slice of {}, {}", chips, chip.name, largest),
-                "join slices: " + joinedSlices(chip, chips, largest)});
+            {"MW1747", fmt::format("{} chips are more than the largest slice of {}, {}", chips, chip.name, *largest),
+                "join slices: " + joinedSlices(chip, chips)});
     if (!torus && slices > 1)
         problems.push_back({"MW1747", fmt::format("{} comes in hosts, not in slices", chip.name),
             fmt::format("{}x{}", chip.key, chips * slices)});
@@ -230,9 +228,9 @@ Result<SearchMachine> machineOf(
     machine.cluster.slices = slices;
     if (chip.interconnect.kind == InterconnectKind::Pcie)
         machine.cluster.fastDomain = largestHost(chip);
-    if (const std::int64_t ofHost = fastChips(machine); !torus && machine.chips > ofHost && !chip.nicBytesPerSecond)
+    if (!canBeBuilt(machine))
         return Problem{"MW1709", fmt::format("the catalogue has no figure for the network between hosts of {}", chip.name),
-            fmt::format("name at most {} chips, which share a host, or a cloud's machine that has them", ofHost)};
+            fmt::format("name at most {} chips, which share a host, or a cloud's machine that has them", fastChips(machine))};
     machine.stack = std::string(stack);
     machine.constants = calibration.constants(calibration.stackFor(stack, chip), chip);
     if (chip.interconnect.kind != InterconnectKind::Torus)

@@ -51,6 +51,10 @@ std::vector<std::string> machineTexts(const std::vector<std::string>& lists);
 Result<std::vector<SearchMachine>> machinesOf(
     const SearchWords& words, const Catalogue& catalogue, const Calibration& calibration, std::vector<std::string>& notes);
 
+/// So many chips in as few equal slices as there must be, as a person names them: "v4-6144x2", whose numbers count cores. More chips where no such slices
+/// are sold.
+std::string joinedSlices(const Chip& chip, std::int64_t chips);
+
 /// A machine of so many chips, with what a stack makes of them (as `Calibration::stackFor` takes it). Problems: MW1747, MW1709 as above.
 Result<SearchMachine> machineOf(
     const Chip& chip, std::int64_t chips, std::int64_t slices, const Calibration& calibration, std::string_view stack = {});

@@ -682,6 +682,8 @@ void Search::addChanges(Field& field)
         wider.chips *= factor;
         wider.cluster.devices *= factor;
         wider.cluster.slice.clear();
+        if (!canBeBuilt(wider))
+            break;
         Field wide = fieldOf(wider, m_fixed);
         if (const auto found = fittingPlan(wide)) {
             m_result.changes.push_back(fmt::format("{} chips in place of {}: {}, {}", wider.chips, machine.chips,

@@ -92,6 +92,20 @@ std::int64_t fastChips(const SearchMachine& machine)
     return machine.cluster.fastDomain.value_or(machine.chip.fastDomain.value_or(8));
 }
 
+std::optional<std::int64_t> largestSlice(const Chip& chip)
+{
+    if (chip.interconnect.kind != InterconnectKind::Torus || (!chip.maxSliceChips && chip.maxSlice.empty()))
+        return std::nullopt;
+    return chip.maxSliceChips ? *chip.maxSliceChips : checkedProduct(chip.maxSlice).value_or(kMostChips);
+}
+
+bool canBeBuilt(const SearchMachine& machine)
+{
+    if (machine.chip.interconnect.kind == InterconnectKind::Torus)
+        return machine.chips <= machine.cluster.slices * largestSlice(machine.chip).value_or(machine.chips);
+    return machine.chips <= fastChips(machine) || machine.chip.nicBytesPerSecond.has_value();
+}
+
 std::vector<FixedChoice> onMachine(std::vector<FixedChoice> choices, const SearchMachine& machine)
 {
     std::int64_t ranks = std::min(machine.chips, fastChips(machine)) * machine.chip.devicesPerChip;

@@ -28,7 +28,7 @@ struct SearchWork {
     MathFormat format = MathFormat::Bf16;
     Fp8Recipe recipe = Fp8Recipe::None; ///< of 8-bit products
     bool masters = false; ///< parameters have 16 bits, and 32-bit copies that the optimizer updates
-    std::vector<std::string> ignoredKeys = {}; ///< of the model's file: numbers whose meaning is not known
+    std::vector<std::string> ignoredKeys = {}; ///< of the model's file: numbers and flags whose meaning is not known
 };
 
 /// Where.
@@ -47,6 +47,12 @@ struct SearchMachine {
 
 /// Chips of a host, or of what else shares the fast links.
 std::int64_t fastChips(const SearchMachine& machine);
+
+/// The most chips of a slice; nothing where a chip has no slices, or none is the largest.
+std::optional<std::int64_t> largestSlice(const Chip& chip);
+
+/// Whether slices are as large as the machine's, or the network between its hosts is known.
+bool canBeBuilt(const SearchMachine& machine);
 
 /// A choice that is not the search's to make: "tensor" and "8", "recompute" and "full".
 struct FixedChoice {

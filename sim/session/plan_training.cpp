@@ -30,8 +30,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::size_t kTried = 6; ///< layouts for the best plan and its alternatives
-constexpr std::size_t kTriedForSize = 3;
+constexpr std::size_t kTried = 6; ///< layouts for the best plan and its alternatives, of each size that is simulated
 constexpr std::size_t kAlternatives = 3;
 constexpr double kPlansShare = 0.6; ///< of the time
 constexpr double kSizeShare = 0.25; ///< of what is left, for each size that is simulated
@@ -195,8 +194,10 @@ private:
     }
     std::string missing(const TrainingTime& time) const;
     bool addSize(const Chip& chip);
+    void setSize(ClusterSize& size, const SearchResult& result) const;
     bool meetsBySimulation(std::size_t index);
     Result<SearchMachine> chosenSize();
+    SearchResult plansOn(const SearchMachine& machine);
     void addPlans(const SearchMachine& machine);
     void addRange(const SearchMachine& machine);
     void addChanges(const SearchMachine& machine);
@@ -220,6 +221,8 @@ private:
     SearchWork m_work;
     PlanAnswer m_answer;
     std::vector<SearchMachine> m_sizeMachines; ///< of m_answer.sizes
+    std::map<std::size_t, SearchResult> m_found; ///< of those sizes, simulated
+    std::optional<ClusterSize> m_refusedSize; ///< the first that cannot be built
     std::int64_t m_nextChips = 1; ///< of the next size
     std::size_t m_changesLeft = 0;
 };
@@ -261,17 +264,22 @@ SearchWords Planner::searchWords() const
     return words;
 }
 
-/// The machine of the command line, with so many chips where it does not say how many.
+/// The machine of the command line, with so many chips where it does not say how many; of several slices where one does not have so many.
 Result<SearchMachine> Planner::machineOfChips(const Catalogue& catalogue, std::optional<std::int64_t> chips)
 {
     SearchWords words = searchWords();
-    if (chips)
+    const auto named = readMachineName(catalogue, m_words.machine);
+    const auto largest = named ? largestSlice(*named->match.chip) : std::nullopt;
+    const bool isJoined = chips && largest && *chips > *largest;
+    if (isJoined)
+        words.hardware = {joinedSlices(*named->match.chip, *chips)};
+    else if (chips)
         words.chips = std::to_string(*chips);
     std::vector<std::string> notes;
     const auto machines = machinesOf(words, catalogue, m_calibration, notes);
     if (!machines)
         return machines.error();
-    for (std::string& note : notes) {
+    for (std::string& note : isJoined ? std::vector<std::string>{} : notes) {
         if (std::find(m_answer.notes.begin(), m_answer.notes.end(), note) == m_answer.notes.end())
             m_answer.notes.push_back(std::move(note));
     }
@@ -327,9 +335,10 @@ bool Planner::addSize(const Chip& chip)
         m_nextChips *= 2;
     if (m_nextChips > kMostChips)
         return false;
-    const auto machine = machineOfChips(m_catalogue, m_nextChips); // fails beyond the largest slice
+    const auto machine = machineOfChips(m_catalogue, m_nextChips); // fails where the network between hosts is not known
     if (!machine) {
-        m_answer.notSimulated.push_back(counted(m_nextChips, "chip") + ": " + machine.error().front().message);
+        const std::string& why = machine.error().front().message;
+        m_refusedSize = ClusterSize{fmt::format("{} {}", m_nextChips, chip.name), m_nextChips, {}, {}, why, why};
         return false;
     }
     if (m_options.stop.stop_requested() || secondsLeft() <= 0.0) {
@@ -355,30 +364,32 @@ bool Planner::addSize(const Chip& chip)
     return true;
 }
 
+/// The row of a size, by the best of its layouts.
+void Planner::setSize(ClusterSize& size, const SearchResult& result) const
+{
+    if (result.plans.empty() || !result.plans.front().fits) {
+        size.plan.reset();
+        size.missing = size.verdict = result.complete || !result.plans.empty() ? "no plan fits" : "no time was left";
+        return;
+    }
+    size.plan = result.plans.front();
+    size.time = timeOf(m_work, *size.plan);
+    size.missing = missing(size.time);
+    size.simulated = size.plan->simulatedSeconds.has_value();
+    size.verdict = (size.missing.empty() ? kMet : size.missing)
+        + (size.simulated ? "" : " by the estimate: not simulated"); // that there was no time is no reason to call it too small
+}
+
 /// True where the best of a few simulated layouts is what is wished for.
 bool Planner::meetsBySimulation(std::size_t index)
 {
     ClusterSize& size = m_answer.sizes[index];
     say(size.cluster);
-    const SearchResult result = searched(m_work, m_sizeMachines[index], m_catalogue, m_fixed, {kSizeShare, kTriedForSize});
-    const bool fits = !result.plans.empty() && result.plans.front().fits;
-    if (fits && result.plans.front().simulatedSeconds) {
-        size.plan = result.plans.front();
-        size.time = timeOf(m_work, *size.plan);
-        size.missing = missing(size.time);
-        size.verdict = size.missing.empty() ? kMet : size.missing;
-        size.simulated = true;
-    } else if (fits) { // that there was no time is no reason to call it too small
-        size.plan = result.plans.front();
-        size.time = timeOf(m_work, *size.plan);
-        size.missing = missing(size.time);
-        size.verdict = (size.missing.empty() ? kMet : size.missing) + " by the estimate: not simulated";
-        if (!result.notSimulated.empty())
-            m_answer.notSimulated.push_back(fmt::format("{}: {}", size.cluster, result.notSimulated.front()));
-    } else {
-        size.plan.reset();
-        size.missing = size.verdict = result.complete || !result.plans.empty() ? "no plan fits" : "no time was left";
-    }
+    SearchResult result = searched(m_work, m_sizeMachines[index], m_catalogue, m_fixed, {kSizeShare, kTried});
+    setSize(size, result);
+    if (size.plan && !size.simulated && !result.notSimulated.empty())
+        m_answer.notSimulated.push_back(fmt::format("{}: {}", size.cluster, result.notSimulated.front()));
+    m_found.insert_or_assign(index, std::move(result));
     return size.missing.empty();
 }
 
@@ -450,14 +461,41 @@ Result<SearchMachine> Planner::chosenSize()
         sizes[*best].chosen = true;
         return m_sizeMachines[*best];
     }
-    return m_sizeMachines.empty() ? *smallest : m_sizeMachines.back(); // tells what is missing
+    if (!m_sizeMachines.empty())
+        return m_sizeMachines.back(); // tells what is missing
+    for (std::int64_t chips = m_nextChips; chips > chip.instanceChips; chips /= 2) {
+        if (auto machine = machineOfChips(m_catalogue, chips))
+            return machine;
+    }
+    return *smallest;
+}
+
+/// What the search for a size found on the chosen one, where time did not cut it short; else the better of that and of a longer search.
+SearchResult Planner::plansOn(const SearchMachine& machine)
+{
+    const auto chosen = std::ranges::find(m_answer.sizes, true, &ClusterSize::chosen) - m_answer.sizes.begin();
+    const auto known = m_found.find(static_cast<std::size_t>(chosen));
+    if (known == m_found.end())
+        return searched(m_work, machine, m_catalogue, m_fixed, {kPlansShare, kTried});
+    SearchResult& found = known->second;
+    if (!m_options.timeLimit || (found.complete && found.notSimulated.empty()))
+        return std::move(found);
+    SearchResult longer = searched(m_work, machine, m_catalogue, m_fixed, {kPlansShare, kTried});
+    const auto seconds = [](const SearchResult& result) {
+        const bool isSimulated = !result.plans.empty() && result.plans.front().fits && result.plans.front().simulatedSeconds;
+        return isSimulated ? *result.plans.front().simulatedSeconds : kInfinite;
+    };
+    return seconds(found) < seconds(longer) ? std::move(found) : std::move(longer);
 }
 
 /// The best plan, and the nearest of other kinds.
 void Planner::addPlans(const SearchMachine& machine)
 {
     say("plans");
-    SearchResult result = searched(m_work, machine, m_catalogue, m_fixed, {kPlansShare, kTried});
+    SearchResult result = plansOn(machine);
+    const auto size = std::ranges::find(m_answer.sizes, true, &ClusterSize::chosen);
+    if (size != m_answer.sizes.end())
+        setSize(*size, result);
     m_answer.cutShort = result.plans.empty() && !result.complete;
     m_answer.whyNone = result.whyNone;
     m_answer.changesThatFit = result.changes;
@@ -476,9 +514,8 @@ void Planner::addPlans(const SearchMachine& machine)
     m_answer.launch = launchCommands(m_answer.plans.front(), m_work, machine);
     if (auto text = studyText(m_answer.plans.front(), m_work, machine))
         m_answer.study = *std::move(text);
-    if (!m_answer.sizes.empty() || !m_wish.isOfSize())
-        return;
-    m_answer.meets = missing(m_answer.time).empty();
+    if (m_wish.isOfSize())
+        m_answer.meets = missing(m_answer.time).empty();
 }
 
 /// Published runs were compared with their simulated programs: an estimate has no range.
@@ -661,6 +698,8 @@ Result<PlanAnswer> Planner::run()
     addPlans(*machine);
     if (m_answer.fits())
         addChanges(*machine);
+    if (m_refusedSize)
+        m_answer.sizes.push_back(*std::move(m_refusedSize));
     m_answer.wallSeconds = std::chrono::duration<double>(SteadyClock::now() - m_start).count();
     return std::move(m_answer);
 }

@@ -44,8 +44,8 @@ struct PlanOptions {
 ///
 /// Candidates are the search's; each plan that is told of is simulated as the study that `-o` writes. Three fifths of the time are the plans', the
 /// rest belongs to the changes. With a deadline, a budget or `leastChips` sizes double from the smallest that could hold the model. The estimate says
-/// where to begin; from there the best of three layouts of each size are simulated, to the smallest size that meets the wish, or for a budget alone
-/// the largest. No size is chosen by an estimate.
+/// where to begin; from there a few layouts of each size are simulated, to the smallest size that meets the wish, or for a budget alone
+/// the largest. No size is chosen by an estimate, and what its search found are the plans of the answer.
 ///
 /// Problems: those of `workOf`, `machinesOf` (search_request.h), `parseFixed` and `PlanningData::load`; MW1943 tokens, a deadline or a budget that is none; MW1944 a
 /// machine without a number of chips where no size is looked for, or with one where one is, or a budget without a price.

@@ -22,6 +22,8 @@ private Q_SLOTS:
     void smallerBatchesTakeOtherKinds();
     void smallestClusterInTime();
     void largestClusterForTheMoney();
+    void sizesThatCanBeBuilt_data();
+    void sizesThatCanBeBuilt();
     void unmetWishesAreInfeasible_data();
     void unmetWishesAreInfeasible();
     void modelThatFitsNowhere();
@@ -190,6 +192,7 @@ void TestPlanVerb::smallestClusterInTime()
     QCOMPARE(sizes[chosen].toObject()["verdict"].toString(), QString("meets it"));
     QVERIFY(sizes[chosen].toObject()["simulated"].toBool());
     QCOMPARE(sizes[chosen].toObject()["chips"].toInt(), answer["cluster"].toObject()["chips"].toInt());
+    QCOMPARE(sizes[chosen].toObject()["time"].toObject()["days"].toDouble(), answer["days"].toDouble()); // of the same search
     const QJsonObject before = sizes[chosen - 1].toObject();
     QVERIFY(before["simulated"].toBool());
     QVERIFY(before["time"].toObject()["days"].toDouble() > 0.7 * days);
@@ -214,6 +217,41 @@ void TestPlanVerb::largestClusterForTheMoney()
     QVERIFY(sizes[chosen].toObject()["simulated"].toBool());
     QVERIFY(sizes[chosen + 1].toObject()["simulated"].toBool());
     QCOMPARE(sizes[chosen + 1].toObject()["verdict"].toString(), QString("too expensive"));
+}
+
+void TestPlanVerb::sizesThatCanBeBuilt_data()
+{
+    QTest::addColumn<QString>("machine");
+    QTest::addColumn<QString>("model");
+    QTest::addColumn<QString>("cluster"); // of the first size
+    QTest::addColumn<QString>("verdict");
+    QTest::newRow("hosts whose network is not known") << "l40s"
+                                                      << "llama3_70b"
+                                                      << "32 L40S 48GB"
+                                                      << "the catalogue has no figure for the network between hosts of L40S 48GB";
+    QTest::newRow("slices") << "v5e"
+                            << "llama3_405b"
+                            << "2 slices of 256 TPU v5e"
+                            << "";
+}
+
+/// Sizes end with the first that cannot be built, and none is recommended; TPUs go on in several slices.
+void TestPlanVerb::sizesThatCanBeBuilt()
+{
+    QFETCH(QString, machine);
+    QFETCH(QString, model);
+    QFETCH(QString, cluster);
+    QFETCH(QString, verdict);
+    const Outcome outcome = run(
+        {"plan", model, "--on", machine, "--tokens", "1T", "--seq", "4k", "--min-gpus", "--time-limit", "3", "--format", "json"});
+    QVERIFY2(outcome.code == 0 || outcome.code == 4, outcome.err.constData());
+    QCOMPARE(errorsAgainst("plan-1.json", outcome.out), QStringList());
+    const QJsonObject answer = json(outcome);
+    const QJsonObject first = answer["sizes"].toArray().first().toObject();
+    QCOMPARE(first["cluster"].toString(), cluster);
+    QVERIFY2(verdict.isEmpty() || first["verdict"].toString() == verdict, qPrintable(first["verdict"].toString()));
+    for (const auto& change : answer["changes_that_fit"].toArray())
+        QVERIFY2(!change.toString().contains("chips in place of"), qPrintable(change.toString()));
 }
 
 void TestPlanVerb::unmetWishesAreInfeasible_data()
