@@ -218,18 +218,9 @@ void addStates(Specs& specs, const Study& study, const Candidate& candidate)
         return;
     Candidate sharded = candidate;
     sharded.zero = 2;
-    std::vector<std::string> states;
-    for (const StudyArray& array : studyArrays(study)) {
-        if (array.kind == StudyArray::Kind::OptimizerState)
-            states.push_back(array.name);
-    }
     for (const auto& [name, spec] : specsOf(sharded, *study.mlp())) {
-        if (!name.starts_with("grad."))
-            continue;
-        for (const char* family : {"opt.m.", "opt.v."}) {
-            if (const std::string state = family + name.substr(5); std::ranges::find(states, state) != states.end())
-                specs.emplace_back(state, spec);
-        }
+        if (name.starts_with("grad."))
+            specs.emplace_back("opt.m." + name.substr(5), spec);
     }
 }
 
@@ -362,8 +353,12 @@ std::vector<MeshTemplate> meshTemplates(const Study& study)
             Specs searched = study.mlp() != nullptr ? specsOf(candidate, *study.mlp()) : specsOf(candidate, *study.transformer());
             addStates(searched, study, candidate);
             MeshTemplate found{plan.name, splitsText(candidate, plan.reading, study.mlp() != nullptr), {}, {}};
+            StudySharding sharding;
             for (const auto& [array, spec] : searched)
-                found.specs.emplace_back(array, specText(onMesh(valueOf(parseSpec(spec)), plan.reading)));
+                sharding.entries.push_back({array, onMesh(valueOf(parseSpec(spec)), plan.reading)});
+            giveSpecsOfMoments(sharding, study.optimizer);
+            for (const ShardingEntry& entry : sharding.entries)
+                found.specs.emplace_back(entry.name, specText(entry.spec));
             const bool isKnown = std::ranges::any_of(
                 templates, [&](const MeshTemplate& known) { return known.name == found.name || known.specs == found.specs; });
             if (isKnown || !fits(study, found.specs, candidate, plan.reading))

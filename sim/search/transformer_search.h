@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/models/transformer.h"
+#include "core/study/study.h"
 #include "sim/search/search.h"
 #include "sim/search/transformer_space.h"
 
@@ -29,5 +30,8 @@ std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candid
 
 /// The same by the names of a study's model, whose layers may stand one by one.
 std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candidate, const TransformerModel& model);
+
+/// Plans say where Adam's moments lie. The states of a study's optimizer lie there, whichever they are: SGD's, and masters.
+void giveSpecsOfMoments(StudySharding& sharding, const Optimizer& optimizer);
 
 } // namespace meshwright::sim

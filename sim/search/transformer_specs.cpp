@@ -178,4 +178,24 @@ std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candid
     return specs;
 }
 
+void giveSpecsOfMoments(StudySharding& sharding, const Optimizer& optimizer)
+{
+    constexpr std::string_view kFirst = "opt.m.";
+    std::vector<ShardingEntry> entries;
+    std::vector<ShardingEntry> moments;
+    for (ShardingEntry& entry : sharding.entries) {
+        if (entry.name.starts_with(kFirst))
+            moments.push_back(std::move(entry));
+        else if (!entry.name.starts_with("opt."))
+            entries.push_back(std::move(entry));
+    }
+    for (const std::string& prefix : statePrefixes(optimizer)) {
+        for (const ShardingEntry& moment : moments) {
+            const std::string state = prefix + moment.name.substr(kFirst.size());
+            entries.push_back({state, moment.spec, "sharding." + state});
+        }
+    }
+    sharding.entries = std::move(entries);
+}
+
 } // namespace meshwright::sim

@@ -361,6 +361,7 @@ Result<Study> transformerStudyOf(
             return spec.error();
         study.sharding.entries.push_back({array, *std::move(spec), "sharding." + array});
     }
+    giveSpecsOfMoments(study.sharding, study.optimizer);
     if (const auto tokens = std::ranges::find(plan.specs, "x", &std::pair<std::string, std::string>::first);
         !traits.parallelLogits && tokens != plan.specs.end())
         study.sharding.entries.push_back({"act.logits", *parseSpec(tokens->second), "sharding.act.logits"});
@@ -406,6 +407,7 @@ Result<std::string> planText(
     planned->optimizer = study.optimizer;
     if (auto* adam = std::get_if<AdamOptimizer>(&planned->optimizer))
         adam->update.masters = hasMasters;
+    giveSpecsOfMoments(planned->sharding, planned->optimizer);
     planned->dropout = study.dropout;
     planned->train = study.train;
     planned->network = study.network;
@@ -670,7 +672,8 @@ Result<FoundPlan> planOf(const Study& study, const Catalogue& catalogue, const C
         if (!planned)
             continue;
         std::vector<std::string> parts = otherwiseTrained(study, *planned);
-        planned->optimizer = study.optimizer; // with the same states
+        planned->optimizer = study.optimizer;
+        giveSpecsOfMoments(planned->sharding, planned->optimizer);
         const StudyArrays own = arraysOf(*planned);
         const std::vector<std::string> split = otherwiseSplit(layout, namedLayout(*planned, own, rolesOfAxes(*planned, own).of));
         parts.insert(parts.end(), split.begin(), split.end());

@@ -266,8 +266,9 @@ void TestExportVerb::refused_data()
     QTest::newRow("a recomputation of another framework")
         << QStringList{example("transformer_64.yaml"), "--to", "megatron", "--set", "recompute=minimal_with_context"} << 4
         << "MW1759: megatron: Megatron-LM has no recomputation \"minimal_with_context\"";
-    QTest::newRow("states that are split as no plan splits them") << QStringList{example("llama3_405b_h100.yaml"), "--to",
-        "megatron"} << 4 << "no framework has options for the sharding of opt.master.embedding.w";
+    QTest::newRow("states that are split as no plan splits them")
+        << QStringList{example("llama3_405b_h100.yaml"), "--to", "megatron", "--set", "sharding.opt.master.embedding.w=P()"} << 4
+        << "no framework has options for the sharding of opt.master.embedding.w";
     QTest::newRow("an attention of another kind") << QStringList{example("transformer_64.yaml"), "--to", "megatron", "--set",
         "model.transformer.attention=plain"} << 4 << "no framework has options for attention: plain";
     QTest::newRow("an axis that splits nothing") << QStringList{example("transformer_64.yaml"), "--to", "megatron", "--set",

@@ -122,6 +122,17 @@ void TestMeshTemplates::specs_data()
     QTest::newRow("states") << "dp: 4" << transformer << "zero-1"
                             << "opt.m.layers.ffn.up.w"
                             << "P(None, 'dp', None)";
+    const auto withOptimizer
+        = [&](const char* optimizer) { return QString(transformer).replace("{adam: {learning_rate: 1.0e-3}}", optimizer); };
+    QTest::newRow("masters") << "dp: 4"
+                             << withOptimizer("{adam: {masters: true}}")
+            + "dtype: {parameters: bf16, matmul: bf16, activations: bf16}\n"
+                             << "zero-1"
+                             << "opt.master.layers.ffn.up.w"
+                             << "P(None, 'dp', None)";
+    QTest::newRow("one moment") << "dp: 4" << withOptimizer("{sgd: {momentum: 0.5}}") << "zero-1"
+                                << "opt.m.layers.ffn.up.w"
+                                << "P(None, 'dp', None)";
     QTest::newRow("gradients") << "dp: 4" << transformer << "zero-2"
                                << "grad.layers.ffn.up.w"
                                << "P(None, 'dp', None)";

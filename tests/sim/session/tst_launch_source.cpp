@@ -8,6 +8,7 @@
 #include "tests/test_class.h"
 #include "tests/values.h"
 
+#include <algorithm>
 #include <array>
 
 namespace tst_launch_source {
@@ -29,6 +30,7 @@ private Q_SLOTS:
     void refused();
     void hasNoLines();
     void answersLikeItsPlan();
+    void mastersLieWithMoments();
 };
 
 namespace {
@@ -181,6 +183,20 @@ void TestLaunchSource::answersLikeItsPlan()
     QVERIFY2(first && second, qPrintable(described(first) + described(second)));
     QCOMPARE(second->simulation.stepSeconds, first->simulation.stepSeconds);
     QCOMPARE(second->simulation.peakBytes, first->simulation.peakBytes);
+}
+
+/// Megatron's distributed optimizer splits whatever states there are, however many microbatches a step has.
+void TestLaunchSource::mastersLieWithMoments()
+{
+    for (const char* batch : {"8", "32"}) {
+        const Study study = valueOf(studyOf(kLine + " --global-batch-size " + batch, {"hardware=h100x16"}));
+        const auto specOf = [&](std::string_view array) {
+            const auto entry = std::ranges::find(study.sharding.entries, array, &ShardingEntry::name);
+            return entry == study.sharding.entries.end() ? std::string() : specText(entry->spec);
+        };
+        QVERIFY(!specOf("opt.m.layers.ffn.up.w").empty());
+        QCOMPARE(specOf("opt.master.layers.ffn.up.w"), specOf("opt.m.layers.ffn.up.w"));
+    }
 }
 
 MESHWRIGHT_TEST(TestLaunchSource)
