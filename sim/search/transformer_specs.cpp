@@ -89,9 +89,7 @@ public:
                 axes = batch;
             else if (meaning == "sequence")
                 axes = context;
-            else if (meaning == "heads" || meaning == "ffn")
-                axes = dividing(tensor, value.shape[dims.size()]);
-            else if (meaning == "key and value heads")
+            else if (meaning == "heads" || meaning == "ffn" || meaning == "key and value heads" || meaning == "vocabulary")
                 axes = dividing(tensor, value.shape[dims.size()]);
             if (meaning == "sequence" && isStream)
                 axes.insert(axes.end(), tensor.begin(), tensor.end());
@@ -160,8 +158,9 @@ std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candid
             specs.emplace_back(array.name, axes.ofWeight(array, {}));
     }
     for (const ModelArray& value : transformerActivations(model, 1)) {
-        const bool isGathered = value.name.ends_with(".input") || value.name == "act.logits";
-        const bool isWhole = value.name.ends_with(".mixed") && value.shape[2] % candidate.tp != 0;
+        const bool isGathered = value.name.ends_with(".input");
+        const bool isWhole = (value.name.ends_with(".mixed") && value.shape[2] % candidate.tp != 0)
+            || (value.name == "act.logits" && value.shape.back() % candidate.tp != 0);
         if (std::ranges::find(value.meaning, "capacity") != value.meaning.end()) {
             if (!axes.batch.empty() || !axes.context.empty())
                 specs.emplace_back(value.name, axes.ofTokens(value));

@@ -229,7 +229,7 @@ private:
             const ProgramArray* known = array.kind == StudyArray::Kind::Activation ? m_analysis.findArray(array.name) : nullptr;
             auto spec = known == nullptr ? std::nullopt : toSpec(known->sharding, m_analysis.mesh());
             const bool isPart = std::ranges::find(array.meaning, "sequence") != array.meaning.end();
-            if (!spec || !isPart || array.name.ends_with(".input") || array.name == "act.logits")
+            if (!spec || !isPart || array.name.ends_with(".input"))
                 continue;
             spec->dims.resize(array.shape.size());
             if (array.meaning.back() == "hidden") {

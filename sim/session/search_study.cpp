@@ -359,7 +359,8 @@ Result<Study> transformerStudyOf(
         auto spec = parseSpec(text);
         if (!spec)
             return spec.error();
-        study.sharding.entries.push_back({array, *std::move(spec), "sharding." + array});
+        if (traits.parallelLogits || array != "act.logits")
+            study.sharding.entries.push_back({array, *std::move(spec), "sharding." + array});
     }
     giveSpecsOfMoments(study.sharding, study.optimizer);
     if (const auto tokens = std::ranges::find(plan.specs, "x", &std::pair<std::string, std::string>::first);

@@ -133,6 +133,9 @@ void TestMeshTemplates::specs_data()
     QTest::newRow("one moment") << "dp: 4" << withOptimizer("{sgd: {momentum: 0.5}}") << "zero-1"
                                 << "opt.m.layers.ffn.up.w"
                                 << "P(None, 'dp', None)";
+    QTest::newRow("logits between parts of the sequence") << "data: 2, model: 4" << transformer << "megatron"
+                                                          << "act.logits"
+                                                          << "P('data', None, 'model')";
     QTest::newRow("gradients") << "dp: 4" << transformer << "zero-2"
                                << "grad.layers.ffn.up.w"
                                << "P(None, 'dp', None)";
