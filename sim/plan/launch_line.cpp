@@ -179,6 +179,8 @@ std::vector<LaunchOption> dashedOptions(Words words, std::vector<std::string>& u
         if (!word.isKnown) {
             if (!takesValue || !options.back().value.empty() || word.text.find('@') != std::string::npos)
                 unknown.push_back(word.text);
+            else
+                options.back().isKnown = false;
             takesValue = false;
         } else if (word.text.starts_with("--")) {
             const std::size_t equals = word.text.find('=');
@@ -350,6 +352,17 @@ std::vector<LaunchOption> registeredOptions(std::string_view config)
         {"loss.num_chunks", std::to_string(found->lossChunks), 0}};
 }
 
+/// Whether options say by its name before 2026 what an option of torchtitan is.
+bool isSaidByOldName(std::string_view name, const std::vector<LaunchOption>& options)
+{
+    static constexpr auto kOldNames
+        = std::to_array<std::pair<std::string_view, std::string_view>>({{"training.max_context_length", "training.seq_len"},
+            {"training.num_tokens_per_microbatch_per_dp_rank", "training.local_batch_size"}});
+    return std::ranges::any_of(kOldNames, [&](const auto& names) {
+        return names.first == name && std::ranges::find(options, names.second, &LaunchOption::name) != options.end();
+    });
+}
+
 /// torchtitan's names have dashes or underscores; its TOML, which `--job.config_file` names, comes before the line.
 Result<std::vector<LaunchOption>> titanOptions(
     const std::string& file, Words words, const ShellScript& script, bool isRunner, std::vector<std::string>& unknown)
@@ -387,7 +400,8 @@ Result<std::vector<LaunchOption>> titanOptions(
         options = *std::move(more);
     }
     options.insert(options.end(), std::make_move_iterator(line.begin()), std::make_move_iterator(line.end()));
-    const std::vector<LaunchOption> registered = registeredOptions(lastValue(options, "config"));
+    std::vector<LaunchOption> registered = registeredOptions(lastValue(options, "config"));
+    std::erase_if(registered, [&](const LaunchOption& option) { return isSaidByOldName(option.name, options); });
     options.insert(options.begin(), registered.begin(), registered.end()); // of which the line overrides some
     return options;
 }
@@ -424,6 +438,16 @@ void placeOptions(std::string_view text, LaunchLine& launch)
     }
 }
 
+/// Whose settings a text is, of which only a script says what they train: DeepSpeed's JSON or accelerate's YAML. Empty: neither's.
+std::string_view otherSettings(std::string_view text)
+{
+    const auto has = [&](std::string_view words) { return text.find(words) != std::string_view::npos; };
+    if (trimmed(text).starts_with('{') && (has("\"zero_optimization\"") || has("\"train_micro_batch_size_per_gpu\"")))
+        return "DeepSpeed";
+    const auto hasKey = [&](const std::string& key) { return text.starts_with(key + ":") || has("\n" + key + ":"); };
+    return hasKey("distributed_type") && (hasKey("compute_environment") || hasKey("num_processes")) ? "accelerate" : "";
+}
+
 constexpr std::size_t kLargestScript = std::size_t{1} << 20; ///< bytes: what is larger starts no training
 
 constexpr const char* kReadLines
@@ -438,6 +462,8 @@ bool isLaunchText(const std::string& file, std::string_view text)
     const auto endsInOne = [&](std::initializer_list<std::string_view> endings) {
         return std::ranges::any_of(endings, [&](std::string_view ending) { return file.ends_with(ending); });
     };
+    if (text.size() <= kLargestScript && !otherSettings(text).empty())
+        return true;
     if (endsInOne({".yaml", ".yml", ".json", ".mlir", ".md", ".ipynb", ".py", ".html", ".log"}))
         return false;
     if (endsInOne({".sh", ".bash", ".sbatch", ".slurm"}) || isToml(file, text))
@@ -467,6 +493,12 @@ Result<LaunchLine> readLaunchLine(const std::string& file, std::string_view text
             fmt::format(
                 "a script of {} is none that starts a training", formatBytes(asDouble(static_cast<std::int64_t>(text.size())))),
             "give the script itself", Place{file}};
+    if (const std::string_view owner = otherSettings(text); !owner.empty())
+        return Problem{"MW1494",
+            fmt::format("these are settings of {}, which do not say which model is trained: the script does", owner),
+            fmt::format(
+                "name the model: meshwright plan config.json --on h100x64; of launch lines, those of {} are read", kReadLines),
+            Place{file}};
     const ShellScript script = readShellScript(text);
     const std::vector<Start> starts = startsOf(script);
     if (starts.empty()) {

@@ -16,6 +16,7 @@ struct LaunchOption {
     std::string name;
     std::string value; ///< empty: the name alone switches something on
     int line = 0; ///< of the file, from 1
+    bool isKnown = true; ///< or else the value is known only when the script runs, and is empty
 };
 
 /// What starts a training in somebody else's framework.

@@ -205,7 +205,24 @@ void LaunchReader::readMaxTextPolicy()
                 : fmt::format("recompute={{keep: [{}], offload: [{}]}}", join(kept, ", "), join(offloaded, ", ")));
 }
 
-/// Source: AI-Hypercomputer/maxtext, src/maxtext/configs/base.yml.
+/// One of these words, of which the first is MaxText's own choice.
+std::string LaunchReader::word(std::string_view name, std::initializer_list<std::string_view> words)
+{
+    const std::string usual(*words.begin());
+    std::string value = lowerCase(m_options.word(name, usual));
+    if (std::ranges::find(words, value) != words.end())
+        return value;
+    constexpr std::size_t kMostNamed = 4;
+    std::vector<std::string> known;
+    for (const std::string_view one : words)
+        known.emplace_back(one);
+    std::erase(known, "");
+    known.resize(std::min(known.size(), kMostNamed));
+    m_options.refuse(*m_options.find(name), fmt::format("\"{}\" is not known", value), fmt::format("use {}", join(known, ", ")));
+    return usual;
+}
+
+/// Source: AI-Hypercomputer/maxtext, src/maxtext/configs/base.yml and types.py.
 void LaunchReader::readMaxText()
 {
     LaunchOptions& o = m_options;
@@ -222,7 +239,11 @@ void LaunchReader::readMaxText()
     a.zero = a.shards > 1 ? 3 : 0;
     const std::int64_t ranks = mesh.at("data") * a.shards;
     const std::int64_t accumulated = o.size("gradient_accumulation_steps", 1);
-    const double sequences = o.number("per_device_batch_size", 12.0) * asDouble(m_devices) * asDouble(accumulated);
+    const double ofDevice = o.number("per_device_batch_size", 12.0);
+    const double sequences = ofDevice * asDouble(m_devices) * asDouble(accumulated);
+    if (!(sequences >= 1.0))
+        o.refuse(*o.find("per_device_batch_size"),
+            fmt::format("{:g} sequences on each of {} devices are less than one", ofDevice, m_devices), "a larger number");
     a.globalBatch = static_cast<std::int64_t>(std::clamp(sequences, 1.0, 0x1p40));
     std::int64_t passes = accumulated;
     if (a.pipeline > 1) {
@@ -233,24 +254,27 @@ void LaunchReader::readMaxText()
         a.schedule = a.chunks > 1 ? "interleaved" : "gpipe";
     }
     a.microbatch = std::max<std::int64_t>(1, a.globalBatch / checkedMultiply(ranks, passes).value_or(a.globalBatch));
-    const std::string strategy = o.word("context_parallel_strategy", "all_gather");
+    const std::string strategy = word("context_parallel_strategy", {"all_gather", "ring", "ulysses"});
     a.exchangesHeads = strategy == "ulysses";
+    a.gathersContext = strategy == "all_gather";
     a.sequenceParallel = a.tensor > 1; // its rules split activations over tensor
     readMaxTextPolicy();
     takeLossChunks(o.size("num_vocab_tiling", 1));
-    if (o.word("dtype", "bfloat16") == "float32")
+    if (word("dtype", {"bfloat16", "float32"}) == "float32")
         a.format = MathFormat::Fp32;
-    if (o.word("weight_dtype", "float32") == "bfloat16")
+    if (word("weight_dtype", {"float32", "bfloat16"}) == "bfloat16")
         m_settings.emplace_back("dtype.parameters=bf16");
     if (o.word("attention", "autoselected") == "dot_product")
-        m_settings.emplace_back("attention=plain");
-    if (const std::string optimizer = o.word("opt_type", "adamw"); optimizer != "adamw" && optimizer != "adam_pax")
-        o.refuse(*o.find("opt_type"), fmt::format("\"{}\" is not known", optimizer), "leave it out: adamw");
+        m_settings.emplace_back("model.transformer.attention=plain");
+    readOptimizer("opt_type", "adamw", "adam_pax", 0.0);
     if (const LaunchOption* capacity = o.find("capacity_factor"); capacity != nullptr && o.number("capacity_factor", -1.0) > 0.0)
         o.refuse(*capacity, "tokens beyond it are dropped, which no plan of Meshwright's does", "leave it out");
     o.refuseAll(
         {"optimizer_memory_host_offload", "parameter_memory_host_offload", "shard_optimizer_over_data", "custom_mesh_and_rule"});
-    if (const std::string kind = o.word("quantization", ""); kind.find("fp8") != std::string::npos)
+    const std::string kind = word("quantization",
+        {"", "fp8", "int8", "int4", "fp4", "intmp", "fp8_e5m2", "fp8_e4m3", "nanoo_fp8", "fp8_nanoo", "fp8_gpu", "fp8_full",
+            "te_fp8_delayedscaling", "te_fp8_currentscaling", "te_mxfp8", "te_nvfp4", "te_nvfp4_no_rht"});
+    if (kind.find("fp8") != std::string::npos)
         a.format = MathFormat::Fp8;
     else if (!kind.empty())
         m_notes.push_back(fmt::format("quantization={}: priced as bf16", kind));

@@ -60,10 +60,21 @@ void LaunchReader::readMegatronModel()
     c.layers = o.neededSize("num-layers");
     c.hidden = o.neededSize("hidden-size");
     c.heads = o.neededSize("num-attention-heads");
+    const LaunchOption* activation = nullptr;
+    for (const char* name : {"swiglu", "squared-relu", "quick-geglu"}) {
+        if (o.has(name) && activation != nullptr)
+            o.refuse(*o.find(name), fmt::format("beside {}", o.spelled(activation->name)), "leave one of them out");
+        else if (o.has(name))
+            activation = o.find(name);
+    }
     c.gatedFfn = o.has("swiglu") || o.has("quick-geglu");
     if (o.has("quick-geglu"))
         m_notes.emplace_back("--quick-geglu: as costly as --swiglu, which it is taken for");
     c.ffn = o.size("ffn-hidden-size", c.gatedFfn ? std::max<std::int64_t>(64, 8 * c.hidden / 3 / 64 * 64) : 4 * c.hidden);
+    const LaunchOption* heads = o.find("num-attention-heads");
+    if (heads != nullptr && o.find("kv-channels") == nullptr && c.hidden % c.heads != 0)
+        o.refuse(*heads, fmt::format("{} heads do not divide the hidden size {}", c.heads, c.hidden),
+            "a divisor, or --kv-channels with the width of a head");
     c.headDim = o.size("kv-channels", std::max<std::int64_t>(1, c.hidden / c.heads));
     c.keyValueHeads = o.has("group-query-attention") ? o.size("num-query-groups", 1) : c.heads;
     c.maxPositions = o.size("max-position-embeddings", m_asked.sequence);
@@ -158,6 +169,27 @@ void LaunchReader::readMegatronModules(const LaunchOption& option)
         m_notes.emplace_back("--recompute-modules mla_up_proj: the products before it, into the latents, are made again as well");
 }
 
+/// How context ranks exchange keys and values: one word, or one for each layer.
+/// Source: NVIDIA/Megatron-LM, megatron/core/transformer/transformer_config.py (cp_comm_type, August 2026).
+void LaunchReader::readMegatronContext()
+{
+    std::istringstream words(m_options.word("cp-comm-type", "p2p"));
+    std::set<std::string> exchanges;
+    for (std::string word; words >> word;)
+        exchanges.insert(std::move(word));
+    for (const std::string& exchange : exchanges) {
+        if (exchange != "p2p" && exchange != "a2a" && exchange != "all_gather" && exchange != "a2a+p2p") {
+            m_options.refuse(
+                *m_options.find("cp-comm-type"), fmt::format("\"{}\" is not known", exchange), "p2p, a2a or all_gather");
+            return;
+        }
+    }
+    m_asked.exchangesHeads = exchanges == std::set<std::string>{"a2a"};
+    m_asked.gathersContext = exchanges == std::set<std::string>{"all_gather"};
+    if (m_asked.context > 1 && (exchanges.size() > 1 || exchanges.contains("a2a+p2p")))
+        m_notes.push_back(fmt::format("--cp-comm-type {}: taken as p2p, a ring", m_options.word("cp-comm-type", "")));
+}
+
 /// Source: NVIDIA/Megatron-LM, megatron/training/arguments.py, and core/transformer/transformer_config.py for the defaults.
 void LaunchReader::readMegatron()
 {
@@ -180,7 +212,6 @@ void LaunchReader::readMegatron()
     a.microbatch = o.neededSize("micro-batch-size");
     a.globalBatch = o.size("global-batch-size", 0, 0);
     a.sequenceParallel = o.has("sequence-parallel") && a.tensor > 1;
-    a.exchangesHeads = o.word("cp-comm-type", "p2p") == "a2a";
     if (o.has("bf16") && o.has("fp16"))
         o.refuse(*o.find("fp16"), "beside --bf16", "leave one of them out");
     a.format = o.has("bf16") ? MathFormat::Bf16 : o.has("fp16") ? MathFormat::Fp16 : MathFormat::Fp32;
@@ -212,8 +243,7 @@ void LaunchReader::readMegatron()
     if (const std::string modules = o.word("recompute-modules", "core_attn");
         a.recompute == "selective" && modules != "core_attn")
         readMegatronModules(*o.find("recompute-modules"));
-    if (const std::string exchange = o.word("cp-comm-type", "p2p"); a.context > 1 && exchange != "p2p" && exchange != "a2a")
-        m_notes.push_back(fmt::format("--cp-comm-type {}: taken as p2p, a ring", exchange));
+    readMegatronContext();
     if (o.has("use-megatron-fsdp") || o.has("use-custom-fsdp") || o.has("use-torch-fsdp2")) {
         const std::string strategy
             = o.has("use-torch-fsdp2") ? "optim_grads_params" : o.word("data-parallel-sharding-strategy", "optim_grads_params");
@@ -263,8 +293,7 @@ void LaunchReader::readMegatron()
         "cross-entropy-fusion-impl", "moe-token-dispatcher-type", "moe-grouped-gemm", "moe-permute-fusion",
         "fp8-amax-history-len", "fp8-amax-compute-algo", "fp8-margin", "fp8-interval", "recompute-method", "recompute-num-layers",
         "num-query-groups"});
-    if (const std::string optimizer = o.word("optimizer", "adam"); optimizer != "adam")
-        o.refuse(*o.find("optimizer"), fmt::format("\"{}\" is not known", optimizer), "leave it out: adam");
+    readOptimizer("optimizer", "adam", "adam", o.number("sgd-momentum", 0.9));
     static constexpr auto kHarmless = std::to_array<std::string_view>({"data-path", "data-args", "data-cache", "per-split-data",
         "train-data", "valid-data", "test-data", "split", "mock-data", "tokenizer-", "tiktoken-", "vocab-file", "vocab-extra",
         "merge-file", "num-workers", "dataloader", "no-create-attention-mask", "create-attention-mask", "reset-", "eod-mask",

@@ -53,8 +53,11 @@ std::int64_t LaunchOptions::size(std::string_view name, std::int64_t usual, std:
     if (value && *value >= least && *value <= kLargest)
         return *value;
     if (digits.empty()) {
-        problems.push_back({"MW1494", fmt::format("the value of {} is known only when the script runs", spelled(name)),
-            "write the number itself, or set its variable in the script", place(option->line)});
+        problems.push_back(option->isKnown
+                ? Problem{"MW1494", fmt::format("{} has no value", spelled(name)),
+                    fmt::format("write a number behind {}", spelled(name)), place(option->line)}
+                : Problem{"MW1494", fmt::format("the value of {} is known only when the script runs", spelled(name)),
+                    "write the number itself, or set its variable in the script", place(option->line)});
         return std::max<std::int64_t>(usual, least);
     }
     refuse(*option, fmt::format("\"{}\" is not a whole number from {} to 2^31", option->value, least), "write the number itself");

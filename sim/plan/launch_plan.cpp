@@ -48,6 +48,28 @@ void LaunchReader::takeLossChunks(std::int64_t chunks)
             m_asked.lossChunks, chunks, m_asked.sequence));
 }
 
+void LaunchReader::readOptimizer(std::string_view option, std::string_view adam, std::string_view otherAdam, double momentum)
+{
+    const std::string optimizer = lowerCase(m_options.word(option, std::string(adam)));
+    if (optimizer == "sgd")
+        m_asked.sgdMomentum = momentum;
+    else if (optimizer != adam && optimizer != otherAdam)
+        m_options.refuse(
+            *m_options.find(option), fmt::format("\"{}\" is not known", optimizer), fmt::format("leave it out: {}", adam));
+}
+
+/// The study's optimizer in place of Adam, with specs of the states that it has.
+void LaunchReader::addSgd(const FoundPlan& plan)
+{
+    const double momentum = *m_asked.sgdMomentum;
+    const bool masters = m_asked.masters && m_asked.format != MathFormat::Fp32;
+    m_settings.push_back(fmt::format("optimizer={{sgd: {{momentum: {}, masters: {}}}}}", momentum, masters));
+    for (const auto& [array, spec] : plan.specs) {
+        if (array.starts_with("opt.v.") || (momentum == 0.0 && array.starts_with("opt.m.")))
+            m_settings.push_back(fmt::format("sharding.{}=", array));
+    }
+}
+
 Result<LaunchedPlan> LaunchReader::planned()
 {
     LaunchedTraining& a = m_asked;
@@ -134,6 +156,7 @@ Result<LaunchedPlan> LaunchReader::planned()
     plan.zeroStage = candidate.zero;
     plan.sequenceParallel = candidate.sequenceParallel;
     plan.exchangesHeads = candidate.ulysses;
+    plan.gathersContext = a.gathersContext && a.context > 1;
     launched.notes.push_back(
         fmt::format("{} as {}: {}, {} sequences of {}, {} microbatch{} of {}", std::filesystem::path(m_file).filename().string(),
             m_launch.framework == "megatron"      ? "Megatron-LM"
@@ -145,6 +168,8 @@ Result<LaunchedPlan> LaunchReader::planned()
     if (m_launch.devices && *m_launch.devices != m_devices)
         launched.notes.push_back(
             fmt::format("the line starts {} processes; the plan is for the {} devices of --hw", *m_launch.devices, m_devices));
+    if (a.sgdMomentum)
+        addSgd(plan);
     launched.settings = m_settings;
     launched.notes.insert(launched.notes.end(), m_notes.begin(), m_notes.end());
     return launched;

@@ -5,9 +5,11 @@
 #include "sim/plan/launch_plan.h"
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -35,6 +37,8 @@ struct LaunchedTraining {
     std::int64_t lossChunks = 1; ///< parts of a sequence whose logits are made one after the other
     bool sequenceParallel = false;
     bool exchangesHeads = false;
+    bool gathersContext = false;
+    std::optional<double> sgdMomentum = {}; ///< nothing: the optimizer is Adam
 };
 
 /// Reads a launch line, each framework in a source of its own, into what a plan is made of.
@@ -59,19 +63,24 @@ private:
     void readMegatronModel();
     void readMegatronExperts();
     void readMegatronModules(const LaunchOption& option);
+    void readMegatronContext();
     void readTorchtitan();
     void readMaxText();
     void readMaxTextModel();
     void overrideMaxTextModel(const LaunchOption& name);
     void readMaxTextPolicy();
+    std::string word(std::string_view name, std::initializer_list<std::string_view> words);
     void readTitanPipeline();
     void readTitanLoss(bool isRegistered);
+    /// The option that names the optimizer: Adam by one of two words, or "sgd" with this momentum.
+    void readOptimizer(std::string_view option, std::string_view adam, std::string_view otherAdam, double momentum);
     /// So many parts of a sequence for the loss, or fewer that divide it, of which a note is made.
     void takeLossChunks(std::int64_t chunks);
     std::map<std::string, std::int64_t> maxTextMesh();
     /// One that comes with Meshwright, by its name there; the option that names it.
     void takeModel(const std::string& name, const LaunchOption& option);
     void readModel(const std::string& nameOrFile);
+    void addSgd(const FoundPlan& plan);
     Result<LaunchedPlan> planned();
     void impossible(std::string message, std::string fix)
     {

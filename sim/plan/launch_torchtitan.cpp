@@ -153,8 +153,7 @@ void LaunchReader::readTorchtitan()
         o.refuse(*o.find("parallelism.expert_parallel_degree"),
             "experts go over ranks of tensors and sequences as well, which no plan of Meshwright's does",
             "leave tensor and context degrees 1 beside it");
-    if (const std::string optimizer = lowerCase(o.word("optimizer.name", "adamw")); optimizer != "adamw" && optimizer != "adam")
-        o.refuse(*o.find("optimizer.name"), fmt::format("\"{}\" is not known", optimizer), "leave it out: AdamW");
+    readOptimizer("optimizer.name", "adamw", "adam", 0.0);
     o.refuseAll(
         {"training.enable_cpu_offload", "parallelism.pipeline_parallel_schedule_csv", "parallelism.module_fqns_per_model_part"});
     o.know({"module", "model.name", "training.disable_cuda_graphs", "parallelism.enable_async_tensor_parallel",

@@ -44,6 +44,7 @@ struct FoundPlan {
     int zeroStage = 0;
     bool sequenceParallel = false;
     bool exchangesHeads = false; ///< over the context axis (Ulysses); else keys and values go round
+    bool gathersContext = false; ///< each device of the context axis gathers all keys and values; no search looks for that
     double modelSeconds = 0.0; ///< step time by the cost model that was searched: an estimate
     std::optional<double> simulatedSeconds = {}; ///< step time by the simulator, where it ran
     std::size_t candidate = 0; ///< of a transformer's plan: its number in the space that it was found in

@@ -337,7 +337,9 @@ Result<Study> transformerStudyOf(
     model.lossKernels = traits.lossKernels;
     const auto context = std::ranges::find(plan.mesh, "context", &MeshAxis::name);
     if (context != plan.mesh.end()) {
-        model.context = plan.exchangesHeads ? ContextExchange::Ulysses : ContextExchange::Ring;
+        model.context = plan.exchangesHeads ? ContextExchange::Ulysses
+            : plan.gathersContext           ? ContextExchange::Gather
+                                            : ContextExchange::Ring;
         if (!plan.exchangesHeads && work.sequence % (2 * context->size) == 0)
             model.zigzag = context->size;
         if (work.model.experts > 0)
@@ -667,6 +669,7 @@ Result<FoundPlan> planOf(const Study& study, const Catalogue& catalogue, const C
     std::optional<std::vector<std::string>> fewest; // parts that are not as in the plan that comes nearest
     for (const Candidate& candidate : space.candidates()) {
         FoundPlan plan = layoutOf(space, candidate);
+        plan.gathersContext = !plan.exchangesHeads && study.transformer()->context == ContextExchange::Gather;
         if (plan.pipeline.microbatches != static_cast<double>(microbatchesOf(study)))
             continue;
         auto planned = transformerStudyOf(plan, recomputationOf(plan.recompute).value_or(Recomputation{}), work, *machine);

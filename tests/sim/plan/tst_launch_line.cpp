@@ -82,7 +82,8 @@ QString layoutOf(const LaunchedPlan& launched)
                 .arg(plan.microbatch)
                 .arg(text(plan.recompute))
                 .arg(plan.zeroStage);
-    return said + (plan.sequenceParallel ? ", SP" : "") + (plan.exchangesHeads ? ", Ulysses" : "");
+    return said + (plan.sequenceParallel ? ", SP" : "") + (plan.exchangesHeads ? ", Ulysses" : "")
+        + (plan.gathersContext ? ", gather" : "");
 }
 
 const QString kGpt = "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --vocab-size 50304 --bf16 --hidden-dropout 0 "
@@ -122,6 +123,11 @@ void TestLaunchLine::recognised_data()
                                          << "python3 MaxText/train.py MaxText/configs/base.yml" << true;
     QTest::newRow("accelerate, of which it is said that it does not say enough") << ""
                                                                                  << "accelerate launch train.py" << true;
+    QTest::newRow("settings of DeepSpeed, likewise") << "ds.json"
+                                                     << R"({"zero_optimization": {"stage": 3}})" << true;
+    QTest::newRow("settings of accelerate, likewise") << "a.yaml"
+                                                      << "distributed_type: FSDP\nnum_processes: 8\n"
+                                                      << true;
     QTest::newRow("words about it") << ""
                                     << "the pretrained model is in MaxText" << false;
     QTest::newRow("a comment") << ""
@@ -243,6 +249,12 @@ void TestLaunchLine::plans_data()
                              << "data=32 context=2, 256 x 4096, 8 x 1, none, ZeRO 0";
     QTest::newRow("context by heads") << kMegatron + "--context-parallel-size 2 --cp-comm-type a2a"
                                       << "data=32 context=2, 256 x 4096, 8 x 1, none, ZeRO 0, Ulysses";
+    QTest::newRow("context by gathering") << kMegatron + "--context-parallel-size 2 --cp-comm-type all_gather"
+                                          << "data=32 context=2, 256 x 4096, 8 x 1, none, ZeRO 0, gather";
+    QTest::newRow("MaxText's context") << kMaxText + "ici_context_parallelism=4"
+                                       << "fsdp=16 context=4, 768 x 2048, 1 x 48, full, ZeRO 3, gather";
+    QTest::newRow("MaxText's context by a ring") << kMaxText + "ici_context_parallelism=4 context_parallel_strategy=ring"
+                                                 << "fsdp=16 context=4, 768 x 2048, 1 x 48, full, ZeRO 3";
     QTest::newRow("Megatron's FSDP") << kMegatron + "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params"
                                      << "fsdp=64, 256 x 4096, 4 x 1, none, ZeRO 3";
     QTest::newRow("the last counts") << kMegatron + "--micro-batch-size 2 --micro-batch-size=4"
@@ -252,6 +264,8 @@ void TestLaunchLine::plans_data()
     QTest::newRow("torchtitan, its registry") << kTitan << "fsdp=64, 64 x 8192, 1 x 1, selective_op, ZeRO 3";
     QTest::newRow("another of it") << QString(kTitan).replace("8b", "70b")
                                    << "fsdp=8 tensor=8, 64 x 8192, 1 x 8, full, ZeRO 3, SP";
+    QTest::newRow("an older option beside its registry") << QString(kTitan).replace("8b", "70b") + "--training.local_batch_size 2"
+                                                         << "fsdp=8 tensor=8, 16 x 8192, 1 x 2, full, ZeRO 3, SP";
     QTest::newRow("replicas and tensors") << kTitan
             + "--parallelism.data_parallel_replicate_degree 2 --parallelism.tensor_parallel_degree 8 "
               "--training.max_context_length 8192 --training.num_tokens_per_microbatch_per_dp_rank 8192"
@@ -404,12 +418,19 @@ void TestLaunchLine::settings_data()
     QTest::newRow("several trainings") << kMegatron + "\n" + kMegatron << "dtype.gradients=f32"
                                        << "the first of 2 trainings in the file";
     QTest::newRow("weights of MaxText in 16 bits") << kMaxText + "weight_dtype=bfloat16 attention=dot_product steps=3"
-                                                   << "dtype.parameters=bf16 attention=plain"
+                                                   << "dtype.parameters=bf16 model.transformer.attention=plain"
                                                    << "not read: 1 option of data, logs, checkpoints and the learning rate";
     QTest::newRow("weights of torchtitan in 16 bits")
         << kTitan + "--training.dtype bfloat16"
         << "dtype.parameters=bf16"
         << "assumed: the loss in 8 chunks of a sequence, as torchtitan's registry has it";
+    QTest::newRow("an older option of torchtitan for another") << kTitan + "--training.seq_len 4096"
+                                                               << ""
+                                                               << "assumed: the loss in 8 chunks of a sequence, as torchtitan's "
+                                                                  "registry has it";
+    QTest::newRow("another optimizer") << kMegatron + "--optimizer sgd --sgd-momentum 0.5"
+                                       << "dtype.gradients=f32 optimizer={sgd: {momentum: 0.5, masters: true}}"
+                                       << "";
     QTest::newRow("chunks of the loss that the line says") << kTitan + "--loss.num_chunks 4"
                                                            << ""
                                                            << "";
@@ -473,6 +494,12 @@ void TestLaunchLine::refused_data()
     QTest::newRow("DeepSpeed") << "deepspeed train.py --deepspeed ds.json"
                                << "MW1494"
                                << "does not say which model";
+    QTest::newRow("DeepSpeed's settings") << R"({"train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 3}})"
+                                          << "MW1494"
+                                          << "these are settings of DeepSpeed";
+    QTest::newRow("accelerate's settings") << "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\n"
+                                           << "MW1494"
+                                           << "these are settings of accelerate";
     QTest::newRow("no training") << "ls"
                                  << "MW1494"
                                  << "nothing here starts a training";
@@ -498,6 +525,27 @@ void TestLaunchLine::refused_data()
     QTest::newRow("a variable of nothing") << kMegatron + "--tensor-model-parallel-size $TP"
                                            << "MW1494"
                                            << "is known only when the script runs";
+    QTest::newRow("nothing for a number") << kMegatron + "--tensor-model-parallel-size"
+                                          << "MW1494"
+                                          << "--tensor-model-parallel-size has no value";
+    QTest::newRow("an unknown exchange") << kMegatron + "--context-parallel-size 2 --cp-comm-type bogus"
+                                         << "MW1495"
+                                         << "\"bogus\" is not known";
+    QTest::newRow("two activations") << kMegatron + "--swiglu --squared-relu"
+                                     << "MW1495"
+                                     << "--squared-relu: beside --swiglu";
+    QTest::newRow("heads that do not divide the width") << kMegatron + "--num-attention-heads 15"
+                                                        << "MW1495"
+                                                        << "15 heads do not divide the hidden size 4096";
+    QTest::newRow("weights of no format") << kMaxText + "weight_dtype=bogus"
+                                          << "MW1495"
+                                          << "\"bogus\" is not known";
+    QTest::newRow("products of no format") << kMaxText + "quantization=bogus"
+                                           << "MW1495"
+                                           << "\"bogus\" is not known";
+    QTest::newRow("no sequences") << kMaxText + "per_device_batch_size=0"
+                                  << "MW1495"
+                                  << "0 sequences on each of 64 devices";
     QTest::newRow("devices that are no multiple") << kMegatron + "--tensor-model-parallel-size 3"
                                                   << "MW1496"
                                                   << "do not divide 64 devices";
