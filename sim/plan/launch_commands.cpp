@@ -25,6 +25,15 @@ constexpr auto kMaxTextPolicies = std::to_array<const char*>(
     {"full", "minimal", "minimal_with_context", "save_dot_with_context_except_mlp", "save_dot_except_mlpwi",
         "save_dot_except_mlp", "save_qkv_proj", "save_out_proj", "qkv_proj_offloaded", "minimal_offloaded"});
 
+/// A framework's options for what optimizers have, each with what stands before its value. Empty: it has none.
+struct OptimizerNames {
+    const char* clipNorm;
+    const char* weightDecay = "";
+    const char* beta1 = "";
+    const char* beta2 = "";
+    const char* epsilon = "";
+};
+
 /// What commands are made of.
 class Launch {
 public:
@@ -33,11 +42,8 @@ public:
         , m_c(work.model)
         , m_work(work)
         , m_devices(machine.cluster.devices)
-        , m_dropout(choices.dropout)
-        , m_kept(choices.kept)
-        , m_offloaded(choices.offloaded)
-        , m_optimizer(choices.optimizer)
-        , m_momentum(choices.momentum)
+        , m_choices(choices)
+        , m_stack(machine.stack)
     {
         const std::int64_t chips = chipsOfHost(machine.chips, fastChips(machine));
         m_perHost = chips * machine.chip.devicesPerChip;
@@ -83,17 +89,15 @@ private:
     std::string missingInTorchTitan() const;
     Result<std::string> titanChunks() const;
     std::string missingInMegatron() const;
+    std::string optimizerOptions(const OptimizerNames& names) const;
     static LaunchCommand none(const char* framework, std::string why) { return {framework, {}, std::move(why)}; }
 
     const FoundPlan& m_plan;
     const TransformerConfig& m_c;
     const SearchWork& m_work;
     std::int64_t m_devices;
-    double m_dropout;
-    std::vector<std::string> m_kept;
-    std::vector<std::string> m_offloaded;
-    std::string m_optimizer;
-    double m_momentum;
+    const LaunchChoices& m_choices;
+    std::string m_stack;
     std::int64_t m_perHost = 1;
     std::int64_t m_hosts = 1;
     std::int64_t m_parts = 1; ///< slices, or hosts of GPUs: what MaxText's dcn axes go over
@@ -139,6 +143,27 @@ std::string Launch::missingInMegatron() const
     return {};
 }
 
+/// What the study's optimizer says. What it does not say is the framework's own choice.
+std::string Launch::optimizerOptions(const OptimizerNames& names) const
+{
+    std::string text;
+    const auto add = [&](const char* name, double value, double usual) {
+        if (*name != '\0' && value != usual)
+            text += fmt::format(" {}{:g}", name, value);
+    };
+    if (const UpdateChoices* update = updateChoices(m_choices.optimizer)) {
+        add(names.clipNorm, update->clipNorm, 0.0);
+        add(names.weightDecay, update->weightDecay, 0.0);
+    }
+    if (const auto* adam = std::get_if<AdamOptimizer>(&m_choices.optimizer)) {
+        const AdamOptimizer usual;
+        add(names.beta1, adam->beta1, usual.beta1);
+        add(names.beta2, adam->beta2, usual.beta2);
+        add(names.epsilon, adam->epsilon, usual.epsilon);
+    }
+    return text;
+}
+
 /// The model by its sizes, where its blocks are Llama's or Mixtral's; else by the name of a model file.
 std::string Launch::maxTextModel() const
 {
@@ -170,7 +195,7 @@ Result<std::string> Launch::maxTextPolicy() const
     if (!isRecompute("custom"))
         return Problem{{}, fmt::format("MaxText has no remat_policy that is \"{}\"", m_plan.recompute)};
     std::string text = "remat_policy=custom";
-    for (const auto& [values, where] : {std::pair{&m_kept, "device"}, {&m_offloaded, "offload"}}) {
+    for (const auto& [values, where] : {std::pair{&m_choices.kept, "device"}, {&m_choices.offloaded, "offload"}}) {
         for (const std::string& value : *values) {
             const std::string tensor = maxTextTensor(value, m_c.gatedFfn);
             if (tensor.empty())
@@ -187,6 +212,11 @@ LaunchCommand Launch::maxText()
     const char* name = "maxtext";
     if (m_plan.zeroStage == 1 || m_plan.zeroStage == 2)
         return none(name, "MaxText splits weights, gradients and moments together");
+    if (axis("context") > 1 && m_plan.exchangesHeads && !m_isTpu)
+        return none(name, "MaxText exchanges heads over the context axis (Ulysses) on TPUs only");
+    const auto* sgd = std::get_if<SgdOptimizer>(&m_choices.optimizer);
+    if (sgd != nullptr && sgd->momentum != 0.0)
+        return none(name, "MaxText's sgd has no momentum");
     const Result<std::string> policy = maxTextPolicy();
     if (!policy)
         return none(name, policy.error().front().message);
@@ -220,6 +250,16 @@ LaunchCommand Launch::maxText()
         text += fmt::format(" gradient_accumulation_steps={}", microbatches());
     if (m_work.format == MathFormat::Fp8)
         text += " quantization=fp8";
+    if (m_choices.narrowWeights)
+        text += " weight_dtype=bfloat16";
+    if (axis("context") > 1 && m_plan.exchangesHeads)
+        text += " context_parallel_strategy=ulysses";
+    else if (axis("context") > 1 && !m_plan.gathersContext) // all_gather unless it is said
+        text += m_isTpu ? " context_parallel_strategy=ring attention=flash use_tokamax_splash=true"
+                        : " context_parallel_strategy=ring";
+    text += optimizerOptions({"gradient_clipping_threshold=", "adam_weight_decay=", "adam_b1=", "adam_b2=", "adam_eps="});
+    if (sgd != nullptr)
+        text += " opt_type=sgd";
     if (m_plan.lossChunks > 1)
         text += fmt::format(" num_vocab_tiling={}", m_plan.lossChunks);
     return {name, text + " " + *policy, {}};
@@ -271,6 +311,8 @@ std::string Launch::missingInTorchTitan() const
             axis("tensor"), m_c.keyValueHeads);
     if (m_c.tiedEmbeddings && axis("pipeline") > 1)
         return "torchtitan has no pipeline for tied embeddings";
+    if (axis("context") > 1 && m_plan.exchangesHeads)
+        return "torchtitan's context parallelism does not exchange heads (Ulysses)";
     if (axis("context") > 1 && m_c.slidingWindow > 0)
         return "torchtitan's attention with windows has no context parallelism";
     return {};
@@ -331,6 +373,9 @@ LaunchCommand Launch::torchTitan()
             microbatches());
         text += *chunks;
     }
+    if (m_choices.narrowWeights)
+        text += " --training.dtype bfloat16";
+    text += optimizerOptions({"--training.max_norm "});
     if (m_plan.pipeline.stages > 1 || axis("expert") > 1)
         text += " --training.disable_cuda_graphs"; // which have neither
     return {name,
@@ -403,11 +448,16 @@ LaunchCommand Launch::megatron()
                 : m_work.recipe == Fp8Recipe::Blockwise ? "blockwise"
                                                         : "tensorwise"));
     option(!isHalf && m_work.format != MathFormat::Fp32 && m_narrowGradients, "--grad-reduce-in-bf16");
-    text += fmt::format(" --attention-dropout 0 --hidden-dropout {:g}", m_dropout); // 0.1 unless it is said
+    text += fmt::format(" --attention-dropout 0 --hidden-dropout {:g}", m_choices.dropout); // 0.1 unless it is said
     option(m_plan.sequenceParallel, "--sequence-parallel");
-    option(
-        m_optimizer == "sgd", fmt::format("--optimizer sgd --sgd-momentum {:g}", m_momentum)); // adam, and 0.9, unless it is said
-    const bool hasStates = m_optimizer != "sgd" || m_momentum != 0.0 || m_work.masters;
+    option(axis("context") > 1 && m_plan.exchangesHeads, "--cp-comm-type a2a"); // p2p unless it is said
+    option(axis("context") > 1 && m_plan.gathersContext, "--cp-comm-type all_gather");
+    option(m_stack == "megatron", "--transformer-impl local"); // else Transformer Engine's
+    text += optimizerOptions({"--clip-grad ", "--weight-decay ", "--adam-beta1 ", "--adam-beta2 ", "--adam-eps "});
+    const auto* sgd = std::get_if<SgdOptimizer>(&m_choices.optimizer);
+    if (sgd != nullptr) // adam, and 0.9, unless it is said
+        text += fmt::format(" --optimizer sgd --sgd-momentum {:g}", sgd->momentum);
+    const bool hasStates = m_work.masters || !statePrefixes(m_choices.optimizer).empty();
     option(m_plan.zeroStage == 1 && hasStates, "--use-distributed-optimizer");
     option(m_plan.zeroStage >= 2,
         fmt::format("--use-megatron-fsdp --ckpt-format fsdp_dtensor --data-parallel-sharding-strategy {}",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/models/training.h"
 #include "sim/search/search.h"
 #include "sim/search/transformer_space.h"
 
@@ -24,8 +25,8 @@ struct LaunchChoices {
         = {}; ///< summed over devices and microbatches in 16 bits; nothing: as the machine's stack does
     std::vector<std::string> kept = {}; ///< of a plan whose recomputation is "custom": values of a layer (keepableNames)
     std::vector<std::string> offloaded = {}; ///< likewise, in the host's memory (offloadableNames)
-    std::string optimizer = "adam"; ///< of the study: "adam", which adamw is to frameworks too, or "sgd"
-    double momentum = 0.0; ///< of sgd
+    Optimizer optimizer = AdamOptimizer();
+    bool narrowWeights = false; ///< of 16 bits without masters
 };
 
 /// One for each framework, in this order: the layout, batch, recomputation and sizes of the plan in the options of its launcher. Data, tokenizer and

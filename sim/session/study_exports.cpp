@@ -34,8 +34,21 @@ SpecTexts statedSpecs(const Analysis& analysis)
 std::vector<std::string> notesOf(const Study& study, std::string_view framework)
 {
     std::vector<std::string> notes;
-    if (std::holds_alternative<SgdOptimizer>(study.optimizer) && framework != "megatron")
+    const bool hasOptions = framework == "megatron" || framework == "maxtext"; // for the optimizer
+    const auto* adam = std::get_if<AdamOptimizer>(&study.optimizer);
+    if (std::holds_alternative<SgdOptimizer>(study.optimizer) && !hasOptions)
         notes.push_back(fmt::format("the optimizer sgd is left out: name it where {} takes its learning rate", framework));
+    const AdamOptimizer usual;
+    if (adam != nullptr && !hasOptions
+        && (adam->update.weightDecay != 0.0 || adam->beta1 != usual.beta1 || adam->beta2 != usual.beta2
+            || adam->epsilon != usual.epsilon))
+        notes.push_back(fmt::format("Adam's weight_decay, beta1, beta2 and epsilon are left out: give them where {} takes its "
+                                    "learning rate",
+            framework));
+    if (study.transformer()->recompute == Recompute::Full && framework != "maxtext")
+        notes.push_back(fmt::format("recompute: full is written as what {} has: each layer as a whole is computed again, "
+                                    "which is recompute: layer",
+            framework));
     return notes;
 }
 
@@ -74,10 +87,9 @@ Result<std::vector<StudyExport>> commandsOf(
         choices.kept = model->kept;
         choices.offloaded = model->offloaded;
     }
-    if (const auto* sgd = std::get_if<SgdOptimizer>(&study.optimizer)) {
-        choices.optimizer = "sgd";
-        choices.momentum = sgd->momentum;
-    }
+    choices.optimizer = study.optimizer;
+    const UpdateChoices* update = updateChoices(study.optimizer);
+    choices.narrowWeights = byteSize(study.parameterType) == 2 && (update == nullptr || !update->masters);
     for (const LaunchCommand& launch : launchCommands(plan, workOf(study), *machine, choices))
         all.push_back({launch.framework, launch.command, launch.whyNot, notesOf(study, launch.framework)});
     return all;

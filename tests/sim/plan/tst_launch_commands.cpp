@@ -42,6 +42,9 @@ struct Wanted {
     std::int64_t lossChunks = 1;
     LaunchChoices choices = {};
     std::int64_t sequence = 4096;
+    bool exchangesHeads = false;
+    bool gathersContext = false;
+    std::string stack = {};
 };
 
 LaunchCommand commandOf(const Wanted& wanted, const std::string& framework)
@@ -60,8 +63,10 @@ LaunchCommand commandOf(const Wanted& wanted, const std::string& framework)
     plan.pipeline = wanted.pipeline;
     plan.sequenceParallel = wanted.sequenceParallel;
     plan.lossChunks = wanted.lossChunks;
+    plan.exchangesHeads = wanted.exchangesHeads;
+    plan.gathersContext = wanted.gathersContext;
     const Chip& chip = *valueOf(catalogue.find(wanted.chip)).chip;
-    const auto machine = valueOf(machineOf(chip, wanted.chips, wanted.slices, valueOf(defaultCalibration())));
+    const auto machine = valueOf(machineOf(chip, wanted.chips, wanted.slices, valueOf(defaultCalibration()), wanted.stack));
     const auto commands = launchCommands(plan, work, machine, wanted.choices);
     const auto found = std::ranges::find(commands, framework, &LaunchCommand::framework);
     return found == commands.end() ? LaunchCommand{framework, {}, "no such framework"} : *found;
@@ -175,6 +180,36 @@ void TestLaunchCommands::commands_data()
                {0.0, {}, {"attention.mixed", "ffn.gate"}, {"input", "attention.q"}}}
         << "maxtext"
         << " remat_policy=custom context=device mlpwi_0=device decoder_layer_input=offload query_proj=offload";
+    Wanted ofContext{"llama3_8b", "h100", 64, 1, {{"data", 32}, {"context", 2}}, "none", 1};
+    QTest::newRow("MaxText, a ring") << Wanted{"llama3_8b", "h100", 64, 1, {{"fsdp", 32}, {"context", 2}}} << "maxtext"
+                                     << " context_parallel_strategy=ring ";
+    ofContext.exchangesHeads = true;
+    QTest::newRow("Megatron-LM, heads over context ranks") << ofContext << "megatron"
+                                                           << " --cp-comm-type a2a";
+    ofContext.exchangesHeads = false;
+    ofContext.gathersContext = true;
+    QTest::newRow("Megatron-LM, keys and values gathered") << ofContext << "megatron"
+                                                           << " --cp-comm-type all_gather";
+    Wanted ofStack{"llama3_8b", "h100", 64, 1, {{"data", 64}}, "none", 1};
+    ofStack.stack = "megatron";
+    QTest::newRow("Megatron-LM, its own layers") << ofStack << "megatron"
+                                                 << " --transformer-impl local";
+    Wanted ofOptimizer{"llama3_8b", "h100", 64, 1, {{"data", 64}}, "full", 0};
+    AdamOptimizer adam;
+    adam.beta2 = 0.95;
+    adam.update = {.weightDecay = 0.1, .clipNorm = 0.5};
+    ofOptimizer.choices.optimizer = adam;
+    QTest::newRow("Megatron-LM, what Adam says") << ofOptimizer << "megatron"
+                                                 << " --clip-grad 0.5 --weight-decay 0.1 --adam-beta2 0.95 ";
+    ofOptimizer.choices.narrowWeights = true;
+    QTest::newRow("MaxText, what Adam says")
+        << ofOptimizer << "maxtext"
+        << " weight_dtype=bfloat16 gradient_clipping_threshold=0.5 adam_weight_decay=0.1 adam_b2=0.95 ";
+    QTest::newRow("torchtitan, what Adam says") << ofOptimizer << "torchtitan"
+                                                << " --training.dtype bfloat16 --training.max_norm 0.5 ";
+    ofOptimizer.choices.optimizer = SgdOptimizer{};
+    QTest::newRow("MaxText, another optimizer") << ofOptimizer << "maxtext"
+                                                << " opt_type=sgd ";
     QTest::newRow("Megatron-LM, interleaved") << Wanted{"llama3_70b", "h100", 64, 1,
         {{"pipeline", 4}, {"data", 2}, {"tensor", 8}}, "full", 1, 1.0, {4, 5, 16.0, "interleaved"}, true}
                                               << "megatron"
@@ -242,6 +277,12 @@ void TestLaunchCommands::refused_data()
         QTest::addRow("parts of sequences that are not equal, %s", framework)
             << Wanted{"gpt2", "h100", 24, 1, {{"data", 8}, {"tensor", 3}}, "full", 0, 1.0, {1, 1, 1.0, "1f1b"}, true} << framework
             << "sequence parallelism over tensor 3 does not divide sequences of 4096 tokens";
+    Wanted ulysses{"llama3_8b", "h100", 64, 1, {{"fsdp", 32}, {"context", 2}}};
+    ulysses.exchangesHeads = true;
+    QTest::newRow("torchtitan, heads over context ranks") << ulysses << "torchtitan"
+                                                          << "does not exchange heads";
+    QTest::newRow("MaxText, heads over context ranks of GPUs") << ulysses << "maxtext"
+                                                               << "on TPUs only";
     QTest::newRow("accelerate, tensors") << Wanted{"llama3_8b", "h100", 64, 1, {{"fsdp", 8}, {"tensor", 8}}} << "accelerate"
                                          << "splits data";
 }

@@ -30,6 +30,8 @@ private Q_SLOTS:
     void refused();
     void hasNoLines();
     void answersLikeItsPlan();
+    void exportsComeBack_data();
+    void exportsComeBack();
     void mastersLieWithMoments();
 };
 
@@ -183,6 +185,44 @@ void TestLaunchSource::answersLikeItsPlan()
     QVERIFY2(first && second, qPrintable(described(first) + described(second)));
     QCOMPARE(second->simulation.stepSeconds, first->simulation.stepSeconds);
     QCOMPARE(second->simulation.peakBytes, first->simulation.peakBytes);
+}
+
+void TestLaunchSource::exportsComeBack_data()
+{
+    QTest::addColumn<QString>("framework");
+    QTest::addColumn<QString>("line");
+    const auto megatron
+        = [](const char* name, const char* options) { QTest::newRow(name) << "megatron" << text(kLine) + options; };
+    megatron("a distributed optimizer", "");
+    megatron("its own layers", " --transformer-impl local");
+    megatron("a ring", " --context-parallel-size 2");
+    megatron("heads over context ranks", " --context-parallel-size 2 --cp-comm-type a2a");
+    megatron("keys and values gathered", " --context-parallel-size 2 --cp-comm-type all_gather");
+    megatron("another optimizer", " --optimizer sgd --sgd-momentum 0");
+    megatron("another optimizer with momentum", " --optimizer sgd --sgd-momentum 0.5");
+    megatron("gradients of 16 bits", " --grad-reduce-in-bf16");
+    const QString maxText = "python3 -m MaxText.train base.yml hardware=gpu per_device_batch_size=4 dcn_data_parallelism=2 ";
+    QTest::newRow("MaxText's weights") << "maxtext" << maxText + "weight_dtype=bfloat16";
+    QTest::newRow("MaxText's context") << "maxtext" << maxText + "ici_context_parallelism=2";
+    QTest::newRow("MaxText's ring") << "maxtext" << maxText + "ici_context_parallelism=2 context_parallel_strategy=ring";
+    QTest::newRow("MaxText's optimizer") << "maxtext" << maxText + "opt_type=sgd";
+}
+
+/// The study of a line, written as a line again, is that study.
+void TestLaunchSource::exportsComeBack()
+{
+    QFETCH(const QString, framework);
+    QFETCH(const QString, line);
+    const auto study = studyOf(line.toStdString(), {"hardware=h100x16"});
+    QVERIFY2(study, qPrintable(described(study)));
+    const auto plan = planOf(*study, catalogue(), valueOf(defaultCalibration()));
+    QVERIFY2(plan, qPrintable(described(plan)));
+    const auto commands = valueOf(commandsOf(*study, *plan, catalogue(), valueOf(defaultCalibration())));
+    const auto command = std::ranges::find(commands, framework.toStdString(), &StudyExport::to);
+    QVERIFY2(!command->text.empty(), command->whyNot.c_str());
+    const auto again = studyOf(command->text, {"hardware=h100x16"});
+    QVERIFY2(again, qPrintable(described(again)));
+    QCOMPARE(text(writeStudy(*again)), text(writeStudy(*study)));
 }
 
 /// Megatron's distributed optimizer splits whatever states there are, however many microbatches a step has.
