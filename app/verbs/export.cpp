@@ -38,14 +38,10 @@ Problems tooLarge(Study study, const std::string& framework, const sim::Catalogu
         return {};
     study.stack = framework;
     const auto simulated = sim::simulateStudy(study, catalogue);
-    if (!simulated || simulated->simulation.fits)
+    const std::string why = simulated ? sim::whyTooLarge(simulated->simulation, framework) : std::string();
+    if (why.empty())
         return {};
-    const sim::Simulation& s = simulated->simulation;
-    Problem warning{"MW1793",
-        fmt::format("with {} this does not fit: a device needs {}, and programs may use {} of its {}", framework,
-            formatBytes(static_cast<double>(s.peakBytes)), formatBytes(static_cast<double>(s.capacityBytes - s.reserveBytes)),
-            formatBytes(static_cast<double>(s.capacityBytes))),
-        fmt::format("`meshwright search --stack {}` finds layouts that fit it", framework)};
+    Problem warning{"MW1793", why, fmt::format("`meshwright search --stack {}` finds layouts that fit it", framework)};
     warning.severity = Severity::Warning;
     return {warning};
 }

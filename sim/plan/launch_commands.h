@@ -16,6 +16,7 @@ struct LaunchCommand {
     std::string framework; ///< "maxtext", "torchtitan", "megatron", "accelerate"
     std::string command; ///< empty: the framework has no such plan
     std::string whyNot;
+    std::string warning = {}; ///< where the command does not fit as its framework runs it: what a device needs
 };
 
 /// What no plan says.

@@ -84,8 +84,8 @@ std::string planJson(const PlanAnswer& answer)
         : Json(nullptr);
     json["launch"] = Json::object();
     for (const LaunchCommand& launch : answer.launch)
-        json["launch"][launch.framework]
-            = {{"command", launch.command.empty() ? Json(nullptr) : Json(launch.command)}, {"why_not", launch.whyNot}};
+        json["launch"][launch.framework] = {{"command", launch.command.empty() ? Json(nullptr) : Json(launch.command)},
+            {"why_not", launch.whyNot}, {"warning", launch.warning}};
     json["changes"] = Json::array();
     for (const PlanChange& change : answer.changes)
         json["changes"].push_back(
@@ -187,8 +187,11 @@ std::string planText(const PlanAnswer& answer)
     }
     if (!answer.launch.empty())
         text += "\nlaunched by\n";
-    for (const LaunchCommand& launch : answer.launch)
+    for (const LaunchCommand& launch : answer.launch) {
         text += fmt::format("  {}: {}\n", launch.framework, launch.command.empty() ? "-, " + launch.whyNot : launch.command);
+        if (!launch.warning.empty())
+            text += fmt::format("    {}\n", launch.warning);
+    }
     if (!answer.notSimulated.empty())
         text += "\nnot simulated\n" + indentedLines(answer.notSimulated);
     if (!answer.notes.empty())

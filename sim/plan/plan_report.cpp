@@ -234,6 +234,8 @@ ReportSection launchSection(const PlanAnswer& answer)
         for (std::size_t at = lines.find(" --"); at != std::string::npos; at = lines.find(" --", at + 6))
             lines.replace(at, 1, " \\\n  ");
         section.blocks.emplace_back(ReportCode{launch.framework, std::move(lines)});
+        if (!launch.warning.empty())
+            section.blocks.emplace_back(ReportParagraph{launch.warning});
     }
     if (!none.rows.empty())
         section.blocks.emplace_back(std::move(none));

@@ -11,7 +11,10 @@
 #include "sim/search/plan_trials.h"
 #include "sim/search/search_limits.h"
 #include "sim/search/transformer_search.h"
+#include "sim/session/engine.h"
+#include "sim/session/launch_source.h"
 #include "sim/session/search_study.h"
+#include "sim/session/study_exports.h"
 #include "sim/session/study_machine.h"
 
 #include <fmt/format.h>
@@ -199,6 +202,7 @@ private:
     Result<SearchMachine> chosenSize();
     SearchResult plansOn(const SearchMachine& machine);
     void addPlans(const SearchMachine& machine);
+    void addLaunch(const SearchMachine& machine);
     void addRange(const SearchMachine& machine);
     void addChanges(const SearchMachine& machine);
     void addChange(PlanChange change, const SearchWork& work, const SearchMachine& machine, const Catalogue& catalogue,
@@ -511,11 +515,33 @@ void Planner::addPlans(const SearchMachine& machine)
         return;
     m_answer.time = timeOf(m_work, m_answer.plans.front());
     addRange(machine);
-    m_answer.launch = launchCommands(m_answer.plans.front(), m_work, machine);
+    addLaunch(machine);
     if (auto text = studyText(m_answer.plans.front(), m_work, machine))
         m_answer.study = *std::move(text);
     if (m_wish.isOfSize())
         m_answer.meets = missing(m_answer.time).empty();
+}
+
+/// The commands of the best plan. Frameworks' steps need other memory than the one that was simulated: those whose lines can be read are simulated as well.
+void Planner::addLaunch(const SearchMachine& machine)
+{
+    m_answer.launch = launchCommands(m_answer.plans.front(), m_work, machine);
+    for (LaunchCommand& launch : m_answer.launch) {
+        if (launch.command.empty() || secondsLeft() <= 0.0)
+            continue;
+        std::vector<std::string> notes;
+        const auto source = studySourceOf({launch.command, {}, {"hardware=" + machine.name}}, m_catalogue, notes);
+        const auto study = source ? readStudy(source->text, source->file, source->settings) : source.error();
+        if (!study)
+            continue;
+        StepParts parts;
+        findMachine(parts, *study, m_catalogue);
+        const TimedStop stop(m_options.stop, m_options.timeLimit ? std::optional(secondsLeft()) : std::nullopt);
+        const auto step = hasErrors(parts.problems) ? std::nullopt : predictStep(parts, *study, {}, stop.token());
+        launch.warning = step ? whyTooLarge(step->simulation, launch.framework) : std::string();
+        if (!launch.warning.empty() && m_words.stack.empty())
+            launch.warning += fmt::format("; --stack {} plans for it", study->stack);
+    }
 }
 
 /// Published runs were compared with their simulated programs: an estimate has no range.

@@ -2,6 +2,7 @@
 #include "sim/session/study_exports.h"
 
 #include "core/study/jax_code.h"
+#include "core/support/text.h"
 #include "sim/plan/launch_commands.h"
 #include "sim/session/search_study.h"
 
@@ -74,6 +75,15 @@ std::vector<StudyExport> commands(const Study& study, const Catalogue& catalogue
 }
 
 } // namespace
+
+std::string whyTooLarge(const Simulation& step, std::string_view framework)
+{
+    if (step.fits)
+        return {};
+    const auto bytes = [](std::int64_t count) { return formatBytes(static_cast<double>(count)); };
+    return fmt::format("with {} this does not fit: a device needs {}, and programs may use {} of its {}", framework,
+        bytes(step.peakBytes), bytes(step.capacityBytes - step.reserveBytes), bytes(step.capacityBytes));
+}
 
 Result<std::vector<StudyExport>> commandsOf(
     const Study& study, const FoundPlan& plan, const Catalogue& catalogue, const Calibration& calibration)

@@ -5,6 +5,7 @@
 #include "sim/session/session.h"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace meshwright::sim {
@@ -23,6 +24,9 @@ struct StudyExport {
 /// One for each, in the order above. Of an MLP, Python trains what the study trains; of other models "jax" has the mesh and the specs.
 /// Precondition: analysis.study.
 std::vector<StudyExport> exportsOf(const Analysis& analysis, const Catalogue& catalogue);
+
+/// What a device needs in a step, simulated with a framework's stack, and what it has, where it does not fit; else empty.
+std::string whyTooLarge(const Simulation& step, std::string_view framework);
 
 /// The commands of a plan that was found for a transformer's study. Problems: those of `searchMachineOf`.
 Result<std::vector<StudyExport>> commandsOf(

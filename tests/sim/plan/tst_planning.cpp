@@ -28,6 +28,7 @@ private Q_SLOTS:
     void changedFigures();
     void timeAndMoney();
     void clustersAreCompared();
+    void commandsThatDoNotFit();
 };
 
 /// No other interval leaves more of the time, by more than first order says.
@@ -166,6 +167,17 @@ void TestPlanning::clustersAreCompared()
         QVERIFY(read);
         QCOMPARE(*read, report);
     }
+}
+
+/// What a framework's step needs stands beside its command.
+void TestPlanning::commandsThatDoNotFit()
+{
+    PlanAnswer answer = answerOf("a", "64 H100", 40.0, 230e3);
+    answer.launch = {{"torchtitan", "torchrun -m torchtitan.train", {}, "with torchtitan this does not fit"}};
+    const std::string words = "torchrun -m torchtitan.train\n    with torchtitan this does not fit\n";
+    QVERIFY2(planText(answer).find(words) != std::string::npos, planText(answer).c_str());
+    QVERIFY(planJson(answer).find(R"("warning": "with torchtitan this does not fit")") != std::string::npos);
+    QVERIFY(reportHtml(planReport(answer, "meshwright plan a")).find("with torchtitan this does not fit") != std::string::npos);
 }
 
 MESHWRIGHT_TEST(TestPlanning)
