@@ -24,12 +24,20 @@ MeshKey meshKey(const Candidate& c)
 
 } // namespace
 
+std::uint32_t kindKey(const Candidate& c)
+{
+    const auto flag = [](std::int32_t size, int bit) { return size > 1 ? 1U << bit : 0U; };
+    const std::uint32_t states = c.zero >= 3 && c.fsdp > 1 ? (c.fsdp < c.dp ? 4U : 3U) : c.dp > 1 && c.zero < 3 ? c.zero : 0U;
+    return states << 5U | flag(c.dp, 4) | flag(c.tp, 3) | flag(c.cp, 2) | flag(c.ep, 1) | flag(c.pp, 0);
+}
+
 PlanExplorer::PlanExplorer(const TransformerSpace& space, Limits limits)
     : m_space(space)
     , m_limits(std::move(limits))
     , m_workers(workerCount(m_limits.threads))
     , m_seconds(space.candidates().size(), -1.0)
     , m_bytes(space.candidates().size(), 0.0)
+    , m_recomputeShares(std::numeric_limits<std::uint8_t>::max() + 1, 0.0)
 {
     const SearchMachine& machine = space.machine();
     for (unsigned worker = 0; worker < m_workers; ++worker) {
@@ -147,13 +155,13 @@ std::optional<Estimated> PlanExplorer::best(const Filter& filter, double capacit
                 next = count;
                 break;
             }
-            if (candidate.bytes <= capacityBytes && filter(candidate))
+            if ((candidate.bytes <= capacityBytes || leastBytes(candidate) <= capacityBytes) && filter(candidate))
                 round.push_back(index);
         }
         estimate(round);
         looked += round.size();
         for (const std::size_t index : round) {
-            if (isEstimated(index) && m_bytes[index] <= capacityBytes && m_seconds[index] < below) {
+            if (isEstimated(index) && expectedBytes(index) <= capacityBytes && m_seconds[index] < below) {
                 found = Estimated{index, m_seconds[index], m_bytes[index]};
                 below = found->seconds;
             }
@@ -185,6 +193,20 @@ std::optional<Estimated> PlanExplorer::smallest(const Filter& filter, std::size_
         }
     }
     return found;
+}
+
+void PlanExplorer::learnBytes(std::size_t index, double simulatedBytes)
+{
+    const Candidate& candidate = m_space.candidates()[index];
+    const double share = std::min(1.0, simulatedBytes / m_bytes[index]);
+    for (double* known : {&m_kindShares[kindKey(candidate)], &m_recomputeShares[candidate.recompute]})
+        *known = *known > 0.0 ? std::min(*known, share) : share;
+}
+
+double PlanExplorer::byteShare(const Candidate& candidate) const
+{
+    const double share = std::max(m_kindShares[kindKey(candidate)], m_recomputeShares[candidate.recompute]);
+    return share > 0.0 ? share : 1.0;
 }
 
 StepEstimate PlanExplorer::details(std::size_t index)

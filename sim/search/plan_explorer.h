@@ -4,7 +4,9 @@
 #include "core/support/parallel_for.h"
 #include "sim/search/transformer_space.h"
 
+#include <array>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <map>
@@ -20,6 +22,10 @@ struct Estimated {
     double seconds = 0.0;
     double bytes = 0.0;
 };
+
+inline constexpr std::uint32_t kMostKinds = 160;
+/// `kindOf` as a number, below `kMostKinds`.
+std::uint32_t kindKey(const Candidate& candidate);
 
 /// Looks for the best candidates of one space, estimating none twice. Rounds have fixed sizes: what is looked at does not depend on threads.
 class PlanExplorer {
@@ -49,12 +55,18 @@ public:
         std::size_t most = kMostLooked; ///< that pass filter and bounds
     };
 
-    /// The quickest of those that pass the filter and take no more bytes; nothing when none does.
+    /// The quickest of those that pass the filter and are expected to take no more bytes (`learnBytes`); nothing when none does.
     std::optional<Estimated> best(const Filter& filter, double capacityBytes, const Among& among);
     std::optional<Estimated> best(const Filter& filter, double capacityBytes) { return best(filter, capacityBytes, Among()); }
 
-    /// The one that needs the least memory, likewise.
+    /// The one that needs the least memory by its estimate, likewise.
     std::optional<Estimated> smallest(const Filter& filter, std::size_t most = kMostLooked);
+
+    /// What a simulation says of the memory of an estimated candidate. From now on a candidate is expected to need a share of its estimate: the least that
+    /// one of its kind needed, or one of its recomputation where that is more. All of it where none of either was simulated; no share is above 1.
+    void learnBytes(std::size_t index, double simulatedBytes);
+    double expectedBytes(std::size_t index) const { return byteShare(m_space.candidates()[index]) * m_bytes[index]; }
+    double leastBytes(const Candidate& candidate) const { return byteShare(candidate) * candidate.bytes; } ///< expected
 
     StepEstimate details(std::size_t index);
 
@@ -71,6 +83,7 @@ private:
     bool stopped() const;
     bool isEstimated(std::size_t index) const { return m_seconds[index] >= 0.0; } ///< false: not looked at, or cut short
     void estimate(const std::vector<std::size_t>& indices);
+    double byteShare(const Candidate& candidate) const;
 
     const TransformerSpace& m_space;
     Limits m_limits;
@@ -79,6 +92,8 @@ private:
     std::vector<TrainingPlan> m_plans;
     std::vector<double> m_seconds; ///< of each candidate; below 0: not estimated
     std::vector<double> m_bytes;
+    std::array<double, kMostKinds> m_kindShares = {}; ///< see `learnBytes`; 0: not known
+    std::vector<double> m_recomputeShares; ///< likewise
     std::map<std::size_t, StepEstimate> m_details; ///< of the candidates that were asked for
     std::size_t m_count = 0;
     double m_lowerBound = 0.0;

@@ -123,8 +123,9 @@ Proof::Proof(const TrialField& field, const SearchOptions& options, double produ
         m_largestMicrobatch = std::max(m_largestMicrobatch, c.microbatch);
         m_kinds.push_back(m_kindNames.try_emplace(kindOf(c), m_kindNames.size()).first->second);
         const double microbatchSeconds = productSeconds * c.microbatch * c.dp * c.pp / asDouble(batch);
-        m_bounds.push_back(
-            c.bytes > field.explorer->capacityBytes() ? kInfinite : leastSeconds(c, {microbatchSeconds, 0.0}, batch));
+        m_bounds.push_back(field.explorer->leastBytes(c) > field.explorer->capacityBytes()
+                ? kInfinite
+                : leastSeconds(c, {microbatchSeconds, 0.0}, batch));
     }
     m_slowness.assign(m_kindNames.size(), kInfinite);
 }

@@ -36,14 +36,6 @@ constexpr double kSecondsPerProgram = 0.1;
 constexpr double kSecondsPerLayer = 0.05;
 constexpr double kSecondsPerTask = 0.002;
 
-/// `kindOf` as a number.
-std::uint32_t kindKey(const Candidate& c)
-{
-    const auto flag = [](std::int32_t size, int bit) { return size > 1 ? 1U << bit : 0U; };
-    const std::uint32_t states = c.zero >= 3 && c.fsdp > 1 ? (c.fsdp < c.dp ? 4U : 3U) : c.dp > 1 && c.zero < 3 ? c.zero : 0U;
-    return states << 5U | flag(c.dp, 4) | flag(c.tp, 3) | flag(c.cp, 2) | flag(c.ep, 1) | flag(c.pp, 0);
-}
-
 /// Candidates whose estimates are wrong alike: of one kind, and of those with context in rings or by exchanging heads.
 std::uint32_t errorKey(const Candidate& c)
 {
@@ -67,6 +59,7 @@ struct Try {
     bool isSettled = false;
     bool isRefused = false; ///< its program cannot be made: it is no plan
     std::string whyNot = {}; ///< it was not simulated
+    double mostSeconds = kInfinite; ///< of simulating, as guessed
 };
 
 double amountOf(const std::vector<NamedShare>& shares, const std::string& name)
@@ -311,6 +304,7 @@ void PlanTrials::Work::simulate(Try& one)
     one.isSettled = fitsIn(one.plan, one.share);
     const std::scoped_lock lock(m_mutex);
     m_known.emplace(std::pair{one.field, one.estimated.index}, one.plan);
+    one.field->explorer->learnBytes(one.estimated.index, bytesOf(one.plan));
 }
 
 /// The quickest of the group that splits the model otherwise than one that was refused.
@@ -338,19 +332,24 @@ void PlanTrials::Work::takeOther(Try& one)
 /// The quickest of the group with so much less memory as was missing, or else the one that needs least.
 void PlanTrials::Work::takeLess(Try& one)
 {
-    double needed = 0.0;
-    for (const NamedShare& share : one.plan.memory)
-        needed += share.amount;
-    one.limitBytes = std::min(one.limitBytes, one.estimated.bytes) * std::min(0.999, one.share * one.plan.capacityBytes / needed);
+    const double expected = one.field->explorer->expectedBytes(one.estimated.index);
+    one.limitBytes = std::min(one.limitBytes, expected) * std::min(0.999, one.share * one.plan.capacityBytes / bytesOf(one.plan));
     auto less = one.field->explorer->best(one.group, one.limitBytes);
-    if (!less)
+    if (!less) {
         less = one.field->explorer->smallest(one.group);
-    if (!less || less->bytes >= one.estimated.bytes) {
+        if (less && less->bytes >= one.estimated.bytes)
+            less.reset();
+    }
+    one.isSettled = !less;
+    if (!less)
+        return;
+    FoundPlan plan = one.field->planOf(*less);
+    if (Stopwatch::guess(plan, one.field->explorer->space().work().model.layers) > one.mostSeconds) {
         one.isSettled = true;
         return;
     }
     one.estimated = *less;
-    one.plan = one.field->planOf(*less);
+    one.plan = std::move(plan);
     m_tried.push_back(one.field->explorer->space().candidates()[less->index]);
 }
 
@@ -384,7 +383,7 @@ std::optional<Estimated> PlanTrials::Work::likeliest(
     PlanExplorer& explorer = *field.explorer;
     const double limit = question.share * explorer.capacityBytes();
     std::optional<Estimated> found;
-    double quickest = kInfinite;
+    double quickest = question.belowSeconds;
     for (const auto& [kind, ofKind] : kindsOf(field)) {
         const double ratio = slowness.of(kind);
         if (const auto one = explorer.best(question.filter, limit, {&ofKind, quickest / ratio})) {
@@ -392,7 +391,7 @@ std::optional<Estimated> PlanTrials::Work::likeliest(
             quickest = ratio * one->seconds;
         }
     }
-    return found ? found : explorer.smallest(question.filter);
+    return found || question.belowSeconds < kInfinite ? found : explorer.smallest(question.filter);
 }
 
 /// The candidates by `errorKey`, in the order of their bounds.
@@ -431,6 +430,7 @@ bool PlanTrials::Work::ask(const TrialField& field, const std::vector<PlanQuesti
             }
         }
         one.limitBytes = one.share * field.explorer->capacityBytes();
+        one.mostSeconds = mostSeconds;
         m_tries.push_back(std::move(one));
     }
     settle();
@@ -636,6 +636,14 @@ void tellLosses(std::vector<FoundPlan>& plans, const CauseOf& causeOf)
         if (plans[i].simulatedSeconds)
             plans[i].why.insert(plans[i].why.begin(), whySlower(plans[i], plans.front(), causeOf));
     }
+}
+
+double bytesOf(const FoundPlan& plan)
+{
+    double bytes = 0.0;
+    for (const NamedShare& share : plan.memory)
+        bytes += share.amount;
+    return bytes;
 }
 
 void takeTrial(FoundPlan& plan, PlanTrial trial)

@@ -30,6 +30,7 @@ struct TrialField {
 struct PlanQuestion {
     PlanExplorer::Filter filter;
     double share = 1.0; ///< of what a device has for a plan: it fits in so many times as much
+    double belowSeconds = std::numeric_limits<double>::infinity(); ///< only what may take less is of interest
 };
 
 /// Plans of a search, each simulated once: its estimates say which are worth it, and nothing else.
@@ -82,6 +83,9 @@ std::vector<FoundPlan> frontOf(const std::vector<FoundPlan>& fitting, double sla
 
 /// Says of each simulated plan, in front of its sentences, what it loses against the first one.
 void tellLosses(std::vector<FoundPlan>& plans, const CauseOf& causeOf);
+
+/// What a device needs, the runtime's share too.
+double bytesOf(const FoundPlan& plan);
 
 /// Puts what a simulation says in the place of a plan's estimates.
 void takeTrial(FoundPlan& plan, PlanTrial trial);

@@ -384,7 +384,7 @@ void Search::addSimulatedPlans(std::vector<Field>& fields)
                   "time");
 }
 
-/// What other settings take on each mesh that is shown: the estimate may have their order wrong.
+/// What other settings that may be quicker take on each mesh that is shown: the estimate may have their order wrong.
 std::vector<PlanQuestion> Search::meshQuestions(const PlanTrials& trials, const TrialField& field) const
 {
     const TransformerSpace& space = field.explorer->space();
@@ -396,7 +396,8 @@ std::vector<PlanQuestion> Search::meshQuestions(const PlanTrials& trials, const 
         const Candidate& chosen = space.candidates()[plan.candidate];
         for (const Choice* choice : choicesOf(chosen, space))
             questions.push_back({[isOther = otherwise(*choice, chosen), isOfMesh = ofMesh(chosen)](
-                                     const Candidate& c) { return isOther(c) && isOfMesh(c); }});
+                                     const Candidate& c) { return isOther(c) && isOfMesh(c); },
+                1.0, plan.seconds()});
     }
     return questions;
 }
@@ -573,15 +574,6 @@ std::string possibleValues(const FixedChoice& fixed, const TransformerSpace& fre
     return fmt::format("{}={}: with the other choices as they are, possible {} {}{}{}", fixed.name, fixed.value,
         values.size() > 1 ? "are" : "is", join(told, ", "), values.size() > told.size() ? " and more" : "",
         isWord || values.size() == 1 ? std::string() : fmt::format("; the nearest is {}", nearest->second));
-}
-
-/// What a device needs, the runtime's share too.
-double bytesOf(const FoundPlan& plan)
-{
-    double bytes = 0.0;
-    for (const NamedShare& share : plan.memory)
-        bytes += share.amount;
-    return bytes;
 }
 
 /// The plan with what the simulator says of it, where there is a simulator and it can.

@@ -2,6 +2,7 @@
 #include "core/study/study.h"
 #include "core/support/resources.h"
 #include "sim/search/plan_reasons.h"
+#include "sim/search/plan_trials.h"
 #include "sim/search/search_output.h"
 #include "sim/search/search_request.h"
 #include "sim/search/transformer_search.h"
@@ -110,6 +111,8 @@ private Q_SLOTS:
     void sequencesAreSplitEvenly();
     void maxTextRecomputes();
     void refusedLayoutsAreNoPlans();
+    void freerIsNeverSlower_data();
+    void freerIsNeverSlower();
     void expertsAreSplitOnce_data();
     void expertsAreSplitOnce();
     void infeasibleSaysWhatWouldFit();
@@ -441,6 +444,46 @@ void TestTransformerSearch::refusedLayoutsAreNoPlans()
         QVERIFY(plan.simulatedSeconds);
     }
     QVERIFY(std::ranges::any_of(result.notSimulated, [](const std::string& why) { return why.ends_with(": refused"); }));
+}
+
+/// A plan that needs less memory than its estimate says is found whether its choices are fixed or not.
+void TestTransformerSearch::freerIsNeverSlower_data()
+{
+    QTest::addColumn<QStringList>("choices");
+    QTest::newRow("nothing") << QStringList{};
+    QTest::newRow("the mesh") << QStringList{"fsdp=64"};
+    QTest::newRow("the mesh and what is kept") << QStringList{"fsdp=64", "recompute=none"};
+}
+
+void TestTransformerSearch::freerIsNeverSlower()
+{
+    constexpr double kShare = 0.9; // of its estimate that a plan needs
+    SearchOptions options = asEstimated(1);
+    options.explains = false;
+    options.simulate = [simulate = options.simulate](const FoundPlan& plan, const SearchMachine& machine, std::string& whyNot) {
+        auto trial = simulate(plan, machine, whyNot);
+        trial->peakBytes *= kShare;
+        trial->reserveBytes *= kShare;
+        for (NamedShare& share : trial->memory)
+            share.amount *= kShare;
+        trial->fits = trial->peakBytes + trial->reserveBytes <= trial->capacityBytes;
+        return trial;
+    };
+    QFETCH(QStringList, choices);
+    std::vector<std::string> texts;
+    for (const QString& choice : choices)
+        texts.push_back(choice.toStdString());
+    std::vector<std::string> notes;
+    SearchWords words;
+    words.hardware = {"h100x64"};
+    words.stack = "torchtitan";
+    const std::vector<SearchMachine> machines = valueOf(machinesOf(words, catalogue(), calibration(), notes));
+    const SearchResult result
+        = searchTransformer(workOfModel("llama3_8b", "4M", "8k"), machines, valueOf(parseFixed(texts)), options);
+    QVERIFY(!result.plans.empty());
+    const FoundPlan& best = result.plans.front();
+    QVERIFY2(best.fits && best.recompute == "none" && bytesOf(best) > kShare * best.capacityBytes, searchText(result).c_str());
+    QCOMPARE(tests::text(meshText(best.mesh)), QString("fsdp=64"));
 }
 
 /// Experts' states are split over the ranks that share them: those of a ZeRO group that have other experts hold nothing of theirs.
