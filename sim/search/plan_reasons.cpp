@@ -130,7 +130,9 @@ std::string causeOf(
         if (c.recompute != b.recompute && space.recomputeName(c) != std::string_view("none"))
             return fmt::format("recomputation ({})", space.recomputeName(c));
         if (c.pp != b.pp && c.pp > 1 && model.layers % (std::int64_t{c.pp} * c.chunks) != 0)
-            return fmt::format("{} layers are not divisible by {} stages", model.layers, c.pp);
+            return c.chunks > 1
+                ? fmt::format("{} layers are not divisible by {} stages x {} chunks", model.layers, c.pp, c.chunks)
+                : fmt::format("{} layers are not divisible by {} stages", model.layers, c.pp);
         if (c.tp > b.tp)
             return fmt::format("tensor={} cuts products into narrower ones", c.tp);
         if (c.cp > b.cp)
