@@ -5,6 +5,7 @@
 #include "core/study/study.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 namespace meshwright {
@@ -14,10 +15,21 @@ namespace {
 /// A file of endless problems is not for machines to fix.
 constexpr std::size_t kMostTries = 200;
 
+/// Problems whose fix needs no decision: a name is corrected, a layout that wastes something gets the one that the manual names, what has no effect goes.
+/// Other sizes, meshes and chips are the author's to choose; `fixSettings` has the nearest.
+constexpr auto kOneAnswer = std::to_array<std::string_view>({"MW1102", "MW1270", "MW1272", "MW1274", "MW1275", "MW1276", "MW1277",
+    "MW1420", "MW1421", "MW1422", "MW1423", "MW1429", "MW1434", "MW1490", "MW1748", "MW1753"});
+
+bool hasOneAnswer(const Problem& problem)
+{
+    return !problem.fixSettings.empty() && std::ranges::find(kOneAnswer, problem.id) != kOneAnswer.end();
+}
+
 bool contains(const Problems& problems, const Problem& wanted)
 {
-    return std::any_of(problems.begin(), problems.end(),
-        [&](const Problem& problem) { return problem.id == wanted.id && problem.message == wanted.message; });
+    return std::ranges::any_of(problems, [&](const Problem& problem) {
+        return problem.id == wanted.id && problem.message == wanted.message && problem.place.path == wanted.place.path;
+    });
 }
 
 } // namespace
@@ -39,7 +51,7 @@ Result<FixedText> fixedText(
     std::set<std::vector<std::string>> tried;
     while (tried.size() < kMostTries) {
         const auto next = std::find_if(problems.begin(), problems.end(),
-            [&](const Problem& problem) { return !problem.fixSettings.empty() && !tried.contains(problem.fixSettings); });
+            [&](const Problem& problem) { return hasOneAnswer(problem) && !tried.contains(problem.fixSettings); });
         if (next == problems.end())
             break;
         tried.insert(next->fixSettings);

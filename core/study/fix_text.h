@@ -10,7 +10,7 @@
 
 namespace meshwright {
 
-/// A study's text after everything was fixed that needs no decision.
+/// A study's text after all problems were fixed whose fix has one answer.
 struct FixedText {
     std::string text;
     std::vector<Problem>
@@ -18,8 +18,8 @@ struct FixedText {
     bool rewritten = false; ///< as in `EditedText`
 };
 
-/// Applies the fixes of a study's problems one after the other, until none is left that does away with its problem. `examine` finds the
-/// problems of a text; without it `examineStudy` does.
+/// Applies the fixes of a study's problems that have one answer (names, quotes, wasteful layouts; no sizes) one after the other, until none is left
+/// that does away with its problem. `examine` finds the problems of a text; without it `examineStudy` does.
 /// Problems: those of `parseDocument` that make the text unreadable.
 Result<FixedText> fixedText(
     std::string_view text, const std::string& file, const std::function<Problems(std::string_view text)>& examine = {});

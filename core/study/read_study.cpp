@@ -5,11 +5,13 @@
 #include "core/study/shrink.h"
 #include "core/study/study_reader.h"
 #include "core/study/transformer_keys.h"
+#include "core/study/yaml_text.h"
 #include "core/support/file.h"
 #include "core/support/resources.h"
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <string_view>
 #include <utility>
 
@@ -51,6 +53,13 @@ constexpr auto kKeysElsewhere = std::to_array<std::pair<std::string_view, std::s
     {"num_microbatches", "microbatches"},
     {"gradient_accumulation_steps", "accumulate"},
 });
+
+/// Our word for a key of other programs; else the key itself.
+std::string_view ownKey(std::string_view key)
+{
+    const auto ours = std::ranges::find(kKeysElsewhere, key, [](const auto& words) { return words.first; });
+    return ours == kKeysElsewhere.end() ? key : ours->second;
+}
 
 /// Of Hugging Face, of MaxText.
 bool isModelConfig(const DocNode& root)
@@ -141,16 +150,33 @@ void StudyReader::reportUnknownKeys()
 {
     for (UnknownKey& unknown : m_unknownKeys) {
         std::string fix = fixOf(unknown);
-        report("MW1420", fmt::format("unknown key \"{}\"", unknown.key), std::move(fix), std::move(unknown.place));
+        std::vector<std::string> settings = renamed(unknown);
+        report("MW1420", fmt::format("unknown key \"{}\"", unknown.key), std::move(fix), std::move(unknown.place)).fixSettings
+            = std::move(settings);
     }
+}
+
+/// Settings that give the value of an unknown key to the key that was meant, where its mapping has that and nobody gave it.
+std::vector<std::string> StudyReader::renamed(const UnknownKey& unknown) const
+{
+    const auto isPlain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+    const std::vector<std::string>& known = m_keys.at(unknown.around);
+    const std::string own(ownKey(unknown.key));
+    const auto meant = std::ranges::find(known, own) != known.end() ? own : nearestName(unknown.key, known);
+    const DocNode& value = *unknown.mapping->find(unknown.key);
+    if (!meant || unknown.mapping->find(*meant) != nullptr || value.kind == DocNode::Kind::Null
+        || !std::ranges::all_of(unknown.key, isPlain))
+        return {};
+    const std::string around = unknown.around.empty() ? std::string() : unknown.around + ".";
+    return {
+        fmt::format("{}{}=", around, unknown.key), fmt::format("{}{}={}", around, *meant, valueText(value, {.inFlow = true}))};
 }
 
 std::string StudyReader::fixOf(const UnknownKey& unknown) const
 {
     if (unknown.around == "optimizer.adam" && unknown.key == "weight_decay")
         return "write adamw, which has it: optimizer: {adamw: {weight_decay: 0.1}}";
-    const auto ours = std::ranges::find(kKeysElsewhere, unknown.key, [](const auto& words) { return words.first; });
-    const std::string key = ours == kKeysElsewhere.end() ? unknown.key : std::string(ours->second);
+    const std::string key(ownKey(unknown.key));
     const auto has = [&](const std::string& path) {
         const auto keys = m_keys.find(path);
         return keys != m_keys.end() && std::ranges::find(keys->second, key) != keys->second.end();

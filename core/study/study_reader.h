@@ -94,7 +94,7 @@ private:
                 return;
             for (const DocEntry& entry : m_node.entries) {
                 if (std::find(m_known.begin(), m_known.end(), entry.key) == m_known.end())
-                    m_reader.m_unknownKeys.push_back({entry.key, m_path, entry.place(pathOf(entry.key))});
+                    m_reader.m_unknownKeys.push_back({entry.key, m_path, entry.place(pathOf(entry.key)), &m_node});
             }
             m_reader.m_keys[m_path] = std::move(m_known);
         }
@@ -111,9 +111,11 @@ private:
         std::string key;
         std::string around; ///< the path of its mapping
         Place place;
+        const DocNode* mapping;
     };
     void reportUnknownKeys();
     std::string fixOf(const UnknownKey& unknown) const;
+    std::vector<std::string> renamed(const UnknownKey& unknown) const;
 
     Problem& report(const char* id, std::string message, std::string fix, Place place, std::string rule = {})
     {

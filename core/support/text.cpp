@@ -101,7 +101,9 @@ std::optional<std::string> nearestName(std::string_view name, std::span<const st
         if (std::max(name.size(), candidate.size()) - std::min(name.size(), candidate.size()) > limit)
             continue; // as many edits at least
         const std::size_t distance = editDistance(name, candidate);
-        if (distance < bestDistance) {
+        const bool isBegun = best != nullptr && distance == bestDistance && candidate.starts_with(name)
+            && !best->starts_with(name); // "h10" is "h100" rather than "a10"
+        if (distance < bestDistance || isBegun) {
             bestDistance = distance;
             best = &candidate;
         }

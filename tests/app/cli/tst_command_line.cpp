@@ -427,7 +427,7 @@ QByteArray contentOf(const QString& path)
 
 /// Three mistakes that a program can fix, and one that it cannot.
 const QByteArray kFixable = "meshwright: 1 # a note\n"
-                            "mesh: {data: 0}\n"
+                            "mesh: {data: \"1\"}\n"
                             "model: {mlp: {layers: [6, 4], loss: crossentropy}}\n"
                             "batch: 10\n"
                             "sharding: {x: P('dta', None)}\n";
@@ -447,7 +447,7 @@ void TestCommandLine::checkFixes()
                              "model: {mlp: {layers: [6, 4], loss: cross_entropy}}\nbatch: 10\n"
                              "sharding: {x: \"P('data', None)\"}\nbacth: 3\n";
     QCOMPARE(contentOf(path), fixed);
-    for (const char* line : {"fixed MW1409: P('dta', None) needs quotes", "fixed MW1112: mesh axis \"data\"", "  mesh.data=1\n",
+    for (const char* line : {"fixed MW1409: P('dta', None) needs quotes", "fixed MW1422: expected an integer", "  mesh.data=1\n",
              "fixed MW1423: unknown name \"crossentropy\"", "  sharding.x=P('data', None)\n",
              "study.yaml: 2 errors, 0 warnings\n"})
         QVERIFY2(outcome.out.contains(line), outcome.out.constData());
@@ -476,7 +476,7 @@ void TestCommandLine::checkFixesStandardInput()
     const Outcome outcome = run({"check", "-", "--fix"}, kFixable);
     QCOMPARE(outcome.code, 0);
     QVERIFY2(outcome.out.startsWith("meshwright: 1 # a note\nmesh: {data: 1}\n"), outcome.out.constData());
-    QVERIFY(outcome.err.contains("standard input: fixed MW1112"));
+    QVERIFY(outcome.err.contains("standard input: fixed MW1422"));
     QCOMPARE(run({"check", "-", "--fix", "--format", "json"}, kFixable).code, 2);
     QCOMPARE(run({"check", "-", "--fix", example("digits.yaml")}, kFixable).code, 2);
     const Outcome unreadable = run({"check", "-", "--fix"}, "mesh: [");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/edit_text.h"
+#include "core/study/fix_text.h"
 #include "core/study/study.h"
 #include "tests/test_class.h"
 #include "tests/values.h"
@@ -18,6 +19,8 @@ private Q_SLOTS:
     void fixes();
     void noFix_data();
     void noFix();
+    void fixedTexts_data();
+    void fixedTexts();
     void hardware_data();
     void hardware();
 };
@@ -130,6 +133,11 @@ void TestFixes::fixes_data()
     row("data", broken("digits", "digts"), "MW1423", "train.data=digits");
     row("schedule", kGood + "pipeline: {schedule: gpip}\n", "MW1423", "pipeline.schedule=gpipe");
 
+    row("a key", broken("optimizer:", "optimiser:"), "MW1420", "optimiser=; optimizer={adam: {learning_rate: 0.001}}");
+    row("a key of an optimizer", broken("learning_rate", "learning_rat"), "MW1420",
+        "optimizer.adam.learning_rat=; optimizer.adam.learning_rate=0.001");
+    row("a key of PyTorch", broken("learning_rate", "lr"), "MW1420", "optimizer.adam.lr=; optimizer.adam.learning_rate=0.001");
+
     // numbers
     row("an integer in quotes", broken("steps: 3", "steps: \"3\""), "MW1422", "train.steps=3");
     row("a number in quotes", broken("0.001", "'0.5'"), "MW1422", "optimizer.adam.learning_rate=0.5");
@@ -188,6 +196,8 @@ void TestFixes::noFix_data()
     QTest::newRow("one axis is near, the other is not") << broken("P('data', None)", "P('dta', 'expert')") << "MW1102";
     QTest::newRow("no mesh") << broken("{data: 4, model: 2}", "{}") << "MW1102";
     QTest::newRow("unknown key") << broken("batch: 96", "batch: 96\nbatchsize: 3") << "MW1420";
+    QTest::newRow("unknown key without a value") << broken("batch: 96", "batch: 96\npipelin:") << "MW1420";
+    QTest::newRow("unknown key, nothing near") << broken("batch: 96", "batch: 96\nzzz: 3") << "MW1420";
     QTest::newRow("batch of zero") << broken("batch: 96", "batch: 0") << "MW1401";
     QTest::newRow("a layer of zero") << broken("[64, 32,", "[64, 0,") << "MW1401";
     QTest::newRow("no name is near") << broken("cross_entropy", "hinge") << "MW1423";
@@ -207,6 +217,28 @@ void TestFixes::noFix()
         QCOMPARE(listed(problem->fixSettings), "sharding.x=P(None, None)");
     else
         QCOMPARE(listed(problem->fixSettings), QString());
+}
+
+/// Only what has one answer is fixed without being asked: names, not sizes.
+void TestFixes::fixedTexts_data()
+{
+    QTest::addColumn<QString>("text");
+    QTest::addColumn<QString>("expected");
+    const QString twice = broken("match:", "y: P('dta', None)\n  match:").replace("x: P('data'", "x: P('dta'");
+    QTest::newRow("the same name twice") << twice << QString(twice).replace("dta", "data");
+    QTest::newRow("a key") << broken("learning_rate", "learning_rat") << kGood;
+    QTest::newRow("a word") << broken("cross_entropy", "crossentropy") << kGood;
+    for (const auto& [name, what, by] :
+        {std::tuple{"batch", "batch: 96", "batch: 98"}, {"axis", "data: 4", "data: 0"}, {"steps", "steps: 3", "steps: -3"},
+            {"rate", "0.001", "0"}, {"microbatches", "steps: 3", "steps: 3, accumulate: 36"}})
+        QTest::newRow(name) << broken(what, by) << broken(what, by);
+}
+
+void TestFixes::fixedTexts()
+{
+    QFETCH(QString, text);
+    QFETCH(QString, expected);
+    QCOMPARE(tests::text(valueOf(fixedText(text.toStdString(), "s.yaml")).text), expected);
 }
 
 void TestFixes::hardware_data()

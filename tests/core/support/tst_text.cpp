@@ -108,6 +108,8 @@ void TestText::suggestions_data()
     QTest::newRow("the beginning of two") << std::string("vocab") << Names{"vocabulary", "vocab_padding"}
                                           << std::string("one of: vocabulary, vocab_padding");
     QTest::newRow("two letters swapped") << std::string("hsape") << Names{"shape"} << std::string("did you mean \"shape\"?");
+    QTest::newRow("the beginning of one that is as near")
+        << std::string("h10") << Names{"a10", "h100"} << std::string("did you mean \"h100\"?");
     QTest::newRow("short names") << std::string("z") << Names{"x"} << std::string("did you mean \"x\"?");
 }
 
