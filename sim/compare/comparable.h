@@ -61,7 +61,7 @@ struct Comparable {
     std::vector<ComparedFigure> figures = {}; ///< step time, peak memory
     std::optional<bool> fits = {};
     std::string boundBy = {};
-    std::optional<Problems> problems = {}; ///< of a check
+    std::optional<Problems> problems = {}; ///< of a check, or of a study
 };
 
 /// Figures that all results have, by their keys.

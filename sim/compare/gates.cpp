@@ -61,7 +61,8 @@ public:
         GateResult result{gate, {}};
         if (!knows(gate.what))
             return Problem{"MW1942", fmt::format("--fail-on {}: one of the two does not report it", gate.text),
-                "simulate both (`simulate --format json`), or leave this gate out"};
+                gate.what == What::Problems ? "compare two studies, or what `check --format json` wrote of both"
+                                            : "compare two studies, or what `simulate --format json` wrote of both"};
         m_findings = &result.findings;
         m_most = gate.most;
         find(gate.what);

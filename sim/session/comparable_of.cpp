@@ -132,6 +132,7 @@ Comparable comparableOf(const Analysis& analysis)
     }
     if (analysis.simulated)
         addSimulation(comparable, analysis.simulated->simulation);
+    comparable.problems = analysis.problems;
     return comparable;
 }
 

@@ -78,6 +78,11 @@ void TestDiffVerb::exitCodes_data()
         "memory>100%"} << 0 << "gate memory>100%: passes";
     QTest::newRow("no longer fits") << QStringList{example("wide_mlp.yaml"), "--set-b", "batch=4194304", "--fail-on", "fits"} << 1
                                     << "it no longer fits";
+    QTest::newRow("a new problem of a study") << QStringList{digits, "--set-b", "mesh.data=2", "--set-b", "mesh.spare=2",
+        "--fail-on", "problems"} << 1 << "new problem MW1270";
+    QTest::newRow("no new problem") << QStringList{digits, digits, "--fail-on", "problems"} << 0 << "gate problems: passes";
+    QTest::newRow("problems of a study alone")
+        << QStringList{digits, example("mlp.mlir"), "--fail-on", "problems"} << 2 << "what `check --format json` wrote of both";
     QTest::newRow("programs") << QStringList{example("tensor_parallel_matmul.mlir"), example("fsdp_matmul.mlir")} << 0
                               << "collectives: ";
     QTest::newRow("programs fail") << QStringList{example("tensor_parallel_matmul.mlir"), example("fsdp_matmul.mlir"),
