@@ -272,11 +272,28 @@ std::vector<std::string> StudyReader::keptNames(
     return read;
 }
 
-/// `full`, or `{keep: [attention.q, ffn.hidden], offload: [input]}`
+/// `full`, `save_qkv_proj`, or `{keep: [attention.q, ffn.hidden], offload: [input]}`
 void StudyReader::readRecompute(const DocNode& node, TransformerModel& model)
 {
-    if (node.kind != DocNode::Kind::Map)
-        return word(&node, "recompute", recomputeWords(), model.recompute);
+    if (node.kind != DocNode::Kind::Map) {
+        const auto policy = std::ranges::find(keptByName(), node.text, &KeptByName::policy);
+        if (policy != keptByName().end()) {
+            model.recompute = Recompute::Named;
+            model.kept = policy->kept;
+            model.offloaded = policy->offloaded;
+            return;
+        }
+        const auto name = text(node, "recompute", "a name");
+        const auto known = std::ranges::find_if(recomputeWords(), [&](const auto& one) { return name && one.first == *name; });
+        if (known != recomputeWords().end()) {
+            model.recompute = known->second;
+        } else if (name) {
+            std::vector<std::string> names = namesOf(recomputeWords());
+            std::ranges::transform(keptByName(), std::back_inserter(names), &KeptByName::policy);
+            unknownName(node, "recompute", names);
+        }
+        return;
+    }
     Fields fields(*this, node, "recompute");
     const DocNode* offloaded = fields.take("offload");
     const DocNode* kept = offloaded != nullptr

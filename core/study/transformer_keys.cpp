@@ -135,8 +135,24 @@ const Words<Recompute>& recomputeWords()
         {"full", Recompute::Full}, {"layer", Recompute::Layer}, {"everything_saveable", Recompute::Nothing},
         {"dots_saveable", Recompute::Dots}, {"dots_with_no_batch_dims_saveable", Recompute::DotsWithoutBatch},
         {"minimal", Recompute::DotsWithoutBatch}, // MaxText's name
-        {"offload_dot_with_no_batch_dims", Recompute::OffloadedDots}, {"minimal_with_context", Recompute::DotsAndAttention}};
+        {"offload_dot_with_no_batch_dims", Recompute::OffloadedDots}, {"minimal_offloaded", Recompute::OffloadedDots},
+        {"minimal_with_context", Recompute::DotsAndAttention}};
     return words;
+}
+
+const std::vector<KeptByName>& keptByName()
+{
+    static const std::vector<KeptByName> policies = {
+        {"save_dot_with_context_except_mlp", {"attention.q", "attention.k", "attention.v", "attention.mixed", "attention", "ffn"},
+            {}},
+        {"save_dot_except_mlp", {"attention.q", "attention.k", "attention.v", "attention", "ffn"}, {}},
+        {"save_dot_except_mlpwi", {"attention.q", "attention.k", "attention.v", "attention", "ffn"}, {}},
+        {"save_qkv_proj", {"attention.q", "attention.k", "attention.v"}, {}},
+        {"save_out_proj", {"attention"}, {}},
+        {"save_context", {"attention.mixed"}, {}},
+        {"qkv_proj_offloaded", {}, {"attention.q", "attention.k", "attention.v"}},
+    };
+    return policies;
 }
 
 Problem inStudyWords(Problem problem)

@@ -32,6 +32,14 @@ const Words<ContextExchange>& contextWords();
 const Words<LossKernels>& lossKernelWords();
 const Words<Recompute>& recomputeWords();
 
+/// A policy of MaxText that keeps values by their names.
+struct KeptByName {
+    const char* policy;
+    std::vector<std::string> kept;
+    std::vector<std::string> offloaded;
+};
+const std::vector<KeptByName>& keptByName();
+
 /// The word of a value. Precondition: the words have it.
 template <typename T>
 std::string wordOf(const Words<T>& words, T value)

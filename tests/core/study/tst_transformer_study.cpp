@@ -61,6 +61,8 @@ class TestTransformerStudy : public QObject {
 
 private Q_SLOTS:
     void sizesFollow();
+    void keptByPolicy_data();
+    void keptByPolicy();
     void shippedConfig();
     void configFile();
     void configOfKinds();
@@ -97,6 +99,29 @@ void TestTransformerStudy::sizesFollow()
     QCOMPARE(learned.transformer()->config.keyValueHeads, std::int64_t{2});
     QCOMPARE(learned.transformer()->config.headDim, std::int64_t{16});
     QCOMPARE(learned.transformer()->config.ffn, std::int64_t{40});
+}
+
+void TestTransformerStudy::keptByPolicy_data()
+{
+    QTest::addColumn<QString>("policy");
+    QTest::addColumn<QString>("kept");
+    QTest::newRow("attention alone") << "save_context"
+                                     << "{keep: [attention.mixed]}";
+    QTest::newRow("products and attention") << "save_dot_with_context_except_mlp"
+                                            << "{keep: [attention.q, attention.k, attention.v, attention.mixed, attention, ffn]}";
+    QTest::newRow("in the host's memory") << "qkv_proj_offloaded"
+                                          << "{offload: [attention.q, attention.k, attention.v]}";
+    QTest::newRow("products in the host's memory") << "minimal_offloaded"
+                                                   << "offload_dot_with_no_batch_dims";
+}
+
+void TestTransformerStudy::keptByPolicy()
+{
+    QFETCH(QString, policy);
+    QFETCH(QString, kept);
+    const Study study
+        = studyOf("meshwright: 1\nmodel: {transformer: {config: gpt2}}\nsequence: 1024\nbatch: 4\nrecompute: " + policy + "\n");
+    QVERIFY2(text(writeStudy(study)).contains("recompute: " + kept), writeStudy(study).c_str());
 }
 
 void TestTransformerStudy::shippedConfig()
@@ -222,6 +247,8 @@ void TestTransformerStudy::writtenAndRead_data()
         "recompute: {keep: [attention.mixed], offload: [input, ffn.hidden]}\n");
     QTest::newRow("offloaded only") << QString("meshwright: 1\nmodel: {transformer: {config: gpt2}}\nsequence: 1024\nbatch: 4\n"
                                                "recompute: {offload: [input]}\n");
+    QTest::newRow("a policy of MaxText") << QString("meshwright: 1\nmodel: {transformer: {config: gpt2}}\nsequence: 1024\n"
+                                                    "batch: 4\nrecompute: save_dot_with_context_except_mlp\n");
     QTest::newRow("offloaded products") << QString(
         "meshwright: 1\nmodel: {transformer: {config: gpt2}}\nsequence: 1024\nbatch: 4\n"
         "recompute: offload_dot_with_no_batch_dims\n");

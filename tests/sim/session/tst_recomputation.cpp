@@ -2,6 +2,7 @@
 #include "sim/session/engine.h"
 
 #include "core/study/study.h"
+#include "sim/cost/recomputation.h"
 #include "tests/test_class.h"
 #include "tests/values.h"
 
@@ -38,6 +39,7 @@ private Q_SLOTS:
     void layersRunToTheirEnd();
     void lossKernels_data();
     void lossKernels();
+    void takesTheNamesOfSearch();
 };
 
 void TestRecomputation::countsTheModelsOwnWork_data()
@@ -143,6 +145,15 @@ void TestRecomputation::lossKernels()
         return valueOf(trainStudy(valueOf(readStudy(kStudy, "study.yaml", settings)), {}, {}, {})).losses;
     };
     QCOMPARE(losses(kernels), losses("fused"));
+}
+
+/// `selective_op` and `custom` are lists that depend on the model.
+void TestRecomputation::takesTheNamesOfSearch()
+{
+    for (const std::string name : recomputationNames()) {
+        const auto study = readStudy(kStudy, "study", std::vector{"recompute=" + name});
+        QVERIFY2(study || name == "selective_op" || name == "custom", name.c_str());
+    }
 }
 
 MESHWRIGHT_TEST(TestRecomputation)
