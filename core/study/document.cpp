@@ -257,6 +257,9 @@ private:
         if (key.kind != DocNode::Kind::Scalar)
             throw Refusal{Problem{
                 "MW1411", fmt::format("{} cannot be a key", key.kindText()), "write a name before the colon", key.place()}};
+        if (key.text == "<<" && !key.quoted)
+            throw Refusal{Problem{"MW1411", "merge keys (<<) are not supported",
+                "write the keys of the merged mapping out; an alias can stand for a whole value: layers.1: *a", key.place()}};
         frame.keyIsQuoted = key.quoted;
         frame.pending = DocEntry{std::move(key.text), key.line, key.column, {}};
         frame.wantsKey = false;

@@ -80,12 +80,20 @@ private:
             const std::string key = joined(m_at, end);
             const auto entry = std::find_if(
                 m_node->entries.begin(), m_node->entries.end(), [&](const DocEntry& candidate) { return candidate.key == key; });
-            if (entry != m_node->entries.end()) {
+            if (entry != m_node->entries.end() && !isSpec(entry->value, end)) {
                 enter(static_cast<std::size_t>(entry - m_node->entries.begin()), end);
                 return;
             }
         }
         addMissing();
+    }
+
+    /// A spec of an array, before the end of the path: the path is of another array, whose name goes on (act.layers.attention and its .input).
+    bool isSpec(const DocNode& node, std::size_t end) const
+    {
+        const bool isValue = node.kind == DocNode::Kind::Scalar
+            || (node.kind == DocNode::Kind::List && end < m_path.size() && !parseInteger(m_path[end]));
+        return isValue && m_path[0] == "sharding" && m_at > 0 && end < m_path.size();
     }
 
     void enter(std::size_t entry, std::size_t next)

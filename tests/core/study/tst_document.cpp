@@ -122,6 +122,7 @@ void TestDocument::refusals_data()
     QTest::newRow("a key twice") << QByteArray("a: 1\nb: 2\na: 3\na: 4\n") << "MW1408 3:1 MW1408 4:1";
     QTest::newRow("tab") << QByteArray("a:\n\tb: 1\n") << "MW1410 2:1";
     QTest::newRow("a list as key") << QByteArray("? [a]\n: b\n") << "MW1411 1:3";
+    QTest::newRow("a merge key") << QByteArray("a: &m {b: 1}\nc: {<<: *m}\n") << "MW1411 2:5";
     QTest::newRow("a tag") << QByteArray("a: !!python/object x") << "MW1411 1:4";
     QTest::newRow("empty") << QByteArray() << "MW1412 1:1";
     QTest::newRow("only a comment") << QByteArray("# nothing\n") << "MW1412 1:1";
@@ -194,6 +195,9 @@ void TestDocument::settings_data()
     QTest::newRow("dotted key")
         << "sharding.layers.1.w=P('a', None)"
         << "{train: {steps: 5}, mesh: {data: 4}, sharding: {layers.1: {w: P('a', None)}, x: P()}, list: [a, b], none: ~}";
+    QTest::newRow("a new name beside its beginning")
+        << "sharding.x.input=[a]"
+        << "{train: {steps: 5}, mesh: {data: 4}, sharding: {layers.1: {w: s}, x: P(), x.input: [a]}, list: [a, b], none: ~}";
     QTest::newRow("new dotted key")
         << "sharding.layers.2.w=[a]"
         << "{train: {steps: 5}, mesh: {data: 4}, sharding: {layers.1: {w: s}, x: P(), layers.2.w: [a]}, list: [a, b], none: ~}";
