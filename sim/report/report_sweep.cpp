@@ -24,15 +24,21 @@ const SweepRow* bestOf(const SweepResult& result)
     return result.best ? &result.rows[*result.best] : nullptr;
 }
 
-/// What is compared: the step time or, where batches differ, the time of one example.
+/// What is compared: the step time or, where batches differ, the time of one example, or of one token where sequences do.
 double timeOf(const SweepResult& result, const SweepOutcome& outcome)
 {
-    return result.oneBatch ? outcome.stepSeconds : outcome.secondsPerExample();
+    return result.oneBatch ? outcome.stepSeconds : outcome.secondsPerUnit();
 }
 
 const char* timeName(const SweepResult& result)
 {
-    return result.oneBatch ? "step time" : "time of one example";
+    return result.oneBatch ? "step time" : result.plan.variesSequence() ? "time of one token" : "time of one example";
+}
+
+std::string capitalized(std::string text)
+{
+    text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+    return text;
 }
 
 std::string valuesText(const SweepResult& result, const SweepRow& row)
@@ -54,7 +60,7 @@ std::string outcomeText(const SweepOutcome& o, const char* rateUnit)
     if (!o.simulated())
         return fmt::format("refused, {}: {}", o.problem, o.message);
     return fmt::format("step {}, {} {}\n{} of {} a device: {}\nbound by {}", formatSeconds(o.stepSeconds),
-        formatCount(1.0 / o.secondsPerExample()), rateUnit, formatBytes(o.peakBytes), formatBytes(o.usableBytes),
+        formatCount(1.0 / o.secondsPerUnit()), rateUnit, formatBytes(o.peakBytes), formatBytes(o.usableBytes),
         sweepStateName(o.state), spokenBound(o.boundBy));
 }
 
@@ -66,7 +72,7 @@ std::vector<ReportAnswer> answersOf(const SweepResult& result)
         best == nullptr ? "None fits" : shortText(*best)};
     if (best != nullptr) {
         fastest.value = {fmt::format("step {}, {} {}", formatSeconds(best->outcome.stepSeconds),
-                             formatCount(1.0 / best->outcome.secondsPerExample()), sweepRateUnit(result.plan)),
+                             formatCount(1.0 / best->outcome.secondsPerUnit()), sweepRateUnit(result.plan)),
             best->outcome.stepSeconds, "s"};
         fastest.sentence = fmt::format("{}. Bound by {}.", valuesText(result, *best), spokenBound(best->outcome.boundBy));
         fastest.command = commandText("simulate", result.plan.studyFile, result.plan.settingsAt(best->point));
@@ -157,7 +163,7 @@ ReportPicture heatMapOf(const SweepResult& result, const MapAxes& axes)
     }
     const char* rateUnit = sweepRateUnit(result.plan);
     HeatMapDrawing drawing;
-    drawing.title = fmt::format("{} by {} and {}", result.oneBatch ? "Step time" : "Time of one example", down.name, across.name);
+    drawing.title = fmt::format("{} by {} and {}", capitalized(timeName(result)), down.name, across.name);
     drawing.xTitle = across.name;
     drawing.yTitle = down.name;
     drawing.width = 760.0;
@@ -186,7 +192,7 @@ ReportPicture heatMapOf(const SweepResult& result, const MapAxes& axes)
 std::optional<ReportPicture> frontPicture(const SweepResult& result)
 {
     ScatterDrawing drawing;
-    drawing.title = fmt::format("{} against memory", result.oneBatch ? "Step time" : "Time of one example");
+    drawing.title = fmt::format("{} against memory", capitalized(timeName(result)));
     drawing.xTitle = "peak memory of a device";
     drawing.yTitle = timeName(result);
     drawing.width = 760.0;
@@ -239,7 +245,7 @@ ReportRow tableRow(const SweepResult& result, const SweepRow& row)
         return cells;
     }
     cells.cells.push_back(secondsValue(o.stepSeconds));
-    cells.cells.push_back({formatCount(1.0 / o.secondsPerExample()), 1.0 / o.secondsPerExample(), "1/s"});
+    cells.cells.push_back({formatCount(1.0 / o.secondsPerUnit()), 1.0 / o.secondsPerUnit(), "1/s"});
     cells.cells.push_back(secondsValue(o.exposedSeconds));
     cells.cells.push_back({mfuText(o.mfu), o.mfu, {}});
     cells.cells.push_back(bytesValue(static_cast<double>(o.peakBytes)));

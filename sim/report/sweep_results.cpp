@@ -41,7 +41,9 @@ Json rowJson(const SweepResult& result, const SweepRow& row)
     json["devices"] = o.devices;
     json["batch"] = o.batch;
     json["step_time_s"] = o.stepSeconds;
-    json["examples_per_s"] = 1.0 / o.secondsPerExample();
+    json["examples_per_s"] = static_cast<double>(o.batch) / o.stepSeconds;
+    if (result.plan.variesSequence())
+        json["tokens_per_s"] = 1.0 / o.secondsPerUnit();
     json["compute_s"] = o.computeSeconds;
     json["exposed_communication_s"] = o.exposedSeconds;
     json["bubble_s"] = o.bubbleSeconds;
@@ -78,6 +80,8 @@ std::string refusalsText(const SweepResult& result)
 
 const char* sweepRateUnit(const SweepPlan& plan)
 {
+    if (plan.variesSequence())
+        return "tokens/s";
     const StudyReading reading = readStudyInPart(plan.studyText, plan.studyFile, plan.settings);
     return std::holds_alternative<ProgramFile>(reading.study.model) ? "steps/s" : "examples/s";
 }
@@ -87,7 +91,11 @@ std::string sweepJson(const SweepResult& result)
     Json json = {{"schema", "meshwright.sweep/1"}, {"meshwright", kVersion}, {"study", result.plan.name},
         {"file", result.plan.studyFile}, {"settings", result.plan.settings}, {"parameters", Json::array()},
         {"points", result.plan.pointCount()}, {"complete", result.complete()},
-        {"pareto_over", {result.oneBatch ? "step_time_s" : "1/examples_per_s", "peak_bytes_per_device"}},
+        {"pareto_over",
+            {result.oneBatch                       ? "step_time_s"
+                    : result.plan.variesSequence() ? "1/tokens_per_s"
+                                                   : "1/examples_per_s",
+                "peak_bytes_per_device"}},
         {"best", result.best ? Json(*result.best) : Json(nullptr)}, {"rows", Json::array()}};
     for (const SweepParameter& parameter : result.plan.parameters) {
         Json values = Json::array();
@@ -122,9 +130,9 @@ std::string sweepCsv(const SweepResult& result)
             csv += csvCell(value) + ",";
         csv += sweepStateName(o.state);
         if (o.simulated())
-            csv += fmt::format(",{},{},{},{},{},{},{},{},{},{},{},{},{},,\n", o.stepSeconds, 1.0 / o.secondsPerExample(),
-                o.computeSeconds, o.exposedSeconds, o.bubbleSeconds, o.mfu, o.peakBytes, o.capacityBytes, row.onFront,
-                csvCell(o.boundBy), csvCell(o.mesh), o.devices, o.batch);
+            csv += fmt::format(",{},{},{},{},{},{},{},{},{},{},{},{},{},,\n", o.stepSeconds,
+                static_cast<double>(o.batch) / o.stepSeconds, o.computeSeconds, o.exposedSeconds, o.bubbleSeconds, o.mfu,
+                o.peakBytes, o.capacityBytes, row.onFront, csvCell(o.boundBy), csvCell(o.mesh), o.devices, o.batch);
         else
             csv += fmt::format(",,,,,,,,,,,,,,{},{}\n", o.problem, csvCell(o.message));
     }
@@ -146,7 +154,7 @@ std::string sweepText(const SweepResult& result)
         std::vector<std::string> cells = row.values;
         if (o.simulated())
             cells.insert(cells.end(),
-                {formatSeconds(o.stepSeconds), formatCount(1.0 / o.secondsPerExample()), formatSeconds(o.exposedSeconds),
+                {formatSeconds(o.stepSeconds), formatCount(1.0 / o.secondsPerUnit()), formatSeconds(o.exposedSeconds),
                     fmt::format("{:.1f} %", 100.0 * o.mfu), formatBytes(o.peakBytes), o.state == SweepState::Fits ? "yes" : "NO",
                     row.onFront ? "*" : "", o.boundBy});
         else
@@ -160,13 +168,14 @@ std::string sweepText(const SweepResult& result)
         for (std::size_t i = 0; i < best.values.size(); ++i)
             words += fmt::format("{}{} {}", i == 0 ? "" : ", ", result.plan.parameters[i].name, best.values[i]);
         text += fmt::format("best: {}: step {}, {} {}, {} a device\n", words, formatSeconds(best.outcome.stepSeconds),
-            formatCount(1.0 / best.outcome.secondsPerExample()), sweepRateUnit(result.plan), formatBytes(best.outcome.peakBytes));
+            formatCount(1.0 / best.outcome.secondsPerUnit()), sweepRateUnit(result.plan), formatBytes(best.outcome.peakBytes));
     }
     text += fmt::format("{} of {}: {} fit, {} do not fit, {} refused{}\n", result.rows.size(),
         pointsText(result.plan.pointCount()), result.count(SweepState::Fits), result.count(SweepState::TooLarge),
         result.count(SweepState::Refused),
         result.best ? (result.oneBatch ? "; * no other is better in step time and in memory"
-                                       : "; * no other is better in time an example and in memory")
+                                       : fmt::format("; * no other is better in time {} and in memory",
+                                           result.plan.variesSequence() ? "a token" : "an example"))
                     : "");
     return text + refusalsText(result);
 }

@@ -8,7 +8,7 @@
 
 namespace meshwright::sim {
 
-/// What a sweep's rates count: "examples/s", of a program, which has no batch, "steps/s".
+/// What a sweep's rates count: "examples/s", "tokens/s" where sequences differ, of a program, which has no batch, "steps/s".
 const char* sweepRateUnit(const SweepPlan& plan);
 
 /// `meshwright.sweep/1`. The same points give the same bytes, however many threads or runs it took.

@@ -162,12 +162,13 @@ private:
             ++m_progress.done;
             m_progress.known += known ? 1 : 0;
         }
-        const bool better
-            = outcome.state == SweepState::Fits && (!m_best || outcome.secondsPerExample() < m_best->secondsPerExample());
-        if (better) {
-            m_best = outcome;
+        const auto point = static_cast<std::int64_t>(m_tasks[task].points.front());
+        SweepOutcome found = outcome;
+        found.units = m_plan.unitsAt(point);
+        if (found.state == SweepState::Fits && (!m_best || found.secondsPerUnit() < m_best->secondsPerUnit())) {
+            m_best = std::move(found);
             m_progress.best = &*m_best;
-            m_progress.bestPoint = static_cast<std::int64_t>(m_tasks[task].points.front());
+            m_progress.bestPoint = point;
         }
         if (m_report)
             m_report(m_progress);

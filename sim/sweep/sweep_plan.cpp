@@ -17,6 +17,7 @@ namespace meshwright::sim {
 
 namespace {
 
+constexpr std::string_view kSequence = "sequence=";
 constexpr std::int64_t kMostInteger = std::numeric_limits<std::int64_t>::max();
 
 Problem unreadable(const std::string& path, std::string message, std::string fix)
@@ -259,6 +260,27 @@ std::vector<std::string> SweepPlan::settingsAt(std::int64_t point) const
         all.insert(all.end(), value.settings.begin(), value.settings.end());
     }
     return all;
+}
+
+bool SweepPlan::variesSequence() const
+{
+    return std::ranges::any_of(parameters, [](const SweepParameter& parameter) {
+        return parameter.values.size() > 1 && std::ranges::any_of(parameter.values, [](const SweepValue& value) {
+            return std::ranges::any_of(value.settings, [](const std::string& one) { return one.starts_with(kSequence); });
+        });
+    });
+}
+
+std::int64_t SweepPlan::unitsAt(std::int64_t point) const
+{
+    std::int64_t units = 1;
+    for (const std::string& setting : variesSequence() ? settingsAt(point) : std::vector<std::string>()) {
+        if (setting.starts_with(kSequence)) {
+            const std::string text = setting.substr(kSequence.size());
+            units = std::max<std::int64_t>(1, parseInteger(text).value_or(parseCount(text).value_or(1)));
+        }
+    }
+    return units;
 }
 
 Result<std::vector<SweepValue>> sweepValues(const std::string& path, std::span<const std::string> texts)

@@ -47,6 +47,11 @@ struct SweepPlan {
     /// All settings of a point: the common ones, then those of its values.
     std::vector<std::string> settingsAt(std::int64_t point) const;
 
+    /// Whether points have sequences of several lengths, so that only tokens compare them.
+    bool variesSequence() const;
+    /// Tokens of an example; 1 where all points have as many.
+    std::int64_t unitsAt(std::int64_t point) const;
+
     friend bool operator==(const SweepPlan&, const SweepPlan&) = default;
 };
 

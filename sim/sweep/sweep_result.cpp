@@ -17,8 +17,7 @@ void markFront(std::vector<SweepRow>& rows)
         if (row.outcome.state == SweepState::Fits)
             order.push_back(&row);
     }
-    const auto objectives
-        = [](const SweepRow* row) { return std::tuple(row->outcome.secondsPerExample(), row->outcome.peakBytes); };
+    const auto objectives = [](const SweepRow* row) { return std::tuple(row->outcome.secondsPerUnit(), row->outcome.peakBytes); };
     std::stable_sort(
         order.begin(), order.end(), [&](const SweepRow* a, const SweepRow* b) { return objectives(a) < objectives(b); });
     std::tuple<double, std::int64_t> last{-1.0, std::numeric_limits<std::int64_t>::max()};
@@ -53,17 +52,19 @@ SweepResult sweepResult(SweepPlan plan, const std::vector<std::optional<SweepOut
 {
     assert(static_cast<std::int64_t>(outcomes.size()) == plan.pointCount());
     SweepResult result;
-    std::optional<std::int64_t> batch;
+    std::optional<std::int64_t> work; // of a step
     for (std::size_t point = 0; point < outcomes.size(); ++point) {
         if (!outcomes[point])
             continue;
         SweepRow row{static_cast<std::int64_t>(point), {}, *outcomes[point], false};
+        row.outcome.units = plan.unitsAt(row.point);
         const std::vector<std::size_t> values = plan.valuesAt(row.point);
         for (std::size_t i = 0; i < values.size(); ++i)
             row.values.push_back(plan.parameters[i].values[values[i]].text);
         if (row.outcome.simulated()) {
-            result.oneBatch = result.oneBatch && (!batch || *batch == row.outcome.batch);
-            batch = row.outcome.batch;
+            const std::int64_t own = row.outcome.batch * row.outcome.units;
+            result.oneBatch = result.oneBatch && (!work || *work == own);
+            work = own;
         }
         result.rows.push_back(std::move(row));
     }
@@ -71,7 +72,7 @@ SweepResult sweepResult(SweepPlan plan, const std::vector<std::optional<SweepOut
     for (std::size_t i = 0; i < result.rows.size(); ++i) {
         const SweepOutcome& outcome = result.rows[i].outcome;
         if (outcome.state == SweepState::Fits
-            && (!result.best || outcome.secondsPerExample() < result.rows[*result.best].outcome.secondsPerExample()))
+            && (!result.best || outcome.secondsPerUnit() < result.rows[*result.best].outcome.secondsPerUnit()))
             result.best = i;
     }
     result.plan = std::move(plan);

@@ -25,6 +25,7 @@ struct SweepOutcome {
     std::string hardware = {};
     std::int64_t devices = 0;
     std::int64_t batch = 0; ///< examples a step
+    std::int64_t units = 1; ///< of an example: see SweepPlan::unitsAt
     double stepSeconds = 0.0;
     double computeSeconds = 0.0;
     double exposedSeconds = 0.0; ///< waiting for collectives
@@ -40,8 +41,8 @@ struct SweepOutcome {
 
     bool simulated() const { return state != SweepState::Refused; }
 
-    /// Time of one example of the batch: what points with different batches are compared by. Precondition: simulated.
-    double secondsPerExample() const { return stepSeconds / static_cast<double>(batch); }
+    /// Time of one example of the batch, or of one token where sequences differ: what points are compared by. Precondition: simulated.
+    double secondsPerUnit() const { return stepSeconds / (static_cast<double>(batch) * static_cast<double>(units)); }
 
     friend bool operator==(const SweepOutcome&, const SweepOutcome&) = default;
 };
@@ -59,8 +60,9 @@ struct SweepRow {
 struct SweepResult {
     SweepPlan plan;
     std::vector<SweepRow> rows; ///< of the points that are done, in the plan's order
-    std::optional<std::size_t> best; ///< the row that fits and takes the least time an example; of equal ones the first
-    bool oneBatch = true; ///< all simulated points have the same batch, so that step times can be compared
+    std::optional<std::size_t>
+        best; ///< the row that fits and takes the least time an example (a token where the sweep varies the sequence); of equal ones the first
+    bool oneBatch = true; ///< all simulated points have the same batch of as long sequences, so that step times can be compared
 
     bool complete() const { return static_cast<std::int64_t>(rows.size()) == plan.pointCount(); }
     std::int64_t count(SweepState state) const;
@@ -70,7 +72,7 @@ struct SweepResult {
 
 /// Rows, front and best point from the outcomes of a plan's points; nothing for a point that is not done.
 ///
-/// The front is over the time of one example (for one batch: the step time) and the peak of memory; of points that are equal in both all are on it.
+/// The front is over the time of one example or token (for one batch: the step time) and the peak of memory; of points that are equal in both all are on it.
 /// Precondition: `outcomes` has plan.pointCount() entries.
 SweepResult sweepResult(SweepPlan plan, const std::vector<std::optional<SweepOutcome>>& outcomes);
 

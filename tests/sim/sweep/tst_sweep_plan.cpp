@@ -27,6 +27,7 @@ private Q_SLOTS:
     void points();
     void front();
     void frontOfBatches();
+    void frontOfSequences();
 };
 
 namespace {
@@ -253,6 +254,20 @@ void TestSweepPlan::frontOfBatches()
     QVERIFY(!result.oneBatch);
     QCOMPARE(*result.best, std::size_t(1));
     QVERIFY(!result.rows[0].onFront && result.rows[1].onFront);
+}
+
+void TestSweepPlan::frontOfSequences()
+{
+    // Twice as long a sequence takes less than twice the time: more tokens a second, though fewer examples.
+    const SweepPlan plan = planOf({"sequence=1k,2k"});
+    QVERIFY(plan.variesSequence() && !planOf({"batch=8,16"}).variesSequence() && !planOf({"sequence=1k"}).variesSequence());
+    QCOMPARE(plan.unitsAt(1), 2048);
+    const SweepResult result = sweepResult(plan, {outcome(1.0, 20, 8), outcome(1.5, 10, 8)});
+    QVERIFY(!result.oneBatch);
+    QCOMPARE(*result.best, std::size_t(1));
+    const SweepResult both = sweepResult(planOf({"sequence=1k,2k", "batch=8,16"}),
+        {outcome(1.0, 1, 8), outcome(1.0, 1, 16), outcome(1.0, 1, 8), outcome(1.0, 1, 16)});
+    QCOMPARE(*both.best, std::size_t(3));
 }
 
 MESHWRIGHT_TEST(TestSweepPlan)
