@@ -63,7 +63,7 @@ int runCalibrate(const CalibrateOptions& options, Output& output)
     }
     if (!problems.empty())
         return fail(problems, output);
-    if (options.file.empty() && output.format != Format::Json) { // the table alone needs no chip
+    if (options.file.empty() && options.base.empty() && output.format != Format::Json) { // the table alone needs no chip
         output.result(sim::ncclText(logs));
         return failAfterResult(doubts, output);
     }

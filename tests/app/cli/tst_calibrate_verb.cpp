@@ -126,6 +126,7 @@ void TestCalibrateVerb::links()
     QVERIFY(read.out.contains("all-reduce"));
     QCOMPARE(hardwareErrors(objectIn(profile)), QStringList());
     QCOMPARE(objectIn(profile).value("chip").toObject().value("base").toString(), QString("h100"));
+    QVERIFY(run({"calibrate", "--nccl", log, "--base", "bogus"}).err.contains("MW1701"));
     const tests::Outcome json = run({"calibrate", "--nccl", log, "--base", "h100", "--format", "json"});
     QCOMPARE(hardwareErrors(QJsonDocument::fromJson(json.out).object()), QStringList());
     QCOMPARE(QJsonDocument::fromJson(json.out).object().value("schema").toString(), QString("meshwright.hardware/1"));
