@@ -99,6 +99,32 @@ std::optional<std::int64_t> inBracketsBefore(const MessagePart& part, std::size_
     return parseInteger(text.substr(open + 1, text.size() - open - 2));
 }
 
+/// What the sizes right behind a position make: 16 of "(total_model_size=16)", 8 of "(encoder_model_size=0+decoder_model_size=8)", 12 of
+/// "tensor_model_parallel_size(3)xpipeline_model_parallel_size(4)".
+std::optional<std::int64_t> sizesBehind(std::string_view text)
+{
+    constexpr std::size_t kMost = 160;
+    constexpr std::string_view kDigits = "0123456789";
+    constexpr std::int64_t kMostRanks = std::int64_t{1} << 40;
+    text = text.substr(0, kMost);
+    std::optional<std::int64_t> made;
+    char sign = '+';
+    for (std::size_t at = text.find_first_of(kDigits); at != std::string_view::npos; at = text.find_first_of(kDigits, at)) {
+        const std::size_t end = std::min(text.find_first_not_of(kDigits, at), text.size());
+        const auto size = parseInteger(text.substr(at, end - at));
+        if (!size)
+            return std::nullopt;
+        if (sign == '+' && *size > kMostRanks)
+            return std::nullopt;
+        made = sign == '+' ? made.value_or(0) + *size : checkedMultiply(*made, *size);
+        at = std::min(text.find_first_not_of(')', end), text.size());
+        if (!made || at == text.size() || std::string_view("+*x").find(text[at]) == std::string_view::npos)
+            return made;
+        sign = text[at];
+    }
+    return made;
+}
+
 /// The numbers of ranks from which one may choose: multiples of what the degrees make, below and above.
 std::string multiplesNear(std::int64_t ranks, std::int64_t degrees)
 {
@@ -117,11 +143,8 @@ bool explainRanksOfMegatron(const MessagePart& part, std::size_t at, const Expla
     const auto ranks = inBracketsBefore(part, *words);
     const std::string_view behind = part.text().substr(*words, 160);
     const bool isExpert = behind.find("expert") != std::string_view::npos;
-    const std::size_t digits = behind.find_first_of("0123456789");
-    if (!ranks || digits == std::string_view::npos)
-        return false;
-    const auto degrees = parseInteger(behind.substr(digits, behind.find_first_not_of("0123456789", digits) - digits));
-    if (!degrees || *degrees < 1 || *ranks < 1)
+    const auto degrees = sizesBehind(behind);
+    if (!ranks || !degrees || *degrees < 1 || *ranks < 1)
         return false;
     out.fact("ranks", fmt::format("{}", *ranks));
     out.fact(isExpert ? "expert tensor x expert x pipeline" : "tensor x pipeline x context", fmt::format("{}", *degrees));
@@ -172,6 +195,35 @@ bool explainBatchOfMegatron(const MessagePart& part, std::size_t at, const Expla
     return true;
 }
 
+/// ".. world_size 256 != 4 * 8 * 16": of a step, of a microbatch, of microbatches, of ranks
+bool explainBatchOfDeepSpeed(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    const auto unequal = part.find("!=", at);
+    constexpr std::size_t kNear = 120;
+    out.meaning = "train_batch_size must be train_micro_batch_size_per_gpu x gradient_accumulation_steps x the number of ranks.";
+    const auto batch = part.integer("world_size", at);
+    const auto micro = unequal ? part.integer("!=", at) : std::nullopt;
+    const auto steps = unequal ? part.integer("*", *unequal) : std::nullopt;
+    const auto second = unequal ? part.after("*", *unequal) : std::nullopt;
+    const auto ranks = second ? part.integer("*", *second) : std::nullopt;
+    if (batch && micro && steps && ranks && *unequal < at + kNear && *micro >= 1 && *ranks >= 1) {
+        out.fact("batch", fmt::format("{} sequences", *batch));
+        out.fact("micro x steps x ranks", fmt::format("{} x {} x {}", *micro, *steps, *ranks));
+        const auto round = checkedMultiply(*micro, *ranks);
+        if (round && *batch >= 1 && *batch % *round == 0)
+            out.remedy(fmt::format("Accumulate {} microbatches, or leave the key out: DeepSpeed fills in the third of the three.",
+                           *batch / *round),
+                fmt::format("\"gradient_accumulation_steps\": {}\n", *batch / *round));
+        else if (round && *batch >= 1)
+            out.remedy(fmt::format("Take a batch that is a multiple of {}: {}.", *round, multiplesNear(*batch, *round)));
+        if (*ranks == 1)
+            out.remedy("DeepSpeed counts one rank: where more were started, it was set up before torch.distributed.",
+                "deepspeed --num_gpus 8 train.py\n");
+    }
+    out.remedy("Give two of the three sizes only; DeepSpeed computes the other.");
+    return true;
+}
+
 /// "Invalid parallel dims: dp_replicate(1) * dp_shard(4) * cp(1) * tp(4) * pp(1) != WORLD_SIZE(8)"
 bool explainTitanDims(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
 {
@@ -218,6 +270,15 @@ std::span<const MessageKind> degreeMessageKinds()
             explainRanksOfMegatron},
         {"batch-and-ranks-differ", "Megatron", "a batch that the data parallel ranks do not divide", {"globalbatchsize("},
             explainBatchOfMegatron, 120},
+        {"batch-and-ranks-differ", "DeepSpeed", "a batch that is not what the ranks take", {"train_batch_sizeisnotequalto"},
+            explainBatchOfDeepSpeed, 160},
+        {"layers-and-stages-differ", "Megatron", "layers that the stages of the pipeline do not divide",
+            {"layersshouldbedivisiblebythepipeline", "layersshouldbedivisiblebypipeline"}, nullptr, 0, 160,
+            "Pipeline parallelism gives each stage the same number of layers, and with virtual stages each of its chunks: the "
+            "layers must be divisible by the stages.",
+            {{"Take a pipeline size that divides the layers:", "--pipeline-model-parallel-size N\n"},
+                {"Or give the first and the last stage fewer layers:",
+                    "--decoder-first-pipeline-num-layers N\n--decoder-last-pipeline-num-layers M\n"}}},
         {"degrees-and-ranks-differ", "torchtitan", "parallel degrees that do not make the ranks", {"invalidparalleldims:"},
             explainTitanDims, 200},
     };

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/diagnose/message_kind.h"
 
+#include "core/support/checked.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 namespace meshwright {
@@ -148,7 +150,7 @@ void explainOrder(const DeviceHolder& a, const DeviceHolder& b, Explanation& out
                   "links), the other from "
                   "jax.devices() as it is, or from another reshape.";
     out.pictures.push_back({"device at each position", orderPicture(a, b)});
-    out.remedy("Make one mesh and use it everywhere:", "mesh = jax.make_mesh((4, 2), ('data', 'model'))\n");
+    out.remedy("Make one mesh and use it everywhere:", fmt::format("mesh = jax.make_mesh(({},), ('data',))\n", a.devices.size()));
     out.remedy("Or move one array over, once (it is sent between the devices):",
         "b = jax.device_put(b, NamedSharding(mesh, P('data')))\n");
 }
@@ -223,9 +225,32 @@ bool explainAssembly(const MessagePart& part, std::size_t at, const ExplainConte
     return true;
 }
 
+/// "Number of devices 8 must equal the product of mesh_shape (4, 4)"
 bool explainMeshSize(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
 {
     out.fact("says", clause(part, part.find("numberofdevices").value_or(at), at + 120));
+    const auto devices = part.integer("numberofdevices");
+    const auto shape = part.bracketed("productofmesh_shape", at);
+    const auto sizes = shape ? shapeIn(*shape) : std::nullopt;
+    const auto product = sizes ? checkedProduct(*sizes) : std::nullopt;
+    if (devices && product)
+        out.fact("devices", fmt::format("{} there, {} asked for", *devices, *product));
+    out.meaning = "The sizes of the mesh's axes multiply to another number than there are devices.";
+    out.remedy("Check how many devices there are; on CPUs for tests, ask for more before JAX starts:",
+        fmt::format("export XLA_FLAGS=--xla_force_host_platform_device_count={}\n", product.value_or(8)));
+    if (devices && product && *devices >= 1 && sizes->size() >= 2) {
+        Shape fitting = *sizes; // the first axis takes what the others leave, which shrink until they divide
+        std::int64_t rest = 1;
+        for (std::size_t dim = fitting.size(); dim-- > 1;) {
+            fitting[dim] = std::gcd(fitting[dim], *devices / rest);
+            rest *= fitting[dim];
+        }
+        fitting.front() = *devices / rest;
+        out.remedy(fmt::format("Or give the axes sizes that multiply to {}:", *devices),
+            fmt::format("mesh_shape = ({})\n", fmt::join(fitting, ", ")));
+    } else {
+        out.remedy("Or let one axis take what is left:", "n = jax.device_count()\nmesh = jax.make_mesh((n,), ('data',))\n");
+    }
     return true;
 }
 
@@ -294,6 +319,25 @@ bool explainRendezvous(const MessagePart& part, std::size_t at, const ExplainCon
 
 // ---- NCCL ----------------------------------------------------------------------------------------------------------------------
 
+/// Another collective that a rank near by in the log waited for under the same number: "rank 5: ALLGATHER". Empty: none.
+std::string otherAtNumber(const MessagePart& part, std::size_t at, std::string_view op, std::int64_t number)
+{
+    constexpr std::size_t kNear = 100'000; // characters: the ranks' watchdogs speak at about the same time
+    constexpr std::string_view kWork = "worknccl(";
+    const std::size_t middle = part.begin() + at;
+    const std::size_t begin = middle - std::min(middle, kNear);
+    const MessagePart near(part.log(), begin, std::min(part.log().squeezed().size(), middle + kNear));
+    for (auto work = near.find(kWork); work; work = near.find(kWork, *work + kWork.size())) {
+        const std::string_view other = near.name("optype=", *work);
+        if (near.integer("seqnum=", *work) != number || other.empty() || other == op)
+            continue;
+        const std::size_t line = near.log().lineBegin(begin + *work);
+        const auto rank = near.integer("[rank", line - std::min(line, begin));
+        return rank ? fmt::format("rank {}: {}", *rank, other) : std::string(other);
+    }
+    return {};
+}
+
 bool explainNcclTimeout(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
 {
     const std::string_view op = part.name("optype=", at);
@@ -312,6 +356,15 @@ bool explainNcclTimeout(const MessagePart& part, std::size_t at, const ExplainCo
         out.fact("waited", formatSeconds(static_cast<double>(*limit) / 1000.0));
     if (!ranks.empty())
         out.fact("said by", fmt::format("rank {}", *ranks.begin()));
+    const std::string other = op.empty() || !sequence ? std::string() : otherAtNumber(part, at, op, *sequence);
+    out.fact("same number", other);
+    if (!other.empty())
+        out.remedies.insert(out.remedies.begin(),
+            {fmt::format(
+                "Two collectives have number {}. In one group that means that its ranks call different collectives: look "
+                "for code that depends on the rank or on the data. Groups count for themselves, so compare the groups "
+                "first.",
+                *sequence)});
     return true;
 }
 
@@ -389,12 +442,7 @@ std::span<const MessageKind> deviceMessageKinds()
                 "shardingcontainsdevices"},
             explainAssembly, 600},
         {"mesh-and-devices-differ", "JAX", "the mesh asks for another number of devices",
-            {"mustequaltheproductofmesh_shape", "mustbe>=theproductofmesh_shape"}, explainMeshSize, 0, 0,
-            "The sizes of the mesh's axes multiply to another number than there are devices.",
-            {{"Check how many devices there are; on CPUs for tests, ask for more before JAX starts:",
-                 "export XLA_FLAGS=--xla_force_host_platform_device_count=8\n"},
-                {"Or let one axis take what is left:",
-                    "n = jax.device_count()\nmesh = jax.make_mesh((n // 2, 2), ('data', 'model'))\n"}}},
+            {"mustequaltheproductofmesh_shape", "mustbe>=theproductofmesh_shape"}, explainMeshSize},
         {"mesh-and-devices-differ", "NumPy", "a list of another length than the mesh", {"cannotreshapearrayofsize"},
             explainReshapeOfDevices, 0, 0,
             "A reshape must keep the number of elements. Where the array is the list of devices "
@@ -449,7 +497,8 @@ std::span<const MessageKind> deviceMessageKinds()
             "The watchdog of NCCL waited this long for a collective that not all ranks of the group joined. The ranks that say "
             "so are those that did join: look for the one that says nothing, or another number.",
             {{"Compare SeqNum and OpType over all ranks. Different numbers: a rank skipped or added a collective (an if on the "
-              "rank, an uneven number of batches, a parameter without gradient). Same number: a rank is slow or dead."},
+              "rank, an uneven number of batches, a parameter without gradient). Same number and OpType: a rank is slow or "
+              "dead."},
                 {"Let the next run say which rank waits where:",
                     "export TORCH_NCCL_TRACE_BUFFER_SIZE=20000\nexport TORCH_NCCL_DUMP_ON_TIMEOUT=1\nexport "
                     "TORCH_DISTRIBUTED_DEBUG=DETAIL\n"},

@@ -419,6 +419,25 @@ bool explainDuplicate(const MessagePart& part, std::size_t at, const ExplainCont
     return true;
 }
 
+/// The mesh with one axis more: those that it has keep their sizes, where they are known.
+void addMissingAxis(const std::string& axis, std::vector<std::string> names, const ExplainContext& context, Explanation& out)
+{
+    if (names.empty())
+        names = {"data"};
+    std::string sizes = "n";
+    if (context.mesh && context.mesh->axisNames() == names) {
+        sizes.clear();
+        for (const MeshAxis& known : context.mesh->axes())
+            sizes += fmt::format("{}{}", sizes.empty() ? "" : ", ", known.size);
+    } else if (names.size() > 1) {
+        sizes = "*mesh.axis_sizes"; // of the axes that are there
+    }
+    names.push_back(axis);
+    out.remedy("Or add the axis to the mesh (an axis of size 1 costs nothing):",
+        fmt::format("{}mesh = jax.make_mesh(({}, 1), ('{}'))\n", sizes == "n" ? "n = jax.device_count()\n" : "", sizes,
+            join(names, "', '")));
+}
+
 bool explainUnknownAxis(const MessagePart& part, std::size_t at, const ExplainContext& context, Explanation& out)
 {
     std::string axis(part.name("unknownaxisname:\"", at));
@@ -458,8 +477,7 @@ bool explainUnknownAxis(const MessagePart& part, std::size_t at, const ExplainCo
         out.remedy("Put the collective inside a shard_map over the mesh:",
             fmt::format("f = jax.shard_map(f, mesh=mesh, in_specs=P('{0}'),\n                  out_specs=P('{0}'))\n", axis));
     else
-        out.remedy("Or add the axis to the mesh (an axis of size 1 costs nothing):",
-            fmt::format("n = jax.device_count()\nmesh = jax.make_mesh((n, 1), ('data', '{}'))\n", axis));
+        addMissingAxis(axis, names, context, out);
     return true;
 }
 

@@ -96,6 +96,14 @@ bool explainXlaAllocation(const MessagePart& part, std::size_t at, const Explain
     const auto free = part.bytes("thereare", at);
     addSize("asked for", wanted, out);
     addSize("free", free, out);
+    if (const auto peak = part.find("peakbuffers:", at)) { // the largest comes first
+        const auto op = part.between("op_name=\"", "\"", *peak, 400);
+        const auto shape = part.after("shape:", *peak);
+        const auto type = shape ? typeAt(part.text(), *shape) : std::nullopt;
+        if (const auto size = part.bytes("size:", *peak))
+            out.fact("largest at the peak",
+                formatBytes(*size) + (type ? ": " + typeText(*type) : "") + (op ? ", " + std::string(*op) : ""));
+    }
     addSavings(wanted.value_or(0), free.value_or(0), out);
     return true;
 }

@@ -73,6 +73,19 @@ bool explainProduct(const MessagePart& part, std::size_t at, const ExplainContex
     return true;
 }
 
+/// "mat1 and mat2 must have the same dtype, but got Float and BFloat16", ".. to have the same dtype, but got: float != c10::BFloat16"
+bool explainProductTypes(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    constexpr std::size_t kMost = 60;
+    if (const auto got = part.after("butgot", at); got && *got < at + 2 * kMost) {
+        const std::size_t line = part.log().lineEnd(part.begin() + *got) - part.begin();
+        std::string types = clause(part, *got, std::min(line, *got + kMost));
+        types.erase(0, types.find_first_not_of(": "));
+        out.fact("types", types);
+    }
+    return true;
+}
+
 bool explainMixed(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
 {
     out.fact("op", opBefore(part, at));
@@ -212,6 +225,15 @@ std::span<const MessageKind> torchMessageKinds()
     static const std::vector<MessageKind> kKinds = {
         {"product-sizes-differ", "PyTorch", "the sizes of a matrix product do not fit", {"mat1andmat2shapescannotbemultiplied"},
             explainProduct},
+        {"product-types-differ", "PyTorch", "the operands of a matrix product have different types",
+            {"mat1andmat2musthavethesamedtype", "mat1andmat2tohavethesamedtype"}, explainProductTypes, 120, 0,
+            "A matrix product takes two operands of one type. One is f32, often an activation behind a norm, a rotary embedding "
+            "or a loss in f32, and the other has 16 bits, or the other way round.",
+            {{"Let PyTorch choose the type of each product:",
+                 "with torch.autocast('cuda', dtype=torch.bfloat16):\n    y = model(x)\n"},
+                {"With FSDP, let the wrapped modules cast their inputs too:",
+                    "policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16)\nfully_shard(block, mp_policy=policy)\n"},
+                {"Or cast the operand that is alone:", "x = x.to(layer.weight.dtype)\n"}}},
         {"mixed-tensors", "PyTorch", "DTensor beside plain tensors", {"gotmixedtorch.tensoranddtensor"}, explainMixed, 0, 0,
             "An op got a DTensor, which is sharded over a mesh, and a plain tensor, of which nobody knows whether it is a piece "
             "or a whole. DTensor does not guess.",

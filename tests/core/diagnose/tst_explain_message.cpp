@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <set>
 
+#include <fmt/format.h>
+
 namespace tst_explain_message {
 
 using namespace meshwright;
@@ -19,6 +21,7 @@ class TestExplainMessage : public QObject {
 private Q_SLOTS:
     void kinds_data();
     void kinds();
+    void collectivesOfOneNumber();
     void everyKindIsTested();
     void says_data();
     void says();
@@ -319,6 +322,24 @@ const std::vector<std::tuple<const char*, const char*, const char*>> kMessages =
         "RuntimeError: world_size (64) is not divisible by expert_tensor_model_pipeline_parallel size (128)"},
     {"Megatron's batch", "batch-and-ranks-differ",
         "AssertionError: global batch size (100) is not divisible by micro batch size (6) times data parallel size (4)"},
+    {"Megatron's two models", "degrees-and-ranks-differ",
+        "AssertionError: world size (14) is not divisible by total_model_size (encoder_model_size=4 + decoder_model_size=8)"},
+    {"Megatron's degrees", "degrees-and-ranks-differ",
+        "RuntimeError: world_size (16) is not divisible by tensor_model_parallel_size (3) x pipeline_model_parallel_size (2) x "
+        "context_parallel_size (1)"},
+    {"Megatron's layers", "layers-and-stages-differ",
+        "AssertionError: Number of layers should be divisible by the pipeline-model-parallel size"},
+    {"DeepSpeed's batch", "batch-and-ranks-differ",
+        "AssertionError: Check batch related parameters. train_batch_size is not equal to micro_batch_per_gpu * "
+        "gradient_acc_step * world_size 256 != 4 * 8 * 16"},
+    {"types of a product", "product-types-differ",
+        "RuntimeError: mat1 and mat2 must have the same dtype, but got Float and BFloat16"},
+    {"mesh and devices", "mesh-and-devices-differ",
+        "ValueError: Number of devices 8 must equal the product of mesh_shape (4, 4)"},
+    {"peak buffers", "out-of-memory",
+        "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 17179869184 bytes.\n"
+        "Peak buffers:\n\tBuffer 1:\n\t\tSize: 8.00GiB\n\t\tOperator: op_name=\"jit(step)/dot_general\" source_line=30\n"
+        "\t\tShape: bf16[64,8192,8192]\n"},
     {"torchtitan's degrees", "degrees-and-ranks-differ",
         "AssertionError: Invalid parallel dims: dp_replicate(2) * dp_shard(5) * cp(1) * tp(4) * pp(1) != WORLD_SIZE(32)"},
     {"two devices", "two-devices",
@@ -345,6 +366,25 @@ std::string saidOf(const std::string& text, const ExplainContext& context = {})
 }
 
 } // namespace
+
+void TestExplainMessage::collectivesOfOneNumber()
+{
+    const auto timeout = [](int rank, const char* number, const char* op) {
+        return fmt::format(
+            "[rank{0}]:[E1204 10:00:00.1 ProcessGroupNCCL.cpp:616] [Rank {0}] Watchdog caught collective operation "
+            "timeout: WorkNCCL(SeqNum={1}, OpType={2}, NumelIn=1, NumelOut=8, Timeout(ms)=600000) ran for 600012 "
+            "milliseconds\n",
+            rank, number, op);
+    };
+    const std::string differ = saidOf(timeout(0, "1023", "ALLREDUCE") + timeout(5, "1023", "ALLGATHER"));
+    for (const char* said :
+        {"same number  rank 5: ALLGATHER", "same number  rank 0: ALLREDUCE", "Two collectives have number 1023"})
+        QVERIFY2(differ.find(said) != std::string::npos, differ.c_str());
+    for (const auto& [number, op] : {std::pair{"1024", "ALLGATHER"}, {"1023", "ALLREDUCE"}}) {
+        const std::string agree = saidOf(timeout(0, "1023", "ALLREDUCE") + timeout(5, number, op));
+        QVERIFY2(agree.find("Two collectives") == std::string::npos, agree.c_str());
+    }
+}
 
 void TestExplainMessage::kinds_data()
 {
@@ -401,11 +441,15 @@ void TestExplainMessage::says_data()
     QTest::newRow("labels") << "rank" << QStringList{"The spec has 2 entries", "1 dimension.", "NamedSharding(mesh, P('x',))"};
     QTest::newRow("scalar") << "rank, shard_map" << QStringList{"out_specs=P()"};
     QTest::newRow("one place") << "axis twice" << QStringList{"spec = P('data', None)"};
-    QTest::newRow("nearest axis") << "unknown axis" << QStringList{"axis        batch", "mesh axes   data, model", "'batch'"};
+    QTest::newRow("nearest axis") << "unknown axis"
+                                  << QStringList{"axis        batch", "mesh axes   data, model",
+                                         "make_mesh((*mesh.axis_sizes, 1), ('data', 'model', 'batch'))"};
     QTest::newRow("psum") << "replication" << QStringList{"psum(y, ('y', 'z'))", "out_specs=P(('y', 'z'))", "x=2,y=2,z=2"};
     QTest::newRow("where they are") << "devices" << QStringList{"args[0]", "■  ·", "Place args[0] on the mesh of 2 devices"};
     QTest::newRow("both sets") << "devices, 2022" << QStringList{"devices 0, 1, 2, 3 of platform TPU", "devices 4, 5, 6, 7"};
-    QTest::newRow("positions") << "order" << QStringList{"   0   1   2   3   6   7   4   5", "                   ^   ^   ^   ^"};
+    QTest::newRow("positions") << "order"
+                               << QStringList{"   0   1   2   3   6   7   4   5", "                   ^   ^   ^   ^",
+                                      "make_mesh((8,), ('data',))"};
     QTest::newRow("what two ranks call") << "mismatch"
                                          << QStringList{"rank 0  ALLREDUCE of [4], number 8", "rank 1  ALLREDUCE of [1853171]"};
     QTest::newRow("watchdog") << "timeout" << QStringList{"ALLREDUCE, number 808", "9.80 M", "10 min 0 s", "rank 1"};
@@ -446,6 +490,15 @@ void TestExplainMessage::says_data()
     QTest::newRow("multiples of 16") << "Megatron's ranks" << QStringList{"16 or 32", "a divisor of 24, such as 8"};
     QTest::newRow("multiples of 8") << "Megatron's ranks, before arguments"
                                     << QStringList{"8 or 16", "a divisor of 12, such as 4"};
+    QTest::newRow("the sum of two models") << "Megatron's two models" << QStringList{"Start a multiple of 12 ranks: 12 or 24"};
+    QTest::newRow("the product of degrees") << "Megatron's degrees" << QStringList{"Start a multiple of 6 ranks: 12 or 18"};
+    QTest::newRow("layers of stages") << "Megatron's layers" << QStringList{"--decoder-first-pipeline-num-layers"};
+    QTest::newRow("microbatches that are left")
+        << "DeepSpeed's batch" << QStringList{"4 x 8 x 16", "\"gradient_accumulation_steps\": 4"};
+    QTest::newRow("types") << "types of a product" << QStringList{"types  Float and BFloat16", "torch.autocast"};
+    QTest::newRow("sizes that make the devices")
+        << "mesh and devices" << QStringList{"8 there, 16 asked for", "device_count=16", "mesh_shape = (2, 4)"};
+    QTest::newRow("the largest buffer") << "peak buffers" << QStringList{"8.00 GiB: bf16[64,8192,8192]", "jit(step)/dot_general"};
     QTest::newRow("ranks of experts") << "Megatron's experts" << QStringList{"128", "Start a multiple of 128 ranks: 128"};
     QTest::newRow("batches that go") << "Megatron's batch" << QStringList{"6 x 4 = 24", "96 or 120", "microbatches of 1, 5, 25"};
     QTest::newRow("shards that are left") << "torchtitan's degrees"
