@@ -67,6 +67,13 @@ ValueId dropped(Builder& builder, ValueId value, const Masks& masks, std::int64_
     return builder.select(stays, scaled, builder.splat(type, 0.0));
 }
 
+DType updatedType(DType parameter, const Optimizer& optimizer)
+{
+    const UpdateChoices* update = updateChoices(optimizer);
+    const bool hasMaster = update != nullptr && update->masters && byteSize(parameter) < byteSize(DType::F32);
+    return hasMaster ? DType::F32 : parameter;
+}
+
 std::vector<std::string> optimizerStateNames(std::span<const std::string> parameters, const Optimizer& optimizer)
 {
     std::vector<std::string> names;

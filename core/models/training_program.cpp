@@ -108,13 +108,10 @@ private:
 
     bool hasMasters() const { return updateChoices(m_optimizer) != nullptr && updateChoices(m_optimizer)->masters; }
 
-    /// Of a parameter's gradient, its states and what of it is updated.
     TensorType updatedType(std::size_t parameter) const
     {
-        TensorType type = m_model.parameters[parameter].type;
-        if (hasMasters() && byteSize(type.dtype) < byteSize(DType::F32))
-            type.dtype = DType::F32;
-        return type;
+        const TensorType& type = m_model.parameters[parameter].type;
+        return {meshwright::updatedType(type.dtype, m_optimizer), type.shape};
     }
 
     /// What a batch gives.

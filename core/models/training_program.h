@@ -63,6 +63,9 @@ Masks maskArguments(Builder& builder, MaskRows rows, std::int64_t masks);
 /// The mask is jax.random.bernoulli(key, 1 - dropout, shape): jax/_src/random.py (uniform numbers below the probability).
 ValueId dropped(Builder& builder, ValueId value, const Masks& masks, std::int64_t mask, const TrainingOptions& options);
 
+/// Of a parameter's states and of what of it is updated: that of the parameter, or of its master.
+DType updatedType(DType parameter, const Optimizer& optimizer);
+
 /// The names of optimiser states for parameters of these names, in the order of the functions' arguments.
 std::vector<std::string> optimizerStateNames(std::span<const std::string> parameters, const Optimizer& optimizer);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/resolve.h"
 
+#include "core/models/training_program.h"
 #include "core/program/every_sharding.h"
 #include "core/study/spec_findings.h"
 #include "core/support/stop_scope.h"
@@ -229,6 +230,24 @@ std::optional<SharedScale> sharedScaleOf(Fp8Recipe recipe)
 }
 
 } // namespace
+
+DType arrayType(const Study& study, const StudyArray& array)
+{
+    const bool isTransformer = study.transformer() != nullptr;
+    switch (array.kind) {
+    case StudyArray::Kind::OptimizerState:
+        return array.shape.empty() ? DType::F32 : updatedType(study.parameterType, study.optimizer);
+    case StudyArray::Kind::Gradient:
+        return study.gradientType.value_or(updatedType(study.parameterType, study.optimizer));
+    case StudyArray::Kind::Input:
+        return isTransformer ? DType::S32 : study.parameterType; // tokens
+    case StudyArray::Kind::Activation:
+        return isTransformer ? study.activationType.value_or(study.parameterType) : study.parameterType;
+    case StudyArray::Kind::Parameter:
+        break;
+    }
+    return study.parameterType;
+}
 
 Result<TrainingOptions> trainingOptions(const Study& study, const std::vector<AssignedSpec>& all)
 {

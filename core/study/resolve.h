@@ -16,6 +16,9 @@ Result<TrainingOptions> trainingOptions(const Study& study, const std::vector<As
 /// The same with all specs of the study.
 Result<TrainingOptions> trainingOptions(const Study& study);
 
+/// The type that the program of the study's training gives to one of its arrays (`studyArrays`).
+DType arrayType(const Study& study, const StudyArray& array);
+
 /// Puts the study's specs (`assigned`) on a program: on each argument of each function that a spec names, on the results that take the
 /// place of such arguments (donations) and on results of that name, each closed, with the path of the spec as annotation. Arrays
 /// without a spec stay open to propagation. States and gradients with a spec of their own leave the sharding group of their parameter.

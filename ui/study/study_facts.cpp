@@ -2,6 +2,7 @@
 #include "ui/study/study_facts.h"
 
 #include "core/study/document.h"
+#include "core/study/resolve.h"
 #include "core/support/checked.h"
 
 #include <fmt/format.h>
@@ -109,8 +110,7 @@ std::vector<ArrayFacts> namedArrays(const StudyFacts& facts)
     for (StudyArray& array : studyArrays(facts.shown)) {
         ArrayFacts one;
         one.role = roleOf(array.kind);
-        const bool isScalarState = array.kind == StudyArray::Kind::OptimizerState && array.shape.empty();
-        one.dtype = isScalarState ? DType::F32 : facts.shown.parameterType;
+        one.dtype = arrayType(facts.shown, array);
         one.array = std::move(array);
         arrays.push_back(std::move(one));
     }

@@ -18,6 +18,8 @@ private Q_SLOTS:
     void argumentsAndResults();
     void statesLeaveTheirGroup();
     void gradients();
+    void typesOfArrays_data();
+    void typesOfArrays();
     void constraints();
     void otherPrograms_data();
     void otherPrograms();
@@ -120,6 +122,40 @@ void TestResolve::gradients()
     QCOMPARE(layoutOf(program, "step", "grad.layers.1.w"), "P('data',) sharding.grad.layers.1.w");
     QCOMPARE(layoutOf(program, "step", "layers.1.w"), "-");
     QCOMPARE(groupSize(*program.find("step"), "grad.layers.1.w"), std::size_t{0});
+}
+
+void TestResolve::typesOfArrays_data()
+{
+    QTest::addColumn<QString>("lines");
+    const QString mlp = "model: {mlp: {layers: [16, 32, 32, 8]}}\n";
+    const QString transformer = "model: {transformer: {layers: 2, hidden: 32, heads: 4, vocabulary: 64}}\nsequence: 16\n";
+    for (const auto& [name, model] : {std::pair("mlp", mlp), std::pair("transformer", transformer)}) {
+        const auto row = [&](const char* what, const QString& lines) {
+            QTest::newRow(qPrintable(QString("%1: %2").arg(name, what))) << model + lines;
+        };
+        row("f32", "optimizer: adam\n");
+        row("bf16", "dtype: {parameters: bf16, matmul: bf16}\noptimizer: adam\n");
+        row("masters", "dtype: {parameters: bf16, matmul: bf16}\noptimizer: {adam: {masters: true}}\n");
+        row("masters of SGD", "dtype: {parameters: f16, matmul: f16}\noptimizer: {sgd: {masters: true, loss_scale: dynamic}}\n");
+        row("gradients", "dtype: {gradients: bf16}\noptimizer: adam\n");
+        row("microbatches", "dtype: {parameters: bf16, gradients: f32}\noptimizer: adam\ntrain: {accumulate: 2}\n");
+    }
+    QTest::newRow("activations") << transformer + "dtype: {activations: bf16}\noptimizer: adam\n";
+}
+
+void TestResolve::typesOfArrays()
+{
+    QFETCH(QString, lines);
+    const Study study = valueOf(readStudy("meshwright: 1\nmesh: {data: 4}\nbatch: 8\n" + lines.toStdString(), "s.yaml"));
+    const TrainingOptions options = valueOf(trainingOptions(study));
+    const Program program = study.mlp() != nullptr ? valueOf(buildMlpTraining(*study.mlp(), options))
+                                                   : valueOf(buildTransformerTraining(*study.transformer(), options));
+    const Function& step = *program.find("step");
+    for (const StudyArray& array : studyArrays(study)) {
+        const std::optional<ValueId> value = step.findValue(array.name);
+        QVERIFY2(value, array.name.c_str());
+        QVERIFY2(arrayType(study, array) == step[*value].type.dtype, array.name.c_str());
+    }
 }
 
 void TestResolve::constraints()
