@@ -60,13 +60,17 @@ std::vector<Hit> hitsIn(const LogText& log)
     return hits;
 }
 
-/// True when the second hit belongs to the message of the first: its words are in the same line or within its kind's reach.
+/// True when the second hit belongs to the message of the first: its words are in the same line or within its kind's reach. What another program says,
+/// and the same words again in a later line, are another message.
 bool belongsTo(const Hit& hit, const Hit& first, const LogText& log)
 {
     const auto& kinds = allKinds();
     const MessageKind& kind = *kinds[first.kind];
     const std::string_view family = std::string_view(kind.kind).substr(0, 13); // out-of-memory and out-of-memory-compiled
-    const bool alike = std::string_view(kinds[hit.kind]->kind).substr(0, 13) == family;
+    const bool isOfOneProgram = std::string_view(kinds[hit.kind]->source) == kind.source;
+    const std::string_view words = std::string_view(log.lower()).substr(hit.at, hit.length);
+    const bool isAgain = hit.at >= log.lineEnd(first.at) && std::string_view(log.lower()).substr(first.at, first.length) == words;
+    const bool alike = std::string_view(kinds[hit.kind]->kind).substr(0, 13) == family && isOfOneProgram && !isAgain;
     const bool sameLine = hit.at < log.lineEnd(first.at) && hit.at < first.at + 300;
     return hit.at < first.at + first.length || (alike && hit.at < first.at + first.length + kind.reach) || (!alike && sameLine);
 }

@@ -29,6 +29,8 @@ private Q_SLOTS:
     void rematerializationPath();
     void meshIsTaken();
     void logs();
+    void neighboursStayApart_data();
+    void neighboursStayApart();
     void wrappedLines_data();
     void wrappedLines();
     void equalMessagesOnce();
@@ -605,6 +607,34 @@ void TestExplainMessage::logs()
     }
     QCOMPARE(tests::text(explained.messages[0].quote), "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.");
     QVERIFY(explainedText(explained, 80).find("line 5: PyTorch: ") != std::string::npos);
+}
+
+void TestExplainMessage::neighboursStayApart_data()
+{
+    QTest::addColumn<QString>("log");
+    QTest::addColumn<QStringList>("messages"); ///< line, source and kind
+    const QString torch = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n";
+    const QString more = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB.\n";
+    const QString compiled
+        = "XlaRuntimeError: RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space "
+          "hbm. Used 17.82G of 15.75G hbm. Exceeded hbm capacity by 2.07G.\n";
+    QTest::newRow("two programs") << torch + compiled << QStringList{"1 PyTorch out-of-memory", "2 XLA out-of-memory-compiled"};
+    QTest::newRow("two programs, the other way round")
+        << compiled + torch << QStringList{"1 XLA out-of-memory-compiled", "2 PyTorch out-of-memory"};
+    QTest::newRow("two of one program") << torch + more << QStringList{"1 PyTorch out-of-memory", "2 PyTorch out-of-memory"};
+    QTest::newRow("one of two lines") << QString(compiled).replace(" Ran out", "\nRan out")
+                                      << QStringList{"1 XLA out-of-memory-compiled"};
+}
+
+/// A message that follows another at once is not taken for its continuation.
+void TestExplainMessage::neighboursStayApart()
+{
+    QFETCH(QString, log);
+    QFETCH(QStringList, messages);
+    QStringList found;
+    for (const Explanation& message : explainText(log.toStdString()).messages)
+        found << QString("%1 %2 %3").arg(message.lines.front()).arg(tests::text(message.source), tests::text(message.kind));
+    QCOMPARE(found, messages);
 }
 
 void TestExplainMessage::wrappedLines_data()
