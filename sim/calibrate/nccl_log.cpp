@@ -107,7 +107,7 @@ public:
                 continue;
             if (found.front().starts_with('#'))
                 comment(std::string(untagged), found);
-            else if (isSize(found.front()))
+            else if (isRow(found))
                 row(found, static_cast<int>(number));
         }
         if (m_ranksListed.size() >= 2)
@@ -157,6 +157,14 @@ private:
     static bool isSize(const std::string& word)
     {
         return std::ranges::all_of(word, [](char letter) { return letter >= '0' && letter <= '9'; });
+    }
+
+    /// True when a line begins with a size, a count and a type; launchers and libraries write lines of their own between the rows.
+    static bool isRow(const std::vector<std::string>& found)
+    {
+        static constexpr std::string_view kTypes[] = {"int", "uint", "half", "float", "double", "bfloat", "f8", "fp8"};
+        return found.size() >= 3 && isSize(found[0]) && isSize(found[1])
+            && std::ranges::any_of(kTypes, [&](std::string_view type) { return found[2].starts_with(type); });
     }
 
     void complain(int line, const std::string& path, const std::string& what)

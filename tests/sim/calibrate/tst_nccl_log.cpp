@@ -62,6 +62,8 @@ private Q_SLOTS:
     void text();
     void json();
     void olderText();
+    void foreignLines_data();
+    void foreignLines();
     void tags_data();
     void tags();
     void collectiveOfTheRows_data();
@@ -118,6 +120,33 @@ void TestNcclLog::olderText()
         "x"));
     QCOMPARE(broadcast.operation, CollectiveKind::Broadcast);
     QCOMPARE(broadcast.points.front().seconds(), 15e-6);
+}
+
+void TestNcclLog::foreignLines_data()
+{
+    QTest::addColumn<QString>("line");
+    QTest::newRow("mpirun") << "8 more processes have sent help message help-mtl-ofi.txt / OFI call fail";
+    QTest::newRow("a warning") << "node-a:56543:56543 [0] NCCL INFO Bootstrap : Using eth0";
+    QTest::newRow("a date") << "2026 11 30 run of all_reduce_perf begins on node-a with 4 GPUs and a log";
+    QTest::newRow("a count") << "0 1 of 4 ranks reported errors in the last interval of this run";
+    QTest::newRow("a number") << "4096";
+}
+
+/// What a launcher or a library writes between the rows is not a row.
+void TestNcclLog::foreignLines()
+{
+    QFETCH(QString, line);
+    std::string text = kText;
+    const NcclLog plain = valueOf(parseNcclLog(text, "all_reduce_perf.txt"));
+    for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1)) {
+        text.insert(at + 1, line.toStdString() + "\n");
+        at += static_cast<std::size_t>(line.size()) + 1;
+    }
+    const NcclLog log = valueOf(parseNcclLog(text, "all_reduce_perf.txt"));
+    QCOMPARE(log.ranks, plain.ranks);
+    QCOMPARE(log.points.size(), plain.points.size());
+    for (std::size_t i = 0; i < log.points.size(); ++i)
+        QCOMPARE(log.points[i].seconds(), plain.points[i].seconds());
 }
 
 void TestNcclLog::tags_data()
