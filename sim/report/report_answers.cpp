@@ -148,7 +148,7 @@ ReportAnswer fitsAnswer(const ReportInputs& inputs)
     else
         result.sentence = fmt::format("{} too much on each device.", formatBytes(peak - usable));
     if (dominant.largest != nullptr && (!s.fits || tight))
-        result.sentence += fmt::format(" {} of the peak is memory for {}, most of it {} with {}.",
+        result.sentence += fmt::format(" {} of the peak is memory for {}; the largest array is {} with {}.",
             percentText(static_cast<double>(dominant.bytes) / peak), memoryKindName(dominant.kind), dominant.largest->name,
             formatBytes(dominant.largest->bytes));
     result.opening.formula = "fits = peak ≤ capacity − reserve";

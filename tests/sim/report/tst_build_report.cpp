@@ -133,6 +133,7 @@ void TestBuildReport::answers()
     QCOMPARE(text(report.findAnswer("bound")->headline), bound);
     QCOMPARE(text(report.findAnswer("next")->headline), next);
     QCOMPARE(report.findAnswer("fits")->tone, fits == "Yes" ? ReportTone::Good : ReportTone::Error);
+    QCOMPARE(text(report.findAnswer("fits")->sentence).contains("; the largest array is "), fits != "Yes");
     for (const ReportAnswer& answer : report.answers)
         QVERIFY2(!answer.sentence.empty(), answer.id.c_str());
 }
