@@ -219,7 +219,7 @@ std::string productsInWords(const Simulation& before, const Simulation& after)
         && (after.productFlopsPerDevice > before.productFlopsPerDevice) == longer)
         return fmt::format("each device multiplies {} {}", longer ? "more" : "less",
             fromTo(flop(before.productFlopsPerDevice), flop(after.productFlopsPerDevice)));
-    return fmt::format("products on the new shards run {} efficiently {}", longer ? "less" : "more",
+    return fmt::format("products run {} efficiently {}", longer ? "less" : "more",
         fromTo(formatSeconds(before.productSeconds), formatSeconds(after.productSeconds)));
 }
 

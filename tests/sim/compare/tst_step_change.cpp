@@ -172,7 +172,9 @@ void TestStepChange::sentences_data()
         << "+1.0 ms: all-reduce of layers.1's output over model (+5.0 ms), layers.1.w is no longer "
            "gathered over data (-4.0 ms)";
     QTest::newRow("less efficient") << plain << withProducts(15.4e-3, 1e12)
-                                    << "+0.4 ms: products on the new shards run less efficiently (15.0 ms -> 15.4 ms)";
+                                    << "+0.4 ms: products run less efficiently (15.0 ms -> 15.4 ms)";
+    QTest::newRow("less efficient on a faster chip")
+        << plain << withProducts(15.4e-3, 1e12, 394e12) << "+0.4 ms: products run less efficiently (15.0 ms -> 15.4 ms)";
     QTest::newRow("more to multiply") << plain << withProducts(30e-3, 2e12)
                                       << "+15.0 ms: each device multiplies more (1.00 TFLOP -> 2.00 TFLOP)";
     QTest::newRow("another chip") << plain << withProducts(7.5e-3, 1e12, 394e12)
