@@ -183,6 +183,8 @@ std::optional<StudyReader::Choice> StudyReader::choice(
         return std::nullopt;
     if (given.size() == 1)
         return given.front();
+    if (given.empty() && !node.entries.empty())
+        return std::nullopt; // the key that is there in its place is reported
     std::vector<std::string> names;
     for (const Choice& one : given)
         names.push_back(one.kind);

@@ -155,6 +155,8 @@ void TestBadStudies::problems_data()
         << broken("learning_rate: 0.001", "schedule: linear, warmup_steps: 5, decay_steps: 5") << "MW1425 10:68";
     QTest::newRow("microbatches") << broken("steps: 3", "steps: 3, accumulate: 5") << "MW1441 11:31";
     QTest::newRow("two optimizers") << broken("{adam: {learning_rate: 0.001}}", "{adam: {}, sgd: {}}") << "MW1427 10:12";
+    QTest::newRow("an optimizer that is none") << broken("{adam: {learning_rate: 0.001}}", "{adafactor: {}}") << "MW1420 10:13";
+    QTest::newRow("an optimizer that is empty") << broken("{adam: {learning_rate: 0.001}}", "{}") << "MW1427 10:12";
     QTest::newRow("two models") << broken("{mlp:", "{program: a.mlir, mlp:") << "MW1427 5:8";
     QTest::newRow("chip and profile") << broken("topology: [2, 2]", "profile: a.json") << "MW1427 3:11";
     QTest::newRow("slices and hosts") << broken("topology: [2, 2]", "slices: 2, hosts: 2") << "MW1427 3:11";
