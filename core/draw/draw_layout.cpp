@@ -299,11 +299,13 @@ private:
             + copiesText(m_layout.shards.front(), m_layout.shards.size() > 1 ? " of each piece" : "");
     }
 
-    /// "8 copies of each piece"; of a pipeline "4 copies of each piece, in one of 2 stages".
+    /// "8 copies of each piece"; of a pipeline "4 copies of each piece, in one of 2 stages", "each piece in one of 2 stages".
     std::string copiesText(const Shard& shard, std::string_view of = {}) const
     {
         const auto holders = static_cast<std::int64_t>(shard.devices.size());
         const std::int64_t copies = std::max<std::int64_t>(1, holders / m_drawing.stages);
+        if (copies == 1 && m_drawing.stages > 1)
+            return fmt::format("{}in one of {} stages", of.empty() ? "" : "each piece ", m_drawing.stages);
         const std::string where = m_drawing.stages > 1 ? fmt::format(", in one of {} stages", m_drawing.stages) : std::string();
         return fmt::format("{} {}{}{}", copies, copies == 1 ? "copy" : "copies", of, where);
     }

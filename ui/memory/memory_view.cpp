@@ -211,9 +211,9 @@ void MemoryView::showSimulation()
     m_headline->show(
         QString::fromStdString(sim::memorySentence(simulation)), simulation.fits ? Notice::Level::Plain : Notice::Level::Error);
     const std::int64_t devices = m_analysis->simulated->mesh.deviceCount();
-    m_devices->setText(m_analysis->pipeline ? tr("A device of the stage that needs most is shown")
-            : devices == 1                  ? tr("One device")
-                                            : tr("All %1 devices are equal: one is shown").arg(devices));
+    m_devices->setText(m_analysis->built->study.pipeline.stages > 1 ? tr("A device of the stage that needs most is shown")
+            : devices == 1                                          ? tr("One device")
+                                                                    : tr("All %1 devices are equal: one is shown").arg(devices));
     m_notice->show({});
     m_chart->setEnabled(true);
     m_table->setEnabled(true);

@@ -26,6 +26,12 @@ std::int64_t largestDivisor(std::int64_t number, std::int64_t most)
     return divisor;
 }
 
+/// One stage is no pipeline, whatever axis it is on.
+bool isCutIntoStages(const PipelineChoice& pipeline)
+{
+    return !pipeline.axis.empty() && pipeline.stages != 1;
+}
+
 QString microbatchesProblem(const QString& text)
 {
     const auto count = parseCount(trimmed(text.toStdString()));
@@ -75,7 +81,7 @@ void PipelineSection::show(const std::shared_ptr<const StudyFacts>& facts)
     m_axis->addItem(tr("no pipeline"));
     for (const MeshAxis& axis : facts->shown.mesh)
         m_axis->addItem(QString::fromStdString(axis.name), QString::fromStdString(axis.name));
-    const bool isStaged = !pipeline.axis.empty(); // else the microbatches of one stage add up their gradients
+    const bool isStaged = isCutIntoStages(pipeline); // else the microbatches of one stage add up their gradients
     m_axis->setCurrentIndex(isStaged ? m_axis->findData(QString::fromStdString(pipeline.axis)) : 0);
     m_microbatches->setValue(QString::number(pipeline.microbatches));
     m_schedule->setCurrentIndex(m_schedule->findText(QString::fromLatin1(scheduleName(pipeline.schedule))));
@@ -100,7 +106,7 @@ void PipelineSection::chooseAxis()
     const std::string name = m_axis->currentData().toString().toStdString();
     const PipelineChoice& before = m_facts->study.pipeline;
     if (name.empty()) {
-        if (!before.axis.empty())
+        if (isCutIntoStages(before))
             Q_EMIT edited({setting(QStringLiteral("pipeline"), QString())});
         return;
     }

@@ -137,8 +137,7 @@ void TestDrawLayout::copiesAreStacked()
         QVERIFY2(!line.contains("copies"), qPrintable(line));
     LayoutDrawing ofStage;
     ofStage.stages = 2; // a pipeline's: one of two holders has the piece
-    QVERIFY(textsOf(drawn({8, 8}, "P('x')", meshOf("x=4,y=2"), ofStage))
-                .contains("stacked: 1 copy of each piece, in one of 2 stages"));
+    QVERIFY(textsOf(drawn({8, 8}, "P('x')", meshOf("x=4,y=2"), ofStage)).contains("stacked: each piece in one of 2 stages"));
     drawing.deviceColours.reset();
     drawing.panelWidth = drawing.panelHeight = 112.0;
     const DisplayList small

@@ -49,6 +49,7 @@ private Q_SLOTS:
     void layersAreEditedAsText();
     void choicesOfTheModel();
     void choicesOfATransformer();
+    void microbatchesNeedNoStages_data();
     void microbatchesNeedNoStages();
     void whatIsShownIsNotShownAgain();
     void shortNamesAreWhole();
@@ -616,7 +617,15 @@ void TestStudyPanel::choicesOfATransformer()
 /// Microbatches without stages add up their gradients: no axis is a pipeline's, and choosing none keeps them.
 void TestStudyPanel::microbatchesNeedNoStages()
 {
-    Bench bench("fsdp.yaml", {"pipeline={microbatches: 2}"});
+    QFETCH(QString, pipeline);
+    Bench bench("fsdp.yaml", {pipeline});
+void TestStudyPanel::microbatchesNeedNoStages_data()
+{
+    QTest::addColumn<QString>("pipeline");
+    QTest::newRow("no axis") << "pipeline={microbatches: 2}";
+    QTest::newRow("one stage on an axis") << "pipeline={axis: data, stages: 1, microbatches: 2}";
+}
+
     auto* axis = bench.find<QComboBox>("Stages over");
     QCOMPARE(axis->currentText(), "no pipeline");
     QCOMPARE(bench.find<QLineEdit>("Microbatches")->text(), "2");
