@@ -127,15 +127,6 @@ void LegalSpinBox::finish()
     Q_EMIT committed(typed);
 }
 
-bool LegalSpinBox::event(QEvent* event)
-{
-    if (leavesUndoToWindow(event, *lineEdit())) {
-        event->ignore();
-        return false;
-    }
-    return QSpinBox::event(event);
-}
-
 void LegalSpinBox::keyPressEvent(QKeyEvent* event)
 {
     if (event->key() == Qt::Key_Escape && typedValue() != m_value) {

@@ -40,7 +40,6 @@ Q_SIGNALS:
 
 protected:
     StepEnabled stepEnabled() const override;
-    bool event(QEvent* event) override;
     void keyPressEvent(QKeyEvent* event) override;
     void wheelEvent(QWheelEvent* event) override;
 

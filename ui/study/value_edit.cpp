@@ -5,15 +5,6 @@
 
 namespace meshwright::ui {
 
-bool leavesUndoToWindow(QEvent* event, const QLineEdit& line)
-{
-    if (event->type() != QEvent::ShortcutOverride)
-        return false;
-    const auto* key = static_cast<QKeyEvent*>(event);
-    return (key->matches(QKeySequence::Undo) && !line.isUndoAvailable())
-        || (key->matches(QKeySequence::Redo) && !line.isRedoAvailable());
-}
-
 void forgetTyping(QLineEdit& line)
 {
     const int cursor = line.cursorPosition();
@@ -64,15 +55,6 @@ void ValueEdit::finish()
         return;
     forgetTyping(*this);
     Q_EMIT committed(text());
-}
-
-bool ValueEdit::event(QEvent* event)
-{
-    if (leavesUndoToWindow(event, *this)) {
-        event->ignore();
-        return false;
-    }
-    return QLineEdit::event(event);
 }
 
 void ValueEdit::keyPressEvent(QKeyEvent* event)

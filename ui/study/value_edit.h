@@ -7,10 +7,6 @@
 
 namespace meshwright::ui {
 
-/// Undo and redo go to the window while a line has nothing of its own to undo: for widgets around a QLineEdit. True when the event is one that the line
-/// must not take.
-bool leavesUndoToWindow(QEvent* event, const QLineEdit& line);
-
 /// What was typed is the document's now: the line has nothing to undo by itself.
 void forgetTyping(QLineEdit& line);
 
@@ -40,7 +36,6 @@ Q_SIGNALS:
     void committed(const QString& text);
 
 protected:
-    bool event(QEvent* event) override;
     void keyPressEvent(QKeyEvent* event) override;
 
 private:

@@ -25,6 +25,7 @@
 #include "ui/window/start_page.h"
 #include "ui/window/workbench.h"
 
+#include <QAbstractSpinBox>
 #include <QActionGroup>
 #include <QApplication>
 #include <QClipboard>
@@ -35,6 +36,7 @@
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QKeyEvent>
+#include <QLineEdit>
 #include <QMenuBar>
 #include <QMessageBox>
 #include <QMimeData>
@@ -57,6 +59,16 @@ const QString kGeometryKey = QStringLiteral("window/geometry");
 QString filesFolder()
 {
     return QString::fromStdString(resourcesDirectory().string());
+}
+
+/// True of Undo and Redo in a line of text that has nothing of its own to undo: they are the study's then.
+bool leavesUndo(QObject* watched, const QKeyEvent& key)
+{
+    const auto* box = qobject_cast<QAbstractSpinBox*>(watched);
+    const auto* line = box != nullptr ? box->findChild<QLineEdit*>() : qobject_cast<QLineEdit*>(watched);
+    return line != nullptr
+        && ((key.matches(QKeySequence::Undo) && !line->isUndoAvailable())
+            || (key.matches(QKeySequence::Redo) && !line->isRedoAvailable()));
 }
 
 /// The only file that is dragged; empty when it is none of ours.
@@ -748,7 +760,8 @@ bool MainWindow::eventFilter(QObject* watched, QEvent* event)
         return QMainWindow::eventFilter(watched, event);
     auto* key = static_cast<QKeyEvent*>(event);
     const auto isOfText = [&](QKeySequence::StandardKey standard) { return key->matches(standard); };
-    if (!(key->modifiers() & Qt::ControlModifier) || std::any_of(std::begin(kOfText), std::end(kOfText), isOfText))
+    const bool isTexts = std::any_of(std::begin(kOfText), std::end(kOfText), isOfText) && !leavesUndo(watched, *key);
+    if (!(key->modifiers() & Qt::ControlModifier) || isTexts)
         return QMainWindow::eventFilter(watched, event);
     const QKeySequence pressed(key->keyCombination());
     const auto actions = findChildren<QAction*>();

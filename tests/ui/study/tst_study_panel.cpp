@@ -74,7 +74,6 @@ private Q_SLOTS:
     void unreadableTextsCannotBeEdited();
 
     void typingIsNotDisturbed();
-    void undoBelongsToTheWindow();
     void theWheelScrollsThePanel();
     void keyboardOrder_data();
     void keyboardOrder();
@@ -1063,28 +1062,6 @@ void TestStudyPanel::typingIsNotDisturbed()
     sim::StudySource old = bench.document.source();
     old.settings.push_back("batch=16");
     bench.panel.setAnalysis(Bench::session().analyse(old));
-    QCOMPARE(batch->text(), "8192");
-}
-
-void TestStudyPanel::undoBelongsToTheWindow()
-{
-    Bench bench(kNotebook);
-    QAction undo;
-    undo.setShortcut(QKeySequence::Undo);
-    bench.panel.addAction(&undo);
-    connect(&undo, &QAction::triggered, &bench.document.undoStack(), &QUndoStack::undo);
-    bench.panel.activateWindow();
-    QVERIFY(QTest::qWaitForWindowActive(&bench.panel));
-
-    auto* batch = bench.find<QLineEdit>("Batch");
-    retype(batch, "4096");
-    QTest::keyClick(batch, Qt::Key_Return);
-    QCOMPARE(bench.setting("batch"), "4096");
-    QTest::keyClick(batch, Qt::Key_Z, Qt::ControlModifier); // nothing typed since: the edit is undone
-    QCOMPARE(bench.setting("batch"), QString());
-    QCOMPARE(batch->text(), "8192");
-    retype(batch, "5");
-    QTest::keyClick(batch, Qt::Key_Z, Qt::ControlModifier); // what was typed is undone
     QCOMPARE(batch->text(), "8192");
 }
 

@@ -81,6 +81,8 @@ private Q_SLOTS:
     void opensWhatIsCopied();
     void menuKeysWorkInTextFields_data();
     void menuKeysWorkInTextFields();
+    void undoReachesTheStudyFromEveryField_data();
+    void undoReachesTheStudyFromEveryField();
     void problemsKeepTheLastState();
     void everyViewHasACommandAndAPicture();
     void everyViewHasANameAndCanBeReached();
@@ -755,6 +757,47 @@ void TestMainWindow::menuKeysWorkInTextFields()
     QTest::keyClick(name, key, Qt::ControlModifier);
     QVERIFY(fixture.window.workbench().findView(view)->isVisible());
     QCOMPARE(name->text(), text);
+}
+
+void TestMainWindow::undoReachesTheStudyFromEveryField_data()
+{
+    QTest::addColumn<QString>("view"); ///< empty: the study's panel
+    QTest::addColumn<QString>("field");
+    QTest::newRow("a line") << QString() << "Batch";
+    QTest::newRow("a list that is typed in") << QString() << "Chip";
+    QTest::newRow("a size") << QString() << "Size of axis data";
+    QTest::newRow("a count") << QString() << "Hosts";
+    QTest::newRow("another layout") << "layout"
+                                    << "PartitionSpec";
+}
+
+/// A field in which nothing was typed has nothing to undo; the study has.
+void TestMainWindow::undoReachesTheStudyFromEveryField()
+{
+    QFETCH(QString, view);
+    QFETCH(QString, field);
+    WindowFixture fixture;
+    fixture.window.show();
+    fixture.window.openExample(fixture.example("fsdp.yaml"));
+    fixture.window.document().change({"hardware={chip: h100, hosts: 1, per_host: 8}"}, "Edit the hardware");
+    QTRY_VERIFY(fixture.isShown());
+    fixture.window.activateWindow();
+    QVERIFY(QTest::qWaitForWindowActive(&fixture.window));
+    QWidget* parent = view.isEmpty() ? fixture.window.findChild<ui::StudyPanel*>() : fixture.window.workbench().findView(view);
+    QWidget* found = nullptr;
+    for (QWidget* one : parent->findChildren<QWidget*>()) {
+        if (one->accessibleName() == field && one->isVisible())
+            found = one;
+    }
+    QVERIFY(found != nullptr);
+    fixture.window.document().change({"batch=64"}, "Edit the batch");
+    QTRY_VERIFY(fixture.isShown());
+    found->setFocus();
+    QTest::keyClick(QApplication::focusWidget(), Qt::Key_Z, Qt::ControlModifier);
+    QCOMPARE(fixture.window.document().undoStack().undoText(), QString("Edit the hardware"));
+    QTest::keyClick(QApplication::focusWidget(), Qt::Key_Y, Qt::ControlModifier);
+    QCOMPARE(fixture.window.document().undoStack().undoText(), QString("Edit the batch"));
+    fixture.window.document().undoStack().setClean();
 }
 
 void TestMainWindow::problemsKeepTheLastState()
