@@ -641,7 +641,10 @@ bool MainWindow::saveTo(const QString& path)
 
 bool MainWindow::saveAs()
 {
-    const QString suggested = m_document.path().isEmpty() ? QStringLiteral("study.yaml") : m_document.path();
+    const QString name = QFileInfo(QString::fromStdString(m_document.source().file)).completeBaseName();
+    const QString suggested = !m_document.path().isEmpty() ? m_document.path()
+        : name.isEmpty()                                   ? QStringLiteral("study.yaml")
+                                                           : name + QStringLiteral(".yaml");
     const QString path = QFileDialog::getSaveFileName(this, tr("Save the study"), suggested, tr("Studies (*.yaml *.yml)"));
     return !path.isEmpty() && saveTo(path);
 }
