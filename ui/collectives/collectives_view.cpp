@@ -100,16 +100,17 @@ CollectivesView::CollectivesView(Selection& selection, QWidget* parent)
     m_table->horizontalHeader()->setHighlightSections(false);
     m_table->horizontalHeader()->setStretchLastSection(true);
     m_table->setItemDelegateForColumn(CollectivesModel::Time, new TimeDelegate(m_table));
-    connect(m_table->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this] {
-        if (const int row = currentRow(); row >= 0 && !m_isListChanging) {
-            const std::size_t first = m_model->members(row).front();
-            const sim::SimulatedCollective collective = stepCollectives(*m_analysis)[first];
-            m_selection.setCollective(CollectiveId{first, m_generation});
-            m_selection.setOperation(QString::fromStdString(collective.label));
-            m_selection.setArray(QString::fromStdString(collective.use.cause.value));
-        }
-        showDetails();
-    });
+    connect(m_table->selectionModel(), &QItemSelectionModel::selectionChanged, this,
+        [this] { // a table that gets the focus has a current row only
+            if (const int row = currentRow(); row >= 0 && !m_isListChanging) {
+                const std::size_t first = m_model->members(row).front();
+                const sim::SimulatedCollective collective = stepCollectives(*m_analysis)[first];
+                m_selection.setCollective(CollectiveId{first, m_generation});
+                m_selection.setOperation(QString::fromStdString(collective.label));
+                m_selection.setArray(QString::fromStdString(collective.use.cause.value));
+            }
+            showDetails();
+        });
     connect(&m_selection, &Selection::collectiveChanged, this, &CollectivesView::selectRow);
 
     m_details->setTextFormat(Qt::PlainText);
@@ -181,7 +182,7 @@ void CollectivesView::selectRow()
     const auto& id = m_selection.collective();
     const int own = id && id->generation == m_generation ? m_model->rowOf(id->index) : -1;
     const QModelIndex row = own >= 0 ? m_sorted->mapFromSource(m_model->index(own, 0)) : QModelIndex();
-    if (row.row() != m_table->currentIndex().row()) {
+    if (own != currentRow()) {
         m_isListChanging = true;
         m_table->clearSelection();
         m_table->setCurrentIndex(row);
@@ -192,8 +193,8 @@ void CollectivesView::selectRow()
 
 int CollectivesView::currentRow() const
 {
-    const QModelIndex index = m_sorted->mapToSource(m_table->currentIndex());
-    return index.isValid() ? index.row() : -1;
+    const QModelIndexList rows = m_table->selectionModel()->selectedRows();
+    return rows.isEmpty() ? -1 : m_sorted->mapToSource(rows.front()).row();
 }
 
 QString CollectivesView::currentAnnotation() const

@@ -153,7 +153,7 @@ MemoryView::MemoryView(Selection& selection, QWidget* parent)
         if (id != QLatin1String("memory:peak"))
             return;
         m_table->setFocus();
-        if (!m_table->currentIndex().isValid())
+        if (selectedRow() < 0)
             m_table->selectRow(0);
     });
     connect(&m_selection, &Selection::arrayChanged, this, &MemoryView::selectRowOf);
@@ -181,7 +181,7 @@ void MemoryView::setUpTable()
     m_table->setItemDelegateForColumn(LiveModel::Kind, new KindDelegate(m_table));
     m_table->setItemDelegateForColumn(LiveModel::Share, new ShareDelegate(m_table));
     m_table->setMinimumHeight(4 * (fontMetrics().height() + 8));
-    connect(m_table->selectionModel(), &QItemSelectionModel::currentRowChanged, this, &MemoryView::onRowSelected);
+    connect(m_table->selectionModel(), &QItemSelectionModel::selectionChanged, this, &MemoryView::onRowSelected);
 }
 
 void MemoryView::showComputing()
@@ -256,28 +256,33 @@ void MemoryView::showMoment()
             .arg(unbroken(formatSeconds(m_chart->seconds())), bytes(totalBytes(shown)), parts.join(QLatin1String(" + "))));
 }
 
+/// Of the model. A table that gets the focus has a current row, which nobody selected.
+int MemoryView::selectedRow() const
+{
+    const QModelIndexList rows = m_table->selectionModel()->selectedRows();
+    return rows.isEmpty() ? -1 : m_sorted->mapToSource(rows.front()).row();
+}
+
 /// Names in the table that are no arrays of the program, such as those of unnamed steps, select nothing.
 void MemoryView::onRowSelected()
 {
-    const QModelIndex index = m_sorted->mapToSource(m_table->currentIndex());
-    if (!index.isValid())
+    const int row = selectedRow();
+    if (row < 0)
         return;
-    const std::string& name = m_live->value(index.row()).name;
+    const std::string& name = m_live->value(row).name;
     if (m_analysis->findArray(name))
         m_selection.setArray(QString::fromStdString(name));
 }
 
 void MemoryView::selectRowOf(const QString& array)
 {
-    const QModelIndex current = m_sorted->mapToSource(m_table->currentIndex());
-    if (current.isValid() && QString::fromStdString(m_live->value(current.row()).name) == array)
+    const int selected = selectedRow();
+    if (selected >= 0 && QString::fromStdString(m_live->value(selected).name) == array)
         return;
     for (int row = 0; row < m_live->rowCount() && !array.isEmpty(); ++row) {
         if (QString::fromStdString(m_live->value(row).name) != array)
             continue;
-        const QModelIndex index = m_sorted->mapFromSource(m_live->index(row, 0));
-        if (index.row() != m_table->currentIndex().row())
-            m_table->selectRow(index.row());
+        m_table->selectRow(m_sorted->mapFromSource(m_live->index(row, 0)).row());
         return;
     }
     m_table->clearSelection();

@@ -36,6 +36,7 @@ private:
     void setUpTable();
     void showSimulation();
     void showMoment();
+    int selectedRow() const;
     void onRowSelected();
     void selectRowOf(const QString& array);
 

@@ -235,12 +235,12 @@ QWidget* ProgramView::makeTable()
     m_table->horizontalHeader()->setHighlightSections(false);
     m_table->horizontalHeader()->setStretchLastSection(true);
     connect(filter, &QLineEdit::textChanged, m_filtered, &QSortFilterProxyModel::setFilterFixedString);
-    connect(m_table->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this](const QModelIndex& index) {
-        const QModelIndex row = m_filtered->mapToSource(index);
-        if (!row.isValid() || m_isChanging)
+    connect(m_table->selectionModel(), &QItemSelectionModel::selectionChanged, this, [this] {
+        const int row = selectedRow();
+        if (row < 0 || m_isChanging)
             return;
-        choose(static_cast<std::size_t>(row.row()));
-        m_canvas->bringIntoView(static_cast<std::size_t>(row.row()));
+        choose(static_cast<std::size_t>(row));
+        m_canvas->bringIntoView(static_cast<std::size_t>(row));
     });
     auto* layout = new QVBoxLayout(side);
     layout->setContentsMargins(0, 0, 0, 0);
@@ -478,11 +478,18 @@ void ProgramView::showWhy()
     showConstraint();
 }
 
+/// Of the nodes. A table that gets the focus has a current row, which nobody selected.
+int ProgramView::selectedRow() const
+{
+    const QModelIndexList rows = m_table->selectionModel()->selectedRows();
+    return rows.isEmpty() ? -1 : m_filtered->mapToSource(rows.front()).row();
+}
+
 void ProgramView::showRow()
 {
     m_isChanging = true;
     const QModelIndex row = m_node ? m_filtered->mapFromSource(m_nodes->index(static_cast<int>(*m_node), 0)) : QModelIndex();
-    if (row.row() != m_table->currentIndex().row() || !row.isValid()) {
+    if (selectedRow() != (row.isValid() ? static_cast<int>(*m_node) : -1)) {
         m_table->clearSelection();
         m_table->setCurrentIndex(row);
     }

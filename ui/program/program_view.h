@@ -70,6 +70,7 @@ private:
     void followSelection();
     void redraw();
     void showWhy();
+    int selectedRow() const;
     void showRow();
     void showConstraint();
     void applyConstraint();

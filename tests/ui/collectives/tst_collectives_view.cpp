@@ -24,6 +24,7 @@ private Q_SLOTS:
     void withoutHardwareThereAreNoTimes();
     void longestComesFirst();
     void selectingARowSelectsItsArray();
+    void theFocusSelectsNothing();
     void buttonsNameTheSpec();
     void theSummarySaysWhose_data();
     void theSummarySaysWhose();
@@ -163,6 +164,27 @@ void TestCollectivesView::selectingARowSelectsItsArray()
     const QString value = table->model()->index(1, ui::CollectivesModel::Value).data().toString();
     QCOMPARE(selection.array(), value);
     QCOMPARE(selection.operation(), "all_reduce " + value);
+}
+
+/// A table that gets the focus makes its first row the current one; the selection, which all views share, stays.
+void TestCollectivesView::theFocusSelectsNothing()
+{
+    ui::Selection selection;
+    ui::CollectivesView view(selection);
+    view.setAnalysis(analysed());
+    selection.setArray("x");
+    view.show();
+    view.activateWindow();
+    QVERIFY(QTest::qWaitForWindowActive(&view));
+    auto* table = view.findChild<QTableView*>();
+    table->setFocus(Qt::TabFocusReason);
+    QVERIFY(table->currentIndex().isValid());
+    QCOMPARE(selection.array(), QString("x"));
+    QVERIFY(!selection.collective());
+    QTest::keyClick(table, Qt::Key_Down);
+    QVERIFY(selection.collective());
+    QCOMPARE(
+        selection.array(), table->model()->index(table->currentIndex().row(), ui::CollectivesModel::Value).data().toString());
 }
 
 void TestCollectivesView::buttonsNameTheSpec()

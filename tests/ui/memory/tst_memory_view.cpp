@@ -25,6 +25,7 @@ private Q_SLOTS:
     void tableOfThePeak();
     void modelKeepsTheRules();
     void rowsSelectArrays();
+    void theFocusSelectsNothing();
     void selectionOfOthersSelectsRows();
     void theLargestComeFirst();
     void clickOnThePeak();
@@ -229,6 +230,18 @@ void TestMemoryView::rowsSelectArrays()
         ++clicked;
     }
     QVERIFY(clicked >= 4);
+}
+
+void TestMemoryView::theFocusSelectsNothing()
+{
+    Shown shown(analysed());
+    shown.view.activateWindow();
+    QVERIFY(QTest::qWaitForWindowActive(&shown.view));
+    shown.selection.setArray("not in memory");
+    shown.chart->setFocus();
+    shown.table->setFocus(Qt::TabFocusReason);
+    QVERIFY(shown.table->currentIndex().isValid());
+    QCOMPARE(shown.selection.array(), QString("not in memory"));
 }
 
 void TestMemoryView::selectionOfOthersSelectsRows()
