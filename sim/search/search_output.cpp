@@ -127,6 +127,11 @@ std::vector<TextTable::Column> planColumns(bool machines, bool passes)
     return columns;
 }
 
+bool bestIsSimulated(const SearchResult& result)
+{
+    return !result.plans.empty() && result.plans.front().simulatedSeconds;
+}
+
 std::vector<std::string> planCells(const FoundPlan& plan, std::size_t number, bool machines, bool passes)
 {
     std::vector<std::string> cells = {fmt::format("{}", number)};
@@ -143,19 +148,8 @@ std::vector<std::string> planCells(const FoundPlan& plan, std::size_t number, bo
 
 std::string boundText(const SearchResult& result)
 {
-    std::string text = fmt::format("{} layouts", formatCount(static_cast<double>(result.candidates)));
-    const bool isSimulated = !result.plans.empty() && result.plans.front().simulatedSeconds;
-    if (result.isGapSimulated)
-        text += fmt::format(
-            ", of which {} were simulated, and the computing alone of {}; no plan's step is under {}: gap {:.1f} %",
-            result.simulated, result.floors, formatSeconds(result.lowerBoundSeconds), 100.0 * result.gap);
-    else
-        text += fmt::format(", {} pruned by bounds ({} by memory)", formatCount(static_cast<double>(result.pruned)),
-            formatCount(static_cast<double>(result.prunedByMemory)));
-    if (!result.isGapSimulated && !isSimulated && result.lowerBoundSeconds > 0.0)
-        text += fmt::format(
-            "; by the estimate no plan is under {}: gap {:.2f} %", formatSeconds(result.lowerBoundSeconds), 100.0 * result.gap);
-    else if (!result.isGapSimulated && isSimulated)
+    std::string text = boundSentence(result);
+    if (!result.isGapSimulated && bestIsSimulated(result))
         text += fmt::format("\nthe steps above are simulated{}",
             result.simulated > 0 ? " (" + counted(result.simulated, "layout") + ")" : std::string{});
     if (!result.notSimulated.empty())
@@ -275,6 +269,21 @@ std::string searchJson(const SearchResult& result)
 std::string foundPlanJson(const FoundPlan& plan)
 {
     return planJson(plan).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string boundSentence(const SearchResult& result)
+{
+    std::string text = fmt::format("{} layouts", formatCount(static_cast<double>(result.candidates)));
+    if (result.isGapSimulated)
+        return text
+            + fmt::format(", of which {} were simulated, and the computing alone of {}; no plan's step is under {}: gap {:.1f} %",
+                result.simulated, result.floors, formatSeconds(result.lowerBoundSeconds), 100.0 * result.gap);
+    text += fmt::format(", {} pruned by bounds ({} by memory)", formatCount(static_cast<double>(result.pruned)),
+        formatCount(static_cast<double>(result.prunedByMemory)));
+    if (!bestIsSimulated(result) && result.lowerBoundSeconds > 0.0)
+        text += fmt::format(
+            "; by the estimate no plan is under {}: gap {:.2f} %", formatSeconds(result.lowerBoundSeconds), 100.0 * result.gap);
+    return text;
 }
 
 std::string searchText(const SearchResult& result)

@@ -16,6 +16,9 @@ std::string foundPlanJson(const FoundPlan& plan);
 /// What a person reads: the plans, why the best is the best, what the others lose, what memory is worth, the Pareto front.
 std::string searchText(const SearchResult& result);
 
+/// How many layouts there are, how many of them were simulated or pruned, and what no step is under.
+std::string boundSentence(const SearchResult& result);
+
 /// The plans, a row each.
 std::string searchCsv(const SearchResult& result);
 std::string searchMarkdown(const SearchResult& result);

@@ -4,6 +4,9 @@
 #include "core/support/counted.h"
 #include "ui/widgets/view.h"
 
+#include <QGuiApplication>
+#include <QPalette>
+
 #include <fmt/format.h>
 
 #include <limits>
@@ -13,6 +16,7 @@ namespace meshwright::ui {
 namespace {
 
 constexpr double kAfterSimulated = 1e12; ///< seconds: longer than any step
+constexpr double kAfterFitting = 1e15;
 
 int alignmentOf(int column)
 {
@@ -102,13 +106,18 @@ QString PlansModel::text(int row, int column) const
     case BoundBy:
         return shownSentence(plan.boundBy);
     case Note:
+        if (plan.why.empty() && !plan.fits)
+            return tr("needs %1 of %2")
+                .arg(
+                    QString::fromStdString(formatBytes(plan.peakBytes)), QString::fromStdString(formatBytes(plan.capacityBytes)));
         return plan.why.empty() ? QString() : shownSentence(plan.why.front());
     default:
         return {};
     }
 }
 
-/// What has no figure comes last, and an estimate after all that was simulated: it may be a tenth too short.
+/// What has no figure comes last, and an estimate after all that was simulated: it may be a tenth too short. What needs more memory than there is comes
+/// after what fits.
 QVariant PlansModel::sortValue(int row, int column) const
 {
     if (planOf(row) < 0)
@@ -116,7 +125,7 @@ QVariant PlansModel::sortValue(int row, int column) const
     const sim::FoundPlan& plan = m_found->plans[static_cast<std::size_t>(row)];
     switch (column) {
     case Step:
-        return stepSecondsOf(plan) + (plan.simulatedSeconds ? 0.0 : kAfterSimulated);
+        return stepSecondsOf(plan) + (plan.simulatedSeconds ? 0.0 : kAfterSimulated) + (plan.fits ? 0.0 : kAfterFitting);
     case Memory:
         return plan.peakBytes;
     case Mfu:
@@ -137,6 +146,10 @@ QVariant PlansModel::data(const QModelIndex& index, int role) const
         return text(index.row(), Note);
     case Qt::TextAlignmentRole:
         return alignmentOf(index.column());
+    case Qt::ForegroundRole:
+        return planOf(index.row()) >= 0 && !m_found->plans[static_cast<std::size_t>(index.row())].fits
+            ? QVariant(QGuiApplication::palette().brush(QPalette::Disabled, QPalette::Text))
+            : QVariant();
     case kSortRole:
         return sortValue(index.row(), index.column());
     default:

@@ -2,6 +2,7 @@
 #include "ui/search/search_view.h"
 
 #include "core/support/text.h"
+#include "sim/search/search_output.h"
 #include "ui/search/plan_copies.h"
 #include "ui/search/plans_model.h"
 #include "ui/search/plans_picture.h"
@@ -32,16 +33,6 @@ constexpr qsizetype kSentences = 3;
 QString counted(std::int64_t count)
 {
     return QString::fromStdString(formatCount(static_cast<double>(count)));
-}
-
-/// How much quicker a plan could be that was not found. A bound of estimates does not hold for the simulated steps of the table.
-QString gapText(const sim::SearchResult& result)
-{
-    if (!result.isGapSimulated || result.lowerBoundSeconds <= 0.0)
-        return {};
-    return SearchView::tr(" No plan's step is under %1: gap %2 %.")
-        .arg(QString::fromStdString(formatSeconds(result.lowerBoundSeconds)))
-        .arg(100.0 * result.gap, 0, 'f', 1);
 }
 
 } // namespace
@@ -248,10 +239,8 @@ void SearchView::showFound(const std::shared_ptr<const FoundPlans>& found, bool 
     else if (found->plans.empty())
         m_status->setText(tr("No plan fits. %1").arg(QString::fromStdString(join(result.changes, "; "))));
     else
-        m_status->setText(
-            (isLast ? tr("%1 layouts, %2 pruned by bounds.") + gapText(result) + tr(" A click or Enter makes a plan the study.")
-                    : tr("%1 layouts, %2 pruned by bounds; the best are being simulated…"))
-                .arg(counted(result.candidates), counted(result.pruned)));
+        m_status->setText((isLast ? tr("%1. A click or Enter makes a plan the study.") : tr("%1; the best are being simulated…"))
+                              .arg(QString::fromStdString(boundSentence(result))));
     showPlan(m_chosen);
     showControls();
 }

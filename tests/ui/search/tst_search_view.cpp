@@ -29,6 +29,7 @@ private Q_SLOTS:
     void whatDoesNotFitIsGreyAndSaysWhy();
     void thePictureHasADiscForEachPlan();
     void estimatesComeAfterWhatIsSimulated();
+    void whatWasSimulatedAndDoesNotFitComesLast();
     void aPlanIsCopiedForOtherPrograms();
     void plansAreSimulatedBeforeTheirReader();
     void aPlanBecomesTheStudy();
@@ -153,6 +154,28 @@ void TestSearchView::estimatesComeAfterWhatIsSimulated()
     QCOMPARE(steps, (QStringList{"14.0 ms", "23.0 ms", "~ 10.0 ms"}));
 }
 
+/// While the plans are simulated those that turn out not to fit stay in the list.
+void TestSearchView::whatWasSimulatedAndDoesNotFitComesLast()
+{
+    const auto found = std::make_shared<ui::FoundPlans>(*threePlans());
+    sim::FoundPlan& large = found->plans[0];
+    large.simulatedSeconds = 0.009;
+    large.peakBytes = 2.0 * large.capacityBytes;
+    large.fits = false;
+    large.why.clear();
+    ui::PlansModel model;
+    model.setPlans(found);
+    QSortFilterProxyModel sorted;
+    sorted.setSourceModel(&model);
+    sorted.setSortRole(ui::PlansModel::kSortRole);
+    sorted.sort(ui::PlansModel::Step);
+    QCOMPARE(sorted.index(0, ui::PlansModel::Step).data().toString(), QString("~ 12.0 ms"));
+    QVERIFY(!sorted.index(0, 0).data(Qt::ForegroundRole).isValid());
+    QCOMPARE(sorted.index(2, ui::PlansModel::Step).data().toString(), QString("9.00 ms"));
+    QCOMPARE(sorted.index(2, ui::PlansModel::Note).data().toString(), QString("needs 32.0 GiB of 16.0 GiB"));
+    QVERIFY(sorted.index(2, 0).data(Qt::ForegroundRole).isValid());
+}
+
 void TestSearchView::aPlanIsCopiedForOtherPrograms()
 {
     ui::FoundPlans found;
@@ -201,7 +224,8 @@ void TestSearchView::plansAreSimulatedBeforeTheirReader()
     QCOMPARE(simulated[2], std::size_t{2});
     QCOMPARE(mesh(), chosen);
     const auto labels = searched.view.findChildren<QLabel*>();
-    QVERIFY(std::any_of(labels.begin(), labels.end(), [](const QLabel* label) { return label->text().contains(": gap "); }));
+    QVERIFY(std::any_of(labels.begin(), labels.end(),
+        [](const QLabel* label) { return label->text().contains(" were simulated") && label->text().contains(": gap "); }));
 }
 
 /// What the row says is what the study that it becomes gives.
