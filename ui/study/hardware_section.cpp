@@ -98,6 +98,7 @@ HardwareSection::HardwareSection(const sim::Catalogue& catalogue, QWidget* paren
     connect(
         m_chip, &QComboBox::activated, this, [this](int index) { chooseChip(m_chip->itemData(index, kNameRole).toString()); });
     connect(m_chip->lineEdit(), &QLineEdit::editingFinished, this, &HardwareSection::finishTyping);
+    connect(m_chip->lineEdit(), &QLineEdit::textEdited, this, [this] { m_chipField->setTyped({}); });
     connect(m_topology, &ValueEdit::problemChanged, m_topologyField, &Field::setTyped);
     connect(m_topology, &ValueEdit::committed, this, &HardwareSection::commitTopology);
     connect(m_slices, &QSpinBox::valueChanged, this, &HardwareSection::commitSlices);
@@ -269,9 +270,12 @@ void HardwareSection::finishTyping()
     else if (const auto named = sim::namedChoice(m_catalogue, {typed.toStdString()})) {
         takeTyped(); // "v5e-64", "h100x64": the chip and how many
         Q_EMIT edited(settingList(sim::hardwareSettings(choice(), *named)));
-    } else
-        m_chipField->setTyped(
-            QString::fromStdString(fmt::format("{}. {}", match.error().front().message, match.error().front().fix)));
+    } else {
+        const Problem& problem = match.error().front();
+        const bool isCommand = problem.fix.find('`') != std::string::npos;
+        m_chipField->setTyped(tr("%1. %2").arg(QString::fromStdString(problem.message),
+            isCommand ? tr("The list has all chips.") : QString::fromStdString(problem.fix)));
+    }
 }
 
 QString HardwareSection::topologyProblem(const QString& text) const

@@ -114,9 +114,9 @@ void TestMemoryView::headlineSaysWhetherItFits()
     const Shown pipeline(analysed({"mesh={pipe: 2, data: 4}", "sharding={x: \"P('data', None)\", y: \"P('data', None)\"}",
         "pipeline={axis: pipe, stages: 2, microbatches: 8}"}));
     QVERIFY(pipeline.says("stage that needs most")); // stages differ
-
     const Shown microbatches(analysed({"pipeline={microbatches: 2}"}));
     QVERIFY(microbatches.says("All 8 devices are equal"));
+
     const Shown full(analysed({"batch=524288"}));
     QVERIFY(full.says("does not fit, "));
     const auto notices = full.view.findChildren<Notice*>();

@@ -414,6 +414,11 @@ void TestStudyPanel::chipsAreFoundByAnyName()
     QTest::keyClick(chip->lineEdit(), Qt::Key_Return);
     QCOMPARE(bench.edits.size(), 1);
     QVERIFY2(bench.notes().contains("v55"), qPrintable(bench.notes()));
+    QTest::keyClicks(chip->lineEdit(), "x"); // what is typed now is not yet refused
+    QVERIFY2(!bench.notes().contains("v55"), qPrintable(bench.notes()));
+    retype(chip->lineEdit(), "zzzzzz");
+    QTest::keyClick(chip->lineEdit(), Qt::Key_Return);
+    QVERIFY2(bench.notes().contains("unknown chip: \"zzzzzz\". The list has all chips."), qPrintable(bench.notes()));
 }
 
 void TestStudyPanel::aChipIsTakenAsItIsFound_data()
@@ -613,11 +618,6 @@ void TestStudyPanel::choicesOfATransformer()
     QVERIFY(!network.find<QComboBox>("Recompute")->isVisible());
 }
 
-/// Microbatches without stages add up their gradients: no axis is a pipeline's, and choosing none keeps them.
-void TestStudyPanel::microbatchesNeedNoStages()
-{
-    QFETCH(QString, pipeline);
-    Bench bench("fsdp.yaml", {pipeline});
 void TestStudyPanel::microbatchesNeedNoStages_data()
 {
     QTest::addColumn<QString>("pipeline");
@@ -625,6 +625,11 @@ void TestStudyPanel::microbatchesNeedNoStages_data()
     QTest::newRow("one stage on an axis") << "pipeline={axis: data, stages: 1, microbatches: 2}";
 }
 
+/// Microbatches without stages add up their gradients: no axis is a pipeline's, and choosing none keeps them.
+void TestStudyPanel::microbatchesNeedNoStages()
+{
+    QFETCH(QString, pipeline);
+    Bench bench("fsdp.yaml", {pipeline});
     auto* axis = bench.find<QComboBox>("Stages over");
     QCOMPARE(axis->currentText(), "no pipeline");
     QCOMPARE(bench.find<QLineEdit>("Microbatches")->text(), "2");
