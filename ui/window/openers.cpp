@@ -302,7 +302,7 @@ sim::StudySource studyOfModel(const QString& configPath)
 Result<sim::StudySource> studyOfLaunch(const QString& path)
 {
     const std::string file = path.toStdString();
-    auto text = readFile(file, kLargestDocumentBytes);
+    const auto text = readFile(file, kLargestDocumentBytes);
     if (!text)
         return text.error();
     const auto launch = sim::readLaunchLine(file, *text);
@@ -311,19 +311,35 @@ Result<sim::StudySource> studyOfLaunch(const QString& path)
     const bool isForTpus = launch->framework == "maxtext"
         && std::ranges::none_of(
             launch->options, [](const sim::LaunchOption& one) { return one.name == "hardware" && one.value != "tpu"; });
-    const std::string hardware = launch->hardware.empty()
-        ? fmt::format("{}x{}", isForTpus ? "v5p" : "h100", launch->devices.value_or(64))
-        : launch->hardware;
     const auto catalogue = sim::defaultCatalogue();
     if (!catalogue)
         return catalogue.error();
+    const std::int64_t devices = launch->devices.value_or(64);
     std::vector<std::string> notes;
-    auto source = sim::studySourceOf({*std::move(text), file, {"hardware=" + hardware}}, *catalogue, notes);
+    const auto on = [&](const std::string& hardware) {
+        notes.clear();
+        return sim::studySourceOf({*text, file, {"hardware=" + hardware}}, *catalogue, notes);
+    };
+    const auto machine = [&](std::int64_t count) { return fmt::format("{}x{}", isForTpus ? "v5p" : "h100", count); };
+    std::string hardware = launch->hardware.empty() ? machine(devices) : launch->hardware;
+    std::string why = launch->hardware.empty() ? ": the line does not say its chips" : "";
+    auto source = on(hardware);
+    if (!source && launch->hardware.empty() && source.error().front().id == "MW1496") {
+        // Scripts that people share say one host, and degrees for many.
+        constexpr std::int64_t kMostTimes = 256;
+        const Problems refused = source.error();
+        for (std::int64_t times = 2; times <= kMostTimes && !source; ++times) {
+            hardware = machine(times * devices);
+            source = on(hardware);
+        }
+        if (!source)
+            return refused;
+        why = fmt::format(", the fewest on which its degrees go: the line starts {}", devices);
+    }
     if (!source)
         return source.error();
-    std::string said
-        = fmt::format("# The training that {} starts, on {}{}.\n", settingText(QFileInfo(path).fileName().toStdString()),
-            hardware, launch->hardware.empty() ? ": the line does not say its chips" : "");
+    std::string said = fmt::format(
+        "# The training that {} starts, on {}{}.\n", settingText(QFileInfo(path).fileName().toStdString()), hardware, why);
     for (const std::string& note : notes)
         said += fmt::format("# {}.\n", printable(note));
     source->text = said + source->text.substr(source->text.find('\n') + 1);

@@ -64,7 +64,7 @@ QString endingOf(OpenAs as);
 sim::StudySource studyOfModel(const QString& configPath);
 
 /// The study of the training that a launch line starts (`studySourceOf` of sim/session), on as many H100 as it starts processes, or v5p for MaxText on TPUs:
-/// a line does not say its chips. What of it is taken for what, and what is not read, stands above it.
+/// a line does not say its chips. Where its degrees do not go into those, on the fewest times as many into which they do. What of it is taken for what, and what is not read, stands above it.
 /// Problems: those of `readFile`, `defaultCatalogue` and `studySourceOf`.
 Result<sim::StudySource> studyOfLaunch(const QString& path);
 

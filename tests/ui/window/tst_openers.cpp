@@ -30,6 +30,8 @@ private Q_SLOTS:
     void aModelBecomesAStudy_data();
     void aModelBecomesAStudy();
     void aLaunchLineBecomesAStudy();
+    void launchLinesTakeTheDevicesTheyNeed_data();
+    void launchLinesTakeTheDevicesTheyNeed();
     void launchLinesAreRefused_data();
     void launchLinesAreRefused();
     void aLogIsExplainedBesideTheStudy();
@@ -201,6 +203,33 @@ void TestOpeners::aLaunchLineBecomesAStudy()
     QTRY_VERIFY(
         hasErrors(fixture.window.document().source() == fixture.analysis()->source ? fixture.analysis()->problems : Problems{}));
     fixture.window.document().undoStack().setClean();
+}
+
+void TestOpeners::launchLinesTakeTheDevicesTheyNeed_data()
+{
+    QTest::addColumn<QByteArray>("degrees");
+    QTest::addColumn<QString>("machine");
+    QTest::newRow("as many as it starts") << QByteArray("--tensor-model-parallel-size 4")
+                                          << "h100x8: the line does not say its chips.";
+    QTest::newRow("twice as many") << QByteArray("--tensor-model-parallel-size 4 --pipeline-model-parallel-size 4")
+                                   << "h100x16, the fewest on which its degrees go: the line starts 8.";
+    QTest::newRow("three times as many") << QByteArray("--tensor-model-parallel-size 4 --pipeline-model-parallel-size 6")
+                                         << "h100x24, the fewest on which its degrees go: the line starts 8.";
+}
+
+/// Scripts that people share start one host, and have degrees for many.
+void TestOpeners::launchLinesTakeTheDevicesTheyNeed()
+{
+    QFETCH(const QByteArray, degrees);
+    QFETCH(const QString, machine);
+    const QTemporaryDir folder;
+    const QByteArray line
+        = "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 12 --hidden-size 256 --num-attention-heads 4 "
+          "--vocab-size 1024 --seq-length 128 --micro-batch-size 1 --global-batch-size 16 --bf16 "
+        + degrees + "\n";
+    const sim::StudySource source = valueOf(ui::studyOfLaunch(writtenTo(folder, "run.sh", line)));
+    const QString first = QString::fromStdString(source.text.substr(0, source.text.find('\n')));
+    QCOMPARE(first, "# The training that run.sh starts, on " + machine);
 }
 
 void TestOpeners::launchLinesAreRefused_data()
