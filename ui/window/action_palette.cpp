@@ -32,6 +32,11 @@ public:
     }
 };
 
+QString shownName(const MenuAction& action)
+{
+    return QStringLiteral("%1: %2").arg(action.menu, action.text());
+}
+
 } // namespace
 
 ActionPalette::ActionPalette(const QMenuBar& menus, QWidget* parent)
@@ -69,7 +74,7 @@ void ActionPalette::filter(const QString& query)
     for (int i = 0; i < static_cast<int>(m_actions.size()); ++i) {
         const MenuAction& one = m_actions[static_cast<std::size_t>(i)];
         const auto byName = matchScore(query, one.text());
-        const auto byAll = matchScore(query, one.menu + QLatin1Char(' ') + one.text());
+        const auto byAll = matchScore(query, shownName(one));
         if (byName || byAll)
             found.push_back({2 * byName.value_or(0) + byAll.value_or(0), i});
     }
@@ -77,13 +82,15 @@ void ActionPalette::filter(const QString& query)
     m_list->clear();
     for (const Found& one : found) {
         const MenuAction& action = m_actions[static_cast<std::size_t>(one.index)];
-        auto* item = new QListWidgetItem(QStringLiteral("%1: %2").arg(action.menu, action.text()), m_list);
+        auto* item = new QListWidgetItem(shownName(action), m_list);
         item->setData(kIndexRole, one.index);
         item->setData(kNoteRole, action.keys());
         item->setToolTip(action.action->toolTip());
         if (!action.action->isEnabled())
             item->setFlags(Qt::NoItemFlags);
     }
+    if (found.empty())
+        (new QListWidgetItem(tr("No action has this name."), m_list))->setFlags(Qt::NoItemFlags);
     for (int row = 0; row < m_list->count(); ++row) {
         if (m_list->item(row)->flags() & Qt::ItemIsEnabled)
             return m_list->setCurrentRow(row);

@@ -1176,7 +1176,15 @@ void TestMainWindow::thePaletteDoesWhatIsChosen()
             if (list->item(row)->text() == QLatin1String("Edit: Undo"))
                 QVERIFY(!(list->item(row)->flags() & Qt::ItemIsEnabled)); // there is nothing yet
         }
-        QTest::keyClicks(palette->findChild<QLineEdit*>(), "memor");
+        auto* query = palette->findChild<QLineEdit*>();
+        for (const ui::MenuAction& action : ui::menuActions(*fixture.window.menuBar())) { // by its name as it is shown
+            query->setText(QStringLiteral("%1: %2").arg(action.menu, action.text()));
+            QCOMPARE(list->item(0)->text(), query->text());
+        }
+        query->setText("zqzq");
+        QCOMPARE(list->item(0)->text(), QString("No action has this name."));
+        query->clear();
+        QTest::keyClicks(query, "memor");
         QVERIFY2(list->currentItem()->text().startsWith("View: Memory"), qPrintable(list->currentItem()->text()));
         QTest::keyClick(palette->findChild<QLineEdit*>(), Qt::Key_Return);
     });
