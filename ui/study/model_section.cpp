@@ -167,9 +167,9 @@ ModelSection::ModelSection(QWidget* parent)
     addText("batch", m_batch, m_batchLine);
     addText("sequence", m_sequence, addLine(tr("Sequence"), m_sequence));
     addEditor("recompute", m_recompute, addLine(tr("Recompute"), m_recompute));
-    Field* types = addLine(tr("Parameters"), sideBySide(m_parameters, new QLabel(tr("products")), m_products, 1));
-    addEditor("dtype.parameters", m_parameters, types);
-    addEditor("dtype.matmul", m_products, types);
+    m_typesLine = addLine(tr("Parameters"), sideBySide(m_parameters, new QLabel(tr("products")), m_products, 1));
+    addEditor("dtype.parameters", m_parameters, m_typesLine);
+    addEditor("dtype.matmul", m_products, m_typesLine);
     addEditor("optimizer", m_optimizer, addLine(tr("Optimizer"), m_optimizer));
     m_rateLine = addLine(tr("Learning rate"), sideBySide(m_rate, m_momentumLabel, m_momentum, 1));
     m_rate->setAccessibleName(tr("Learning rate"));
@@ -291,6 +291,10 @@ void ModelSection::showMlp()
                                static_cast<double>(m_facts->study.batch) * static_cast<double>(transformer->sequence), 'f', 0)));
     choose(*m_parameters, dtypeName(m_facts->study.parameterType));
     choose(*m_products, dtypeName(m_facts->study.matmulType));
+    const Fp8Recipe fp8 = m_facts->study.fp8;
+    m_typesLine->setRemark(fp8 == Fp8Recipe::None
+            ? QString()
+            : tr("products of the layers: FP8, scaling %1").arg(QString::fromLatin1(fp8RecipeName(fp8))));
     showOptimizer();
     // Each problem once, at the line that says most: those of the editors further down.
     std::set<const Problem*> known;

@@ -57,6 +57,7 @@ private:
     ValueEdit* m_momentum;
     QLabel* m_momentumLabel;
     Field* m_batchLine;
+    Field* m_typesLine = nullptr;
     Field* m_rateLine;
 };
 
