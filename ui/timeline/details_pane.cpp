@@ -13,6 +13,8 @@
 #include <QTextBrowser>
 #include <QVBoxLayout>
 
+#include <algorithm>
+
 namespace meshwright::ui {
 
 namespace {
@@ -114,7 +116,10 @@ void DetailsPane::showFacts()
 
 void DetailsPane::setTotals(const QString& heading, std::optional<std::vector<GroupTotals>> totals)
 {
-    m_heading->setText(heading);
+    const bool overlaps = totals && std::ranges::any_of(*totals, [](const GroupTotals& group) { return group.overlaps(); });
+    m_heading->setText(overlaps ? tr("%1 · rows overlap").arg(heading) : heading);
+    m_heading->setToolTip(
+        overlaps ? tr("Rows of a device have slices at the same time: shares add up to more than 100 %") : QString());
     if (totals)
         m_model->setTotals(std::move(*totals));
 }

@@ -45,6 +45,14 @@ struct GroupTotals {
     static constexpr std::size_t kLongest = 12;
 
     double exposedSeconds() const { return communicationSeconds - overlapSeconds; }
+    /// Whether the categories take more than the time there is.
+    bool overlaps() const
+    {
+        double sum = 0.0;
+        for (const CategoryTotal& total : categories)
+            sum += total.seconds;
+        return sum > 1.001 * seconds.length();
+    }
 };
 
 /// A part of the view: a span of the axis, on some rows.

@@ -154,6 +154,8 @@ QVariant TotalsModel::headerData(int section, Qt::Orientation orientation, int r
         return {};
     if (role == Qt::TextAlignmentRole)
         return QVariant::fromValue(Qt::Alignment(section == What ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter);
+    if (role == Qt::ToolTipRole && section == Share)
+        return tr("Of the time shown. Rows of a device overlap, so shares may add up to more than 100 %");
     if (role != Qt::DisplayRole)
         return {};
     switch (section) {

@@ -399,7 +399,7 @@ void TestTimelineView::rulerDragAddsUp()
     // It snaps to edges of slices: the collective begins at 3, "second" at 5.
     QVERIFY(isNear(shown.canvas().area()->window.begin, 3e-3));
     QVERIFY(isNear(shown.canvas().area()->window.end, 5e-3));
-    QCOMPARE(shown.view.details().totalsHeading(), QString("Selected: 2.00 ms of all rows"));
+    QCOMPARE(shown.view.details().totalsHeading(), QString("Selected: 2.00 ms of all rows · rows overlap"));
     const ui::TotalsModel& totals = shown.view.details().totals();
     QStringList cells;
     for (int row = 0; row < totals.rowCount(); ++row)
@@ -410,7 +410,7 @@ void TestTimelineView::rulerDragAddsUp()
             "longest operations ", "all_reduce g 2.00 ms", "first 1.00 ms"}));
     QTest::mouseClick(&shown.canvas(), Qt::LeftButton, {}, ruler.center());
     QVERIFY(!shown.canvas().area());
-    QCOMPARE(shown.view.details().totalsHeading(), QString("Whole step"));
+    QCOMPARE(shown.view.details().totalsHeading(), QString("Whole step · rows overlap"));
     shown.click(shown.canvas().rectOf({0, 0}).center());
     shown.key(Qt::Key_M);
     QVERIFY(isNear(shown.canvas().area()->window.end, 4e-3));
