@@ -137,7 +137,8 @@ CompareView::CompareView(Baselines& baselines, QWidget* parent)
 
 void CompareView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
 {
-    if (analysis->built || analysis->simulated)
+    m_isOld = !analysis->built && !analysis->simulated;
+    if (!m_isOld)
         m_analysis = std::move(analysis);
     compareNow();
 }
@@ -178,6 +179,9 @@ void CompareView::compareNow()
                   .arg(QString::fromStdString(counted(m_comparison->arrays.size(), "array")),
                       QString::fromStdString(counted(m_comparison->collectives.size(), "collective")))
             : shownSentence(m_comparison->sentence));
+    if (m_isOld)
+        m_status->setText(tr("The study has problems; its last good state is compared. %1").arg(m_status->text()));
+    m_table->setEnabled(!m_isOld);
     addGates();
     addFigures();
     addDifferences();

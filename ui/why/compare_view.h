@@ -53,6 +53,7 @@ private:
 
     Baselines& m_baselines;
     std::shared_ptr<const sim::Analysis> m_analysis; ///< null: none that can be compared
+    bool m_isOld = false; ///< the study has problems: `m_analysis` is of its last good state
     std::optional<sim::Comparison> m_comparison;
     QTabBar* m_tabs;
     QPushButton* m_pin;

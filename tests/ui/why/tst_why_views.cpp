@@ -276,6 +276,16 @@ void TestWhyViews::pinnedStatesAreTabs()
     tabs->setCurrentIndex(1);
     QCOMPARE(baselines.current()->analysis, second);
     QVERIFY(view.comparison()->same());
+    const auto saysOld = [&] {
+        const auto labels = view.findChildren<QLabel*>();
+        return std::any_of(labels.begin(), labels.end(),
+            [](const QLabel* label) { return label->text().contains("last good state is compared"); });
+    };
+    QVERIFY(!saysOld());
+    view.setAnalysis(analysed("wide_mlp", {"batch=none"}));
+    QVERIFY(saysOld() && !tableOf(view)->isEnabled());
+    view.setAnalysis(second);
+    QVERIFY(!saysOld() && tableOf(view)->isEnabled());
 
     QSignalSpy taken(&view, &ui::CompareView::stateChosen);
     tabs->setCurrentIndex(0);
