@@ -164,10 +164,12 @@ void SearchView::showControls()
         m_table->setFocus();
     }
     const bool hasStudy = m_analysis && m_analysis->study;
-    m_empty->setText(hasStudy ? tr("Search to see the best meshes, specs and pipelines for this model on its hardware")
-                              : tr("Plan a model from the start page, or open a study, to search its plans.\n"
-                                   "Clusters compares models and clusters without a study."));
-    m_search->setEnabled(hasStudy && !isBusy);
+    const bool hasHardware = hasStudy && m_analysis->study->hardware;
+    m_empty->setText(!hasStudy ? tr("Plan a model from the start page, or open a study, to search its plans.\n"
+                                    "Clusters compares models and clusters without a study.")
+            : hasHardware      ? tr("Search to see the best meshes, specs and pipelines for this model on its hardware")
+                               : tr("The study has no hardware: choose a chip to search plans for it"));
+    m_search->setEnabled(hasHardware && !isBusy);
     m_cancel->setEnabled(isBusy);
     m_escape->setEnabled(isBusy);
     if (!m_found && !isBusy && m_status->text().isEmpty())
@@ -219,9 +221,9 @@ void SearchView::showFound(const std::shared_ptr<const FoundPlans>& found, bool 
     const auto chosen
         = m_found && m_chosen >= 0 ? std::optional(m_found->plans[static_cast<std::size_t>(m_chosen)]) : std::nullopt;
     m_found = found;
-    m_empty->hide();
-    m_halves->show();
     m_plans->setPlans(found);
+    m_halves->setVisible(m_plans->rowCount() > 0);
+    m_empty->setVisible(m_plans->rowCount() == 0);
     m_chosen = -1; // the table forgot it; rows that arrive do not take it away from its reader
     for (std::size_t i = 0; chosen && i < found->plans.size(); ++i) {
         if (isSamePlan(found->plans[i], *chosen))

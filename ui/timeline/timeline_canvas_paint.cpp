@@ -86,7 +86,8 @@ void TimelineCanvas::paintEvent(QPaintEvent*)
         painter.fillRect(m_scroll->geometry(), colour(ColourRole::Surface));
     drawDevicePixels(painter, QPointF(0.0, kTop), m_picture.image, m_scene.ratio);
     paintMinimap(painter);
-    for (const Ruler& ruler : rulers()) {
+    for (const Ruler& ruler :
+        m_scene.model->isEmpty() ? std::vector<Ruler>{} : rulers()) { // without slices there is no time to measure
         if (!ruler.group || ruler.area.top() >= kTop)
             paintRuler(painter, ruler);
     }

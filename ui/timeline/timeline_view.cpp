@@ -394,7 +394,7 @@ void TimelineView::showProblem(const sim::Analysis& analysis)
 {
     const Problem* problem = sim::whyNotBuilt(analysis);
     const QString why = problem == nullptr
-        ? tr("The study names no hardware, so no step is simulated.")
+        ? tr("The study has no hardware: choose a chip to see its step.")
         : tr("The study cannot be simulated: %1").arg(QString::fromStdString(problem->message));
     if (m_simulatedPart)
         m_notice->setText(tr("%1 The last step that was simulated is shown.")

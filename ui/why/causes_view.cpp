@@ -48,7 +48,7 @@ void CausesView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
         const Problem* why = sim::whyNotBuilt(*analysis);
         m_status->setText(m_analysis ? tr("The study has problems; these are the causes of its last good state.")
                 : why != nullptr     ? QString::fromStdString(why->message)
-                                     : tr("Without hardware no times are predicted, and there is nothing to explain."));
+                                     : tr("The study has no hardware: choose a chip to see what its step is made of."));
         return;
     }
     m_status->setText(tr("The causes of a figure add up to it. Select one to see it in all views; Enter goes to its spec."));

@@ -2,6 +2,7 @@
 #include "ui/why/what_if_view.h"
 
 #include "core/support/text.h"
+#include "sim/session/analysis_state.h"
 #include "ui/widgets/table.h"
 
 #include <QBoxLayout>
@@ -87,7 +88,9 @@ void WhatIfView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
     m_worker.cancel();
     m_still.stop();
     if (!m_analysis->simulated) {
-        m_status->setText(tr("The study cannot be simulated as it stands."));
+        const Problem* why = sim::whyNotBuilt(*m_analysis);
+        m_status->setText(why != nullptr ? QString::fromStdString(why->message)
+                                         : tr("The study has no hardware: choose a chip to see what changes would bring."));
         return;
     }
     m_status->setText(tr("Simulating changes…"));

@@ -359,8 +359,11 @@ void TestSearchView::aStudyWithoutHardwareSaysSo()
     Searched searched(analysed("digits.yaml", {"hardware="}));
     QTRY_VERIFY(!searched.view.job().isBusy());
     const auto labels = searched.view.findChildren<QLabel*>();
-    QVERIFY(std::any_of(labels.begin(), labels.end(), [](const QLabel* label) { return label->text().contains("hardware"); }));
+    QVERIFY(std::any_of(labels.begin(), labels.end(),
+        [](const QLabel* label) { return label->isVisible() && label->text().contains("choose a chip"); }));
     QCOMPARE(searched.table()->model()->rowCount(), 0);
+    QVERIFY(!searched.table()->isVisible()); // which would be a large blank
+    QVERIFY(!searched.view.findChild<QPushButton*>()->isEnabled());
     (void)searched.view.grab();
     (void)searched.view.picture();
 }

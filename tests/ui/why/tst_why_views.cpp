@@ -383,6 +383,11 @@ void TestWhyViews::withoutHardwareSaysSo()
     ui::WhatIfView whatIf(shown.selection);
     whatIf.setAnalysis(analysis);
     QVERIFY(!whatIf.isBusy());
+    for (const ui::View* view : {static_cast<const ui::View*>(&shown.view), static_cast<const ui::View*>(&whatIf)}) {
+        const auto labels = view->findChildren<QLabel*>();
+        QVERIFY(std::any_of(
+            labels.begin(), labels.end(), [](const QLabel* label) { return label->text().contains("choose a chip"); }));
+    }
 }
 
 MESHWRIGHT_TEST(TestWhyViews)
