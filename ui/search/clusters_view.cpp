@@ -182,6 +182,8 @@ ClustersView::ClustersView(std::shared_ptr<const sim::Catalogue> catalogue, QWid
     connect(m_table, &QTreeWidget::itemActivated, this, &ClustersView::openStudy);
     connect(m_table, &QTreeWidget::currentItemChanged, this, &ClustersView::showDetails);
     connect(&m_job, &ClustersJob::begun, this, [this](std::size_t index) {
+        m_rows[index].isBegun = true;
+        showRows();
         const sim::PlanWords& words = m_rows[index].words;
         m_status->setText(tr("%1 of %2: %3 on %4…")
                               .arg(index + 1)
@@ -321,7 +323,7 @@ std::vector<ClustersView::Row> ClustersView::rowsOfFields(QString& problem) cons
             words.sequence = m_sequence->text().trimmed().toStdString();
             if (!prices.isEmpty())
                 words.price = prices[prices.size() == 1 ? 0 : i].toStdString();
-            rows.push_back({std::move(words), nullptr});
+            rows.push_back({std::move(words), nullptr, false});
         }
     }
     return rows;
@@ -418,7 +420,7 @@ void ClustersView::fillRow(QTreeWidgetItem& item, const Row& row) const
     for (int column = Days; column <= Memory; ++column)
         item.setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
     if (!row.answer)
-        return item.setText(Note, m_job.isBusy() ? tr("waits") : tr("not looked at"));
+        return item.setText(Note, !m_job.isBusy() ? tr("not looked at") : row.isBegun ? tr("searching…") : tr("waits"));
     if (!*row.answer)
         return item.setText(Note, fromWords(row.answer->error().front().message));
     const sim::PlanAnswer& answer = **row.answer;

@@ -49,6 +49,7 @@ private:
     struct Row {
         sim::PlanWords words;
         std::shared_ptr<const Result<sim::PlanAnswer>> answer; ///< null: not yet
+        bool isBegun = false;
     };
 
     QWidget* form();

@@ -147,8 +147,12 @@ void TestClustersView::modelsAreComparedOnClusters()
     shown.field("Price").setText("2, 3, 4");
     shown.button("Compare").click();
     QVERIFY(shown.view.job().isBusy());
-    QTRY_VERIFY_WITH_TIMEOUT(!shown.view.job().isBusy(), 240'000);
     ui::Table& table = shown.table();
+    connect(&shown.view.job(), &ui::ClustersJob::begun, &table, [&](std::size_t index) { // after the view
+        const auto row = static_cast<int>(index);
+        QCOMPARE(table.topLevelItem(row / 3)->child(row % 3)->text(Note), QString("searching…"));
+    });
+    QTRY_VERIFY_WITH_TIMEOUT(!shown.view.job().isBusy(), 240'000);
     QCOMPARE(table.topLevelItemCount(), 2);
     for (int model = 0; model < 2; ++model) {
         const QTreeWidgetItem& group = *table.topLevelItem(model);
