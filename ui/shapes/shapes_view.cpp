@@ -109,6 +109,8 @@ void ShapesView::showState()
         text += tr(" %1=%2 are the pipeline's stages: the shapes are of the mesh inside a stage.")
                     .arg(QString::fromStdString(study->pipeline.axis))
                     .arg(study->pipeline.stages);
+    if (m_shapes.size() == 1 && m_shapes.front().axes.size() == 1)
+        text += tr(" With another axis, which Study adds, the mesh has more shapes.");
     m_status->setText(text + m_refused);
 }
 
