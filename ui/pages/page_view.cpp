@@ -445,7 +445,7 @@ void PageView::choose(std::size_t cell)
 void PageView::checkAnswer()
 {
     if (m_answer->text().trimmed().isEmpty())
-        return giveHint();
+        return m_said->setText(tr("Write your answer first. Hint shows a hint."));
     if (m_job.hasProcess() && !m_job.isBusy())
         m_job.judge(m_current, m_answer->text().toStdString());
 }

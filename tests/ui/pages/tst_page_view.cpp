@@ -4,6 +4,7 @@
 #include "ui/pages/page_view.h"
 
 #include <QComboBox>
+#include <QLabel>
 #include <QLineEdit>
 #include <QMessageBox>
 #include <QPlainTextEdit>
@@ -387,6 +388,9 @@ void TestPageView::aLessonWaitsForAnswers()
             answer = edit;
     }
     QVERIFY(answer->isVisible());
+    QTest::keyClick(answer, Qt::Key_Return); // without an answer no hint is spent
+    const auto labels = shown.view->findChildren<QLabel*>();
+    QVERIFY(std::none_of(labels.begin(), labels.end(), [](const QLabel* label) { return label->text().startsWith("Hint: "); }));
     answer->setText("'surely not this'");
     QTest::keyClick(answer, Qt::Key_Return);
     QTRY_VERIFY_WITH_TIMEOUT(shown.isOver(), 10'000);
