@@ -4,6 +4,7 @@
 #include "ui/theme/theme.h"
 
 #include <QAbstractButton>
+#include <QApplication>
 #include <QBoxLayout>
 #include <QButtonGroup>
 #include <QPainter>
@@ -157,7 +158,10 @@ void PerspectiveBar::addPerspective(const QString& name, const QString& meaning,
 
 void PerspectiveBar::setCurrent(int index)
 {
-    m_buttons->button(index)->setChecked(true);
+    QAbstractButton* current = m_buttons->button(index);
+    current->setChecked(true);
+    if (isAncestorOf(QApplication::focusWidget()))
+        current->setFocus();
 }
 
 QSize PerspectiveBar::sizeHint() const

@@ -106,9 +106,10 @@ protected:
         const Theme theme = themeOf(palette());
         QPainter painter(this);
         painter.setRenderHint(QPainter::Antialiasing);
-        const bool lit = underMouse() || hasFocus();
-        painter.setPen(QPen(qtColour(lit ? ColourRole::Accent : ColourRole::Grid, theme), lit ? 2.0 : 1.0));
-        painter.setBrush(palette().color(isDown() ? QPalette::AlternateBase : QPalette::Base));
+        painter.setPen(QPen(qtColour(hasFocus() ? ColourRole::Accent : ColourRole::Grid, theme), hasFocus() ? 2.0 : 1.0));
+        painter.setBrush(palette().color(isDown() ? QPalette::AlternateBase
+                : underMouse()                    ? QPalette::Midlight
+                                                  : QPalette::Base));
         painter.drawRoundedRect(QRectF(rect()).adjusted(1, 1, -1, -1), 6, 6);
 
         const QRect inside = rect().adjusted(14, 12, -14, -12);

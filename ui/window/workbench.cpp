@@ -273,8 +273,8 @@ ViewFrame* Workbench::addFrame(Perspective& perspective)
 void Workbench::setCurrent(std::size_t index)
 {
     m_current = index;
-    m_bar->setCurrent(static_cast<int>(index));
     showPage(!hasSomething());
+    m_bar->setCurrent(static_cast<int>(index)); // which may have got the focus of what is no longer shown
 }
 
 /// Of the current perspective: its views, or that they have nothing to show.
