@@ -152,6 +152,11 @@ void TestOpenVerb::pages_data()
         {"size that does not divide", "put(jnp.ones(6), 'a')", "raised", "6", ""},
         {"error in the page", "x = 1\nx +", "raised", "SyntaxError", ""},
         {"the page leaves", "import sys\nsys.exit(3)", "raised", "SystemExit", ""},
+        {"what a cell awaits",
+            "import asyncio\nasync def f(n):\n    await asyncio.sleep(0)\n    return n\ntask = asyncio.create_task(f(3))\n"
+            "print(await task, await asyncio.to_thread(lambda: 4), [await f(i) for i in range(2)])",
+            "ran", "3 4 [0, 1]", ""},
+        {"and runs itself", "asyncio.run(f(6)) * 7", "ran", "42", ""},
         {"a session that shows an error",
             ">>> 1 / 0\nTraceback (most recent call last):\nZeroDivisionError: division by zero\n>>> 6 * 7\n42", "ran",
             "Traceback (most recent call last):\nZeroDivisionError: division by zero\n42", ""},

@@ -2,6 +2,7 @@
 """Cells as a notebook runs them: magics, the value of the last expression, what was printed, what was raised."""
 import __future__
 import ast
+import inspect
 import io
 import itertools
 import linecache
@@ -90,6 +91,12 @@ def _parts_of(tree, shows_all, is_silent):
         yield ast.Expression(tree.body[-1].value)
 
 
+def _awaits(node):
+    """Whether something is awaited outside of functions."""
+    return any(isinstance(child, (ast.Await, ast.AsyncFor, ast.AsyncWith)) or getattr(child, "is_async", False) or _awaits(child)
+               for child in ast.iter_child_nodes(node) if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)))
+
+
 class _Output(io.StringIO):
     """What a cell prints, up to a length."""
 
@@ -111,7 +118,7 @@ class Page:
         sys.path.append(os.path.join(os.path.dirname(os.path.dirname(__file__)), "stand_ins"))  # behind what is installed
         self._names = module.__dict__
         self._number = 0
-        self._flags = 0  # of features of Python that the page imports from __future__
+        self._flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # and those of features of Python that the page imports from __future__
         self._notes, self._first_notes = [], []
         sys.meta_path.append(Finder(lambda name: self._notes.append(f"{name} is not installed here: what it would show is left out")))
         self._cells = cells
@@ -123,6 +130,9 @@ class Page:
         if not machine.legacy_random and "threefry_partitionable" not in named and older_random.is_older(cells):
             machine.legacy_random = True
             self._first_notes.append("random numbers as before JAX 0.5, which the page printed")
+        if re.search(r"\basyncio\b", named):
+            from . import events
+            events.install()
         self._findings = Findings(self._sources, [cell["text"] for cell in cells], after)
 
     def _shown(self, source):
@@ -318,20 +328,37 @@ class Page:
             if isinstance(part, ast.ImportFrom) and part.module == "__future__":
                 for alias in part.names:
                     self._flags |= getattr(getattr(__future__, alias.name, None), "compiler_flag", 0)
-        missing = None  # the first import that could not be carried out: what stands behind it runs nevertheless
-        for part in _parts_of(tree, bool(session), source.rstrip().endswith(";")):
+        running = self._execute_parts(_parts_of(tree, bool(session), source.rstrip().endswith(";")), name, session)
+        if _awaits(tree):
+            from . import events
+            error = events.run(running)
+        else:
             try:
-                self._execute_part(part, name)
+                running.send(None)
+            except StopIteration as end:
+                error = end.value
+        if error is not None:
+            raise error
+
+    async def _execute_parts(self, parts, name, session):
+        """Gives what they raise."""
+        missing = None  # the first import that could not be carried out: what stands behind it runs nevertheless
+        for part in parts:
+            try:
+                value, is_awaited = self._evaluated(part, name)
+                value = await value if is_awaited else value
+                if isinstance(part, ast.Expression) and value is not None and not isinstance(value, Nothing):
+                    self._names["_"] = value
+                    self._display(value)
             except Exception as error:
                 if isinstance(error, ImportError) and isinstance(part, ast.Module) and isinstance(part.body[-1], (ast.Import, ast.ImportFrom)):
                     missing = missing or error
                     self._import_others(part, name)
                 elif not session or not _is_shown_to_raise(session, part, error):
-                    raise missing or error
+                    return missing or error
                 else:
                     print("Traceback (most recent call last):\n" + "".join(traceback.format_exception_only(error)).rstrip())
-        if missing:
-            raise missing
+        return missing
 
     def _import_others(self, part, name):
         """Of an import of several names, those that can be had."""
@@ -339,18 +366,14 @@ class Page:
             statement = part.body[-1]
             one = ast.Import([alias]) if isinstance(statement, ast.Import) else ast.ImportFrom(statement.module, [alias], statement.level)
             try:
-                self._execute_part(ast.Module([ast.copy_location(one, statement)], []), name)
+                self._evaluated(ast.Module([ast.copy_location(one, statement)], []), name)
             except ImportError:
                 pass
 
-    def _execute_part(self, part, name):
-        if isinstance(part, ast.Module):
-            exec(compile(part, name, "exec", self._flags), self._names)
-            return
-        value = eval(compile(part, name, "eval", self._flags), self._names)
-        if value is not None and not isinstance(value, Nothing):
-            self._names["_"] = value
-            self._display(value)
+    def _evaluated(self, part, name):
+        """The value of a part, and whether it is to be awaited."""
+        code = compile(part, name, "exec" if isinstance(part, ast.Module) else "eval", self._flags)
+        return eval(code, self._names), bool(code.co_flags & inspect.CO_COROUTINE)
 
     def _told(self, error):
         """The error's class and text, the line of the cell, and the notes that say what Meshwright knows of it."""
