@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""absl, as pages that log import it, where it is not installed."""
-from . import logging
+"""absl, as pages that log, or that are programs, import it, where it is not installed."""
+from . import app, flags, logging
