@@ -167,7 +167,8 @@ Problems varyingResults(const Function& function, const Op& computation, const M
             const TensorSharding& out = attributes.outShardings[i];
             if (results[i] != Along::Different || AxisVariance::names(out, part))
                 continue;
-            const std::string name = axisText(part, mesh);
+            const MeshAxis& axis = mesh.axes()[static_cast<std::size_t>(part.axis)];
+            const std::string name = part.size == axis.size ? axis.name : axisText(part, mesh);
             problems.push_back({"MW1266",
                 fmt::format(
                     "result {} of a manual computation differs along {}, and its out_sharding {} says that all {} devices "

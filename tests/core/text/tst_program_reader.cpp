@@ -823,7 +823,7 @@ void TestProgramReader::errors_data()
             "%0 : tensor<1x2x1xi64>",
             "%x: tensor<1x4x1xi64>, %w: tensor<3x1x1xi32>", "tensor<1x2x1xi64>"),
         "MW1303", 2, 8, "do not go together");
-    convolution("a padding that is not of pairs", "pad = [[1, 0, 0, 1]]", "tensor<1x3x4xf32>", "MW1326", 98,
+    convolution("a padding that is not of pairs", "pad = [[1, 0, 0, 1]]", "tensor<1x3x4xf32>", "MW1326", 100,
         "is not a pair for each dimension");
     convolution("a result of integers", "stride = [1]", "tensor<1x3x4xi32>", "MW1303", 8, "do not go together");
     const auto block = [&](const char* name, const std::string& text, const char* message) {
@@ -894,7 +894,7 @@ void TestProgramReader::errors_data()
     op("direction", "%0 = stablehlo.compare LIKE, %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>", "MW1326", 8,
         "'LIKE' is not a direction of a comparison");
     op("a kind of transform", "%0 = stablehlo.fft %x, type = RFTT, length = [4] : (tensor<4xf32>) -> tensor<3xcomplex<f32>>",
-        "MW1326", 34, "\"RFTT\" is not a kind of Fourier transform: FFT, IFFT, RFFT, IRFFT");
+        "MW1326", 33, "\"RFTT\" is not a kind of Fourier transform: FFT, IFFT, RFFT, IRFFT");
     op("an algorithm that is a number",
         "%0 = \"stablehlo.rng_bit_generator\"(%x) <{rng_algorithm = 1 : i32}> : (tensor<4xf32>) -> tensor<4xf32>", "MW1326", 60,
         "\"1 : i32\" is not an algorithm of random bits: DEFAULT, THREE_FRY, PHILOX");

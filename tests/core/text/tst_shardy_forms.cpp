@@ -249,7 +249,8 @@ void TestShardyForms::differingPart()
     QVERIFY(!program);
     const Problem& problem = program.error().front();
     QCOMPARE(problem.id, std::string("MW1266"));
-    QVERIFY2(problem.message.starts_with("result 0 of a manual computation differs along y:(2)2, and"), problem.message.c_str());
+    QVERIFY2(
+        problem.message.starts_with("result 0 of a manual computation differs along \"y\":(2)2, and"), problem.message.c_str());
 }
 
 MESHWRIGHT_TEST(TestShardyForms)
