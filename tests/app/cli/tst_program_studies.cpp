@@ -222,7 +222,9 @@ void TestProgramStudies::severalFunctions()
           "(tensor<4xf32>) -> tensor<4xf32>\n  return %0 : tensor<4xf32>\n}\nfunc.func @square(%a: tensor<4xf32>) -> "
           "tensor<4xf32> {\n  %0 = stablehlo.multiply %a, %a : tensor<4xf32>\n  return %0 : tensor<4xf32>\n}\n");
     text.close();
-    for (const char* verb : {"simulate", "report", "run"}) {
+    if (entry == "main")
+        QCOMPARE(run({"run", file}).code, 0);
+    for (const char* verb : {"simulate", "report"}) {
         const Outcome outcome = run(QStringList{verb, file, "--hw", "h100x2"} + flags);
         QVERIFY2(outcome.code == code, QByteArray(verb) + outcome.out + outcome.err);
         QCOMPARE(outcome.err.contains("name one as model.program.function"), code != 0);
