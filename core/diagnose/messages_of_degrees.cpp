@@ -201,22 +201,22 @@ bool explainBatchOfDeepSpeed(const MessagePart& part, std::size_t at, const Expl
     const auto unequal = part.find("!=", at);
     constexpr std::size_t kNear = 120;
     out.meaning = "train_batch_size must be train_micro_batch_size_per_gpu x gradient_accumulation_steps x the number of ranks.";
-    const auto batch = part.integer("world_size", at);
-    const auto micro = unequal ? part.integer("!=", at) : std::nullopt;
-    const auto steps = unequal ? part.integer("*", *unequal) : std::nullopt;
     const auto second = unequal ? part.after("*", *unequal) : std::nullopt;
-    const auto ranks = second ? part.integer("*", *second) : std::nullopt;
-    if (batch && micro && steps && ranks && *unequal < at + kNear && *micro >= 1 && *ranks >= 1) {
-        out.fact("batch", fmt::format("{} sequences", *batch));
-        out.fact("micro x steps x ranks", fmt::format("{} x {} x {}", *micro, *steps, *ranks));
-        const auto round = checkedMultiply(*micro, *ranks);
-        if (round && *batch >= 1 && *batch % *round == 0)
+    const std::int64_t batch = part.integer("world_size", at).value_or(0);
+    const std::int64_t micro = unequal ? part.integer("!=", at).value_or(0) : 0;
+    const std::int64_t steps = unequal ? part.integer("*", *unequal).value_or(0) : 0;
+    const std::int64_t ranks = second ? part.integer("*", *second).value_or(0) : 0;
+    if (batch >= 1 && micro >= 1 && steps >= 1 && ranks >= 1 && *unequal < at + kNear) {
+        out.fact("batch", fmt::format("{} sequences", batch));
+        out.fact("microbatch x accumulation x ranks", fmt::format("{} x {} x {}", micro, steps, ranks));
+        const std::int64_t round = checkedMultiply(micro, ranks).value_or(0);
+        if (round > 0 && batch % round == 0)
             out.remedy(fmt::format("Accumulate {} microbatches, or leave the key out: DeepSpeed fills in the third of the three.",
-                           *batch / *round),
-                fmt::format("\"gradient_accumulation_steps\": {}\n", *batch / *round));
-        else if (round && *batch >= 1)
-            out.remedy(fmt::format("Take a batch that is a multiple of {}: {}.", *round, multiplesNear(*batch, *round)));
-        if (*ranks == 1)
+                           batch / round),
+                fmt::format("\"gradient_accumulation_steps\": {}\n", batch / round));
+        else if (round > 0)
+            out.remedy(fmt::format("Take a batch that is a multiple of {}: {}.", round, multiplesNear(batch, round)));
+        if (ranks == 1)
             out.remedy("DeepSpeed counts one rank: where more were started, it was set up before torch.distributed.",
                 "deepspeed --num_gpus 8 train.py\n");
     }
@@ -278,7 +278,7 @@ std::span<const MessageKind> degreeMessageKinds()
             "layers must be divisible by the stages.",
             {{"Take a pipeline size that divides the layers:", "--pipeline-model-parallel-size N\n"},
                 {"Or give the first and the last stage fewer layers:",
-                    "--decoder-first-pipeline-num-layers N\n--decoder-last-pipeline-num-layers M\n"}}},
+                    "--decoder-first-pipeline-num-layers N --decoder-last-pipeline-num-layers M\n"}}},
         {"degrees-and-ranks-differ", "torchtitan", "parallel degrees that do not make the ranks", {"invalidparalleldims:"},
             explainTitanDims, 200},
     };

@@ -7,6 +7,7 @@
 #include "sim/search/search_request.h"
 #include "sim/search/transformer_search.h"
 #include "tests/test_class.h"
+#include "tests/values.h"
 
 #include <random>
 

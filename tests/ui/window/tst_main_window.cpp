@@ -783,7 +783,9 @@ void TestMainWindow::undoReachesTheStudyFromEveryField()
     QTRY_VERIFY(fixture.isShown());
     fixture.window.activateWindow();
     QVERIFY(QTest::qWaitForWindowActive(&fixture.window));
-    QWidget* parent = view.isEmpty() ? fixture.window.findChild<ui::StudyPanel*>() : fixture.window.workbench().findView(view);
+    QWidget* parent = fixture.window.findChild<ui::StudyPanel*>();
+    if (!view.isEmpty())
+        parent = fixture.window.workbench().findView(view);
     QWidget* found = nullptr;
     for (QWidget* one : parent->findChildren<QWidget*>()) {
         if (one->accessibleName() == field && one->isVisible())
