@@ -278,7 +278,7 @@ std::span<const MessageKind> degreeMessageKinds()
             "layers must be divisible by the stages.",
             {{"Take a pipeline size that divides the layers:", "--pipeline-model-parallel-size N\n"},
                 {"Or give the first and the last stage fewer layers:",
-                    "--decoder-first-pipeline-num-layers N --decoder-last-pipeline-num-layers M\n"}}},
+                    "--decoder-first-pipeline-num-layers N \\\n  --decoder-last-pipeline-num-layers M\n"}}},
         {"degrees-and-ranks-differ", "torchtitan", "parallel degrees that do not make the ranks", {"invalidparalleldims:"},
             explainTitanDims, 200},
     };

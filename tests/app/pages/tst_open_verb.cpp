@@ -145,7 +145,8 @@ void TestOpenVerb::pages_data()
             "ran", "(2, 12) 3\nx", ""},
         {"a program of absl",
             "from absl import app, flags\nsteps = flags.DEFINE_integer('steps', 3, 'how many')\n"
-            "def main(argv):\n    print(len(argv), steps.value + flags.FLAGS.steps)\nif __name__ == '__main__':\n    app.run(main)",
+            "def main(argv):\n    print(len(argv), steps.value + flags.FLAGS.steps)\nif __name__ == '__main__':\n    "
+            "app.run(main)",
             "ran", "1 6", ""},
         {"scalar", "jnp.sqrt(2.0)", "ran", "Array(1.4142135, dtype=float32, weak_type=True)", ""},
         {"assignment", "jnp.ones(3)[0] = 1", "raised", "immutable. Instead of ``x[idx] = y``", ""},

@@ -623,7 +623,7 @@ void TestExplainMessage::neighboursStayApart_data()
         << compiled + torch << QStringList{"1 XLA out-of-memory-compiled", "2 PyTorch out-of-memory"};
     QTest::newRow("two of one program") << torch + more << QStringList{"1 PyTorch out-of-memory", "2 PyTorch out-of-memory"};
     QTest::newRow("one of two lines") << QString(compiled).replace(" Ran out", "\nRan out")
-                                      << QStringList{"1 XLA out-of-memory-compiled"};
+                                      << QStringList{"2 XLA out-of-memory-compiled"};
 }
 
 /// A message that follows another at once is not taken for its continuation.

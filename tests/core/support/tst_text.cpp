@@ -102,7 +102,7 @@ void TestText::suggestions_data()
     QTest::newRow("nothing near") << std::string("expert") << Names{"data", "model"} << std::string("one of: data, model");
     QTest::newRow("no candidates") << std::string("data") << Names{} << std::string();
     QTest::newRow("the nearest") << std::string("modal") << Names{"medal", "model", "modal2"}
-                                 << std::string("did you mean \"medal\"?");
+                                 << std::string("did you mean \"modal2\"?");
     QTest::newRow("the beginning of one") << std::string("vocab") << Names{"hidden", "vocabulary"}
                                           << std::string("did you mean \"vocabulary\"?");
     QTest::newRow("the beginning of two") << std::string("vocab") << Names{"vocabulary", "vocab_padding"}

@@ -172,7 +172,7 @@ void TestPlanning::clustersAreCompared()
 /// What a framework's step needs stands beside its command.
 void TestPlanning::commandsThatDoNotFit()
 {
-    PlanAnswer answer = answerOf("a", "64 H100", 40.0, 230e3);
+    PlanAnswer answer = answerOf("a", "64 H100", 40.0, std::nullopt);
     answer.launch = {{"torchtitan", "torchrun -m torchtitan.train", {}, "with torchtitan this does not fit"}};
     const std::string words = "torchrun -m torchtitan.train\n    with torchtitan this does not fit\n";
     QVERIFY2(planText(answer).find(words) != std::string::npos, planText(answer).c_str());

@@ -453,7 +453,6 @@ void TestTransformerSearch::freerIsNeverSlower_data()
     QTest::addColumn<QStringList>("choices");
     QTest::newRow("nothing") << QStringList{};
     QTest::newRow("the mesh") << QStringList{"fsdp=64"};
-    QTest::newRow("the mesh and what is kept") << QStringList{"fsdp=64", "recompute=none"};
 }
 
 void TestTransformerSearch::freerIsNeverSlower()
@@ -470,21 +469,24 @@ void TestTransformerSearch::freerIsNeverSlower()
         trial->fits = trial->peakBytes + trial->reserveBytes <= trial->capacityBytes;
         return trial;
     };
-    QFETCH(QStringList, choices);
-    std::vector<std::string> texts;
-    for (const QString& choice : choices)
-        texts.push_back(choice.toStdString());
     std::vector<std::string> notes;
     SearchWords words;
     words.hardware = {"h100x64"};
     words.stack = "torchtitan";
     const std::vector<SearchMachine> machines = valueOf(machinesOf(words, catalogue(), calibration(), notes));
-    const SearchResult result
-        = searchTransformer(workOfModel("llama3_8b", "4M", "8k"), machines, valueOf(parseFixed(texts)), options);
-    QVERIFY(!result.plans.empty());
-    const FoundPlan& best = result.plans.front();
-    QVERIFY2(best.fits && best.recompute == "none" && bytesOf(best) > kShare * best.capacityBytes, searchText(result).c_str());
-    QCOMPARE(tests::text(meshText(best.mesh)), QString("fsdp=64"));
+    const auto bestOf = [&](const QStringList& choices) {
+        std::vector<std::string> texts;
+        for (const QString& choice : choices)
+            texts.push_back(choice.toStdString());
+        return searchTransformer(workOfModel("llama3_8b", "4M", "8k"), machines, valueOf(parseFixed(texts)), options)
+            .plans.front();
+    };
+    QFETCH(QStringList, choices);
+    const FoundPlan best = bestOf(choices);
+    const FoundPlan narrow = bestOf({"fsdp=64", "recompute=none"});
+    QVERIFY(narrow.fits && bytesOf(narrow) > kShare * narrow.capacityBytes);
+    QVERIFY2(best.fits && best.seconds() <= narrow.seconds(),
+        qPrintable(QString("%1 s on %2").arg(best.seconds()).arg(tests::text(meshText(best.mesh)))));
 }
 
 /// Experts' states are split over the ranks that share them: those of a ZeRO group that have other experts hold nothing of theirs.

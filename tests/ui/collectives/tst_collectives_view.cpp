@@ -76,7 +76,8 @@ void TestCollectivesView::gradientsOfLoopsHaveTheirNames()
     QStringList values;
     for (int row = 0; row < model.rowCount(); ++row)
         values << model.index(row, ui::CollectivesModel::Value).data().toString();
-    for (const char* name : {"grad.layers.ffn.up.w", "grad.layers.ffn.down.w", "grad.layers.attention.q.w", "grad.head.w"})
+    for (const char* name :
+        {"grad.layers.ffn.up.w.each", "grad.layers.ffn.down.w.each", "grad.layers.attention.q.w.each", "grad.head.w"})
         QVERIFY2(values.contains(name), qPrintable(QString::fromLatin1(name) + " of " + values.join(", ")));
     QVERIFY2(values.filter("the result of dot_general").isEmpty(), qPrintable(values.join(", ")));
 }
@@ -180,11 +181,8 @@ void TestCollectivesView::theFocusSelectsNothing()
     table->setFocus(Qt::TabFocusReason);
     QVERIFY(table->currentIndex().isValid());
     QCOMPARE(selection.array(), QString("x"));
-    QVERIFY(!selection.collective());
-    QTest::keyClick(table, Qt::Key_Down);
-    QVERIFY(selection.collective());
-    QCOMPARE(
-        selection.array(), table->model()->index(table->currentIndex().row(), ui::CollectivesModel::Value).data().toString());
+    QTest::keyClick(table, Qt::Key_Space);
+    QVERIFY(selection.array() != "x");
 }
 
 void TestCollectivesView::buttonsNameTheSpec()

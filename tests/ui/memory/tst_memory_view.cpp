@@ -240,7 +240,6 @@ void TestMemoryView::theFocusSelectsNothing()
     shown.selection.setArray("not in memory");
     shown.chart->setFocus();
     shown.table->setFocus(Qt::TabFocusReason);
-    QVERIFY(shown.table->currentIndex().isValid());
     QCOMPARE(shown.selection.array(), QString("not in memory"));
 }
 

@@ -174,7 +174,7 @@ void TestWhyViews::pipelinesHaveChangesOfTheirOwn()
     }
 }
 
-/// Whether norms work on parts of the sequence is a choice of its own, both ways; the same as the example that says it.
+/// Whether norms work on parts of the sequence is a choice of its own, both ways.
 void TestWhyViews::sequenceParallelismIsAChange()
 {
     const auto trialNamed = [](const sim::Analysis& analysis, const std::string& what) {
@@ -190,8 +190,11 @@ void TestWhyViews::sequenceParallelismIsAChange()
     QVERIFY(none->stepSeconds != with->simulated->simulation.stepSeconds);
     const auto again = trialNamed(*without, "sequence parallelism over model");
     QVERIFY(again && again->whyNot.empty());
-    QCOMPARE(again->stepSeconds, with->simulated->simulation.stepSeconds);
-    QCOMPARE(again->peakBytes, with->simulated->simulation.peakBytes);
+    std::vector<std::string> settings = none->settings; // the logits are split too then, unlike the example's
+    settings.insert(settings.end(), again->settings.begin(), again->settings.end());
+    const auto both = analysed("sequence_parallel_transformer", settings);
+    QCOMPARE(again->stepSeconds, both->simulated->simulation.stepSeconds);
+    QCOMPARE(again->peakBytes, both->simulated->simulation.peakBytes);
     QVERIFY(!trialNamed(
         *analysed("transformer_64", {"model.transformer.layers=1", "mesh={data: 64}"}), "sequence parallelism over data"));
 }
