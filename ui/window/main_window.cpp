@@ -30,6 +30,7 @@
 #include <QApplication>
 #include <QClipboard>
 #include <QCloseEvent>
+#include <QComboBox>
 #include <QCryptographicHash>
 #include <QDir>
 #include <QDragEnterEvent>
@@ -64,8 +65,8 @@ QString filesFolder()
 /// True of Undo and Redo in a line of text that has nothing of its own to undo: they are the study's then.
 bool leavesUndo(QObject* watched, const QKeyEvent& key)
 {
-    const auto* box = qobject_cast<QAbstractSpinBox*>(watched);
-    const auto* line = box != nullptr ? box->findChild<QLineEdit*>() : qobject_cast<QLineEdit*>(watched);
+    const bool hasLine = qobject_cast<QAbstractSpinBox*>(watched) != nullptr || qobject_cast<QComboBox*>(watched) != nullptr;
+    const auto* line = hasLine ? watched->findChild<QLineEdit*>() : qobject_cast<QLineEdit*>(watched);
     return line != nullptr
         && ((key.matches(QKeySequence::Undo) && !line->isUndoAvailable())
             || (key.matches(QKeySequence::Redo) && !line->isRedoAvailable()));

@@ -761,15 +761,20 @@ void TestMainWindow::menuKeysWorkInTextFields()
 
 void TestMainWindow::undoReachesTheStudyFromEveryField_data()
 {
+    QTest::addColumn<QString>("view"); ///< empty: the study's panel
     QTest::addColumn<QString>("field");
-    QTest::newRow("a line") << "Batch";
-    QTest::newRow("a size") << "Size of axis data";
-    QTest::newRow("a count") << "Hosts";
+    QTest::newRow("a line") << QString() << "Batch";
+    QTest::newRow("a list that is typed in") << QString() << "Chip";
+    QTest::newRow("a size") << QString() << "Size of axis data";
+    QTest::newRow("a count") << QString() << "Hosts";
+    QTest::newRow("another layout") << "layout"
+                                    << "Layout to reshard to";
 }
 
 /// A field in which nothing was typed has nothing to undo; the study has.
 void TestMainWindow::undoReachesTheStudyFromEveryField()
 {
+    QFETCH(QString, view);
     QFETCH(QString, field);
     WindowFixture fixture;
     fixture.window.show();
@@ -778,8 +783,11 @@ void TestMainWindow::undoReachesTheStudyFromEveryField()
     QTRY_VERIFY(fixture.isShown());
     fixture.window.activateWindow();
     QVERIFY(QTest::qWaitForWindowActive(&fixture.window));
+    QWidget* parent = fixture.window.findChild<ui::StudyPanel*>();
+    if (!view.isEmpty())
+        parent = fixture.window.workbench().findView(view);
     QWidget* found = nullptr;
-    for (QWidget* one : fixture.window.findChild<ui::StudyPanel*>()->findChildren<QWidget*>()) {
+    for (QWidget* one : parent->findChildren<QWidget*>()) {
         if (one->accessibleName() == field && one->isVisible())
             found = one;
     }
