@@ -99,10 +99,11 @@ private:
     }
 
     DType gradientType(std::size_t parameter) const { return m_options.gradientType.value_or(updatedType(parameter).dtype); }
+
     /// In the gradients' type.
     ValueId gradientOf(Builder& builder, ValueId made, std::size_t parameter) const
     {
-        builder.named(made, fmt::format("grad.{}.microbatch", m_names[parameter]));
+        builder.named(made, fmt::format("grad.{}.made", m_names[parameter]));
         return builder.named(convertedWhereMade(builder, made, gradientType(parameter)), "grad." + m_names[parameter]);
     }
 
@@ -128,6 +129,7 @@ private:
         ValueId keys = {}; ///< of dropout's masks, [masks, 2]; invalid: none
         ValueId lossScale = {}; ///< f32; invalid: 1
     };
+
     Function initFunction() const;
     Function stepFunction(const Differentiated& derivative) const;
     Outcome derived(
@@ -205,9 +207,8 @@ TrainingFunctions::Outcome TrainingFunctions::derived(
     builder.setPhase(Phase::Backward);
     std::vector<ValueId> backwardOperands(
         forward.begin() + static_cast<std::ptrdiff_t>(m_model.loss.results().size()), forward.end());
-    const ValueId one = builder.splat({m_model.lossType, {}}, 1.0);
     backwardOperands.push_back(
-        rows.lossScale.valid() ? builder.binary(OpKind::Multiply, one, builder.convert(rows.lossScale, m_model.lossType)) : one);
+        rows.lossScale.valid() ? builder.convert(rows.lossScale, m_model.lossType) : builder.splat({m_model.lossType, {}}, 1.0));
     outcome.gradients = inlineCall(builder, derivative.backward, backwardOperands);
     for (std::size_t i = 0; i < outcome.gradients.size(); ++i) {
         if (gradientType(i) != m_model.parameters[i].type.dtype)

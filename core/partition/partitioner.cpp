@@ -606,7 +606,9 @@ Cause Partitioner::causeOf(ValueId value, const TensorSharding& from, const Tens
 {
     const Mesh& mesh = meshOf(to);
     Cause cause;
-    cause.value = m_source[value].name.empty() ? describeUnnamed(value) : m_source[value].name;
+    cause.value = gradientOf(value); // a layer's too, which may have a name of its own
+    if (cause.value.empty())
+        cause.value = describeUnnamed(value);
     const OpId producer = m_source[value].producer;
     const bool reduces = from.unreduced != to.unreduced;
     cause.op = reduces && producer.valid() ? std::string(opName(m_source[producer])) : consumer;

@@ -266,7 +266,7 @@ void Partitioner::markConversion(ValueId gradient)
     markWay(op.operands.front());
 }
 
-/// Marks what may stay a partial sum on its way to the sum of two of them, as the gradients of an array that is used twice, or to a rounded gradient.
+/// Marks what may stay a partial sum on its way to the sum of two of them, as the gradients of an array that is used twice, or to a gradient in its own type.
 void Partitioner::markSums()
 {
     forEachOp(m_source, [&](OpId id) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <complex>
 #include <limits>
 
 namespace meshwright {
@@ -34,14 +33,6 @@ double floatLimit(DType dtype, bool largest)
 }
 
 } // namespace
-
-ConstantData complexSplat(DType dtype, double real)
-{
-    const std::complex<double> wide = real;
-    const std::complex<float> narrow(wide);
-    const void* bytes = dtype == DType::C64 ? static_cast<const void*>(&narrow) : &wide;
-    return {std::make_shared<const std::string>(static_cast<const char*>(bytes), static_cast<std::size_t>(byteSize(dtype)))};
-}
 
 ConstantAttributes reduceIdentity(ReduceKind kind, DType dtype)
 {

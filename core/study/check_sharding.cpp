@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/check_sharding.h"
 
+#include "core/study/pipeline_choice.h"
 #include "core/study/spec_findings.h"
 #include "core/study/yaml_text.h"
 #include "core/support/checked.h"
@@ -218,7 +219,7 @@ void ShardingCheck::checkAssigned(const AssignedSpec& assigned)
 /// Whether the rows of a microbatch divide, where those of the batch do.
 void ShardingCheck::checkMicrobatch(const AssignedSpec& assigned, const std::vector<MeshAxis>& mesh, const std::string& where)
 {
-    const std::int64_t microbatches = std::max(m_study.train.accumulate, m_study.pipeline.microbatches);
+    const std::int64_t microbatches = stepPipeline(m_study).microbatches;
     const bool isInput = assigned.array.name == "x" || assigned.array.name == "y";
     if (!isInput || assigned.spec.dims.empty() || m_study.batch < 1 || microbatches <= 1 || m_study.batch % microbatches != 0)
         return;

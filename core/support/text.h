@@ -28,7 +28,7 @@ std::optional<std::int64_t> parseInteger(std::string_view text);
 /// The whole of `text` as a number; nothing when it is not one, or not finite.
 std::optional<double> parseNumber(std::string_view text);
 
-/// The candidate that differs from `name` by the fewest edits, at most a third of its length (at least one); else the only one that begins with it.
+/// The candidate that differs from `name` by the fewest edits (of two, one that begins with it), at most a third of its length (at least one); else the only one that begins with it.
 std::optional<std::string> nearestName(std::string_view name, std::span<const std::string> candidates);
 
 /// `did you mean "data"?` or, when nothing is near, `one of: data, model`; empty without candidates.

@@ -8,6 +8,8 @@
 #include "sim/search/transformer_search.h"
 
 #include <algorithm>
+#include <array>
+#include <bitset>
 #include <chrono>
 #include <cmath>
 #include <map>
@@ -105,9 +107,8 @@ private:
     const SearchOptions& m_options;
     const TransformerSpace& m_space;
     std::int32_t m_largestMicrobatch = 1;
-    std::vector<std::size_t> m_kinds; ///< of each candidate
-    std::map<std::string, std::size_t> m_kindNames;
-    std::vector<double> m_slowness; ///< of each kind: least simulated step over its estimate, so far
+    std::map<std::string, std::uint32_t> m_kinds; ///< that candidates have: `kindKey` by `kindOf`
+    std::array<double, kMostKinds> m_slowness; ///< of each kind: least simulated step over its estimate, so far
     std::vector<double> m_bounds; ///< of each candidate's step; infinite: it was simulated, or does not fit
     std::map<Pieces, ComputeFloor> m_floors;
 };
@@ -119,21 +120,26 @@ Proof::Proof(const TrialField& field, const SearchOptions& options, double produ
     , m_space(field.explorer->space())
 {
     const std::int64_t batch = m_space.work().globalBatch;
+    std::bitset<kMostKinds> isNew;
+    isNew.set();
     for (const Candidate& c : candidates()) {
         m_largestMicrobatch = std::max(m_largestMicrobatch, c.microbatch);
-        m_kinds.push_back(m_kindNames.try_emplace(kindOf(c), m_kindNames.size()).first->second);
+        if (const std::uint32_t kind = kindKey(c); isNew.test(kind)) {
+            isNew.reset(kind);
+            m_kinds.emplace(kindOf(c), kind);
+        }
         const double microbatchSeconds = productSeconds * c.microbatch * c.dp * c.pp / asDouble(batch);
         m_bounds.push_back(field.explorer->leastBytes(c) > field.explorer->capacityBytes()
                 ? kInfinite
                 : leastSeconds(c, {microbatchSeconds, 0.0}, batch));
     }
-    m_slowness.assign(m_kindNames.size(), kInfinite);
+    m_slowness.fill(kInfinite);
 }
 
 void Proof::learn(const FoundPlan& plan)
 {
-    const auto kind = m_kindNames.find(plan.kind);
-    if (kind != m_kindNames.end() && plan.simulatedSeconds && plan.modelSeconds > 0.0)
+    const auto kind = m_kinds.find(plan.kind);
+    if (kind != m_kinds.end() && plan.simulatedSeconds && plan.modelSeconds > 0.0)
         m_slowness[kind->second] = std::min(m_slowness[kind->second], *plan.simulatedSeconds / plan.modelSeconds);
 }
 
@@ -202,7 +208,7 @@ std::vector<Proof::Work> Proof::next(double target)
     for (std::size_t i = 0; i < candidates().size(); ++i) {
         if (m_bounds[i] >= target)
             continue;
-        const double slowness = m_slowness[m_kinds[i]];
+        const double slowness = m_slowness[kindKey(candidates()[i])];
         promising.emplace_back(candidates()[i].seconds * (slowness < kInfinite ? slowness : 1.0), i);
         leastBound.emplace_back(m_bounds[i], i);
     }

@@ -415,8 +415,9 @@ bool Search::askOthers(PlanTrials& trials, const TrialField& field) const
             return questions;
         std::ranges::move(templateQuestions(field), std::back_inserter(questions));
         questions.insert(questions.end(), {{any.filter, kMoreMemory}, {any.filter, kLessMemory}});
+        const std::uint32_t kind = kindKey(field.explorer->space().candidates()[first.candidate]);
         for (const double share : kFrontShares)
-            questions.push_back({[kind = first.kind](const Candidate& c) { return kindOf(c) == kind; }, share});
+            questions.push_back({[kind](const Candidate& c) { return kindKey(c) == kind; }, share});
         return questions;
     };
     const FoundPlan* asked = nullptr;

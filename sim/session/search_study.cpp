@@ -529,13 +529,6 @@ NamedLayout namedLayout(const Study& study, const StudyArrays& arrays, const std
     return layout;
 }
 
-/// In one stage a study may say either how often it accumulates, or microbatches.
-std::int64_t microbatchesOf(const Study& study)
-{
-    return study.pipeline.stages == 1 ? std::max(study.pipeline.microbatches, study.train.accumulate)
-                                      : study.pipeline.microbatches;
-}
-
 /// Whether a layer's values are kept alike: frameworks have one word for layers made again from their input, and one for those whose values are all kept.
 bool isKeptAlike(const TransformerModel& a, const TransformerModel& b)
 {
@@ -670,7 +663,7 @@ Result<FoundPlan> planOf(const Study& study, const Catalogue& catalogue, const C
     for (const Candidate& candidate : space.candidates()) {
         FoundPlan plan = layoutOf(space, candidate);
         plan.gathersContext = !plan.exchangesHeads && study.transformer()->context == ContextExchange::Gather;
-        if (plan.pipeline.microbatches != static_cast<double>(microbatchesOf(study)))
+        if (plan.pipeline.microbatches != static_cast<double>(stepPipeline(study).microbatches))
             continue;
         auto planned = transformerStudyOf(plan, recomputationOf(plan.recompute).value_or(Recomputation{}), work, *machine);
         if (!planned)
@@ -701,7 +694,7 @@ Result<FoundPlan> planOf(const Study& study, const Catalogue& catalogue, const C
                 ", schedule {} with {} chunks a stage", scheduleName(study.pipeline.schedule), study.pipeline.chunks)
                                       : std::string()));
     }
-    return none(fmt::format("{} microbatches of a batch of {}", microbatchesOf(study), study.batch));
+    return none(fmt::format("{} microbatches of a batch of {}", stepPipeline(study).microbatches, study.batch));
 }
 
 Result<SimulatedStudy> simulatedPlan(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine,

@@ -5,6 +5,7 @@
 #include "sim/session/analysis_state.h"
 #include "ui/collectives/collectives_model.h"
 #include "ui/models/step_collectives.h"
+#include "ui/widgets/table.h"
 
 #include <QBoxLayout>
 #include <QHeaderView>
@@ -102,7 +103,7 @@ CollectivesView::CollectivesView(Selection& selection, QWidget* parent)
     m_table->setItemDelegateForColumn(CollectivesModel::Time, new TimeDelegate(m_table));
     connect(m_table->selectionModel(), &QItemSelectionModel::selectionChanged, this,
         [this] { // a table that gets the focus has a current row only
-            if (const int row = currentRow(); row >= 0 && !m_isListChanging) {
+            if (const int row = selectedRow(*m_table, *m_sorted); row >= 0 && !m_isListChanging) {
                 const std::size_t first = m_model->members(row).front();
                 const sim::SimulatedCollective collective = stepCollectives(*m_analysis)[first];
                 m_selection.setCollective(CollectiveId{first, m_generation});
@@ -182,7 +183,7 @@ void CollectivesView::selectRow()
     const auto& id = m_selection.collective();
     const int own = id && id->generation == m_generation ? m_model->rowOf(id->index) : -1;
     const QModelIndex row = own >= 0 ? m_sorted->mapFromSource(m_model->index(own, 0)) : QModelIndex();
-    if (own != currentRow()) {
+    if (own != selectedRow(*m_table, *m_sorted)) {
         m_isListChanging = true;
         m_table->clearSelection();
         m_table->setCurrentIndex(row);
@@ -191,21 +192,15 @@ void CollectivesView::selectRow()
     showDetails();
 }
 
-int CollectivesView::currentRow() const
-{
-    const QModelIndexList rows = m_table->selectionModel()->selectedRows();
-    return rows.isEmpty() ? -1 : m_sorted->mapToSource(rows.front()).row();
-}
-
 QString CollectivesView::currentAnnotation() const
 {
-    const int row = currentRow();
+    const int row = selectedRow(*m_table, *m_sorted);
     return row < 0 ? QString() : QString::fromStdString(m_model->collective(row).use.cause.annotation);
 }
 
 void CollectivesView::showDetails()
 {
-    const int row = currentRow();
+    const int row = selectedRow(*m_table, *m_sorted);
     const bool hasSpec = currentAnnotation().startsWith(QLatin1String("sharding."));
     m_goToSpec->setEnabled(hasSpec);
     m_removeSpec->setEnabled(hasSpec);

@@ -33,7 +33,6 @@ Q_SIGNALS:
 private:
     void showDetails();
     void selectRow();
-    int currentRow() const; ///< of the model; -1: none
     QString currentAnnotation() const;
 
     Selection& m_selection;

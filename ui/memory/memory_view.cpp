@@ -8,6 +8,7 @@
 #include "ui/memory/memory_chart.h"
 #include "ui/widgets/notice.h"
 #include "ui/widgets/painter.h"
+#include "ui/widgets/table.h"
 
 #include <QBoxLayout>
 #include <QHeaderView>
@@ -153,7 +154,7 @@ MemoryView::MemoryView(Selection& selection, QWidget* parent)
         if (id != QLatin1String("memory:peak"))
             return;
         m_table->setFocus();
-        if (selectedRow() < 0)
+        if (selectedRow(*m_table, *m_sorted) < 0)
             m_table->selectRow(0);
     });
     connect(&m_selection, &Selection::arrayChanged, this, &MemoryView::selectRowOf);
@@ -256,17 +257,10 @@ void MemoryView::showMoment()
             .arg(unbroken(formatSeconds(m_chart->seconds())), bytes(totalBytes(shown)), parts.join(QLatin1String(" + "))));
 }
 
-/// Of the model. A table that gets the focus has a current row, which nobody selected.
-int MemoryView::selectedRow() const
-{
-    const QModelIndexList rows = m_table->selectionModel()->selectedRows();
-    return rows.isEmpty() ? -1 : m_sorted->mapToSource(rows.front()).row();
-}
-
 /// Names in the table that are no arrays of the program, such as those of unnamed steps, select nothing.
 void MemoryView::onRowSelected()
 {
-    const int row = selectedRow();
+    const int row = selectedRow(*m_table, *m_sorted);
     if (row < 0)
         return;
     const std::string& name = m_live->value(row).name;
@@ -276,7 +270,7 @@ void MemoryView::onRowSelected()
 
 void MemoryView::selectRowOf(const QString& array)
 {
-    const int selected = selectedRow();
+    const int selected = selectedRow(*m_table, *m_sorted);
     if (selected >= 0 && QString::fromStdString(m_live->value(selected).name) == array)
         return;
     for (int row = 0; row < m_live->rowCount() && !array.isEmpty(); ++row) {

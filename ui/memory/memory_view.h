@@ -36,7 +36,6 @@ private:
     void setUpTable();
     void showSimulation();
     void showMoment();
-    int selectedRow() const;
     void onRowSelected();
     void selectRowOf(const QString& array);
 

@@ -11,6 +11,7 @@
 #include "ui/study/spec_edit.h"
 #include "ui/widgets/elided_label.h"
 #include "ui/widgets/notice.h"
+#include "ui/widgets/table.h"
 
 #include <QBoxLayout>
 #include <QHeaderView>
@@ -236,7 +237,7 @@ QWidget* ProgramView::makeTable()
     m_table->horizontalHeader()->setStretchLastSection(true);
     connect(filter, &QLineEdit::textChanged, m_filtered, &QSortFilterProxyModel::setFilterFixedString);
     connect(m_table->selectionModel(), &QItemSelectionModel::selectionChanged, this, [this] {
-        const int row = selectedRow();
+        const int row = selectedRow(*m_table, *m_filtered);
         if (row < 0 || m_isChanging)
             return;
         choose(static_cast<std::size_t>(row));
@@ -478,18 +479,11 @@ void ProgramView::showWhy()
     showConstraint();
 }
 
-/// Of the nodes. A table that gets the focus has a current row, which nobody selected.
-int ProgramView::selectedRow() const
-{
-    const QModelIndexList rows = m_table->selectionModel()->selectedRows();
-    return rows.isEmpty() ? -1 : m_filtered->mapToSource(rows.front()).row();
-}
-
 void ProgramView::showRow()
 {
     m_isChanging = true;
     const QModelIndex row = m_node ? m_filtered->mapFromSource(m_nodes->index(static_cast<int>(*m_node), 0)) : QModelIndex();
-    if (selectedRow() != (row.isValid() ? static_cast<int>(*m_node) : -1)) {
+    if (selectedRow(*m_table, *m_filtered) != (row.isValid() ? static_cast<int>(*m_node) : -1)) {
         m_table->clearSelection();
         m_table->setCurrentIndex(row);
     }

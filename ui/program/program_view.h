@@ -70,7 +70,6 @@ private:
     void followSelection();
     void redraw();
     void showWhy();
-    int selectedRow() const;
     void showRow();
     void showConstraint();
     void applyConstraint();

@@ -4,6 +4,7 @@
 #include "core/draw/display_list.h"
 #include "ui/theme/theme.h"
 
+#include <QAbstractProxyModel>
 #include <QHeaderView>
 #include <QStyledItemDelegate>
 
@@ -85,6 +86,12 @@ void Table::resizeEvent(QResizeEvent* event)
 {
     QTreeWidget::resizeEvent(event);
     fitColumns();
+}
+
+int selectedRow(const QAbstractItemView& view, const QAbstractProxyModel& proxy)
+{
+    const QModelIndexList rows = view.selectionModel()->selectedRows();
+    return rows.isEmpty() ? -1 : proxy.mapToSource(rows.front()).row();
 }
 
 DisplayList tablePicture(const Table& table, const std::string& title, const std::string& nothing)

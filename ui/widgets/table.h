@@ -5,6 +5,8 @@
 
 #include <QTreeWidget>
 
+class QAbstractProxyModel;
+
 namespace meshwright::ui {
 
 /// A table of rows under headings, the first column words, the others figures unless said otherwise.
@@ -23,6 +25,9 @@ public:
 protected:
     void resizeEvent(QResizeEvent* event) override;
 };
+
+/// The row that is selected, in the model behind the proxy; -1: none. A view that gets the focus has a current row, which nobody selected.
+int selectedRow(const QAbstractItemView& view, const QAbstractProxyModel& proxy);
 
 /// The rows that are open, as a picture. Empty: `nothing` is said.
 DisplayList tablePicture(const Table& table, const std::string& title, const std::string& nothing);

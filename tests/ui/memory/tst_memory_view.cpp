@@ -240,6 +240,7 @@ void TestMemoryView::theFocusSelectsNothing()
     shown.selection.setArray("not in memory");
     shown.chart->setFocus();
     shown.table->setFocus(Qt::TabFocusReason);
+    QVERIFY(shown.table->hasFocus());
     QCOMPARE(shown.selection.array(), QString("not in memory"));
 }
 
