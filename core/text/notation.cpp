@@ -169,11 +169,17 @@ void appendSingleLine(std::string& out, std::string_view text)
     bool inString = false;
     for (std::size_t at = 0; at < text.size(); ++at) {
         const char c = text[at];
-        const bool isBlank = static_cast<unsigned char>(c) < 0x20;
+        const auto isControl = [&](std::size_t i) { return static_cast<unsigned char>(text[i]) < 0x20; };
+        if (inString && c == '\\' && at + 1 < text.size() && isControl(at + 1))
+            continue; // what it escapes is written as a number
+        if (inString && isControl(at)) {
+            out += fmt::format("\\{:02X}", static_cast<unsigned char>(c));
+            continue;
+        }
+        const bool isBlank = isControl(at);
         const bool isComment = !inString && text.substr(at).starts_with("//");
         if (!isBlank && !isComment) {
-            const bool isEscaped
-                = inString && c == '\\' && at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) >= 0x20;
+            const bool isEscaped = inString && c == '\\' && at + 1 < text.size();
             inString = inString != (c == '"');
             out += c;
             if (isEscaped)
@@ -182,7 +188,7 @@ void appendSingleLine(std::string& out, std::string_view text)
         }
         if (isComment)
             at = std::min(text.find('\n', at), text.size());
-        while (at + 1 < text.size() && !inString && (text[at + 1] == ' ' || static_cast<unsigned char>(text[at + 1]) < 0x20))
+        while (at + 1 < text.size() && (text[at + 1] == ' ' || isControl(at + 1)))
             ++at;
         out += ' ';
     }

@@ -23,6 +23,7 @@ private Q_SLOTS:
     void everyKindOccurs();
     void emptyProgram();
     void oddNames();
+    void controlCharactersInStrings();
     void donationsInAnyOrder();
     void groups();
     void send();
@@ -789,6 +790,18 @@ void TestProgramRoundTrip::oddNames()
     function[x].sharding->dims[0].axes = {{0, 1, 2}};
     builder.setResults({builder.named(builder.unary(OpKind::Sine, x), "// no comment")}, {"} {"});
     QCOMPARE(roundTripDifference(program), std::string());
+}
+
+/// What is kept as text says the same when it is read again, whatever its strings have: control characters are escaped.
+void TestProgramRoundTrip::controlCharactersInStrings()
+{
+    using namespace std::string_literals;
+    const std::string text = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n"
+                             "  %0 = test.thing %x {note = \"a\0\x01\\\x02\\\"b\\\\\"} : (tensor<4xf32>) -> tensor<4xf32>\n"
+                             "  return %0 : tensor<4xf32>\n}\n"s;
+    const std::string written = writeProgram(valueOf(readProgram(text, "x.mlir")));
+    QVERIFY2(written.find("note = \"a\\00\\01\\02\\\"b\\\\\"") != std::string::npos, written.c_str());
+    QCOMPARE(writeProgram(valueOf(readProgram(written, "again.mlir"))), written);
 }
 
 void TestProgramRoundTrip::donationsInAnyOrder()
