@@ -12,6 +12,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <set>
 
 namespace meshwright::sim {
 
@@ -116,6 +117,24 @@ std::vector<std::string> factorNames(std::string_view text)
     return names;
 }
 
+/// In how many ways `total` is a product of `factors` factors in their order, at most `most`: each prime's e copies are shared out in C(e + f - 1, e).
+std::int64_t factorisationCount(std::int64_t total, std::int64_t factors, std::int64_t most)
+{
+    std::int64_t count = 1;
+    const auto share = [&](std::int64_t copies) {
+        for (std::int64_t i = 1; i <= copies && count < most; ++i)
+            count = count * (factors - 1 + i) / i;
+    };
+    for (std::int64_t prime = 2; prime <= total / prime; ++prime) {
+        std::int64_t copies = 0;
+        for (; total % prime == 0; total /= prime)
+            ++copies;
+        share(copies);
+    }
+    share(total > 1 ? 1 : 0);
+    return std::min(count, most);
+}
+
 /// Adds a value for each way to write `total` as a product of one factor for each name, those of the first name ascending.
 void addFactorisations(const std::string& path, const std::vector<std::string>& names, std::int64_t total,
     std::vector<std::int64_t>& factors, std::vector<SweepValue>& values)
@@ -141,8 +160,6 @@ void addFactorisations(const std::string& path, const std::vector<std::string>& 
     }
     std::sort(divisors.begin(), divisors.end());
     for (const std::int64_t factor : divisors) {
-        if (static_cast<std::int64_t>(values.size()) > kMostSweepPoints)
-            return;
         factors.push_back(factor);
         addFactorisations(path, names, total / factor, factors, values);
         factors.pop_back();
@@ -152,7 +169,7 @@ void addFactorisations(const std::string& path, const std::vector<std::string>& 
 Result<Done> addProducts(
     const std::string& path, const std::vector<std::string>& names, std::string_view text, std::vector<SweepValue>& values)
 {
-    constexpr std::int64_t kMostTotal = std::int64_t{1} << 40; // its divisors are found by trial
+    constexpr std::int64_t kMostTotal = std::int64_t{1} << 24; // its divisors are found by trial
     const std::string_view total = trimmed(text.substr(text.find('=') + 1));
     std::vector<std::int64_t> totals;
     if (auto range = rangeOf(path, total)) {
@@ -164,13 +181,17 @@ Result<Done> addProducts(
     }
     if (totals.empty() || totals.front() < 1 || totals.back() > kMostTotal)
         return unreadable(path, fmt::format("\"{}\" is not a number of devices", total), "write data*model=64");
-    if (std::adjacent_find(names.begin(), names.end()) != names.end())
+    if (std::set<std::string>(names.begin(), names.end()).size() < names.size())
         return unreadable(path, fmt::format("an axis occurs twice in \"{}\"", text), "name each axis once");
+    std::int64_t count = static_cast<std::int64_t>(values.size());
+    for (const std::int64_t one : totals) {
+        count += factorisationCount(one, static_cast<std::int64_t>(names.size()), kMostSweepPoints + 1);
+        if (count > kMostSweepPoints)
+            return tooMany(path);
+    }
     for (const std::int64_t one : totals) {
         std::vector<std::int64_t> factors;
         addFactorisations(path, names, one, factors, values);
-        if (static_cast<std::int64_t>(values.size()) > kMostSweepPoints)
-            return tooMany(path);
     }
     return Done{};
 }

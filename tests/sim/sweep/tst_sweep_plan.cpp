@@ -179,6 +179,10 @@ void TestSweepPlan::wrong_data()
                                << "MW1776";
     QTest::newRow("an axis twice") << "mesh=data*data=4"
                                    << "MW1776";
+    QTest::newRow("an axis twice, apart") << "mesh=data*model*data=4"
+                                          << "MW1776";
+    QTest::newRow("factorisations without end") << "mesh=a*b*c=2^6..7^6"
+                                                << "MW1777";
     QTest::newRow("a long range") << "x=1..100000000"
                                   << "MW1777";
     QTest::newRow("a range beyond all numbers") << "x=1..9223372036854775808"
