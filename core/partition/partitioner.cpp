@@ -609,8 +609,10 @@ Cause Partitioner::causeOf(ValueId value, const TensorSharding& from, const Tens
     cause.value = gradientOf(value); // a layer's too, which may have a name of its own
     if (cause.value.empty())
         cause.value = describeUnnamed(value);
-    const OpId producer = m_source[value].producer;
     const bool reduces = from.unreduced != to.unreduced;
+    if (reduces)
+        value = summedAt(value);
+    const OpId producer = m_source[value].producer;
     cause.op = reduces && producer.valid() ? std::string(opName(m_source[producer])) : consumer;
     if (reduces)
         cause.reason = fmt::format("{} sums over a dimension that {} splits, so every device holds a partial sum", cause.op,
@@ -622,6 +624,24 @@ Cause Partitioner::causeOf(ValueId value, const TensorSharding& from, const Tens
         cause.reason += ": " + reason;
     cause.annotation = annotationOf(value, reduces ? from.unreduced : movedAxes(from, to));
     return cause;
+}
+
+/// Where a partial sum was made, before it went as one through other sums, scales, conversions and loops.
+ValueId Partitioner::summedAt(ValueId value) const
+{
+    const auto isPartial = [this](ValueId operand) {
+        const auto& versions = m_versions[operand.at()];
+        return !versions.empty() && !versions.front().layout.unreduced.empty() && m_source[operand].producer.valid();
+    };
+    while (m_source[value].producer.valid()) {
+        const Op& op = m_source[m_source[value].producer];
+        const bool isLoop = op.kind == OpKind::Repeat;
+        const auto operand = std::ranges::find_if(op.operands, isPartial);
+        if (!isLoop && operand == op.operands.end())
+            break;
+        value = isLoop ? m_source[op.bodies.front()].results[m_source[value].index] : *operand;
+    }
+    return value;
 }
 
 /// The value's name, or that of what is passed to a manual computation for it; empty when there is none.

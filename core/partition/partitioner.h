@@ -210,6 +210,7 @@ private:
     bool keepPartial(const Op& op);
     bool sinkReduction(const Op& op);
     bool emitPartialSum(const Op& op);
+    ValueId summedAt(ValueId value) const;
 
     // ---- loops
 
@@ -223,6 +224,7 @@ private:
     void markSums();
     void markSinks(const Op& repeat, std::size_t carry);
     static TensorSharding stackedLayout(const TensorSharding& slice);
+    std::optional<TensorSharding> scatteredSlice(ValueId stack, ValueId slice) const;
     TensorSharding unreducedAs(ValueId outside, TensorSharding layout, bool isStacked) const;
     void partitionRepeat(const Op& op);
     void partitionWhile(const Op& op);

@@ -204,9 +204,11 @@ bool Partitioner::isConstantEverywhere(ValueId value) const
         && m_source[producer].as<ConstantAttributes>().data.isSplat();
 }
 
-/// The operand in which an op is linear, when everything else of it is constant: scaling, and another floating type.
+/// The operand in which an op is linear, when everything else of it is constant: scaling, another floating type, another shape.
 std::optional<std::size_t> Partitioner::linearOperand(const Op& op) const
 {
+    if (op.kind == OpKind::Reshape)
+        return 0;
     if (op.kind == OpKind::Convert && isFloating(m_source[op.operands.front()].type.dtype)
         && isFloating(m_source[op.results.front()].type.dtype))
         return 0;
@@ -250,7 +252,7 @@ void Partitioner::markWay(ValueId term)
     }
 }
 
-/// Marks the conversion of a gradient to its own type, also of its rows in a loop: devices send it in that.
+/// Marks what a gradient goes through to its own type and shape, also that of its rows in a loop: devices send it in those.
 void Partitioner::markConversion(ValueId gradient)
 {
     const OpId id = m_source[gradient].producer;
@@ -260,7 +262,8 @@ void Partitioner::markConversion(ValueId gradient)
     const std::size_t result = m_source[gradient].index;
     if (op.kind == OpKind::Repeat && result >= op.as<RepeatAttributes>().carries)
         return markConversion(m_source[op.bodies.front()].results[result]);
-    if (op.kind != OpKind::Convert || op.phase != Phase::Backward || !leadsToSum(op.operands.front()))
+    const bool passes = op.kind == OpKind::Convert || op.kind == OpKind::Reshape;
+    if (!passes || op.phase != Phase::Backward || !leadsToSum(op.operands.front()))
         return;
     m_sinks[gradient.at()] = true;
     markWay(op.operands.front());
@@ -307,6 +310,47 @@ TensorSharding Partitioner::unreducedAs(ValueId outside, TensorSharding layout, 
     return layout;
 }
 
+/// The pieces of a partial sum's slices that are enough for all that read the stack behind the loop: what is reduced in a turn is scattered then, as the
+/// gradients of a layer are whose optimizer states are split. Nothing where more is needed of any.
+std::optional<TensorSharding> Partitioner::scatteredSlice(ValueId stack, ValueId slice) const
+{
+    const Version* partial = partialVersion(slice);
+    if (partial == nullptr || !declared(stack).unreduced.empty())
+        return std::nullopt;
+    std::optional<TensorSharding> wanted;
+    for (const OpId id : m_source[m_source[stack].block].ops) {
+        const Op& reader = m_source[id];
+        const auto at = std::ranges::find(reader.operands, stack);
+        if (at == reader.operands.end())
+            continue;
+        auto rule = computableRule(m_source, id, pads());
+        if (!rule)
+            return std::nullopt;
+        const TensorSharding layout = layoutUnder(layoutFor(id, *rule),
+            rule->operands[static_cast<std::size_t>(at - reader.operands.begin())], *rule, partial->layout.mesh);
+        if (wanted && !sameLayout(*wanted, layout))
+            return std::nullopt;
+        wanted = layout;
+    }
+    const auto& results = m_source[m_source[stack].block].results;
+    if (!wanted || !wanted->dims.front().axes.empty() || std::ranges::find(results, stack) != results.end()
+        || m_source[stack].sharding->mesh != partial->layout.mesh || !isEven(*wanted, globalShape(stack)))
+        return std::nullopt;
+    wanted->dims.erase(wanted->dims.begin());
+    bool isScattered = false;
+    for (std::size_t dim = 0; dim < wanted->dims.size(); ++dim) {
+        AxisRefs more = wanted->dims[dim].axes;
+        const AxisRefs& own = partial->layout.dims[dim].axes;
+        if (more.size() < own.size() || !std::equal(own.begin(), own.end(), more.begin()))
+            return std::nullopt;
+        more.erase(more.begin(), more.begin() + static_cast<std::ptrdiff_t>(own.size()));
+        if (!withoutAxes(more, partial->layout.unreduced).empty())
+            return std::nullopt;
+        isScattered = isScattered || !more.empty();
+    }
+    return isScattered ? wanted : std::nullopt;
+}
+
 void Partitioner::partitionRepeat(const Op& op)
 {
     const auto& attributes = op.as<RepeatAttributes>();
@@ -339,6 +383,8 @@ void Partitioner::partitionRepeat(const Op& op)
         TensorSharding layout = declaredEven(body.results[i]);
         if (i < attributes.carries)
             layout = m_versions[body.arguments[i].at()].front().layout;
+        else if (const auto slice = scatteredSlice(op.results[i], body.results[i]))
+            layout = *slice;
         else
             layout = unreducedAs(op.results[i], layout, true);
         yielded.push_back(obtain(body.results[i], layout, phaseOf(body.results[i]), "the loop"));

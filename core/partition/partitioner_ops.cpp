@@ -430,7 +430,7 @@ bool Partitioner::keepPartial(const Op& op)
     return a != nullptr && b != nullptr && sameLayout(a->layout, b->layout) && emitPartialSum(op);
 }
 
-/// A partial sum scaled or converted as it is, because what follows only adds it to a carry.
+/// A partial sum scaled, converted or reshaped as it is, because what follows only adds it to a carry.
 bool Partitioner::sinkReduction(const Op& op)
 {
     const Version* partial = partialVersion(op.operands.front());
@@ -439,7 +439,22 @@ bool Partitioner::sinkReduction(const Op& op)
         partial = partialVersion(op.operands[scaled]);
     if (partial == nullptr)
         return false;
-    const TensorSharding layout = partial->layout;
+    TensorSharding layout = partial->layout;
+    if (op.kind == OpKind::Reshape) {
+        const OpId id = m_source[op.results.front()].producer;
+        auto rule = computableRule(m_source, id, pads());
+        if (!rule)
+            return false;
+        const OpLayout chosen = layoutFor(id, *rule);
+        if (!samePlacement(layout, layoutUnder(chosen, rule->operands.front(), *rule, layout.mesh)))
+            return false;
+        const TensorSharding before = layout;
+        layout = layoutUnder(chosen, rule->results.front(), *rule, layout.mesh);
+        layout.unreduced = before.unreduced;
+        layout.unreducedKind = before.unreducedKind;
+        if (!isEven(before, globalShape(op.operands.front())) || !isEven(layout, globalShape(op.results.front())))
+            return false;
+    }
     TensorSharding plain = layout;
     plain.unreduced.clear();
     std::vector<ValueId> operands;

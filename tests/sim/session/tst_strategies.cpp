@@ -141,6 +141,14 @@ void TestStrategies::traffic_data()
         {line("all_gather model", 2 * 2 * 3, 2 * 2 * 3 * stream), line("reduce_scatter model", 2 * 2 * 2, 2 * 2 * 2 * stream),
             line("all_reduce data", 2 * 6, 2 * (4 * heads + 2 * wide)),
             line("all_reduce data,model", 2 * 2 + 3, f32({5 * 32, 2 * 32 * 32}))});
+    // ZeRO-1 of layers that are a loop: what each turn reduces is scattered at once, to where the layer's states lie.
+    const std::int64_t states = 2 * f32({4 * 32 * 32, 2 * 32 * 64, 2 * 32}); // of both layers
+    row("ZeRO-1 of a transformer", "transformer_digits",
+        "mesh={data: 4};sharding={x: P('data'), y: P('data'), opt.m.layers.*: \"P(None, 'data')\", opt.v.layers.*: \"P(None, "
+        "'data')\", "
+        "match: [{path: '*', spec: []}]}",
+        {line("reduce_scatter data", 2 * 8, states), line("all_gather data", 8, states),
+            line("all_reduce data", 4, f32({32 * 32, 64 * 32, 32, 32 * 32}))});
     // Liu et al. 2023, section 3: on n devices keys and values move n - 1 times forward and again backward, their gradients n times. Tokens and
     // labels (these for the loss and for accuracy) are put in zigzag order.
     const std::int64_t keys = f32({4 * 16 * 4 * 8}); // of a quarter of the sequence, or values
