@@ -6,6 +6,7 @@
 #include "core/partition/complex_pairs.h"
 #include "core/partition/partition.h"
 #include "core/prove/prove.h"
+#include "core/schedule/label.h"
 #include "core/study/pipeline_choice.h"
 #include "core/study/program_study.h"
 #include "core/support/clock.h"
@@ -139,7 +140,7 @@ std::string obstacleText(const FunctionProof& function, const ProofObstacle& obs
 {
     std::string text = "  " + function.name;
     if (!obstacle.opName.empty())
-        text += fmt::format(", {} {}", obstacle.opName, obstacle.value);
+        text += fmt::format(", {}", opLabel(obstacle.opName, obstacle.value));
     if (!obstacle.place.empty())
         text += fmt::format(" at {}", obstacle.place);
     text += fmt::format(": {}\n", obstacle.reason);

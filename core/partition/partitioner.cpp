@@ -689,13 +689,18 @@ std::string Partitioner::describeUnnamed(ValueId value) const
     }
     if (const auto part = eightBitPartOf(m_source, value); part && part->source != value)
         return eightBitText(part->part, describeUnnamed(part->source));
+    if (opInfo(m_source[producer].kind).opClass == OpClass::Constraint)
+        return describeUnnamed(m_source[producer].operands[m_source[value].index]);
+    if (m_source[producer].kind == OpKind::Repeat)
+        return valueText(m_source, value);
     for (ValueId operand : m_source[producer].operands) {
         while (nameOf(operand).empty() && isCopy(operand))
             operand = m_source[m_source[operand].producer].operands.front();
         if (const std::string name = nameOf(operand); !name.empty())
             return fmt::format("{}({}, ..)", opName(m_source[producer]), name);
     }
-    return fmt::format("the result of {}", opName(m_source[producer]));
+    const std::string made = valueText(m_source, value);
+    return made == opName(m_source[producer]) ? "the result of " + made : made;
 }
 
 AxisRefs Partitioner::movedAxes(const TensorSharding& from, const TensorSharding& to)

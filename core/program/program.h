@@ -105,7 +105,7 @@ struct Function {
 /// The name of the op's kind, "dot_general"; of one that is kept as it is, its own: "stablehlo.sort".
 std::string_view opName(const Op& op);
 
-/// The name of a value, or "%12" when it has none.
+/// The name of a value, or what made it: "add(act.h1, ..)", "sine(from x)", "%arg0". What a loop stacks is called as in one of its turns.
 std::string valueText(const Function& function, ValueId value);
 
 struct NamedMesh {

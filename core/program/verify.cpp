@@ -68,12 +68,19 @@ private:
             verifyUse(result, "the end of the block");
     }
 
+    /// Its name, or its number: what is not sound cannot be called by what makes it.
+    std::string called(ValueId value) const
+    {
+        const std::string& name = m_function[value].name;
+        return name.empty() ? fmt::format("%{}", value.index) : name;
+    }
+
     void verifyUse(ValueId value, const std::string& where)
     {
         if (!value.valid() || value.at() >= m_defined.size() || !m_defined[value.at()])
             report("MW1305",
                 fmt::format("{} uses {} before it is defined", where,
-                    value.valid() && value.at() < m_defined.size() ? valueText(m_function, value) : "an unknown value"));
+                    value.valid() && value.at() < m_defined.size() ? called(value) : "an unknown value"));
     }
 
     void verifyOp(const Op& op)
@@ -259,9 +266,8 @@ private:
         if (!value.sharding)
             return;
         const TensorSharding& sharding = *value.sharding;
-        const auto fail = [&](const std::string& what) {
-            report("MW1308", fmt::format("the sharding of {}: {}", valueText(m_function, id), what));
-        };
+        const auto fail
+            = [&](const std::string& what) { report("MW1308", fmt::format("the sharding of {}: {}", called(id), what)); };
         if (sharding.mesh < 0 || static_cast<std::size_t>(sharding.mesh) >= m_meshes.size())
             return fail("unknown mesh");
         if (sharding.dims.size() != value.type.shape.size())

@@ -42,8 +42,10 @@ private:
     {
         for (const OpId id : m_function[block].ops) {
             const Op& op = m_function[id];
-            for (const ValueId result : op.results)
-                check(m_function[result].sharding, valueText(m_function, result));
+            for (const ValueId result : op.results) {
+                if (m_function[result].sharding)
+                    check(*m_function[result].sharding, valueText(m_function, result));
+            }
             if (const auto* constraint = std::get_if<ConstraintAttributes>(&op.attributes))
                 check(constraint->sharding, "a constraint on " + valueText(m_function, op.operands.front()));
             if (isManual(op))

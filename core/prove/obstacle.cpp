@@ -123,8 +123,9 @@ std::string Obstacles::sourceName(GlobalId global) const
         if (m_source.standings[i].empty() || m_source.standings[i].front().global != global)
             continue;
         const OpId producer = producerOf(function, value);
-        const std::string name = valueText(function, value);
-        return producer.valid() ? fmt::format("{} ({})", name, opName(function[producer])) : name;
+        const std::string& name = function[value].name;
+        return producer.valid() && !name.empty() ? fmt::format("{} ({})", name, opName(function[producer]))
+                                                 : valueText(function, value);
     }
     if (const GlobalValue& value = m_device.globals[global]; value.constant && value.constant->isSplat())
         return "a constant";

@@ -3,6 +3,7 @@
 
 #include "core/prove/function_proof.h"
 #include "core/prove/pipeline_proof.h"
+#include "core/schedule/label.h"
 #include "core/support/counted.h"
 
 #include <fmt/format.h>
@@ -143,7 +144,7 @@ std::string firstObstacle(const Proof& proof)
             continue;
         const ProofObstacle& first = function.obstacles.front();
         return fmt::format("{}{}{}: {}", function.name,
-            first.opName.empty() ? "" : fmt::format(", {} {}", first.opName, first.value),
+            first.opName.empty() ? "" : fmt::format(", {}", opLabel(first.opName, first.value)),
             first.place.empty() ? "" : " at " + first.place, first.reason);
     }
     return {};

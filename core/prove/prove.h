@@ -61,7 +61,7 @@ void add(Proof& proof, Proof more);
 /// "proved: 1,204 ops on 16,384 devices, 3 functions, equal up to the order of sums", or "not proved: " and the same counts.
 std::string headline(const Proof& proof);
 
-/// "step, dot_general %12 at model.py:3: its operands are split differently"; empty when all is proved.
+/// "step, dot_general act.h1 at model.py:3: its operands are split differently"; empty when all is proved.
 std::string firstObstacle(const Proof& proof);
 
 /// Shows that a device function computes a source function, for every input: that each result, laid out as its sharding says, is the source's

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/schedule/label.h"
 
-#include "core/program/eight_bits.h"
 #include "core/program/placement.h"
 
 #include <fmt/format.h>
@@ -10,62 +9,10 @@
 
 namespace meshwright {
 
-namespace {
-
-/// The value that stands for this one outside of a loop, and inside of one: what a body's argument is given first, what a turn gives. Itself, where
-/// there is none.
-ValueId throughLoop(const Function& function, ValueId id)
+std::string opLabel(std::string_view op, const std::string& made)
 {
-    const Value& value = function[id];
-    if (value.producer.valid()) {
-        const Op& op = function[value.producer];
-        return op.kind == OpKind::Repeat ? function[op.bodies.front()].results[value.index] : id;
-    }
-    const auto loop = std::ranges::find_if(function.ops,
-        [&](const Op& op) { return op.kind == OpKind::Repeat && std::ranges::find(op.bodies, value.block) != op.bodies.end(); });
-    return loop == function.ops.end() ? id : loop->operands[value.index];
-}
-
-/// The nearest name among the first operands behind a value; empty where there is none near.
-std::string nameBehind(const Function& function, ValueId id)
-{
-    constexpr int kFar = 8;
-    for (int step = 0; step < kFar; ++step) {
-        if (!function[id].name.empty())
-            return function[id].name;
-        const ValueId same = throughLoop(function, id);
-        const OpId producer = function[id].producer;
-        if (same == id && (!producer.valid() || function[producer].operands.empty()))
-            return {};
-        id = same != id ? same : function[producer].operands.front();
-    }
-    return {};
-}
-
-/// A value's name; of what is rounded to 8 bits what part it is.
-std::string madeText(const Function& function, ValueId value)
-{
-    const auto part = function[value].name.empty() ? eightBitPartOf(function, value) : std::nullopt;
-    return part && part->source != value ? eightBitText(part->part, bufferLabel(function, part->source))
-                                         : valueText(function, value);
-}
-
-} // namespace
-
-std::string bufferLabel(const Function& function, ValueId id)
-{
-    if (!function[id].name.empty())
-        return function[id].name;
-    const std::string name = nameBehind(function, id);
-    ValueId made = id;
-    for (ValueId same = throughLoop(function, made); same != made; same = throughLoop(function, made))
-        made = same;
-    if (!function[made].producer.valid())
-        return name.empty() ? "an argument" : name;
-    if (const auto part = eightBitPartOf(function, made); part && part->source != made && part->source != id)
-        return eightBitText(part->part, bufferLabel(function, part->source));
-    const std::string op(opName(function[function[made].producer]));
-    return name.empty() || function[made].name == name ? (name.empty() ? op : name) : fmt::format("{}({}, ..)", op, name);
+    const bool says = made.starts_with(op) && (made.size() == op.size() || made[op.size()] == '(');
+    return says ? made : fmt::format("{} {}", op, made);
 }
 
 std::string instructionLabel(const Function& function, const Instruction& instruction)
@@ -84,11 +31,14 @@ std::string instructionLabel(const Function& function, const Instruction& instru
         return *memory == Placement::Host ? fmt::format("to host {}", valueText(function, op.operands.front()))
                                           : fmt::format("from host {}", valueText(function, op.results.front()));
     if (instruction.writes.empty() && op.results.empty())
-        return opName(op.kind);
-    const ValueId made = instruction.writes.empty() ? op.results.front() : instruction.writes.front();
+        return std::string(opName(op));
+    const auto named = std::ranges::find_if(instruction.writes, [&](ValueId value) { return !function[value].name.empty(); });
+    const ValueId made = instruction.writes.empty() ? op.results.front()
+        : named == instruction.writes.end()         ? instruction.writes.front()
+                                                    : *named;
     if (instruction.ops.size() == 1)
-        return fmt::format("{} {}", opName(op.kind), madeText(function, made));
-    return fmt::format("fused {} ({} ops)", madeText(function, made), instruction.ops.size());
+        return opLabel(opName(op), valueText(function, made));
+    return fmt::format("fused {} ({} ops)", valueText(function, made), instruction.ops.size());
 }
 
 std::string taskLabel(const Task& task, const PipelineShape& shape)

@@ -5,14 +5,15 @@
 #include "core/timeline/timeline.h"
 
 #include <string>
+#include <string_view>
 
 namespace meshwright {
 
-/// What a value in memory is called: its name, or what made it: "dot_general". What a loop stacks is called as in one of its turns.
-std::string bufferLabel(const Function& function, ValueId value);
+/// What an op of this name is called that makes a value of this text (`valueText`): "dot_general act.layers.1.product", "floor(act.h1, ..)".
+std::string opLabel(std::string_view op, const std::string& made);
 
 /// What an instruction is called in timelines, measured or predicted: "dot_general act.layers.1.product", "fused act.layers.1 (4 ops)",
-/// "all_reduce grad.layers.0.w".
+/// "all_reduce grad.layers.0.w"; of values without a name "floor(act.h1, ..)", "fused divide(act.h1, ..) (4 ops)".
 std::string instructionLabel(const Function& function, const Instruction& instruction);
 
 /// What a task of a pipeline is called: "forward, microbatch 3", "weight gradients, chunk 1, microbatch 3"; an update by its function.

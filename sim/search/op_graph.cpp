@@ -5,6 +5,7 @@
 #include "core/program/attention.h"
 #include "core/program/transform.h"
 #include "core/reshard/reshard.h"
+#include "core/schedule/label.h"
 #include "core/support/text.h"
 #include "sim/search/search_stop.h"
 #include "sim/simulate/instruction_work.h"
@@ -348,7 +349,7 @@ void OpGraph::addOwn(OpId id, const OpShardingRule& rule, double runs)
     const ValueId made = op.results.front();
     const TensorType& type = m_function[made].type;
     const std::vector<Split> splits = splitsOf(rule, type.shape, reductionOf(m_function, op).has_value());
-    Variable variable{fmt::format("{} {}", opName(op), valueText(m_function, made)), made, false, {}, {}, {}, {}};
+    Variable variable{opLabel(opName(op), valueText(m_function, made)), made, false, {}, {}, {}, {}};
     Source source;
     std::vector<std::vector<GridLayout>> operands(op.operands.size());
     std::vector<GridLayout> whole;

@@ -2,7 +2,6 @@
 #include "sim/simulate/pipeline_memory.h"
 
 #include "core/program/placement.h"
-#include "core/schedule/label.h"
 #include "core/schedule/stage_array.h"
 #include "core/support/counted.h"
 
@@ -91,7 +90,7 @@ std::string keptLabel(
 {
     const Function& maker = makerOf(kept, stage, chunk);
     const ValueId made = madeAs(maker, kept.value.name);
-    return fmt::format("{}{}, {}", made.valid() ? bufferLabel(maker, made) : kept.value.name,
+    return fmt::format("{}{}, {}", made.valid() ? valueText(maker, made) : kept.value.name,
         chunks > 1 ? fmt::format(" of chunk {}", chunk) : "", counted(microbatches, "microbatch"));
 }
 

@@ -4,7 +4,6 @@
 #include "core/program/attention.h"
 #include "core/program/placement.h"
 #include "core/program/transform.h"
-#include "core/schedule/label.h"
 #include "core/support/timed_stop.h"
 #include "core/support/units.h"
 #include "sim/simulate/instruction_work.h"
@@ -283,8 +282,8 @@ std::vector<LiveValue> liveAtPeak(const ScheduledFunction& scheduled)
     for (const Buffer& buffer : scheduled.buffers.buffers) {
         if (buffer.first > peak || buffer.last < peak || buffer.bytes == 0 || buffer.inLoop || buffer.onHost)
             continue;
-        live.push_back({buffer.value.valid() ? bufferLabel(scheduled.device.function, buffer.value) : "a loop's body",
-            buffer.kind, buffer.bytes});
+        live.push_back({buffer.value.valid() ? valueText(scheduled.device.function, buffer.value) : "a loop's body", buffer.kind,
+            buffer.bytes});
     }
     std::stable_sort(live.begin(), live.end(), [](const LiveValue& a, const LiveValue& b) { return a.bytes > b.bytes; });
     return live;

@@ -3,6 +3,7 @@
 
 #include "core/study/arrays.h"
 #include "core/support/counted.h"
+#include "core/text/program_text.h"
 #include "sim/session/analysis_state.h"
 #include "ui/models/step_collectives.h"
 #include "ui/program/nodes_model.h"
@@ -586,9 +587,13 @@ QString ProgramView::command() const
     if (file == nullptr)
         return QStringLiteral("meshwright simulate ") + studyArguments(m_analysis ? m_analysis->source : sim::StudySource{});
     QString command = QStringLiteral("meshwright propagate ") + shellQuoted(QString::fromStdString(file->file));
-    if (m_value.valid())
-        command
-            += QStringLiteral(" --explain ") + shellQuoted(QString::fromStdString(valueText(*m_shown->graph.function, m_value)));
+    if (m_value.valid()) {
+        const Function& function = *m_shown->graph.function;
+        const Program& program = m_shown->graph.analysis->built->partitioned.propagated;
+        const std::string& name = function[m_value].name;
+        const std::string wanted = name.empty() ? valueNames(program, function)[m_value.at()] : name;
+        command += QStringLiteral(" --explain ") + shellQuoted(QString::fromStdString(wanted));
+    }
     return command;
 }
 

@@ -384,6 +384,8 @@ std::vector<std::string> labelTexts(const std::string& name)
 {
     std::vector<std::string> texts = {name};
     const std::size_t space = name.find(' ');
+    if (const std::size_t open = name.find('('); open < space)
+        return {name, name.substr(0, open)};
     if (space == std::string::npos)
         return texts;
     const std::string rest = name.substr(space + 1, name.find(" (", space) - space - 1);

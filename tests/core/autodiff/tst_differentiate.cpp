@@ -816,7 +816,8 @@ void TestDifferentiate::problems()
     c.setResults({sum, z});
     const auto unknown = differentiate(onShards, {0}, {0});
     QCOMPARE(idsOf(unknown), QString("MW1310"));
-    QCOMPARE(text(unknown.error()[0].message), QString("no derivative is known for all_reduce, which makes %2 in \"g\""));
+    QCOMPARE(text(unknown.error()[0].message),
+        QString("no derivative is known for all_reduce, which makes all_reduce(y, ..) in \"g\""));
     QVERIFY(differentiate(onShards, {1}, {1})); // not on the way
 
     Function parts; // of a complex number

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/schedule/label.h"
 #include "core/support/file.h"
 #include "core/support/resources.h"
 #include "sim/session/analysis_state.h"
 #include "sim/session/session.h"
 #include "tests/test_class.h"
 
+#include <functional>
 #include <thread>
 
 namespace tst_session {
@@ -22,6 +24,8 @@ private Q_SLOTS:
     void arraysHaveSpecsAndReasons();
     void eightBitProductsAreBuilt();
     void eightBitPartsHaveNames();
+    void instructionsHaveNames_data();
+    void instructionsHaveNames();
     void remembersByContent();
     void forgetsTheOldest();
     void stops();
@@ -148,6 +152,38 @@ void TestSession::eightBitPartsHaveNames()
         {"largest of act.layers.ffn.input", "all_reduce largest of act.layers.ffn.input", "layers.ffn.up.w in 8 bits"})
         QVERIFY2(moved.contains(name), qPrintable(QString(name) + " of " + moved.join(", ")));
     QVERIFY2(moved.filter("the result of convert").isEmpty(), qPrintable(moved.join(", ")));
+}
+
+/// Timelines and messages call what nobody named by what makes it, of what: a number says nothing to a person.
+void TestSession::instructionsHaveNames_data()
+{
+    QTest::addColumn<QString>("file");
+    QTest::addColumn<QString>("one"); ///< of the names
+    QTest::newRow("an MLP") << "notebook_mlp.yaml"
+                            << "reduce(y, ..)";
+    QTest::newRow("a loop of layers") << "sequence_parallel_transformer.yaml"
+                                      << "dot_general(act.layers.attention.mixed, ..)";
+    QTest::newRow("a program") << "jax_product.yaml"
+                               << "dot_general(y, ..)";
+}
+
+void TestSession::instructionsHaveNames()
+{
+    QFETCH(QString, file);
+    QFETCH(QString, one);
+    const auto analysis = m_session.analyse(example(file.toStdString()));
+    QVERIFY(analysis && analysis->scheduled);
+    const ScheduledFunction& step = *analysis->scheduled;
+    QStringList names;
+    const std::function<void(const std::vector<Instruction>&)> collect = [&](const std::vector<Instruction>& instructions) {
+        for (const Instruction& instruction : instructions) {
+            names << QString::fromStdString(instructionLabel(step.device.function, instruction));
+            collect(instruction.body);
+        }
+    };
+    collect(step.instructions);
+    QVERIFY2(names.filter("%").isEmpty(), qPrintable(names.filter("%").join(", ")));
+    QVERIFY2(names.contains(one), qPrintable(names.join(", ")));
 }
 
 void TestSession::arraysHaveSpecsAndReasons()

@@ -348,6 +348,8 @@ void TestProgramView::programFiles()
     Shown shown(analysed("mlp.mlir"));
     QVERIFY(shown.node("dot_general") >= 0);
     QVERIFY(shown.view.command().startsWith("meshwright propagate "));
+    shown.click(shown.node("dot_general")); // a value without a name is asked for as the written program calls it
+    QVERIFY2(shown.view.command().endsWith(" --explain %0"), qPrintable(shown.view.command()));
 }
 
 void TestProgramView::pictureAndCommand()

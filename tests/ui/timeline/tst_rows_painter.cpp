@@ -176,6 +176,7 @@ void TestRowsPainter::namesOnlyWhereTheyFit()
     QCOMPARE(ui::labelTexts("all_reduce grad.w"), (std::vector<std::string>{"all_reduce grad.w", "grad.w", "all_reduce"}));
     QCOMPARE(ui::labelTexts("fused h (3 ops)"), (std::vector<std::string>{"fused h (3 ops)", "h", "fused"}));
     QCOMPARE(ui::labelTexts("wait for grad.w"), (std::vector<std::string>{"wait for grad.w", "wait"}));
+    QCOMPARE(ui::labelTexts("floor(act.h1, ..)"), (std::vector<std::string>{"floor(act.h1, ..)", "floor"}));
     QCOMPARE(ui::labelTexts("layers.0.w"), (std::vector<std::string>{"layers.0.w"}));
 }
 
