@@ -528,6 +528,7 @@ public:
             check(entry.axes);
         check(type.spec.unreduced);
         check(type.spec.reduced);
+        check(type.varying);
         if (!problems.empty())
             return problems;
         return type;

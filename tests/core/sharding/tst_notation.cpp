@@ -234,6 +234,7 @@ void TestNotation::problems_data()
     row("f32<host[8,4]", true, "MW1167");
     row("f32[8@x,4@x]", true, "MW1103");
     row("f32[8,4]{V:z}", true, "MW1102");
+    row("f32[8@x,4]{V:x}", true, "MW1103");
     row("{devices=[3,1]<=[3]}", true, "MW1156");
     row("{devices=[8]<=[8]}", true, "MW1154");
     row("{devices=[8,1]<=[9]}", true, "MW1151");
