@@ -498,7 +498,7 @@ MemoryUse Executable::memory() const
     std::vector<std::int64_t> change(scheduled.instructions.size() + 2);
     for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
         const Buffer& buffer = plan.buffers[i];
-        if (isOutside[i] || buffer.inLoop || buffer.onHost)
+        if (isOutside[i] || buffer.depth > 0 || buffer.onHost)
             continue;
         change[buffer.first] += buffer.bytes;
         change[buffer.last + 1] -= buffer.bytes;

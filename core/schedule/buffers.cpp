@@ -332,7 +332,12 @@ private:
         BlockBytes bytes;
         for (std::size_t i = 0; i < blocks.size(); ++i) {
             const BlockId block = opOf(m_instructions[at]).bodies[i];
+            const std::size_t first = m_plan.buffers.size();
             const BlockBytes own = BlockPlanner(m_function, m_onHost, blocks[i], block, true, m_plan).run(nullptr);
+            const bool isLargest = own.device > bytes.device;
+            const auto buffer = [&](std::size_t index) { return m_plan.buffers.begin() + static_cast<std::ptrdiff_t>(index); };
+            std::for_each(buffer(isLargest ? before : first), isLargest ? buffer(first) : m_plan.buffers.end(),
+                [](Buffer& other) { other.atPeak = false; }); // its turn is not the one that needs most
             bytes = {std::max(bytes.device, own.device), std::max(bytes.host, own.host)};
         }
         m_loops.push_back({before, m_plan.buffers.size(), at});
@@ -344,7 +349,7 @@ private:
     void addStretch(std::size_t at, std::int64_t bytes, bool onHost)
     {
         m_own.push_back(static_cast<std::int32_t>(m_plan.buffers.size()));
-        m_plan.buffers.push_back({0, bytes, MemoryKind::Temporary, ValueId(), at, at, false, onHost});
+        m_plan.buffers.push_back({0, bytes, MemoryKind::Temporary, ValueId(), at, at, 0, onHost});
     }
 
     /// The body's buffers, from firstBuffer up to stretch, which is the buffer that holds those of the device; that of the host's is the next one.
@@ -370,7 +375,7 @@ private:
                 Buffer& inner = m_plan.buffers[b];
                 inner.offset += m_plan.buffers[loop.stretch + (inner.onHost ? 1 : 0)].offset;
                 inner.first = inner.last = loop.instruction;
-                inner.inLoop = true;
+                ++inner.depth;
             }
         }
         return bytes;
@@ -408,11 +413,11 @@ private:
         for (std::size_t i = 0; i < own.size(); ++i)
             m_plan.buffers[static_cast<std::size_t>(own[i])].offset = intervals[i].offset;
         if (!onHost)
-            findPeak(intervals);
+            findPeak(own, intervals);
         return total;
     }
 
-    void findPeak(const std::vector<Interval>& intervals)
+    void findPeak(const std::vector<std::int32_t>& own, const std::vector<Interval>& intervals)
     {
         std::vector<std::int64_t> change(end() + 2, 0);
         for (const Interval& interval : intervals) {
@@ -423,14 +428,19 @@ private:
         }
         std::int64_t live = 0;
         std::int64_t peak = 0;
+        std::size_t peakAt = 0;
         for (std::size_t i = 0; i <= end(); ++i) {
             live += change[i];
             if (live > peak) {
                 peak = live;
-                m_plan.peakInstruction = i;
+                peakAt = i;
             }
         }
+        m_plan.peakInstruction = peakAt;
         m_plan.peakLiveBytes = peak;
+        for (std::size_t i = 0; i < own.size(); ++i)
+            m_plan.buffers[static_cast<std::size_t>(own[i])].atPeak = std::ranges::any_of(
+                intervals[i].spans, [&](const FreeSpace::Span& span) { return span.first <= peakAt && peakAt <= span.last; });
     }
 
     const Function& m_function;
@@ -469,7 +479,7 @@ std::vector<MemoryMoment> memoryOverTime(const ScheduledFunction& function)
     constexpr std::size_t kKinds = static_cast<std::size_t>(MemoryKind::Temporary) + 1;
     std::vector<MemoryMoment> moments(function.instructions.size() + 1, MemoryMoment{std::vector<std::int64_t>(kKinds, 0), 0, 0});
     for (const Buffer& buffer : function.buffers.buffers) { // first what changes from one moment to the next
-        if (buffer.inLoop || buffer.first >= moments.size() || buffer.last < buffer.first)
+        if (buffer.depth > 0 || buffer.first >= moments.size() || buffer.last < buffer.first)
             continue;
         const auto bytesAt = [&](std::size_t at) -> std::int64_t& {
             return buffer.onHost ? moments[at].hostBytes : moments[at].bytesByKind[static_cast<std::size_t>(buffer.kind)];

@@ -51,8 +51,9 @@ struct Buffer {
         value; ///< the first value that lives in it; others may follow in place. Invalid: a loop's stretch, which holds its blocks' buffers
     std::size_t first = 0; ///< index of the first instruction of the function's list during which it is in use; arguments: 0
     std::size_t last = 0; ///< index of the last one; what outlives the function: the number of instructions
-    bool inLoop = false; ///< lies in a loop's stretch, which is listed too and counts for it
+    int depth = 0; ///< in how many stretches it lies: in the next one behind it of one less, which counts for it
     bool onHost = false; ///< lies in the host's memory: `offset` counts from the beginning of the host's arena
+    bool atPeak = false; ///< in use when its function, or the turn of a loop that makes it, needs most of the device's memory
 };
 
 inline constexpr std::int64_t kBufferAlignment = 64;

@@ -94,6 +94,28 @@ std::string keptLabel(
         chunks > 1 ? fmt::format(" of chunk {}", chunk) : "", counted(microbatches, "microbatch"));
 }
 
+/// What a task's function makes for itself: the largest of its arrays at its peak, as far as they are known, and the rest.
+/// Arguments and what it makes of `kept` values count as those.
+void addWorking(std::vector<LiveValue>& live, const ScheduledFunction& scheduled, const std::vector<StageMemory::Kept>& kept,
+    std::int64_t working)
+{
+    const Function& function = scheduled.device.function;
+    std::set<std::string> others;
+    for (const ValueId argument : function.arguments())
+        others.insert(function[argument].name);
+    for (const StageMemory::Kept& value : kept) {
+        if (const ValueId made = madeAs(function, value.value.name); made.valid())
+            others.insert(valueText(function, made));
+    }
+    for (const LiveValue& value : liveAtPeak(scheduled)) {
+        if (others.contains(value.name) || value.bytes > working)
+            continue;
+        working -= value.bytes;
+        live.push_back({value.name, MemoryKind::Temporary, value.bytes});
+    }
+    live.push_back({fmt::format("other buffers inside {}", function.name), MemoryKind::Temporary, working});
+}
+
 void addBytes(MemoryPoint& point, MemoryKind kind, std::int64_t bytes, bool onHost = false)
 {
     if (onHost) {
@@ -208,8 +230,8 @@ std::vector<LiveValue> liveAtPeak(const ScheduledProgram& pipeline)
         for (std::size_t i = 0; i < kept.size(); ++i)
             underWay[task.chunk][i] += kept[i].isKeptBy(task) ? 1 : 0;
         if (moment++ == fullest.moment) {
-            live.push_back({fmt::format("buffers inside {}", task.function), MemoryKind::Temporary,
-                memory.working[functionIndex(stage, task.function)]});
+            const std::size_t function = functionIndex(stage, task.function);
+            addWorking(live, stage.functions[function], kept, memory.working[function]);
             break;
         }
         for (std::size_t i = 0; i < kept.size(); ++i)

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <ranges>
 
 namespace meshwright::sim {
 
@@ -278,13 +279,28 @@ Result<Simulation> simulate(const ScheduledProgram& pipeline, const Mesh& mesh, 
 std::vector<LiveValue> liveAtPeak(const ScheduledFunction& scheduled)
 {
     std::vector<LiveValue> live;
-    const std::size_t peak = scheduled.buffers.peakInstruction;
-    for (const Buffer& buffer : scheduled.buffers.buffers) {
-        if (buffer.first > peak || buffer.last < peak || buffer.bytes == 0 || buffer.inLoop || buffer.onHost)
+    std::vector<bool> isOpen = {true}; // by depth: the stretch that buffers of it lie in is in use at the peak
+    std::int64_t between = 0; // bytes of stretches, without what lies in them at the peak
+    for (const Buffer& buffer : std::views::reverse(scheduled.buffers.buffers)) { // a stretch comes before what lies in it
+        if (buffer.onHost)
             continue;
-        live.push_back({buffer.value.valid() ? valueText(scheduled.device.function, buffer.value) : "a loop's body", buffer.kind,
-            buffer.bytes});
+        const auto depth = static_cast<std::size_t>(buffer.depth);
+        const bool isInUse = buffer.atPeak && isOpen[depth];
+        if (isInUse && depth > 0)
+            between -= buffer.bytes;
+        if (buffer.value.valid()) {
+            if (isInUse && buffer.bytes > 0)
+                live.push_back({valueText(scheduled.device.function, buffer.value) + (depth > 0 ? ", one turn" : ""),
+                    depth > 0 ? MemoryKind::Temporary : buffer.kind, buffer.bytes});
+            continue;
+        }
+        isOpen.resize(depth + 1);
+        isOpen.push_back(isInUse);
+        between += isInUse ? buffer.bytes : 0;
     }
+    if (between > 0)
+        live.push_back({"room between arrays of a loop", MemoryKind::Temporary, between});
+    std::ranges::reverse(live);
     std::stable_sort(live.begin(), live.end(), [](const LiveValue& a, const LiveValue& b) { return a.bytes > b.bytes; });
     return live;
 }

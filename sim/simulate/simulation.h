@@ -135,7 +135,7 @@ Result<Simulation> simulate(const ScheduledProgram& pipeline, const Mesh& mesh, 
     const Function& unsharded, const Machine& machine, const CostOptions& options, const NetworkOptions& network = {},
     const SimulationExtras& extras = {});
 
-/// One row of a table of memory in use at the peak: the values that are live there, largest first.
+/// One row of a table of memory in use at the peak: the values that are live there, largest first; those of loops in the turn that needs most.
 struct LiveValue {
     std::string name;
     MemoryKind kind = MemoryKind::Temporary;

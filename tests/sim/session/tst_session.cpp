@@ -26,6 +26,7 @@ private Q_SLOTS:
     void eightBitPartsHaveNames();
     void instructionsHaveNames_data();
     void instructionsHaveNames();
+    void loopsShowWhatTheyHoldAtThePeak();
     void remembersByContent();
     void forgetsTheOldest();
     void stops();
@@ -184,6 +185,26 @@ void TestSession::instructionsHaveNames()
     collect(step.instructions);
     QVERIFY2(names.filter("%").isEmpty(), qPrintable(names.filter("%").join(", ")));
     QVERIFY2(names.contains(one), qPrintable(names.join(", ")));
+}
+
+/// What a loop needs at the peak is listed array by array, and all adds up to the peak.
+void TestSession::loopsShowWhatTheyHoldAtThePeak()
+{
+    const auto analysis = m_session.analyse(example("sequence_parallel_transformer.yaml"));
+    QVERIFY(analysis && analysis->simulated);
+    QStringList names;
+    std::int64_t listed = 0;
+    std::int64_t room = 0;
+    for (const sim::LiveValue& value : analysis->simulated->liveAtPeak) {
+        listed += value.bytes;
+        names << QString::fromStdString(value.name);
+        room += value.name.starts_with("room between") ? value.bytes : 0;
+    }
+    const sim::Simulation& simulation = analysis->simulated->simulation;
+    QCOMPARE(listed, simulation.memory[simulation.peakInstruction].total);
+    QVERIFY2(room >= 0 && 20 * room < listed, qPrintable(QString::number(room)));
+    for (const char* name : {"act.layers.ffn.hidden", "act.layers.ffn.hidden, one turn", "grad.layers.ffn.up.w.each, one turn"})
+        QVERIFY2(names.contains(name), qPrintable(names.join(" | ")));
 }
 
 void TestSession::arraysHaveSpecsAndReasons()
