@@ -26,6 +26,7 @@ struct Word {
 
 constexpr std::string_view kOfStage = "stage.";
 constexpr std::string_view kShared = "shared.";
+constexpr std::string_view kNames = ":";
 
 constexpr std::array kWords = {Word{Kind::Gradient, "grad.", Behind::Name}, Word{Kind::GradientSum, "acc.", Behind::Name},
     Word{Kind::SharedPart, kShared, Behind::Name}, Word{Kind::Input, "in", Behind::Nothing},
@@ -53,8 +54,11 @@ std::optional<StageArray> read(const Word& word, std::string_view name)
     const std::string rest(name.substr(word.text.size()));
     if (word.behind == Behind::Name)
         return StageArray{word.kind, rest};
-    const auto number = parseInteger(rest);
-    return number ? std::optional(StageArray{word.kind, {}, static_cast<std::size_t>(*number)}) : std::nullopt;
+    const std::size_t colon = std::min(rest.find(kNames), rest.size());
+    const auto number = parseInteger(rest.substr(0, colon));
+    return number
+        ? std::optional(StageArray{word.kind, rest.substr(std::min(colon + 1, rest.size())), static_cast<std::size_t>(*number)})
+        : std::nullopt;
 }
 
 } // namespace
@@ -65,7 +69,8 @@ std::string StageArray::text() const
         return fmt::format("{}{}.{}{}", kOfStage, number, kShared, name);
     for (const Word& word : kWords) {
         if (word.kind == kind)
-            return word.behind == Behind::Number ? fmt::format("{}{}", word.text, number) : std::string(word.text) + name;
+            return word.behind == Behind::Number ? fmt::format("{}{}{}{}", word.text, number, name.empty() ? "" : kNames, name)
+                                                 : std::string(word.text) + name;
     }
     return name;
 }

@@ -23,7 +23,7 @@ struct StageArray {
         Output, ///< what the piece behind gets: "out"
         InputGradient, ///< what the piece before gets: "ct.in"
         OutputGradient, ///< what the piece behind gives: "ct.out"
-        Residual, ///< number N that the forward function leaves for the backward one: "residual.N"
+        Residual, ///< number N that the forward function leaves for the backward one: "residual.N:NAME"
         WeightResidual, ///< the same that the gradients of inputs leave for those of weights: "residual.w.N"
         NormPart, ///< the stage's part of the gradients' squared norm: "norm.part"
         NormSquared, ///< all of it: "norm.squared"
@@ -32,7 +32,7 @@ struct StageArray {
     };
 
     Kind kind = Kind::Model;
-    std::string name = {}; ///< of Model, Batch and Metric their own; of gradients the parameter; else empty
+    std::string name = {}; ///< of Model, Batch and Metric their own; of gradients the parameter; of residuals what they are
     std::size_t number = 0;
 
     std::string text() const;

@@ -328,7 +328,7 @@ private:
             } else if (before < names.size()) {
                 residuals.push_back(names[before]);
             } else {
-                residuals.push_back(nameOf(Kind::Residual, {}, residuals.size()));
+                residuals.push_back(nameOf(Kind::Residual, valueText(forward, value), residuals.size()));
                 kept.push_back(i);
             }
         }

@@ -170,6 +170,7 @@ void TestPipelineTasks::namesOfArraysAreReadBack()
     }
     QVERIFY(stageArrayOf("opt.m.layers.0.w").kind == Kind::Model);
     QVERIFY(stageArrayOf("residual.slope").kind == Kind::Model);
+    QVERIFY(stageArrayOf("residual.3:sine(x, ..)") == (StageArray{Kind::Residual, "sine(x, ..)", 3}));
 }
 
 void TestPipelineTasks::slotsAreTakenAnew_data()
