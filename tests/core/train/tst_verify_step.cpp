@@ -245,10 +245,11 @@ void TestVerifyStep::arraysHaveToMove_data()
     QTest::addColumn<double>("part"); // of the change that is made
     QTest::addColumn<bool>("passed");
 
-    QTest::newRow("all of it") << "bf16" << 4096 << 0.003 << 1.0 << true;
-    QTest::newRow("nothing") << "bf16" << 4096 << 0.003 << 0.0 << false;
-    QTest::newRow("twice") << "bf16" << 4096 << 0.003 << 2.0 << false;
-    QTest::newRow("the other way") << "bf16" << 4096 << 0.003 << -1.0 << false;
+    // One device's own change is 0.93 of the exact one here, and has to be 0.9 at least: of 4096 numbers it is less once in a thousand draws.
+    QTest::newRow("all of it") << "bf16" << 16384 << 0.003 << 1.0 << true;
+    QTest::newRow("nothing") << "bf16" << 16384 << 0.003 << 0.0 << false;
+    QTest::newRow("twice") << "bf16" << 16384 << 0.003 << 2.0 << false;
+    QTest::newRow("the other way") << "bf16" << 16384 << 0.003 << -1.0 << false;
     QTest::newRow("nothing, of f32") << "f32" << 4096 << 0.003 << 0.0 << false;
     QTest::newRow("nothing, far below a rounding: nobody can tell") << "bf16" << 4096 << 1e-7 << 0.0 << true;
     QTest::newRow("nothing, of few: nobody can tell") << "bf16" << 8 << 0.003 << 0.0 << true;
