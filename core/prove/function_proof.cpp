@@ -267,6 +267,8 @@ private:
                 continue;
             known.push_back(standing);
             cross(value, standing, standings);
+            if (auto copies = asCopies(standing, value))
+                standings.push_back(*std::move(copies));
         }
         const auto rank = [&](const Standing& standing) {
             const bool hasWindow = std::any_of(
@@ -310,6 +312,31 @@ private:
                 && m_globals[standing.global].shape[static_cast<std::size_t>(along.from)] == 1)
                 along = {};
         }
+        return standing;
+    }
+
+    /// Of an array of copies that has nothing else: the copies.
+    std::optional<Standing> asCopies(Standing standing, ValueId value) const
+    {
+        const GlobalValue& array = m_globals[standing.global];
+        if (array.copied == kNoGlobal || !standing.isWhole())
+            return std::nullopt;
+        for (std::size_t dim = 0; dim < standing.dims.size(); ++dim) {
+            StandingDim& along = standing.dims[dim];
+            if (along.from < 0)
+                continue;
+            const auto from = static_cast<std::size_t>(along.from);
+            if (!isAlongCopies(array, along)) {
+                along.from = array.copiedFrom[from];
+                continue;
+            }
+            if (along.window || function()[value].type.shape[dim] * shardCount(along.axes) > array.shape[from])
+                return std::nullopt;
+            along = {};
+        }
+        standing.global = array.copied;
+        if (!hasMesh(standing))
+            standing.mesh = 0;
         return standing;
     }
 

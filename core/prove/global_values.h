@@ -50,6 +50,8 @@ struct GlobalValue {
     std::vector<Embedding> embeddings; ///< what of the source program is made of its elements
     std::string reshaped; ///< of a reshape: what has the same elements in the same order, and is none itself
     std::string copies; ///< of an array of copies: the text of what is copied (`Framed`); else empty
+    GlobalId copied = kNoGlobal; ///< of an array of copies: what is copied
+    std::vector<int> copiedFrom; ///< by its dimension: that of what is copied; -1: the elements along it are copies
     GlobalId base = kNoGlobal; ///< of a value that `changed` made
     std::string change; ///< what all its changes do
     std::map<std::size_t, std::string> changes; ///< by dimension

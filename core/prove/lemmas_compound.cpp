@@ -67,11 +67,27 @@ std::int64_t extent(const Walk& walk, const Standing& standing, std::size_t dim)
 
 /// select(mask, value, filler): behind the last element of a dimension, where the mask is false, there is the filler.
 std::optional<Standing> maskedEnd(
-    const Walk& walk, const KnownNumbers& mask, ValueId value, const Standing& standing, const Standing& filler)
+    const Walk& walk, const KnownNumbers& mask, ValueId value, Standing standing, const Standing& filler)
 {
     if (mask.dim < 0 || !filler.isUniform())
         return std::nullopt;
     const auto dim = static_cast<std::size_t>(mask.dim);
+    if (standing.dims[dim].from < 0 && standing.isWhole()) { // copies are as many as the mask says
+        Framed array = framed(walk, value, standing);
+        array.dims[dim].axes = mask.axes;
+        array.shape[dim] = 0;
+        for (const auto& numbers : mask.at)
+            array.shape[dim] += std::count_if(numbers.begin(), numbers.end(), [](const auto number) { return number != 0; });
+        AxisRefs others;
+        for (std::size_t other = 0; other < array.dims.size(); ++other) {
+            if (other != dim)
+                others.insert(others.end(), array.dims[other].axes.begin(), array.dims[other].axes.end());
+        }
+        if (array.mesh != 0 || array.shape[dim] == 0 || !disjoint(mask.axes, others))
+            return std::nullopt;
+        const Framed all = filled(walk, std::move(array), true);
+        standing = standingOf(all.global, all.shape, all.dims, all.local, 0);
+    }
     const StandingDim& along = standing.dims[dim];
     if (along.from < 0 || along.window || (!mask.axes.empty() && (mask.axes != along.axes || standing.mesh != 0)))
         return std::nullopt;
@@ -444,7 +460,7 @@ Standings splitDynamicUpdate(const Walk& walk, const Op& slice)
     for (std::size_t i = 2; i < put.op()->operands.size(); ++i)
         starts.emplace_back(walk, put.op()->operands[i]);
     Standings result;
-    for (const Standing& operand : walk.standings[array.at()]) {
+    for (const Standing& operand : asArrays(walk, array)) {
         const auto margin = marginOf(walk, operand, piece, pad, starts, sizes);
         if (!margin || !operand.isWhole())
             continue;

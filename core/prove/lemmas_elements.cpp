@@ -335,10 +335,79 @@ void addElements(std::string& text, const Standing& operand, const std::vector<i
     text += ']';
 }
 
+/// Of arrays of copies: the array of copies of what is computed of what is copied.
+std::optional<Standing> ofCopies(const Site& site, std::size_t result)
+{
+    const GlobalValues& globals = site.walk.globals;
+    const std::size_t rank = site.localResult(result).size();
+    Framed array{kNoGlobal, site.localResult(result), std::vector<StandingDim>(rank), site.localResult(result), {},
+        ReduceKind::Sum, site.mesh(), {}};
+    std::vector<bool> isAlong(rank, false);
+    Standings copied;
+    const auto fits = [&](std::size_t dim, const StandingDim& along, std::int64_t size) {
+        const StandingDim& own = array.dims[dim];
+        return array.shape[dim] == size && own.axes == along.axes
+            && (own.window == along.window || (own.window && along.window && *own.window == *along.window));
+    };
+    for (const Standing* operand : site.operands) {
+        const GlobalValue& value = globals[operand->global];
+        Standing& of = copied.emplace_back(*operand);
+        if (!operand->isWhole() || operand->dims.size() != rank)
+            return std::nullopt;
+        if (value.copied == kNoGlobal)
+            continue;
+        of.global = value.copied;
+        for (std::size_t dim = 0; dim < rank; ++dim) {
+            const StandingDim& along = operand->dims[dim];
+            if (along.from < 0)
+                continue;
+            const std::int64_t size = value.shape[static_cast<std::size_t>(along.from)];
+            of.dims[dim].from = value.copiedFrom[static_cast<std::size_t>(along.from)];
+            if (!isAlongCopies(value, along))
+                continue;
+            of.dims[dim] = {};
+            if (!isAlong[dim]) {
+                array.shape[dim] = size;
+                array.dims[dim].axes = along.axes;
+                array.dims[dim].window = along.window;
+                isAlong[dim] = true;
+            } else if (!fits(dim, along, size)) {
+                return std::nullopt;
+            }
+        }
+    }
+    if (std::none_of(isAlong.begin(), isAlong.end(), [](bool is) { return is; }))
+        return std::nullopt;
+    Site inner{site.walk, site.op, {}, {}};
+    for (const Standing& standing : copied)
+        inner.operands.push_back(&standing);
+    const std::optional<Standing> made = elementwiseLemma(inner, result);
+    if (!made)
+        return std::nullopt;
+    array.global = made->global;
+    for (std::size_t dim = 0; dim < rank; ++dim) {
+        const StandingDim& along = made->dims[dim];
+        if (along.from < 0)
+            continue;
+        const std::int64_t size = globals[made->global].shape[static_cast<std::size_t>(along.from)];
+        if (isAlong[dim] && !fits(dim, along, size)) // copies beside elements of another operand
+            return std::nullopt;
+        array.shape[dim] = size;
+        array.dims[dim] = along;
+        isAlong[dim] = false;
+    }
+    if (std::none_of(isAlong.begin(), isAlong.end(), [](bool is) { return is; }))
+        return made;
+    const Framed all = filled(site.walk, std::move(array), true);
+    return standingOf(all.global, all.shape, all.dims, all.local, all.mesh);
+}
+
 } // namespace
 
 std::optional<Standing> elementwiseLemma(Site& site, std::size_t result)
 {
+    if (auto copies = ofCopies(site, result))
+        return copies;
     const std::size_t rank = site.localResult(result).size();
     const GlobalValues& globals = site.walk.globals;
     Standing made;

@@ -156,6 +156,28 @@ bool hasClaimedSizes(const Site& site, const Standing& standing, const Shape& cl
 
 std::optional<Standing> regrouped(Site& site, const Shape* claimed, std::optional<std::size_t> longer = {});
 
+/// What is exchanged later is claimed with its padding: the first and the last dimensions that are the operand's have its sizes.
+Shape withSizesOf(const Site& site, Shape claimed)
+{
+    const Framed operand = framed(site, 0);
+    const auto& layout = site.walk.function[site.op.results[0]].sharding;
+    const std::size_t count = std::min(operand.dims.size(), claimed.size());
+    const auto isSame = [&](std::size_t from, std::size_t to) {
+        return operand.local[from] == site.localResult()[to] && operand.dims[from].axes == canonical(layout->dims[to].axes);
+    };
+    if (!layout || layout->dims.size() != claimed.size())
+        return claimed;
+    std::size_t first = 0;
+    for (; first < count && isSame(first, first); ++first)
+        claimed[first] = operand.shape[first];
+    for (std::size_t last = 1; last + first <= count; ++last) {
+        if (!isSame(operand.dims.size() - last, claimed.size() - last))
+            break;
+        claimed[claimed.size() - last] = operand.shape[operand.dims.size() - last];
+    }
+    return claimed;
+}
+
 } // namespace
 
 std::optional<Standing> reshapeLemma(Site& site, std::size_t)
@@ -173,6 +195,14 @@ std::optional<Standing> reshapeLemma(Site& site, std::size_t)
     if (auto made = regrouped(site, claimed))
         return made;
     const std::string refusal = site.refusal;
+    if (claimed != nullptr) {
+        if (const Shape own = withSizesOf(site, *claimed); own != *claimed) {
+            if (auto made = withUnits(&own))
+                return made;
+            if (auto made = regrouped(site, &own))
+                return made;
+        }
+    }
     // What one microbatch claims is said of all: one dimension is so many times as long, one that stays a dimension rather than a part of another.
     const std::int64_t all = elementCount(framed(site, 0).shape);
     const std::int64_t own = claimed != nullptr ? elementCount(*claimed) : 0;
@@ -353,7 +383,8 @@ std::optional<Standing> reverseLemma(Site& site, std::size_t)
         const std::int64_t size = site.walk.globals[made.global].shape[from];
         if (along.window || !along.axes.empty() || site.local(0)[dim] != size)
             return site.refuse(fmt::format("dimension {} is split", dim));
-        steps.push_back({{from, "all", size}, {}});
+        if (!isAlongCopies(site.walk.globals[made.global], along))
+            steps.push_back({{from, "all", size}, {}});
     }
     made.global = changedBy(site, made.global, "reverse", steps);
     return made;
@@ -375,6 +406,13 @@ std::optional<Standing> withMoreRoom(const Site& site)
     const auto& pad = site.op.as<PadAttributes>();
     Standing made = *site.operands[0];
     const Standing& filler = *site.operands[1];
+    bool padsCopies = false;
+    for (std::size_t dim = 0; dim < made.dims.size(); ++dim)
+        padsCopies = padsCopies || (isPadded(pad, dim) && made.dims[dim].from < 0);
+    if (padsCopies && made.isWhole()) {
+        const Framed all = filled(site.walk, framed(site, 0), true);
+        made = standingOf(all.global, all.shape, all.dims, all.local, all.mesh);
+    }
     for (std::size_t dim = 0; dim < made.dims.size(); ++dim) {
         if (!isPadded(pad, dim))
             continue;

@@ -292,13 +292,15 @@ Standings sliced(const Walk& walk, const Standings& operands, std::size_t dim, s
 Standings slicedWindows(const Walk& walk, const Op& op)
 {
     const auto& slice = op.as<SliceAttributes>();
-    Standings made = walk.standings[op.operands[0].at()];
+    const Shape& local = walk.local(op.operands[0]);
+    const auto isCut
+        = [&](std::size_t dim) { return slice.starts[dim] != 0 || slice.strides[dim] != 1 || slice.limits[dim] != local[dim]; };
+    Standings made = asArrays(walk, op.operands[0]);
     if (std::none_of(made.begin(), made.end(),
             [](const Standing& standing) { return std::any_of(standing.dims.begin(), standing.dims.end(), isSplit); }))
         return {};
-    const Shape& local = walk.local(op.operands[0]);
     for (std::size_t dim = 0; dim < local.size(); ++dim) {
-        if (slice.starts[dim] == 0 && slice.strides[dim] == 1 && slice.limits[dim] == local[dim])
+        if (!isCut(dim))
             continue;
         made = sliced(walk, made, dim, local[dim], slice.starts[dim], slice.strides[dim], walk.local(op.results[0])[dim]);
     }

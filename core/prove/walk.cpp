@@ -47,9 +47,16 @@ Framed filled(const Walk& walk, Framed array, bool isNeeded)
         return array;
     walk.globals.noteFilled();
     const DType dtype = walk.globals[array.global].dtype;
+    const GlobalId copied = array.global;
     array.copies = array.text();
-    array.global = walk.globals.number(filledText(array), array.shape, dtype, walk.globals[array.global].varies);
-    walk.globals[array.global].copies = array.copies;
+    array.global = walk.globals.number(filledText(array), array.shape, dtype, walk.globals[copied].varies);
+    GlobalValue& all = walk.globals[array.global];
+    all.copies = array.copies;
+    if (all.copied == kNoGlobal && array.global != copied) {
+        all.copied = copied;
+        for (const StandingDim& along : array.dims)
+            all.copiedFrom.push_back(along.from);
+    }
     for (std::size_t dim = 0; dim < array.dims.size(); ++dim)
         array.dims[dim].from = array.shape[dim] == 1 ? -1 : static_cast<int>(dim);
     return array;
@@ -80,6 +87,22 @@ Framed framed(const Walk& walk, ValueId value, const Standing& standing)
         }
     }
     return array;
+}
+
+Standings asArrays(const Walk& walk, ValueId value)
+{
+    Standings all = walk.standings[value.at()];
+    for (std::size_t i = 0, count = all.size(); i < count; ++i) {
+        const Framed array = framed(walk, value, all[i]);
+        bool isSplit = false;
+        for (std::size_t dim = 0; dim < array.dims.size(); ++dim)
+            isSplit = isSplit || (array.isCopy(dim) && !array.dims[dim].axes.empty());
+        if (!isSplit || array.mesh != 0 || !array.partial.empty())
+            continue;
+        const Framed filledArray = filled(walk, array, true);
+        all.push_back(standingOf(filledArray.global, filledArray.shape, filledArray.dims, filledArray.local, filledArray.mesh));
+    }
+    return all;
 }
 
 Framed framed(const Site& site, std::size_t operand)

@@ -106,6 +106,15 @@ std::string filledText(const Framed& array);
 /// Without copies of several elements the array itself, unless this `isNeeded`.
 Framed filled(const Walk& walk, Framed array, bool isNeeded = false);
 
+/// A dimension of an array of copies along which they are; else it is one of what is copied, or the value is no such array.
+inline bool isAlongCopies(const GlobalValue& global, const StandingDim& along)
+{
+    return global.copied != kNoGlobal && along.from >= 0 && global.copiedFrom[static_cast<std::size_t>(along.from)] < 0;
+}
+
+/// The standings of a value, those of copies also as arrays of as many as the partitioner claims, where it claims that they are split.
+Standings asArrays(const Walk& walk, ValueId value);
+
 Framed framed(const Site& site, std::size_t operand);
 Framed framed(const Walk& walk, ValueId value, const Standing& standing);
 

@@ -170,6 +170,35 @@ inline std::vector<WrittenProgram> writtenPrograms()
             "%0 = sdy.sharding_constraint %x <@mesh, [{\"a\"}]> : tensor<3xcomplex<f32>>\n"
             "%1 = stablehlo.negate %0 : tensor<3xcomplex<f32>>\nreturn %1 : tensor<3xcomplex<f32>>",
             {{"another op", "stablehlo.negate", "stablehlo.exponential"}}},
+        {"how many elements each window of an array has", "\"a\"=4", "() -> (tensor<16xf32> " ROWS("{\"a\"}") ")",
+            "%z = stablehlo.constant dense<0.0> : tensor<f32>\n%x = stablehlo.constant dense<1.0> : tensor<16xf32>\n"
+            "%0 = \"stablehlo.reduce_window\"(%x, %z) <{padding = dense<[[1, 1]]> : tensor<1x2xi64>, window_dimensions = "
+            "array<i64: 3>}> ({\n^bb0(%a: tensor<f32>, %b: tensor<f32>):\n%s = stablehlo.add %a, %b : tensor<f32>\n"
+            "stablehlo.return %s : tensor<f32>\n}) : (tensor<16xf32>, tensor<f32>) -> tensor<16xf32>\nreturn %0 : "
+            "tensor<16xf32>",
+            {{"an element before the first", "dense<[1, 0, 0, 0]>", "dense<[0, 0, 0, 0]>"},
+                {"an element behind the last", "dense<[6, 6, 6, 5]>", "dense<[6, 6, 6, 6]>"},
+                {"nothing of a neighbour", "-1, 0, 1, 2>", "-1, 0, 1, -1>"}}},
+        {"copies in pieces that do not divide", "\"a\"=4", "() -> (tensor<4x11xf32> " ROWS("{\"a\"}, {}") ")",
+            "%x = stablehlo.constant dense<2> : tensor<4x11xi32>\n%0 = stablehlo.xor %x, %x : tensor<4x11xi32>\n"
+            "%1 = sdy.sharding_constraint %0 <@mesh, [{}, {}]> : tensor<4x11xi32>\n"
+            "%2 = stablehlo.convert %1 : (tensor<4x11xi32>) -> tensor<4x11xf32>\n"
+            "%3 = sdy.sharding_constraint %2 <@mesh, [{}, {\"a\"}]> : tensor<4x11xf32>\n"
+            "%4 = stablehlo.reverse %3, dims = [0] : tensor<4x11xf32>\n%5 = stablehlo.cosine %4 : tensor<4x11xf32>\n"
+            "return %5 : tensor<4x11xf32>",
+            {{"another part", "[0:1, 0:11]", "[0:1, 1:12]"}}},
+        {"rows that do not divide times ones", "\"a\"=2", "(%x: tensor<13x2xf32>) -> tensor<2xf32>",
+            "%0 = sdy.sharding_constraint %x <@mesh, [{\"a\"}, {}]> : tensor<13x2xf32>\n"
+            "%1 = stablehlo.constant dense<1.0> : tensor<13xf32>\n%2 = stablehlo.dot_general %0, %1, contracting_dims = [0] x "
+            "[0] "
+            ": (tensor<13x2xf32>, tensor<13xf32>) -> tensor<2xf32>\nreturn %2 : tensor<2xf32>",
+            {{"without the last row", "dense<13>", "dense<12>"}, {"of each device alone", "sdy.all_reduce", "stablehlo.negate"}}},
+        {"a dimension regrouped beside some that do not divide", "\"a\"=5, \"b\"=2",
+            "(%x: tensor<10x4x8xf32>) -> (tensor<5x2x4x8xf32> " ROWS("{}, {}, {\"b\"}, {}") ")",
+            "%0 = stablehlo.reshape %x {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}, {\"b\"}, {\"a\"}]>]>} : "
+            "(tensor<10x4x8xf32>) -> tensor<5x2x4x8xf32>\n%1 = stablehlo.negate %0 : tensor<5x2x4x8xf32>\nreturn %1 : "
+            "tensor<5x2x4x8xf32>",
+            {{"others in place of the first", "0:8] {", "1:9] {"}}},
     };
 }
 
