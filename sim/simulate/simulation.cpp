@@ -233,6 +233,7 @@ Result<Simulation> simulate(const ScheduledProgram& pipeline, const Mesh& mesh, 
         return ground.error();
     NetworkSites sites(ground->placement, machine.faults, network, mesh.findAxis(axis));
     const bool rolls = splitsBackward(pipeline.pipeline.order);
+    const FullestStage fullest = fullestStage(pipeline);
     std::optional<PipelineWriter> writer;
     std::optional<TraceBuilder> trace;
     for (bool wholes = extras.graph == nullptr && sites.speeds().empty();; wholes = false) {
@@ -243,17 +244,16 @@ Result<Simulation> simulate(const ScheduledProgram& pipeline, const Mesh& mesh, 
         if (extras.graph != nullptr)
             *extras.graph = graphOf(stages, writer->uses, writer->siteOfUse, sites);
         trace.emplace(sites, std::move(stages), writer->uses, writer->siteOfUse,
-            TraceOptions{.timeline = extras.timeline, .isPipeline = true, .rolls = rolls});
+            TraceOptions{.timeline = extras.timeline, .isPipeline = true, .rolls = rolls, .momentsOf = fullest.stage});
         if (auto run = trace->run(); !run)
             return run.error();
         if (!trace->isOutOfStep())
             break;
     }
-    const FullestStage fullest = fullestStage(pipeline);
     const std::size_t stage = trace->stage();
-    std::vector<MemoryPoint> memory = memoryOfTasks(pipeline, stage);
+    std::vector<MemoryPoint> memory = memoryOfTasks(pipeline, fullest.stage);
     for (std::size_t i = 0; i < memory.size(); ++i)
-        memory[i].seconds = trace->secondsOfMoment(writer->moments[stage][i]);
+        memory[i].seconds = trace->secondsOfMoment(writer->moments[fullest.stage][i]);
     Simulation simulation = trace->take();
     simulation.memory = std::move(memory);
     simulation.stage = stage;
@@ -262,8 +262,7 @@ Result<Simulation> simulate(const ScheduledProgram& pipeline, const Mesh& mesh, 
     simulation.peakStage = fullest.stage;
     simulation.peakBytes = fullest.bytes;
     simulation.hostBytes = mostHostBytes(pipeline);
-    const auto peak = std::ranges::max_element(simulation.memory, {}, &MemoryPoint::total);
-    simulation.peakInstruction = static_cast<std::size_t>(peak - simulation.memory.begin());
+    simulation.peakInstruction = fullest.moment;
     if (pipeline.pipeline.stages > 1)
         simulation.assumptions.push_back(
             fmt::format("times are those of stage {} of {}, which computes longest; memory at the peak is that of stage {}",

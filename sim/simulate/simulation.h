@@ -88,7 +88,7 @@ struct Simulation {
     std::vector<SimulatedMove> moves;
     double hostLinkBytesPerSecond = 0.0; ///< of one device to its host's memory, one way; 0: nothing is moved there
     std::int64_t hostBytes = 0; ///< of the host's memory, for one device; of a pipeline, of the stage that needs most there
-    std::vector<MemoryPoint> memory;
+    std::vector<MemoryPoint> memory; ///< of a pipeline, of `peakStage`
     Timeline timeline{
         Clock::Simulated}; ///< of one device for each stage and each speed that devices have; empty unless it was asked for
     std::string machine; ///< what it was simulated on

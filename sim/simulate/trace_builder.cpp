@@ -121,8 +121,13 @@ std::vector<std::uint32_t> TraceBuilder::devicesToTellOf(const StepWork& work, c
             devices.push_back(device);
         }
     }
-    if (!m_options.timeline && !m_options.rolls)
-        devices.resize(1);
+    if (!m_options.timeline && !m_options.rolls) {
+        const auto ofMoments = std::ranges::find_if(
+            devices, [&](std::uint32_t device) { return work.kindOf[device] == m_options.momentsOf.value_or(m_stage); });
+        if (ofMoments != devices.end() && ofMoments != devices.begin())
+            std::iter_swap(ofMoments, devices.begin() + 1);
+        devices.resize(ofMoments == devices.begin() || ofMoments == devices.end() ? 1 : 2);
+    }
     return devices;
 }
 
@@ -249,11 +254,13 @@ void TraceBuilder::addDevice(
     const Ticks end = addComputing(computeRow, isChosen);
     const Ticks part = end - std::max<Ticks>(0, m_device.begin);
     m_longestPart = std::max(m_longestPart, part);
+    const std::size_t ofMoments = m_options.momentsOf.value_or(m_stage);
+    if (m_device.stage == ofMoments && (ofMoments == m_stage ? isChosen : m_lastEnd.empty()))
+        m_lastEnd = std::move(m_device.lastEnd);
     if (!isChosen)
         return;
     m_chosenPart = part;
     expose(end, m_options.rolls ? end : m_run.end);
-    m_lastEnd = std::move(m_device.lastEnd);
     countTransfers();
 }
 

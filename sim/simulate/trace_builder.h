@@ -47,6 +47,7 @@ struct TraceOptions {
     bool isPipeline = false;
     bool rolls
         = false; ///< a stage begins its next step when its own part of this one is over, and the step is the longest of these parts
+    std::optional<std::size_t> momentsOf = {}; ///< the stage that `secondsOfMoment` is of; nothing: the one that is told of
 };
 
 /// Runs a written step and tells what it was like for some of its devices.
@@ -59,7 +60,7 @@ public:
     /// Problems: those of `NetworkSites::work`.
     Result<Done> run();
 
-    /// When the last computing op that a moment names was over, in the stage that is told of.
+    /// When the last computing op that a moment names was over, on a device of the stage `momentsOf`.
     double secondsOfMoment(std::pair<std::uint32_t, std::uint32_t> moment) const
     {
         return moment.first == kNothing ? 0.0 : secondsOf(m_lastEnd[moment.first][moment.second]);
@@ -136,7 +137,7 @@ private:
     std::size_t m_stage = 0;
     Ticks m_longestPart = 0; ///< from a device's first computing to its last
     Ticks m_chosenPart = 0;
-    std::vector<std::vector<Ticks>> m_lastEnd; ///< of the chosen device: for each loop and op
+    std::vector<std::vector<Ticks>> m_lastEnd; ///< of a device of the stage `momentsOf`: for each loop and op
     Device m_device;
     std::vector<Interval> m_intervals; ///< of the device at hand, by their beginnings
     std::size_t m_nextInterval = 0;

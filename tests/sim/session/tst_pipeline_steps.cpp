@@ -418,9 +418,17 @@ void TestPipelineSteps::wholeFunctionsChangeNothing()
         QCOMPARE(whole.collectives[i].seconds, written.collectives[i].seconds);
         QCOMPARE(whole.collectives[i].exposedSeconds, written.collectives[i].exposedSeconds);
     }
+    // The curve is that of the stage that needs most, with and without the devices of a timeline.
+    const sim::Simulation bare = valueOf(sim::simulateStudy(study, catalogue)).simulation;
     QCOMPARE(whole.memory.size(), written.memory.size());
-    for (std::size_t i = 0; i < whole.memory.size(); ++i)
+    QCOMPARE(bare.memory.size(), whole.memory.size());
+    for (std::size_t i = 0; i < whole.memory.size(); ++i) {
         QCOMPARE(whole.memory[i].seconds, written.memory[i].seconds);
+        QCOMPARE(bare.memory[i].seconds, whole.memory[i].seconds);
+        QVERIFY(whole.memory[i].total <= whole.peakBytes);
+        QVERIFY(i == 0 || whole.memory[i].seconds >= whole.memory[i - 1].seconds);
+    }
+    QCOMPARE(whole.memory[whole.peakInstruction].total, whole.peakBytes);
     QCOMPARE(whole.events * 5 < written.events, isOneOp);
 }
 
