@@ -106,7 +106,7 @@ Result<CostOptions> costOptionsOf(const Chip& chip, MatmulPrecision unstated = M
 ///
 /// Products on GPUs: tiles in waves over the multiprocessors, the best of a few tile shapes; a tile loses a fixed depth of k to filling its
 /// pipeline; when there are fewer tiles than multiprocessors, k is split in pieces of at least 512; operands whose rows are not whole 16 bytes
-/// cannot be loaded for the tensor cores directly, those not whole 128 bytes load slower. On TPUs k and one of m and n are padded to the side of
+/// cannot be loaded for the tensor cores directly (worse where products are many and small), those not whole 128 bytes load slower. On TPUs k and one of m and n are padded to the side of
 /// the matrix unit, the other to 8 rows, whichever way round is better. CPUs: FLOPs over the rate. Everything else: bytes over HBM bandwidth.
 class DeviceCost {
 public:

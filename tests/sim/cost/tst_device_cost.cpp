@@ -221,7 +221,7 @@ void TestDeviceCost::tiles_data()
     row("a100 218 tiles of 128 x 64 in three waves", "a100", 128 * 109, 128, 4096, 218.0 * 0.8 / 324.0 * 4096.0 / 4192.0);
     row("a100 one tile of 128 x 128, deep: k in 108", "a100", 128, 128, 512 * 200, 0.96 * 102400.0 / 102496.0);
     row("a100 four tiles of 64 x 64, shallow", "a100", 128, 128, 512, 4.0 * 0.62 / 108.0 * 512.0 / 608.0);
-    row("a100, rows of not whole 16 bytes", "a100", 128 * 108, 128, 4092, 0.12 * 4092.0 / 4188.0);
+    row("a100, rows of not whole 16 bytes", "a100", 128 * 108, 128, 4092, 0.5 * 4092.0 / 4188.0);
     row("a100, rows of not whole 128 bytes", "a100", 128 * 108, 128, 4104, 0.88 * 4104.0 / 4200.0);
     row("empty", "a100", 0, 128, 128, 1.0);
 }
@@ -250,6 +250,7 @@ void TestDeviceCost::tilesOfABatch()
     QVERIFY(near(share({109, 128, 128, 512}), 218.0 * 0.8 / 324.0 * kFilled)); // of 128 x 64, three waves
     QVERIFY(near(share({54, 256, 128, 512}), 0.96 * kFilled));
     QVERIFY(near(share({27, 128, 128, 512}), 0.62 * kFilled)); // four of 64 x 64 each
+    QVERIFY(near(share({108, 128, 128, 508}), 0.12 * 0.96 * 508.0 / 604.0)); // rows of not whole 16 bytes
 }
 
 void TestDeviceCost::fewRows_data()
