@@ -149,6 +149,8 @@ std::vector<ModelArray> transformerActivations(const TransformerModel& model, st
                 for (const char* name : {".experts.received", ".experts.made"})
                     add(act + name, {layer.experts, batch, groups, capacity, width},
                         {"experts", "batch", "groups", "capacity", "hidden"});
+                add(act + ".ffn.hidden", {layer.experts, batch, groups, capacity, layer.expertFfn},
+                    {"experts", "batch", "groups", "capacity", "ffn"});
             }
             add(act + ".ffn", stream, words);
         }

@@ -115,7 +115,7 @@ const std::vector<std::string>& offloadableNames();
 /// [batch, sequence, key and value heads, heads of each, head size]), "act.layers.attention", "act.layers.ffn.input",
 /// "act.layers.ffn.hidden", "act.layers.ffn" (a block's output), "act.logits" (with chunks of the loss, of one). Of experts with a capacity also what
 /// tokens are as they are sent and come back: "..experts.sent" and "..returned" [batch, dispatchGroups, experts, capacity, hidden], "..experts.received" and
-/// "..made" [experts, batch, dispatchGroups, capacity, hidden].
+/// "..made" [experts, batch, dispatchGroups, capacity, hidden], and "..ffn.hidden" is [experts, batch, dispatchGroups, capacity, width].
 std::vector<ModelArray> transformerActivations(const TransformerModel& model, std::int64_t batch);
 
 /// How many tokens of a row's part (dispatchGroups) an expert of these layers takes: its share of them times capacityFactor, at most all.

@@ -301,10 +301,13 @@ void addPipeline(std::vector<std::string>& settings, const Study& study, const C
 void addContext(std::vector<std::string>& settings, const Study& study, const Candidate& candidate)
 {
     const TransformerModel* model = study.transformer();
-    if (candidate.cp == 1 || model == nullptr)
+    if (model == nullptr)
         return;
-    if (model->config.experts > 0 && model->dispatchGroups == 1)
-        settings.push_back(fmt::format("model.transformer.dispatch_groups={}", candidate.cp));
+    if (const std::int64_t groups = dispatchGroups(candidate);
+        groups > 1 && model->config.experts > 0 && model->dispatchGroups == 1)
+        settings.push_back(fmt::format("model.transformer.dispatch_groups={}", groups));
+    if (candidate.cp == 1)
+        return;
     if (model->attention != AttentionOp::Fused || model->context != ContextExchange::Gather)
         return;
     TransformerModel ring = *model;
@@ -320,7 +323,7 @@ bool fits(const Study& study, const Specs& specs, const Candidate& candidate, co
         return false;
     Study other = study;
     if (auto* model = std::get_if<TransformerModel>(&other.model); model != nullptr && model->config.experts > 0)
-        model->dispatchGroups = std::max<std::int64_t>(model->dispatchGroups, candidate.cp);
+        model->dispatchGroups = std::max(model->dispatchGroups, dispatchGroups(candidate));
     for (const auto& [array, spec] : specs)
         other.sharding.entries.push_back({array, valueOf(parseSpec(spec)), "sharding." + array});
     if (candidate.pp > 1 && study.pipeline.stages == 1) {

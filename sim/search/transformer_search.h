@@ -28,6 +28,12 @@ FoundPlan layoutOf(const TransformerSpace& space, const Candidate& candidate);
 /// The PartitionSpecs of a candidate's arrays, by the names that `transformerParameters` gives them; x and y first.
 std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candidate, const TransformerConfig& model);
 
+/// Into how many parts a sequence's tokens are dealt to experts: one for each rank that has a part of it (`TransformerModel::dispatchGroups`).
+inline std::int64_t dispatchGroups(const Candidate& candidate)
+{
+    return std::int64_t{candidate.cp} * (candidate.sequenceParallel ? candidate.tp : 1);
+}
+
 /// The same by the names of a study's model, whose layers may stand one by one.
 std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candidate, const TransformerModel& model);
 

@@ -46,6 +46,9 @@ public:
             if (axis.name == "tensor")
                 tensor.push_back(axis.name);
         }
+        senders = context;
+        if (candidate.sequenceParallel)
+            senders.insert(senders.end(), tensor.begin(), tensor.end());
     }
 
     /// The spec of a weight whose rows are split over `over` besides what tensor and expert parallelism split: by what its dimensions mean.
@@ -99,15 +102,18 @@ public:
     }
 
     /// The spec of tokens on their way to experts and back: rows by their devices, then experts by theirs, which changes by all-to-alls
-    /// (GShard, arXiv:2006.16668, section 3.2).
+    /// (GShard, arXiv:2006.16668, section 3.2). Where ranks of tensors have parts of the sequence each sends its own part: the ranks that share an expert
+    /// gather what it takes and scatter the sum of what they make (Megatron-LM's dispatcher by all-to-all).
     std::string ofTokens(const ModelArray& value) const
     {
-        const std::string parts = listed(context);
+        const bool isInside = value.meaning.back() == "ffn";
+        const std::string parts = listed(isInside ? context : senders);
         if (value.meaning.front() == "batch")
             return fmt::format("P({}, {}, None, None, None)", listed(batch), parts);
         std::vector<std::string> rows = batch;
         std::erase(rows, "expert");
-        return fmt::format("P({}, {}, {}, None, None)", listed(dividing(expert, value.shape.front())), listed(rows), parts);
+        const std::string width = isInside ? listed(dividing(tensor, value.shape.back())) : "None";
+        return fmt::format("P({}, {}, {}, None, {})", listed(dividing(expert, value.shape.front())), listed(rows), parts, width);
     }
 
     std::vector<std::string> batch;
@@ -115,6 +121,7 @@ public:
     std::vector<std::string> states; ///< of the optimizer, with ZeRO-1 and 2
     std::vector<std::string> tensor;
     std::vector<std::string> context;
+    std::vector<std::string> senders; ///< of parts of a sequence to experts
     std::vector<std::string> expert;
 
 private:
@@ -162,7 +169,7 @@ std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candid
         const bool isWhole = (value.name.ends_with(".mixed") && value.shape[2] % candidate.tp != 0)
             || (value.name == "act.logits" && value.shape.back() % candidate.tp != 0);
         if (std::ranges::find(value.meaning, "capacity") != value.meaning.end()) {
-            if (!axes.batch.empty() || !axes.context.empty())
+            if (!axes.batch.empty() || !axes.senders.empty())
                 specs.emplace_back(value.name, axes.ofTokens(value));
         } else if (candidate.sequenceParallel && !axes.tensor.empty() && !isGathered && !isWhole) {
             specs.emplace_back(value.name, axes.ofActivation(value));

@@ -125,6 +125,7 @@ StepSimulator stepSimulator(const Catalogue& catalogue, const Calibration& calib
         found.mesh = meshOf(*candidate);
         found.specs = specsOf(*candidate, work.model);
         found.pipeline = {candidate->pp, candidate->chunks, plan.microbatches(), scheduleName(candidate->schedule)};
+        found.sequenceParallel = candidate->sequenceParallel;
         found.exchangesHeads = candidate->ulysses;
         const auto text = studyText(found, plan.work.recompute, work, machine);
         if (!text)

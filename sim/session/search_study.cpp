@@ -342,8 +342,13 @@ Result<Study> transformerStudyOf(
                                             : ContextExchange::Ring;
         if (!plan.exchangesHeads && work.sequence % (2 * context->size) == 0)
             model.zigzag = context->size;
-        if (work.model.experts > 0)
-            model.dispatchGroups = context->size;
+    }
+    if (work.model.experts > 0) {
+        const auto sizeOf = [&](const char* name) {
+            const auto axis = std::ranges::find(plan.mesh, name, &MeshAxis::name);
+            return axis == plan.mesh.end() ? 1 : axis->size;
+        };
+        model.dispatchGroups = sizeOf("context") * (plan.sequenceParallel ? sizeOf("tensor") : 1);
     }
     study.model = model;
     study.batch = work.globalBatch;
