@@ -2,7 +2,10 @@
 #include "sim/session/engine.h"
 
 #include "core/support/resources.h"
+#include "sim/search/transformer_search.h"
 #include "tests/test_class.h"
+
+#include <fmt/format.h>
 
 #include <numeric>
 
@@ -73,6 +76,7 @@ private Q_SLOTS:
     void traffic();
     void expertsExchangeTokens_data();
     void expertsExchangeTokens();
+    void ranksOfTensorsSendTheirPart();
     void loopsThatOnlyComputeAreOne();
     void sequenceParallelSavesMemory_data();
     void sequenceParallelSavesMemory();
@@ -245,6 +249,67 @@ train: {steps: 2}
     const std::int64_t room = 4 * 4; // of 4 experts, each with its share of 2 * 16 / 2 tokens
     QCOMPARE(exchanged.calls, 2 * 4 * passes);
     QCOMPARE(exchanged.bytes, 2 * 4 * f32({2 * room * 16}));
+}
+
+/// Megatron-LM's dispatcher by all-to-alls, beside tensor and sequence parallelism: each rank exchanges its part of the sequence with the ranks of other
+/// experts; those that share an expert gather what it takes, and scatter the sum of what they make. So too the gradients.
+void TestStrategies::ranksOfTensorsSendTheirPart()
+{
+    TransformerConfig config;
+    config.layers = 2;
+    config.hidden = 16;
+    config.heads = 4;
+    config.keyValueHeads = 2;
+    config.headDim = 4;
+    config.ffn = 24;
+    config.vocabulary = 32;
+    config.gatedFfn = true;
+    config.experts = 4;
+    config.expertsPerToken = 2;
+    config.expertFfn = 256; // wide enough that tokens move, and no weights
+    Candidate candidate;
+    candidate.dp = 4;
+    candidate.ep = 2;
+    candidate.tp = 2;
+    candidate.sequenceParallel = true;
+    std::string sharding;
+    for (const auto& [array, spec] : specsOf(candidate, config))
+        sharding += fmt::format("  {}: \"{}\"\n", array, spec);
+    const auto study = readStudy(fmt::format(R"yaml(meshwright: 1
+mesh: {{data: 2, expert: 2, tensor: 2}}
+model:
+  transformer: {{layers: 2, hidden: 16, heads: 4, kv_heads: 2, ffn: 24, vocabulary: 32, gated: true, experts: 4,
+                experts_per_token: 2, expert_ffn: 256, predict: every_token, dispatch_groups: {}}}
+sequence: 16
+batch: 8
+sharding:
+{}train: {{steps: 2}}
+)yaml",
+                                     dispatchGroups(candidate), sharding),
+        "study.yaml");
+    QVERIFY2(study, study ? "" : describe(study.error()).c_str());
+    const auto result = trainStudy(*study, {.verify = true}, {}, {});
+    QVERIFY2(result, result ? "" : describe(result.error()).c_str());
+    QVERIFY(result->verification->passed);
+    TrafficByAxes ofTokens;
+    for (const CountedCollective& collective : result->phases.front().collectives) {
+        const std::string& value = collective.use.cause.value;
+        if (value.find(".experts.") == std::string::npos && value.find("act.layers.ffn.hidden") == std::string::npos)
+            continue;
+        if (collective.use.phase != Phase::Update && value.find(".w") == std::string::npos)
+            ofTokens[fmt::format("{} {}", opName(collective.use.kind), collective.use.axes)]
+                += {collective.calls / 2, collective.totalPayloadBytes / 2};
+    }
+    const std::int64_t sent = f32({2 * 4 * 4 * 16}); // 2 rows, their share of 2 * 16 / 2 tokens for each of 4 experts
+    const QStringList expected{
+        line("all_to_all expert", 2 * 4, 2 * 4 * sent), // there and back, forward and backward
+        line("all_gather tensor", 2 * 3,
+            2 * 3 * 2 * sent), // what is taken, again for its weights' gradients; the gradients of what is made
+        line("reduce_scatter tensor", 2 * 2, 2 * 2 * 2 * sent), // what is made; the gradients of what is taken
+    };
+    QStringList sorted = expected;
+    sorted.sort();
+    QCOMPARE(textOf(ofTokens), sorted.join('\n'));
 }
 
 /// The chunks of a recurrence: their ops stand once in the timeline, for as long as all of them take.
