@@ -408,6 +408,7 @@ bool Search::askOthers(PlanTrials& trials, const TrialField& field) const
 {
     constexpr int kMostFirsts = 3; // plans that were first in turn
     constexpr double kSoonSeconds = 0.25; // no pipelines
+    constexpr double kSoonOfMeshSeconds = 1.0; // short ones too: what is shown is to be as good as its mesh allows
     const PlanQuestion any{[](const Candidate&) { return true; }};
     const auto questionsOf = [&](const FoundPlan& first) {
         std::vector<PlanQuestion> questions = otherChoices(field, first.candidate);
@@ -424,7 +425,7 @@ bool Search::askOthers(PlanTrials& trials, const TrialField& field) const
     for (int times = 0; times < kMostFirsts && asked != trials.quickest(field, any) && !stopped(); ++times) {
         asked = trials.quickest(field, any);
         trials.ask(field, questionsOf(*asked), kSoonSeconds);
-        trials.ask(field, meshQuestions(trials, field), kSoonSeconds);
+        trials.ask(field, meshQuestions(trials, field), kSoonOfMeshSeconds);
     }
     return !m_options.explains || trials.ask(field, questionsOf(*trials.quickest(field, any)));
 }
