@@ -228,11 +228,16 @@ Result<Calibration> Calibration::parse(std::string_view text, const std::string&
             reader.complain("usual_stacks." + chipClass, "it is not one of the stacks");
     }
     const Json words = json.contains("stack_words") ? json["stack_words"] : Json::object();
-    for (const auto& [word, stack] : words.items()) {
-        if (stack.is_string() && (stack == "" || calibration.m_stacks.contains(stack.get<std::string>())))
-            calibration.m_words[word] = stack.get<std::string>();
-        else
-            reader.complain("stack_words." + word, "it is not one of the stacks");
+    for (const auto& [word, named] : words.items()) {
+        const Json byGeneration = named.is_object() ? named : Json::object({{"", named}});
+        for (const auto& [generation, stack] : byGeneration.items()) {
+            if (stack.is_string() && (stack == "" || calibration.m_stacks.contains(stack.get<std::string>())))
+                calibration.m_words[word][generation] = stack.get<std::string>();
+            else
+                reader.complain("stack_words." + word, "it is not one of the stacks");
+        }
+        if (!byGeneration.contains(""))
+            reader.complain("stack_words." + word, "it names no stack for chips of other generations (\"\")");
     }
     std::sort(calibration.m_fittedIds.begin(), calibration.m_fittedIds.end());
     if (!reader.problems.empty())
@@ -249,13 +254,17 @@ std::string_view Calibration::usualStack(const Chip& chip) const
 std::optional<std::string_view> Calibration::stackNamed(std::string_view word) const
 {
     if (const auto found = m_words.find(word); found != m_words.end())
-        return found->second;
+        return found->second.at("");
     const auto itself = m_stacks.find(word);
     return itself == m_stacks.end() ? std::nullopt : std::optional<std::string_view>(itself->first);
 }
 
 std::string_view Calibration::stackFor(std::string_view word, const Chip& chip) const
 {
+    if (const auto found = m_words.find(word); found != m_words.end()) {
+        const auto ofGeneration = found->second.find(chip.kernels.generation);
+        return ofGeneration == found->second.end() ? found->second.at("") : ofGeneration->second;
+    }
     return word.empty() ? usualStack(chip) : stackNamed(word).value_or(std::string_view());
 }
 

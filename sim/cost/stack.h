@@ -119,7 +119,7 @@ public:
     /// The stack that is taken on a chip where nobody says which: by its class; empty: none, the class's own constants.
     std::string_view usualStack(const Chip& chip) const;
 
-    /// The stack that a study calls so ("nemo"; "plain": none), or that has this name; nothing for other words.
+    /// The stack that a study calls so ("nemo"; "plain": none), or that has this name; nothing for other words. Where it differs by chip, the oldest.
     std::optional<std::string_view> stackNamed(std::string_view word) const;
 
     /// The stack that a study asks for on a chip: by its word, or the usual one. Precondition: `word` is empty or names one.
@@ -147,7 +147,8 @@ private:
     std::map<std::string, StackConstants, std::less<>> m_classes;
     std::map<std::string, Stack, std::less<>> m_stacks;
     std::map<std::string, std::string, std::less<>> m_usual; ///< stack, by class
-    std::map<std::string, std::string, std::less<>> m_words; ///< stack, by what studies call it
+    std::map<std::string, std::map<std::string, std::string>, std::less<>>
+        m_words; ///< by what studies call it: the stack on chips whose kernels are of a generation; "": on all others
     std::vector<std::string> m_fittedIds;
 };
 

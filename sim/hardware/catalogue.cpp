@@ -447,8 +447,10 @@ Result<Catalogue> Catalogue::parse(std::string_view text, const std::string& fil
     }
     std::map<std::string, KernelFigures> generations;
     if (const auto listed = json.find("kernel_generations"); listed != json.end() && listed->is_object()) {
-        for (const auto& [key, kernels] : listed->items())
+        for (const auto& [key, kernels] : listed->items()) {
             generations[key] = EntryReader(kernels, "kernel_generations." + key, problems).readKernels();
+            generations[key].generation = key;
+        }
     }
     std::map<std::string, std::size_t> keys;
     for (const auto& [key, chip] : json.at("chips").items())

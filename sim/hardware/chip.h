@@ -72,6 +72,7 @@ struct Interconnect {
 
 /// What a GPU's kernels reach, by how they are written: figures of the generation that the catalogue names for the chip.
 struct KernelFigures {
+    std::string generation = {}; ///< as the catalogue calls it: `hopper`; empty: it names none
     std::optional<double> fillDepth = {}; ///< of k, that a product's tile loses to filling its pipeline (16-bit operands); > 0
 
     /// Of the bf16 peak, that fused attention over long rows reaches; 0 .. 1.

@@ -17,6 +17,7 @@ namespace {
 
 constexpr double kImbalance = 1.1; ///< tokens of the busiest expert rank over the mean
 constexpr std::int64_t kMostMicrobatch = 1024;
+constexpr std::int64_t kMostMicrobatchTokens = std::int64_t{1} << 20; ///< of short sequences more than kMostMicrobatch
 constexpr double kSafety = 1.0 - 1e-9; ///< sums in another order differ in the last figures
 
 std::vector<std::int64_t> divisors(std::int64_t number)
@@ -326,8 +327,8 @@ void TransformerSpace::addLayouts(Candidate candidate, const std::stop_token& st
     for (const std::int64_t microbatch : divisors(perRank)) {
         if (stop.stop_requested())
             return; // the caller sees it
-        if (microbatch > kMostMicrobatch || perRank / microbatch > kMostStepMicrobatches
-            || !m_fixed.allows("microbatch", microbatch))
+        if (microbatch > std::max(kMostMicrobatch, kMostMicrobatchTokens / m_work.sequence)
+            || perRank / microbatch > kMostStepMicrobatches || !m_fixed.allows("microbatch", microbatch))
             continue;
         candidate.microbatch = static_cast<std::int32_t>(microbatch);
         for (std::size_t policy = 0; policy < m_recomputations.size(); ++policy) {

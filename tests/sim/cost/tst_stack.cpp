@@ -53,6 +53,10 @@ void TestStack::shippedFileIsWhole()
     QVERIFY(!calibration->stackNamed("nvcc"));
     QCOMPARE(calibration->stackFor("nemo", chipNamed("g", ChipClass::Gpu)), std::string_view("megatron-bridge"));
     QCOMPARE(calibration->stackFor("plain", chipNamed("v", ChipClass::Tpu)), std::string_view());
+    Chip newer = chipNamed("h", ChipClass::Gpu); // Megatron-LM of 2021 ran on the A100; on the H100 it is Megatron-Core
+    newer.kernels.generation = "hopper";
+    QCOMPARE(calibration->stackFor("megatron", newer), std::string_view("megatron-bridge"));
+    QCOMPARE(calibration->stackFor("megatron", chipNamed("a", ChipClass::Gpu)), std::string_view("megatron-lm"));
     QCOMPARE(calibration->stackFor("", chipNamed("v", ChipClass::Tpu)), std::string_view("jax"));
 }
 
