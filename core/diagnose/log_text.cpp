@@ -153,6 +153,25 @@ bool isFooter(std::string_view line)
         || (line.size() == kRule && line.find_first_not_of('-') == std::string_view::npos);
 }
 
+/// The size that a text without white space begins with: `2.00GiB`, `17179869184bytes`, `21.95G`.
+std::optional<double> bytesIn(std::string_view text)
+{
+    constexpr std::size_t kLongest = 60;
+    text = text.substr(0, kLongest);
+    const std::size_t digits = skipDigits(text, 0, ".");
+    const auto number = parseNumber(text.substr(0, digits));
+    if (!number || *number < 0)
+        return std::nullopt;
+    constexpr std::string_view kUnits = "KMGTP";
+    const std::size_t unit = digits < text.size()
+        ? kUnits.find(static_cast<char>(std::toupper(static_cast<unsigned char>(text[digits]))))
+        : std::string_view::npos;
+    double bytes = *number;
+    for (std::size_t i = 0; unit != std::string_view::npos && i <= unit; ++i)
+        bytes *= 1024.0;
+    return bytes;
+}
+
 } // namespace
 
 LogText::LogText(std::string_view text)
@@ -282,21 +301,20 @@ std::string_view MessagePart::name(std::string_view before, std::size_t from) co
 std::optional<double> MessagePart::bytes(std::string_view before, std::size_t from) const
 {
     const auto start = after(before, from);
-    if (!start)
+    return start ? bytesIn(text().substr(*start)) : std::nullopt;
+}
+
+std::optional<double> MessagePart::bytesBefore(std::string_view behind, std::size_t from, std::size_t most) const
+{
+    const auto end = find(behind, from);
+    if (!end || *end - from > most)
         return std::nullopt;
-    const std::string_view rest = text().substr(*start, 60);
-    const std::size_t digits = skipDigits(rest, 0, ".");
-    const auto number = parseNumber(rest.substr(0, digits));
-    if (!number || *number < 0)
+    constexpr std::size_t kLongestUnit = 5; // bytes
+    const std::string_view before = text().substr(from, *end - from);
+    const std::size_t last = before.find_last_of("0123456789");
+    if (last == std::string_view::npos || before.size() - last - 1 > kLongestUnit)
         return std::nullopt;
-    constexpr std::string_view kUnits = "KMGTP";
-    const std::size_t unit = digits < rest.size()
-        ? kUnits.find(static_cast<char>(std::toupper(static_cast<unsigned char>(rest[digits]))))
-        : std::string_view::npos;
-    double bytes = *number;
-    for (std::size_t i = 0; unit != std::string_view::npos && i <= unit; ++i)
-        bytes *= 1024.0;
-    return bytes;
+    return bytesIn(before.substr(before.find_last_not_of("0123456789.", last) + 1));
 }
 
 std::string MessagePart::quote(std::size_t from, std::size_t most) const

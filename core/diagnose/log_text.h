@@ -77,6 +77,8 @@ public:
     std::string_view name(std::string_view before, std::size_t from = 0) const;
     /// Bytes of a size right behind the words: `2.00GiB`, `17179869184bytes`, `21.95G`. Units of 1024.
     std::optional<double> bytes(std::string_view before, std::size_t from = 0) const;
+    /// Bytes of a size that ends right before the words, which begin within `most` characters of `from`.
+    std::optional<double> bytesBefore(std::string_view behind, std::size_t from, std::size_t most) const;
 
     /// The text with its spaces, from the words on, cut off after `most` characters.
     std::string quote(std::size_t from, std::size_t most) const;

@@ -25,6 +25,8 @@ private Q_SLOTS:
     void everyKindIsTested();
     void says_data();
     void says();
+    void omits_data();
+    void omits();
     void rematerializationPath_data();
     void rematerializationPath();
     void meshIsTaken();
@@ -257,6 +259,64 @@ const std::vector<std::tuple<const char*, const char*, const char*>> kMessages =
         "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 1; 15.78 GiB total capacity; 14.57 GiB already "
         "allocated; 4.44 MiB free; 14.70 GiB "
         "reserved in total by PyTorch)"},
+    {"CUDA memory, private pools", "out-of-memory",
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB. GPU 5 has a total capacity of 79.11 GiB of "
+        "which "
+        "812.00 MiB is free. Process 91 has 2.00 GiB memory in use. Including non-PyTorch memory, this process has 76.30 GiB "
+        "memory in use. 60.00 GiB allowed; Of the allocated memory 66.25 GiB is allocated by PyTorch, with 256.00 MiB allocated "
+        "in "
+        "private pools (e.g., CUDA Graphs), and 7.75 GiB is reserved by PyTorch but unallocated."},
+    {"CUDA memory, one tensor", "out-of-memory",
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 200.00 GiB. GPU 1 has a total capacity of 79.11 GiB "
+        "of which 70.00 GiB is free. Of the allocated memory 6.00 GiB is allocated by PyTorch, and 300.00 GiB is reserved by "
+        "PyTorch but unallocated."},
+    {"HIP memory", "out-of-memory",
+        "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 1.00 GiB. GPU 2 has a total capacity of 191.98 GiB of "
+        "which "
+        "600.00 MiB is free. Of the allocated memory 120.00 GiB is allocated by PyTorch, and 2.00 GiB is reserved by PyTorch but "
+        "unallocated."},
+    {"XPU memory", "out-of-memory",
+        "torch.OutOfMemoryError: XPU out of memory. Tried to allocate 96.00 MiB. GPU 0 has a total capacity of 47.98 GiB of "
+        "which "
+        "40.00 MiB is free. Of the allocated memory 46.00 GiB is allocated by PyTorch, and 64.00 MiB is reserved by PyTorch but "
+        "unallocated. Please use `empty_cache` to release all unoccupied cached memory."},
+    {"NPU memory", "out-of-memory",
+        "RuntimeError: NPU out of memory. Tried to allocate 3.00 GiB (NPU 6; 60.97 GiB total capacity; 55.00 GiB already "
+        "allocated; 55.00 GiB current active; 1.25 GiB free; 58.00 GiB reserved in total by PyTorch)"},
+    {"HBM, one buffer", "out-of-memory",
+        "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Error allocating device buffer: Attempting to allocate "
+        "6.00G. That was not possible. There are 1.50G free.; (1x0x0_HBM0)"},
+    {"HBM, a program", "out-of-memory",
+        "RESOURCE_EXHAUSTED: Error loading program: Attempting to reserve 12.25G at the bottom of memory. That was not possible. "
+        "There are 10.75G free, 0B reserved, and 10.75G reservable.: while running replica 0"},
+    {"HBM in pieces", "out-of-memory",
+        "RESOURCE_EXHAUSTED: Error allocating device buffer: Attempting to allocate 2.00G. That was not possible. There are "
+        "3.00G "
+        "free.; (0x1x0_HBM0)"},
+    {"HBM, larger than all", "out-of-memory",
+        "RESOURCE_EXHAUSTED: Allocation (size=68719476736) would exceed memory (size=34359738368) :: #allocation3 [shape = "
+        "'u8[68719476736]{0}', space=hbm, size = 0xffffffffffffffff, tag = 'output of xla_tpu_compile'"},
+    {"vmem, one allocation", "out-of-memory",
+        "RESOURCE_EXHAUSTED: Allocation (size=50331648) would exceed memory (size=16777216) :: #allocation2 [shape = "
+        "'u8[50331648]{0}', space=vmem, size = 0x3000000, scoped, tag = 'scoped memory for kernel']"},
+    {"HBM, buffers of the program", "out-of-memory-compiled",
+        "RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space hbm. Used 20.00G of 16.00G hbm. "
+        "Exceeded hbm capacity by 4.00G.\n\nTotal hbm usage >= 20.50G:\n    reserved        512.00M\n    program          "
+        "18.00G\n  "
+        "  arguments         2.00G\n\nOutput size 2.00G; shares 2.00G with arguments.\n\n  Largest program allocations in "
+        "hbm:\n\n  1. Size: 6.00G\n     Operator: op_name=\"jit(step)/mlp/dot_general\" source_line=9\n     Shape: "
+        "bf16[8,4096,98304]{2,1,0:T(8,128)(2,1)}\n     Unpadded size: 6.00G\n     Allocation type: HLO temp\n     "
+        "==========================\n\n  2. Size: 4.00G\n     Operator: op_name=\"jit(step)/rope/mul\"\n     Shape: "
+        "f32[8388608,8]{1,0:T(8,128)}\n     Unpadded size: 256.00M\n     Extra memory due to padding: 3.75G (16.0x expansion)\n  "
+        "   ==========================\n"},
+    {"HBM, arguments", "out-of-memory-compiled",
+        "RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space hbm. Used 40.00G of 31.25G hbm. "
+        "Exceeded hbm capacity by 8.75G.\n\nTotal hbm usage >= 40.50G:\n    reserved        512.00M\n    program           "
+        "4.00G\n  "
+        "  arguments        36.00G\n"},
+    {"limit of memory", "memory-limit-not-reached",
+        "W0000 hlo_rematerialization.cc:3005] Can't reduce memory use below 20.00GiB (21474836480 bytes) by rematerialization; "
+        "only reduced to 50.00GiB (53687091200 bytes), down from 55.00GiB (59055800320 bytes) originally"},
     {"kernel", "host-out-of-memory",
         "[12345.678] Out of memory: Killed process 4242 (python3) total-vm:98765432kB, anon-rss:61234567kB, file-rss:0kB, "
         "shmem-rss:0kB"},
@@ -464,6 +524,39 @@ void TestExplainMessage::says_data()
                                << QStringList{"asked for         2.00 GiB", "reserved, unused  5.01 GiB", "fragmented",
                                       "expandable_segments"};
     QTest::newRow("old numbers") << "CUDA memory, old" << QStringList{"GPU 1", "15.8 GiB", "4.44 MiB", "133 MiB"};
+    QTest::newRow("what stands between") << "CUDA memory, private pools"
+                                         << QStringList{"in tensors        66.2 GiB", "in private pools  256 MiB",
+                                                "reserved, unused  7.75 GiB", "fragmented", "GPU 5"};
+    QTest::newRow("larger than the GPU") << "CUDA memory, one tensor"
+                                         << QStringList{
+                                                "2.53 times the whole memory of the GPU", "can never fit", "at least 3 devices"};
+    QTest::newRow("another process on an AMD GPU")
+        << "HIP memory" << QStringList{"About 69.4 GiB", "PYTORCH_HIP_ALLOC_CONF", "rocm-smi"};
+    QTest::newRow("an Intel GPU") << "XPU memory" << QStringList{"asked for         96.0 MiB", "reserved, unused  64.0 MiB"};
+    QTest::newRow("an NPU") << "NPU memory"
+                            << QStringList{
+                                   "NPU 6", "free              1.25 GiB", "reserved, unused  3.00 GiB", "in tensors        55.0"};
+    QTest::newRow("one buffer against the free rest")
+        << "HBM, one buffer"
+        << QStringList{"asked for  6.00 GiB", "free       1.50 GiB", "4.50 GiB more must be free", "cut 4 ways more"};
+    QTest::newRow("room for a program") << "HBM, a program"
+                                        << QStringList{"1.50 GiB more must be free for the buffers of the program."};
+    QTest::newRow("free memory in pieces") << "HBM in pieces" << QStringList{"2.00 GiB does not fit although 3.00 GiB are free"};
+    QTest::newRow("larger than the device") << "HBM, larger than all"
+                                            << QStringList{"2.00 times the whole memory of the device (32.0 GiB)"};
+    QTest::newRow("a kernel's blocks") << "vmem, one allocation" << QStringList{"smaller blocks in the kernel"};
+    QTest::newRow("all listed buffers")
+        << "HBM, buffers of the program"
+        << QStringList{"buffer 1     6.00 GiB: bf16[8,4096,98304], jit(step)/mlp/dot_general",
+               "buffer 2     4.00 GiB (256 MiB without padding): f32[8388608,8], jit(step)/rope/mul",
+               "1. Cut the largest buffer, bf16[8,4096,98304] of jit(step)/mlp/dot_general, 4 ways more", "frees up to 4.50 GiB",
+               "P('data', None, 'model')", "f32[8388608,8] take 4.00 GiB instead of 256 MiB",
+               "Sharding the parameters and optimiser states further is not enough"};
+    QTest::newRow("parameters first") << "HBM, arguments"
+                                      << QStringList{
+                                             "1. It needs 1.28 times what there is", "Recomputing activations is not enough"};
+    QTest::newRow("times the limit") << "limit of memory"
+                                     << QStringList{"limit     20.0 GiB", "4 ways more", "2.50 times its limit"};
     QTest::newRow("killed process") << "kernel" << QStringList{"4242 (python3)", "58.4 GiB"};
     QTest::newRow("a factor of 2") << "mat1 and mat2" << QStringList{"64 x 784", "392 x 10", "One is 2 times the other"};
     QTest::newRow("op") << "mixed" << QStringList{"aten.mm.default", "DTensor.from_local"};
@@ -514,6 +607,37 @@ void TestExplainMessage::says()
     const QString said = tests::text(saidOf(messageOf(row.toUtf8().constData())));
     for (const QString& word : words)
         QVERIFY2(said.contains(word) || said.simplified().contains(word.simplified()), qPrintable(word + "\n" + said));
+}
+
+void TestExplainMessage::omits_data()
+{
+    QTest::addColumn<QString>("row");
+    QTest::addColumn<QStringList>("words");
+    QTest::newRow("a GPU's settings for a TPU")
+        << "HBM, one buffer" << QStringList{"nvidia-smi", "MEM_FRACTION", "times what there is"};
+    QTest::newRow("a TPU's program") << "HBM, a program" << QStringList{"nvidia-smi", "MEM_FRACTION", "device_put(x"};
+    QTest::newRow("other processes") << "CUDA memory, private pools" << QStringList{"outside PyTorch"};
+    QTest::newRow("fragments of too large a tensor")
+        << "CUDA memory, one tensor" << QStringList{"fragmented", "expandable_segments", "nvidia-smi"};
+    QTest::newRow("NVIDIA's words") << "HIP memory" << QStringList{"CUDA_ALLOC", "NCCL and the CUDA", "nvidia-smi"};
+    QTest::newRow("memory outside that is small") << "XPU memory" << QStringList{"outside PyTorch"};
+    QTest::newRow("shards of a kernel") << "vmem, one allocation" << QStringList{"FSDP", "devices"};
+    QTest::newRow("advice that is not enough") << "HBM, buffers of the program" << QStringList{"(FSDP"};
+    QTest::newRow("activations that are not enough") << "HBM, arguments" << QStringList{"jax.checkpoint"};
+}
+
+void TestExplainMessage::omits()
+{
+    QFETCH(QString, row);
+    QFETCH(QStringList, words);
+    const std::string message = messageOf(row.toUtf8().constData());
+    QVERIFY(!message.empty());
+    std::string said; // without the quotation
+    for (const std::string& line : split(saidOf(message), '\n'))
+        said += line.starts_with("  > ") ? "" : line + " ";
+    const QString text = tests::text(said).simplified();
+    for (const QString& word : words)
+        QVERIFY2(!text.contains(word), qPrintable(word + "\n" + text));
 }
 
 void TestExplainMessage::rematerializationPath_data()
