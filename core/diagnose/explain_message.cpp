@@ -154,6 +154,7 @@ public:
             explanation.fact("says", clause(part, hit.at - begin, hit.at - begin + kind.says));
         if (kind.explain != nullptr && !kind.explain(part, hit.at - begin, m_context, explanation))
             return false;
+        nameAxes(part, hit.at - begin, explanation);
         explanation.quote = quoteOf(part, hit);
         explanation.lines = {m_log.lineAt(hit.at)};
         keep(std::move(explanation));
@@ -161,6 +162,18 @@ public:
     }
 
 private:
+    /// Code that is the same for all messages of a kind names the axes of this one, or of the reader's mesh.
+    void nameAxes(const MessagePart& part, std::size_t at, Explanation& explanation) const
+    {
+        AxesInMessage axes;
+        if (explanation.source == "JAX")
+            axes = axesIn(part, at);
+        if (axes.names.empty() && m_context.mesh)
+            axes = {m_context.mesh->axisNames(), m_context.mesh};
+        for (Remedy& remedy : explanation.remedies)
+            remedy.code = withAxes(std::move(remedy.code), axes);
+    }
+
     /// The line of the message, and the lines after it where a terminal seems to have broken it.
     std::string quoteOf(const MessagePart& part, const Hit& hit) const
     {

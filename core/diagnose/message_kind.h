@@ -46,6 +46,26 @@ struct NamedInMessage {
 /// The first `NamedSharding(mesh=Mesh('x': 4), spec=P('x'))` from `from` on, in the form of any version of JAX.
 std::optional<NamedInMessage> namedShardingIn(const MessagePart& part, std::size_t from = 0);
 
+/// Where the message whose words are at `at` begins: behind "ValueError:" or the like, also where a terminal broke the line since, or with its line.
+std::size_t beginOf(const MessagePart& part, std::size_t at);
+
+/// The meshes from `from` on, at most two, whatever form JAX gives them; `at` is where each begins.
+struct MeshInMessage {
+    std::size_t at = 0;
+    TypedMesh typed;
+};
+std::vector<MeshInMessage> meshesIn(const MessagePart& part, std::size_t from);
+
+/// The axes that the line at `at` and those behind it name.
+struct AxesInMessage {
+    std::vector<std::string> names; ///< of the first mesh in its order, else as they appear in specs and types
+    std::optional<Mesh> mesh; ///< where the message has a whole mesh
+};
+AxesInMessage axesIn(const MessagePart& part, std::size_t at);
+
+/// Code whose examples name the axes 'data' and 'model', with the given axes instead; those of the two that are among the given ones stay.
+std::string withAxes(std::string code, const AxesInMessage& axes);
+
 /// `(8, 3)` or `[8,3]` as a shape.
 std::optional<Shape> shapeIn(std::string_view bracketed);
 /// The type that `f32[16,16]` or `float32[16,16]` at the end of a text or at `at` is.

@@ -511,7 +511,26 @@ bool explainReplication(const MessagePart& part, std::size_t at, const ExplainCo
             {"Sum it up (jax.lax.psum, pmean) over the axes that out_specs leave out, or mention them in out_specs."});
     }
     out.remedy("If it is equal in a way that cannot be seen (all_gather, then a sort), switch the check off:",
-        "jax.shard_map(f, mesh=mesh, in_specs=P('x'), out_specs=P(),\n              check_vma=False)\n");
+        "jax.shard_map(f, mesh=mesh, in_specs=P('data'), out_specs=P(),\n              check_vma=False)\n");
+    return true;
+}
+
+/// "Contracting dimensions are sharded and it is ambiguous .. Got lhs_contracting_spec=('x',) and rhs_contracting_spec=('x',)"
+bool explainAmbiguous(const MessagePart& part, std::size_t at, const ExplainContext& context, Explanation& out)
+{
+    for (const auto& [name, words] :
+        {std::pair("left, contracted", "lhs_contracting_spec="), {"right, contracted", "rhs_contracting_spec="}}) {
+        if (const auto spec = part.bracketed(words, at))
+            out.fact(name, std::string(*spec));
+    }
+    AxesInMessage axes = axesIn(part, at);
+    if (axes.names.empty() && context.mesh)
+        axes.names = context.mesh->axisNames();
+    const std::string axis = axes.names.empty() ? "data" : axes.names.front();
+    out.remedy("Give the sharding of the result. P() adds it up on every device; an entry with the contracted axis gives each "
+               "device a piece of the sum:",
+        fmt::format("y = jnp.einsum('ij,jk->ik', x, w, out_sharding=P())\n# or P('{}', None), where the size divides\n", axis));
+    out.remedy("Or make the contracted dimension of an operand whole first:", "w = jax.sharding.reshard(w, P())\n");
     return true;
 }
 
@@ -556,13 +575,11 @@ std::span<const MessageKind> layoutMessageKinds()
             "Inside shard_map the type of a value says over which mesh axes it differs. A loop's carry must keep its type, and "
             "here it begins equal on all devices (zeros, a constant) and differs after the first round.",
             {{"Mark the first value as differing too:",
-                "init = jax.lax.pcast(init, 'x', to='varying')\n# before JAX 0.8: jax.lax.pvary(init, 'x')\n"}}},
+                "init = jax.lax.pcast(init, 'data', to='varying')\n# before JAX 0.8: jax.lax.pvary(init, 'data')\n"}}},
         {"ambiguous-sharding", "JAX", "the result's sharding is ambiguous",
-            {"contractingdimensionsaresharded", "ambiguoushowtheoutputshouldbesharded"}, nullptr, 300, 220,
+            {"contractingdimensionsaresharded", "ambiguoushowtheoutputshouldbesharded"}, explainAmbiguous, 300, 220,
             "In explicit mode a value's sharding is part of its type, and JAX does not guess. Here the operands allow more than "
-            "one sharding of the result (a contracted dimension is sharded: the result is a sum over devices), so it asks.",
-            {{"Give the sharding of the result:", "y = jnp.einsum('ij,jk->ik', x, w, out_sharding=P('data'))\n"},
-                {"Or bring an operand into another layout first:", "w = jax.sharding.reshard(w, P(None, 'model'))\n"}}},
+            "one sharding of the result (a contracted dimension is sharded: the result is a sum over devices), so it asks."},
         {"no-mesh", "JAX", "no mesh is in use", {"requiresanon-emptymesh", "pleasesetameshvia"}, nullptr, 0, 0,
             "A bare PartitionSpec names mesh axes, but no mesh is in use at this place, so the names mean nothing.",
             {{"Use a mesh for the whole program:", "jax.set_mesh(jax.make_mesh((4, 2), ('data', 'model')))\n"},

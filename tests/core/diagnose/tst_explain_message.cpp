@@ -179,6 +179,58 @@ const std::vector<std::tuple<const char*, const char*, const char*>> kMessages =
     {"argument's layout", "argument-in-other-layout",
         "ValueError: Sharding passed to jit does not match the sharding on the respective arg. Got arg sharding: "
         "NamedSharding(mesh=Mesh('x': 8), spec=P('x')),\njit sharding: NamedSharding(mesh=Mesh('x': 8), spec=P())"},
+    {"argument's layout, jit first", "argument-in-other-layout",
+        "ValueError: Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: "
+        "NamedSharding(mesh=Mesh('rows': 4, 'cols': 2, axis_types=(Auto, Auto)), spec=PartitionSpec('cols', 'rows'), "
+        "memory_kind=device),\narg sharding: NamedSharding(mesh=Mesh('rows': 4, 'cols': 2, axis_types=(Auto, Auto)), "
+        "spec=PartitionSpec(('rows', 'cols'),), memory_kind=device) for arg type: bfloat16[16,32]"},
+    {"argument's layout, compiled", "argument-in-other-layout",
+        "ValueError: Compiled object called with input sharding(s) does not match the sharding(s) the computation was compiled "
+        "with. Here are 2 mismatches out of 5:\nCompiled with: NamedSharding(mesh=Mesh('a': 2, 'b': 2), spec=P('a',)) and called "
+        "with NamedSharding(mesh=Mesh('a': 2, 'b': 2), spec=P()). for arg state['w'] with shape float32[8,4]\nCompiled with: "
+        "NamedSharding(mesh=Mesh('a': 2, 'b': 2), spec=P(None, 'b')) and called with NamedSharding(mesh=Mesh('a': 2, 'b': 2), "
+        "spec=P('b',)). for arg batch with shape int32[4,16]"},
+    {"argument's layout, required", "argument-in-other-layout",
+        "ValueError: Computation was compiled for input shardings that disagree with the shardings of arguments passed to it. "
+        "Here are the 1 mismatches:\nArgument params['emb'] with shape float32[512,64]:\n  Passed sharding: "
+        "NamedSharding(mesh=Mesh('q': 8), spec=P(None, 'q'))\n  Required sharding: NamedSharding(mesh=Mesh('q': 8), "
+        "spec=P('q', None))"},
+    {"argument's layout, the engine's words", "argument-in-other-layout",
+        "ValueError: Sharding passed to jit does not match the sharding on the respective arg. Got sharding: "
+        "NamedSharding(mesh=Mesh('u': 2), spec=PartitionSpec(None, 'u')),\nand arg sharding: NamedSharding(mesh=Mesh('u': 2), "
+        "spec=PartitionSpec('u',)) for arg number 3 with shape float32[4,4]"},
+    {"argument's layout, no names", "argument-in-other-layout",
+        "ValueError: Sharding passed to pjit does not match the sharding on the respective arg. Got pjit sharding: "
+        "GSPMDSharding({devices=[4,1]<=[4]}),\narg sharding: SingleDeviceSharding(device=CpuDevice(id=0)) for arg w with shape: "
+        "float32[8,8]"},
+    {"argument's layout, another mesh", "argument-in-other-layout",
+        "ValueError: Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: "
+        "NamedSharding(mesh=Mesh('p': 8), spec=P('p',)),\narg sharding: NamedSharding(mesh=Mesh('g': 2, 'h': 4), spec=P('g', "
+        "'h')) for arg type: float32[16,16]"},
+    {"ambiguous, of two axes", "ambiguous-sharding",
+        "jax.errors.ShardingTypeError: Contracting dimensions are sharded and it is ambiguous how the output should be sharded. "
+        "Please specify the output sharding via the `out_sharding` parameter. Got lhs_contracting_spec=(('k', 'l'),) and "
+        "rhs_contracting_spec=('k',)"},
+    {"meshes, aval", "jax-meshes-differ",
+        "ValueError: For primitive mul, context mesh AbstractMesh('ex': 2, 'ey': 4, axis_types=(Explicit, Explicit)) should "
+        "match "
+        "the aval mesh AbstractMesh('ez': 8, axis_types=(Explicit,)) for shape float32[6,4]. This error occurs at source: "
+        "f.py:3"},
+    {"meshes, shard_map", "jax-meshes-differ",
+        "ValueError: The context mesh AbstractMesh('i': 4, 'j': 2, axis_types=(Auto, Auto)) should match the mesh passed to "
+        "shard_map Mesh('i': 2, 'j': 4, axis_types=(Auto, Auto))"},
+    {"carry of other axes", "carry-varies",
+        "TypeError: scan body function carry input and carry output must have equal types (e.g. shapes and dtypes of arrays), "
+        "but "
+        "they differ: varying manual axes do not match. The input carry has type float32[4] and the output carry has type "
+        "float32[4]{V:ring}"},
+    {"types of other axes", "axis-type",
+        "ValueError: PartitionSpec passed to einsum cannot contain axis names that are of type Auto or Manual. Got "
+        "PartitionSpec: P('heads', None) with axis name: heads of type: Auto."},
+    {"a table of other axes", "indexing-of-shards",
+        "jax.errors.ShardingTypeError: Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather indexing "
+        "as out sharding could not be resolved unambiguously. Got operand=ShapedArray(float32[640@(rows,more),64]), "
+        "indices=ShapedArray(int32[8@batch,16,1])"},
     {"tree of shardings", "shardings-tree",
         "ValueError: pjit in_shardings specification must be a tree prefix of the positional arguments tuple. In particular, "
         "pjit "
@@ -565,6 +617,45 @@ void TestExplainMessage::says_data()
     QTest::newRow("both specs") << "operand shardings"
                                 << QStringList{"op         add", "P('model', None)", "reshard(b, P('data', None))"};
     QTest::newRow("a shard beside a whole") << "operand shapes" << QStringList{"8x128", "16x128", "2 times the other", "axis=0"};
+    QTest::newRow("the layout that is wanted")
+        << "argument's layout, jit first"
+        << QStringList{"device_put(x, NamedSharding(mesh, P('cols', 'rows')))",
+               "in_shardings=NamedSharding(mesh, P(('rows', 'cols'),)", "mesh      rows=4,cols=2", "bf16[16,32]"};
+    QTest::newRow("the layout that is wanted, arg first")
+        << "argument's layout" << QStringList{"device_put(x, NamedSharding(mesh, P()))", "has     P('x',)", "wanted  P()"};
+    QTest::newRow("two arguments") << "argument's layout, compiled"
+                                   << QStringList{"state['w'] = jax.device_put( state['w'], NamedSharding(mesh, P('a',)))",
+                                          "batch = jax.device_put(batch, NamedSharding(mesh, P(None, 'b')))",
+                                          "state['w'] has     P()", "batch has          P('b',)"};
+    QTest::newRow("the layout that is required")
+        << "argument's layout, required"
+        << QStringList{"params['emb'] = jax.device_put( params['emb'], NamedSharding(mesh, P('q', None)))", "128 KiB"};
+    QTest::newRow("an argument's number") << "argument's layout, the engine's words"
+                                          << QStringList{
+                                                 "args[3]  f32[4,4]", "x = jax.device_put(x, NamedSharding(mesh, P(None, 'u')))"};
+    QTest::newRow("shardings without names")
+        << "argument's layout, no names" << QStringList{"x = jax.device_put(x, in_shardings[0])", "GSPMDSharding"};
+    QTest::newRow("two meshes of an argument")
+        << "argument's layout, another mesh"
+        << QStringList{"on the function's mesh", "p=8", "g=2,h=4", "NamedSharding(mesh, P('p',))"};
+    QTest::newRow("contracted axes") << "ambiguous, of two axes"
+                                     << QStringList{"(('k', 'l'),)", "out_sharding=P())", "or P('k', None)"};
+    QTest::newRow("the mesh in use") << "meshes, aval"
+                                     << QStringList{"Mesh('ez': 8", "Their axes have other names",
+                                            "jax.make_mesh((2, 4), ('ex', 'ey'), axis_types=t)", "NamedSharding(mesh, P('ex')))"};
+    QTest::newRow("sizes of two meshes") << "meshes, shard_map"
+                                         << QStringList{"mesh of shard_map",
+                                                "'i' has size 4 in one and 2 in the other, 'j' has size 2",
+                                                "make_mesh((4, 2), ('i', 'j'))", "NamedSharding(mesh, P()))"};
+    QTest::newRow("order of two meshes") << "meshes of types"
+                                         << QStringList{"same axes in another order", "make_mesh((2, 4), ('x', 'y'))"};
+    QTest::newRow("the axis of a carry") << "carry of other axes" << QStringList{"pcast(init, 'ring', to='varying')"};
+    QTest::newRow("the axis of a type") << "types of other axes"
+                                        << QStringList{"NamedSharding(mesh, P('heads'))", "(8,), ('heads',), axis_types"};
+    QTest::newRow("axes of a table") << "a table of other axes"
+                                     << QStringList{"out_sharding=P('batch', None, None)", "reshard(table, P(None, 'rows'))"};
+    QTest::newRow("axes of a reshape") << "reshape of shards" << QStringList{"out_sharding=P('y', None)"};
+    QTest::newRow("axes of a contraction") << "contraction" << QStringList{"reshard(a, P('y', None))"};
     QTest::newRow("sizes of a reshape") << "reshape of shards" << QStringList{"4x6x8", "24x8", "out_sharding="};
     QTest::newRow("a table's rows") << "gather" << QStringList{"32000@model", ".at[ids].get(out_sharding="};
     QTest::newRow("sizes that divide") << "slice" << QStringList{"3 in 4 pieces", "slicing"};
@@ -622,6 +713,14 @@ void TestExplainMessage::omits_data()
     QTest::newRow("NVIDIA's words") << "HIP memory" << QStringList{"CUDA_ALLOC", "NCCL and the CUDA", "nvidia-smi"};
     QTest::newRow("memory outside that is small") << "XPU memory" << QStringList{"outside PyTorch"};
     QTest::newRow("shards of a kernel") << "vmem, one allocation" << QStringList{"FSDP", "devices"};
+    for (const char* row : {"argument's layout, jit first", "argument's layout, compiled", "argument's layout, required",
+             "argument's layout, another mesh", "ambiguous, of two axes", "meshes, aval", "meshes, shard_map",
+             "carry of other axes", "types of other axes", "a table of other axes", "reshape of shards", "contraction",
+             "replication", "carry"})
+        QTest::addRow("examples of axes: %s", row) << row << QStringList{"'data'", "'model'"};
+    QTest::newRow("the layout that the array has")
+        << "argument's layout" << QStringList{"device_put(x, NamedSharding(mesh, P('x'"};
+    QTest::newRow("no sharding that is not named") << "argument's layout, no names" << QStringList{"'data'", "P("};
     QTest::newRow("advice that is not enough") << "HBM, buffers of the program" << QStringList{"(FSDP"};
     QTest::newRow("activations that are not enough") << "HBM, arguments" << QStringList{"jax.checkpoint"};
 }
