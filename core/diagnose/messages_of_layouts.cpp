@@ -3,6 +3,7 @@
 
 #include "core/partition/device_program.h"
 #include "core/sharding/named_sharding.h"
+#include "core/support/checked.h"
 #include "core/support/counted.h"
 #include "core/support/text.h"
 
@@ -158,64 +159,141 @@ bool explainRematerialization(const MessagePart& part, std::size_t at, const Exp
 
 // ---- a dimension that does not divide -------------------------------------------------------------------------------------------
 
-/// What does not divide, as far as the message says.
-struct Indivisible {
+/// A dimension that its pieces do not divide.
+struct UnevenDim {
     std::size_t dim = 0;
     std::int64_t size = 0;
     std::int64_t pieces = 0;
+};
+
+/// What of an array does not divide, as far as the message says.
+struct Indivisible {
+    std::vector<UnevenDim> dims;
     std::optional<Shape> shape;
     std::optional<NamedInMessage> sharding;
+    std::string name = {}; ///< args[1]['tokens']
+    std::string variable = "x"; ///< batch['tokens']
 };
+
+bool hasDim(const Indivisible& what, std::size_t dim)
+{
+    return std::any_of(what.dims.begin(), what.dims.end(), [dim](const UnevenDim& uneven) { return uneven.dim == dim; });
+}
+
+/// Adds the dimensions that the message does not get to, where the array's shape and sharding say them.
+void addOtherDims(Indivisible& what)
+{
+    if (!what.shape || !what.sharding)
+        return;
+    const PartitionSpec spec = placedSpec(what.sharding->spec);
+    for (std::size_t dim = 0; dim < std::min(spec.dims.size(), what.shape->size()); ++dim) {
+        std::int64_t pieces = 1;
+        for (const std::string& axis : spec.dims[dim])
+            pieces = checkedMultiply(pieces, what.sharding->mesh.axisSize(axis).value_or(1)).value_or(1);
+        if (pieces > 1 && (*what.shape)[dim] % pieces != 0 && !hasDim(what, dim))
+            what.dims.push_back({dim, (*what.shape)[dim], pieces});
+    }
+    std::sort(what.dims.begin(), what.dims.end(), [](const UnevenDim& a, const UnevenDim& b) { return a.dim < b.dim; });
+}
+
+std::string remainderText(const UnevenDim& uneven)
+{
+    return fmt::format("{} = {} x {} + {}", uneven.size, uneven.pieces, uneven.size / uneven.pieces, uneven.size % uneven.pieces);
+}
+
+/// "dimension 0 of size 8 or 12 and dimension 1 of size 2 or 4"
+std::string sizesThatFit(const Indivisible& what)
+{
+    std::string text;
+    for (std::size_t i = 0; i < what.dims.size(); ++i)
+        text += fmt::format("{}dimension {} of size {}",
+            i == 0                          ? ""
+                : i + 1 == what.dims.size() ? " and "
+                                            : ", ",
+            what.dims[i].dim, divisibleSizesText(what.dims[i].size, what.dims[i].pieces));
+    return text;
+}
+
+/// `x = jnp.pad(x, ((0, 2), (0, 0)))  # 10 -> 12`; empty where the shape is not known.
+std::string paddingOf(const Indivisible& what)
+{
+    if (!what.shape || what.dims.empty() || what.dims.back().dim >= what.shape->size())
+        return {};
+    std::vector<std::string> widths(what.shape->size(), "(0, 0)");
+    std::vector<std::string> changes;
+    for (const UnevenDim& uneven : what.dims) {
+        const std::int64_t padded = ceilDiv(uneven.size, uneven.pieces) * uneven.pieces;
+        widths[uneven.dim] = fmt::format("(0, {})", padded - uneven.size);
+        changes.push_back(fmt::format("{} -> {}", uneven.size, padded));
+    }
+    const std::string padding = fmt::format("({}{})", join(widths, ", "), widths.size() == 1 ? "," : "");
+    const std::string comment = "  # " + join(changes, ", ");
+    constexpr std::size_t kWidest = 66;
+    const std::string line = fmt::format("{0} = jnp.pad({0}, {1}){2}\n", what.variable, padding, comment);
+    return line.size() <= kWidest ? line : fmt::format("{0} = jnp.pad(\n    {0}, {1}){2}\n", what.variable, padding, comment);
+}
+
+/// The spec without the axes that do not divide.
+PartitionSpec fittingSpec(const Indivisible& what)
+{
+    PartitionSpec fitting = placedSpec(what.sharding->spec);
+    for (const UnevenDim& uneven : what.dims)
+        fitting = withoutAxesOf(fitting, uneven.dim, uneven.size, what.sharding->mesh);
+    return fitting;
+}
 
 void addPadding(const Indivisible& what, Explanation& out)
 {
-    const std::int64_t padded = (what.size + what.pieces - 1) / what.pieces * what.pieces;
-    if (!what.shape || what.dim >= what.shape->size()) {
-        out.remedies.push_back(
-            {fmt::format("Make dimension {} of size {}.", what.dim, divisibleSizesText(what.size, what.pieces))});
-        return;
-    }
-    std::vector<std::string> widths;
-    for (std::size_t i = 0; i < what.shape->size(); ++i)
-        widths.push_back(i == what.dim ? fmt::format("(0, {})", padded - what.size) : "(0, 0)");
-    out.remedies.push_back(
-        {fmt::format("Make dimension {} of size {}; padding is one way:", what.dim, divisibleSizesText(what.size, what.pieces)),
-            fmt::format(
-                "x = jnp.pad(x, ({}{}))  # {} -> {}\n", join(widths, ", "), widths.size() == 1 ? "," : "", what.size, padded)});
+    const std::string code = paddingOf(what);
+    out.remedy(fmt::format("Make {}{}", sizesThatFit(what), code.empty() ? "." : "; padding is one way:"), code);
 }
 
-/// The nearest layout that works, drawn.
-void addFitting(const Indivisible& what, Explanation& out)
+/// The nearest layout that works, drawn; `code` has a place for its spec.
+void addFitting(const Indivisible& what, const char* code, Explanation& out)
 {
     const Mesh& mesh = what.sharding->mesh;
     const PartitionSpec asked = placedSpec(what.sharding->spec);
-    const PartitionSpec fitting = withoutAxesOf(asked, what.dim, what.size, mesh);
+    const PartitionSpec fitting = fittingSpec(what);
     if (fitting == asked)
         return;
-    out.remedies.push_back(
-        {"Or leave axes out that do not divide it:", fmt::format("sharding = NamedSharding(mesh, {})\n", specText(fitting))});
+    out.remedy("Or leave axes out that do not divide it:", fmt::format(fmt::runtime(code), specText(fitting)));
     constexpr std::int64_t kMostDrawn = 256;
     if (!what.shape || what.shape->empty() || mesh.deviceCount() > kMostDrawn)
         return;
-    constexpr std::size_t kWidth = 72;
-    if (const auto uneven = toTensorSharding(asked, what.shape->size(), mesh))
-        out.pictures.push_back({fmt::format("asked: {} (the last pieces would be short or empty)", specText(asked)),
-            pictureOf(*what.shape, *uneven, mesh, "dev", kWidth), PicturedLayout{*what.shape, *uneven, mesh}});
-    if (!placedLayout(*what.shape, {mesh, fitting}))
-        return;
-    if (const auto even = toTensorSharding(fitting, what.shape->size(), mesh))
-        out.pictures.push_back({"works: " + specText(fitting), pictureOf(*what.shape, *even, mesh, "dev", kWidth),
-            PicturedLayout{*what.shape, *even, mesh}});
+    const auto addDrawn = [&](const std::string& title, const PartitionSpec& spec) {
+        constexpr std::size_t kWidth = 72;
+        const auto sharding = toTensorSharding(spec, what.shape->size(), mesh);
+        const std::string drawing = sharding ? pictureOf(*what.shape, *sharding, mesh, "dev", kWidth) : std::string();
+        if (sharding && widestLine(drawing) <= kWidth)
+            out.pictures.push_back({title, drawing, PicturedLayout{*what.shape, *sharding, mesh}});
+    };
+    addDrawn(fmt::format("asked: {} (the last pieces would be short or empty)", specText(asked)), asked);
+    if (placedLayout(*what.shape, {mesh, fitting}))
+        addDrawn("works: " + specText(fitting), fitting);
 }
 
-bool explainIndivisible(const Indivisible& what, Explanation& out)
+/// True where the numbers are those of a division.
+bool areDivisions(const Indivisible& what)
 {
-    if (what.pieces < 1 || what.size < 0)
+    return !what.dims.empty() && std::all_of(what.dims.begin(), what.dims.end(), [](const UnevenDim& uneven) {
+        return uneven.pieces >= 1 && uneven.size >= 0;
+    });
+}
+
+bool explainIndivisible(Indivisible what, Explanation& out, const char* code = "sharding = NamedSharding(mesh, {})\n")
+{
+    if (!areDivisions(what))
         return false;
-    out.meaning = fmt::format(
-        "The sharding cuts dimension {} into {} equal pieces, but its size is {}: {} = {} x {} + {}. Arrays that a user "
-        "places (arguments, parameters, results) must divide evenly; only values inside a jitted function may be padded.",
-        what.dim, what.pieces, what.size, what.size, what.pieces, what.size / what.pieces, what.size % what.pieces);
+    addOtherDims(what);
+    const UnevenDim& first = what.dims.front();
+    out.meaning = fmt::format("The sharding cuts dimension {} into {} equal pieces, but its size is {}: {}.", first.dim,
+        first.pieces, first.size, remainderText(first));
+    for (std::size_t i = 1; i < what.dims.size(); ++i)
+        out.meaning += fmt::format(" Dimension {} is cut into {}, and its size is {}: {}.", what.dims[i].dim, what.dims[i].pieces,
+            what.dims[i].size, remainderText(what.dims[i]));
+    out.meaning += " Arrays that a user places (arguments, parameters, results) must divide evenly; only values inside a jitted "
+                   "function may be padded.";
+    out.fact("argument", what.name);
     if (what.shape)
         out.fact("array", shapeText(*what.shape));
     if (what.sharding) {
@@ -224,7 +302,7 @@ bool explainIndivisible(const Indivisible& what, Explanation& out)
     }
     addPadding(what, out);
     if (what.sharding)
-        addFitting(what, out);
+        addFitting(what, code, out);
     return true;
 }
 
@@ -237,7 +315,7 @@ bool explainPlaced(const MessagePart& part, std::size_t at, const ExplainContext
     const auto size = part.integer("itisequalto", at);
     if (!dim || !pieces || !size || *dim < 0)
         return false;
-    Indivisible what{static_cast<std::size_t>(*dim), *size, *pieces, {}, {}};
+    Indivisible what{{{static_cast<std::size_t>(*dim), *size, *pieces}}, {}, {}};
     if (const auto shape = part.bracketed("(fullshape:", at))
         what.shape = shapeIn(*shape);
     if (const auto given = lastBefore(part, "wasgiventhesharding", at))
@@ -259,7 +337,7 @@ bool explainAxis(const MessagePart& part, std::size_t at, const ExplainContext&,
         size = part.integer("doesnotevenlydividethedimensionsize", at);
     if (!dim || !pieces || !size || *dim < 0)
         return false;
-    Indivisible what{static_cast<std::size_t>(*dim), *size, *pieces, {}, {}};
+    Indivisible what{{{static_cast<std::size_t>(*dim), *size, *pieces}}, {}, {}};
     auto shape = part.bracketed("(fullshape:", at);
     if (!shape)
         shape = part.bracketed("gotshape:", at);
@@ -298,31 +376,144 @@ void addFunction(const MessagePart& part, std::size_t at, Explanation& out)
         out.fact("function", std::string(*name));
 }
 
-bool explainShardMapSizes(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+/// The integer that ends right before a position.
+std::int64_t integerUpTo(const MessagePart& part, std::size_t end)
+{
+    const std::string_view text = part.text().substr(0, end);
+    const std::size_t before = text.find_last_not_of("0123456789");
+    return parseInteger(text.substr(before + 1)).value_or(0);
+}
+
+/// The argument that a message of shard_map describes between two positions: "args[1]['tokens'] of shape i32[12,8] where args[1] is bound to
+/// f's parameter 'batch', corresponds to in_specs[1]['tokens'] of value P('x',)", or only the spec: "P('x', 'y') maps array axis .."
+Indivisible argumentOf(const MessagePart& part, std::size_t from, std::size_t to)
+{
+    Indivisible what;
+    const MessagePart own(part.log(), part.begin() + from, part.begin() + to);
+    std::size_t open = std::string_view::npos;
+    for (const std::string_view words : {"p(", "partitionspec("}) { // the spec alone
+        if (const auto name = lastBefore(own, words, own.text().size()); name && open == std::string_view::npos)
+            open = *name + words.size() - 1;
+    }
+    if (const auto shape = own.find("ofshape")) {
+        constexpr std::string_view kArguments = "args";
+        const auto name = lastBefore(own, kArguments, *shape);
+        const std::string key(name ? own.text().substr(*name, *shape - *name) : std::string_view());
+        const std::size_t index = key.find(']');
+        what.name = key;
+        if (const auto type = typeAt(own.text(), *shape + std::string_view("ofshape").size()))
+            what.shape = type->shape;
+        const auto parameter = own.between("parameter'", "'", *shape, 100);
+        if (parameter && index != std::string::npos) {
+            const auto component = own.integer("istheindex", *shape); // of *args
+            what.variable
+                = std::string(*parameter) + (component ? fmt::format("[{}]", *component) : std::string()) + key.substr(index + 1);
+        }
+        const auto value = own.find("value", *shape);
+        open = value ? own.text().find('(', *value) : std::string_view::npos;
+    }
+    const auto entries = bracketedAt(own.text(), open);
+    auto spec = entries ? parseJaxSpec(fmt::format("P{}", *entries)) : Result<JaxSpec>(Problem{});
+    if (spec)
+        what.sharding = NamedInMessage{Mesh(), *std::move(spec)};
+    return what;
+}
+
+/// Meshwright's own note behind the message: "dim 1 of size 3 is not divisible by 2".
+std::optional<UnevenDim> dimOfNote(const MessagePart& part, std::size_t note, std::int64_t pieces)
+{
+    constexpr std::size_t kLongest = 60;
+    const std::size_t word = lastBefore(part, "dim", note).value_or(0);
+    const std::int64_t dim = part.integer("dim", word).value_or(-1);
+    const std::int64_t size = integerUpTo(part, note);
+    if (note - word > kLongest || dim < 0 || pieces < 1)
+        return std::nullopt;
+    return UnevenDim{static_cast<std::size_t>(dim), size, pieces};
+}
+
+/// All dimensions that a message of shard_map names, by arguments.
+std::vector<Indivisible> unevenArguments(const MessagePart& part, std::size_t at)
+{
+    constexpr std::size_t kMost = 32;
+    constexpr std::string_view kAxis = "arrayaxis";
+    constexpr std::string_view kDivide = "doesnotevenlydivide";
+    std::vector<Indivisible> arguments;
+    std::size_t before = at;
+    for (auto axis = part.find(kAxis, at); axis && arguments.size() < kMost;) {
+        const auto next = part.find(kAxis, *axis + kAxis.size());
+        const auto dim = part.integer(kAxis, *axis);
+        const auto size = part.integer("(ofsize", *axis);
+        const auto divide = part.find(kDivide, *axis);
+        if (dim && *dim >= 0 && size && divide && (!next || *divide < *next)) {
+            Indivisible argument = argumentOf(part, before, *axis);
+            if (arguments.empty() || !argument.name.empty()) {
+                if (arguments.empty() || arguments.back().name != argument.name)
+                    arguments.push_back(std::move(argument));
+            }
+            if (!hasDim(arguments.back(), static_cast<std::size_t>(*dim)))
+                arguments.back().dims.push_back({static_cast<std::size_t>(*dim), *size, integerUpTo(part, *divide)});
+            before = *divide + kDivide.size();
+        }
+        axis = next;
+    }
+    constexpr std::string_view kNote = "isnotdivisibleby";
+    for (auto note = part.find(kNote, before); note && arguments.size() == 1; note = part.find(kNote, *note + kNote.size())) {
+        const auto uneven = dimOfNote(part, *note, part.integer(kNote, *note).value_or(0));
+        if (uneven && !hasDim(arguments[0], uneven->dim))
+            arguments[0].dims.push_back(*uneven);
+    }
+    return arguments;
+}
+
+/// Several arguments: a line for each.
+void explainSeveral(const std::vector<Indivisible>& arguments, Explanation& out)
+{
+    std::string padding;
+    std::string specs;
+    out.meaning = "Arguments of shard_map must divide evenly: each device gets pieces of one size, as in_specs cut them.";
+    if (arguments.front().sharding && arguments.front().sharding->mesh.deviceCount() > 1)
+        out.fact("mesh", arguments.front().sharding->mesh.text());
+    for (const Indivisible& what : arguments) {
+        std::vector<std::string> texts;
+        for (const UnevenDim& uneven : what.dims)
+            texts.push_back(fmt::format("dimension {} in {} pieces: {}", uneven.dim, uneven.pieces, remainderText(uneven)));
+        out.fact(
+            what.name.empty() ? "argument" : what.name, (what.shape ? shapeText(*what.shape) + ", " : "") + join(texts, ", "));
+        padding += paddingOf(what);
+        if (what.sharding && what.sharding->mesh.deviceCount() > 1 && fittingSpec(what) != placedSpec(what.sharding->spec))
+            specs += fmt::format("{}  # {}\n", specText(fittingSpec(what)), what.name);
+    }
+    out.remedy("Make the sizes multiples of the pieces; padding is one way:", padding);
+    if (!specs.empty())
+        out.remedy("Or leave axes out of in_specs that do not divide:", specs);
+}
+
+bool explainShardMapSizes(const MessagePart& part, std::size_t at, const ExplainContext& context, Explanation& out)
 {
     addFunction(part, at, out);
-    const auto dim = part.integer("whichmapsarrayaxis", at);
-    const auto size = part.integer("(ofsize", at);
-    const auto divisor = part.find("doesnotevenlydivide", at);
-    if (!dim || !size || !divisor || *dim < 0) {
+    std::vector<Indivisible> arguments = unevenArguments(part, at);
+    if (arguments.empty()) {
         out.meaning = "An argument of shard_map has a dimension that its in_specs cut into pieces that do not divide it.";
         out.remedy("Paste the lines that follow too: they name the argument, the dimension and both sizes.");
         return true;
     }
-    const auto pieces = part.integer(",but", part.find(",but", *part.find("whichmapsarrayaxis", at)).value_or(at));
-    Indivisible what{static_cast<std::size_t>(*dim), *size, pieces.value_or(0), {}, {}};
-    if (const auto type = part.after("ofshape", at)) {
-        if (const auto read = typeAt(part.text(), *type))
-            what.shape = read->shape;
+    const auto given = meshGiven(part, at);
+    const auto& mesh = given ? given : context.mesh;
+    for (Indivisible& what : arguments) {
+        if (!what.shape)
+            what.shape = context.shape;
+        if (what.sharding && mesh)
+            what.sharding->mesh = *mesh;
+        else
+            what.sharding.reset();
+        if (!areDivisions(what))
+            return false;
+        addOtherDims(what);
     }
-    const auto mesh = meshGiven(part, at);
-    const auto spec = part.after("ofvalue", at);
-    const std::size_t open = spec ? part.text().find('(', *spec) : std::string_view::npos;
-    const auto arguments = open != std::string_view::npos ? bracketedAt(part.text(), open) : std::nullopt;
-    const auto read = arguments ? parseJaxSpec(fmt::format("P{}", *arguments)) : Result<JaxSpec>(JaxSpec());
-    if (mesh && arguments && read)
-        what.sharding = NamedInMessage{*mesh, *read};
-    return explainIndivisible(what, out);
+    if (arguments.size() == 1)
+        return explainIndivisible(std::move(arguments.front()), out, "in_specs={}\n");
+    explainSeveral(arguments, out);
+    return true;
 }
 
 // ---- rank, axes ----------------------------------------------------------------------------------------------------------------

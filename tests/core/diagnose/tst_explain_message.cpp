@@ -116,6 +116,33 @@ const std::vector<std::tuple<const char*, const char*, const char*>> kMessages =
         "value PartitionSpec('i',), which maps array axis 0 (of size 2) to mesh axis 'i' (of size 4), but 4 does not evenly "
         "divide 2\n\nArray arguments' axis "
         "sizes must be evenly divisible"},
+    {"indivisible, jit, two dimensions", "not-divisible",
+        "ValueError: One of pjit arguments with pytree key path batch['ids'] was given the sharding of "
+        "NamedSharding(mesh=Mesh('r': 3, 's': 2), spec=PartitionSpec('r', ('s',)), memory_kind=device), which implies that the "
+        "global size of its dimension 0 should be divisible by 3, but it is equal to 7 (full shape: (7, 5))"},
+    {"indivisible, shard_map, two dimensions", "not-divisible",
+        "ValueError: shard_map applied to the function 'mlp' was given argument arrays with axis sizes that are not evenly "
+        "divisible by the corresponding mesh axis sizes:\n\nThe mesh given has shape (2, 2, 4) with corresponding axis names "
+        "('d', 'e', 'm').\n\nthe passed args[0] of shape bfloat16[6,9,128], where args[0] is bound to mlp's parameter 'h', "
+        "corresponds to in_specs[0] of value P(('d', 'e'), 'm'), which maps array axis 0 (of size 6) to mesh axes ('d', 'e') (of "
+        "total size 4), but 4 does not evenly divide 6, and array axis 1 (of size 9) to mesh axis 'm' (of size 4), but 4 does "
+        "not evenly divide 9\n\nArray arguments' axis sizes must be evenly divisible"},
+    {"indivisible, shard_map, bullets", "not-divisible",
+        "ValueError: shard_map applied to the function 'step' was given argument arrays with axis sizes that are not evenly "
+        "divisible by the corresponding mesh axis sizes:\n\nThe mesh given has shape (4, 2) with corresponding axis names "
+        "('i', 'j').\n\n* the passed args[0]['w'] of shape float32[6,5], where args[0] is bound to step's parameter 'params', "
+        "corresponds to in_specs[0]['w'] of value P('i', 'j'), which maps array axis 0 (of size 6) to mesh axis 'i' (of size 4), "
+        "but 4 does not evenly divide 6\n\n* the passed args[0]['w'] of shape float32[6,5], where args[0] is bound to step's "
+        "parameter 'params', corresponds to in_specs[0]['w'] of value P('i', 'j'), which maps array axis 1 (of size 5) to mesh "
+        "axis 'j' (of size 2), but 2 does not evenly divide 5\n\n* the passed args[2] of shape int32[10], where args[2] is the "
+        "index 1 component of step's varargs parameter 'rest', corresponds to in_specs[2] of value P('i',), which maps array "
+        "axis 0 (of size 10) to mesh axis 'i' (of size 4), but 4 does not evenly divide 10\n\nArray arguments' axis sizes must "
+        "be evenly divisible by the mesh axis or axes indicated by the corresponding elements of the argument's in_specs entry."},
+    {"indivisible, shard_map, the engine's words", "not-divisible",
+        "ValueError: shard_map was given argument arrays with axis sizes that are not evenly divisible by the corresponding mesh "
+        "axis sizes: P(('f', 'g'), 'h') maps array axis 0 (of size 20) to mesh axes ('f', 'g') (of total size 8), but 8 does "
+        "not evenly divide 20\nerror MW1104: dim 0 of size 20 is not divisible by 8\n  fix: make it 16 or 24\nerror MW1104: dim "
+        "1 of size 7 is not divisible by 4\n  fix: make it 4 or 8, or leave the dimension whole"},
     {"rank", "rank-too-small",
         "ValueError: One of pjit arguments is incompatible with its sharding annotation NamedSharding(mesh=Mesh('x': 2, 'y': 1), "
         "spec=PartitionSpec('x', 'y')): "
@@ -544,6 +571,21 @@ void TestExplainMessage::says_data()
     QTest::newRow("explicit mode") << "indivisible, type" << QStringList{"50432", "P(None, None)"};
     QTest::newRow("shard_map's own words") << "indivisible, shard_map"
                                            << QStringList{"function  f", "mesh      i=4,j=2", "4 equal pieces"};
+    QTest::newRow("the other dimension of a placed array")
+        << "indivisible, jit, two dimensions"
+        << QStringList{"7 = 3 x 2 + 1", "5 = 2 x 2 + 1", "jnp.pad(x, ((0, 2), (0, 1)))  # 7 -> 9, 5 -> 6", "P(None, None)"};
+    QTest::newRow("both dimensions of an argument")
+        << "indivisible, shard_map, two dimensions"
+        << QStringList{"argument  args[0]", "6 = 4 x 1 + 2", "9 = 4 x 2 + 1",
+               "h = jnp.pad(h, ((0, 2), (0, 3), (0, 0)))  # 6 -> 8, 9 -> 12", "in_specs=P('d', None)"};
+    QTest::newRow("all arguments") << "indivisible, shard_map, bullets"
+                                   << QStringList{"args[0]['w']  6x5, dimension 0 in 4 pieces: 6 = 4 x 1 + 2, dimension 1 in 2",
+                                          "args[2] 10, dimension 0 in 4 pieces",
+                                          "params['w'] = jnp.pad( params['w'], ((0, 2), (0, 1)))",
+                                          "rest[1] = jnp.pad(rest[1], ((0, 2),))  # 10 -> 12", "P(None, None)  # args[0]['w']"};
+    QTest::newRow("the engine's words") << "indivisible, shard_map, the engine's words"
+                                        << QStringList{"20 = 8 x 2 + 4", "7 = 4 x 1 + 3",
+                                               "dimension 0 of size 16 or 24 and dimension 1 of size 4 or 8."};
     QTest::newRow("a removed name") << "removed, JAX's words"
                                     << QStringList{
                                            "name  jax.sharding.PositionalSharding", "jax.NamedSharding(mesh, jax.P('x', None))"};
@@ -721,6 +763,7 @@ void TestExplainMessage::omits_data()
     QTest::newRow("the layout that the array has")
         << "argument's layout" << QStringList{"device_put(x, NamedSharding(mesh, P('x'"};
     QTest::newRow("no sharding that is not named") << "argument's layout, no names" << QStringList{"'data'", "P("};
+    QTest::newRow("lines that are there") << "indivisible, shard_map, the engine's words" << QStringList{"Paste"};
     QTest::newRow("advice that is not enough") << "HBM, buffers of the program" << QStringList{"(FSDP"};
     QTest::newRow("activations that are not enough") << "HBM, arguments" << QStringList{"jax.checkpoint"};
 }
