@@ -21,7 +21,7 @@ const std::vector<const MessageKind*>& allKinds()
     static const std::vector<const MessageKind*> kAll = [] {
         std::vector<const MessageKind*> all;
         for (const auto& kinds : {layoutMessageKinds(), typeMessageKinds(), degreeMessageKinds(), deviceMessageKinds(),
-                 memoryMessageKinds(), torchMessageKinds(), nameMessageKinds()}) {
+                 memoryMessageKinds(), checkpointMessageKinds(), torchMessageKinds(), nameMessageKinds()}) {
             for (const MessageKind& kind : kinds)
                 all.push_back(&kind);
         }

@@ -32,6 +32,7 @@ std::span<const MessageKind> typeMessageKinds(); ///< JAX's of the types that op
 std::span<const MessageKind> deviceMessageKinds(); ///< of devices and processes
 std::span<const MessageKind> degreeMessageKinds(); ///< of parallel degrees, sizes of meshes and batches that do not go together
 std::span<const MessageKind> memoryMessageKinds();
+std::span<const MessageKind> checkpointMessageKinds(); ///< of arrays that a checkpoint has in another form
 std::span<const MessageKind> torchMessageKinds();
 std::span<const MessageKind> nameMessageKinds(); ///< of names and arguments that other versions of JAX have
 

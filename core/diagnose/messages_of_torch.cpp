@@ -170,6 +170,8 @@ bool explainParallelSize(const MessagePart& part, std::size_t at, const ExplainC
         }
         out.remedy(fmt::format("Sizes of tensor parallelism that fit {}: {}.", size, join(fitting, ", ")));
     }
+    if (const auto groups = part.find("query_groups", at - std::min<std::size_t>(at, kMostBetween)); groups && *groups < at)
+        out.remedy("The size must divide both the heads (--num-attention-heads) and their groups (--num-query-groups).");
     out.remedy(
         "Give the ranks that are left to data or pipeline parallelism: their product is what must be the number of GPUs. A "
         "vocabulary may be padded (Megatron's --make-vocab-size-divisible-by).");
@@ -280,7 +282,9 @@ std::span<const MessageKind> torchMessageKinds()
                 {"Or run the op on each rank's piece where that is right:",
                     "y = DTensor.from_local(op(x.to_local()), x.device_mesh, x.placements)\n"}}},
         {"heads-and-ranks-differ", "Megatron, vLLM", "a size that tensor parallelism does not divide",
-            {"divisiblebytensor", "divisiblebytheworldsize", "divisiblebytp_size", "divisiblebytpsize"}, explainParallelSize},
+            {"divisiblebytensor", "divisiblebytheworldsize", "divisiblebytp_size", "divisiblebytpsize", "multipleoftensor",
+                "multipleoftheworldsize", "multipleoftp_size", "multipleoftpsize"},
+            explainParallelSize},
         {"two-devices", "PyTorch", "tensors on different devices", {"expectedalltensorstobeonthesamedevice"}, explainTwoDevices,
             0, 0,
             "The tensors of one op are on different devices, and PyTorch moves none by itself. A tensor made inside forward (a "

@@ -431,6 +431,20 @@ const std::vector<std::tuple<const char*, const char*, const char*>> kMessages =
         "ValueError: Total number of attention heads (40) must be divisible by tensor parallel size (3)."},
     {"heads, listed", "heads-and-ranks-differ",
         "AssertionError: Expects num_heads to be divisible by tensor parallel size, got 12 and 8"},
+    {"heads, a multiple", "heads-and-ranks-differ",
+        "ValueError: num_attention_heads (28) must be a multiple of tensor_model_parallel_size (8)."},
+    {"groups, a multiple", "heads-and-ranks-differ",
+        "ValueError: num_query_groups (6) must be a multiple of tensor_model_parallel_size (4)."},
+    {"stored shape", "checkpoint-shapes-differ",
+        "ValueError: Requested shape: (32256, 4096) is not compatible with the stored shape: (32000, 4096). Truncating/padding "
+        "is "
+        "disabled by setting of `strict=True`. When using standard Orbax APIs, this behavior can be modified by specifying "
+        "`strict=False` in `ArrayRestoreArgs` for any array in which padding/truncation is desired."},
+    {"stored shape of a scalar", "checkpoint-shapes-differ",
+        "ValueError: Requested shape: () is not compatible with the stored shape: (16,). Truncating/padding is disabled"},
+    {"loaded shape", "checkpoint-shapes-differ",
+        "RuntimeError: Error(s) in loading state_dict for GPT:\n\tsize mismatch for blocks.3.mlp.up.weight: copying a param with "
+        "shape torch.Size([11008, 4096]) from checkpoint, the shape in current model is torch.Size([2752, 4096])."},
     {"NCCL memory", "nccl-error",
         "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1691, unhandled cuda error, NCCL version "
         "2.19.3\nncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\nCuda failure 'out of memory'"},
@@ -707,6 +721,16 @@ void TestExplainMessage::says_data()
     QTest::newRow("sizes that fit 12 heads") << "heads" << QStringList{"12 over 8 ranks", "1, 2, 3, 4, 6, 12"};
     QTest::newRow("sizes that fit 40 heads") << "heads, vLLM" << QStringList{"40 over 3 ranks", "1, 2, 4, 5, 8, 10, 20, 40"};
     QTest::newRow("got .. and ..") << "heads, listed" << QStringList{"12 over 8 ranks"};
+    QTest::newRow("sizes that fit 28 heads") << "heads, a multiple" << QStringList{"28 over 8 ranks", "1, 2, 4, 7, 14, 28"};
+    QTest::newRow("sizes that fit 6 groups")
+        << "groups, a multiple" << QStringList{"6 over 4 ranks", "1, 2, 3, 6", "--num-query-groups"};
+    QTest::newRow("a padded vocabulary") << "stored shape"
+                                         << QStringList{"in the program     32256x4096",
+                                                "Dimension 0 is 32256 in the program and 32000", "strict=False"};
+    QTest::newRow("a scalar of each device")
+        << "stored shape of a scalar" << QStringList{"under pmap", "0 dimensions and the other 1"};
+    QTest::newRow("a rank's shard") << "loaded shape"
+                                    << QStringList{"blocks.3.mlp.up.weight", "in the checkpoint  11008x4096", "a factor of 4"};
     QTest::newRow("NCCL's own memory") << "NCCL memory" << QStringList{"NCCL_BUFFSIZE"};
     QTest::newRow("ranks") << "world size" << QStringList{"--nproc-per-node 8"};
     QTest::newRow("memory beside JAX's") << "NCCL memory, XLA"
@@ -764,6 +788,7 @@ void TestExplainMessage::omits_data()
         << "argument's layout" << QStringList{"device_put(x, NamedSharding(mesh, P('x'"};
     QTest::newRow("no sharding that is not named") << "argument's layout, no names" << QStringList{"'data'", "P("};
     QTest::newRow("lines that are there") << "indivisible, shard_map, the engine's words" << QStringList{"Paste"};
+    QTest::newRow("groups of heads") << "heads, a multiple" << QStringList{"--num-query-groups"};
     QTest::newRow("advice that is not enough") << "HBM, buffers of the program" << QStringList{"(FSDP"};
     QTest::newRow("activations that are not enough") << "HBM, arguments" << QStringList{"jax.checkpoint"};
 }
