@@ -5,6 +5,7 @@
 #include "core/diagnose/message_kind.h"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 #include <unordered_map>
 
@@ -155,6 +156,7 @@ public:
         if (kind.explain != nullptr && !kind.explain(part, hit.at - begin, m_context, explanation))
             return false;
         nameAxes(part, hit.at - begin, explanation);
+        beginRemedies(explanation);
         explanation.quote = quoteOf(part, hit);
         explanation.lines = {m_log.lineAt(hit.at)};
         keep(std::move(explanation));
@@ -162,12 +164,25 @@ public:
     }
 
 private:
+    /// The first way out stands alone, whatever came before it for other messages of the kind.
+    static void beginRemedies(Explanation& explanation)
+    {
+        constexpr std::string_view kOr = "Or ";
+        if (explanation.remedies.empty() || !explanation.remedies.front().text.starts_with(kOr))
+            return;
+        std::string& text = explanation.remedies.front().text;
+        text.erase(0, kOr.size());
+        text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+    }
+
     /// Code that is the same for all messages of a kind names the axes of this one, or of the reader's mesh.
     void nameAxes(const MessagePart& part, std::size_t at, Explanation& explanation) const
     {
         AxesInMessage axes;
         if (explanation.source == "JAX")
             axes = axesIn(part, at);
+        if (axes.mesh && m_context.mesh && axes.mesh->deviceCount() != m_context.mesh->deviceCount())
+            explanation.fact("given mesh", meshDisagrees(*m_context.mesh, axes.mesh->deviceCount()));
         if (axes.names.empty() && m_context.mesh)
             axes = {m_context.mesh->axisNames(), m_context.mesh};
         for (Remedy& remedy : explanation.remedies)

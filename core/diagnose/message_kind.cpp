@@ -4,6 +4,7 @@
 #include "core/program/type_names.h"
 #include "core/sharding/partition_spec.h"
 #include "core/support/checked.h"
+#include "core/support/counted.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -161,20 +162,46 @@ void replaceMesh(std::string& code, const AxesInMessage& axes)
 
 } // namespace
 
+std::optional<Mesh> meshGiven(const MessagePart& part, std::size_t from)
+{
+    const auto sizes = part.bracketed("themeshgivenhasshape", from);
+    const auto names = part.bracketed("correspondingaxisnames", from);
+    const auto shape = sizes ? shapeIn(*sizes) : std::nullopt;
+    const auto spec = names ? parseJaxSpec(fmt::format("P{}", *names)) : Result<JaxSpec>(JaxSpec());
+    if (!shape || !spec || spec->dims.size() != shape->size())
+        return std::nullopt;
+    std::vector<MeshAxis> axes;
+    for (std::size_t i = 0; i < shape->size(); ++i) {
+        if (spec->dims[i].axes.size() != 1)
+            return std::nullopt;
+        axes.push_back({spec->dims[i].axes.front(), (*shape)[i]});
+    }
+    auto mesh = Mesh::create(std::move(axes));
+    return mesh ? std::optional(*std::move(mesh)) : std::nullopt;
+}
+
 AxesInMessage axesIn(const MessagePart& part, std::size_t at)
 {
     constexpr std::size_t kFurthest = 3000;
     const std::size_t from = beginOf(part, at);
     const std::size_t to = std::min(at + kFurthest, part.text().size());
     AxesInMessage axes;
-    if (const auto meshes = meshesIn(part, from); !meshes.empty()) {
-        axes.mesh = meshes.front().typed.mesh;
+    const auto meshes = meshesIn(part, from);
+    const auto given = meshes.empty() ? meshGiven(part, from) : std::nullopt;
+    if (!meshes.empty() || given) {
+        axes.mesh = given ? *given : meshes.front().typed.mesh;
         axes.names = axes.mesh->axisNames();
     } else {
         addAxesOfSpecs(part, from, to, axes.names);
         addAxesOfTypes(part, from, to, axes.names);
     }
     return axes;
+}
+
+std::string meshDisagrees(const Mesh& given, std::int64_t devices)
+{
+    return fmt::format(
+        "{} has {}, and the message {}: it is not used", given.text(), counted(given.deviceCount(), "device"), devices);
 }
 
 std::string withAxes(std::string code, const AxesInMessage& axes)

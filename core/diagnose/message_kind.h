@@ -57,12 +57,18 @@ struct MeshInMessage {
 };
 std::vector<MeshInMessage> meshesIn(const MessagePart& part, std::size_t from);
 
+/// The mesh that shard_map's messages name: "The mesh given has shape (4, 2) with corresponding axis names ('i', 'j')."
+std::optional<Mesh> meshGiven(const MessagePart& part, std::size_t from);
+
 /// The axes that the line at `at` and those behind it name.
 struct AxesInMessage {
     std::vector<std::string> names; ///< of the first mesh in its order, else as they appear in specs and types
     std::optional<Mesh> mesh; ///< where the message has a whole mesh
 };
 AxesInMessage axesIn(const MessagePart& part, std::size_t at);
+
+/// That the reader's mesh is not the message's: "a=16 has 16 devices, and the message 8: it is not used".
+std::string meshDisagrees(const Mesh& given, std::int64_t devices);
 
 /// Code whose examples name the axes 'data' and 'model', with the given axes instead; those of the two that are among the given ones stay.
 std::string withAxes(std::string code, const AxesInMessage& axes);

@@ -103,6 +103,28 @@ void addPictures(const LayoutChange& change, Explanation& out)
             PicturedLayout{change.type.shape, *sharding, layouts.mesh}});
 }
 
+/// The way on a mesh whose axes are not cut, where a PartitionSpec cannot name the layouts on the reader's own.
+void addFinerMesh(std::string_view from, std::string_view to, const LayoutChange& change, Explanation& out)
+{
+    const auto layouts = layoutsOfTiles(from, to, std::nullopt);
+    const auto finer
+        = layouts ? planChange(*layouts, change.typeKnown ? std::optional(change.type) : std::nullopt) : std::nullopt;
+    const std::string code = finer ? wayAsCode(*finer) : std::string();
+    if (code.empty())
+        return;
+    std::vector<std::string> sizes;
+    for (const MeshAxis& axis : layouts->mesh.axes())
+        sizes.push_back(fmt::format("{}", axis.size));
+    const char* comma = sizes.size() == 1 ? "," : "";
+    out.remedy(
+        fmt::format(
+            "The steps above split parts of axes, which a PartitionSpec cannot name. On a mesh {} of the same devices they "
+            "have names:",
+            layouts->mesh.text()),
+        fmt::format("mesh = jax.make_mesh(({}{}), ('{}'{}))\n{}", join(sizes, ", "), comma,
+            join(layouts->mesh.axisNames(), "', '"), comma, code));
+}
+
 bool explainRematerialization(const MessagePart& part, std::size_t at, const ExplainContext& context, Explanation& out)
 {
     out.meaning
@@ -133,8 +155,15 @@ bool explainRematerialization(const MessagePart& part, std::size_t at, const Exp
         return true;
     }
     const Mesh& mesh = layouts->mesh;
-    out.fact(
-        "mesh", mesh.text() + (layouts->meshInvented ? " (the message has no names: --mesh or an open study gives yours)" : ""));
+    const bool isUnused = layouts->meshInvented && context.mesh;
+    out.fact("mesh",
+        mesh.text()
+            + (layouts->meshInvented && !isUnused ? " (the message has no names: --mesh or an open study gives yours)" : ""));
+    if (isUnused)
+        out.fact("given mesh",
+            context.mesh->deviceCount() != mesh.deviceCount()
+                ? meshDisagrees(*context.mesh, mesh.deviceCount())
+                : fmt::format("{} does not have these tiles: it is not used", context.mesh->text()));
     auto change = planChange(*layouts, type && type->shape.size() == layouts->from.dims.size() ? type : std::nullopt);
     const bool uneven = type && !change;
     if (!change)
@@ -151,6 +180,8 @@ bool explainRematerialization(const MessagePart& part, std::size_t at, const Exp
         out.remedy("Name the layouts on the way. Each of these steps is one collective that XLA knows:", code);
     else if (!code.empty())
         out.remedy("Constrain the array to the layout that is needed where it is made:", code);
+    if (code.empty() && !change->cheapest.steps.empty())
+        addFinerMesh(*from, *to, *change, out);
     out.remedies.push_back(
         {"Or let both ends agree: give the op that makes the array the layout that its reader needs, and nothing moves."});
     out.change = std::move(change);
@@ -346,25 +377,6 @@ bool explainAxis(const MessagePart& part, std::size_t at, const ExplainContext&,
     const auto before = lastBefore(part, "namedsharding(", at);
     what.sharding = before ? namedShardingIn(part, *before) : namedShardingIn(part, at);
     return explainIndivisible(what, out);
-}
-
-/// The mesh that shard_map's messages name: "The mesh given has shape (4, 2) with corresponding axis names ('i', 'j')."
-std::optional<Mesh> meshGiven(const MessagePart& part, std::size_t from)
-{
-    const auto sizes = part.bracketed("themeshgivenhasshape", from);
-    const auto names = part.bracketed("correspondingaxisnames", from);
-    const auto shape = sizes ? shapeIn(*sizes) : std::nullopt;
-    const auto spec = names ? parseJaxSpec(fmt::format("P{}", *names)) : Result<JaxSpec>(JaxSpec());
-    if (!shape || !spec || spec->dims.size() != shape->size())
-        return std::nullopt;
-    std::vector<MeshAxis> axes;
-    for (std::size_t i = 0; i < shape->size(); ++i) {
-        if (spec->dims[i].axes.size() != 1)
-            return std::nullopt;
-        axes.push_back({spec->dims[i].axes.front(), (*shape)[i]});
-    }
-    auto mesh = Mesh::create(std::move(axes));
-    return mesh ? std::optional(*std::move(mesh)) : std::nullopt;
 }
 
 /// The name of the function that shard_map was applied to.
@@ -593,9 +605,14 @@ bool explainDuplicate(const MessagePart& part, std::size_t at, const ExplainCont
                               "the diagonal blocks only, and the others would be nowhere.",
         axis);
     out.fact("axis", axis);
-    const auto but = lastBefore(part, "but", at);
-    const std::size_t open = but ? part.text().find('(', *but) : std::string_view::npos;
-    const auto arguments = open < at ? bracketedAt(part.text(), open) : std::nullopt;
+    const std::size_t but = lastBefore(part, "but", at).value_or(at);
+    std::optional<std::size_t> open;
+    for (const std::string_view words : {"partitionspec(", "p("}) { // alone, or within the text of a sharding
+        const auto name = part.find(words, but);
+        if (!open && name && *name < at)
+            open = *name + words.size() - 1;
+    }
+    const auto arguments = open ? bracketedAt(part.text(), *open) : std::nullopt;
     const auto spec = arguments ? parseJaxSpec(fmt::format("P{}", *arguments)) : Result<JaxSpec>(JaxSpec());
     if (arguments && spec) {
         PartitionSpec once = placedSpec(*spec);

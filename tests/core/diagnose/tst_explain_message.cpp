@@ -29,6 +29,9 @@ private Q_SLOTS:
     void omits();
     void rematerializationPath_data();
     void rematerializationPath();
+    void firstWayOut();
+    void givenMesh_data();
+    void givenMesh();
     void meshIsTaken();
     void logs();
     void neighboursStayApart_data();
@@ -159,6 +162,11 @@ const std::vector<std::tuple<const char*, const char*, const char*>> kMessages =
         "jax._src.named_sharding.DuplicateSpecError: A single NamedSharding specification can map every mesh axis to at most one "
         "positional dimension, but "
         "PartitionSpec('data', 'data') has duplicate entries for `data`"},
+    {"axis twice, in a sharding", "duplicate-axis",
+        "jax._src.named_sharding.DuplicateSpecError: A single NamedSharding spec specification can map every mesh axis to at "
+        "most "
+        "one positional dimension, but NamedSharding(mesh=Mesh('row': 2, 'col': 4), spec=PartitionSpec(('row', 'col'), 'row'), "
+        "memory_kind=device) has duplicate entries for `row`"},
     {"axis twice, Shardy", "duplicate-axis", "error: duplicate axis ref: \"a\""},
     {"unknown axis", "unknown-axis",
         "ValueError: Resource axis: batch of PartitionSpec('batch', None) is not found in mesh: ('data', 'model')."},
@@ -611,6 +619,8 @@ void TestExplainMessage::says_data()
     QTest::newRow("labels") << "rank" << QStringList{"The spec has 2 entries", "1 dimension.", "NamedSharding(mesh, P('x',))"};
     QTest::newRow("scalar") << "rank, shard_map" << QStringList{"out_specs=P()"};
     QTest::newRow("one place") << "axis twice" << QStringList{"spec = P('data', None)"};
+    QTest::newRow("one place in a sharding")
+        << "axis twice, in a sharding" << QStringList{"spec = P(('row', 'col'), None)", "2. Or split the second"};
     QTest::newRow("nearest axis") << "unknown axis"
                                   << QStringList{"axis        batch", "mesh axes   data, model",
                                          "make_mesh((*mesh.axis_sizes, 1), ('data', 'model', 'batch'))"};
@@ -859,6 +869,59 @@ void TestExplainMessage::rematerializationPath()
     QCOMPARE(found.pictures.empty(), found.change->layouts.mesh.deviceCount() > 256);
     QVERIFY(found.change->cheapest.cost <= found.change->gather.cost);
     QVERIFY(saidOf(message.toStdString()).find("model.py:17") != std::string::npos);
+}
+
+/// "Or" stands between two ways out.
+void TestExplainMessage::firstWayOut()
+{
+    for (const auto& [name, kind, message] : kMessages) {
+        for (const char* mesh : {"", "a=2,b=4", "p=16"}) {
+            ExplainContext context;
+            if (*mesh != 0)
+                context.mesh = tests::meshOf(mesh);
+            for (const Explanation& found : explainText(message, context).messages)
+                QVERIFY2(!found.remedies.front().text.starts_with("Or"), name);
+        }
+    }
+}
+
+void TestExplainMessage::givenMesh_data()
+{
+    QTest::addColumn<QString>("row");
+    QTest::addColumn<QString>("mesh");
+    QTest::addColumn<QString>("said");
+    QTest::newRow("other number of devices") << "rematerialization, 2024"
+                                             << "a=32"
+                                             << "a=32 has 32 devices, and the message 8: it is not used";
+    QTest::newRow("tiles that it does not have") << "rematerialization, 2022"
+                                                 << "a=2,b=3"
+                                                 << "a=2,b=3 has 6 devices, and the message 4";
+    QTest::newRow("axes that are cut") << "rematerialization, 2024"
+                                       << "p=2,q=4"
+                                       << "On a mesh x=4,y=2 of the same devices they have names";
+    QTest::newRow("a placed array") << "indivisible, shard_shape"
+                                    << "a=16"
+                                    << "given mesh  a=16 has 16 devices, and the message 8";
+    QTest::newRow("shard_map") << "indivisible, shard_map"
+                               << "a=1"
+                               << "a=1 has 1 device, and the message 8";
+    QTest::newRow("axes for examples") << "no mesh"
+                                       << "u=2,v=8"
+                                       << "jax.make_mesh((2, 8), ('u', 'v'))";
+    QTest::newRow("a mesh for shard_map's words") << "indivisible, shard_map, the engine's words"
+                                                  << "f=2,g=4,h=4"
+                                                  << "in_specs=P('f', None)";
+}
+
+void TestExplainMessage::givenMesh()
+{
+    QFETCH(QString, row);
+    QFETCH(QString, mesh);
+    QFETCH(QString, said);
+    ExplainContext context;
+    context.mesh = tests::meshOf(mesh.toStdString());
+    const QString text = tests::text(saidOf(messageOf(row.toUtf8().constData()), context)).simplified();
+    QVERIFY2(text.contains(said.simplified()), qPrintable(text));
 }
 
 void TestExplainMessage::meshIsTaken()
