@@ -4,6 +4,8 @@
 #include "core/diagnose/explain_message.h"
 #include "core/diagnose/problem_table.h"
 #include "core/partition/device_program.h"
+#include "core/study/document.h"
+#include "core/study/other_file.h"
 #include "core/support/file.h"
 #include "core/support/resources.h"
 #include "core/support/text.h"
@@ -178,14 +180,33 @@ std::string messagesJson(const ExplainedText& explained)
         {"messages", std::move(messages)}});
 }
 
-/// Says honestly that nothing in the text is known.
-void sayUnknown(const ExplainedText& explained, Output& output)
+/// What else the text may be, and what reads it. Empty: that is not known.
+OtherFile otherThanMessages(const std::string& text, const std::string& file)
 {
+    if (auto other = otherFileOf(text, file))
+        return *std::move(other);
+    const std::string name = file == "-" || file.find_first_of(" \n") != std::string::npos ? std::string("FILE") : file;
+    const auto hasLine = [&](std::string_view words) {
+        return text.starts_with(words) || text.find("\n" + std::string(words)) != std::string::npos;
+    };
+    if (hasLine("meshwright:"))
+        return {"a study", fmt::format("`meshwright check {}` finds its mistakes", name)};
+    if (looksLikeProgram(text))
+        return {"a program", fmt::format("`meshwright check {}` finds its mistakes", name)};
+    return {};
+}
+
+/// Says honestly that nothing in the text is known.
+void sayUnknown(const ExplainedText& explained, const OtherFile& other, Output& output)
+{
+    const std::string nearest
+        = explained.nearest.empty() ? std::string() : fmt::format("the nearest known message is {}", explained.nearest);
     printProblems(
         {Problem{"MW1930", "the text has no message that Meshwright explains",
-            "`meshwright explain --help` shows the accepted inputs; `meshwright check` checks a study or a program", {},
-            Severity::Warning,
-            explained.nearest.empty() ? std::string() : fmt::format("the nearest known message is {}", explained.nearest)}},
+            other.use.empty() ? std::string("`meshwright explain --help` shows the accepted inputs; `meshwright check` checks a "
+                                            "study or a program")
+                              : other.use,
+            {}, Severity::Warning, other.what.empty() ? nearest : fmt::format("the text is {}", other.what)}},
         output);
 }
 
@@ -235,7 +256,7 @@ int runExplain(const ExplainOptions& options, Output& output)
     if (output.format == Format::Json)
         output.result(messagesJson(explained));
     else if (explained.messages.empty())
-        sayUnknown(explained, output);
+        sayUnknown(explained, otherThanMessages(*text, options.what), output);
     constexpr std::size_t kWidth = 80;
     if (output.format != Format::Json)
         output.result(explainedText(explained, kWidth));

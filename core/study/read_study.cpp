@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/arrays.h"
+#include "core/study/other_file.h"
 #include "core/study/program_study.h"
 #include "core/study/setting_path.h"
 #include "core/study/shrink.h"
@@ -525,8 +526,14 @@ Document readDocument(std::string_view text, const std::string& fileName)
 
 StudyReading readStudyInPart(std::string_view text, const std::string& fileName, std::span<const std::string> settings)
 {
-    Document document = readDocument(text, fileName);
     StudyReading reading;
+    if (const auto other = otherFileOf(text, fileName)) {
+        reading.readable = false;
+        reading.problems.push_back(
+            {"MW1420", fmt::format("this is {}, not a study", other->what), other->use, Place{fileName, 1, 1, {}}});
+        return reading;
+    }
+    Document document = readDocument(text, fileName);
     reading.readable = document.readable;
     reading.problems = std::move(document.problems);
     if (!document.readable)

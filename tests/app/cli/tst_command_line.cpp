@@ -47,6 +47,8 @@ private Q_SLOTS:
     void explainMessages();
     void explainDumps();
     void explainUnknown();
+    void otherFiles_data();
+    void otherFiles();
     void checkSpec();
     void checkLints();
     void lists();
@@ -704,6 +706,62 @@ void TestCommandLine::explainUnknown()
     QVERIFY(run({"explain", "-"}, " \n").err.contains("MW1931"));
     QCOMPARE(run({"explain", "/nowhere/train.log"}).code, 3);
     QCOMPARE(run({"explain", "all is well", "--mesh", "x"}).code, 3);
+}
+
+void TestCommandLine::otherFiles_data()
+{
+    QTest::addColumn<QByteArray>("content");
+    QTest::addColumn<QString>("what");
+    QTest::addColumn<QString>("fix"); ///< FILE is the file's name
+    QTest::addColumn<bool>("isRefused"); ///< where a study is read
+    QTest::newRow("nccl-tests") << QByteArray(
+        "# out-of-place in-place\n#  size  count  type  time  algbw  busbw\n  64  16  float  5.0  0.01  0.02\n")
+                                << "the output of nccl-tests"
+                                << "meshwright calibrate --nccl FILE" << true;
+    QTest::newRow("nccl-tests, JSON") << QByteArray(
+        R"({"results": [{"size": 64, "out_of_place": {"time": 5, "alg_bw": 1, "bus_bw": 2}}]})")
+                                      << "the output of nccl-tests"
+                                      << "meshwright calibrate --nccl FILE" << true;
+    QTest::newRow("trace") << QByteArray(R"({"schemaVersion": 1, "traceEvents": [{"ph": "X", "ts": 0, "dur": 1}]})")
+                           << "a trace of a profiler"
+                           << "meshwright gui FILE" << true;
+    QTest::newRow("index") << QByteArray(R"({"metadata": {"total_size": 8}, "weight_map": {"a": "b.safetensors"}})")
+                           << "the index of a checkpoint's files"
+                           << "meshwright plan config.json" << true;
+    QTest::newRow("study") << QByteArray("# mine\nmeshwright: 1\nmesh: {data: 2}\n") << "a study"
+                           << "meshwright check FILE" << false;
+    QTest::newRow("program") << QByteArray(
+        "module @m {\n  func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {\n    return %a : "
+        "tensor<2xf32>\n  }\n}\n")
+                             << "a program"
+                             << "meshwright check FILE" << false;
+}
+
+/// What is not a log and not a study is called by its name, with the command that reads it.
+void TestCommandLine::otherFiles()
+{
+    QFETCH(QByteArray, content);
+    QFETCH(QString, what);
+    QFETCH(QString, fix);
+    QFETCH(bool, isRefused);
+    const QTemporaryDir folder;
+    const QString path = folder.filePath("file.json");
+    writeFile(path, content);
+    fix.replace("FILE", path);
+    const Outcome explained = run({"explain", path});
+    QCOMPARE(explained.code, 4);
+    QVERIFY2(explained.err.contains("the text is " + what.toUtf8()), explained.err);
+    QVERIFY2(explained.err.contains(fix.toUtf8()), explained.err);
+    if (!isRefused)
+        return;
+    for (const char* verb : {"check", "simulate"}) {
+        const Outcome refused = run({verb, path});
+        QCOMPARE(refused.code, 3);
+        const QByteArray said = refused.err + refused.out;
+        QVERIFY2(said.contains("this is " + what.toUtf8() + ", not a study"), said);
+        QVERIFY2(said.contains(fix.toUtf8()), said);
+        QVERIFY2(!said.contains("meshwright: 1"), said);
+    }
 }
 
 void TestCommandLine::checkSpec()

@@ -168,6 +168,15 @@ void TestBadStudies::problems_data()
     QTest::newRow("version") << broken("meshwright: 1", "meshwright: 2\nfoo: 1") << "MW1426 1:13";
     QTest::newRow("the configuration of a model") << R"({"architectures": ["LlamaForCausalLM"], "hidden_size": 64, "heads": 4})"
                                                   << "MW1420 1:1";
+    QTest::newRow("a trace") << R"({"displayTimeUnit": "ms", "traceEvents": [{"ph": "X", "ts": 1, "dur": 2}]})"
+                             << "MW1420 1:1";
+    QTest::newRow("a trace that is a list") << R"([{"name": "f", "ph": "B", "ts": 1}])"
+                                            << "MW1420 1:1";
+    QTest::newRow("measurements of links")
+        << "# nThread 1 nGpus 2\n#  size  count  type  time  algbw  busbw\n  1024  256  float  9.1  0.11  0.11\n"
+        << "MW1420 1:1";
+    QTest::newRow("the index of a checkpoint") << R"({"metadata": {}, "weight_map": {"w": "model-1.safetensors"}})"
+                                               << "MW1420 1:1";
     QTest::newRow("no version") << broken("meshwright: 1\n", "") << "MW1421 1:1";
     QTest::newRow("no model, no batch") << "meshwright: 1\n"
                                         << "MW1421 1:1";
