@@ -149,6 +149,29 @@ void StudyReader::readPhases(const DocNode& node)
     }
 }
 
+/// Their number. An axis of the mesh was meant where a name stands: what is then wrong is said once, and the rest is checked with that axis.
+void StudyReader::readStages(const DocNode* node)
+{
+    const char* path = "pipeline.stages";
+    const bool isName = node != nullptr && node->kind == DocNode::Kind::Scalar && !node->text.empty()
+        && std::isalpha(static_cast<unsigned char>(node->text.front())) != 0;
+    const auto axis = isName ? std::ranges::find(study.mesh, node->text, &MeshAxis::name) : study.mesh.end();
+    if (!isName) {
+        setInteger(node, path, study.pipeline.stages);
+    } else if (axis == study.mesh.end()) {
+        wrongKind(*node, path, "an integer",
+            "give the number of stages, such as stages: 4, and name the mesh axis that they lie on beside it, such as axis: "
+            "pipe");
+    } else {
+        wrongKind(*node, path, "an integer",
+            fmt::format(
+                "write axis: {}: it is an axis of the mesh, and its size, {}, is the number of stages", axis->name, axis->size));
+        problems.back().fixSettings = {"pipeline.stages=", "pipeline.axis=" + axis->name};
+        study.pipeline.axis = axis->name;
+        study.pipeline.stages = axis->size;
+    }
+}
+
 void StudyReader::readPipeline(const DocNode& node)
 {
     Fields fields(*this, node, "pipeline");
@@ -156,7 +179,7 @@ void StudyReader::readPipeline(const DocNode& node)
     const auto axis = std::ranges::find(study.mesh, study.pipeline.axis, &MeshAxis::name);
     if (axis != study.mesh.end())
         study.pipeline.stages = axis->size;
-    setInteger(fields.take("stages"), "pipeline.stages", study.pipeline.stages);
+    readStages(fields.take("stages"));
     setInteger(fields.take("microbatches"), "pipeline.microbatches", study.pipeline.microbatches);
     word(fields.take("schedule"), "pipeline.schedule", scheduleWords(), study.pipeline.schedule);
     setInteger(fields.take("chunks"), "pipeline.chunks", study.pipeline.chunks);

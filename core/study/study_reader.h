@@ -226,6 +226,7 @@ private:
     void readEvaluation(const DocNode& node, const std::string& path);
     void readPhases(const DocNode& node);
     void readPipeline(const DocNode& node);
+    void readStages(const DocNode* node);
     void readFaults(const DocNode& node);
     void readSlowDevice(const DocNode& node, const std::string& path);
     void readLinkFault(const DocNode& node, const std::string& path);

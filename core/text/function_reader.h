@@ -38,6 +38,9 @@ struct Binding {
     TensorType type; ///< of all but Value
 };
 
+/// What fits a sharding of another rank to a value of this one.
+std::string entriesFix(std::size_t rank);
+
 /// Turns the syntax of one function, and of what it calls, into a Function. Part of `readProgram`.
 class FunctionReader {
 public:

@@ -446,7 +446,8 @@ AxisRefs resolvedAxes(const SyntaxAttribute& axes, const Mesh& mesh, TextProblem
             if (axis.integer < 1 || axis.second < 2 || !product || ref.size % *product != 0) {
                 problems.report("MW1330", axis.offset,
                     fmt::format(
-                        "({}){} does not divide the axis \"{}\" of size {}", axis.integer, axis.second, axis.text, ref.size));
+                        "({}){} does not divide the axis \"{}\" of size {}", axis.integer, axis.second, axis.text, ref.size),
+                    fmt::format("the product of the two numbers must divide {}, and the second is at least 2", ref.size));
                 continue;
             }
             ref.pre = axis.integer;

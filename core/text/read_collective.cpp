@@ -203,7 +203,8 @@ bool FunctionReader::makeCollective(const SyntaxOp& op, OpKind kind, const Tenso
 {
     const SyntaxAttribute* sharding = op.findEither("out_sharding", "sharding");
     if (m_module.meshes.empty())
-        return m_problems.report("MW1330", op.offset, fmt::format("{} needs a mesh, and the module has none", op.name));
+        return m_problems.report("MW1330", op.offset, fmt::format("{} needs a mesh, and the module has none", op.name),
+            "declare one before the function, such as: sdy.mesh @mesh = <[\"x\"=4]>");
     const bool named = sharding != nullptr && sharding->shardings.size() == 1;
     const Mesh& mesh = m_module.meshes[named ? static_cast<std::size_t>(sharding->shardings.front().mesh) : 0].mesh;
     const bool hasOneList = kind == OpKind::AllReduce || op.name == "sdy.replicated_to_unreduced";

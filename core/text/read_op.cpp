@@ -254,8 +254,9 @@ void FunctionReader::setShardings(const SyntaxOp& op, const std::vector<ValueId>
     if (given == nullptr || given->kind != Kind::Shardings)
         return;
     if (given->shardings.size() != values.size()) {
-        m_problems.report(
-            "MW1330", given->offset, fmt::format("{} shardings for {} {}", given->shardings.size(), values.size(), what));
+        m_problems.report("MW1330", given->offset,
+            fmt::format("{} shardings for {} {}", given->shardings.size(), values.size(), what),
+            fmt::format("write one sharding for each of them, {} in all", values.size()));
         return;
     }
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -367,7 +368,8 @@ bool FunctionReader::makeAttributes(
         fillMaximal(wanted, types.front());
         if (wanted.dims.size() != types.front().shape.size())
             return m_problems.report("MW1330", sharding->offset,
-                fmt::format("a sharding of {} dimensions for {}", wanted.dims.size(), typeText(types.front())));
+                fmt::format("a sharding of {} dimensions for {}", wanted.dims.size(), typeText(types.front())),
+                entriesFix(types.front().shape.size()));
         const SyntaxAttribute* origin = op.find("mw.origin");
         std::string from = origin != nullptr ? origin->text
             : m_module.isOurs                ? std::string()

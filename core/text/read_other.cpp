@@ -675,7 +675,9 @@ bool FunctionReader::makeComputation(const SyntaxOp& op, const std::vector<Tenso
                 into[i].dims.resize(types[i].shape.size());
             fits = into[i].dims.size() == types[i].shape.size();
         }
-        return fits || m_problems.report("MW1330", given->offset, fmt::format("{} of {} do not fit its values", key, op.name));
+        return fits
+            || m_problems.report("MW1330", given->offset, fmt::format("{} of {} do not fit its values", key, op.name),
+                "write one sharding for each value, with an entry for each of its dimensions");
     };
     if (!shardings("in_shardings", operands, attributes.inShardings)
         || !shardings("out_shardings", results, attributes.outShardings))
@@ -715,7 +717,8 @@ void FunctionReader::readComputation(const SyntaxOp& op, Bindings& bindings)
                   const auto piece = shardings.empty() ? whole[i] : manualPiece(whole[i], shardings[i], attributes.manualAxes);
                   if (!piece)
                       m_problems.report("MW1330", op.offset,
-                          fmt::format("the manual axes do not divide {} {} of {}, {}", what, i, op.name, typeText(whole[i])));
+                          fmt::format("the manual axes do not divide {} {} of {}, {}", what, i, op.name, typeText(whole[i])),
+                          "let the dimension be a multiple of the axes that split it, or leave an axis out of manual_axes");
                   made.push_back(piece.value_or(whole[i]));
               }
               return made;

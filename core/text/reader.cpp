@@ -2,6 +2,7 @@
 #include "core/program/body_collective.h"
 #include "core/program/transform.h"
 #include "core/program/varying_results.h"
+#include "core/support/counted.h"
 #include "core/support/text.h"
 #include "core/text/function_reader.h"
 #include "core/text/manual_import.h"
@@ -365,7 +366,8 @@ void FunctionReader::readResults(const SyntaxFunction& syntax, const std::option
             if (shardings[i]->dims.size() != m_function[value].type.shape.size())
                 m_problems.report("MW1330", sharding->offset,
                     fmt::format(
-                        "a sharding of {} dimensions for {}", shardings[i]->dims.size(), typeText(m_function[value].type)));
+                        "a sharding of {} dimensions for {}", shardings[i]->dims.size(), typeText(m_function[value].type)),
+                    entriesFix(m_function[value].type.shape.size()));
         }
         const SyntaxAttribute* tiles = shardings[i] ? nullptr : syntax.resultAttributes[i].find("mhlo.sharding");
         if (tiles != nullptr)
@@ -575,13 +577,26 @@ void FunctionReader::fillMaximal(TensorSharding& sharding, const TensorType& typ
         sharding.dims.resize(type.shape.size());
 }
 
+std::string entriesFix(std::size_t rank)
+{
+    if (rank == 0)
+        return "write [], since a scalar has no dimensions";
+    std::string entries = "{}";
+    constexpr std::size_t kMostShown = 8;
+    for (std::size_t i = 1; i < std::min(rank, kMostShown); ++i)
+        entries += ", {}";
+    return fmt::format("write an entry for each of the {}, as in [{}{}]; {{}} leaves a dimension whole",
+        counted(static_cast<std::int64_t>(rank), "dimension"), entries, rank > kMostShown ? ", .." : "");
+}
+
 void FunctionReader::setSharding(ValueId value, TensorSharding sharding, std::size_t offset)
 {
     const TensorType& type = m_function[value].type;
     fillMaximal(sharding, type);
     if (sharding.dims.size() != type.shape.size())
-        m_problems.report(
-            "MW1330", offset, fmt::format("a sharding of {} dimensions for {}", sharding.dims.size(), typeText(type)));
+        m_problems.report("MW1330", offset,
+            fmt::format("a sharding of {} dimensions for {}", sharding.dims.size(), typeText(type)),
+            entriesFix(type.shape.size()));
     else
         m_function[value].sharding = std::move(sharding);
 }

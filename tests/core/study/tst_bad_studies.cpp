@@ -190,6 +190,11 @@ void TestBadStudies::problems_data()
     QTest::newRow("a pipeline beside accumulation")
         << broken("data: digits", "data: digits, accumulate: 2") + "pipeline: {microbatches: 4}\n"
         << "MW1466 11:45";
+    QTest::newRow("stages that are an axis")
+        << broken("model: 2}", "model: 2, turn: 3}") + "pipeline: {stages: turn, microbatches: 4}\n"
+        << "MW1422 12:20";
+    QTest::newRow("stages that are a name") << kGood + "pipeline: {stages: pipes, microbatches: 4}\n"
+                                            << "MW1422 12:20";
     QTest::newRow("a pipeline without an axis") << kGood + "pipeline: {stages: 3, microbatches: 4}\n"
                                                 << "MW1460 12:11";
 

@@ -155,6 +155,9 @@ void TestFixes::fixes_data()
 
     // the rest
     row("no version", broken("meshwright: 1\n", ""), "MW1421", "meshwright=1");
+    row("an axis where the stages are counted",
+        broken("model: 2}", "model: 2, turn: 2}") + "pipeline: {stages: turn, microbatches: 4}\n", "MW1422",
+        "pipeline.stages=; pipeline.axis=turn");
     row("stages without an axis", kGood + "pipeline: {stages: 3}\n", "MW1460", "pipeline.axis=pipe; mesh.pipe=3");
     row("microbatches", kGood + "pipeline: {microbatches: 36}\n", "MW1461", "pipeline.microbatches=12");
     row("steps beside phases", kGood + "phases: [{steps: 2, mesh: {data: 4}}]\n", "MW1434", "train.steps=2");

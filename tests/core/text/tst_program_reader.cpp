@@ -46,6 +46,8 @@ private Q_SLOTS:
     void privateFunctionTwice();
     void errors_data();
     void errors();
+    void fixesOfAnnotations_data();
+    void fixesOfAnnotations();
     void manyErrorsAtOnce();
     void unknownOps();
     void deepNesting();
@@ -1004,6 +1006,50 @@ void TestProgramReader::errors()
     QCOMPARE(problem.place.file, std::string("file.mlir"));
     QVERIFY2(problem.place.line == line && problem.place.column == column, qPrintable(all));
     QVERIFY2(QString::fromStdString(problem.message).contains(message), qPrintable(all));
+}
+
+void TestProgramReader::fixesOfAnnotations_data()
+{
+    QTest::addColumn<QString>("text");
+    QTest::addColumn<QString>("fix");
+    const QString mesh = "sdy.mesh @mesh = <[\"x\"=4]>\n";
+    const auto argument = [&](const char* name, const char* type, const char* entries, const char* fix) {
+        QTest::newRow(name) << mesh
+                + QString("func.func @main(%a: tensor<%1> {sdy.sharding = #sdy.sharding<@mesh, %2>}) -> tensor<%1> {\n"
+                          "  return %a : tensor<%1>\n}\n")
+                      .arg(type, entries)
+                            << fix;
+    };
+    argument("too few entries", "8x4x2xf32", "[{\"x\"}, {}]", "write an entry for each of the 3 dimensions, as in [{}, {}, {}];");
+    argument("too many entries", "8xf32", "[{\"x\"}, {}]", "write an entry for each of the 1 dimension, as in [{}];");
+    argument("entries of a scalar", "f32", "[{\"x\"}]", "write [], since a scalar has no dimensions");
+    const auto op = [&](const char* name, const char* line, const char* fix) {
+        QTest::newRow(name) << mesh
+                + QString("func.func @main(%a: tensor<8x4xf32>) -> tensor<8x4xf32> {\n  %0 = %1\n  return %0 : "
+                          "tensor<8x4xf32>\n}\n")
+                      .replace("%1", line)
+                            << fix;
+    };
+    op("a constraint", "sdy.sharding_constraint %a <@mesh, [{\"x\"}]> : tensor<8x4xf32>", "for each of the 2 dimensions");
+    op("two for one result",
+        "stablehlo.sine %a {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>, <@mesh, [{}, {}]>]>} : tensor<8x4xf32>",
+        "one sharding for each of them, 1 in all");
+    QTest::newRow("a result") << mesh
+            + "func.func @main(%a: tensor<8x4xf32>) -> (tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, "
+              "[{}]>}) {\n  return %a : tensor<8x4xf32>\n}\n"
+                              << "for each of the 2 dimensions";
+}
+
+/// A sharding that does not fit its value comes with what to write.
+void TestProgramReader::fixesOfAnnotations()
+{
+    QFETCH(QString, text);
+    QFETCH(QString, fix);
+    const auto program = readProgram(text.toStdString(), "file.mlir");
+    QVERIFY(!program.has_value());
+    const Problem& problem = program.error().front();
+    QVERIFY2(problem.id == "MW1330", describe(program.error()).c_str());
+    QVERIFY2(QString::fromStdString(problem.fix).contains(fix), problem.fix.c_str());
 }
 
 void TestProgramReader::manyErrorsAtOnce()
