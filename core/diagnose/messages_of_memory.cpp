@@ -306,6 +306,7 @@ bool explainXlaAllocation(const MessagePart& part, std::size_t at, const Explain
                        splits ? fmt::format(", or the array must be cut {} ways more:", *splits) : std::string(".")),
             splits ? "x = jax.device_put(x, NamedSharding(mesh, P('data')))\n" : "");
     }
+    addBufferCut(buffers, 0.0, out);
     out.remedy(
         "See what is there already. An old state beside the new one, or results of an earlier cell, stay as long as a name "
         "has them; a donated argument makes room for the result:",
@@ -350,6 +351,8 @@ bool explainTorchMemory(const MessagePart& part, std::size_t at, const ExplainCo
     const TorchDevices devices = torchDevicesAt(part, at);
     const auto wanted = part.bytes("triedtoallocate", at);
     auto total = part.bytes("totalcapacityof", at);
+    if (!total)
+        total = part.bytes("totalcapactyof", at); // as PyTorch 2.0 and 2.1 spell it
     auto free = part.bytes("ofwhich", at);
     auto allocated = part.bytes("oftheallocatedmemory", at);
     auto reserved = part.bytesBefore("isreservedbypytorch", at, kFar);

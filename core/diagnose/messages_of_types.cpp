@@ -416,8 +416,9 @@ bool explainArgument(const MessagePart& part, std::size_t at, const ExplainConte
         out.remedy(
             "Both layouts have the same axes and entries, so their meshes list the devices in different orders, or the kinds of "
             "memory differ. Make one mesh and use it for both.");
-    if (move.empty())
-        out.remedy("Move the argument to the sharding that the function was given:", "x = jax.device_put(x, in_shardings[0])\n");
+    if (move.empty() || isEqual)
+        out.remedy("Move the argument to the sharding that the function was given, the same object:",
+            "x = jax.device_put(x, in_shardings[0])\n");
     else
         out.remedy(isOtherMesh ? "Move the argument to the layout that the function has, on the function's mesh:"
                                : "Move the argument to the layout that the function has:",

@@ -238,6 +238,11 @@ const std::vector<std::tuple<const char*, const char*, const char*>> kMessages =
         "ValueError: Sharding passed to pjit does not match the sharding on the respective arg. Got pjit sharding: "
         "GSPMDSharding({devices=[4,1]<=[4]}),\narg sharding: SingleDeviceSharding(device=CpuDevice(id=0)) for arg w with shape: "
         "float32[8,8]"},
+    {"argument's layout, another memory", "argument-in-other-layout",
+        "ValueError: Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: "
+        "NamedSharding(mesh=Mesh('m': 4), spec=P('m',), memory_kind=pinned_host),\narg sharding: NamedSharding(mesh=Mesh('m': "
+        "4), "
+        "spec=P('m',), memory_kind=device) for arg type: float32[8]"},
     {"argument's layout, another mesh", "argument-in-other-layout",
         "ValueError: Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: "
         "NamedSharding(mesh=Mesh('p': 8), spec=P('p',)),\narg sharding: NamedSharding(mesh=Mesh('g': 2, 'h': 4), spec=P('g', "
@@ -353,6 +358,10 @@ const std::vector<std::tuple<const char*, const char*, const char*>> kMessages =
         "memory in use. 60.00 GiB allowed; Of the allocated memory 66.25 GiB is allocated by PyTorch, with 256.00 MiB allocated "
         "in "
         "private pools (e.g., CUDA Graphs), and 7.75 GiB is reserved by PyTorch but unallocated."},
+    {"CUDA memory, another spelling", "out-of-memory",
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 48.00 MiB. GPU 2 has a total capacty of 23.65 GiB of "
+        "which 31.00 MiB is free. Process 7 has 23.61 GiB memory in use. Of the allocated memory 22.75 GiB is allocated by "
+        "PyTorch, and 96.00 KiB is reserved by PyTorch but unallocated."},
     {"CUDA memory, one tensor", "out-of-memory",
         "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 200.00 GiB. GPU 1 has a total capacity of 79.11 GiB "
         "of which 70.00 GiB is free. Of the allocated memory 6.00 GiB is allocated by PyTorch, and 300.00 GiB is reserved by "
@@ -645,6 +654,11 @@ void TestExplainMessage::says_data()
     QTest::newRow("what stands between") << "CUDA memory, private pools"
                                          << QStringList{"in tensors        66.2 GiB", "in private pools  256 MiB",
                                                 "reserved, unused  7.75 GiB", "fragmented", "GPU 5"};
+    QTest::newRow("the capacity's other spelling") << "CUDA memory, another spelling"
+                                                   << QStringList{"memory            23.6 GiB", "free              31.0 MiB",
+                                                          "in tensors        22.8 GiB", "reserved, unused  96.0 KiB"};
+    QTest::newRow("the largest of peak buffers")
+        << "peak buffers" << QStringList{"1. Cut the largest buffer, bf16[64,8192,8192] of jit(step)/dot_general"};
     QTest::newRow("larger than the GPU") << "CUDA memory, one tensor"
                                          << QStringList{
                                                 "2.53 times the whole memory of the GPU", "can never fit", "at least 3 devices"};
@@ -701,6 +715,9 @@ void TestExplainMessage::says_data()
                                                  "args[3]  f32[4,4]", "x = jax.device_put(x, NamedSharding(mesh, P(None, 'u')))"};
     QTest::newRow("shardings without names")
         << "argument's layout, no names" << QStringList{"x = jax.device_put(x, in_shardings[0])", "GSPMDSharding"};
+    QTest::newRow("layouts that read the same")
+        << "argument's layout, another memory"
+        << QStringList{"Both layouts have the same axes and entries", "device_put(x, in_shardings[0])"};
     QTest::newRow("two meshes of an argument")
         << "argument's layout, another mesh"
         << QStringList{"on the function's mesh", "p=8", "g=2,h=4", "NamedSharding(mesh, P('p',))"};
@@ -796,6 +813,8 @@ void TestExplainMessage::omits_data()
         QTest::addRow("examples of axes: %s", row) << row << QStringList{"'data'", "'model'"};
     QTest::newRow("the layout that the array has")
         << "argument's layout" << QStringList{"device_put(x, NamedSharding(mesh, P('x'"};
+    QTest::newRow("a layout that reads the same")
+        << "argument's layout, another memory" << QStringList{"device_put(x, NamedSharding"};
     QTest::newRow("no sharding that is not named") << "argument's layout, no names" << QStringList{"'data'", "P("};
     QTest::newRow("lines that are there") << "indivisible, shard_map, the engine's words" << QStringList{"Paste"};
     QTest::newRow("groups of heads") << "heads, a multiple" << QStringList{"--num-query-groups"};
