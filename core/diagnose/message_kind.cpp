@@ -91,8 +91,9 @@ void addName(std::string name, std::vector<std::string>& names)
 /// The axes of specs: `P('x', None)`, `spec=('x',)`, `mesh: ('x', 'y')`.
 void addAxesOfSpecs(const MessagePart& part, std::size_t from, std::size_t to, std::vector<std::string>& names)
 {
+    constexpr std::size_t kLongestSpec = 300;
     for (std::size_t open = part.text().find('(', from); open < to; open = part.text().find('(', open + 1)) {
-        const auto arguments = bracketedAt(part.text(), open);
+        const auto arguments = bracketedAt(part.text().substr(0, open + kLongestSpec), open);
         if (!arguments || arguments->find('\'') == std::string_view::npos)
             continue;
         const auto spec = parseJaxSpec(fmt::format("P{}", *arguments));
