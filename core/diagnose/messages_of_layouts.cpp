@@ -735,8 +735,7 @@ bool explainAmbiguous(const MessagePart& part, std::size_t at, const ExplainCont
     if (axes.names.empty() && context.mesh)
         axes.names = context.mesh->axisNames();
     const std::string axis = axes.names.empty() ? "data" : axes.names.front();
-    out.remedy("Give the sharding of the result. P() adds it up on every device; an entry with the contracted axis gives each "
-               "device a piece of the sum:",
+    out.remedy("Give the sharding of the result. P() makes it whole on every device, and an entry splits it over an axis:",
         fmt::format("y = jnp.einsum('ij,jk->ik', x, w, out_sharding=P())\n# or P('{}', None), where the size divides\n", axis));
     out.remedy("Or make the contracted dimension of an operand whole first:", "w = jax.sharding.reshard(w, P())\n");
     return true;
@@ -785,7 +784,8 @@ std::span<const MessageKind> layoutMessageKinds()
             {{"Mark the first value as differing too:",
                 "init = jax.lax.pcast(init, 'data', to='varying')\n# before JAX 0.8: jax.lax.pvary(init, 'data')\n"}}},
         {"ambiguous-sharding", "JAX", "the result's sharding is ambiguous",
-            {"contractingdimensionsaresharded", "ambiguoushowtheoutputshouldbesharded"}, explainAmbiguous, 300, 220,
+            {"contractingdimensionsaresharded", "ambiguoushowtheoutputshouldbesharded", "producesanambiguouslyshardedresult"},
+            explainAmbiguous, 300, 220,
             "In explicit mode a value's sharding is part of its type, and JAX does not guess. Here the operands allow more than "
             "one sharding of the result (a contracted dimension is sharded: the result is a sum over devices), so it asks."},
         {"no-mesh", "JAX", "no mesh is in use", {"requiresanon-emptymesh", "pleasesetameshvia"}, nullptr, 0, 0,

@@ -281,6 +281,11 @@ bool explainXlaAllocation(const MessagePart& part, std::size_t at, const Explain
     addSize("asked for", wanted, out);
     addSize("memory", total, out);
     addSize("free", free, out);
+    const auto arguments = part.bytes("parameterallocation:", at);
+    const auto temporaries = part.bytes("preallocatedtempallocation:", at);
+    addSize("arguments", arguments, out);
+    addSize("results", part.bytes("maybe_live_outallocation:", at), out);
+    addSize("temporaries", temporaries, out);
     std::vector<ListedBuffer> buffers;
     if (const auto peak = part.find("peakbuffers:", at))
         buffers = buffersIn(part, *peak, "buffer{}:size:");
@@ -306,6 +311,11 @@ bool explainXlaAllocation(const MessagePart& part, std::size_t at, const Explain
                        splits ? fmt::format(", or the array must be cut {} ways more:", *splits) : std::string(".")),
             splits ? "x = jax.device_put(x, NamedSharding(mesh, P('data')))\n" : "");
     }
+    const bool isArguments = arguments && temporaries && *arguments > *temporaries;
+    if (isArguments)
+        out.remedy("Shard parameters and optimiser states over the data axis too (FSDP, ZeRO): the arguments take more than the "
+                   "temporaries.",
+            kShardStates);
     addBufferCut(buffers, 0.0, out);
     out.remedy(
         "See what is there already. An old state beside the new one, or results of an earlier cell, stay as long as a name "
@@ -315,7 +325,8 @@ bool explainXlaAllocation(const MessagePart& part, std::size_t at, const Explain
         out.remedy("On a GPU, end other processes and earlier runs that hold memory (nvidia-smi shows them). JAX takes 75 % of "
                    "the GPU when it starts; let it take more:",
             "export XLA_PYTHON_CLIENT_MEM_FRACTION=0.9\n");
-    out.remedy("Shard parameters and optimiser states over the data axis too (FSDP, ZeRO):", kShardStates);
+    if (!isArguments)
+        out.remedy("Shard parameters and optimiser states over the data axis too (FSDP, ZeRO):", kShardStates);
     addRecomputation(out);
     addSimulation(out);
     return true;

@@ -251,6 +251,9 @@ const std::vector<std::tuple<const char*, const char*, const char*>> kMessages =
         "jax.errors.ShardingTypeError: Contracting dimensions are sharded and it is ambiguous how the output should be sharded. "
         "Please specify the output sharding via the `out_sharding` parameter. Got lhs_contracting_spec=(('k', 'l'),) and "
         "rhs_contracting_spec=('k',)"},
+    {"ambiguous, with types", "ambiguous-sharding",
+        "jax._src.core.ShardingTypeError: dot_general operation with inputs: bf16[16@P,32@Q], bf16[32@Q,64] produces an "
+        "ambiguously sharded result. Please specify the output sharding via the `out_sharding` parameter."},
     {"meshes, aval", "jax-meshes-differ",
         "ValueError: For primitive mul, context mesh AbstractMesh('ex': 2, 'ey': 4, axis_types=(Explicit, Explicit)) should "
         "match "
@@ -512,6 +515,14 @@ const std::vector<std::tuple<const char*, const char*, const char*>> kMessages =
         "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 17179869184 bytes.\n"
         "Peak buffers:\n\tBuffer 1:\n\t\tSize: 8.00GiB\n\t\tOperator: op_name=\"jit(step)/dot_general\" source_line=30\n"
         "\t\tShape: bf16[64,8192,8192]\n"},
+    {"peak buffers and arguments", "out-of-memory",
+        "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 3221225472 "
+        "bytes.\nBufferAssignment OOM Debugging.\nBufferAssignment stats:\n             parameter allocation:   60.00GiB\n       "
+        "  "
+        "     constant allocation:         8B\n        maybe_live_out allocation:   59.50GiB\n     preallocated temp allocation: "
+        "   "
+        "3.00GiB\nPeak buffers:\n\tBuffer 1:\n\t\tSize: 2.00GiB\n\t\tShape: f32[8192,65536]\n\t\t==========\n\n\tBuffer "
+        "2:\n\t\tSize: 512.00MiB\n\t\tShape: f32[2048,65536]\n"},
     {"torchtitan's degrees", "degrees-and-ranks-differ",
         "AssertionError: Invalid parallel dims: dp_replicate(2) * dp_shard(5) * cp(1) * tp(4) * pp(1) != WORLD_SIZE(32)"},
     {"two devices", "two-devices",
@@ -659,6 +670,11 @@ void TestExplainMessage::says_data()
                                                           "in tensors        22.8 GiB", "reserved, unused  96.0 KiB"};
     QTest::newRow("the largest of peak buffers")
         << "peak buffers" << QStringList{"1. Cut the largest buffer, bf16[64,8192,8192] of jit(step)/dot_general"};
+    QTest::newRow("arguments of a program") << "peak buffers and arguments"
+                                            << QStringList{"arguments    60.0 GiB", "temporaries  3.00 GiB",
+                                                   "buffer 2     512 MiB: f32[2048,65536]",
+                                                   "1. Shard parameters and optimiser states",
+                                                   "2. Cut the largest buffer, f32[8192,65536]"};
     QTest::newRow("larger than the GPU") << "CUDA memory, one tensor"
                                          << QStringList{
                                                 "2.53 times the whole memory of the GPU", "can never fit", "at least 3 devices"};
@@ -723,6 +739,7 @@ void TestExplainMessage::says_data()
         << QStringList{"on the function's mesh", "p=8", "g=2,h=4", "NamedSharding(mesh, P('p',))"};
     QTest::newRow("contracted axes") << "ambiguous, of two axes"
                                      << QStringList{"(('k', 'l'),)", "out_sharding=P())", "or P('k', None)"};
+    QTest::newRow("axes of types") << "ambiguous, with types" << QStringList{"out_sharding=P())", "or P('P', None)"};
     QTest::newRow("the mesh in use") << "meshes, aval"
                                      << QStringList{"Mesh('ez': 8", "Their axes have other names",
                                             "jax.make_mesh((2, 4), ('ex', 'ey'), axis_types=t)", "NamedSharding(mesh, P('ex')))"};
