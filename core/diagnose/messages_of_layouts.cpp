@@ -248,7 +248,8 @@ std::string sizesThatFit(const Indivisible& what)
 /// `x = jnp.pad(x, ((0, 2), (0, 0)))  # 10 -> 12`; empty where the shape is not known.
 std::string paddingOf(const Indivisible& what)
 {
-    if (!what.shape || what.dims.empty() || what.dims.back().dim >= what.shape->size())
+    const auto isOutside = [&](const UnevenDim& uneven) { return uneven.dim >= what.shape->size(); };
+    if (!what.shape || std::any_of(what.dims.begin(), what.dims.end(), isOutside))
         return {};
     std::vector<std::string> widths(what.shape->size(), "(0, 0)");
     std::vector<std::string> changes;

@@ -294,7 +294,7 @@ bool explainXlaAllocation(const MessagePart& part, std::size_t at, const Explain
         explainOnChip(out);
         return true;
     }
-    if (wanted && total && *wanted >= *total) {
+    if (wanted && total && *total > 0 && *wanted >= *total) {
         explainTooLarge(*wanted, *total, "buffer", "device", out);
         return true;
     }
@@ -383,7 +383,7 @@ bool explainTorchMemory(const MessagePart& part, std::size_t at, const ExplainCo
     addSize("in tensors", allocated, out);
     addSize("in private pools", part.bytesBefore("allocatedinprivatepools", at, kFar), out);
     addSize("reserved, unused", reserved, out);
-    if (wanted && total && *wanted > *total) {
+    if (wanted && total && *total > 0 && *wanted > *total) {
         explainTooLarge(*wanted, *total, "tensor", devices.device, out);
         return true;
     }

@@ -1147,6 +1147,15 @@ void TestExplainMessage::hostile_data()
         "global size of its "
         "dimension 99999999999 should be divisible by 0, but it is equal to -5 (full shape: (1, 2))\n"
         "Ran out of memory in memory space hbm. Used 1e999G of 0G hbm.");
+    QTest::newRow("dimensions that an array does not have")
+        << QByteArray("shard_map was given argument arrays with axis sizes that are not evenly divisible by the corresponding "
+                      "mesh axis sizes:\n"
+                      "args[0] of shape f32[3,5], which maps array axis 7 (of size 3), but 2 does not evenly divide 3, and array "
+                      "axis 0 (of size "
+                      "3), but 2 does not evenly divide 3\n* args[1] of shape f32[, maps array axis 99999999999 (of size 3), but "
+                      "2 does not evenly "
+                      "divide 3\nCUDA out of memory. Tried to allocate 9e99 GiB. GPU 0 has a total capacity of 0 bytes of which "
+                      "0 bytes is free.\n");
     QTest::newRow("huge meshes") << QByteArray(
         "Involuntary full rematerialization from sharding {devices=[16777216,1]<=[16777216]} to "
         "{devices=[1,16777216]<=[16777216]} without\n")
