@@ -95,7 +95,7 @@ void addBuffers(const std::vector<ListedBuffer>& buffers, Explanation& out)
                 + (buffer.type ? ": " + typeText(*buffer.type) : "") + (buffer.op.empty() ? "" : ", " + buffer.op));
     }
     if (buffers.size() > kMost)
-        out.fact("more", fmt::format("{} more, none larger than {}", buffers.size() - kMost, formatBytes(buffers[kMost].bytes)));
+        out.fact("more", fmt::format("{} more of at most {} each", buffers.size() - kMost, formatBytes(buffers[kMost].bytes)));
 }
 
 /// A spec that cuts the first and the last dimension of an array of this rank.

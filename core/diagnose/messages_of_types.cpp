@@ -281,7 +281,7 @@ struct ArgumentLayout {
     std::optional<NamedInMessage> wanted;
 };
 
-/// The first word of a text that begins at a position; empty where it is no name.
+/// The first word of a text that begins at a position; empty where it is not a name.
 std::string argumentAt(const MessagePart& part, std::size_t at)
 {
     constexpr std::size_t kMost = 120;

@@ -408,6 +408,16 @@ const std::vector<std::tuple<const char*, const char*, const char*>> kMessages =
         "==========================\n\n  2. Size: 4.00G\n     Operator: op_name=\"jit(step)/rope/mul\"\n     Shape: "
         "f32[8388608,8]{1,0:T(8,128)}\n     Unpadded size: 256.00M\n     Extra memory due to padding: 3.75G (16.0x expansion)\n  "
         "   ==========================\n"},
+    {"HBM, many buffers", "out-of-memory-compiled",
+        "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 24.00G of 16.00G hbm. Exceeded hbm capacity by 8.00G.\n"
+        "Total hbm usage >= 24.00G:\n    program 24.00G\n    arguments 0B\n  Largest program allocations in hbm:\n"
+        "  1. Size: 4.00G\n     Shape: f32[1024,1048576]\n  2. Size: 4.00G\n     Shape: f32[1024,1048576]\n  3. Size: 4.00G\n    "
+        " "
+        "Shape: f32[1024,1048576]\n  4. Size: 2.00G\n     Shape: f32[512,1048576]\n  5. Size: 2.00G\n     Shape: "
+        "f32[512,1048576]\n"
+        "  6. Size: 1.00G\n     Shape: f32[256,1048576]\n  7. Size: 512.00M\n     Shape: f32[128,1048576]\n  8. Size: 256.00M\n  "
+        "   "
+        "Shape: f32[64,1048576]\n"},
     {"HBM, arguments", "out-of-memory-compiled",
         "RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space hbm. Used 40.00G of 31.25G hbm. "
         "Exceeded hbm capacity by 8.75G.\n\nTotal hbm usage >= 40.50G:\n    reserved        512.00M\n    program           "
@@ -700,6 +710,10 @@ void TestExplainMessage::says_data()
                "1. Cut the largest buffer, bf16[8,4096,98304] of jit(step)/mlp/dot_general, 4 ways more", "frees up to 4.50 GiB",
                "P('data', None, 'model')", "f32[8388608,8] take 4.00 GiB instead of 256 MiB",
                "Sharding the parameters and optimiser states further is not enough"};
+    QTest::newRow("the first of many buffers")
+        << "HBM, many buffers"
+        << QStringList{"buffer 6     1.00 GiB: f32[256,1048576]", "more         2 more of at most 512 MiB each",
+               "Cut all listed buffers, 2 ways more where they are made. This frees up to 8.88 GiB, and 8.00 GiB must go"};
     QTest::newRow("parameters first") << "HBM, arguments"
                                       << QStringList{
                                              "1. It needs 1.28 times what there is", "Recomputing activations is not enough"};
