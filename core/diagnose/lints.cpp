@@ -13,7 +13,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <span>
 
 namespace meshwright {
 
@@ -90,6 +92,7 @@ public:
         lintReducedGathers();
         lintReshapes();
         lintWholeBatch();
+        lintStackedDims();
         lintOpenLoops();
         return std::move(m_lints);
     }
@@ -603,6 +606,71 @@ private:
             "times, calls and bytes that are not measured are those of one turn",
             "count from a constant to a constant, as lax.scan and lax.fori_loop do, or multiply by the turns that you expect",
             opName(OpKind::While), {}, "the program does not say how many turns there are");
+    }
+
+    // ---- loops over a dimension that is split: MW1280
+
+    /// The argument that a value is, perhaps in another type or under a constraint; invalid when it is computed.
+    ValueId argumentOf(ValueId value) const
+    {
+        while (m_function[value].producer.valid()) {
+            const Op& op = m_function[m_function[value].producer];
+            if (op.kind != OpKind::Convert && op.kind != OpKind::ShardingConstraint)
+                return {};
+            value = op.operands.front();
+        }
+        const std::vector<ValueId>& arguments = m_function.arguments();
+        return std::ranges::find(arguments, value) == arguments.end() ? ValueId() : value;
+    }
+
+    /// A turn takes its slice of each stacked array: of an array that is split along the loop, from the devices that hold it.
+    void lintStackedDims()
+    {
+        struct Split {
+            std::vector<std::string> names;
+            double bytes = 0.0;
+            ValueId first;
+            std::int64_t turns = 0;
+        };
+        std::map<std::string, Split> splits; // by the axes
+        std::set<std::size_t> seen;
+        forEachOp(m_function, [&](OpId id) {
+            const Op& op = m_function[id];
+            if (op.kind != OpKind::Repeat)
+                return;
+            const auto& loop = op.as<RepeatAttributes>();
+            for (std::size_t i = loop.carries; i < loop.carries + loop.stacked; ++i) {
+                const ValueId array = argumentOf(op.operands[i]);
+                if (!array.valid() || !m_function[array].sharding || m_function[array].sharding->dims.empty()
+                    || m_function[array].sharding->dims.front().axes.empty() || !seen.insert(array.at()).second)
+                    continue;
+                Split& split = splits[axesText(m_function[array].sharding->dims.front().axes, m_mesh)];
+                if (split.names.empty()) {
+                    split.first = array;
+                    split.turns = loop.count;
+                }
+                const Value& value = m_function[array];
+                split.names.push_back(value.name.empty() ? valueText(m_function, array) : value.name);
+                split.bytes += bytesOf(m_function[array].type);
+            }
+        });
+        for (const auto& [axes, split] : splits) {
+            constexpr std::size_t kMostNamed = 4;
+            std::string names = join(std::span(split.names).first(std::min(kMostNamed, split.names.size())), ", ");
+            if (split.names.size() > kMostNamed)
+                names += fmt::format(" and {} more", split.names.size() - kMostNamed);
+            const Value& value = m_function[split.first];
+            const std::string& written = value.annotation;
+            warn("MW1280",
+                fmt::format("{} {} split over {} along dim 0, over which a loop of {} turns runs: {}",
+                    counted(split.names.size(), "array"), split.names.size() == 1 ? "is" : "are", axes, split.turns, names),
+                fmt::format(
+                    "each turn needs its slice of dim 0 on all devices, which one part of them holds: {} in all are moved "
+                    "before the loops",
+                    formatBytes(split.bytes)),
+                "leave dim 0 whole and split another dimension: P(None, ...)", written.empty() ? value.name : written,
+                std::vector<ProgramEdit>(), "which other dimension is split is the author's decision");
+        }
     }
 
     // ---- the batch: MW1277

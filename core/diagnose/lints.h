@@ -41,7 +41,8 @@ struct Lint {
 /// shards again, MW1273 an array whose layout changes from step to step, MW1274 an optimiser state that is pinned whole beside its sharded
 /// parameter, MW1275 a large parameter whole on every device beside sharded ones, MW1276 an array gathered only to be reduced (logits),
 /// MW1277 a batch that is whole on every device while all parameters are split over all of them, where that moves more, MW1278 an array gathered
-/// for a reshape, MW1279 loops of which the program does not say how many turns they take; and DeviceFunction::warnings.
+/// for a reshape, MW1279 loops of which the program does not say how many turns they take, MW1280 arrays
+/// split along the dimension that a loop takes slices of; and DeviceFunction::warnings.
 Problems lintFunction(const LintedFunction& linted);
 
 /// The same, with what fixes each.

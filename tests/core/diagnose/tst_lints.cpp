@@ -74,6 +74,22 @@ void TestLints::studies_data()
                                  << "MW1270"
                                  << "\"model\" splits nothing"
                                  << "mesh.model" << true;
+    const QByteArray layers = "model: {transformer: {layers: 4, hidden: 64, heads: 4, vocabulary: 128, ffn: 128}}\nsequence: 16\n"
+                              "optimizer: {adam: {learning_rate: 0.001}}\n";
+    const QByteArray tokens = "sharding: {x: [data, null], y: [data, null]";
+    QTest::newRow("layers split among devices")
+        << layers + tokens + ", \"*.w\": [model]}\n"
+        << "MW1280"
+        << "6 arrays are split over model along dim 0, over which a loop of 4 turns runs: layers.attention.q.w"
+        << "sharding" << false;
+    QTest::newRow("one array of the layers") << layers + tokens + ", layers.ffn.up.w: [model]}\n"
+                                             << "MW1280"
+                                             << "1 array is split over model along dim 0"
+                                             << "sharding.layers.ffn.up.w" << false;
+    QTest::newRow("another dimension of the layers") << layers + tokens + ", \"layers.*.w\": [null, model]}\n"
+                                                     << "-MW1280"
+                                                     << ""
+                                                     << "" << false;
     QTest::newRow("all axes used") << mse + batch + pair + "}\n"
                                    << "-MW1270"
                                    << ""
