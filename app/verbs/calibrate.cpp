@@ -52,10 +52,13 @@ int runCalibrate(const CalibrateOptions& options, Output& output)
     std::vector<sim::NcclLog> logs;
     Problems problems;
     Problems doubts;
+    const auto catalogue = sim::defaultCatalogue();
     for (const std::string& file : options.logs) {
         auto log = sim::readNcclLog(file);
         if (log) {
             append(doubts, sim::doubtfulFit(*log, file));
+            if (catalogue)
+                append(doubts, sim::doubtfulLinks(*log, file, options.base, *catalogue));
             logs.push_back(*std::move(log));
         } else {
             append(problems, log.error());
@@ -67,7 +70,6 @@ int runCalibrate(const CalibrateOptions& options, Output& output)
         output.result(sim::ncclText(logs));
         return failAfterResult(doubts, output);
     }
-    const auto catalogue = sim::defaultCatalogue();
     if (!catalogue)
         return fail(catalogue.error(), output);
     const auto profile = sim::ncclProfileJson(logs, options.base, *catalogue);

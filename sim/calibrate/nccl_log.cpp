@@ -490,6 +490,38 @@ Problems doubtfulFit(const NcclLog& log, const std::string& file)
         Severity::Warning}};
 }
 
+Problems doubtfulLinks(const NcclLog& log, const std::string& file, const std::string& base, const Catalogue& catalogue)
+{
+    constexpr double kTolerance = 1.02; // of rounded figures
+    Problems problems;
+    const NcclFit fit = fitNccl(log);
+    const auto key = chipOf(log, base, catalogue);
+    const auto chip = key ? catalogue.find(*key) : Result<ChipMatch>(key.error());
+    const OptionalFigure links = chip ? chip->chip->interconnect.totalBytesPerSecond : OptionalFigure();
+    if (links) {
+        // A switch that adds up takes each byte once, whatever nccl-tests counts.
+        const bool addsInSwitch = chip->chip->interconnect.reducesInSwitch && log.operation == CollectiveKind::AllReduce;
+        const double most = links->value * (addsInSwitch ? std::max(1.0, fit.busFactor) : 1.0);
+        if (fit.busBytesPerSecond > kTolerance * most)
+            problems.push_back({"MW1717",
+                fmt::format("a bus bandwidth of {:.4g} GB/s is more than the {:.4g} GB/s that the links of {} allow",
+                    fit.busBytesPerSecond / 1e9, most / 1e9, chip->chip->name),
+                "check which GPUs were measured and the unit of the times, or name the chip: --base", {.file = file},
+                Severity::Warning,
+                addsInSwitch ? fmt::format("{:.4g} GB/s one way, times {:.4g} where the switch adds up", links->value / 1e9,
+                    std::max(1.0, fit.busFactor))
+                             : fmt::format("{:.4g} GB/s one way for each GPU", links->value / 1e9)});
+    }
+    const auto isOfOneSize = [&](const NcclPoint& point) { return point.bytes == log.points.front().bytes; };
+    if (std::ranges::all_of(log.points, isOfOneSize))
+        problems.push_back({"MW1718",
+            fmt::format("all rows are of one size, {}: a latency cannot be fitted, and {} is taken",
+                formatBytes(static_cast<double>(log.points.front().bytes)), formatSeconds(fit.latencySeconds)),
+            "measure several sizes: -b 8 -e 1G -f 2", {.file = file}, Severity::Warning,
+            "latency and bandwidth are those of a line through the times of two sizes or more"});
+    return problems;
+}
+
 Result<std::string> ncclProfileJson(const std::vector<NcclLog>& logs, const std::string& base, const Catalogue& catalogue)
 {
     // The largest group says most of the links; an all-reduce more than the others.

@@ -62,6 +62,10 @@ NcclFit fitNccl(const NcclLog& log);
 /// A warning MW1716 where the line of `fitNccl` is far from a measured time. Precondition: as above.
 Problems doubtfulFit(const NcclLog& log, const std::string& file);
 
+/// Warnings of what a log cannot have measured: MW1717 more bandwidth than the links of the chip have, where the chip (`base`, or else the one that the
+/// log names) is known; MW1718 rows of one size, through which any latency goes. Precondition: as above.
+Problems doubtfulLinks(const NcclLog& log, const std::string& file, const std::string& base, const Catalogue& catalogue);
+
 /// A hardware file (`meshwright_hardware: 1`, as JSON) whose links are as measured: a switch of the ranks, or hosts on a network. `base` is the
 /// chip; empty: the one that the log of the most ranks names. The measurements stand under `links`.
 /// Problems: MW1715 the log names no GPU of the catalogue; MW1701 the catalogue has no chip `base`.

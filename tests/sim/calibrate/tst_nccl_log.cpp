@@ -70,6 +70,8 @@ private Q_SLOTS:
     void collectiveOfTheRows();
     void fit();
     void lines_data();
+    void linksThatCannotBe_data();
+    void linksThatCannotBe();
     void lines();
     void chipOfTheLog();
     void profileIsAMachine();
@@ -248,6 +250,69 @@ void TestNcclLog::lines()
         QCOMPARE(doubts.front().id, std::string("MW1716"));
         QCOMPARE(doubts.front().severity, Severity::Warning);
     }
+}
+
+void TestNcclLog::linksThatCannotBe_data()
+{
+    QTest::addColumn<QString>("device");
+    QTest::addColumn<QString>("base");
+    QTest::addColumn<int>("operation");
+    QTest::addColumn<double>("bandwidth"); // GB/s, of the bus
+    QTest::addColumn<bool>("isOneSize");
+    QTest::addColumn<QString>("said"); // of the warnings
+
+    const int allReduce = static_cast<int>(CollectiveKind::AllReduce);
+    const int allGather = static_cast<int>(CollectiveKind::AllGather);
+    // An H100 has 450 GB/s one way. Its switch adds up: 8 ranks send each byte once, of which nccl-tests counts 1.75.
+    QTest::newRow("what H100 reaches") << "NVIDIA H100 80GB HBM3"
+                                       << "" << allReduce << 480.0 << false << "";
+    QTest::newRow("twice what H100 has")
+        << "NVIDIA H100 80GB HBM3"
+        << "" << allReduce << 900.0 << false
+        << "MW1717 a bus bandwidth of 900 GB/s is more than the 787.5 GB/s that the links of H100 SXM 80GB allow";
+    QTest::newRow("nothing is added up in an all-gather")
+        << "NVIDIA H100 80GB HBM3"
+        << "" << allGather << 480.0 << false
+        << "MW1717 a bus bandwidth of 480 GB/s is more than the 450 GB/s that the links of H100 SXM 80GB allow";
+    QTest::newRow("PCIe") << "NVIDIA L40S"
+                          << "" << allReduce << 352.0 << false
+                          << "MW1717 a bus bandwidth of 352 GB/s is more than the 31 GB/s that the links of L40S 48GB allow";
+    QTest::newRow("the chip that is named") << ""
+                                            << "a100" << allGather << 480.0 << false << "MW1717 a bus bandwidth of 480 GB/s";
+    QTest::newRow("a GPU that is not known") << "NVIDIA X1"
+                                             << "" << allReduce << 9000.0 << false << "";
+    QTest::newRow("one size") << "NVIDIA H100 80GB HBM3"
+                              << "" << allReduce << 100.0 << true
+                              << "MW1718 all rows are of one size, 1.00 MiB: a latency cannot be fitted, and 0 s is taken";
+}
+
+void TestNcclLog::linksThatCannotBe()
+{
+    QFETCH(const QString, device);
+    QFETCH(const QString, base);
+    QFETCH(const int, operation);
+    QFETCH(const double, bandwidth);
+    QFETCH(const bool, isOneSize);
+    QFETCH(const QString, said);
+    static const Catalogue kCatalogue = valueOf(Catalogue::load(MESHWRIGHT_SOURCE_DIR "/resources/hardware/catalogue.json"));
+    NcclLog log;
+    log.operation = static_cast<CollectiveKind>(operation);
+    log.ranks = 8;
+    log.hosts = 1;
+    log.device = device.toStdString();
+    const double factor = log.operation == CollectiveKind::AllReduce ? 1.75 : 0.875;
+    for (int i = 0; i < (isOneSize ? 1 : 3); ++i) {
+        const std::int64_t bytes = std::int64_t{1 << 20} << i;
+        log.points.push_back({bytes, factor * static_cast<double>(bytes) / (1e9 * bandwidth), {}});
+    }
+    const Problems doubts = doubtfulLinks(log, "a.txt", base.toStdString(), kCatalogue);
+    QCOMPARE(doubts.size(), std::size_t(said.isEmpty() ? 0 : 1));
+    if (doubts.empty())
+        return;
+    const QString words = QString::fromStdString(doubts.front().id + " " + doubts.front().message);
+    QVERIFY2(words.startsWith(said), qPrintable(words));
+    QCOMPARE(doubts.front().severity, Severity::Warning);
+    QCOMPARE(doubts.front().place.file, std::string("a.txt"));
 }
 
 void TestNcclLog::fit()
