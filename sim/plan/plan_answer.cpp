@@ -10,10 +10,6 @@
 
 namespace meshwright::sim {
 
-namespace {
-
-} // namespace
-
 TrainingTime trainingTimeOf(const FoundPlan& plan, double tokensPerStep, double tokens, double stateBytes,
     const PlanningData& data, const std::optional<ChipPrice>& price)
 {
@@ -34,6 +30,12 @@ std::string formatDays(double days)
 {
     if (days >= 1000.0)
         return formatWhole(std::llround(days)) + " days";
+    constexpr double kMinute = 60.0;
+    const double seconds = days * kSecondsPerDay;
+    if (seconds < kMinute)
+        return formatSeconds(seconds);
+    if (seconds < 60.0 * kMinute)
+        return fmt::format("{:.1f} minutes", seconds / kMinute);
     return days < 2.0 ? fmt::format("{:.1f} hours", 24.0 * days) : fmt::format("{:.1f} days", days);
 }
 

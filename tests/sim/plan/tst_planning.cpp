@@ -27,6 +27,8 @@ private Q_SLOTS:
     void damagedData();
     void changedFigures();
     void timeAndMoney();
+    void days_data();
+    void days();
     void clustersAreCompared();
     void commandsThatDoNotFit();
 };
@@ -110,7 +112,27 @@ void TestPlanning::timeAndMoney()
     QVERIFY(time.goodput.share > 0.9 && time.goodput.share < 1.0);
     QVERIFY(!trainingTimeOf(plan, 4e6, 4e12, 1e9, data, std::nullopt).dollars);
     QCOMPARE(formatDollars(2.5e6), std::string("$2.50 M"));
-    QCOMPARE(formatDays(0.5), std::string("12.0 hours"));
+}
+
+void TestPlanning::days_data()
+{
+    QTest::addColumn<double>("seconds");
+    QTest::addColumn<QString>("said");
+    QTest::newRow("seconds") << 12.5 << "12.5 s";
+    QTest::newRow("less than one") << 0.004 << "4.00 ms";
+    QTest::newRow("minutes") << 144.0 << "2.4 minutes";
+    QTest::newRow("an hour") << 3600.0 << "1.0 hours";
+    QTest::newRow("hours") << 43'200.0 << "12.0 hours";
+    QTest::newRow("days") << 259'200.0 << "3.0 days";
+    QTest::newRow("years") << 1e9 << "11,574 days";
+}
+
+/// The time of a training in the unit that people would use.
+void TestPlanning::days()
+{
+    QFETCH(const double, seconds);
+    QFETCH(const QString, said);
+    QCOMPARE(QString::fromStdString(formatDays(seconds / 86'400.0)), said);
 }
 
 namespace {
