@@ -4,12 +4,15 @@
 #include "core/study/pipeline_choice.h"
 #include "core/support/checked.h"
 #include "core/support/text.h"
+#include "sim/collective/placement.h"
 #include "sim/search/search_limits.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <optional>
 
 namespace meshwright::sim {
 
@@ -41,17 +44,70 @@ const char* partOf(const Chip& chip)
     return chip.chipClass == ChipClass::Tpu ? "slice" : "host";
 }
 
-/// Where `size` ranks, each `stride` devices from the one before, lie; `leaves` tells whether they leave the fast links.
-std::string placeOf(const std::string& axis, std::int64_t size, std::int64_t stride, const Cluster& cluster, const Chip& chip,
-    bool* leaves = nullptr)
-{
-    const RankGroup group = cluster.group(size, stride);
-    if (leaves != nullptr)
-        *leaves = group.outer > 1.0;
-    if (group.outer <= 1.0)
-        return fmt::format("{}={} stays inside a {}", axis, size, partOf(chip));
-    return fmt::format("{}={} spans {:.0f} {}s", axis, size, group.outer, partOf(chip));
-}
+/// Over how many hosts or slices the groups of mesh axes go.
+class AxisPlaces {
+public:
+    AxisPlaces(const Candidate& candidate, const Cluster& cluster, const SearchMachine& machine)
+        : m_candidate(candidate)
+        , m_cluster(cluster)
+        , m_machine(machine)
+    {
+        const auto mesh = machine.links ? Mesh::create(meshOf(candidate)) : Result<Mesh>(Problem{});
+        if (auto placed = mesh ? placeMesh(*mesh, *machine.links) : Result<MeshPlacement>(Problem{}))
+            m_placement = *std::move(placed);
+    }
+
+    /// Of the axes of a name such as "data x expert".
+    std::int64_t parts(const std::string& axes) const { return m_placement ? placedParts(axes) : estimatedParts(axes); }
+
+    std::string sentence(const std::string& axes, std::int64_t size) const
+    {
+        const std::int64_t count = parts(axes);
+        return count <= 1 ? fmt::format("{}={} stays inside a {}", axes, size, partOf(m_machine.chip))
+                          : fmt::format("{}={} spans {} {}s", axes, size, count, partOf(m_machine.chip));
+    }
+
+private:
+    std::int64_t placedParts(const std::string& axes) const
+    {
+        const std::vector<PhysicalAxis>& physical = m_placement->topology().axes();
+        std::int64_t count = 1;
+        for (std::size_t axis = 0; axis < m_placement->mesh().axes().size(); ++axis) {
+            if (!names(axes, m_placement->mesh().axes()[axis].name))
+                continue;
+            for (const AxisPart& part : m_placement->parts(axis)) {
+                if (&physical[part.physicalAxis] == m_placement->topology().network())
+                    count *= part.size;
+            }
+        }
+        return count;
+    }
+
+    std::int64_t estimatedParts(const std::string& axes) const
+    {
+        std::int64_t size = 1;
+        std::int64_t stride = 1;
+        const std::vector<MeshAxis> mesh = meshOf(m_candidate);
+        for (std::size_t i = mesh.size(); i-- > 0;) {
+            if (names(axes, mesh[i].name))
+                size *= mesh[i].size;
+            else if (size == 1)
+                stride *= mesh[i].size;
+        }
+        return static_cast<std::int64_t>(std::ceil(m_cluster.group(size, stride).outer));
+    }
+
+    static bool names(const std::string& axes, std::string_view axis)
+    {
+        const std::string all = " " + axes + " ";
+        return all.find(fmt::format(" {} ", axis)) != std::string::npos;
+    }
+
+    const Candidate& m_candidate;
+    const Cluster& m_cluster;
+    const SearchMachine& m_machine;
+    std::optional<MeshPlacement> m_placement; ///< nothing: the links are not known
+};
 
 } // namespace
 
@@ -102,26 +158,26 @@ std::string largestShares(const std::vector<NamedShare>& shares)
     return join(parts, ", ");
 }
 
-std::vector<std::string> placeSentences(const Candidate& c, const Cluster& cluster, const Chip& chip)
+std::vector<std::string> placeSentences(const Candidate& c, const Cluster& cluster, const SearchMachine& machine)
 {
+    const AxisPlaces places(c, cluster, machine);
     std::vector<std::string> sentences;
-    if (c.tp > 1)
-        sentences.push_back(placeOf("tensor", c.tp, 1, cluster, chip));
-    if (c.cp > 1)
-        sentences.push_back(placeOf("context", c.cp, c.tp, cluster, chip));
-    if (c.ep > 1)
-        sentences.push_back(placeOf("expert", c.ep, c.tp, cluster, chip));
-    if (dataDegree(c) > 1)
-        sentences.push_back(placeOf(dataAxis(c), dataDegree(c), c.tp, cluster, chip));
-    if (c.pp > 1)
-        sentences.push_back(placeOf("pipeline", c.pp, std::int64_t{c.tp} * c.cp * c.dp, cluster, chip));
+    const auto add = [&](const std::string& axes, std::int64_t size) {
+        if (size > 1)
+            sentences.push_back(places.sentence(axes, size));
+    };
+    add("tensor", c.tp);
+    add("context", c.cp);
+    add("expert", c.ep);
+    add(dataAxis(c), dataDegree(c));
+    add("pipeline", c.pp);
     return sentences;
 }
 
 std::string causeOf(
     const std::string& part, const Candidate& c, const Candidate& b, const TransformerSpace& space, const Cluster& cluster)
 {
-    const Chip& chip = space.machine().chip;
+    const SearchMachine& machine = space.machine();
     const TransformerConfig& model = space.work().model;
     const auto waitsFor = [&, over = part.find(" over ")](std::string_view axis) {
         return over != std::string::npos && part.find(axis, over) != std::string::npos;
@@ -143,19 +199,17 @@ std::string causeOf(
     }
     if (part == "pipeline bubble" && c.pp > 1)
         return fmt::format("{} stages for {} microbatches", c.pp, space.work().globalBatch / c.dp / c.microbatch);
-    if (waitsFor("tensor")) {
-        bool leaves = false;
-        placeOf("tensor", c.tp, 1, cluster, chip, &leaves);
-        return leaves ? fmt::format("tensor={} crosses the {}", c.tp, partOf(chip))
-                      : fmt::format("tensor={} exchanges activations in every layer", c.tp);
-    }
+    const AxisPlaces places(c, cluster, machine);
+    if (waitsFor("tensor"))
+        return places.parts("tensor") > 1 ? fmt::format("tensor={} crosses the {}", c.tp, partOf(machine.chip))
+                                          : fmt::format("tensor={} exchanges activations in every layer", c.tp);
     if (waitsFor("pipeline"))
         return fmt::format("{} stages pass activations on", c.pp);
     if (waitsFor("fsdp") || waitsFor("data"))
-        return placeOf(dataAxis(c), dataDegree(c), c.tp, cluster, chip);
+        return places.sentence(dataAxis(c), dataDegree(c));
     if (waitsFor("context"))
-        return placeOf("context", c.cp, c.tp, cluster, chip);
-    return waitsFor("expert") ? placeOf("expert", c.ep, c.tp, cluster, chip) : std::string{};
+        return places.sentence("context", c.cp);
+    return waitsFor("expert") ? places.sentence("expert", c.ep) : std::string{};
 }
 
 namespace {

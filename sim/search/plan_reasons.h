@@ -24,8 +24,9 @@ std::string largestShare(const std::vector<NamedShare>& shares);
 /// "compute 71 %, pipeline bubble 12 %, all-reduce over tensor 9 %": the largest parts, of those above 2 %.
 std::string largestShares(const std::vector<NamedShare>& shares);
 
-/// Where the groups of a mesh axis lie: "tensor=8 stays inside a host", "fsdp=128 spans 16 hosts". A sentence for each axis above 1.
-std::vector<std::string> placeSentences(const Candidate& candidate, const Cluster& cluster, const Chip& chip);
+/// Where the groups of a mesh axis lie as `placeMesh` puts the mesh on the machine's links: "tensor=8 stays inside a host", "fsdp=128 spans 16 hosts". A
+/// sentence for each axis above 1. Where the links are not known, the axes are taken to lie in their order, host by host.
+std::vector<std::string> placeSentences(const Candidate& candidate, const Cluster& cluster, const SearchMachine& machine);
 
 /// What made a part of a simulated step (a name of PlanTrial::time) grow from one layout to another: "tensor=16 crosses the host". Empty: not known.
 std::string causeOf(const std::string& part, const Candidate& candidate, const Candidate& best, const TransformerSpace& space,

@@ -129,6 +129,13 @@ private:
     bool m_isNew = true;
 };
 
+/// At the end, unless it is there.
+void addNew(std::vector<std::string>& lines, std::string line)
+{
+    if (std::ranges::find(lines, line) == lines.end())
+        lines.push_back(std::move(line));
+}
+
 } // namespace
 
 class PlanTrials::Work {
@@ -137,6 +144,7 @@ public:
         : m_fields(fields)
         , m_options(options)
         , m_notes(notes)
+        , m_refusals(notes.notSimulated)
         , m_stopwatch(options)
     {
     }
@@ -183,6 +191,7 @@ private:
     const std::vector<TrialField>& m_fields;
     const SearchOptions& m_options;
     SearchResult& m_notes;
+    std::vector<std::string> m_refusals; ///< why layouts were not simulated in whose place others were
     Stopwatch m_stopwatch;
     std::vector<Try> m_tries;
     std::map<const TrialField*, std::map<std::uint32_t, std::vector<std::size_t>>> m_kinds; ///< see kindsOf
@@ -321,7 +330,9 @@ void PlanTrials::Work::takeOther(Try& one)
     one.isSettled = !other;
     if (!other)
         return;
-    m_notes.notSimulated.push_back(fmt::format("{}: {}", meshText(one.plan.mesh), one.whyNot));
+    std::string line = fmt::format("{}: {}", meshText(one.plan.mesh), one.whyNot);
+    addNew(m_notes.notSimulated, line);
+    addNew(m_refusals, std::move(line));
     one.isRefused = false;
     one.whyNot.clear();
     one.estimated = *other;
@@ -488,12 +499,13 @@ std::vector<FoundPlan> PlanTrials::Work::plans() const
 {
     std::vector<FoundPlan> plans;
     std::vector<FoundPlan> tooLarge;
+    m_notes.notSimulated = m_refusals; // of all that was asked until now
     std::set<std::string> notSimulated;
     for (const Try& one : m_tries) {
         FoundPlan plan = one.plan;
         if (!plan.simulatedSeconds) {
             if (notSimulated.insert(meshText(plan.mesh)).second)
-                m_notes.notSimulated.push_back(fmt::format("{}: {}", meshText(plan.mesh), one.whyNot));
+                addNew(m_notes.notSimulated, fmt::format("{}: {}", meshText(plan.mesh), one.whyNot));
             tellShares(plan, 0.0);
         }
         if (!one.isRefused)

@@ -60,6 +60,36 @@ std::shared_ptr<const Machine> linksOf(const SearchMachine& of, const Catalogue&
     return machine ? std::make_shared<const Machine>(*std::move(machine)) : nullptr;
 }
 
+/// What is said of GPUs that do not fill hosts of the usual size; empty where they do, or fit in one host.
+std::string unusualHosts(const SearchMachine& machine)
+{
+    constexpr std::int64_t kLeastRack = 32; // so many GPUs share the fast links of a rack
+    const std::int64_t usual = fastChips(machine);
+    if (machine.chip.interconnect.kind == InterconnectKind::Torus || machine.chips <= usual || machine.chips % usual == 0)
+        return {};
+    const std::int64_t ofHost = chipsOfHost(machine.chips, usual);
+    const char* const host = usual >= kLeastRack ? "rack" : "host";
+    const std::int64_t below = machine.chips / usual * usual;
+    return fmt::format("{} are taken as {} {}s of {}: usual {}s have {}, which {} or {} chips fill", machine.name,
+        machine.chips / ofHost, host, ofHost, host, usual, below, below + usual);
+}
+
+/// The nearest numbers of chips below and above with slices that are sold: "slices of 4 or 8 chips are".
+std::string nearestSlices(const Chip& chip, std::int64_t chips)
+{
+    const auto isSold
+        = [&](std::int64_t count) { return unsoldSlice(chip, compactTopology(count, chip.interconnect.torusRank)).empty(); };
+    std::int64_t below = chips - 1;
+    while (below > 1 && !isSold(below))
+        --below;
+    const std::int64_t most = largestSlice(chip).value_or(2 * chips);
+    std::int64_t above = chips + 1;
+    while (above <= most && !isSold(above))
+        ++above;
+    return above <= most ? fmt::format("slices of {} or {} chips are", below, above)
+                         : fmt::format("slices of at most {} chips are", below);
+}
+
 std::vector<double> pricesOf(const SearchWords& words, Problems& problems)
 {
     std::vector<double> prices;
@@ -317,12 +347,15 @@ Result<std::vector<SearchMachine>> machinesOf(
                 }
                 machine->cluster.slice = slice->topology;
                 if (const std::string unsold = unsoldSlice(chip, slice->topology); !unsold.empty())
-                    notes.push_back(fmt::format("{} is read as a slice of {}: {}", name, topologyText(slice->topology), unsold));
+                    notes.push_back(fmt::format("{} is read as a slice of {}: {}; {}", name, topologyText(slice->topology),
+                        unsold, nearestSlices(chip, count)));
             }
             if (!prices.empty())
                 machine->dollarsPerChipHour = prices.size() == 1 ? prices.front() : prices[std::min(i, prices.size() - 1)];
             if (named->perHost)
                 machine->cluster.fastDomain = *named->perHost;
+            if (std::string unusual = unusualHosts(*machine); !unusual.empty())
+                notes.push_back(std::move(unusual));
             machine->links = linksOf(*machine, catalogue);
             machines.push_back(*std::move(machine));
         }

@@ -310,7 +310,7 @@ FoundPlan Search::planOf(Field& field, const Estimated& estimated) const
     plan.boundBy = largestShare(plan.time);
     if (machine.dollarsPerChipHour)
         plan.dollarsPerStep = dollarsOf(step.seconds, machine.chips, *machine.dollarsPerChipHour);
-    for (std::string& sentence : placeSentences(c, field.explorer->cluster(), machine.chip))
+    for (std::string& sentence : placeSentences(c, field.explorer->cluster(), machine))
         plan.why.push_back(std::move(sentence));
     if (machine.links) {
         for (std::string& sentence : orderSentences(plan.mesh, loadsOf(plan.mesh, step, c), *machine.links))

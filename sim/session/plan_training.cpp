@@ -503,8 +503,10 @@ void Planner::addPlans(const SearchMachine& machine)
     m_answer.cutShort = result.plans.empty() && !result.complete;
     m_answer.whyNone = result.whyNone;
     m_answer.changesThatFit = result.changes;
-    for (const std::string& why : result.notSimulated)
-        m_answer.notSimulated.push_back(why);
+    for (const std::string& why : result.notSimulated) {
+        if (std::ranges::find(m_answer.notSimulated, why) == m_answer.notSimulated.end())
+            m_answer.notSimulated.push_back(why);
+    }
     for (FoundPlan& plan : result.plans) {
         const bool isNew = std::none_of(
             m_answer.plans.begin(), m_answer.plans.end(), [&](const FoundPlan& one) { return one.kind == plan.kind; });

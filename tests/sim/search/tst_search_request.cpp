@@ -209,11 +209,33 @@ void TestSearchRequest::slices_data()
     QTest::newRow("flat, and not sold") << "v5e-100"
                                         << ""
                                         << "v5e-100 is read as a slice of 10x10: 10x10 chips of TPU v5e are no slice that is "
-                                           "sold: each side is a power of two";
+                                           "sold: each side is a power of two; slices of 64 or 128 chips are";
     QTest::newRow("cubes, and not sold") << "v5p-100"
                                          << ""
                                          << "v5p-100 is read as a slice of 5x5x2: 5x5x2 chips of TPU v5p are no slice that is "
-                                            "sold: each side is 1, 2 or a multiple of 4";
+                                            "sold: each side is 1, 2 or a multiple of 4; slices of 32 or 64 chips are";
+    QTest::newRow("an odd number, and not sold") << "v5e-7"
+                                                 << ""
+                                                 << "v5e-7 is read as a slice of 7x1: 7x1 chips of TPU v5e are no slice that is "
+                                                    "sold: each side is a power of two; slices of 4 or 8 chips are";
+    QTest::newRow("hosts that are not full") << "h100x100"
+                                             << ""
+                                             << "100 H100 SXM 80GB are taken as 20 hosts of 5: usual hosts have 8, which 96 or "
+                                                "104 chips fill";
+    QTest::newRow("hosts of one") << "13xH100"
+                                  << ""
+                                  << "13 H100 SXM 80GB are taken as 13 hosts of 1: usual hosts have 8, which 8 or 16 chips fill";
+    QTest::newRow("racks that are not full")
+        << "gb200x100"
+        << ""
+        << "100 GB200 NVL72 (per GPU) are taken as 2 racks of 50: usual racks have 72, which "
+           "72 or 144 chips fill";
+    QTest::newRow("hosts that are named") << "20 nodes of 5 H100"
+                                          << ""
+                                          << "";
+    QTest::newRow("a part of a host") << "h100x5"
+                                      << ""
+                                      << "";
     QTest::newRow("sold") << "v5e-128"
                           << ""
                           << "";

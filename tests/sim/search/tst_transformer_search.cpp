@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/study.h"
 #include "core/support/resources.h"
+#include "core/support/text.h"
 #include "sim/search/plan_reasons.h"
 #include "sim/search/plan_trials.h"
 #include "sim/search/search_output.h"
@@ -112,6 +113,10 @@ private Q_SLOTS:
     void sequencesAreSplitEvenly();
     void maxTextRecomputes();
     void refusedLayoutsAreNoPlans();
+    void notSimulatedOnce_data();
+    void notSimulatedOnce();
+    void placesOfAxes_data();
+    void placesOfAxes();
     void freerIsNeverSlower_data();
     void freerIsNeverSlower();
     void expertsAreSplitOnce_data();
@@ -445,6 +450,78 @@ void TestTransformerSearch::refusedLayoutsAreNoPlans()
         QVERIFY(plan.simulatedSeconds);
     }
     QVERIFY(std::ranges::any_of(result.notSimulated, [](const std::string& why) { return why.ends_with(": refused"); }));
+}
+
+void TestTransformerSearch::notSimulatedOnce_data()
+{
+    QTest::addColumn<QString>("kind"); // of which no plan is simulated
+    QTest::newRow("all") << "";
+    QTest::newRow("pipelines") << "pipeline";
+    QTest::newRow("tensors") << "tensor";
+}
+
+/// Each layout is named once, however often the search asks for its plans.
+void TestTransformerSearch::notSimulatedOnce()
+{
+    QFETCH(const QString, kind);
+    SearchOptions options = asEstimated(1);
+    options.floor = {};
+    options.simulate
+        = [&, simulate = options.simulate](const FoundPlan& plan, const SearchMachine& machine, std::string& whyNot) {
+              if (plan.kind.find(kind.toStdString()) == std::string::npos)
+                  return simulate(plan, machine, whyNot);
+              whyNot = "no time was left";
+              return std::optional<PlanTrial>();
+          };
+    const SearchResult result = searchTransformer(smallWork(), {machine("h100x8")}, {}, options);
+    QVERIFY(!result.notSimulated.empty());
+    std::vector<std::string> lines = result.notSimulated;
+    std::ranges::sort(lines);
+    QVERIFY2(std::ranges::adjacent_find(lines) == lines.end(), qPrintable(QString::fromStdString(join(lines, "\n"))));
+}
+
+void TestTransformerSearch::placesOfAxes_data()
+{
+    QTest::addColumn<QString>("hardware");
+    QTest::addColumn<QList<int>>("degrees"); // pipeline, data x fsdp, fsdp, context, tensor
+    QTest::addColumn<QStringList>("said");
+
+    QTest::newRow("whole hosts") << "h100x64" << QList<int>{1, 32, 32, 1, 2}
+                                 << QStringList{"tensor=2 stays inside a host", "fsdp=32 spans 8 hosts"};
+    QTest::newRow("hosts of one") << "h100x11" << QList<int>{11, 1, 1, 1, 1} << QStringList{"pipeline=11 spans 11 hosts"};
+    QTest::newRow("hosts of one, and data") << "h100x13" << QList<int>{1, 13, 1, 1, 1} << QStringList{"data=13 spans 13 hosts"};
+    // 20 hosts of 5: the last axis gets hosts, as 5 does not divide by 2.
+    QTest::newRow("pairs on hosts of five") << "h100x100" << QList<int>{2, 50, 2, 1, 1}
+                                            << QStringList{"fsdp=2 spans 2 hosts", "pipeline=2 spans 2 hosts"};
+    // 128 hosts of 4 chips, two devices each.
+    QTest::newRow("two devices a chip") << "mi250xx512" << QList<int>{1, 512, 512, 1, 2}
+                                        << QStringList{"tensor=2 stays inside a host", "fsdp=512 spans 128 hosts"};
+    QTest::newRow("a slice") << "v5e-64" << QList<int>{1, 64, 64, 1, 1} << QStringList{"fsdp=64 stays inside a slice"};
+    QTest::newRow("several slices") << "v5e-64x2" << QList<int>{1, 64, 64, 1, 2}
+                                    << QStringList{"tensor=2 stays inside a slice", "fsdp=64 spans 2 slices"};
+    QTest::newRow("contexts between tensors and shards")
+        << "h100x64" << QList<int>{1, 8, 8, 4, 2}
+        << QStringList{"tensor=2 stays inside a host", "context=4 stays inside a host", "fsdp x context=32 spans 8 hosts"};
+}
+
+/// Over how many hosts the groups of an axis go, where the mesh really lies.
+void TestTransformerSearch::placesOfAxes()
+{
+    QFETCH(const QString, hardware);
+    QFETCH(const QList<int>, degrees);
+    QFETCH(const QStringList, said);
+    Candidate candidate;
+    candidate.pp = degrees[0];
+    candidate.dp = degrees[1];
+    candidate.fsdp = degrees[2];
+    candidate.cp = degrees[3];
+    candidate.tp = degrees[4];
+    candidate.zero = degrees[2] > 1 ? 3 : 0;
+    const SearchMachine on = machine(hardware.toUtf8().constData());
+    QStringList sentences;
+    for (const std::string& sentence : placeSentences(candidate, Cluster(on.chip, on.cluster, on.constants), on))
+        sentences << QString::fromStdString(sentence);
+    QCOMPARE(sentences, said);
 }
 
 /// A plan that needs less memory than its estimate says is found whether its choices are fixed or not.
