@@ -127,7 +127,7 @@ CheckedFile checkOne(const std::string& path, const CheckOptions& options, std::
         auto source = options.fix
             ? Result<sim::StudySource>(Problem{"MW1903", "--fix writes into studies, and this is a launch line",
                 "write its study first: meshwright export LAUNCH.sh --to study -o study.yaml", Place{checked.name}})
-            : sourceOf({*std::move(text), checked.name, std::move(settings)}, output);
+            : sourceOf({*std::move(text), checked.name, std::move(settings)}, output, &checked.problems);
         if (!source) {
             checked.problems = source.error();
             return checked;

@@ -26,7 +26,7 @@ Result<sim::StudySource> keepingInputs(sim::StudySource source, const Output& ou
 
 } // namespace
 
-Result<sim::StudySource> sourceOf(sim::StudySource given, const Output& output)
+Result<sim::StudySource> sourceOf(sim::StudySource given, const Output& output, Problems* warnings)
 {
     if (!sim::isLaunchText(given.file, given.text))
         return keepingInputs(std::move(given), output);
@@ -34,7 +34,7 @@ Result<sim::StudySource> sourceOf(sim::StudySource given, const Output& output)
     if (!catalogue)
         return catalogue.error();
     std::vector<std::string> notes;
-    auto source = sim::studySourceOf(std::move(given), *catalogue, notes);
+    auto source = sim::studySourceOf(std::move(given), *catalogue, notes, warnings);
     if (source) {
         for (const std::string& note : notes)
             output.narrate(note);

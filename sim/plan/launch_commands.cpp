@@ -140,6 +140,12 @@ std::string Launch::missingInMegatron() const
     if (m_c.keyValueRank == 0 && m_c.keyValueHeads % tensor != 0 && tensor % m_c.keyValueHeads != 0)
         return fmt::format(
             "tensor {}, which neither divides {} key and value heads nor is a multiple", tensor, m_c.keyValueHeads);
+    const std::int64_t groups = std::max<std::int64_t>(1, m_c.keyValueHeads / tensor);
+    if (const std::int64_t context = axis("context");
+        m_plan.exchangesHeads && (groups % context != 0 || m_c.heads / tensor % context != 0))
+        return fmt::format(
+            "heads exchanged among context {}, which does not divide {} heads and {} query groups of a tensor rank", context,
+            m_c.heads / tensor, groups);
     return {};
 }
 

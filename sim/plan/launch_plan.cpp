@@ -19,6 +19,26 @@
 
 namespace meshwright::sim {
 
+namespace {
+
+/// "1, 2, 4 or 8". Precondition: number >= 1.
+std::string divisorsText(std::int64_t number)
+{
+    constexpr std::int64_t kMostDegree = 1024; // more ranks share no layer
+    std::vector<std::string> divisors;
+    for (std::int64_t one = 1; one <= std::min(number, kMostDegree); ++one) {
+        if (number % one == 0)
+            divisors.push_back(std::to_string(one));
+    }
+    if (divisors.size() == 1)
+        return divisors.front();
+    const std::string last = std::move(divisors.back());
+    divisors.pop_back();
+    return join(divisors, ", ") + " or " + last;
+}
+
+} // namespace
+
 void LaunchReader::takeModel(const std::string& name, const LaunchOption& option)
 {
     const std::vector<std::string> names = shippedModels();
@@ -70,6 +90,90 @@ void LaunchReader::addSgd(const FoundPlan& plan)
     }
 }
 
+/// Each tensor rank has as many heads, and as much of the feed-forward width, as the others.
+void LaunchReader::checkTensor()
+{
+    if (splitsHeads(m_asked.model, m_asked.tensor))
+        return;
+    std::vector<std::string> undivided;
+    std::int64_t common = 0;
+    const auto divide = [&](const char* what, std::int64_t size) {
+        common = std::gcd(common, size);
+        std::string one = fmt::format("the {} ({})", what, size);
+        if (size % m_asked.tensor != 0 && std::ranges::find(undivided, one) == undivided.end())
+            undivided.push_back(std::move(one));
+    };
+    for (const TransformerConfig& c : layerGroups(m_asked.model)) {
+        if (c.isRecurrent()) {
+            divide("heads of the state", c.stateHeads);
+            divide("key heads of the state", c.stateKeyHeads);
+        } else if (c.mixer != MixerKind::None) {
+            divide("heads", c.heads);
+        }
+        divide("feed-forward width", c.ffn);
+        if (c.experts > 0)
+            divide("width of an expert", c.expertFfn);
+    }
+    impossible(fmt::format("tensor {} does not divide {}", m_asked.tensor, join(undivided, " and ")),
+        "choose a divisor: " + divisorsText(common));
+}
+
+/// What the framework asks of its degrees before it trains, beside what any plan needs. Precondition: nothing else is wrong.
+/// Sources: NVIDIA/Megatron-LM, megatron/core/transformer/transformer_config.py and moe/moe_layer.py, megatron/training/arguments.py and utils.py;
+/// NVIDIA/TransformerEngine, transformer_engine/pytorch/attention/dot_product_attention/context_parallel.py; pytorch/torchtitan,
+/// torchtitan/distributed/parallel_dims.py and models/common/decoder.py (all of August 2026).
+void LaunchReader::checkFrameworkRules()
+{
+    const LaunchedTraining& a = m_asked;
+    const TransformerConfig& c = a.model;
+    const bool isMegatron = m_launch.framework == "megatron";
+    if (m_launch.framework == "maxtext")
+        return;
+    if (a.context > 1 && a.sequence % (2 * a.context) != 0)
+        impossible(
+            fmt::format("{} tokens of a sequence are not divided by 2 x context {}: each rank takes a piece from either end",
+                a.sequence, a.context),
+            fmt::format("give sequences of a multiple of {}", 2 * a.context));
+    const bool hasGroups = c.keyValueRank == 0 && c.mixer == MixerKind::Attention && a.tensor > 1;
+    const bool areGroupsSplit = !hasGroups || c.keyValueHeads % a.tensor == 0;
+    const std::string divisors = "choose a tensor degree that divides both: " + divisorsText(std::gcd(c.heads, c.keyValueHeads));
+    if (!isMegatron) {
+        if (!areGroupsSplit)
+            impossible(fmt::format("tensor {} does not divide the {} key and value heads, as torchtitan needs", a.tensor,
+                           c.keyValueHeads),
+                divisors);
+        return;
+    }
+    if (!areGroupsSplit && a.tensor % c.keyValueHeads != 0)
+        impossible(fmt::format("{} query groups are neither a multiple nor a divisor of tensor {}: Megatron-LM refuses them",
+                       c.keyValueHeads, a.tensor),
+            divisors);
+    else if (!areGroupsSplit)
+        m_warnings.push_back({"MW1497",
+            fmt::format("{} not a multiple of tensor {}: Megatron-LM before core 0.16 refuses {}",
+                c.keyValueHeads == 1 ? "1 query group is" : fmt::format("{} query groups are", c.keyValueHeads), a.tensor,
+                c.keyValueHeads == 1 ? "it" : "them"),
+            divisors + "; or train with core 0.16 or later", m_options.place(), Severity::Warning,
+            fmt::format("num_query_groups must be a multiple of tensor_model_parallel_size; later releases let {} ranks share "
+                        "each group",
+                a.tensor / c.keyValueHeads)});
+    const std::int64_t groups = areGroupsSplit ? c.keyValueHeads / a.tensor : 1;
+    if (a.exchangesHeads && a.context > 1 && (groups % a.context != 0 || c.heads / a.tensor % a.context != 0))
+        impossible(fmt::format("--cp-comm-type a2a shares the heads of a tensor rank out to context {}, which does not divide {} "
+                               "heads and {} query group{}",
+                       a.context, c.heads / a.tensor, groups, groups == 1 ? "" : "s"),
+            "choose a context degree that divides them: " + divisorsText(std::gcd(c.heads / a.tensor, groups))
+                + "; or --cp-comm-type p2p");
+    if (c.experts > 0 && a.tensor > 1 && !a.sequenceParallel)
+        impossible(
+            fmt::format("experts beside tensor {} without sequence parallelism, which Megatron-LM refuses to train", a.tensor),
+            "add --sequence-parallel");
+    if (m_modelFile.empty() && c.maxPositions < a.sequence)
+        impossible(
+            fmt::format("--max-position-embeddings {} is less than the {} tokens of --seq-length", c.maxPositions, a.sequence),
+            fmt::format("give --max-position-embeddings {}", a.sequence));
+}
+
 Result<LaunchedPlan> LaunchReader::planned()
 {
     LaunchedTraining& a = m_asked;
@@ -96,9 +200,7 @@ Result<LaunchedPlan> LaunchReader::planned()
         impossible(fmt::format("sequence parallelism over tensor {}{} does not divide sequences of {} tokens", a.tensor,
                        a.context > 1 ? fmt::format(" and context {}", a.context) : std::string(), a.sequence),
             fmt::format("give sequences of a multiple of {}", parts));
-    if (!splitsHeads(a.model, a.tensor))
-        impossible(fmt::format("tensor {} does not divide the heads and the feed-forward width of all layers", a.tensor),
-            "choose a divisor");
+    checkTensor();
     const std::int64_t shards = a.zero < 3 ? 1 : a.shards < 0 ? ranks / std::min(ranks, -a.shards) : a.shards;
     if (shards < 1 || ranks % shards != 0 || (a.zero == 3 && shards % a.expert != 0))
         impossible(fmt::format("weights cannot be split over {} of {} data ranks{}", shards, ranks,
@@ -110,6 +212,8 @@ Result<LaunchedPlan> LaunchReader::planned()
         impossible(fmt::format("a batch of {} sequences is not divided into microbatches of {} on {} data ranks", a.globalBatch,
                        a.microbatch, ranks),
             fmt::format("give a multiple of {}", ranks * a.microbatch));
+    if (m_options.problems.empty())
+        checkFrameworkRules();
     for (const std::int64_t degree : {a.tensor, a.pipeline, a.context, a.expert, shards, ranks, a.chunks, a.microbatch}) {
         if (degree > std::numeric_limits<std::int32_t>::max())
             impossible(fmt::format("{} is more than any plan has", degree), "choose a smaller number");
@@ -171,6 +275,7 @@ Result<LaunchedPlan> LaunchReader::planned()
     if (a.sgdMomentum)
         addSgd(plan);
     launched.settings = m_settings;
+    launched.warnings = m_warnings;
     launched.notes.insert(launched.notes.end(), m_notes.begin(), m_notes.end());
     return launched;
 }

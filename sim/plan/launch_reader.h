@@ -81,6 +81,8 @@ private:
     void takeModel(const std::string& name, const LaunchOption& option);
     void readModel(const std::string& nameOrFile);
     void addSgd(const FoundPlan& plan);
+    void checkTensor();
+    void checkFrameworkRules();
     Result<LaunchedPlan> planned();
     void impossible(std::string message, std::string fix)
     {
@@ -96,6 +98,7 @@ private:
     LaunchedTraining m_asked;
     std::vector<std::string> m_settings; ///< of the plan's study
     std::vector<std::string> m_notes;
+    Problems m_warnings;
 };
 
 } // namespace meshwright::sim

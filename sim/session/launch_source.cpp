@@ -63,7 +63,8 @@ Result<SearchMachine> machineFor(const LaunchLine& launch, const std::vector<std
 
 } // namespace
 
-Result<StudySource> studySourceOf(StudySource given, const Catalogue& catalogue, std::vector<std::string>& notes)
+Result<StudySource> studySourceOf(
+    StudySource given, const Catalogue& catalogue, std::vector<std::string>& notes, Problems* warnings)
 {
     if (isProgramText(given.file, given.text) || !isLaunchText(given.file, given.text))
         return given;
@@ -92,6 +93,12 @@ Result<StudySource> studySourceOf(StudySource given, const Catalogue& catalogue,
         given.text = fmt::format("{}a launch line\n{}", kMadeStudy, writeStudy(*study));
     }
     notes.insert(notes.end(), launched->notes.begin(), launched->notes.end());
+    for (const Problem& warning : launched->warnings) {
+        if (warnings != nullptr)
+            warnings->push_back(warning);
+        else
+            notes.push_back(warning.message);
+    }
     for (const char* said : {"hardware", "stack", "model.transformer.config"})
         eraseSetting(given.settings, said);
     return given;

@@ -532,7 +532,8 @@ void Planner::addLaunch(const SearchMachine& machine)
         if (launch.command.empty() || secondsLeft() <= 0.0)
             continue;
         std::vector<std::string> notes;
-        const auto source = studySourceOf({launch.command, {}, {"hardware=" + machine.name}}, m_catalogue, notes);
+        Problems warnings;
+        const auto source = studySourceOf({launch.command, {}, {"hardware=" + machine.name}}, m_catalogue, notes, &warnings);
         const auto study = source ? readStudy(source->text, source->file, source->settings) : source.error();
         if (!study)
             continue;
@@ -543,6 +544,8 @@ void Planner::addLaunch(const SearchMachine& machine)
         launch.warning = step ? whyTooLarge(step->simulation, launch.framework) : std::string();
         if (!launch.warning.empty() && m_words.stack.empty())
             launch.warning += fmt::format("; --stack {} plans for it", study->stack);
+        for (const Problem& warning : warnings)
+            launch.warning += (launch.warning.empty() ? "" : "; ") + warning.message;
     }
 }
 

@@ -56,6 +56,9 @@ void TestLaunchLines::initTestCase()
     QByteArray wrong = kScript;
     QVERIFY(!writtenTo(m_folder, "wrong.sh", wrong.replace("--tensor-model-parallel-size 2", "--tensor-model-parallel-size 3"))
                  .isEmpty());
+    QByteArray groups = kScript;
+    groups.replace("--sequence-parallel", "--sequence-parallel --group-query-attention --num-query-groups 1");
+    QVERIFY(!writtenTo(m_folder, "groups.sh", groups).isEmpty());
     QVERIFY(!writtenTo(m_folder, "none.sh", "ls -l\n").isEmpty());
 }
 
@@ -76,6 +79,12 @@ void TestLaunchLines::verbs_data()
                               << "run.sh:5:1: error MW1494: a launch line does not say which chips";
     QTest::newRow("degrees that do not fit")
         << QStringList{"simulate", m_folder.filePath("wrong.sh")} + chips << 3 << "wrong.sh:5:1: error MW1496";
+    QTest::newRow("what some releases refuse, checked")
+        << QStringList{"check", m_folder.filePath("groups.sh")} + chips << 0 << "groups.sh:5:1: warning MW1497: 1 query group";
+    QTest::newRow("what some releases refuse, not allowed")
+        << QStringList{"check", m_folder.filePath("groups.sh"), "--fail-on", "warning"} + chips << 1 << "MW1497";
+    QTest::newRow("what some releases refuse, simulated")
+        << QStringList{"simulate", m_folder.filePath("groups.sh")} + chips << 0 << "1 query group is not a multiple of tensor 2";
     QTest::newRow("no training") << QStringList{"simulate", m_folder.filePath("none.sh")} + chips << 3
                                  << "none.sh: error MW1494: nothing here starts";
     QTest::newRow("several, one of them wrong")

@@ -38,6 +38,8 @@ private Q_SLOTS:
     void settings();
     void refused_data();
     void refused();
+    void refusedBySomeReleases_data();
+    void refusedBySomeReleases();
     void configBesideTheScript();
     void ownCommandsComeBack_data();
     void ownCommandsComeBack();
@@ -626,6 +628,31 @@ void TestLaunchLine::refused_data()
     QTest::newRow("heads that tensors do not divide") << kMegatron + "--tensor-model-parallel-size 64"
                                                       << "MW1496"
                                                       << "tensor 64 does not divide the heads";
+    QTest::newRow("a width that tensors do not divide") << kMegatron + "--tensor-model-parallel-size 4 --ffn-hidden-size 16386"
+                                                        << "MW1496"
+                                                        << "tensor 4 does not divide the feed-forward width (16386)";
+    QTest::newRow("query groups beside tensors") << kMegatron
+            + "--group-query-attention --num-query-groups 6 --num-attention-heads 48 --hidden-size 6144 "
+              "--tensor-model-parallel-size 4"
+                                                 << "MW1496"
+                                                 << "6 query groups are neither a multiple nor a divisor of tensor 4";
+    QTest::newRow("query groups that torchtitan does not copy") << kTitan + "--parallelism.tensor_parallel_degree 16"
+                                                                << "MW1496"
+                                                                << "tensor 16 does not divide the 8 key and value heads";
+    QTest::newRow("pieces from both ends of a sequence")
+        << kMegatron + "--context-parallel-size 4 --seq-length 4100 --max-position-embeddings 8192"
+        << "MW1496"
+        << "4100 tokens of a sequence are not divided by 2 x context 4";
+    QTest::newRow("heads that contexts do not share")
+        << kMegatron + "--context-parallel-size 8 --cp-comm-type a2a --group-query-attention --num-query-groups 4"
+        << "MW1496"
+        << "context 8, which does not divide 32 heads and 4 query groups";
+    QTest::newRow("experts beside tensors") << kMegatron + "--num-experts 8 --tensor-model-parallel-size 2"
+                                            << "MW1496"
+                                            << "experts beside tensor 2 without sequence parallelism";
+    QTest::newRow("more tokens than positions") << kMegatron + "--position-embedding-type rope --max-position-embeddings 2048"
+                                                << "MW1496"
+                                                << "--max-position-embeddings 2048 is less than the 4096 tokens of --seq-length";
     QTest::newRow("a module that is none") << kMegatron + "--recompute-granularity selective --recompute-modules mlp moe_act"
                                            << "MW1495"
                                            << "the module \"moe_act\" is not known";
@@ -660,6 +687,39 @@ void TestLaunchLine::refused()
     QVERIFY2(described(launched).contains(words), qPrintable(described(launched)));
     for (const Problem& problem : launched.error())
         QVERIFY2(!problem.fix.empty() && problem.place.file == "run.sh", qPrintable(described(launched)));
+}
+
+void TestLaunchLine::refusedBySomeReleases_data()
+{
+    QTest::addColumn<QString>("options");
+    QTest::addColumn<QString>("said"); // of the warnings
+
+    const QString groups = "--group-query-attention --num-query-groups 4 --tensor-model-parallel-size ";
+    QTest::newRow("a group for each rank") << groups + "4"
+                                           << "";
+    QTest::newRow("two groups for each rank") << groups + "2"
+                                              << "";
+    QTest::newRow("two ranks share a group") << groups + "8"
+                                             << "MW1497 4 query groups are not a multiple of tensor 8";
+    QTest::newRow("one group for all") << "--group-query-attention --num-query-groups 1 --tensor-model-parallel-size 2"
+                                       << "MW1497 1 query group is not a multiple of tensor 2";
+    QTest::newRow("a group for each head") << "--tensor-model-parallel-size 8"
+                                           << "";
+}
+
+void TestLaunchLine::refusedBySomeReleases()
+{
+    QFETCH(const QString, options);
+    QFETCH(const QString, said);
+    const LaunchedPlan launched = valueOf(planned(kMegatron + options));
+    QStringList warnings;
+    for (const Problem& problem : launched.warnings) {
+        QCOMPARE(problem.severity, Severity::Warning);
+        QCOMPARE(problem.place.file, std::string("run.sh"));
+        warnings << QString::fromStdString(problem.id + " " + problem.message);
+    }
+    QCOMPARE(warnings.size(), said.isEmpty() ? 0 : 1);
+    QCOMPARE(warnings.join(' ').left(said.size()), said);
 }
 
 /// A script names its TOML from beside itself; what the line says counts.
@@ -767,7 +827,7 @@ void TestLaunchLine::ownCommandsComeBack()
                 QCOMPARE(launch->devices, std::optional<std::int64_t>(64));
             const auto back = planOf(*launch, "run.sh", machine);
             QVERIFY2(back, (said + "\n" + described(back).toUtf8()).constData());
-            LaunchedPlan wanted{work, plan, {}, {}};
+            LaunchedPlan wanted{work, plan, {}, {}, {}};
             const bool picksOps = command.framework == "torchtitan" && wanted.plan.recompute == "selective";
             if (picksOps)
                 wanted.plan.recompute = "selective_op";
@@ -841,7 +901,7 @@ void TestLaunchLine::unevenStagesComeBack()
     QVERIFY2(launch, said);
     const auto back = planOf(*launch, "run.sh", machine);
     QVERIFY2(back, (said + "\n" + described(back).toUtf8()).constData());
-    QCOMPARE(layoutOf(*back), layoutOf(LaunchedPlan{work, plan, {}, {}}));
+    QCOMPARE(layoutOf(*back), layoutOf(LaunchedPlan{work, plan, {}, {}, {}}));
 }
 
 MESHWRIGHT_TEST(TestLaunchLine)
