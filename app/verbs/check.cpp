@@ -277,7 +277,7 @@ std::string countText(const CheckedFile& checked)
 
 int codeOf(const Problems& problems, const CheckOptions& options)
 {
-    if (const int code = exitCodeOf(problems); code == kExitInvalid || code == kExitUsage)
+    if (const int code = exitCodeOf(problems); code == kExitInvalid || code == kExitUsage || code == kExitInfeasible)
         return code;
     const bool found = std::any_of(
         problems.begin(), problems.end(), [&](const Problem& problem) { return problem.severity >= options.failOn; });

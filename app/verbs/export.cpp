@@ -27,7 +27,7 @@ sim::StudyExport tracedStep(const Study& study, const sim::Catalogue& catalogue)
     const auto simulated = sim::simulateStudy(study, catalogue, {.timeline = true}, false);
     if (!simulated)
         return {"perfetto", {}, simulated.error().front().message};
-    const std::string name = fmt::format("{} on {}", simulated->name, simulated->simulation.machine);
+    const std::string name = fmt::format("{} on {}", sim::titleOf(*simulated), simulated->simulation.machine);
     return {"perfetto", sim::traceJson({{name, &simulated->simulation.timeline}}), {}};
 }
 

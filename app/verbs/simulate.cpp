@@ -130,7 +130,8 @@ int runSimulate(const SimulateOptions& options, Output& output)
     if (!options.trace.empty()) {
         std::vector<sim::NamedTimeline> timelines;
         for (const sim::SimulatedStudy& study : studies)
-            timelines.push_back({fmt::format("{} on {}", study.name, study.simulation.machine), &study.simulation.timeline});
+            timelines.push_back(
+                {fmt::format("{} on {}", sim::titleOf(study), study.simulation.machine), &study.simulation.timeline});
         if (const auto written = writeFileAtomically(options.trace, sim::traceJson(timelines)); !written)
             append(unwritten, written.error());
     }

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 namespace meshwright::sim {
 
@@ -182,7 +183,7 @@ std::string percent(double part, double whole)
 std::string headline(const SimulatedStudy& study)
 {
     const Simulation& s = study.simulation;
-    return fmt::format("{} on {}, mesh {}\n", study.name, s.machine, study.mesh.text());
+    return fmt::format("{} on {}, mesh {}\n", titleOf(study), s.machine, study.mesh.text());
 }
 
 /// A name without the numbers of layers and residuals: "act.layers.*.ffn", of a run of layers too.
@@ -236,6 +237,13 @@ std::string collectiveTable(const Simulation& simulation)
 }
 
 } // namespace
+
+std::string titleOf(const SimulatedStudy& study)
+{
+    if (!study.name.empty())
+        return study.name;
+    return study.file.empty() ? std::string("a study") : std::filesystem::path(study.file).filename().string();
+}
 
 std::string proofText(const Proof& proof)
 {
@@ -308,7 +316,7 @@ std::string simulationTable(const std::vector<SimulatedStudy>& studies)
         {"exposed", Align::Right}, {"MFU", Align::Right}, {"memory", Align::Right}, {"fits"}, {"bound by"}});
     for (const SimulatedStudy& study : studies) {
         const Simulation& s = study.simulation;
-        table.addRow({study.name, study.mesh.text(), s.machine, formatSeconds(s.stepSeconds), formatSeconds(s.computeSeconds),
+        table.addRow({titleOf(study), study.mesh.text(), s.machine, formatSeconds(s.stepSeconds), formatSeconds(s.computeSeconds),
             formatSeconds(s.exposedSeconds), fmt::format("{:.1f} %", 100.0 * s.mfu), formatBytes(s.peakBytes),
             s.fits ? "yes" : "NO", s.boundBy});
     }

@@ -27,6 +27,9 @@ struct SimulatedStudy {
     std::shared_ptr<const Proof> proof = {}; ///< of its device program; null: nobody asked
 };
 
+/// What headings call it: the study's name, or else its file's without the folder.
+std::string titleOf(const SimulatedStudy& study);
+
 /// What results say of a proof: its headline with the time it took, and where there is none, what stands in the way.
 std::string proofText(const Proof& proof);
 

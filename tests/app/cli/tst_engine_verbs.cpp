@@ -28,6 +28,8 @@ class TestEngineVerbs : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
+    void headings_data();
+    void headings();
     void exitCodes_data();
     void exitCodes();
     void simulationJson();
@@ -46,6 +48,26 @@ private Q_SLOTS:
     void convertsOnPrintedMeshes();
     void conversionJson();
 };
+
+void TestEngineVerbs::headings_data()
+{
+    QTest::addColumn<QStringList>("arguments");
+    QTest::addColumn<QString>("said"); // first of all
+    QTest::newRow("by the study's name") << QStringList{example("digits.yaml")} << "digits, data x model on ";
+    QTest::newRow("by its file") << QStringList{example("digits.yaml"), "--set", "name="} << "digits.yaml on ";
+    QTest::newRow("of standard input") << QStringList{"-", "--set", "name="} << "standard input on ";
+}
+
+/// What a simulation is of, also where the study has no name.
+void TestEngineVerbs::headings()
+{
+    QFETCH(const QStringList, arguments);
+    QFETCH(const QString, said);
+    QFile study(example("digits.yaml"));
+    QVERIFY(study.open(QIODevice::ReadOnly));
+    const Outcome outcome = run(QStringList{"simulate"} + arguments, study.readAll());
+    QVERIFY2(outcome.out.startsWith(said.toUtf8()), outcome.out + outcome.err);
+}
 
 void TestEngineVerbs::exitCodes_data()
 {
@@ -90,6 +112,8 @@ void TestEngineVerbs::exitCodes_data()
     QTest::newRow("no hardware") << QStringList{"simulate", example("digits.yaml"), "--set", "hardware=null"} << 3 << "MW1731";
     QTest::newRow("mesh larger than the slice")
         << QStringList{"simulate", example("digits.yaml"), "--set", "mesh.data=100", "--set", "sharding={}"} << 4 << "MW1430";
+    QTest::newRow("check of a mesh larger than the slice")
+        << QStringList{"check", example("digits.yaml"), "--set", "mesh.data=100", "--set", "sharding={}"} << 4 << "MW1430";
     QTest::newRow("does not fit") << QStringList{"simulate", example("wide_mlp.yaml"), "--set", "mesh={data: 1}", "--set",
         "sharding={}", "--set", "batch=1048576"}
                                   << 4 << "";
