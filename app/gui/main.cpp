@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/terminal/output.h"
+
 #include "core/support/file.h"
 #include "core/support/host_memory.h"
+#include "core/support/text.h"
 #include "core/support/version.h"
 #include "ui/report/report_files.h"
 #include "ui/widgets/view.h"
@@ -22,20 +25,16 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <optional>
 
 namespace {
 
 using namespace meshwright;
 
-/// The command line's exit codes; see design of the command line.
-enum ExitCode : int { kOk = 0, kUsage = 2, kInvalid = 3, kFailed = 6 };
-
 int fail(const Problems& problems)
 {
     std::fprintf(stderr, "%s\n", describe(problems).c_str());
-    const bool isFull
-        = std::any_of(problems.begin(), problems.end(), [](const Problem& problem) { return problem.id == "MW1007"; });
-    return isFull ? kFailed : kInvalid;
+    return cli::exitCodeOf(problems);
 }
 
 bool hasDisplay()
@@ -76,7 +75,7 @@ struct Options {
     QStringList benchmark; ///< a program of tests/bench and its arguments; empty: none
 };
 
-Options optionsOf(const QApplication& application)
+Options optionsOf()
 {
     QCommandLineParser parser;
     parser.setApplicationDescription("The desktop program of Meshwright. Without a file it opens its start page.");
@@ -99,7 +98,14 @@ Options optionsOf(const QApplication& application)
             "frame), graph [nodes] (laying out a program, and frames while it is moved), start (until the window is there), open "
             "[file] (until a study is shown), search (searches of plans).",
             "name"}});
-    parser.process(application);
+    if (!parser.parse(QApplication::arguments())) {
+        std::fprintf(stderr, "%s\n", qPrintable(parser.errorText()));
+        std::exit(cli::kExitUsage);
+    }
+    if (parser.isSet("help"))
+        parser.showHelp(cli::kExitOk);
+    if (parser.isSet("version"))
+        parser.showVersion();
     Options options;
     options.file = parser.positionalArguments().value(0);
     options.settings = parser.values("set");
@@ -118,7 +124,7 @@ Options optionsOf(const QApplication& application)
             std::fprintf(stderr,
                 "--benchmark %s: there is none of this name: write edit, chips, timeline, graph, start, open or search\n",
                 qPrintable(benchmark));
-            std::exit(kUsage);
+            std::exit(cli::kExitUsage);
         }
         options.benchmark = program->second + parser.positionalArguments();
     }
@@ -143,7 +149,7 @@ int runBenchmark(const QStringList& benchmark)
     const int code = QFileInfo::exists(program) ? QProcess::execute(program, benchmark.mid(1)) : -2;
     if (code < 0)
         std::fprintf(stderr, "%s cannot be started: build the target `benchmarks`\n", qPrintable(program));
-    return code < 0 ? kFailed : code;
+    return code < 0 ? cli::kExitFailed : code;
 }
 
 int savePicture(QWidget& window, const QString& path)
@@ -155,18 +161,86 @@ int savePicture(QWidget& window, const QString& path)
         return fail({Problem{"MW1801", fmt::format("\"{}\" is not a known picture format", path.toStdString()),
             "end the name in .png", Place{path.toStdString()}}});
     const auto written = writeFileAtomically(path.toStdString(), png.toStdString());
-    return written ? kOk : fail(written.error());
+    return written ? cli::kExitOk : fail(written.error());
 }
 
-/// Once the study is shown: raises the view, saves the window as a picture, ends.
-void savePictureWhenShown(ui::MainWindow& window, const Options& options)
+/// The size of "1024x700"; none of it: not given.
+std::optional<QSize> sizeOf(const QString& text)
 {
-    QObject::connect(&window.workbench(), &ui::Workbench::shown, &window, [&window, options] {
-        window.workbench().showPerspective(options.view);
-        if (const ui::View* view = window.workbench().findView(options.view))
-            window.workbench().showView(view);
-        QTimer::singleShot(400, &window, [&window, options] { QApplication::exit(savePicture(window, options.picture)); });
+    const QStringList sides = text.split(QLatin1Char('x'));
+    if (sides.size() != 2)
+        return std::nullopt;
+    bool isWide = false;
+    bool isHigh = false;
+    const QSize size(sides[0].toInt(&isWide), sides[1].toInt(&isHigh));
+    constexpr int kMostSide = 16'384;
+    const bool isSize = isWide && isHigh && !size.isEmpty() && std::max(size.width(), size.height()) <= kMostSide;
+    return isSize ? std::optional(size) : std::nullopt;
+}
+
+/// Options whose values name nothing that the program has.
+Problems unknownValues(const Options& options, const ui::Workbench& workbench)
+{
+    Problems problems;
+    const auto check = [&](const char* option, const QString& value, const std::vector<std::string>& known) {
+        if (!value.isEmpty() && std::ranges::find(known, value.toStdString()) == known.end())
+            problems.push_back({"MW1903", fmt::format("{}: \"{}\" is not allowed here", option, value.toStdString()),
+                "one of: " + join(known, ", ")});
+    };
+    std::vector<std::string> views;
+    for (const ui::Perspective& perspective : workbench.perspectives())
+        views.push_back(perspective.id.toStdString());
+    for (const ui::View* view : workbench.views()) {
+        if (const std::string name = view->objectName().toStdString(); std::ranges::find(views, name) == views.end())
+            views.push_back(name);
+    }
+    check("--view", options.view, views);
+    check("--theme", options.theme, {"system", "light", "dark", "contrast"});
+    if (!options.size.isEmpty() && !sizeOf(options.size))
+        problems.push_back({"MW1903", fmt::format("--size: \"{}\" is not a size", options.size.toStdString()),
+            "write width x height in pixels, such as 1024x700"});
+    return problems;
+}
+
+/// Raises the view, and once it is drawn saves the window as a picture and ends.
+void savePictureSoon(ui::MainWindow& window, const Options& options)
+{
+    constexpr int kDrawingMilliseconds = 400;
+    window.workbench().showPerspective(options.view);
+    if (const ui::View* view = window.workbench().findView(options.view))
+        window.workbench().showView(view);
+    QTimer::singleShot(
+        kDrawingMilliseconds, &window, [&window, options] { QApplication::exit(savePicture(window, options.picture)); });
+}
+
+/// Opens the file and saves a picture of it, or says why the file is refused. Returns the exit code.
+int takePicture(ui::MainWindow& window, const Options& options)
+{
+    constexpr int kReadingMilliseconds = 50;
+    constexpr int kSettlingMilliseconds = 600;
+    std::optional<int> refused;
+    window.setRefusalHandler([&](const QString& what, const Problems& problems) {
+        std::fprintf(stderr, "%s\n", qPrintable(what));
+        refused = fail(problems);
+        QApplication::exit(*refused); // where the file was read while the program ran
     });
+    QObject::connect(&window.workbench(), &ui::Workbench::shown, &window, [&] { savePictureSoon(window, options); });
+    if (!options.file.isEmpty())
+        window.openFile(options.file);
+    if (refused)
+        return *refused;
+    if (!options.settings.isEmpty() && !window.document().source().text.empty())
+        window.document().change(options.settings, QStringLiteral("the command line"));
+    QTimer reading; // of a file that is no study, nothing says that it is shown
+    QObject::connect(&reading, &QTimer::timeout, &window, [&] {
+        if (window.isReading())
+            return;
+        reading.stop();
+        if (window.document().source().text.empty())
+            QTimer::singleShot(kSettlingMilliseconds, &window, [&] { savePictureSoon(window, options); });
+    });
+    reading.start(kReadingMilliseconds);
+    return QApplication::exec();
 }
 
 } // namespace
@@ -183,13 +257,13 @@ int main(int argc, char** argv)
         std::fprintf(stderr,
             "there is no display: start the program on a desktop, use `meshwright` for everything on the command line, "
             "or set QT_QPA_PLATFORM=offscreen\n");
-        return kUsage;
+        return cli::kExitUsage;
     }
     QApplication application(argc, argv);
     QApplication::setApplicationName("meshwright-gui");
     QApplication::setApplicationDisplayName("Meshwright");
     QApplication::setApplicationVersion(kVersion);
-    const Options options = optionsOf(application);
+    const Options options = optionsOf();
     if (!hasLetters())
         std::fprintf(stderr, "no usable font is installed: install one, such as the package fonts-dejavu-core\n");
 
@@ -198,7 +272,7 @@ int main(int argc, char** argv)
     if (!options.print.isEmpty()) {
         const auto printed
             = ui::printReport(options.print, options.output.isEmpty() ? QStringLiteral("report.pdf") : options.output);
-        return printed ? kOk : fail(printed.error());
+        return printed ? cli::kExitOk : fail(printed.error());
     }
     ui::MainWindow::Places places = ui::MainWindow::defaultPlaces();
     ui::applyTheme(application, themeChoice(options.theme, places.settings));
@@ -207,17 +281,17 @@ int main(int argc, char** argv)
     if (!catalogue)
         return fail(catalogue.error());
     ui::MainWindow window(std::make_shared<sim::Session>(*std::move(catalogue)), places);
-    if (const QStringList size = options.size.split(QLatin1Char('x')); size.size() == 2)
-        window.resize(size[0].toInt(), size[1].toInt());
+    if (const Problems unknown = unknownValues(options, window.workbench()); !unknown.empty())
+        return fail(unknown);
+    if (const auto size = sizeOf(options.size))
+        window.resize(*size);
     window.show();
     if (!options.picture.isEmpty())
-        savePictureWhenShown(window, options);
+        return takePicture(window, options);
     if (!options.file.isEmpty())
         window.openFile(options.file);
     if (!options.settings.isEmpty() && !window.document().source().text.empty())
         window.document().change(options.settings, QStringLiteral("the command line"));
-    if (!options.picture.isEmpty() && window.document().source().text.empty()) // no study is to be shown
-        QTimer::singleShot(1000, &window, [&] { QApplication::exit(savePicture(window, options.picture)); });
     QTimer::singleShot(0, &window, &ui::MainWindow::offerRecovery);
     return QApplication::exec();
 }

@@ -7,6 +7,7 @@
 #include "core/support/version.h"
 #include "sim/report/read_trace.h"
 #include "sim/report/report.h"
+#include "sim/search/search_request.h"
 #include "ui/explain/explain_view.h"
 #include "ui/pages/page_view.h"
 #include "ui/report/report_files.h"
@@ -386,11 +387,9 @@ bool MainWindow::openFile(const QString& path)
     }
     if (!mayDiscard())
         return false;
-    if (*as == OpenAs::Model)
-        takeStudy(studyOfModel(path), {}, false);
-    else if (*as == OpenAs::Report)
+    if (*as == OpenAs::Report)
         openReport(path);
-    else if (!(*as == OpenAs::Launch ? openLaunch(path) : openStudy(path)))
+    else if (!(*as == OpenAs::Model ? openModel(path) : *as == OpenAs::Launch ? openLaunch(path) : openStudy(path)))
         return false;
     if (*as == OpenAs::Program)
         m_workbench->showView(m_workbench->findView(QStringLiteral("program")));
@@ -453,6 +452,17 @@ bool MainWindow::openLaunch(const QString& path)
         return false;
     }
     takeStudy(*std::move(source), {}, false);
+    return true;
+}
+
+bool MainWindow::openModel(const QString& path)
+{
+    std::vector<std::string> ignored;
+    if (const auto model = sim::modelNamed(path.toStdString(), nullptr, ignored); !model) {
+        report(tr("The model cannot be opened."), model.error());
+        return false;
+    }
+    takeStudy(studyOfModel(path), {}, false);
     return true;
 }
 
@@ -777,8 +787,15 @@ bool MainWindow::eventFilter(QObject* watched, QEvent* event)
     return true;
 }
 
+void MainWindow::setRefusalHandler(std::function<void(const QString&, const Problems&)> handler)
+{
+    m_onRefusal = std::move(handler);
+}
+
 void MainWindow::report(const QString& what, const Problems& problems)
 {
+    if (m_onRefusal)
+        return m_onRefusal(what, problems);
     QMessageBox::warning(this, tr("Meshwright"), what + QStringLiteral("\n\n") + QString::fromStdString(describe(problems)));
 }
 

@@ -11,6 +11,7 @@
 #include <QSettings>
 #include <QTimer>
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -57,6 +58,12 @@ public:
     /// Offers what a program that was killed left behind; what nobody decides about is offered again. Call once the window is shown.
     void offerRecovery();
 
+    /// Calls this in place of a message box with what is refused, such as a file that cannot be opened.
+    void setRefusalHandler(std::function<void(const QString& what, const Problems& problems)> handler);
+
+    /// A file is being read off the UI thread.
+    bool isReading() const { return m_reader.isBusy(); }
+
     Workbench& workbench() { return *m_workbench; }
     StudyDocument& document() { return m_document; }
 
@@ -81,6 +88,7 @@ private:
     bool saveTo(const QString& path);
     bool openStudy(const QString& path);
     bool openLaunch(const QString& path);
+    bool openModel(const QString& path);
     void openReport(const QString& path);
     void askForBaseline();
     void pinFile(const QString& path, OpenAs as);
@@ -102,6 +110,7 @@ private:
     void showShortcuts();
     void report(const QString& what, const Problems& problems);
 
+    std::function<void(const QString&, const Problems&)> m_onRefusal; ///< empty: a message box
     std::shared_ptr<sim::Session> m_session;
     StudyDocument m_document;
     Recovery m_recovery;
