@@ -228,9 +228,11 @@ void MemoryView::showSimulation()
     }
     m_tableTitle->setText(m_live->rowCount() == 1 ? tr("At the peak 1 array is in memory")
                                                   : tr("At the peak %1 arrays are in memory").arg(m_live->rowCount()));
+    m_table->setAutoScroll(m_table->hasFocus()); // else what takes most is looked for, and not what happens to be selected
     selectRowOf(m_selection.array());
+    m_table->setAutoScroll(true);
     if (!m_table->hasFocus())
-        m_table->scrollToTop(); // what takes most is looked for, and not what happens to be selected
+        m_table->scrollToTop();
     m_pages->setCurrentIndex(1);
     showMoment();
 }

@@ -28,6 +28,8 @@ private Q_SLOTS:
     void theFocusSelectsNothing();
     void selectionOfOthersSelectsRows();
     void theLargestComeFirst();
+    void opensAtTheTop_data();
+    void opensAtTheTop();
     void clickOnThePeak();
     void brokenStudiesKeepTheLastPicture();
     void resizes();
@@ -270,6 +272,37 @@ void TestMemoryView::theLargestComeFirst()
     shown.view.setAnalysis(analysed({"batch=4096"}));
     QVERIFY(isSeen(0));
     QCOMPARE(shown.cell(shown.table->currentIndex().row(), LiveModel::Name), shown.selection.array());
+}
+
+void TestMemoryView::opensAtTheTop_data()
+{
+    QTest::addColumn<bool>("isShownFirst"); // before there is anything to show
+    QTest::newRow("hidden while the study is simulated") << false;
+    QTest::newRow("seen while the study is simulated") << true;
+}
+
+/// Whatever small array is selected when the study is opened.
+void TestMemoryView::opensAtTheTop()
+{
+    QFETCH(const bool, isShownFirst);
+    QString smallest;
+    {
+        Shown all(analysed());
+        smallest = all.cell(all.table->model()->rowCount() - 1, LiveModel::Name);
+    }
+    Selection selection;
+    MemoryView view(selection);
+    view.resize(760, 640);
+    if (isShownFirst)
+        view.show();
+    selection.setArray(smallest);
+    view.setAnalysis(analysed());
+    view.show();
+    QVERIFY(QTest::qWaitForWindowExposed(&view));
+    QCoreApplication::processEvents();
+    const auto* table = view.findChild<QTableView*>();
+    QVERIFY(table->currentIndex().isValid());
+    QVERIFY(table->viewport()->rect().intersects(table->visualRect(table->model()->index(0, 0))));
 }
 
 void TestMemoryView::clickOnThePeak()
