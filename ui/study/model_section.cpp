@@ -246,10 +246,12 @@ void ModelSection::show(const std::shared_ptr<const StudyFacts>& facts)
     for (Field* line : m_lines)
         line->setVisible(program == nullptr);
     const TransformerModel* transformer = facts->study.transformer();
+    const bool isUnread
+        = (facts->modelKind == "transformer" && transformer == nullptr) || (facts->modelKind == "program" && program == nullptr);
     for (const Editor& editor : m_editors) {
         const bool isOfMlp = editor.path.startsWith(QLatin1String("model.mlp."));
         const bool isOfTransformer = editor.path == QLatin1String("sequence") || editor.path == QLatin1String("recompute");
-        if (transformer != nullptr ? isOfMlp : isOfTransformer)
+        if (transformer != nullptr || isUnread ? isOfMlp : isOfTransformer)
             editor.field->setVisible(false);
     }
     QString text;
@@ -263,7 +265,13 @@ void ModelSection::show(const std::shared_ptr<const StudyFacts>& facts)
         if (!program->function.empty())
             text += tr(", function %1").arg(QString::fromStdString(program->function));
     }
-    m_program->setNote(text, ColourRole::Text);
+    if (isUnread) {
+        const auto error = std::ranges::find(facts->problems, Severity::Error, &Problem::severity);
+        text = tr("The %1 cannot be read").arg(QString::fromStdString(facts->modelKind));
+        if (error != facts->problems.end())
+            text += QStringLiteral(": ") + QString::fromStdString(error->message);
+    }
+    m_program->setNote(text, isUnread ? ColourRole::Error : ColourRole::Text);
     if (program == nullptr)
         showMlp();
     setEnabled(facts->readable);

@@ -297,6 +297,8 @@ StudyFacts factsOf(const sim::StudySource& source, const std::shared_ptr<const s
 
     Document document = parseDocument(source.text, source.file);
     applySettings(document.root, source.settings);
+    if (const DocNode* model = document.root.find("model"); model != nullptr && !model->entries.empty())
+        facts.modelKind = model->entries.front().key;
     facts.arrays = namedArrays(facts);
     facts.sizesAreSound = hasSoundSizes(facts);
     const Joiner joiner(facts, document.root);

@@ -40,6 +40,8 @@ struct StudyFacts {
     bool sizesAreSound = false; ///< of the mesh, the layers and the batch: what is computed from them means something
     bool isCurrent = false; ///< the problems are all there are: those of the analysis of this very source
     Study study; ///< as much as can be read
+    std::string
+        modelKind; ///< as the study writes it: mlp, transformer or program; `study` has an MLP where it cannot be read. Empty: it names none
     Study shown; ///< its first phase
     std::string meshPath = "mesh"; ///< where the shown mesh is written
     std::shared_ptr<const sim::Machine> machine; ///< null: no hardware, or none that can be

@@ -49,6 +49,8 @@ private Q_SLOTS:
     void layersAreEditedAsText();
     void choicesOfTheModel();
     void choicesOfATransformer();
+    void modelsThatCannotBeRead_data();
+    void modelsThatCannotBeRead();
     void microbatchesNeedNoStages_data();
     void microbatchesNeedNoStages();
     void whatIsShownIsNotShownAgain();
@@ -616,6 +618,26 @@ void TestStudyPanel::choicesOfATransformer()
     QCOMPARE(recompute->currentText(), "full");
     const Bench network(kNotebook);
     QVERIFY(!network.find<QComboBox>("Recompute")->isVisible());
+}
+
+void TestStudyPanel::modelsThatCannotBeRead_data()
+{
+    QTest::addColumn<QString>("setting");
+    QTest::addColumn<QString>("said");
+    QTest::newRow("a configuration that is missing") << "model={transformer: {config: none.json}}"
+                                                     << "The transformer cannot be read: ";
+    QTest::newRow("a transformer without sizes") << "model={transformer: {layers: 2}}"
+                                                 << "The transformer cannot be read: ";
+}
+
+/// What is wrong is said, and no form of a network that the study does not have is shown.
+void TestStudyPanel::modelsThatCannotBeRead()
+{
+    QFETCH(const QString, setting);
+    QFETCH(const QString, said);
+    const Bench bench(kNotebook, {setting});
+    QVERIFY(!bench.find<QLineEdit>("Layers")->isVisible());
+    QVERIFY2(bench.notes().contains(said), qPrintable(bench.notes()));
 }
 
 void TestStudyPanel::microbatchesNeedNoStages_data()
