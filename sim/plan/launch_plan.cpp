@@ -150,10 +150,10 @@ void LaunchReader::checkFrameworkRules()
             divisors);
     else if (!areGroupsSplit)
         m_warnings.push_back({"MW1497",
-            fmt::format("{} not a multiple of tensor {}: Megatron-LM before core 0.16 refuses {}",
+            fmt::format("{} not a multiple of tensor {}: older releases of Megatron-LM refuse {}",
                 c.keyValueHeads == 1 ? "1 query group is" : fmt::format("{} query groups are", c.keyValueHeads), a.tensor,
                 c.keyValueHeads == 1 ? "it" : "them"),
-            divisors + "; or train with core 0.16 or later", m_options.place(), Severity::Warning,
+            divisors + "; or train with a release whose ranks may share a group", m_options.place(), Severity::Warning,
             fmt::format("num_query_groups must be a multiple of tensor_model_parallel_size; later releases let {} ranks share "
                         "each group",
                 a.tensor / c.keyValueHeads)});
