@@ -254,9 +254,11 @@ std::string paddingOf(const Indivisible& what)
     std::vector<std::string> widths(what.shape->size(), "(0, 0)");
     std::vector<std::string> changes;
     for (const UnevenDim& uneven : what.dims) {
-        const std::int64_t padded = ceilDiv(uneven.size, uneven.pieces) * uneven.pieces;
-        widths[uneven.dim] = fmt::format("(0, {})", padded - uneven.size);
-        changes.push_back(fmt::format("{} -> {}", uneven.size, padded));
+        const auto padded = checkedMultiply(ceilDiv(uneven.size, uneven.pieces), uneven.pieces);
+        if (!padded)
+            return {};
+        widths[uneven.dim] = fmt::format("(0, {})", *padded - uneven.size);
+        changes.push_back(fmt::format("{} -> {}", uneven.size, *padded));
     }
     const std::string padding = fmt::format("({}{})", join(widths, ", "), widths.size() == 1 ? "," : "");
     const std::string comment = "  # " + join(changes, ", ");

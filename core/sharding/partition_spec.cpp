@@ -72,8 +72,11 @@ Result<PartitionSpec> parseSpec(std::string_view text)
 
 std::string divisibleSizesText(std::int64_t size, std::int64_t pieces)
 {
-    const std::int64_t above = ceilDiv(size, pieces) * pieces;
-    return size < pieces ? fmt::format("{}", above) : fmt::format("{} or {}", size / pieces * pieces, above);
+    const std::int64_t below = size / pieces * pieces;
+    const auto above = checkedMultiply(ceilDiv(size, pieces), pieces);
+    if (!above)
+        return fmt::format("{}", below);
+    return below == 0 ? fmt::format("{}", *above) : fmt::format("{} or {}", below, *above);
 }
 
 Problem notDivisible(const UnequalPieces& cut)

@@ -123,6 +123,10 @@ const std::vector<std::tuple<const char*, const char*, const char*>> kMessages =
         "ValueError: One of pjit arguments with pytree key path batch['ids'] was given the sharding of "
         "NamedSharding(mesh=Mesh('r': 3, 's': 2), spec=PartitionSpec('r', ('s',)), memory_kind=device), which implies that the "
         "global size of its dimension 0 should be divisible by 3, but it is equal to 7 (full shape: (7, 5))"},
+    {"indivisible, jit, as long as can be", "not-divisible",
+        "ValueError: One of pjit arguments was given the sharding of NamedSharding(mesh=Mesh('r': 2), spec=PartitionSpec('r',), "
+        "memory_kind=device), which implies that the global size of its dimension 0 should be divisible by 2, but it is equal to "
+        "9223372036854775807 (full shape: (9223372036854775807,))"},
     {"indivisible, shard_map, two dimensions", "not-divisible",
         "ValueError: shard_map applied to the function 'mlp' was given argument arrays with axis sizes that are not evenly "
         "divisible by the corresponding mesh axis sizes:\n\nThe mesh given has shape (2, 2, 4) with corresponding axis names "
@@ -626,6 +630,8 @@ void TestExplainMessage::says_data()
     QTest::newRow("the other dimension of a placed array")
         << "indivisible, jit, two dimensions"
         << QStringList{"7 = 3 x 2 + 1", "5 = 2 x 2 + 1", "jnp.pad(x, ((0, 2), (0, 1)))  # 7 -> 9, 5 -> 6", "P(None, None)"};
+    QTest::newRow("no size above it") << "indivisible, jit, as long as can be"
+                                      << QStringList{"Make dimension 0 of size 9223372036854775806."};
     QTest::newRow("both dimensions of an argument")
         << "indivisible, shard_map, two dimensions"
         << QStringList{"argument  args[0]", "6 = 4 x 1 + 2", "9 = 4 x 2 + 1",

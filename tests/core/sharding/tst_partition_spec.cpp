@@ -4,6 +4,8 @@
 #include "tests/test_class.h"
 #include "tests/values.h"
 
+#include <limits>
+
 namespace tst_partition_spec {
 
 using namespace meshwright;
@@ -212,6 +214,8 @@ void TestPartitionSpec::advice()
 {
     QCOMPARE(divisibleSizesText(10, 4), std::string("8 or 12"));
     QCOMPARE(divisibleSizesText(3, 4), std::string("4"));
+    constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max(); // nothing larger can be said
+    QCOMPARE(divisibleSizesText(kMost, 2), std::to_string(kMost - 1));
     QCOMPARE(shapeText({}), std::string("scalar"));
     QCOMPARE(shapeText({784, 8192}), std::string("784x8192"));
     QCOMPARE(elementCount({}), std::int64_t{1});
