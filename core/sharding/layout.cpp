@@ -50,7 +50,7 @@ IndexBox shardBox(const Shape& shape, const TensorSharding& sharding, const Mesh
         const AxisRefs& axes = sharding.dims[dim].axes;
         const std::int64_t tile = ceilDiv(shape[dim], shardCount(axes));
         const std::int64_t start = std::min(shape[dim], tile * shardIndex(position, axes, mesh));
-        box.push_back({start, std::min(shape[dim], start + tile)});
+        box.push_back({start, start + std::min(tile, shape[dim] - start)});
     }
     return box;
 }
