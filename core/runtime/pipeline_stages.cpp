@@ -312,7 +312,7 @@ std::size_t PipelineStages::slotOf(const Array& array, std::size_t microbatch) c
 void PipelineStages::bind(Stage& stage, StageFunction& made) const
 {
     const Function& function = made.loaded->scheduled().device.function;
-    const auto arrayOf = [&](const std::string& name, ValueId value) {
+    const auto arrayOf = [&](const std::string& name, [[maybe_unused]] ValueId value) {
         const StageArray what = stageArrayOf(name);
         const std::size_t array = stage.find(what, made.piece);
         assert(array != kNoArray && stage.arrays[array].local == function[value].type);
