@@ -533,7 +533,7 @@ StepRun Runner<Engine>::run()
         if (m_endedIn != kNoLoop && (m_queue.empty() || m_queue.top().time > now))
             considerJump(now);
     }
-    const bool isCut = m_result.isStopped || m_result.isTooLong || m_result.isOutOfStep;
+    [[maybe_unused]] const bool isCut = m_result.isStopped || m_result.isTooLong || m_result.isOutOfStep;
     for (std::size_t loop = 0; loop < m_loops.size(); ++loop)
         assert(isCut || m_firstLive[loop] == (m_loops[loop].nodeCount > 0 ? m_loops[loop].repeat : 0)); // nothing waits in vain
     m_result.messages = m_engine.messages();
