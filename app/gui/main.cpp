@@ -231,7 +231,7 @@ int takePicture(ui::MainWindow& window, const Options& options)
         return *refused;
     if (!options.settings.isEmpty() && !window.document().source().text.empty())
         window.document().change(options.settings, QStringLiteral("the command line"));
-    QTimer reading; // of a file that is no study, nothing says that it is shown
+    QTimer reading; // only a study reports that it is shown; other files are drawn once they are read
     QObject::connect(&reading, &QTimer::timeout, &window, [&] {
         if (window.isReading())
             return;
