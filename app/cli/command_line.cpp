@@ -7,6 +7,7 @@
 #include "core/ranks/launch.h"
 #include "core/support/file.h"
 #include "core/support/host_memory.h"
+#include "core/support/pattern.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
 
@@ -21,7 +22,6 @@
 #include <functional>
 #include <memory>
 #include <new>
-#include <regex>
 #include <sstream>
 #include <string_view>
 #include <system_error>
@@ -316,12 +316,11 @@ int CommandLine::run(std::span<const std::string> arguments)
             arguments, std::back_inserter(flags), [](const std::string& word) { return word.starts_with("--"); });
         if (const Problems unknown = named == nullptr ? Problems{} : unknownFlags(*named, flags); !unknown.empty())
             return fail(unknown, output);
-        static const std::regex kTooMany(R"((.*): At Most 1 required but received (\d+))");
+        static const Pattern kTooMany(R"((.*): At Most 1 required but received (\d+))");
         const std::string said = error.what();
-        std::smatch parts;
-        const bool isTooMany = std::regex_match(said, parts, kTooMany);
-        return fail({Problem{"MW1903", isTooMany ? fmt::format("{} is given {} times", parts.str(1), parts.str(2)) : said,
-                        isTooMany    ? "give it once"
+        const auto parts = kTooMany.matchOf(said);
+        return fail({Problem{"MW1903", parts ? fmt::format("{} is given {} times", parts->groups[1], parts->groups[2]) : said,
+                        parts        ? "give it once"
                             : !named ? "`meshwright --help` shows examples"
                                      : helpOf(*named)}},
             output);

@@ -4,6 +4,7 @@
 #include "core/diagnose/problem_table.h"
 #include "core/support/escape.h"
 #include "core/support/file.h"
+#include "core/support/json_text.h"
 #include "core/support/resources.h"
 #include "core/support/version.h"
 
@@ -247,12 +248,12 @@ std::string problemsJson(const Problems& problems, const Problems& fixed, const 
         document["not_for"] = listOf(notFor);
     for (const auto& [file, proof] : proofs) {
         Json object = {{"file", file}};
-        object.update(Json::parse(proof));
+        object.update(parsedJson(proof));
         document["proofs"].push_back(std::move(object));
     }
     if (!templates.empty())
-        document["templates"] = Json::parse(templates);
-    return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+        document["templates"] = parsedJson(templates);
+    return jsonText(document);
 }
 
 } // namespace meshwright::cli

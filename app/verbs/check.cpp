@@ -13,6 +13,7 @@
 #include "core/study/program_study.h"
 #include "core/study/study.h"
 #include "core/support/file.h"
+#include "core/support/json_text.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/text/program_text.h"
@@ -392,7 +393,7 @@ int runCheck(const CheckOptions& options, Output& output)
             proofs[checked.name] = sim::proofJson(*checked.proof);
     }
     if (output.format == Format::Json)
-        output.result(problemsJson(all, fixed, notFor, proofs, templates.empty() ? std::string() : templates.dump()));
+        output.result(problemsJson(all, fixed, notFor, proofs, templates.empty() ? std::string() : jsonLine(templates)));
     else if (output.format != Format::Text)
         output.result(findingsText(cases, options.failOn, output.format));
     else if (!all.empty())

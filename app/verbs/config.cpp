@@ -6,6 +6,7 @@
 #include "core/study/program_study.h"
 #include "core/study/setting_path.h"
 #include "core/support/file.h"
+#include "core/support/json_text.h"
 #include "core/support/resources.h"
 #include "core/support/table.h"
 #include "core/support/version.h"
@@ -115,7 +116,7 @@ std::string json(const std::vector<Resolved>& values)
     for (const Resolved& value : values)
         list.push_back({{"name", value.name}, {"value", value.value}, {"from", value.from}});
     const Json document = {{"schema", "meshwright.config/1"}, {"meshwright", kVersion}, {"values", std::move(list)}};
-    return document.dump(2) + "\n";
+    return jsonText(document);
 }
 
 /// What follows from hardware: the machine and the stack.

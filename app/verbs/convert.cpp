@@ -5,6 +5,7 @@
 #include "core/sharding/notation.h"
 #include "core/study/logical_rules_file.h"
 #include "core/support/file.h"
+#include "core/support/json_text.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -164,7 +165,7 @@ std::string conversionsJson(const ParsedSharding& sharding, const std::vector<Co
         {"read_as", notationName(sharding.notation)}, {"mesh", sharding.mesh.text()}, {"written", std::move(written)}};
     if (ruled)
         document["logical"] = ruledJson(*ruled, options);
-    return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return jsonText(document);
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 #include "core/diagnose/problem_table.h"
 #include "core/kernels/products.h"
 #include "core/ranks/launch.h"
+#include "core/support/json_text.h"
 #include "core/support/resources.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
@@ -71,7 +72,7 @@ std::string findingsJson(const std::vector<Finding>& findings, const Problems& p
             {{"name", finding.name}, {"found", finding.found}, {"ok", finding.verdict == "ok"}, {"verdict", finding.verdict}});
     const Json document
         = {{"schema", "meshwright.doctor/1"}, {"meshwright", kVersion}, {"fit", problems.empty()}, {"checks", std::move(checks)}};
-    return document.dump(2) + "\n";
+    return jsonText(document);
 }
 
 /// Looks for the files of the installation.

@@ -7,6 +7,7 @@
 #include "core/study/document.h"
 #include "core/study/other_file.h"
 #include "core/support/file.h"
+#include "core/support/json_text.h"
 #include "core/support/resources.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -27,7 +28,7 @@ using Json = nlohmann::ordered_json;
 
 std::string dumped(const Json& document)
 {
-    return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return jsonText(document);
 }
 
 /// A word that is meant as a problem id: MW and something, or a number.

@@ -4,6 +4,7 @@
 #include "app/verbs/verbs.h"
 
 #include "core/support/file.h"
+#include "core/support/json_text.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
 #include "sim/report/trace.h"
@@ -68,7 +69,7 @@ std::string exportsJson(const std::vector<sim::StudyExport>& exports)
         list.push_back(std::move(entry));
     }
     const Json document = {{"schema", "meshwright.export/1"}, {"meshwright", kVersion}, {"exports", std::move(list)}};
-    return document.dump(2) + "\n";
+    return jsonText(document);
 }
 
 } // namespace

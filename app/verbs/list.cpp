@@ -5,6 +5,7 @@
 #include "core/models/transformer_config.h"
 #include "core/study/study.h"
 #include "core/support/file.h"
+#include "core/support/json_text.h"
 #include "core/support/resources.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
@@ -28,7 +29,7 @@ std::string listJson(const char* what, Json entries, const Json& more = Json::ob
 {
     Json document = {{"schema", "meshwright.list/1"}, {"meshwright", kVersion}, {what, std::move(entries)}};
     document.update(more);
-    return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return jsonText(document);
 }
 
 /// The first sentence of the comment that a program's text begins with.

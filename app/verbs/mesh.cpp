@@ -5,6 +5,7 @@
 #include "core/draw/svg.h"
 #include "core/support/checked.h"
 #include "core/support/counted.h"
+#include "core/support/json_text.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -177,7 +178,7 @@ std::string meshJson(const sim::MeshPlan& plan, const sim::Machine& machine)
         {"between_slices_bytes_per_s", plan.betweenSlicesBytesPerSecond},
         {"mesh", {{"axes", std::move(axes)}, {"device_ids", plan.order.devices}}}, {"axes", std::move(planned)},
         {"jax", plan.jax}, {"notes", plan.notes}, {"assumptions", machine.assumptions}};
-    return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return jsonText(document);
 }
 
 /// One slice with its links, and where the mesh's axes lie on it.

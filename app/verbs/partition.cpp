@@ -5,6 +5,7 @@
 #include "core/partition/explicit_reshards.h"
 #include "core/partition/partition.h"
 #include "core/partition/reshard_passes.h"
+#include "core/support/json_text.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -112,7 +113,7 @@ std::string partitionJson(const Partitioned& partitioned, Pass pass, bool shardy
         = {{"schema", "meshwright.partition/1"}, {"meshwright", kVersion}, {"pass", kPassNames[static_cast<std::size_t>(pass)]},
             {"style", shardy ? "shardy" : "cheapest"}, {"collective_cost", BytesThenStepsCost().id()},
             {"functions", std::move(functions)}, {"program", writeProgram(partitioned.program)}};
-    return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return jsonText(document);
 }
 
 } // namespace

@@ -7,6 +7,7 @@
 #include "core/propagate/explain.h"
 #include "core/propagate/propagate.h"
 #include "core/propagate/uneven_borders.h"
+#include "core/support/json_text.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
 #include "core/text/program_text.h"
@@ -227,7 +228,7 @@ std::string propagationJson(const Propagated& propagated, const ProgramValues& v
     }
     const Json document = {{"schema", "meshwright.propagation/1"}, {"meshwright", kVersion}, {"strategy", strategy},
         {"functions", std::move(functions)}};
-    return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return jsonText(document);
 }
 
 } // namespace

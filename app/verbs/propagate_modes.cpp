@@ -7,6 +7,7 @@
 #include "core/partition/explicit_costs.h"
 #include "core/propagate/gspmd.h"
 #include "core/sharding/jax_spec.h"
+#include "core/support/json_text.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
 #include "core/text/program_text.h"
@@ -25,7 +26,7 @@ using Json = nlohmann::ordered_json;
 std::string documentText(const char* schema, Json functions)
 {
     const Json document = {{"schema", schema}, {"meshwright", kVersion}, {"functions", std::move(functions)}};
-    return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return jsonText(document);
 }
 
 // ---- JAX's explicit mode

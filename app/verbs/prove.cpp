@@ -11,6 +11,7 @@
 #include "core/study/program_study.h"
 #include "core/support/clock.h"
 #include "core/support/file.h"
+#include "core/support/json_text.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
 #include "core/text/program_text.h"
@@ -186,7 +187,7 @@ std::string proofJson(const TimedProof& timed)
     const Json document = {{"schema", "meshwright.proof/1"}, {"meshwright", kVersion}, {"proved", timed.proof.isProved()},
         {"ops", timed.proof.ops()}, {"devices", timed.proof.devices}, {"partition_s", timed.partitionSeconds.value_or(0.0)},
         {"prove_s", timed.proof.seconds}, {"functions", std::move(functions)}};
-    return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return jsonText(document);
 }
 
 } // namespace

@@ -12,6 +12,7 @@
 #include "core/reshard/reshard_moves.h"
 #include "core/sharding/notation.h"
 #include "core/sharding/partition_spec.h"
+#include "core/support/json_text.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -296,7 +297,7 @@ std::string reshardJson(const Request& request, const ReshardPlan& plan, const R
     if (hardware)
         document["hardware"] = hardware->machine.text();
     document["full_gather"] = planJson(gather, request.from.mesh, hardware);
-    return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return jsonText(document);
 }
 
 /// `0`, `0,2`, `1 -> 2`.

@@ -3,6 +3,7 @@
 #include "app/verbs/verbs.h"
 
 #include "core/support/file.h"
+#include "core/support/json_text.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -55,7 +56,7 @@ std::string restoreJson(const CheckpointReader& reader, const Mesh& mesh, const 
         {"step", checkpoint.state.step}, {"from_mesh", checkpoint.state.mesh}, {"to_mesh", mesh.text()},
         {"stored_bytes", storedBytes(checkpoint)}, {"read_bytes", totalBytes(shares)}, {"devices", std::move(devices)},
         {"written", written ? Json(written->string()) : Json(nullptr)}};
-    return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return jsonText(document);
 }
 
 std::string restoreText(const CheckpointReader& reader, const Mesh& mesh, const std::vector<RestoreShare>& shares,

@@ -10,6 +10,7 @@
 #include "core/study/study.h"
 #include "core/support/counted.h"
 #include "core/support/file.h"
+#include "core/support/json_text.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -87,7 +88,7 @@ Json elementJson(const HostArray& array, std::int64_t flat)
 std::string elementText(const HostArray& array, std::int64_t flat)
 {
     if (isInteger(array.type().dtype))
-        return elementJson(array, flat).dump();
+        return jsonLine(elementJson(array, flat));
     if (!isComplex(array.type().dtype))
         return fmt::format("{:.6g}", array.at(flat));
     const std::complex<double> value = complexAt(array, flat);
@@ -145,11 +146,11 @@ std::string runJson(const sim::RunResult& run, const std::string& function, cons
         document["simulated"] = {{"hardware", simulated->simulation.machine}, {"step_time_s", simulated->simulation.stepSeconds},
             {"peak_bytes_per_device", simulated->simulation.peakBytes}, {"fits", simulated->simulation.fits}};
     if (run.proof)
-        document["proof"] = Json::parse(sim::proofJson(*run.proof));
+        document["proof"] = parsedJson(sim::proofJson(*run.proof));
     if (run.times)
         document["times"] = {{"repetitions", run.times->taken.repetitions}, {"runs", run.times->taken.runs},
             {"best_s", run.times->best}, {"mean_s", run.times->mean}, {"unsharded_best_s", run.times->unshardedBest}};
-    return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return jsonText(document);
 }
 
 std::string runText(const sim::RunResult& run, const std::optional<sim::SimulatedStudy>& simulated)

@@ -10,6 +10,7 @@
 #include "core/sharding/notation.h"
 #include "core/study/study.h"
 #include "core/support/checked.h"
+#include "core/support/json_text.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
 
@@ -85,7 +86,7 @@ std::string layoutJson(const Layout& layout, const ShownSharding& sharding, DTyp
         = {{"schema", "meshwright.layout/1"}, {"meshwright", kVersion}, {"shape", layout.shape}, {"dtype", dtypeName(dtype)},
             {"mesh", {{"axes", std::move(axes)}, {"device_ids", sharding.mesh.deviceOrder()}}}, {"spec", sharding.text},
             {"shard_shape", layout.shardShape}, {"fully_replicated", layout.fullyReplicated}, {"shards", std::move(shards)}};
-    return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return jsonText(document);
 }
 
 /// True for texts that are not of the form their flag asks for: the command line is wrong, not what it says.

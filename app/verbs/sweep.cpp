@@ -7,6 +7,7 @@
 #include "app/verbs/verbs.h"
 
 #include "core/support/file.h"
+#include "core/support/json_text.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -96,11 +97,11 @@ std::string pointsJson(const sim::SweepPlan& plan, const std::vector<std::vector
         for (std::size_t i = 0; i < rows[row].size(); ++i)
             point[plan.parameters[i].name] = rows[row][i];
         Json entry = {{"point", std::move(point)}, {"settings", plan.settingsAt(static_cast<std::int64_t>(row))}};
-        lines += entry.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+        lines += jsonLine(entry) + "\n";
         points.push_back(std::move(entry));
     }
     const Json document = {{"schema", "meshwright.points/1"}, {"meshwright", kVersion}, {"points", std::move(points)}};
-    return format == Format::JsonLines ? lines : document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return format == Format::JsonLines ? lines : jsonText(document);
 }
 
 int listPoints(const sim::SweepPlan& plan, Output& output)

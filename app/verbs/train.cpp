@@ -8,6 +8,7 @@
 #include "app/verbs/verbs.h"
 
 #include "core/support/file.h"
+#include "core/support/json_text.h"
 #include "core/support/text.h"
 #include "core/train/training_function.h"
 #include "sim/calibrate/host_measure.h"
@@ -69,9 +70,9 @@ Result<sim::HostProfile> profileOf(const TrainOptions& options, Output& output, 
 /// `predicted` added to the JSON object of a result.
 std::string withPrediction(const std::string& json, const sim::HostComparison& comparison)
 {
-    auto object = nlohmann::ordered_json::parse(json);
-    object["prediction"] = nlohmann::ordered_json::parse(sim::hostComparisonJson(comparison));
-    return object.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+    auto object = parsedJson(json);
+    object["prediction"] = parsedJson(sim::hostComparisonJson(comparison));
+    return jsonText(object);
 }
 
 /// The command that goes on from the last complete checkpoint; empty when there is none.

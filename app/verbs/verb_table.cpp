@@ -20,11 +20,11 @@ namespace {
 /// Clocks count nanoseconds in 63 bits: what they cannot count is not a time to wait.
 std::string secondsOrZero(const std::string& text)
 {
-    constexpr double kMostSeconds = 1e9;
+    constexpr double kLongestStall = 1e9;
     const auto number = parseNumber(text);
-    return number && *number >= 0.0 && *number <= kMostSeconds
+    return number && *number >= 0.0 && *number <= kLongestStall
         ? std::string()
-        : fmt::format("\"{}\" is not a number of seconds from 0 to {:.0f}", text, kMostSeconds);
+        : fmt::format("\"{}\" is not a number of seconds from 0 to {:.0f}", text, kLongestStall);
 }
 
 /// Bytes with a unit, "512MiB", as their number.

@@ -4,6 +4,7 @@
 #include "core/kernels/host_array.h"
 #include "core/support/checked.h"
 #include "core/support/json_reader.h"
+#include "core/support/json_text.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
 
@@ -195,10 +196,10 @@ private:
 std::string manifestText(const Checkpoint& checkpoint)
 {
     Json body = bodyOf(checkpoint);
-    const std::uint32_t sum = checksumOf(body.dump(-1, ' ', false, Json::error_handler_t::replace));
+    const std::uint32_t sum = checksumOf(jsonLine(body));
     Json manifest = {{"schema", kSchema}, {"meshwright", kVersion}, {"crc32", sum}};
     manifest["checkpoint"] = std::move(body);
-    return manifest.dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
+    return jsonText(manifest, 1);
 }
 
 Result<Checkpoint> readManifest(std::string_view text, const std::string& file)
@@ -209,7 +210,7 @@ Result<Checkpoint> readManifest(std::string_view text, const std::string& file)
     if (!isWithinJsonLimits(text, text.size()))
         return Problem{
             "MW1641", "the manifest is damaged or cut off: its JSON does not end, or nests too deeply", kRestore, place};
-    const Json manifest = Json::parse(text, nullptr, false);
+    const Json manifest = parsedJson(text);
     if (manifest.is_discarded() || !manifest.is_object())
         return Problem{"MW1641", "the manifest is not a JSON object: it is damaged or cut off", kRestore, place};
     const std::string schema

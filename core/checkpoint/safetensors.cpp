@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/checkpoint/safetensors.h"
+#include "core/support/json_text.h"
 
 #include <nlohmann/json.hpp>
 
@@ -63,7 +64,7 @@ std::string safetensorsHeader(std::vector<SafetensorsEntry>& entries, const std:
         header[entry.name] = {{"dtype", safetensorsTypeName(entry.type.dtype).value()}, {"shape", entry.type.shape},
             {"data_offsets", {entry.offset, end}}};
     }
-    std::string text = header.dump();
+    std::string text = jsonLine(header);
     while ((kLengthBytes + text.size()) % kHeaderAlignment != 0)
         text += ' ';
 

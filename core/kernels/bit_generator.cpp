@@ -13,7 +13,7 @@ namespace meshwright {
 
 namespace {
 
-using Block = std::array<std::uint32_t, 4>;
+using RandomWords = std::array<std::uint32_t, 4>;
 
 /// `rng_bit_generator`: bits of a counter, and the counter behind the last one used. StableHLO leaves both to the implementation; these are XLA's.
 /// The state is a key, then the counter: one word of 64 bits for Threefry; for Philox two (the lower first), or one whose upper half is the key.
@@ -54,7 +54,7 @@ public:
         const std::int64_t total = elementCount(m_shape);
         const std::uint64_t perBlock = 16 / std::max<std::uint64_t>(4, static_cast<std::uint64_t>(m_width)); // of Philox
         std::uint64_t last = 0;
-        Block block = blockAt(state[0], counter, last);
+        RandomWords block = blockAt(state[0], counter, last);
         std::byte* out = addresses[m_bits.at()];
         for (std::int64_t i = 0; i < total; ++i, out += m_width) {
             if (i % 1024 == 0 && stop.isSet())
@@ -101,7 +101,7 @@ private:
         return {static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(number >> 32)};
     }
 
-    Block blockAt(std::uint64_t key, const std::array<std::uint64_t, 2>& counter, std::uint64_t number) const
+    RandomWords blockAt(std::uint64_t key, const std::array<std::uint64_t, 2>& counter, std::uint64_t number) const
     {
         const auto [low, high] = plus(counter, number);
         if (m_isPhilox)

@@ -227,9 +227,8 @@ public:
     explicit RuleReader(std::string_view text)
         : m_text(text)
     {
-        if (constexpr std::string_view kAttribute = "#sdy.op_sharding_rule<";
-            m_text.starts_with(kAttribute) && m_text.ends_with('>'))
-            m_text = m_text.substr(kAttribute.size(), m_text.size() - kAttribute.size() - 1);
+        if (constexpr std::string_view kOpening = "#sdy.op_sharding_rule<"; m_text.starts_with(kOpening) && m_text.ends_with('>'))
+            m_text = m_text.substr(kOpening.size(), m_text.size() - kOpening.size() - 1);
     }
 
     std::optional<OpShardingRule> read()

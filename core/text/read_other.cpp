@@ -21,9 +21,12 @@
 
 namespace meshwright {
 
+namespace {
+using Kind = SyntaxAttribute::Kind;
+}
+
 bool appendIntegers(const SyntaxAttribute& attribute, std::vector<std::int64_t>& integers)
 {
-    using Kind = SyntaxAttribute::Kind;
     constexpr std::int64_t kMost = std::int64_t{1} << 20;
     if (attribute.kind == Kind::Integer || attribute.kind == Kind::Bool) {
         integers.push_back(attribute.integer);
@@ -54,8 +57,6 @@ bool appendIntegers(const SyntaxAttribute& attribute, std::vector<std::int64_t>&
 }
 
 namespace {
-
-using Kind = SyntaxAttribute::Kind;
 
 void fillParts(const SyntaxAttribute& attribute, KeptAttribute& kept)
 {

@@ -59,11 +59,13 @@ target_precompile_headers(meshwright_precompiled PRIVATE ${MESHWRIGHT_PRECOMPILE
 find_package(fmt REQUIRED)
 target_link_libraries(meshwright_precompiled PRIVATE fmt::fmt meshwright_warnings)
 
-# Sources of a folder are compiled several at a time, a fifth of the time of each alone. What they keep to themselves has names of its own
+# The sources of a folder are compiled together, an eighth of the time of each alone. What they keep to themselves has names of its own
 # in the whole folder. The preset dev compiles each alone, so that one changed source is soon there, and so that each includes what it uses.
-option(MESHWRIGHT_UNITY "Compile sources of a folder together (the presets set it)" OFF)
-set(CMAKE_UNITY_BUILD ${MESHWRIGHT_UNITY})
-set(CMAKE_UNITY_BUILD_BATCH_SIZE 6)
+set(MESHWRIGHT_UNITY 0 CACHE STRING "How many sources of a folder are compiled together (the presets set it); 0: none")
+if(MESHWRIGHT_UNITY)
+  set(CMAKE_UNITY_BUILD ON)
+  set(CMAKE_UNITY_BUILD_BATCH_SIZE ${MESHWRIGHT_UNITY})
+endif()
 
 # meshwright_add_library(core_sharding [UI] SOURCES ... [ALONE sources...] PUBLIC targets... PRIVATE targets...)
 # The library of one folder, with the alias meshwright::core_sharding. Headers are included by full path from the root. UI: it draws with

@@ -3,6 +3,7 @@
 
 #include "core/schedule/label.h"
 #include "core/schedule/pipeline_tasks.h"
+#include "core/support/json_text.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 
@@ -228,7 +229,7 @@ std::string hostComparisonJson(const HostComparison& comparison)
     for (const HostClass kind : kClasses)
         json["classes"].push_back({{"class", hostClassName(kind)}, {"predicted_s", comparison.predicted.of(kind)},
             {"measured_s", comparison.measured.of(kind)}});
-    return json.dump();
+    return jsonLine(json);
 }
 
 } // namespace meshwright::sim

@@ -3,6 +3,7 @@
 
 #include "core/support/file.h"
 #include "core/support/json_reader.h"
+#include "core/support/json_text.h"
 #include "core/support/version.h"
 
 #include <fmt/format.h>
@@ -199,12 +200,12 @@ std::string hostProfileJson(const HostProfile& profile)
             {"reference_s", {{"products", profile.reference.productSeconds}, {"others", profile.reference.otherSeconds}}},
             {"cache_bytes", profile.cacheBytes}, {"barrier_s", profile.barrierSeconds}, {"all_reduce", listOf(profile.allReduce)},
             {"all_gather", listOf(profile.allGather)}, {"memory_bytes", profile.memoryBytes}};
-    return json.dump(2, ' ', false, decltype(json)::error_handler_t::replace) + "\n";
+    return jsonText(json);
 }
 
 Result<HostProfile> parseHostProfile(std::string_view text, const std::string& file)
 {
-    const Json json = !isWithinJsonLimits(text) ? Json() : Json::parse(text, nullptr, false);
+    const Json json = !isWithinJsonLimits(text) ? Json() : parsedJson(text);
     if (!json.is_object() || !json.contains("host") || !json["host"].is_object())
         return Problem{"MW1711", "the file is not a profile of a computer: it is not JSON, or has no \"host\"",
             "make one with `meshwright calibrate -o host.json`", {.file = file}};

@@ -3,6 +3,7 @@
 
 #include "core/support/file.h"
 #include "core/support/json_reader.h"
+#include "core/support/json_text.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -133,7 +134,7 @@ public:
         std::string said;
         for (const char* key : {"args", "program", "name", "test"}) {
             if (json.contains(key))
-                said += json[key].dump() + " ";
+                said += jsonLine(json[key]) + " ";
         }
         const auto results = json.find("results");
         std::size_t index = 0;
@@ -388,7 +389,7 @@ Result<NcclLog> parseNcclLog(std::string_view text, const std::string& file)
     const auto start = text.find_first_not_of(" \t\r\n");
     if (start == std::string_view::npos || text[start] != '{')
         return reader.readText(text);
-    const Json json = !isWithinJsonLimits(text) ? Json() : Json::parse(text, nullptr, false);
+    const Json json = !isWithinJsonLimits(text) ? Json() : parsedJson(text);
     if (!json.is_object())
         return Problem{"MW1712", "the file begins like JSON, but is not valid JSON", "is it truncated?", {.file = file}};
     return reader.readJson(json);
@@ -560,7 +561,7 @@ Result<std::string> ncclProfileJson(const std::vector<NcclLog>& logs, const std:
     }
     const Json json = {{"schema", "meshwright.hardware/1"}, {"meshwright", kVersion}, {"meshwright_hardware", 1},
         {"chip", {{"base", *chip}}}, {"topology", std::move(topology)}, {"links", std::move(links)}};
-    return json.dump(2, ' ', false, decltype(json)::error_handler_t::replace) + "\n";
+    return jsonText(json);
 }
 
 std::string ncclText(const std::vector<NcclLog>& logs)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/compare/alike_collectives.h"
+#include "core/support/pattern.h"
 
 #include <map>
-#include <regex>
 #include <tuple>
 
 namespace meshwright::sim {
@@ -12,15 +12,15 @@ namespace {
 /// "act.layers.*.ffn" for "act.layers.1-2.ffn", of layers 1 and 2.
 std::string withoutPiece(const std::string& name)
 {
-    static const std::regex kPiece(R"(layers\.\d+-\d+(\.\d+)?)");
-    return std::regex_replace(name, kPiece, "layers.*");
+    static const Pattern kPiece(R"(layers\.\d+-\d+(\.\d+)?)");
+    return kPiece.replacedIn(name, "layers.*");
 }
 
 /// The same for "act.layers.7.ffn".
 std::string ofAllLayers(const std::string& name)
 {
-    static const std::regex kLayer(R"(layers\.\d+)");
-    return std::regex_replace(withoutPiece(name), kLayer, "layers.*");
+    static const Pattern kLayer(R"(layers\.\d+)");
+    return kLayer.replacedIn(withoutPiece(name), "layers.*");
 }
 
 /// What somebody has written; what a stage's program has made of it ("residual.9") differs from piece to piece.

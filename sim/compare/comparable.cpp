@@ -4,6 +4,7 @@
 #include "core/program/type.h"
 #include "core/sharding/partition_spec.h"
 #include "core/support/json_reader.h"
+#include "core/support/json_text.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -234,7 +235,7 @@ private:
             for (const auto& [name, spec] : specs->items()) {
                 ComparedArray array;
                 array.name = name;
-                array.spec = spec.is_string() ? spec.get<std::string>() : spec.dump();
+                array.spec = spec.is_string() ? spec.get<std::string>() : jsonLine(spec);
                 addArray(std::move(array));
             }
         });
@@ -404,7 +405,7 @@ Json parsed(std::string_view text)
 {
     if (!isWithinJsonLimits(text))
         return Json(Json::value_t::discarded);
-    return Json::parse(text, nullptr, false);
+    return parsedJson(text);
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 
 #include "core/study/transformer_keys.h"
 #include "core/support/file.h"
+#include "core/support/pattern.h"
 #include "core/support/resources.h"
 #include "core/support/text.h"
 #include "sim/cost/recomputation.h"
@@ -13,7 +14,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <regex>
 
 namespace meshwright::sim {
 
@@ -73,19 +73,9 @@ constexpr std::array<Named<double StackTraits::*>, 6> kNumbers{
         {"step_bytes", &StackTraits::stepBytes}, {"accumulator_bytes", &StackTraits::accumulatorBytes},
         {"weight_bytes", &StackTraits::weightBytes}, {"optimizer_state_bytes", &StackTraits::optimizerStateBytes}}};
 
-bool isPattern(const std::string& text)
-{
-    try {
-        static_cast<void>(std::regex(text, std::regex::icase));
-        return true;
-    } catch (const std::regex_error&) {
-        return false;
-    }
-}
-
 bool occurs(const std::string& pattern, const std::string& text)
 {
-    return pattern.empty() || std::regex_search(text, std::regex(pattern, std::regex::icase));
+    return pattern.empty() || Pattern(pattern, Pattern::Letters::InEitherCase).firstIn(text);
 }
 
 struct Reader {
@@ -191,7 +181,7 @@ Result<Calibration> Calibration::parse(std::string_view text, const std::string&
         for (const auto& [key, pattern] : {std::pair{"file", &into.file}, std::pair{"software", &into.software}}) {
             if (!stack.contains(key))
                 continue;
-            if (stack[key].is_string() && isPattern(stack[key].get<std::string>()))
+            if (stack[key].is_string() && Pattern::isValid(stack[key].get<std::string>()))
                 *pattern = stack[key].get<std::string>();
             else
                 reader.complain(path + "." + key, fmt::format("{} is not a regular expression", key));

@@ -2,6 +2,7 @@
 #include "sim/hardware/catalogue.h"
 
 #include "core/support/file.h"
+#include "core/support/json_text.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -76,7 +77,8 @@ private:
             return std::nullopt;
         const Json& use = found->at("use");
         if (!use.is_number() || !std::isfinite(use.get<double>()) || use.get<double>() <= 0.0) {
-            complain(path + "." + field, fmt::format("\"use\" of \"{}\" must be a number above 0, got: {}", field, use.dump()));
+            complain(
+                path + "." + field, fmt::format("\"use\" of \"{}\" must be a number above 0, got: {}", field, jsonLine(use)));
             return std::nullopt;
         }
         Figure result{use.get<double>(), {}};
@@ -121,7 +123,7 @@ private:
         for (const Json& entry : list) {
             if (!entry.is_number_integer() || entry.get<std::int64_t>() < 1) {
                 complain(
-                    m_path + "." + field, fmt::format("\"{}\" must list whole numbers above 0, got: {}", field, entry.dump()));
+                    m_path + "." + field, fmt::format("\"{}\" must list whole numbers above 0, got: {}", field, jsonLine(entry)));
                 return {};
             }
             result.push_back(entry.get<std::int64_t>());
@@ -246,7 +248,7 @@ void EntryReader::chooseKernels(Chip& chip, const std::map<std::string, KernelFi
     const Json& use = named->at("use");
     const auto found = use.is_string() ? generations.find(use.get<std::string>()) : generations.end();
     if (found == generations.end())
-        complain(m_path + ".kernel_generation", fmt::format("\"kernel_generations\" has no {}", use.dump()));
+        complain(m_path + ".kernel_generation", fmt::format("\"kernel_generations\" has no {}", jsonLine(use)));
     else
         chip.kernels = found->second;
 }
@@ -278,7 +280,7 @@ void EntryReader::chooseLibrary(Chip& chip, const std::vector<VendorLibrary>& li
         const double all = chip.interconnect.linksPerChip->value;
         for (const Json& count : *use) {
             if (!count.is_number() || count.get<double>() <= 0.0 || count.get<double>() > all) {
-                complain(path + ".ring_links", fmt::format("a ring uses from 1 to all {} links, got: {}", all, count.dump()));
+                complain(path + ".ring_links", fmt::format("a ring uses from 1 to all {} links, got: {}", all, jsonLine(count)));
                 return;
             }
             library.ringShares.push_back(count.get<double>() / all);
@@ -429,7 +431,7 @@ Result<Catalogue> Catalogue::load(const std::filesystem::path& path)
 
 Result<Catalogue> Catalogue::parse(std::string_view text, const std::string& file)
 {
-    const Json json = Json::parse(text.begin(), text.end(), nullptr, false);
+    const Json json = parsedJson(text);
     const auto failed = [&](const std::string& message) {
         return Problem{"MW1702", message, "use the catalogue that comes with the program", {.file = file}};
     };

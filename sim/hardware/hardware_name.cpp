@@ -2,6 +2,7 @@
 #include "sim/hardware/hardware_name.h"
 
 #include "core/support/checked.h"
+#include "core/support/pattern.h"
 #include "core/support/quantity.h"
 #include "core/support/resources.h"
 #include "core/support/text.h"
@@ -13,7 +14,6 @@
 #include <bit>
 #include <cctype>
 #include <map>
-#include <regex>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -54,9 +54,8 @@ std::optional<std::string> spelled(const Catalogue& catalogue, const std::string
     }
     if (constexpr std::string_view kModule = "-oam"; name.ends_with(kModule))
         name.erase(name.size() - kModule.size());
-    constexpr std::size_t kLongest = 100; // no chip has such a name, and std::regex takes a frame for each letter
-    static const std::regex kPackage(R"(-hbm\d\w*|(sxm)\d)");
-    const std::string plain = name.size() > kLongest ? name : std::regex_replace(name, kPackage, "$1");
+    static const Pattern kPackage(R"(-hbm\d\w*|(sxm)\d)");
+    const std::string plain = kPackage.replacedIn(name, "$1");
     for (const std::string& form :
         {name, plain, "nvidia-" + plain}) { // whose keys name the maker, and whose chips have such sockets
         for (const std::string_view end : {"", "s", "gb"}) {
@@ -128,16 +127,16 @@ std::pair<std::string, std::string> withoutNumber(const std::string& name)
 /// The words of a machine's name, with an x between a number and what it counts as a word of its own: "8xH100", "4 x 8 H100", "h100x64".
 std::vector<std::string> wordsOf(const Catalogue& catalogue, const std::string& name)
 {
-    static const std::regex kTimes("\\xc3\\x97|[*]"); // the sign of multiplication
-    static const std::regex kApart(R"([():\[\]]|,(?=\s|$))"); // "gpu:h100:8", "4 nodes, 8 H100 each"
-    std::string text = std::regex_replace(std::regex_replace(name, kTimes, " x "), kApart, " ");
+    static const Pattern kTimes("\\xc3\\x97|[*]"); // the sign of multiplication
+    static const Pattern kApart(R"([():\[\]]|,(?=\s|$))"); // "gpu:h100:8", "4 nodes, 8 H100 each"
+    const std::string text = kApart.replacedIn(kTimes.replacedIn(name, " x "), " ");
     std::vector<std::string> words;
     std::istringstream in(text);
     for (std::string word; in >> word;) {
-        static const std::regex kCountFirst(R"((\d[\d,]*)[xX](.*))");
-        for (std::smatch parts; std::regex_match(word, parts, kCountFirst);) {
-            words.insert(words.end(), {parts.str(1), "x"});
-            word = std::string(parts.str(2));
+        static const Pattern kCountFirst(R"((\d[\d,]*)[xX](.*))");
+        while (const auto parts = kCountFirst.matchOf(word)) {
+            words.insert(words.end(), {parts->groups[1], "x"});
+            word = parts->groups[2];
         }
         const auto times = word.find_last_of("xX");
         const bool isName = spelled(catalogue, word) || spelled(catalogue, withoutNumber(word).first); // "tpu-v7x-64"
@@ -286,13 +285,13 @@ struct ShapeInName {
 
 std::optional<ShapeInName> shapeIn(const std::string& name)
 {
-    static const std::regex kShape(R"((^|[\s-])(\d{1,9})[xX](\d{1,9})(?:[xX](\d{1,9}))?(?=[\s,]|$))");
-    std::smatch found;
-    if (!std::regex_search(name, found, kShape))
+    static const Pattern kShape(R"((^|[\s-])(\d{1,9})[xX](\d{1,9})(?:[xX](\d{1,9}))?(?=[\s,]|$))");
+    const auto found = kShape.firstIn(name);
+    if (!found)
         return std::nullopt;
-    ShapeInName shape{{}, found.prefix().str() + " " + found.suffix().str(), found.str(1) == "-"};
-    for (std::size_t i = 2; i < found.size() && found[i].matched; ++i)
-        shape.sizes.push_back(parseInteger(found.str(i)).value_or(0));
+    ShapeInName shape{{}, name.substr(0, found->begin) + " " + name.substr(found->end), found->groups[1] == "-"};
+    for (std::size_t i = 2; i < found->groups.size() && !found->groups[i].empty(); ++i)
+        shape.sizes.push_back(parseInteger(found->groups[i]).value_or(0));
     return shape;
 }
 

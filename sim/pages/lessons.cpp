@@ -2,6 +2,7 @@
 #include "sim/pages/lessons.h"
 
 #include "core/support/file.h"
+#include "core/support/json_text.h"
 #include "core/support/resources.h"
 
 #include <nlohmann/json.hpp>
@@ -56,7 +57,7 @@ LessonProgress::LessonProgress()
     if (m_file.empty() || !fs::exists(m_file))
         return;
     const auto text = readFile(m_file);
-    const Json read = text ? Json::parse(*text, nullptr, false) : Json();
+    const Json read = text ? parsedJson(*text) : Json();
     if (!read.is_object())
         return;
     for (const auto& [lesson, numbers] : read.items()) {
@@ -82,7 +83,7 @@ Result<Done> LessonProgress::add(const Lesson& lesson, std::size_t question)
         written[name] = numbers;
     std::error_code error;
     fs::create_directories(m_file.parent_path(), error);
-    return writeFileAtomically(m_file, written.dump(2) + "\n");
+    return writeFileAtomically(m_file, jsonText(written));
 }
 
 } // namespace meshwright::pages

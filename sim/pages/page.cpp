@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/pages/page.h"
 
+#include "core/support/json_text.h"
 #include "core/support/text.h"
 
 #include <nlohmann/json.hpp>
@@ -300,7 +301,7 @@ std::optional<std::string> printedIn(const Json& cell)
 Result<Done> readNotebook(Page& page)
 {
     page.isNotebook = true;
-    const Json document = Json::parse(page.text, nullptr, false);
+    const Json document = parsedJson(page.text);
     if (!document.is_object() || !document.contains("cells") || !document["cells"].is_array())
         return Problem{"MW1564", "the file is no notebook: it is not JSON with a list of \"cells\"", "save it again in Jupyter"};
     for (const Json& cell : document["cells"]) {
@@ -369,7 +370,7 @@ bool replaceSource(std::vector<std::string>& lines, const Cell& cell, const std:
 std::optional<std::string> withSources(const Page& page, const std::vector<std::string>& sources)
 {
     if (page.isNotebook) {
-        Json document = Json::parse(page.text, nullptr, false);
+        Json document = parsedJson(page.text);
         std::size_t at = 0;
         for (Json& cell : document["cells"]) { // those that `readNotebook` took
             if (at == sources.size() || !cell.is_object() || cell.value("cell_type", Json()) != Json("code")
@@ -379,7 +380,7 @@ std::optional<std::string> withSources(const Page& page, const std::vector<std::
                 cell["source"] = sources[at];
             ++at;
         }
-        return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+        return jsonText(document, 1);
     }
     std::vector<std::string> lines = split(page.text, '\n');
     for (std::size_t i = sources.size(); i-- > 0;) { // the last first: those before stay where they are

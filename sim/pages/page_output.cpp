@@ -3,6 +3,7 @@
 
 #include "core/support/counted.h"
 #include "core/support/escape.h"
+#include "core/support/json_text.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -237,7 +238,7 @@ std::string pageJson(const PageReport& report)
             {{"platform", report.machine.platform}, {"kind", report.machine.kind}, {"devices", report.machine.devices},
                 {"reason", report.machine.reason}, {"legacy_random", report.machine.legacyRandom}}},
         {"cells", std::move(cells)}, {"findings", std::move(findings)}};
-    return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return jsonText(document);
 }
 
 std::string pageHtml(const PageReport& report)
@@ -292,7 +293,7 @@ std::string pageNotebook(const PageReport& report)
 {
     Json document;
     if (report.page.isNotebook)
-        document = Json::parse(report.page.text, nullptr, false);
+        document = parsedJson(report.page.text);
     else
         document = {{"cells", Json::array()}, {"metadata", {{"language_info", {{"name", "python"}}}}}, {"nbformat", 4},
             {"nbformat_minor", 4}};
@@ -326,7 +327,7 @@ std::string pageNotebook(const PageReport& report)
         cell["outputs"] = notebookOutputs(result);
         cell["execution_count"] = at;
     }
-    return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+    return jsonText(document, 1);
 }
 
 } // namespace meshwright::pages

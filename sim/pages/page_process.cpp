@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/pages/page_process.h"
 
+#include "core/support/json_text.h"
 #include "core/support/resources.h"
 #include "core/support/text.h"
 
@@ -125,7 +126,7 @@ std::string machineJson(const PageMachine& machine, const PageChoices& choices)
     Json said = {{"platform", machine.platform}, {"kind", machine.kind}, {"topology", machine.topology},
         {"devices", machine.devices}, {"legacy_random", machine.legacyRandom}, {"most_flops", choices.mostFlops},
         {"hardware", machine.hardware}, {"measures", choices.measures}};
-    return said.dump();
+    return jsonLine(said);
 }
 
 std::string textOf(const Json& row, const char* name)
@@ -406,14 +407,14 @@ private:
     Result<Json> ask(const Json& command, const std::string& what, const std::stop_token& stop)
     {
         if (!command.is_null())
-            m_process->give(command.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+            m_process->give(jsonLine(command) + "\n");
         const auto began = Clock::now();
         for (;;) {
             std::string line;
             const PageProcess::Event event = m_process->next(line);
             const double seconds = m_spent + std::chrono::duration<double>(Clock::now() - began).count();
             if (event == PageProcess::Event::Answer) {
-                Json answer = Json::parse(line, nullptr, false);
+                Json answer = parsedJson(line);
                 if (!answer.is_object())
                     continue;
                 m_spent = seconds;

@@ -2,19 +2,17 @@
 #include "sim/pages/words_html.h"
 
 #include "core/support/escape.h"
+#include "core/support/pattern.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <regex>
 #include <vector>
 
 namespace meshwright::pages {
 
 namespace {
-
-constexpr std::size_t kLongestParagraph = 20000; ///< of more, marks within the line are left as they are
 
 /// A line's marks as HTML. What stands between backticks is not looked into, and may stand in what is bold or a link.
 std::string marked(const std::string& text)
@@ -31,14 +29,12 @@ std::string marked(const std::string& text)
             line += (i % 2 == 1 ? "`" : "") + parts[i];
         }
     }
-    if (line.size() < kLongestParagraph) {
-        static const std::regex kBold(R"(\*\*([^*]+)\*\*)");
-        static const std::regex kEmphasis(R"(\*([^*\s][^*]*)\*)");
-        static const std::regex kLink(R"(\[([^\]]+)\]\((https?://[^)\s\x01]+)\))");
-        line = std::regex_replace(line, kLink, R"(<a href="$2">$1</a>)");
-        line = std::regex_replace(line, kBold, "<b>$1</b>");
-        line = std::regex_replace(line, kEmphasis, "<em>$1</em>");
-    }
+    static const Pattern kBold(R"(\*\*([^*]+)\*\*)");
+    static const Pattern kEmphasis(R"(\*([^*\s][^*]*)\*)");
+    static const Pattern kLink(R"(\[([^\]]+)\]\((https?://[^)\s\x01]+)\))");
+    line = kLink.replacedIn(line, R"(<a href="$2">$1</a>)");
+    line = kBold.replacedIn(line, "<b>$1</b>");
+    line = kEmphasis.replacedIn(line, "<em>$1</em>");
     std::string html;
     std::size_t code = 0;
     for (const char c : line)

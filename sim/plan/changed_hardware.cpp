@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/plan/changed_hardware.h"
+#include "core/support/json_text.h"
 
 #include <nlohmann/json.hpp>
 
@@ -24,7 +25,7 @@ Json* member(Json* parent, const std::string& name)
 
 Result<Catalogue> changedCatalogue(std::string_view text, const Chip& chip, ChangedPart part, double factor)
 {
-    Json json = Json::parse(text.begin(), text.end(), nullptr, false);
+    Json json = parsedJson(text);
     for (Json* entry : {member(member(&json, "chips"), chip.key), member(member(&json, "instances"), chip.instance)}) {
         if (part == ChangedPart::Memory)
             scale(member(entry, "hbm_bytes"), factor);
@@ -33,7 +34,7 @@ Result<Catalogue> changedCatalogue(std::string_view text, const Chip& chip, Chan
         else
             scale(member(entry, "nic_oneway_bytes_per_s_per_gpu"), factor);
     }
-    return Catalogue::parse(json.dump(), "catalogue.json");
+    return Catalogue::parse(jsonLine(json), "catalogue.json");
 }
 
 } // namespace meshwright::sim

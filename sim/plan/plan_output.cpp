@@ -2,6 +2,7 @@
 #include "sim/plan/plan_answer.h"
 
 #include "core/support/counted.h"
+#include "core/support/json_text.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/units.h"
@@ -29,7 +30,7 @@ Json orNull(const std::optional<T>& value)
 
 Json planOf(const FoundPlan& plan)
 {
-    return Json::parse(foundPlanJson(plan));
+    return parsedJson(foundPlanJson(plan));
 }
 
 Json timeJson(const TrainingTime& time)
@@ -107,7 +108,7 @@ std::string planJson(const PlanAnswer& answer)
     json["simulated"] = answer.simulated;
     json["not_simulated"] = answer.notSimulated;
     json["wall_s"] = answer.wallSeconds;
-    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return jsonText(json);
 }
 
 std::string planText(const PlanAnswer& answer)

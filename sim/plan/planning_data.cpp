@@ -2,6 +2,7 @@
 #include "sim/plan/planning_data.h"
 
 #include "core/support/file.h"
+#include "core/support/json_text.h"
 #include "core/support/units.h"
 
 #include <fmt/format.h>
@@ -90,7 +91,7 @@ Result<PlanningData> PlanningData::load(const std::filesystem::path& path)
 
 Result<PlanningData> PlanningData::parse(std::string_view text, const std::string& file)
 {
-    const Json json = Json::parse(text.begin(), text.end(), nullptr, false);
+    const Json json = parsedJson(text);
     if (!json.is_object())
         return Problem{
             "MW1702", "the planning data are not valid JSON", "use the file that comes with the program", {.file = file}};

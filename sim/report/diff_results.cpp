@@ -3,6 +3,7 @@
 
 #include "core/support/counted.h"
 #include "core/support/escape.h"
+#include "core/support/json_text.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -178,7 +179,7 @@ std::string diffJson(const Comparison& comparison, const std::vector<GateResult>
     json["gates"] = Json::array();
     for (const GateResult& gate : gates)
         json["gates"].push_back({{"gate", gate.gate.text}, {"passes", gate.passes()}, {"findings", gate.findings}});
-    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return jsonText(json);
 }
 
 std::string diffText(const Comparison& comparison, const std::vector<GateResult>& gates)

@@ -2,6 +2,7 @@
 #include "sim/report/finding_files.h"
 
 #include "core/draw/svg.h"
+#include "core/support/json_text.h"
 #include "core/support/version.h"
 
 #include <fmt/format.h>
@@ -79,7 +80,7 @@ std::string sarifText(const std::vector<FindingCase>& cases, const std::map<std:
                 {{{"tool",
                       {{"driver", {{"name", "Meshwright"}, {"semanticVersion", kVersion}, {"rules", std::move(described)}}}}},
                     {"results", std::move(results)}}})}};
-    return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return jsonText(document);
 }
 
 std::string junitText(const std::string& suite, const std::vector<FindingCase>& cases, Severity failOn)

@@ -3,6 +3,7 @@
 
 #include "core/partition/device_program.h"
 #include "core/support/escape.h"
+#include "core/support/json_text.h"
 #include "core/support/resources.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
@@ -171,7 +172,7 @@ std::string document(Json parts)
 {
     Json json = {{"schema", "meshwright.hlo/1"}, {"meshwright", kVersion}};
     json.update(parts);
-    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return jsonText(json);
 }
 
 std::string signedBytes(double bytes)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/json_reader.h"
+#include "core/support/json_text.h"
 #include "sim/report/report.h"
 #include "sim/report/report_schema.h"
 
@@ -375,7 +376,7 @@ Result<Report> readReport(std::string_view text, const std::string& file)
         return found.error();
     if (!isWithinJsonLimits(*found))
         return Problem{"MW1824", "the report is nested too deep, or has too many values, to be one", {}, Place{file}};
-    const Json json = Json::parse(*found, nullptr, false);
+    const Json json = parsedJson(*found);
     if (json.is_discarded())
         return Problem{
             "MW1821", "the report in the file is cut off or damaged: it is not JSON", "write the report again", Place{file}};

@@ -3,6 +3,7 @@
 
 #include "core/program/op.h"
 #include "core/support/escape.h"
+#include "core/support/json_text.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -77,7 +78,7 @@ std::string replayJson(const ReplayedStep& step, const std::string& name, double
                 {"exposed_s", c.exposedSeconds}, {"algorithm", c.algorithm}, {"formula", c.formula}});
     json["assumptions"] = s.assumptions;
     json["simulator"] = {{"wall_s", wallSeconds}, {"events", s.events}, {"classes", s.classes}};
-    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return jsonText(json);
 }
 
 std::string replayCsv(const ReplayedStep& step, const std::string& name)

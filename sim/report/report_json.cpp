@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/escape.h"
+#include "core/support/json_text.h"
 #include "sim/report/report.h"
 #include "sim/report/report_schema.h"
 
@@ -262,7 +263,7 @@ Json reportObject(const Report& report)
         json["sections"].push_back(std::move(entry));
     }
     if (!report.trainingResult.empty())
-        json["training"] = Json::parse(report.trainingResult, nullptr, false);
+        json["training"] = parsedJson(report.trainingResult);
     return json;
 }
 
@@ -270,7 +271,7 @@ Json reportObject(const Report& report)
 
 std::string reportJson(const Report& report)
 {
-    const std::string json = printableJson(reportObject(report).dump(-1, ' ', false, Json::error_handler_t::replace));
+    const std::string json = printableJson(jsonLine(reportObject(report)));
     std::string safe;
     safe.reserve(json.size() + json.size() / 64);
     for (const char c : json)

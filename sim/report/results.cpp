@@ -3,6 +3,7 @@
 
 #include "core/support/counted.h"
 #include "core/support/escape.h"
+#include "core/support/json_text.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -29,7 +30,7 @@ Json header(const char* schema)
 
 std::string dumped(const Json& json)
 {
-    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return jsonText(json);
 }
 
 /// JSON has no infinities; what is not finite is null.
@@ -414,7 +415,7 @@ std::string metricsLine(const TrainingProgress& progress)
         json["held_out_loss"] = number(progress.heldOut->loss);
     }
     json["measured"] = {{"samples_per_s", number(progress.samplesPerSecond)}};
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    return jsonLine(json) + "\n";
 }
 
 std::string trainingText(const TrainingResult& result)

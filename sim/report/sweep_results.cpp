@@ -3,6 +3,7 @@
 
 #include "core/study/study.h"
 #include "core/support/escape.h"
+#include "core/support/json_text.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -20,11 +21,6 @@ namespace meshwright::sim {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string dumped(const Json& json, int indent)
-{
-    return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
-}
 
 Json rowJson(const SweepResult& result, const SweepRow& row)
 {
@@ -105,14 +101,14 @@ std::string sweepJson(const SweepResult& result)
     }
     for (const SweepRow& row : result.rows)
         json["rows"].push_back(rowJson(result, row));
-    return dumped(json, 2);
+    return jsonText(json, 2);
 }
 
 std::string sweepJsonLines(const SweepResult& result)
 {
     std::string text;
     for (const SweepRow& row : result.rows)
-        text += dumped(rowJson(result, row), -1);
+        text += jsonText(rowJson(result, row), -1);
     return text;
 }
 

@@ -2,6 +2,7 @@
 #include "sim/report/training_result.h"
 
 #include "core/support/json_reader.h"
+#include "core/support/json_text.h"
 #include "sim/report/report.h"
 
 #include <fmt/format.h>
@@ -94,7 +95,7 @@ Result<MeasuredTraining> readTrainingResult(std::string_view text, const std::st
     if (text.size() > kLargestReportBytes || !isWithinJsonLimits(text))
         return Problem{"MW1824", "the training result is too large or nested too deep to be one",
             "name a file that `meshwright train -o` wrote", Place{file}};
-    const Json json = Json::parse(text, nullptr, false);
+    const Json json = parsedJson(text);
     if (!json.is_object())
         return Problem{"MW1825", json.is_discarded() ? "the text is not JSON" : "the JSON is not a training result",
             "name a file that `meshwright train -o` wrote", Place{file}};
@@ -108,7 +109,7 @@ Result<MeasuredTraining> readTrainingResult(std::string_view text, const std::st
     MeasuredTraining training = readAll(reader, json);
     if (!reader.problems().empty())
         return reader.problems();
-    training.json = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    training.json = jsonText(json);
     return training;
 }
 

@@ -3,6 +3,7 @@
 
 #include "core/support/counted.h"
 #include "core/support/escape.h"
+#include "core/support/json_text.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -263,12 +264,12 @@ std::string searchJson(const SearchResult& result)
     json["complete"] = result.complete;
     json["first_plan_s"] = result.firstPlanSeconds;
     json["wall_s"] = result.wallSeconds;
-    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return jsonText(json);
 }
 
 std::string foundPlanJson(const FoundPlan& plan)
 {
-    return planJson(plan).dump(-1, ' ', false, Json::error_handler_t::replace);
+    return jsonLine(planJson(plan));
 }
 
 std::string boundSentence(const SearchResult& result)

@@ -5,6 +5,7 @@
 #include "core/models/transformer.h"
 #include "core/study/study.h"
 #include "core/support/checked.h"
+#include "core/support/pattern.h"
 #include "core/support/quantity.h"
 #include "core/support/text.h"
 #include "sim/hardware/fitting_choice.h"
@@ -18,7 +19,6 @@
 #include <cctype>
 #include <map>
 #include <numeric>
-#include <regex>
 #include <set>
 
 namespace meshwright::sim {
@@ -467,10 +467,8 @@ std::vector<std::string> degreesOf(const std::string& word)
 std::vector<std::string> planWords(const std::string& text)
 {
     static const std::set<std::string_view> filling = {"parallel", "parallelism", "stage", "degree", "and", "with", "x"};
-    static const std::regex kEquals(R"( *[=:] *)"); // "tp = 8", "tp:8"
-    constexpr std::size_t kLongest = 1000; // no plan has such a name, and std::regex takes a frame for each letter
-    std::string apart = text.size() > kLongest ? text : std::regex_replace(text, kEquals, "=");
-    apart = lowerCase(apart);
+    static const Pattern kEquals(R"( *[=:] *)"); // "tp = 8", "tp:8"
+    std::string apart = lowerCase(kEquals.replacedIn(text, "="));
     std::ranges::replace_if(
         apart, [](char c) { return std::string_view(",+/;").find(c) != std::string_view::npos; }, ' ');
     std::vector<std::string> parts;

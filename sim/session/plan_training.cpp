@@ -3,6 +3,7 @@
 
 #include "core/support/counted.h"
 #include "core/support/file.h"
+#include "core/support/pattern.h"
 #include "core/support/resources.h"
 #include "core/support/text.h"
 #include "core/support/timed_stop.h"
@@ -25,7 +26,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <regex>
 
 namespace meshwright::sim {
 
@@ -55,10 +55,9 @@ std::optional<double> inUnits(std::string_view text, const Units& units)
         --end;
     const std::string unit = lowerCase(trimmed(text.substr(end)));
     const auto value = units.find(unit);
-    static const std::regex kThousands(R"(\d{1,3}(,\d{3})+(\.\d+)?)");
-    constexpr std::size_t kLongest = 40; // std::regex takes a frame for each letter
+    static const Pattern kThousands(R"(\d{1,3}(,\d{3})+(\.\d+)?)");
     std::string digits(trimmed(text.substr(0, end)));
-    if (digits.size() <= kLongest && std::regex_match(digits, kThousands))
+    if (kThousands.matchOf(digits))
         std::erase(digits, ',');
     const auto number = parseNumber(digits);
     return number && *number > 0.0 && value != units.end() ? std::optional(*number * value->second) : std::nullopt;

@@ -2,6 +2,7 @@
 #include "sim/session/program_graph.h"
 
 #include "core/schedule/stage_array.h"
+#include "core/support/pattern.h"
 #include "core/support/text.h"
 #include "sim/report/report_parts.h"
 #include "sim/session/pipeline_cuts.h"
@@ -10,7 +11,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <regex>
 #include <unordered_map>
 
 namespace meshwright::sim {
@@ -242,8 +242,8 @@ std::string layerOfName(const std::string& name)
 std::string nameInStages(const std::string& value)
 {
     const StageArray array = stageArrayOf(value);
-    static const std::regex kPart(R"(layers\.\d+-\d+)");
-    return std::regex_replace(array.name.empty() ? value : array.name, kPart, "layers");
+    static const Pattern kPart(R"(layers\.\d+-\d+)");
+    return kPart.replacedIn(array.name.empty() ? value : array.name, "layers");
 }
 
 /// The layer of each of the ops, which follow each other: that of its results' names, else that of the parameters that it reads, else that of the next op of its phase

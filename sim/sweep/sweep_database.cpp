@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/sweep/sweep_database.h"
 
+#include "core/support/json_text.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -84,13 +85,13 @@ std::string planText(const SweepPlan& plan)
             values.push_back({{"text", value.text}, {"settings", value.settings}});
         json["vary"].push_back({{"name", parameter.name}, {"values", std::move(values)}});
     }
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return jsonLine(json);
 }
 
 /// Nothing when the text is not what `planText` writes.
 std::optional<SweepPlan> planOf(const std::string& text)
 {
-    const Json json = Json::parse(text, nullptr, false);
+    const Json json = parsedJson(text);
     try { // any part may have another form
         SweepPlan plan;
         plan.name = json.at("name").get<std::string>();
@@ -394,7 +395,7 @@ public:
             row.bind(sweep);
             row.bind(static_cast<std::int64_t>(point));
             row.bind(keys[point]);
-            row.bind(values.dump(-1, ' ', false, Json::error_handler_t::replace));
+            row.bind(jsonLine(values));
             row.step();
             if (!row.ok())
                 return false;

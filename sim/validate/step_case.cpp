@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/validate/step_case.h"
 
+#include "core/support/pattern.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -10,7 +11,6 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
-#include <regex>
 
 namespace meshwright::sim {
 
@@ -46,11 +46,9 @@ MathFormat formatOf(const std::string& dtype)
 Result<const Chip*> chipOf(const Record& record, const Catalogue& catalogue)
 {
     // The part that a topology names (`V100-SXM2-16GB`) beats the system's key.
-    static const std::regex kPart(R"(([A-Z]+\d+-SXM\d*-\d+)GB)", std::regex::icase);
-    std::smatch match;
-    const std::string topology = record.text("topology");
-    if (std::regex_search(topology, match, kPart)) {
-        if (const auto found = catalogue.find(lowerCase("nvidia-" + match[1].str() + "gb")))
+    static const Pattern kPart(R"(([A-Z]+\d+-SXM\d*-\d+)GB)", Pattern::Letters::InEitherCase);
+    if (const auto part = kPart.firstIn(record.text("topology"))) {
+        if (const auto found = catalogue.find(lowerCase("nvidia-" + part->groups[1] + "gb")))
             return found->chip;
     }
     const std::string name = record.text("system");
@@ -58,10 +56,10 @@ Result<const Chip*> chipOf(const Record& record, const Catalogue& catalogue)
         return found->chip;
     // Words in another order or with more than the key: the shortest chip of the catalogue that has all letters and figures of the first words.
     std::vector<std::string> words;
-    static const std::regex kWord(R"([a-z]+\d+[a-z]*|\d+gb?|sxm\d*|v\d+[a-z]*|hbm\d*e?|\d+w|pcie)");
-    const std::string low = std::regex_replace(lowerCase(name), std::regex(R"((\d)\s+gb)"), "$1gb");
-    for (std::sregex_iterator at(low.begin(), low.end(), kWord), end; at != end; ++at)
-        words.push_back(at->str());
+    static const Pattern kWord(R"([a-z]+\d+[a-z]*|\d+gb?|sxm\d*|v\d+[a-z]*|hbm\d*e?|\d+w|pcie)");
+    static const Pattern kApart(R"((\d)\s+gb)");
+    for (const Pattern::Match& word : kWord.allIn(kApart.replacedIn(lowerCase(name), "$1gb")))
+        words.push_back(word.groups[0]);
     for (std::size_t count = words.size(); count > 0; --count) {
         const Chip* shortest = nullptr;
         for (const Chip& chip : catalogue.chips()) {
@@ -278,10 +276,9 @@ double capacityOf(const Record& record)
 {
     if (const auto stated = record.number("model.capacity_factor"))
         return *stated;
-    static const std::regex kWords(R"(capacity factor\s+(\d+(?:\.\d+)?))", std::regex::icase);
-    std::smatch match;
-    const std::string notes = record.text("notes");
-    return std::regex_search(notes, match, kWords) ? std::stod(match[1].str()) : 0.0;
+    static const Pattern kWords(R"(capacity factor\s+(\d+(?:\.\d+)?))", Pattern::Letters::InEitherCase);
+    const auto found = kWords.firstIn(record.text("notes"));
+    return found ? parseNumber(found->groups[1]).value_or(0.0) : 0.0;
 }
 
 void readMeasured(const Record& record, const TrainingPlan& plan, StepCase& stepCase)
@@ -350,33 +347,34 @@ std::optional<Recomputation> recomputationInWords(const std::string& words)
 
 std::optional<double> networkRateOf(const std::string& topology, double devicesPerHost)
 {
-    static const std::regex kSeveral(R"((\d+)\s*x\s*(?:HDR\s+|NDR\s+)?(\d+)\s*Gb/s[^,;()]*per node)", std::regex::icase);
-    static const std::regex kLinks(R"((\d+)\s+(?:x\s+)?(?:[A-Za-z-]+\s+)?(\d+)\s*Gb/s[^,;()]*per node)", std::regex::icase);
-    static const std::regex kEach(R"((\d+)\s*Gb/s[^,;()]*per GPU)", std::regex::icase);
-    static const std::regex kNode(R"((\d+)\s*Gb/s[^,;()]*(?:per node|between nodes))", std::regex::icase);
-    std::smatch match;
-    const auto figure = [&](std::size_t group) { return static_cast<double>(parseInteger(match[group].str()).value_or(0)); };
+    static const Pattern kSeveral(
+        R"((\d+)\s*x\s*(?:HDR\s+|NDR\s+)?(\d+)\s*Gb/s[^,;()]*per node)", Pattern::Letters::InEitherCase);
+    static const Pattern kLinks(
+        R"((\d+)\s+(?:x\s+)?(?:[A-Za-z-]+\s+)?(\d+)\s*Gb/s[^,;()]*per node)", Pattern::Letters::InEitherCase);
+    static const Pattern kEach(R"((\d+)\s*Gb/s[^,;()]*per GPU)", Pattern::Letters::InEitherCase);
+    static const Pattern kNode(R"((\d+)\s*Gb/s[^,;()]*(?:per node|between nodes))", Pattern::Letters::InEitherCase);
+    std::optional<Pattern::Match> found;
+    const auto isFound = [&](const Pattern& pattern) { return (found = pattern.firstIn(topology)).has_value(); };
+    const auto figure = [&](std::size_t group) { return static_cast<double>(parseInteger(found->groups[group]).value_or(0)); };
     double gigabits = 0.0;
-    if (std::regex_search(topology, match, kSeveral) || std::regex_search(topology, match, kLinks))
+    if (isFound(kSeveral) || isFound(kLinks))
         gigabits = figure(1) * figure(2) / devicesPerHost;
-    else if (std::regex_search(topology, match, kEach))
+    else if (isFound(kEach))
         gigabits = figure(1);
-    else if (std::regex_search(topology, match, kNode))
+    else if (isFound(kNode))
         gigabits = figure(1) / devicesPerHost;
     return gigabits > 0.0 ? std::optional(gigabits * 1e9 / 8.0) : std::nullopt;
 }
 
 std::vector<std::vector<std::int64_t>> sizesIn(const std::string& topology)
 {
-    static const std::regex kSizes(R"((\d+)x(\d+)(?:x(\d+))?)");
+    static const Pattern kSizes(R"((\d+)x(\d+)(?:x(\d+))?)");
     constexpr std::int64_t kLongestSide = 1 << 20;
     std::vector<std::vector<std::int64_t>> found;
-    for (std::sregex_iterator at(topology.begin(), topology.end(), kSizes), end; at != end; ++at) {
+    for (const Pattern::Match& match : kSizes.allIn(topology)) {
         std::vector<std::int64_t> sizes;
-        for (std::size_t i = 1; i < at->size(); ++i) {
-            if ((*at)[i].matched)
-                sizes.push_back(parseInteger((*at)[i].str()).value_or(0));
-        }
+        for (std::size_t i = 1; i < match.groups.size() && !match.groups[i].empty(); ++i)
+            sizes.push_back(parseInteger(match.groups[i]).value_or(0));
         if (std::ranges::all_of(sizes, [](std::int64_t size) { return size >= 1 && size <= kLongestSide; }))
             found.push_back(std::move(sizes));
     }

@@ -2,6 +2,7 @@
 #include "sim/validate/validate.h"
 
 #include "core/support/escape.h"
+#include "core/support/json_text.h"
 #include "core/support/table.h"
 #include "core/support/version.h"
 
@@ -91,7 +92,7 @@ std::string validationJson(const Validation& validation)
     if (validation.sweeps)
         json["sweeps"] = sweepsJson(*validation.sweeps);
     json["out_of_memory"] = detectionJson(validation.outOfMemory);
-    return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+    return jsonText(json);
 }
 
 std::string validationText(const Validation& validation)

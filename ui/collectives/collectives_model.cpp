@@ -150,3 +150,5 @@ QVariant CollectivesModel::headerData(int section, Qt::Orientation orientation, 
 }
 
 } // namespace meshwright::ui
+
+#include "moc_collectives_model.cpp"

@@ -236,3 +236,5 @@ QString CollectivesView::command() const
 }
 
 } // namespace meshwright::ui
+
+#include "moc_collectives_view.cpp"

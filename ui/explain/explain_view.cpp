@@ -359,3 +359,5 @@ QString ExplainView::command() const
 }
 
 } // namespace meshwright::ui
+
+#include "moc_explain_view.cpp"

@@ -220,3 +220,5 @@ void HloView::showRow(int row)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_hlo_view.cpp"

@@ -57,3 +57,5 @@ std::shared_ptr<const sim::Analysis> AnalysisJob::analysed(const sim::StudySourc
 }
 
 } // namespace meshwright::ui
+
+#include "moc_analysis_job.cpp"

@@ -82,3 +82,5 @@ void TrainingJob::look()
 }
 
 } // namespace meshwright::ui
+
+#include "moc_training_job.cpp"

@@ -209,3 +209,5 @@ Qt::ItemFlags ArrayModel::flags(const QModelIndex& index) const
 }
 
 } // namespace meshwright::ui
+
+#include "moc_array_model.cpp"

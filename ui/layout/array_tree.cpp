@@ -69,3 +69,5 @@ void ArrayTree::showEvent(QShowEvent* event)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_array_tree.cpp"

@@ -529,3 +529,5 @@ QString LayoutView::command() const
 }
 
 } // namespace meshwright::ui
+
+#include "moc_layout_view.cpp"

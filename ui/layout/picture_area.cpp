@@ -164,3 +164,5 @@ void PictureArea::showFocused(const QString& id)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_picture_area.cpp"

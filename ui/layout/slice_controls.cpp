@@ -162,3 +162,5 @@ void SliceControls::showSlice(const Slice& slice)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_slice_controls.cpp"

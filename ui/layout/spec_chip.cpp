@@ -104,3 +104,5 @@ QSize SpecChipDelegate::sizeHint(const QStyleOptionViewItem& option, const QMode
 }
 
 } // namespace meshwright::ui
+
+#include "moc_spec_chip.cpp"

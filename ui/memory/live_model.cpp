@@ -107,3 +107,5 @@ QVariant LiveModel::headerData(int section, Qt::Orientation orientation, int rol
 }
 
 } // namespace meshwright::ui
+
+#include "moc_live_model.cpp"

@@ -110,3 +110,5 @@ void MemoryChart::keyPressEvent(QKeyEvent* event)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_memory_chart.cpp"

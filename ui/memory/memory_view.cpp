@@ -300,3 +300,5 @@ QString MemoryView::command() const
 }
 
 } // namespace meshwright::ui
+
+#include "moc_memory_view.cpp"

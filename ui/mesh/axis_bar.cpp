@@ -222,3 +222,5 @@ int AxisBar::arrange(int width, bool moves) const
 }
 
 } // namespace meshwright::ui
+
+#include "moc_axis_bar.cpp"

@@ -332,3 +332,5 @@ QString MeshView::command() const
 }
 
 } // namespace meshwright::ui
+
+#include "moc_mesh_view.cpp"

@@ -46,3 +46,5 @@ void Baselines::remove(std::size_t index)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_baselines.cpp"

@@ -146,3 +146,5 @@ void RecoveredWork::forget() const
 }
 
 } // namespace meshwright::ui
+
+#include "moc_recovery.cpp"

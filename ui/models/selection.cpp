@@ -159,3 +159,5 @@ void Selection::clear()
 }
 
 } // namespace meshwright::ui
+
+#include "moc_selection.cpp"

@@ -216,3 +216,5 @@ void StudyDocument::setSource(sim::StudySource source)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_study_document.cpp"

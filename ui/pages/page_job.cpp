@@ -120,3 +120,5 @@ void PageJob::stop()
 }
 
 } // namespace meshwright::ui
+
+#include "moc_page_job.cpp"

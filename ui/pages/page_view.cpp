@@ -770,3 +770,5 @@ QString PageView::command() const
 }
 
 } // namespace meshwright::ui
+
+#include "moc_page_view.cpp"

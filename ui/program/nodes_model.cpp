@@ -63,3 +63,5 @@ QVariant NodesModel::headerData(int section, Qt::Orientation orientation, int ro
 }
 
 } // namespace meshwright::ui
+
+#include "moc_nodes_model.cpp"

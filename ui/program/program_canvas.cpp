@@ -340,3 +340,5 @@ bool ProgramCanvas::event(QEvent* event)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_program_canvas.cpp"

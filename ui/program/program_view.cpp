@@ -598,3 +598,5 @@ QString ProgramView::command() const
 }
 
 } // namespace meshwright::ui
+
+#include "moc_program_view.cpp"

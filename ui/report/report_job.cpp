@@ -25,3 +25,5 @@ void ReportJob::request(
 }
 
 } // namespace meshwright::ui
+
+#include "moc_report_job.cpp"

@@ -308,3 +308,5 @@ QString ReportView::command() const
 }
 
 } // namespace meshwright::ui
+
+#include "moc_report_view.cpp"

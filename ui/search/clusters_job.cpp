@@ -26,3 +26,5 @@ void ClustersJob::start(std::vector<sim::PlanWords> trainings)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_clusters_job.cpp"

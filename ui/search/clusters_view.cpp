@@ -495,3 +495,5 @@ QString ClustersView::command() const
 }
 
 } // namespace meshwright::ui
+
+#include "moc_clusters_view.cpp"

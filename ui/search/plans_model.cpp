@@ -191,3 +191,5 @@ QVariant PlansModel::headerData(int section, Qt::Orientation orientation, int ro
 }
 
 } // namespace meshwright::ui
+
+#include "moc_plans_model.cpp"

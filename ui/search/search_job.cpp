@@ -116,3 +116,5 @@ Result<std::string> SearchJob::studyOf(const FoundPlans& found, const sim::Found
 }
 
 } // namespace meshwright::ui
+
+#include "moc_search_job.cpp"

@@ -314,3 +314,5 @@ QString SearchView::command() const
 }
 
 } // namespace meshwright::ui
+
+#include "moc_search_view.cpp"

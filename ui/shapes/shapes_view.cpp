@@ -188,3 +188,5 @@ QString ShapesView::command() const
 }
 
 } // namespace meshwright::ui
+
+#include "moc_shapes_view.cpp"

@@ -60,3 +60,5 @@ void Field::update()
 }
 
 } // namespace meshwright::ui
+
+#include "moc_field.cpp"

@@ -19,21 +19,6 @@ namespace {
 
 constexpr int kNameRole = Qt::UserRole;
 
-/// `4x2`, `4, 2`, `4 x 2 x 1`; nothing when it is not of that form.
-std::optional<std::vector<std::int64_t>> sizesOf(const QString& text)
-{
-    std::vector<std::int64_t> sizes;
-    QString plain = text.toLower();
-    plain.replace(QLatin1Char(','), QLatin1Char('x')).replace(QChar(0xD7), QLatin1Char('x'));
-    for (const QString& part : plain.split(QLatin1Char('x'))) {
-        const auto size = parseInteger(trimmed(part.toStdString()));
-        if (!size)
-            return std::nullopt;
-        sizes.push_back(*size);
-    }
-    return sizes;
-}
-
 QSpinBox* countBox(const QString& name)
 {
     auto* box = new QSpinBox;
@@ -280,8 +265,8 @@ void HardwareSection::finishTyping()
 
 QString HardwareSection::topologyProblem(const QString& text) const
 {
-    const auto sizes = sizesOf(text);
-    if (!sizes)
+    const auto sizes = sizesIn(text);
+    if (!sizes || sizes->empty())
         return tr("A topology is the number of chips along each axis: 4x2");
     sim::HardwareChoice wanted = choice();
     wanted.topology = *sizes;
@@ -292,7 +277,7 @@ QString HardwareSection::topologyProblem(const QString& text) const
 void HardwareSection::commitTopology(const QString& text)
 {
     sim::HardwareChoice wanted = choice();
-    wanted.topology = *sizesOf(text);
+    wanted.topology = *sizesIn(text);
     if (const auto settings = sim::hardwareSettings(choice(), wanted); !settings.empty())
         Q_EMIT edited(settingList(settings));
     else
@@ -330,3 +315,5 @@ bool HardwareSection::focusField(const QString& path)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_hardware_section.cpp"

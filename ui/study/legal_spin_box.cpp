@@ -147,3 +147,5 @@ void LegalSpinBox::wheelEvent(QWheelEvent* event)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_legal_spin_box.cpp"

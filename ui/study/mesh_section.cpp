@@ -341,3 +341,5 @@ bool MeshSection::focusField(const QString& path)
 } // namespace meshwright::ui
 
 #include "mesh_section.moc"
+
+#include "moc_mesh_section.cpp"

@@ -19,22 +19,6 @@ namespace meshwright::ui {
 
 namespace {
 
-/// Sizes between commas, spaces or brackets; nothing when something else stands there.
-std::optional<std::vector<std::int64_t>> sizesOf(const QString& text)
-{
-    QString plain = text;
-    for (const char mark : {'[', ']', ',', ';'})
-        plain.replace(QLatin1Char(mark), QLatin1Char(' '));
-    std::vector<std::int64_t> sizes;
-    for (const QString& part : plain.split(QLatin1Char(' '), Qt::SkipEmptyParts)) {
-        const auto size = parseInteger(part.trimmed().toStdString());
-        if (!size)
-            return std::nullopt;
-        sizes.push_back(*size);
-    }
-    return sizes;
-}
-
 QString listText(const std::vector<std::int64_t>& sizes)
 {
     QStringList parts;
@@ -45,7 +29,7 @@ QString listText(const std::vector<std::int64_t>& sizes)
 
 QString layersProblem(const QString& text)
 {
-    const auto sizes = sizesOf(text);
+    const auto sizes = sizesIn(text);
     if (!sizes)
         return ModelSection::tr("Sizes are whole numbers: 784, 8192, 10");
     if (sizes->size() < 2)
@@ -179,7 +163,7 @@ ModelSection::ModelSection(QWidget* parent)
 
     connect(m_layers, &ValueEdit::committed, this, [this](const QString& text) {
         Q_EMIT edited(
-            {setting(QStringLiteral("model.mlp.layers"), QLatin1Char('[') + listText(*sizesOf(text)) + QLatin1Char(']'))});
+            {setting(QStringLiteral("model.mlp.layers"), QLatin1Char('[') + listText(*sizesIn(text)) + QLatin1Char(']'))});
     });
     for (const auto& [edit, path] : {std::pair(m_batch, "batch"), std::pair(m_sequence, "sequence")}) {
         connect(edit, &ValueEdit::committed, this, [this, path = QString::fromLatin1(path)](const QString& text) {
@@ -374,3 +358,5 @@ bool ModelSection::focusField(const QString& path)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_model_section.cpp"

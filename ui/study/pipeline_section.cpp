@@ -133,3 +133,5 @@ bool PipelineSection::focusField(const QString& path)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_pipeline_section.cpp"

@@ -221,3 +221,5 @@ void ProblemsSection::focusFirst()
 } // namespace meshwright::ui
 
 #include "problems_section.moc"
+
+#include "moc_problems_section.cpp"

@@ -66,3 +66,5 @@ QStringList settingList(const std::vector<std::string>& settings)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_section.cpp"

@@ -110,3 +110,5 @@ bool ShardingSection::focusField(const QString& path)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_sharding_section.cpp"

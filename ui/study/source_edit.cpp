@@ -205,3 +205,5 @@ void SourceEdit::showMistake()
 }
 
 } // namespace meshwright::ui
+
+#include "moc_source_edit.cpp"

@@ -191,3 +191,5 @@ void SpecDelegate::showMessage(SpecEdit& editor) const
 }
 
 } // namespace meshwright::ui
+
+#include "moc_spec_delegate.cpp"

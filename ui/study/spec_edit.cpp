@@ -134,3 +134,5 @@ void SpecEdit::keyPressEvent(QKeyEvent* event)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_spec_edit.cpp"

@@ -223,3 +223,5 @@ bool SpecModel::setData(const QModelIndex& index, const QVariant& value, int rol
 }
 
 } // namespace meshwright::ui
+
+#include "moc_spec_model.cpp"

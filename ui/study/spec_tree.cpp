@@ -213,3 +213,5 @@ void SpecTree::resizeEvent(QResizeEvent* event)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_spec_tree.cpp"

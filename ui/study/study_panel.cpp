@@ -156,3 +156,5 @@ void StudyPanel::showProblems()
 }
 
 } // namespace meshwright::ui
+
+#include "moc_study_panel.cpp"

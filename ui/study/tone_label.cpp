@@ -68,3 +68,5 @@ void ToneLabel::applyTone()
 }
 
 } // namespace meshwright::ui
+
+#include "moc_tone_label.cpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/study/value_edit.h"
 
+#include "core/support/text.h"
+
 #include <QKeyEvent>
 
 namespace meshwright::ui {
@@ -10,6 +12,21 @@ void forgetTyping(QLineEdit& line)
     const int cursor = line.cursorPosition();
     line.setText(line.text()); // the same text, without what led to it
     line.setCursorPosition(cursor);
+}
+
+std::optional<std::vector<std::int64_t>> sizesIn(const QString& text)
+{
+    QString plain = text.toLower();
+    for (const QChar mark : QStringLiteral("[],;x\u00D7"))
+        plain.replace(mark, QLatin1Char(' '));
+    std::vector<std::int64_t> sizes;
+    for (const QString& part : plain.split(QLatin1Char(' '), Qt::SkipEmptyParts)) {
+        const auto size = parseInteger(part.trimmed().toStdString());
+        if (!size)
+            return std::nullopt;
+        sizes.push_back(*size);
+    }
+    return sizes;
 }
 
 ValueEdit::ValueEdit(QWidget* parent)
@@ -68,3 +85,5 @@ void ValueEdit::keyPressEvent(QKeyEvent* event)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_value_edit.cpp"

@@ -3,12 +3,18 @@
 
 #include <QLineEdit>
 
+#include <cstdint>
 #include <functional>
+#include <optional>
+#include <vector>
 
 namespace meshwright::ui {
 
 /// What was typed is the document's now: the line has nothing to undo by itself.
 void forgetTyping(QLineEdit& line);
+
+/// Sizes between commas, spaces, brackets or x: `4x2`, `[784, 8192, 10]`. Nothing when something else stands there.
+std::optional<std::vector<std::int64_t>> sizesIn(const QString& text);
 
 /// A line that edits one value of the document.
 ///

@@ -142,3 +142,5 @@ void DetailsPane::changeEvent(QEvent* event)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_details_pane.cpp"

@@ -109,3 +109,5 @@ void Legend::paintEvent(QPaintEvent*)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_legend.cpp"

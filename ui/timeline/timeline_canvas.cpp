@@ -612,3 +612,5 @@ void TimelineCanvas::changeEvent(QEvent* event)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_timeline_canvas.cpp"

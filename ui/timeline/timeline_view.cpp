@@ -680,3 +680,5 @@ void TimelineView::showHelp()
 }
 
 } // namespace meshwright::ui
+
+#include "moc_timeline_view.cpp"

@@ -177,3 +177,5 @@ QVariant TotalsModel::headerData(int section, Qt::Orientation orientation, int r
 }
 
 } // namespace meshwright::ui
+
+#include "moc_totals_model.cpp"

@@ -287,3 +287,5 @@ QString CheckpointView::command() const
 }
 
 } // namespace meshwright::ui
+
+#include "moc_checkpoint_view.cpp"

@@ -695,3 +695,5 @@ void CurvePlot::focusOutEvent(QFocusEvent* event)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_curve_plot.cpp"

@@ -138,3 +138,5 @@ void Figures::changeEvent(QEvent* event)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_figures.cpp"

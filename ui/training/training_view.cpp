@@ -698,3 +698,5 @@ QString TrainingView::command() const
 }
 
 } // namespace meshwright::ui
+
+#include "moc_training_view.cpp"

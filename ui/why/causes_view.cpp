@@ -120,3 +120,5 @@ QString CausesView::command() const
 }
 
 } // namespace meshwright::ui
+
+#include "moc_causes_view.cpp"

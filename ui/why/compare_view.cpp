@@ -291,3 +291,5 @@ QString CompareView::command() const
 }
 
 } // namespace meshwright::ui
+
+#include "moc_compare_view.cpp"

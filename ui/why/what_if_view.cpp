@@ -181,3 +181,5 @@ QString WhatIfView::command() const
 }
 
 } // namespace meshwright::ui
+
+#include "moc_what_if_view.cpp"

@@ -50,3 +50,5 @@ void ElidedLabel::fit()
 }
 
 } // namespace meshwright::ui
+
+#include "moc_elided_label.cpp"

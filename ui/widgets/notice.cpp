@@ -45,3 +45,5 @@ void Notice::changeEvent(QEvent* event)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_notice.cpp"

@@ -211,3 +211,5 @@ bool PictureView::event(QEvent* event)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_picture_view.cpp"

@@ -135,3 +135,5 @@ DisplayList tablePicture(const Table& table, const std::string& title, const std
 }
 
 } // namespace meshwright::ui
+
+#include "moc_table.cpp"

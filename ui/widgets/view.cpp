@@ -76,3 +76,5 @@ QString studyArguments(const sim::StudySource& source)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_view.cpp"

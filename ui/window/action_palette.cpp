@@ -121,3 +121,5 @@ bool ActionPalette::eventFilter(QObject* watched, QEvent* event)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_action_palette.cpp"

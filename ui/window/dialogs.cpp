@@ -110,3 +110,5 @@ ManualDialog::ManualDialog(const QString& folder, QWidget* parent)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_dialogs.cpp"

@@ -46,3 +46,5 @@ void EmptyPage::setMeaning(const QString& meaning)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_empty_page.cpp"

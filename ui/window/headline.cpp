@@ -298,3 +298,5 @@ QString Headline::changeSentence() const
 }
 
 } // namespace meshwright::ui
+
+#include "moc_headline.cpp"

@@ -821,3 +821,5 @@ void MainWindow::dropEvent(QDropEvent* event)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_main_window.cpp"

@@ -170,3 +170,5 @@ QSize PerspectiveBar::sizeHint() const
 }
 
 } // namespace meshwright::ui
+
+#include "moc_perspective_bar.cpp"

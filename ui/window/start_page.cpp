@@ -318,3 +318,5 @@ void StartPage::arrange()
 }
 
 } // namespace meshwright::ui
+
+#include "moc_start_page.cpp"

@@ -76,3 +76,5 @@ void ViewFrame::raise(const View* view)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_view_frame.cpp"

@@ -486,3 +486,5 @@ void Workbench::showProof(const std::shared_ptr<const sim::Analysis>& analysis)
 }
 
 } // namespace meshwright::ui
+
+#include "moc_workbench.cpp"
