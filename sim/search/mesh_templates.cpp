@@ -303,7 +303,7 @@ void addContext(std::vector<std::string>& settings, const Study& study, const Ca
     const TransformerModel* model = study.transformer();
     if (model == nullptr)
         return;
-    if (const std::int64_t groups = dispatchGroups(candidate);
+    if (const std::int64_t groups = dispatchGroups(candidate.cp, candidate.tp, candidate.sequenceParallel);
         groups > 1 && model->config.experts > 0 && model->dispatchGroups == 1)
         settings.push_back(fmt::format("model.transformer.dispatch_groups={}", groups));
     if (candidate.cp == 1)
@@ -323,7 +323,8 @@ bool fits(const Study& study, const Specs& specs, const Candidate& candidate, co
         return false;
     Study other = study;
     if (auto* model = std::get_if<TransformerModel>(&other.model); model != nullptr && model->config.experts > 0)
-        model->dispatchGroups = std::max(model->dispatchGroups, dispatchGroups(candidate));
+        model->dispatchGroups
+            = std::max(model->dispatchGroups, dispatchGroups(candidate.cp, candidate.tp, candidate.sequenceParallel));
     for (const auto& [array, spec] : specs)
         other.sharding.entries.push_back({array, valueOf(parseSpec(spec)), "sharding." + array});
     if (candidate.pp > 1 && study.pipeline.stages == 1) {

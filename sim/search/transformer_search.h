@@ -29,9 +29,9 @@ FoundPlan layoutOf(const TransformerSpace& space, const Candidate& candidate);
 std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candidate, const TransformerConfig& model);
 
 /// Into how many parts a sequence's tokens are dealt to experts: one for each rank that has a part of it (`TransformerModel::dispatchGroups`).
-inline std::int64_t dispatchGroups(const Candidate& candidate)
+constexpr std::int64_t dispatchGroups(std::int64_t context, std::int64_t tensor, bool sequenceParallel)
 {
-    return std::int64_t{candidate.cp} * (candidate.sequenceParallel ? candidate.tp : 1);
+    return context * (sequenceParallel ? tensor : 1);
 }
 
 /// The same by the names of a study's model, whose layers may stand one by one.

@@ -348,7 +348,7 @@ Result<Study> transformerStudyOf(
             const auto axis = std::ranges::find(plan.mesh, name, &MeshAxis::name);
             return axis == plan.mesh.end() ? 1 : axis->size;
         };
-        model.dispatchGroups = sizeOf("context") * (plan.sequenceParallel ? sizeOf("tensor") : 1);
+        model.dispatchGroups = dispatchGroups(sizeOf("context"), sizeOf("tensor"), plan.sequenceParallel);
     }
     study.model = model;
     study.batch = work.globalBatch;

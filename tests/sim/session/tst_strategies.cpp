@@ -285,7 +285,7 @@ batch: 8
 sharding:
 {}train: {{steps: 2}}
 )yaml",
-                                     dispatchGroups(candidate), sharding),
+                                     dispatchGroups(candidate.cp, candidate.tp, candidate.sequenceParallel), sharding),
         "study.yaml");
     QVERIFY2(study, study ? "" : describe(study.error()).c_str());
     const auto result = trainStudy(*study, {.verify = true}, {}, {});
