@@ -533,12 +533,16 @@ std::optional<Standing> concatenateLemma(Site& site, std::size_t)
     if (!disjoint(made.partial, placeAxes(made)))
         return site.refuse("a partial operand is split over the same axes as another one");
     std::int64_t at = 0;
-    for (const Framed& part : parts) {
-        bool isInOrder = site.walk.isSource();
-        for (std::size_t other = 0; other < part.dims.size(); ++other)
-            isInOrder = isInOrder
-                && (part.dims[other].from == static_cast<int>(other) || (part.isCopy(other) && part.shape[other] == 1));
-        if (isInOrder && (!part.isCopy(dim) || ownsUnit(site.walk.globals, part.global, part.dims, dim)))
+    for (Framed& part : parts) {
+        if (site.walk.isSource() && part.isCopy(dim) && !ownsUnit(site.walk.globals, part.global, part.dims, dim))
+            part = filled(site.walk, part, true);
+        bool isInOrder = site.walk.isSource(); // its own dimensions, which need not be as many
+        int last = -1;
+        for (std::size_t other = 0; other < part.dims.size(); ++other) {
+            isInOrder = isInOrder && (part.isCopy(other) ? part.shape[other] == 1 : part.dims[other].from > last);
+            last = std::max(last, part.dims[other].from);
+        }
+        if (isInOrder)
             site.walk.globals.embed(part.global, {global, dim, 0, 1, part.shape[dim], at, kNoGlobal, true});
         at += part.shape[dim];
     }

@@ -126,17 +126,19 @@ std::optional<Standing> embedded(const Walk& walk, const Standing& standing, std
 {
     const StandingDim& along = standing.dims[dim];
     const Embedding& first = *embeddings.front();
-    if (static_cast<std::size_t>(along.from) != first.dim)
+    if ((first.isOfSeveral ? dim : static_cast<std::size_t>(along.from)) != first.dim)
         return std::nullopt;
     if (first.isOfSeveral && standing.dims.size() != walk.globals[first.whole].shape.size())
         return std::nullopt; // copies along a dimension that the whole does not have
     Standing made = standing;
     made.global = first.whole;
+    int last = -1;
     for (std::size_t d = 0; d < made.dims.size() && first.isOfSeveral; ++d) {
-        if (made.dims[d].from >= 0 && made.dims[d].from != static_cast<int>(d))
+        int& from = made.dims[d].from;
+        if (from >= 0 ? from <= last : walk.globals[first.whole].shape[d] != 1)
             return std::nullopt;
-        if (made.dims[d].from < 0 && walk.globals[first.whole].shape[d] != 1)
-            return std::nullopt;
+        last = std::max(last, from);
+        from = from >= 0 ? static_cast<int>(d) : from; // the parts' own dimensions are in the order of the whole's
     }
     Window window;
     std::int64_t piece = 0;
@@ -173,20 +175,22 @@ std::optional<Standing> embedded(const Walk& walk, const Standing& standing, std
     return withWindow(walk, std::move(made), dim, along.axes, std::move(window), local, kNoGlobal);
 }
 
-/// What a dimension of copies is to be a part of something: pieces of an array of as many copies as is claimed, or the value's own only element.
+/// What a dimension of copies is to be a part of something: pieces of an array of as many copies as is claimed, or the only element.
 Standing placed(const Walk& walk, ValueId value, Standing standing, std::size_t dim)
 {
     if (standing.dims[dim].from >= 0 || !standing.isWhole())
         return standing;
-    if (walk.local(value)[dim] == 1 && ownsUnit(walk.globals, standing.global, standing.dims, dim)) {
-        standing.dims[dim].from = static_cast<int>(dim);
-        return standing;
-    }
     const Framed array = framed(walk, value, standing);
-    if (array.dims[dim].axes.empty() || array.mesh != 0)
+    const bool isUnit = array.shape[dim] == 1;
+    if (!isUnit && (array.dims[dim].axes.empty() || array.mesh != 0))
         return standing;
-    const Framed all = filled(walk, array, true);
-    return standingOf(all.global, all.shape, all.dims, all.local, all.mesh);
+    if (!isUnit || !ownsUnit(walk.globals, standing.global, standing.dims, dim)) {
+        const Framed all = filled(walk, array, true);
+        standing = standingOf(all.global, all.shape, all.dims, all.local, all.mesh);
+    }
+    if (isUnit)
+        standing.dims[dim].from = static_cast<int>(dim);
+    return standing;
 }
 
 /// The standing itself, and as values that are made of its elements along a dimension.

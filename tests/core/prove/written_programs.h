@@ -199,6 +199,13 @@ inline std::vector<WrittenProgram> writtenPrograms()
             "(tensor<10x4x8xf32>) -> tensor<5x2x4x8xf32>\n%1 = stablehlo.negate %0 : tensor<5x2x4x8xf32>\nreturn %1 : "
             "tensor<5x2x4x8xf32>",
             {{"others in place of the first", "0:8] {", "1:9] {"}}},
+        {"one row that was computed before others, in pieces", kTwo,
+            "(%x: tensor<1x1x4xf32>, %y: tensor<7x1x4xf32>) -> (tensor<8x1x4xf32> " ROWS("{\"a\"}, {}, {}") ")",
+            "%0 = stablehlo.tanh %x : tensor<1x1x4xf32>\n%1 = stablehlo.negate %y : tensor<7x1x4xf32>\n"
+            "%2 = stablehlo.concatenate %0, %1, dim = 0 : (tensor<1x1x4xf32>, tensor<7x1x4xf32>) -> tensor<8x1x4xf32>\n"
+            "return %2 : tensor<8x1x4xf32>",
+            {{"nothing of a neighbour", "sources = array<i64: -1, -1, 0, 1>", "sources = array<i64: -1, -1, -1, -1>"},
+                {"the first row behind the others", "dense<[0, 1]>", "dense<[1, 0]>"}}},
     };
 }
 
