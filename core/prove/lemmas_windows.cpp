@@ -441,7 +441,29 @@ std::vector<std::int64_t> piecesFrom(
     return from;
 }
 
-/// Devices take the pieces of others along one split dimension, by a table that is the same for all other places.
+/// `piecesFrom` of the pieces along `axes`, which are those of dimension `dim`, beside the standing's other dimensions and what devices differ in.
+const std::vector<std::int64_t>& piecesFrom(const Walk& walk, const std::vector<std::int64_t>& sources, const Standing& standing,
+    std::optional<std::size_t> dim, const AxisRefs& axes)
+{
+    const Mesh& mesh = walk.mesh();
+    std::string question = fmt::format("pieces of {}", axesKey(axes));
+    std::vector<AxisRefs> others;
+    const auto add = [&](const AxisRefs& beside) {
+        others.push_back(beside);
+        question += fmt::format(" beside {}", axesKey(beside));
+    };
+    for (std::size_t other = 0; other < standing.dims.size(); ++other) {
+        if (other != dim && standing.dims[other].from >= 0 && !standing.dims[other].axes.empty())
+            add(standing.dims[other].axes);
+    }
+    for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
+        if (variesAlong(walk, standing.global, {wholeAxis(mesh, axis)}))
+            add({wholeAxis(mesh, axis)});
+    }
+    return walk.ofTable(sources, std::move(question), [&] { return piecesFrom(sources, axes, others, mesh); });
+}
+
+/// Devices take the pieces of others along one split dimension, by a table that is the same for all other places; or what they have themselves.
 Standings permutedWindows(const Walk& walk, const Op& op)
 {
     const auto& attributes = op.as<CollectiveAttributes>();
@@ -454,27 +476,15 @@ Standings permutedWindows(const Walk& walk, const Op& op)
     const Shape& local = walk.local(op.operands[0]);
     Standings made;
     for (const Standing& whole : walk.standings[op.operands[0].at()]) {
+        const bool isOnMesh = whole.isWhole() && (!hasMesh(whole) || whole.mesh == 0);
+        if (isOnMesh && piecesFrom(walk, sources, whole, std::nullopt, {}) == std::vector<std::int64_t>{0})
+            made.push_back(whole);
         for (std::size_t dim = 0; dim < whole.dims.size(); ++dim) {
             const Standing standing = placed(walk, op.operands[0], whole, dim);
             const StandingDim& along = standing.dims[dim];
             if (!isSplit(along) || along.axes.empty() || !hasPlace(walk, standing, dim, local[dim]))
                 continue;
-            std::string question = fmt::format("pieces of {}", axesKey(along.axes));
-            std::vector<AxisRefs> others;
-            for (std::size_t other = 0; other < standing.dims.size(); ++other) {
-                if (other != dim && standing.dims[other].from >= 0 && !standing.dims[other].axes.empty()) {
-                    others.push_back(standing.dims[other].axes);
-                    question += fmt::format(" beside {}", axesKey(others.back()));
-                }
-            }
-            for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
-                if (!variesAlong(walk, standing.global, {wholeAxis(mesh, axis)}))
-                    continue;
-                others.push_back({wholeAxis(mesh, axis)});
-                question += fmt::format(" beside {}", axesKey(others.back()));
-            }
-            const std::vector<std::int64_t>& from
-                = walk.ofTable(sources, std::move(question), [&] { return piecesFrom(sources, along.axes, others, mesh); });
+            const std::vector<std::int64_t>& from = piecesFrom(walk, sources, standing, dim, along.axes);
             if (from.empty())
                 continue;
             const Window window = windowOf(walk, standing, dim, local[dim]);

@@ -206,6 +206,11 @@ inline std::vector<WrittenProgram> writtenPrograms()
             "return %2 : tensor<8x1x4xf32>",
             {{"nothing of a neighbour", "sources = array<i64: -1, -1, 0, 1>", "sources = array<i64: -1, -1, -1, -1>"},
                 {"the first row behind the others", "dense<[0, 1]>", "dense<[1, 0]>"}}},
+        {"copies that are turned round between devices", "\"a\"=3", "(%x: tensor<f32>) -> (tensor<9xf32> " ROWS("{\"a\"}") ")",
+            "%0 = stablehlo.broadcast_in_dim %x, dims = [] : (tensor<f32>) -> tensor<9xf32>\n"
+            "%1 = sdy.sharding_constraint %0 <@mesh, [{\"a\"}]> : tensor<9xf32>\n"
+            "%2 = stablehlo.reverse %1, dims = [0] : tensor<9xf32>\nreturn %2 : tensor<9xf32>",
+            {{"a device receives nothing", "sources = array<i64: 2, 1, 0>", "sources = array<i64: 2, 1, -1>"}}},
     };
 }
 
