@@ -59,7 +59,7 @@ target_precompile_headers(meshwright_precompiled PRIVATE ${MESHWRIGHT_PRECOMPILE
 find_package(fmt REQUIRED)
 target_link_libraries(meshwright_precompiled PRIVATE fmt::fmt meshwright_warnings)
 
-# The sources of a folder are compiled together, an eighth of the time of each alone. What they keep to themselves has names of its own
+# The sources of a folder are compiled together: their headers are read once. What they keep to themselves has names of its own
 # in the whole folder. The preset dev compiles each alone, so that one changed source is soon there, and so that each includes what it uses.
 set(MESHWRIGHT_UNITY 0 CACHE STRING "How many sources of a folder are compiled together (the presets set it); 0: none")
 if(MESHWRIGHT_UNITY)
@@ -70,6 +70,7 @@ endif()
 # What Qt's moc makes of those of the sources that have a Q_OBJECT: moc_NAME.cpp of a header, which NAME.cpp includes at its end, and NAME.moc
 # of a source. Compiled with the classes themselves, unlike what CMake's AUTOMOC makes; a file that gets its first Q_OBJECT is met when CMake
 # runs again.
+add_custom_target(moc_files) # all of them and nothing else: what clang-tidy needs to read the sources
 function(meshwright_add_moc target)
   foreach(source ${ARGN})
     file(STRINGS ${source} objects REGEX "^ *Q_OBJECT" LIMIT_COUNT 1)
@@ -82,8 +83,13 @@ function(meshwright_add_moc target)
       add_custom_command(OUTPUT ${made} COMMAND Qt6::moc -o ${made} ${CMAKE_CURRENT_SOURCE_DIR}/${source} DEPENDS ${source} VERBATIM)
       set_source_files_properties(${made} PROPERTIES HEADER_FILE_ONLY ON)
       target_sources(${target} PRIVATE ${made})
+      list(APPEND all ${made})
     endif()
   endforeach()
+  if(all AND NOT MESHWRIGHT_TESTS)
+    add_custom_target(${target}_moc DEPENDS ${all})
+    add_dependencies(moc_files ${target}_moc)
+  endif()
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_BINARY_DIR})
 endfunction()
 
