@@ -26,8 +26,6 @@ namespace meshwright::cli {
 
 namespace {
 
-constexpr double kMostSeconds = 1e9; ///< clocks count nanoseconds in 63 bits
-
 /// One line on a terminal that tells how far the search is, after a second.
 class SearchLine {
 public:
@@ -261,7 +259,7 @@ int runSearch(const SearchVerbOptions& given, Output& output)
         const auto after = [](double seconds) {
             return std::chrono::steady_clock::now()
                 + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                    std::chrono::duration<double>(std::min(seconds, kMostSeconds)));
+                    std::chrono::duration<double>(std::min(seconds, kLongestWaitSeconds)));
         };
         if (options.timeLimit)
             search.deadline = after(*options.timeLimit);

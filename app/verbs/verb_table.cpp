@@ -5,6 +5,7 @@
 #include "core/study/study.h"
 #include "core/support/quantity.h"
 #include "core/support/text.h"
+#include "core/support/timed_stop.h"
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp> // these two have what the constructor of CLI::App calls
@@ -17,14 +18,12 @@ namespace meshwright::cli {
 
 namespace {
 
-/// Clocks count nanoseconds in 63 bits: what they cannot count is not a time to wait.
 std::string secondsOrZero(const std::string& text)
 {
-    constexpr double kLongestStall = 1e9;
     const auto number = parseNumber(text);
-    return number && *number >= 0.0 && *number <= kLongestStall
+    return number && *number >= 0.0 && *number <= kLongestWaitSeconds
         ? std::string()
-        : fmt::format("\"{}\" is not a number of seconds from 0 to {:.0f}", text, kLongestStall);
+        : fmt::format("\"{}\" is not a number of seconds from 0 to {:.0f}", text, kLongestWaitSeconds);
 }
 
 /// Bytes with a unit, "512MiB", as their number.

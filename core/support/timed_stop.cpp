@@ -14,10 +14,9 @@ TimedStop::TimedStop(std::stop_token outer, std::optional<double> seconds)
 {
     if (!seconds)
         return;
-    constexpr double kLongest = 1e9; // clocks count nanoseconds in 63 bits
     const auto until = std::chrono::steady_clock::now()
         + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-            std::chrono::duration<double>(std::clamp(*seconds, 0.0, kLongest)));
+            std::chrono::duration<double>(std::clamp(*seconds, 0.0, kLongestWaitSeconds)));
     m_timer = std::jthread([this, until](const std::stop_token& ends) {
         std::mutex mutex;
         std::condition_variable_any wakes;

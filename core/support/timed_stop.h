@@ -10,6 +10,9 @@
 
 namespace meshwright {
 
+/// The longest wait that is taken: clocks count nanoseconds in 63 bits.
+inline constexpr double kLongestWaitSeconds = 1e9;
+
 /// What work that was stopped before it had its result says; without an id, since nobody did anything wrong.
 inline Problem stoppedProblem()
 {
