@@ -92,10 +92,10 @@ double flopsOfProduct(const Function& function, const Op& op)
     return sim::productDims(op.as<DotAttributes>(), function[op.operands[0]].type, function[op.operands[1]].type).flops();
 }
 
+/// As XLA counts them: roots too, divisions not.
 bool isTranscendental(OpKind kind)
 {
-    return (kind >= OpKind::Exp && kind <= OpKind::Expm1) || (kind >= OpKind::Erf && kind <= OpKind::Digamma)
-        || kind == OpKind::Power || kind == OpKind::Atan2;
+    return opInfo(kind).cost != ElementCost::Simple && kind != OpKind::Divide && kind != OpKind::Remainder;
 }
 
 OperationCounts countsOf(const Function& function, BlockId block)
