@@ -79,6 +79,12 @@ std::string divisibleSizesText(std::int64_t size, std::int64_t pieces)
     return below == 0 ? fmt::format("{}", *above) : fmt::format("{} or {}", below, *above);
 }
 
+Problem axisUsedTwice(std::string_view axis, const PartitionSpec& spec)
+{
+    return {"MW1103", fmt::format("axis \"{}\" is used twice in the spec {}", axis, specText(spec)),
+        "use each axis for one dimension only"};
+}
+
 Problem notDivisible(const UnequalPieces& cut)
 {
     return {"MW1104",
@@ -107,8 +113,7 @@ Result<Shape> shardShape(const Shape& global, const PartitionSpec& spec, const M
                 problems.push_back(
                     {"MW1102", fmt::format("unknown axis name: \"{}\"", axis), suggestion(axis, mesh.axisNames())});
             else if (!seen.insert(axis).second)
-                problems.push_back({"MW1103", fmt::format("axis \"{}\" is used twice in the spec {}", axis, specText(spec)),
-                    "use each axis for one dimension only"});
+                problems.push_back(axisUsedTwice(axis, spec));
             else
                 pieces *= *size;
         }

@@ -30,7 +30,7 @@ std::string specText(const PartitionSpec& spec);
 
 /// Reads `P('data', None)`, `PartitionSpec(("a", "b"),)`, `P()`; also a list without the name: `('data', None)`, `['data', null]`.
 ///
-/// Problems: MW1105 the text is no PartitionSpec; the place has the column (from 1) of what was not expected.
+/// Problems: MW1105 the text is not a PartitionSpec; the place has the column (from 1) of what was not expected.
 Result<PartitionSpec> parseSpec(std::string_view text);
 
 /// Bytes [offset, offset + length) of a text.
@@ -73,6 +73,9 @@ struct UnequalPieces {
     std::string where = {}; ///< ends the message, such as ` in phase 2`
     std::string cutBy = "the sharding cuts"; ///< begins the rule
 };
+
+/// MW1103: the axis occurs in the spec before. The place is the caller's.
+Problem axisUsedTwice(std::string_view axis, const PartitionSpec& spec);
 
 /// MW1104, the one text of the rule that a dimension is divisible by its number of pieces: `dim 0 of size 10 is not divisible by 4`, with
 /// the sizes that are. The place is the caller's.

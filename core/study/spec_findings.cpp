@@ -36,9 +36,7 @@ std::vector<SpecFinding> axisFindings(const PartitionSpec& spec, const std::vect
             if (!contains(names, axis))
                 findings.push_back({unknownAxis(axis, names), dim, i});
             else if (!seen.insert(axis).second)
-                findings.push_back({{"MW1103", fmt::format("axis \"{}\" is used twice in the spec {}", axis, specText(spec)),
-                                        "use each axis for one dimension only"},
-                    dim, i});
+                findings.push_back({axisUsedTwice(axis, spec), dim, i});
         }
     }
     return findings;

@@ -16,7 +16,7 @@ namespace meshwright {
 /// A string literal with MLIR's escapes: `"a\22b"`.
 std::string quoted(std::string_view text);
 
-/// `@name`, or `@"na me"` when it is no bare identifier.
+/// `@name`, or `@"na me"` when it is not a bare identifier.
 std::string symbolText(std::string_view name);
 
 /// `tensor<64x256xf32>`.
@@ -36,7 +36,7 @@ std::string singleLine(std::string_view text);
 /// The same, appended; blanks at the ends stay.
 void appendSingleLine(std::string& out, std::string_view text);
 
-/// The name of an attribute, in quotes when it is no bare word.
+/// The name of an attribute, in quotes when it is not a bare word.
 std::string attributeKey(std::string_view name);
 
 /// A dictionary of attributes; MLIR prints them ordered by their names.

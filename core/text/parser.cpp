@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 namespace meshwright {
 
@@ -156,6 +157,20 @@ void Parser::recover(std::size_t start)
     jump(std::min(at, text.size()));
 }
 
+/// The first line behind `from` that begins a function, a mesh or an alias; the end of the text when none does.
+std::size_t Parser::nextTopLevel(std::size_t from) const
+{
+    const std::string_view text = m_lexer.text();
+    constexpr std::array<std::string_view, 5> kBegins = {"func.func", "\"func.func\"", "sdy.mesh", "\"sdy.mesh\"", "#"};
+    for (std::size_t line = text.find('\n', from); line != std::string_view::npos; line = text.find('\n', line + 1)) {
+        const std::size_t first = std::min(text.find_first_not_of(" \t\r\n", line), text.size());
+        const std::string_view rest = text.substr(first);
+        if (std::any_of(kBegins.begin(), kBegins.end(), [&](std::string_view begins) { return rest.starts_with(begins); }))
+            return first;
+    }
+    return text.size();
+}
+
 /// The end of the line, not looking into brackets and strings; npos when a bracket has no end.
 std::size_t Parser::lineEnd(std::size_t from) const
 {
@@ -229,7 +244,8 @@ SyntaxModule Parser::parseModule()
             && m_token.kind != TokenKind::End)
             jump(start + 1);
     }
-    if (braced && (generic ? skipGenericTail() : expect('}')))
+    const bool isCut = m_token.kind == TokenKind::End && !m_problems.empty(); // what was skipped had the brace
+    if (braced && !isCut && (generic ? skipGenericTail() : expect('}')))
         parseLocation();
     while (m_token.kind == TokenKind::Hash || m_lexer.text().substr(m_token.offset).starts_with("{-#"))
         keepLines(m_module.trailer);
@@ -259,7 +275,7 @@ bool Parser::parseModuleHeader(bool& braced, bool& generic)
     return expect('{');
 }
 
-/// Keeps an alias, a resource or an op that is no function, with its line end. False when it has no end.
+/// Keeps an alias, a resource or an op that is not a function, with its line end. False when it has no end.
 bool Parser::keepLines(std::string& into)
 {
     const std::string_view text = m_lexer.text();
@@ -314,7 +330,7 @@ bool Parser::parseTopLevel(std::string& aliases)
     }
     if (!good) {
         m_depth = 0;
-        recover(std::max(start, m_token.offset));
+        jump(nextTopLevel(std::max(start + 1, m_token.offset)));
     }
     return good;
 }

@@ -45,6 +45,7 @@ private:
     bool acceptWord(std::string_view word);
     void jump(std::size_t position);
     std::size_t balancedEnd(std::size_t open) const;
+    std::size_t nextTopLevel(std::size_t from) const;
     void recover(std::size_t start);
     std::size_t lineEnd(std::size_t from) const;
     bool parseLocation(std::string_view* location = nullptr);

@@ -72,7 +72,7 @@ bool Parser::parseType(SyntaxType& type)
     return true;
 }
 
-/// `tensor<64x256xf32>`, character by character: a dimension list is no sequence of tokens.
+/// `tensor<64x256xf32>`, character by character: a dimension list is not a sequence of tokens.
 bool Parser::parseTensor(SyntaxType& type)
 {
     const std::string_view text = m_lexer.text();

@@ -422,7 +422,7 @@ bool Parser::parseKeyword(SyntaxOp& op)
     return true;
 }
 
-/// `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`, which is no sequence of tokens.
+/// `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`, which is not a sequence of tokens.
 bool Parser::parseConvolution(SyntaxOp& op)
 {
     const std::string_view text = m_lexer.text();

@@ -635,7 +635,7 @@ ValueId FunctionReader::use(const Binding& binding, std::size_t offset)
     }
     case Binding::Kind::Buffer:
     case Binding::Kind::Written:
-        m_frames[static_cast<std::size_t>(binding.frame) - 1].mustCarry = true; // it is no stacked result after all
+        m_frames[static_cast<std::size_t>(binding.frame) - 1].mustCarry = true; // it is not a stacked result after all
         return {};
     case Binding::Kind::Stacked:
         break;
