@@ -51,7 +51,7 @@ struct MemoryUse {
 /// Source: openxla/xla, xla/service/hlo_cost_analysis.cc.
 struct OperationCounts {
     double flops = 0.0;
-    double transcendentals = 0.0; ///< exponentials, roots, sines and their like, which are no flops there
+    double transcendentals = 0.0; ///< exponentials, roots, sines and their like, which are not flops there
 };
 
 /// A function compiled for arguments of given places: propagated, partitioned, and scheduled when it is first run.

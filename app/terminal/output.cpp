@@ -143,7 +143,7 @@ Result<Done> Output::finish()
 {
     if (std::fflush(stdout) != 0 && m_error == 0)
         m_error = errno;
-    if (m_error == 0 || m_error == EPIPE) // a reader that has enough, such as `head`, is no failure
+    if (m_error == 0 || m_error == EPIPE) // a reader that has enough, such as `head`, is not a failure
         return Done{};
     return cannotWriteFile("standard output", m_error);
 }

@@ -10,7 +10,7 @@
 
 namespace meshwright::cli {
 
-/// Whether two paths lead to one file, also by a link or where neither is there yet. False of what is no file: a device, a folder.
+/// Whether two paths lead to one file, also by a link or where neither is there yet. False of what is not a file: a device, a folder.
 bool isSameFile(const std::filesystem::path& a, const std::filesystem::path& b);
 
 /// Which outputs are the file `input`, that `what` names: "STUDY", "train.data". Problems: MW1952.

@@ -291,7 +291,7 @@ int codeOf(const Problems& problems, const CheckOptions& options)
 std::string jaxWords(const PeerRequest& request)
 {
     const PeerVerdict verdict = jaxVerdict(request);
-    const bool isJax = verdict && verdict->kind != "not_a_spec"; // of what is no Python, the problem itself says all
+    const bool isJax = verdict && verdict->kind != "not_a_spec"; // of what is not Python, the problem itself says all
     return isJax ? fmt::format("JAX says: {}: {}\n", verdict->exception, verdict->messages.front()) : std::string();
 }
 

@@ -90,7 +90,7 @@ int explainId(const std::string& id, Output& output)
     return kExitOk;
 }
 
-/// The messages themselves: standard input, a file, or what was given. Problems: MW1001 for what is no message but looks like a path.
+/// The messages themselves: standard input, a file, or what was given. Problems: MW1001 for what is not a message but looks like a path.
 Result<std::string> messagesOf(const std::string& what)
 {
     if (what == "-")

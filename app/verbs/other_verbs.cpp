@@ -100,7 +100,7 @@ void addOpen(VerbTable& table)
         ->type_name("FOLDER");
     verb.app->add_flag(
         "--check", options->checks, "Exit code 1 when a cell raises, has a finding, or prints something else than the page says");
-    verb.app->add_flag("--trust", options->isTrusted, "Do not say again that this page is a program");
+    verb.app->add_flag("--trust", options->isTrusted, "Do not warn again that this page runs code");
     verb.app->add_flag("--measure", options->measures, "%timeit measures here (default: it simulates the page's machine)");
     verb.app->add_flag("--unsafe", options->isUnsafe, "Run the page with all your rights, not confined");
     verb.app->add_option("--timeout", options->seconds, "Seconds after which the page is stopped (default 600)")
@@ -220,7 +220,7 @@ void addValidate(VerbTable& table)
 void addConfig(VerbTable& table)
 {
     const auto options = std::make_shared<ConfigOptions>();
-    Verb& verb = table.add("config", "List the values that a study or this installation goes by, and where each comes from.",
+    Verb& verb = table.add("config", "List the values that a study or this installation uses, and where each comes from.",
         kConfigExamples, {Format::Text, Format::Json}, [options](Output& output) { return runConfig(*options, output); });
     verb.app->add_option("STUDY", options->file, "A study; - is standard input (default: the installation)")->type_name("");
     addSettings(*verb.app, options->settings);

@@ -116,7 +116,7 @@ void addProve(VerbTable& table)
     verb.needed.push_back(
         verb.app->add_option("FILE", options->file, "A study, or StableHLO text with Shardy's shardings; - is standard input")
             ->type_name(""));
-    verb.app->add_option("--against", options->against, "The program that FILE, the program of one device, is to compute")
+    verb.app->add_option("--against", options->against, "The source program that FILE, the program of one device, must compute")
         ->type_name("SOURCE");
     addSettings(*verb.app, options->settings);
     addMesh(*verb.app, options->settings);

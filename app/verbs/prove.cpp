@@ -119,7 +119,7 @@ Result<TimedProof> proofAgainst(Program device, const ProveOptions& options, Out
     if (source->meshes.empty())
         return sim::noMesh(options.against);
     if (isWholeOf(device, *source)) {
-        output.narrate(fmt::format("{} has the larger arrays: {} is proved against it", options.file, options.against));
+        output.narrate(fmt::format("{} has the whole arrays, so {} is proved against it", options.file, options.against));
         std::swap(device, *source);
     }
     const auto whole = asPartitioned(*std::move(source), device);
@@ -150,7 +150,7 @@ std::string obstacleText(const FunctionProof& function, const ProofObstacle& obs
     if (!obstacle.needs.empty())
         text += fmt::format("    needs  {}\n", obstacle.needs);
     if (const std::string device = cutText(obstacle.device, function.meshes); !device.empty())
-        text += fmt::format("  The shortest programs that show it. The source's:\n{}  The devices':\n{}",
+        text += fmt::format("  The smallest programs with this obstacle. The source's:\n{}  The devices':\n{}",
             cutText(obstacle.source, function.meshes), device);
     return text;
 }
@@ -165,7 +165,7 @@ std::string proofText(const TimedProof& timed)
         for (const ProofObstacle& obstacle : function.obstacles)
             text += obstacleText(function, obstacle);
     }
-    return text + "  A program that is not proved may be right: run it with --verify.\n";
+    return text + "  A program that is not proved can still be correct: check it with --verify.\n";
 }
 
 std::string proofJson(const TimedProof& timed)

@@ -185,8 +185,8 @@ void addSearch(VerbTable& table)
     app.add_flag("--per-op", options->perOp,
         "Choose a layout for every op of the study's training step instead of a known strategy; programs are always "
         "searched this way");
-    app.add_flag("!--plans-only", options->explains,
-        "Leave out what other choices, templates and more or less memory would take, and the bound");
+    app.add_flag(
+        "!--plans-only", options->explains, "List the plans only: no alternatives, templates, other memory sizes or lower bound");
     app.add_option("--top", options->top, "Number of meshes to list (default 5)")->type_name("N")->check(wholeNumber(1));
     app.add_option("--gap", options->gap,
            "Simulate plans until no other can be quicker by more than this many percent (1 with --time-limit; else only the most "
@@ -220,7 +220,7 @@ void addPlan(VerbTable& table)
                           "A Hugging Face config.json, a model file of MaxText, or a built-in model: llama3_8b")
                        ->type_name(""),
         app.add_option("--on", words.machine,
-               "Chips or machines and how many: 512xH100, v5p-512; a chip alone where a size is looked for")
+               "Chips or machines and how many: 512xH100, v5p-512; a chip alone with --deadline, --budget or --min-gpus")
             ->type_name("NAME"),
         app.add_option(
                "--tokens", words.tokens, "Tokens of the whole training: 15T, 300B, 1.5e12 (k, M, B and T are powers of 1000)")
@@ -250,7 +250,7 @@ void addPlan(VerbTable& table)
         ->type_name("N")
         ->check(wholeNumber(1, 1024));
     verb.addFile("-o,--output", options->file,
-        "File for the page, whose ending chooses the format; plan.yaml: the study of the best plan", WrittenFile::Kind::Result);
+        "Output file; its ending chooses the format, and .yaml writes the best plan as a study", WrittenFile::Kind::Result);
 }
 
 void addSweep(VerbTable& table)

@@ -33,7 +33,7 @@ struct ShowOptions {
 /// those of meshes and specs; MW1005.
 int runShow(const ShowOptions& options, Output& output);
 
-/// Reads `8192x8192`; `scalar` has no dimensions. Problems: MW1906 it is no shape, MW1401 a size out of range.
+/// Reads `8192x8192`; `scalar` has no dimensions. Problems: MW1906 it is not a shape, MW1401 a size out of range.
 Result<Shape> parseShape(const std::string& text);
 
 /// Reads the chips along each axis of a slice, `4x2`. Problems: MW1910 it is not a topology.
@@ -69,7 +69,7 @@ struct ConvertOptions {
     std::string stacked; ///< "layers@1": the array is stacked over layers along a new dimension 1
 };
 /// Writes a sharding in another notation, or what logical axis rules make of an array, with their decisions.
-/// Problems: MW1159 no such notation, MW1184 not exactly one of a sharding and logical names, MW1185 rules that are no list, built-in or file, MW1903
+/// Problems: MW1159 no such notation, MW1184 not exactly one of a sharding and logical names, MW1185 rules that are not list, built-in or file, MW1903
 /// no such semantics, MW1186 no place for the stacked dimension; those of meshes, of `parseSharding` and `printSharding`, of `linenAxes`
 /// and `nnxAxes`.
 int runConvert(const ConvertOptions& options, Output& output);
@@ -102,8 +102,8 @@ struct ExplainOptions {
 };
 /// What a problem id means, or what messages of JAX, XLA, PyTorch and others mean, all of a log (`meshwright.messages/1`). Of a dump of HLO the
 /// collectives, or what two dumps differ in (`meshwright.hlo/1`).
-/// Problems: MW1908 it is no id, MW1930 (and exit code 4: nothing found) a text with no message that is known, MW1931 an empty text, MW1951 hardware or
-/// a second file for what is no dump; those of `hloReport`, `readFile`, of meshes and shapes.
+/// Problems: MW1908 it is not an id, MW1930 (and exit code 4: nothing found) a text with no message that is known, MW1931 an empty text, MW1951 hardware or
+/// a second file for what is not a dump; those of `hloReport`, `readFile`, of meshes and shapes.
 int runExplain(const ExplainOptions& options, Output& output);
 
 struct ListOptions {

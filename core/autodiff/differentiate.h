@@ -34,7 +34,7 @@ struct Differentiated {
 /// transposes of its collectives: a gather gives a reduce-scatter, a reduce-scatter a gather, an all-to-all the reverse one, a permutation its
 /// inverse, and a value that is the same over an axis gets the sum over it of cotangents from uses that are not. A named one is inlined. A ShardingConstraint's
 /// cotangent is constrained alike. What is made, element by element or by changes of shape, of values that have fewer elements together (a
-/// mask of labels, a broadcast, what is made of constants and iotas) is no residual but made again. Repeat becomes a forward repeat with stacked residuals and
+/// mask of labels, a broadcast, what is made of constants and iotas) is not a residual but made again. Repeat becomes a forward repeat with stacked residuals and
 /// a reversed one; what the body takes from outside is not stacked but read where it is. Nothing is computed for cotangents that are
 /// absent; an argument that no seed depends on gets zeros. Residuals are in the order of their definition.
 /// Cotangents of arguments are named "grad.NAME" and have the role Gradient, each a value of its own; those of results "ct.NAME".
@@ -43,7 +43,7 @@ struct Differentiated {
 /// those of programs on shards (collectives outside of manual computations, Send, Receive).
 ///
 /// `residualOf` chooses for each op of `function` what becomes of what it makes and the backward run reads. Ops that are carried out again
-/// (recomputation) make it a second time from their operands, so that it is no residual; constraints on them are repeated too. What is
+/// (recomputation) make it a second time from their operands, so that it is not a residual; constraints on them are repeated too. What is
 /// Whole passes an optimization barrier with its cotangent, by which it stays (`staysOnDevices`, transform.h). What is
 /// offloaded is moved to the host's memory behind the op and back where the backward run reads it (placement.h): the residual lies there.
 /// Ops with blocks are not carried out again; of a Repeat that is offloaded, the carries of each iteration are.

@@ -197,7 +197,7 @@ private:
         constexpr std::size_t kNarrowest = 50; // of a terminal's line, without its spaces
         const std::size_t begin = std::max(m_log.lineBegin(hit.at), part.begin());
         std::size_t end = m_log.lineEnd(hit.at);
-        const auto isBroken = [&] { // ends of sentences are no places where terminals break lines
+        const auto isBroken = [&] { // ends of sentences are not places where terminals break lines
             return end - m_log.lineBegin(end - 1) >= kNarrowest
                 && std::string_view(".!)").find(m_log.squeezed()[end - 1]) == std::string_view::npos;
         };

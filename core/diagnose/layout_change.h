@@ -22,7 +22,7 @@ struct LayoutPair {
 };
 
 /// The layouts of two tile strings of one array, on the given mesh if it has these tiles, else on the smallest that has both. Nothing when the
-/// strings are no tilings of arrays of one rank, or no mesh of at most kMostPlannedDevices has both.
+/// strings are not tilings of arrays of one rank, or no mesh of at most kMostPlannedDevices has both.
 std::optional<LayoutPair> layoutsOfTiles(std::string_view from, std::string_view to, const std::optional<Mesh>& mesh);
 inline constexpr std::int64_t kMostPlannedDevices = std::int64_t{1} << 14;
 

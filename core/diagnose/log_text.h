@@ -10,14 +10,14 @@
 namespace meshwright {
 
 /// The text of a log without what terminals and launchers put around messages: colours, carriage returns, the time, the rank, the source
-/// line at the start of a line; `\n` and `\"` as structured logs write them. Bytes that are no UTF-8 become `?`.
+/// line at the start of a line; `\n` and `\"` as structured logs write them. Bytes that are not UTF-8 become `?`.
 ///
-/// Positions count the characters that are no white space: a message that a terminal broke, even inside a word, reads as one that it did not.
+/// Positions count the characters that are not white space: a message that a terminal broke, even inside a word, reads as one that it did not.
 class LogText {
 public:
     explicit LogText(std::string_view text);
 
-    /// All characters that are no white space.
+    /// All characters that are not white space.
     const std::string& squeezed() const { return m_squeezed; }
     /// The same in small letters.
     const std::string& lower() const { return m_lower; }

@@ -54,7 +54,7 @@ int depthOf(std::string_view text)
     return deepest;
 }
 
-/// What is wrong with a text that is no spec.
+/// What is wrong with a text that is not a spec.
 PeerVerdict formVerdict(const std::string& text, const Problems& problems)
 {
     constexpr int kDeepest = 2; // P(..) and a tuple in it

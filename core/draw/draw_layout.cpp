@@ -280,7 +280,7 @@ private:
         return notes;
     }
 
-    /// "stacked: 4 copies of each piece", "hatched: 128 copies of each piece, in one of 16 stages". What of partial sums is on several devices are no copies.
+    /// "stacked: 4 copies of each piece", "hatched: 128 copies of each piece, in one of 16 stages". What of partial sums is on several devices is not a copy.
     std::string copiesNote(const LayoutGrid& grid) const
     {
         if (m_layout.shards.empty() || m_layout.shards.front().devices.size() < 2 || !m_drawing.partialOver.empty())

@@ -38,7 +38,7 @@ char closingOf(char opening)
     return opening == '(' ? ')' : opening == '[' ? ']' : opening == '{' ? '}' : '\0';
 }
 
-/// Bits of an element; nothing for what is no type.
+/// Bits of an element; nothing for what is not a type.
 std::optional<std::int64_t> bitsOf(std::string_view type)
 {
     const auto found = findElementName(type, {TypeSpelling::Hlo});

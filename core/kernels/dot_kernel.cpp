@@ -31,7 +31,7 @@ std::int64_t sizeOf(const Shape& shape, const Dims& dims)
         dims.begin(), dims.end(), std::int64_t{1}, [&](std::int64_t size, std::size_t dim) { return size * shape[dim]; });
 }
 
-/// The step between neighbours when `dims`, in this order, are counted as one; nothing when that is no single step.
+/// The step between neighbours when `dims`, in this order, are counted as one; nothing when that is not a single step.
 std::optional<std::int64_t> commonStep(const Shape& shape, const Dims& dims)
 {
     const Shape steps = stepsOf(shape);

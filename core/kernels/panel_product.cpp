@@ -265,7 +265,7 @@ private:
             std::memcpy(to, from, static_cast<std::size_t>(width) * sizeof(float));
     }
 
-    /// The rest of lines that are no whole panel, and zeros.
+    /// The rest of lines that fill no whole panel, and zeros.
     void padPanel() const
     {
         const std::int64_t valid = m_lines % kGrain;
@@ -339,7 +339,7 @@ template <int Vectors, bool IsAdded, std::size_t... Row>
     (storeRow(c + static_cast<std::int64_t>(Row) * stride, sums[Row]), ...);
 }
 
-/// Rows times vectors of the result: the products of a panel of each side, summed over `depth` terms. `HasRest`: these are no whole turns.
+/// Rows times vectors of the result: the products of a panel of each side, summed over `depth` terms. `HasRest`: without whole turns.
 template <std::size_t Rows, int Vectors, bool IsLeftRows, bool Copies, bool HasRest>
 void tile(std::int64_t depth, const float* a, const float* b, Store store, float* c, std::int64_t stride, const Beside& beside)
 {
@@ -379,7 +379,7 @@ void tile(std::int64_t depth, const float* a, const float* b, Store store, float
         storeTile<Vectors, false>(sums, c, stride, kRows);
 }
 
-/// A tile that is no edge.
+/// A tile that is not an edge.
 template <bool IsLeftRows>
 void wholeTile(
     std::int64_t depth, const float* a, const float* b, Store store, float* c, std::int64_t stride, const Beside& beside)

@@ -50,7 +50,7 @@ std::string arrayText(const DeviceArray& array);
 Result<std::vector<PlacedDevice>> tpuDevices(DeviceKind kind, std::span<const std::int64_t> topology);
 
 /// The devices by their coordinates: x, y, z; on v2 and v3 x, y, core; on v7x (and v5p with two devices a chip) x, y, z, core.
-/// Problems: MW1172 the devices are no box without holes, two share a place, or the kind has one device a chip and these have more.
+/// Problems: MW1172 the devices do not fill a box without holes, two share a place, or the kind has one device a chip and these have more.
 Result<DeviceArray> physicalMesh(DeviceKind kind, const std::vector<PlacedDevice>& devices);
 
 /// Which part of each physical axis each logical axis gets: `sizes[physical][logical]`. The product of a row is the physical axis, that of

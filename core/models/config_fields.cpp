@@ -480,7 +480,7 @@ void readByFields(FieldReader& reader, Problems& problems, TransformerConfig& c,
     }
 
     c.norm = isLayerNorm(reader, kind) ? kLayerNorm : NormKind::RmsNorm;
-    // As models are: gates came with RMS norms and with widths that are no multiple of the hidden size.
+    // As models are: gates came with RMS norms and with widths that are not multiples of the hidden size.
     c.gatedFfn = kind.isGated && saysWidth && !name.starts_with("relu") && name != "gelu_new"
         && !(c.norm == kLayerNorm && name.starts_with("gelu"));
     c.normEpsilon = reader.number(

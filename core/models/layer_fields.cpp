@@ -396,7 +396,7 @@ void readExperts(FieldReader& reader, TransformerConfig& c)
         0, 0);
     if (sharedFfn % c.expertFfn != 0)
         reader.refuse("MW1353", "shared_expert_intermediate_size",
-            fmt::format("a shared expert {} wide is no multiple of an expert's {}", sharedFfn, c.expertFfn));
+            fmt::format("a shared expert {} wide is not a multiple of an expert's {}", sharedFfn, c.expertFfn));
     else if (sharedFfn > 0)
         c.sharedExperts = std::max<std::int64_t>(c.sharedExperts, 1) * (sharedFfn / c.expertFfn);
     c.expertHidden = reader.size({"moe_latent_size", "routed_expert_hidden_size"}, 0, 0);

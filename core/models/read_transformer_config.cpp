@@ -316,7 +316,7 @@ Result<Json> parsed(std::string_view text, std::vector<std::string>& notes)
     try {
         Json json = Json::parse(plain, look);
         if (isDeep)
-            return Problem{"MW1350", fmt::format("a model's configuration is no deeper than {} objects and lists", kMostDeep)};
+            return Problem{"MW1350", fmt::format("a model's configuration is at most {} objects and lists deep", kMostDeep)};
         return json;
     } catch (const Json::parse_error& error) {
         const std::size_t byte = error.byte > 0 ? error.byte - 1 : 0;

@@ -279,7 +279,7 @@ void addKindProblems(const TransformerConfig& c, Problems& problems)
             && kind.kinds.empty() && kind.denseLayers == 0 && kind.slidingWindowLayers == 0;
         if (problems.size() == before && !isPart)
             problems.push_back(
-                {"MW1353", fmt::format("kind {} is no part of the model, whose pattern has {} of its layers", i, counts[i]), {},
+                {"MW1353", fmt::format("kind {} does not fit the model, whose pattern has {} of its layers", i, counts[i]), {},
                     {.path = "kinds"}});
         if (problems.size() == before && kind.mixer == MixerKind::None && !kind.hasFeedForward())
             problems.push_back(

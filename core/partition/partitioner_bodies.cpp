@@ -101,7 +101,7 @@ void Partitioner::partitionBodyCollective(const Op& op)
     for (std::size_t i = 0; i < op.results.size(); ++i) {
         TensorSharding layout = declared(op.operands[i]);
         layout.mesh = m_manual.mesh;
-        layout.unreduced.clear(); // what the body exchanges is whole: a maximum of sums is no sum of maxima
+        layout.unreduced.clear(); // what the body exchanges is whole: a maximum of sums is not a sum of maxima
         if (!m_problems.empty()) {
             makeUp(op.results[i]);
             continue;

@@ -35,7 +35,7 @@ bool isPartitionId(const Op& op);
 /// What such an op says. Device ids of the text are those of the mesh; an empty list of groups is one group of all.
 ///
 /// Problems: MW1260 the listed devices are not those of the mesh, each once; MW1261 an attribute is missing or does not fit the arrays, or
-/// the block is no known reduction.
+/// the block is not a known reduction.
 Result<BodyCollective> bodyCollective(const Function& function, const Op& op, const Mesh& mesh);
 
 /// The type of the result from that of the operand. Precondition: the collective fits the operand.

@@ -179,7 +179,7 @@ bool isNeededInPart(const Op& op)
     return isLoop(op) || op.kind == OpKind::Case;
 }
 
-/// The operands that are no arguments of its blocks: the number of a branch.
+/// The operands that are not arguments of its blocks: the number of a branch.
 std::size_t ownOperands(const Op& op)
 {
     return op.kind == OpKind::Case ? 1 : 0;

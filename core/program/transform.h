@@ -56,7 +56,7 @@ struct ConstantCopy {
 };
 
 /// Gives every use but the first of a constant, an iota, a spread scalar, or a value made of constants only its own copy of what makes the
-/// value, so that the uses need not agree on a sharding. The values that a constant is made of are no uses of each other: what one use
+/// value, so that the uses need not agree on a sharding. The values that a constant is made of are not uses of each other: what one use
 /// needs is copied once, however often it occurs there. Values that have a sharding or are in a group, and scalars, stay shared.
 /// Ids of values and ops stay valid. Returns the copies, those of operands before those of their users.
 /// Source: openxla/shardy, shardy/dialect/sdy/transforms/import/constant_or_scalar_splitter.cc.

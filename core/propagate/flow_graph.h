@@ -38,7 +38,7 @@ struct FlowNode {
     const char* edge = ""; ///< "loop carry" and so on
     FlowClass flowClass = FlowClass::Other;
     bool elementwise = false;
-    bool usedOnce = false; ///< every operand that is no scalar has this one use only
+    bool usedOnce = false; ///< every operand that is not a scalar has this one use only
     bool allPassThrough = false; ///< no factor is anything else
     bool anyBlocked = false;
     FactorDirection allowed = FactorDirection::Both; ///< of a barrier

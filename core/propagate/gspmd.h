@@ -31,7 +31,7 @@ struct TilePropagation {
 };
 
 /// What the text says: `mhlo.sharding` of arguments, ops and results (as JAX without Shardy writes it), or Shardy's shardings in tiles.
-/// Problems: MW1150 to MW1155 the text is no sharding, or does not fit the value, with the value's name as the path.
+/// Problems: MW1150 to MW1155 the text is not a sharding, or does not fit the value, with the value's name as the path.
 Result<TileShardings> tileAnnotations(const Function& function, const std::vector<NamedMesh>& meshes);
 
 /// Spreads annotations, which stay as they are, over the values of a function: passes forward and backward until nothing improves, first

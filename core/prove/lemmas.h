@@ -11,7 +11,7 @@ namespace meshwright {
 /// From the standings of an op's operands to that of a result, or why there is none (`Site::refusal`).
 using LemmaFunction = std::optional<Standing> (*)(Site&, std::size_t result);
 
-/// The lemma of a kind: its class's (element by element, kept) or that of its row in lemmas.cpp. None: the op has blocks, or is no op of device
+/// The lemma of a kind: its class's (element by element, kept) or that of its row in lemmas.cpp. None: the op has blocks, or is not an op of device
 /// programs.
 LemmaFunction lemmaOf(OpKind kind);
 

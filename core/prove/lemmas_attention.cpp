@@ -111,7 +111,7 @@ std::optional<KeyPart> keyPart(Site& site, const std::vector<Framed>& operands, 
         const auto before = operands[i].isCopy(dim) ? std::nullopt : piecesBefore(operands[i], dim);
         if (!before || operands[i].mesh != queries.mesh || operands[i].dims[dim].axes != queries.dims[sequence].axes
             || !queries.isEven(sequence) || queries.isCopy(sequence))
-            return site.refuse(fmt::format("the keys in operand {} are no part like the queries'", i));
+            return site.refuse(fmt::format("the keys in operand {} are not a part like the queries'", i));
         if (part && part->piece != *before)
             return site.refuse(fmt::format("the keys in operand {} are of another device than those before", i));
         part = KeyPart{*before, shardCount(queries.dims[sequence].axes)};
@@ -137,7 +137,7 @@ std::optional<std::set<std::int64_t>> partsBefore(
         const GlobalValue& one = globals[operands[places.before + result].global];
         if (one.of == kNoGlobal || one.of != globals.find(resultText(result, text)) || one.partCount != part.count || one.partsAdd
             || one.parts != before.parts || one.parts.contains(part.piece))
-            return site.refuse("what it takes in is no result over other keys");
+            return site.refuse("what it takes in is not a result over other keys");
     }
     return before.parts;
 }

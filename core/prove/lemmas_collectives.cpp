@@ -154,7 +154,7 @@ std::optional<Standing> allReduceLemma(Site& site, std::size_t)
     if (made.partial.empty() && isIdempotent(attributes.kind) && disjoint(attributes.axes, placeAxes(made))
         && !variesAlong(site.walk, made.global, attributes.axes))
         return made; // the same from all
-    return site.refuse(made.partial.empty() ? "its operand is no partial result: it would be counted several times"
+    return site.refuse(made.partial.empty() ? "its operand is not a partial result: it would be counted several times"
                                             : "its operand is partial over other axes, or by another reduction");
 }
 

@@ -433,7 +433,7 @@ std::optional<Standing> keptLemma(Site& site, std::size_t result)
         return elementwiseLemma(site, result);
     if (isBodyCollective(site.op) || isPartitionId(site.op)) {
         if (!site.walk.isSource())
-            return site.refuse("it is no collective over axes");
+            return site.refuse("it is not a collective over axes");
         const Mesh& mesh = site.walk.mesh();
         if (isPartitionId(site.op)) {
             Standing made;

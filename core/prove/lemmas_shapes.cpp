@@ -281,7 +281,7 @@ std::optional<Standing> regrouped(Site& site, const Shape* claimed, std::optiona
                 return site.refuse(fmt::format("dimension {} of the result would end in padding", dim));
         }
         if (digitsOf(operand.dims, operand.local, group.from, group.fromEnd) != digitsOf(dims, local, group.to, group.toEnd))
-            return site.refuse(fmt::format("the pieces of {} are no pieces of {}", operand.shape, shape));
+            return site.refuse(fmt::format("the pieces of {} are not pieces of {}", operand.shape, shape));
     }
     GlobalValues& globals = site.walk.globals;
     const std::string elements = elementsText(globals, operand);
@@ -400,7 +400,7 @@ bool isPadded(const PadAttributes& pad, std::size_t dim)
 
 } // namespace
 
-/// More room behind the last element is no change of the value; on devices this is how pieces of one size are made.
+/// More room behind the last element is not a change of the value; on devices this is how pieces of one size are made.
 std::optional<Standing> withMoreRoom(const Site& site)
 {
     const auto& pad = site.op.as<PadAttributes>();
@@ -438,7 +438,7 @@ std::optional<Standing> padLemma(Site& site, std::size_t)
     if (!filler.isUniform())
         return site.refuse("what it pads with is a partial result");
     if (!operand.partial.empty() && !(operand.kind == ReduceKind::Sum && site.walk.globals.isZero(filler.global)))
-        return site.refuse("a partial result is padded with what is no identity of its reduction");
+        return site.refuse("a partial result is padded with something other than the identity of its reduction");
     for (std::size_t dim = 0; dim < operand.dims.size(); ++dim) {
         if (!isPadded(pad, dim) || !operand.isCopy(dim))
             continue;

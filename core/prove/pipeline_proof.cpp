@@ -327,7 +327,7 @@ private:
         loop.attributes = attributes;
     }
 
-    /// What a sum adds a term to, where that serves nothing else; invalid: it is no sum.
+    /// What a sum adds a term to, where that serves nothing else; invalid: it is not a sum.
     static ValueId addedTo(const Function& function, ValueId sum)
     {
         const OpId producer = function[sum].producer;

@@ -77,7 +77,7 @@ private:
     bool m_wantsNan = false;
 };
 
-/// An element that is no finite number.
+/// An element that is not a finite number.
 struct NotFinite {
     Shape index;
     bool isNan = false; ///< else infinite

@@ -11,7 +11,7 @@
 
 namespace meshwright {
 
-/// Looks, on one device, for the instruction that first makes a value that is no finite number. NaN is always reported; infinity only where
+/// Looks, on one device, for the instruction that first makes a value that is not a finite number. NaN is always reported; infinity only where
 /// nothing that the instruction reads is infinite already (a mask of -inf is meant so). Padding is left out.
 class NumericsCheck {
 public:

@@ -264,7 +264,7 @@ private:
         return node;
     }
 
-    /// Adds what others make of values in memory that are no larger, in a simple way: it is made again rather than written and read.
+    /// Adds what others make of values in memory that are not larger, in a simple way: it is made again rather than written and read.
     void makeAgain(std::set<std::size_t>& positions) const
     {
         std::vector<std::size_t> open(positions.begin(), positions.end());

@@ -19,7 +19,7 @@ std::string instructionLabel(const Function& function, const Instruction& instru
 /// What a task of a pipeline is called: "forward, microbatch 3", "weight gradients, chunk 1, microbatch 3"; an update by its function.
 std::string taskLabel(const Task& task, const PipelineShape& shape);
 
-/// The category of an op's slices; Compute for everything that is no collective.
+/// The category of an op's slices; Compute for everything that is not a collective.
 SliceCategory categoryOf(OpKind kind);
 
 } // namespace meshwright

@@ -19,7 +19,7 @@ struct BookArray {
     friend bool operator==(const BookArray&, const BookArray&) = default;
 };
 
-/// Reads the notation; subscripts as `I_X`, `I_XY`, `I_{X,Y}`, `I_{XY}`. Letters that are no axis together are one axis each, as far as
+/// Reads the notation; subscripts as `I_X`, `I_XY`, `I_{X,Y}`, `I_{XY}`. Letters that name no axis together are one axis each, as far as
 /// the mesh has them; capitals stand for the axes of a mesh in lower case too.
 ///
 /// Problems, with a column: MW1168 the text is not of that form, MW1102 unknown axis, MW1103 an axis used twice, MW1169 a subscript that

@@ -33,7 +33,7 @@ std::string jaxSpecText(const JaxSpec& spec);
 
 /// Reads what JAX prints and what users write: `P(..)`, `PartitionSpec(..)`, `jax.P(..)`, a bare tuple or list, `P.UNCONSTRAINED`.
 ///
-/// Problems, with a column: MW1105 the text is no PartitionSpec (a tuple within a tuple, None within a set), MW1103 an axis is both in an
+/// Problems, with a column: MW1105 the text is not a PartitionSpec (a tuple within a tuple, None within a set), MW1103 an axis is both in an
 /// entry and in `unreduced` or `reduced`, or twice in one of those.
 Result<JaxSpec> parseJaxSpec(std::string_view text);
 

@@ -80,7 +80,7 @@ Result<Spelling> printSharding(const ParsedSharding& sharding, Notation notation
 Result<Spelling> printSharding(const TensorSharding& sharding, const Mesh& mesh, Notation notation);
 
 /// Reads the printed form of a positional sharding, or the operations that make one.
-/// Problems: MW1134 the text is no positional sharding, and those of the operations.
+/// Problems: MW1134 the text is not a positional sharding, and those of the operations.
 Result<PositionalSharding> parsePositional(std::string_view text);
 
 } // namespace meshwright

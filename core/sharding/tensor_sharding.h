@@ -118,7 +118,7 @@ std::optional<SpecOnMesh> toSpecOnCutMesh(const TensorSharding& sharding, const 
 /// `"a"` or `"a":(2)4`, as Shardy writes it.
 std::string axisText(const AxisRef& axis, const Mesh& mesh);
 
-/// As Shardy writes it: `[{"data"}, {?}], replicated={"x"}, unreduced={"y"}`; `unreduced=max{"y"}` for partial values that are no sums.
+/// As Shardy writes it: `[{"data"}, {?}], replicated={"x"}, unreduced={"y"}`; `unreduced=max{"y"}` for partial values that are not sums.
 std::string shardyText(const TensorSharding& sharding, const Mesh& mesh);
 
 /// True when both say the same of a value: the same mesh, axes, openness and partial sums. What is explicitly replicated makes no

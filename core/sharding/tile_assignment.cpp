@@ -38,7 +38,7 @@ struct Digit {
     std::int64_t stride = 1;
 };
 
-/// The digits that make `devices`, most major first; nothing when it is no iota.
+/// The digits that make `devices`, most major first; nothing when it is not an iota.
 std::optional<std::vector<Digit>> digitsOf(const std::vector<DeviceId>& devices)
 {
     const auto count = static_cast<std::int64_t>(devices.size());

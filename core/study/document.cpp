@@ -339,7 +339,7 @@ Problem syntaxProblem(const YAML::Exception& error, const Place& at, std::string
     return Problem{"MW1402", fmt::format("this is not YAML: {}", error.msg), "fix the syntax here or just before", where};
 }
 
-/// What is said of a program where a study is wanted: more than that it is no YAML.
+/// What is said of a program where a study is wanted: more than that it is not YAML.
 Problem programProblem(const std::string& fileName)
 {
     return Problem{"MW1402", "this is a program in StableHLO text, not a study",

@@ -61,7 +61,7 @@ bool sameContent(const DocNode& a, const DocNode& b);
 struct Document {
     DocNode root;
     Problems problems;
-    bool readable = true; ///< false: the text is no document at all, and `root` is null
+    bool readable = true; ///< false: the text is not a document at all, and `root` is null
 };
 
 /// Reads one YAML document. Never crashes, hangs or takes more memory than the limits above allow, whatever the text.

@@ -15,7 +15,7 @@ namespace meshwright {
 /// hidden (an MLP's other widths), mlp (inside a transformer's feed-forward block), heads, kv_heads, kv (the size of a head), exp, layers (the stacked
 /// layers of a loop), positions.
 ///
-/// For the built-in list "maxtext" those of MaxText: mlp for hidden, norm for scales, embed_no_exp beside experts, and in values that are no parameters
+/// For the built-in list "maxtext" those of MaxText: mlp for hidden, norm for scales, embed_no_exp beside experts, and in values that are not parameters
 /// activation_batch, activation_length, activation_embed and so on.
 LogicalNames logicalNamesOf(const StudyArray& array, const std::string& ruleList);
 

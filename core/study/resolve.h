@@ -24,7 +24,7 @@ DType arrayType(const Study& study, const StudyArray& array);
 /// without a spec stay open to propagation. States and gradients with a spec of their own leave the sharding group of their parameter.
 ///
 /// Inputs and activations are propagated first (priority 0), then parameters, gradients and states (priority 1): under FSDP the batch stays
-/// where it is and the weights are gathered. The program's mesh 0 becomes the study's mesh, and shardings of its own text follow by the names of axes. For programs that are no MLP the specs by name and by glob apply, rules do not.
+/// where it is and the weights are gathered. The program's mesh 0 becomes the study's mesh, and shardings of its own text follow by the names of axes. For programs that are not MLP the specs by name and by glob apply, rules do not.
 ///
 /// Problems: MW1101 to MW1104 of a spec against the array, MW1110 to MW1115 of the mesh, MW1232 the program's text names axes that the mesh
 /// lacks, or needs their sizes; MW1429 a name that no value of the program has.

@@ -19,7 +19,7 @@ struct Setting {
     bool removes = false; ///< nothing stands after the equals sign
 };
 
-/// Problems: MW1433 the text is no setting; for its value those of `parseDocument`.
+/// Problems: MW1433 the text is not a setting; for its value those of `parseDocument`.
 Result<Setting> parseSetting(const std::string& text);
 
 /// The parts of a path, indices without their brackets: `phases[0].steps` is phases, 0, steps. Arrays keep theirs: `sharding.params['w']` is sharding,

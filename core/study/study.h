@@ -227,7 +227,7 @@ struct Study {
 /// MW1421 a key that is missing, MW1422 a value of the wrong kind, MW1423 an unknown name, MW1424 a number that is not finite,
 /// MW1426 a version that this program does not know, MW1427 not exactly one of several choices,
 /// MW1490 a key of transformers in a study of another model, MW1001 to MW1004, MW1350 to MW1355 a transformer's config and its sizes,
-/// MW1437 far more axes, layers, rules or phases than any study has, MW1105 a text that is no PartitionSpec. All are reported, in the order of the file.
+/// MW1437 far more axes, layers, rules or phases than any study has, MW1105 a text that is not a PartitionSpec. All are reported, in the order of the file.
 Result<Study> readStudy(std::string_view text, const std::string& fileName, std::span<const std::string> settings = {});
 
 /// As `readStudy`, from a file (`-`: standard input). Problems: those, of `readFile` and of `checkFiles`.
@@ -237,7 +237,7 @@ Result<Study> loadStudy(const std::filesystem::path& path, std::span<const std::
 struct StudyReading {
     Study study; ///< what could not be read is left at its default
     Problems problems; ///< as `examineStudy` has them
-    bool readable = false; ///< false: the text is no document at all
+    bool readable = false; ///< false: the text is not a document at all
 };
 
 /// As `readStudy`, for whoever shows a study while it is being written.

@@ -17,7 +17,7 @@ enum class Lines : std::uint8_t {
 };
 
 /// Text from anywhere as a terminal, a table or a page may show it: control characters become visible escapes (`\x1b`, `\u009b`), as do bytes
-/// that are no UTF-8 and the marks that change the direction of what follows (`\u202e`). Everything else stays.
+/// that are not UTF-8 and the marks that change the direction of what follows (`\u202e`). Everything else stays.
 std::string printable(std::string_view text, Lines lines = Lines::Escaped);
 
 /// As `printable` with lines kept, but our own colours stay: `ESC [ ... m` of digits and semicolons.

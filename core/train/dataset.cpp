@@ -120,7 +120,7 @@ private:
         return std::none_of(fields.begin(), fields.end(), [](const std::string& field) { return isNumberLike(field); });
     }
 
-    /// Numbers and the spellings of what is none, so that a first row of `nan` is no heading.
+    /// Numbers and the spellings of what is none, so that a first row of `nan` is not a heading.
     static bool isNumberLike(std::string_view field)
     {
         std::string lower = lowerCase(field);

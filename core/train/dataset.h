@@ -69,7 +69,7 @@ Result<Dataset> readDataset(
 ///
 /// Problems (the first 20 wrong lines, each with its place): those of `OpenFile`; MW1601 the compressed data is damaged, cut
 /// off; MW1602 there are no rows; MW1603 a field is not a finite number; MW1604 a row has
-/// another number of fields than the first (or fewer than two); MW1605 a label is no integer from 0 to classes - 1 (or 65535);
+/// another number of fields than the first (or fewer than two); MW1605 a label is not an integer from 0 to classes - 1 (or 65535);
 /// MW1607 fewer than one row is left to train on.
 Result<Dataset> readCsvDataset(const std::filesystem::path& path, const DatasetOptions& options);
 

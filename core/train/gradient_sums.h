@@ -24,7 +24,7 @@ struct GradientPart {
 GradientPart partOf(const Function& backward, std::size_t result);
 
 /// The backward function that adds each gradient's part to an argument, the sum so far (StageArray::Kind::GradientSum), and returns that in its
-/// place; the gradients are no results any more.
+/// place; the gradients are not results any more.
 DeviceFunction accumulating(const DeviceFunction& backward, const std::vector<GradientPart>& parts);
 
 } // namespace meshwright

@@ -16,7 +16,7 @@ public:
     /// An IDX file (MNIST's format: http://yann.lecun.com/exdb/mnist) or an NPY file with its rows first, either also compressed with gzip (then
     /// it is unpacked once into a temporary file). Nothing: it is neither, by its first bytes.
     ///
-    /// Problems: those of `openUnpacked`; MW1610 a damaged IDX header; MW1611 elements that are no real numbers, or no dimension; MW1612 the
+    /// Problems: those of `openUnpacked`; MW1610 a damaged IDX header; MW1611 elements that are not real numbers, or no dimension; MW1612 the
     /// file has more or fewer bytes than its header says; MW1531 to MW1533 of NPY; MW1602 there are no rows.
     static Result<std::optional<RowFile>> open(const std::filesystem::path& path);
 

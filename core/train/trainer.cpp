@@ -291,7 +291,7 @@ private:
         }
         SavedState state{m_step, m_options.seed, wholeMesh(m_phases[m_phase]).text(), m_options.optimizer, m_result.losses,
             m_result.accuracies, m_options.settings};
-        state.losses.resize(static_cast<std::size_t>(m_step)); // the loss after the last update is no step's
+        state.losses.resize(static_cast<std::size_t>(m_step)); // the loss after the last update is not a step's
         const auto path = m_checkpoints->write(
             state, arrays, [&spoiled]() -> Result<Done> { return spoiled.empty() ? Result<Done>(Done{}) : Problem{}; });
         if (!path && !spoiled.empty()) {

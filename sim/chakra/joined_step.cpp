@@ -21,7 +21,7 @@ namespace {
 using FollowingEvents = boost::compressed_sparse_row_graph<boost::directedS, boost::no_property, boost::no_property,
     boost::no_property, std::uint32_t, std::uint32_t>;
 
-constexpr std::size_t kFamiliesTried = 64; ///< the latest of one shape; where so many overlap, groups are no axes of a mesh
+constexpr std::size_t kFamiliesTried = 64; ///< the latest of one shape; where so many overlap, groups are not axes of a mesh
 
 CollectiveKind networkKind(ChakraCollective collective)
 {

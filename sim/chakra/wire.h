@@ -52,7 +52,7 @@ public:
     bool atEnd() const { return m_rest.empty(); }
     std::size_t left() const { return m_rest.size(); }
 
-    /// Nothing where the bytes are no field: cut short, a type that is not known, a number too long or a field 0.
+    /// Nothing where the bytes do not make a field: cut short, a type that is not known, a number too long or a field 0.
     std::optional<WireField> field();
 
     /// A message with its length before it. Nothing where it is cut short.

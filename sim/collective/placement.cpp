@@ -262,7 +262,7 @@ std::vector<GroupAxis> MeshPlacement::groupAxes(std::span<const AxisRef> axes) c
 
 namespace {
 
-/// How the members of a group lie along each physical axis: how many places, and how far apart. Nothing when they are no box, or
+/// How the members of a group lie along each physical axis: how many places, and how far apart. Nothing when they do not fill a box, or
 /// not evenly spaced.
 std::optional<std::vector<AxisPart>> boxOf(const std::vector<DeviceId>& group, const Topology& topology)
 {

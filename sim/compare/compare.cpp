@@ -104,7 +104,7 @@ void compareCollectives(const Comparable& before, const Comparable& after, Compa
     result.collectiveBytes = FigureChange{figure(before), figure(after)};
 }
 
-/// The spec without whole dimensions at its end; the text itself when it is no spec.
+/// The spec without whole dimensions at its end; the text itself when it is not a spec.
 std::string canonical(const std::string& spec)
 {
     const auto parsed = parseSpec(spec);

@@ -25,7 +25,7 @@ struct ChipMatch {
 /// The chips that are known, read from a file; see resources/hardware/README.md for its format.
 class Catalogue {
 public:
-    /// Problems: MW1702 the file is no catalogue (not JSON, no `chips`, a figure that is not a number, an alias to nothing); all that
+    /// Problems: MW1702 the file is not a catalogue (not JSON, no `chips`, a figure that is not a number, an alias to nothing); all that
     /// are found are reported, each with its path in the document. And those of `readFile`.
     static Result<Catalogue> load(const std::filesystem::path& path);
 

@@ -250,7 +250,7 @@ std::string unsoldSlice(const Chip& chip, const std::vector<std::int64_t>& topol
     });
     return isSold || chip.interconnect.kind != InterconnectKind::Torus
         ? std::string()
-        : fmt::format("{} chips of {} are no slice that is sold: each side is {}", topologyText(topology), chip.name,
+        : fmt::format("{} chips of {} are not a slice that is sold: each side is {}", topologyText(topology), chip.name,
             isFlat ? "a power of two" : "1, 2 or a multiple of 4");
 }
 

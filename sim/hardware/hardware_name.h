@@ -40,7 +40,7 @@ Result<HardwareChoice> sliceOf(const Catalogue& catalogue, const Chip& chip, con
 /// The slice that a name says: of its shape, or the most compact. Precondition: it says how many chips. Problems: MW1914 there is none.
 Result<HardwareChoice> sliceOf(const Catalogue& catalogue, const MachineName& name);
 
-/// What is said of a slice that Google does not sell, `10x10 chips of TPU v5e are no slice that is sold: each side is a power of two`; empty: it is sold, or
+/// What is said of a slice that Google does not sell, `10x10 chips of TPU v5e are not a slice that is sold: each side is a power of two`; empty: it is sold, or
 /// the chip is not joined in a torus. Sides of a torus of two axes are powers of two, of one of three 1, 2 or multiples of 4.
 /// Source: Google Cloud, "TPU versions" (cloud.google.com/tpu/docs, v2 to v6e; from memory, unverified).
 std::string unsoldSlice(const Chip& chip, const std::vector<std::int64_t>& topology);

@@ -99,7 +99,7 @@ struct PageChoices {
 /// What a person's answer to a question is worth.
 struct Judgement {
     bool isRight = false;
-    bool isRead = true; ///< false: the words are no answer of the question's kind, and do not count as a try
+    bool isRead = true; ///< false: the words are not an answer of the question's kind, and do not count as a try
     std::string said; ///< what the answer raised, or what kind of words is expected; empty: nothing
 };
 

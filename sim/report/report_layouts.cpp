@@ -267,7 +267,8 @@ ReportParagraph proofParagraph(const Proof& proof)
     if (proof.isProved())
         return {
             fmt::format("The device program is {}: it computes the program for every input.", headline(proof)), ReportTone::Good};
-    return {fmt::format("The device program is {} ({}). It may be right: `meshwright train --verify` runs it beside one device.",
+    return {fmt::format(
+        "The device program is {} ({}). It can still be correct: `meshwright train --verify` runs it beside one device.",
         headline(proof), firstObstacle(proof))};
 }
 

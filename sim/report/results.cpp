@@ -286,7 +286,7 @@ std::string simulationText(const SimulatedStudy& study)
     if (s.contentionSeconds > 1e-9)
         text += fmt::format("  collectives take {} longer than each alone on whole links\n", formatSeconds(s.contentionSeconds));
     if (s.callSeconds > s.stepSeconds)
-        text += fmt::format("  called from the host and waited for: {}\n", formatSeconds(s.callSeconds));
+        text += fmt::format("  one call from the host, waited for: {}\n", formatSeconds(s.callSeconds));
     text += fmt::format("  bound by {}; model FLOPs utilisation {:.1f} % of {}\n", s.boundBy, 100.0 * s.mfu, s.peakHow);
     text += fmt::format("  memory {} of {} a device ({} kept for the runtime): {}\n", formatBytes(s.peakBytes),
         formatBytes(s.capacityBytes), formatBytes(s.reserveBytes), s.fits ? "fits" : "DOES NOT FIT");
@@ -461,13 +461,13 @@ std::string trainingText(const TrainingResult& result)
     if (result.verification) {
         const Verification& v = *result.verification;
         if (v.checkedSteps.empty())
-            return text + "\nnot verified: no step was done that is checked\n";
+            return text + "\nnot verified: the run ended before the first step that is checked\n";
         text += fmt::format("\nverified against one device at {}: {}\n", counted(v.checkedSteps.size(), "step"), v.text());
         for (const VerifiedTensor& tensor : v.tensors) {
             if (!tensor.passed)
                 text += fmt::format("  {}: error {:.3e}, allowed {:.3e}{}\n", tensor.name, tensor.shardedError, tensor.tolerance,
                     tensor.shardedError <= tensor.tolerance
-                        ? fmt::format(", but it makes {:.0f} % of the change that one device makes", 100.0 * tensor.change)
+                        ? fmt::format(", but its update is {:.0f} % of the update on one device", 100.0 * tensor.change)
                         : std::string());
         }
     }

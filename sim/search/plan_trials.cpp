@@ -57,7 +57,7 @@ struct Try {
     FoundPlan plan = {};
     double limitBytes = 0.0; ///< by the estimate
     bool isSettled = false;
-    bool isRefused = false; ///< its program cannot be made: it is no plan
+    bool isRefused = false; ///< its program cannot be made: it is not a plan
     std::string whyNot = {}; ///< it was not simulated
     double mostSeconds = kInfinite; ///< of simulating, as guessed
 };

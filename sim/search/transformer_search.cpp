@@ -687,7 +687,7 @@ void Search::addChanges(Field& field)
     }
 }
 
-/// The smallest plans that the estimate finds a little too large: its memory is no program's. True when the simulator finds room for one.
+/// The smallest plans that the estimate finds a little too large: its memory is not a program's. True when the simulator finds room for one.
 bool Search::addTightPlans(Field& field)
 {
     constexpr double kTooLarge = 1.5; // times the memory of a device

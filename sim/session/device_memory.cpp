@@ -90,7 +90,7 @@ bool evaluatesBetweenSteps(const Study& study)
     return study.train.evaluate.every > 0;
 }
 
-/// What a variant of the study needs; nothing when it is no valid study.
+/// What a variant of the study needs; nothing when it is not a valid study.
 std::optional<std::int64_t> bytesOf(const Study& study)
 {
     const auto phases = trainingPhases(study);

@@ -432,7 +432,7 @@ Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunc
     result.simulation.assumptions.push_back(stackAssumption(built.study, machine.chip));
     if (const std::size_t loops = openLoops(unsharded); loops > 0)
         result.simulation.assumptions.push_back(
-            fmt::format("of {} whose condition depends on values one turn is counted", counted(loops, "loop")));
+            fmt::format("{} {} an unknown number of turns: one is counted", counted(loops, "loop"), loops == 1 ? "has" : "have"));
     result.liveAtPeak = pipeline != nullptr ? liveAtPeak(pipeline->scheduled) : liveAtPeak(scheduled);
     return result;
 }

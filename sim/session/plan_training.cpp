@@ -380,7 +380,8 @@ void Planner::setSize(ClusterSize& size, const SearchResult& result) const
     size.missing = missing(size.time);
     size.simulated = size.plan->simulatedSeconds.has_value();
     size.verdict = (size.missing.empty() ? kMet : size.missing)
-        + (size.simulated ? "" : " by the estimate: not simulated"); // that there was no time is no reason to call it too small
+        + (size.simulated ? ""
+                          : " by the estimate: not simulated"); // that there was no time is not a reason to call it too small
 }
 
 /// True where the best of a few simulated layouts is what is wished for.
@@ -556,14 +557,14 @@ void Planner::addRange(const SearchMachine& machine)
         return;
     m_answer.daysLow = errors->low() * m_answer.time.days;
     m_answer.daysHigh = errors->high() * m_answer.time.days;
-    m_answer.rangeFrom
-        = fmt::format("of {} published runs on {} the simulated step of {} was within {:.0f} % of the measured one, and "
-                      "measured steps were {:.2f} to {:.2f} of it",
-            errors->ratios.size(),
-            errors->of == machine.chip.key ? machine.chip.name
-                : errors->of == "tpu"      ? "TPUs"
-                                           : "GPUs",
-            errors->most(), 100.0 * errors->share(), errors->low(), errors->high());
+    m_answer.rangeFrom = fmt::format(
+        "{} of {} published runs on {} were within {:.0f} % of the simulated step; measured over simulated was {:.2f} "
+        "to {:.2f}",
+        errors->most(), errors->ratios.size(),
+        errors->of == machine.chip.key ? machine.chip.name
+            : errors->of == "tpu"      ? "TPUs"
+                                       : "GPUs",
+        100.0 * errors->share(), errors->low(), errors->high());
     m_answer.reliability.push_back("range: " + m_data.errorsSource());
 }
 

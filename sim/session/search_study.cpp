@@ -646,7 +646,7 @@ Result<FoundPlan> planOf(const Study& study, const Catalogue& catalogue, const C
     for (const MeshAxis& axis : study.mesh)
         axes.push_back(fmt::format("{}={}", axis.name, axis.size));
     const auto none = [&](const std::string& part) {
-        return Problem{"MW1758", fmt::format("of the mesh {} no framework has options for {}", join(axes, ","), part), kFix};
+        return Problem{"MW1758", fmt::format("no framework has options for {} of the mesh {}", part, join(axes, ",")), kFix};
     };
     const StudyArrays arrays = arraysOf(study);
     const AxisRoles roles = rolesOfAxes(study, arrays);

@@ -141,12 +141,11 @@ std::string stackAssumption(const Study& study, const Chip& chip)
     const char* chipClass = chipClassName(chip.chipClass);
     if (!study.stack.empty())
         return study.stack == "plain"
-            ? fmt::format("the software reaches what any does on a {}, the defaults of its class", chipClass)
+            ? fmt::format("no software stack is given: the constants are the defaults of a {}", chipClass)
             : fmt::format("the software is {}", study.stack);
     const std::string usual(calibration ? calibration->usualStack(chip) : std::string_view());
-    return usual.empty()
-        ? fmt::format("the software reaches what any does on a {}, the defaults of its class; --stack names one", chipClass)
-        : fmt::format("the software is {}, as usual on a {}; --stack names another", usual, chipClass);
+    return usual.empty() ? fmt::format("no software stack is given (--stack): the constants are the defaults of a {}", chipClass)
+                         : fmt::format("the software is {}, as usual on a {}; --stack names another", usual, chipClass);
 }
 
 NetworkOptions networkOf(const Study& study)

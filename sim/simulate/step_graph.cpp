@@ -9,7 +9,7 @@ namespace meshwright::sim {
 
 namespace {
 
-/// The ops of one stage, loops written out. Waits and relays are no ops: what waits for them waits for what they wait for.
+/// The ops of one stage, loops written out. Waits and relays are not ops: what waits for them waits for what they wait for.
 class StageUnroller {
 public:
     StageUnroller(

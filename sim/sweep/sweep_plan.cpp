@@ -63,7 +63,7 @@ bool looksLikeNumber(std::string_view text)
     return isDigits(base) && isDigits(exponent);
 }
 
-/// The integers of `1..8` or `2^0..2^6`; nothing when the text is no range.
+/// The integers of `1..8` or `2^0..2^6`; nothing when the text is not a range.
 std::optional<Result<std::vector<std::int64_t>>> rangeOf(const std::string& path, std::string_view text)
 {
     const std::size_t dots = text.find("..");

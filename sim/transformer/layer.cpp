@@ -147,7 +147,7 @@ double LayerBuilder::productSeconds(const MatmulDims& product) const
 void LayerBuilder::product(const MatmulDims& product, double again)
 {
     const double forward = productSeconds(product);
-    // Tokens are the depth of the weight's gradient: their number is no length of a row, and is padded to whole steps.
+    // Tokens are the depth of the weight's gradient: their number is not a length of a row, and is padded to whole steps.
     const double depth = std::ceil(product.m / kDepthStep) * kDepthStep;
     const double weights = productSeconds({product.batch, product.k, product.n, depth});
     const double backward = productSeconds({product.batch, product.m, product.k, product.n}) + weights;

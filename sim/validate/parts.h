@@ -20,7 +20,7 @@ struct PredictedFigure {
     double error() const { return predicted > measured ? predicted / measured - 1.0 : 1.0 - predicted / measured; }
 };
 
-/// Predicts the records that are no training steps: collectives at every size (sim/network), products, memory operations, layers, the operations of
+/// Predicts the records that are not training steps: collectives at every size (sim/network), products, memory operations, layers, the operations of
 /// a layer, kept activations. Why not, where it cannot: MW1774.
 Result<std::vector<PredictedFigure>> comparePart(
     const Record& record, const Catalogue& catalogue, const Calibration& calibration);

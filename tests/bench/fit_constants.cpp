@@ -41,7 +41,7 @@ struct Constants {
     Eigen::VectorXd logs;
 };
 
-/// What is left of the ending `_s` is no share.
+/// What is left of the ending `_s` is not a share.
 bool isShare(const std::string& name)
 {
     return !name.ends_with("_s") && name != "optimizer_bytes";

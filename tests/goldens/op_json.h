@@ -10,7 +10,7 @@
 /// Reads the ops that golden cases hold: each is written as MLIR text and read by our reader.
 namespace meshwright::goldens {
 
-/// Nothing for values that are no tensors (tokens).
+/// Nothing for values that are not tensors (tokens).
 inline std::optional<TensorType> typeOf(const Json& json)
 {
     if (!json.contains("shape") || json.at("shape").is_null())

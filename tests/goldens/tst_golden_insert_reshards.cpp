@@ -80,7 +80,7 @@ private:
         if (expected.at("op") == "return") {
             if (exact)
                 return found == m_found.size() && areOperands(expected, m_output.results(), labels);
-            // Some name what is returned before its last change of layout: of those lines only the peer's reader sees that they are no checks.
+            // Some name what is returned before its last change of layout: of those lines only the peer's reader sees that they are not checks.
             std::vector<ValueId> made = m_output.results();
             for (ValueId& value : made)
                 value = beforeChanges(value);

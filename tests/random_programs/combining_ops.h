@@ -257,7 +257,7 @@ inline void reduceWindow(ProgramGenerator& generator, Random& random)
         return;
     const OpKind kinds[] = {OpKind::Add, OpKind::Add, OpKind::Maximum, OpKind::Minimum};
     const OpKind kind = kinds[pick(random, 0, 3)];
-    // What a reduction begins with is padded too, so that it makes a difference where it is no identity.
+    // What a reduction begins with is padded too, so that it makes a difference where it is not an identity.
     const auto times = static_cast<double>(elementCount(windows->sizes)) + 1;
     const double room = ProgramGenerator::room(type.dtype) / times;
     const bool isIdentity = chance(random, 60) || room < 10;

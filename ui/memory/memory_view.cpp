@@ -259,7 +259,7 @@ void MemoryView::showMoment()
             .arg(unbroken(formatSeconds(m_chart->seconds())), bytes(totalBytes(shown)), parts.join(QLatin1String(" + "))));
 }
 
-/// Names in the table that are no arrays of the program, such as those of unnamed steps, select nothing.
+/// Names in the table that are not arrays of the program, such as those of unnamed steps, select nothing.
 void MemoryView::onRowSelected()
 {
     const int row = selectedRow(*m_table, *m_sorted);

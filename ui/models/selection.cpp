@@ -137,7 +137,7 @@ void Selection::go(std::size_t place)
     const Selected selected = m_history[place];
     show(selected);
     m_gestureEnds.stop();
-    m_history[place] = m_now; // as views have it: it is no new step
+    m_history[place] = m_now; // as views have it: it is not a new step
     Q_EMIT historyChanged();
 }
 

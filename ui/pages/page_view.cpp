@@ -385,7 +385,7 @@ void PageView::take(const std::shared_ptr<const OpenPage>& page, bool isTrusted,
     if (const auto question = nextQuestion(0))
         m_count = *question + 1;
     m_question->setText(
-        tr("A page is a program by whoever wrote it. It runs without network, without other programs and without your files."));
+        tr("A page runs code that its author wrote. It runs without network, without other programs and without your files."));
     m_asks->setVisible(!isTrusted);
     m_notice->show({});
     m_side->show();

@@ -18,7 +18,7 @@ PageText::Face& PageText::face(int pixels, bool bold)
 
 double PageText::wordWidth(Face& face, const QString& word)
 {
-    constexpr qsizetype kMostLetters = 256; // more are no word, and shaping them takes much memory for each
+    constexpr qsizetype kMostLetters = 256; // more do not make a word, and shaping them takes much memory for each
     if (word.size() > kMostLetters) {
         double width = 0.0;
         for (qsizetype i = 0; i < word.size(); i += kMostLetters)

@@ -19,7 +19,7 @@ ShapesView::ShapesView(Selection&, std::shared_ptr<const sim::Catalogue> catalog
 {
     m_status->setTextFormat(Qt::PlainText);
     m_status->setWordWrap(true);
-    m_status->setAccessibleName(tr("How far the shapes are"));
+    m_status->setAccessibleName(tr("Progress of the shapes"));
     m_picture->setAccessibleName(tr("Shapes of the mesh by step time"));
     m_picture->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Ignored);
     m_picture->setMinimumSize(320, 200);

@@ -26,7 +26,7 @@ std::int64_t largestDivisor(std::int64_t number, std::int64_t most)
     return divisor;
 }
 
-/// One stage is no pipeline, whatever axis it is on.
+/// One stage is not a pipeline, whatever axis it is on.
 bool isCutIntoStages(const PipelineChoice& pipeline)
 {
     return !pipeline.axis.empty() && pipeline.stages != 1;

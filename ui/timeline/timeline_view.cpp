@@ -441,7 +441,7 @@ void TimelineView::onSliceClicked()
     m_selection.setOperation(slice ? QString::fromStdString(m_canvas->model().nameOf(*slice)) : QString());
 }
 
-/// Nothing for slices that are no calls of a collective, and for measured ones.
+/// Nothing for slices that are not calls of a collective, and for measured ones.
 std::optional<CollectiveId> TimelineView::collectiveOf(SliceId slice) const
 {
     if (m_canvas->model().groups()[slice.group].part != m_simulatedPart || m_collectives[slice.slice] == kNoCollective)

@@ -79,7 +79,7 @@ CompareView::CompareView(Baselines& baselines, QWidget* parent)
     m_pin->setToolTip(tr("Keeps the study as it stands, to compare with it (Ctrl+D)"));
     m_pinFile->setToolTip(tr("Keeps another study, or a result that Meshwright wrote as JSON (of simulate, check, train or "
                              "sweep), to compare with it"));
-    m_take->setToolTip(tr("Makes the study what it was when it was pinned; Undo goes back"));
+    m_take->setToolTip(tr("Restores the study as it was when it was pinned; Undo goes back"));
     m_status->setTextFormat(Qt::PlainText);
     m_status->setWordWrap(true);
     m_status->setAccessibleName(tr("How the study differs"));
@@ -92,7 +92,7 @@ CompareView::CompareView(Baselines& baselines, QWidget* parent)
     m_gates->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
     m_gates->setMinimumContentsLength(12);
     m_gates->setAccessibleName(tr("Gates"));
-    m_gates->setToolTip(tr("What may not differ, as in CI: %1; bytes, time and memory with a bound, as in time>5%")
+    m_gates->setToolTip(tr("Gates, as in diff --fail-on: %1; bytes, time and memory with a bound, as in time>5%")
                             .arg(fromWords(join(sim::gateNames(), ", "))));
     auto* gatesLabel = new QLabel(tr("&Fail on"), this);
     gatesLabel->setBuddy(m_gates);

@@ -405,7 +405,7 @@ void MainWindow::openCopied()
     const std::string bytes = text.toStdString();
     const auto as = recognised(FileStart{{}, std::string_view(bytes).substr(0, kTellingBytes)});
     if (!as)
-        return report(tr("What is copied cannot be opened."), as.error());
+        return report(tr("The clipboard's content cannot be opened."), as.error());
     if (*as == OpenAs::Messages) {
         showWorkbench();
         m_workbench->showView(&m_workbench->explain());
@@ -421,7 +421,7 @@ void MainWindow::openCopied()
     const QString path = folder + QStringLiteral("/copied") + endingOf(*as);
     QDir().mkpath(folder);
     if (const auto written = writeFileAtomically(path.toStdString(), bytes); !written)
-        return report(tr("What is copied cannot be opened."), written.error());
+        return report(tr("The clipboard's content cannot be opened."), written.error());
     openFile(path);
 }
 

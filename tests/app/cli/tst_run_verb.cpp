@@ -221,7 +221,7 @@ void TestRunVerb::arraysInAndOut()
     QVERIFY(readArray(path("new/results/grad1.npy")) == gradW);
 }
 
-/// A result that is said to be the same on all devices, and is not: what certainly differs is refused, what turns out to is no proof.
+/// A result that is said to be the same on all devices, and is not: what certainly differs is refused, what turns out to is not a proof.
 void TestRunVerb::reportsDifferingReplicas()
 {
     const auto program = [this](const QString& body) {

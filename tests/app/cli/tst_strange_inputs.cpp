@@ -24,7 +24,7 @@ bool obeysAnything(const QByteArray& words)
 
 } // namespace
 
-/// Files that are no studies, programs or results at all, given to every verb that reads files: each ends soon, with a documented exit code and words
+/// Files that are not studies, programs or results at all, given to every verb that reads files: each ends soon, with a documented exit code and words
 /// that a terminal may show.
 class TestStrangeInputs : public QObject {
     Q_OBJECT

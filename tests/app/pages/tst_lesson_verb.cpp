@@ -136,7 +136,7 @@ void TestLessonVerb::hintsThenTheAnswer()
     QVERIFY2(text.contains("Hint: ") && text.contains("The answer: 4, 5") && text.contains("0 of 5 questions"), qPrintable(text));
 }
 
-/// Words of another kind are no try: neither a hint nor the answer follows.
+/// Words of another kind are not a try: neither a hint nor the answer follows.
 void TestLessonVerb::whatCannotBeRead()
 {
     const QString text = said(lesson({"1"}, "many\nmany\nmany\n4, 5\n"));

@@ -664,7 +664,7 @@ void TestTraining::schedules()
     sgd.update.schedule = {static_cast<LearningRateSchedule::Kind>(kind), warmup, decay, final};
     QVERIFY(std::abs(learningRateAt(sgd, step) - expected) < 1e-15);
     MlpModel model;
-    model.layers = {1, 1}; // one parameter with a moment or none is no count of steps
+    model.layers = {1, 1}; // one parameter with a moment or none is not a count of steps
     model.bias = false;
     model.loss = LossKind::SumSquared;
     const Program program = programOf(model, optionsOf(sgd, 1));

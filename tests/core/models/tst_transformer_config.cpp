@@ -860,7 +860,7 @@ void TestTransformerConfig::problems_data()
     row("deep", "[[[[[[[[[[[[[[[[[[[[", "MW1350");
     static const std::string kDeep
         = "{\"a\": " + std::string(100000, '[') + std::string(100000, ']') + "}"; // too deep for whatever calls itself
-    row("deep and whole", kDeep.c_str(), "MW1350: a model's configuration is no deeper than 100 objects and lists");
+    row("deep and whole", kDeep.c_str(), "MW1350: a model's configuration is at most 100 objects and lists deep");
 }
 
 void TestTransformerConfig::problems()

@@ -202,7 +202,7 @@ void TestPartition::sumsOfPartialSumsReduceOnce()
     QCOMPARE(collectives(*device, f.meshes.front().mesh), expected);
 }
 
-/// Sums that are partial over different axes are no partial sum together: each is reduced over its own axis.
+/// Sums that are partial over different axes do not make one partial sum: each is reduced over its own axis.
 void TestPartition::partialSumsOverDifferentAxesReduceApart()
 {
     Fixture f("a=4,b=2");

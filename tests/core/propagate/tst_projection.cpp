@@ -109,7 +109,7 @@ void TestProjection::missing()
 
 void TestProjection::strided()
 {
-    // 2x4 to 8, the 4 split by x: every other half of the 8 is no sharding. So nothing of it is said.
+    // 2x4 to 8, the 4 split by x: every other half of the 8 is not a sharding. So nothing of it is said.
     const Mesh mesh = meshOf("x=2");
     const OpShardingRule rule = reshapeRule({2, 4}, {8});
     const auto projected = project(shardingOf("[{}, {x}]", mesh), rule.operands.front(), rule, MissingSharding::Open);

@@ -221,7 +221,7 @@ void TestProveRandom::mutantsAreRejected()
             }
             std::fprintf(stderr, "%s; ", planted[i].name); // read where there is no answer
             if (devices == nullptr)
-                devices = devicesFor(on.stage(), 60.0); // devices that are only slow are no verdict
+                devices = devicesFor(on.stage(), 60.0); // devices that are only slow give no verdict
             eraseDeadOps(wrong.function); // as partitioners leave none
             const Verdict verdict = run(judged, on.stage(), wrong, *devices);
             if (verdict.kind == Verdict::Kind::Right) {

@@ -238,7 +238,7 @@ void TestLayout::gridsOfUnevenAndEmpty()
     const Layout layout = layoutOf({5, 2}, shardingOf("P('a')", 2, mesh), mesh);
     const auto grids = layoutGrids(layout);
     QCOMPARE(grids.size(), std::size_t{1});
-    QCOMPARE(grids.front().rows, (std::vector<IndexRange>{{0, 2}, {2, 4}, {4, 5}})); // the empty piece is no row
+    QCOMPARE(grids.front().rows, (std::vector<IndexRange>{{0, 2}, {2, 4}, {4, 5}})); // the empty piece is not a row
     const Layout slabs = layoutOf({5, 2, 2}, shardingOf("P('a')", 3, mesh), mesh);
     QCOMPARE(layoutGrids(slabs).size(), std::size_t{3});
 }

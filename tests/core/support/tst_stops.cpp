@@ -56,7 +56,7 @@ void TestStops::neither()
         const TimedStop stop({}, 1000.0);
         kept = stop.token();
     }
-    QVERIFY(!kept.stop_requested()); // its end is no stop, and does not wait for the clock
+    QVERIFY(!kept.stop_requested()); // its end is not a stop, and does not wait for the clock
 }
 
 /// Work ends where it heeds the stop of the innermost scope; outside of scopes nothing ends it.

@@ -1066,7 +1066,7 @@ void TestProgramReader::manyErrorsAtOnce()
     std::string found;
     for (const Problem& problem : program.error())
         found += fmt::format("{}:{} ", problem.place.line, problem.id);
-    // An unknown op is no error; what depends on a broken one is not reported again.
+    // An unknown op is not an error; what depends on a broken one is not reported again.
     QCOMPARE(QString::fromStdString(found), QString("4:MW1323 5:MW1325 6:MW1320 7:MW1321 "));
 }
 

@@ -509,7 +509,7 @@ private:
             op = m_builder->beginOp(kind, operands, {});
             for (std::size_t i = 0; i < (isIf ? 2 : 1 + below(3)); ++i) {
                 m_builder->setBlock(outer);
-                // What no branch uses is no operand in the text.
+                // What no branch uses is not an operand in the text.
                 const std::vector<ValueId> arguments = m_builder->beginBody(op, used);
                 const ValueId both = m_builder->addMany(OpKind::OptimizationBarrier, arguments).front();
                 m_builder->setResults({both});
@@ -717,7 +717,7 @@ void TestProgramRoundTrip::reductionsOfEveryType_data()
     row(DType::C128, ReduceKind::Product, "(1.000000e+00,0.000000e+00)");
 }
 
-/// With the identity of the type as StableHLO's readers take it, which is no part of the reduction when it is read back.
+/// With the identity of the type as StableHLO's readers take it, which is not a part of the reduction when it is read back.
 void TestProgramRoundTrip::reductionsOfEveryType()
 {
     QFETCH(int, dtype);

@@ -431,7 +431,7 @@ void TestTransformerSearch::maxTextRecomputes()
     QVERIFY(!policies.contains("none"));
 }
 
-/// A layout whose program cannot be made is no plan, and others take its place.
+/// A layout whose program cannot be made is not a plan, and others take its place.
 void TestTransformerSearch::refusedLayoutsAreNoPlans()
 {
     SearchOptions options = asEstimated(1);

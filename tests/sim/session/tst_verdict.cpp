@@ -47,7 +47,7 @@ private:
 
 namespace {
 
-/// What this computer cannot do, and where training leads to, is no verdict on the study.
+/// What this computer cannot do, and where training leads to, is not a verdict on the study.
 bool isOfTheRun(const Problem& problem)
 {
     static const std::set<std::string> kIds = {"MW1509", "MW1515", "MW1521", "MW1620", "MW1630"};

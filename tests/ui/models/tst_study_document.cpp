@@ -191,7 +191,7 @@ void TestStudyDocument::changesOfOthersAreNotOverwritten()
     QVERIFY(document.open(path));
     document.change({"batch=32"}, "Edit the batch");
     QVERIFY(!document.isChangedOnDisk());
-    QVERIFY(document.save()); // our own writing is no change of others
+    QVERIFY(document.save()); // our own writing is not a change of others
     document.change({"batch=64"}, "Edit the batch");
     QVERIFY(writeFileAtomically(path.toStdString(), "meshwright: 1\nmodel: theirs\n"));
     QVERIFY(document.isChangedOnDisk());

@@ -216,7 +216,7 @@ void TestPageView::runsOnAnotherMachine()
     }
     machine->setText("v5e-8");
     QTest::keyClick(machine, Qt::Key_Return);
-    QVERIFY(shown.button("Run it")->isVisible()); // another machine is no reason to trust it
+    QVERIFY(shown.button("Run it")->isVisible()); // another machine is not a reason to trust it
     QTest::mouseClick(shown.button("Run it"), Qt::LeftButton);
     QTRY_VERIFY_WITH_TIMEOUT(shown.isOver() && shown.view->cells()[2].result.error, 60'000);
     QVERIFY(shown.view->cells()[1].result.simulatedSeconds.value_or(0.0) > 0.0);

@@ -313,7 +313,7 @@ void TestStudyPanel::theSliderRunsAlongAllMeshes()
     QCOMPARE(bench.edits.size(), before);
     QCOMPARE(slider->value(), 1);
 
-    // What does not cut evenly is no position of it.
+    // What does not cut evenly is not a position of it.
     Bench uneven(kNotebook, {"batch=100"});
     QCOMPARE(uneven.find<QSlider>("Mesh")->maximum(), 2);
 }

@@ -313,7 +313,7 @@ void TestTimelineView::shiftWheelAndDragMove()
     shown.drag(middle, middle + QPoint(100, 0));
     const double moved = 100.0 / shown.canvas().rowsRect().width() * 2e-3;
     QVERIFY2(isNear(shown.canvas().window().begin, 2e-3 - moved), qPrintable(QString::number(shown.canvas().window().begin)));
-    QVERIFY(!shown.canvas().selected()); // a drag is no click
+    QVERIFY(!shown.canvas().selected()); // a drag is not a click
 }
 
 void TestTimelineView::wheelScrollsRows()

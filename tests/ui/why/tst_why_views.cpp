@@ -147,7 +147,7 @@ void TestWhyViews::changesAreSimulatedAndOneIsChosen()
     }
     // What it says of a change is what the study is with it.
     const double now = analysed("wide_mlp")->simulated->simulation.stepSeconds;
-    QTreeWidgetItem* first = tableOf(view)->topLevelItem(0); // the study as it is, which is no change
+    QTreeWidgetItem* first = tableOf(view)->topLevelItem(0); // the study as it is, which is not a change
     QCOMPARE(first->text(1).toStdString(), formatSeconds(now));
     tableOf(view)->setCurrentItem(first);
     QTest::keyClick(tableOf(view), Qt::Key_Return);
