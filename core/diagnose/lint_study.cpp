@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/diagnose/lints.h"
 
+#include "core/models/array_name.h"
 #include "core/study/pipeline_choice.h"
 #include "core/study/spec_findings.h"
 
@@ -78,8 +79,8 @@ private:
 
     std::vector<std::string> likeItsParameter(const std::string& state) const
     {
-        const std::size_t prefix = state.find('.', std::string_view("opt.").size()); // of "opt.m."
-        const auto spec = prefix == std::string::npos ? std::nullopt : specOf(state.substr(prefix + 1));
+        const ArrayName name = arrayNameOf(state);
+        const auto spec = name.isState() ? specOf(name.base) : std::nullopt;
         if (!spec)
             return {};
         return {fmt::format("{}={}", ownSpecPath(m_study, state), specText(*spec))};

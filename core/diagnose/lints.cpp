@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/diagnose/lints.h"
 
+#include "core/models/array_name.h"
 #include "core/partition/axis_use.h"
 #include "core/partition/device_program.h"
 #include "core/program/transform.h"
@@ -373,13 +374,11 @@ private:
     /// The parameter that a state belongs to.
     std::optional<ValueId> parameterOf(const Value& state) const
     {
-        const std::size_t dot = state.name.find('.', 4);
-        const std::string plain
-            = state.name.starts_with("opt.") && dot != std::string::npos ? state.name.substr(dot + 1) : std::string();
+        const ArrayName name = arrayNameOf(state.name);
         const std::string leaf = leafOf(state.name);
         for (const ValueId argument : m_function.arguments()) {
             const Value& value = m_function[argument];
-            const bool same = (!plain.empty() && value.name == plain) || (!leaf.empty() && leafOf(value.name) == leaf);
+            const bool same = (name.isState() && value.name == name.base) || (!leaf.empty() && leafOf(value.name) == leaf);
             if (same && isParameter(value) && value.type.shape == state.type.shape)
                 return argument;
         }

@@ -72,17 +72,18 @@ std::vector<std::string> scalarStates(const Optimizer& optimizer)
     return names;
 }
 
-std::vector<std::string> statePrefixes(const Optimizer& optimizer)
+std::vector<ArrayName::Family> stateFamilies(const Optimizer& optimizer)
 {
-    std::vector<std::string> prefixes;
+    using enum ArrayName::Family;
+    std::vector<ArrayName::Family> families;
     const auto* sgd = std::get_if<SgdOptimizer>(&optimizer);
     if (std::holds_alternative<AdamOptimizer>(optimizer))
-        prefixes = {"opt.m.", "opt.v."};
+        families = {Momentum, SecondMoment};
     else if (sgd != nullptr && sgd->momentum != 0.0)
-        prefixes = {"opt.m."};
+        families = {Momentum};
     if (const UpdateChoices* update = updateChoices(optimizer); update != nullptr && update->masters)
-        prefixes.emplace_back("opt.master.");
-    return prefixes;
+        families.push_back(Master);
+    return families;
 }
 
 void leaveShardingGroups(Function& function, std::span<const ValueId> values)

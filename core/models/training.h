@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/models/array_name.h"
 #include "core/models/initializers.h"
 #include "core/program/eight_bits.h"
 #include "core/program/program.h"
@@ -130,11 +131,11 @@ bool countsSteps(const Optimizer& optimizer);
 /// The states that are one f32 number each, in the order of the functions' arguments, behind the moments: "opt.step" (see countsSteps), and of a dynamic
 /// loss scale "opt.loss_scale" and "opt.good_steps" (in a row, since the scale last changed).
 std::vector<std::string> scalarStates(const Optimizer& optimizer);
-/// The states of its shape that each parameter has, before its name: of SGD with momentum "opt.m.", of Adam "opt.m." and "opt.v.", and last "opt.master.".
-std::vector<std::string> statePrefixes(const Optimizer& optimizer);
+/// The states of its shape that each parameter has: of SGD with momentum the first moment, of Adam both, and last the master.
+std::vector<ArrayName::Family> stateFamilies(const Optimizer& optimizer);
 inline std::size_t momentsOf(const Optimizer& optimizer)
 {
-    return statePrefixes(optimizer).size();
+    return stateFamilies(optimizer).size();
 }
 
 struct TrainingOptions {

@@ -77,9 +77,9 @@ DType updatedType(DType parameter, const Optimizer& optimizer)
 std::vector<std::string> optimizerStateNames(std::span<const std::string> parameters, const Optimizer& optimizer)
 {
     std::vector<std::string> names;
-    for (const std::string& prefix : statePrefixes(optimizer)) {
+    for (const ArrayName::Family family : stateFamilies(optimizer)) {
         for (const std::string& name : parameters)
-            names.push_back(prefix + name);
+            names.push_back(ArrayName{family, name}.text());
     }
     for (std::string& name : scalarStates(optimizer))
         names.push_back(std::move(name));

@@ -179,7 +179,7 @@ Function TrainingFunctions::initFunction() const
     std::vector<std::string> names = m_names;
     for (std::size_t i = 0; i < m_stateNames.size(); ++i) {
         const double first = m_stateNames[i] == "opt.loss_scale" ? updateChoices(m_optimizer)->lossScale.scale : 0.0;
-        const bool isMaster = m_stateNames[i].starts_with("opt.master.");
+        const bool isMaster = arrayNameOf(m_stateNames[i]).family == ArrayName::Family::Master;
         const ValueId begin = isMaster ? builder.convert(results[i % m_model.parameters.size()], stateType(i).dtype)
                                        : builder.splat(stateType(i), first);
         results.push_back(builder.named(begin, m_stateNames[i]));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/arrays.h"
 
+#include "core/models/array_name.h"
 #include "core/study/logical_names.h"
 #include "core/support/checked.h"
 
@@ -43,10 +44,10 @@ std::vector<StudyArray> parametersOf(const MlpModel& model)
 }
 
 void addRenamed(
-    std::vector<StudyArray>& arrays, const std::vector<StudyArray>& parameters, const std::string& prefix, StudyArray::Kind kind)
+    std::vector<StudyArray>& arrays, const std::vector<StudyArray>& parameters, ArrayName::Family family, StudyArray::Kind kind)
 {
     for (const StudyArray& parameter : parameters)
-        arrays.push_back({prefix + parameter.name, kind, parameter.shape, parameter.meaning});
+        arrays.push_back({ArrayName{family, parameter.name}.text(), kind, parameter.shape, parameter.meaning});
 }
 
 const std::int64_t* axisSize(const std::vector<MeshAxis>& mesh, const std::string& name)
@@ -77,11 +78,11 @@ std::optional<std::size_t> largestDivisible(const MatchRule& rule, const StudyAr
 std::vector<StudyArray> trainedArrays(const Study& study, const std::vector<StudyArray>& parameters)
 {
     std::vector<StudyArray> arrays = parameters;
-    for (const std::string& prefix : statePrefixes(study.optimizer))
-        addRenamed(arrays, parameters, prefix, StudyArray::Kind::OptimizerState);
+    for (const ArrayName::Family family : stateFamilies(study.optimizer))
+        addRenamed(arrays, parameters, family, StudyArray::Kind::OptimizerState);
     for (std::string& name : scalarStates(study.optimizer))
         arrays.push_back(makeArray(std::move(name), StudyArray::Kind::OptimizerState, {}));
-    addRenamed(arrays, parameters, "grad.", StudyArray::Kind::Gradient);
+    addRenamed(arrays, parameters, ArrayName::Family::Gradient, StudyArray::Kind::Gradient);
     return arrays;
 }
 

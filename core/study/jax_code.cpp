@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/jax_code.h"
 
+#include "core/models/array_name.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -77,7 +78,7 @@ private:
     }
     std::vector<std::string> leftOut() const;
     std::string head(bool withFlax) const;
-    std::string parameterSpecs(const char* name, const std::string& prefix) const;
+    std::string parameterSpecs(const char* name, ArrayName::Family family) const;
     std::string constraints() const;
     std::string drawn(Initializer initializer, const char* key, const std::string& shape) const;
     std::string init() const;
@@ -112,7 +113,7 @@ std::vector<std::string> TrainingCode::leftOut() const
     }
     if (m_study.gradientType)
         parts.emplace_back("the type of gradients");
-    const auto isGradient = [](const auto& entry) { return entry.first.starts_with("grad."); };
+    const auto isGradient = [](const auto& entry) { return arrayNameOf(entry.first).family == ArrayName::Family::Gradient; };
     if (std::any_of(m_specs.begin(), m_specs.end(), isGradient))
         parts.emplace_back("specs of gradients");
     if (m_study.train.data.kind != TrainingData::Kind::Random)
@@ -139,13 +140,13 @@ std::string TrainingCode::head(bool withFlax) const
     return text + meshText(m_study.mesh, m_study.deviceOrder) + fmt::format("sizes = [{}]\n", fmt::join(m_mlp.layers, ", "));
 }
 
-std::string TrainingCode::parameterSpecs(const char* name, const std::string& prefix) const
+std::string TrainingCode::parameterSpecs(const char* name, ArrayName::Family family) const
 {
     std::string text = fmt::format("{} = [\n", name);
     for (std::size_t i = 0; i < layerCount(); ++i) {
-        text += fmt::format("    {{'w': {}", spec(fmt::format("{}layers.{}.w", prefix, i)));
+        text += fmt::format("    {{'w': {}", spec(ArrayName{family, fmt::format("layers.{}.w", i)}.text()));
         if (m_mlp.bias)
-            text += fmt::format(", 'b': {}", spec(fmt::format("{}layers.{}.b", prefix, i)));
+            text += fmt::format(", 'b': {}", spec(ArrayName{family, fmt::format("layers.{}.b", i)}.text()));
         text += "},\n";
     }
     return text + "]\n";
@@ -316,8 +317,10 @@ std::string TrainingCode::gradients(const char* function, const char* arguments)
 
 bool TrainingCode::haveOwnMoments() const
 {
-    return std::any_of(m_specs.begin(), m_specs.end(),
-        [&](const auto& entry) { return entry.first.starts_with("opt.m.") && entry.second != spec(entry.first.substr(6)); });
+    return std::any_of(m_specs.begin(), m_specs.end(), [&](const auto& entry) {
+        const ArrayName name = arrayNameOf(entry.first);
+        return name.family == ArrayName::Family::Momentum && entry.second != spec(name.base);
+    });
 }
 
 std::string TrainingCode::jax() const
@@ -330,7 +333,7 @@ std::string TrainingCode::jax() const
         return fmt::format("jnp.dot(x.astype({0}), layer['w'].astype({0}), preferred_element_type={1}).astype({2}){3}", narrow,
             numberType(wide()), numberType(m_study.parameterType), bias);
     }();
-    std::string text = head(false) + parameterSpecs("specs", "") + constraints()
+    std::string text = head(false) + parameterSpecs("specs", ArrayName::Family::Own) + constraints()
         + "\non = lambda spec: NamedSharding(mesh, spec)\nshardings = jax.tree.map(on, specs)\n" + init()
         + "\ndef forward(params, x):\n" + layers("params", product, "    ") + "\n\ndef loss(params, x, y):\n"
         + lossText("forward(params, x)") + "\n\n"
@@ -339,7 +342,7 @@ std::string TrainingCode::jax() const
     if (updates) {
         text += optimizer() + "state = optimizer.init(params)\n";
         if (haveOwnMoments())
-            text += parameterSpecs("moment_specs", "opt.m.")
+            text += parameterSpecs("moment_specs", ArrayName::Family::Momentum)
                 + "state = optax.tree_map_params(\n"
                   "    optimizer, lambda moment, spec: jax.device_put(moment, on(spec)), state, moment_specs)\n";
         text += "placed = jax.tree.map(lambda leaf: leaf.sharding, state)\n\n\ndef step(params, state, x, y):\n"
@@ -378,7 +381,7 @@ std::string TrainingCode::flax() const
     std::string types = isPlain()
         ? ""
         : fmt::format(", dtype={}, param_dtype={}", numberType(m_study.matmulType), numberType(m_study.parameterType));
-    std::string text = head(true) + parameterSpecs("specs", "") + constraints()
+    std::string text = head(true) + parameterSpecs("specs", ArrayName::Family::Own) + constraints()
         + "\non = lambda spec: NamedSharding(mesh, spec)\n\n\n"
         + "class Mlp(nnx.Module):\n    def __init__(self, rngs):\n        self.layers = nnx.List([\n"
         + fmt::format("            nnx.Linear(fan_in, fan_out, use_bias={}{}, rngs=rngs,\n"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/layers_apart.h"
 
+#include "core/models/array_name.h"
 #include "core/models/transformer_layers.h"
 #include "core/study/arrays.h"
 
@@ -10,15 +11,9 @@ namespace meshwright {
 
 namespace {
 
-/// Where the name of an array of a run of layers goes on behind "layers"; npos for other arrays.
-std::size_t behindLayers(const std::string& name, const LayerRun& run)
+bool isOf(const LayerRun& run, const std::string& array)
 {
-    for (const char* family : {"", "opt.m.", "opt.v.", "opt.master.", "grad.", "act."}) {
-        const std::string begin = family + run.prefix;
-        if (name == begin || name.starts_with(begin + "."))
-            return begin.size();
-    }
-    return std::string::npos;
+    return array == run.prefix || array.starts_with(run.prefix + ".");
 }
 
 /// What the arrays of a run's layers are called in a model that has its layers apart, in runs of its own, in place of the run's prefix.
@@ -45,29 +40,29 @@ Result<Study> withModel(const Study& study, TransformerModel apart)
     Study changed = study;
     changed.sharding = {};
     for (const AssignedSpec& assigned : assignedSpecs(study)) {
-        const std::string& name = assigned.array.name;
+        const ArrayName name = arrayNameOf(assigned.array.name);
         const bool isStacked = assigned.array.kind != StudyArray::Kind::Activation; // activations are of one layer
         bool isOfLayers = false;
         for (const LayerRun& run : runs) {
-            const std::size_t behind = behindLayers(name, run);
-            if (behind == std::string::npos)
+            if (!isOf(run, name.base))
                 continue;
             isOfLayers = true;
             PartitionSpec spec = assigned.spec;
             if (isStacked && !spec.dims.empty()) {
                 if (!spec.dims.front().empty() && spec.dims.front() != std::vector{study.pipeline.axis})
-                    problems.push_back({"MW1546", fmt::format("{} is split over its layers, which pipeline stages have", name),
-                        "leave the first entry of its spec out: None", study.placeOf(assigned.path)});
+                    problems.push_back(
+                        {"MW1546", fmt::format("{} is split over its layers, which pipeline stages have", name.text()),
+                            "leave the first entry of its spec out: None", study.placeOf(assigned.path)});
                 spec.dims.front().clear();
                 if (apart.unrolled)
                     spec.dims.erase(spec.dims.begin());
             }
             for (const std::string& prefix : prefixesOf(run, apart, parts))
                 changed.sharding.entries.push_back(
-                    {name.substr(0, behind - run.prefix.size()) + prefix + name.substr(behind), spec, assigned.path});
+                    {ArrayName{name.family, prefix + name.base.substr(run.prefix.size())}.text(), spec, assigned.path});
         }
         if (!isOfLayers)
-            changed.sharding.entries.push_back({name, assigned.spec, assigned.path});
+            changed.sharding.entries.push_back({name.text(), assigned.spec, assigned.path});
     }
     changed.model = std::move(apart);
     if (!problems.empty())

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/resolve.h"
 
+#include "core/models/array_name.h"
 #include "core/models/training_program.h"
 #include "core/program/every_sharding.h"
 #include "core/study/spec_findings.h"
@@ -64,7 +65,8 @@ std::map<std::string, NamedSpec> specsByName(
 
 bool isOwnFamily(std::string_view name)
 {
-    return name.starts_with("opt.") || name.starts_with("grad.");
+    const ArrayName array = arrayNameOf(name);
+    return array.isState() || array.family == ArrayName::Family::Gradient;
 }
 
 class Resolver {
@@ -99,7 +101,7 @@ private:
         for (std::size_t i = 0; i < function.values.size(); ++i) {
             const ValueId value{i};
             const std::string& name = function[value].name;
-            const NamedSpec* spec = name.starts_with("grad.") ? specOf(name) : nullptr;
+            const NamedSpec* spec = arrayNameOf(name).family == ArrayName::Family::Gradient ? specOf(name) : nullptr;
             if (spec != nullptr && std::find(arguments.begin(), arguments.end(), value) == arguments.end())
                 place(function, value, *spec);
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/stage_share.h"
 
+#include "core/models/array_name.h"
 #include "core/models/transformer_layers.h"
 #include "core/study/pipeline_choice.h"
 #include "core/support/checked.h"
@@ -18,11 +19,16 @@ bool belongsTo(std::string_view array, const std::string& prefix)
     return at != std::string_view::npos && (at == 0 || array[at - 1] == '.');
 }
 
+bool isOfActivations(const ArrayName& array)
+{
+    return array.family == ArrayName::Family::Activation
+        || (array.family == ArrayName::Family::Gradient && isOfActivations(arrayNameOf(array.base)));
+}
+
 /// True for what a stage has of one microbatch at a time: "x", "predictions", "act.layers.0" and the gradients of activations.
 bool isOfBatch(std::string_view array, const Shape& shape, std::int64_t batch)
 {
-    const bool passes
-        = array == "x" || array == "y" || array == "predictions" || array.starts_with("act.") || array.starts_with("grad.act.");
+    const bool passes = array == "x" || array == "y" || array == "predictions" || isOfActivations(arrayNameOf(array));
     return passes && batch > 0 && shape[0] % batch == 0;
 }
 
@@ -65,7 +71,7 @@ StageShare stageShareOf(const Study& study, std::string_view array, const Shape&
     share.stages = isOnTwo ? std::max<std::int64_t>(1, pipeline.stages / 2) : pipeline.stages;
     if (transformer == nullptr || transformer->unrolled)
         return share;
-    if (array.starts_with("act.") || array.starts_with("grad.act.")) {
+    if (isOfActivations(arrayNameOf(array))) {
         share.isOfEachStage = std::ranges::any_of(layerRuns(*transformer),
             [&](const LayerRun& run) { return belongsTo(array, run.prefix) || array.ends_with("." + run.prefix); });
         return share;

@@ -2,6 +2,7 @@
 #include "core/train/pipeline_program.h"
 
 #include "core/autodiff/differentiate.h"
+#include "core/models/array_name.h"
 #include "core/models/training_program.h"
 #include "core/program/builder.h"
 #include "core/program/transform.h"
@@ -122,11 +123,11 @@ public:
                 m_gradients.emplace(array.name, i);
         }
         for (const ValueId argument : m_step.arguments()) {
-            const Value& array = m_step[argument]; // "opt.m.NAME"
-            if (array.role != Role::OptimizerState || !array.name.starts_with("opt.") || !array.sharding)
+            const Value& array = m_step[argument];
+            const ArrayName name = arrayNameOf(array.name);
+            if (array.role != Role::OptimizerState || !name.isState() || !array.sharding)
                 continue;
-            TensorSharding& layout
-                = m_moments.try_emplace(array.name.substr(array.name.find('.', 4) + 1), *array.sharding).first->second;
+            TensorSharding& layout = m_moments.try_emplace(name.base, *array.sharding).first->second;
             if (pieceCount(*array.sharding) > pieceCount(layout))
                 layout = *array.sharding;
         }
@@ -465,14 +466,8 @@ private:
     /// The parameter that an array of "step" belongs to: itself, or that of a moment; none of what all share.
     std::string parameterOf(const std::string& array) const
     {
-        std::string name = array;
-        while (!m_owner.contains(name)) {
-            const std::size_t dot = name.find('.');
-            if (dot == std::string::npos)
-                return "";
-            name.erase(0, dot + 1);
-        }
-        return name;
+        const std::string name = arrayNameOf(array).base;
+        return m_owner.contains(name) ? name : "";
     }
 
     /// The sum of squares that the norm of all gradients is the root of; nothing where nobody asks for it.
@@ -608,7 +603,7 @@ private:
             gradients.push_back(*squared);
         for (std::size_t i = 0; squared && i < m_step.results().size(); ++i) { // metrics made of the norm
             const std::string& name = m_step.resultNames[i];
-            if (name.starts_with("new.") || name == "loss" || name == "accuracy")
+            if (arrayNameOf(name).family == ArrayName::Family::Updated || name == "loss" || name == "accuracy")
                 continue;
             results.push_back(m_step.results()[i]);
             names.push_back(name);

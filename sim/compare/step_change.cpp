@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/compare/step_change.h"
 
+#include "core/models/array_name.h"
 #include "core/support/text.h"
 #include "sim/compare/pair_uses.h"
 
@@ -374,14 +375,6 @@ std::string sentenceOf(const StepChange& whole, const std::vector<Reason>& reaso
     return sentence;
 }
 
-bool takePrefix(std::string_view& text, std::string_view prefix)
-{
-    if (!text.starts_with(prefix) || text.size() == prefix.size())
-        return false;
-    text.remove_prefix(prefix.size());
-    return true;
-}
-
 bool takeSuffix(std::string_view& text, std::string_view suffix)
 {
     if (!text.ends_with(suffix) || text.size() == suffix.size())
@@ -394,25 +387,29 @@ bool takeSuffix(std::string_view& text, std::string_view suffix)
 
 std::string valueInWords(std::string_view name)
 {
-    std::string_view rest = name;
-    if (takePrefix(rest, "grad."))
-        return "the gradient of " + valueInWords(rest);
-    if (takePrefix(rest, "new.")) {
-        const std::string words = valueInWords(rest);
-        std::string_view noun = words;
-        takePrefix(noun, "the ");
-        return fmt::format("the updated {}", noun);
+    const ArrayName array = arrayNameOf(name);
+    switch (array.family) {
+    case ArrayName::Family::Gradient:
+        return "the gradient of " + valueInWords(array.base);
+    case ArrayName::Family::Momentum:
+        return "the momentum of " + valueInWords(array.base);
+    case ArrayName::Family::SecondMoment:
+        return "the second moment of " + valueInWords(array.base);
+    case ArrayName::Family::Master:
+        return "the master copy of " + valueInWords(array.base);
+    case ArrayName::Family::Updated: {
+        const std::string words = valueInWords(array.base);
+        return "the updated " + (words.starts_with("the ") ? words.substr(4) : words);
     }
-    if (takePrefix(rest, "opt.m."))
-        return "the momentum of " + valueInWords(rest);
-    if (takePrefix(rest, "opt.v."))
-        return "the second moment of " + valueInWords(rest);
-    if (takePrefix(rest, "opt.master."))
-        return "the master copy of " + valueInWords(rest);
-    if (takePrefix(rest, "act.")) {
-        if (!takeSuffix(rest, ".product"))
-            takeSuffix(rest, ".activated");
-        return std::string(rest) + "'s output";
+    case ArrayName::Family::Activation: {
+        std::string_view layer = array.base;
+        if (!takeSuffix(layer, ".product"))
+            takeSuffix(layer, ".activated");
+        return std::string(layer) + "'s output";
+    }
+    case ArrayName::Family::Own:
+    case ArrayName::Family::SharedState:
+        break;
     }
     if (name == "loss" || name.starts_with("loss."))
         return "the loss";

@@ -463,7 +463,7 @@ LaunchCommand Launch::megatron()
     const auto* sgd = std::get_if<SgdOptimizer>(&m_choices.optimizer);
     if (sgd != nullptr) // adam, and 0.9, unless it is said
         text += fmt::format(" --optimizer sgd --sgd-momentum {:g}", sgd->momentum);
-    const bool hasStates = m_work.masters || !statePrefixes(m_choices.optimizer).empty();
+    const bool hasStates = m_work.masters || !stateFamilies(m_choices.optimizer).empty();
     option(m_plan.zeroStage == 1 && hasStates, "--use-distributed-optimizer");
     option(m_plan.zeroStage >= 2,
         fmt::format("--use-megatron-fsdp --ckpt-format fsdp_dtensor --data-parallel-sharding-strategy {}",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/plan/launch_reader.h"
 
+#include "core/models/array_name.h"
 #include "core/models/model_file.h"
 #include "core/support/checked.h"
 #include "core/support/text.h"
@@ -85,7 +86,8 @@ void LaunchReader::addSgd(const FoundPlan& plan)
     const bool masters = m_asked.masters && m_asked.format != MathFormat::Fp32;
     m_settings.push_back(fmt::format("optimizer={{sgd: {{momentum: {}, masters: {}}}}}", momentum, masters));
     for (const auto& [array, spec] : plan.specs) {
-        if (array.starts_with("opt.v.") || (momentum == 0.0 && array.starts_with("opt.m.")))
+        const ArrayName::Family family = arrayNameOf(array).family;
+        if (family == ArrayName::Family::SecondMoment || (momentum == 0.0 && family == ArrayName::Family::Momentum))
             m_settings.push_back(fmt::format("sharding.{}=", array));
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/search/mesh_templates.h"
 
+#include "core/models/array_name.h"
 #include "core/sharding/partition_spec.h"
 #include "core/study/arrays.h"
 #include "core/support/checked.h"
@@ -198,16 +199,16 @@ Specs specsOf(const Candidate& candidate, const MlpModel& model)
         return fmt::format("P({}, {})", entry(axes[0]), entry(axes[1]));
     };
     Specs specs = {{"x", fmt::format("P({}, None)", rows)}, {"y", fmt::format("P({}, None)", rows)}};
-    const auto addWeights = [&](const std::string& prefix, const char* shards, std::int64_t parts) {
+    const auto addWeights = [&](ArrayName::Family family, const char* shards, std::int64_t parts) {
         for (std::size_t layer = 0; layer + 1 < model.layers.size(); ++layer) {
-            specs.emplace_back(fmt::format("{}layers.{}.w", prefix, layer), weight(layer, shards, parts));
-            if (model.bias && isPaired(layer) && layer % 2 == 0 && prefix.empty())
+            specs.emplace_back(ArrayName{family, fmt::format("layers.{}.w", layer)}.text(), weight(layer, shards, parts));
+            if (model.bias && isPaired(layer) && layer % 2 == 0 && family == ArrayName::Family::Own)
                 specs.emplace_back(fmt::format("layers.{}.b", layer), "P('tensor')");
         }
     };
-    addWeights("", "'fsdp'", candidate.zero >= 3 ? candidate.fsdp : 1);
+    addWeights(ArrayName::Family::Own, "'fsdp'", candidate.zero >= 3 ? candidate.fsdp : 1);
     if (candidate.zero == 2)
-        addWeights("grad.", "'data'", candidate.dp);
+        addWeights(ArrayName::Family::Gradient, "'data'", candidate.dp);
     return specs;
 }
 
@@ -219,8 +220,8 @@ void addStates(Specs& specs, const Study& study, const Candidate& candidate)
     Candidate sharded = candidate;
     sharded.zero = 2;
     for (const auto& [name, spec] : specsOf(sharded, *study.mlp())) {
-        if (name.starts_with("grad."))
-            specs.emplace_back("opt.m." + name.substr(5), spec);
+        if (const ArrayName array = arrayNameOf(name); array.family == ArrayName::Family::Gradient)
+            specs.emplace_back(ArrayName{ArrayName::Family::Momentum, array.base}.text(), spec);
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/search/transformer_search.h"
 
+#include "core/models/array_name.h"
 #include "core/models/transformer.h"
 #include "core/support/text.h"
 
@@ -152,14 +153,14 @@ std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candid
     const PlanAxes axes(candidate);
     const std::string tokens = fmt::format("P({}, {})", listed(axes.batch), listed(axes.context));
     std::vector<std::pair<std::string, std::string>> specs = {{"x", tokens}, {"y", tokens}};
-    const auto addWeights = [&](const std::string& prefix, const std::vector<std::string>& over) {
+    const auto addWeights = [&](ArrayName::Family family, const std::vector<std::string>& over) {
         for (const ModelArray& array : transformerParameters(model)) {
             const bool isSmall = array.name.ends_with("router.w") || array.name == "positions.w";
             if (array.kind == ModelArray::Kind::Weight && !isSmall)
-                specs.emplace_back(prefix + array.name, axes.ofWeight(array, over));
+                specs.emplace_back(ArrayName{family, array.name}.text(), axes.ofWeight(array, over));
         }
     };
-    addWeights("", axes.shards);
+    addWeights(ArrayName::Family::Own, axes.shards);
     for (const ModelArray& array : transformerParameters(model)) {
         if (array.kind == ModelArray::Kind::Bias && axes.splits(array))
             specs.emplace_back(array.name, axes.ofWeight(array, {}));
@@ -176,29 +177,29 @@ std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candid
         }
     }
     if (candidate.zero == 2)
-        addWeights("grad.", axes.states);
+        addWeights(ArrayName::Family::Gradient, axes.states);
     if (candidate.zero == 1 || candidate.zero == 2) {
-        addWeights("opt.m.", axes.states);
-        addWeights("opt.v.", axes.states);
+        addWeights(ArrayName::Family::Momentum, axes.states);
+        addWeights(ArrayName::Family::SecondMoment, axes.states);
     }
     return specs;
 }
 
 void giveSpecsOfMoments(StudySharding& sharding, const Optimizer& optimizer)
 {
-    constexpr std::string_view kFirst = "opt.m.";
     std::vector<ShardingEntry> entries;
-    std::vector<ShardingEntry> moments;
+    std::vector<std::pair<std::string, PartitionSpec>> moments; // by their parameters
     for (ShardingEntry& entry : sharding.entries) {
-        if (entry.name.starts_with(kFirst))
-            moments.push_back(std::move(entry));
-        else if (!entry.name.starts_with("opt."))
+        ArrayName name = arrayNameOf(entry.name);
+        if (name.family == ArrayName::Family::Momentum)
+            moments.emplace_back(std::move(name.base), std::move(entry.spec));
+        else if (!name.isState())
             entries.push_back(std::move(entry));
     }
-    for (const std::string& prefix : statePrefixes(optimizer)) {
-        for (const ShardingEntry& moment : moments) {
-            const std::string state = prefix + moment.name.substr(kFirst.size());
-            entries.push_back({state, moment.spec, "sharding." + state});
+    for (const ArrayName::Family family : stateFamilies(optimizer)) {
+        for (const auto& [parameter, spec] : moments) {
+            const std::string state = ArrayName{family, parameter}.text();
+            entries.push_back({state, spec, "sharding." + state});
         }
     }
     sharding.entries = std::move(entries);

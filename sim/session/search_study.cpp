@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/search_study.h"
 
+#include "core/models/array_name.h"
 #include "core/study/pipeline_choice.h"
 #include "core/study/transformer_keys.h"
 #include "core/support/checked.h"
@@ -508,10 +509,8 @@ NamedLayout namedLayout(const Study& study, const StudyArrays& arrays, const std
             continue;
         std::optional<PartitionSpec> spec = specOf(array.name);
         // States and gradients lie as their parameters where nothing else is said.
-        for (const char* prefix : {"opt.m.", "opt.v.", "opt.master.", "grad."}) {
-            if (!spec && array.name.starts_with(prefix))
-                spec = specOf(array.name.substr(std::string_view(prefix).size()));
-        }
+        if (!spec)
+            spec = specOf(arrayNameOf(array.name).base);
         const bool isInput = array.kind == StudyArray::Kind::Input;
         const bool isSmall
             = !array.name.ends_with(".w") || array.name.ends_with("router.w") || array.name.ends_with("positions.w");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/layout/array_model.h"
 
+#include "core/models/array_name.h"
 #include "core/study/stage_share.h"
 #include "core/support/text.h"
 
@@ -49,7 +50,7 @@ std::vector<ArrayModel::Group> ArrayModel::groupsOf(const sim::Analysis& analysi
     std::vector<Group> groups; // the analysis has the arrays in the order of the groups
     for (std::size_t i = 0; i < analysis.arrays.size(); ++i) {
         const Role role = analysis.arrays[i].role;
-        const bool isUpdated = analysis.arrays[i].name.starts_with("new.");
+        const bool isUpdated = arrayNameOf(analysis.arrays[i].name).family == ArrayName::Family::Updated;
         if (groups.empty() || groups.back().role != role || groups.back().isUpdated != isUpdated)
             groups.push_back({role, isUpdated, {}});
         groups.back().arrays.push_back(i);
