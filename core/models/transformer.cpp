@@ -86,24 +86,25 @@ std::vector<ModelArray> transformerParameters(const TransformerModel& model)
 {
     const TransformerConfig& c = model.config;
     std::vector<ModelArray> arrays;
-    arrays.push_back({"embedding.w", {c.vocabulary, c.hidden}, {"vocabulary", "hidden"}, c.hidden, Kind::Weight});
+    arrays.push_back({"embedding.w", {c.vocabulary, c.hidden}, {DimRole::Vocabulary, DimRole::Hidden}, c.hidden, Kind::Weight});
     if (c.position == PositionKind::Learned)
-        arrays.push_back({"positions.w", {c.maxPositions, c.hidden}, {"positions", "hidden"}, c.hidden, Kind::Weight});
+        arrays.push_back(
+            {"positions.w", {c.maxPositions, c.hidden}, {DimRole::Positions, DimRole::Hidden}, c.hidden, Kind::Weight});
     forEachLayer(model, [&](const LayerRun& run, std::int64_t index) {
         for (ModelArray array : layerArrays(run.layer)) {
             array.name = fmt::format("{}.{}", layerName(model, run, index), array.name);
             if (!model.unrolled) {
                 array.shape.insert(array.shape.begin(), run.count);
-                array.meaning.insert(array.meaning.begin(), "layers");
+                array.meaning.insert(array.meaning.begin(), DimRole::Layers);
             }
             arrays.push_back(std::move(array));
         }
     });
-    arrays.push_back({"norm.scale", {c.hidden}, {"hidden"}, 1, Kind::Scale});
+    arrays.push_back({"norm.scale", {c.hidden}, {DimRole::Hidden}, 1, Kind::Scale});
     if (c.norm == NormKind::LayerNorm)
-        arrays.push_back({"norm.bias", {c.hidden}, {"hidden"}, 1, Kind::Bias});
+        arrays.push_back({"norm.bias", {c.hidden}, {DimRole::Hidden}, 1, Kind::Bias});
     if (!c.tiedEmbeddings)
-        arrays.push_back({"head.w", {c.hidden, c.vocabulary}, {"hidden", "vocabulary"}, c.hidden, Kind::Weight});
+        arrays.push_back({"head.w", {c.hidden, c.vocabulary}, {DimRole::Hidden, DimRole::Vocabulary}, c.hidden, Kind::Weight});
     return arrays;
 }
 
@@ -111,55 +112,57 @@ std::vector<ModelArray> transformerActivations(const TransformerModel& model, st
 {
     const TransformerConfig& c = model.config;
     std::vector<ModelArray> arrays;
-    const auto add = [&](std::string name, Shape shape, std::vector<std::string> meaning) {
+    const auto add = [&](std::string name, Shape shape, std::vector<DimMeaning> meaning) {
         arrays.push_back({std::move(name), std::move(shape), std::move(meaning), 1, Kind::Activation});
     };
     const Shape stream = {batch, model.sequence, c.hidden};
-    const std::vector<std::string> words = {"batch", "sequence", "hidden"};
-    add("act.embedding", stream, words);
+    const std::vector<DimMeaning> meanings = {DimRole::Batch, DimRole::Sequence, DimRole::Hidden};
+    add("act.embedding", stream, meanings);
     forEachLayer(model, [&](const LayerRun& run, std::int64_t index) {
         const std::string act = "act." + layerName(model, run, index);
         const TransformerConfig& layer = run.layer;
         if (layer.mixer != MixerKind::None) {
             const auto projections = projectionsOf(layer);
-            add(act + ".attention.input", stream, words);
+            add(act + ".attention.input", stream, meanings);
             for (const Projection& made : projections) {
                 if (layer.keysAsValues && made.name == std::string_view("v"))
                     continue; // they are the keys
                 add(act + ".attention." + made.name, {batch, model.sequence, made.heads, made.size},
-                    {"batch", "sequence", made.isOfKeys ? "key and value heads" : "heads", "head size"});
+                    {DimRole::Batch, DimRole::Sequence, made.isOfKeys ? DimRole::KeyValueHeads : DimRole::Heads,
+                        DimRole::HeadSize});
             }
             const std::int64_t groups = layer.isRecurrent() ? layer.stateKeyHeads : layer.keyValueHeads;
             const std::int64_t heads = layer.isRecurrent() ? layer.stateHeads : layer.heads;
             add(act + ".attention.mixed", {batch, model.sequence, groups, heads / groups, projections.back().size},
-                {"batch", "sequence", "key and value heads", "heads of each", "head size"});
-            add(act + ".attention", stream, words);
+                {DimRole::Batch, DimRole::Sequence, DimRole::KeyValueHeads, DimRole::HeadsOfEach, DimRole::HeadSize});
+            add(act + ".attention", stream, meanings);
         }
         if (layer.hasFeedForward()) {
-            add(act + ".ffn.input", stream, words);
+            add(act + ".ffn.input", stream, meanings);
             if (layer.experts == 0)
-                add(act + ".ffn.hidden", {batch, model.sequence, layer.ffn}, {"batch", "sequence", "ffn"});
+                add(act + ".ffn.hidden", {batch, model.sequence, layer.ffn}, {DimRole::Batch, DimRole::Sequence, DimRole::Ffn});
             if (layer.experts > 0 && model.capacityFactor > 0.0) {
                 const std::int64_t capacity = expertCapacity(model, layer);
                 const std::int64_t groups = model.dispatchGroups;
                 const std::int64_t width = layer.expertHidden > 0 ? layer.expertHidden : c.hidden;
                 for (const char* name : {".experts.sent", ".experts.returned"})
                     add(act + name, {batch, groups, layer.experts, capacity, width},
-                        {"batch", "groups", "experts", "capacity", "hidden"});
+                        {DimRole::Batch, DimRole::Groups, DimRole::Experts, DimRole::Capacity, DimRole::Hidden});
                 for (const char* name : {".experts.received", ".experts.made"})
                     add(act + name, {layer.experts, batch, groups, capacity, width},
-                        {"experts", "batch", "groups", "capacity", "hidden"});
+                        {DimRole::Experts, DimRole::Batch, DimRole::Groups, DimRole::Capacity, DimRole::Hidden});
                 add(act + ".ffn.hidden", {layer.experts, batch, groups, capacity, layer.expertFfn},
-                    {"experts", "batch", "groups", "capacity", "ffn"});
+                    {DimRole::Experts, DimRole::Batch, DimRole::Groups, DimRole::Capacity, DimRole::Ffn});
             }
-            add(act + ".ffn", stream, words);
+            add(act + ".ffn", stream, meanings);
         }
-        add(act, stream, words);
+        add(act, stream, meanings);
     });
     if (model.predict == Prediction::EveryToken)
-        add("act.logits", {batch, model.sequence / model.lossChunks, c.vocabulary}, {"batch", "sequence", "vocabulary"});
+        add("act.logits", {batch, model.sequence / model.lossChunks, c.vocabulary},
+            {DimRole::Batch, DimRole::Sequence, DimRole::Vocabulary});
     else
-        add("act.logits", {batch, c.vocabulary}, {"batch", "vocabulary"});
+        add("act.logits", {batch, c.vocabulary}, {DimRole::Batch, DimRole::Vocabulary});
     return arrays;
 }
 

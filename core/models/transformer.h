@@ -3,6 +3,7 @@
 
 #include "core/autodiff/differentiate.h"
 #include "core/models/loss_kernels.h"
+#include "core/models/model_array.h"
 #include "core/models/training.h"
 #include "core/models/transformer_config.h"
 #include "core/program/attention.h"
@@ -75,16 +76,6 @@ struct TransformerModel {
     std::int64_t dispatchGroups = 1;
 
     friend bool operator==(const TransformerModel&, const TransformerModel&) = default;
-};
-
-/// An array of a model that has a name.
-struct ModelArray {
-    enum class Kind : std::uint8_t { Weight, Bias, Scale, Activation };
-    std::string name;
-    Shape shape;
-    std::vector<std::string> meaning; ///< of each dimension: "heads", "hidden"
-    std::int64_t fanIn = 1;
-    Kind kind = Kind::Weight;
 };
 
 /// The parameters, in the order of the program's arguments. Layers are stacked along dimension 0 ("layers.attention.q.w" is [layers, hidden,

@@ -34,7 +34,7 @@ public:
         if (m_c.hasFeedForward()) {
             addNorm("ffn.norm");
             if (m_c.experts == 0 || m_c.ffnBesideExperts)
-                addFfn("ffn", {m_c.ffn, "ffn"});
+                addFfn("ffn", {m_c.ffn, DimRole::Ffn});
             if (m_c.experts > 0)
                 addExperts();
             if (m_c.postNorms)
@@ -46,7 +46,7 @@ public:
 private:
     struct Dim {
         std::int64_t size;
-        const char* meaning;
+        DimRole role;
     };
 
     void add(const std::string& name, const std::vector<Dim>& dims, Kind kind, std::int64_t fanIn = 1)
@@ -54,7 +54,7 @@ private:
         ModelArray array{name, {}, {}, fanIn, kind};
         for (const Dim& dim : dims) {
             array.shape.push_back(dim.size);
-            array.meaning.emplace_back(dim.meaning);
+            array.meaning.emplace_back(dim.role);
         }
         m_arrays.push_back(std::move(array));
     }
@@ -69,18 +69,18 @@ private:
 
     void addNorm(const std::string& name)
     {
-        add(name + ".scale", {{m_c.hidden, "hidden"}}, Kind::Scale);
+        add(name + ".scale", {{m_c.hidden, DimRole::Hidden}}, Kind::Scale);
         if (m_c.norm == NormKind::LayerNorm)
-            add(name + ".bias", {{m_c.hidden, "hidden"}}, Kind::Bias);
+            add(name + ".bias", {{m_c.hidden, DimRole::Hidden}}, Kind::Bias);
     }
 
     void addAttention()
     {
-        const Dim hidden{m_c.hidden, "hidden"};
-        const Dim heads{m_c.heads, "heads"};
-        const Dim keyHeads{m_c.keyValueHeads, "key and value heads"};
-        const Dim head{m_c.headDim, "head size"};
-        const Dim values{m_c.valueHeadDim > 0 ? m_c.valueHeadDim : m_c.headDim, "head size"};
+        const Dim hidden{m_c.hidden, DimRole::Hidden};
+        const Dim heads{m_c.heads, DimRole::Heads};
+        const Dim keyHeads{m_c.keyValueHeads, DimRole::KeyValueHeads};
+        const Dim head{m_c.headDim, DimRole::HeadSize};
+        const Dim values{m_c.valueHeadDim > 0 ? m_c.valueHeadDim : m_c.headDim, DimRole::HeadSize};
         if (m_c.keyValueRank > 0) {
             addLatents(hidden, heads, head, values);
         } else {
@@ -101,15 +101,15 @@ private:
     void addRecurrence()
     {
         const bool isDelta = m_c.mixer == MixerKind::DeltaRule;
-        const Dim hidden{m_c.hidden, "hidden"};
-        const Dim heads{m_c.stateHeads, "heads"};
-        const Dim keyHeads{m_c.stateKeyHeads, "key and value heads"};
-        const Dim keys{m_c.stateKeyDim, "head size"};
-        const Dim values{m_c.stateValueDim, "head size"};
+        const Dim hidden{m_c.hidden, DimRole::Hidden};
+        const Dim heads{m_c.stateHeads, DimRole::Heads};
+        const Dim keyHeads{m_c.stateKeyHeads, DimRole::KeyValueHeads};
+        const Dim keys{m_c.stateKeyDim, DimRole::HeadSize};
+        const Dim values{m_c.stateValueDim, DimRole::HeadSize};
         const auto projected = [&](const std::string& name, Dim of, Dim size) {
             addWeight(name, {hidden, of, size}, m_c.hidden, {}, false);
             if (m_c.convolution > 0)
-                addWeight(name + "_conv", {{m_c.convolution, "tokens"}, of, size}, m_c.convolution, {of, size}, !isDelta);
+                addWeight(name + "_conv", {{m_c.convolution, DimRole::Tokens}, of, size}, m_c.convolution, {of, size}, !isDelta);
         };
         projected("attention.q", keyHeads, keys);
         projected("attention.k", keyHeads, keys);
@@ -130,17 +130,17 @@ private:
     /// Products down to the latents, their norms, and products up to the heads. The part of a key that carries positions is one for all heads.
     void addLatents(Dim hidden, Dim heads, Dim head, Dim values)
     {
-        const Dim queryRank{m_c.queryRank, "query rank"};
-        const Dim rank{m_c.keyValueRank, "key and value rank"};
-        const Dim queries{m_c.headDim + m_c.latentRotaryDim, "head size"};
+        const Dim queryRank{m_c.queryRank, DimRole::QueryRank};
+        const Dim rank{m_c.keyValueRank, DimRole::KeyValueRank};
+        const Dim queries{m_c.headDim + m_c.latentRotaryDim, DimRole::HeadSize};
         const Dim source = m_c.queryRank > 0 ? queryRank : hidden;
         if (m_c.queryRank > 0) {
             addWeight("attention.q_down", {hidden, queryRank}, m_c.hidden, {}, false);
             add("attention.q_norm.scale", {queryRank}, Kind::Scale);
         }
         addWeight("attention.q", {source, heads, queries}, source.size, {}, false);
-        addWeight(
-            "attention.kv_down", {hidden, {m_c.keyValueRank + m_c.latentRotaryDim, "key and value rank"}}, m_c.hidden, {}, false);
+        addWeight("attention.kv_down", {hidden, {m_c.keyValueRank + m_c.latentRotaryDim, DimRole::KeyValueRank}}, m_c.hidden, {},
+            false);
         add("attention.kv_norm.scale", {rank}, Kind::Scale);
         addWeight("attention.k", {rank, heads, head}, m_c.keyValueRank, {}, false);
         addWeight("attention.v", {rank, heads, values}, m_c.keyValueRank, {}, false);
@@ -148,7 +148,7 @@ private:
 
     void addFfn(const std::string& name, Dim width)
     {
-        const Dim hidden{m_c.hidden, "hidden"};
+        const Dim hidden{m_c.hidden, DimRole::Hidden};
         addWeight(name + ".up", {hidden, width}, m_c.hidden, {width}, m_c.ffnBias);
         if (m_c.gatedFfn)
             addWeight(name + ".gate", {hidden, width}, m_c.hidden, {width}, m_c.ffnBias);
@@ -157,11 +157,11 @@ private:
 
     void addExperts()
     {
-        const Dim hidden{m_c.hidden, "hidden"};
-        const Dim experts{m_c.experts, "experts"};
-        const Dim width{m_c.expertFfn, "ffn of an expert"};
-        const Dim around = m_c.expertHidden > 0 ? Dim{m_c.expertHidden, "hidden"} : hidden;
-        const Dim latent{m_c.expertHidden, "hidden of experts"};
+        const Dim hidden{m_c.hidden, DimRole::Hidden};
+        const Dim experts{m_c.experts, DimRole::Experts};
+        const Dim width{m_c.expertFfn, DimRole::ExpertFfn};
+        const Dim around = m_c.expertHidden > 0 ? Dim{m_c.expertHidden, DimRole::Hidden} : hidden;
+        const Dim latent{m_c.expertHidden, DimRole::ExpertHidden};
         add("experts.router.w", {hidden, experts}, Kind::Weight, m_c.hidden);
         if (m_c.expertHidden > 0)
             addWeight("experts.in", {hidden, latent}, m_c.hidden, {}, false);
@@ -172,7 +172,7 @@ private:
         if (m_c.expertHidden > 0)
             addWeight("experts.out", {latent, hidden}, latent.size, {}, false);
         if (m_c.sharedExperts > 0)
-            addFfn("experts.shared", {m_c.sharedExperts * m_c.expertFfn, "ffn of the shared experts"});
+            addFfn("experts.shared", {m_c.sharedExperts * m_c.expertFfn, DimRole::SharedFfn});
     }
 
     const TransformerConfig& m_c;

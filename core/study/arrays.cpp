@@ -17,7 +17,7 @@ namespace {
 /// A dimension of a layer's arrays and what it means.
 struct Dimension {
     std::int64_t size;
-    std::string meaning;
+    DimMeaning meaning;
 };
 
 StudyArray makeArray(std::string name, StudyArray::Kind kind, const std::vector<Dimension>& dims)
@@ -34,8 +34,9 @@ std::vector<StudyArray> parametersOf(const MlpModel& model)
 {
     std::vector<StudyArray> arrays;
     for (std::size_t layer = 0; layer + 1 < model.layers.size(); ++layer) {
-        const Dimension inputs{model.layers[layer], fmt::format("inputs of layer {}", layer)};
-        const Dimension outputs{model.layers[layer + 1], fmt::format("outputs of layer {}", layer)};
+        const auto number = static_cast<std::int64_t>(layer);
+        const Dimension inputs{model.layers[layer], {DimRole::LayerInputs, number}};
+        const Dimension outputs{model.layers[layer + 1], {DimRole::LayerOutputs, number}};
         arrays.push_back(makeArray(fmt::format("layers.{}.w", layer), StudyArray::Kind::Parameter, {inputs, outputs}));
         if (model.bias)
             arrays.push_back(makeArray(fmt::format("layers.{}.b", layer), StudyArray::Kind::Parameter, {outputs}));
@@ -98,8 +99,8 @@ std::vector<StudyArray> transformerArrays(const Study& study, const TransformerM
     for (const ModelArray& array : transformerParameters(model))
         parameters.push_back(studyArray(array));
     std::vector<StudyArray> arrays = trainedArrays(study, parameters);
-    const Dimension batch{study.batch, "batch"};
-    const Dimension sequence{model.sequence, "sequence"};
+    const Dimension batch{study.batch, DimRole::Batch};
+    const Dimension sequence{model.sequence, DimRole::Sequence};
     arrays.push_back(makeArray("x", StudyArray::Kind::Input, {batch, sequence}));
     const bool everyToken = model.predict == Prediction::EveryToken;
     arrays.push_back(makeArray(
@@ -119,12 +120,13 @@ std::vector<StudyArray> studyArrays(const Study& study)
     if (model == nullptr || model->layers.size() < 2)
         return {};
     std::vector<StudyArray> arrays = trainedArrays(study, parametersOf(*model));
-    const Dimension batch{study.batch, "batch"};
-    arrays.push_back(makeArray("x", StudyArray::Kind::Input, {batch, {model->layers.front(), "inputs of layer 0"}}));
-    arrays.push_back(makeArray("y", StudyArray::Kind::Input,
-        {batch, {model->layers.back(), fmt::format("outputs of layer {}", model->layers.size() - 2)}}));
+    const Dimension batch{study.batch, DimRole::Batch};
+    arrays.push_back(makeArray("x", StudyArray::Kind::Input, {batch, {model->layers.front(), DimRole::LayerInputs}}));
+    arrays.push_back(makeArray(
+        "y", StudyArray::Kind::Input, {batch, {model->layers.back(), {DimRole::LayerOutputs, std::ssize(model->layers) - 2}}}));
     for (std::size_t layer = 0; layer + 1 < model->layers.size(); ++layer) {
-        const Dimension outputs{model->layers[layer + 1], fmt::format("outputs of layer {}", layer)};
+        const auto number = static_cast<std::int64_t>(layer);
+        const Dimension outputs{model->layers[layer + 1], {DimRole::LayerOutputs, number}};
         arrays.push_back(makeArray(fmt::format("act.layers.{}", layer), StudyArray::Kind::Activation, {batch, outputs}));
         if (layer + 2 < model->layers.size())
             arrays.push_back(
@@ -160,7 +162,7 @@ bool globMatches(std::string_view glob, std::string_view name)
 
 bool isInAnotherOrder(const StudyArray& array)
 {
-    return std::ranges::find(array.meaning, "heads of each") != array.meaning.end();
+    return dimOf(DimRole::HeadsOfEach, array.meaning).has_value();
 }
 
 bool globCatches(std::string_view glob, const StudyArray& array)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/models/model_array.h"
 #include "core/study/study.h"
 
 namespace meshwright {
@@ -12,7 +13,7 @@ struct StudyArray {
     std::string name;
     Kind kind = Kind::Parameter;
     Shape shape;
-    std::vector<std::string> meaning; ///< of each dimension: "batch", "outputs of layer 1"
+    std::vector<DimMeaning> meaning; ///< of each dimension; empty in program files
 };
 
 /// The arrays of an MLP's or a transformer's training, by the names that `buildMlpTraining` and `buildTransformerTraining` give them; none

@@ -165,7 +165,7 @@ private:
         std::vector<std::string> seen;
         for (const AssignedSpec& assigned : assignedSpecs(m_study)) {
             // A loop's stacked layers split over the stages are what the stages hold.
-            const bool isStacked = !assigned.array.meaning.empty() && assigned.array.meaning.front() == "layers";
+            const bool isStacked = !assigned.array.meaning.empty() && assigned.array.meaning.front().role == DimRole::Layers;
             const auto first = assigned.spec.dims.begin() + (isStacked && !assigned.spec.dims.empty() ? 1 : 0);
             const bool uses = std::any_of(first, assigned.spec.dims.end(), [this](const auto& axes) {
                 return std::any_of(axes.begin(), axes.end(), [this](const auto& axis) { return axis == m_pipeline.axis; });

@@ -245,7 +245,7 @@ std::vector<std::string> ShardingCheck::fixOf(const Problem& problem, const Spec
     constexpr int kMostFixes = 100; // of an endless list of problems nobody needs more
     if (++m_fixes > kMostFixes)
         return {};
-    if (problem.id == "MW1104" && assigned.array.meaning[finding.dim] == "batch") {
+    if (problem.id == "MW1104" && assigned.array.meaning[finding.dim].role == DimRole::Batch) {
         if (const auto batch = m_known.assigned != nullptr ? fittingBatch(m_study, *m_known.assigned) : std::nullopt)
             return {fmt::format("batch={}", *batch)};
     }
@@ -264,7 +264,7 @@ std::optional<std::int64_t> fittingBatch(const Study& study, const std::vector<A
 {
     std::int64_t multiple = 1;
     for (const AssignedSpec& one : assigned) {
-        if (one.array.meaning.empty() || one.array.meaning.front() != "batch" || one.spec.dims.empty())
+        if (one.array.meaning.empty() || one.array.meaning.front().role != DimRole::Batch || one.spec.dims.empty())
             continue;
         for (const auto& mesh : meshesOf(study)) {
             const std::int64_t pieces = piecesOf(one.spec.dims.front(), mesh);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/logical_names.h"
 
-#include "core/support/text.h"
-
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -11,31 +9,19 @@ namespace meshwright {
 
 namespace {
 
-constexpr std::array<std::pair<const char*, const char*>, 13> kNameOfMeaning = {{{"batch", "batch"}, {"sequence", "length"},
-    {"vocabulary", "vocab"}, {"hidden", "embed"}, {"ffn", "mlp"}, {"ffn of an expert", "mlp"},
-    {"ffn of the shared experts", "mlp"}, {"heads", "heads"}, {"key and value heads", "kv_heads"}, {"head size", "kv"},
-    {"experts", "exp"}, {"layers", "layers"}, {"positions", "positions"}}};
+constexpr std::array<std::pair<DimRole, const char*>, 13> kNameOfRole = {{{DimRole::Batch, "batch"},
+    {DimRole::Sequence, "length"}, {DimRole::Vocabulary, "vocab"}, {DimRole::Hidden, "embed"}, {DimRole::Ffn, "mlp"},
+    {DimRole::ExpertFfn, "mlp"}, {DimRole::SharedFfn, "mlp"}, {DimRole::Heads, "heads"}, {DimRole::KeyValueHeads, "kv_heads"},
+    {DimRole::HeadSize, "kv"}, {DimRole::Experts, "exp"}, {DimRole::Layers, "layers"}, {DimRole::Positions, "positions"}}};
 
-/// "inputs of layer 3" is the width before layer 3, "outputs of layer 3" that before layer 4.
-std::optional<std::int64_t> mlpWidth(std::string_view meaning)
+std::string nameOf(const DimMeaning& meaning)
 {
-    for (const auto& [start, offset] :
-        {std::pair<std::string_view, std::int64_t>{"inputs of layer ", 0}, {"outputs of layer ", 1}}) {
-        if (!meaning.starts_with(start))
-            continue;
-        if (const auto layer = parseInteger(meaning.substr(start.size())))
-            return *layer + offset;
-    }
-    return std::nullopt;
-}
-
-std::string nameOf(const std::string& meaning)
-{
-    if (const auto width = mlpWidth(meaning))
-        return *width % 2 == 0 ? "embed" : "hidden";
-    const auto* found
-        = std::find_if(kNameOfMeaning.begin(), kNameOfMeaning.end(), [&](const auto& entry) { return entry.first == meaning; });
-    return found == kNameOfMeaning.end() ? std::string() : found->second;
+    if (meaning.role == DimRole::LayerInputs)
+        return meaning.layer % 2 == 0 ? "embed" : "hidden";
+    if (meaning.role == DimRole::LayerOutputs) // the width before the next layer
+        return nameOf({DimRole::LayerInputs, meaning.layer + 1});
+    const auto* found = std::ranges::find(kNameOfRole, meaning.role, [](const auto& entry) { return entry.first; });
+    return found == kNameOfRole.end() ? "" : found->second;
 }
 
 bool hasName(const LogicalNames& names, const char* name)
@@ -73,7 +59,7 @@ void toMaxText(LogicalNames& names, const StudyArray& array)
 LogicalNames logicalNamesOf(const StudyArray& array, const std::string& ruleList)
 {
     LogicalNames names;
-    for (const std::string& meaning : array.meaning)
+    for (const DimMeaning& meaning : array.meaning)
         names.push_back({nameOf(meaning), false});
     if (ruleList == "maxtext")
         toMaxText(names, array);

@@ -58,7 +58,9 @@ std::vector<SpecFinding> fitFindings(
 {
     const std::size_t rank = array.shape.size();
     if (spec.dims.size() > rank) {
-        const std::string dims = rank == 0 ? "a scalar" : join(array.meaning, ", ");
+        std::vector<std::string> meanings;
+        std::ranges::transform(array.meaning, std::back_inserter(meanings), &DimMeaning::text);
+        const std::string dims = rank == 0 ? "a scalar" : join(meanings, ", ");
         const std::string has = rank == 1 && !dims.empty()
             ? "one dimension, " + dims
             : fmt::format("rank {}{}", rank, dims.empty() ? "" : fmt::format(" ({})", dims));
@@ -79,7 +81,7 @@ std::vector<SpecFinding> fitFindings(
                                 .size = size,
                                 .pieces = pieces,
                                 .array = fmt::format("\"{}\"", array.name),
-                                .meaning = dim < array.meaning.size() ? array.meaning[dim] : std::string(),
+                                .meaning = dim < array.meaning.size() ? array.meaning[dim].text() : std::string(),
                                 .where = where,
                                 .cutBy = fmt::format("{} ({}) {}", spec.dims[dim].size() == 1 ? "mesh axis" : "mesh axes",
                                     join(spec.dims[dim], ", "), spec.dims[dim].size() == 1 ? "cuts" : "cut")}),

@@ -25,6 +25,13 @@ std::string listed(const std::vector<std::string>& axes)
     return fmt::format("({})", join(quoted, ", "));
 }
 
+/// What ranks of tensors have a part of.
+bool isOfTensor(DimRole role)
+{
+    using enum DimRole;
+    return role == Heads || role == KeyValueHeads || role == Vocabulary || role == Ffn || role == ExpertFfn || role == SharedFfn;
+}
+
 /// Axes of a mesh by what a candidate splits with them.
 class PlanAxes {
 public:
@@ -55,21 +62,19 @@ public:
     /// The spec of a weight whose rows are split over `over` besides what tensor and expert parallelism split: by what its dimensions mean.
     std::string ofWeight(const ModelArray& weight, const std::vector<std::string>& over) const
     {
-        const auto has = [&](const char* meaning) { return std::ranges::find(weight.meaning, meaning) != weight.meaning.end(); };
-        const bool isOfExperts = has("experts");
         std::vector<std::string> rows = over;
-        if (isOfExperts)
+        if (dimOf(DimRole::Experts, weight.meaning))
             std::erase(rows, "expert");
         std::vector<std::string> dims;
         for (std::size_t dim = 0; dim < weight.shape.size(); ++dim) {
-            const std::string& meaning = weight.meaning[dim];
-            const bool isRank = meaning.ends_with("rank") && !has("hidden");
+            const DimRole role = weight.meaning[dim].role;
+            const bool isRank
+                = (role == DimRole::QueryRank || role == DimRole::KeyValueRank) && !dimOf(DimRole::Hidden, weight.meaning);
             const std::vector<std::string> none;
-            dims.push_back(listed(dividing(meaning == "hidden" || isRank                          ? rows
-                    : meaning == "experts"                                                        ? expert
-                    : meaning == "key and value heads"                                            ? tensor
-                    : meaning == "heads" || meaning == "vocabulary" || meaning.starts_with("ffn") ? tensor
-                                                                                                  : none,
+            dims.push_back(listed(dividing(role == DimRole::Hidden || isRank ? rows
+                    : role == DimRole::Experts                               ? expert
+                    : isOfTensor(role)                                       ? tensor
+                                                                             : none,
                 weight.shape[dim])));
         }
         return fmt::format("P({})", join(dims, ", "));
@@ -86,16 +91,17 @@ public:
     std::string ofActivation(const ModelArray& value) const
     {
         std::vector<std::string> dims;
-        const bool isStream = value.meaning.back() == "hidden";
-        for (const std::string& meaning : value.meaning) {
+        const bool isStream = value.meaning.back().role == DimRole::Hidden;
+        for (const DimMeaning& meaning : value.meaning) {
+            const DimRole role = meaning.role;
             std::vector<std::string> axes;
-            if (meaning == "batch")
+            if (role == DimRole::Batch)
                 axes = batch;
-            else if (meaning == "sequence")
+            else if (role == DimRole::Sequence)
                 axes = context;
-            else if (meaning == "heads" || meaning == "ffn" || meaning == "key and value heads" || meaning == "vocabulary")
+            else if (isOfTensor(role))
                 axes = dividing(tensor, value.shape[dims.size()]);
-            if (meaning == "sequence" && isStream)
+            if (role == DimRole::Sequence && isStream)
                 axes.insert(axes.end(), tensor.begin(), tensor.end());
             dims.push_back(listed(axes));
         }
@@ -107,9 +113,9 @@ public:
     /// gather what it takes and scatter the sum of what they make (Megatron-LM's dispatcher by all-to-all).
     std::string ofTokens(const ModelArray& value) const
     {
-        const bool isInside = value.meaning.back() == "ffn";
+        const bool isInside = value.meaning.back().role == DimRole::Ffn;
         const std::string parts = listed(isInside ? context : senders);
-        if (value.meaning.front() == "batch")
+        if (value.meaning.front().role == DimRole::Batch)
             return fmt::format("P({}, {}, None, None, None)", listed(batch), parts);
         std::vector<std::string> rows = batch;
         std::erase(rows, "expert");
@@ -169,7 +175,7 @@ std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candid
         const bool isGathered = value.name.ends_with(".input");
         const bool isWhole = (value.name.ends_with(".mixed") && value.shape[2] % candidate.tp != 0)
             || (value.name == "act.logits" && value.shape.back() % candidate.tp != 0);
-        if (std::ranges::find(value.meaning, "capacity") != value.meaning.end()) {
+        if (dimOf(DimRole::Capacity, value.meaning)) {
             if (!axes.batch.empty() || !axes.senders.empty())
                 specs.emplace_back(value.name, axes.ofTokens(value));
         } else if (candidate.sequenceParallel && !axes.tensor.empty() && !isGathered && !isWhole) {

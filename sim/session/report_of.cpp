@@ -228,17 +228,17 @@ private:
         for (const StudyArray& array : arrays) {
             const ProgramArray* known = array.kind == StudyArray::Kind::Activation ? m_analysis.findArray(array.name) : nullptr;
             auto spec = known == nullptr ? std::nullopt : toSpec(known->sharding, m_analysis.mesh());
-            const bool isPart = std::ranges::find(array.meaning, "sequence") != array.meaning.end();
+            const bool isPart = dimOf(DimRole::Sequence, array.meaning).has_value();
             if (!spec || !isPart || array.name.ends_with(".input"))
                 continue;
             spec->dims.resize(array.shape.size());
-            if (array.meaning.back() == "hidden") {
+            if (array.meaning.back().role == DimRole::Hidden) {
                 stream.push_back({&array, *std::move(spec)});
                 continue;
             }
-            const auto width = static_cast<std::size_t>(std::ranges::find(array.meaning, "ffn") - array.meaning.begin());
-            if (width < spec->dims.size() && !spec->dims[width].empty())
-                tensor = spec->dims[width].front();
+            const auto width = dimOf(DimRole::Ffn, array.meaning);
+            if (width && !spec->dims[*width].empty())
+                tensor = spec->dims[*width].front();
             inner.push_back({&array, *std::move(spec)});
         }
         if (stream.empty() || tensor.empty())
@@ -256,10 +256,7 @@ private:
             for (std::vector<std::string>& axes : value.spec.dims)
                 std::erase(axes, tensor);
             if (!isSplit)
-                value.spec
-                    .dims[static_cast<std::size_t>(
-                        std::ranges::find(value.array->meaning, "sequence") - value.array->meaning.begin())]
-                    .push_back(tensor);
+                value.spec.dims[*dimOf(DimRole::Sequence, value.array->meaning)].push_back(tensor);
             set(value);
         }
         if (!isSplit)

@@ -452,7 +452,7 @@ AxisRoles rolesOfAxes(const Study& study, const StudyArrays& arrays)
     for (const AssignedSpec& assigned : arrays.assigned) {
         const std::vector<std::vector<std::string>>& dims = assigned.spec.dims;
         for (std::size_t dim = 0; dim < dims.size(); ++dim) {
-            const bool isExperts = assigned.array.meaning.size() > dim && assigned.array.meaning[dim] == "experts";
+            const bool isExperts = assigned.array.meaning.size() > dim && assigned.array.meaning[dim].role == DimRole::Experts;
             std::set<std::string>* to = assigned.array.name == "x"   ? (dim == 0 ? &ofBatch : &ofSequence)
                 : assigned.array.kind != StudyArray::Kind::Parameter ? nullptr
                 : isExperts                                          ? &ofExperts

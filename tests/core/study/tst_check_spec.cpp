@@ -21,7 +21,8 @@ private Q_SLOTS:
 
 namespace {
 
-const StudyArray kArray = {"layers.1.w", StudyArray::Kind::Parameter, {64, 30}, {"inputs of layer 1", "outputs of layer 1"}};
+const StudyArray kArray
+    = {"layers.1.w", StudyArray::Kind::Parameter, {64, 30}, {{DimRole::LayerInputs, 1}, {DimRole::LayerOutputs, 1}}};
 const std::vector<MeshAxis> kMesh = {{"data", 4}, {"model", 2}};
 
 } // namespace

@@ -404,42 +404,42 @@ void TestStudy::logicalNames_data()
 {
     QTest::addColumn<QString>("name");
     QTest::addColumn<int>("kind");
-    QTest::addColumn<QStringList>("meaning");
+    QTest::addColumn<std::vector<DimRole>>("roles");
     QTest::addColumn<QString>("own");
     QTest::addColumn<QString>("maxText");
     const auto row
-        = [](const char* name, StudyArray::Kind kind, const QStringList& meaning, const char* own, const char* maxText) {
-              QTest::newRow(name) << name << static_cast<int>(kind) << meaning << own << maxText;
+        = [](const char* name, StudyArray::Kind kind, const std::vector<DimRole>& roles, const char* own, const char* maxText) {
+              QTest::newRow(name) << name << static_cast<int>(kind) << roles << own << maxText;
           };
     using Kind = StudyArray::Kind;
-    row("layers.1.w", Kind::Parameter, {"inputs of layer 1", "outputs of layer 1"}, "hidden embed", "mlp embed");
-    row("x", Kind::Input, {"batch", "sequence"}, "batch length", "activation_batch activation_length");
-    row("layers.attention.q.w", Kind::Parameter, {"layers", "hidden", "heads", "head size"}, "layers embed heads kv",
-        "layers embed heads kv");
-    row("layers.attention.k.w", Kind::Parameter, {"layers", "hidden", "key and value heads", "head size"},
+    row("layers.1.w", Kind::Parameter, {DimRole::LayerInputs, DimRole::LayerOutputs}, "hidden embed", "mlp embed");
+    row("x", Kind::Input, {DimRole::Batch, DimRole::Sequence}, "batch length", "activation_batch activation_length");
+    row("layers.attention.q.w", Kind::Parameter, {DimRole::Layers, DimRole::Hidden, DimRole::Heads, DimRole::HeadSize},
+        "layers embed heads kv", "layers embed heads kv");
+    row("layers.attention.k.w", Kind::Parameter, {DimRole::Layers, DimRole::Hidden, DimRole::KeyValueHeads, DimRole::HeadSize},
         "layers embed kv_heads kv", "layers embed kv_heads kv");
-    row("layers.ffn.norm.scale", Kind::Parameter, {"layers", "hidden"}, "layers embed", "layers norm");
-    row("layers.experts.up.w", Kind::Parameter, {"layers", "experts", "hidden", "ffn of an expert"}, "layers exp embed mlp",
-        "layers exp embed_no_exp mlp");
-    row("embedding.w", Kind::Parameter, {"vocabulary", "hidden"}, "vocab embed", "vocab embed");
-    row("positions.w", Kind::Parameter, {"positions", "hidden"}, "positions embed", "- embed");
-    row("act.layers", Kind::Activation, {"batch", "sequence", "hidden"}, "batch length embed",
+    row("layers.ffn.norm.scale", Kind::Parameter, {DimRole::Layers, DimRole::Hidden}, "layers embed", "layers norm");
+    row("layers.experts.up.w", Kind::Parameter, {DimRole::Layers, DimRole::Experts, DimRole::Hidden, DimRole::ExpertFfn},
+        "layers exp embed mlp", "layers exp embed_no_exp mlp");
+    row("embedding.w", Kind::Parameter, {DimRole::Vocabulary, DimRole::Hidden}, "vocab embed", "vocab embed");
+    row("positions.w", Kind::Parameter, {DimRole::Positions, DimRole::Hidden}, "positions embed", "- embed");
+    row("act.layers", Kind::Activation, {DimRole::Batch, DimRole::Sequence, DimRole::Hidden}, "batch length embed",
         "activation_batch activation_norm_length activation_embed");
-    row("act.logits", Kind::Activation, {"batch", "sequence", "vocabulary"}, "batch length vocab",
+    row("act.logits", Kind::Activation, {DimRole::Batch, DimRole::Sequence, DimRole::Vocabulary}, "batch length vocab",
         "activation_embed_and_logits_batch activation_length_no_exp activation_vocab");
-    row("other", Kind::Parameter, {"what nobody named"}, "-", "-");
+    row("other", Kind::Parameter, {DimRole::Tokens}, "-", "-");
 }
 
 void TestStudy::logicalNames()
 {
     QFETCH(QString, name);
     QFETCH(int, kind);
-    QFETCH(QStringList, meaning);
+    QFETCH(std::vector<DimRole>, roles);
     QFETCH(QString, own);
     QFETCH(QString, maxText);
     StudyArray array{name.toStdString(), static_cast<StudyArray::Kind>(kind), {}, {}};
-    for (const QString& word : meaning)
-        array.meaning.push_back(word.toStdString());
+    for (const DimRole role : roles)
+        array.meaning.emplace_back(role, 1);
     const auto names = [&](const char* list) {
         QStringList words;
         for (const LogicalName& one : logicalNamesOf(array, list))

@@ -280,8 +280,8 @@ void TestTransformerStudy::arrays()
     const StudyArray* query = findArray(arrays, "layers.attention.q.w");
     QVERIFY(query != nullptr);
     QCOMPARE(query->shape, (Shape{2, 32, 4, 8}));
-    QCOMPARE(query->meaning, (std::vector<std::string>{"layers", "hidden", "heads", "head size"}));
-    QCOMPARE(findArray(arrays, "x")->meaning, (std::vector<std::string>{"batch", "sequence"}));
+    QCOMPARE(query->meaning, (std::vector<DimMeaning>{DimRole::Layers, DimRole::Hidden, DimRole::Heads, DimRole::HeadSize}));
+    QCOMPARE(findArray(arrays, "x")->meaning, (std::vector<DimMeaning>{DimRole::Batch, DimRole::Sequence}));
     QCOMPARE(findArray(arrays, "y")->shape, (Shape{96}));
     QVERIFY(findArray(arrays, "act.layers") != nullptr && findArray(arrays, "grad.embedding.w") != nullptr);
     QVERIFY(globCatches("*.w", *query));
