@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/models/training_program.h"
 #include "core/program/builder.h"
-#include "core/support/text.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cassert>
 #include <limits>
 #include <utility>
@@ -19,32 +17,19 @@ std::size_t layerCount(const MlpModel& model)
     return model.layers.size() - 1;
 }
 
-std::vector<ModelParameter> parametersOf(const MlpModel& model, const TrainingOptions& options)
-{
-    std::vector<ModelParameter> parameters;
-    for (std::size_t i = 0; i < layerCount(model); ++i) {
-        const std::int64_t in = model.layers[i];
-        const std::int64_t out = model.layers[i + 1];
-        parameters.push_back({fmt::format("layers.{}.w", i), {options.parameterType, {in, out}}, in, options.weightInit});
-        if (model.bias)
-            parameters.push_back({fmt::format("layers.{}.b", i), {options.parameterType, {out}}, in, options.biasInit});
-    }
-    return parameters;
-}
-
 class MlpTraining {
 public:
     MlpTraining(const MlpModel& model, const TrainingOptions& options)
         : m_model(model)
         , m_options(options)
-        , m_parameters(parametersOf(model, options))
+        , m_parameters(modelParameters(mlpParameters(model), options))
         , m_lossType(byteSize(options.parameterType) < byteSize(DType::F32) ? DType::F32 : options.parameterType)
     {
     }
 
     Result<Program> build()
     {
-        if (Problems problems = constraintProblems(); !problems.empty())
+        if (Problems problems = constraintProblems(mlpActivations(m_model, m_options.batch), m_options); !problems.empty())
             return problems;
         TrainedModel trained{m_parameters, {m_options.parameterType, {m_options.batch, m_model.layers.front()}},
             {m_options.parameterType, {m_options.batch, m_model.layers.back()}}, {}, m_lossType, {}, {}, {}, {}, {}, 0};
@@ -62,27 +47,6 @@ public:
     }
 
 private:
-    Problems constraintProblems() const
-    {
-        std::vector<std::string> known;
-        for (std::size_t i = 0; i < layerCount(m_model); ++i) {
-            known.push_back(fmt::format("act.layers.{}", i));
-            if (i + 1 < layerCount(m_model))
-                known.push_back(fmt::format("act.layers.{}.activated", i));
-        }
-        Problems problems;
-        for (const auto& [name, constraint] : m_options.constraints) {
-            if (std::find(known.begin(), known.end(), name) == known.end())
-                problems.push_back({"MW1312", fmt::format("there is no activation \"{}\" in the model", name),
-                    suggestion(name, known), Place{{}, 0, 0, constraint.origin}});
-            else if (constraint.sharding.dims.size() != 2)
-                problems.push_back({"MW1308",
-                    fmt::format("the sharding of {}: {} dimensions for a value of rank 2", name, constraint.sharding.dims.size()),
-                    {}, Place{{}, 0, 0, constraint.origin}});
-        }
-        return problems;
-    }
-
     Function lossFunction(const TrainedModel& trained, MaskRows rows) const;
     ValueId layer(Builder& builder, ValueId input, std::size_t index, std::span<const ValueId> parameters) const;
     ValueId constrained(Builder& builder, ValueId value, const std::string& name) const;
@@ -185,6 +149,36 @@ ValueId MlpTraining::accuracy(Builder& builder, ValueId predictions, ValueId y) 
 
 } // namespace
 
+std::vector<ModelArray> mlpParameters(const MlpModel& model)
+{
+    std::vector<ModelArray> arrays;
+    for (std::size_t i = 0; i < layerCount(model); ++i) {
+        const auto number = static_cast<std::int64_t>(i);
+        const std::int64_t in = model.layers[i];
+        const std::int64_t out = model.layers[i + 1];
+        arrays.push_back({fmt::format("layers.{}.w", i), {in, out},
+            {{DimRole::LayerInputs, number}, {DimRole::LayerOutputs, number}}, in, ModelArray::Kind::Weight});
+        if (model.bias)
+            arrays.push_back(
+                {fmt::format("layers.{}.b", i), {out}, {{DimRole::LayerOutputs, number}}, in, ModelArray::Kind::Bias});
+    }
+    return arrays;
+}
+
+std::vector<ModelArray> mlpActivations(const MlpModel& model, std::int64_t batch)
+{
+    std::vector<ModelArray> arrays;
+    for (std::size_t i = 0; i < layerCount(model); ++i) {
+        ModelArray array{fmt::format("act.layers.{}", i), {batch, model.layers[i + 1]},
+            {DimRole::Batch, {DimRole::LayerOutputs, static_cast<std::int64_t>(i)}}, 1, ModelArray::Kind::Activation};
+        arrays.push_back(array);
+        array.name += ".activated";
+        if (i + 1 < layerCount(model))
+            arrays.push_back(std::move(array));
+    }
+    return arrays;
+}
+
 Result<Program> buildMlpTraining(const MlpModel& model, const TrainingOptions& options)
 {
     assert(model.layers.size() >= 2 && options.batch >= 1 && isFloating(options.parameterType));
@@ -196,7 +190,7 @@ std::vector<std::pair<std::string, RandomKey>> initKeys(
 {
     const std::vector<RandomKey> layers = splitKey(key, layerCount(model) + 1, options.partitionableRandom);
     const std::size_t perLayer = model.bias ? 2 : 1;
-    const std::vector<ModelParameter> parameters = parametersOf(model, options);
+    const std::vector<ModelParameter> parameters = modelParameters(mlpParameters(model), options);
     std::vector<std::pair<std::string, RandomKey>> keys;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
         if (isRandom(parameters[i].initializer))
@@ -204,19 +198,6 @@ std::vector<std::pair<std::string, RandomKey>> initKeys(
                 "key." + parameters[i].name, splitKey(layers[1 + i / perLayer], 2, options.partitionableRandom)[i % perLayer]);
     }
     return keys;
-}
-
-std::vector<std::string> parameterNames(const MlpModel& model)
-{
-    std::vector<std::string> names;
-    for (const ModelParameter& parameter : parametersOf(model, {}))
-        names.push_back(parameter.name);
-    return names;
-}
-
-std::vector<std::string> optimizerStateNames(const MlpModel& model, const Optimizer& optimizer)
-{
-    return optimizerStateNames(std::span<const std::string>(parameterNames(model)), optimizer);
 }
 
 } // namespace meshwright

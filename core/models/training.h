@@ -3,6 +3,7 @@
 
 #include "core/models/array_name.h"
 #include "core/models/initializers.h"
+#include "core/models/model_array.h"
 #include "core/program/eight_bits.h"
 #include "core/program/program.h"
 #include "core/support/result.h"
@@ -36,6 +37,10 @@ struct MlpModel {
 
     friend bool operator==(const MlpModel&, const MlpModel&) = default;
 };
+
+/// Its parameters, in the order of the program's arguments, and the values that a constraint may name (see buildMlpTraining).
+std::vector<ModelArray> mlpParameters(const MlpModel& model);
+std::vector<ModelArray> mlpActivations(const MlpModel& model, std::int64_t batch);
 
 /// How the learning rate goes over the steps t = 0, 1, ..: up from 0 to the peak P in `warmupSteps` steps W (rate P t / W), then down to the final rate
 /// F at step `decaySteps` T, the warm-up counted in, where it stays. With s = min((t - W) / (T - W), 1): linear P + (F - P) s, cosine
@@ -197,10 +202,6 @@ Result<Program> buildMlpTraining(const MlpModel& model, const TrainingOptions& o
 /// `_, *keys = split(key, layers + 1)`, then for each layer `k1, k2 = split(k)`, k1 for the weight and k2 for the bias.
 std::vector<std::pair<std::string, RandomKey>> initKeys(
     const MlpModel& model, const TrainingOptions& options, const RandomKey& key);
-
-/// The names of parameters and optimiser states, in the order of the functions' arguments.
-std::vector<std::string> parameterNames(const MlpModel& model);
-std::vector<std::string> optimizerStateNames(const MlpModel& model, const Optimizer& optimizer);
 
 /// Takes values (arguments of `function`, gradients or new states in it) out of their sharding groups, as a spec on `opt.*` or
 /// `grad.*` asks. Of an optimiser state that is updated, old and new leave together and form a group of their own.

@@ -3,6 +3,7 @@
 
 #include "core/models/optimizer_update.h"
 #include "core/program/builder.h"
+#include "core/support/text.h"
 
 #include <fmt/format.h>
 
@@ -11,6 +12,42 @@
 #include <numeric>
 
 namespace meshwright {
+
+std::vector<ModelParameter> modelParameters(std::span<const ModelArray> arrays, const TrainingOptions& options)
+{
+    std::vector<ModelParameter> parameters;
+    for (const ModelArray& array : arrays) {
+        const Initializer initializer = array.kind == ModelArray::Kind::Scale ? Initializer::Ones
+            : array.kind == ModelArray::Kind::Bias                            ? options.biasInit
+                                                                              : options.weightInit;
+        parameters.push_back({array.name, {options.parameterType, array.shape}, array.fanIn, initializer});
+    }
+    return parameters;
+}
+
+Problems constraintProblems(std::span<const ModelArray> activations, const TrainingOptions& options)
+{
+    std::vector<std::string> names;
+    for (const ModelArray& array : activations)
+        names.push_back(array.name);
+    Problems problems;
+    for (const auto& [name, constraint] : options.constraints) {
+        const auto found = std::find(names.begin(), names.end(), name);
+        const Place place{.path = constraint.origin};
+        if (found == names.end()) {
+            problems.push_back(
+                {"MW1312", fmt::format("there is no activation \"{}\" in the model", name), suggestion(name, names), place});
+            continue;
+        }
+        const std::size_t rank = activations[static_cast<std::size_t>(found - names.begin())].shape.size();
+        if (constraint.sharding.dims.size() != rank)
+            problems.push_back({"MW1308",
+                fmt::format(
+                    "the sharding of {}: {} dimensions for a value of rank {}", name, constraint.sharding.dims.size(), rank),
+                {}, place});
+    }
+    return problems;
+}
 
 std::vector<ValueId> parameterArguments(Builder& builder, std::span<const ModelParameter> parameters)
 {

@@ -23,6 +23,11 @@ struct ModelParameter {
     std::int64_t rows = 0;
 };
 
+std::vector<ModelParameter> modelParameters(std::span<const ModelArray> arrays, const TrainingOptions& options);
+
+/// MW1312 a constraint names none of these activations, MW1308 its rank is another.
+Problems constraintProblems(std::span<const ModelArray> activations, const TrainingOptions& options);
+
 /// What a model adds to the functions that all trainings have.
 struct TrainedModel {
     std::vector<ModelParameter> parameters;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/models/transformer.h"
 
+#include "core/models/training_program.h"
 #include "core/models/transformer_blocks.h"
 #include "core/models/transformer_layers.h"
 #include "core/support/text.h"
@@ -256,9 +257,9 @@ std::vector<std::pair<std::string, RandomKey>> initKeys(
     const TransformerModel& model, const TrainingOptions& options, const RandomKey& key)
 {
     std::vector<std::string> names;
-    for (const ModelArray& array : transformerParameters(model)) {
-        if (array.kind == Kind::Weight ? isRandom(options.weightInit) : array.kind == Kind::Bias && isRandom(options.biasInit))
-            names.push_back("key." + array.name);
+    for (const ModelParameter& parameter : modelParameters(transformerParameters(model), options)) {
+        if (isRandom(parameter.initializer))
+            names.push_back("key." + parameter.name);
     }
     const std::vector<RandomKey> keys = splitKey(key, names.size() + 1, options.partitionableRandom);
     std::vector<std::pair<std::string, RandomKey>> named;

@@ -3,7 +3,6 @@
 #include "core/models/transformer_blocks.h"
 #include "core/models/transformer_layers.h"
 #include "core/program/transform.h"
-#include "core/support/text.h"
 
 #include <fmt/format.h>
 
@@ -19,8 +18,6 @@
 namespace meshwright {
 
 namespace {
-
-using Kind = ModelArray::Kind;
 
 /// True for the layers with a window: `windowed` of `layers`, spread evenly, the first among them.
 bool isWindowed(std::int64_t layer, std::int64_t windowed, std::int64_t layers)
@@ -47,7 +44,8 @@ public:
 
     Result<Program> build()
     {
-        if (Problems problems = constraintProblems(); !problems.empty())
+        if (Problems problems = constraintProblems(transformerActivations(m_model, m_options.batch), m_options);
+            !problems.empty())
             return problems;
         TrainedModel trained = described();
         addLoss(trained, trained.masks > 0 ? MaskRows::All : MaskRows::None);
@@ -91,8 +89,7 @@ private:
     TrainedModel described() const
     {
         TrainedModel trained;
-        for (const ModelArray& array : transformerParameters(m_model))
-            trained.parameters.push_back({array.name, {m_options.parameterType, array.shape}, array.fanIn, initializerOf(array)});
+        trained.parameters = modelParameters(transformerParameters(m_model), m_options);
         if (m_model.unrolled && m_model.beginsAsLoop)
             reportRows(trained.parameters);
         trained.x = {DType::S32, {m_options.batch, m_model.sequence}};
@@ -125,38 +122,6 @@ private:
     {
         addLoss(trained, rows);
         return std::move(m_loss);
-    }
-
-    Initializer initializerOf(const ModelArray& array) const
-    {
-        if (array.kind == Kind::Scale)
-            return Initializer::Ones;
-        return array.kind == Kind::Bias ? m_options.biasInit : m_options.weightInit;
-    }
-
-    Problems constraintProblems() const
-    {
-        const std::vector<ModelArray> activations = transformerActivations(m_model, m_options.batch);
-        std::vector<std::string> names;
-        for (const ModelArray& array : activations)
-            names.push_back(array.name);
-        Problems problems;
-        for (const auto& [name, constraint] : m_options.constraints) {
-            const auto found = std::find(names.begin(), names.end(), name);
-            const Place place{.path = constraint.origin};
-            if (found == names.end()) {
-                problems.push_back(
-                    {"MW1312", fmt::format("there is no activation \"{}\" in the model", name), suggestion(name, names), place});
-                continue;
-            }
-            const std::size_t rank = activations[static_cast<std::size_t>(found - names.begin())].shape.size();
-            if (constraint.sharding.dims.size() != rank)
-                problems.push_back({"MW1308",
-                    fmt::format(
-                        "the sharding of {}: {} dimensions for a value of rank {}", name, constraint.sharding.dims.size(), rank),
-                    {}, place});
-        }
-        return problems;
     }
 
     /// The product that an op is, or rounds to the activations' type: then that is kept, and the wide sums are not.

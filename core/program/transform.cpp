@@ -526,4 +526,19 @@ void forEachOp(const Function& function, OpId op, const std::function<void(OpId)
     }
 }
 
+std::vector<ValueId> namedValues(const Function& function)
+{
+    std::vector<ValueId> named;
+    const auto add = [&](const std::vector<ValueId>& values) {
+        std::ranges::copy_if(values, std::back_inserter(named),
+            [&](ValueId id) { return !function[id].name.empty() && function[id].sharding.has_value(); });
+    };
+    for (const Block& block : function.blocks) {
+        add(block.arguments);
+        for (const OpId op : block.ops)
+            add(function[op].results);
+    }
+    return named;
+}
+
 } // namespace meshwright

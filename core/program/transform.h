@@ -39,6 +39,9 @@ void forEachOp(const Function& function, const std::function<void(OpId)>& visit)
 /// The same of one op and what its bodies hold.
 void forEachOp(const Function& function, OpId op, const std::function<void(OpId)>& visit);
 
+/// The values that have a name and a sharding: of each block its arguments, then what its ops make.
+std::vector<ValueId> namedValues(const Function& function);
+
 /// How often the blocks of an op run for one run of the op: a Repeat's count; of other ops it is not known, and once is assumed.
 std::int64_t blockRuns(const Op& op);
 

@@ -14,34 +14,10 @@ namespace meshwright {
 
 namespace {
 
-/// A dimension of a layer's arrays and what it means.
-struct Dimension {
-    std::int64_t size;
-    DimMeaning meaning;
-};
-
-StudyArray makeArray(std::string name, StudyArray::Kind kind, const std::vector<Dimension>& dims)
+StudyArray studyArray(const ModelArray& array)
 {
-    StudyArray array{std::move(name), kind, {}, {}};
-    for (const Dimension& dim : dims) {
-        array.shape.push_back(dim.size);
-        array.meaning.push_back(dim.meaning);
-    }
-    return array;
-}
-
-std::vector<StudyArray> parametersOf(const MlpModel& model)
-{
-    std::vector<StudyArray> arrays;
-    for (std::size_t layer = 0; layer + 1 < model.layers.size(); ++layer) {
-        const auto number = static_cast<std::int64_t>(layer);
-        const Dimension inputs{model.layers[layer], {DimRole::LayerInputs, number}};
-        const Dimension outputs{model.layers[layer + 1], {DimRole::LayerOutputs, number}};
-        arrays.push_back(makeArray(fmt::format("layers.{}.w", layer), StudyArray::Kind::Parameter, {inputs, outputs}));
-        if (model.bias)
-            arrays.push_back(makeArray(fmt::format("layers.{}.b", layer), StudyArray::Kind::Parameter, {outputs}));
-    }
-    return arrays;
+    const bool isActivation = array.kind == ModelArray::Kind::Activation;
+    return {array.name, isActivation ? StudyArray::Kind::Activation : StudyArray::Kind::Parameter, array.shape, array.meaning};
 }
 
 void addRenamed(
@@ -75,63 +51,48 @@ std::optional<std::size_t> largestDivisible(const MatchRule& rule, const StudyAr
     return best;
 }
 
-/// Parameters, optimiser states and gradients.
-std::vector<StudyArray> trainedArrays(const Study& study, const std::vector<StudyArray>& parameters)
+/// x and y.
+std::vector<StudyArray> batchArrays(const Study& study)
 {
-    std::vector<StudyArray> arrays = parameters;
-    for (const ArrayName::Family family : stateFamilies(study.optimizer))
-        addRenamed(arrays, parameters, family, StudyArray::Kind::OptimizerState);
-    for (std::string& name : scalarStates(study.optimizer))
-        arrays.push_back(makeArray(std::move(name), StudyArray::Kind::OptimizerState, {}));
-    addRenamed(arrays, parameters, ArrayName::Family::Gradient, StudyArray::Kind::Gradient);
-    return arrays;
-}
-
-StudyArray studyArray(const ModelArray& array)
-{
-    const bool isActivation = array.kind == ModelArray::Kind::Activation;
-    return {array.name, isActivation ? StudyArray::Kind::Activation : StudyArray::Kind::Parameter, array.shape, array.meaning};
-}
-
-std::vector<StudyArray> transformerArrays(const Study& study, const TransformerModel& model)
-{
-    std::vector<StudyArray> parameters;
-    for (const ModelArray& array : transformerParameters(model))
-        parameters.push_back(studyArray(array));
-    std::vector<StudyArray> arrays = trainedArrays(study, parameters);
-    const Dimension batch{study.batch, DimRole::Batch};
-    const Dimension sequence{model.sequence, DimRole::Sequence};
-    arrays.push_back(makeArray("x", StudyArray::Kind::Input, {batch, sequence}));
-    const bool everyToken = model.predict == Prediction::EveryToken;
-    arrays.push_back(makeArray(
-        "y", StudyArray::Kind::Input, everyToken ? std::vector<Dimension>{batch, sequence} : std::vector<Dimension>{batch}));
-    for (const ModelArray& array : transformerActivations(model, study.batch))
-        arrays.push_back(studyArray(array));
-    return arrays;
+    StudyArray x{"x", StudyArray::Kind::Input, {study.batch}, {DimRole::Batch}};
+    StudyArray y{"y", x.kind, x.shape, x.meaning};
+    const auto add = [](StudyArray& array, std::int64_t size, DimMeaning meaning) {
+        array.shape.push_back(size);
+        array.meaning.push_back(meaning);
+    };
+    if (const TransformerModel* transformer = study.transformer()) {
+        add(x, transformer->sequence, DimRole::Sequence);
+        if (transformer->predict == Prediction::EveryToken)
+            add(y, transformer->sequence, DimRole::Sequence);
+    } else {
+        const std::vector<std::int64_t>& layers = study.mlp()->layers;
+        add(x, layers.front(), DimRole::LayerInputs);
+        add(y, layers.back(), {DimRole::LayerOutputs, std::ssize(layers) - 2});
+    }
+    return {std::move(x), std::move(y)};
 }
 
 } // namespace
 
 std::vector<StudyArray> studyArrays(const Study& study)
 {
-    if (const TransformerModel* transformer = study.transformer())
-        return sizeProblems(*transformer).empty() ? transformerArrays(study, *transformer) : std::vector<StudyArray>{};
-    const MlpModel* model = study.mlp();
-    if (model == nullptr || model->layers.size() < 2)
+    const TransformerModel* transformer = study.transformer();
+    const MlpModel* mlp = study.mlp();
+    if (transformer != nullptr ? !sizeProblems(*transformer).empty() : mlp == nullptr || mlp->layers.size() < 2)
         return {};
-    std::vector<StudyArray> arrays = trainedArrays(study, parametersOf(*model));
-    const Dimension batch{study.batch, DimRole::Batch};
-    arrays.push_back(makeArray("x", StudyArray::Kind::Input, {batch, {model->layers.front(), DimRole::LayerInputs}}));
-    arrays.push_back(makeArray(
-        "y", StudyArray::Kind::Input, {batch, {model->layers.back(), {DimRole::LayerOutputs, std::ssize(model->layers) - 2}}}));
-    for (std::size_t layer = 0; layer + 1 < model->layers.size(); ++layer) {
-        const auto number = static_cast<std::int64_t>(layer);
-        const Dimension outputs{model->layers[layer + 1], {DimRole::LayerOutputs, number}};
-        arrays.push_back(makeArray(fmt::format("act.layers.{}", layer), StudyArray::Kind::Activation, {batch, outputs}));
-        if (layer + 2 < model->layers.size())
-            arrays.push_back(
-                makeArray(fmt::format("act.layers.{}.activated", layer), StudyArray::Kind::Activation, {batch, outputs}));
-    }
+    std::vector<StudyArray> parameters;
+    for (const ModelArray& array : transformer != nullptr ? transformerParameters(*transformer) : mlpParameters(*mlp))
+        parameters.push_back(studyArray(array));
+    std::vector<StudyArray> arrays = parameters;
+    for (const ArrayName::Family family : stateFamilies(study.optimizer))
+        addRenamed(arrays, parameters, family, StudyArray::Kind::OptimizerState);
+    for (std::string& name : scalarStates(study.optimizer))
+        arrays.push_back({std::move(name), StudyArray::Kind::OptimizerState, {}, {}});
+    addRenamed(arrays, parameters, ArrayName::Family::Gradient, StudyArray::Kind::Gradient);
+    std::ranges::move(batchArrays(study), std::back_inserter(arrays));
+    for (const ModelArray& array :
+        transformer != nullptr ? transformerActivations(*transformer, study.batch) : mlpActivations(*mlp, study.batch))
+        arrays.push_back(studyArray(array));
     return arrays;
 }
 
@@ -255,6 +216,13 @@ StudyArrays arraysOf(const Study& study)
     StudyArrays arrays{studyArrays(study), {}};
     arrays.assigned = assignedSpecs(study, arrays.all);
     return arrays;
+}
+
+std::string arrayOfEntry(const std::string& name)
+{
+    constexpr std::string_view kOut = ".out";
+    const bool isOutput = name.starts_with("layers.") && name.ends_with(kOut);
+    return isOutput ? ArrayName{ArrayName::Family::Activation, name.substr(0, name.size() - kOut.size())}.text() : name;
 }
 
 std::string ownSpecPath(const Study& study, const std::string& array)

@@ -66,6 +66,9 @@ struct StudyArrays {
 /// Precondition: no problems of `checkStudy` about sizes.
 StudyArrays arraysOf(const Study& study);
 
+/// The array, or glob of arrays, that a study's entry of specs is for: "act.layers.1" of "layers.1.out", else what it is called.
+std::string arrayOfEntry(const std::string& name);
+
 /// Where the spec of one array is written, or would be: the path of the entry of its very name ("sharding.layers.1.out" for "act.layers.1"),
 /// else "sharding." and its name. A spec there decides over globs and rules.
 std::string ownSpecPath(const Study& study, const std::string& array);

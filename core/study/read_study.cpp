@@ -413,9 +413,7 @@ void StudyReader::readShardingEntry(const std::string& name, const DocEntry& ent
     auto read = spec(entry.value, path);
     if (!read)
         return;
-    constexpr std::string_view kOut = ".out";
-    const bool isOutput = name.starts_with("layers.") && name.ends_with(kOut);
-    const std::string array = isOutput ? "act." + name.substr(0, name.size() - kOut.size()) : name;
+    const std::string array = arrayOfEntry(name);
     m_wildcards += array.find_first_of("*?") != std::string::npos ? 1U : 0U;
     if (!m_sharded.insert(array).second)
         report("MW1408", fmt::format("the spec of \"{}\" is given twice", array), "remove one of the two", entry.place(path));

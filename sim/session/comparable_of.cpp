@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/comparable_of.h"
 
+#include "core/program/transform.h"
 #include "core/schedule/pipeline_uses.h"
 #include "sim/compare/step_change.h"
 #include "sim/session/pipeline_arrays.h"
@@ -85,14 +86,8 @@ std::vector<ComparedArray> comparedArrays(const Function& function, const std::v
         }
     };
     addAll(function.arguments(), "arg");
-    for (const Block& block : function.blocks) {
-        for (const ValueId id : block.arguments)
-            list.add(function[id], function[id].name);
-        for (const OpId op : block.ops) {
-            for (const ValueId id : function[op].results)
-                list.add(function[id], function[id].name);
-        }
-    }
+    for (const ValueId id : namedValues(function))
+        list.add(function[id], function[id].name);
     addAll(function.results(), "result");
     return std::move(list.arrays);
 }

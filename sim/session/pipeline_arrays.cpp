@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/pipeline_arrays.h"
 
+#include "core/program/transform.h"
 #include "core/schedule/stage_array.h"
 
 #include <map>
@@ -35,30 +36,20 @@ public:
     {
         for (std::size_t stage = 0; stage < m_pipeline.stages.size(); ++stage) {
             for (const ScheduledFunction& function : m_pipeline.stages[stage].functions) {
-                if (function.device.function.name != "init")
-                    addAll(function.device, stage);
+                if (function.device.function.name == "init")
+                    continue;
+                for (const ValueId id : namedValues(function.device.function))
+                    add(function.device, id, stage);
             }
         }
         return std::move(m_arrays);
     }
 
 private:
-    void addAll(const DeviceFunction& device, std::size_t stage)
-    {
-        for (const Block& block : device.function.blocks) {
-            for (const ValueId argument : block.arguments)
-                add(device, argument, stage);
-            for (const OpId op : block.ops) {
-                for (const ValueId result : device.function[op].results)
-                    add(device, result, stage);
-            }
-        }
-    }
-
     void add(const DeviceFunction& device, ValueId id, std::size_t stage)
     {
         const Value& value = device.function[id];
-        if (value.name.empty() || !value.sharding || value.type.dtype == DType::Token || !isOfTheModel(value.name))
+        if (value.type.dtype == DType::Token || !isOfTheModel(value.name))
             return;
         const auto [place, isNew] = m_placeOf.try_emplace(value.name, m_arrays.size());
         if (!isNew) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/session.h"
 
+#include "core/program/transform.h"
 #include "sim/session/machine_lints.h"
 
 #include <algorithm>
@@ -22,19 +23,10 @@ std::vector<ProgramArray> arraysOf(const BuiltPhase& built)
     const Function& function = *built.partitioned.propagated.find(built.mainFunction);
     const Mesh& mesh = built.partitioned.device.stages.front().mesh();
     std::vector<ProgramArray> arrays;
-    const auto add = [&](ValueId id) {
+    for (const ValueId id : namedValues(function)) {
         const Value& value = function[id];
-        if (!value.name.empty() && value.sharding)
-            arrays.push_back(
-                {value.name, value.role, value.type, *value.sharding, layoutText(*value.sharding, mesh), value.annotation, id});
-    };
-    for (const Block& block : function.blocks) {
-        for (const ValueId id : block.arguments)
-            add(id);
-        for (const OpId op : block.ops) {
-            for (const ValueId id : function[op].results)
-                add(id);
-        }
+        arrays.push_back(
+            {value.name, value.role, value.type, *value.sharding, layoutText(*value.sharding, mesh), value.annotation, id});
     }
     std::stable_sort(arrays.begin(), arrays.end(),
         [](const ProgramArray& a, const ProgramArray& b) { return rankOf(a.role) < rankOf(b.role); });

@@ -46,10 +46,7 @@ private:
                 add(name + "." + entry.key, path + "." + entry.key, entry.value);
             return;
         }
-        constexpr std::string_view kOut = ".out"; // `layers.1: {out: ..}` is the spec of act.layers.1
-        const bool isOutput = name.starts_with("layers.") && name.ends_with(kOut);
-        const std::string array = isOutput ? "act." + name.substr(0, name.size() - kOut.size()) : name;
-        m_specs.emplace(array, WrittenSpec{path, node.kind == DocNode::Kind::Scalar ? node.text : listText(node)});
+        m_specs.emplace(arrayOfEntry(name), WrittenSpec{path, node.kind == DocNode::Kind::Scalar ? node.text : listText(node)});
     }
 
     static std::string listText(const DocNode& list)

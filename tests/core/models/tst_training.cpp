@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/models/training.h"
+#include "core/models/training_program.h"
 #include "core/program/transform.h"
 #include "core/program/verify.h"
 
@@ -17,6 +18,14 @@ namespace {
 Program programOf(const MlpModel& model, const TrainingOptions& options)
 {
     return valueOf(buildMlpTraining(model, options));
+}
+
+std::vector<std::string> parameterNames(const MlpModel& model)
+{
+    std::vector<std::string> names;
+    for (const ModelArray& array : mlpParameters(model))
+        names.push_back(array.name);
+    return names;
 }
 
 TrainingOptions optionsOf(Optimizer optimizer, std::int64_t batch = 2)
@@ -217,10 +226,10 @@ void TestTraining::adamNames()
 {
     MlpModel model;
     model.layers = {4, 3};
-    QCOMPARE(joined(optimizerStateNames(model, AdamOptimizer{})),
+    QCOMPARE(joined(optimizerStateNames(parameterNames(model), AdamOptimizer{})),
         QString("opt.m.layers.0.w opt.m.layers.0.b opt.v.layers.0.w opt.v.layers.0.b opt.step"));
-    QCOMPARE(joined(optimizerStateNames(model, SgdOptimizer{})), QString());
-    QCOMPARE(joined(optimizerStateNames(model, NoOptimizer{})), QString());
+    QCOMPARE(joined(optimizerStateNames(parameterNames(model), SgdOptimizer{})), QString());
+    QCOMPARE(joined(optimizerStateNames(parameterNames(model), NoOptimizer{})), QString());
     const Program program = programOf(model, optionsOf(AdamOptimizer{}));
     const Function& init = *program.find("init");
     QCOMPARE(joined(init.resultNames),
@@ -384,7 +393,7 @@ void TestTraining::gradients()
     model.bias = bias;
     const Program program = programOf(model, optionsOf(SgdOptimizer{}, 3));
     const Function& function = *program.find("loss");
-    std::vector<std::size_t> wrt(parameterNames(model).size() + 1); // and x
+    std::vector<std::size_t> wrt(mlpParameters(model).size() + 1); // and x
     std::iota(wrt.begin(), wrt.end(), std::size_t{0});
     const QString fault = gradientFault(function, argumentsOf(function), wrt, {0, 1});
     QVERIFY2(fault.isEmpty(), qPrintable(fault));
@@ -668,7 +677,7 @@ void TestTraining::schedules()
     model.bias = false;
     model.loss = LossKind::SumSquared;
     const Program program = programOf(model, optionsOf(sgd, 1));
-    QCOMPARE(joined(optimizerStateNames(model, sgd)), QString("opt.step"));
+    QCOMPARE(joined(optimizerStateNames(parameterNames(model), sgd)), QString("opt.step"));
     // (1 * 2 - 1)^2: the gradient is 2 (2 - 1) = 2.
     const auto results = evaluatePlainly(
         *program.find("step"), {{{1, 1}, {2.0}}, {{}, {static_cast<double>(step)}}, {{1, 1}, {1.0}}, {{1, 1}, {1.0}}});
