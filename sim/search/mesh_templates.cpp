@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 
 namespace meshwright::sim {
 
@@ -22,10 +23,8 @@ namespace {
 
 constexpr std::int64_t kPassesOfAStage = 4; ///< microbatches for each stage, where nobody says: the bubble is a fifth then
 
-/// What a mesh axis splits.
-enum class AxisRole : std::uint8_t { Unknown, Data, Fsdp, Expert, Context, Tensor, Pipeline };
-
-AxisRole roleOfName(const std::string& axis)
+/// What a mesh axis of this name splits; nothing: the name does not say it.
+std::optional<AxisRole> roleOfName(const std::string& axis)
 {
     using enum AxisRole;
     static const std::map<std::string, AxisRole> roles
@@ -34,7 +33,7 @@ AxisRole roleOfName(const std::string& axis)
             {"context", Context}, {"cp", Context}, {"sequence", Context}, {"seq", Context}, {"tensor", Tensor}, {"model", Tensor},
             {"tp", Tensor}, {"mp", Tensor}, {"pipeline", Pipeline}, {"pipe", Pipeline}, {"pp", Pipeline}, {"stage", Pipeline}};
     const auto found = roles.find(axis);
-    return found == roles.end() ? Unknown : found->second;
+    return found == roles.end() ? std::nullopt : std::optional(found->second);
 }
 
 /// The axes of a mesh by their roles, in mesh order.
@@ -84,28 +83,30 @@ std::vector<Reading> readingsOf(const Study& study)
     const auto read = [&](const MeshAxis* tensor) {
         Reading reading;
         for (const MeshAxis& axis : axes) {
-            AxisRole role
+            std::optional<AxisRole> role
                 = axis.name == study.pipeline.axis && study.pipeline.stages > 1 ? AxisRole::Pipeline : roleOfName(axis.name);
             if (&axis == tensor)
                 role = AxisRole::Tensor;
-            else if (role == AxisRole::Unknown || !hasUse(study, role))
+            else if (!role || !hasUse(study, *role))
                 role = AxisRole::Data;
-            reading.axes[role].push_back(axis);
+            reading.axes[*role].push_back(axis);
         }
         return reading;
     };
     std::vector<Reading> readings = {read(nullptr)};
-    const auto unknown = std::find_if(
-        axes.rbegin(), axes.rend(), [](const MeshAxis& axis) { return roleOfName(axis.name) == AxisRole::Unknown; });
+    const auto unknown
+        = std::find_if(axes.rbegin(), axes.rend(), [](const MeshAxis& axis) { return !roleOfName(axis.name).has_value(); });
     if (unknown != axes.rend() && !readings.front().axes.contains(AxisRole::Tensor))
         readings.push_back(read(&*unknown));
     return readings;
 }
 
-/// A plan's name on a mesh as `parseFixed` takes it, and the axes as such a plan uses them.
+/// A plan on a mesh, and the axes as such a plan uses them.
 struct NamedReading {
-    std::string name;
+    std::string name; ///< as `parseFixed` takes it
     Reading reading;
+    std::uint8_t zero = 0; ///< the stage of ZeRO
+    bool sequenceParallel = false;
 };
 
 /// The data and fsdp axes of a mesh as a plan has them: weights are split over all of them, over the last (HSDP), or over none.
@@ -138,17 +139,18 @@ std::vector<NamedReading> namedReadings(const Reading& mesh)
     if (batchAxes == 0 && mesh.size(AxisRole::Context) * mesh.size(AxisRole::Expert) == 1)
         return {{named(""), plain}};
     std::vector<NamedReading> plans;
-    for (const char* name : {"DDP", "ZeRO-1", "ZeRO-2"})
-        plans.push_back({named(name), plain});
-    plans.push_back({named("FSDP"), withShards(mesh, batchAxes)});
+    plans.push_back({named("DDP"), plain});
+    plans.push_back({named("ZeRO-1"), plain, 1});
+    plans.push_back({named("ZeRO-2"), plain, 2});
+    plans.push_back({named("FSDP"), withShards(mesh, batchAxes), 3});
     if (batchAxes > 1)
-        plans.push_back({named(fmt::format("HSDP fsdp={}", batch->second.back().size)), withShards(mesh, 1)});
+        plans.push_back({named(fmt::format("HSDP fsdp={}", batch->second.back().size)), withShards(mesh, 1), 3});
     if (mesh.size(AxisRole::Tensor) > 1 && mesh.size(AxisRole::Context) * mesh.size(AxisRole::Expert) == 1)
-        plans.push_back({named("Megatron"), plain});
+        plans.push_back({named("Megatron"), plain, 1, true});
     return plans;
 }
 
-/// The candidate of the search that a plan's name is on a mesh. Precondition: `parseFixed` takes the name.
+/// The candidate of the search that a plan is on a mesh.
 Candidate candidateOf(const NamedReading& plan)
 {
     const auto size = [&](AxisRole role) { return static_cast<std::int32_t>(plan.reading.size(role)); };
@@ -158,12 +160,9 @@ Candidate candidateOf(const NamedReading& plan)
     candidate.cp = size(AxisRole::Context);
     candidate.ep = size(AxisRole::Expert);
     candidate.dp = size(AxisRole::Data) * size(AxisRole::Fsdp) * candidate.ep;
-    for (const FixedChoice& choice : valueOf(parseFixed(std::array{plan.name}))) {
-        if (choice.name == "zero")
-            candidate.zero = static_cast<std::uint8_t>(parseInteger(choice.value).value_or(0));
-    }
+    candidate.zero = plan.zero;
     candidate.fsdp = candidate.zero >= 3 ? size(AxisRole::Fsdp) * candidate.ep : 1;
-    candidate.sequenceParallel = plan.name.starts_with("Megatron");
+    candidate.sequenceParallel = plan.sequenceParallel;
     return candidate;
 }
 
@@ -228,14 +227,11 @@ void addStates(Specs& specs, const Study& study, const Candidate& candidate)
 /// The axes of the search's names as the mesh calls them.
 PartitionSpec onMesh(const PartitionSpec& spec, const Reading& reading)
 {
-    static const std::map<std::string, AxisRole> roles
-        = {{"data", AxisRole::Data}, {"fsdp", AxisRole::Fsdp}, {"expert", AxisRole::Expert}, {"context", AxisRole::Context},
-            {"tensor", AxisRole::Tensor}, {"pipeline", AxisRole::Pipeline}};
     PartitionSpec own;
     for (const std::vector<std::string>& dim : spec.dims) {
         std::vector<std::string>& axes = own.dims.emplace_back();
         for (const std::string& axis : dim) {
-            for (const MeshAxis& one : reading.axes.at(roles.at(axis)))
+            for (const MeshAxis& one : reading.axes.at(*roleOfName(axis)))
                 axes.push_back(one.name);
         }
     }

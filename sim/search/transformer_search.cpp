@@ -44,43 +44,39 @@ const char* scheduleOf(const Candidate& c)
     return scheduleName(c.schedule);
 }
 
-bool plainAxes(const Candidate& c)
-{
-    return c.pp == 1 && c.cp == 1 && c.ep == 1;
-}
-
 struct TransformerTemplate {
     enum class By : std::uint8_t { Batch, Heads, Both }; ///< what all devices together split
     const char* name;
     By split;
-    bool (*is)(const Candidate&, std::int64_t fastDomain);
+    std::vector<AxisRole> axes; ///< besides those of data; all others are 1
+    bool (*is)(const Candidate&, std::int64_t fastDomain); ///< what its data ranks split
+    bool isInHost = false; ///< weights are split among devices that share fast links
+
+    bool has(AxisRole role) const { return std::ranges::find(axes, role) != axes.end(); }
 };
-constexpr TransformerTemplate kTransformerTemplates[] = {
-    {"data parallel", TransformerTemplate::By::Batch,
-        [](const Candidate& c, std::int64_t) { return plainAxes(c) && c.tp == 1 && c.zero == 0; }},
-    {"ZeRO-1 data parallel", TransformerTemplate::By::Batch,
-        [](const Candidate& c, std::int64_t) { return plainAxes(c) && c.tp == 1 && c.zero == 1; }},
-    {"FSDP (ZeRO-3)", TransformerTemplate::By::Batch,
-        [](const Candidate& c, std::int64_t) { return plainAxes(c) && c.tp == 1 && c.zero == 3 && c.fsdp == c.dp; }},
-    {"FSDP in the host, replicas across", TransformerTemplate::By::Batch,
-        [](const Candidate& c, std::int64_t domain) {
-            return plainAxes(c) && c.tp == 1 && c.zero == 3 && c.fsdp == domain && c.dp > domain;
-        }},
-    {"tensor parallel alone", TransformerTemplate::By::Heads,
-        [](const Candidate& c, std::int64_t) { return plainAxes(c) && c.tp > 1 && c.dp == 1; }},
-    {"tensor x data", TransformerTemplate::By::Both,
-        [](const Candidate& c, std::int64_t) { return plainAxes(c) && c.tp > 1 && c.dp > 1 && c.zero <= 1; }},
-    {"FSDP x tensor (2-D)", TransformerTemplate::By::Both,
-        [](const Candidate& c, std::int64_t) { return plainAxes(c) && c.tp > 1 && c.zero == 3 && c.fsdp == c.dp; }},
-    {"pipeline x data", TransformerTemplate::By::Both,
-        [](const Candidate& c, std::int64_t) { return c.pp > 1 && c.tp == 1 && c.cp == 1 && c.ep == 1 && c.zero <= 1; }},
-    {"tensor x pipeline x data (Megatron)", TransformerTemplate::By::Both,
-        [](const Candidate& c, std::int64_t) { return c.pp > 1 && c.tp > 1 && c.cp == 1 && c.ep == 1 && c.zero <= 1; }},
-    {"context x FSDP", TransformerTemplate::By::Both,
-        [](const Candidate& c, std::int64_t) { return c.cp > 1 && c.zero == 3 && c.tp == 1 && c.pp == 1 && c.ep == 1; }},
-    {"expert x FSDP", TransformerTemplate::By::Both,
-        [](const Candidate& c, std::int64_t) { return c.ep > 1 && c.zero == 3 && c.tp == 1 && c.pp == 1 && c.cp == 1; }},
-};
+
+const std::vector<TransformerTemplate>& transformerTemplates()
+{
+    using enum AxisRole;
+    using By = TransformerTemplate::By;
+    static const std::vector<TransformerTemplate> templates = {
+        {"data parallel", By::Batch, {}, [](const Candidate& c, std::int64_t) { return c.zero == 0; }},
+        {"ZeRO-1 data parallel", By::Batch, {}, [](const Candidate& c, std::int64_t) { return c.zero == 1; }},
+        {"FSDP (ZeRO-3)", By::Batch, {}, [](const Candidate& c, std::int64_t) { return c.zero == 3 && c.fsdp == c.dp; }},
+        {"FSDP in the host, replicas across", By::Batch, {},
+            [](const Candidate& c, std::int64_t domain) { return c.zero == 3 && c.fsdp == domain && c.dp > domain; }, true},
+        {"tensor parallel alone", By::Heads, {Tensor}, [](const Candidate& c, std::int64_t) { return c.dp == 1; }},
+        {"tensor x data", By::Both, {Tensor}, [](const Candidate& c, std::int64_t) { return c.dp > 1 && c.zero <= 1; }},
+        {"FSDP x tensor (2-D)", By::Both, {Tensor},
+            [](const Candidate& c, std::int64_t) { return c.zero == 3 && c.fsdp == c.dp; }},
+        {"pipeline x data", By::Both, {Pipeline}, [](const Candidate& c, std::int64_t) { return c.zero <= 1; }},
+        {"tensor x pipeline x data (Megatron)", By::Both, {Tensor, Pipeline},
+            [](const Candidate& c, std::int64_t) { return c.zero <= 1; }},
+        {"context x FSDP", By::Both, {Context}, [](const Candidate& c, std::int64_t) { return c.zero == 3; }},
+        {"expert x FSDP", By::Both, {Expert}, [](const Candidate& c, std::int64_t) { return c.zero == 3; }},
+    };
+    return templates;
+}
 
 /// A choice that plans differ in.
 struct Choice {
@@ -93,7 +89,7 @@ constexpr Choice kChoices[] = {
     {"context", [](const Candidate& c) { return std::int64_t{c.cp}; }},
     {"expert", [](const Candidate& c) { return std::int64_t{c.ep}; }},
     {"zero", [](const Candidate& c) { return std::int64_t{c.zero}; }},
-    {"fsdp", [](const Candidate& c) { return c.zero >= 3 ? std::int64_t{c.fsdp / c.ep} : 1; }},
+    {"fsdp", [](const Candidate& c) { return axisSize(c, AxisRole::Fsdp); }},
     {"microbatch", [](const Candidate& c) { return std::int64_t{c.microbatch}; }},
     {"recompute", [](const Candidate& c) { return std::int64_t{c.recompute}; }},
     {"schedule", [](const Candidate& c) { return c.pp > 1 ? 100 * static_cast<std::int64_t>(c.schedule) + c.chunks : 0; }},
@@ -101,7 +97,7 @@ constexpr Choice kChoices[] = {
 
 /// Choices that may be fixed besides.
 constexpr Choice kOtherChoices[] = {
-    {"data", [](const Candidate& c) { return std::int64_t{c.dp} / std::max(c.ep, c.zero >= 3 ? c.fsdp : 1); }},
+    {"data", [](const Candidate& c) { return axisSize(c, AxisRole::Data); }},
     {"chunks", [](const Candidate& c) { return std::int64_t{c.chunks}; }},
 };
 
@@ -163,13 +159,18 @@ std::vector<PlanQuestion> otherChoices(const TrialField& field, std::size_t cand
 
 PlanExplorer::Filter templateFilter(const TransformerTemplate& named, const TrialField& field)
 {
-    return [&named, domain = field.explorer->cluster().fastDomain()](const Candidate& c) { return named.is(c, domain); };
+    return [&named, domain = field.explorer->cluster().fastDomain()](const Candidate& c) {
+        using enum AxisRole;
+        return named.is(c, domain) && std::ranges::all_of(std::array{Pipeline, Expert, Context, Tensor}, [&](AxisRole role) {
+            return (axisSize(c, role) > 1) == named.has(role);
+        });
+    };
 }
 
 std::vector<PlanQuestion> templateQuestions(const TrialField& field)
 {
     std::vector<PlanQuestion> questions;
-    for (const TransformerTemplate& named : kTransformerTemplates)
+    for (const TransformerTemplate& named : transformerTemplates())
         questions.push_back({templateFilter(named, field)});
     return questions;
 }
@@ -465,19 +466,18 @@ std::string Search::whyNoTemplate(const TransformerTemplate& named, const TrialF
         return fmt::format("{} sequences are not divisible by {} data ranks", m_work.globalBatch, devices);
     if (named.split == TransformerTemplate::By::Heads && m_work.model.heads % devices != 0)
         return fmt::format("{} heads are not divisible by tensor={}", m_work.model.heads, devices);
-    if (field.explorer->cluster().fastDomain() >= devices && std::string_view(named.name).starts_with("FSDP in the host"))
+    if (field.explorer->cluster().fastDomain() >= devices && named.isInHost)
         return "all devices share the fast links: the same as FSDP";
     if (!m_fixed.empty())
         return "the fixed choices leave no layout of this kind";
-    for (const Choice& axis : kChoices) {
-        const bool isNamed = std::string_view(named.name).find(axis.name) != std::string_view::npos;
-        const auto hasIt = [&](const Candidate& c) { return axis.value(c) > 1; };
-        if (!isNamed || std::ranges::any_of(space.candidates(), hasIt))
+    for (const AxisRole axis : named.axes) {
+        if (std::ranges::any_of(space.candidates(), [&](const Candidate& c) { return axisSize(c, axis) > 1; }))
             continue;
         std::int64_t degree = 2; // the smallest that the devices can have
         while (degree < devices && devices % degree != 0)
             ++degree;
-        if (const auto reasons = whyNoLayout(m_work, space.machine(), {{axis.name, std::to_string(degree)}}); !reasons.empty())
+        if (const auto reasons = whyNoLayout(m_work, space.machine(), {{axisRoleName(axis), std::to_string(degree)}});
+            !reasons.empty())
             return reasons.front();
     }
     return fmt::format("no degrees of these axes make the {} devices of {} and divide {} sequences and {} heads", devices,
@@ -488,8 +488,8 @@ void Search::addTemplates(const PlanTrials& trials, const TrialField& field)
 {
     const TransformerSpace& space = field.explorer->space();
     const FoundPlan* best = trials.quickest(field, {[](const Candidate&) { return true; }});
-    for (const TransformerTemplate& named : kTransformerTemplates) {
-        if (std::string_view(named.name) == "expert x FSDP" && m_work.model.experts == 0)
+    for (const TransformerTemplate& named : transformerTemplates()) {
+        if (named.has(AxisRole::Expert) && m_work.model.experts == 0)
             continue;
         const PlanExplorer::Filter is = templateFilter(named, field);
         TemplateScore score;

@@ -559,18 +559,53 @@ void TransformerSpace::bound(Candidate& candidate, TrainingPlan& plan, const Ste
     }
 }
 
+const char* axisRoleName(AxisRole role)
+{
+    switch (role) {
+    case AxisRole::Pipeline:
+        return "pipeline";
+    case AxisRole::Data:
+        return "data";
+    case AxisRole::Fsdp:
+        return "fsdp";
+    case AxisRole::Expert:
+        return "expert";
+    case AxisRole::Context:
+        return "context";
+    case AxisRole::Tensor:
+        return "tensor";
+    }
+    return "";
+}
+
+std::int64_t axisSize(const Candidate& c, AxisRole role)
+{
+    switch (role) {
+    case AxisRole::Pipeline:
+        return c.pp;
+    case AxisRole::Data:
+        return c.zero >= 3 ? c.dp / c.fsdp : c.dp / c.ep;
+    case AxisRole::Fsdp:
+        return c.zero >= 3 ? c.fsdp / c.ep : 1;
+    case AxisRole::Expert:
+        return c.ep;
+    case AxisRole::Context:
+        return c.cp;
+    case AxisRole::Tensor:
+        return c.tp;
+    }
+    return 1;
+}
+
 std::vector<MeshAxis> meshOf(const Candidate& c)
 {
-    const std::int64_t fsdp = c.zero >= 3 ? c.fsdp / c.ep : 1;
-    const std::int64_t data = c.zero >= 3 ? c.dp / c.fsdp : c.dp / c.ep;
     std::vector<MeshAxis> mesh;
-    for (const auto& [name, size] : {std::pair<const char*, std::int64_t>{"pipeline", c.pp}, {"data", data}, {"fsdp", fsdp},
-             {"expert", c.ep}, {"context", c.cp}, {"tensor", c.tp}}) {
-        if (size > 1)
-            mesh.push_back({name, size});
+    for (const AxisRole role : kAxisRoles) {
+        if (const std::int64_t size = axisSize(c, role); size > 1)
+            mesh.push_back({axisRoleName(role), size});
     }
     if (mesh.empty())
-        mesh.push_back({"data", 1});
+        mesh.push_back({axisRoleName(AxisRole::Data), 1});
     return mesh;
 }
 

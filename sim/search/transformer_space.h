@@ -67,6 +67,13 @@ const std::vector<std::string>& fixedChoiceNames();
 /// Whether tensor parallelism of this degree splits the heads and the feed-forward width of all layers evenly.
 bool splitsHeads(const TransformerConfig& model, std::int64_t tensor);
 
+/// What a plan splits along an axis of its mesh, from major to minor.
+enum class AxisRole : std::uint8_t { Pipeline, Data, Fsdp, Expert, Context, Tensor };
+inline constexpr std::array kAxisRoles
+    = {AxisRole::Pipeline, AxisRole::Data, AxisRole::Fsdp, AxisRole::Expert, AxisRole::Context, AxisRole::Tensor};
+/// What plans call such an axis: "pipeline", "data", "fsdp" and so on.
+const char* axisRoleName(AxisRole role);
+
 /// One layout of a space: degrees and choices. Sizes of the mesh: pipeline x data x fsdp x expert x context x tensor = devices, of which expert is
 /// taken from fsdp, or else from data.
 struct Candidate {
@@ -164,6 +171,9 @@ private:
     std::map<std::array<std::int32_t, 9>, std::uint32_t> m_sharedIndex;
     bool m_cutShort = false;
 };
+
+/// How long a candidate's axis of a role is.
+std::int64_t axisSize(const Candidate& candidate, AxisRole role);
 
 /// The mesh of a candidate, major to minor, without axes of size 1 (but one, when all are).
 std::vector<MeshAxis> meshOf(const Candidate& candidate);

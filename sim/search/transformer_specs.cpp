@@ -38,22 +38,15 @@ public:
     explicit PlanAxes(const Candidate& candidate)
         : m_mesh(meshOf(candidate))
     {
-        for (const MeshAxis& axis : m_mesh) {
-            const bool ofExperts = axis.name == "expert";
-            const bool ofContext = axis.name == "context";
-            if (axis.name == "data" || axis.name == "fsdp" || ofExperts)
-                batch.push_back(axis.name);
-            if (candidate.zero >= 3 && (axis.name == "fsdp" || ofExperts || ofContext))
-                shards.push_back(axis.name);
-            if (candidate.zero >= 1 && (axis.name == "data" || ofExperts || ofContext))
-                states.push_back(axis.name);
-            if (ofExperts)
-                expert.push_back(axis.name);
-            if (ofContext)
-                context.push_back(axis.name);
-            if (axis.name == "tensor")
-                tensor.push_back(axis.name);
-        }
+        using enum AxisRole;
+        batch = named({Data, Fsdp, Expert});
+        if (candidate.zero >= 3)
+            shards = named({Fsdp, Expert, Context});
+        if (candidate.zero >= 1)
+            states = named({Data, Expert, Context});
+        expert = named({Expert});
+        context = named({Context});
+        tensor = named({Tensor});
         senders = context;
         if (candidate.sequenceParallel)
             senders.insert(senders.end(), tensor.begin(), tensor.end());
@@ -64,7 +57,7 @@ public:
     {
         std::vector<std::string> rows = over;
         if (dimOf(DimRole::Experts, weight.meaning))
-            std::erase(rows, "expert");
+            std::erase(rows, axisRoleName(AxisRole::Expert));
         std::vector<std::string> dims;
         for (std::size_t dim = 0; dim < weight.shape.size(); ++dim) {
             const DimRole role = weight.meaning[dim].role;
@@ -118,7 +111,7 @@ public:
         if (value.meaning.front().role == DimRole::Batch)
             return fmt::format("P({}, {}, None, None, None)", listed(batch), parts);
         std::vector<std::string> rows = batch;
-        std::erase(rows, "expert");
+        std::erase(rows, axisRoleName(AxisRole::Expert));
         const std::string width = isInside ? listed(dividing(tensor, value.shape.back())) : "None";
         return fmt::format("P({}, {}, {}, None, {})", listed(dividing(expert, value.shape.front())), listed(rows), parts, width);
     }
@@ -132,6 +125,17 @@ public:
     std::vector<std::string> expert;
 
 private:
+    /// The axes of these roles that the mesh has.
+    std::vector<std::string> named(std::initializer_list<AxisRole> roles) const
+    {
+        std::vector<std::string> names;
+        for (const AxisRole role : roles) {
+            if (std::ranges::find(m_mesh, axisRoleName(role), &MeshAxis::name) != m_mesh.end())
+                names.emplace_back(axisRoleName(role));
+        }
+        return names;
+    }
+
     /// The first of these axes, as many as divide a dimension.
     std::vector<std::string> dividing(std::vector<std::string> axes, std::int64_t size) const
     {

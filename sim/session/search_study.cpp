@@ -433,13 +433,11 @@ struct NamedLayout {
     /// Of weights, their states and gradients: over which data ranks each is split, along whatever dimension. No framework asks which, nor of small arrays.
     std::map<std::string, std::set<std::string>> shards;
     std::vector<std::string> sequence; ///< over which the blocks' results have parts of each sequence
-
-    friend bool operator==(const NamedLayout&, const NamedLayout&) = default;
 };
 
-/// What each axis splits: "pipeline", "data", "fsdp" (weights as well as the batch), "expert", "context", "tensor".
+/// What each axis splits; Fsdp: weights as well as the batch.
 struct AxisRoles {
-    std::map<std::string, std::string> of; ///< empty where an axis splits nothing, or two the same
+    std::map<std::string, AxisRole> of; ///< empty where an axis splits nothing, or two the same
     std::string whyNone = {}; ///< which axis that is
 };
 
@@ -461,40 +459,42 @@ AxisRoles rolesOfAxes(const Study& study, const StudyArrays& arrays)
                 to->insert(dims[dim].begin(), dims[dim].end());
         }
     }
-    std::map<std::string, std::string> roles;
-    std::set<std::string> taken;
+    std::map<std::string, AxisRole> roles;
+    std::set<AxisRole> taken;
     for (const MeshAxis& axis : study.mesh) {
+        using enum AxisRole;
         if (axis.size == 1)
             continue;
-        const char* role = study.pipeline.stages > 1 && axis.name == study.pipeline.axis ? "pipeline"
-            : ofBatch.contains(axis.name)    ? (ofExperts.contains(axis.name) ? "expert"
-                         : ofWeights.contains(axis.name)                      ? "fsdp"
-                                                                              : "data")
-            : ofSequence.contains(axis.name) ? "context"
-            : ofWeights.contains(axis.name)  ? "tensor"
-                                             : "";
-        if (*role == '\0')
+        const bool splitsWeights = ofWeights.contains(axis.name);
+        AxisRole role = Tensor;
+        if (study.pipeline.stages > 1 && axis.name == study.pipeline.axis)
+            role = Pipeline;
+        else if (ofBatch.contains(axis.name))
+            role = ofExperts.contains(axis.name) ? Expert : splitsWeights ? Fsdp : Data;
+        else if (ofSequence.contains(axis.name))
+            role = Context;
+        else if (!splitsWeights)
             return {{}, fmt::format("axis \"{}\" splits neither the batch, the sequence nor weights", axis.name)};
         if (!taken.insert(role).second)
-            return {{}, fmt::format("axis \"{}\" is a second axis of the kind \"{}\"", axis.name, role)};
+            return {{}, fmt::format("axis \"{}\" is a second axis of the kind \"{}\"", axis.name, axisRoleName(role))};
         roles[axis.name] = role;
     }
     return {roles};
 }
 
-NamedLayout namedLayout(const Study& study, const StudyArrays& arrays, const std::map<std::string, std::string>& roles)
+NamedLayout namedLayout(const Study& study, const StudyArrays& arrays, const std::map<std::string, AxisRole>& roles)
 {
     NamedLayout layout;
     for (const MeshAxis& axis : study.mesh) {
         if (const auto role = roles.find(axis.name); role != roles.end())
-            layout.mesh.push_back({role->second, axis.size});
+            layout.mesh.push_back({axisRoleName(role->second), axis.size});
     }
     const auto renamed = [&](PartitionSpec spec) {
         for (std::vector<std::string>& dim : spec.dims) {
             std::vector<std::string> axes;
             for (const std::string& axis : dim) {
                 if (const auto role = roles.find(axis); role != roles.end())
-                    axes.push_back(role->second);
+                    axes.emplace_back(axisRoleName(role->second));
             }
             dim = std::move(axes);
         }
@@ -516,10 +516,10 @@ NamedLayout namedLayout(const Study& study, const StudyArrays& arrays, const std
             = !array.name.ends_with(".w") || array.name.ends_with("router.w") || array.name.ends_with("positions.w");
         std::vector<std::vector<std::string>> none;
         for (std::vector<std::string>& dim : spec ? spec->dims : none) {
-            std::erase_if(dim, [&](const std::string& role) {
-                const bool isShard = !isInput && (role == "data" || role == "fsdp");
+            std::erase_if(dim, [&](const std::string& axis) {
+                const bool isShard = !isInput && (axis == axisRoleName(AxisRole::Data) || axis == axisRoleName(AxisRole::Fsdp));
                 if (isShard && !isSmall)
-                    layout.shards[array.name].insert(role);
+                    layout.shards[array.name].insert(axis);
                 return isShard;
             });
         }
@@ -657,9 +657,9 @@ Result<FoundPlan> planOf(const Study& study, const Catalogue& catalogue, const C
     std::vector<FixedChoice> fixed = {{"chunks", std::to_string(study.pipeline.chunks)}, {"recompute", "full"}};
     if (study.pipeline.stages > 1)
         fixed.push_back({"schedule", scheduleName(study.pipeline.schedule)});
-    for (const char* name : {"data", "fsdp", "expert", "context", "tensor", "pipeline"}) {
-        const auto axis = std::ranges::find(layout.mesh, name, &MeshAxis::name);
-        fixed.push_back({name, std::to_string(axis == layout.mesh.end() ? 1 : axis->size)});
+    for (const AxisRole role : kAxisRoles) {
+        const auto axis = std::ranges::find(layout.mesh, axisRoleName(role), &MeshAxis::name);
+        fixed.push_back({axisRoleName(role), std::to_string(axis == layout.mesh.end() ? 1 : axis->size)});
     }
     const SearchWork work = workOf(study);
     const TransformerSpace space(work, *machine, fixed, 1, {});
