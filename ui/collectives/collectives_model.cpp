@@ -3,22 +3,12 @@
 
 #include "core/support/text.h"
 #include "ui/models/step_collectives.h"
+#include "ui/widgets/table.h"
 #include "ui/widgets/view.h"
 
 #include <algorithm>
 
 namespace meshwright::ui {
-
-namespace {
-
-/// Figures stand on the right.
-int alignmentOf(int column)
-{
-    const bool isFigure = column >= CollectivesModel::Time && column <= CollectivesModel::Calls;
-    return int(isFigure ? Qt::AlignRight : Qt::AlignLeft) | int(Qt::AlignVCenter);
-}
-
-} // namespace
 
 QString spokenName(OpKind kind)
 {
@@ -109,7 +99,7 @@ QVariant CollectivesModel::data(const QModelIndex& index, int role) const
     case Qt::ToolTipRole:
         return QString::fromStdString(shown.use.cause.reason);
     case Qt::TextAlignmentRole:
-        return alignmentOf(index.column());
+        return headerData(index.column(), Qt::Horizontal, role);
     case kSortRole:
         return sortValue(shown, index.column());
     case kShareRole:
@@ -121,32 +111,19 @@ QVariant CollectivesModel::data(const QModelIndex& index, int role) const
 
 QVariant CollectivesModel::headerData(int section, Qt::Orientation orientation, int role) const
 {
-    if (orientation != Qt::Horizontal)
-        return {};
-    struct Header {
-        const char* name;
-        const char* meaning;
-    };
-    static constexpr std::array<Header, ColumnCount> kHeaders = {{
+    static constexpr std::array<Heading, ColumnCount> kHeadings = {{
         {QT_TR_NOOP("Collective"), QT_TR_NOOP("The operation between devices")},
         {QT_TR_NOOP("Over"), QT_TR_NOOP("The mesh axes along which devices exchange")},
         {QT_TR_NOOP("Value"), QT_TR_NOOP("The array that moves")},
-        {QT_TR_NOOP("Time"), QT_TR_NOOP("Of all calls in a step, hidden behind computing or not")},
-        {QT_TR_NOOP("Exposed"), QT_TR_NOOP("Of it, the time that computing waits")},
+        {QT_TR_NOOP("Time"), QT_TR_NOOP("Of all calls in a step, hidden behind computing or not"), true},
+        {QT_TR_NOOP("Exposed"), QT_TR_NOOP("Of it, the time that computing waits"), true},
         {QT_TR_NOOP("Per device"),
-            QT_TR_NOOP("Payload bytes of one device and call: the operand's, of an all-gather the result's")},
-        {QT_TR_NOOP("Calls"), QT_TR_NOOP("How often in a step")},
+            QT_TR_NOOP("Payload bytes of one device and call: the operand's, of an all-gather the result's"), true},
+        {QT_TR_NOOP("Calls"), QT_TR_NOOP("How often in a step"), true},
         {QT_TR_NOOP("Phase"), QT_TR_NOOP("The part of the step that it belongs to")},
         {QT_TR_NOOP("Caused by"), QT_TR_NOOP("The spec in the study behind it, where one is known")},
     }};
-    const Header& header = kHeaders[static_cast<std::size_t>(section)];
-    if (role == Qt::DisplayRole)
-        return tr(header.name);
-    if (role == Qt::ToolTipRole)
-        return tr(header.meaning);
-    if (role == Qt::TextAlignmentRole)
-        return alignmentOf(section);
-    return {};
+    return headingData(*this, kHeadings, section, orientation, role);
 }
 
 } // namespace meshwright::ui

@@ -90,15 +90,7 @@ CollectivesView::CollectivesView(Selection& selection, QWidget* parent)
     m_table->setAccessibleName(tr("Collectives of a step"));
     m_table->setSortingEnabled(true);
     m_table->sortByColumn(CollectivesModel::Time, Qt::DescendingOrder);
-    m_table->setSelectionBehavior(QAbstractItemView::SelectRows);
-    m_table->setSelectionMode(QAbstractItemView::SingleSelection);
-    m_table->setTabKeyNavigation(false);
-    m_table->setShowGrid(false);
-    m_table->setAlternatingRowColors(true);
-    m_table->setFrameShape(QFrame::NoFrame);
-    m_table->verticalHeader()->hide();
-    m_table->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 8);
-    m_table->horizontalHeader()->setHighlightSections(false);
+    setUpRows(*m_table);
     m_table->horizontalHeader()->setStretchLastSection(true);
     m_table->setItemDelegateForColumn(CollectivesModel::Time, new TimeDelegate(m_table));
     connect(m_table->selectionModel(), &QItemSelectionModel::selectionChanged, this,

@@ -2,6 +2,7 @@
 #include "ui/explain/hlo_view.h"
 
 #include "core/support/counted.h"
+#include "ui/widgets/table.h"
 
 #include <QBoxLayout>
 #include <QFileInfo>
@@ -71,17 +72,11 @@ HloView::HloView(QWidget* parent)
     m_notes->setWordWrap(true);
     m_notes->setTextFormat(Qt::PlainText);
     m_table->setAccessibleName(tr("Collectives of the dump"));
-    m_table->setSelectionBehavior(QAbstractItemView::SelectRows);
-    m_table->setSelectionMode(QAbstractItemView::SingleSelection);
+    setUpRows(*m_table);
+    m_table->setFrameShape(QFrame::StyledPanel);
     m_table->setEditTriggers(QAbstractItemView::NoEditTriggers);
-    m_table->setTabKeyNavigation(false);
     m_table->setWordWrap(false);
-    m_table->setShowGrid(false);
-    m_table->setAlternatingRowColors(true);
-    m_table->verticalHeader()->hide();
-    m_table->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 8);
     m_table->horizontalHeader()->setStretchLastSection(true);
-    m_table->horizontalHeader()->setHighlightSections(false);
     m_table->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
     m_table->setMinimumSize(260, 120);
     m_details->setAccessibleName(tr("The collective that is chosen"));

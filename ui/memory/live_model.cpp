@@ -2,21 +2,12 @@
 #include "ui/memory/live_model.h"
 
 #include "core/support/text.h"
+#include "ui/widgets/table.h"
 
 #include <algorithm>
 #include <array>
 
 namespace meshwright::ui {
-
-namespace {
-
-/// Figures stand on the right.
-int alignmentOf(int column)
-{
-    return int(column >= LiveModel::Bytes ? Qt::AlignRight : Qt::AlignLeft) | int(Qt::AlignVCenter);
-}
-
-} // namespace
 
 void LiveModel::setSimulated(std::shared_ptr<const sim::SimulatedStudy> simulated)
 {
@@ -70,7 +61,7 @@ QVariant LiveModel::data(const QModelIndex& index, int role) const
     case Qt::DisplayRole:
         return text(shown, index.column());
     case Qt::TextAlignmentRole:
-        return alignmentOf(index.column());
+        return headerData(index.column(), Qt::Horizontal, role);
     case kSortRole:
         return index.column() >= Bytes ? QVariant(static_cast<qlonglong>(shown.bytes)) : QVariant(text(shown, index.column()));
     case kShareRole:
@@ -84,26 +75,13 @@ QVariant LiveModel::data(const QModelIndex& index, int role) const
 
 QVariant LiveModel::headerData(int section, Qt::Orientation orientation, int role) const
 {
-    if (orientation != Qt::Horizontal || section < 0 || section >= ColumnCount)
-        return {};
-    struct Header {
-        const char* name;
-        const char* meaning;
-    };
-    static constexpr std::array<Header, ColumnCount> kHeaders = {{
+    static constexpr std::array<Heading, ColumnCount> kHeadings = {{
         {QT_TR_NOOP("Array"), QT_TR_NOOP("The value whose buffer is in use at the peak; others may follow it in the same place")},
         {QT_TR_NOOP("Kind"), QT_TR_NOOP("What the memory is used for")},
-        {QT_TR_NOOP("Bytes"), QT_TR_NOOP("On one device")},
-        {QT_TR_NOOP("Share"), QT_TR_NOOP("Of all that is in use at the peak")},
+        {QT_TR_NOOP("Bytes"), QT_TR_NOOP("On one device"), true},
+        {QT_TR_NOOP("Share"), QT_TR_NOOP("Of all that is in use at the peak"), true},
     }};
-    const Header& header = kHeaders[static_cast<std::size_t>(section)];
-    if (role == Qt::DisplayRole)
-        return tr(header.name);
-    if (role == Qt::ToolTipRole)
-        return tr(header.meaning);
-    if (role == Qt::TextAlignmentRole)
-        return alignmentOf(section);
-    return {};
+    return headingData(*this, kHeadings, section, orientation, role);
 }
 
 } // namespace meshwright::ui

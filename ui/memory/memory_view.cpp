@@ -169,15 +169,7 @@ void MemoryView::setUpTable()
     m_table->setAccessibleName(tr("Arrays in memory at the peak"));
     m_table->setSortingEnabled(true);
     m_table->sortByColumn(LiveModel::Bytes, Qt::DescendingOrder);
-    m_table->setSelectionBehavior(QAbstractItemView::SelectRows);
-    m_table->setSelectionMode(QAbstractItemView::SingleSelection);
-    m_table->setTabKeyNavigation(false);
-    m_table->setShowGrid(false);
-    m_table->setAlternatingRowColors(true);
-    m_table->setFrameShape(QFrame::NoFrame);
-    m_table->verticalHeader()->hide();
-    m_table->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 8);
-    m_table->horizontalHeader()->setHighlightSections(false);
+    setUpRows(*m_table);
     m_table->horizontalHeader()->setSectionResizeMode(LiveModel::Name, QHeaderView::Stretch);
     m_table->setItemDelegateForColumn(LiveModel::Kind, new KindDelegate(m_table));
     m_table->setItemDelegateForColumn(LiveModel::Share, new ShareDelegate(m_table));

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/program/nodes_model.h"
 
+#include "ui/widgets/table.h"
+
+#include <array>
+
 namespace meshwright::ui {
 
 namespace {
@@ -52,14 +56,9 @@ QVariant NodesModel::data(const QModelIndex& index, int role) const
 
 QVariant NodesModel::headerData(int section, Qt::Orientation orientation, int role) const
 {
-    static constexpr const char* kNames[ColumnCount] = {QT_TR_NOOP("Value or op"), QT_TR_NOOP("What"), QT_TR_NOOP("Spec")};
-    if (orientation != Qt::Horizontal || section >= ColumnCount)
-        return {};
-    if (role == Qt::DisplayRole)
-        return tr(kNames[section]);
-    if (role == Qt::TextAlignmentRole)
-        return int(Qt::AlignLeft | Qt::AlignVCenter);
-    return {};
+    static constexpr std::array<Heading, ColumnCount> kHeadings
+        = {{{QT_TR_NOOP("Value or op")}, {QT_TR_NOOP("What")}, {QT_TR_NOOP("Spec")}}};
+    return headingData(*this, kHeadings, section, orientation, role);
 }
 
 } // namespace meshwright::ui

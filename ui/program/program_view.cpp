@@ -226,15 +226,7 @@ QWidget* ProgramView::makeTable()
     m_table = new QTableView(side);
     m_table->setModel(m_filtered);
     m_table->setAccessibleName(tr("Nodes of the graph"));
-    m_table->setSelectionBehavior(QAbstractItemView::SelectRows);
-    m_table->setSelectionMode(QAbstractItemView::SingleSelection);
-    m_table->setTabKeyNavigation(false);
-    m_table->setShowGrid(false);
-    m_table->setAlternatingRowColors(true);
-    m_table->setFrameShape(QFrame::NoFrame);
-    m_table->verticalHeader()->hide();
-    m_table->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 8);
-    m_table->horizontalHeader()->setHighlightSections(false);
+    setUpRows(*m_table);
     m_table->horizontalHeader()->setStretchLastSection(true);
     connect(filter, &QLineEdit::textChanged, m_filtered, &QSortFilterProxyModel::setFilterFixedString);
     connect(m_table->selectionModel(), &QItemSelectionModel::selectionChanged, this, [this] {

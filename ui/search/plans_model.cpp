@@ -2,6 +2,7 @@
 #include "ui/search/plans_model.h"
 
 #include "core/support/counted.h"
+#include "ui/widgets/table.h"
 #include "ui/widgets/view.h"
 
 #include <QGuiApplication>
@@ -17,12 +18,6 @@ namespace {
 
 constexpr double kAfterSimulated = 1e12; ///< seconds: longer than any step
 constexpr double kAfterFitting = 1e15;
-
-int alignmentOf(int column)
-{
-    const bool isFigure = column >= PlansModel::Step && column <= PlansModel::Mfu;
-    return int(isFigure ? Qt::AlignRight : Qt::AlignLeft) | int(Qt::AlignVCenter);
-}
 
 QString pipelineWords(const sim::FoundPlan& plan)
 {
@@ -145,7 +140,7 @@ QVariant PlansModel::data(const QModelIndex& index, int role) const
     case Qt::ToolTipRole:
         return text(index.row(), Note);
     case Qt::TextAlignmentRole:
-        return alignmentOf(index.column());
+        return headerData(index.column(), Qt::Horizontal, role);
     case Qt::ForegroundRole:
         return planOf(index.row()) >= 0 && !m_found->plans[static_cast<std::size_t>(index.row())].fits
             ? QVariant(QGuiApplication::palette().brush(QPalette::Disabled, QPalette::Text))
@@ -164,30 +159,17 @@ Qt::ItemFlags PlansModel::flags(const QModelIndex& index) const
 
 QVariant PlansModel::headerData(int section, Qt::Orientation orientation, int role) const
 {
-    if (orientation != Qt::Horizontal)
-        return {};
-    struct Header {
-        const char* name;
-        const char* meaning;
-    };
-    static constexpr std::array<Header, ColumnCount> kHeaders = {{
+    static constexpr std::array<Heading, ColumnCount> kHeadings = {{
         {QT_TR_NOOP("Mesh"), QT_TR_NOOP("Its axes, major to minor: the last joins neighbours")},
-        {QT_TR_NOOP("Step"), QT_TR_NOOP("Simulated; after ~ as the search estimates it")},
-        {QT_TR_NOOP("Per device"), QT_TR_NOOP("Memory of the device that needs most")},
-        {QT_TR_NOOP("MFU"), QT_TR_NOOP("Model FLOPs over what the devices could do in that time")},
+        {QT_TR_NOOP("Step"), QT_TR_NOOP("Simulated; after ~ as the search estimates it"), true},
+        {QT_TR_NOOP("Per device"), QT_TR_NOOP("Memory of the device that needs most"), true},
+        {QT_TR_NOOP("MFU"), QT_TR_NOOP("Model FLOPs over what the devices could do in that time"), true},
         {QT_TR_NOOP("Recompute"), QT_TR_NOOP("What the backward pass computes again")},
         {QT_TR_NOOP("Pipeline"), QT_TR_NOOP("Stages, microbatches and schedule")},
         {QT_TR_NOOP("Bound by"), QT_TR_NOOP("What the step waits for longest")},
         {QT_TR_NOOP("Why"), QT_TR_NOOP("What a plan loses by, or why it does not fit")},
     }};
-    const Header& header = kHeaders[static_cast<std::size_t>(section)];
-    if (role == Qt::DisplayRole)
-        return tr(header.name);
-    if (role == Qt::ToolTipRole)
-        return tr(header.meaning);
-    if (role == Qt::TextAlignmentRole)
-        return alignmentOf(section);
-    return {};
+    return headingData(*this, kHeadings, section, orientation, role);
 }
 
 } // namespace meshwright::ui

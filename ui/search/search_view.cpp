@@ -8,6 +8,7 @@
 #include "ui/search/plans_picture.h"
 #include "ui/widgets/notice.h"
 #include "ui/widgets/picture_view.h"
+#include "ui/widgets/table.h"
 
 #include <QApplication>
 #include <QBoxLayout>
@@ -81,16 +82,8 @@ SearchView::SearchView(Selection&, std::shared_ptr<const sim::Catalogue> catalog
     m_table->setAccessibleName(tr("Plans"));
     m_table->setSortingEnabled(true);
     m_table->sortByColumn(PlansModel::Step, Qt::AscendingOrder);
-    m_table->setSelectionBehavior(QAbstractItemView::SelectRows);
-    m_table->setSelectionMode(QAbstractItemView::SingleSelection);
-    m_table->setTabKeyNavigation(false);
-    m_table->setShowGrid(false);
-    m_table->setAlternatingRowColors(true);
-    m_table->setFrameShape(QFrame::NoFrame);
+    setUpRows(*m_table);
     m_table->setMinimumHeight(kLeastTable);
-    m_table->verticalHeader()->hide();
-    m_table->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 8);
-    m_table->horizontalHeader()->setHighlightSections(false);
     m_table->horizontalHeader()->setStretchLastSection(true);
 
     auto* controls = new QHBoxLayout;

@@ -9,24 +9,6 @@ namespace meshwright::ui {
 
 namespace {
 
-QString groupTitle(Role role)
-{
-    switch (role) {
-    case Role::Input:
-        return SpecModel::tr("Inputs");
-    case Role::Parameter:
-        return SpecModel::tr("Parameters");
-    case Role::OptimizerState:
-        return SpecModel::tr("Optimizer states");
-    case Role::Gradient:
-        return SpecModel::tr("Gradients");
-    case Role::Activation:
-    case Role::Metric:
-        break;
-    }
-    return SpecModel::tr("Activations");
-}
-
 /// Without what the group says: `grad.layers.0.w` is layers.0.w among the gradients.
 QString nameInGroup(const ArrayFacts& array)
 {
@@ -53,99 +35,23 @@ QString tooltipOf(const StudyFacts& facts, const ArrayFacts& array)
 
 } // namespace
 
-SpecModel::SpecModel(QObject* parent)
-    : QAbstractItemModel(parent)
-{
-}
-
-std::vector<SpecModel::Group> SpecModel::groupsOf(const StudyFacts& facts)
-{
-    std::vector<Group> groups;
-    for (std::size_t i = 0; i < facts.arrays.size(); ++i) {
-        const bool hasKinds = facts.study.trains();
-        const Role role = !hasKinds || facts.arrays[i].role == Role::Metric ? Role::Activation : facts.arrays[i].role;
-        if (groups.empty() || groups.back().role != role)
-            groups.push_back({role, {}});
-        groups.back().arrays.push_back(i);
-    }
-    return groups;
-}
-
-bool SpecModel::hasSameRows(const StudyFacts& facts) const
-{
-    return m_facts
-        && std::equal(facts.arrays.begin(), facts.arrays.end(), m_facts->arrays.begin(), m_facts->arrays.end(),
-            [](const ArrayFacts& a, const ArrayFacts& b) { return a.array.name == b.array.name && a.role == b.role; });
-}
-
 void SpecModel::setFacts(std::shared_ptr<const StudyFacts> facts)
 {
-    if (!hasSameRows(*facts)) {
-        beginResetModel();
-        m_facts = std::move(facts);
-        m_groups = groupsOf(*m_facts);
-        endResetModel();
-        return;
+    std::vector<Group> groups;
+    for (const ArrayFacts& array : facts->arrays) {
+        const QString title = !facts->study.trains() ? tr("Arrays") // program files do not say what their arrays are for
+            : array.role == Role::Metric             ? groupTitle(Role::Activation)
+                                                     : groupTitle(array.role);
+        append(groups, title, array.array.name);
     }
-    m_facts = std::move(facts);
-    for (std::size_t i = 0; i < m_groups.size(); ++i) {
-        const QModelIndex group = index(static_cast<int>(i), 0);
-        const int rows = rowCount(group);
-        Q_EMIT dataChanged(index(0, 0, group), index(rows - 1, kColumns - 1, group));
-    }
-    Q_EMIT factsChanged();
-}
-
-/// Program files do not say what their arrays are for.
-QString SpecModel::titleOf(const Group& group) const
-{
-    return m_facts->study.trains() ? groupTitle(group.role) : tr("Arrays");
+    if (setGroups(std::move(groups), [&] { m_facts = std::move(facts); }))
+        Q_EMIT factsChanged();
 }
 
 const ArrayFacts* SpecModel::arrayAt(const QModelIndex& index) const
 {
-    if (!index.isValid() || index.internalId() == 0)
-        return nullptr;
-    const Group& group = m_groups[index.internalId() - 1];
-    return &m_facts->arrays[group.arrays[static_cast<std::size_t>(index.row())]];
-}
-
-QModelIndex SpecModel::indexOf(const QString& array, Column column) const
-{
-    const std::string name = array.toStdString();
-    for (std::size_t g = 0; g < m_groups.size(); ++g) {
-        const auto& rows = m_groups[g].arrays;
-        const auto row
-            = std::find_if(rows.begin(), rows.end(), [&](std::size_t i) { return m_facts->arrays[i].array.name == name; });
-        if (row != rows.end())
-            return index(static_cast<int>(row - rows.begin()), column, index(static_cast<int>(g), 0));
-    }
-    return {};
-}
-
-// The internal id is 0 for groups, and the group's number plus one for its arrays.
-
-QModelIndex SpecModel::index(int row, int column, const QModelIndex& parent) const
-{
-    if (!hasIndex(row, column, parent))
-        return {};
-    return createIndex(row, column, parent.isValid() ? static_cast<quintptr>(parent.row()) + 1 : 0);
-}
-
-QModelIndex SpecModel::parent(const QModelIndex& child) const
-{
-    if (!child.isValid() || child.internalId() == 0)
-        return {};
-    return createIndex(static_cast<int>(child.internalId() - 1), 0, quintptr{0});
-}
-
-int SpecModel::rowCount(const QModelIndex& parent) const
-{
-    if (!parent.isValid())
-        return static_cast<int>(m_groups.size());
-    if (parent.internalId() != 0 || parent.column() != 0)
-        return 0;
-    return static_cast<int>(m_groups[static_cast<std::size_t>(parent.row())].arrays.size());
+    const auto number = arrayNumber(index);
+    return number ? &m_facts->arrays[*number] : nullptr;
 }
 
 int SpecModel::columnCount(const QModelIndex&) const
@@ -159,11 +65,11 @@ QVariant SpecModel::data(const QModelIndex& index, int role) const
         return {};
     const ArrayFacts* array = arrayAt(index);
     if (array == nullptr) {
-        const Group& group = m_groups[static_cast<std::size_t>(index.row())];
+        const Group& group = groupOf(index);
         if (role == Qt::DisplayRole && index.column() == Name)
-            return titleOf(group);
+            return group.title;
         if (role == Qt::AccessibleTextRole && index.column() == Name)
-            return tr("%1, %2").arg(titleOf(group), QString::fromStdString(counted(group.arrays.size(), "array")));
+            return tr("%1, %2").arg(group.title, QString::fromStdString(counted(group.names.size(), "array")));
         return {};
     }
     if (role == Qt::TextAlignmentRole)
@@ -200,13 +106,9 @@ QVariant SpecModel::headerData(int section, Qt::Orientation orientation, int rol
 
 Qt::ItemFlags SpecModel::flags(const QModelIndex& index) const
 {
-    if (!index.isValid())
-        return Qt::NoItemFlags;
     const ArrayFacts* array = arrayAt(index);
-    if (array == nullptr)
-        return Qt::ItemIsEnabled;
-    const Qt::ItemFlags plain = Qt::ItemIsEnabled | Qt::ItemIsSelectable | Qt::ItemNeverHasChildren;
-    return index.column() == Spec && !array->path.empty() ? plain | Qt::ItemIsEditable : plain;
+    const bool canEdit = array != nullptr && index.column() == Spec && !array->path.empty();
+    return canEdit ? GroupedModel::flags(index) | Qt::ItemIsEditable : GroupedModel::flags(index);
 }
 
 bool SpecModel::setData(const QModelIndex& index, const QVariant& value, int role)

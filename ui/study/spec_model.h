@@ -1,36 +1,28 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "ui/models/grouped_model.h"
 #include "ui/study/study_facts.h"
-
-#include <QAbstractItemModel>
 
 namespace meshwright::ui {
 
 /// The arrays of a study in groups (inputs, parameters, ...), each with its spec and what one device holds of it.
 ///
 /// Editing a spec changes nothing here: `specEdited` asks for it, and new facts show it.
-class SpecModel : public QAbstractItemModel {
+class SpecModel : public GroupedModel {
     Q_OBJECT
 
 public:
     enum Column { Name, Spec, PerDevice, kColumns };
 
-    explicit SpecModel(QObject* parent = nullptr);
+    using GroupedModel::GroupedModel;
 
-    /// Keeps the rows when the arrays are the same.
     void setFacts(std::shared_ptr<const StudyFacts> facts);
     const StudyFacts* facts() const { return m_facts.get(); }
 
     /// Null for groups.
     const ArrayFacts* arrayAt(const QModelIndex& index) const;
 
-    /// Invalid when there is none.
-    QModelIndex indexOf(const QString& array, Column column = Name) const;
-
-    QModelIndex index(int row, int column, const QModelIndex& parent = {}) const override;
-    QModelIndex parent(const QModelIndex& child) const override;
-    int rowCount(const QModelIndex& parent = {}) const override;
     int columnCount(const QModelIndex& parent = {}) const override;
     QVariant data(const QModelIndex& index, int role = Qt::DisplayRole) const override;
     QVariant headerData(int section, Qt::Orientation orientation, int role = Qt::DisplayRole) const override;
@@ -44,19 +36,7 @@ Q_SIGNALS:
     void specEdited(const QString& path, const QString& text);
 
 private:
-    struct Group {
-        Role role;
-        std::vector<std::size_t> arrays; ///< indices into the facts
-
-        friend bool operator==(const Group&, const Group&) = default;
-    };
-
-    static std::vector<Group> groupsOf(const StudyFacts& facts);
-    QString titleOf(const Group& group) const;
-    bool hasSameRows(const StudyFacts& facts) const;
-
     std::shared_ptr<const StudyFacts> m_facts;
-    std::vector<Group> m_groups;
 };
 
 } // namespace meshwright::ui

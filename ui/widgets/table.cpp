@@ -7,6 +7,7 @@
 #include <QAbstractProxyModel>
 #include <QHeaderView>
 #include <QStyledItemDelegate>
+#include <QTableView>
 
 #include <numeric>
 
@@ -86,6 +87,34 @@ void Table::resizeEvent(QResizeEvent* event)
 {
     QTreeWidget::resizeEvent(event);
     fitColumns();
+}
+
+void setUpRows(QTableView& table)
+{
+    table.setSelectionBehavior(QAbstractItemView::SelectRows);
+    table.setSelectionMode(QAbstractItemView::SingleSelection);
+    table.setTabKeyNavigation(false);
+    table.setShowGrid(false);
+    table.setAlternatingRowColors(true);
+    table.setFrameShape(QFrame::NoFrame);
+    table.verticalHeader()->hide();
+    table.verticalHeader()->setDefaultSectionSize(table.fontMetrics().height() + 8);
+    table.horizontalHeader()->setHighlightSections(false);
+}
+
+QVariant headingData(
+    const QAbstractItemModel& model, std::span<const Heading> headings, int section, Qt::Orientation orientation, int role)
+{
+    if (orientation != Qt::Horizontal || section < 0 || static_cast<std::size_t>(section) >= headings.size())
+        return {};
+    const Heading& heading = headings[static_cast<std::size_t>(section)];
+    if (role == Qt::DisplayRole)
+        return model.metaObject()->tr(heading.name, nullptr);
+    if (role == Qt::ToolTipRole && heading.meaning != nullptr)
+        return model.metaObject()->tr(heading.meaning, nullptr);
+    if (role == Qt::TextAlignmentRole)
+        return int(heading.isFigures ? Qt::AlignRight : Qt::AlignLeft) | int(Qt::AlignVCenter);
+    return {};
 }
 
 int selectedRow(const QAbstractItemView& view, const QAbstractProxyModel& proxy)

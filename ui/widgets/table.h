@@ -5,7 +5,10 @@
 
 #include <QTreeWidget>
 
+#include <span>
+
 class QAbstractProxyModel;
+class QTableView;
 
 namespace meshwright::ui {
 
@@ -25,6 +28,20 @@ public:
 protected:
     void resizeEvent(QResizeEvent* event) override;
 };
+
+/// A table that shows the rows of a model: no grid nor frame, one row can be selected.
+void setUpRows(QTableView& table);
+
+/// A column of a model.
+struct Heading {
+    const char* name;
+    const char* meaning = nullptr; ///< for who points at it
+    bool isFigures = false; ///< figures stand on the right
+};
+
+/// The `headerData` of a model that says the headings in its own words; the alignment is that of the cells too.
+QVariant headingData(
+    const QAbstractItemModel& model, std::span<const Heading> headings, int section, Qt::Orientation orientation, int role);
 
 /// The row that is selected, in the model behind the proxy; -1: none. A view that gets the focus has a current row, which nobody selected.
 int selectedRow(const QAbstractItemView& view, const QAbstractProxyModel& proxy);
