@@ -64,6 +64,14 @@ void Timeline::setStep(std::int32_t step)
         slice.step = step;
 }
 
+void Timeline::renumberCollectives(const std::vector<std::int32_t>& numbers)
+{
+    for (Slice& slice : m_slices) {
+        if (slice.collective != kNoCollective)
+            slice.collective = numbers[static_cast<std::size_t>(slice.collective)];
+    }
+}
+
 void Timeline::sort()
 {
     std::stable_sort(m_slices.begin(), m_slices.end(),

@@ -36,6 +36,9 @@ struct TimelineRow {
     std::string stream; ///< "compute", "collectives"
 };
 
+/// Of a slice that is not a call of a collective, or of which that is not known.
+inline constexpr std::int32_t kNoCollective = -1;
+
 struct Slice {
     double startSeconds = 0.0; ///< from the start of the timeline
     double durationSeconds = 0.0;
@@ -46,6 +49,7 @@ struct Slice {
     std::uint32_t detail = 0; ///< index into names: the formula with its inputs, or the cause; 0 ("") when there is none
     std::int32_t step = 0;
     SliceCategory category = SliceCategory::Compute;
+    std::int32_t collective = kNoCollective; ///< simulated: index into the simulation's, in space that the category leaves
 };
 
 /// How much of a device's memory is in use from a moment on.
@@ -70,6 +74,7 @@ public:
     std::optional<std::uint32_t> find(const std::string& text) const; ///< the index of a text that was interned
     void add(const Slice& slice) { m_slices.push_back(slice); }
     void setStep(std::int32_t step); ///< of all slices
+    void renumberCollectives(const std::vector<std::int32_t>& numbers); ///< of all slices; by their numbers so far
 
     /// By device the points at which its use of memory changes, in the order of time; empty where it is not known.
     const std::vector<MemoryUse>& memory() const { return m_memory; }

@@ -353,14 +353,13 @@ private:
         for (std::size_t i = 0; i < step.size(); ++i) {
             if (step[i].use.axes != study.pipeline.axis || step[i].use.kind != OpKind::Send)
                 continue;
-            std::vector<ValueId> sent;
-            for (std::size_t cut = 0; cut < cuts.size(); ++cut) {
+            const bool isForward = step[i].use.phase == Phase::Forward;
+            std::vector<ValueId> sent; // nothing of the model itself where an update sends shared gradients
+            for (std::size_t cut = 0; step[i].use.phase != Phase::Update && cut < cuts.size(); ++cut) {
                 const std::size_t before = cut % stages;
                 const std::size_t behind = (cut + 1) % stages;
                 const auto value = m_function.findValue(cuts[cut]);
-                if (value
-                    && (step[i].label == fmt::format("send activations {} to {}", before, behind)
-                        || step[i].label == fmt::format("send gradients {} to {}", behind, before)))
+                if (value && step[i].stage == (isForward ? before : behind) && step[i].to == (isForward ? behind : before))
                     sent.push_back(*value);
             }
             m_sends.emplace_back(m_graph.collectives.size(), std::move(sent));
@@ -837,7 +836,7 @@ std::vector<TensorSharding> shardingsAfter(const Function& function, const Propa
 
 std::string collectiveTitle(const SimulatedCollective& collective)
 {
-    if (collective.label.starts_with("send "))
+    if (collective.use.kind == OpKind::Send)
         return collective.label;
     return fmt::format("{} over {}", spokenOp(std::string(opName(collective.use.kind))), collective.use.axes);
 }

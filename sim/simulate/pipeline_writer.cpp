@@ -156,6 +156,7 @@ std::uint32_t PipelineWriter::useOf(const StageTransfer& transfer, std::uint32_t
                                           : StageMessage::Activations,
         transfer.from, transfer.to, m_axis, transfer.payloadBytes);
     added.stage = static_cast<std::size_t>(transfer.from);
+    added.to = static_cast<std::size_t>(transfer.to);
     return use->second;
 }
 

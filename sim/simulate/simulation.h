@@ -29,6 +29,7 @@ struct SimulatedCollective {
     std::string algorithm;
     std::string formula; ///< with its inputs
     std::optional<std::size_t> stage = {}; ///< of a pipeline: that does it, or sends it
+    std::optional<std::size_t> to = {}; ///< the stage that it is sent to
 };
 
 /// One move over the link to the host's memory, as often as it comes.

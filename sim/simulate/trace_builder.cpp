@@ -10,12 +10,19 @@
 #include <algorithm>
 #include <cassert>
 #include <set>
+#include <tuple>
 
 namespace meshwright::sim {
 
 namespace {
 
 constexpr double kRounding = 100e-12; ///< of a collective: a tick a step
+
+/// After calls were counted.
+bool isOfOtherStages(const SimulatedCollective& collective)
+{
+    return collective.use.count == 0;
+}
 
 } // namespace
 
@@ -290,10 +297,11 @@ void TraceBuilder::addTransfers()
         if (!m_options.timeline)
             continue;
         const Shown& as = shown(note.index);
-        const std::int64_t bytes = note.kind == StepOpNote::Kind::Move
-            ? m_stages[m_device.stage].moves[note.index - kFirstMove].bytes
-            : m_result.collectives[note.index].use.payloadBytes;
-        addSlice(as.row, begin, end, as.name, as.detail, as.category, bytes);
+        const bool isMove = note.kind == StepOpNote::Kind::Move;
+        const std::int64_t bytes = isMove ? m_stages[m_device.stage].moves[note.index - kFirstMove].bytes
+                                          : m_result.collectives[note.index].use.payloadBytes;
+        addSlice(as.row, begin, end, as.name, as.detail, as.category, bytes,
+            isMove ? kNoCollective : static_cast<std::int32_t>(note.index));
     }
     std::ranges::stable_sort(m_intervals, {}, &Interval::begin);
 }
@@ -419,11 +427,34 @@ void TraceBuilder::finishCollectives()
             m_result.contentionSeconds += longer;
         assert(collective.secondsPerCall >= collective.lowerBoundSeconds * (1.0 - 1e-9) - 1e-12);
     }
-    std::erase_if(m_result.collectives, [](const SimulatedCollective& collective) { return collective.use.count == 0; });
+    if (m_options.timeline)
+        numberCollectivesOfSlices();
+    std::erase_if(m_result.collectives, isOfOtherStages);
+}
+
+/// By those that are left. Other stages' calls count as calls of the collective of the same name and size, where the stage that is told of has one.
+void TraceBuilder::numberCollectivesOfSlices()
+{
+    const auto called = [](const SimulatedCollective& collective) {
+        return std::tuple(collective.label, collective.use.axes, collective.use.payloadBytes);
+    };
+    std::vector<std::int32_t> numbers;
+    std::map<std::tuple<std::string, std::string, std::int64_t>, std::int32_t> first;
+    std::int32_t left = 0;
+    for (const SimulatedCollective& collective : m_result.collectives) {
+        numbers.push_back(isOfOtherStages(collective) ? kNoCollective : left++);
+        if (numbers.back() != kNoCollective)
+            first.try_emplace(called(collective), numbers.back());
+    }
+    for (std::size_t use = 0; use < numbers.size(); ++use) {
+        if (const auto same = first.find(called(m_result.collectives[use])); numbers[use] == kNoCollective && same != first.end())
+            numbers[use] = same->second;
+    }
+    m_result.timeline.renumberCollectives(numbers);
 }
 
 void TraceBuilder::addSlice(std::uint32_t row, Ticks begin, Ticks end, std::uint32_t name, std::uint32_t detail,
-    SliceCategory category, std::int64_t bytes)
+    SliceCategory category, std::int64_t bytes, std::int32_t collective)
 {
     if (end <= begin)
         return;
@@ -436,6 +467,7 @@ void TraceBuilder::addSlice(std::uint32_t row, Ticks begin, Ticks end, std::uint
     slice.name = name;
     slice.detail = detail;
     slice.category = category;
+    slice.collective = collective;
     m_result.timeline.add(slice);
 }
 

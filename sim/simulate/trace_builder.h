@@ -112,7 +112,7 @@ private:
     void addDevice(
         const StepWork& work, std::uint32_t device, std::size_t place, const std::vector<OwnSpan>& spans, bool isChosen);
     void addSlice(std::uint32_t row, Ticks begin, Ticks end, std::uint32_t name, std::uint32_t detail, SliceCategory category,
-        std::int64_t bytes);
+        std::int64_t bytes, std::int32_t collective = kNoCollective);
     void beginDevice(const StepWork& work, std::uint32_t device, std::size_t place, const std::vector<OwnSpan>& spans);
     void addTransfers();
     void countTransfers();
@@ -126,6 +126,7 @@ private:
     void addLaunch(double seconds);
     void expose(Ticks from, Ticks to);
     void finishCollectives();
+    void numberCollectivesOfSlices();
     std::string boundBy() const;
 
     NetworkSites& m_sites;

@@ -76,6 +76,7 @@ public:
     SliceCategory category(std::uint32_t slice) const { return static_cast<SliceCategory>(m_looks[slice] & 0xfU); }
     std::uint32_t name(std::uint32_t slice) const { return m_looks[slice] >> 4U; }
     std::uint32_t rowOf(std::uint32_t slice) const { return m_timeline->slices()[slice].row; }
+    std::int32_t collective(std::uint32_t slice) const { return m_timeline->slices()[slice].collective; }
     const std::string& nameText(std::uint32_t slice) const { return m_timeline->text(name(slice)); }
 
     /// The categories that occur, by their numbers.

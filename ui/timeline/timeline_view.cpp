@@ -4,7 +4,6 @@
 #include "core/draw/draw_timeline.h"
 #include "core/support/text.h"
 #include "sim/session/analysis_state.h"
-#include "ui/models/step_collectives.h"
 #include "ui/timeline/details_pane.h"
 #include "ui/timeline/legend.h"
 
@@ -256,11 +255,9 @@ void TimelineView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
             Part part = TimelinePart::build(timeline, stop);
             if (!part)
                 return {};
-            return [this, part = std::move(part), title = simulatedTitle(*simulated),
-                       collectives = collectivesOfSlices(simulated->simulation)]() mutable {
+            return [this, part = std::move(part), title = simulatedTitle(*simulated)] {
                 m_simulatedPart = part;
                 m_simulatedTitle = title;
-                m_collectives = std::move(collectives);
                 m_generation = m_latestGeneration;
                 showModel();
             };
@@ -444,9 +441,11 @@ void TimelineView::onSliceClicked()
 /// Nothing for slices that are not calls of a collective, and for measured ones.
 std::optional<CollectiveId> TimelineView::collectiveOf(SliceId slice) const
 {
-    if (m_canvas->model().groups()[slice.group].part != m_simulatedPart || m_collectives[slice.slice] == kNoCollective)
+    const auto& part = m_canvas->model().groups()[slice.group].part;
+    const std::int32_t collective = part->collective(slice.slice);
+    if (part != m_simulatedPart || collective == kNoCollective)
         return std::nullopt;
-    return CollectiveId{static_cast<std::size_t>(m_collectives[slice.slice]), m_generation};
+    return CollectiveId{static_cast<std::size_t>(collective), m_generation};
 }
 
 /// The first call of the collective that is selected elsewhere.
@@ -459,7 +458,8 @@ void TimelineView::onCollectiveChanged()
         return;
     std::optional<std::uint32_t> first;
     for (std::uint32_t slice = 0; slice < m_simulatedPart->sliceCount(); ++slice) {
-        if (m_collectives[slice] == static_cast<std::int32_t>(id->index)
+        if (isCommunication(m_simulatedPart->category(slice))
+            && m_simulatedPart->collective(slice) == static_cast<std::int32_t>(id->index)
             && (!first || m_simulatedPart->start(slice) < m_simulatedPart->start(*first)))
             first = slice;
     }

@@ -99,8 +99,7 @@ private:
     std::shared_ptr<const sim::SimulatedStudy> m_simulated; ///< that is shown, or being read
     Part m_simulatedPart;
     std::string m_simulatedTitle; ///< of that part
-    std::vector<std::int32_t> m_collectives; ///< of its slices: `collectivesOfSlices`
-    std::uint64_t m_generation = 0; ///< of the analysis that m_collectives counts
+    std::uint64_t m_generation = 0; ///< of the analysis whose collectives its slices number
     std::uint64_t m_latestGeneration = 0; ///< of the latest analysis with a timeline, shown or being read
     Part m_virtualPart;
     Part m_wallPart;

@@ -148,19 +148,17 @@ void TestSelection::slicesAreCallsOfTheirCollectives()
     QFETCH(QString, study);
     const auto analysis = analysed(study);
     const sim::Simulation& simulation = analysis->simulated->simulation;
-    const std::vector<std::int32_t> of = ui::collectivesOfSlices(simulation);
-    QCOMPARE(of.size(), simulation.timeline.slices().size());
     std::vector<std::int64_t> calls(simulation.collectives.size());
     const std::int64_t device = simulation.timeline.rows().front().device;
-    for (std::size_t i = 0; i < of.size(); ++i) {
-        const Slice& slice = simulation.timeline.slices()[i];
-        if (of[i] == ui::kNoCollective)
+    for (const Slice& slice : simulation.timeline.slices()) {
+        if (slice.collective == kNoCollective)
             continue;
-        const sim::SimulatedCollective& collective = simulation.collectives[static_cast<std::size_t>(of[i])];
+        const auto index = static_cast<std::size_t>(slice.collective);
+        const sim::SimulatedCollective& collective = simulation.collectives[index];
         QCOMPARE(simulation.timeline.text(slice.name), collective.label);
         QCOMPARE(slice.bytes, collective.use.payloadBytes);
         if (simulation.timeline.rows()[slice.row].device == device)
-            ++calls[static_cast<std::size_t>(of[i])];
+            ++calls[index];
     }
     const bool isPipeline = study.startsWith("pipeline"); // whose stages have collectives of their own
     for (std::size_t i = 0; i < calls.size() && !isPipeline; ++i)

@@ -7,7 +7,6 @@
 #include "ui/collectives/collectives_model.h"
 #include "ui/collectives/collectives_view.h"
 #include "ui/explain/explain_view.h"
-#include "ui/models/step_collectives.h"
 #include "ui/pages/page_view.h"
 #include "ui/search/clusters_view.h"
 #include "ui/study/source_edit.h"
@@ -959,7 +958,7 @@ void TestMainWindow::everyRowSelectsWhatItShows()
     const auto* collectives = workbench.findView("collectives");
     auto* table = collectives->findChild<QTableView*>();
     const auto& all = fixture.analysis()->simulated->simulation.collectives;
-    const std::vector<std::int32_t> ofSlices = ui::collectivesOfSlices(fixture.analysis()->simulated->simulation);
+    const std::vector<Slice>& slices = fixture.analysis()->simulated->simulation.timeline.slices();
     ui::CollectivesModel rows; // in the order of the step: the table sorts them
     rows.setAnalysis(fixture.window.workbench().analysis());
     QCOMPARE(table->model()->rowCount(), rows.rowCount());
@@ -980,7 +979,7 @@ void TestMainWindow::everyRowSelectsWhatItShows()
             [&](const QLabel* label) { return label->text().contains(QString::fromStdString(all[index].use.cause.reason)); }));
         const auto slice = timeline->canvas().selected();
         QVERIFY(slice.has_value());
-        QCOMPARE(ofSlices[slice->slice], static_cast<std::int32_t>(index));
+        QCOMPARE(slices[slice->slice].collective, static_cast<std::int32_t>(index));
     }
 
     workbench.showPerspective("memory");
