@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/compare/alike_collectives.h"
-#include "core/support/pattern.h"
+
+#include "core/models/layer_names.h"
 
 #include <map>
 #include <tuple>
@@ -9,25 +10,11 @@ namespace meshwright::sim {
 
 namespace {
 
-/// "act.layers.*.ffn" for "act.layers.1-2.ffn", of layers 1 and 2.
-std::string withoutPiece(const std::string& name)
-{
-    static const Pattern kPiece(R"(layers\.\d+-\d+(\.\d+)?)");
-    return kPiece.replacedIn(name, "layers.*");
-}
-
-/// The same for "act.layers.7.ffn".
-std::string ofAllLayers(const std::string& name)
-{
-    static const Pattern kLayer(R"(layers\.\d+)");
-    return kLayer.replacedIn(withoutPiece(name), "layers.*");
-}
-
 /// What somebody has written; what a stage's program has made of it ("residual.9") differs from piece to piece.
 std::string writtenBehind(const std::string& annotation)
 {
     const bool isMade = annotation.starts_with('%') || annotation.starts_with("residual.");
-    return isMade ? std::string() : withoutPiece(annotation);
+    return isMade ? std::string() : ofAnyLoop(annotation);
 }
 
 } // namespace
@@ -40,7 +27,7 @@ std::vector<AlikeCollectives> alikeCollectives(const std::vector<SimulatedCollec
     for (std::size_t i = 0; i < step.size(); ++i) {
         const SimulatedCollective& one = step[i];
         const CollectiveUse& use = one.use;
-        std::string value = ofAllLayers(use.cause.value);
+        std::string value = ofAnyLayer(use.cause.value);
         const auto [at, isNew] = known.try_emplace(
             std::tuple(use.kind, use.axes, use.payloadBytes, use.phase, value, writtenBehind(use.cause.annotation)),
             groups.size());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/program_graph.h"
 
+#include "core/models/layer_names.h"
 #include "core/schedule/stage_array.h"
-#include "core/support/pattern.h"
 #include "core/support/text.h"
 #include "sim/report/report_parts.h"
 #include "sim/session/pipeline_cuts.h"
@@ -215,35 +215,12 @@ std::size_t opCount(const Function& function, OpId id)
     return count;
 }
 
-/// `layers.3` of `grad.layers.3.ffn.up.w`, and of a layer of several in a loop `layers.0-63.2`; empty: the name is of no layer that is written out.
-std::string layerOfName(const std::string& name)
-{
-    static constexpr std::string_view kLayers = "layers.";
-    const std::size_t number = name.find(kLayers);
-    if (number == std::string::npos)
-        return {};
-    const std::size_t begin = name.rfind('.', number) + 1;
-    const auto behind
-        = [&](std::size_t at, const char* letters) { return std::min(name.size(), name.find_first_not_of(letters, at)); };
-    const auto isEnd = [&](std::size_t at) { return at == name.size() || name[at] == '.'; };
-    const std::size_t first = number + kLayers.size();
-    std::size_t end = behind(first, "0123456789-");
-    if (end == first || !isEnd(end))
-        return {};
-    if (end < name.size() && name.find('-', first) < end) {
-        if (const std::size_t one = behind(end + 1, "0123456789"); one > end + 1 && isEnd(one))
-            end = one;
-    }
-    return name.substr(begin, end - begin);
-}
-
 /// Stages add gradients up under another name than the whole step has for them: of both the parameter's. Of a part of the layers ("layers.0-7.ffn")
 /// that of all of them.
 std::string nameInStages(const std::string& value)
 {
     const StageArray array = stageArrayOf(value);
-    static const Pattern kPart(R"(layers\.\d+-\d+)");
-    return kPart.replacedIn(array.name.empty() ? value : array.name, "layers");
+    return ofWholeLoop(array.name.empty() ? value : array.name);
 }
 
 /// The layer of each of the ops, which follow each other: that of its results' names, else that of the parameters that it reads, else that of the next op of its phase
@@ -259,11 +236,11 @@ std::vector<std::string> layersOfOps(const Function& function, const std::vector
         bool isNamed = false;
         for (const ValueId result : op.results) {
             isNamed = isNamed || !function[result].name.empty();
-            layers[i] = layers[i].empty() ? layerOfName(function[result].name) : layers[i];
+            layers[i] = layers[i].empty() ? layerIn(function[result].name) : layers[i];
         }
         for (const ValueId operand : op.operands) {
             if (layers[i].empty() && !function[operand].producer.valid())
-                layers[i] = layerOfName(function[operand].name);
+                layers[i] = layerIn(function[operand].name);
         }
         if (layers[i].empty() && !isNamed)
             layers[i] = next;

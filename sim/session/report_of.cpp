@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/report_of.h"
 
+#include "core/models/layer_names.h"
 #include "core/study/arrays.h"
 #include "core/study/pipeline_choice.h"
 #include "core/study/study_parts.h"
@@ -367,16 +368,6 @@ private:
     std::vector<ReportTrial> m_trials;
 };
 
-/// The name without the numbers of layers that a stage has as one loop: "layers.attention.q.w" of "layers.0-15.attention.q.w".
-std::string withoutLayers(const std::string& name)
-{
-    std::vector<std::string> parts = split(name, '.');
-    std::erase_if(parts, [](const std::string& part) {
-        return part.find('-') != std::string::npos && part.find_first_not_of("0123456789-") == std::string::npos;
-    });
-    return join(parts, ".");
-}
-
 /// What a pipeline's stages have, with the values of the whole step that they are parts of.
 std::vector<ReportedArray> reportedArrays(const ScheduledProgram& pipeline, const Function& whole)
 {
@@ -384,7 +375,7 @@ std::vector<ReportedArray> reportedArrays(const ScheduledProgram& pipeline, cons
     for (PipelineArray& array : arraysOf(pipeline)) {
         auto value = whole.findValue(array.name);
         if (!value)
-            value = whole.findValue(withoutLayers(array.name));
+            value = whole.findValue(ofWholeLoop(array.name));
         reported.push_back({std::move(array.name), array.role, std::move(array.type), std::move(array.sharding),
             std::move(array.spec), std::move(array.annotation), value.value_or(ValueId()), array.mesh, {}});
         if (pipeline.stages.size() > 1)
