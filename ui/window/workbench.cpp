@@ -49,13 +49,6 @@ std::shared_ptr<const sim::Catalogue> catalogueOf(const std::shared_ptr<sim::Ses
     return {session, &session->catalogue()};
 }
 
-/// Of a splitter of two, the large one first; large numbers stand for all there is. The timeline has details below its rows, and takes more.
-void shareOut(const Perspective& perspective)
-{
-    if (perspective.splitter->count() == 2)
-        perspective.splitter->setSizes(perspective.id == QLatin1String("time") ? QList{35'000, 15'000} : QList{30'000, 20'000});
-}
-
 /// Where a perspective's arrangement is remembered.
 QString keyOf(const Perspective& perspective, const char* what)
 {
@@ -134,6 +127,9 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
         [this](const QStringList& settings) { m_document.change(settings, tr("Take a mesh shape")); });
     Perspective& time = addPerspective(QStringLiteral("time"), tr("Time"),
         tr("See what a step's time goes to, and which specs its collectives come from"), Sign::Time, false);
+    time.sizes = {35'000, 15'000}; // the timeline has details below its rows
+    time.hasOwn = [this] { return m_timeline->hasForeign(); };
+    time.timeline = m_timeline;
     addFrame(time)->addView(tr("Timeline"), QStringLiteral("timeline"), m_timeline);
     m_ofCollectives = addFrame(time);
     m_ofCollectives->addView(tr("Collectives"), QStringLiteral("collectives"), m_collectives);
@@ -141,23 +137,31 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
                  Sign::Memory, false))
         ->addView(tr("Memory"), QStringLiteral("memory"), new MemoryView(m_selection, this));
     addWhy();
+    const auto always = [] { return true; };
     ViewFrame* search = addFrame(addPerspective(QStringLiteral("search"), tr("Search"),
         tr("Find the best plans for the model on its hardware, and compare clusters for models"), Sign::Search, false));
+    m_perspectives.back().hasOwn = always;
     search->addView(tr("Plans"), QStringLiteral("plans"), m_search);
     search->addView(tr("Clusters"), QStringLiteral("clusters"), m_clusters);
     ViewFrame* train = addFrame(addPerspective(QStringLiteral("train"), tr("Train"),
         tr("Train the study on virtual devices, and see what it reads of a checkpoint"), Sign::Train, false));
+    m_perspectives.back().hasOwn = [this] { return m_checkpoint->isOpened(); };
     train->addView(tr("Training"), QStringLiteral("training"), m_training);
     train->addView(tr("Checkpoint"), QStringLiteral("checkpoint"), m_checkpoint);
     addFrame(addPerspective(QStringLiteral("explain"), tr("Explain"), tr("Learn what an error or a log means, and what to do"),
                  Sign::Explain, false))
         ->addView(tr("Messages"), QStringLiteral("messages"), m_explain);
+    m_perspectives.back().isOfStudy = false;
+    m_perspectives.back().hasOwn = always;
     addFrame(addPerspective(QStringLiteral("pages"), tr("Pages"),
                  tr("Run pages with JAX on virtual devices, and go through lessons"), Sign::Pages, false))
         ->addView(tr("Page"), QStringLiteral("page"), m_page);
+    m_perspectives.back().isOfStudy = false;
+    m_perspectives.back().hasOwn = always;
     addFrame(
         addPerspective(QStringLiteral("report"), tr("Report"), tr("Read and save the report of the study"), Sign::Report, false))
         ->addView(tr("Report"), QStringLiteral("report"), m_report);
+    m_perspectives.back().hasOwn = [this] { return m_report->isOpened(); };
     m_pages->addWidget(m_empty);
     connect(m_empty, &EmptyPage::startRequested, this, &Workbench::startRequested);
     connect(m_empty, &EmptyPage::openRequested, this, &Workbench::openRequested);
@@ -300,37 +304,29 @@ bool Workbench::hasStudy() const
 
 bool Workbench::hasSomething() const
 {
-    if (hasStudy())
-        return true;
-    const QString& id = perspective().id;
-    if (id == QLatin1String("time"))
-        return m_timeline->hasForeign();
-    if (id == QLatin1String("train"))
-        return m_checkpoint->isOpened();
-    if (id == QLatin1String("report"))
-        return m_report->isOpened();
-    return id == QLatin1String("search") || id == QLatin1String("explain") || id == QLatin1String("pages");
+    return hasStudy() || (perspective().hasOwn && perspective().hasOwn());
 }
 
 void Workbench::showPerspective(const QString& id)
 {
     for (std::size_t i = 0; i < m_perspectives.size(); ++i) {
-        if (m_perspectives[i].id == id)
-            setCurrent(i);
+        if (m_perspectives[i].id != id)
+            continue;
+        setCurrent(i);
+        if (perspective().timeline != nullptr)
+            perspective().timeline->setFocus(Qt::OtherFocusReason); // which is used by keys
     }
-    if (id == QLatin1String("time"))
-        m_timeline->setFocus(Qt::OtherFocusReason); // which is used by keys
 }
 
 /// Keys that nobody has taken are the timeline's, wherever the focus is in its perspective.
 void Workbench::keyPressEvent(QKeyEvent* event)
 {
     event->ignore();
-    const bool isTime = perspective().id == QLatin1String("time") && m_timeline->isVisible();
-    if (!isTime || m_isPassingOn || m_timeline->isAncestorOf(window()->focusWidget()))
+    TimelineView* timeline = perspective().timeline;
+    if (timeline == nullptr || !timeline->isVisible() || m_isPassingOn || timeline->isAncestorOf(window()->focusWidget()))
         return;
     m_isPassingOn = true; // what the timeline does not take comes back here
-    QCoreApplication::sendEvent(&m_timeline->canvas(), event);
+    QCoreApplication::sendEvent(&timeline->canvas(), event);
     m_isPassingOn = false;
 }
 
@@ -405,7 +401,8 @@ void Workbench::resetArrangement()
 {
     for (Perspective& perspective : m_perspectives) {
         perspective.showsStudy = perspective.showsStudyAtFirst;
-        shareOut(perspective);
+        if (perspective.splitter->count() == 2)
+            perspective.splitter->setSizes(perspective.sizes);
     }
     m_beside->setSizes({kPanelWidth, std::max(1, width() - kPanelWidth)});
     setCurrent(0);
@@ -450,8 +447,8 @@ void Workbench::beginStudy()
     m_headline->setBaseline(nullptr);
     for (View* view : views())
         view->showComputing();
-    if (perspective().id == QLatin1String("explain") || perspective().id == QLatin1String("pages"))
-        showPerspective(QStringLiteral("design")); // these two show nothing of a study
+    if (!perspective().isOfStudy)
+        showPerspective(QStringLiteral("design"));
 }
 
 void Workbench::analyse()

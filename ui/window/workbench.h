@@ -7,9 +7,11 @@
 #include "ui/models/selection.h"
 #include "ui/models/study_document.h"
 
+#include <QList>
 #include <QTimer>
 #include <QWidget>
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -50,6 +52,10 @@ struct Perspective {
     std::vector<ViewFrame*> frames; ///< the large one first
     bool showsStudy = false; ///< the fields are beside it
     bool showsStudyAtFirst = false;
+    QList<int> sizes = {30'000, 20'000}; ///< of two frames at first; large numbers stand for all there is
+    bool isOfStudy = true; ///< else it shows nothing of one
+    std::function<bool()> hasOwn = {}; ///< there is something to see without a study; not set: never
+    TimelineView* timeline = nullptr; ///< that takes the keys which nobody has taken
 };
 
 /// A study with all its views around it: the headline, the perspectives, the study's fields. Every edit goes to the document, every new analysis to
