@@ -2,6 +2,7 @@
 #include "core/partition/explicit_costs.h"
 
 #include "core/partition/device_program.h"
+#include "core/program/spoken_op.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -80,9 +81,7 @@ std::string priceText(const PricedChoice& choice, const Mesh& mesh)
 {
     std::vector<std::string> steps;
     for (const PricedStep& step : choice.steps) {
-        std::string name(opName(step.kind));
-        std::replace(name.begin(), name.end(), '_', '-');
-        steps.push_back(fmt::format("{}{}{} of {}, {}", name, step.axes.empty() ? "" : " over ",
+        steps.push_back(fmt::format("{}{}{} of {}, {}", spokenOp(step.kind), step.axes.empty() ? "" : " over ",
             step.axes.empty() ? "" : axesText(step.axes, mesh), step.moves, formatBytes(step.payloadBytes)));
     }
     return fmt::format("{}: {}{}", layoutText(choice.choice.result, mesh),

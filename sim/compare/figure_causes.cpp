@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/compare/figure_causes.h"
 
+#include "core/program/spoken_op.h"
 #include "core/support/text.h"
 #include "sim/compare/alike_collectives.h"
 #include "sim/compare/step_change.h"
@@ -17,21 +18,13 @@ namespace {
 
 constexpr double kRounding = 1e-9; ///< what sums of doubles may differ by, as a share
 
-/// "all-reduce".
-std::string kindInWords(OpKind kind)
-{
-    std::string words = opName(kind);
-    std::replace(words.begin(), words.end(), '_', '-');
-    return words;
-}
-
 std::vector<FigureCause> waits(const Simulation& simulation)
 {
     std::vector<FigureCause> causes;
     for (const AlikeCollectives& alike : alikeCollectives(simulation.collectives)) {
         const CollectiveUse& use = alike.all.use;
         if (alike.all.exposedSeconds > 0.0)
-            causes.push_back({fmt::format("{} of {} over {}, {}{}", kindInWords(use.kind), valueInWords(use.cause.value),
+            causes.push_back({fmt::format("{} of {} over {}, {}{}", spokenOp(use.kind), valueInWords(use.cause.value),
                                   join(split(use.axes, ','), " and "), phaseName(use.phase),
                                   alike.members.size() > 1 ? fmt::format(" ({} alike)", alike.members.size()) : std::string()),
                 alike.all.exposedSeconds, alike.members.front(), use.cause.value, use.cause.annotation});

@@ -2,6 +2,7 @@
 #include "sim/report/build_report.h"
 
 #include "core/draw/svg.h"
+#include "core/program/spoken_op.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
 #include "sim/report/report_parts.h"
@@ -238,13 +239,6 @@ std::string percentText(double share)
 std::string mfuText(double mfu)
 {
     return mfu > 0.0 && mfu < 0.0005 ? std::string("< 0.1 %") : fmt::format("{:.1f} %", 100.0 * mfu);
-}
-
-std::string spokenOp(const std::string& opName)
-{
-    std::string spoken = opName;
-    std::replace(spoken.begin(), spoken.end(), '_', '-');
-    return spoken;
 }
 
 std::string spokenBound(const std::string& boundBy)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/program/spoken_op.h"
 #include "core/support/text.h"
 #include "sim/report/report_parts.h"
 
@@ -26,8 +27,7 @@ const SimulatedCollective* mostWaitedFor(const Simulation& simulation)
 
 std::string collectiveText(const SimulatedCollective& collective)
 {
-    return fmt::format(
-        "{} over {} of {}", spokenOp(opName(collective.use.kind)), collective.use.axes, collective.use.cause.value);
+    return fmt::format("{} over {} of {}", spokenOp(collective.use.kind), collective.use.axes, collective.use.cause.value);
 }
 
 /// The kind of memory that takes most at the peak, its bytes, and its largest value.

@@ -23,9 +23,6 @@ std::string percentText(double share);
 /// `42.5 %`, `< 0.1 %`.
 std::string mfuText(double mfu);
 
-/// "all-reduce": how reports write an op.
-std::string spokenOp(const std::string& opName);
-
 /// Simulation::boundBy, collectives with a hyphen: "all-reduce over data".
 std::string spokenBound(const std::string& boundBy);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/draw/draw_bars.h"
 #include "core/draw/draw_timeline.h"
+#include "core/program/spoken_op.h"
 #include "core/schedule/label.h"
 #include "core/schedule/pipeline_uses.h"
 #include "core/support/text.h"
@@ -27,7 +28,7 @@ constexpr std::size_t kMostKernels = 12;
 
 std::string collectiveName(const CollectiveUse& use)
 {
-    return fmt::format("{} {}", spokenOp(opName(use.kind)), use.cause.value);
+    return fmt::format("{} {}", spokenOp(use.kind), use.cause.value);
 }
 
 /// Where the figures of a link come from.
@@ -185,7 +186,7 @@ private:
     {
         const CollectiveUse& use = collective.use;
         ReportRow row;
-        row.cells = {wordsValue(spokenOp(opName(use.kind))), wordsValue(use.axes), wordsValue(phaseName(use.phase)),
+        row.cells = {wordsValue(spokenOp(use.kind)), wordsValue(use.axes), wordsValue(phaseName(use.phase)),
             countValue(use.count), bytesValue(static_cast<double>(use.payloadBytes))};
         if (timed) {
             row.cells.push_back(bytesValue(static_cast<double>(collective.wireBytes)));
@@ -301,7 +302,7 @@ ReportPicture stepBar(const Simulation& s)
     drawing.parts.push_back({"compute", s.computeSeconds, ColourRole::Compute});
     std::vector<BarPart> waits;
     for (const SimulatedCollective& collective : s.collectives) {
-        const std::string name = fmt::format("{} over {}", spokenOp(opName(collective.use.kind)), collective.use.axes);
+        const std::string name = fmt::format("{} over {}", spokenOp(collective.use.kind), collective.use.axes);
         const auto same = std::find_if(waits.begin(), waits.end(), [&](const BarPart& part) { return part.name == name; });
         if (same != waits.end())
             same->value += collective.exposedSeconds;

@@ -2,6 +2,7 @@
 #include "sim/session/program_graph.h"
 
 #include "core/models/layer_names.h"
+#include "core/program/spoken_op.h"
 #include "core/schedule/stage_array.h"
 #include "core/support/text.h"
 #include "sim/report/report_parts.h"
@@ -815,7 +816,7 @@ std::string collectiveTitle(const SimulatedCollective& collective)
 {
     if (collective.use.kind == OpKind::Send)
         return collective.label;
-    return fmt::format("{} over {}", spokenOp(std::string(opName(collective.use.kind))), collective.use.axes);
+    return fmt::format("{} over {}", spokenOp(collective.use.kind), collective.use.axes);
 }
 
 GraphDrawing graphDrawing(const ProgramGraph& graph, const ProgramFocus& focus)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/collectives/collectives_model.h"
 
+#include "core/program/spoken_op.h"
 #include "core/support/text.h"
 #include "ui/models/step_collectives.h"
 #include "ui/widgets/table.h"
@@ -9,11 +10,6 @@
 #include <algorithm>
 
 namespace meshwright::ui {
-
-QString spokenName(OpKind kind)
-{
-    return QString::fromUtf8(opName(kind)).replace(QLatin1Char('_'), QLatin1Char('-'));
-}
 
 void CollectivesModel::setAnalysis(const std::shared_ptr<const sim::Analysis>& analysis)
 {
@@ -50,7 +46,7 @@ QString CollectivesModel::text(const sim::SimulatedCollective& collective, int c
     const CollectiveUse& use = collective.use;
     switch (column) {
     case Operation:
-        return spokenName(use.kind);
+        return QString::fromStdString(spokenOp(use.kind));
     case Axes:
         return QString::fromStdString(use.axes);
     case Value:

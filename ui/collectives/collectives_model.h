@@ -57,7 +57,4 @@ private:
     double m_longestSeconds = 0.0;
 };
 
-/// "all-reduce" for AllReduce: as people say it.
-QString spokenName(OpKind kind);
-
 } // namespace meshwright::ui

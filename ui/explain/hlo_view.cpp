@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/explain/hlo_view.h"
 
+#include "core/program/spoken_op.h"
 #include "core/support/counted.h"
 #include "ui/widgets/table.h"
 
@@ -124,7 +125,7 @@ void HloView::show(std::shared_ptr<const sim::HloReport> report, std::shared_ptr
     const auto add = [&](const sim::HloRow& row, const QString& calls) {
         const HloCollective& c = row.collective;
         m_rows.push_back(row);
-        rows.push_back({QString(hloCollectiveName(c.kind)).replace('_', '-'), text(row.groups), calls,
+        rows.push_back({text(spokenOp(hloCollectiveName(c.kind))), text(row.groups), calls,
             text(formatBytes(static_cast<double>(c.payloadBytes)))});
     };
     if (m_before) {
@@ -182,9 +183,8 @@ void HloView::showRow(int row)
         return m_details->clear();
     const sim::HloRow& chosen = m_rows[static_cast<std::size_t>(row)];
     const HloCollective& c = chosen.collective;
-    QString html
-        = QStringLiteral("<h3>%1</h3><table cellspacing='0' cellpadding='2'>")
-              .arg(tr("%1 of %2").arg(QString(hloCollectiveName(c.kind)).replace('_', '-'), operationOf(c)).toHtmlEscaped());
+    QString html = QStringLiteral("<h3>%1</h3><table cellspacing='0' cellpadding='2'>")
+                       .arg(tr("%1 of %2").arg(text(spokenOp(hloCollectiveName(c.kind))), operationOf(c)).toHtmlEscaped());
     const auto fact = [&](const QString& name, const QString& value) {
         if (!value.isEmpty())
             html += QStringLiteral("<tr><td style='padding-right: 14px'><b>%1</b></td><td>%2</td></tr>")

@@ -3,6 +3,7 @@
 
 #include "core/diagnose/layout_change.h"
 #include "core/partition/device_program.h"
+#include "core/program/spoken_op.h"
 #include "core/reshard/reshard.h"
 #include "core/support/text.h"
 #include "sim/collective/network_cost.h"
@@ -57,7 +58,7 @@ QString reshardWords(const sim::Analysis& analysis, const sim::ProgramArray& arr
     QStringList steps;
     double seconds = 0.0;
     for (const ReshardStep& step : plan.steps) {
-        const QString name = QString::fromLatin1(opName(step.kind)).replace(QLatin1Char('_'), QLatin1Char('-'));
+        const QString name = QString::fromStdString(spokenOp(step.kind));
         const QString axes = QString::fromStdString(axesText(step.attributes.axes, mesh));
         const QString what = axes.isEmpty() ? name : tr("%1 over %2").arg(name, axes);
         steps << (step.kind == OpKind::AllSlice ? what : tr("%1, %2").arg(what, bytes(movedBytes(step))));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/page_html.h"
 
+#include "core/program/spoken_op.h"
 #include "core/support/text.h"
 #include "sim/pages/words_html.h"
 #include "ui/theme/theme.h"
@@ -209,8 +210,8 @@ private:
     {
         std::vector<QStringList> rows;
         for (const pages::PageCollective& row : result.collectives)
-            rows.push_back({text(row.op).replace(QLatin1Char('_'), QLatin1Char('-')), text(row.axes), QString::number(row.calls),
-                bytes(row.bytesPerDevice), text(row.program), text(row.cause)});
+            rows.push_back({text(spokenOp(row.op)), text(row.axes), QString::number(row.calls), bytes(row.bytesPerDevice),
+                text(row.program), text(row.cause)});
         return rows.empty()
             ? QString()
             : table({tr("collective"), tr("axes"), tr("calls"), tr("bytes/device"), tr("in"), tr("because")}, rows);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/widgets/view.h"
 
+#include "core/program/spoken_op.h"
 #include "core/support/text.h"
 
 #include <QRegularExpression>
@@ -58,7 +59,8 @@ QString shownSentence(const std::string& sentence)
                        .replace(QLatin1String(" -> "), QStringLiteral(" \u2192 "))
                        .replace(kMinus, QStringLiteral("\u2212"));
     for (auto match = kCollective.match(text); match.hasMatch(); match = kCollective.match(text))
-        text.replace(match.capturedStart(), match.capturedLength(), match.captured().replace(QLatin1Char('_'), QLatin1Char('-')));
+        text.replace(
+            match.capturedStart(), match.capturedLength(), QString::fromStdString(spokenOp(match.captured().toStdString())));
     return text;
 }
 

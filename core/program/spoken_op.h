@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/program/op.h"
+
+#include <algorithm>
+#include <string>
+
+namespace meshwright {
+
+/// "all-reduce" for "all_reduce": the name of an op, as people write it.
+inline std::string spokenOp(std::string name)
+{
+    std::replace(name.begin(), name.end(), '_', '-');
+    return name;
+}
+
+inline std::string spokenOp(OpKind kind)
+{
+    return spokenOp(std::string(opName(kind)));
+}
+
+} // namespace meshwright
