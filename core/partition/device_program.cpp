@@ -21,14 +21,14 @@ std::int64_t payloadBytes(const Function& function, OpId id)
     return function[op.kind == OpKind::AllGather ? op.results.front() : op.operands.front()].type.bytes();
 }
 
-std::string axesText(const AxisRefs& axes, const Mesh& mesh)
+std::string axesText(const AxisRefs& axes, const Mesh& mesh, const std::string& between)
 {
     std::vector<std::string> names;
     for (const AxisRef& axis : axes) {
         const auto index = static_cast<std::size_t>(axis.axis);
         names.push_back(axis == wholeAxis(mesh, index) ? mesh.axes()[index].name : axisText(axis, mesh));
     }
-    return join(names, ",");
+    return join(names, between);
 }
 
 std::vector<CollectiveUse> collectivesOf(const DeviceFunction& device, const Mesh& mesh)

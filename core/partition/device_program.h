@@ -50,7 +50,7 @@ std::vector<CollectiveUse> collectivesOf(const DeviceFunction& function, const M
 /// Payload bytes of one collective op (see CollectiveUse).
 std::int64_t payloadBytes(const Function& function, OpId op);
 
-/// "data" or "data,model".
-std::string axesText(const AxisRefs& axes, const Mesh& mesh);
+/// "data" or "data,model", parts of axes as Shardy writes them.
+std::string axesText(const AxisRefs& axes, const Mesh& mesh, const std::string& between = ",");
 
 } // namespace meshwright

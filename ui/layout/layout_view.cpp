@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/layout/layout_view.h"
 
+#include "core/partition/device_program.h"
 #include "core/study/stage_share.h"
 #include "core/support/text.h"
 #include "sim/session/analysis_state.h"
@@ -35,17 +36,6 @@ const QSizeF kExportSize(960.0, 640.0);
 QString fromText(const std::string& text)
 {
     return QString::fromStdString(text);
-}
-
-/// The names of mesh axes, parts as Shardy writes them: "data, model".
-std::string axesInWords(const AxisRefs& axes, const Mesh& mesh)
-{
-    std::vector<std::string> names;
-    for (const AxisRef& axis : axes) {
-        const auto index = static_cast<std::size_t>(axis.axis);
-        names.push_back(axis == wholeAxis(mesh, index) ? mesh.axes()[index].name : axisText(axis, mesh));
-    }
-    return join(names, ", ");
 }
 
 bool isUneven(const sim::ProgramArray& array)
@@ -125,8 +115,8 @@ QString showCommand(const sim::ProgramArray& array, const Mesh& mesh, const QStr
     if (isUneven(array))
         words << QStringLiteral("--pad");
     if (!array.sharding.unreduced.empty())
-        words
-            << LayoutView::tr(" # partial sums over %1 are not drawn").arg(fromText(axesInWords(array.sharding.unreduced, mesh)));
+        words << LayoutView::tr(" # partial sums over %1 are not drawn")
+                     .arg(fromText(axesText(array.sharding.unreduced, mesh, ", ")));
     return words.join(QLatin1Char(' '));
 }
 
@@ -394,7 +384,7 @@ void LayoutView::showFacts()
         facts << tr("no copies");
     if (parts > 1)
         facts << tr("partial sums over %1: %2 of them make one value")
-                     .arg(fromText(axesInWords(array.sharding.unreduced, m_analysis->mesh())))
+                     .arg(fromText(axesText(array.sharding.unreduced, m_analysis->mesh(), ", ")))
                      .arg(parts);
     m_facts->setText(facts.join(QStringLiteral("  ·  ")));
 }
@@ -479,12 +469,12 @@ LayoutDrawing LayoutView::drawing(QSizeF size, bool heading) const
     drawing.platform = platform().toStdString();
     drawing.deviceColours = m_colours;
     drawing.selected = m_selection.devices();
-    drawing.partialOver = axesInWords(array.sharding.unreduced, mesh);
+    drawing.partialOver = axesText(array.sharding.unreduced, mesh, ", ");
     drawing.stages = stageShareOf(m_analysis->built->study, array.name, array.type.shape).stages;
     drawing.elementBytes = byteSize(array.type.dtype);
     drawing.cut = m_slices->cut();
     for (const DimSharding& dim : array.sharding.dims)
-        drawing.axesOfDims.push_back(axesInWords(dim.axes, mesh));
+        drawing.axesOfDims.push_back(axesText(dim.axes, mesh, ", "));
     drawing.largestAspect = kLargestAspect;
     drawing.mostSheets = kMostSheets;
     drawing.mostCellsAcross = static_cast<std::size_t>(std::max(8.0, std::max(size.width(), size.height()) / kSmallestCell));
