@@ -8,20 +8,15 @@
 
 namespace meshwright::sim {
 
-namespace {
-
-/// What somebody has written; what a stage's program has made of it ("residual.9") differs from piece to piece.
-std::string writtenBehind(const std::string& annotation)
+std::string writtenCause(const std::string& annotation)
 {
     const bool isMade = annotation.starts_with('%') || annotation.starts_with("residual.");
-    return isMade ? std::string() : ofAnyLoop(annotation);
+    return isMade ? std::string() : annotation;
 }
-
-} // namespace
 
 std::vector<AlikeCollectives> alikeCollectives(const std::vector<SimulatedCollective>& step)
 {
-    // Specs of single layers are told apart: who has written them can change each.
+    // Specs of single layers are told apart: who has written them can change each. What the engine has made differs from piece to piece.
     std::map<std::tuple<OpKind, std::string, std::int64_t, Phase, std::string, std::string>, std::size_t> known;
     std::vector<AlikeCollectives> groups;
     for (std::size_t i = 0; i < step.size(); ++i) {
@@ -29,7 +24,7 @@ std::vector<AlikeCollectives> alikeCollectives(const std::vector<SimulatedCollec
         const CollectiveUse& use = one.use;
         std::string value = ofAnyLayer(use.cause.value);
         const auto [at, isNew] = known.try_emplace(
-            std::tuple(use.kind, use.axes, use.payloadBytes, use.phase, value, writtenBehind(use.cause.annotation)),
+            std::tuple(use.kind, use.axes, use.payloadBytes, use.phase, value, ofAnyLoop(writtenCause(use.cause.annotation))),
             groups.size());
         if (isNew) {
             groups.push_back({{i}, one});

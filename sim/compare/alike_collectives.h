@@ -16,6 +16,9 @@ struct AlikeCollectives {
         all; ///< of several: the sums of their calls and times, "act.layers.*.ffn" as the value, and all else of the first
 };
 
+/// The spec, the annotation or the array that a cause names; empty where that is a value that the engine made and named: `%29`, `residual.43`.
+std::string writtenCause(const std::string& annotation);
+
 /// In the order of their first members.
 std::vector<AlikeCollectives> alikeCollectives(const std::vector<SimulatedCollective>& step);
 

@@ -3,6 +3,7 @@
 
 #include "core/program/spoken_op.h"
 #include "core/support/text.h"
+#include "sim/compare/alike_collectives.h"
 
 #include <QRegularExpression>
 
@@ -46,8 +47,7 @@ bool View::focusNextPrevChild(bool next)
 
 QString writtenCause(const std::string& annotation)
 {
-    const bool isMade = annotation.starts_with('%') || annotation.starts_with("residual.");
-    return isMade ? QString() : QString::fromStdString(annotation);
+    return QString::fromStdString(sim::writtenCause(annotation));
 }
 
 QString shownSentence(const std::string& sentence)

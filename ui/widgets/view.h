@@ -55,7 +55,7 @@ private:
 /// The study's file and settings as arguments of the command line, quoted for a POSIX shell: `wide_mlp.yaml --set mesh.data=8`.
 QString studyArguments(const sim::StudySource& source);
 
-/// The spec, the annotation or the array that a cause names; empty where that is a value that the engine made and named: `%29`, `residual.43`.
+/// As `sim::writtenCause`.
 QString writtenCause(const std::string& annotation);
 
 /// A sentence of the engine as a window shows it: with arrows, minus signs, and collectives by their names: `all-reduce`.
