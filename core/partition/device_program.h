@@ -4,6 +4,7 @@
 #include "core/program/program.h"
 #include "core/support/result.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,10 @@ struct CollectiveUse {
 
 /// All collectives that move data, in program order (AllSlice moves none and is not listed).
 std::vector<CollectiveUse> collectivesOf(const DeviceFunction& function, const Mesh& mesh);
+
+/// The same of any function: `meshOf` a collective's result, `bytesOf` its payload on one device. Reshards that make partial sums are not listed.
+std::vector<CollectiveUse> collectivesOf(const Function& function, const std::function<const Mesh&(const Value&)>& meshOf,
+    const std::function<std::int64_t(const Value&)>& bytesOf);
 
 /// Payload bytes of one collective op (see CollectiveUse).
 std::int64_t payloadBytes(const Function& function, OpId op);

@@ -163,26 +163,15 @@ Function reshardsToCollectives(
 
 std::vector<CollectiveUse> collectivesOnArrays(const Function& function, const std::vector<NamedMesh>& meshes)
 {
-    std::vector<CollectiveUse> uses;
-    const auto visitBlock = [&](const auto& self, BlockId block, std::int64_t times) -> void {
-        for (const OpId id : function[block].ops) {
-            const Op& op = function[id];
-            for (const BlockId body : op.bodies)
-                self(self, body, times * blockRuns(op));
-            if (!isCollective(op.kind) || op.kind == OpKind::AllSlice || makesPartialSum(op))
-                continue;
-            const Value& result = function[op.results.front()];
-            const Value& payload = op.kind == OpKind::AllGather ? result : function[op.operands.front()];
-            const Mesh& mesh = meshes[static_cast<std::size_t>(result.sharding ? result.sharding->mesh : 0)].mesh;
-            const auto& attributes = op.as<CollectiveAttributes>();
-            uses.push_back({id, op.kind, axesText(attributes.axes, mesh), shardCount(attributes.axes), times,
-                payload.sharding ? localBytes(payload.type.shape, byteSize(payload.type.dtype), *payload.sharding)
-                                 : payload.type.bytes(),
-                op.phase, attributes.cause});
-        }
-    };
-    visitBlock(visitBlock, BlockId(std::int32_t{0}), 1);
-    return uses;
+    return collectivesOf(
+        function,
+        [&](const Value& result) -> const Mesh& {
+            return meshes[static_cast<std::size_t>(result.sharding ? result.sharding->mesh : 0)].mesh;
+        },
+        [](const Value& payload) {
+            return payload.sharding ? localBytes(payload.type.shape, byteSize(payload.type.dtype), *payload.sharding)
+                                    : payload.type.bytes();
+        });
 }
 
 bool makesPartialSum(const Op& op)
