@@ -6,7 +6,6 @@
 #include "core/partition/partition.h"
 #include "core/partition/reshard_passes.h"
 #include "core/support/json_text.h"
-#include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
 #include "core/text/program_text.h"
@@ -74,20 +73,16 @@ Result<Partitioned> runPass(Program program, Pass pass, bool shardy, bool proves
 
 std::string collectivesText(const Partitioned& partitioned)
 {
-    using Align = TextTable::Align;
     std::string text;
     for (std::size_t i = 0; i < partitioned.collectives.size(); ++i) {
-        TextTable table(
-            {{"collective"}, {"axes"}, {"calls", Align::Right}, {"bytes/device", Align::Right}, {"value"}, {"because"}});
+        const std::vector<CollectiveUse>& uses = partitioned.collectives[i];
         std::int64_t total = 0;
-        for (const CollectiveUse& use : partitioned.collectives[i]) {
+        for (const CollectiveUse& use : uses)
             total += use.count * use.payloadBytes;
-            table.addRow({opName(use.kind), use.axes, fmt::format("{}", use.count), formatBytes(use.payloadBytes),
-                use.cause.value, use.cause.reason});
-        }
         const std::string& name = partitioned.program.functions[i].name;
-        text += table.rowCount() == 0 ? fmt::format("{}: no collectives\n", name)
-                                      : fmt::format("{}: {} of data a device\n{}", name, formatBytes(total), table.text(2));
+        text += uses.empty()
+            ? fmt::format("{}: no collectives\n", name)
+            : fmt::format("{}: {} of data a device\n{}", name, formatBytes(total), sim::collectivesTable(uses).text(2));
     }
     return text;
 }
@@ -100,11 +95,7 @@ std::string partitionJson(const Partitioned& partitioned, Pass pass, bool shardy
         std::int64_t total = 0;
         for (const CollectiveUse& use : partitioned.collectives[i]) {
             total += use.count * use.payloadBytes;
-            collectives.push_back({{"op", opName(use.kind)}, {"axes", use.axes}, {"group_size", use.groupSize},
-                {"count", use.count}, {"bytes_per_device", use.payloadBytes}, {"phase", phaseName(use.phase)},
-                {"cause",
-                    {{"value", use.cause.value}, {"op", use.cause.op}, {"reason", use.cause.reason},
-                        {"annotation", use.cause.annotation}}}});
+            collectives.push_back(sim::useJson(use));
         }
         functions.push_back({{"name", partitioned.program.functions[i].name}, {"bytes_per_device", total},
             {"collectives", std::move(collectives)}});

@@ -11,7 +11,6 @@
 #include "core/support/counted.h"
 #include "core/support/file.h"
 #include "core/support/json_text.h"
-#include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
 #include "sim/report/results.h"
@@ -162,12 +161,12 @@ std::string runText(const sim::RunResult& run, const std::optional<sim::Simulate
         text += fmt::format("  {}: {} {}{}\n", run.names[i], typeText(run.results[i].type()), run.layouts[i],
             isListed(run.results[i], kMostPrinted) ? " = " + nestedText(run.results[i], 0, flat) : "");
     }
-    using Align = TextTable::Align;
-    TextTable table({{"collective"}, {"axes"}, {"calls", Align::Right}, {"bytes/device", Align::Right}, {"value"}, {"because"}});
-    for (const CountedCollective& counted : run.collectives)
-        table.addRow({opName(counted.use.kind), counted.use.axes, fmt::format("{}", counted.calls),
-            formatBytes(counted.use.payloadBytes), counted.use.cause.value, counted.use.cause.reason});
-    text += table.rowCount() == 0 ? "  no collectives\n" : table.text(2);
+    std::vector<CollectiveUse> uses;
+    for (const CountedCollective& counted : run.collectives) {
+        uses.push_back(counted.use);
+        uses.back().count = counted.calls;
+    }
+    text += uses.empty() ? "  no collectives\n" : sim::collectivesTable(uses).text(2);
     if (simulated)
         text += fmt::format("on {}, simulated: {} a step, {} of {} a device{}\n", simulated->simulation.machine,
             formatSeconds(simulated->simulation.stepSeconds), formatBytes(simulated->simulation.peakBytes),

@@ -62,15 +62,7 @@ public:
     std::int64_t arenaBytes() const override { return m_loaded->arenaBytes(); }
     std::vector<CountedCollective> collectives() const override
     {
-        std::vector<CountedCollective> collectives;
-        const std::vector<CountedCalls> counted = m_loaded->countedCalls();
-        for (const CollectiveUse& use : collectivesOf(m_loaded->scheduled().device, m_stage.mesh())) {
-            const auto calls
-                = std::find_if(counted.begin(), counted.end(), [&](const CountedCalls& c) { return c.op == use.op; });
-            if (calls != counted.end())
-                collectives.push_back({use, calls->calls, calls->totalPayloadBytes});
-        }
-        return collectives;
+        return countedCollectives(m_loaded->scheduled().device, m_stage.mesh(), m_loaded->countedCalls());
     }
     Timeline measured() const override { return m_loaded->measured(); }
     Timeline virtualTimeline() const override { return m_loaded->virtualTimeline(); }
@@ -159,16 +151,13 @@ public:
         std::vector<CountedCollective> collectives;
         for (const LoadedPipeline::Counted& counted : m_pipeline->countedCalls()) {
             const ScheduledStage& stage = m_phase.scheduled.stages[counted.stage];
-            for (CollectiveUse use : collectivesOf(stage.find(counted.function)->device, stage.mesh())) {
-                const auto calls = std::find_if(
-                    counted.calls.begin(), counted.calls.end(), [&](const CountedCalls& c) { return c.op == use.op; });
-                if (calls == counted.calls.end())
-                    continue;
-                const auto& tasks = m_phase.scheduled.tasks;
-                const auto task = std::ranges::find(tasks, counted.function, &Task::function);
-                if (task == tasks.end() || !isOncePerStep(task->kind))
-                    use.count *= m_phase.scheduled.pipeline.microbatches;
-                collectives.push_back({use, calls->calls, calls->totalPayloadBytes, counted.stage});
+            const auto& tasks = m_phase.scheduled.tasks;
+            const auto task = std::ranges::find(tasks, counted.function, &Task::function);
+            const bool isOnce = task != tasks.end() && isOncePerStep(task->kind);
+            for (CountedCollective& one : countedCollectives(stage.find(counted.function)->device, stage.mesh(), counted.calls)) {
+                one.use.count *= isOnce ? 1 : m_phase.scheduled.pipeline.microbatches;
+                one.stage = counted.stage;
+                collectives.push_back(std::move(one));
             }
         }
         const std::vector<LoadedPipeline::Transfers> sent = m_pipeline->transfers();
@@ -309,6 +298,18 @@ Result<std::int64_t> TrainingFunction::copyFromArgument(
         }
     }
     return moved;
+}
+
+std::vector<CountedCollective> countedCollectives(
+    const DeviceFunction& function, const Mesh& mesh, const std::vector<CountedCalls>& counted)
+{
+    std::vector<CountedCollective> collectives;
+    for (const CollectiveUse& use : collectivesOf(function, mesh)) {
+        const auto calls = std::ranges::find(counted, use.op, &CountedCalls::op);
+        if (calls != counted.end())
+            collectives.push_back({use, calls->calls, calls->totalPayloadBytes});
+    }
+    return collectives;
 }
 
 std::size_t argumentIndexOf(const Function& function, std::string_view name)

@@ -47,6 +47,10 @@ public:
     virtual Timeline typicalTimeline() const = 0;
 };
 
+/// The collectives of a function that ran, in program order, each with the calls that were counted of it. Those not counted are left out.
+std::vector<CountedCollective> countedCollectives(
+    const DeviceFunction& function, const Mesh& mesh, const std::vector<CountedCalls>& counted);
+
 /// Where an argument or a result of a function stands. Precondition: there is one of that name.
 std::size_t argumentIndexOf(const Function& function, std::string_view name);
 std::size_t resultIndexOf(const Function& function, std::string_view name);

@@ -4,7 +4,6 @@
 #include "core/support/counted.h"
 #include "core/support/escape.h"
 #include "core/support/json_text.h"
-#include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
 
@@ -45,15 +44,6 @@ Json meshJson(const Mesh& mesh)
     for (const MeshAxis& axis : mesh.axes())
         axes.push_back({axis.name, axis.size});
     return axes;
-}
-
-Json useJson(const CollectiveUse& use)
-{
-    return Json{{"op", opName(use.kind)}, {"axes", use.axes}, {"group_size", use.groupSize}, {"count", use.count},
-        {"bytes_per_device", use.payloadBytes}, {"phase", phaseName(use.phase)},
-        {"cause",
-            {{"value", use.cause.value}, {"op", use.cause.op}, {"reason", use.cause.reason},
-                {"annotation", use.cause.annotation}}}};
 }
 
 /// Of a pipeline: which stage does it, or sends it.
@@ -255,6 +245,25 @@ std::string proofText(const Proof& proof)
 std::string proofJson(const Proof& proof)
 {
     return dumped(proofObject(proof));
+}
+
+Json useJson(const CollectiveUse& use)
+{
+    return Json{{"op", opName(use.kind)}, {"axes", use.axes}, {"group_size", use.groupSize}, {"count", use.count},
+        {"bytes_per_device", use.payloadBytes}, {"phase", phaseName(use.phase)},
+        {"cause",
+            {{"value", use.cause.value}, {"op", use.cause.op}, {"reason", use.cause.reason},
+                {"annotation", use.cause.annotation}}}};
+}
+
+TextTable collectivesTable(const std::vector<CollectiveUse>& uses)
+{
+    using Align = TextTable::Align;
+    TextTable table({{"collective"}, {"axes"}, {"calls", Align::Right}, {"bytes/device", Align::Right}, {"value"}, {"because"}});
+    for (const CollectiveUse& use : uses)
+        table.addRow({opName(use.kind), use.axes, fmt::format("{}", use.count), formatBytes(use.payloadBytes), use.cause.value,
+            use.cause.reason});
+    return table;
 }
 
 std::string simulationJson(const std::vector<SimulatedStudy>& studies)

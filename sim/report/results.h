@@ -3,9 +3,12 @@
 
 #include "core/prove/prove.h"
 #include "core/support/result.h"
+#include "core/support/table.h"
 #include "core/train/trainer.h"
 #include "sim/compare/comparable.h"
 #include "sim/simulate/simulation.h"
+
+#include <nlohmann/json_fwd.hpp>
 
 #include <memory>
 #include <optional>
@@ -35,6 +38,12 @@ std::string proofText(const Proof& proof);
 
 /// The same as a JSON object: {"proved", "ops", "devices", "functions", "obstacle"}. Without the time, so that equal input gives equal bytes.
 std::string proofJson(const Proof& proof);
+
+/// A collective in all results: its op, axes, group, calls, bytes, phase and cause.
+nlohmann::ordered_json useJson(const CollectiveUse& use);
+
+/// What a person reads of the same: collective, axes, calls, bytes a device, value, reason.
+TextTable collectivesTable(const std::vector<CollectiveUse>& uses);
 
 /// `meshwright.simulation/1`: an object for one study, an array of them for several. Bytes in wall-clock fields apart, equal for equal input.
 std::string simulationJson(const std::vector<SimulatedStudy>& studies);

@@ -13,6 +13,7 @@
 #include "core/support/sha256.h"
 #include "core/support/threefry.h"
 #include "core/text/program_text.h"
+#include "core/train/training_function.h"
 #include "sim/session/device_memory.h"
 #include "sim/session/engine.h"
 #include "sim/session/same_input.h"
@@ -379,12 +380,7 @@ Result<RunResult> runProgram(const Program& program, const std::string& name, co
     result.warnings = unusedAxisWarnings(stage.functions.front(), stage.mesh());
     append(result.warnings, stage.functions.front().warnings);
     const std::vector<std::size_t> differingResults = readResults(*on->loaded, whole, stage, result);
-    const std::vector<CountedCalls> counted = on->loaded->countedCalls();
-    for (const CollectiveUse& use : collectivesOf(stage.functions.front(), stage.mesh())) {
-        const auto calls = std::find_if(counted.begin(), counted.end(), [&](const CountedCalls& c) { return c.op == use.op; });
-        if (calls != counted.end())
-            result.collectives.push_back({use, calls->calls, calls->totalPayloadBytes});
-    }
+    result.collectives = countedCollectives(stage.functions.front(), stage.mesh(), on->loaded->countedCalls());
     if (const auto lost = choices.ranks != nullptr ? choices.ranks->failure() : std::nullopt) // what was read is nothing, then
         return *lost;
     if (choices.verify && isFirst) {
