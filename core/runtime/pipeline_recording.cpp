@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <span>
-#include <tuple>
 #include <type_traits>
 
 namespace meshwright {
@@ -73,6 +72,10 @@ private:
 
 std::string receivedText(const Task& task)
 {
+    if (task.kind == TaskKind::Update)
+        return "receive norms";
+    if (task.kind == TaskKind::TotalGradients)
+        return "receive gradients";
     return task.kind == TaskKind::Forward ? "receive activation" : "receive gradient";
 }
 
@@ -113,21 +116,15 @@ void addMeasured(PipelineWriter& writer, const PipelineRecords& records, const L
 }
 
 /// Plays the tasks of all stages with a core for every device.
-class Replay {
+class Replay : public TaskPlayer {
 public:
     Replay(const PipelineRecords& records, const LoadedPipeline::TaskSeconds& taskSeconds, bool isTypical = false)
         : m_records(records)
         , m_taskSeconds(taskSeconds)
         , m_writer(records, Clock::Virtual)
-        , m_clock(records.tasks.size(), 0.0)
-        , m_next(records.stages.size(), 0)
     {
-        for (std::size_t at = 0; at < records.stages.size(); ++at) {
-            const PipelineRecords::StageFunctions& stage = records.stages[at];
-            if (stage.byName.contains(functionOf(TaskKind::ShareNorm)))
-                m_normAt[at];
-            if (stage.byName.contains(functionOf(TaskKind::ShareGradients)))
-                m_sharedAt[at];
+        for (const PipelineRecords::StageFunctions& stage : records.stages) {
+            m_clock.emplace_back(stage.devices.size(), 0.0);
             for (const auto& [name, function] : stage.byName) {
                 if (isTypical)
                     m_typical.emplace(function, function->typicalRecords());
@@ -137,106 +134,59 @@ public:
 
     Timeline run()
     {
-        for (bool moved = true; moved;) {
-            moved = false;
-            for (std::size_t stage = 0; stage < m_records.stages.size(); ++stage) {
-                while (m_next[stage] < tasksOf(stage) && play(stage)) {
-                    ++m_next[stage];
-                    moved = true;
-                }
-            }
+        std::vector<std::vector<Task>> tasks(m_records.stages.size());
+        for (std::size_t stage = 0; stage < tasks.size(); ++stage) {
+            for (const TaskRecord& record : recordsOf(stage, 0))
+                tasks[stage].push_back(record.task);
         }
+        playTasks(m_records.shape, tasks, *this);
         return m_writer.finished();
     }
 
+    void receive(const Task& task, std::size_t, const std::vector<double>& arrivals) override
+    {
+        for (std::size_t position = 0; position < arrivals.size(); ++position) {
+            double& clock = m_clock[task.stage][position];
+            m_writer.add({devicesOf(task)[position], Row::Transfers, clock, arrivals[position], 0.0, receivedText(task),
+                             SliceCategory::Wait, 0},
+                task);
+            clock = std::max(clock, arrivals[position]);
+        }
+    }
+
+    const std::vector<double>& carryOut(const Task& task, std::size_t number) override
+    {
+        if (m_taskSeconds)
+            playInjected(task);
+        else
+            playMeasured(task, number);
+        return m_clock[task.stage];
+    }
+
+    void send(const Task& task, std::size_t number) override
+    {
+        for (std::size_t position = 0; position < devicesOf(task).size(); ++position) {
+            const double now = m_clock[task.stage][position];
+            m_writer.add({devicesOf(task)[position], Row::Transfers, now, now, 0.0, sentText(task), SliceCategory::Transfer,
+                             recordsOf(task.stage, position)[number].bytes},
+                task);
+        }
+    }
+
 private:
-    std::size_t tasksOf(std::size_t stage) const { return recordsOf(stage, 0).size(); }
+    const std::vector<std::int64_t>& devicesOf(const Task& task) const { return m_records.stages[task.stage].devices; }
 
     const std::vector<TaskRecord>& recordsOf(std::size_t stage, std::size_t position) const
     {
         return *m_records.tasks[static_cast<std::size_t>(m_records.stages[stage].devices[position])];
     }
 
-    double& clockOf(std::size_t stage, std::size_t position)
-    {
-        return m_clock[static_cast<std::size_t>(m_records.stages[stage].devices[position])];
-    }
-
-    using Key = std::tuple<bool, std::int64_t, std::size_t, std::size_t>; // backward, piece, microbatch, position
-
-    /// The next task of a stage; false when its message has not been sent.
-    bool play(std::size_t stage)
-    {
-        const Task& task = recordsOf(stage, 0)[m_next[stage]].task;
-        const std::int64_t piece = m_records.shape.pieceOf(task);
-        const bool isBackward = task.passesGradients();
-        const std::size_t members = m_records.stages[stage].devices.size();
-        if (task.passesOn() && piece != (isBackward ? m_records.shape.pieces() - 1 : 0)) {
-            if (!m_sent.contains(Key{isBackward, piece, task.microbatch, 0}))
-                return false;
-            for (std::size_t position = 0; position < members; ++position) {
-                const double arrival = m_sent.at(Key{isBackward, piece, task.microbatch, position});
-                double& clock = clockOf(stage, position);
-                m_writer.add({m_records.stages[stage].devices[position], Row::Transfers, clock, arrival, 0.0, receivedText(task),
-                                 SliceCategory::Wait, 0},
-                    task);
-                clock = std::max(clock, arrival);
-            }
-        }
-        if (task.kind == TaskKind::Update && !await(stage, task, m_normAt, "receive norms"))
-            return false;
-        if (task.kind == TaskKind::TotalGradients && !await(stage, task, m_sharedAt, "receive gradients"))
-            return false;
-        if (m_taskSeconds)
-            playInjected(stage, task);
-        else
-            playMeasured(stage, task);
-        if (task.kind == TaskKind::ShareNorm || task.kind == TaskKind::ShareGradients) {
-            std::vector<double>& at = (task.kind == TaskKind::ShareNorm ? m_normAt : m_sharedAt).at(stage);
-            for (std::size_t position = 0; position < members; ++position)
-                at.push_back(clockOf(stage, position));
-        }
-        if (task.passesOn() && piece != (isBackward ? 0 : m_records.shape.pieces() - 1)) {
-            for (std::size_t position = 0; position < members; ++position) {
-                const double now = clockOf(stage, position);
-                m_sent[Key{isBackward, isBackward ? piece - 1 : piece + 1, task.microbatch, position}] = now;
-                m_writer.add({m_records.stages[stage].devices[position], Row::Transfers, now, now, 0.0, sentText(task),
-                                 SliceCategory::Transfer, recordsOf(stage, position)[m_next[stage]].bytes},
-                    task);
-            }
-        }
-        return true;
-    }
-
-    using Given = std::map<std::size_t, std::vector<double>>; ///< by stage: when its devices had given their part; empty before
-
-    /// Where stages share the norm of their gradients, or gradients, what follows waits for all of them; false when one has not come that far.
-    bool await(std::size_t stage, const Task& task, const Given& given, const char* name)
-    {
-        if (given.empty() || given.at(stage).empty())
-            return true;
-        for (std::size_t position = 0; position < given.at(stage).size(); ++position) {
-            double last = 0.0;
-            for (const auto& [other, times] : given) {
-                if (times.empty())
-                    return false;
-                last = std::max(last, times[position]);
-            }
-            double& clock = clockOf(stage, position);
-            m_writer.add(
-                {m_records.stages[stage].devices[position], Row::Transfers, clock, last, 0.0, name, SliceCategory::Wait, 0},
-                task);
-            clock = std::max(clock, last);
-        }
-        return true;
-    }
-
-    void playInjected(std::size_t stage, const Task& task)
+    void playInjected(const Task& task)
     {
         const double seconds = m_taskSeconds(task);
-        for (std::size_t position = 0; position < m_records.stages[stage].devices.size(); ++position) {
-            double& clock = clockOf(stage, position);
-            m_writer.add({m_records.stages[stage].devices[position], Row::Compute, clock, clock + seconds, seconds, task.function,
+        for (std::size_t position = 0; position < devicesOf(task).size(); ++position) {
+            double& clock = m_clock[task.stage][position];
+            m_writer.add({devicesOf(task)[position], Row::Compute, clock, clock + seconds, seconds, task.function,
                              SliceCategory::Compute, 0},
                 task);
             clock += seconds;
@@ -244,17 +194,18 @@ private:
     }
 
     /// As `replayedTimeline` of one function: each instruction takes its CPU time, groups of collectives wait for their last member.
-    void playMeasured(std::size_t stage, const Task& task)
+    void playMeasured(const Task& task, std::size_t number)
     {
-        const auto& devices = m_records.stages[stage].devices;
-        const LoadedFunction& function = *m_records.stages[stage].byName.at(task.function);
-        const TaskRecord& first = recordsOf(stage, 0)[m_next[stage]];
+        const auto& devices = devicesOf(task);
+        std::vector<double>& clocks = m_clock[task.stage];
+        const LoadedFunction& function = *m_records.stages[task.stage].byName.at(task.function);
+        const TaskRecord& first = recordsOf(task.stage, 0)[number];
         const auto typical = m_typical.find(&function);
         for (std::size_t i = 0; i < first.last - first.first; ++i) {
             const auto recorded = [&](std::size_t position) -> const Recorded& {
                 const std::vector<Recorded>& records
                     = typical != m_typical.end() ? typical->second[position] : m_records.instructionsOf(function, position);
-                return records[recordsOf(stage, position)[m_next[stage]].first + i];
+                return records[recordsOf(task.stage, position)[number].first + i];
             };
             const RecordedInstruction& what = function.recordedInstructions()[recorded(0).instruction];
             const std::size_t groups = what.collective == nullptr ? devices.size() : what.collective->groupCount();
@@ -265,13 +216,13 @@ private:
             std::vector<double> duration(groups, 0.0);
             for (std::size_t position = 0; position < devices.size(); ++position) {
                 const std::size_t group = groupOf(position);
-                start[group] = std::max(start[group], clockOf(stage, position));
+                start[group] = std::max(start[group], clocks[position]);
                 duration[group] = std::max(duration[group], recorded(position).times.cpuSeconds);
             }
             const Row row = what.collective == nullptr ? Row::Compute : Row::Collectives;
             for (std::size_t position = 0; position < devices.size(); ++position) {
                 const std::size_t group = groupOf(position);
-                double& clock = clockOf(stage, position);
+                double& clock = clocks[position];
                 m_writer.add({devices[position], row, clock, start[group], 0.0, what.name, SliceCategory::Wait, 0}, task);
                 clock = start[group] + duration[group];
                 m_writer.add({devices[position], row, start[group], clock, recorded(position).times.cpuSeconds, what.name,
@@ -284,11 +235,7 @@ private:
     const PipelineRecords& m_records;
     const LoadedPipeline::TaskSeconds& m_taskSeconds;
     PipelineWriter m_writer;
-    std::vector<double> m_clock; ///< by virtual device
-    std::vector<std::size_t> m_next; ///< by stage: tasks played
-    Given m_normAt; ///< parts of the norm
-    Given m_sharedAt; ///< of the stages that share gradients
-    std::map<Key, double> m_sent;
+    std::vector<std::vector<double>> m_clock; ///< by stage, by position
     std::map<const LoadedFunction*, std::vector<std::vector<Recorded>>> m_typical; ///< by position; empty: what was recorded
 };
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cassert>
+#include <map>
+#include <tuple>
 
 namespace meshwright {
 
@@ -93,6 +95,67 @@ void addTasks(const PipelineShape& shape, std::int64_t stage, std::vector<Task>&
     }
 }
 
+bool isShared(TaskKind kind)
+{
+    return kind == TaskKind::ShareGradients || kind == TaskKind::ShareNorm;
+}
+
+/// What has been sent and shared while tasks are played, and when.
+class PlayedTasks {
+public:
+    PlayedTasks(const PipelineShape& shape, const std::vector<std::vector<Task>>& tasks, TaskPlayer& player)
+        : m_shape(shape)
+        , m_player(player)
+    {
+        for (const std::vector<Task>& ofStage : tasks) {
+            for (const Task& task : ofStage)
+                ++m_tasks[task.kind];
+        }
+    }
+
+    /// False when what the task waits for has not come.
+    bool play(const Task& task, std::size_t number)
+    {
+        const std::int64_t piece = m_shape.pieceOf(task);
+        const std::int64_t last = m_shape.pieces() - 1;
+        const bool isBackward = task.passesGradients();
+        std::vector<double> arrivals;
+        if (task.passesOn() && piece != (isBackward ? last : 0)) {
+            const auto sent = m_sent.find({isBackward, piece, task.microbatch});
+            if (sent == m_sent.end())
+                return false;
+            arrivals = sent->second;
+        } else if (task.kind == TaskKind::TotalGradients || task.kind == TaskKind::Update) {
+            const TaskKind shared = task.kind == TaskKind::Update ? TaskKind::ShareNorm : TaskKind::ShareGradients;
+            const std::vector<std::vector<double>>& parts = m_parts[shared];
+            if (parts.size() < m_tasks[shared])
+                return false;
+            for (const std::vector<double>& part : parts) {
+                arrivals.resize(part.size(), 0.0);
+                std::ranges::transform(arrivals, part, arrivals.begin(), std::ranges::max);
+            }
+        }
+        if (!arrivals.empty())
+            m_player.receive(task, number, arrivals);
+        const std::vector<double>& done = m_player.carryOut(task, number);
+        if (isShared(task.kind))
+            m_parts[task.kind].push_back(done);
+        if (task.passesOn() && piece != (isBackward ? 0 : last)) {
+            m_sent[{isBackward, isBackward ? piece - 1 : piece + 1, task.microbatch}] = done;
+            m_player.send(task, number);
+        }
+        return true;
+    }
+
+private:
+    const PipelineShape& m_shape;
+    TaskPlayer& m_player;
+    std::map<std::tuple<bool, std::int64_t, std::size_t>, std::vector<double>>
+        m_sent; ///< by direction, receiving piece, microbatch
+    std::map<TaskKind, std::vector<std::vector<double>>> m_parts; ///< of the stages that have come so far
+    std::map<TaskKind, std::size_t> m_tasks; ///< how many there are
+};
+
 } // namespace
 
 std::vector<Task> pipelineTasks(const PipelineShape& shape, bool sharesNorm, const std::vector<std::size_t>& sharing)
@@ -147,6 +210,21 @@ SlotPlan slotPlan(const PipelineShape& shape, const std::vector<Task>& tasks)
         }
     }
     return plan;
+}
+
+void playTasks(const PipelineShape& shape, const std::vector<std::vector<Task>>& tasks, TaskPlayer& player)
+{
+    PlayedTasks played(shape, tasks, player);
+    std::vector<std::size_t> next(tasks.size(), 0);
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (std::size_t stage = 0; stage < tasks.size(); ++stage) {
+            while (next[stage] < tasks[stage].size() && played.play(tasks[stage][next[stage]], next[stage])) {
+                ++next[stage];
+                moved = true;
+            }
+        }
+    }
 }
 
 } // namespace meshwright

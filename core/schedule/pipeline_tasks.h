@@ -31,4 +31,22 @@ struct SlotPlan {
 };
 SlotPlan slotPlan(const PipelineShape& shape, const std::vector<Task>& tasks);
 
+/// Carries tasks out for `playTasks`. `number` is the task's among those of its stage; times are of the stage's devices, by position.
+class TaskPlayer {
+public:
+    virtual ~TaskPlayer() = default;
+
+    /// What the task waits for comes then: a message, or the last part of what stages share.
+    virtual void receive(const Task& task, std::size_t number, const std::vector<double>& arrivals) = 0;
+
+    /// Returns when the devices are done.
+    virtual const std::vector<double>& carryOut(const Task& task, std::size_t number) = 0;
+
+    /// It was carried out, and sends on what it made.
+    virtual void send(const Task&, std::size_t) { }
+};
+
+/// The tasks of a step, by stage in the order in which it takes them: each when what it waits for has been sent. Messages take no time.
+void playTasks(const PipelineShape& shape, const std::vector<std::vector<Task>>& tasks, TaskPlayer& player);
+
 } // namespace meshwright

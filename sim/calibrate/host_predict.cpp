@@ -15,7 +15,6 @@
 #include <map>
 #include <numeric>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 namespace meshwright::sim {
@@ -41,84 +40,46 @@ void labels(const Function& function, const std::vector<Instruction>& instructio
 
 constexpr std::string_view kStep = "step";
 
-/// The tasks of a pipeline, each stage's one after the other. All devices of a stage are alike.
-class PipelinePrediction {
+/// The tasks of a pipeline, each stage's one after the other. All devices of a stage are alike: one stands for them.
+class PipelinePrediction : public TaskPlayer {
 public:
     PipelinePrediction(const ScheduledProgram& scheduled, const HostProfile& profile)
         : m_scheduled(scheduled)
         , m_profile(profile)
-        , m_tasks(scheduled.stages.size())
-        , m_clock(scheduled.stages.size(), 0.0)
-        , m_next(scheduled.stages.size(), 0)
+        , m_clock(scheduled.stages.size(), {0.0})
     {
-        for (const Task& task : scheduled.tasks)
-            m_tasks[task.stage].push_back(&task);
         for (const ScheduledStage& stage : scheduled.stages)
             m_devices += static_cast<double>(stage.mesh().deviceCount());
     }
 
     HostSeconds run()
     {
-        for (bool moved = true; moved;) {
-            moved = false;
-            for (std::size_t stage = 0; stage < m_tasks.size(); ++stage) {
-                while (m_next[stage] < m_tasks[stage].size() && play(*m_tasks[stage][m_next[stage]])) {
-                    ++m_next[stage];
-                    moved = true;
-                }
-            }
-        }
-        m_sum.setTotal(*std::ranges::max_element(m_clock));
+        std::vector<std::vector<Task>> tasks(m_scheduled.stages.size());
+        for (const Task& task : m_scheduled.tasks)
+            tasks[task.stage].push_back(task);
+        playTasks(m_scheduled.pipeline, tasks, *this);
+        m_sum.setTotal(std::ranges::max(m_clock).front());
         return m_sum;
     }
 
-private:
-    using Key = std::tuple<bool, std::int64_t, std::size_t>; ///< gradients, piece, microbatch
-
-    /// False when what the task needs has not come.
-    bool play(const Task& task)
+    void receive(const Task& task, std::size_t, const std::vector<double>& arrivals) override
     {
-        const PipelineShape& shape = m_scheduled.pipeline;
-        const std::int64_t piece = shape.pieceOf(task);
-        const bool isBackward = task.passesGradients();
-        double& clock = m_clock[task.stage];
-        if (task.passesOn() && piece != (isBackward ? shape.pieces() - 1 : 0)) {
-            const auto sent = m_sent.find({isBackward, piece, task.microbatch});
-            if (sent == m_sent.end())
-                return false;
-            clock = std::max(clock, sent->second);
-        }
-        if (task.kind == TaskKind::TotalGradients && !awaitAll(TaskKind::ShareGradients, clock))
-            return false;
-        if (task.kind == TaskKind::Update && !awaitAll(TaskKind::ShareNorm, clock))
-            return false;
+        m_clock[task.stage].front() = std::max(m_clock[task.stage].front(), arrivals.front());
+    }
+
+    const std::vector<double>& carryOut(const Task& task, std::size_t) override
+    {
         const HostSeconds& seconds = secondsOf(task);
         for (std::size_t i = 0; i < kHostClasses; ++i) {
             if (static_cast<HostClass>(i) != HostClass::Waiting)
                 m_sum.byClass[i]
                     += seconds.byClass[i] * static_cast<double>(m_scheduled.stages[task.stage].mesh().deviceCount()) / m_devices;
         }
-        clock += seconds.total;
-        if (task.kind == TaskKind::ShareNorm || task.kind == TaskKind::ShareGradients)
-            m_ended[task.kind].push_back(clock);
-        if (task.passesOn() && piece != (isBackward ? 0 : shape.pieces() - 1))
-            m_sent[{isBackward, isBackward ? piece - 1 : piece + 1, task.microbatch}] = clock;
-        return true;
+        m_clock[task.stage].front() += seconds.total;
+        return m_clock[task.stage];
     }
 
-    /// What stages give each other in a task, as parts of the norm, is there when all that have such a task are through it.
-    bool awaitAll(TaskKind kind, double& clock) const
-    {
-        const auto expected = std::ranges::count_if(m_scheduled.tasks, [&](const Task& task) { return task.kind == kind; });
-        if (expected == 0)
-            return true;
-        const auto ended = m_ended.find(kind);
-        if (ended == m_ended.end() || std::ssize(ended->second) < expected)
-            return false;
-        clock = std::max(clock, *std::ranges::max_element(ended->second));
-        return true;
-    }
-
+private:
     const HostSeconds& secondsOf(const Task& task)
     {
         const auto [at, isNew] = m_seconds.try_emplace({task.stage, task.function});
@@ -132,12 +93,7 @@ private:
 
     const ScheduledProgram& m_scheduled;
     const HostProfile& m_profile;
-    std::vector<std::vector<const Task*>> m_tasks; ///< by stage
-    std::vector<double> m_clock; ///< likewise
-    std::vector<std::size_t> m_next; ///< likewise: tasks played
-    std::map<TaskKind, std::vector<double>>
-        m_ended; ///< by function, whose results others wait for: when the stages that have come so far had theirs
-    std::map<Key, double> m_sent;
+    std::vector<std::vector<double>> m_clock; ///< by stage, of one device
     std::map<std::pair<std::size_t, std::string>, HostSeconds> m_seconds; ///< of a function of a stage
     HostSeconds m_sum;
     double m_devices = 0.0;
